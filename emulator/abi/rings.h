@@ -1,0 +1,153 @@
+// Shared-memory layouts: what a client (the provider) and the daemon exchange without a system
+// call. Every memory file is created, sized and sealed by the daemon. The daemon trusts nothing it
+// reads here: it copies once, checks the copy and uses the copy.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace rocemu::abi {
+
+static_assert(std::atomic<uint32_t>::is_always_lock_free);
+
+// ---- Doorbells: one ring per context --------------------------------------------------------
+//
+// The client writes entries and then `producer`; the daemon reads them in order and writes
+// `consumer`. Both count entries from 0 and wrap at 2^32. The ring is full when
+// producer - consumer == kDoorbellEntries; the client then wakes the daemon and yields.
+
+inline constexpr uint32_t kDoorbellEntries = 4096;
+
+enum class DoorbellKind : uint32_t {
+  kSend = 1,   // object: QPN; value: send WQEs ever written to the QP's send ring
+  kRecv,       // object: QPN; value: receive WQEs ever written to the QP's receive ring
+  kSrqRecv,    // object: SRQ; value: receive WQEs ever written to the SRQ's ring
+  kCqConsumed, // object: CQ; value: completions ever taken from the CQ
+  kCqArm,      // object: CQ; value: producer index seen; kCqArmSolicited set for solicited only
+};
+
+/// In the value of a kCqArm doorbell, above the 32-bit producer index.
+inline constexpr uint64_t kCqArmSolicited = uint64_t{1} << 32;
+
+struct Doorbell {
+  DoorbellKind kind;
+  uint32_t object;
+  uint64_t value;
+};
+static_assert(sizeof(Doorbell) == 16);
+
+struct DoorbellRing {
+  alignas(64) std::atomic<uint32_t> producer;  // written by the client
+  alignas(64) std::atomic<uint32_t> consumer;  // written by the daemon
+  /// Non-zero while the daemon sleeps or is about to: whoever then adds an entry that needs
+  /// attention writes 1 to the context's eventfd. Both sides order their own store before their
+  /// load of the other's word with a sequentially consistent fence.
+  alignas(64) std::atomic<uint32_t> daemon_sleeping;
+  alignas(64) Doorbell entries[kDoorbellEntries];
+};
+static_assert(sizeof(DoorbellRing) == 192 + sizeof(Doorbell) * kDoorbellEntries);
+
+// ---- Completion queues ----------------------------------------------------------------------
+
+/// Which work queue a completion gives a slot back to.
+enum class WorkQueue : uint8_t { kSend = 1, kRecv = 2, kSrq = 3 };
+
+struct Cqe {
+  uint64_t wr_id;
+  uint64_t timestamp_ns;  // device time
+  uint32_t status;        // WcStatus
+  uint32_t opcode;        // WcOpcode; valid on success only
+  uint32_t vendor_err;
+  uint32_t byte_len;
+  uint32_t imm_data;  // network byte order, or the invalidated rkey in host byte order
+  uint32_t qp_num;
+  uint32_t src_qp;
+  uint32_t wc_flags;
+  uint32_t wqe_count;      // WQEs of the queue finished with this one: frees all earlier slots
+  uint32_t qp_generation;  // counts RESETs of the QP: completions of an earlier life are skipped
+  uint16_t slid;
+  uint16_t pkey_index;
+  uint8_t sl;
+  uint8_t dlid_path_bits;
+  WorkQueue queue;
+  uint8_t reserved;
+};
+static_assert(sizeof(Cqe) == 64);
+
+/// The ring has bit_ceil(capacity) entries; the CQ overruns at `capacity`, not at the ring's size.
+struct CqRing {
+  alignas(64) std::atomic<uint32_t> producer;  // completions ever added; written by the daemon
+  std::atomic<uint32_t> error;                 // non-zero once overrun: the CQ cannot be used
+  alignas(64) Cqe entries[];
+};
+static_assert(sizeof(CqRing) == 64);
+
+// ---- Work queues ----------------------------------------------------------------------------
+
+struct Sge {
+  uint64_t address;
+  uint32_t length;
+  uint32_t lkey;
+};
+static_assert(sizeof(Sge) == 16);
+
+/// A send WQE: this header, then num_sge Sge or, with kSendInline, inline_size bytes of payload.
+struct SendWqe {
+  uint64_t wr_id;
+  uint32_t opcode;  // WrOpcode
+  uint32_t flags;   // SendFlags
+  uint32_t imm_data;  // network byte order, or the rkey to invalidate in host byte order
+  uint32_t num_sge;
+  uint32_t inline_size;
+  uint32_t rkey;
+  uint64_t remote_address;
+  union {
+    struct {
+      uint64_t compare_add;
+      uint64_t swap;
+    } atomic;
+    struct {
+      uint32_t ah;
+      uint32_t remote_qpn;
+      uint32_t remote_qkey;
+      uint32_t reserved;
+    } ud;
+  };
+  uint32_t remote_srqn;
+  uint32_t reserved;
+};
+static_assert(sizeof(SendWqe) == 64);
+
+/// A receive WQE: this header, then num_sge Sge.
+struct RecvWqe {
+  uint64_t wr_id;
+  uint32_t num_sge;
+  uint32_t reserved;
+};
+static_assert(sizeof(RecvWqe) == 16);
+
+/// Where a work queue lies in its memory file. Slot i of the n-th WQE is n % slots; a slot is
+/// free again once the completion of its WQE (or of a later one of the same queue) was polled.
+struct WorkQueueLayout {
+  uint64_t offset;  // bytes from the start of the memory file
+  uint32_t slots;   // a power of two, or 0 for no queue
+  uint32_t stride;  // bytes per slot, a multiple of 16
+};
+static_assert(sizeof(WorkQueueLayout) == 16);
+
+constexpr uint32_t round_up(uint32_t value, uint32_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+constexpr uint32_t send_stride(uint32_t max_sge, uint32_t max_inline) {
+  const uint32_t sges = max_sge * static_cast<uint32_t>(sizeof(Sge));
+  return round_up(static_cast<uint32_t>(sizeof(SendWqe)) + (sges > max_inline ? sges : max_inline),
+                  64);
+}
+
+constexpr uint32_t recv_stride(uint32_t max_sge) {
+  return static_cast<uint32_t>(sizeof(RecvWqe) + max_sge * sizeof(Sge));
+}
+
+}  // namespace rocemu::abi

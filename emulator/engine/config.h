@@ -1,0 +1,47 @@
+// What a fabric consists of and how its devices behave where real NICs differ.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "emulator/abi/verbs_values.h"
+#include "wire/ethernet.h"
+#include "wire/ip.h"
+
+namespace rocemu::engine {
+
+/// Behaviour on which NICs differ or which the specification leaves open.
+struct DevicePolicy {
+  /// RoCE requires a global route header in every address vector (IBTA vol 1 annex A17), so a NIC
+  /// refuses one without it (EINVAL). Programs written for InfiniBand, ibv_rc_pingpong without -g
+  /// among them, give none; with `false` such a vector means the device of this fabric that owns
+  /// the destination QP, reached from GID 0 to GID 0.
+  bool require_grh = false;
+};
+
+struct DeviceConfig {
+  std::string name;                        // "rocemu0"
+  wire::MacAddress mac;                    // EUI-64 of it is the node GUID
+  std::vector<wire::IpAddress> addresses;  // the GID table, from index 0
+  abi::Mtu active_mtu = abi::Mtu::k4096;
+  DevicePolicy policy;
+};
+
+struct FabricConfig {
+  std::vector<DeviceConfig> devices;
+  /// The only source of chance: MR key tags and, later, fault decisions.
+  uint64_t seed = 0;
+  /// Emit a FrameTrace output for every frame, and give frames between two devices of the fabric
+  /// an ICRC (without a trace nobody can see it, so it is left out, as checksum offload does).
+  bool trace_frames = false;
+};
+
+/// Entries of a port's GID table, as query_port says; those behind the addresses are empty.
+inline constexpr uint32_t kGidTableLength = 16;
+
+/// The default fabric: rocemu0 is 127.0.0.1 and ::1, rocemuN is 127.0.0.(N+1) and fe80::/64 with
+/// the EUI-64 of its MAC. `count` is 1 to 250.
+FabricConfig default_fabric(uint32_t count);
+
+}  // namespace rocemu::engine

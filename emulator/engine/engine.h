@@ -1,0 +1,36 @@
+// The NIC as a pure function: step() turns what happened into what is to be done. It reads no
+// clock, calls no operating system, and given the same inputs gives the same outputs.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "emulator/engine/config.h"
+#include "emulator/engine/events.h"
+#include "emulator/engine/host_memory.h"
+#include "emulator/engine/snapshot.h"
+
+namespace rocemu::engine {
+
+class Engine {
+ public:
+  /// `memory` must outlive the engine. Outputs (they hold frames) must not outlive it.
+  Engine(FabricConfig config, HostMemory& memory);
+  ~Engine();
+
+  /// `now` never runs backwards. Outputs are appended; the caller clears them. One step moves a
+  /// bounded number of frames; if work remains, next_deadline() is not after `now`.
+  void step(Instant now, const Input& input, Outputs& outputs);
+
+  /// When to call step() with a Tick at the latest; nothing if only an input can cause work.
+  std::optional<Instant> next_deadline();
+
+  /// For `rocemu show`: objects, states, counters. Changes nothing.
+  FabricSnapshot snapshot() const;
+
+ private:
+  class Fabric;
+  std::unique_ptr<Fabric> fabric_;
+};
+
+}  // namespace rocemu::engine

@@ -1,0 +1,138 @@
+// Everything that can happen to the engine, and everything it can want done.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "emulator/abi/control.h"
+#include "emulator/engine/frame.h"
+#include "emulator/engine/ids.h"
+#include "emulator/engine/time.h"
+
+namespace rocemu::engine {
+
+// ---- Inputs ---------------------------------------------------------------------------------
+
+/// A client opened a device. Its id was never used before.
+struct AttachClient {
+  ClientId client;
+  DeviceIndex device;
+};
+
+/// A client is gone, orderly or not: all its objects go, without completions or events for it.
+struct DetachClient {
+  ClientId client;
+};
+
+/// A control request, already checked for size, magic and version. Answered in Outputs::reply.
+/// kHello and kCreateChannel are the daemon's own business and never come here.
+struct Command {
+  ClientId client;
+  const abi::Request& request;
+};
+
+/// One WQE as copied out of the client's send ring: SendWqe and what follows it, one stride long.
+struct PostSend {
+  ClientId client;
+  QpNumber qp;
+  std::span<const std::byte> wqe;
+};
+
+struct PostRecv {
+  ClientId client;
+  QpNumber qp;
+  std::span<const std::byte> wqe;
+};
+
+/// The client has taken `count` completions from the CQ since its creation (modulo 2^32).
+struct ConsumeCompletions {
+  ClientId client;
+  CqId cq;
+  uint32_t count;
+};
+
+/// ibv_req_notify_cq(3), by a client that had seen `producer` completions.
+struct ArmCq {
+  ClientId client;
+  CqId cq;
+  uint32_t producer;
+  bool solicited_only;
+};
+
+/// An Ethernet frame from outside the fabric.
+struct ReceiveFrame {
+  DeviceIndex device;
+  std::span<const uint8_t> bytes;
+};
+
+/// Nothing but the passing of time; also continues work that a step left undone.
+struct Tick {};
+
+using Input = std::variant<AttachClient, DetachClient, Command, PostSend, PostRecv,
+                           ConsumeCompletions, ArmCq, ReceiveFrame, Tick>;
+
+// ---- Outputs --------------------------------------------------------------------------------
+
+struct Completion {
+  ClientId client;
+  CqId cq;
+  abi::Cqe cqe;
+};
+
+/// The CQ overran: ibv_poll_cq must fail from now on. IBV_EVENT_CQ_ERR comes as an AsyncEvent.
+struct CqFailed {
+  ClientId client;
+  CqId cq;
+};
+
+/// A completion event for the channel that the CQ was created with.
+struct CompletionEvent {
+  ClientId client;
+  CqId cq;
+  ChannelId channel;
+  uint64_t user_handle;
+};
+
+struct AsyncEvent {
+  ClientId client;
+  abi::EventType type;
+  uint64_t element;  // user handle of the CQ or QP, or the port number
+};
+
+/// The client broke the contract of abi/ (an index, length or handle that cannot be): end it.
+struct ClientViolation {
+  ClientId client;
+  const char* reason;  // a string literal
+};
+
+/// A frame for an address that no device of the fabric has.
+struct TransmitFrame {
+  DeviceIndex device;
+  Frame frame;
+};
+
+/// A frame that a device sent or got from outside, if FabricConfig::trace_frames.
+struct FrameTrace {
+  Instant at;
+  Frame frame;
+};
+
+using Output = std::variant<Completion, CqFailed, CompletionEvent, AsyncEvent, ClientViolation,
+                            TransmitFrame, FrameTrace>;
+
+/// What one step wants done, in this order. Reused from step to step, so that it stops allocating.
+struct Outputs {
+  std::vector<Output> list;
+  std::optional<abi::Reply> reply;  // to the step's Command, and only then
+
+  void clear() {
+    list.clear();
+    reply.reset();
+  }
+};
+
+}  // namespace rocemu::engine

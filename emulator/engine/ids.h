@@ -1,0 +1,37 @@
+// Names of the things the engine knows. Strong types, so that a CQ is never taken for a QP.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+
+namespace rocemu::engine {
+
+template <class Tag>
+struct Id {
+  uint32_t value = 0;
+  auto operator<=>(const Id&) const = default;
+};
+
+/// One ibv_context: chosen by the daemon at attach, never reused within a run.
+using ClientId = Id<struct ClientTag>;
+/// Position of a device in the fabric's configuration.
+using DeviceIndex = Id<struct DeviceTag>;
+using PdId = Id<struct PdTag>;
+using MrId = Id<struct MrTag>;
+using CqId = Id<struct CqTag>;
+using AhId = Id<struct AhTag>;
+/// A completion channel, by the inode of its socket.
+struct ChannelId {
+  uint64_t value = 0;
+  auto operator<=>(const ChannelId&) const = default;
+};
+/// 24 bits, unique in the whole fabric.
+using QpNumber = Id<struct QpTag>;
+
+}  // namespace rocemu::engine
+
+template <class Tag>
+struct std::hash<rocemu::engine::Id<Tag>> {
+  size_t operator()(rocemu::engine::Id<Tag> id) const noexcept { return id.value; }
+};
