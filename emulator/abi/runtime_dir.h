@@ -1,0 +1,28 @@
+// Where a daemon and the programs that use it meet: names in the file system.
+//
+// Every daemon owns one runtime directory DIR (mode 0700, owned by its user):
+//   DIR/dev/infiniband/uverbsN   listening SOCK_SEQPACKET socket of device N (see control.h)
+//   DIR/sys/class/...            the sysfs tree that libibverbs, libibumad and tools read
+//   DIR/control                  listening SOCK_STREAM socket: JSON lines for `rocemu`
+// DIR is $ROCEMU_DIR if that is set; otherwise the shared daemon's BASE/shared. BASE is
+// $XDG_RUNTIME_DIR/rocemu if that variable names a directory owned by the user, else
+// /tmp/rocemu-UID. Private daemons of `rocemu run` live in BASE/run-PID-RANDOM. BASE goes when
+// the last daemon goes.
+#pragma once
+
+namespace rocemu::abi {
+
+inline constexpr char kDirVariable[] = "ROCEMU_DIR";
+inline constexpr char kBaseInRuntimeDir[] = "rocemu";    // below $XDG_RUNTIME_DIR
+inline constexpr char kBaseInTmp[] = "/tmp/rocemu-";     // followed by the uid
+inline constexpr char kSharedName[] = "shared";          // below BASE
+inline constexpr char kDeviceDir[] = "dev/infiniband";   // below DIR
+inline constexpr char kDevicePrefix[] = "uverbs";        // followed by the device's number
+inline constexpr char kSysDir[] = "sys";                 // below DIR
+inline constexpr char kControlSocket[] = "control";      // below DIR
+
+/// What fstat() on uverbsN must report: a character device of the kernel's InfiniBand major.
+inline constexpr unsigned kDeviceMajor = 231;
+inline constexpr unsigned kDeviceMinorBase = 192;  // plus N
+
+}  // namespace rocemu::abi
