@@ -1,0 +1,20 @@
+// The invariant CRC: CRC-32 over everything that does not change between the two ends of a RoCEv2
+// flow (IBTA vol 1, annex A17.3.3).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace rocemu::wire {
+
+inline constexpr size_t kIcrcSize = 4;
+
+// `ip_packet` starts at the IP header and ends before the ICRC. The result is stored little-endian.
+// Any bytes will do: those that are no RoCEv2 packet have no meaningful ICRC, but a value.
+uint32_t compute_icrc(std::span<const uint8_t> ip_packet);
+
+void store_icrc(uint32_t icrc, std::span<uint8_t, kIcrcSize> bytes);
+uint32_t load_icrc(std::span<const uint8_t, kIcrcSize> bytes);
+
+}  // namespace rocemu::wire
