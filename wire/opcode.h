@@ -177,9 +177,8 @@ struct OpcodeInfo {
   bool has_payload;      // may carry some; whether it must is a question of lengths
   bool is_first;         // begins a message; both are set on an Only or one-packet operation
   bool is_last;          // ends a message
-  bool
-      needs_receive;  // consumes a receive work request (at its end, for a SEND of several packets)
-  bool is_response;   // goes from responder to requester
+  bool needs_receive;    // cannot be executed without a receive work request: SEND, and immediate
+  bool is_response;      // goes from responder to requester
 
   constexpr bool has(ExtendedHeader header) const { return headers.contains(header); }
 };

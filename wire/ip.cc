@@ -1,0 +1,142 @@
+#include "wire/ip.h"
+
+#include <algorithm>
+#include <array>
+
+#include "wire/big_endian.h"
+#include "wire/layout.h"
+
+namespace rocemu::wire {
+namespace {
+
+constexpr uint16_t kDontFragment = 0x4000;
+constexpr uint16_t kMoreFragmentsOrOffset = 0x3fff;
+constexpr uint8_t kIpv6FragmentHeader = 44;
+
+struct Ipv4Layout {
+  uint8_t version_and_words;  // 4 bits each; the header length in units of 4 bytes
+  uint8_t traffic_class;
+  Be16 total_length;
+  Be16 identification;
+  Be16 flags_and_offset;
+  uint8_t hop_limit;
+  uint8_t protocol;
+  Be16 checksum;
+  std::array<uint8_t, 4> src;
+  std::array<uint8_t, 4> dst;
+};
+static_assert(sizeof(Ipv4Layout) == Ipv4Header::kSize && alignof(Ipv4Layout) == 1);
+
+struct Ipv6Layout {
+  Be32 version_class_flow;  // 4, 8 and 20 bits
+  Be16 payload_length;
+  uint8_t next_header;
+  uint8_t hop_limit;
+  std::array<uint8_t, 16> src;
+  std::array<uint8_t, 16> dst;
+};
+static_assert(sizeof(Ipv6Layout) == Ipv6Header::kSize && alignof(Ipv6Layout) == 1);
+
+// RFC 1071. Over a header with its checksum in place the sum comes out as zero.
+uint16_t internet_checksum(std::span<const uint8_t> bytes) {
+  uint32_t sum = 0;
+  for (size_t i = 0; i + 1 < bytes.size(); i += 2) {
+    sum += static_cast<uint32_t>(bytes[i] << 8 | bytes[i + 1]);
+  }
+  sum = (sum & 0xffff) + (sum >> 16);
+  sum = (sum & 0xffff) + (sum >> 16);
+  return static_cast<uint16_t>(~sum);
+}
+
+IpAddress from_v4(const std::array<uint8_t, 4>& quad) {
+  return IpAddress::from_v4(quad[0], quad[1], quad[2], quad[3]);
+}
+
+std::array<uint8_t, 4> to_v4(const IpAddress& address) {
+  std::array<uint8_t, 4> quad;
+  std::copy_n(address.bytes.begin() + 12, quad.size(), quad.begin());
+  return quad;
+}
+
+}  // namespace
+
+Result<Ipv4Header> parse_ipv4(std::span<const uint8_t> ip_packet) {
+  if (ip_packet.size() < Ipv4Header::kSize) return ParseError::kTruncatedIpv4;
+  const auto layout = load<Ipv4Layout>(ip_packet.first<Ipv4Header::kSize>());
+  const auto header_size = static_cast<uint8_t>((layout.version_and_words & 0xf) * 4);
+  const uint16_t total_length = layout.total_length.get();
+  const uint16_t flags_and_offset = layout.flags_and_offset.get();
+
+  if (ip_version(ip_packet) != 4 || header_size < Ipv4Header::kSize || total_length < header_size) {
+    return ParseError::kBadIpHeader;
+  }
+  if (ip_packet.size() < header_size) return ParseError::kTruncatedIpv4;
+  if (internet_checksum(ip_packet.first(header_size)) != 0) return ParseError::kBadIpChecksum;
+  if (ip_packet.size() < total_length) return ParseError::kTruncatedIpPayload;
+  if ((flags_and_offset & kMoreFragmentsOrOffset) != 0) return ParseError::kFragmented;
+
+  return Ipv4Header{.header_size = header_size,
+                    .traffic_class = layout.traffic_class,
+                    .total_length = total_length,
+                    .identification = layout.identification.get(),
+                    .dont_fragment = (flags_and_offset & kDontFragment) != 0,
+                    .hop_limit = layout.hop_limit,
+                    .protocol = layout.protocol,
+                    .src = from_v4(layout.src),
+                    .dst = from_v4(layout.dst)};
+}
+
+Result<Ipv6Header> parse_ipv6(std::span<const uint8_t> ip_packet) {
+  if (ip_packet.size() < Ipv6Header::kSize) return ParseError::kTruncatedIpv6;
+  const auto layout = load<Ipv6Layout>(ip_packet.first<Ipv6Header::kSize>());
+  const uint32_t version_class_flow = layout.version_class_flow.get();
+  const Ipv6Header header{.traffic_class = static_cast<uint8_t>(version_class_flow >> 20),
+                          .flow_label = version_class_flow & 0xfffff,
+                          .payload_length = layout.payload_length.get(),
+                          .next_header = layout.next_header,
+                          .hop_limit = layout.hop_limit,
+                          .src = {layout.src},
+                          .dst = {layout.dst}};
+
+  // IPv4-mapped addresses stay inside a node (RFC 6890, 2.2.3); here they would also come out as
+  // an IPv4 packet when emitted again.
+  if (ip_version(ip_packet) != 6 || header.src.is_v4() || header.dst.is_v4()) {
+    return ParseError::kBadIpHeader;
+  }
+  if (ip_packet.size() - Ipv6Header::kSize < header.payload_length) {
+    return ParseError::kTruncatedIpPayload;
+  }
+  if (header.next_header == kIpv6FragmentHeader) return ParseError::kFragmented;
+  return header;
+}
+
+void emit(const Ipv4Header& header, std::span<uint8_t, Ipv4Header::kSize> bytes) {
+  const auto flags = header.dont_fragment ? kDontFragment : uint16_t{0};
+  const Ipv4Layout layout{.version_and_words = 4 << 4 | Ipv4Header::kSize / 4,
+                          .traffic_class = header.traffic_class,
+                          .total_length = Be16(header.total_length),
+                          .identification = Be16(header.identification),
+                          .flags_and_offset = Be16(flags),
+                          .hop_limit = header.hop_limit,
+                          .protocol = header.protocol,
+                          .checksum = {},
+                          .src = to_v4(header.src),
+                          .dst = to_v4(header.dst)};
+  store(layout, bytes);
+  const Be16 checksum(internet_checksum(bytes));
+  store(checksum, bytes.subspan<offsetof(Ipv4Layout, checksum), sizeof checksum>());
+}
+
+void emit(const Ipv6Header& header, std::span<uint8_t, Ipv6Header::kSize> bytes) {
+  const uint32_t version_class_flow =
+      uint32_t{6} << 28 | uint32_t{header.traffic_class} << 20 | (header.flow_label & 0xfffff);
+  const Ipv6Layout layout{.version_class_flow = Be32(version_class_flow),
+                          .payload_length = Be16(header.payload_length),
+                          .next_header = header.next_header,
+                          .hop_limit = header.hop_limit,
+                          .src = header.src.bytes,
+                          .dst = header.dst.bytes};
+  store(layout, bytes);
+}
+
+}  // namespace rocemu::wire
