@@ -20,21 +20,21 @@ inline constexpr uint32_t kVersion = 1;
 
 /// Values of ours that a reply's error may have beside errno's: none. Errors are errno values.
 enum class Op : uint32_t {
-  kHello = 1,       // sends: /proc/self/mem opened O_RDWR; receives: context memory, doorbell
-                    // eventfd, async event socket
+  kHello = 1,  // sends: /proc/self/mem opened O_RDWR; receives: context memory, doorbell
+               // eventfd, async event socket
   kQueryDevice,
   kQueryPort,
-  kCreateChannel,   // receives: the completion channel's socket
+  kCreateChannel,  // receives: the completion channel's socket
   kAllocPd,
   kDeallocPd,
   kRegMr,
   kDeregMr,
-  kCreateCq,        // receives: the CQ's memory
-  kDestroyCq,       // sends: the completion channel's socket (if any), the async event socket
-  kCreateQp,        // receives: the QP's memory
+  kCreateCq,   // receives: the CQ's memory
+  kDestroyCq,  // sends: the completion channel's socket (if any), the async event socket
+  kCreateQp,   // receives: the QP's memory
   kModifyQp,
   kQueryQp,
-  kDestroyQp,       // sends: the async event socket
+  kDestroyQp,  // sends: the async event socket
   kCreateAh,
   kDestroyAh,
 };
@@ -204,7 +204,7 @@ struct Reply {
   uint32_t reserved;
   union Body {
     struct {
-      uint32_t client;       // for messages and `rocemu show`
+      uint32_t client;  // for messages and `rocemu show`
       uint32_t device_index;
       uint64_t memory_size;  // of the context memory: a DoorbellRing
     } hello;

@@ -20,11 +20,11 @@ static_assert(std::atomic<uint32_t>::is_always_lock_free);
 inline constexpr uint32_t kDoorbellEntries = 4096;
 
 enum class DoorbellKind : uint32_t {
-  kSend = 1,   // object: QPN; value: send WQEs ever written to the QP's send ring
-  kRecv,       // object: QPN; value: receive WQEs ever written to the QP's receive ring
-  kSrqRecv,    // object: SRQ; value: receive WQEs ever written to the SRQ's ring
-  kCqConsumed, // object: CQ; value: completions ever taken from the CQ
-  kCqArm,      // object: CQ; value: producer index seen; kCqArmSolicited set for solicited only
+  kSend = 1,    // object: QPN; value: send WQEs ever written to the QP's send ring
+  kRecv,        // object: QPN; value: receive WQEs ever written to the QP's receive ring
+  kSrqRecv,     // object: SRQ; value: receive WQEs ever written to the SRQ's ring
+  kCqConsumed,  // object: CQ; value: completions ever taken from the CQ
+  kCqArm,       // object: CQ; value: producer index seen; kCqArmSolicited set for solicited only
 };
 
 /// In the value of a kCqArm doorbell, above the 32-bit producer index.
@@ -95,8 +95,8 @@ static_assert(sizeof(Sge) == 16);
 /// A send WQE: this header, then num_sge Sge or, with kSendInline, inline_size bytes of payload.
 struct SendWqe {
   uint64_t wr_id;
-  uint32_t opcode;  // WrOpcode
-  uint32_t flags;   // SendFlags
+  uint32_t opcode;    // WrOpcode
+  uint32_t flags;     // SendFlags
   uint32_t imm_data;  // network byte order, or the rkey to invalidate in host byte order
   uint32_t num_sge;
   uint32_t inline_size;

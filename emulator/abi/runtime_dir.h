@@ -13,13 +13,13 @@
 namespace rocemu::abi {
 
 inline constexpr char kDirVariable[] = "ROCEMU_DIR";
-inline constexpr char kBaseInRuntimeDir[] = "rocemu";    // below $XDG_RUNTIME_DIR
-inline constexpr char kBaseInTmp[] = "/tmp/rocemu-";     // followed by the uid
-inline constexpr char kSharedName[] = "shared";          // below BASE
-inline constexpr char kDeviceDir[] = "dev/infiniband";   // below DIR
-inline constexpr char kDevicePrefix[] = "uverbs";        // followed by the device's number
-inline constexpr char kSysDir[] = "sys";                 // below DIR
-inline constexpr char kControlSocket[] = "control";      // below DIR
+inline constexpr char kBaseInRuntimeDir[] = "rocemu";   // below $XDG_RUNTIME_DIR
+inline constexpr char kBaseInTmp[] = "/tmp/rocemu-";    // followed by the uid
+inline constexpr char kSharedName[] = "shared";         // below BASE
+inline constexpr char kDeviceDir[] = "dev/infiniband";  // below DIR
+inline constexpr char kDevicePrefix[] = "uverbs";       // followed by the device's number
+inline constexpr char kSysDir[] = "sys";                // below DIR
+inline constexpr char kControlSocket[] = "control";     // below DIR
 
 /// What fstat() on uverbsN must report: a character device of the kernel's InfiniBand major.
 inline constexpr unsigned kDeviceMajor = 231;

@@ -150,7 +150,9 @@ enum class EventType : uint32_t {
 /// ibv_mtu: code 1 is 256 bytes, each further code doubles, 5 is 4096.
 enum class Mtu : uint32_t { k256 = 1, k512, k1024, k2048, k4096 };
 
-constexpr uint32_t mtu_bytes(Mtu mtu) { return 128u << static_cast<uint32_t>(mtu); }
+constexpr uint32_t mtu_bytes(Mtu mtu) {
+  return 128u << static_cast<uint32_t>(mtu);
+}
 
 enum class PortState : uint32_t { kNop, kDown, kInit, kArmed, kActive };
 

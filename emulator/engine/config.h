@@ -37,6 +37,9 @@ struct FabricConfig {
   bool trace_frames = false;
 };
 
+/// The EUI-64 of the device's MAC, in host byte order.
+uint64_t node_guid(const DeviceConfig& device);
+
 /// Entries of a port's GID table, as query_port says; those behind the addresses are empty.
 inline constexpr uint32_t kGidTableLength = 16;
 

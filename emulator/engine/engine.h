@@ -12,6 +12,8 @@
 
 namespace rocemu::engine {
 
+class Fabric;
+
 class Engine {
  public:
   /// `memory` must outlive the engine. Outputs (they hold frames) must not outlive it.
@@ -29,7 +31,6 @@ class Engine {
   FabricSnapshot snapshot() const;
 
  private:
-  class Fabric;
   std::unique_ptr<Fabric> fabric_;
 };
 

@@ -1,0 +1,50 @@
+// A completion queue: where it overruns, and when it notifies.
+#pragma once
+
+#include <cstdint>
+
+#include "emulator/engine/ids.h"
+
+namespace rocemu::engine {
+
+/// What a completion event was asked for (ibv_req_notify_cq(3)).
+enum class Notify : uint8_t { kNone, kSolicited, kAny };
+
+struct CompletionQueue {
+  CompletionQueue(CqId i, ClientId c) : id(i), client(c) {}
+
+  CqId id;
+  ClientId client;
+  ChannelId channel;         // 0: none
+  uint64_t user_handle = 0;  // the client's ibv_cq *
+  uint32_t capacity = 0;     // completions it holds; one more is an overrun
+  uint32_t users = 0;        // work queues that complete here
+  bool failed = false;       // overrun: accepts and delivers nothing any more
+
+  uint32_t waiting() const { return produced_ - consumed_; }
+  uint32_t produced() const { return produced_; }
+  Notify armed() const { return armed_; }
+
+  /// Accounts for one more completion. `qualifies` for a solicited request: a receive completion
+  /// of a message with the Solicited Event bit, or any unsuccessful one. True if an event is due.
+  bool add(bool qualifies);
+
+  bool full() const { return waiting() == capacity; }
+
+  /// The client has taken `count` completions in all; false if that cannot be.
+  bool consume(uint32_t count);
+
+  /// The client asks for an event for the first completion after the `seen`-th that qualifies.
+  /// Such a one may have been added between its call and now.
+  enum class ArmResult { kArmed, kEventDue, kImpossible };
+  ArmResult arm(uint32_t seen, bool solicited_only);
+
+ private:
+  uint32_t produced_ = 0;
+  uint32_t consumed_ = 0;
+  uint32_t last_solicited_ = 0;  // produced_ after the latest completion that qualified
+  bool any_solicited_ = false;
+  Notify armed_ = Notify::kNone;
+};
+
+}  // namespace rocemu::engine

@@ -1,0 +1,52 @@
+// What a device counts. Names are part of the user interface (`rocemu show --json`).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "wire/result.h"
+
+namespace rocemu::engine {
+
+enum class Counter : uint8_t {
+  kFramesOut,
+  kBytesOut,
+  kFramesIn,
+  kBytesIn,
+  kDroppedMalformed,  // the codec refused it; kParse... says why
+  kDroppedBadIcrc,
+  kDroppedUnknownQp,       // no such QP, or none that receives in its state
+  kDroppedWrongTransport,  // RC packet for a UD QP and the like
+  kDroppedWrongSource,     // from another address than the QP's peer
+  kDroppedWrongPkey,
+  kDroppedUnsupported,  // an opcode this device does not implement
+  kDuplicateRequests,
+  kOutOfSequence,  // requests ahead of the expected PSN
+  kStaleAcks,      // acknowledge what was acknowledged before
+  kGhostAcks,      // acknowledge what was never sent
+  kAckTimeouts,
+  kRetransmittedFrames,
+  kRnrNaksSent,
+  kRnrNaksReceived,
+  kSequenceNaksSent,
+  kSequenceNaksReceived,
+  kErrorNaksSent,
+  kErrorNaksReceived,
+  kCqOverruns,
+  kCount,
+};
+
+std::string_view name(Counter counter);
+
+class Counters {
+ public:
+  void add(Counter counter, uint64_t n = 1) { values_[static_cast<size_t>(counter)] += n; }
+  uint64_t get(Counter counter) const { return values_[static_cast<size_t>(counter)]; }
+
+ private:
+  std::array<uint64_t, static_cast<size_t>(Counter::kCount)> values_{};
+};
+
+}  // namespace rocemu::engine

@@ -1,0 +1,24 @@
+// What one device offers, as ibv_query_device(3) tells and the commands enforce. At least what
+// Linux rxe offers.
+#pragma once
+
+#include <cstdint>
+
+namespace rocemu::engine {
+
+inline constexpr uint32_t kMaxQps = 1048560;
+inline constexpr uint32_t kMaxQpWr = 1048576;
+inline constexpr uint32_t kMaxSge = 32;
+inline constexpr uint32_t kMaxInlineData = 1024;
+inline constexpr uint32_t kMaxCqs = 1048576;
+inline constexpr uint32_t kMaxCqe = 4194304;
+inline constexpr uint32_t kMaxPds = 1048576;
+inline constexpr uint32_t kMaxAhs = 1048576;
+inline constexpr uint32_t kCompVectors = 2;
+/// IBTA vol 1, 9.2.8: the DMA length field and the verbs allow 2^31.
+inline constexpr uint64_t kMaxMessage = uint64_t{1} << 31;
+
+/// The first QPN given out: 0 and 1 are the management QPs, and rxe too starts at 17.
+inline constexpr uint32_t kFirstQpn = 17;
+
+}  // namespace rocemu::engine

@@ -1,0 +1,62 @@
+#include "emulator/engine/path.h"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace rocemu::engine {
+namespace {
+
+wire::IpAddress gid_of(const abi::AhAttr& attr) {
+  wire::IpAddress address;
+  std::copy(std::begin(attr.dgid), std::end(attr.dgid), address.bytes.begin());
+  return address;
+}
+
+// One UDP source port per flow, for ECMP, in IANA's dynamic range (IBTA annex A17.4.1). The same
+// for both directions; the mix is the one Linux uses, so that captures compare.
+uint16_t udp_source_port(QpNumber own, QpNumber peer) {
+  uint64_t v = uint64_t{own.value} * peer.value;
+  v ^= v >> 20;
+  v ^= v >> 40;
+  const auto flow_label = static_cast<uint32_t>(v & 0xfffff);
+  return static_cast<uint16_t>(0xc000 | ((flow_label & 0x3fff) ^ (flow_label >> 14)));
+}
+
+}  // namespace
+
+int check_address_vector(const Fabric& fabric, DeviceIndex device, const abi::AhAttr& attr) {
+  const DeviceConfig& config = fabric.devices()[device.value].config;
+  if (attr.port_num != 1) return EINVAL;
+  if (attr.is_global == 0) return config.policy.require_grh ? EINVAL : 0;
+  if (attr.sgid_index >= config.addresses.size()) return EINVAL;
+  // An IPv4 source cannot reach an IPv6 destination.
+  if (config.addresses[attr.sgid_index].is_v4() != gid_of(attr).is_v4()) return EINVAL;
+  return 0;
+}
+
+Path resolve_path(const Fabric& fabric, DeviceIndex device, const abi::AhAttr& attr, QpNumber own,
+                  QpNumber peer) {
+  const DeviceConfig& config = fabric.devices()[device.value].config;
+  Path path;
+  path.src_mac = config.mac;
+  path.udp_src_port = udp_source_port(own, peer);
+  if (attr.is_global != 0) {
+    path.src_ip = config.addresses[attr.sgid_index];
+    path.dst_ip = gid_of(attr);
+    path.inside = fabric.device_with_address(path.dst_ip);
+    path.traffic_class = attr.traffic_class;
+    path.flow_label = attr.flow_label;
+    // 0 and 1 come from programs that think of InfiniBand's "same subnet"; the Linux core too puts
+    // the route's hop limit there.
+    if (attr.hop_limit > 1) path.hop_limit = attr.hop_limit;
+  } else {
+    const QueuePair* there = fabric.qps.find(peer);
+    path.inside = there != nullptr ? there->device : device;
+    path.src_ip = config.addresses[0];
+    path.dst_ip = fabric.devices()[path.inside->value].config.addresses[0];
+  }
+  if (path.inside) path.dst_mac = fabric.devices()[path.inside->value].config.mac;
+  return path;
+}
+
+}  // namespace rocemu::engine

@@ -1,0 +1,16 @@
+// Address vectors: from what the application gives to what goes into each frame.
+#pragma once
+
+#include "emulator/engine/fabric.h"
+
+namespace rocemu::engine {
+
+/// 0, or EINVAL for a vector that no RoCE port can use.
+int check_address_vector(const Fabric& fabric, DeviceIndex device, const abi::AhAttr& attr);
+
+/// Of a vector that was checked. Without a GRH (see DevicePolicy::require_grh) the device that owns
+/// the peer is the destination.
+Path resolve_path(const Fabric& fabric, DeviceIndex device, const abi::AhAttr& attr, QpNumber own,
+                  QpNumber peer);
+
+}  // namespace rocemu::engine

@@ -1,0 +1,31 @@
+// Which attributes a QP needs, may have and must not have at each state change, and which values
+// they can take (IBTA vol 1, 10.3.1 and tables "QP State Transition Properties"; ibv_modify_qp(3)).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "emulator/abi/control.h"
+
+namespace rocemu::engine {
+
+struct AttributeRule {
+  uint32_t required;
+  uint32_t optional;
+};
+
+/// Nothing if the QP type has no such transition. kAttrState is always allowed and in neither mask.
+std::optional<AttributeRule> transition_rule(abi::QpType type, abi::QpState from, abi::QpState to);
+
+/// 0 or EINVAL: are all required attributes there, none that is not allowed, and are the values
+/// that concern no other object (port, P_Key index, MTU, PSNs, timers, counts) in range?
+int check_attributes(abi::QpType type, abi::QpState from, const abi::QpAttr& attr, uint32_t mask,
+                     abi::Mtu active_mtu);
+
+/// Copies the attributes that the mask names.
+void apply_attributes(const abi::QpAttr& from, uint32_t mask, abi::QpAttr& to);
+
+inline constexpr uint32_t kMaxRdAtomic = 128;
+inline constexpr uint32_t kPkeyTableLength = 1;
+
+}  // namespace rocemu::engine

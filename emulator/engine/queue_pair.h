@@ -1,0 +1,99 @@
+// The state of a queue pair. What it does is in requester.h and responder.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "emulator/abi/control.h"
+#include "emulator/engine/ids.h"
+#include "emulator/engine/timers.h"
+#include "emulator/engine/verdict.h"
+#include "emulator/engine/work_ring.h"
+#include "wire/ethernet.h"
+#include "wire/ip_address.h"
+#include "wire/psn.h"
+
+namespace rocemu::engine {
+
+/// An address vector, resolved: what goes into every frame to the peer.
+struct Path {
+  wire::MacAddress src_mac, dst_mac;
+  wire::IpAddress src_ip, dst_ip;
+  uint16_t udp_src_port = 0;
+  uint8_t traffic_class = 0;
+  uint8_t hop_limit = 64;
+  uint32_t flow_label = 0;
+  std::optional<DeviceIndex> inside;  // the fabric's device with dst_ip, if one has it
+};
+
+/// A send WQE's place in the stream of PSNs, known once its first packet was made.
+struct SendState {
+  bool started = false;
+  uint32_t length = 0;  // payload bytes of the whole message
+  wire::Psn first, last;
+};
+struct RecvState {};
+
+struct LocalError {
+  abi::WcStatus status;
+  VendorError vendor;
+};
+
+/// The sending half. WQEs [head, next) are sent and wait for acknowledgement, `next` is being or
+/// will be sent, packet `next_packet` of it first; go-back-N moves (next, next_packet) back.
+struct SendHalf {
+  WorkRing<SendState> queue;
+  uint32_t next = 0;
+  uint32_t next_packet = 0;
+  wire::Psn next_psn;    // of the next WQE to start
+  wire::Psn unacked;     // the oldest PSN not acknowledged
+  wire::Psn sent_limit;  // one past the newest PSN ever sent
+  uint8_t retries_left = 0;
+  uint8_t rnr_retries_left = 0;
+  bool waiting_for_rnr = false;
+  bool drained_reported = false;    // IBV_EVENT_SQ_DRAINED was raised in this SQD
+  std::optional<LocalError> error;  // of WQE `next`, once all before it are complete
+};
+
+/// The receiving half.
+struct RecvHalf {
+  WorkRing<RecvState> queue;
+  wire::Psn expected;
+  uint32_t msn = 0;                   // messages completed, 24 bits
+  bool nak_outstanding = false;       // silent until the expected PSN comes
+  bool in_message = false;            // between the first and the last packet of a message
+  uint64_t received = 0;              // payload bytes of the message so far
+  bool established_reported = false;  // IBV_EVENT_COMM_EST was raised
+};
+
+struct QueuePair {
+  QueuePair(QpNumber n, ClientId c, DeviceIndex d) : number(n), client(c), device(d) {}
+
+  QpNumber number;
+  ClientId client;
+  DeviceIndex device;
+  abi::QpType type = abi::QpType::kRc;
+  abi::QpState state = abi::QpState::kReset;
+  PdId pd;
+  CqId send_cq, recv_cq;
+  uint64_t user_handle = 0;  // the client's ibv_qp *
+  bool sq_sig_all = false;
+  bool scheduled = false;   // in the fabric's list of QPs that have something to send
+  uint32_t generation = 1;  // lives since creation; a RESET begins the next
+  abi::QpAttr attr{};       // qp_state, cur_qp_state and sq_draining are filled on query
+  Path path;
+  TimerSet timers;
+  SendHalf send;
+  RecvHalf recv;
+
+  uint32_t mtu() const { return abi::mtu_bytes(static_cast<abi::Mtu>(attr.path_mtu)); }
+  bool can_receive() const {
+    return state == abi::QpState::kRtr || state == abi::QpState::kRts ||
+           state == abi::QpState::kSqd || state == abi::QpState::kSqe;
+  }
+
+  /// Forgets everything but what creation gave it.
+  void reset();
+};
+
+}  // namespace rocemu::engine
