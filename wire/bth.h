@@ -35,7 +35,7 @@ struct Bth {
   bool becn = false;
   uint32_t dest_qpn = 0;  // 24 bits
   bool ack_req = false;
-  Psn psn;
+  Psn psn{};
 
   friend constexpr bool operator==(const Bth&, const Bth&) = default;
 };

@@ -27,8 +27,8 @@ inline constexpr uint16_t kEtherTypeIpv6 = 0x86dd;
 struct EthernetHeader {
   static constexpr size_t kSize = 14;
 
-  MacAddress dst;
-  MacAddress src;
+  MacAddress dst{};
+  MacAddress src{};
   uint16_t ether_type = 0;
 
   friend constexpr bool operator==(const EthernetHeader&, const EthernetHeader&) = default;

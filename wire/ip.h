@@ -41,8 +41,8 @@ struct Ipv6Header {
   uint16_t payload_length = 0;  // what follows these 40 bytes
   uint8_t next_header = kIpProtocolUdp;
   uint8_t hop_limit = 64;
-  IpAddress src;
-  IpAddress dst;
+  IpAddress src{};
+  IpAddress dst{};
 
   friend constexpr bool operator==(const Ipv6Header&, const Ipv6Header&) = default;
 };

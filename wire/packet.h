@@ -23,8 +23,8 @@ namespace rocemu::wire {
 
 // A parsed RoCEv2 datagram, or the description of one to emit.
 struct Packet {
-  MacAddress src_mac;
-  MacAddress dst_mac;
+  MacAddress src_mac{};
+  MacAddress dst_mac{};
 
   IpAddress src_ip = IpAddress::from_v4(0, 0, 0, 0);  // both IPv4 or both IPv6
   IpAddress dst_ip = IpAddress::from_v4(0, 0, 0, 0);
@@ -37,20 +37,20 @@ struct Packet {
   uint16_t udp_src_port = 0xc000;
   uint16_t udp_checksum = 0;  // emitted and reported as it is; 0 = none, what RoCEv2 senders use
 
-  Bth bth;  // pad_count is computed when emitting
+  Bth bth{};  // pad_count is computed when emitting
 
   // Those that the opcode's row (opcode.h) lists are on the wire; the others mean nothing.
-  Xrceth xrceth;
-  Deth deth;
-  Feth feth;
-  Reth reth;
-  AtomicEth atomic;
-  Aeth aeth;
-  AtomicAckEth atomic_ack;
-  ImmDt imm;
-  Ieth ieth;
+  Xrceth xrceth{};
+  Deth deth{};
+  Feth feth{};
+  Reth reth{};
+  AtomicEth atomic{};
+  Aeth aeth{};
+  AtomicAckEth atomic_ack{};
+  ImmDt imm{};
+  Ieth ieth{};
 
-  std::span<const uint8_t> payload;  // without the pad; when parsed, a view into the frame
+  std::span<const uint8_t> payload{};  // without the pad; when parsed, a view into the frame
 };
 
 // parse_frame starts at the Ethernet header and ignores what follows the IP packet (the padding of

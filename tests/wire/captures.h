@@ -1,0 +1,27 @@
+// The frames of tests/data/rxe: captures of Linux rdma_rxe.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/wire/bytes.h"
+
+namespace rocemu::wire {
+
+struct Capture {
+  std::string name;
+  std::vector<ByteVector> frames;
+};
+
+// All of them, in order of their names.
+const std::vector<Capture>& rxe_captures();
+
+// The RoCEv2 frames among them, without kBadIcrcFrame.
+const std::vector<ByteVector>& rxe_roce_frames();
+
+// A connection request that was sent with a wrong ICRC on purpose, to see rxe drop it.
+inline constexpr std::string_view kBadIcrcCapture = "interop_cm_req_from_host.pcap";
+inline constexpr size_t kBadIcrcFrame = 1;
+
+}  // namespace rocemu::wire
