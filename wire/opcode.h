@@ -114,25 +114,19 @@ enum class ExtendedHeader : uint8_t {
 constexpr size_t header_size(ExtendedHeader header) {
   switch (header) {
     case ExtendedHeader::kXrceth:
+    case ExtendedHeader::kFeth:
+    case ExtendedHeader::kAeth:
+    case ExtendedHeader::kImmDt:
+    case ExtendedHeader::kIeth:
       return 4;
     case ExtendedHeader::kDeth:
+    case ExtendedHeader::kAtomicAckEth:
       return 8;
-    case ExtendedHeader::kFeth:
-      return 4;
     case ExtendedHeader::kReth:
+    case ExtendedHeader::kCnpReserved:
       return 16;
     case ExtendedHeader::kAtomicEth:
       return 28;
-    case ExtendedHeader::kAeth:
-      return 4;
-    case ExtendedHeader::kAtomicAckEth:
-      return 8;
-    case ExtendedHeader::kImmDt:
-      return 4;
-    case ExtendedHeader::kIeth:
-      return 4;
-    case ExtendedHeader::kCnpReserved:
-      return 16;
   }
   return 0;
 }

@@ -76,6 +76,11 @@ TEST(Ipv4, OptionsAreSkipped) {
   ASSERT_TRUE(header);
   EXPECT_EQ(header->header_size, 24);
   EXPECT_EQ(header->total_length, 32);
+
+  for (size_t size = 20; size < 24; ++size) {
+    const auto cut = std::span(frame).subspan(14).first(size);
+    EXPECT_EQ(parse_ipv4(ByteVector(cut.begin(), cut.end())).error(), ParseError::kTruncatedIpv4);
+  }
 }
 
 TEST(Ipv4, HeadersThatContradictThemselvesAreRefused) {

@@ -43,6 +43,7 @@ TEST(IpAddress, TextIsAsRfc5952WritesIt) {
   EXPECT_EQ(canonical("0:0:0:0:0:0:0:0"), "::");
   EXPECT_EQ(canonical("1:2:3:4:5:6:7:8"), "1:2:3:4:5:6:7:8");
   EXPECT_EQ(canonical("1:2:3:4:5:6:7::"), "1:2:3:4:5:6:7:0");
+  EXPECT_EQ(canonical("1:2:3:4:5:6:1.2.3.4"), "1:2:3:4:5:6:102:304");
   EXPECT_EQ(canonical("64:ff9b::192.0.2.33"), "64:ff9b::c000:221");
 }
 
