@@ -1,0 +1,113 @@
+#include "verbs_provider/context.h"
+
+#include <cstdlib>
+#include <new>
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "verbs_provider/objects.h"
+#include "verbs_provider/shim/call.h"
+
+namespace rocemu::provider {
+namespace {
+
+void close_fd(int fd) {
+  if (fd >= 0) ::syscall(SYS_close, fd);
+}
+
+/// The daemon reads and writes our buffers through this where process_vm_readv is not permitted.
+/// -1 if there is no /proc or no permission: then it has to do with the other.
+int open_own_memory() {
+  return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC));
+}
+
+int greet(Context* context) {
+  ibv_context& base = context->verbs.context;
+  abi::Request request{};
+  request.op = abi::Op::kHello;
+  abi::Reply reply;
+  const int own_memory = open_own_memory();
+  enum { kMemory, kWake, kAsync, kCount };
+  int fds[kCount];
+  int error =
+      rocemu_call(base.cmd_fd, &request, &reply, &own_memory, own_memory >= 0 ? 1 : 0, fds, kCount);
+  close_fd(own_memory);
+  if (error != 0) return error;
+
+  Context::Parts& parts = context->parts;
+  parts.wake_fd = fds[kWake];
+  base.async_fd = fds[kAsync];
+  if (fds[kMemory] < 0 || fds[kWake] < 0 || fds[kAsync] < 0 ||
+      reply.body.hello.memory_size < sizeof(abi::DoorbellRing)) {
+    error = EIO;
+  } else {
+    error = parts.memory.map(fds[kMemory], reply.body.hello.memory_size);
+  }
+  close_fd(fds[kMemory]);
+  if (error != 0) return error;
+  parts.doorbells.attach(reinterpret_cast<abi::DoorbellRing*>(parts.memory.at(0)), parts.wake_fd,
+                         base.cmd_fd);
+  return 0;
+}
+
+int ask_for_limits(ibv_context* context) {
+  abi::Request request{};
+  request.op = abi::Op::kQueryDevice;
+  abi::Reply reply;
+  if (const int error = call(context, request, &reply); error != 0) return error;
+  context->num_comp_vectors = static_cast<int>(reply.body.device.num_comp_vectors);
+  return 0;
+}
+
+}  // namespace
+
+verbs_context* alloc_context(ibv_device* device, int cmd_fd, void*) {
+  auto* context = static_cast<Context*>(
+      _verbs_init_and_alloc_context(device, cmd_fd, sizeof(Context), nullptr, 0));
+  if (context == nullptr) return nullptr;
+  new (&context->parts) Context::Parts();
+  verbs_set_ops(&context->verbs, &kContextOps);
+  int error = greet(context);
+  if (error == 0) error = ask_for_limits(&context->verbs.context);
+  if (error == 0) return &context->verbs;
+  free_context(&context->verbs.context);
+  return fail<verbs_context>(error);
+}
+
+void free_context(ibv_context* base) {
+  Context* context = context_of(base);
+  close_fd(context->parts.wake_fd);
+  context->parts.~Parts();
+  verbs_uninit_context(&context->verbs);
+  free(context);
+}
+
+int call(ibv_context* context, const abi::Request& request, abi::Reply* reply) {
+  return call_sending(context, request, reply, nullptr, 0);
+}
+
+int call_object(ibv_context* context, abi::Op op, uint32_t handle, abi::Reply* reply) {
+  abi::Request request{};
+  request.op = op;
+  request.body.object.handle = handle;
+  return call(context, request, reply);
+}
+
+int call_sending(ibv_context* context, const abi::Request& request, abi::Reply* reply,
+                 const int* fds, int count) {
+  return rocemu_call(context->cmd_fd, &request, reply, fds, count, nullptr, 0);
+}
+
+int call_for_memory(ibv_context* context, const abi::Request& request, abi::Reply* reply,
+                    const uint64_t& memory_size, SharedMemory* memory) {
+  int fd;
+  int error = rocemu_call(context->cmd_fd, &request, reply, nullptr, 0, &fd, 1);
+  if (error != 0) return error;
+  error = fd < 0 ? EIO : memory->map(fd, memory_size);
+  close_fd(fd);
+  return error;
+}
+
+}  // namespace rocemu::provider

@@ -1,0 +1,69 @@
+#include "verbs_provider/doorbell.h"
+
+#include <cerrno>
+
+#include <poll.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace rocemu::provider {
+namespace {
+
+/// How often a loop that waits for the daemon asks the kernel whether there still is one.
+constexpr uint32_t kYieldsPerCheck = 1000;
+
+}  // namespace
+
+void DoorbellWriter::attach(abi::DoorbellRing* ring, int wake_fd, int connection) {
+  ring_ = ring;
+  wake_fd_ = wake_fd;
+  connection_ = connection;
+}
+
+int DoorbellWriter::ring(abi::DoorbellKind kind, uint32_t object, uint64_t value) {
+  const Guard guard(mutex_);
+  const uint32_t producer = ring_->producer.load(std::memory_order_relaxed);
+  if (!wait_for_space(producer)) return EIO;
+  ring_->entries[producer % abi::kDoorbellEntries] = {kind, object, value};
+  ring_->producer.store(producer + 1, std::memory_order_release);
+
+  // Nobody waits for the daemon to learn that completions were taken, except the ring itself.
+  const uint32_t used = producer + 1 - ring_->consumer.load(std::memory_order_relaxed);
+  wake_if_sleeping(kind != abi::DoorbellKind::kCqConsumed || used > abi::kDoorbellEntries / 2);
+  return 0;
+}
+
+void DoorbellWriter::wake_if_sleeping(bool attention_needed) {
+  if (!attention_needed) return;
+  // Pairs with the daemon's fence between setting the flag and its last look at producer.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (ring_->daemon_sleeping.load(std::memory_order_relaxed) == 0) return;
+  const uint64_t one = 1;
+  // Not write(): that may be the shim's, and is a cancellation point. EAGAIN: it is awake already.
+  const int saved = errno;
+  ::syscall(SYS_write, wake_fd_, &one, sizeof(one));
+  errno = saved;
+}
+
+bool DoorbellWriter::wait_for_space(uint32_t producer) {
+  for (uint32_t yields = 0;; ++yields) {
+    const uint32_t used = producer - ring_->consumer.load(std::memory_order_acquire);
+    if (used < abi::kDoorbellEntries) return !gone_.load(std::memory_order_relaxed);
+    wake_if_sleeping(true);
+    sched_yield();
+    if (yields % kYieldsPerCheck == kYieldsPerCheck - 1 && is_daemon_gone()) return false;
+  }
+}
+
+bool DoorbellWriter::is_daemon_gone() {
+  if (gone_.load(std::memory_order_relaxed)) return true;
+  const int saved = errno;
+  pollfd entry{connection_, 0, 0};  // POLLHUP and POLLERR are always reported
+  const bool gone = poll(&entry, 1, 0) > 0;
+  errno = saved;
+  if (gone) gone_.store(true, std::memory_order_relaxed);
+  return gone;
+}
+
+}  // namespace rocemu::provider

@@ -1,0 +1,33 @@
+// The client's end of a context's doorbell ring (emulator/abi/rings.h).
+#pragma once
+
+#include <cstdint>
+
+#include "emulator/abi/rings.h"
+#include "verbs_provider/lock.h"
+
+namespace rocemu::provider {
+
+class DoorbellWriter {
+ public:
+  /// `wake_fd` is the daemon's eventfd; `connection` tells whether the daemon is still there.
+  void attach(abi::DoorbellRing* ring, int wake_fd, int connection);
+
+  /// Adds an entry and sees to it that the daemon looks at it. 0, or EIO if the daemon is gone.
+  int ring(abi::DoorbellKind kind, uint32_t object, uint64_t value);
+
+  /// Asks the kernel; once gone, always gone.
+  bool is_daemon_gone();
+
+ private:
+  void wake_if_sleeping(bool attention_needed);
+  bool wait_for_space(uint32_t producer);
+
+  abi::DoorbellRing* ring_ = nullptr;
+  int wake_fd_ = -1;
+  int connection_ = -1;
+  std::atomic<bool> gone_{false};
+  Mutex mutex_;
+};
+
+}  // namespace rocemu::provider

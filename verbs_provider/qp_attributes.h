@@ -1,0 +1,21 @@
+// Attributes of QPs and address vectors: <infiniband/verbs.h>'s structs and the daemon's.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include "emulator/abi/control.h"
+
+namespace rocemu::provider {
+
+abi::QpCap to_abi(const ibv_qp_cap& cap);
+ibv_qp_cap from_abi(const abi::QpCap& cap);
+
+abi::AhAttr to_abi(const ibv_ah_attr& attr);
+ibv_ah_attr from_abi(const abi::AhAttr& attr);
+
+/// Only what `mask` (ibv_qp_attr_mask) names: the application need not have set the rest, and what
+/// it happens to hold must not reach a journal.
+abi::QpAttr to_abi(const ibv_qp_attr& attr, int mask);
+void from_abi(const abi::QpAttr& from, ibv_qp_attr* to);
+
+}  // namespace rocemu::provider

@@ -1,0 +1,27 @@
+// The sockets that stand for character devices: how one is opened, and how one is recognised.
+//
+// A connected socket is recognised by its peer's name alone. No table of descriptors has to follow
+// close(), dup(), fork() and exec(), or descriptors that came from another process.
+#pragma once
+
+namespace rocemu::shim {
+
+struct DeviceNumber {
+  unsigned major;
+  unsigned minor;
+};
+
+/// Whether a socket of this name stands for a device, and for which. The daemon must bind its
+/// sockets under names that end so (runtime_dir.h).
+bool device_of_name(const char* path, DeviceNumber* number);
+
+/// Whether the descriptor is connected to such a socket.
+bool device_of_fd(int fd, DeviceNumber* number);
+
+/// Whether this process image has opened or been told of a device. Until then write() need not ask.
+bool has_seen_device();
+
+/// open(2) of a device's socket: a descriptor, or a negative errno value.
+int open_device(const char* path, int open_flags);
+
+}  // namespace rocemu::shim

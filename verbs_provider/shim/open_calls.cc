@@ -1,0 +1,91 @@
+// open(2) and its relatives: files of the sysfs tree come from the daemon's, devices are sockets.
+#include <cerrno>
+#include <cstdarg>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "verbs_provider/shim/device_socket.h"
+#include "verbs_provider/shim/interpose.h"
+#include "verbs_provider/shim/raw.h"
+#include "verbs_provider/shim/served_paths.h"
+
+namespace rocemu::shim {
+namespace {
+
+Next<int(const char*, int, ...)> next_open("open");
+Next<int(int, const char*, int, ...)> next_openat("openat");
+Next<int(const char*, int)> next_open_2("__open_2");
+Next<int(int, const char*, int)> next_openat_2("__openat_2");
+
+bool is_socket(const char* path) {
+  struct stat status;
+  return raw_syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0 && S_ISSOCK(status.st_mode);
+}
+
+/// `open` opens a path with the flags and mode of the caller.
+template <class Open>
+int open_served(int dirfd, const char* path, int flags, Open open) {
+  return with_mapped_path(dirfd, path, [&](const char* name) {
+    DeviceNumber number;
+    if (name == path || !device_of_name(name, &number) || !is_socket(name)) return open(name);
+    const int fd = open_device(name, flags);
+    if (fd >= 0) return fd;
+    errno = -fd;
+    return -1;
+  });
+}
+
+/// A mode is there only if the flags ask for one (O_TMPFILE includes O_DIRECTORY).
+bool has_mode(int flags) {
+  return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
+}
+
+}  // namespace
+}  // namespace rocemu::shim
+
+using namespace rocemu::shim;
+
+ROCEMU_REPLACE(int, open, (const char* path, int flags, ...)) {
+  mode_t mode = 0;
+  if (has_mode(flags)) {
+    va_list args;
+    va_start(args, flags);
+    mode = va_arg(args, mode_t);
+    va_end(args);
+  }
+  if (served_name(path) == nullptr) return next_open(path, flags, mode);
+  return open_served(AT_FDCWD, path, flags,
+                     [=](const char* name) { return next_open(name, flags, mode); });
+}
+ROCEMU_REPLACE_ALIAS(open64, open);
+
+ROCEMU_REPLACE(int, openat, (int dirfd, const char* path, int flags, ...)) {
+  mode_t mode = 0;
+  if (has_mode(flags)) {
+    va_list args;
+    va_start(args, flags);
+    mode = va_arg(args, mode_t);
+    va_end(args);
+  }
+  if (served_name(path) == nullptr) return next_openat(dirfd, path, flags, mode);
+  return open_served(dirfd, path, flags,
+                     [=](const char* name) { return next_openat(dirfd, name, flags, mode); });
+}
+ROCEMU_REPLACE_ALIAS(openat64, openat);
+
+// What _FORTIFY_SOURCE makes of calls without a mode.
+ROCEMU_REPLACE(int, __open_2, (const char* path, int flags)) {
+  if (served_name(path) == nullptr) return next_open_2(path, flags);
+  return open_served(AT_FDCWD, path, flags,
+                     [=](const char* name) { return next_open_2(name, flags); });
+}
+ROCEMU_REPLACE_ALIAS(__open64_2, __open_2);
+
+ROCEMU_REPLACE(int, __openat_2, (int dirfd, const char* path, int flags)) {
+  if (served_name(path) == nullptr) return next_openat_2(dirfd, path, flags);
+  return open_served(dirfd, path, flags,
+                     [=](const char* name) { return next_openat_2(dirfd, name, flags); });
+}
+ROCEMU_REPLACE_ALIAS(__openat64_2, __openat_2);

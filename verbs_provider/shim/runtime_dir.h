@@ -1,0 +1,13 @@
+// Finds the daemon's runtime directory (emulator/abi/runtime_dir.h) for this process.
+#pragma once
+
+#include <cstddef>
+
+namespace rocemu::shim {
+
+/// Writes the directory's name without a trailing slash; false if there is none, that is: no
+/// daemon. Looks anew each time, which only paths of RDMA devices cause: a program may start a
+/// daemon of its own, and a cache would be state that fork and vfork children share.
+bool find_runtime_dir(char* out, size_t size);
+
+}  // namespace rocemu::shim

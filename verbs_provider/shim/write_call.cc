@@ -1,0 +1,68 @@
+// write(2) to a device. libibverbs creates completion channels by writing a command to it; that is
+// the only command without a provider's operation, and without another way if it fails.
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include <sys/types.h>
+
+#include "verbs_provider/shim/call.h"
+#include "verbs_provider/shim/device_socket.h"
+#include "verbs_provider/shim/interpose.h"
+
+namespace rocemu::shim {
+namespace {
+
+Next<ssize_t(int, const void*, size_t)> next_write("write");
+
+/// The kernel's layout: a command header, its sizes in 32-bit words, and where the answer goes.
+struct CreateChannelCommand {
+  uint32_t command;
+  uint16_t in_words;
+  uint16_t out_words;
+  uint64_t response;  // address of a uint32_t: the new descriptor
+};
+static_assert(sizeof(CreateChannelCommand) == 16);
+constexpr uint32_t kCreateChannelCommand = 17;
+
+int create_channel(int fd, uint64_t response) {
+  abi::Request request{};
+  request.op = abi::Op::kCreateChannel;
+  abi::Reply reply;
+  int channel;
+  const int error = rocemu_call(fd, &request, &reply, nullptr, 0, &channel, 1);
+  if (error != 0) return error;
+  if (channel < 0) return EIO;
+  memcpy(reinterpret_cast<void*>(response), &channel, sizeof(channel));
+  return 0;
+}
+
+__attribute__((noinline)) ssize_t write_to_device(int fd, const void* data, size_t size) {
+  CreateChannelCommand command;
+  int error = EOPNOTSUPP;
+  if (size < sizeof(command.command) + sizeof(command.in_words) + sizeof(command.out_words)) {
+    error = EINVAL;
+  } else if (size == sizeof(command)) {
+    memcpy(&command, data, sizeof(command));
+    if (command.command == kCreateChannelCommand && command.out_words >= 1) {
+      error = create_channel(fd, command.response);
+    }
+  }
+  if (error == 0) return static_cast<ssize_t>(size);
+  errno = error;
+  return -1;
+}
+
+}  // namespace
+}  // namespace rocemu::shim
+
+using namespace rocemu::shim;
+
+ROCEMU_REPLACE(ssize_t, write, (int fd, const void* data, size_t size)) {
+  DeviceNumber number;
+  if (__builtin_expect(has_seen_device(), 0) && device_of_fd(fd, &number)) {
+    return write_to_device(fd, data, size);
+  }
+  return next_write(fd, data, size);
+}
