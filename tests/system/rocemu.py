@@ -1,0 +1,63 @@
+"""What the system tests share: finding the programs, free ports, running things under `rocemu run`."""
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+BIN = pathlib.Path(os.environ["ROCEMU_BIN"])
+ROCEMU = str(BIN / "rocemu")
+PAIR = [sys.executable, str(HERE / "pair.py")]
+TIMEOUT = 240  # seconds that nothing here comes near
+
+
+def free_port():
+    """Of the ports the kernel would give out next; nothing holds it until the server binds it."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(("", 0))
+        return probe.getsockname()[1]
+
+
+def run(*arguments, **keywords):
+    """subprocess.run with both outputs captured as one text."""
+    keywords.setdefault("timeout", TIMEOUT)
+    return subprocess.run([str(a) for a in arguments], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, **keywords)
+
+
+def rocemu_run(*command, options=(), prefix=(), **keywords):
+    return run(*prefix, ROCEMU, "run", "--private", *options, "--", *command, **keywords)
+
+
+def pingpong_pair(*arguments, server_device="rocemu0", client_device="rocemu0",
+                  program="ibv_rc_pingpong", gid=True):
+    """The command that runs both sides of a pingpong."""
+    port = str(free_port())
+    common = [program, "-p", port, *(["-g", "0"] if gid else []), *arguments]
+    return [*PAIR, port, *common, "-d", server_device, "--", *common, "-d", client_device,
+            "localhost"]
+
+
+def processes_of(needle):
+    """PIDs of processes whose command line contains the text."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if needle in (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode():
+                    found.append(int(entry.name))
+            except (OSError, UnicodeDecodeError):
+                pass
+    return found
+
+
+def temporary_directory():
+    return tempfile.TemporaryDirectory(prefix="rocemu-test-")
+
+
+def kill(pid):
+    os.kill(pid, signal.SIGKILL)

@@ -1,0 +1,102 @@
+"""What a capture holds, judged by tshark and scapy."""
+import pathlib
+import subprocess
+import unittest
+
+from rocemu import pingpong_pair, rocemu_run, temporary_directory
+
+SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_ONLY, ACKNOWLEDGE = 0, 1, 2, 4, 17
+
+
+def dissect(capture, *fields):
+    """One tuple of strings for each frame, as tshark reads them."""
+    command = ["tshark", "-r", str(capture), "-T", "fields"]
+    for field in fields:
+        command += ["-e", field]
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE,
+                            stderr=subprocess.DEVNULL, text=True).stdout
+    return [tuple(line.split("\t")) for line in output.splitlines()]
+
+
+class Capture(unittest.TestCase):
+    def setUp(self):
+        self.directory = temporary_directory()
+        self.addCleanup(self.directory.cleanup)
+        self.capture = pathlib.Path(self.directory.name) / "trace.pcap"
+
+    def record(self, *arguments, **devices):
+        result = rocemu_run(*pingpong_pair(*arguments, **devices),
+                            options=("--capture", str(self.capture)))
+        self.assertEqual(result.returncode, 0, result.stdout)
+
+    def check_well_formed(self):
+        frames = dissect(self.capture, "frame.protocols", "_ws.malformed", "_ws.expert.message")
+        self.assertGreater(len(frames), 0)
+        for number, (protocols, malformed, complaint) in enumerate(frames, 1):
+            self.assertIn("infiniband", protocols, f"frame {number}")
+            self.assertEqual((malformed, complaint), ("", ""), f"frame {number}")
+
+    def check_icrcs(self):
+        from scapy.all import Ether, raw, rdpcap
+        from scapy.contrib.roce import BTH
+        for number, frame in enumerate(rdpcap(str(self.capture)), 1):
+            original = raw(frame)
+            frame[BTH].icrc = None  # to be computed anew
+            self.assertEqual(raw(frame)[-4:], original[-4:], f"ICRC of frame {number}")
+            self.assertEqual(len(Ether(original)), len(original))
+
+    def test_a_message_of_three_packets_and_its_acknowledgement(self):
+        self.record("-m", "1024", "-s", "3000", "-n", "5")
+        opcodes = [int(opcode, 0) for (opcode,) in dissect(self.capture, "infiniband.bth.opcode")]
+        self.assertEqual(opcodes, [SEND_FIRST, SEND_MIDDLE, SEND_LAST, ACKNOWLEDGE] * 10)
+        self.check_well_formed()
+        self.check_icrcs()
+
+    def test_messages_of_one_packet_between_two_devices(self):
+        self.record("-s", "1024", "-n", "20", client_device="rocemu1")
+        frames = dissect(self.capture, "infiniband.bth.opcode", "ip.src", "ip.dst", "udp.dstport")
+        self.assertEqual([int(frame[0], 0) for frame in frames], [SEND_ONLY, ACKNOWLEDGE] * 40)
+        self.assertEqual({frame[1:3] for frame in frames},
+                         {("127.0.0.1", "127.0.0.2"), ("127.0.0.2", "127.0.0.1")})
+        self.assertEqual({frame[3] for frame in frames}, {"4791"})
+        self.check_well_formed()
+        self.check_icrcs()
+
+    def test_ipv6(self):
+        port_and_gid = ("-g", "1", "-s", "5000", "-n", "5", "-m", "2048")
+        result = rocemu_run(*pingpong_pair(*port_and_gid, gid=False),
+                            options=("--capture", str(self.capture)))
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertEqual({frame for frame in dissect(self.capture, "ipv6.src", "ipv6.dst")},
+                         {("::1", "::1")})
+        self.check_well_formed()
+        self.check_icrcs()
+
+    def test_psns_and_acknowledgements_agree(self):
+        self.record("-s", "512", "-n", "50")
+        unacknowledged = {}
+        for opcode, qp, psn in dissect(self.capture, "infiniband.bth.opcode",
+                                       "infiniband.bth.destqp", "infiniband.bth.psn"):
+            if int(opcode, 0) == SEND_ONLY:
+                unacknowledged[int(psn)] = qp
+            else:
+                self.assertIn(int(psn), unacknowledged)
+                self.assertNotEqual(unacknowledged.pop(int(psn)), qp)
+        self.assertEqual(unacknowledged, {})
+
+    def test_timestamps_have_nanoseconds_and_do_not_run_backwards(self):
+        self.record("-s", "64", "-n", "100")
+        with open(self.capture, "rb") as file:
+            self.assertEqual(file.read(4), (0xa1b23c4d).to_bytes(4, "little"))
+        times = [float(time) for (time,) in dissect(self.capture, "frame.time_epoch")]
+        self.assertEqual(times, sorted(times))
+
+    def test_a_sigterm_leaves_a_whole_file(self):
+        result = rocemu_run("sh", "-c", 'kill -TERM $PPID; sleep 5',
+                            options=("--capture", str(self.capture)))
+        self.assertEqual(result.returncode, 128 + 15, result.stdout)
+        self.assertEqual(dissect(self.capture, "frame.number"), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

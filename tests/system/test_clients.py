@@ -1,0 +1,143 @@
+"""Clients that die, stop or send garbage hurt only themselves."""
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+import unittest
+
+from rocemu import ROCEMU, free_port, pingpong_pair, processes_of, run, temporary_directory
+
+
+class SharedDaemon(unittest.TestCase):
+    """A daemon of its own for each test, in a directory of its own."""
+
+    def setUp(self):
+        holder = temporary_directory()
+        self.addCleanup(holder.cleanup)
+        self.base = pathlib.Path(holder.name)
+        self.environment = {**os.environ, "XDG_RUNTIME_DIR": holder.name}
+        self.environment.pop("ROCEMU_DIR", None)
+        self.shared_memory = set(os.listdir("/dev/shm"))
+        up = self.rocemu("up")
+        self.assertEqual(up.returncode, 0, up.stdout)
+        self.addCleanup(self.check_nothing_left)
+
+    def check_nothing_left(self):
+        down = self.rocemu("down")
+        self.assertEqual(down.returncode, 0, down.stdout)
+        self.assertEqual(os.listdir(self.base), [])
+        self.assertEqual(processes_of(str(self.base)), [])
+        self.assertEqual(set(os.listdir("/dev/shm")) - self.shared_memory, set())
+
+    def rocemu(self, *arguments):
+        return run(ROCEMU, *arguments, env=self.environment)
+
+    def start(self, *command):
+        return subprocess.Popen([ROCEMU, "run", "--", *command], env=self.environment,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def fabric(self):
+        shown = self.rocemu("show", "--json")
+        self.assertEqual(shown.returncode, 0, shown.stdout)
+        return json.loads(shown.stdout)
+
+    def objects(self):
+        return sum(len(device[kind]) for device in self.fabric()["fabric"]["devices"]
+                   for kind in ("qps", "cqs", "mrs"))
+
+    def wait_until(self, condition, what):
+        deadline = time.monotonic() + 60
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, f"{what} did not come about")
+            time.sleep(0.005)
+
+    def endless_pingpong(self):
+        """A server and a client process that have exchanged messages."""
+        port = str(free_port())
+        common = ["ibv_rc_pingpong", "-g", "0", "-p", port, "-n", "1000000000"]
+        server = self.start(*common, "-d", "rocemu0")
+        from pair import listening
+        self.wait_until(lambda: listening(int(port)), "the server's socket")
+        client = self.start(*common, "-d", "rocemu1", "localhost")
+
+        def exchanging():
+            devices = self.fabric()["fabric"]["devices"]
+            return all(device["counters"]["frames_out"] > 1000 for device in devices[:2])
+        self.wait_until(exchanging, "an exchange of messages")
+        return server, client
+
+    def pids(self):
+        return {client["device"]: client["pid"] for client in self.fabric()["clients"]}
+
+    def test_the_peer_of_a_killed_client_meets_a_dead_nic(self):
+        server, client = self.endless_pingpong()
+        os.kill(self.pids()["rocemu1"], signal.SIGKILL)
+        output, _ = server.communicate(timeout=60)
+        self.assertNotEqual(server.returncode, 0)
+        self.assertIn("transport retry counter exceeded", output)
+        client.communicate(timeout=60)
+        self.wait_until(lambda: self.objects() == 0, "the end of the dead client's objects")
+        self.assertEqual(self.fabric()["clients"], [])
+
+    def test_the_daemon_serves_on_after_a_kill(self):
+        server, client = self.endless_pingpong()
+        os.kill(self.pids()["rocemu0"], signal.SIGKILL)
+        for process in (server, client):
+            process.communicate(timeout=60)
+        result = run(ROCEMU, "run", "--", *pingpong_pair("-c"), env=self.environment)
+        self.assertEqual(result.returncode, 0, result.stdout)
+
+    def test_a_stopped_client_delays_nobody_else(self):
+        server, client = self.endless_pingpong()
+        stopped = self.pids()["rocemu1"]
+        os.kill(stopped, signal.SIGSTOP)
+        result = run(ROCEMU, "run", "--", *pingpong_pair("-c"), env=self.environment)
+        self.assertEqual(result.returncode, 0, result.stdout)
+        os.kill(stopped, signal.SIGKILL)
+        for process in (server, client):
+            process.communicate(timeout=60)
+
+    def device_socket(self):
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.addCleanup(connection.close)
+        connection.settimeout(30)
+        [directory] = [path for path in self.base.rglob("dev/infiniband")]
+        connection.connect(str(directory / "uverbs0"))
+        return connection
+
+    def test_garbage_on_the_socket_ends_only_its_sender(self):
+        server, client = self.endless_pingpong()
+        for garbage in (b"x", b"\0" * 272, b"\xff" * 272, os.urandom(272), os.urandom(60000)):
+            with self.subTest(length=len(garbage)):
+                connection = self.device_socket()
+                connection.send(garbage)
+                self.assertEqual(connection.recv(1000), b"")
+        self.assertEqual(set(self.pids()), {"rocemu0", "rocemu1"})
+        for pid in self.pids().values():
+            os.kill(pid, signal.SIGKILL)
+        for process in (server, client):
+            process.communicate(timeout=60)
+
+    def test_many_idle_connections_come_and_go(self):
+        for _ in range(20):
+            connections = [self.device_socket() for _ in range(50)]
+            for connection in connections:
+                connection.close()
+        result = run(ROCEMU, "run", "--", *pingpong_pair(), env=self.environment)
+        self.assertEqual(result.returncode, 0, result.stdout)
+
+    def test_the_death_of_the_daemon_ends_the_programs(self):
+        server, client = self.endless_pingpong()
+        down = self.rocemu("down")
+        self.assertEqual(down.returncode, 0, down.stdout)
+        for process in (server, client):
+            process.communicate(timeout=60)
+            self.assertNotEqual(process.returncode, 0)
+        self.assertEqual(self.rocemu("up").returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,66 @@
+"""Programs that know nothing of RDMA run under `rocemu run` as they do outside."""
+import pathlib
+import subprocess
+import unittest
+
+from rocemu import HERE, ROCEMU, rocemu_run, run, temporary_directory
+
+
+class OrdinaryPrograms(unittest.TestCase):
+    def same_inside(self, *command, **keywords):
+        outside = run(*command, **keywords)
+        inside = rocemu_run(*command, **keywords)
+        self.assertEqual((inside.returncode, inside.stdout), (outside.returncode, outside.stdout))
+        return inside
+
+    def test_git(self):
+        with temporary_directory() as directory:
+            script = ("git init -q . && git config user.name n && git config user.email e@x && "
+                      "echo a > a && git add a && git commit -qm one && git log --format=%s && "
+                      "git clone -q . copy && cat copy/a")
+            result = rocemu_run("sh", "-ec", script, cwd=directory)
+        self.assertEqual((result.returncode, result.stdout), (0, "one\na\n"))
+
+    def test_python(self):
+        self.same_inside("python3", "-c",
+                         "import os, socket, subprocess, threading, json, tempfile\n"
+                         "print(subprocess.check_output(['echo', 'x']))\n"
+                         "a, b = socket.socketpair(); a.send(b'y'); print(b.recv(1))\n"
+                         "r, w = os.pipe(); os.write(w, b'z'); print(os.read(r, 1))\n"
+                         "print(os.fstat(0).st_mode, os.stat('/dev/null').st_rdev)\n"
+                         "print(os.path.realpath('/sys/class/net/lo'))\n")
+
+    def test_a_shell_with_background_jobs_pipes_and_exec(self):
+        self.same_inside("bash", "-c",
+                         "set -m; sleep 0.01 & sleep 0.01 & wait; seq 1000 | sort -n | tail -1;"
+                         "exec 3> >(cat); echo through >&3; exec 3>&-; wait;"
+                         "(exec sh -c 'echo deeper'); exec echo last")
+
+    def test_a_failing_program_fails_as_it_does_outside(self):
+        self.same_inside("ls", "/no/such/file")
+        self.same_inside("sh", "-c", "exit 42")
+
+    def test_a_c_program_is_compiled_and_run(self):
+        with temporary_directory() as directory:
+            source = pathlib.Path(directory) / "hello.c"
+            source.write_text('#include <stdio.h>\nint main(void) { puts("hello"); return 3; }\n')
+            result = rocemu_run("sh", "-c", "g++ -x c hello.c -o hello && ./hello", cwd=directory)
+        self.assertEqual((result.returncode, result.stdout), (3, "hello\n"))
+
+    def test_this_projects_own_build(self):
+        root = HERE.parent.parent
+        with temporary_directory() as directory:
+            result = rocemu_run("sh", "-c", f"cmake -S {root} -B {directory} -G Ninja && "
+                                            f"ninja -C {directory} rocemu_wire", timeout=280)
+            self.assertEqual(result.returncode, 0, result.stdout)
+            self.assertTrue((pathlib.Path(directory) / "lib" / "librocemu_wire.a").exists())
+
+    def test_stdin_passes_through(self):
+        result = subprocess.run([ROCEMU, "run", "--private", "--",
+                                 "tr", "a-z", "A-Z"], input="quiet\n", text=True,
+                                stdout=subprocess.PIPE, check=True)
+        self.assertEqual(result.stdout, "QUIET\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
