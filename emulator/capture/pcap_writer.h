@@ -1,0 +1,45 @@
+// Writes frames into a pcap file that any Wireshark opens: Ethernet, nanosecond timestamps.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "emulator/engine/time.h"
+
+struct pcap;
+struct pcap_dumper;
+
+namespace rocemu::capture {
+
+class PcapWriter {
+ public:
+  /// `start` is the wall-clock time of Instant 0. If the file cannot be made, is_open() is false
+  /// and error() names the path and the reason.
+  PcapWriter(const std::string& path, std::chrono::system_clock::time_point start);
+  ~PcapWriter();
+  PcapWriter(const PcapWriter&) = delete;
+  PcapWriter& operator=(const PcapWriter&) = delete;
+
+  /// Both are false when writing fails now; from then on nothing is written, is_open() is false and
+  /// both do nothing.
+  bool write(engine::Instant at, std::span<const uint8_t> frame);
+  bool flush();
+
+  bool is_open() const { return file_ != nullptr; }
+  const std::string& error() const { return error_; }
+
+ private:
+  bool fail();
+
+  std::string path_;
+  std::chrono::nanoseconds start_;
+  std::string error_;
+  pcap* format_ = nullptr;
+  pcap_dumper* file_ = nullptr;
+  bool unflushed_ = false;
+};
+
+}  // namespace rocemu::capture

@@ -1,0 +1,124 @@
+// One connection to a device: one ibv_context. Speaks the control protocol of abi/control.h, owns
+// the client's shared memory, channels and sockets, and turns requests into engine commands. It
+// never waits for its client, and whatever the client does wrong ends this session only.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "emulator/abi/control.h"
+#include "emulator/daemon/client_queues.h"
+#include "emulator/daemon/engine_port.h"
+#include "emulator/daemon/event_loop.h"
+#include "emulator/daemon/event_socket.h"
+#include "emulator/daemon/process_memory.h"
+#include "emulator/daemon/ring_pump.h"
+#include "emulator/daemon/unique_fd.h"
+#include "emulator/daemon/unix_socket.h"
+
+namespace rocemu::daemon {
+
+class ClientSession;
+
+/// What a session tells whoever runs it. Neither call destroys the session at once.
+class SessionOwner {
+ public:
+  virtual ~SessionOwner() = default;
+  virtual void wake(ClientSession& session) = 0;
+  virtual void ended(ClientSession& session) = 0;
+};
+
+class ClientSession {
+ public:
+  /// Doorbells and WQEs handled at a time, before it is the next client's turn.
+  static constexpr uint32_t kPumpBudget = 256;
+
+  struct Services {
+    EnginePort& engine;
+    EventLoop& loop;
+    ProcessMemory& memory;
+    SessionOwner& owner;
+  };
+
+  ClientSession(const Services& services, engine::ClientId id, engine::DeviceIndex device,
+                UniqueFd socket, PeerCredentials peer);
+  ClientSession(const ClientSession&) = delete;
+  ClientSession& operator=(const ClientSession&) = delete;
+
+  /// Handles waiting doorbells, and then the request that waited for them. True if there were any.
+  bool pump();
+
+  /// Tells the client's writers whether they must ring the eventfd.
+  void set_daemon_sleeping(bool sleeping);
+  bool has_doorbells() const;
+
+  void deliver(const engine::CompletionEvent& event);
+  void deliver(const engine::AsyncEvent& event);
+
+  /// The first reason counts. An empty one is an orderly goodbye.
+  void end(std::string reason);
+  bool has_ended() const { return queues_.ended; }
+  const std::string& end_reason() const { return end_reason_; }
+
+  engine::ClientId id() const { return queues_.id; }
+  engine::DeviceIndex device() const { return device_; }
+  bool is_attached() const { return attached_; }  // said Hello: the engine knows it
+  const PeerCredentials& peer() const { return peer_; }
+  const std::string& command_name() const { return command_name_; }
+  ClientQueues& queues() { return queues_; }
+  const ClientQueues& queues() const { return queues_; }
+  /// Kept by the SessionTable.
+  struct Activity {
+    engine::Instant last{};
+    bool awake = false;
+  };
+  Activity& activity() { return activity_; }
+  std::string description() const;  // "client 3 (ib_write_bw, pid 4711)"
+
+ private:
+  struct Pending {
+    abi::Request request;
+    std::vector<UniqueFd> fds;
+    uint32_t doorbells;  // the producer index that was visible when it came
+  };
+
+  void on_readable();
+  std::optional<Pending> receive();
+  void refuse_version(const abi::Request& request);
+  void execute(Pending pending);
+  void hello(const abi::Request& request, std::vector<UniqueFd> fds);
+  void create_channel(const abi::Request& request);
+  void create_cq(const abi::Request& request);
+  void create_qp(const abi::Request& request);
+  void destroy_cq(const abi::Request& request, const std::vector<UniqueFd>& fds);
+  void destroy_qp(const abi::Request& request, const std::vector<UniqueFd>& fds);
+  abi::Reply destroy(abi::Op op, uint32_t handle);
+  void reply(const abi::Request& request, abi::Reply reply, std::initializer_list<int> fds = {});
+  void reply_error(const abi::Request& request, int error);
+
+  Services services_;
+  engine::DeviceIndex device_;
+  PeerCredentials peer_;
+  std::string command_name_;
+  bool attached_ = false;
+  std::string end_reason_;
+  Activity activity_;
+  RingPump ring_pump_;
+  ClientQueues queues_;
+  std::optional<Pending> pending_;
+
+  UniqueFd socket_;
+  UniqueFd doorbell_fd_;
+  UniqueFd process_fd_;
+  EventLoop::Watch socket_watch_;
+  EventLoop::Watch doorbell_watch_;
+  EventLoop::Watch process_watch_;
+  std::unique_ptr<EventSocket> async_;
+  std::map<uint64_t, std::unique_ptr<EventSocket>> channels_;  // by inode
+};
+
+}  // namespace rocemu::daemon

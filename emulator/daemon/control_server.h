@@ -1,0 +1,53 @@
+// The socket by which `rocemu` talks to the daemon: one JSON object per line in each direction.
+// {"command":"version"}, {"command":"show"} and {"command":"shutdown"} are answered with "ok":true
+// and what was asked for, anything else with "ok":false and an "error" in words.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "emulator/daemon/event_loop.h"
+#include "emulator/daemon/state_json.h"
+#include "emulator/daemon/unix_socket.h"
+
+namespace rocemu::daemon {
+
+class ControlServer {
+ public:
+  static constexpr size_t kMaxLine = 64 * 1024;
+
+  /// What each command does: returns what is to be added to {"ok":true}.
+  using Command = std::function<Json()>;
+  using Commands = std::map<std::string, Command>;
+
+  /// Throws StartError if the listening socket cannot be watched.
+  ControlServer(EventLoop& loop, UniqueFd listener, Commands commands);
+
+ private:
+  struct Connection {
+    UniqueFd socket;
+    EventLoop::Watch watch;
+    std::string input;
+    std::string output;  // what the peer has not taken yet; it is asked nothing more until then
+    bool at_end = false;
+  };
+
+  void on_connect();
+  void on_ready(int fd);
+  /// Both are false if the connection is over.
+  bool read_from(Connection& connection);
+  bool write_to(Connection& connection);
+  void answer_lines(Connection& connection);
+  std::string answer(std::string_view line);
+
+  EventLoop& loop_;
+  Acceptor acceptor_;
+  Commands commands_;
+  EventLoop::Watch watch_;
+  std::map<int, Connection> connections_;  // by fd
+};
+
+}  // namespace rocemu::daemon

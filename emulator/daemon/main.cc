@@ -1,0 +1,122 @@
+// rocemud: reads the command line, says whether it could start, and runs until it is told to end.
+#include <fcntl.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "emulator/daemon/daemon.h"
+#include "emulator/daemon/options.h"
+#include "emulator/daemon/start_error.h"
+#include "emulator/daemon/unique_fd.h"
+
+namespace rocemu::daemon {
+namespace {
+
+void set_up_logging(spdlog::level::level_enum level) {
+  auto logger = spdlog::stderr_logger_st("rocemud");
+  logger->set_pattern("rocemud: %l: %v");
+  logger->set_level(level);
+  logger->flush_on(spdlog::level::trace);
+  spdlog::set_default_logger(std::move(logger));
+}
+
+void set_up_process() {
+  umask(077);
+  std::signal(SIGPIPE, SIG_IGN);
+  prctl(PR_SET_TIMERSLACK, 1UL);  // the default would add 50 us to every retransmission timeout
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
+}
+
+/// The signals that ask for an orderly end, as a file descriptor. With a parent that holds the
+/// lifetime-fd, the ^C of a terminal is for the program under test.
+UniqueFd take_signals(bool has_parent) {
+  sigset_t ending;
+  sigemptyset(&ending);
+  for (const int number : {SIGTERM, SIGHUP}) sigaddset(&ending, number);
+  if (has_parent) {
+    std::signal(SIGINT, SIG_IGN);
+  } else {
+    sigaddset(&ending, SIGINT);
+  }
+  if (sigprocmask(SIG_BLOCK, &ending, nullptr) != 0) fail_start("sigprocmask", errno);
+  UniqueFd fd(signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd) fail_start("signalfd", errno);
+  return fd;
+}
+
+bool is_at_end(int fd) {
+  char buffer[64];
+  const ssize_t size = read(fd, buffer, sizeof buffer);
+  return size == 0 || (size < 0 && errno != EINTR && errno != EAGAIN);
+}
+
+void say(int ready_fd, const std::string& line) {
+  if (ready_fd < 0) return;
+  // Whoever waits for it may be gone; then the lifetime-fd says so.
+  [[maybe_unused]] const ssize_t size = write(ready_fd, line.data(), line.size());
+  close(ready_fd);
+}
+
+void serve(Options options) {
+  const int lifetime_fd = options.lifetime_fd;
+  const int ready_fd = options.ready_fd;
+  const UniqueFd signals = take_signals(lifetime_fd >= 0);
+  Daemon daemon(std::move(options));
+  EventLoop& loop = daemon.loop();
+  const EventLoop::Watch signal_watch =
+      loop.watch(signals.get(), EPOLLIN, [&](uint32_t) { daemon.stop(); });
+  if (!signal_watch) fail_start("cannot watch for signals", errno);
+  EventLoop::Watch lifetime_watch;
+  if (lifetime_fd >= 0) {
+    lifetime_watch = loop.watch(lifetime_fd, EPOLLIN, [&](uint32_t) {
+      if (is_at_end(lifetime_fd)) daemon.stop();
+    });
+    if (!lifetime_watch) {
+      throw UsageError("--lifetime-fd: it is neither a pipe nor a socket");
+    }
+  }
+  say(ready_fd, "ready\n");
+  daemon.run();
+}
+
+int fail(int ready_fd, const std::exception& error, int status) {
+  std::fprintf(stderr, "rocemud: error: %s\n", error.what());
+  say(ready_fd, std::string("error: ") + error.what() + "\n");
+  return status;
+}
+
+int run(int argc, const char* const* argv) {
+  const int ready_fd = find_ready_fd(argc, argv);
+  try {
+    std::optional<Options> options = parse_options(argc, argv);
+    if (!options) return 0;
+    set_up_logging(options->log_level);
+    set_up_process();
+    serve(std::move(*options));
+    return 0;
+  } catch (const UsageError& error) {
+    return fail(ready_fd, error, 2);
+  } catch (const std::exception& error) {
+    return fail(ready_fd, error, 1);
+  }
+}
+
+}  // namespace
+}  // namespace rocemu::daemon
+
+int main(int argc, char** argv) {
+  return rocemu::daemon::run(argc, argv);
+}

@@ -1,0 +1,129 @@
+#include "emulator/daemon/nic.h"
+
+#include <spdlog/spdlog.h>
+
+#include <cerrno>
+#include <utility>
+#include <variant>
+
+namespace rocemu::daemon {
+namespace {
+
+/// The client that asks what the sysfs tree has to say; counts down, sessions count up.
+constexpr engine::ClientId kFactsClient{0xffff'ffff};
+
+CompletionQueue* find_cq(ClientSession* session, engine::CqId cq) {
+  if (session == nullptr) return nullptr;
+  auto& cqs = session->queues().cqs;
+  const auto found = cqs.find(cq.value);
+  return found == cqs.end() ? nullptr : &found->second;
+}
+
+}  // namespace
+
+Nic::Nic(engine::FabricConfig config, engine::HostMemory& memory, SessionTable& sessions,
+         const Clock& clock, capture::PcapWriter* capture)
+    : sessions_(sessions), clock_(clock), capture_(capture), engine_(std::move(config), memory) {}
+
+void Nic::submit(const engine::Input& input) {
+  step(input);
+  apply();
+}
+
+abi::Reply Nic::command(engine::ClientId client, const abi::Request& request) {
+  step(engine::Command{client, request});
+  abi::Reply reply{};
+  reply.error = EIO;  // of an engine that does not answer
+  if (outputs_.reply) reply = *outputs_.reply;
+  apply();
+  return reply;
+}
+
+bool Nic::tick_if_due() {
+  const std::optional<engine::Instant> deadline = engine_.next_deadline();
+  if (!deadline || *deadline > clock_.now()) return false;
+  submit(engine::Tick{});
+  return true;
+}
+
+Nic::DeviceFacts Nic::device_facts(engine::DeviceIndex device) {
+  const engine::ClientId client{kFactsClient.value - device.value};
+  abi::Request request{};
+  request.magic = abi::kMagic;
+  request.version = abi::kVersion;
+  DeviceFacts facts;
+  submit(engine::AttachClient{client, device});
+  request.op = abi::Op::kQueryDevice;
+  facts.device = command(client, request).body.device;
+  request.op = abi::Op::kQueryPort;
+  request.body.query_port.port = 1;
+  facts.port = command(client, request).body.port;
+  submit(engine::DetachClient{client});
+  return facts;
+}
+
+void Nic::step(const engine::Input& input) {
+  engine_.step(clock_.now(), input, outputs_);
+}
+
+void Nic::apply() {
+  CompletionQueue* unpublished = nullptr;  // completions in a row are published together
+  const auto publish = [&] {
+    if (unpublished != nullptr) std::exchange(unpublished, nullptr)->publish();
+  };
+  for (const engine::Output& output : outputs_.list) {
+    const auto* completion = std::get_if<engine::Completion>(&output);
+    if (completion == nullptr) {
+      publish();  // an event must not overtake its completion
+      std::visit(
+          [this](const auto& other) {
+            if constexpr (!std::is_same_v<decltype(other), const engine::Completion&>) {
+              deliver(other);
+            }
+          },
+          output);
+      continue;
+    }
+    ClientSession* session = sessions_.find(completion->client);
+    CompletionQueue* cq = find_cq(session, completion->cq);
+    if (cq == nullptr) continue;
+    if (cq != unpublished) publish();
+    cq->add(completion->cqe);
+    unpublished = cq;
+    // Whoever gets a completion will soon poll it and post again.
+    sessions_.wake(*session);
+  }
+  publish();
+  outputs_.clear();
+}
+
+void Nic::deliver(const engine::CqFailed& output) {
+  if (CompletionQueue* cq = find_cq(sessions_.find(output.client), output.cq)) cq->set_error();
+}
+
+void Nic::deliver(const engine::CompletionEvent& output) {
+  if (ClientSession* session = sessions_.find(output.client)) session->deliver(output);
+}
+
+void Nic::deliver(const engine::AsyncEvent& output) {
+  if (ClientSession* session = sessions_.find(output.client)) session->deliver(output);
+}
+
+void Nic::deliver(const engine::ClientViolation& output) {
+  if (ClientSession* session = sessions_.find(output.client)) session->end(output.reason);
+}
+
+void Nic::deliver(const engine::TransmitFrame& output) {
+  // Nothing is attached to the outside: the frame is lost, as on a cable that ends nowhere.
+  spdlog::trace("device {} sent a frame of {} bytes to nobody", output.device.value,
+                output.frame.bytes().size());
+}
+
+void Nic::deliver(const engine::FrameTrace& output) {
+  if (capture_ == nullptr || !capture_->is_open()) return;
+  if (!capture_->write(output.at, output.frame.bytes())) {
+    spdlog::error("the capture stops here: {}", capture_->error());
+  }
+}
+
+}  // namespace rocemu::daemon

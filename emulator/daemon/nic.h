@@ -1,0 +1,56 @@
+// The engine with its surroundings: the clock goes in, and outputs go to the sessions' queues and
+// sockets and to the capture.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "emulator/capture/pcap_writer.h"
+#include "emulator/daemon/clock.h"
+#include "emulator/daemon/engine_port.h"
+#include "emulator/daemon/session_table.h"
+#include "emulator/engine/engine.h"
+
+namespace rocemu::daemon {
+
+class Nic : public EnginePort {
+ public:
+  /// `capture` may be null.
+  Nic(engine::FabricConfig config, engine::HostMemory& memory, SessionTable& sessions,
+      const Clock& clock, capture::PcapWriter* capture);
+
+  void submit(const engine::Input& input) override;
+  abi::Reply command(engine::ClientId client, const abi::Request& request) override;
+
+  /// Lets the engine go on if it wants to by now. True if it did.
+  bool tick_if_due();
+  std::optional<engine::Instant> next_deadline() { return engine_.next_deadline(); }
+
+  engine::FabricSnapshot snapshot() const { return engine_.snapshot(); }
+
+  /// What the device says of itself; asked as a client of its own that leaves again.
+  struct DeviceFacts {
+    abi::DeviceAttr device;
+    abi::PortAttr port;
+  };
+  DeviceFacts device_facts(engine::DeviceIndex device);
+
+ private:
+  void step(const engine::Input& input);
+  void apply();
+  void deliver(const engine::Completion&) = delete;  // apply() does it, many at a time
+  void deliver(const engine::CqFailed& output);
+  void deliver(const engine::CompletionEvent& output);
+  void deliver(const engine::AsyncEvent& output);
+  void deliver(const engine::ClientViolation& output);
+  void deliver(const engine::TransmitFrame& output);
+  void deliver(const engine::FrameTrace& output);
+
+  SessionTable& sessions_;
+  const Clock& clock_;
+  capture::PcapWriter* capture_;
+  engine::Engine engine_;
+  engine::Outputs outputs_;  // behind the engine, whose frames it holds: goes first
+};
+
+}  // namespace rocemu::daemon

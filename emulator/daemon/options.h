@@ -1,0 +1,34 @@
+// The command line of rocemud.
+#pragma once
+
+#include <spdlog/common.h>
+
+#include <optional>
+#include <string>
+
+#include "emulator/engine/config.h"
+
+namespace rocemu::daemon {
+
+struct Options {
+  std::string dir;
+  engine::FabricConfig fabric;
+  std::string capture;   // empty for none
+  int ready_fd = -1;     // -1 for none
+  int lifetime_fd = -1;  // -1 for none
+  spdlog::level::level_enum log_level = spdlog::level::warn;
+};
+
+/// Nothing if the command line asked for text only (--help, --version), which was printed. Throws
+/// UsageError.
+std::optional<Options> parse_options(int argc, const char* const* argv);
+
+/// The value of --ready-fd even of a command line that is wrong otherwise, so that the error can be
+/// told there; -1 for none.
+int find_ready_fd(int argc, const char* const* argv);
+
+/// Devices by "NAME[=ADDR[,ADDR...]]"; what is not said is as in the default fabric. Throws
+/// UsageError.
+std::vector<engine::DeviceConfig> parse_devices(const std::vector<std::string>& texts);
+
+}  // namespace rocemu::daemon

@@ -1,0 +1,43 @@
+// Takes doorbells out of a client's ring, checks them against the daemon's own counts, and hands
+// the engine what they announce. The client owns the memory and may write anything there at any
+// time: each word is copied once, checked, and then used.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "emulator/daemon/client_queues.h"
+#include "emulator/daemon/engine_port.h"
+
+namespace rocemu::daemon {
+
+class RingPump {
+ public:
+  struct Result {
+    bool worked = false;
+    bool more = false;                // the budget ran out first
+    const char* violation = nullptr;  // what the client did that cannot be; end it
+  };
+
+  explicit RingPump(EnginePort& engine) : engine_(engine) {}
+
+  /// Handles at most `budget` doorbells and WQEs, so that no client keeps the others waiting.
+  Result run(ClientQueues& client, uint32_t budget);
+
+ private:
+  /// Each returns what is wrong, or null. A post may stop with the budget used up; its doorbell is
+  /// then looked at again next time and continues at the count seen.
+  const char* handle(ClientQueues& client, const abi::Doorbell& bell, uint32_t& budget);
+  template <class Post>
+  const char* post(ClientQueues& client, const abi::Doorbell& bell, WorkQueueView QueuePair::*queue,
+                   uint32_t& budget);
+  const char* consume(ClientQueues& client, const abi::Doorbell& bell);
+  const char* arm(ClientQueues& client, const abi::Doorbell& bell);
+
+  EnginePort& engine_;
+  std::vector<std::byte> wqe_;  // the private copy of the WQE at hand
+  bool unfinished_ = false;     // of the post at hand
+};
+
+}  // namespace rocemu::daemon

@@ -1,0 +1,86 @@
+#include "emulator/daemon/session_table.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <atomic>
+
+namespace rocemu::daemon {
+
+void SessionTable::add(std::unique_ptr<ClientSession> session) {
+  const engine::ClientId id = session->id();
+  sessions_.emplace(id, std::move(session));
+}
+
+ClientSession* SessionTable::find(engine::ClientId id) {
+  const auto found = sessions_.find(id);
+  return found == sessions_.end() ? nullptr : found->second.get();
+}
+
+void SessionTable::wake(ClientSession& session) {
+  if (session.activity().awake || session.has_ended()) return;
+  session.activity() = {clock_.now(), true};
+  session.set_daemon_sleeping(false);
+  awake_.push_back(&session);
+}
+
+bool SessionTable::pump() {
+  bool worked = false;
+  // By index: a session's outputs may wake others, which then have their turn in this round too.
+  for (size_t i = 0; i < awake_.size(); ++i) {
+    if (awake_[i]->pump()) {
+      awake_[i]->activity().last = clock_.now();
+      worked = true;
+    }
+  }
+  return worked;
+}
+
+void SessionTable::let_sleep(engine::Instant now, engine::Duration idle) {
+  dozing_.clear();
+  std::erase_if(awake_, [&](ClientSession* session) {
+    if (now - session->activity().last < idle) return false;
+    session->set_daemon_sleeping(true);
+    dozing_.push_back(session);
+    return true;
+  });
+  if (dozing_.empty()) return;
+  // The client writes its doorbell and then reads the flag; we write the flag and then read the
+  // doorbell. With both fences one of the two sees the other.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (ClientSession* session : dozing_) {
+    session->activity().awake = false;
+    if (session->has_doorbells()) wake(*session);
+  }
+}
+
+bool SessionTable::reap(EnginePort& engine, ProcessMemory& memory) {
+  if (ended_.empty()) return false;
+  // Detaching one may end another, which is appended.
+  for (size_t i = 0; i < ended_.size(); ++i) {
+    const auto found = sessions_.find(ended_[i]);
+    if (found == sessions_.end()) continue;
+    ClientSession& session = *found->second;
+    if (session.end_reason().empty()) {
+      spdlog::debug("{} left", session.description());
+    } else {
+      spdlog::warn("{} ended: {}", session.description(), session.end_reason());
+    }
+    if (session.is_attached()) engine.submit(engine::DetachClient{session.id()});
+    memory.remove(session.id());
+    std::erase(awake_, &session);
+    sessions_.erase(found);
+  }
+  ended_.clear();
+  return true;
+}
+
+std::vector<const ClientSession*> SessionTable::list() const {
+  std::vector<const ClientSession*> sessions;
+  for (const auto& [id, session] : sessions_) sessions.push_back(session.get());
+  std::sort(sessions.begin(), sessions.end(),
+            [](const auto* a, const auto* b) { return a->id() < b->id(); });
+  return sessions;
+}
+
+}  // namespace rocemu::daemon

@@ -1,0 +1,49 @@
+// All sessions of the daemon, and which of them are awake: their doorbell rings are looked at in
+// every round. The others ring their eventfd first, so an idle context costs nothing.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "emulator/daemon/client_session.h"
+#include "emulator/daemon/clock.h"
+
+namespace rocemu::daemon {
+
+class SessionTable : public SessionOwner {
+ public:
+  explicit SessionTable(const Clock& clock) : clock_(clock) {}
+
+  engine::ClientId next_id() { return engine::ClientId{++last_id_}; }
+  void add(std::unique_ptr<ClientSession> session);
+  ClientSession* find(engine::ClientId id);
+
+  void wake(ClientSession& session) override;
+  void ended(ClientSession& session) override { ended_.push_back(session.id()); }
+
+  /// Handles the doorbells of all awake sessions; true if there were any.
+  bool pump();
+  bool any_awake() const { return !awake_.empty(); }
+
+  /// Lets sessions sleep that have been idle for `idle` or longer. One that rings its doorbell just
+  /// then stays awake.
+  void let_sleep(engine::Instant now, engine::Duration idle);
+
+  /// Detaches and destroys the sessions that have ended. True if there were any.
+  bool reap(EnginePort& engine, ProcessMemory& memory);
+
+  /// In the order of their ids.
+  std::vector<const ClientSession*> list() const;
+
+ private:
+  const Clock& clock_;
+  uint32_t last_id_ = 0;
+  std::unordered_map<engine::ClientId, std::unique_ptr<ClientSession>> sessions_;
+  std::vector<ClientSession*> awake_;
+  std::vector<ClientSession*> dozing_;
+  std::vector<engine::ClientId> ended_;
+};
+
+}  // namespace rocemu::daemon

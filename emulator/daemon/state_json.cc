@@ -1,0 +1,162 @@
+#include "emulator/daemon/state_json.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace rocemu::daemon {
+namespace {
+
+using Sessions = std::map<engine::ClientId, const ClientSession*>;
+
+std::string_view name_of(abi::QpState state) {
+  switch (state) {
+    case abi::QpState::kReset:
+      return "RESET";
+    case abi::QpState::kInit:
+      return "INIT";
+    case abi::QpState::kRtr:
+      return "RTR";
+    case abi::QpState::kRts:
+      return "RTS";
+    case abi::QpState::kSqd:
+      return "SQD";
+    case abi::QpState::kSqe:
+      return "SQE";
+    case abi::QpState::kErr:
+      return "ERR";
+  }
+  return "?";
+}
+
+std::string_view name_of(abi::QpType type) {
+  switch (type) {
+    case abi::QpType::kRc:
+      return "RC";
+    case abi::QpType::kUc:
+      return "UC";
+    case abi::QpType::kUd:
+      return "UD";
+    case abi::QpType::kXrcSend:
+      return "XRC_SEND";
+    case abi::QpType::kXrcRecv:
+      return "XRC_RECV";
+  }
+  return "?";
+}
+
+std::string_view name_of(abi::PortState state) {
+  switch (state) {
+    case abi::PortState::kNop:
+      return "NOP";
+    case abi::PortState::kDown:
+      return "DOWN";
+    case abi::PortState::kInit:
+      return "INIT";
+    case abi::PortState::kArmed:
+      return "ARMED";
+    case abi::PortState::kActive:
+      return "ACTIVE";
+  }
+  return "?";
+}
+
+void add_owner(Json& object, engine::ClientId client, const Sessions& sessions) {
+  object["client"] = client.value;
+  const auto found = sessions.find(client);
+  if (found == sessions.end()) return;
+  object["pid"] = found->second->peer().pid;
+  object["comm"] = found->second->command_name();
+}
+
+Json qp_json(const engine::QpSnapshot& qp, const Sessions& sessions) {
+  Json object;
+  object["number"] = qp.number.value;
+  object["type"] = name_of(qp.type);
+  object["state"] = name_of(qp.state);
+  add_owner(object, qp.client, sessions);
+  object["send_cq"] = qp.send_cq.value;
+  object["recv_cq"] = qp.recv_cq.value;
+  object["dest_qpn"] = qp.dest_qpn;
+  object["send_psn"] = qp.send_psn;
+  object["unacked_psn"] = qp.unacked_psn;
+  object["expected_psn"] = qp.expected_psn;
+  object["msn"] = qp.msn;
+  object["send_posted"] = qp.send_posted;
+  object["recv_posted"] = qp.recv_posted;
+  return object;
+}
+
+Json cq_json(const engine::CqSnapshot& cq, const Sessions& sessions) {
+  Json object;
+  object["id"] = cq.id.value;
+  add_owner(object, cq.client, sessions);
+  object["capacity"] = cq.capacity;
+  object["waiting"] = cq.waiting;
+  object["armed"] = cq.armed;
+  object["overrun"] = cq.overrun;
+  return object;
+}
+
+Json mr_json(const engine::MrSnapshot& mr, const Sessions& sessions) {
+  Json object;
+  object["id"] = mr.id.value;
+  add_owner(object, mr.client, sessions);
+  object["address"] = mr.address;
+  object["length"] = mr.length;
+  object["lkey"] = mr.lkey;
+  object["rkey"] = mr.rkey;
+  object["access"] = mr.access;
+  return object;
+}
+
+Json device_json(const engine::DeviceSnapshot& device, const Sessions& sessions) {
+  Json object;
+  object["name"] = device.name;
+  object["port_state"] = name_of(device.port_state);
+  object["active_mtu"] = abi::mtu_bytes(device.active_mtu);
+  object["gids"] = device.gids;
+  object["pd_count"] = device.pd_count;
+  object["ah_count"] = device.ah_count;
+  Json& qps = object["qps"] = Json::array();
+  for (const engine::QpSnapshot& qp : device.qps) qps.push_back(qp_json(qp, sessions));
+  Json& cqs = object["cqs"] = Json::array();
+  for (const engine::CqSnapshot& cq : device.cqs) cqs.push_back(cq_json(cq, sessions));
+  Json& mrs = object["mrs"] = Json::array();
+  for (const engine::MrSnapshot& mr : device.mrs) mrs.push_back(mr_json(mr, sessions));
+  Json& counters = object["counters"] = Json::object();
+  for (const auto& [name, value] : device.counters) counters[std::string(name)] = value;
+  return object;
+}
+
+}  // namespace
+
+Json state_json(const engine::FabricSnapshot& fabric,
+                const std::vector<const ClientSession*>& list) {
+  Sessions sessions;
+  for (const ClientSession* session : list) sessions.emplace(session->id(), session);
+  Json state;
+  Json& clients = state["clients"] = Json::array();
+  for (const ClientSession* session : list) {
+    if (!session->is_attached()) continue;
+    Json client;
+    client["id"] = session->id().value;
+    client["pid"] = session->peer().pid;
+    client["comm"] = session->command_name();
+    client["device"] = session->device().value < fabric.devices.size()
+                           ? fabric.devices[session->device().value].name
+                           : "?";
+    client["doorbells"] = session->queues().doorbells_total;
+    clients.push_back(std::move(client));
+  }
+  Json& devices = state["fabric"]["devices"] = Json::array();
+  for (const engine::DeviceSnapshot& device : fabric.devices) {
+    devices.push_back(device_json(device, sessions));
+  }
+  return state;
+}
+
+}  // namespace rocemu::daemon

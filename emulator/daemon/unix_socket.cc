@@ -1,0 +1,135 @@
+#include "emulator/daemon/unix_socket.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "emulator/daemon/start_error.h"
+
+namespace rocemu::daemon {
+namespace {
+
+constexpr size_t kMaxFds = 8;  // the largest request or reply has 3
+
+sockaddr_un address_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), std::min(path.size(), kMaxSocketPath));
+  return address;
+}
+
+UniqueFd open_spare() {
+  return UniqueFd(open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
+}  // namespace
+
+UniqueFd listen_at(const std::string& path, int type) {
+  if (path.size() > kMaxSocketPath) {
+    throw StartError("the path of a socket would be too long (" + std::to_string(path.size()) +
+                     " bytes, at most " + std::to_string(kMaxSocketPath) + "): " + path);
+  }
+  UniqueFd listener(socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!listener) fail_start("cannot create a socket", errno);
+  const sockaddr_un address = address_of(path);
+  if (bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      listen(listener.get(), SOMAXCONN) != 0) {
+    fail_start("cannot listen at " + path, errno);
+  }
+  return listener;
+}
+
+Acceptor::Acceptor(UniqueFd listener) : listener_(std::move(listener)), spare_(open_spare()) {}
+
+std::optional<UniqueFd> Acceptor::accept() {
+  UniqueFd connection(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (connection) return connection;
+  if (errno == EMFILE || errno == ENFILE) {
+    spare_.reset();
+    UniqueFd(::accept(listener_.get(), nullptr, nullptr)).reset();
+    spare_ = open_spare();
+  }
+  return std::nullopt;
+}
+
+std::optional<PeerCredentials> peer_credentials(int socket) {
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return std::nullopt;
+  return PeerCredentials{credentials.pid, credentials.uid};
+}
+
+bool is_served(const std::string& path) {
+  if (path.size() > kMaxSocketPath) return false;
+  UniqueFd probe(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!probe) return false;
+  const sockaddr_un address = address_of(path);
+  if (connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
+    return true;
+  }
+  return errno == EAGAIN;  // its queue of connections is full: busy, but alive
+}
+
+Message receive_message(int socket, std::span<std::byte> buffer) {
+  alignas(cmsghdr) char control[CMSG_SPACE(kMaxFds * sizeof(int))];
+  iovec data{buffer.data(), buffer.size()};
+  msghdr header{};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  ssize_t size;
+  do {
+    size = recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  } while (size < 0 && errno == EINTR);
+  if (size < 0) {
+    const bool nothing = errno == EAGAIN || errno == EWOULDBLOCK;
+    return {nothing ? Message::Status::kNothing : Message::Status::kClosed, 0, {}};
+  }
+
+  Message message{Message::Status::kOk, static_cast<size_t>(size), {}};
+  for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr; part = CMSG_NXTHDR(&header, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    const size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int fd;
+      std::memcpy(&fd, CMSG_DATA(part) + i * sizeof fd, sizeof fd);
+      message.fds.emplace_back(fd);
+    }
+  }
+  if ((header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
+    message.status = Message::Status::kTruncated;
+  } else if (size == 0) {
+    message.status = Message::Status::kClosed;
+  }
+  return message;
+}
+
+SendStatus send_message(int socket, std::span<const std::byte> bytes, std::span<const int> fds) {
+  alignas(cmsghdr) char control[CMSG_SPACE(kMaxFds * sizeof(int))] = {};
+  iovec data{const_cast<std::byte*>(bytes.data()), bytes.size()};
+  msghdr header{};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  if (!fds.empty()) {
+    if (fds.size() > kMaxFds) return SendStatus::kFailed;
+    header.msg_control = control;
+    header.msg_controllen = CMSG_SPACE(fds.size_bytes());
+    cmsghdr* part = CMSG_FIRSTHDR(&header);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(fds.size_bytes());
+    std::memcpy(CMSG_DATA(part), fds.data(), fds.size_bytes());
+  }
+  ssize_t size;
+  do {
+    size = sendmsg(socket, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
+  } while (size < 0 && errno == EINTR);
+  if (size >= 0) return SendStatus::kOk;
+  return errno == EAGAIN || errno == EWOULDBLOCK ? SendStatus::kFull : SendStatus::kFailed;
+}
+
+}  // namespace rocemu::daemon

@@ -1,0 +1,62 @@
+// Unix-domain sockets: listening, who is at the other end, messages with file descriptors.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "emulator/daemon/unique_fd.h"
+
+namespace rocemu::daemon {
+
+/// SO_PEERCRED. The pid is 0 for a peer outside our pid namespace.
+struct PeerCredentials {
+  pid_t pid;
+  uid_t uid;
+};
+
+/// The longest path that fits into sockaddr_un.
+inline constexpr size_t kMaxSocketPath = 107;
+
+/// A non-blocking listening socket. `type` is SOCK_STREAM or SOCK_SEQPACKET. Throws StartError.
+UniqueFd listen_at(const std::string& path, int type);
+
+/// Accepts one connection, non-blocking; none if there is none. With no file descriptor left the
+/// connection is refused rather than left to wake us for ever.
+class Acceptor {
+ public:
+  explicit Acceptor(UniqueFd listener);
+  int fd() const { return listener_.get(); }
+  std::optional<UniqueFd> accept();
+
+ private:
+  UniqueFd listener_;
+  UniqueFd spare_;  // given up for a moment to accept and close what we have no descriptor for
+};
+
+std::optional<PeerCredentials> peer_credentials(int socket);
+
+/// Whether a process listens at `path`. False if there is no such socket or nobody behind it.
+bool is_served(const std::string& path);
+
+struct Message {
+  enum class Status { kOk, kNothing, kClosed, kTruncated };
+  Status status;
+  size_t size = 0;
+  std::vector<UniqueFd> fds;  // closed with the message unless somebody takes them
+};
+
+/// Receives one SOCK_SEQPACKET message without waiting. kTruncated: longer than the buffer, or with
+/// more descriptors than any of our messages has.
+Message receive_message(int socket, std::span<std::byte> buffer);
+
+enum class SendStatus { kOk, kFull, kFailed };
+
+/// Sends one message without waiting.
+SendStatus send_message(int socket, std::span<const std::byte> bytes, std::span<const int> fds);
+
+}  // namespace rocemu::daemon
