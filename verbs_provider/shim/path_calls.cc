@@ -26,6 +26,8 @@ Next<ssize_t(int, const char*, char*, size_t)> next_readlinkat("readlinkat");
 Next<ssize_t(const char*, char*, size_t, size_t)> next_readlink_chk("__readlink_chk");
 Next<ssize_t(int, const char*, char*, size_t, size_t)> next_readlinkat_chk("__readlinkat_chk");
 Next<int(const char*)> next_chdir("chdir");
+Next<ssize_t(const char*, const char*, void*, size_t)> next_getxattr("getxattr");
+Next<ssize_t(const char*, const char*, void*, size_t)> next_lgetxattr("lgetxattr");
 
 template <class Call>
 inline auto redirect(int dirfd, const char* path, Call call) {
@@ -95,4 +97,17 @@ ROCEMU_REPLACE(ssize_t, __readlinkat_chk,
 
 ROCEMU_REPLACE(int, chdir, (const char* path)) {
   return redirect(path, [](const char* name) { return next_chdir(name); });
+}
+
+// `ls -l` asks for access control lists.
+ROCEMU_REPLACE(ssize_t, getxattr,
+               (const char* path, const char* attribute, void* out, size_t size)) {
+  return redirect(path,
+                  [=](const char* name) { return next_getxattr(name, attribute, out, size); });
+}
+
+ROCEMU_REPLACE(ssize_t, lgetxattr,
+               (const char* path, const char* attribute, void* out, size_t size)) {
+  return redirect(path,
+                  [=](const char* name) { return next_lgetxattr(name, attribute, out, size); });
 }
