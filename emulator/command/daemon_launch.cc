@@ -1,0 +1,256 @@
+#include "emulator/command/daemon_launch.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <string_view>
+
+#include "emulator/abi/runtime_dir.h"
+#include "emulator/command/error.h"
+#include "emulator/command/installation.h"
+#include "emulator/command/process_exit.h"
+#include "emulator/command/runtime_dir.h"
+
+namespace rocemu::command {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Generous, for machines that run fifty of these at once under a sanitizer. Nobody waits this long
+// for a daemon that works.
+constexpr milliseconds kReadyTimeout = seconds(30);
+constexpr milliseconds kStopTimeout = seconds(10);
+
+// Descriptors of the daemon.
+constexpr int kReadyFd = 3;
+constexpr int kLifetimeFd = 4;
+constexpr int kFirstOtherFd = 5;
+
+constexpr int kBaseRemovedAttempts = 100;
+
+struct Pipe {
+  UniqueFd read_end, write_end;
+};
+
+Pipe make_pipe() {
+  int fds[2];
+  if (pipe2(fds, O_CLOEXEC) != 0) fail_with_errno("cannot make a pipe", errno);
+  return {UniqueFd(fds[0]), UniqueFd(fds[1])};
+}
+
+/// A null-terminated array of pointers into `strings`, as execve wants it.
+std::vector<char*> pointers_to(std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  for (std::string& string : strings) pointers.push_back(string.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+/// Ours without what is meant for programs: the daemon uses neither shim nor other preloads.
+std::vector<std::string> daemon_environment() {
+  std::vector<std::string> environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view variable(*entry);
+    if (!variable.starts_with("LD_PRELOAD=") &&
+        !variable.starts_with(std::string(abi::kDirVariable) + "="))
+      environment.emplace_back(variable);
+  }
+  return environment;
+}
+
+struct Launch {
+  std::vector<std::string> arguments;  // of rocemud, from argv[0]
+  int ready_fd;
+  int lifetime_fd;  // -1 for none
+  int log_fd;       // -1: our standard error
+  bool background;
+};
+
+/// The child between fork and exec.
+[[noreturn]] void become_daemon(const Launch& launch, char* const* argv, char* const* envp) {
+  // A session of its own: a ^C in the terminal is for the program, not for its NIC.
+  setsid();
+  if (launch.background && fork() != 0) _exit(0);
+  for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (chdir("/") != 0) _exit(kExitFailure);
+
+  // First out of the way of the numbers they are to get, whatever they are now.
+  const int ready = fcntl(launch.ready_fd, F_DUPFD, 2 * kFirstOtherFd);
+  const int lifetime =
+      launch.lifetime_fd < 0 ? -1 : fcntl(launch.lifetime_fd, F_DUPFD, 2 * kFirstOtherFd);
+  const int log = launch.log_fd < 0 ? -1 : fcntl(launch.log_fd, F_DUPFD, 2 * kFirstOtherFd);
+  const int null = open("/dev/null", O_RDWR);
+  dup2(null, STDIN_FILENO);
+  dup2(null, STDOUT_FILENO);
+  if (log >= 0) dup2(log, STDERR_FILENO);
+  dup2(ready, kReadyFd);
+  if (lifetime >= 0) dup2(lifetime, kLifetimeFd);
+  // A descriptor somebody waits to see closed must not be kept open by a daemon.
+  close_range(static_cast<unsigned>(lifetime >= 0 ? kFirstOtherFd : kLifetimeFd), ~0u, 0);
+
+  execve(argv[0], argv, envp);
+  dprintf(kReadyFd, "error: cannot start %s: %s\n", argv[0], strerror(errno));
+  _exit(kExitFailure);
+}
+
+pid_t fork_daemon(Launch& launch) {
+  std::vector<std::string> environment = daemon_environment();
+  const std::vector<char*> argv = pointers_to(launch.arguments);
+  const std::vector<char*> envp = pointers_to(environment);
+  const pid_t pid = fork();
+  if (pid < 0) fail_with_errno("cannot start another process", errno);
+  if (pid == 0) become_daemon(launch, argv.data(), envp.data());
+  return pid;
+}
+
+std::vector<std::string> command_line(const std::string& dir,
+                                      const std::vector<std::string>& arguments) {
+  std::vector<std::string> line = {daemon_path(), "--dir", dir, "--ready-fd",
+                                   std::to_string(kReadyFd)};
+  line.insert(line.end(), arguments.begin(), arguments.end());
+  return line;
+}
+
+/// Reads the daemon's first line. Returns an empty string if it is ready, else why it is not.
+std::string wait_until_ready(int ready_fd) {
+  std::string line;
+  const auto deadline = std::chrono::steady_clock::now() + kReadyTimeout;
+  while (line.find('\n') == std::string::npos) {
+    const auto left =
+        std::chrono::duration_cast<milliseconds>(deadline - std::chrono::steady_clock::now());
+    pollfd entry{.fd = ready_fd, .events = POLLIN, .revents = 0};
+    const int events = left.count() <= 0 ? 0 : poll(&entry, 1, static_cast<int>(left.count()));
+    if (events < 0 && errno == EINTR) continue;
+    if (events <= 0)
+      return "rocemud was not ready within " + std::to_string(kReadyTimeout / seconds(1)) + " s";
+    char buffer[1024];
+    const ssize_t count = read(ready_fd, buffer, sizeof buffer);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return "rocemud ended before it was ready";
+    line.append(buffer, static_cast<size_t>(count));
+  }
+  line.resize(line.find('\n'));
+  if (line == "ready") return "";
+  constexpr std::string_view kErrorPrefix = "error: ";
+  return line.starts_with(kErrorPrefix) ? line.substr(kErrorPrefix.size()) : "rocemud: " + line;
+}
+
+std::string check_dir(const std::string& dir) {
+  if (fits_socket_address(dir)) return dir;
+  throw Failure("the runtime directory's name is too long for sockets: " + dir +
+                "; set XDG_RUNTIME_DIR to a shorter one");
+}
+
+}  // namespace
+
+PrivateDaemon::PrivateDaemon(std::string dir, pid_t pid, UniqueFd lifetime)
+    : dir_(std::move(dir)), pid_(pid), lifetime_(std::move(lifetime)) {}
+
+PrivateDaemon PrivateDaemon::start(const std::vector<std::string>& arguments) {
+  const std::string base = base_dir();
+  std::string why;
+  for (int attempt = 0; attempt < kBaseRemovedAttempts; ++attempt) {
+    const OpenBase open_base(base);
+    const std::string dir = check_dir(new_private_dir(base));
+    Pipe ready = make_pipe();
+    Pipe lifetime = make_pipe();
+    Launch launch{.arguments = command_line(dir, arguments),
+                  .ready_fd = ready.write_end.get(),
+                  .lifetime_fd = lifetime.read_end.get(),
+                  .log_fd = -1,
+                  .background = false};
+    launch.arguments.insert(launch.arguments.end(), {"--lifetime-fd", std::to_string(kLifetimeFd)});
+    PrivateDaemon daemon(dir, fork_daemon(launch), std::move(lifetime.write_end));
+    ready.write_end.reset();
+    lifetime.read_end.reset();
+    why = wait_until_ready(ready.read_end.get());
+    if (why.empty()) return daemon;
+    daemon.stop();
+    if (!open_base.was_removed()) break;
+  }
+  throw Failure(why);
+}
+
+PrivateDaemon::~PrivateDaemon() {
+  if (pid_ > 0 && lifetime_) stop();
+}
+
+void PrivateDaemon::reaped(int wait_status) {
+  wait_status_ = wait_status;
+}
+
+std::string PrivateDaemon::stop() {
+  if (stopped_) return "";
+  stopped_ = true;
+  lifetime_.reset();
+  std::string trouble;
+  if (!wait_status_) {
+    if (!wait_until_gone(pid_, kStopTimeout)) {
+      trouble = "rocemud did not end within " + std::to_string(kStopTimeout / seconds(1)) +
+                " s and was killed";
+      kill(pid_, SIGKILL);
+    }
+    int wait_status = 0;
+    while (waitpid(pid_, &wait_status, 0) < 0 && errno == EINTR) {
+    }
+    wait_status_ = wait_status;
+  }
+  if (trouble.empty() && *wait_status_ != 0)
+    trouble = "rocemud " + describe_wait_status(*wait_status_);
+  remove_remains(dir_);
+  remove_empty_base(base_dir());
+  return trouble;
+}
+
+void start_background_daemon(const std::string& dir, const std::vector<std::string>& arguments,
+                             const std::string& log_path) {
+  check_dir(dir);
+  const UniqueFd log(open(log_path.c_str(),
+                          O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!log) fail_with_errno("cannot write the log " + log_path, errno);
+  Pipe ready = make_pipe();
+  Launch launch{.arguments = command_line(dir, arguments),
+                .ready_fd = ready.write_end.get(),
+                .lifetime_fd = -1,
+                .log_fd = log.get(),
+                .background = true};
+  const pid_t child = fork_daemon(launch);
+  ready.write_end.reset();
+  waitpid(child, nullptr, 0);  // it forked the daemon and ended
+  const std::string why = wait_until_ready(ready.read_end.get());
+  if (!why.empty()) throw Failure(why);
+}
+
+OpenBase::OpenBase(const std::string& base) {
+  do {
+    create_base(base);
+    directory_ = UniqueFd(open(base.c_str(), O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!directory_ && errno != ENOENT) fail_with_errno("cannot open " + base, errno);
+  } while (!directory_);
+}
+
+bool OpenBase::was_removed() const {
+  struct stat status;
+  return fstat(directory_.get(), &status) == 0 && status.st_nlink == 0;
+}
+
+void OpenBase::lock() {
+  while (flock(directory_.get(), LOCK_EX) != 0)
+    if (errno != EINTR) fail_with_errno("cannot lock the runtime directory", errno);
+}
+
+}  // namespace rocemu::command

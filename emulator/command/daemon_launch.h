@@ -1,0 +1,63 @@
+// Starts rocemud and, for a private one, ends it again.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "emulator/command/unique_fd.h"
+
+namespace rocemu::command {
+
+/// A daemon that lives as long as this object's process: when `rocemu` dies in whatever way, the
+/// kernel closes the lifetime pipe and the daemon cleans up.
+class PrivateDaemon {
+ public:
+  /// Starts it in a new directory BASE/run-*. Throws Failure with the daemon's own reason.
+  static PrivateDaemon start(const std::vector<std::string>& arguments);
+  PrivateDaemon(PrivateDaemon&&) = default;
+  PrivateDaemon& operator=(PrivateDaemon&&) = delete;
+  /// Ends it, if stop() was not called.
+  ~PrivateDaemon();
+
+  const std::string& dir() const { return dir_; }
+  pid_t pid() const { return pid_; }
+
+  /// Somebody else waited for the process: it is gone, with this wait status.
+  void reaped(int wait_status);
+
+  /// Ends the daemon and waits until nothing of it is left. Returns what was wrong with its end,
+  /// or nothing if it ended well.
+  std::string stop();
+
+ private:
+  PrivateDaemon(std::string dir, pid_t pid, UniqueFd lifetime);
+
+  std::string dir_;
+  pid_t pid_;
+  UniqueFd lifetime_;
+  std::optional<int> wait_status_;
+  bool stopped_ = false;
+};
+
+/// Starts a daemon in `dir` that outlives this process; what it has to say goes to `log_path`.
+void start_background_daemon(const std::string& dir, const std::vector<std::string>& arguments,
+                             const std::string& log_path);
+
+/// BASE, opened. While a directory is open one can tell whether it was removed meanwhile: the last
+/// daemon to end removes BASE, perhaps just before a new one makes its directory in it.
+class OpenBase {
+ public:
+  /// Creates BASE if need be.
+  explicit OpenBase(const std::string& base);
+  bool was_removed() const;
+  /// Keeps other `rocemu up` and `rocemu down` out until this object is gone.
+  void lock();
+
+ private:
+  UniqueFd directory_;
+};
+
+}  // namespace rocemu::command

@@ -1,0 +1,26 @@
+// What `rocemu doctor` finds out, one check at a time.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace rocemu::command {
+
+enum class Level { kOk, kNote, kProblem };
+
+struct Finding {
+  Level level;
+  std::string check;    // a short fixed name: "memory access"
+  std::string message;  // what was found
+  std::string remedy;   // empty if there is nothing to mend
+};
+
+using Findings = std::vector<Finding>;
+
+/// Can emulation work on this machine at all? (diagnosis_machine.cc)
+Findings check_machine();
+
+/// Can this program see the devices? (diagnosis_program.cc)
+Findings check_program(const std::string& name);
+
+}  // namespace rocemu::command

@@ -1,0 +1,126 @@
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <iostream>
+
+#include "emulator/command/error.h"
+#include "emulator/command/subcommand.h"
+
+namespace rocemu::command {
+namespace {
+
+constexpr std::array kSubcommands = {
+    Subcommand{"run", "run a command that sees emulated RDMA devices", run, run_help},
+    Subcommand{"up", "start a shared NIC for several terminals", up, up_help},
+    Subcommand{"down", "stop the shared NIC", down, down_help},
+    Subcommand{"show", "print devices, queue pairs, memory regions and counters", show, show_help},
+    Subcommand{"doctor", "say what would stop emulation here and how to mend it", doctor,
+               doctor_help},
+};
+
+const Subcommand* find_subcommand(std::string_view name) {
+  const auto* found = std::ranges::find(kSubcommands, name, &Subcommand::name);
+  return found == kSubcommands.end() ? nullptr : found;
+}
+
+const Subcommand& require_subcommand(const std::string& name) {
+  if (const Subcommand* subcommand = find_subcommand(name)) return *subcommand;
+  std::vector<std::string_view> names;
+  for (const Subcommand& subcommand : kSubcommands) names.push_back(subcommand.name);
+  const std::string_view meant = nearest(name, names);
+  if (!meant.empty())
+    throw UsageError("no command '" + name + "'; did you mean 'rocemu " + std::string(meant) +
+                     "'?");
+  throw UsageError("no command '" + name +
+                   "'; to run a program: rocemu run -- PROGRAM; all commands: rocemu --help");
+}
+
+std::string general_help() {
+  std::string text =
+      "rocemu " ROCEMU_VERSION
+      ": a software RDMA NIC for tests\n"
+      "\n"
+      "Unmodified programs that use libibverbs find RoCEv2 devices rocemu0 and rocemu1, on a\n"
+      "machine without RDMA hardware, without RDMA kernel modules and without root.\n"
+      "\n"
+      "usage: rocemu COMMAND ...\n"
+      "\n";
+  for (const Subcommand& subcommand : kSubcommands) {
+    std::string name(subcommand.name);
+    name.resize(8, ' ');
+    text += "  " + name + std::string(subcommand.summary) + "\n";
+  }
+  text +=
+      "  help    explain a command: rocemu help run\n"
+      "\n"
+      "options: --help, --version\n"
+      "\n"
+      "Try:\n"
+      "  rocemu run -- ibv_devices\n"
+      "  rocemu run --capture trace.pcap -- ./my_test\n"
+      "  rocemu run -- sh -c 'ibv_rc_pingpong -g 0 & sleep 1; ibv_rc_pingpong -g 0 127.0.0.1'\n"
+      "  rocemu doctor ./my_test        when my_test does not see the devices\n"
+      "\n"
+      "Exit status: 0 done, 1 failed, 2 wrong usage; of `rocemu run` that of the command.\n";
+  return text;
+}
+
+/// Help is asked for by an option of ours; what stands behind "--" belongs to the program to run.
+bool asks_for_help(const Arguments& arguments) {
+  for (const std::string& argument : arguments) {
+    if (argument == "--") return false;
+    if (argument == "--help" || argument == "-h") return true;
+  }
+  return false;
+}
+
+int dispatch_or_throw(const Arguments& arguments) {
+  if (arguments.empty()) throw UsageError("no command given; rocemu --help lists them");
+  const std::string& name = arguments[0];
+  const Arguments rest(arguments.begin() + 1, arguments.end());
+  if (name == "--help" || name == "-h" || (name == "help" && rest.empty())) {
+    std::cout << general_help();
+    return 0;
+  }
+  if (name == "--version") {
+    std::cout << "rocemu " ROCEMU_VERSION "\n";
+    return 0;
+  }
+  if (name == "help") {
+    if (rest.size() > 1) throw UsageError("help explains one command: rocemu help run");
+    std::cout << require_subcommand(rest[0]).help();
+    return 0;
+  }
+  if (name.starts_with("-"))
+    throw UsageError("unknown option '" + name +
+                     "'; options stand behind the command: rocemu run [options] -- PROGRAM");
+  const Subcommand& subcommand = require_subcommand(name);
+  if (asks_for_help(rest)) {
+    std::cout << subcommand.help();
+    return 0;
+  }
+  return subcommand.run(rest);
+}
+
+}  // namespace
+
+std::span<const Subcommand> subcommands() {
+  return kSubcommands;
+}
+
+int dispatch(const Arguments& arguments) {
+  try {
+    const int status = dispatch_or_throw(arguments);
+    std::cout.flush();
+    if (!std::cout && status == 0) throw Failure("cannot write to standard output");
+    return status;
+  } catch (const Error& error) {
+    std::cerr << "rocemu: " << error.what() << "\n";
+    return error.exit_status();
+  } catch (const std::exception& error) {
+    std::cerr << "rocemu: " << error.what() << "\n";
+    return kExitFailure;
+  }
+}
+
+}  // namespace rocemu::command

@@ -1,0 +1,32 @@
+// Reads of an executable what decides whether the shim can be loaded into it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace rocemu::command {
+
+struct ElfFile {
+  /// Machine, word size and byte order: files of equal `architecture` fit together.
+  uint32_t architecture;
+  /// The dynamic linker; empty for a static program (and for most libraries).
+  std::string interpreter;
+  /// Libraries that it names itself (DT_NEEDED).
+  std::vector<std::string> needed;
+};
+
+/// Nothing if the file cannot be read or is not ELF. Of a file of another word size or byte order
+/// than ours only `architecture` is filled in.
+std::optional<ElfFile> read_elf(const std::string& path);
+
+/// The program that a script's "#!" line names, resolved (also through /usr/bin/env); empty if the
+/// file does not begin with one.
+std::string script_interpreter(const std::string& path);
+
+/// The NN of IBVERBS_PRIVATE_NN, which names the provider interface of this libibverbs; 0 if the
+/// file has no such symbol version.
+int private_abi_of(const std::string& libibverbs_path);
+
+}  // namespace rocemu::command

@@ -1,0 +1,41 @@
+// How a subcommand gives up: with one line for the user and an exit status.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace rocemu::command {
+
+inline constexpr int kExitFailure = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitNotExecutable = 126;
+inline constexpr int kExitNotFound = 127;
+inline constexpr int kExitSignalBase = 128;  // plus the signal's number
+
+/// The line says what was wrong and what would be right; main() puts "rocemu: " before it.
+class Error : public std::runtime_error {
+ public:
+  Error(int exit_status, const std::string& line)
+      : std::runtime_error(line), exit_status_(exit_status) {}
+  int exit_status() const { return exit_status_; }
+
+ private:
+  int exit_status_;
+};
+
+/// The command line was wrong.
+class UsageError : public Error {
+ public:
+  explicit UsageError(const std::string& line) : Error(kExitUsage, line) {}
+};
+
+/// The command line was right and could not be carried out.
+class Failure : public Error {
+ public:
+  explicit Failure(const std::string& line) : Error(kExitFailure, line) {}
+};
+
+/// `what` and the text of errno.
+[[noreturn]] void fail_with_errno(const std::string& what, int error);
+
+}  // namespace rocemu::command

@@ -1,0 +1,137 @@
+#include "emulator/command/fabric_options.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+
+#include "emulator/command/error.h"
+
+namespace rocemu::command {
+namespace po = boost::program_options;
+namespace {
+
+constexpr uint64_t kMaxDevices = 250;
+constexpr size_t kMaxNameLength = 63;  // IBV_SYSFS_NAME_MAX with its terminator
+constexpr size_t kMaxAddresses = 16;   // a port's GID table
+
+constexpr std::array<std::string_view, 6> kLogLevels = {"trace", "debug", "info",
+                                                        "warn",  "error", "off"};
+
+/// Reads a whole decimal number; false if `text` is anything else.
+bool read_number(const std::string& text, uint64_t& number) {
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && stop == end && !text.empty();
+}
+
+bool is_name(std::string_view name) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const auto allowed = [&](char c) {
+    return letter(c) || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  };
+  return !name.empty() && name.size() <= kMaxNameLength && letter(name[0]) &&
+         std::ranges::all_of(name, allowed);
+}
+
+bool is_address(const std::string& text) {
+  in6_addr address;  // large enough for both
+  return inet_pton(AF_INET, text.c_str(), &address) == 1 ||
+         inet_pton(AF_INET6, text.c_str(), &address) == 1;
+}
+
+/// Checks NAME[=ADDRESS[,ADDRESS]...] and returns NAME.
+std::string check_device(const std::string& where, const std::string& device) {
+  const std::string quoted = where + "--device '" + device + "': ";
+  const size_t equals = device.find('=');
+  const std::string name = device.substr(0, equals);
+  if (!is_name(name))
+    throw UsageError(quoted +
+                     "a device's name is a letter and up to 62 letters, digits, '_' or '-'; for "
+                     "example --device mlx5_0=10.0.0.1");
+  if (equals == std::string::npos) return name;
+  size_t count = 0;
+  for (size_t begin = equals + 1; begin <= device.size();) {
+    const size_t end = std::min(device.find(',', begin), device.size());
+    const std::string address = device.substr(begin, end - begin);
+    if (!is_address(address))
+      throw UsageError(quoted + "'" + address +
+                       "' is not an IPv4 or IPv6 address; for example --device mlx5_0=10.0.0.1");
+    if (++count > kMaxAddresses) throw UsageError(quoted + "a device has at most 16 addresses");
+    begin = end + 1;
+  }
+  return name;
+}
+
+}  // namespace
+
+po::options_description fabric_options() {
+  const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
+  po::options_description options("Options of the fabric");
+  po::options_description_easy_init add = options.add_options();
+  add("devices", text("N"), "rocemu0 to rocemu(N-1), 1 to 250 of them (default 2)");
+  add("device", po::value<std::vector<std::string>>()->value_name("NAME[=ADDR,...]"),
+      "a device of this name and these IP addresses, instead of the default ones; may be repeated");
+  add("capture", text("FILE"), "write every frame to FILE (pcap; Wireshark and tshark read it)");
+  add("seed", text("N"), "the seed of everything random (default 0)");
+  add("require-grh", po::bool_switch(),
+      "refuse address vectors without a GRH, as RoCE hardware does");
+  add("log-level", text("LEVEL"),
+      "what the daemon says: trace, debug, info, warn (default), error or off");
+  return options;
+}
+
+std::vector<std::string> daemon_arguments(std::string_view subcommand,
+                                          const po::variables_map& values) {
+  const std::string where = std::string(subcommand) + ": ";
+  std::vector<std::string> arguments;
+  const auto given = [&](const char* option) { return values.count(option) != 0; };
+  const auto string_of = [&](const char* option) { return values[option].as<std::string>(); };
+
+  if (given("devices") && given("device"))
+    throw UsageError(where + "give either --devices or --device, not both");
+  if (given("devices")) {
+    const std::string text = string_of("devices");
+    uint64_t count = 0;
+    if (!read_number(text, count) || count < 1 || count > kMaxDevices)
+      throw UsageError(where + "--devices '" + text + "' is not a number from 1 to 250");
+    arguments.insert(arguments.end(), {"--devices", text});
+  }
+  if (given("device")) {
+    std::vector<std::string> names;
+    for (const std::string& device : values["device"].as<std::vector<std::string>>()) {
+      const std::string name = check_device(where, device);
+      if (std::ranges::find(names, name) != names.end())
+        throw UsageError(where + "two devices are named '" + name + "'; names must differ");
+      names.push_back(name);
+      arguments.insert(arguments.end(), {"--device", device});
+    }
+    if (names.size() > kMaxDevices) throw UsageError(where + "at most 250 devices are possible");
+  }
+  if (given("capture")) {
+    const std::string file = string_of("capture");
+    if (file.empty()) throw UsageError(where + "--capture needs the name of a file");
+    // The daemon works in another directory.
+    arguments.insert(arguments.end(), {"--capture", std::filesystem::absolute(file)});
+  }
+  if (given("seed")) {
+    const std::string text = string_of("seed");
+    uint64_t seed = 0;
+    if (!read_number(text, seed))
+      throw UsageError(where + "--seed '" + text + "' is not a number from 0 to 2^64-1");
+    arguments.insert(arguments.end(), {"--seed", text});
+  }
+  if (values["require-grh"].as<bool>()) arguments.emplace_back("--require-grh");
+  if (given("log-level")) {
+    const std::string level = string_of("log-level");
+    if (std::ranges::find(kLogLevels, level) == kLogLevels.end())
+      throw UsageError(where + "--log-level '" + level +
+                       "' is none of trace, debug, info, warn, error and off");
+    arguments.insert(arguments.end(), {"--log-level", level});
+  }
+  return arguments;
+}
+
+}  // namespace rocemu::command

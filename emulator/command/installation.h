@@ -1,0 +1,25 @@
+// Where the other parts of rocemu are, seen from this executable: beside it in a build tree and
+// below the same prefix once installed.
+#pragma once
+
+#include <string>
+
+namespace rocemu::command {
+
+/// rocemud.
+std::string daemon_path();
+
+/// librocemu.so. Throws Failure if there is none.
+std::string shim_path();
+
+/// librocemu-rdmavABI.so; empty if there is none.
+std::string provider_path(int private_abi);
+
+/// The value of LD_PRELOAD that puts the shim (and in a sanitizer build the runtime libraries that
+/// it needs) before `present`, what LD_PRELOAD holds already.
+std::string preload_value(const std::string& present);
+
+/// Whether the shim is built with this sanitizer ("address", "thread").
+bool is_sanitized_with(const char* sanitizer);
+
+}  // namespace rocemu::command

@@ -1,0 +1,203 @@
+// `rocemu run`: a program, the NIC it sees, and nothing left of the NIC afterwards.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <optional>
+
+#include "emulator/abi/runtime_dir.h"
+#include "emulator/command/control_client.h"
+#include "emulator/command/daemon_launch.h"
+#include "emulator/command/error.h"
+#include "emulator/command/executable.h"
+#include "emulator/command/fabric_options.h"
+#include "emulator/command/installation.h"
+#include "emulator/command/process_exit.h"
+#include "emulator/command/runtime_dir.h"
+#include "emulator/command/subcommand.h"
+
+namespace rocemu::command {
+namespace po = boost::program_options;
+namespace {
+
+po::options_description options_of_run() {
+  po::options_description options;
+  options.add_options()("private", po::bool_switch(),
+                        "a NIC of its own even if a shared one is up");
+  options.add(fabric_options());
+  return options;
+}
+
+/// The command stands behind "--", so that its options can never be taken for ours.
+Arguments take_command(Arguments& arguments) {
+  const auto separator = std::ranges::find(arguments, "--");
+  Arguments command;
+  if (separator != arguments.end()) command.assign(separator + 1, arguments.end());
+  arguments.erase(separator, arguments.end());
+  return command;
+}
+
+/// The directory of the shared daemon, if one is up.
+std::optional<std::string> running_shared_daemon() {
+  if (!distrust_of_base(base_dir()).empty()) return std::nullopt;
+  std::optional<ControlClient> client = ControlClient::connect(shared_dir());
+  if (!client) return std::nullopt;
+  client->require_same_version();
+  return client->dir();
+}
+
+void set_variable(const char* name, const std::string& value) {
+  if (setenv(name, value.c_str(), 1) != 0) fail_with_errno("cannot set a variable", errno);
+}
+
+void set_environment(const std::string& dir) {
+  const char* const preload = std::getenv("LD_PRELOAD");
+  set_variable("LD_PRELOAD", preload_value(preload != nullptr ? preload : ""));
+  set_variable(abi::kDirVariable, dir);
+  // A stock program's leaks are not ours to report.
+  if (is_sanitized_with("address")) setenv("ASAN_OPTIONS", "detect_leaks=0", 0);
+}
+
+/// Signals that `rocemu run` takes from a queue while the command runs, instead of dying of them.
+class SignalQueue {
+ public:
+  SignalQueue() {
+    // If our parent ignores SIGCHLD, so do we, and then no child could be waited for.
+    struct sigaction standard {};
+    standard.sa_handler = SIG_DFL;
+    sigaction(SIGCHLD, &standard, &child_action_before_);
+    sigemptyset(&signals_);
+    for (const int number : {SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGQUIT})
+      sigaddset(&signals_, number);
+    sigprocmask(SIG_BLOCK, &signals_, &mask_before_);
+  }
+  SignalQueue(const SignalQueue&) = delete;
+  SignalQueue& operator=(const SignalQueue&) = delete;
+
+  /// What the command must find as we found it.
+  void restore_in_child() const {
+    sigaction(SIGCHLD, &child_action_before_, nullptr);
+    sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
+  }
+
+  int next() const {
+    int number = 0;
+    while (sigwait(&signals_, &number) != 0) {
+    }
+    return number;
+  }
+
+ private:
+  sigset_t signals_;
+  sigset_t mask_before_;
+  struct sigaction child_action_before_ {};
+};
+
+pid_t start_command(Arguments& command, const SignalQueue& signals) {
+  std::vector<char*> argv;
+  for (std::string& argument : command) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  const pid_t pid = fork();
+  if (pid < 0) fail_with_errno("cannot start another process", errno);
+  if (pid > 0) return pid;
+  signals.restore_in_child();
+  execvp(argv[0], argv.data());
+  const int error = errno;
+  dprintf(STDERR_FILENO, "rocemu: cannot run '%s': %s\n", argv[0], strerror(error));
+  _exit(error == ENOENT ? kExitNotFound : kExitNotExecutable);
+}
+
+int exit_status(int wait_status) {
+  return WIFSIGNALED(wait_status) ? kExitSignalBase + WTERMSIG(wait_status)
+                                  : WEXITSTATUS(wait_status);
+}
+
+/// Runs the command to its end and returns its exit status.
+int supervise(Arguments& command, const SignalQueue& signals,
+              std::optional<PrivateDaemon>& daemon) {
+  const pid_t program = start_command(command, signals);
+  for (;;) {
+    const int number = signals.next();
+    // A terminal sends SIGINT and SIGQUIT to the program as well, which decides what they mean.
+    if (number == SIGTERM || number == SIGHUP) kill(program, number);
+    if (number != SIGCHLD) continue;
+    int wait_status = 0;
+    if (daemon && waitpid(daemon->pid(), &wait_status, WNOHANG) == daemon->pid()) {
+      std::cerr << "rocemu: the emulated NIC is gone: rocemud " +
+                       describe_wait_status(wait_status) + "\n";
+      daemon->reaped(wait_status);
+    }
+    if (waitpid(program, &wait_status, WNOHANG) == program) return exit_status(wait_status);
+  }
+}
+
+}  // namespace
+
+std::string run_help() {
+  return "usage: rocemu run [options] -- COMMAND [ARGUMENT...]\n"
+         "\n"
+         "Runs COMMAND so that it, and every process it starts, sees emulated RDMA devices. Its\n"
+         "input, output and exit status are its own.\n"
+         "\n"
+         "The NIC is a daemon of this one run. It is gone, with all its files, when COMMAND ends.\n"
+         "If `rocemu up` started a shared NIC, COMMAND joins that one instead, unless any of the\n"
+         "options below is given: each of them asks for a NIC of its own.\n"
+         "\n" +
+         to_text(options_of_run()) +
+         "\n"
+         "Exit status: that of COMMAND; 128+N if signal N killed it; 127 if there is no such\n"
+         "program, 126 if it cannot be executed; 2 for wrong usage; 1 if emulation failed.\n"
+         "\n"
+         "Examples:\n"
+         "  rocemu run -- ibv_devinfo -v\n"
+         "  rocemu run --devices 4 -- python3 -m pytest tests/rdma\n"
+         "  rocemu run --device mlx5_0=10.0.0.1 --device mlx5_1=10.0.0.2,fd00::2 -- ./my_test\n"
+         "  rocemu run --capture trace.pcap -- sh -c \\\n"
+         "      'ibv_rc_pingpong -g 0 & sleep 1; ibv_rc_pingpong -g 0 127.0.0.1'\n"
+         "\n"
+         "If COMMAND sees no devices: rocemu doctor COMMAND\n";
+}
+
+int run(const Arguments& arguments) {
+  Arguments own = arguments;
+  const bool has_separator = std::ranges::find(own, "--") != own.end();
+  Arguments command = take_command(own);
+  if (!has_separator) {
+    // Say what was probably meant: `rocemu run ls -l`.
+    const auto word = std::ranges::find_if(own, [](const auto& s) { return !s.starts_with("-"); });
+    if (word == own.begin() && word != own.end())
+      throw UsageError("run: the command stands behind '--': rocemu run -- " + *word);
+  }
+  po::positional_options_description none;
+  const po::variables_map values = parse_options("run", own, options_of_run(), none);
+  const std::vector<std::string> daemon_options = daemon_arguments("run", values);
+  if (command.empty() || command[0].empty())
+    throw UsageError("run: no command given; it stands behind '--': rocemu run -- ibv_devices");
+  find_executable(command[0]);  // says so before a NIC is started in vain
+
+  std::optional<PrivateDaemon> daemon;
+  std::optional<std::string> dir;
+  if (!values["private"].as<bool>() && daemon_options.empty()) dir = running_shared_daemon();
+  // Until the daemon is ready a signal ends us at once: the daemon notices by itself.
+  if (!dir) {
+    daemon.emplace(PrivateDaemon::start(daemon_options));
+    dir = daemon->dir();
+  }
+  set_environment(*dir);
+  const SignalQueue signals;
+  int status = supervise(command, signals, daemon);
+  if (daemon) {
+    const std::string trouble = daemon->stop();
+    if (!trouble.empty()) std::cerr << "rocemu: " + trouble + "\n";
+    if (!trouble.empty() && status == 0) status = kExitFailure;
+  }
+  return status;
+}
+
+}  // namespace rocemu::command

@@ -1,0 +1,52 @@
+// The subcommands and what is common to them: names, help, parsing of options.
+#pragma once
+
+#include <boost/program_options.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rocemu::command {
+
+using Arguments = std::vector<std::string>;
+
+struct Subcommand {
+  std::string_view name;
+  std::string_view summary;
+  /// Gets what stands behind the subcommand's name; returns the exit status or throws Error.
+  int (*run)(const Arguments&);
+  std::string (*help)();
+};
+
+int run(const Arguments& arguments);
+std::string run_help();
+int up(const Arguments& arguments);
+std::string up_help();
+int down(const Arguments& arguments);
+std::string down_help();
+int show(const Arguments& arguments);
+std::string show_help();
+int doctor(const Arguments& arguments);
+std::string doctor_help();
+
+std::span<const Subcommand> subcommands();
+
+/// `rocemu` with these arguments: finds the subcommand, prints help, turns an Error into its line
+/// and status.
+int dispatch(const Arguments& arguments);
+
+/// Parses `arguments`, all of which must be options of `description` unless `positional` names
+/// more. Throws UsageError, with the nearest option if one was mistyped.
+boost::program_options::variables_map parse_options(
+    std::string_view subcommand, const Arguments& arguments,
+    const boost::program_options::options_description& description,
+    const boost::program_options::positional_options_description& positional = {});
+
+/// The text of `description` as help shows it.
+std::string to_text(const boost::program_options::options_description& description);
+
+/// The candidate that `word` was probably meant to be, or nothing.
+std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates);
+
+}  // namespace rocemu::command

@@ -1,0 +1,159 @@
+// `rocemu up` and `rocemu down`: one NIC that the programs of several terminals share.
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <iostream>
+#include <optional>
+
+#include "emulator/command/control_client.h"
+#include "emulator/command/daemon_launch.h"
+#include "emulator/command/error.h"
+#include "emulator/command/fabric_options.h"
+#include "emulator/command/process_exit.h"
+#include "emulator/command/runtime_dir.h"
+#include "emulator/command/subcommand.h"
+
+namespace rocemu::command {
+namespace po = boost::program_options;
+namespace {
+
+constexpr std::chrono::seconds kStopTimeout{10};
+
+std::string log_path() {
+  return shared_dir() + ".log";
+}
+
+/// BASE, which nobody removed before we had its lock.
+OpenBase lock_base(const std::string& base) {
+  for (;;) {
+    OpenBase open_base(base);
+    open_base.lock();
+    if (!open_base.was_removed()) return open_base;
+  }
+}
+
+/// "rocemu0, rocemu1"
+std::string device_names(const Json& version_reply) {
+  std::string names;
+  const auto devices = version_reply.find("devices");
+  if (devices == version_reply.end() || !devices->is_array()) return "no devices";
+  for (const Json& device : *devices) {
+    const Json& name = device.is_object() && device.contains("name") ? device["name"] : device;
+    names +=
+        (names.empty() ? "" : ", ") + (name.is_string() ? name.get<std::string>() : name.dump());
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string up_help() {
+  return "usage: rocemu up [options]\n"
+         "\n"
+         "Starts a NIC in the background that every later `rocemu run` of this user joins, so "
+         "that\n"
+         "programs in several terminals reach each other. `rocemu down` ends it.\n"
+         "\n"
+         "If one is up already, this is said and the status is 0; with options, which that one\n"
+         "would not follow, it is a failure.\n"
+         "\n" +
+         to_text(fabric_options()) +
+         "\n"
+         "Examples:\n"
+         "  rocemu up --capture /tmp/trace.pcap\n"
+         "  rocemu run -- ibv_rc_pingpong -g 0              in one terminal\n"
+         "  rocemu run -- ibv_rc_pingpong -g 0 127.0.0.1    in another\n"
+         "  rocemu show\n"
+         "  rocemu down\n";
+}
+
+int up(const Arguments& arguments) {
+  const po::variables_map values = parse_options("up", arguments, fabric_options());
+  const std::vector<std::string> daemon_options = daemon_arguments("up", values);
+  const std::string base = base_dir();
+  const std::string dir = shared_dir();
+  for (;;) {
+    const OpenBase open_base = lock_base(base);
+    if (std::optional<ControlClient> client = ControlClient::connect(dir)) {
+      client->require_same_version();
+      const std::string already =
+          "a shared NIC is up already (pid " + std::to_string(client->daemon_pid()) + ")";
+      if (!daemon_options.empty())
+        throw Failure(already + " and keeps its options; end it first: rocemu down");
+      std::cout << already << "\n";
+      return 0;
+    }
+    remove_remains(dir);  // of a daemon that was killed
+    try {
+      start_background_daemon(dir, daemon_options, log_path());
+      break;
+    } catch (const Failure&) {
+      if (open_base.was_removed()) continue;
+      unlink(log_path().c_str());
+      remove_empty_base(base);
+      throw;
+    }
+  }
+  std::optional<ControlClient> client = ControlClient::connect(dir);
+  if (!client) throw Failure("the shared NIC ended at once; see " + log_path());
+  std::cout << "up: " << device_names(client->request("version")) << " (pid "
+            << client->daemon_pid() << ", log " << log_path() << ")\n"
+            << "Programs started with `rocemu run -- COMMAND` use it. `rocemu show` looks at it,\n"
+            << "`rocemu down` ends it.\n";
+  return 0;
+}
+
+std::string down_help() {
+  return "usage: rocemu down\n"
+         "\n"
+         "Ends the NIC that `rocemu up` started and waits until it is gone. Programs that still\n"
+         "use it see their device fail. If nothing is up, this is said and the status is 0.\n";
+}
+
+int down(const Arguments& arguments) {
+  parse_options("down", arguments, po::options_description());
+  const std::string base = base_dir();
+  const std::string dir = shared_dir();
+  if (const std::string distrust = distrust_of_base(base); !distrust.empty())
+    throw Failure("the runtime directory cannot be used: " + distrust);
+  const auto remove_all = [&] {
+    unlink(log_path().c_str());
+    const bool remained = remove_remains(dir);
+    remove_empty_base(base);
+    return remained;
+  };
+  if (access(base.c_str(), F_OK) != 0) {
+    std::cout << "no shared NIC is up\n";
+    return 0;
+  }
+  const OpenBase open_base = lock_base(base);
+  std::optional<ControlClient> client = ControlClient::connect(dir);
+  if (!client) {
+    std::cout << (remove_all() ? "no shared NIC is up; removed what a killed one left behind\n"
+                               : "no shared NIC is up\n");
+    return 0;
+  }
+  const pid_t pid = client->daemon_pid();
+  if (pid <= 0) throw Failure("cannot tell which process listens in " + dir);
+  bool asked = true;
+  try {
+    client->request("shutdown");
+  } catch (const Failure&) {
+    asked = false;  // it may be of another version, or stuck
+    kill(pid, SIGTERM);
+  }
+  const bool ended = wait_until_gone(pid, kStopTimeout);
+  if (!ended) {
+    kill(pid, SIGKILL);
+    wait_until_gone(pid, kStopTimeout);
+  }
+  remove_all();
+  if (!ended)
+    throw Failure("the shared NIC (pid " + std::to_string(pid) + ") did not end and was killed");
+  std::cout << (asked ? "down\n" : "down (it did not answer and was terminated)\n");
+  return 0;
+}
+
+}  // namespace rocemu::command
