@@ -28,11 +28,11 @@ bool read_number(const std::string& text, uint64_t& number) {
 }
 
 bool is_name(std::string_view name) {
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-  const auto allowed = [&](char c) {
-    return letter(c) || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  const auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
   };
-  return !name.empty() && name.size() <= kMaxNameLength && letter(name[0]) &&
+  return !name.empty() && name.size() <= kMaxNameLength && name[0] != '.' &&
          std::ranges::all_of(name, allowed);
 }
 
@@ -48,9 +48,10 @@ std::string check_device(const std::string& where, const std::string& device) {
   const size_t equals = device.find('=');
   const std::string name = device.substr(0, equals);
   if (!is_name(name))
-    throw UsageError(quoted +
-                     "a device's name is a letter and up to 62 letters, digits, '_' or '-'; for "
-                     "example --device mlx5_0=10.0.0.1");
+    throw UsageError(
+        quoted +
+        "a device's name is 1 to 63 letters, digits, '_', '-' or '.', not '.' first; for "
+        "example --device mlx5_0=10.0.0.1");
   if (equals == std::string::npos) return name;
   size_t count = 0;
   for (size_t begin = equals + 1; begin <= device.size();) {

@@ -18,21 +18,34 @@ struct Column {
 };
 
 constexpr Column kQpColumns[] = {
-    {"number", "QPN"},          {"client", "client"},       {"type", "type"},
-    {"state", "state"},         {"dest_qpn", "to QPN"},     {"send_psn", "send PSN"},
-    {"unacked_psn", "unacked"}, {"expected_psn", "expect"}, {"msn", "MSN"},
-    {"send_posted", "sends"},   {"recv_posted", "recvs"},   {"send_cq", "send CQ"},
+    {"number", "QPN"},
+    {"type", "type"},
+    {"state", "state"},
+    {"client", "client"},
+    {"pid", "pid"},
+    {"comm", "program"},
+    {"dest_qpn", "to QPN"},
+    {"send_psn", "send PSN"},
+    {"unacked_psn", "unacked"},
+    {"msn", "MSN"},
+    {"expected_psn", "expect"},
+    {"send_posted", "sends"},
+    {"recv_posted", "recvs"},
+    {"send_cq", "send CQ"},
     {"recv_cq", "recv CQ"},
 };
 constexpr Column kCqColumns[] = {
-    {"id", "CQ"},           {"client", "client"}, {"capacity", "capacity"},
-    {"waiting", "waiting"}, {"armed", "armed"},   {"overrun", "overrun"},
+    {"id", "CQ"},        {"client", "client"},     {"pid", "pid"},
+    {"comm", "program"}, {"capacity", "capacity"}, {"waiting", "waiting"},
+    {"armed", "armed"},  {"overrun", "overrun"},
 };
 constexpr Column kMrColumns[] = {
-    {"id", "MR"},     {"client", "client"}, {"address", "address"}, {"length", "length"},
-    {"lkey", "lkey"}, {"rkey", "rkey"},     {"access", "access"},
+    {"id", "MR"},        {"client", "client"},   {"pid", "pid"},
+    {"comm", "program"}, {"address", "address"}, {"length", "length"},
+    {"lkey", "lkey"},    {"rkey", "rkey"},       {"access", "access"},
 };
-constexpr Column kClientColumns[] = {{"client", "client"}, {"id", "client"}, {"pid", "pid"}};
+constexpr Column kClientColumns[] = {
+    {"id", "client"}, {"pid", "pid"}, {"comm", "program"}, {"device", "device"}};
 
 std::string hexadecimal(uint64_t value) {
   constexpr char kDigits[] = "0123456789abcdef";

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Checks who includes whom: the layers of docs/ARCHITECTURE.md, as a test.
+
+usage: scripts/check_includes.py [ROOT]
+
+A file may include its own folder, what RULES says of that folder, and anything that is not of this
+project. Prints FILE:LINE and the broken rule; the exit status is 1 if there is one.
+"""
+
+import os
+import re
+import sys
+
+ABI = "emulator/abi"
+ENGINE = "emulator/engine"
+EMULATOR = "emulator"  # the folder and everything below it
+
+# Folder -> folders it may include. A file belongs to the longest folder that matches.
+RULES = {
+    "wire": [],
+    ABI: [],
+    ENGINE: ["wire", ABI],
+    "emulator/capture": [ENGINE, "wire", ABI],
+    "emulator/journal": [ENGINE, "wire", ABI],
+    "emulator/scenario": [ENGINE, "wire", ABI],
+    "emulator/daemon": [EMULATOR, "wire"],
+    "emulator/command": [ABI],
+    "verbs_provider": [ABI],
+    "tests": ["wire", EMULATOR, "verbs_provider"],
+}
+
+SUFFIXES = (".h", ".cc", ".cpp", ".hpp", ".c")
+INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
+
+
+def within(path, folder):
+    return path == folder or path.startswith(folder + "/")
+
+
+def folder_of(path):
+    """The folder with a rule that `path` is in, or None."""
+    matching = [folder for folder in RULES if within(path, folder)]
+    return max(matching, key=len, default=None)
+
+
+def included_file(root, including, quoted, angled):
+    """The path from `root` of an included file of this project, or None if it is not of it."""
+    name = quoted or angled
+    candidates = [name]
+    if quoted:
+        candidates.insert(0, os.path.join(os.path.dirname(including), name))
+    for candidate in candidates:
+        candidate = os.path.normpath(candidate)
+        if not candidate.startswith("..") and os.path.isfile(os.path.join(root, candidate)):
+            return candidate
+    return None
+
+
+def check_file(root, path):
+    """Yields (line number, message) for each broken rule."""
+    folder = folder_of(path)
+    if folder is None:
+        yield 1, f"{os.path.dirname(path)} has no rule; give it one in scripts/check_includes.py"
+        return
+    with open(os.path.join(root, path), encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(lines, 1):
+            match = INCLUDE.match(line)
+            target = match and included_file(root, path, *match.groups())
+            if not target:
+                continue
+            target_folder = folder_of(target)
+            if target_folder == folder:
+                continue
+            allowed = any(within(target, other) for other in RULES[folder])
+            if not allowed:
+                permitted = ", ".join(RULES[folder]) or "nothing else of this project"
+                yield number, f'"{target}": {folder} may include {permitted}'
+
+
+def source_files(root):
+    for top in sorted({folder.split("/")[0] for folder in RULES}):
+        for directory, folders, files in os.walk(os.path.join(root, top)):
+            folders.sort()
+            for name in sorted(files):
+                if name.endswith(SUFFIXES):
+                    yield os.path.relpath(os.path.join(directory, name), root)
+
+
+def main(arguments):
+    if len(arguments) > 1:
+        sys.exit("usage: check_includes.py [ROOT]")
+    default_root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+    root = os.path.abspath(arguments[0] if arguments else default_root)
+    count = 0
+    broken = 0
+    for path in source_files(root):
+        count += 1
+        for line, message in check_file(root, path):
+            broken += 1
+            print(f"{path}:{line}: {message}")
+    if count == 0:
+        sys.exit(f"no source files below {root}")
+    print(f"{count} files, {broken} broken rules")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
