@@ -85,19 +85,15 @@ void free_context(ibv_context* base) {
 }
 
 int call(ibv_context* context, const abi::Request& request, abi::Reply* reply) {
-  return call_sending(context, request, reply, nullptr, 0);
+  return rocemu_call(context->cmd_fd, &request, reply, nullptr, 0, nullptr, 0);
 }
 
-int call_object(ibv_context* context, abi::Op op, uint32_t handle, abi::Reply* reply) {
+int call_object(ibv_context* context, abi::Op op, uint32_t handle, abi::Reply* reply,
+                const int* send_fds, int n_send) {
   abi::Request request{};
   request.op = op;
   request.body.object.handle = handle;
-  return call(context, request, reply);
-}
-
-int call_sending(ibv_context* context, const abi::Request& request, abi::Reply* reply,
-                 const int* fds, int count) {
-  return rocemu_call(context->cmd_fd, &request, reply, fds, count, nullptr, 0);
+  return rocemu_call(context->cmd_fd, &request, reply, send_fds, n_send, nullptr, 0);
 }
 
 int call_for_memory(ibv_context* context, const abi::Request& request, abi::Reply* reply,

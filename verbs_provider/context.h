@@ -39,16 +39,20 @@ void free_context(ibv_context* context);
 int call(ibv_context* context, const abi::Request& request, abi::Reply* reply);
 
 /// A control request about an object that a handle names, such as its destruction.
-int call_object(ibv_context* context, abi::Op op, uint32_t handle, abi::Reply* reply);
+int call_object(ibv_context* context, abi::Op op, uint32_t handle, abi::Reply* reply,
+                const int* send_fds = nullptr, int n_send = 0);
 
-/// A control request that sends descriptors, and one that is answered with a memory file of
-/// Reply::body's `memory_size`, which is mapped.
-int call_sending(ibv_context* context, const abi::Request& request, abi::Reply* reply,
-                 const int* fds, int count);
+/// A control request answered with a memory file, which is mapped. `memory_size` is its size in
+/// `reply`. If that fails the daemon may have done its part: see is_success().
 int call_for_memory(ibv_context* context, const abi::Request& request, abi::Reply* reply,
                     const uint64_t& memory_size, SharedMemory* memory);
 
-/// The address of context operations; see provider.cc.
+/// Whether a reply that was zero before the call says that the daemon did as asked.
+inline bool is_success(const abi::Reply& reply) {
+  return reply.magic == abi::kMagic && reply.error == 0;
+}
+
+/// See provider.cc.
 extern const ContextOps kContextOps;
 
 }  // namespace rocemu::provider

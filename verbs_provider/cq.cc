@@ -20,9 +20,9 @@ constexpr uint32_t kEmptyPollsPerCheck = 1000;
 
 constexpr int kPollFailed = -1;
 
-int channel_inode(const ibv_comp_channel* channel, uint64_t* inode) {
+int channel_inode(const ibv_comp_channel& channel, uint64_t* inode) {
   struct stat status;
-  if (::syscall(SYS_fstat, channel->fd, &status) != 0) return errno;
+  if (::syscall(SYS_fstat, channel.fd, &status) != 0) return errno;
   *inode = status.st_ino;
   return 0;
 }
@@ -62,6 +62,16 @@ int wait_a_moment(DoorbellWriter& doorbells, uint32_t empty_polls) {
   return doorbells.is_daemon_gone() ? kPollFailed : 0;
 }
 
+/// The daemon gets the channels, to take back the CQ's events that nobody has read yet.
+int call_destroy_cq(ibv_context* context, uint32_t handle, const ibv_comp_channel* channel,
+                    abi::Reply* reply) {
+  int fds[2];
+  int count = 0;
+  if (channel != nullptr) fds[count++] = channel->fd;
+  fds[count++] = context->async_fd;
+  return call_object(context, abi::Op::kDestroyCq, handle, reply, fds, count);
+}
+
 int open_ring(Cq* cq, uint32_t capacity) {
   if (capacity == 0 || capacity > (1u << 31)) return EIO;
   const uint64_t entries = std::bit_ceil(capacity);
@@ -86,7 +96,7 @@ ibv_cq* create_cq(ibv_context* context, int capacity, ibv_comp_channel* channel,
   request.body.create_cq.capacity = static_cast<uint32_t>(capacity);
   request.body.create_cq.comp_vector = static_cast<uint32_t>(comp_vector);
   int error =
-      channel == nullptr ? 0 : channel_inode(channel, &request.body.create_cq.channel_inode);
+      channel == nullptr ? 0 : channel_inode(*channel, &request.body.create_cq.channel_inode);
   abi::Reply reply{};
   const auto& created = reply.body.create_cq;
   if (error == 0) {
@@ -98,27 +108,18 @@ ibv_cq* create_cq(ibv_context* context, int capacity, ibv_comp_channel* channel,
     base.cqe = static_cast<int>(created.capacity);
     return &base;
   }
-  if (reply.magic == abi::kMagic && reply.error == 0) {
+  if (is_success(reply)) {
     abi::Reply ignored;
-    call_object(context, abi::Op::kDestroyCq, created.handle, &ignored);
+    call_destroy_cq(context, created.handle, channel, &ignored);
   }
   dispose(cq);
   return fail<ibv_cq>(error);
 }
 
 int destroy_cq(ibv_cq* base) {
-  abi::Request request{};
-  request.op = abi::Op::kDestroyCq;
-  request.body.object.handle = base->handle;
-  // The daemon takes the events back that nobody has read yet.
-  int fds[2];
-  int count = 0;
-  if (base->channel != nullptr) fds[count++] = base->channel->fd;
-  fds[count++] = base->context->async_fd;
   abi::Reply reply;
-  if (const int error = call_sending(base->context, request, &reply, fds, count); error != 0) {
-    return error;
-  }
+  const int error = call_destroy_cq(base->context, base->handle, base->channel, &reply);
+  if (error != 0) return error;
   wait_until(&base->mutex, &base->cond, [&] {
     return base->comp_events_completed == reply.body.destroyed.completion_events &&
            base->async_events_completed == reply.body.destroyed.async_events;

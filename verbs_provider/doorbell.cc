@@ -1,6 +1,7 @@
 #include "verbs_provider/doorbell.h"
 
 #include <cerrno>
+#include <ctime>
 
 #include <poll.h>
 #include <sched.h>
@@ -60,7 +61,9 @@ bool DoorbellWriter::is_daemon_gone() {
   if (gone_.load(std::memory_order_relaxed)) return true;
   const int saved = errno;
   pollfd entry{connection_, 0, 0};  // POLLHUP and POLLERR are always reported
-  const bool gone = poll(&entry, 1, 0) > 0;
+  const timespec now{};
+  // Not poll(): it is a cancellation point, and the lock may be held.
+  const bool gone = ::syscall(SYS_ppoll, &entry, 1, &now, nullptr, 0) > 0;
   errno = saved;
   if (gone) gone_.store(true, std::memory_order_relaxed);
   return gone;

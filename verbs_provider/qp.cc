@@ -89,6 +89,11 @@ void dispose_qp(Qp* qp) {
   dispose(qp);
 }
 
+/// The daemon gets the async event channel, to take back the QP's events that nobody has read yet.
+int call_destroy_qp(ibv_context* context, uint32_t number, abi::Reply* reply) {
+  return call_object(context, abi::Op::kDestroyQp, number, reply, &context->async_fd, 1);
+}
+
 bool is_supported(ibv_qp_type type) {
   return type == IBV_QPT_RC || type == IBV_QPT_UC || type == IBV_QPT_UD;
 }
@@ -114,7 +119,6 @@ ibv_qp* create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
   abi::Reply reply{};
   const auto& created = reply.body.create_qp;
   int error = call_for_memory(pd->context, request, &reply, created.memory_size, &qp->memory);
-  const bool exists = reply.magic == abi::kMagic && reply.error == 0;
   fill(&qp->verbs.qp, pd, *attr, created.qpn);
   if (error == 0) error = open_queues(qp, reply);
   if (error == 0) error = enter(qp, created.generation);
@@ -122,9 +126,9 @@ ibv_qp* create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
     attr->cap = from_abi(created.cap);
     return &qp->verbs.qp;
   }
-  if (exists) {
+  if (is_success(reply)) {
     abi::Reply ignored;
-    call_object(pd->context, abi::Op::kDestroyQp, created.qpn, &ignored);
+    call_destroy_qp(pd->context, created.qpn, &ignored);
   }
   dispose_qp(qp);
   return fail<ibv_qp>(error);
@@ -180,11 +184,8 @@ int query_qp(ibv_qp* base, ibv_qp_attr* attr, int, ibv_qp_init_attr* init_attr) 
 
 int destroy_qp(ibv_qp* base) {
   Qp* qp = ours<Qp>(base);
-  abi::Request request{};
-  request.op = abi::Op::kDestroyQp;
-  request.body.object.handle = base->qp_num;
   abi::Reply reply;
-  const int error = call_sending(base->context, request, &reply, &base->context->async_fd, 1);
+  const int error = call_destroy_qp(base->context, base->qp_num, &reply);
   if (error != 0) return error;
   {
     const BothCqs guard(qp->send_cq(), qp->recv_cq());

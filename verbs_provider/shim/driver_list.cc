@@ -16,12 +16,14 @@ namespace {
 /// The provider as libibverbs wants it named: it appends "-rdmav34.so" or whatever its ABI is.
 bool find_provider(char* out, size_t size) {
   Dl_info self;
-  if (dladdr(reinterpret_cast<void*>(&rocemu_call), &self) == 0) return false;
-  // The name that the library was loaded by may be relative, and through links.
-  char resolved[PATH_MAX];
-  if (realpath(self.dli_fname, resolved) == nullptr) return false;
+  void* map;
+  char dir[PATH_MAX];  // absolute, also if the library was loaded by a relative name
+  if (dladdr1(reinterpret_cast<void*>(&rocemu_call), &self, &map, RTLD_DL_LINKMAP) == 0 ||
+      dlinfo(map, RTLD_DI_ORIGIN, dir) != 0) {
+    return false;
+  }
   Text text(out, size);
-  text.add(resolved, static_cast<size_t>(strrchr(resolved, '/') - resolved));
+  text.add(dir);
   text.add("/librocemu");
   return text.fits();
 }
