@@ -1,0 +1,109 @@
+// Application memory for the engine: arrays, one list of them per client. What lies outside every
+// array is not mapped.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "emulator/engine/host_memory.h"
+
+namespace rocemu::test {
+
+class ArrayMemory : public engine::HostMemory {
+ public:
+  struct Array {
+    uint64_t address = 0;
+    std::vector<uint8_t> bytes;
+    bool readable = true;
+    bool writable = true;
+  };
+
+  /// The reference stays valid while the client has this array.
+  Array& map(engine::ClientId client, uint64_t address, size_t size) {
+    Array& array = arrays_[client][address];
+    array = {.address = address, .bytes = std::vector<uint8_t>(size)};
+    return array;
+  }
+  void unmap(engine::ClientId client, uint64_t address) { arrays_[client].erase(address); }
+  void protect(engine::ClientId client, uint64_t address, bool readable, bool writable) {
+    Array& array = arrays_.at(client).at(address);
+    array.readable = readable;
+    array.writable = writable;
+  }
+
+  /// The array's bytes from `address` on, for the test itself.
+  std::span<uint8_t> at(engine::ClientId client, uint64_t address, size_t size) {
+    Array* array = find(client, address, size);
+    return array == nullptr ? std::span<uint8_t>()
+                            : std::span(array->bytes).subspan(address - array->address, size);
+  }
+
+  bool read(engine::ClientId client, std::span<const engine::RemoteRange> from,
+            std::span<const std::span<uint8_t>> to) override {
+    ++reads;
+    std::vector<uint8_t> all;
+    for (const engine::RemoteRange& range : from) {
+      const Array* array = find(client, range.address, range.length);
+      if (array == nullptr || !array->readable) return false;
+      const uint8_t* begin = array->bytes.data() + (range.address - array->address);
+      all.insert(all.end(), begin, begin + range.length);
+    }
+    size_t done = 0;
+    for (const std::span<uint8_t> buffer : to) {
+      if (buffer.size() > all.size() - done) return false;  // the engine's mistake
+      if (!buffer.empty()) std::memcpy(buffer.data(), all.data() + done, buffer.size());
+      done += buffer.size();
+    }
+    return done == all.size();
+  }
+
+  bool write(engine::ClientId client, std::span<const engine::RemoteRange> to,
+             std::span<const std::span<const uint8_t>> from) override {
+    ++writes;
+    std::vector<uint8_t> all;
+    for (const auto buffer : from) all.insert(all.end(), buffer.begin(), buffer.end());
+    size_t done = 0;
+    for (const engine::RemoteRange& range : to) {
+      Array* array = find(client, range.address, range.length);
+      if (array == nullptr || !array->writable || range.length > all.size() - done) return false;
+      std::memcpy(array->bytes.data() + (range.address - array->address), all.data() + done,
+                  range.length);
+      done += range.length;
+    }
+    return done == all.size();
+  }
+
+  // Calls so far.
+  uint64_t reads = 0;
+  uint64_t writes = 0;
+
+ private:
+  Array* find(engine::ClientId client, uint64_t address, uint64_t size) {
+    const auto arrays = arrays_.find(client);
+    if (arrays == arrays_.end()) return nullptr;
+    auto candidate = arrays->second.upper_bound(address);
+    if (candidate == arrays->second.begin()) return nullptr;
+    Array& array = (--candidate)->second;
+    const uint64_t offset = address - array.address;
+    if (offset > array.bytes.size() || size > array.bytes.size() - offset) return nullptr;
+    return &array;
+  }
+
+  std::map<engine::ClientId, std::map<uint64_t, Array>> arrays_;
+};
+
+/// `size` bytes that differ from their neighbours and from those of another seed.
+inline std::vector<uint8_t> pattern(size_t size, uint32_t seed = 1) {
+  std::vector<uint8_t> bytes(size);
+  uint32_t state = seed * 2654435761u + 12345;
+  for (uint8_t& byte : bytes) {
+    state = state * 1664525u + 1013904223u;
+    byte = static_cast<uint8_t>(state >> 24);
+  }
+  return bytes;
+}
+
+}  // namespace rocemu::test

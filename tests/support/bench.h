@@ -1,0 +1,162 @@
+// An engine on the bench: its clock, its memory, and the verbs of its clients as plain calls.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "emulator/engine/engine.h"
+#include "tests/support/array_memory.h"
+
+namespace rocemu::test {
+
+using namespace std::chrono_literals;
+
+/// An output and when it came.
+struct Timed {
+  engine::Instant at;
+  engine::Output output;
+};
+
+class Bench {
+ public:
+  explicit Bench(engine::FabricConfig config) : engine_(std::move(config), memory) {}
+
+  engine::Engine& engine() { return engine_; }
+  const engine::Engine& engine() const { return engine_; }
+  engine::Instant now() const { return now_; }
+
+  /// One input now, and all the work that follows now.
+  void step(const engine::Input& input);
+  /// To `time` after the start, with a step at each deadline on the way.
+  void advance_to(engine::Duration time);
+
+  void attach(engine::ClientId client, engine::DeviceIndex device) {
+    step(engine::AttachClient{client, device});
+  }
+  void detach(engine::ClientId client) { step(engine::DetachClient{client}); }
+  abi::Reply command(engine::ClientId client, abi::Op op, const abi::Request::Body& body);
+
+  ArrayMemory memory;
+
+ private:
+  void run(const engine::Input& input);
+
+  engine::Engine engine_;
+  engine::Instant now_{};
+
+ public:
+  /// What the engine wanted done and no test has looked at yet. Behind the engine, whose frames
+  /// must not outlive it.
+  std::vector<Timed> log;
+
+ private:
+  engine::Outputs outputs_;
+  std::optional<abi::Reply> reply_;
+};
+
+// ---- Verbs ----------------------------------------------------------------------------------
+
+struct Mr {
+  uint32_t handle = 0;
+  uint32_t lkey = 0;
+  uint32_t rkey = 0;
+};
+
+struct SendWr {
+  uint64_t wr_id = 0;
+  abi::WrOpcode opcode = abi::WrOpcode::kSend;
+  uint32_t flags = abi::kSendSignaled;
+  uint32_t imm = 0;
+  std::vector<abi::Sge> sges = {};
+  std::vector<uint8_t> inline_data = {};  // with kSendInline
+};
+
+struct RecvWr {
+  uint64_t wr_id = 0;
+  std::vector<abi::Sge> sges = {};
+};
+
+/// One ibv_context.
+class Client {
+ public:
+  Client(Bench& bench, engine::ClientId id, engine::DeviceIndex device) : bench_(bench), id_(id) {
+    bench_.attach(id, device);
+  }
+
+  engine::ClientId id() const { return id_; }
+  Bench& bench() { return bench_; }
+  abi::Reply command(abi::Op op, const abi::Request::Body& body) {
+    return bench_.command(id_, op, body);
+  }
+
+  // Each returns the handle, and the errno in `error` of the last command.
+  uint32_t alloc_pd();
+  Mr reg_mr(uint32_t pd, uint64_t address, uint64_t length,
+            uint32_t access = abi::kAccessLocalWrite, std::optional<uint64_t> iova = {});
+  uint32_t create_cq(uint32_t capacity, uint64_t user_handle = 0, uint64_t channel = 0);
+  uint32_t create_qp(uint32_t pd, uint32_t send_cq, uint32_t recv_cq, const abi::QpCap& cap,
+                     bool sig_all = false, uint64_t user_handle = 0);
+  uint32_t create_ah(uint32_t pd, const abi::AhAttr& attr);
+  // 0 or an errno.
+  int dealloc_pd(uint32_t handle) { return on_handle(abi::Op::kDeallocPd, handle); }
+  int dereg_mr(uint32_t handle) { return on_handle(abi::Op::kDeregMr, handle); }
+  int destroy_cq(uint32_t handle) { return on_handle(abi::Op::kDestroyCq, handle); }
+  int destroy_qp(uint32_t qpn) { return on_handle(abi::Op::kDestroyQp, qpn); }
+  int destroy_ah(uint32_t handle) { return on_handle(abi::Op::kDestroyAh, handle); }
+  int modify_qp(uint32_t qpn, const abi::QpAttr& attr, uint32_t mask);
+  int set_state(uint32_t qpn, abi::QpState state);
+  abi::QpAttr query_qp(uint32_t qpn);
+  abi::QpState state(uint32_t qpn) { return static_cast<abi::QpState>(query_qp(qpn).qp_state); }
+
+  void post_send(uint32_t qpn, const SendWr& wr);
+  void post_recv(uint32_t qpn, const RecvWr& wr);
+  void consume(uint32_t cq, uint32_t count) {
+    bench_.step(engine::ConsumeCompletions{id_, engine::CqId{cq}, count});
+  }
+  void arm(uint32_t cq, uint32_t seen, bool solicited_only = false) {
+    bench_.step(engine::ArmCq{id_, engine::CqId{cq}, seen, solicited_only});
+  }
+
+  int error = 0;
+  uint32_t generation = 0;  // as the last modify_qp said
+
+ private:
+  int on_handle(abi::Op op, uint32_t handle);
+
+  Bench& bench_;
+  engine::ClientId id_;
+};
+
+std::vector<std::byte> send_wqe(const SendWr& wr, const abi::QpCap& cap);
+std::vector<std::byte> recv_wqe(const RecvWr& wr, const abi::QpCap& cap);
+
+/// A vector to the device or peer with that address.
+abi::AhAttr address_vector(const wire::IpAddress& to, uint8_t sgid_index = 0);
+
+/// How a QP is connected. The defaults are what most tests want.
+struct Connection {
+  abi::Mtu mtu = abi::Mtu::k1024;
+  uint32_t sq_psn = 0;
+  uint32_t rq_psn = 0;
+  uint8_t timeout = 14;  // 67.108864 ms
+  uint8_t retry_cnt = 7;
+  uint8_t rnr_retry = 7;
+  uint8_t min_rnr_timer = 12;  // 0.64 ms
+};
+
+/// The attributes and mask of one step of RESET, INIT, RTR, RTS; to another state no attributes.
+struct Transition {
+  abi::QpAttr attr{};
+  uint32_t mask = 0;
+};
+Transition transition_to(abi::QpState to, const Connection& connection, const abi::AhAttr& peer,
+                         uint32_t peer_qpn);
+
+/// From RESET through INIT and RTR to `to` (also SQD and ERR). False if a step was refused.
+bool bring_up(Client& client, uint32_t qpn, abi::QpState to, const Connection& connection,
+              const abi::AhAttr& peer, uint32_t peer_qpn);
+
+}  // namespace rocemu::test

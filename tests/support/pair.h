@@ -1,0 +1,88 @@
+// Two connected clients. Pair: of two devices of one fabric, whose frames move inside step().
+// JoinedPair: of two engines, joined by a link that can be told to lose, duplicate, reorder and
+// corrupt.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <vector>
+
+#include "tests/support/endpoint.h"
+#include "tests/support/matchers.h"
+
+namespace rocemu::test {
+
+/// Which frames a fault is for.
+enum class FrameKind { kAny, kRequest, kAck, kNak };
+bool is_kind(FrameKind kind, std::span<const uint8_t> frame);
+
+/// Completions of one client among the outputs, in order.
+std::vector<abi::Cqe> completions_of(const std::vector<Timed>& log, engine::ClientId client);
+
+struct PairOptions {
+  EndpointOptions left, right;
+  bool same_device = false;
+  bool without_grh = false;
+  bool trace_frames = false;
+  abi::QpState state = abi::QpState::kRts;
+};
+
+class Pair {
+ public:
+  explicit Pair(const PairOptions& options = {});
+
+  /// Takes the completions that came since the last call.
+  std::vector<abi::Cqe> take_left() { return take(left.client.id()); }
+  std::vector<abi::Cqe> take_right() { return take(right.client.id()); }
+
+  Bench bench;
+  Endpoint left, right;
+
+ private:
+  std::vector<abi::Cqe> take(engine::ClientId client);
+};
+
+class JoinedPair {
+ public:
+  explicit JoinedPair(const EndpointOptions& left = {}, const EndpointOptions& right = {});
+
+  // The next frame of that kind, from either side: is lost; comes twice; waits until one more
+  // frame of its direction has passed; has a bit flipped.
+  void drop_next(FrameKind kind) { faults_.push_back({Fault::kDrop, kind}); }
+  void duplicate_next(FrameKind kind) { faults_.push_back({Fault::kDuplicate, kind}); }
+  void delay_next(FrameKind kind) { faults_.push_back({Fault::kDelay, kind}); }
+  void corrupt_next(FrameKind kind) { faults_.push_back({Fault::kCorrupt, kind}); }
+  /// Instead, or as well: asked about each frame, it says how many copies arrive.
+  std::function<int(std::span<const uint8_t> frame)> copies;
+
+  /// Moves frames until none is under way.
+  void settle();
+  /// The same with time passing, from deadline to deadline.
+  void run_until(engine::Duration time);
+
+  /// Of both clients, in order; taken once.
+  std::vector<abi::Cqe> take_left() { return std::exchange(left_done_, {}); }
+  std::vector<abi::Cqe> take_right() { return std::exchange(right_done_, {}); }
+
+  Bench left_bench, right_bench;
+  Endpoint left, right;
+  uint64_t frames_carried = 0;
+
+ private:
+  enum class Fault { kDrop, kDuplicate, kDelay, kCorrupt };
+  struct Pending {
+    Fault fault;
+    FrameKind kind;
+  };
+  using Bytes = std::vector<uint8_t>;
+
+  bool move(Bench& from, Bench& to, std::vector<Bytes>& held, std::vector<abi::Cqe>& done);
+  void deliver(Bench& to, const Bytes& frame);
+
+  std::deque<Pending> faults_;
+  std::vector<Bytes> held_left_, held_right_;  // delayed, by the side they come from
+  std::vector<abi::Cqe> left_done_, right_done_;
+};
+
+}  // namespace rocemu::test

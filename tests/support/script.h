@@ -1,0 +1,100 @@
+// Scripts in the manner of packetdrill: one device under test, and a peer outside the fabric whose
+// frames the script makes. One line per event, the time stated:
+//
+//   Script s;
+//   s.at(0ms).app_posts_send(7).expect({send_only(psn(0))});
+//   s.at(ack_timeout(14)).expect({send_only(psn(0))});
+//   s.at(80ms).wire_delivers(ack(psn(0))).expect({completion(7)});
+//
+// Every output has to be expected, at the moment it comes and in the order it comes: whatever a
+// line leaves over fails the next at(), or the end of the script. Failures name the script's line.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "tests/support/endpoint.h"
+#include "tests/support/matchers.h"
+
+namespace rocemu::test {
+
+struct ScriptOptions : EndpointOptions {
+  abi::QpState state = abi::QpState::kRts;
+  bool ipv6 = false;
+  bool trace_frames = false;
+};
+
+/// IBTA vol 1, 9.7.6.1.3.
+constexpr engine::Duration ack_timeout(uint8_t code) {
+  return engine::Duration(int64_t{4096} << code);
+}
+
+class Script {
+ public:
+  static constexpr uint32_t kPeerQpn = 0x000abc;
+
+  explicit Script(const ScriptOptions& options = {}, const char* file = __builtin_FILE(),
+                  int line = __builtin_LINE());
+  Script(const Script&) = delete;
+  Script& operator=(const Script&) = delete;
+  ~Script();
+
+  /// Moves time to that long after the start.
+  Script& at(engine::Duration time, int line = __builtin_LINE());
+
+  /// A SEND of `length` bytes from the start of the send buffer, signalled.
+  Script& app_posts_send(uint64_t wr_id, uint32_t length = 8, int line = __builtin_LINE());
+  Script& app_posts(const SendWr& wr, int line = __builtin_LINE());
+  /// A receive of `length` bytes at `offset` into the receive buffer.
+  Script& app_posts_recv(uint64_t wr_id, uint32_t length = 4096, uint64_t offset = 0,
+                         int line = __builtin_LINE());
+  Script& app_posts_recv_list(const RecvWr& wr, int line = __builtin_LINE());
+  /// Without attributes, as to ERR, RESET, SQD and back to RTS.
+  Script& app_sets_state(abi::QpState state, int line = __builtin_LINE());
+  Script& app_modifies(const abi::QpAttr& attr, uint32_t mask, int line = __builtin_LINE());
+  /// Through INIT and RTR to that state, as at the start.
+  Script& app_connects(abi::QpState to, int line = __builtin_LINE());
+
+  /// The peer's frame reaches the device. Addresses and QP numbers are those of the connection
+  /// unless the packet says otherwise.
+  Script& wire_delivers(const PacketSpec& spec, int line = __builtin_LINE());
+  Script& wire_delivers_bytes(std::span<const uint8_t> bytes, int line = __builtin_LINE());
+
+  /// Exactly these since the last expectation, in this order, all now.
+  Script& expect(std::initializer_list<Expected> outputs, int line = __builtin_LINE()) {
+    return expect_list(std::vector<Expected>(outputs), line);
+  }
+  Script& expect_list(const std::vector<Expected>& outputs, int line = __builtin_LINE());
+  Script& expect_silence(int line = __builtin_LINE()) { return expect_list({}, line); }
+  Script& expect_state(abi::QpState state, int line = __builtin_LINE());
+  Script& expect_counter(engine::Counter which, uint64_t value, int line = __builtin_LINE());
+  Script& expect_received(const std::vector<uint8_t>& bytes, uint64_t offset = 0,
+                          int line = __builtin_LINE());
+
+  /// The frame that wire_delivers would deliver.
+  std::vector<uint8_t> frame(const PacketSpec& spec) const;
+  wire::Packet addressed(const PacketSpec& spec) const;
+
+  Bench& bench() { return bench_; }
+  Endpoint& app() { return app_; }
+  Client& client() { return app_.client; }
+  uint32_t qpn() const { return app_.qpn; }
+  const wire::IpAddress& device_ip() const { return device_ip_; }
+  const wire::IpAddress& peer_ip() const { return peer_ip_; }
+
+ private:
+  void fail(int line, const std::string& text) const;
+  void check_silent(int line, const char* when);
+  /// What every frame of the device has to be, whatever the script expects of it.
+  void check_frame(const engine::Frame& frame, int line) const;
+
+  const char* file_;
+  int line_;  // of the latest statement
+  ScriptOptions options_;
+  wire::IpAddress device_ip_, peer_ip_;
+  Bench bench_;
+  Endpoint app_;
+};
+
+}  // namespace rocemu::test
