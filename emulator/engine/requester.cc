@@ -411,6 +411,7 @@ void on_timer(Fabric& fabric, QueuePair& qp, TimerKind kind) {
       qp.send.waiting_for_rnr = false;
       go_back(fabric, qp);
       restart_ack_timer(fabric, qp);
+      if (may_send(qp)) fabric.schedule(qp);  // what was posted meanwhile, with nothing to repeat
       return;
   }
 }
