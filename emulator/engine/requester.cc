@@ -427,6 +427,7 @@ void start(Fabric& fabric, QueuePair& qp) {
 
 void resume(Fabric& fabric, QueuePair& qp) {
   qp.send.drained_reported = false;
+  if (qp.send.unacked == qp.send.sent_limit) reset_retries(qp);  // SQD may have changed them
   if (may_send(qp)) fabric.schedule(qp);
 }
 
