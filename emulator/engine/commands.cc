@@ -195,7 +195,7 @@ int create_qp(Fabric& fabric, ClientId client, const Request::Body& in, Reply::B
 }
 
 /// What follows from a change that was checked and made.
-void enter_state(Fabric& fabric, QueuePair& qp, QpState from, QpState to) {
+void enter_state(Fabric& fabric, QueuePair& qp, QpState from, QpState to, uint32_t mask) {
   switch (to) {
     case QpState::kReset:
       qp.reset();
@@ -219,7 +219,11 @@ void enter_state(Fabric& fabric, QueuePair& qp, QpState from, QpState to) {
       }
       break;
     case QpState::kSqd:
-      if (from == QpState::kRts) qp.send.drained_reported = false;
+      if (from == QpState::kRts) {
+        qp.send.drained_reported = false;
+        // "Enable SQD.drained async notification" belongs to this transition, not to the QP.
+        if ((mask & abi::kAttrEnSqdAsyncNotify) == 0) qp.attr.en_sqd_async_notify = 0;
+      }
       qp.state = to;
       requester::check_drained(fabric, qp);
       break;
@@ -248,7 +252,7 @@ int modify_qp(Fabric& fabric, ClientId client, const Request::Body& in, Reply::B
                             QpNumber{qp->attr.dest_qp_num});
   }
   if ((arguments.mask & abi::kAttrState) != 0) {
-    enter_state(fabric, *qp, qp->state, static_cast<QpState>(attr.qp_state));
+    enter_state(fabric, *qp, qp->state, static_cast<QpState>(attr.qp_state), arguments.mask);
   }
   out.modify_qp.state = static_cast<uint32_t>(qp->state);
   out.modify_qp.generation = qp->generation;
