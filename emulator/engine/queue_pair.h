@@ -48,6 +48,7 @@ struct SendHalf {
   wire::Psn next_psn;    // of the next WQE to start
   wire::Psn unacked;     // the oldest PSN not acknowledged
   wire::Psn sent_limit;  // one past the newest PSN ever sent
+  wire::Psn ack_limit;   // one past the newest PSN sent with AckReq since the last go-back
   uint8_t retries_left = 0;
   uint8_t rnr_retries_left = 0;
   bool waiting_for_rnr = false;

@@ -114,8 +114,11 @@ void stop_at_next(Fabric& fabric, QueuePair& qp, LocalError error) {
   if (qp.send.next == qp.send.queue.head()) fail_oldest(fabric, qp, error);
 }
 
+/// The timer runs while a request that asked for an acknowledgement waits for one. Progress and
+/// going back restart it; sending more does not, or a busy sender would never notice a dead peer.
 void restart_ack_timer(Fabric& fabric, QueuePair& qp) {
-  if (qp.send.unacked == qp.send.sent_limit || qp.send.waiting_for_rnr || qp.attr.timeout == 0) {
+  const bool waiting = wire::psn_before(qp.send.unacked, qp.send.ack_limit);
+  if (!waiting || qp.send.waiting_for_rnr || qp.attr.timeout == 0) {
     TimerQueue::cancel(qp.timers, TimerKind::kAck);
     return;
   }
@@ -132,6 +135,7 @@ void reset_retries(QueuePair& qp) {
 void go_back(Fabric& fabric, QueuePair& qp) {
   SendHalf& send = qp.send;
   if (send.unacked == send.sent_limit) return;
+  send.ack_limit = send.unacked;  // what is sent again asks again
   send.error.reset();  // found again when its turn comes
   send.next = send.queue.head();
   send.next_packet =
@@ -217,11 +221,13 @@ void send_packet(Fabric& fabric, QueuePair& qp, const SendWqe& wqe, const SendSt
   wire::Packet packet;
   packet.bth.opcode = send_opcode(with_imm, number == 0, last);
   packet.bth.solicited = last && (wqe.flags & abi::kSendSolicited) != 0;
-  packet.bth.ack_req = last;
   packet.bth.psn = state.first + number;
   packet.imm.value = wqe.imm_data;
 
   SendHalf& send = qp.send;
+  // The last packet that the window has room for asks too, or nothing would ever open it again.
+  packet.bth.ack_req = last || wire::psn_distance(send.unacked, packet.bth.psn) == kWindow - 1;
+  if (packet.bth.ack_req) send.ack_limit = packet.bth.psn + 1;
   if (wire::psn_before(packet.bth.psn, send.sent_limit)) {
     fabric.device_of(qp).counters.add(Counter::kRetransmittedFrames);
   } else {
@@ -357,7 +363,7 @@ uint32_t transmit(Fabric& fabric, QueuePair& qp) {
     ++send.next;
     send.next_packet = 0;
   }
-  restart_ack_timer(fabric, qp);
+  if (!TimerQueue::running(qp.timers, TimerKind::kAck)) restart_ack_timer(fabric, qp);
   if (may_send(qp)) fabric.schedule(qp);
   return count;
 }
@@ -418,7 +424,7 @@ void on_timer(Fabric& fabric, QueuePair& qp, TimerKind kind) {
 
 void start(Fabric& fabric, QueuePair& qp) {
   SendHalf& send = qp.send;
-  send.next_psn = send.unacked = send.sent_limit = Psn(qp.attr.sq_psn);
+  send.next_psn = send.unacked = send.sent_limit = send.ack_limit = Psn(qp.attr.sq_psn);
   send.next = send.queue.head();
   send.next_packet = 0;
   reset_retries(qp);
@@ -454,7 +460,7 @@ void flush(Fabric& fabric, QueuePair& qp) {
   send.next_packet = 0;
   send.error.reset();
   send.waiting_for_rnr = false;
-  send.unacked = send.sent_limit = send.next_psn;
+  send.unacked = send.sent_limit = send.ack_limit = send.next_psn;
 }
 
 }  // namespace rocemu::engine::requester

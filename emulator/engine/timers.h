@@ -38,6 +38,9 @@ class TimerQueue {
   static void cancel(TimerSet& timers, TimerKind kind) {
     timers[static_cast<size_t>(kind)].deadline.reset();
   }
+  static bool running(const TimerSet& timers, TimerKind kind) {
+    return timers[static_cast<size_t>(kind)].deadline.has_value();
+  }
 
   /// The next timer that is due first. `timers_of(QpNumber)` gives a TimerSet *, or nullptr for a
   /// QP that is gone. Equal deadlines come by QP number.
