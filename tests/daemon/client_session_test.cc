@@ -1,0 +1,395 @@
+// The control protocol, spoken well and badly, against an engine that says yes to everything.
+#include "emulator/daemon/client_session.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <iterator>
+#include <optional>
+
+#include "tests/daemon/recording_engine.h"
+
+namespace rocemu::daemon {
+namespace {
+
+using abi::Op;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr engine::Duration kNow{0};
+
+class Owner : public SessionOwner {
+ public:
+  void wake(ClientSession&) override { ++wakes; }
+  void ended(ClientSession&) override { ++ends; }
+  int wakes = 0;
+  int ends = 0;
+};
+
+struct Answer {
+  abi::Reply reply;
+  std::vector<UniqueFd> fds;
+};
+
+class ClientSessionTest : public testing::Test {
+ protected:
+  ClientSessionTest() {
+    int ends[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    socket = UniqueFd(ends[0]);
+    session = std::make_unique<ClientSession>(
+        ClientSession::Services{engine, loop, memory, owner}, engine::ClientId{1},
+        engine::DeviceIndex{0}, UniqueFd(ends[1]), PeerCredentials{getpid(), geteuid()});
+  }
+
+  static abi::Request request(Op op) {
+    abi::Request made{};
+    made.magic = abi::kMagic;
+    made.version = abi::kVersion;
+    made.op = op;
+    made.sequence = 77;
+    return made;
+  }
+  void send(const void* data, size_t size, std::vector<int> fds = {}) {
+    ASSERT_EQ(send_message(socket.get(), {static_cast<const std::byte*>(data), size}, fds),
+              SendStatus::kOk);
+    loop.wait(kNow);
+  }
+  std::optional<Answer> receive() {
+    Answer answer{};
+    Message message =
+        receive_message(socket.get(), std::as_writable_bytes(std::span(&answer.reply, 1)));
+    if (message.status != Message::Status::kOk) return std::nullopt;
+    EXPECT_EQ(message.size, sizeof answer.reply);
+    answer.fds = std::move(message.fds);
+    return answer;
+  }
+  Answer ask(const abi::Request& asked, std::vector<int> fds = {}) {
+    send(&asked, sizeof asked, std::move(fds));
+    std::optional<Answer> answer = receive();
+    if (!answer) {
+      ADD_FAILURE() << "no answer; ended: " << session->end_reason();
+      return {};
+    }
+    EXPECT_EQ(answer->reply.op, asked.op);
+    EXPECT_EQ(answer->reply.sequence, 77u);
+    return std::move(*answer);
+  }
+  Answer hello() {
+    const UniqueFd mem_file(open("/proc/self/mem", O_RDWR | O_CLOEXEC));
+    return ask(request(Op::kHello), {mem_file.get()});
+  }
+  std::string ended_because() {
+    EXPECT_EQ(owner.ends, session->has_ended() ? 1 : 0);
+    return session->has_ended() ? session->end_reason() : "not ended";
+  }
+  static size_t open_fds() {
+    const std::filesystem::directory_iterator fds("/proc/self/fd");
+    return static_cast<size_t>(std::distance(begin(fds), end(fds)));
+  }
+
+  EventLoop loop;
+  RecordingEngine engine;
+  ProcessMemory memory;
+  Owner owner;
+  UniqueFd socket;
+  std::unique_ptr<ClientSession> session;
+};
+
+TEST_F(ClientSessionTest, HelloAttachesAndGivesMemoryEventfdAndAsyncSocket) {
+  const Answer answer = hello();
+  EXPECT_EQ(answer.reply.error, 0);
+  EXPECT_EQ(answer.reply.body.hello.client, 1u);
+  EXPECT_EQ(answer.reply.body.hello.memory_size, sizeof(abi::DoorbellRing));
+  EXPECT_EQ(answer.fds.size(), 3u);
+  EXPECT_THAT(engine.inputs, ElementsAre("attach 1"));
+  struct stat status {};
+  ASSERT_EQ(fstat(answer.fds[0].get(), &status), 0);
+  EXPECT_EQ(status.st_size, static_cast<off_t>(sizeof(abi::DoorbellRing)));
+  EXPECT_NE(ftruncate(answer.fds[0].get(), 0), 0) << "a client could raise SIGBUS in the daemon";
+}
+
+TEST_F(ClientSessionTest, TheEventfdWakesTheSessionEachTime) {
+  const Answer answer = hello();
+  for (int i = 0; i < 3; ++i) {
+    const int before = owner.wakes;
+    eventfd_write(answer.fds[1].get(), 1);
+    loop.wait(kNow);
+    EXPECT_EQ(owner.wakes, before + 1);
+  }
+  EXPECT_EQ(loop.wait(kNow), 0);
+}
+
+TEST_F(ClientSessionTest, GoodbyeIsNoError) {
+  hello();
+  socket.reset();
+  loop.wait(kNow);
+  EXPECT_EQ(ended_because(), "");
+}
+
+TEST_F(ClientSessionTest, GarbageEndsTheClient) {
+  char garbage[sizeof(abi::Request)];
+  std::memset(garbage, 0x5a, sizeof garbage);
+  send(garbage, sizeof garbage);
+  EXPECT_THAT(ended_because(), HasSubstr("not of the control protocol"));
+}
+
+TEST_F(ClientSessionTest, AShortMessageEndsTheClient) {
+  const abi::Request hello_request = request(Op::kHello);
+  send(&hello_request, sizeof hello_request - 1);
+  EXPECT_THAT(ended_because(), HasSubstr("bytes instead of"));
+}
+
+TEST_F(ClientSessionTest, ATinyMessageEndsTheClient) {
+  const abi::Request hello_request = request(Op::kHello);
+  send(&hello_request, 3);
+  EXPECT_THAT(ended_because(), HasSubstr("not of the control protocol"));
+}
+
+TEST_F(ClientSessionTest, ALongMessageEndsTheClient) {
+  char long_message[2 * sizeof(abi::Request)] = {};
+  const abi::Request hello_request = request(Op::kHello);
+  std::memcpy(long_message, &hello_request, sizeof hello_request);
+  send(long_message, sizeof hello_request + 1);
+  EXPECT_THAT(ended_because(), HasSubstr("bytes instead of"));
+}
+
+TEST_F(ClientSessionTest, AVeryLongMessageEndsTheClient) {
+  const std::vector<char> zeros(100'000);
+  send(zeros.data(), zeros.size());
+  EXPECT_THAT(ended_because(), HasSubstr("too long"));
+}
+
+TEST_F(ClientSessionTest, AnotherVersionIsToldSo) {
+  abi::Request old = request(Op::kHello);
+  old.version = abi::kVersion + 1;
+  send(&old, sizeof old - 32);  // its messages may have another size
+  const std::optional<Answer> answer = receive();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->reply.error, EPROTO);
+  EXPECT_EQ(answer->reply.version, abi::kVersion);
+  EXPECT_THAT(ended_because(), HasSubstr("speaks version"));
+}
+
+TEST_F(ClientSessionTest, HelloComesFirst) {
+  const abi::Request early = request(Op::kAllocPd);
+  send(&early, sizeof early);
+  EXPECT_THAT(ended_because(), HasSubstr("before the hello"));
+}
+
+TEST_F(ClientSessionTest, HelloComesOnce) {
+  hello();
+  const abi::Request again = request(Op::kHello);
+  send(&again, sizeof again);
+  EXPECT_THAT(ended_because(), HasSubstr("second hello"));
+}
+
+TEST_F(ClientSessionTest, UnknownOperationsAreRefused) {
+  hello();
+  EXPECT_EQ(ask(request(static_cast<Op>(999))).reply.error, EOPNOTSUPP);
+  EXPECT_EQ(ask(request(static_cast<Op>(0))).reply.error, EOPNOTSUPP);
+  EXPECT_EQ(ended_because(), "not ended");
+}
+
+TEST_F(ClientSessionTest, UnexpectedDescriptorsAreClosed) {
+  const Answer greeting = hello();
+  const size_t before = open_fds();
+  ask(request(Op::kAllocPd), {0, 1, 2});
+  EXPECT_EQ(open_fds(), before);
+  EXPECT_EQ(ended_because(), "not ended");
+}
+
+TEST_F(ClientSessionTest, MoreDescriptorsThanAnyMessageHasEndTheClientAndLeakNothing) {
+  const Answer greeting = hello();
+  const size_t before = open_fds();
+  // More than send_message() sends.
+  alignas(cmsghdr) char control[CMSG_SPACE(20 * sizeof(int))] = {};
+  const abi::Request asked = request(Op::kAllocPd);
+  iovec data{const_cast<abi::Request*>(&asked), sizeof asked};
+  msghdr header{};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  cmsghdr* part = CMSG_FIRSTHDR(&header);
+  part->cmsg_level = SOL_SOCKET;
+  part->cmsg_type = SCM_RIGHTS;
+  part->cmsg_len = CMSG_LEN(20 * sizeof(int));
+  std::memset(CMSG_DATA(part), 0, 20 * sizeof(int));
+  ASSERT_GT(sendmsg(socket.get(), &header, 0), 0);
+  loop.wait(kNow);
+  EXPECT_THAT(ended_because(), HasSubstr("too many file descriptors"));
+  EXPECT_EQ(open_fds(), before);
+}
+
+TEST_F(ClientSessionTest, AClientThatDoesNotReadItsRepliesIsEnded) {
+  hello();
+  const abi::Request asked = request(Op::kAllocPd);
+  for (int i = 0; i < 100'000 && !session->has_ended(); ++i) {
+    while (send_message(socket.get(), std::as_bytes(std::span(&asked, 1)), {}) ==
+           SendStatus::kFull) {
+      loop.wait(kNow);
+      if (session->has_ended()) break;
+    }
+    loop.wait(kNow);
+  }
+  EXPECT_THAT(ended_because(), HasSubstr("does not read"));
+}
+
+TEST_F(ClientSessionTest, TheQueuesOfAQpLieInItsMemory) {
+  hello();
+  engine.answer = [](const abi::Request&) {
+    abi::Reply reply{};
+    reply.body.create_qp.qpn = 9;
+    reply.body.create_qp.cap = {100, 10, 2, 3, 0};
+    return reply;
+  };
+  const Answer answer = ask(request(Op::kCreateQp));
+  ASSERT_EQ(answer.fds.size(), 1u);
+  const auto& made = answer.reply.body.create_qp;
+  EXPECT_EQ(made.send.slots, 128u);
+  EXPECT_EQ(made.send.stride, abi::send_stride(2, 0));
+  EXPECT_EQ(made.recv.slots, 16u);
+  EXPECT_EQ(made.recv.stride, abi::recv_stride(3));
+  EXPECT_LE(made.recv.offset + made.recv.slots * made.recv.stride, made.memory_size);
+  EXPECT_TRUE(session->queues().qps.contains(9));
+  ask([] {
+    abi::Request destroy = request(Op::kDestroyQp);
+    destroy.body.object.handle = 9;
+    return destroy;
+  }());
+  EXPECT_FALSE(session->queues().qps.contains(9));
+}
+
+TEST_F(ClientSessionTest, WithoutMemoryTheObjectIsDestroyedAgain) {
+  hello();
+  engine.answer = [](const abi::Request&) {
+    abi::Reply reply{};
+    reply.body.create_cq.handle = 4;
+    reply.body.create_cq.capacity = 0x8000'0000;  // 128 GiB
+    return reply;
+  };
+  rlimit before{};
+  getrlimit(RLIMIT_AS, &before);
+  rlimit little = before;
+  little.rlim_cur = rlim_t{64} << 30;
+  if (setrlimit(RLIMIT_AS, &little) != 0) GTEST_SKIP();
+  const Answer answer = ask(request(Op::kCreateCq));
+  setrlimit(RLIMIT_AS, &before);
+  EXPECT_EQ(answer.reply.error, ENOMEM);
+  EXPECT_TRUE(answer.fds.empty());
+  EXPECT_THAT(engine.commands, ElementsAre(Op::kCreateCq, Op::kDestroyCq));
+}
+
+TEST_F(ClientSessionTest, ACqNeedsAChannelOfItsOwnClient) {
+  hello();
+  abi::Request asked = request(Op::kCreateCq);
+  asked.body.create_cq.channel_inode = 12345;
+  EXPECT_EQ(ask(asked).reply.error, EINVAL);
+  EXPECT_TRUE(engine.commands.empty());
+}
+
+class DestroyCqTest : public ClientSessionTest {
+ protected:
+  DestroyCqTest() {
+    engine.answer = [](const abi::Request& asked) {
+      abi::Reply reply{};
+      reply.body.create_cq.handle = 4;
+      reply.body.create_cq.capacity = 16;
+      if (asked.op != Op::kCreateCq) reply.body = {};
+      return reply;
+    };
+    Answer greeting = hello();
+    async = std::move(greeting.fds.at(2));
+    Answer made = ask(request(Op::kCreateChannel));
+    channel = std::move(made.fds.at(0));
+    inode = made.reply.body.create_channel.inode;
+    struct stat status {};
+    EXPECT_EQ(fstat(channel.get(), &status), 0);
+    EXPECT_EQ(status.st_ino, inode);
+    abi::Request create = request(Op::kCreateCq);
+    create.body.create_cq.channel_inode = inode;
+    create.body.create_cq.user_handle = 0xabc;
+    EXPECT_EQ(ask(create).reply.error, 0);
+  }
+
+  void complete() { session->deliver(engine::CompletionEvent{{1}, {4}, {inode}, 0xabc}); }
+  void fail() { session->deliver(engine::AsyncEvent{{1}, abi::EventType::kCqErr, 0xabc}); }
+  decltype(abi::Reply::Body::destroyed) destroy(std::vector<int> fds) {
+    abi::Request asked = request(Op::kDestroyCq);
+    asked.body.object.handle = 4;
+    return ask(asked, std::move(fds)).reply.body.destroyed;
+  }
+
+  UniqueFd async;
+  UniqueFd channel;
+  uint64_t inode = 0;
+};
+
+TEST_F(DestroyCqTest, CountsEventsThatWereReadAndTakesBackTheOthers) {
+  for (int i = 0; i < 3; ++i) complete();
+  fail();
+  char record[16];
+  ASSERT_EQ(recv(channel.get(), record, sizeof record, MSG_DONTWAIT), 8);
+  const auto destroyed = destroy({channel.get(), async.get()});
+  EXPECT_EQ(destroyed.completion_events, 1u);
+  EXPECT_EQ(destroyed.async_events, 0u);
+  EXPECT_EQ(recv(channel.get(), record, sizeof record, MSG_DONTWAIT), -1);
+  EXPECT_EQ(recv(async.get(), record, sizeof record, MSG_DONTWAIT), -1);
+}
+
+TEST_F(DestroyCqTest, TakesTheDescriptorsInAnyOrder) {
+  complete();
+  fail();
+  const auto destroyed = destroy({async.get(), channel.get()});
+  EXPECT_EQ(destroyed.completion_events, 0u);
+  EXPECT_EQ(destroyed.async_events, 0u);
+}
+
+TEST_F(DestroyCqTest, ReadsFromNoDescriptorButItsOwn) {
+  complete();
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+  const UniqueFd mine(ends[0]), other(ends[1]);
+  ASSERT_EQ(write(mine.get(), "12345678", 8), 8);
+  EXPECT_EQ(destroy({other.get()}).completion_events, 1u);
+  char record[8];
+  EXPECT_EQ(recv(other.get(), record, sizeof record, MSG_DONTWAIT), 8) << "was read by the daemon";
+}
+
+TEST_F(DestroyCqTest, AChannelClosedBeforeIsNoTrouble) {
+  complete();
+  channel.reset();
+  loop.wait(kNow);
+  complete();
+  EXPECT_EQ(destroy({async.get()}).completion_events, 0u);
+}
+
+TEST_F(DestroyCqTest, DoorbellsRungBeforeARequestAreHandledBeforeIt) {
+  auto& ring = session->queues().doorbells();
+  constexpr uint32_t kBells = 2 * ClientSession::kPumpBudget;
+  for (uint32_t i = 0; i < kBells; ++i) ring.entries[i] = {abi::DoorbellKind::kCqConsumed, 4, 0};
+  ring.producer.store(kBells);
+  engine.inputs.clear();
+  abi::Request asked = request(Op::kDestroyCq);
+  asked.body.object.handle = 4;
+  send(&asked, sizeof asked);
+  EXPECT_FALSE(receive()) << "one turn is not enough for that many doorbells";
+  while (session->pump()) {
+  }
+  EXPECT_TRUE(receive());
+  ASSERT_EQ(engine.inputs.size(), kBells + 1);
+  EXPECT_EQ(engine.inputs.back(), "command");
+  EXPECT_EQ(ended_because(), "not ended");
+}
+
+}  // namespace
+}  // namespace rocemu::daemon

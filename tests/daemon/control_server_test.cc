@@ -1,0 +1,126 @@
+// One JSON object per line, whatever comes in.
+#include "emulator/daemon/control_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cstring>
+
+#include "tests/daemon/temp_dir.h"
+
+namespace rocemu::daemon {
+namespace {
+
+using testing::HasSubstr;
+
+class ControlServerTest : public testing::Test {
+ protected:
+  ControlServerTest()
+      : server(loop, listen_at(temp / "control", SOCK_STREAM),
+               {{"version",
+                 [] {
+                   return Json{{"version", "1"}};
+                 }},
+                {"big", [] {
+                   return Json{{"text", std::string(1'000'000, 'x')}};
+                 }}}) {
+    client = connect_to_server();
+  }
+
+  UniqueFd connect_to_server() {
+    UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strcpy(address.sun_path, (temp / "control").c_str());
+    EXPECT_EQ(connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    return fd;
+  }
+  void turn(int times = 10) {
+    for (int i = 0; i < times; ++i) loop.wait(engine::Duration(0));
+  }
+  void say(const std::string& text) {
+    EXPECT_EQ(send(client.get(), text.data(), text.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(text.size()));
+    turn();
+  }
+  std::string hear() {
+    std::string heard;
+    char buffer[65536];
+    ssize_t size;
+    while ((size = recv(client.get(), buffer, sizeof buffer, 0)) > 0) {
+      heard.append(buffer, static_cast<size_t>(size));
+      turn();
+    }
+    closed = size == 0;
+    return heard;
+  }
+
+  TempDir temp;
+  EventLoop loop;
+  ControlServer server;
+  UniqueFd client;
+  bool closed = false;
+};
+
+TEST_F(ControlServerTest, AnswersLineByLine) {
+  say("{\"command\":\"version\"}\n{\"command\":\"ver");
+  EXPECT_EQ(hear(), "{\"ok\":true,\"version\":\"1\"}\n");
+  say("sion\"}\n");
+  EXPECT_EQ(hear(), "{\"ok\":true,\"version\":\"1\"}\n");
+}
+
+TEST_F(ControlServerTest, SaysWhatIsWrongAndGoesOn) {
+  say("nonsense\n");
+  EXPECT_THAT(hear(), HasSubstr("not a JSON object"));
+  say("[]\n");
+  EXPECT_THAT(hear(), HasSubstr("not a JSON object"));
+  say("{}\n");
+  EXPECT_THAT(hear(), HasSubstr("no \\\"command\\\""));
+  say("{\"command\":3}\n");
+  EXPECT_THAT(hear(), HasSubstr("not a string"));
+  say("{\"command\":\"sing\"}\n");
+  EXPECT_THAT(hear(), HasSubstr("\\\"sing\\\" is unknown; known are big, version"));
+  say(std::string("{\"command\":\"\xff\"}\n"));
+  EXPECT_THAT(hear(), HasSubstr("\"ok\":false"));
+  say("{\"command\":\"version\"}\n");
+  EXPECT_THAT(hear(), HasSubstr("\"ok\":true"));
+}
+
+TEST_F(ControlServerTest, EndsAConnectionWhoseLineDoesNotEnd) {
+  for (size_t sent = 0; sent <= ControlServer::kMaxLine; sent += 4096) say(std::string(4096, ' '));
+  EXPECT_THAT(hear(), HasSubstr("at most"));
+  EXPECT_TRUE(closed);
+}
+
+TEST_F(ControlServerTest, ASlowReaderKeepsNobodyWaiting) {
+  say("{\"command\":\"big\"}\n{\"command\":\"big\"}\n{\"command\":\"version\"}\n");
+  UniqueFd slow = std::exchange(client, connect_to_server());
+  say("{\"command\":\"version\"}\n");
+  EXPECT_THAT(hear(), HasSubstr("\"ok\":true"));
+  client = std::move(slow);
+  const std::string all = hear();
+  EXPECT_GT(all.size(), 2'000'000u);
+  EXPECT_TRUE(all.ends_with("{\"ok\":true,\"version\":\"1\"}\n"));
+}
+
+TEST_F(ControlServerTest, AnswersAPeerThatHasNothingMoreToSay) {
+  EXPECT_EQ(send(client.get(), "{\"command\":\"version\"}\n", 22, 0), 22);
+  shutdown(client.get(), SHUT_WR);
+  turn();
+  EXPECT_THAT(hear(), HasSubstr("\"ok\":true"));
+  EXPECT_TRUE(closed);
+}
+
+TEST_F(ControlServerTest, SurvivesAPeerThatLeavesInTheMiddle) {
+  say("{\"command\":\"big\"}\n{\"comm");
+  client.reset();
+  turn();
+  client = connect_to_server();
+  say("{\"command\":\"version\"}\n");
+  EXPECT_THAT(hear(), HasSubstr("\"ok\":true"));
+}
+
+}  // namespace
+}  // namespace rocemu::daemon

@@ -1,0 +1,239 @@
+// The whole daemon with its engine, in a thread, spoken to as a provider does.
+#include "emulator/daemon/daemon.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "tests/daemon/temp_dir.h"
+#include "tests/daemon/test_client.h"
+
+namespace rocemu::daemon {
+namespace {
+
+using abi::Op;
+using testing::HasSubstr;
+
+class RunningDaemon {
+ public:
+  explicit RunningDaemon(const std::string& dir, const std::string& capture = "") : dir_(dir) {
+    Options options;
+    options.dir = dir;
+    options.fabric = engine::default_fabric(2);
+    options.fabric.trace_frames = !capture.empty();
+    options.capture = capture;
+    daemon_ = std::make_unique<Daemon>(std::move(options));
+    thread_ = std::thread([this] { daemon_->run(); });
+  }
+  ~RunningDaemon() { stop(); }
+
+  nlohmann::json command(const std::string& name) {
+    return nlohmann::json::parse(
+        ask_control(dir_ + "/control", "{\"command\":\"" + name + "\"}\n"));
+  }
+  void stop() {
+    if (!thread_.joinable()) return;
+    EXPECT_TRUE(command("shutdown")["ok"]);
+    thread_.join();
+  }
+  std::string device(int index) const {
+    return dir_ + "/dev/infiniband/uverbs" + std::to_string(index);
+  }
+
+ private:
+  std::string dir_;
+  std::unique_ptr<Daemon> daemon_;
+  std::thread thread_;
+};
+
+/// An RC QP with a CQ for both queues, and a registered buffer.
+struct Endpoint {
+  explicit Endpoint(const std::string& device) : client(device) {
+    pd = client.ask(Op::kAllocPd).body.object.handle;
+    buffer.resize(4096);
+    abi::Request request = client.request(Op::kRegMr);
+    request.body.reg_mr.pd = pd;
+    request.body.reg_mr.access = abi::kAccessLocalWrite;
+    request.body.reg_mr.address = request.body.reg_mr.iova =
+        reinterpret_cast<uint64_t>(buffer.data());
+    request.body.reg_mr.length = buffer.size();
+    lkey = client.ask(request).body.reg_mr.lkey;
+
+    request = client.request(Op::kCreateCq);
+    request.body.create_cq.capacity = 16;
+    abi::Reply reply = client.ask(request);
+    cq = reply.body.create_cq.handle;
+    cq_memory = MappedFile(client.take_fd(0), reply.body.create_cq.memory_size);
+
+    request = client.request(Op::kCreateQp);
+    request.body.create_qp.pd = pd;
+    request.body.create_qp.send_cq = request.body.create_qp.recv_cq = cq;
+    request.body.create_qp.type = abi::QpType::kRc;
+    request.body.create_qp.sq_sig_all = 1;
+    request.body.create_qp.cap = {8, 8, 1, 1, 0};
+    reply = client.ask(request);
+    qpn = reply.body.create_qp.qpn;
+    send = reply.body.create_qp.send;
+    recv = reply.body.create_qp.recv;
+    qp_memory = MappedFile(client.take_fd(0), reply.body.create_qp.memory_size);
+  }
+
+  int modify(abi::QpState state, uint32_t mask, uint32_t peer_qpn = 0) {
+    abi::Request request = client.request(Op::kModifyQp);
+    auto& modify = request.body.modify_qp;
+    modify.qpn = qpn;
+    modify.mask = mask | abi::kAttrState;
+    modify.attr.qp_state = static_cast<uint32_t>(state);
+    modify.attr.port_num = 1;
+    modify.attr.path_mtu = static_cast<uint32_t>(abi::Mtu::k1024);
+    modify.attr.dest_qp_num = peer_qpn;
+    modify.attr.ah_attr.port_num = 1;
+    modify.attr.timeout = 14;
+    modify.attr.retry_cnt = modify.attr.rnr_retry = 7;
+    return client.ask(request).error;
+  }
+  void connect(uint32_t peer_qpn) {
+    using namespace abi;
+    EXPECT_EQ(modify(QpState::kInit, kAttrPkeyIndex | kAttrPort | kAttrAccessFlags), 0);
+    EXPECT_EQ(modify(QpState::kRtr,
+                     kAttrAv | kAttrPathMtu | kAttrDestQpn | kAttrRqPsn | kAttrMaxDestRdAtomic |
+                         kAttrMinRnrTimer,
+                     peer_qpn),
+              0);
+    EXPECT_EQ(modify(QpState::kRts, kAttrSqPsn | kAttrTimeout | kAttrRetryCnt | kAttrRnrRetry |
+                                        kAttrMaxQpRdAtomic),
+              0);
+  }
+  void post_recv(uint64_t wr_id) {
+    const abi::Sge sge{reinterpret_cast<uint64_t>(buffer.data()), 4096, lkey};
+    std::byte* slot = qp_memory.data() + recv.offset + (posted_recv % recv.slots) * recv.stride;
+    const abi::RecvWqe wqe{wr_id, 1, 0};
+    std::memcpy(slot, &wqe, sizeof wqe);
+    std::memcpy(slot + sizeof wqe, &sge, sizeof sge);
+    client.ring(abi::DoorbellKind::kRecv, qpn, ++posted_recv);
+  }
+  void post_send(uint64_t wr_id, uint32_t length) {
+    const abi::Sge sge{reinterpret_cast<uint64_t>(buffer.data()), length, lkey};
+    std::byte* slot = qp_memory.data() + send.offset + (posted_send % send.slots) * send.stride;
+    abi::SendWqe wqe{};
+    wqe.wr_id = wr_id;
+    wqe.opcode = static_cast<uint32_t>(abi::WrOpcode::kSend);
+    wqe.num_sge = 1;
+    std::memcpy(slot, &wqe, sizeof wqe);
+    std::memcpy(slot + sizeof wqe, &sge, sizeof sge);
+    client.ring(abi::DoorbellKind::kSend, qpn, ++posted_send);
+  }
+  abi::Cqe poll() {
+    auto* ring = reinterpret_cast<abi::CqRing*>(cq_memory.data());
+    while (ring->producer.load(std::memory_order_acquire) == polled) sched_yield();
+    const abi::Cqe cqe = ring->entries[polled % 16];
+    client.ring(abi::DoorbellKind::kCqConsumed, cq, ++polled);
+    return cqe;
+  }
+
+  TestClient client;
+  uint32_t pd, cq, qpn, lkey;
+  std::vector<uint8_t> buffer;
+  MappedFile cq_memory, qp_memory;
+  abi::WorkQueueLayout send, recv;
+  uint32_t posted_send = 0, posted_recv = 0, polled = 0;
+};
+
+TEST(Daemon, CarriesMessagesBetweenTwoClients) {
+  const TempDir temp;
+  RunningDaemon daemon(temp / "nic");
+  Endpoint a(daemon.device(0)), b(daemon.device(1));
+  a.connect(b.qpn);
+  b.connect(a.qpn);
+  for (uint32_t i = 0; i < 100; ++i) {
+    b.post_recv(i);
+    std::memset(a.buffer.data(), static_cast<int>(i), 1500);
+    a.post_send(1000 + i, 1500);
+    const abi::Cqe received = b.poll();
+    EXPECT_EQ(received.wr_id, i);
+    EXPECT_EQ(received.status, 0u);
+    EXPECT_EQ(received.byte_len, 1500u);
+    EXPECT_EQ(b.buffer[1499], static_cast<uint8_t>(i));
+    const abi::Cqe sent = a.poll();
+    EXPECT_EQ(sent.wr_id, 1000 + i);
+    EXPECT_EQ(sent.status, 0u);
+  }
+}
+
+TEST(Daemon, ShowsWhatThereIs) {
+  const TempDir temp;
+  RunningDaemon daemon(temp / "nic");
+  Endpoint a(daemon.device(0));
+  a.connect(a.qpn);
+  const nlohmann::json version = daemon.command("version");
+  EXPECT_EQ(version["version"], ROCEMU_VERSION);
+  EXPECT_EQ(version["pid"], getpid());
+  EXPECT_EQ(version["devices"], (std::vector<std::string>{"rocemu0", "rocemu1"}));
+
+  const nlohmann::json state = daemon.command("show");
+  ASSERT_EQ(state["clients"].size(), 1u);
+  EXPECT_EQ(state["clients"][0]["pid"], getpid());
+  EXPECT_EQ(state["clients"][0]["device"], "rocemu0");
+  const nlohmann::json& device = state["fabric"]["devices"][0];
+  EXPECT_EQ(device["name"], "rocemu0");
+  EXPECT_EQ(device["port_state"], "ACTIVE");
+  ASSERT_EQ(device["qps"].size(), 1u);
+  EXPECT_EQ(device["qps"][0]["number"], a.qpn);
+  EXPECT_EQ(device["qps"][0]["type"], "RC");
+  EXPECT_EQ(device["qps"][0]["state"], "RTS");
+  EXPECT_EQ(device["qps"][0]["pid"], getpid());
+  EXPECT_EQ(device["cqs"].size(), 1u);
+  EXPECT_EQ(device["mrs"].size(), 1u);
+  EXPECT_TRUE(state["fabric"]["devices"][1]["qps"].empty());
+}
+
+TEST(Daemon, AGarbageDoorbellEndsItsClientAndNoOther) {
+  const TempDir temp;
+  RunningDaemon daemon(temp / "nic");
+  Endpoint good(daemon.device(0));
+  TestClient bad(daemon.device(0));
+  bad.ring(abi::DoorbellKind::kSend, good.qpn, 1);  // of another client
+  EXPECT_TRUE(bad.is_ended());
+  EXPECT_EQ(good.client.ask(Op::kAllocPd).error, 0);
+  EXPECT_EQ(daemon.command("show")["clients"].size(), 1u);
+}
+
+TEST(Daemon, AClientThatLeavesTakesItsObjectsWithIt) {
+  const TempDir temp;
+  RunningDaemon daemon(temp / "nic");
+  { Endpoint gone(daemon.device(0)); }
+  // The answer comes from the same thread, but maybe before it has seen the end of the connection.
+  nlohmann::json state = daemon.command("show");
+  while (!state["clients"].empty()) state = daemon.command("show");
+  EXPECT_TRUE(state["fabric"]["devices"][0]["qps"].empty());
+  EXPECT_TRUE(state["fabric"]["devices"][0]["mrs"].empty());
+}
+
+TEST(Daemon, CapturesAndLeavesNothingElseBehind) {
+  const TempDir temp;
+  {
+    RunningDaemon daemon(temp / "nic", temp / "out.pcap");
+    Endpoint a(daemon.device(0)), b(daemon.device(1));
+    a.connect(b.qpn);
+    b.connect(a.qpn);
+    b.post_recv(1);
+    a.post_send(2, 3000);  // 3 packets and an acknowledgement
+    a.poll();
+  }
+  EXPECT_GT(std::filesystem::file_size(temp / "out.pcap"), 3000u);
+  EXPECT_FALSE(std::filesystem::exists(temp / "nic"));
+}
+
+TEST(Daemon, LeavesNothingBehindWhenItCannotStart) {
+  const TempDir temp;
+  EXPECT_THROW(RunningDaemon(temp / "nic", temp / "no/such/out.pcap"), StartError);
+  EXPECT_FALSE(std::filesystem::exists(temp / "nic"));
+}
+
+}  // namespace
+}  // namespace rocemu::daemon

@@ -1,0 +1,89 @@
+// The command line: defaults, names and addresses, and one clear line for what is wrong.
+#include "emulator/daemon/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "emulator/daemon/start_error.h"
+
+namespace rocemu::daemon {
+namespace {
+
+using testing::HasSubstr;
+
+Options parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), {"rocemud", "--dir", "d"});
+  return *parse_options(static_cast<int>(arguments.size()), arguments.data());
+}
+
+std::string error_of(std::vector<const char*> arguments) {
+  try {
+    parse(std::move(arguments));
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Options, DefaultIsAFabricOfTwo) {
+  const Options options = parse({});
+  EXPECT_EQ(options.dir, "d");
+  ASSERT_EQ(options.fabric.devices.size(), 2u);
+  EXPECT_EQ(options.fabric.devices[1].name, "rocemu1");
+  EXPECT_FALSE(options.fabric.trace_frames);
+  EXPECT_FALSE(options.fabric.devices[0].policy.require_grh);
+  EXPECT_EQ(options.ready_fd, -1);
+}
+
+TEST(Options, DevicesCanBeNamedAndAddressed) {
+  const Options options =
+      parse({"--device", "mlx5_0", "--device", "mlx5_1=10.0.0.1,fd00::1", "--require-grh"});
+  ASSERT_EQ(options.fabric.devices.size(), 2u);
+  const engine::DeviceConfig& first = options.fabric.devices[0];
+  const engine::DeviceConfig& second = options.fabric.devices[1];
+  EXPECT_EQ(first.name, "mlx5_0");
+  EXPECT_EQ(wire::to_string(first.addresses.at(0)), "127.0.0.1");
+  EXPECT_EQ(second.name, "mlx5_1");
+  ASSERT_EQ(second.addresses.size(), 2u);
+  EXPECT_EQ(wire::to_string(second.addresses[0]), "10.0.0.1");
+  EXPECT_EQ(wire::to_string(second.addresses[1]), "fd00::1");
+  EXPECT_NE(first.mac, second.mac);
+  EXPECT_TRUE(second.policy.require_grh);
+}
+
+TEST(Options, ACaptureMakesTheEngineTrace) {
+  EXPECT_TRUE(parse({"--capture", "f.pcap"}).fabric.trace_frames);
+}
+
+TEST(Options, SaysWhatIsWrong) {
+  EXPECT_THAT(error_of({"--devices", "0"}), HasSubstr("'0' is not a number from 1 to 250"));
+  EXPECT_THAT(error_of({"--devices", "251"}), HasSubstr("250"));
+  EXPECT_THAT(error_of({"--devices", "2x"}), HasSubstr("'2x'"));
+  EXPECT_THAT(error_of({"--devices", "2", "--device", "a"}), HasSubstr("not both"));
+  EXPECT_THAT(error_of({"--device", "a=1.2.3"}), HasSubstr("'1.2.3' is not an IPv4 or IPv6"));
+  EXPECT_THAT(error_of({"--device", "a="}), HasSubstr("'' is not an IPv4 or IPv6"));
+  EXPECT_THAT(error_of({"--device", "a/b"}), HasSubstr("a name has"));
+  EXPECT_THAT(error_of({"--device", ".."}), HasSubstr("a name has"));
+  EXPECT_THAT(error_of({"--device", "a", "--device", "a"}), HasSubstr("two devices of this name"));
+  EXPECT_THAT(error_of({"--device", "a", "--device", "b=127.0.0.1"}), HasSubstr("given twice"));
+  EXPECT_THAT(error_of({"--seed", "-1"}), HasSubstr("--seed"));
+  EXPECT_THAT(error_of({"--ready-fd", "9999"}), HasSubstr("9999 is not open"));
+  EXPECT_THAT(error_of({"--log-level", "loud"}), HasSubstr("'loud'"));
+  EXPECT_THAT(error_of({"--device"}), HasSubstr("--device"));
+  EXPECT_THAT(error_of({"--dev", "1"}), HasSubstr("--dev"));
+  EXPECT_THAT(error_of({"more"}), HasSubstr("only options"));
+}
+
+TEST(Options, FindsTheReadyFdInAWrongCommandLine) {
+  const char* const separate[] = {"rocemud", "--bogus", "--ready-fd", "5"};
+  const char* const joined[] = {"rocemud", "--ready-fd=6"};
+  const char* const none[] = {"rocemud", "--ready-fd", "x"};
+  EXPECT_EQ(find_ready_fd(4, separate), 5);
+  EXPECT_EQ(find_ready_fd(2, joined), 6);
+  EXPECT_EQ(find_ready_fd(3, none), -1);
+}
+
+}  // namespace
+}  // namespace rocemu::daemon

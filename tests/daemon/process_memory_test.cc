@@ -1,0 +1,216 @@
+// Both ways into another process, with the ranges a client may name.
+#include "emulator/daemon/process_memory.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <csignal>
+#include <cstring>
+#include <vector>
+
+namespace rocemu::daemon {
+namespace {
+
+using engine::RemoteRange;
+using Buffer = std::vector<uint8_t>;
+
+constexpr engine::ClientId kClient{1};
+constexpr size_t kPage = 4096;
+
+/// A child with pages 0, 1 mapped and filled with the page's number + 1, 2 unmapped, 3 read-only.
+class Child {
+ public:
+  Child() {
+    base_ = static_cast<uint8_t*>(
+        mmap(nullptr, 4 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    for (const size_t page : {0u, 1u, 3u})
+      std::memset(base_ + page * kPage, static_cast<int>(page) + 1, kPage);
+    munmap(base_ + 2 * kPage, kPage);
+    mprotect(base_ + 3 * kPage, kPage, PROT_READ);
+    int ready[2];
+    EXPECT_EQ(pipe(ready), 0);
+    pid_ = fork();
+    if (pid_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      [[maybe_unused]] const ssize_t size = write(ready[1], "r", 1);
+      while (true) pause();
+    }
+    char byte;
+    EXPECT_EQ(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+  }
+  ~Child() {
+    kill_it();
+    munmap(base_, 2 * kPage);
+    munmap(base_ + 3 * kPage, kPage);
+  }
+
+  void kill_it() {
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+  }
+  UniqueFd open_memory() const {
+    return UniqueFd(open(("/proc/" + std::to_string(pid_) + "/mem").c_str(), O_RDWR | O_CLOEXEC));
+  }
+  pid_t pid() const { return pid_; }
+  uint64_t address(size_t offset) const { return reinterpret_cast<uint64_t>(base_) + offset; }
+
+ private:
+  uint8_t* base_;
+  pid_t pid_;
+};
+
+class ProcessMemoryTest : public testing::TestWithParam<ProcessMemory::Way> {
+ protected:
+  void SetUp() override {
+    const bool by_file = GetParam() == ProcessMemory::Way::kMemFile;
+    const ProcessMemory::Way way =
+        memory.add(kClient, child.pid(), child.open_memory(), /*prefer_mem_file=*/by_file);
+    if (way != GetParam()) GTEST_SKIP() << "not permitted here";
+  }
+
+  bool read(std::vector<RemoteRange> from, Buffer& to) {
+    const std::span<uint8_t> buffers[] = {to};
+    return memory.read(kClient, from, buffers);
+  }
+  bool write(std::vector<RemoteRange> to, const Buffer& from) {
+    const std::span<const uint8_t> buffers[] = {from};
+    return memory.write(kClient, to, buffers);
+  }
+
+  Child child;
+  ProcessMemory memory;
+};
+
+TEST_P(ProcessMemoryTest, GathersAndScattersRangesOfDifferentCuts) {
+  Buffer a(3), b(0), c(kPage);
+  const std::span<uint8_t> to[] = {a, b, c};
+  const RemoteRange from[] = {
+      {child.address(kPage - 2), 4}, {0, 0}, {child.address(10), kPage - 1}};
+  ASSERT_TRUE(memory.read(kClient, from, to));
+  EXPECT_EQ(a, (Buffer{1, 1, 2}));
+  EXPECT_EQ(c[0], 2);
+  EXPECT_EQ(c[1], 1);
+}
+
+TEST_P(ProcessMemoryTest, WritesAcrossPages) {
+  const Buffer bytes{7, 8, 9, 10};
+  ASSERT_TRUE(write({{child.address(kPage - 2), 4}}, bytes));
+  Buffer back(6);
+  ASSERT_TRUE(read({{child.address(kPage - 3), 6}}, back));
+  EXPECT_EQ(back, (Buffer{1, 7, 8, 9, 10, 2}));
+}
+
+TEST_P(ProcessMemoryTest, TakesMoreRangesThanOneSystemCallDoes) {
+  constexpr size_t kRanges = 3 * IOV_MAX + 5;
+  std::vector<RemoteRange> from;
+  for (size_t i = 0; i < kRanges; ++i) from.push_back({child.address(i < 7 ? kPage : 0), 1});
+  Buffer one(kRanges);
+  ASSERT_TRUE(read(from, one));
+  EXPECT_EQ(one.front(), 2);
+  EXPECT_EQ(one.back(), 1);
+
+  // The other way round: many buffers, one range.
+  Buffer bytes(2 * kPage);
+  std::vector<std::span<uint8_t>> to;
+  for (uint8_t& byte : bytes) to.emplace_back(&byte, 1);
+  const RemoteRange whole[] = {{child.address(0), 2 * kPage}};
+  ASSERT_TRUE(memory.read(kClient, whole, to));
+  EXPECT_EQ(bytes[kPage - 1], 1);
+  EXPECT_EQ(bytes[kPage], 2);
+}
+
+TEST_P(ProcessMemoryTest, NothingIsEasy) {
+  Buffer none;
+  EXPECT_TRUE(read({}, none));
+  EXPECT_TRUE(read({{0, 0}}, none));
+}
+
+TEST_P(ProcessMemoryTest, SaysWhenARangeIsNotMapped) {
+  Buffer bytes(16);
+  EXPECT_FALSE(read({{child.address(2 * kPage), 16}}, bytes));
+  EXPECT_FALSE(write({{child.address(2 * kPage), 16}}, bytes));
+  EXPECT_FALSE(read({{child.address(2 * kPage - 8), 16}}, bytes)) << "half of it is mapped";
+  EXPECT_FALSE(write({{child.address(2 * kPage - 8), 16}}, bytes));
+  EXPECT_FALSE(read({{child.address(0), 8}, {child.address(2 * kPage), 8}}, bytes));
+}
+
+TEST_P(ProcessMemoryTest, TrustsNoAddress) {
+  Buffer bytes(16);
+  for (const uint64_t address :
+       {uint64_t{0}, uint64_t{0x7fff'ffff'ffff'fff8}, uint64_t{0x8000'0000'0000'0000},
+        uint64_t{0xffff'8000'0000'0000}, ~uint64_t{0}, ~uint64_t{15}}) {
+    EXPECT_FALSE(read({{address, 16}}, bytes)) << std::hex << address;
+    EXPECT_FALSE(write({{address, 16}}, bytes)) << std::hex << address;
+  }
+}
+
+TEST_P(ProcessMemoryTest, SidesOfDifferentLengthAreRefused) {
+  Buffer bytes(16);
+  EXPECT_FALSE(read({{child.address(0), 17}}, bytes));
+  EXPECT_FALSE(read({{child.address(0), 15}}, bytes));
+}
+
+TEST_P(ProcessMemoryTest, ReadOnlyPagesCanBeRead) {
+  Buffer bytes(1);
+  ASSERT_TRUE(read({{child.address(3 * kPage), 1}}, bytes));
+  EXPECT_EQ(bytes[0], 4);
+  // Writing differs, as process_memory.h says.
+  if (GetParam() == ProcessMemory::Way::kProcessVm) {
+    EXPECT_FALSE(write({{child.address(3 * kPage), 1}}, bytes));
+  }
+}
+
+TEST_P(ProcessMemoryTest, ADeadProcessHasNoMemory) {
+  child.kill_it();
+  Buffer bytes(1);
+  EXPECT_FALSE(read({{child.address(0), 1}}, bytes));
+  EXPECT_FALSE(write({{child.address(0), 1}}, bytes));
+}
+
+TEST_P(ProcessMemoryTest, AClientThatWasRemovedHasNoMemory) {
+  memory.remove(kClient);
+  Buffer bytes(1);
+  EXPECT_FALSE(read({{child.address(0), 1}}, bytes));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, ProcessMemoryTest,
+                         testing::Values(ProcessMemory::Way::kProcessVm,
+                                         ProcessMemory::Way::kMemFile),
+                         [](const auto& way) {
+                           return way.param == ProcessMemory::Way::kProcessVm ? "ProcessVm"
+                                                                              : "MemFile";
+                         });
+
+TEST(ProcessMemory, TakesNoFileThatIsNotOfProc) {
+  ProcessMemory memory;
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const UniqueFd write_end(ends[1]);
+  // Nor a pid that is not ours to read: 0 is a peer outside our pid namespace.
+  EXPECT_EQ(memory.add(kClient, 0, UniqueFd(ends[0])), ProcessMemory::Way::kNone);
+  EXPECT_EQ(memory.add(kClient, 0, UniqueFd()), ProcessMemory::Way::kNone);
+}
+
+TEST(ProcessMemory, UsesTheMemFileWhereThePidSaysNothing) {
+  Child child;
+  ProcessMemory memory;
+  ASSERT_EQ(memory.add(kClient, 0, child.open_memory()), ProcessMemory::Way::kMemFile);
+  Buffer bytes(1);
+  const std::span<uint8_t> to[] = {bytes};
+  const RemoteRange from[] = {{child.address(kPage), 1}};
+  ASSERT_TRUE(memory.read(kClient, from, to));
+  EXPECT_EQ(bytes[0], 2);
+}
+
+}  // namespace
+}  // namespace rocemu::daemon

@@ -1,0 +1,31 @@
+// A directory of the test's own that goes with it.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <string>
+
+namespace rocemu::daemon {
+
+class TempDir {
+ public:
+  TempDir() {
+    // Short, since socket paths below it have 107 bytes.
+    std::string name = "/tmp/rocemu-test-XXXXXX";
+    if (mkdtemp(name.data()) == nullptr) ADD_FAILURE() << "mkdtemp failed";
+    path_ = name;
+  }
+  ~TempDir() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace rocemu::daemon
