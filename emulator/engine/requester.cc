@@ -136,7 +136,7 @@ void go_back(Fabric& fabric, QueuePair& qp) {
   SendHalf& send = qp.send;
   if (send.unacked == send.sent_limit) return;
   send.ack_limit = send.unacked;  // what is sent again asks again
-  send.error.reset();  // found again when its turn comes
+  send.error.reset();             // found again when its turn comes
   send.next = send.queue.head();
   send.next_packet =
       static_cast<uint32_t>(wire::psn_distance(send.queue.state(send.next).first, send.unacked));
@@ -198,6 +198,14 @@ void on_rnr_nak(Fabric& fabric, QueuePair& qp, uint8_t timer_code) {
   fabric.set_timer(qp, TimerKind::kRnr, fabric.now() + Duration(wire::kRnrTimerNs[timer_code]));
 }
 
+/// Syndromes without a meaning for reliable connections: nothing may be concluded from them, not
+/// even that what came before was received (IBTA vol 1, 9.7.5.2.8).
+bool is_reserved(wire::AethKind kind, uint8_t detail) {
+  if (kind != wire::AethKind::kNak) return kind == wire::AethKind::kReserved;
+  const auto code = static_cast<wire::NakCode>(detail);
+  return code != wire::NakCode::kPsnSequenceError && !action_for(code);
+}
+
 void on_nak(Fabric& fabric, QueuePair& qp, uint8_t code) {
   const auto nak = static_cast<wire::NakCode>(code);
   Counters& counters = fabric.device_of(qp).counters;
@@ -208,7 +216,7 @@ void on_nak(Fabric& fabric, QueuePair& qp, uint8_t code) {
     return;
   }
   const auto action = action_for(nak);
-  if (!action) return;  // reserved: IBTA vol 1, 9.7.5.2.8 lets it be ignored
+  if (!action) return;
   counters.add(Counter::kErrorNaksReceived);
   fail_oldest(fabric, qp, {action->status, action->vendor});
 }
@@ -384,6 +392,7 @@ void on_response(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
 
   const wire::AethKind kind = wire::aeth_kind(packet.aeth.syndrome);
   const uint8_t detail = wire::aeth_detail(packet.aeth.syndrome);
+  if (is_reserved(kind, detail)) return;
   // 9.7.5.1.1 to 9.7.5.1.3: an ACK stands for all PSNs up to its own, a NAK for those before it.
   const Psn acknowledged = kind == wire::AethKind::kAck ? psn + 1 : psn;
   const bool progress = acknowledge_before(fabric, qp, acknowledged);
