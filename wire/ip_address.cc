@@ -76,10 +76,13 @@ std::optional<IpAddress> parse_v6(std::string_view text) {
 
   if (!gap) return filled == bytes.size() ? std::optional(address) : std::nullopt;
   if (filled == bytes.size()) return std::nullopt;  // the "::" stands for nothing
-  const auto tail = bytes.begin() + static_cast<ptrdiff_t>(*gap);
-  const auto tail_end = bytes.begin() + static_cast<ptrdiff_t>(filled);
-  std::rotate(tail, tail_end, bytes.end());  // what was behind is still zero
-  return address;
+  // What was read behind the gap belongs at the end.
+  IpAddress spread;
+  const auto before = bytes.first(*gap);
+  const auto behind = bytes.subspan(*gap, filled - *gap);
+  std::copy(before.begin(), before.end(), spread.bytes.begin());
+  std::copy_backward(behind.begin(), behind.end(), spread.bytes.end());
+  return spread;
 }
 
 }  // namespace
