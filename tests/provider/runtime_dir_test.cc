@@ -1,0 +1,70 @@
+#include "verbs_provider/shim/runtime_dir.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "emulator/abi/runtime_dir.h"
+#include "tests/provider/fake_daemon.h"
+
+namespace rocemu::shim {
+namespace {
+
+using test::ScopedVariable;
+
+std::optional<std::string> found() {
+  char dir[256];
+  if (!find_runtime_dir(dir, sizeof(dir))) return std::nullopt;
+  return dir;
+}
+
+class RuntimeDir : public testing::Test {
+ protected:
+  RuntimeDir() {
+    char name[] = "/tmp/rocemu-provider-test-XXXXXX";
+    base_ = mkdtemp(name);
+  }
+  ~RuntimeDir() override { std::filesystem::remove_all(base_); }
+
+  std::string base_;
+};
+
+TEST_F(RuntimeDir, IsTheVariablesIfItIsADirectory) {
+  const ScopedVariable dir(abi::kDirVariable, base_.c_str());
+  EXPECT_EQ(found(), base_);
+}
+
+TEST_F(RuntimeDir, IsNotAnotherIfTheVariablesDoesNotExist) {
+  std::filesystem::create_directories(base_ + "/rocemu/shared");
+  const ScopedVariable user("XDG_RUNTIME_DIR", base_.c_str());
+  const ScopedVariable dir(abi::kDirVariable, "/nonexistent");
+  EXPECT_EQ(found(), std::nullopt);
+}
+
+TEST_F(RuntimeDir, IsTheSharedDaemonsByDefault) {
+  const ScopedVariable user("XDG_RUNTIME_DIR", base_.c_str());
+  const ScopedVariable dir(abi::kDirVariable, nullptr);
+  EXPECT_EQ(found(), std::nullopt);
+  std::filesystem::create_directories(base_ + "/rocemu/shared");
+  EXPECT_EQ(found(), base_ + "/rocemu/shared");
+}
+
+TEST_F(RuntimeDir, OfAnotherUserIsNotTakenByDefault) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a directory away";
+  std::filesystem::create_directories(base_ + "/rocemu/shared");
+  ASSERT_EQ(chown((base_ + "/rocemu/shared").c_str(), 12345, 12345), 0);
+  const ScopedVariable user("XDG_RUNTIME_DIR", base_.c_str());
+  const ScopedVariable dir(abi::kDirVariable, nullptr);
+  EXPECT_EQ(found(), std::nullopt);
+}
+
+TEST_F(RuntimeDir, ThatDoesNotFitIsNone) {
+  const ScopedVariable dir(abi::kDirVariable, std::string(300, '/').append("tmp").c_str());
+  EXPECT_EQ(found(), std::nullopt);
+}
+
+}  // namespace
+}  // namespace rocemu::shim

@@ -1,0 +1,104 @@
+#include "verbs_provider/shim/served_paths.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "emulator/abi/runtime_dir.h"
+#include "tests/provider/fake_daemon.h"
+
+namespace rocemu::shim {
+namespace {
+
+TEST(ServedPaths, AreTheClassDirectoriesAndDevicesOfRdma) {
+  for (const char* path : {
+           "/sys/class/infiniband",
+           "/sys/class/infiniband/",
+           "/sys/class/infiniband/rocemu0/ports/1/gids/0",
+           "/sys/class/infiniband_verbs/uverbs0/dev",
+           "/sys/class/infiniband_mad/abi_version",
+           "/sys/class/infiniband_cm",
+           "/sys/class/misc/rdma_cm/abi_version",
+           "/dev/infiniband",
+           "/dev/infiniband/uverbs0",
+           "/dev/infiniband/rdma_cm",
+           "//sys/class/infiniband/rocemu0",
+           "sys/class/infiniband/rocemu0",
+       }) {
+    EXPECT_NE(served_name(path), nullptr) << path;
+  }
+}
+
+TEST(ServedPaths, AreNothingElse) {
+  for (const char* path : {
+           "",
+           "/",
+           "/sys",
+           "/sys/class",
+           "/sys/class/infiniban",
+           "/sys/class/infinibandit",
+           "/sys/class/misc/rdma_cmd",
+           "/sys/class/net/lo",
+           "/dev/infinibands",
+           "/dev/infiniband_verbs",
+           "/dev/null",
+           "/tmp/sys/class/infiniband",
+           "./sys/class/infiniband",
+       }) {
+    EXPECT_EQ(served_name(path), nullptr) << path;
+  }
+  EXPECT_EQ(served_name(nullptr), nullptr);
+}
+
+TEST(ServedPaths, NameEndsOfThePathWithoutItsLeadingSlashes) {
+  EXPECT_STREQ(served_name("//dev/infiniband/uverbs0"), "dev/infiniband/uverbs0");
+}
+
+TEST(ServedPaths, LieBelowTheRuntimeDirectory) {
+  const test::FakeDaemon daemon;
+  const test::ScopedVariable variable(abi::kDirVariable, (daemon.dir() + "//").c_str());
+  char mapped[kMaxPath];
+  ASSERT_TRUE(map_path(AT_FDCWD, "/sys/class/infiniband/rocemu0/node_guid", mapped));
+  EXPECT_EQ(mapped, daemon.dir() + "/sys/class/infiniband/rocemu0/node_guid");
+  EXPECT_FALSE(map_path(AT_FDCWD, "/sys/class/net", mapped));
+}
+
+TEST(ServedPaths, AreNotMappedWithoutADaemon) {
+  const test::ScopedVariable variable(abi::kDirVariable, "/nonexistent");
+  char mapped[kMaxPath];
+  EXPECT_FALSE(map_path(AT_FDCWD, "/sys/class/infiniband", mapped));
+}
+
+TEST(ServedPaths, MayBeRelativeToTheRootDirectoryOnly) {
+  const test::FakeDaemon daemon;
+  const test::ScopedVariable variable(abi::kDirVariable, daemon.dir().c_str());
+  char mapped[kMaxPath];
+  const int root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int other = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  EXPECT_TRUE(map_path(root, "dev/infiniband/uverbs0", mapped));
+  EXPECT_EQ(mapped, daemon.device());
+  EXPECT_FALSE(map_path(other, "dev/infiniband/uverbs0", mapped));
+  EXPECT_FALSE(map_path(-1, "dev/infiniband/uverbs0", mapped));
+  close(root);
+  close(other);
+}
+
+TEST(ServedPaths, ThatAreTooLongAreNotMapped) {
+  const test::FakeDaemon daemon;
+  const test::ScopedVariable variable(abi::kDirVariable, daemon.dir().c_str());
+  char mapped[kMaxPath];
+  const std::string path = "/sys/class/infiniband/" + std::string(kMaxPath, 'x');
+  EXPECT_FALSE(map_path(AT_FDCWD, path.c_str(), mapped));
+}
+
+TEST(ServedPaths, AreFoundAgainInPlacesBelowTheDirectory) {
+  EXPECT_STREQ(unmapped_name("/run/d", "/run/d/sys/class/infiniband/a"), "/sys/class/infiniband/a");
+  EXPECT_EQ(unmapped_name("/run/d", "/run/d/sys/devices/a"), nullptr);
+  EXPECT_EQ(unmapped_name("/run/d", "/run/dd/sys/class/infiniband/a"), nullptr);
+  EXPECT_EQ(unmapped_name("/run/d", "/sys/class/infiniband/a"), nullptr);
+}
+
+}  // namespace
+}  // namespace rocemu::shim
