@@ -20,7 +20,7 @@ class DoorbellWriter {
   bool is_daemon_gone();
 
  private:
-  void wake_if_sleeping(bool attention_needed);
+  void wake_if_sleeping();
   bool wait_for_space(uint32_t producer);
 
   abi::DoorbellRing* ring_ = nullptr;

@@ -182,14 +182,14 @@ TEST_F(ShimChannels, TheDaemonsErrorIsTheCallers) {
 class ShimSurplus : public ShimDevices {
  protected:
   ShimSurplus()
-      : ShimDevices([this](const abi::Request&, const std::vector<int>&) {
+      : ShimDevices([](const abi::Request&, const std::vector<int>&) {
           int ends[2];
           EXPECT_EQ(pipe(ends), 0);
           write_end_ = ends[1];
           return Answer{.fds = {ends[0]}};
         }) {}
 
-  std::atomic<int> write_end_{-1};
+  static inline std::atomic<int> write_end_{-1};
 };
 
 TEST_F(ShimSurplus, DescriptorsOfAReplyAreClosed) {
