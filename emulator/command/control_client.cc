@@ -51,7 +51,7 @@ std::string ControlClient::read_line() {
     const ssize_t count = recv(socket_.get(), buffer, sizeof buffer, 0);
     if (count > 0) {
       received_.append(buffer, static_cast<size_t>(count));
-    } else if (count == 0) {
+    } else if (count == 0 || errno == ECONNRESET) {
       throw Failure("the daemon in " + dir_ + " closed the connection without an answer");
     } else if (errno == EAGAIN) {
       throw Failure("the daemon in " + dir_ + " (pid " + std::to_string(daemon_pid()) +
@@ -64,8 +64,9 @@ std::string ControlClient::read_line() {
 
 Json ControlClient::request(const std::string& command) {
   const std::string line = Json{{"command", command}}.dump() + "\n";
-  if (send(socket_.get(), line.data(), line.size(), MSG_NOSIGNAL) !=
-      static_cast<ssize_t>(line.size()))
+  // A connection that broke shows when the reply is read.
+  if (send(socket_.get(), line.data(), line.size(), MSG_NOSIGNAL) < 0 && errno != EPIPE &&
+      errno != ECONNRESET)
     fail_with_errno("cannot write to the daemon in " + dir_, errno);
   const Json reply = Json::parse(read_line(), nullptr, /*allow_exceptions=*/false);
   const auto ok = reply.is_object() ? reply.find("ok") : reply.end();

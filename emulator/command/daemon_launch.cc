@@ -37,8 +37,6 @@ constexpr int kReadyFd = 3;
 constexpr int kLifetimeFd = 4;
 constexpr int kFirstOtherFd = 5;
 
-constexpr int kBaseRemovedAttempts = 100;
-
 struct Pipe {
   UniqueFd read_end, write_end;
 };
@@ -74,14 +72,12 @@ struct Launch {
   int ready_fd;
   int lifetime_fd;  // -1 for none
   int log_fd;       // -1: our standard error
-  bool background;
 };
 
 /// The child between fork and exec.
 [[noreturn]] void become_daemon(const Launch& launch, char* const* argv, char* const* envp) {
   // A session of its own: a ^C in the terminal is for the program, not for its NIC.
   setsid();
-  if (launch.background && fork() != 0) _exit(0);
   for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
@@ -149,6 +145,21 @@ std::string wait_until_ready(int ready_fd) {
   return line.starts_with(kErrorPrefix) ? line.substr(kErrorPrefix.size()) : "rocemud: " + line;
 }
 
+/// Waits for a child that is about to end, and no longer than a daemon needs for it.
+int reap(pid_t pid) {
+  if (!wait_until_gone(pid, kStopTimeout)) kill(pid, SIGKILL);
+  int wait_status = 0;
+  while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR) {
+  }
+  return wait_status;
+}
+
+/// A daemon that ended with the status for wrong usage means our user's.
+[[noreturn]] void throw_start_error(const std::string& why, int wait_status) {
+  if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == kExitUsage) throw UsageError(why);
+  throw Failure(why);
+}
+
 std::string check_dir(const std::string& dir) {
   if (fits_socket_address(dir)) return dir;
   throw Failure("the runtime directory's name is too long for sockets: " + dir +
@@ -162,8 +173,7 @@ PrivateDaemon::PrivateDaemon(std::string dir, pid_t pid, UniqueFd lifetime)
 
 PrivateDaemon PrivateDaemon::start(const std::vector<std::string>& arguments) {
   const std::string base = base_dir();
-  std::string why;
-  for (int attempt = 0; attempt < kBaseRemovedAttempts; ++attempt) {
+  for (int attempt = 1;; ++attempt) {
     const OpenBase open_base(base);
     const std::string dir = check_dir(new_private_dir(base));
     Pipe ready = make_pipe();
@@ -171,18 +181,16 @@ PrivateDaemon PrivateDaemon::start(const std::vector<std::string>& arguments) {
     Launch launch{.arguments = command_line(dir, arguments),
                   .ready_fd = ready.write_end.get(),
                   .lifetime_fd = lifetime.read_end.get(),
-                  .log_fd = -1,
-                  .background = false};
+                  .log_fd = -1};
     launch.arguments.insert(launch.arguments.end(), {"--lifetime-fd", std::to_string(kLifetimeFd)});
     PrivateDaemon daemon(dir, fork_daemon(launch), std::move(lifetime.write_end));
     ready.write_end.reset();
     lifetime.read_end.reset();
-    why = wait_until_ready(ready.read_end.get());
+    const std::string why = wait_until_ready(ready.read_end.get());
     if (why.empty()) return daemon;
     daemon.stop();
-    if (!open_base.was_removed()) break;
+    if (!open_base.made_fail(dir, why, attempt)) throw_start_error(why, *daemon.wait_status_);
   }
-  throw Failure(why);
 }
 
 PrivateDaemon::~PrivateDaemon() {
@@ -197,23 +205,11 @@ std::string PrivateDaemon::stop() {
   if (stopped_) return "";
   stopped_ = true;
   lifetime_.reset();
-  std::string trouble;
-  if (!wait_status_) {
-    if (!wait_until_gone(pid_, kStopTimeout)) {
-      trouble = "rocemud did not end within " + std::to_string(kStopTimeout / seconds(1)) +
-                " s and was killed";
-      kill(pid_, SIGKILL);
-    }
-    int wait_status = 0;
-    while (waitpid(pid_, &wait_status, 0) < 0 && errno == EINTR) {
-    }
-    wait_status_ = wait_status;
-  }
-  if (trouble.empty() && *wait_status_ != 0)
-    trouble = "rocemud " + describe_wait_status(*wait_status_);
+  const bool was_gone = is_gone();
+  if (!was_gone) wait_status_ = reap(pid_);
   remove_remains(dir_);
   remove_empty_base(base_dir());
-  return trouble;
+  return was_gone || *wait_status_ == 0 ? "" : "rocemud " + describe_wait_status(*wait_status_);
 }
 
 void start_background_daemon(const std::string& dir, const std::vector<std::string>& arguments,
@@ -226,13 +222,13 @@ void start_background_daemon(const std::string& dir, const std::vector<std::stri
   Launch launch{.arguments = command_line(dir, arguments),
                 .ready_fd = ready.write_end.get(),
                 .lifetime_fd = -1,
-                .log_fd = log.get(),
-                .background = true};
-  const pid_t child = fork_daemon(launch);
+                .log_fd = log.get()};
+  // When we end, init is its parent.
+  const pid_t pid = fork_daemon(launch);
   ready.write_end.reset();
-  waitpid(child, nullptr, 0);  // it forked the daemon and ended
   const std::string why = wait_until_ready(ready.read_end.get());
-  if (!why.empty()) throw Failure(why);
+  if (why.empty()) return;
+  throw_start_error(why, reap(pid));
 }
 
 OpenBase::OpenBase(const std::string& base) {
@@ -241,6 +237,11 @@ OpenBase::OpenBase(const std::string& base) {
     directory_ = UniqueFd(open(base.c_str(), O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!directory_ && errno != ENOENT) fail_with_errno("cannot open " + base, errno);
   } while (!directory_);
+}
+
+bool OpenBase::made_fail(const std::string& dir, const std::string& why, int attempt) const {
+  constexpr int kAttempts = 20;  // each time another daemon would have to end at the wrong moment
+  return attempt < kAttempts && was_removed() && why.find(dir) != std::string::npos;
 }
 
 bool OpenBase::was_removed() const {

@@ -27,9 +27,10 @@ class PrivateDaemon {
 
   /// Somebody else waited for the process: it is gone, with this wait status.
   void reaped(int wait_status);
+  bool is_gone() const { return wait_status_.has_value(); }
 
-  /// Ends the daemon and waits until nothing of it is left. Returns what was wrong with its end,
-  /// or nothing if it ended well.
+  /// Ends the daemon and waits until nothing of it is left. Returns what was wrong with its end;
+  /// nothing if it ended well or was gone already.
   std::string stop();
 
  private:
@@ -53,6 +54,9 @@ class OpenBase {
   /// Creates BASE if need be.
   explicit OpenBase(const std::string& base);
   bool was_removed() const;
+  /// Whether `why`, the reason that no daemon could start in `dir`, is only that BASE was removed,
+  /// so that another attempt is due.
+  bool made_fail(const std::string& dir, const std::string& why, int attempt) const;
   /// Keeps other `rocemu up` and `rocemu down` out until this object is gone.
   void lock();
 

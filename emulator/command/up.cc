@@ -74,7 +74,7 @@ int up(const Arguments& arguments) {
   const std::vector<std::string> daemon_options = daemon_arguments("up", values);
   const std::string base = base_dir();
   const std::string dir = shared_dir();
-  for (;;) {
+  for (int attempt = 1;; ++attempt) {
     const OpenBase open_base = lock_base(base);
     if (std::optional<ControlClient> client = ControlClient::connect(dir)) {
       client->require_same_version();
@@ -89,8 +89,8 @@ int up(const Arguments& arguments) {
     try {
       start_background_daemon(dir, daemon_options, log_path());
       break;
-    } catch (const Failure&) {
-      if (open_base.was_removed()) continue;
+    } catch (const Error& error) {
+      if (open_base.made_fail(dir, error.what(), attempt)) continue;
       unlink(log_path().c_str());
       remove_empty_base(base);
       throw;

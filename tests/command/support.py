@@ -1,0 +1,110 @@
+"""What the tests of the command line share."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+BIN = pathlib.Path(os.environ["ROCEMU_BIN"])
+ROCEMU = str(BIN / "rocemu")
+TIMEOUT = 60  # seconds that nothing here comes near
+PYTHON = [sys.executable, "-S", "-c"]
+
+
+def wait_for(condition, what):
+    """Waits until condition() is true and returns its value."""
+    deadline = time.monotonic() + TIMEOUT
+    while time.monotonic() < deadline:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.005)
+    raise AssertionError(f"waited in vain for {what}")
+
+
+def processes_naming(text):
+    """PIDs of processes whose command line contains `text`."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if text.encode() in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+            except OSError:
+                pass  # it has ended
+    return found
+
+
+class CommandTest(unittest.TestCase):
+    """Each test has a runtime directory of its own and must leave it empty, with no daemon."""
+
+    def setUp(self):
+        # Short, for it is part of the names of sockets.
+        self.runtime = tempfile.mkdtemp(prefix="rc-", dir="/tmp")
+        self.addCleanup(shutil.rmtree, self.runtime, ignore_errors=True)
+        self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="rc-scratch-", dir="/tmp"))
+        self.addCleanup(shutil.rmtree, self.scratch, ignore_errors=True)
+        self.base = os.path.join(self.runtime, "rocemu")
+        self.shared = os.path.join(self.base, "shared")
+        self.environment = {name: value for name, value in os.environ.items()
+                            if name not in ("ROCEMU_DIR", "LD_PRELOAD")}
+        self.environment["XDG_RUNTIME_DIR"] = self.runtime
+
+    def tearDown(self):
+        # A daemon whose rocemu was killed ends by itself, but nobody waits for it.
+        deadline = time.monotonic() + 5
+        while True:
+            daemons = processes_naming(self.base + "/")
+            left = os.listdir(self.runtime)
+            if not (daemons or left) or time.monotonic() > deadline:
+                break
+            time.sleep(0.01)
+        if daemons or left:
+            subprocess.run([ROCEMU, "down"], env=self.environment, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL, timeout=TIMEOUT, check=False)
+        self.assertEqual(daemons, [], "daemons are left")
+        self.assertEqual(left, [], "files are left")
+
+    def rocemu(self, *arguments, env=None, **keywords):
+        keywords.setdefault("stdin", subprocess.DEVNULL)
+        return subprocess.run([ROCEMU, *map(str, arguments)], capture_output=True, text=True,
+                              timeout=TIMEOUT, env={**self.environment, **(env or {})},
+                              check=False, **keywords)
+
+    def start(self, *arguments, env=None, **keywords):
+        """The same in the background."""
+        keywords.setdefault("stdin", subprocess.DEVNULL)
+        process = subprocess.Popen([ROCEMU, *map(str, arguments)], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True,
+                                   env={**self.environment, **(env or {})}, **keywords)
+        self.addCleanup(self.end, process)
+        return process
+
+    @staticmethod
+    def end(process):
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+    def run_python(self, code, *options, **keywords):
+        """`rocemu run` of a Python program; the text is its standard output."""
+        result = self.rocemu("run", *options, "--", *PYTHON, code, **keywords)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return result.stdout
+
+    def assert_one_line(self, result, status, *parts):
+        """It failed with this status and one line of ours on standard error that has the parts."""
+        self.assertEqual(result.returncode, status, result.stderr)
+        self.assertEqual(result.stdout, "")
+        self.assertRegex(result.stderr, r"\Arocemu: [^\n]+\n\Z")
+        for part in parts:
+            self.assertIn(part, result.stderr)
+
+    def show(self, *arguments, **keywords):
+        result = self.rocemu("show", "--json", *arguments, **keywords)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)

@@ -1,0 +1,231 @@
+"""`rocemu run`: the command is as it would be without us, and nothing is left afterwards."""
+import json
+import os
+import signal
+import stat
+import subprocess
+import threading
+import unittest
+
+from support import BIN, PYTHON, ROCEMU, TIMEOUT, CommandTest, wait_for
+
+
+class ExitStatus(CommandTest):
+    def test_of_the_command_is_passed_on(self):
+        for status in (0, 1, 2, 77, 255):
+            result = self.rocemu("run", "--", "sh", "-c", f"exit {status}")
+            self.assertEqual((result.returncode, result.stderr), (status, ""))
+
+    def test_is_128_and_the_signal_that_killed_the_command(self):
+        for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGABRT, signal.SIGINT):
+            result = self.rocemu("run", "--", "sh", "-c", f"kill -{int(number)} $$")
+            self.assertEqual(result.returncode, 128 + number)
+
+    def test_is_127_if_there_is_no_such_program(self):
+        for name in ("rocemu-no-such-program", "/no/such/program", "./no-such-program"):
+            self.assert_one_line(self.rocemu("run", "--", name), 127, name)
+
+    def test_is_126_if_it_cannot_be_executed(self):
+        file = self.scratch / "data"
+        file.write_text("no program")
+        self.assert_one_line(self.rocemu("run", "--", file), 126, str(file))
+        self.assert_one_line(self.rocemu("run", "--", self.scratch), 126, str(self.scratch))
+        self.assert_one_line(self.rocemu("run", "--", "data", env={"PATH": str(self.scratch)}),
+                             126, "data")
+
+    def test_is_126_or_127_if_the_interpreter_is_missing(self):
+        script = self.scratch / "script"
+        script.write_text("#!/no/such/interpreter\n")
+        script.chmod(0o755)
+        self.assert_one_line(self.rocemu("run", "--", script), 127, str(script))
+
+    def test_is_1_if_the_nic_cannot_start(self):
+        result = self.rocemu("run", "--capture", "/no/such/folder/x.pcap", "--", "true")
+        self.assert_one_line(result, 1, "/no/such/folder/x.pcap", "No such file")
+        self.assert_one_line(self.rocemu("run", "--capture", self.scratch, "--", "true"), 1,
+                             str(self.scratch))
+
+    def test_is_1_if_the_nic_dies_under_a_command_that_succeeds(self):
+        code = """if True:
+            import json, os, signal, subprocess, sys, time
+            show = [sys.argv[1], "show", "--json"]
+            os.kill(json.loads(subprocess.check_output(show))["pid"], signal.SIGKILL)
+            time.sleep(0.2)
+        """
+        result = self.rocemu("run", "--", *PYTHON, code, ROCEMU)
+        self.assert_one_line(result, 1, "rocemud was killed by signal 9")
+
+
+class TheCommandSees(CommandTest):
+    def test_its_input_and_output(self):
+        result = subprocess.run([ROCEMU, "run", "--", "sh", "-c", "cat; echo oops >&2"],
+                                input="in\n", capture_output=True, text=True, timeout=TIMEOUT,
+                                env=self.environment, check=False)
+        self.assertEqual((result.stdout, result.stderr, result.returncode), ("in\n", "oops\n", 0))
+
+    def test_its_arguments_as_they_are(self):
+        arguments = ["", " ", "a b", "*", "$HOME", "--", "--devices", "'\"", "line\nbreak", "\\"]
+        code = "import json, sys; print(json.dumps(sys.argv[1:]))"
+        result = self.rocemu("run", "--", *PYTHON, code, *arguments)
+        self.assertEqual(json.loads(result.stdout), arguments)
+
+    def test_its_folder_and_process_group(self):
+        code = "import os; print(os.getcwd(), os.getpgrp() == os.getpgid(os.getppid()))"
+        self.assertEqual(self.run_python(code, cwd=self.scratch), f"{self.scratch} True\n")
+
+    def test_a_private_directory(self):
+        code = "import os; d = os.environ['ROCEMU_DIR']; print(d, oct(os.stat(d).st_mode))"
+        directory, mode = self.run_python(code).split()
+        self.assertRegex(directory, rf"\A{self.base}/run-\d+-[0-9a-f]+\Z")
+        self.assertEqual(mode, oct(stat.S_IFDIR | 0o700))
+
+    def test_the_shim_before_what_was_preloaded(self):
+        # A library that is there anyway, so that preloading it changes nothing.
+        code = "import os; print(os.environ['LD_PRELOAD'])"
+        other = "libc.so.6"
+        preload = self.run_python(code, env={"LD_PRELOAD": other}).strip().split(":")
+        self.assertEqual(os.path.basename(preload[-2]), "librocemu.so")
+        self.assertEqual(preload[-1], other)
+
+    def test_the_shim_once_in_a_run_within_a_run(self):
+        code = "import os; print(os.environ['LD_PRELOAD'].count('librocemu.so'))"
+        result = self.rocemu("run", "--", ROCEMU, "run", "--", *PYTHON, code)
+        self.assertEqual((result.stdout, result.stderr), ("1\n", ""))
+
+    def test_no_descriptor_of_ours(self):
+        code = "import os; print([os.path.exists(f'/proc/self/fd/{i}') for i in range(3, 20)])"
+        self.assertNotIn("True", self.run_python(code))
+
+    def test_the_descriptors_it_was_given(self):
+        read_end, write_end = os.pipe()
+        self.run_python(f"import os; os.write({write_end}, b'x')", pass_fds=[write_end])
+        os.close(write_end)
+        self.assertEqual(os.read(read_end, 9), b"x")
+        os.close(read_end)
+
+    def test_the_signals_as_they_were(self):
+        def odd_signals():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1, signal.SIGTERM])
+
+        for change in (None, odd_signals):
+            command = ["grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"]
+            plain = subprocess.run(command, capture_output=True, text=True, check=True,
+                                   restore_signals=False, preexec_fn=change)
+            result = self.rocemu("run", "--", *command, restore_signals=False, preexec_fn=change)
+            self.assertEqual((result.stdout, result.returncode), (plain.stdout, 0))
+
+    def test_a_capture_beside_it(self):
+        self.assertEqual(self.run_python("", "--capture", "a.pcap", cwd=self.scratch), "")
+        self.assertGreaterEqual((self.scratch / "a.pcap").stat().st_size, 24)
+
+
+class TheNic(CommandTest):
+    def test_keeps_no_descriptor_of_others(self):
+        read_end, write_end = os.pipe()
+        name = os.readlink(f"/proc/self/fd/{write_end}")
+        code = """if True:
+            import json, os, subprocess, sys
+            show = [sys.argv[1], "show", "--json"]
+            pid = json.loads(subprocess.check_output(show))["pid"]
+            for fd in os.listdir(f"/proc/{pid}/fd"):
+                print(fd, os.readlink(f"/proc/{pid}/fd/{fd}"))
+            print("session", os.getsid(pid) == pid)
+        """
+        result = self.rocemu("run", "--", *PYTHON, code, ROCEMU, pass_fds=[write_end])
+        os.close(read_end)
+        os.close(write_end)
+        self.assertNotIn(name, result.stdout)
+        self.assertIn("session True", result.stdout)
+
+    def test_has_the_devices_asked_for(self):
+        code = """if True:
+            import json, os, subprocess, sys
+            show = [sys.argv[1], "show", "--json"]
+            devices = json.loads(subprocess.check_output(show))["fabric"]["devices"]
+            print(*(device["name"] for device in devices))
+        """
+        for options, names in (([], "rocemu0 rocemu1"), (["--devices", "1"], "rocemu0"),
+                               (["--device", "b", "--device=a=10.0.0.1,fd00::1"], "b a")):
+            result = self.rocemu("run", *options, "--", *PYTHON, code, ROCEMU)
+            self.assertEqual((result.stdout.strip(), result.stderr), (names, ""))
+
+    def test_is_another_one_for_each_of_many_at_once(self):
+        directories = []
+
+        def one():
+            directories.append(self.run_python("import os; print(os.environ['ROCEMU_DIR'])"))
+
+        threads = [threading.Thread(target=one) for _ in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(len(set(directories)), 16)
+
+    def test_goes_when_rocemu_is_killed(self):
+        process = self.start("run", "--", "sh", "-c", "echo $$; exec sleep 60")
+        program = int(process.stdout.readline())
+        process.kill()
+        process.wait()
+        wait_for(lambda: not os.path.exists(self.base), "the runtime directory to go")
+        os.kill(program, signal.SIGKILL)
+
+
+class RuntimeDirectory(CommandTest):
+    def test_of_another_kind_is_not_trusted(self):
+        os.symlink(self.scratch, self.base)
+        self.assert_one_line(self.rocemu("run", "--", "true"), 1, self.base, "not a directory")
+        self.assertEqual(os.listdir(self.scratch), [])
+        os.unlink(self.base)
+
+    def test_open_to_others_is_not_trusted(self):
+        os.mkdir(self.base)
+        os.chmod(self.base, 0o777)
+        self.assert_one_line(self.rocemu("run", "--", "true"), 1, "chmod 700")
+        os.rmdir(self.base)
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can give a directory away")
+    def test_of_another_user_is_not_trusted(self):
+        os.mkdir(self.base, 0o700)
+        os.chown(self.base, 65534, 65534)
+        self.assert_one_line(self.rocemu("run", "--", "true"), 1, "belongs to user 65534")
+        os.rmdir(self.base)
+
+    def test_with_too_long_a_name_is_refused(self):
+        long = self.scratch / ("x" * 100)
+        long.mkdir()
+        result = self.rocemu("run", "--", "true", env={"XDG_RUNTIME_DIR": str(long)})
+        self.assert_one_line(result, 1, "too long", "XDG_RUNTIME_DIR")
+
+    def test_is_in_tmp_without_xdg_runtime_dir(self):
+        base = f"/tmp/rocemu-{os.geteuid()}/"
+        for value in ("", "relative", "/no/such/folder"):
+            code = "import os; print(os.environ['ROCEMU_DIR'])"
+            directory = self.run_python(code, "--private", env={"XDG_RUNTIME_DIR": value})
+            self.assertTrue(directory.startswith(base), directory)
+
+
+class MissingParts(CommandTest):
+    def copy_of_rocemu(self):
+        (self.scratch / "bin").mkdir()
+        copy = self.scratch / "bin" / "rocemu"
+        copy.write_bytes((BIN / "rocemu").read_bytes())
+        copy.chmod(0o755)
+        return copy
+
+    def run_copy(self, copy):
+        return subprocess.run([copy, "run", "--", "true"], capture_output=True, text=True,
+                              env=self.environment, timeout=TIMEOUT, check=False)
+
+    def test_are_named(self):
+        copy = self.copy_of_rocemu()
+        self.assert_one_line(self.run_copy(copy), 1, "rocemud")
+        os.symlink(BIN / "rocemud", copy.parent / "rocemud")
+        self.assert_one_line(self.run_copy(copy), 1, "librocemu.so")
+
+
+if __name__ == "__main__":
+    unittest.main()

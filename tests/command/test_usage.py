@@ -1,0 +1,91 @@
+"""Help, and what is said about a wrong command line."""
+import unittest
+
+from support import CommandTest
+
+SUBCOMMANDS = ["run", "up", "down", "show", "doctor"]
+
+
+class Help(CommandTest):
+    def test_version(self):
+        result = self.rocemu("--version")
+        self.assertEqual(result.returncode, 0)
+        self.assertRegex(result.stdout, r"\Arocemu \d+\.\d+\.\d+\n\Z")
+
+    def test_general_help_names_every_command_and_gives_examples(self):
+        for arguments in (["--help"], ["-h"], ["help"]):
+            result = self.rocemu(*arguments)
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            for name in SUBCOMMANDS:
+                self.assertIn(f"\n  {name} ", result.stdout)
+            self.assertIn("rocemu run -- ibv_devices", result.stdout)
+
+    def test_every_command_explains_itself_in_two_ways(self):
+        for name in SUBCOMMANDS:
+            result = self.rocemu("help", name)
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertTrue(result.stdout.startswith(f"usage: rocemu {name}"), result.stdout)
+            self.assertEqual(self.rocemu(name, "--help").stdout, result.stdout)
+
+    def test_help_behind_the_separator_is_the_command_s_own(self):
+        result = self.rocemu("run", "--", "sh", "-c", 'echo "$1"', "x", "--help")
+        self.assertEqual((result.returncode, result.stdout), (0, "--help\n"))
+
+
+class WrongUsage(CommandTest):
+    def check(self, arguments, *parts):
+        with self.subTest(arguments=arguments):
+            self.assert_one_line(self.rocemu(*arguments), 2, *parts)
+
+    def test_of_rocemu(self):
+        self.check([], "rocemu --help")
+        self.check(["rnu", "--", "true"], "did you mean 'rocemu run'")
+        self.check(["ibv_devices"], "rocemu run -- PROGRAM")
+        self.check(["--devices", "3"], "--devices", "rocemu run")
+        self.check(["help", "nothing"], "no command 'nothing'")
+        self.check(["help", "run", "up"], "one command")
+
+    def test_of_run_without_a_command(self):
+        self.check(["run"], "rocemu run -- ibv_devices")
+        self.check(["run", "--"], "no command")
+        self.check(["run", "--", ""], "no command")
+        self.check(["run", "ls", "-l"], "rocemu run -- ls")
+
+    def test_of_options(self):
+        self.check(["run", "--devcies", "3", "--", "true"], "did you mean '--devices'")
+        self.check(["run", "--nonsense", "--", "true"], "--nonsense", "rocemu run --help")
+        self.check(["run", "--capture", "--", "true"], "--capture", "needs a value")
+        self.check(["run", "--private=1", "--", "true"], "--private", "takes no value")
+        self.check(["run", "--devices", "2", "--devices", "2", "--", "true"], "given twice")
+        self.check(["run", "--dev", "2", "--", "true"], "--dev")  # no abbreviations
+        self.check(["up", "--private"], "--private")
+        self.check(["up", "now"], "up")
+        self.check(["down", "now"], "down")
+        self.check(["show", "--dir"], "--dir")
+
+    def test_of_devices(self):
+        for text in ("0", "251", "-1", "two", "", "2x", "99999999999999999999"):
+            self.check(["run", f"--devices={text}" if text else "--devices=", "--", "true"],
+                       "--devices")
+        self.check(["run", "--devices", "2", "--device", "a", "--", "true"], "not both")
+        for text in ("=10.0.0.1", "a b", "a/b", ".a", "x" * 64):
+            self.check(["run", "--device", text, "--", "true"], "name")
+        for text in ("a=", "a=10.0.0", "a=10.0.0.1,", "a=10.0.0.256", "a=::1::", "a=host"):
+            self.check(["up", "--device", text], "is not an IPv4 or IPv6 address")
+        self.check(["run", "--device", "a", "--device", "a", "--", "true"], "'a'")
+        self.check(["run", "--device", "a=" + ",".join(f"10.0.0.{i}" for i in range(17)), "--",
+                    "true"], "at most 16")
+
+    def test_of_the_other_options_of_the_fabric(self):
+        self.check(["run", "--seed", "-1", "--", "true"], "--seed")
+        self.check(["run", "--seed", "18446744073709551616", "--", "true"], "--seed")
+        self.check(["run", "--log-level", "loud", "--", "true"], "trace, debug, info, warn")
+        self.check(["run", "--capture=", "--", "true"], "--capture")
+
+    def test_two_devices_of_one_address(self):
+        self.check(["run", "--device", "a=10.0.0.1", "--device", "b=10.0.0.1", "--", "true"],
+                   "10.0.0.1")
+
+
+if __name__ == "__main__":
+    unittest.main()
