@@ -9,6 +9,7 @@ namespace rocemu::capture {
 namespace {
 
 constexpr int kSnapshotLength = 65535;
+constexpr size_t kBufferSize = 256 * 1024;  // else each frame of full size is a system call
 
 }  // namespace
 
@@ -23,6 +24,7 @@ PcapWriter::PcapWriter(const std::string& path, std::chrono::system_clock::time_
     error_ = "cannot write the capture " + path + ": " + std::strerror(errno);
     return;
   }
+  std::setvbuf(file, nullptr, _IOFBF, kBufferSize);
   file_ = pcap_dump_fopen(format_, file);
   if (file_ == nullptr) {
     error_ = "cannot write the capture " + path + ": " + pcap_geterr(format_);

@@ -358,7 +358,10 @@ void ClientSession::reply(const abi::Request& request, abi::Reply answer,
     case SendStatus::kFull:
       return end("it does not read its replies");
     case SendStatus::kFailed:
-      return end("");  // gone
+      // Gone, or with more descriptors on their way to it than the system allows.
+      return end(errno == EPIPE || errno == ECONNRESET
+                     ? ""
+                     : fmt::format("a reply cannot be sent: {}", std::strerror(errno)));
   }
 }
 

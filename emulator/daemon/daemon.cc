@@ -123,7 +123,7 @@ void Daemon::run() {
       last_work = last_poll = clock_.now();
     }
   }
-  if (capture_ != nullptr) capture_->flush();
+  flush_capture();
   // Before the sockets close: who sees the end of its connection finds the directory gone.
   directory_.remove();
 }
@@ -137,13 +137,17 @@ void Daemon::sleep() {
   }
   sessions_.let_sleep(now, engine::Duration(0));
   if (sessions_.any_awake()) return;  // a doorbell came just now
-  if (capture_ != nullptr && !capture_->flush()) {
-    spdlog::error("the capture stops here: {}", capture_->error());
-  }
+  flush_capture();
   if (deadline) {
     poll(std::max(*deadline - clock_.now(), engine::Duration(0)));
   } else {
     poll(std::nullopt);
+  }
+}
+
+void Daemon::flush_capture() {
+  if (capture_ != nullptr && !capture_->flush()) {
+    spdlog::error("the capture stops here: {}", capture_->error());
   }
 }
 

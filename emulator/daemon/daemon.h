@@ -32,12 +32,12 @@ class Daemon {
   EventLoop& loop() { return loop_; }
 
  private:
-  void open_capture();
   void serve_devices();
   void on_connect(Acceptor& acceptor, engine::DeviceIndex device);
   ControlServer::Commands control_commands();
   bool poll(std::optional<engine::Duration> timeout);
   void sleep();
+  void flush_capture();
 
   Options options_;
   Clock clock_;

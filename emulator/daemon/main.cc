@@ -63,16 +63,23 @@ bool is_at_end(int fd) {
   return size == 0 || (size < 0 && errno != EINTR && errno != EAGAIN);
 }
 
-void say(int ready_fd, const std::string& line) {
-  if (ready_fd < 0) return;
-  // Whoever waits for it may be gone; then the lifetime-fd says so.
-  [[maybe_unused]] const ssize_t size = write(ready_fd, line.data(), line.size());
-  close(ready_fd);
-}
+/// Says once whether the daemon could start, to whoever waits for it.
+class ReadySignal {
+ public:
+  explicit ReadySignal(int fd) : fd_(fd) {}
+  void say(const std::string& line) {
+    if (!fd_) return;
+    // Nobody may be there any more; then the lifetime-fd says so.
+    [[maybe_unused]] const ssize_t size = write(fd_.get(), line.data(), line.size());
+    fd_.reset();
+  }
 
-void serve(Options options) {
+ private:
+  UniqueFd fd_;
+};
+
+void serve(Options options, ReadySignal& ready) {
   const int lifetime_fd = options.lifetime_fd;
-  const int ready_fd = options.ready_fd;
   const UniqueFd signals = take_signals(lifetime_fd >= 0);
   Daemon daemon(std::move(options));
   EventLoop& loop = daemon.loop();
@@ -88,29 +95,29 @@ void serve(Options options) {
       throw UsageError("--lifetime-fd: it is neither a pipe nor a socket");
     }
   }
-  say(ready_fd, "ready\n");
+  ready.say("ready\n");
   daemon.run();
 }
 
-int fail(int ready_fd, const std::exception& error, int status) {
+int fail(ReadySignal& ready, const std::exception& error, int status) {
   std::fprintf(stderr, "rocemud: error: %s\n", error.what());
-  say(ready_fd, std::string("error: ") + error.what() + "\n");
+  ready.say(std::string("error: ") + error.what() + "\n");
   return status;
 }
 
 int run(int argc, const char* const* argv) {
-  const int ready_fd = find_ready_fd(argc, argv);
+  ReadySignal ready(find_ready_fd(argc, argv));
   try {
     std::optional<Options> options = parse_options(argc, argv);
     if (!options) return 0;
     set_up_logging(options->log_level);
     set_up_process();
-    serve(std::move(*options));
+    serve(std::move(*options), ready);
     return 0;
   } catch (const UsageError& error) {
-    return fail(ready_fd, error, 2);
+    return fail(ready, error, 2);
   } catch (const std::exception& error) {
-    return fail(ready_fd, error, 1);
+    return fail(ready, error, 1);
   }
 }
 

@@ -38,7 +38,6 @@ class Nic : public EnginePort {
  private:
   void step(const engine::Input& input);
   void apply();
-  void deliver(const engine::Completion&) = delete;  // apply() does it, many at a time
   void deliver(const engine::CqFailed& output);
   void deliver(const engine::CompletionEvent& output);
   void deliver(const engine::AsyncEvent& output);
