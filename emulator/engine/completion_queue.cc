@@ -1,21 +1,10 @@
 #include "emulator/engine/completion_queue.h"
 
 namespace rocemu::engine {
-namespace {
-
-// Counts wrap at 2^32 and are never further apart than a CQ is large.
-bool after(uint32_t a, uint32_t b) {
-  return static_cast<int32_t>(a - b) > 0;
-}
-
-}  // namespace
 
 bool CompletionQueue::add(bool qualifies) {
   ++produced_;
-  if (qualifies) {
-    last_solicited_ = produced_;
-    any_solicited_ = true;
-  }
+  if (qualifies) last_solicited_ = produced_;
   if (armed_ == Notify::kAny || (armed_ == Notify::kSolicited && qualifies)) {
     armed_ = Notify::kNone;  // one shot: ibv_req_notify_cq(3)
     return true;
@@ -30,10 +19,10 @@ bool CompletionQueue::consume(uint32_t count) {
 }
 
 CompletionQueue::ArmResult CompletionQueue::arm(uint32_t seen, bool solicited_only) {
-  if (after(seen, produced_)) return ArmResult::kImpossible;
-  const bool due =
-      solicited_only ? any_solicited_ && after(last_solicited_, seen) : after(produced_, seen);
-  if (due) {
+  // How many were added since. Nobody is 2^31 behind: more than that is a `seen` in the future.
+  const uint32_t unseen = produced() - seen;
+  if (unseen > INT32_MAX || unseen > produced_) return ArmResult::kImpossible;
+  if ((solicited_only ? last_solicited_ : produced_) > produced_ - unseen) {
     armed_ = Notify::kNone;
     return ArmResult::kEventDue;
   }

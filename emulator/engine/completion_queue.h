@@ -11,7 +11,9 @@ namespace rocemu::engine {
 enum class Notify : uint8_t { kNone, kSolicited, kAny };
 
 struct CompletionQueue {
-  CompletionQueue(CqId i, ClientId c) : id(i), client(c) {}
+  /// Counts from `first`, which is for tests of their wrap at 2^32.
+  CompletionQueue(CqId i, ClientId c, uint64_t first = 0)
+      : id(i), client(c), produced_(first), consumed_(static_cast<uint32_t>(first)) {}
 
   CqId id;
   ClientId client;
@@ -21,8 +23,8 @@ struct CompletionQueue {
   uint32_t users = 0;        // work queues that complete here
   bool failed = false;       // overrun: accepts and delivers nothing any more
 
-  uint32_t waiting() const { return produced_ - consumed_; }
-  uint32_t produced() const { return produced_; }
+  uint32_t waiting() const { return produced() - consumed_; }
+  uint32_t produced() const { return static_cast<uint32_t>(produced_); }
   Notify armed() const { return armed_; }
 
   /// Accounts for one more completion. `qualifies` for a solicited request: a receive completion
@@ -40,10 +42,9 @@ struct CompletionQueue {
   ArmResult arm(uint32_t seen, bool solicited_only);
 
  private:
-  uint32_t produced_ = 0;
-  uint32_t consumed_ = 0;
-  uint32_t last_solicited_ = 0;  // produced_ after the latest completion that qualified
-  bool any_solicited_ = false;
+  uint64_t produced_;  // what the client counts with is its lower half
+  uint32_t consumed_;
+  uint64_t last_solicited_ = 0;  // produced_ after the latest completion that qualified
   Notify armed_ = Notify::kNone;
 };
 
