@@ -1,0 +1,337 @@
+// The engine's containers on their own: Table, WorkRing, TimerQueue, FramePool, MemoryTable.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "emulator/engine/frame.h"
+#include "emulator/engine/memory.h"
+#include "emulator/engine/table.h"
+#include "emulator/engine/timers.h"
+#include "emulator/engine/work_ring.h"
+
+namespace rocemu::engine {
+namespace {
+
+// ---- Table ------------------------------------------------------------------------------------
+
+struct Thing {
+  Thing(PdId i, int v) : id(i), value(v) {}
+  PdId id;
+  int value;
+};
+using Things = Table<PdId, Thing>;
+
+TEST(Table, NumbersFromTheFirstOn) {
+  Things table(17, 100);
+  EXPECT_EQ(table.create(1)->id.value, 17u);
+  EXPECT_EQ(table.create(2)->id.value, 18u);
+  EXPECT_EQ(table.find(PdId{18})->value, 2);
+  EXPECT_EQ(table.size(), 2u);
+}
+
+TEST(Table, FindsNothingOutside) {
+  Things table(17, 100);
+  table.create(1);
+  for (const uint32_t id : {0u, 16u, 18u, 0xffffffffu}) EXPECT_EQ(table.find(PdId{id}), nullptr);
+}
+
+TEST(Table, HoldsItsLimitAndNoMore) {
+  Things table(1, 3);
+  for (int i = 0; i < 3; ++i) EXPECT_NE(table.create(i), nullptr);
+  EXPECT_EQ(table.create(3), nullptr);
+  table.destroy(PdId{2});
+  EXPECT_EQ(table.create(4)->id.value, 2u);
+  EXPECT_EQ(table.create(5), nullptr);
+}
+
+TEST(Table, ReusesNumbersAsLateAsPossible) {
+  Things table(1, 100000);
+  const PdId first = table.create(0)->id;
+  table.destroy(first);
+  std::vector<uint32_t> seen;
+  for (int i = 0; i < 3000; ++i) {
+    const PdId id = table.create(i)->id;
+    seen.push_back(id.value);
+    table.destroy(id);
+  }
+  const auto again = std::find(seen.begin(), seen.end(), first.value);
+  EXPECT_GE(again - seen.begin(), 1000);
+  EXPECT_EQ(table.size(), 0u);
+}
+
+TEST(Table, WalksInOrderAndLetsTheVisitorDestroyWhatItSees) {
+  Things table(1, 100);
+  for (int i = 0; i < 10; ++i) table.create(i);
+  std::vector<int> seen;
+  table.for_each([&](Thing& thing) {
+    seen.push_back(thing.value);
+    if (thing.value % 2 == 0) table.destroy(thing.id);
+  });
+  EXPECT_EQ(seen, (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  seen.clear();
+  table.for_each([&](Thing& thing) { seen.push_back(thing.value); });
+  EXPECT_EQ(seen, (std::vector<int>{1, 3, 5, 7, 9}));
+}
+
+// ---- WorkRing ---------------------------------------------------------------------------------
+
+struct State {
+  int mark = 0;
+};
+
+std::array<std::byte, 16> wqe(uint64_t value) {
+  std::array<std::byte, 16> bytes{};
+  std::memcpy(bytes.data(), &value, sizeof(value));
+  return bytes;
+}
+
+TEST(WorkRing, GivesBackWhatWasPushedInOrder) {
+  WorkRing<State> ring;
+  ring.configure(100, 16);
+  uint64_t pushed = 0, popped = 0;
+  for (int round = 0; round < 50; ++round) {
+    for (int i = 0; i < 1 + round % 7 && !ring.full(); ++i) {
+      ring.push(wqe(pushed));
+      EXPECT_EQ(ring.state(ring.tail() - 1).mark, 0);
+      ring.state(ring.tail() - 1).mark = static_cast<int>(pushed++);
+    }
+    for (int i = 0; i < round % 5 && !ring.empty(); ++i) {
+      EXPECT_EQ(ring.header<uint64_t>(ring.head()), popped);
+      EXPECT_EQ(ring.state(ring.head()).mark, static_cast<int>(popped++));
+      ring.pop();
+    }
+    EXPECT_EQ(ring.size(), pushed - popped);
+    for (uint32_t i = ring.head(); i != ring.tail(); ++i) {
+      EXPECT_EQ(ring.header<uint64_t>(i), i);
+    }
+  }
+}
+
+TEST(WorkRing, IsFullAtItsLimitWhichNeedNotBeAPowerOfTwo) {
+  WorkRing<State> ring;
+  ring.configure(5, 16);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_FALSE(ring.full());
+    ring.push(wqe(1));
+  }
+  EXPECT_TRUE(ring.full());
+  ring.pop();
+  EXPECT_FALSE(ring.full());
+}
+
+TEST(WorkRing, OfLimitZeroIsFullFromTheStart) {
+  WorkRing<State> ring;
+  ring.configure(0, 16);
+  EXPECT_TRUE(ring.full());
+  EXPECT_TRUE(ring.empty());
+}
+
+TEST(WorkRing, CountsOnOverClearAndSkip) {
+  WorkRing<State> ring;
+  ring.configure(4, 16);
+  ring.skip();
+  EXPECT_EQ(ring.head(), 1u);
+  ring.push(wqe(1));
+  ring.push(wqe(2));
+  ring.clear();
+  EXPECT_TRUE(ring.empty());
+  EXPECT_EQ(ring.tail(), 3u);
+  ring.skip();
+  ring.push(wqe(4));
+  EXPECT_EQ(ring.header<uint64_t>(4), 4u);
+}
+
+TEST(WorkRing, ShowsWhatFollowsTheHeader) {
+  WorkRing<State> ring;
+  ring.configure(4, 16);
+  ring.push(wqe(0x1122334455667788));
+  EXPECT_EQ(ring.rest(0, 8).size(), 8u);
+  EXPECT_EQ(ring.rest(0, 2)[0], std::byte{0x66});
+}
+
+// ---- TimerQueue -------------------------------------------------------------------------------
+
+constexpr Instant at(int64_t ns) {
+  return Instant(Duration(ns));
+}
+
+struct Timers {
+  TimerQueue queue;
+  std::map<QpNumber, TimerSet> sets;
+
+  TimerSet* of(QpNumber qp) {
+    const auto found = sets.find(qp);
+    return found != sets.end() ? &found->second : nullptr;
+  }
+  std::optional<TimerQueue::Entry> next() {
+    return queue.next([this](QpNumber qp) { return of(qp); });
+  }
+  void set(uint32_t qp, TimerKind kind, int64_t ns) {
+    queue.set(QpNumber{qp}, sets[QpNumber{qp}], kind, at(ns));
+  }
+  std::optional<TimerQueue::Entry> take() {
+    const auto entry = next();
+    if (entry) queue.expire(*entry, sets[entry->qp]);
+    return entry;
+  }
+};
+
+using Entry = TimerQueue::Entry;
+
+TEST(TimerQueue, GivesTheEarliestFirst) {
+  Timers timers;
+  timers.set(1, TimerKind::kAck, 30);
+  timers.set(2, TimerKind::kAck, 10);
+  timers.set(1, TimerKind::kRnr, 20);
+  EXPECT_EQ(timers.take(), (Entry{at(10), QpNumber{2}, TimerKind::kAck}));
+  EXPECT_EQ(timers.take(), (Entry{at(20), QpNumber{1}, TimerKind::kRnr}));
+  EXPECT_EQ(timers.take(), (Entry{at(30), QpNumber{1}, TimerKind::kAck}));
+  EXPECT_EQ(timers.take(), std::nullopt);
+}
+
+TEST(TimerQueue, OrdersEqualDeadlinesByQp) {
+  Timers timers;
+  for (const uint32_t qp : {5u, 1u, 4u, 2u, 3u}) timers.set(qp, TimerKind::kAck, 7);
+  for (uint32_t qp = 1; qp <= 5; ++qp) EXPECT_EQ(timers.take()->qp.value, qp);
+}
+
+TEST(TimerQueue, ForgetsACancelledTimer) {
+  Timers timers;
+  timers.set(1, TimerKind::kAck, 10);
+  TimerQueue::cancel(timers.sets[QpNumber{1}], TimerKind::kAck);
+  EXPECT_EQ(timers.next(), std::nullopt);
+  timers.set(1, TimerKind::kAck, 15);
+  EXPECT_EQ(timers.next()->at, at(15));
+}
+
+TEST(TimerQueue, FollowsATimerThatIsSetLaterOrEarlier) {
+  Timers timers;
+  timers.set(1, TimerKind::kAck, 10);
+  timers.set(1, TimerKind::kAck, 20);
+  EXPECT_EQ(timers.next()->at, at(20));
+  timers.set(1, TimerKind::kAck, 5);
+  EXPECT_EQ(timers.take()->at, at(5));
+  EXPECT_EQ(timers.next(), std::nullopt);
+}
+
+TEST(TimerQueue, ForgetsTheTimersOfAQpThatIsGone) {
+  Timers timers;
+  timers.set(1, TimerKind::kAck, 10);
+  timers.set(2, TimerKind::kAck, 20);
+  timers.sets.erase(QpNumber{1});
+  EXPECT_EQ(timers.next()->qp.value, 2u);
+  timers.sets[QpNumber{1}] = {};  // another QP of that number, without timers
+  EXPECT_EQ(timers.next()->qp.value, 2u);
+}
+
+TEST(TimerQueue, AgreesWithAListThatIsSearched) {
+  Timers timers;
+  std::map<std::pair<uint32_t, TimerKind>, int64_t> model;
+  Random random(7);
+  for (int i = 0; i < 20000; ++i) {
+    const auto qp = static_cast<uint32_t>(random.next() % 8 + 1);
+    const auto kind = static_cast<TimerKind>(random.next() % 2);
+    switch (random.next() % 4) {
+      case 0:
+      case 1: {
+        const auto when = static_cast<int64_t>(random.next() % 100);
+        timers.set(qp, kind, when);
+        model[{qp, kind}] = when;
+        break;
+      }
+      case 2:
+        TimerQueue::cancel(timers.sets[QpNumber{qp}], kind);
+        model.erase({qp, kind});
+        break;
+      case 3: {
+        const auto first = std::min_element(model.begin(), model.end(), [](auto& a, auto& b) {
+          return std::pair(a.second, a.first) < std::pair(b.second, b.first);
+        });
+        const auto got = timers.take();
+        ASSERT_EQ(got.has_value(), first != model.end());
+        if (!got) break;
+        ASSERT_EQ(*got,
+                  (Entry{at(first->second), QpNumber{first->first.first}, first->first.second}));
+        model.erase(first);
+        break;
+      }
+    }
+  }
+}
+
+// ---- FramePool --------------------------------------------------------------------------------
+
+TEST(FramePool, GivesAFrameBackWhenTheLastReferenceGoes) {
+  FramePool pool;
+  const uint8_t* first;
+  {
+    Frame frame = pool.allocate();
+    first = frame.storage().data();
+    Frame copy = frame;
+    frame = Frame();
+    EXPECT_EQ(copy.storage().data(), first);
+    Frame moved = std::move(copy);
+    EXPECT_EQ(moved.storage().data(), first);
+    const Frame other = pool.allocate();
+    EXPECT_NE(const_cast<Frame&>(other).storage().data(), first);
+  }
+  const Frame a = pool.allocate(), b = pool.allocate();
+  EXPECT_TRUE(const_cast<Frame&>(a).storage().data() == first ||
+              const_cast<Frame&>(b).storage().data() == first);
+  EXPECT_EQ(a.bytes().size(), 0u);
+}
+
+// ---- MemoryTable ------------------------------------------------------------------------------
+
+class Regions : public testing::Test {
+ protected:
+  MemoryTable table{1};
+  MemoryRegion* region = make();
+
+  MemoryRegion* make() {
+    MemoryRegion* made = table.create(ClientId{1}, PdId{2});
+    made->address = 0x5000;
+    made->iova = 0x1000;
+    made->length = 0x100;
+    made->access = abi::kAccessLocalWrite;
+    return made;
+  }
+  std::optional<uint64_t> resolve(uint64_t address, uint64_t length,
+                                  uint32_t access = abi::kAccessLocalWrite) const {
+    return table.resolve_local(ClientId{1}, PdId{2}, region->lkey, address, length, access);
+  }
+};
+
+TEST_F(Regions, TranslateWhatLiesWithin) {
+  EXPECT_EQ(resolve(0x1000, 0x100), 0x5000u);
+  EXPECT_EQ(resolve(0x10ff, 1), 0x50ffu);
+  EXPECT_EQ(resolve(0x1100, 0), 0x5100u);
+  EXPECT_EQ(resolve(0x1000, 0x101), std::nullopt);
+  EXPECT_EQ(resolve(0x1100, 1), std::nullopt);
+  EXPECT_EQ(resolve(0x0fff, 1), std::nullopt);
+  EXPECT_EQ(resolve(0x1001, ~uint64_t{0}), std::nullopt);
+  EXPECT_EQ(resolve(~uint64_t{0}, 1), std::nullopt);
+}
+
+TEST_F(Regions, AreForTheirOwnerInTheirPd) {
+  EXPECT_EQ(table.resolve_local(ClientId{9}, PdId{2}, region->lkey, 0x1000, 1, 0), std::nullopt);
+  EXPECT_EQ(table.resolve_local(ClientId{1}, PdId{9}, region->lkey, 0x1000, 1, 0), std::nullopt);
+  EXPECT_EQ(table.resolve_local(ClientId{1}, PdId{2}, region->rkey, 0x1000, 1, 0), std::nullopt);
+}
+
+TEST_F(Regions, GrantOnlyTheirAccess) {
+  region->access = 0;
+  EXPECT_EQ(resolve(0x1000, 1, abi::kAccessLocalWrite), std::nullopt);
+  EXPECT_EQ(resolve(0x1000, 1, 0), 0x5000u);
+}
+
+TEST_F(Regions, HaveKeysThatEndWithThem) {
+  const uint32_t lkey = region->lkey;
+  table.destroy(region->id);
+  EXPECT_EQ(table.resolve_local(ClientId{1}, PdId{2}, lkey, 0x1000, 1, 0), std::nullopt);
+  make();
+  EXPECT_EQ(table.resolve_local(ClientId{1}, PdId{2}, lkey, 0x1000, 1, 0), std::nullopt);
+}
+
+}  // namespace
+}  // namespace rocemu::engine
