@@ -1,0 +1,91 @@
+// A program of random inputs to one engine, made from a seed, and the invariants that hold whatever
+// it does. Run twice it has to give the same outputs, byte for byte.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "emulator/engine/random.h"
+#include "tests/support/bench.h"
+
+namespace rocemu::test {
+
+class RandomProgram {
+ public:
+  explicit RandomProgram(uint64_t seed);
+
+  void run(uint32_t inputs);
+
+  /// Every output, in order, as text; frames as hexadecimal bytes.
+  const std::string& transcript() const { return transcript_; }
+  /// What went against an invariant; empty if nothing did.
+  const std::string& broken() const { return broken_; }
+  /// That the program reached what it is for.
+  uint64_t completions() const { return completions_; }
+  uint64_t successes() const { return successes_; }
+
+ private:
+  struct Queue {
+    std::vector<uint64_t> posted;  // wr_id by index of the WQE
+    uint32_t done = 0;             // WQEs known to be finished
+  };
+  struct Qp {
+    uint32_t number = 0;
+    abi::QpCap cap{};
+    Queue send, recv;
+  };
+  struct Cq {
+    uint32_t handle = 0;
+    uint32_t produced = 0, consumed = 0;
+    bool failed = false;
+  };
+  struct App {
+    engine::ClientId id;
+    engine::DeviceIndex device;
+    uint32_t pd = 0;
+    Mr mr;
+    std::vector<Cq> cqs;
+    std::vector<Qp> qps;
+  };
+
+  void step(const engine::Input& input);
+  void look_at(const engine::Output& output);
+  void check(bool holds, const std::string& what);
+  abi::Reply command(App& app, abi::Op op, const abi::Request::Body& body);
+
+  void attach(size_t slot);
+  struct Peer {
+    size_t app, qp;
+  };
+  static Peer peer_of(size_t app, size_t qp);
+  void connect(App& app, Qp& qp);
+  void connect_end(App& app, Qp& qp, const Connection& connection, const wire::IpAddress& peer_ip,
+                   uint32_t peer_qpn);
+  void post_send(App& app, Qp& qp);
+  void post_recv(App& app, Qp& qp);
+  void deliver_frame();
+  void change_state(App& app, Qp& qp);
+  void consume_or_arm(App& app);
+  void advance();
+  void garbage_command(App& app);
+
+  uint64_t random(uint64_t below) { return random_.next() % below; }
+  bool one_in(uint64_t n) { return random(n) == 0; }
+  App* find(engine::ClientId id);
+
+  engine::Random random_;
+  ArrayMemory memory_;
+  engine::Engine engine_;
+  engine::Outputs outputs_;
+  engine::Instant now_{};
+  std::vector<App> apps_;
+  uint32_t next_client_ = 1;
+  uint64_t next_wr_id_ = 1;
+  std::string transcript_, broken_;
+  uint64_t completions_ = 0, successes_ = 0;
+};
+
+}  // namespace rocemu::test

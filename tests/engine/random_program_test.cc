@@ -1,0 +1,32 @@
+// The engine is a function of its inputs, and keeps its promises whatever they are.
+#include "tests/engine/random_program.h"
+
+#include <gtest/gtest.h>
+
+namespace rocemu::test {
+namespace {
+
+constexpr uint64_t kSeeds = 40;
+constexpr uint32_t kInputs = 1500;
+
+TEST(RandomPrograms, GiveTheSameOutputsTwiceAndKeepTheInvariants) {
+  uint64_t completions = 0, successes = 0;
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    RandomProgram first(seed);
+    first.run(kInputs);
+    EXPECT_EQ(first.broken(), "") << "seed " << seed;
+    RandomProgram second(seed);
+    second.run(kInputs);
+    ASSERT_EQ(first.transcript() == second.transcript(), true) << "seed " << seed;
+    completions += first.completions();
+    successes += first.successes();
+  }
+  RecordProperty("completions", std::to_string(completions));
+  RecordProperty("successes", std::to_string(successes));
+  // The programs are no good if they only make errors.
+  EXPECT_GT(completions, kSeeds * kInputs / 10);
+  EXPECT_GT(successes, completions / 10);
+}
+
+}  // namespace
+}  // namespace rocemu::test
