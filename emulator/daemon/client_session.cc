@@ -92,7 +92,7 @@ bool ClientSession::pump() {
 
 void ClientSession::set_daemon_sleeping(bool sleeping) {
   if (attached_) {
-    queues_.doorbells().daemon_sleeping.store(sleeping ? 1 : 0, std::memory_order_relaxed);
+    queues_.doorbells().daemon_sleeping.store(sleeping ? 1 : 0, std::memory_order_seq_cst);
   }
 }
 

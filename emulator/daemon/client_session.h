@@ -52,7 +52,9 @@ class ClientSession {
   /// Handles waiting doorbells, and then the request that waited for them. True if there were any.
   bool pump();
 
-  /// Tells the client's writers whether they must ring the eventfd.
+  /// Tells the client's writers whether they must ring the eventfd. They write a doorbell and then
+  /// read the flag; we write the flag and then ask has_doorbells(). All four are sequentially
+  /// consistent, so that one of the two sees the other.
   void set_daemon_sleeping(bool sleeping);
   bool has_doorbells() const;
 

@@ -3,7 +3,6 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <atomic>
 
 namespace rocemu::daemon {
 
@@ -44,10 +43,6 @@ void SessionTable::let_sleep(engine::Instant now, engine::Duration idle) {
     dozing_.push_back(session);
     return true;
   });
-  if (dozing_.empty()) return;
-  // The client writes its doorbell and then reads the flag; we write the flag and then read the
-  // doorbell. With both fences one of the two sees the other.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
   for (ClientSession* session : dozing_) {
     session->activity().awake = false;
     if (session->has_doorbells()) wake(*session);

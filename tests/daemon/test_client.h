@@ -108,9 +108,8 @@ class TestClient {
     auto& ring = *reinterpret_cast<abi::DoorbellRing*>(context_.data());
     const uint32_t n = ring.producer.load(std::memory_order_relaxed);
     ring.entries[n % abi::kDoorbellEntries] = {kind, object, value};
-    ring.producer.store(n + 1, std::memory_order_release);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (ring.daemon_sleeping.load(std::memory_order_relaxed) != 0)
+    ring.producer.store(n + 1, std::memory_order_seq_cst);
+    if (ring.daemon_sleeping.load(std::memory_order_seq_cst) != 0)
       eventfd_write(doorbell_.get(), 1);
   }
   /// Waits for the daemon to say something, which can only be the end.
