@@ -155,6 +155,8 @@ int poll_cq(ibv_cq* base, int num_entries, ibv_wc* wc) {
 }
 
 int req_notify_cq(ibv_cq* base, int solicited_only) {
+  // A CQ that overran cannot be used: there will never be the completion to notify of.
+  if (ours<Cq>(base)->ring->error.load(std::memory_order_acquire) != 0) return EIO;
   // What the application could have polled by now gives no event (rings.h).
   const uint64_t seen = ours<Cq>(base)->ring->producer.load(std::memory_order_acquire);
   return context_of(base->context)

@@ -9,6 +9,7 @@
 #include "verbs_provider/context.h"
 #include "verbs_provider/objects.h"
 #include "verbs_provider/qp.h"
+#include "verbs_provider/send_wqe.h"
 #include "verbs_provider/verbs.h"
 
 namespace rocemu::provider {
@@ -18,30 +19,6 @@ static_assert(sizeof(ibv_sge) == sizeof(abi::Sge));
 static_assert(offsetof(ibv_sge, addr) == offsetof(abi::Sge, address));
 static_assert(offsetof(ibv_sge, length) == offsetof(abi::Sge, length));
 static_assert(offsetof(ibv_sge, lkey) == offsetof(abi::Sge, lkey));
-
-constexpr uint32_t bit(ibv_wr_opcode opcode) {
-  return 1u << opcode;
-}
-
-constexpr uint32_t kSends = bit(IBV_WR_SEND) | bit(IBV_WR_SEND_WITH_IMM);
-constexpr uint32_t kWrites = bit(IBV_WR_RDMA_WRITE) | bit(IBV_WR_RDMA_WRITE_WITH_IMM);
-constexpr uint32_t kInvalidates = bit(IBV_WR_SEND_WITH_INV) | bit(IBV_WR_LOCAL_INV);
-constexpr uint32_t kAtomics = bit(IBV_WR_ATOMIC_CMP_AND_SWP) | bit(IBV_WR_ATOMIC_FETCH_AND_ADD);
-constexpr uint32_t kInlineable = kSends | kWrites | bit(IBV_WR_SEND_WITH_INV);
-
-/// ibv_post_send(3) has the table: which opcodes a QP's transport knows.
-constexpr uint32_t opcodes_of(ibv_qp_type type) {
-  switch (type) {
-    case IBV_QPT_RC:
-      return kSends | kWrites | kInvalidates | kAtomics | bit(IBV_WR_RDMA_READ);
-    case IBV_QPT_UC:
-      return kSends | kWrites | kInvalidates;
-    case IBV_QPT_UD:
-      return kSends;
-    default:
-      return 0;
-  }
-}
 
 uint64_t total_length(const ibv_send_wr& wr) {
   uint64_t total = 0;
@@ -115,21 +92,6 @@ void write_recv(const ibv_recv_wr& wr, std::byte* slot) {
   const abi::RecvWqe wqe{wr.wr_id, static_cast<uint32_t>(wr.num_sge), 0};
   memcpy(slot, &wqe, sizeof(wqe));
   copy_sges(wr.sg_list, wqe.num_sge, slot + sizeof(wqe));
-}
-
-bool can_send(abi::QpState state) {
-  switch (state) {
-    case abi::QpState::kReset:
-    case abi::QpState::kInit:
-    case abi::QpState::kRtr:
-      return false;
-    case abi::QpState::kRts:
-    case abi::QpState::kSqd:
-    case abi::QpState::kSqe:
-    case abi::QpState::kErr:
-      return true;
-  }
-  return false;
 }
 
 /// Posts a list up to the first request that `check` refuses or that finds the queue full.

@@ -8,6 +8,7 @@
 #include "verbs_provider/events.h"
 #include "verbs_provider/objects.h"
 #include "verbs_provider/qp_attributes.h"
+#include "verbs_provider/qp_ex.h"
 #include "verbs_provider/verbs.h"
 
 namespace rocemu::provider {
@@ -135,8 +136,13 @@ ibv_qp* create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
 }
 
 ibv_qp* create_qp_ex(ibv_context*, ibv_qp_init_attr_ex* attr) {
-  // IBV_QP_INIT_ATTR_SEND_OPS_FLAGS and the rest: not yet.
-  if (attr->comp_mask != IBV_QP_INIT_ATTR_PD) return fail<ibv_qp>(EOPNOTSUPP);
+  constexpr uint32_t kUnderstood = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  if ((attr->comp_mask & ~kUnderstood) != 0) return fail<ibv_qp>(EOPNOTSUPP);
+  if ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) == 0) return fail<ibv_qp>(EINVAL);
+  const bool with_builder = (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
+  if (with_builder && !offers(attr->qp_type, attr->send_ops_flags)) {
+    return fail<ibv_qp>(EOPNOTSUPP);
+  }
   ibv_qp_init_attr basic{};
   basic.qp_context = attr->qp_context;
   basic.send_cq = attr->send_cq;
@@ -146,7 +152,9 @@ ibv_qp* create_qp_ex(ibv_context*, ibv_qp_init_attr_ex* attr) {
   basic.qp_type = attr->qp_type;
   basic.sq_sig_all = attr->sq_sig_all;
   ibv_qp* qp = create_qp(attr->pd, &basic);
-  if (qp != nullptr) attr->cap = basic.cap;
+  if (qp == nullptr) return nullptr;
+  attr->cap = basic.cap;
+  if (with_builder) install_work_request_builder(ours<Qp>(qp));
   return qp;
 }
 

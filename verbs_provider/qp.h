@@ -35,12 +35,22 @@ struct WorkQueue {
   std::byte* next_slot() const { return slots + (posted & slot_mask) * uint64_t{stride}; }
 };
 
+/// Work requests between wr_start() and wr_complete() of ibv_wr_post(3). Guarded by the send
+/// queue's lock, which wr_start() takes and wr_complete() or wr_abort() gives back.
+struct WorkRequestBuilder {
+  uint64_t posted_before = 0;
+  int error = 0;          // the first one; ends what the session can still do
+  bool building = false;  // `wqe` belongs in the next slot
+  abi::SendWqe wqe{};
+};
+
 struct Qp {
   VerbsQp verbs;  // must be first
 
   SharedMemory memory;
   WorkQueue send;
   WorkQueue recv;
+  WorkRequestBuilder builder;
   uint32_t max_inline_data = 0;
   std::atomic<abi::QpState> state{abi::QpState::kReset};  // as last modified by the application
   std::atomic<uint32_t> generation{0};                    // see abi::Cqe::qp_generation
