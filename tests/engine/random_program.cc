@@ -250,7 +250,8 @@ void RandomProgram::deliver_frame() {
   const App& app = apps_[random(kApps)];
   const Qp& qp = app.qps[one_in(10) ? random(kQpsPerApp) : kOutsideIndex];
   uint32_t expected = 0, unacked = 0;
-  for (const auto& one : engine_.snapshot().devices[app.device.value].qps) {
+  const engine::FabricSnapshot snapshot = engine_.snapshot();
+  for (const auto& one : snapshot.devices[app.device.value].qps) {
     if (one.number.value != qp.number) continue;
     expected = one.expected_psn;
     unacked = one.unacked_psn;
