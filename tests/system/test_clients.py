@@ -72,33 +72,63 @@ class SharedDaemon(unittest.TestCase):
     def pids(self):
         return {client["device"]: client["pid"] for client in self.fabric()["clients"]}
 
+    def finish(self, *processes):
+        for process in processes:
+            process.communicate(timeout=60)
+
+    def stop_and_settle(self, pid):
+        """The other side then has nothing to do any more but wait for the stopped one."""
+        os.kill(pid, signal.SIGSTOP)
+        frames = None
+
+        def nothing_moves():
+            nonlocal frames
+            before, frames = frames, [device["counters"]["frames_out"]
+                                      for device in self.fabric()["fabric"]["devices"]]
+            return before == frames
+        self.wait_until(nothing_moves, "rest")
+
     def test_the_peer_of_a_killed_client_meets_a_dead_nic(self):
-        server, client = self.endless_pingpong()
-        os.kill(self.pids()["rocemu1"], signal.SIGKILL)
-        output, _ = server.communicate(timeout=60)
-        self.assertNotEqual(server.returncode, 0)
-        self.assertIn("transport retry counter exceeded", output)
-        client.communicate(timeout=60)
-        self.wait_until(lambda: self.objects() == 0, "the end of the dead client's objects")
-        self.assertEqual(self.fabric()["clients"], [])
+        """Whose turn it is when the other dies sends into nowhere. (A side that waits for a message
+        has nothing unacknowledged and waits on, as with a dead NIC: so make it this one's turn.)"""
+        for survivor_device, victim_device in (("rocemu0", "rocemu1"), ("rocemu1", "rocemu0")):
+            with self.subTest(victim=victim_device):
+                server, client = self.endless_pingpong()
+                survivor, victim = self.pids()[survivor_device], self.pids()[victim_device]
+                self.stop_and_settle(survivor)
+                os.kill(victim, signal.SIGKILL)
+                self.wait_until(lambda: victim_device not in self.pids(), "the client's end")
+                os.kill(survivor, signal.SIGCONT)
+                process = server if survivor_device == "rocemu0" else client
+                output, _ = process.communicate(timeout=60)
+                self.assertNotEqual(process.returncode, 0)
+                self.assertIn("transport retry counter exceeded", output)
+                self.finish(client if process is server else server)
+                self.wait_until(lambda: self.objects() == 0, "the end of the dead one's objects")
+                self.assertEqual(self.fabric()["clients"], [])
 
     def test_the_daemon_serves_on_after_a_kill(self):
         server, client = self.endless_pingpong()
-        os.kill(self.pids()["rocemu0"], signal.SIGKILL)
-        for process in (server, client):
-            process.communicate(timeout=60)
+        for pid in self.pids().values():
+            os.kill(pid, signal.SIGKILL)
+        self.finish(server, client)
         result = run(ROCEMU, "run", "--", *pingpong_pair("-c"), env=self.environment)
         self.assertEqual(result.returncode, 0, result.stdout)
 
     def test_a_stopped_client_delays_nobody_else(self):
         server, client = self.endless_pingpong()
-        stopped = self.pids()["rocemu1"]
-        os.kill(stopped, signal.SIGSTOP)
+        self.stop_and_settle(self.pids()["rocemu1"])
         result = run(ROCEMU, "run", "--", *pingpong_pair("-c"), env=self.environment)
         self.assertEqual(result.returncode, 0, result.stdout)
-        os.kill(stopped, signal.SIGKILL)
-        for process in (server, client):
-            process.communicate(timeout=60)
+        os.kill(self.pids()["rocemu1"], signal.SIGCONT)
+        before = self.frames_out()
+        self.wait_until(lambda: self.frames_out() > before + 1000, "the exchange going on")
+        for pid in self.pids().values():
+            os.kill(pid, signal.SIGKILL)
+        self.finish(server, client)
+
+    def frames_out(self):
+        return self.fabric()["fabric"]["devices"][0]["counters"]["frames_out"]
 
     def device_socket(self):
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -118,8 +148,7 @@ class SharedDaemon(unittest.TestCase):
         self.assertEqual(set(self.pids()), {"rocemu0", "rocemu1"})
         for pid in self.pids().values():
             os.kill(pid, signal.SIGKILL)
-        for process in (server, client):
-            process.communicate(timeout=60)
+        self.finish(server, client)
 
     def test_many_idle_connections_come_and_go(self):
         for _ in range(20):
