@@ -285,6 +285,59 @@ TEST(Requester, SendsWhatWasPostedSinceBehindWhatItRepeats) {
   s.at(2ms).wire_delivers(ack(psn(2))).expect({completion(1), completion(2)});
 }
 
+// A message of 300 packets is sent again in two engine steps; an ACK of the first copies comes in
+// between.
+class RequesterInterrupted : public testing::Test {
+ protected:
+  static ScriptOptions options() {
+    ScriptOptions out;
+    out.connection.mtu = Mtu::k256;
+    out.buffer_size = 300 * 256;
+    return out;
+  }
+  Script s{options()};
+
+  void SetUp() override {
+    s.at(0ms).app_posts_send(1, 300 * 256).app_posts_send(2);
+    s.bench().log.clear();
+    // The retransmission's first step: 256 frames of it.
+    const auto bytes = s.frame(sequence_nak(psn(0)));
+    engine::Outputs outputs;
+    s.bench().engine().step(s.bench().now(), engine::ReceiveFrame{engine::DeviceIndex{0}, bytes},
+                            outputs);
+    ASSERT_EQ(outputs.list.size(), 256u);
+    EXPECT_EQ(Expected(send_middle(psn(255))).mismatch(outputs.list.back()), "");
+  }
+  std::vector<Expected> rest_from(uint32_t first) {
+    std::vector<Expected> rest;
+    for (uint32_t i = first; i < 299; ++i) rest.push_back(send_middle(psn(i)));
+    rest.push_back(send_last(psn(299)));
+    rest.push_back(send_only(psn(300)));
+    return rest;
+  }
+};
+
+TEST_F(RequesterInterrupted, GoesOnBehindWhatWasAcknowledgedMeanwhile) {
+  s.wire_delivers(ack(psn(279))).expect_list(rest_from(280));
+  s.wire_delivers(ack(psn(300))).expect({completion(1), completion(2)});
+}
+
+TEST_F(RequesterInterrupted, GoesOnWhereItWasWhenLessWasAcknowledged) {
+  s.wire_delivers(ack(psn(100))).expect_list(rest_from(256));
+  s.wire_delivers(ack(psn(300))).expect({completion(1), completion(2)});
+}
+
+TEST_F(RequesterInterrupted, GoesOnWithTheNextMessageWhenThisOneWasAcknowledgedMeanwhile) {
+  s.wire_delivers(ack(psn(299))).expect({completion(1), send_only(psn(300))});
+  s.wire_delivers(ack(psn(300))).expect({completion(2)});
+}
+
+TEST_F(RequesterInterrupted, GoesOnWithWhatIsPostedWhenAllWasAcknowledgedMeanwhile) {
+  s.wire_delivers(ack(psn(300))).expect({completion(1), completion(2)});
+  s.app_posts_send(3).expect({send_only(psn(301))});
+  s.wire_delivers(ack(psn(301))).expect({completion(3)});
+}
+
 // ---- Receiver not ready -----------------------------------------------------------------------
 
 // IBTA vol 1, 9.7.5.2.8, table "Encoding for RNR NAK timer field" (ibv_modify_qp(3)
@@ -357,6 +410,17 @@ TEST(Requester, KeepsWaitingWhenASequenceNakFollowsAnRnrNak) {
   s.at(1ms + 1280us - 1ns).expect_silence();
   s.at(1ms + 1280us).expect({send_first(psn(0)), send_last(psn(1))});
   s.at(3ms).wire_delivers(ack(psn(1))).expect({completion(1)});
+}
+
+TEST(Requester, CountsSeveralRnrNaksOfOneDelayOnce) {
+  ScriptOptions options;
+  options.connection.rnr_retry = 1;
+  Script s(options);
+  s.at(0ms).app_posts_send(1).expect({send_only(psn(0))});
+  s.at(1ms).wire_delivers(rnr_nak(psn(0), 14)).expect_silence();
+  s.at(2ms).wire_delivers(rnr_nak(psn(0), 14)).expect_silence();
+  s.at(1ms + 1280us).expect({send_only(psn(0))});
+  s.at(3ms).wire_delivers(ack(psn(0))).expect({completion(1)});
 }
 
 TEST(Requester, HoldsBackWhatIsPostedWhileItWaitsForTheReceiver) {
