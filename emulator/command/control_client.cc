@@ -68,7 +68,7 @@ Json ControlClient::request(const std::string& command) {
   if (send(socket_.get(), line.data(), line.size(), MSG_NOSIGNAL) < 0 && errno != EPIPE &&
       errno != ECONNRESET)
     fail_with_errno("cannot write to the daemon in " + dir_, errno);
-  const Json reply = Json::parse(read_line(), nullptr, /*allow_exceptions=*/false);
+  Json reply = Json::parse(read_line(), nullptr, /*allow_exceptions=*/false);
   const auto ok = reply.is_object() ? reply.find("ok") : reply.end();
   if (!reply.is_object() || ok == reply.end() || !ok->is_boolean())
     throw Failure("what listens in " + dir_ + " is not a rocemu daemon of version " ROCEMU_VERSION);

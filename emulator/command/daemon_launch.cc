@@ -12,7 +12,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <iostream>
 #include <string_view>
 
 #include "emulator/abi/runtime_dir.h"
@@ -50,6 +49,7 @@ Pipe make_pipe() {
 /// A null-terminated array of pointers into `strings`, as execve wants it.
 std::vector<char*> pointers_to(std::vector<std::string>& strings) {
   std::vector<char*> pointers;
+  pointers.reserve(strings.size() + 1);
   for (std::string& string : strings) pointers.push_back(string.data());
   pointers.push_back(nullptr);
   return pointers;
