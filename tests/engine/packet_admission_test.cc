@@ -36,6 +36,21 @@ TEST(PacketAdmission, DropsAFrameForAQpThatDoesNotExist) {
   }
 }
 
+TEST(PacketAdmission, DropsAFrameForAQpOfAnotherDevice) {
+  Bench bench(engine::default_fabric(2));
+  Endpoint app(bench, engine::ClientId{1}, engine::DeviceIndex{0}, {});
+  const auto peer = wire::IpAddress::from_v4(10, 0, 0, 2);
+  ASSERT_TRUE(bring_up(app.client, app.qpn, QpState::kRts, {}, address_vector(peer), 99));
+  wire::Packet packet = send_only(psn(0)).packet;
+  packet.src_ip = peer;
+  packet.dst_ip = wire::IpAddress::from_v4(127, 0, 0, 1);
+  packet.bth.dest_qpn = app.qpn;
+  bench.step(engine::ReceiveFrame{engine::DeviceIndex{1}, frame_of(packet)});
+  EXPECT_TRUE(bench.log.empty());
+  EXPECT_EQ(counter(bench.engine(), Counter::kDroppedUnknownQp, 1), 1u);
+  EXPECT_EQ(counter(bench.engine(), Counter::kDroppedUnknownQp, 0), 0u);
+}
+
 // IBTA vol 1, 10.3.1: no packets are received in RESET, INIT and ERR.
 TEST(PacketAdmission, DropsAFrameInEveryStateThatDoesNotReceive) {
   for (const QpState state : {QpState::kReset, QpState::kInit, QpState::kErr}) {

@@ -338,6 +338,31 @@ TEST_F(RequesterInterrupted, GoesOnWithWhatIsPostedWhenAllWasAcknowledgedMeanwhi
   s.wire_delivers(ack(psn(301))).expect({completion(3)});
 }
 
+// IBTA vol 1, 9.7.6.1.3: what is timed is a request that asked for an acknowledgement. Here the
+// packet that asks is sent long after the first, by a slow machine.
+TEST(Requester, DoesNotTimeOutWhileItIsStillSendingAMessage) {
+  ScriptOptions options;
+  options.connection.mtu = Mtu::k256;
+  options.connection.retry_cnt = 1;
+  options.buffer_size = 300 * 256;
+  Script s(options);
+  s.at(0ms);
+  engine::Engine& engine = s.bench().engine();
+  const auto wqe = send_wqe({.wr_id = 1, .sges = {s.app().send_sge(300 * 256)}}, options.cap);
+  const auto step = [&](engine::Duration at, const engine::Input& input) {
+    engine::Outputs outputs;
+    engine.step(engine::Instant(at), input, outputs);
+    return outputs.list.size();
+  };
+  EXPECT_EQ(step(0ms, engine::PostSend{s.client().id(), engine::QpNumber{s.qpn()}, wqe}), 256u);
+  EXPECT_EQ(step(100ms, engine::Tick{}), 44u);
+  EXPECT_EQ(engine.next_deadline(), engine::Instant(100ms + kTimeout));
+  EXPECT_EQ(step(100ms + kTimeout, engine::Tick{}), 256u);
+  EXPECT_EQ(step(300ms, engine::Tick{}), 44u);
+  s.at(300ms).expect_counter(Counter::kAckTimeouts, 1);
+  s.wire_delivers(ack(psn(299))).expect({completion(1)});
+}
+
 // ---- Receiver not ready -----------------------------------------------------------------------
 
 // IBTA vol 1, 9.7.5.2.8, table "Encoding for RNR NAK timer field" (ibv_modify_qp(3)
@@ -402,7 +427,9 @@ TEST(Requester, CountsRnrRetriesAnewAfterProgress) {
 // What is sent behind a request that met no receive WQE draws NAKs too (Linux rxe sends a PSN
 // sequence error for it); they must not make the requester send before the time.
 TEST(Requester, KeepsWaitingWhenASequenceNakFollowsAnRnrNak) {
-  Script s;
+  ScriptOptions options;
+  options.connection.retry_cnt = 0;  // nor do they count as retries
+  Script s(options);
   s.at(0ms).app_posts_send(1, 2048).expect({send_first(psn(0)), send_last(psn(1))});
   s.at(1ms).wire_delivers(rnr_nak(psn(0), 14)).expect_silence();
   s.at(1ms).wire_delivers(sequence_nak(psn(0))).expect_silence();
@@ -476,6 +503,7 @@ TEST(Requester, CompletesWithTheStatusThatAnErrorNakMeans) {
             {completion(1), failed(2, status).vendor(vendor).wqe_count(2), flushed(3), flushed(9)})
         .expect_state(QpState::kErr)
         .expect_counter(Counter::kErrorNaksReceived, 1);
+    EXPECT_EQ(s.bench().engine().next_deadline(), std::nullopt);
     s.at(2ms).wire_delivers(ack(psn(3))).expect_silence();
     s.at(10s).expect_silence();
   }
