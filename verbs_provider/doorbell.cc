@@ -31,12 +31,7 @@ int DoorbellWriter::ring(abi::DoorbellKind kind, uint32_t object, uint64_t value
   // store of that and its last look at producer, one of the two sees the other. (A fence here would
   // do the same, but ThreadSanitizer does not know fences.)
   ring_->producer.store(producer + 1, std::memory_order_seq_cst);
-
-  // Nobody waits for the daemon to learn that completions were taken, except the ring itself.
-  const uint32_t used = producer + 1 - ring_->consumer.load(std::memory_order_relaxed);
-  if (kind != abi::DoorbellKind::kCqConsumed || used > abi::kDoorbellEntries / 2) {
-    wake_if_sleeping();
-  }
+  wake_if_sleeping();
   return 0;
 }
 

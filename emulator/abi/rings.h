@@ -23,7 +23,6 @@ enum class DoorbellKind : uint32_t {
   kSend = 1,    // object: QPN; value: send WQEs ever written to the QP's send ring
   kRecv,        // object: QPN; value: receive WQEs ever written to the QP's receive ring
   kSrqRecv,     // object: SRQ; value: receive WQEs ever written to the SRQ's ring
-  kCqConsumed,  // object: CQ; value: completions ever taken from the CQ
   kCqArm,       // object: CQ; value: producer index seen; kCqArmSolicited set for solicited only
 };
 
@@ -79,9 +78,12 @@ static_assert(sizeof(Cqe) == 64);
 struct CqRing {
   alignas(64) std::atomic<uint32_t> producer;  // completions ever added; written by the daemon
   std::atomic<uint32_t> error;                 // non-zero once overrun: the CQ cannot be used
+  /// Completions ever taken; written by the client, and read when the CQ seems full: what space it
+  /// has is decided at the last moment, as a NIC does that reads the consumer index from memory.
+  alignas(64) std::atomic<uint32_t> consumer;
   alignas(64) Cqe entries[];
 };
-static_assert(sizeof(CqRing) == 64);
+static_assert(sizeof(CqRing) == 128);
 
 // ---- Work queues ----------------------------------------------------------------------------
 

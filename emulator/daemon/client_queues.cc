@@ -30,6 +30,10 @@ CompletionQueue::CompletionQueue(SharedMemory memory, uint32_t capacity, uint64_
       user_handle_(user_handle),
       channel_(channel) {}
 
+uint32_t CompletionQueue::consumed() const {
+  return ring_in(memory_).consumer.load(std::memory_order_acquire);
+}
+
 void CompletionQueue::add(const abi::Cqe& cqe) {
   // The engine adds no more than `capacity` before the client consumes some. A client that lies
   // about that finds its own completions overwritten, within its own ring.

@@ -41,16 +41,15 @@ class CompletionQueue {
   void set_error();
 
   uint32_t produced() const { return produced_; }
-  uint32_t consumed() const { return consumed_; }
-  void set_consumed(uint32_t count) { consumed_ = count; }
+  /// What the client says that it has taken, modulo 2^32; unchecked.
+  uint32_t consumed() const;
   uint64_t user_handle() const { return user_handle_; }
   engine::ChannelId channel() const { return channel_; }  // 0 for none
 
  private:
   SharedMemory memory_;
   uint32_t mask_;
-  uint32_t produced_ = 0;  // modulo 2^32, as consumed_
-  uint32_t consumed_ = 0;  // as the client said last, and checked
+  uint32_t produced_ = 0;  // modulo 2^32
   uint64_t user_handle_;
   engine::ChannelId channel_;
 };

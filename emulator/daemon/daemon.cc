@@ -39,7 +39,8 @@ Daemon::Daemon(Options options)
       capture_(make_capture(options_, clock_)),
       directory_(options_.dir, options_.fabric.devices.size()),
       sessions_(clock_),
-      nic_(options_.fabric, memory_, sessions_, clock_, capture_.get()) {
+      client_memory_(memory_, sessions_),
+      nic_(options_.fabric, client_memory_, sessions_, clock_, capture_.get()) {
   if (directory_.was_stale()) {
     spdlog::warn("{}: removed what an earlier daemon had left there", directory_.path());
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "emulator/capture/pcap_writer.h"
+#include "emulator/daemon/client_memory.h"
 #include "emulator/daemon/clock.h"
 #include "emulator/daemon/control_server.h"
 #include "emulator/daemon/event_loop.h"
@@ -46,6 +47,7 @@ class Daemon {
   ProcessMemory memory_;
   RuntimeDirectory directory_;
   SessionTable sessions_;
+  ClientMemory client_memory_;
   Nic nic_;
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
   std::vector<EventLoop::Watch> watches_;

@@ -67,11 +67,12 @@ bool is_at_end(int fd) {
 class ReadySignal {
  public:
   explicit ReadySignal(int fd) : fd_(fd) {}
-  void say(const std::string& line) {
-    if (!fd_) return;
-    // Nobody may be there any more; then the lifetime-fd says so.
-    [[maybe_unused]] const ssize_t size = write(fd_.get(), line.data(), line.size());
+  /// True if somebody got it.
+  bool say(const std::string& line) {
+    if (!fd_) return false;
+    const ssize_t size = write(fd_.get(), line.data(), line.size());
     fd_.reset();
+    return size == static_cast<ssize_t>(line.size());
   }
 
  private:
@@ -100,8 +101,9 @@ void serve(Options options, ReadySignal& ready) {
 }
 
 int fail(ReadySignal& ready, const std::exception& error, int status) {
-  std::fprintf(stderr, "rocemud: error: %s\n", error.what());
-  ready.say(std::string("error: ") + error.what() + "\n");
+  // Once: to whoever started us and waits for it, else to the terminal.
+  const std::string line = std::string("error: ") + error.what() + "\n";
+  if (!ready.say(line)) std::fprintf(stderr, "rocemud: %s", line.c_str());
   return status;
 }
 

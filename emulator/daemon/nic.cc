@@ -12,13 +12,6 @@ namespace {
 /// The client that asks what the sysfs tree has to say; counts down, sessions count up.
 constexpr engine::ClientId kFactsClient{0xffff'ffff};
 
-CompletionQueue* find_cq(ClientSession* session, engine::CqId cq) {
-  if (session == nullptr) return nullptr;
-  auto& cqs = session->queues().cqs;
-  const auto found = cqs.find(cq.value);
-  return found == cqs.end() ? nullptr : &found->second;
-}
-
 }  // namespace
 
 Nic::Nic(engine::FabricConfig config, engine::HostMemory& memory, SessionTable& sessions,
@@ -84,21 +77,20 @@ void Nic::apply() {
           output);
       continue;
     }
-    ClientSession* session = sessions_.find(completion->client);
-    CompletionQueue* cq = find_cq(session, completion->cq);
+    CompletionQueue* cq = sessions_.find_cq(completion->client, completion->cq);
     if (cq == nullptr) continue;
     if (cq != unpublished) publish();
     cq->add(completion->cqe);
     unpublished = cq;
     // Whoever gets a completion will soon poll it and post again.
-    sessions_.wake(*session);
+    sessions_.wake(*sessions_.find(completion->client));
   }
   publish();
   outputs_.clear();
 }
 
 void Nic::deliver(const engine::CqFailed& output) {
-  if (CompletionQueue* cq = find_cq(sessions_.find(output.client), output.cq)) cq->set_error();
+  if (CompletionQueue* cq = sessions_.find_cq(output.client, output.cq)) cq->set_error();
 }
 
 void Nic::deliver(const engine::CompletionEvent& output) {

@@ -105,22 +105,26 @@ void ProcessMemory::remove(engine::ClientId client) {
   clients_.erase(client);
 }
 
-bool ProcessMemory::read(engine::ClientId client, std::span<const engine::RemoteRange> from,
-                         std::span<const std::span<uint8_t>> to) {
+engine::MemoryResult ProcessMemory::read(engine::ClientId client,
+                                         std::span<const engine::RemoteRange> from,
+                                         std::span<const std::span<uint8_t>> to) {
   return copy(client, from, to);
 }
 
-bool ProcessMemory::write(engine::ClientId client, std::span<const engine::RemoteRange> to,
-                          std::span<const std::span<const uint8_t>> from) {
+engine::MemoryResult ProcessMemory::write(engine::ClientId client,
+                                          std::span<const engine::RemoteRange> to,
+                                          std::span<const std::span<const uint8_t>> from) {
   return copy(client, to, from);
 }
 
 template <class Bytes>
-bool ProcessMemory::copy(engine::ClientId client, std::span<const engine::RemoteRange> remote,
-                         std::span<const std::span<Bytes>> local) {
+engine::MemoryResult ProcessMemory::copy(engine::ClientId client,
+                                         std::span<const engine::RemoteRange> remote,
+                                         std::span<const std::span<Bytes>> local) {
+  using engine::MemoryResult;
   constexpr bool kWrite = std::is_const_v<Bytes>;
   const auto found = clients_.find(client);
-  if (found == clients_.end()) return false;
+  if (found == clients_.end()) return MemoryResult::kGone;
   const Client& target = found->second;
   Cursor<engine::RemoteRange> theirs(remote);
   Cursor<std::span<Bytes>> ours(local);
@@ -139,9 +143,10 @@ bool ProcessMemory::copy(engine::ClientId client, std::span<const engine::Remote
       const auto call = kWrite ? process_vm_writev : process_vm_readv;
       const ssize_t moved =
           call(target.pid, local_.data(), local_.size(), remote_.data(), remote_.size(), 0);
-      if (moved < 0 || static_cast<uint64_t>(moved) != bytes) return false;
+      if (moved < 0 && errno == ESRCH) return MemoryResult::kGone;
+      if (moved < 0 || static_cast<uint64_t>(moved) != bytes) return MemoryResult::kFault;
     }
-    return theirs.at_end() && ours.at_end();
+    return theirs.at_end() && ours.at_end() ? MemoryResult::kDone : MemoryResult::kFault;
   }
 
   while (!theirs.at_end() && !ours.at_end()) {
@@ -154,11 +159,12 @@ bool ProcessMemory::copy(engine::ClientId client, std::span<const engine::Remote
     } else {
       moved = pread(file, reinterpret_cast<void*>(ours.address()), bytes, offset);
     }
-    if (moved < 0 || static_cast<uint64_t>(moved) != bytes) return false;
+    if (moved == 0) return MemoryResult::kGone;  // its address space is no more
+    if (moved < 0 || static_cast<uint64_t>(moved) != bytes) return MemoryResult::kFault;
     theirs.advance(bytes);
     ours.advance(bytes);
   }
-  return theirs.at_end() && ours.at_end();
+  return theirs.at_end() && ours.at_end() ? MemoryResult::kDone : MemoryResult::kFault;
 }
 
 }  // namespace rocemu::daemon

@@ -19,7 +19,7 @@
 
 namespace rocemu::daemon {
 
-class ProcessMemory : public engine::HostMemory {
+class ProcessMemory {
  public:
   enum class Way { kNone, kProcessVm, kMemFile };
 
@@ -28,10 +28,10 @@ class ProcessMemory : public engine::HostMemory {
   Way add(engine::ClientId client, pid_t pid, UniqueFd mem_file, bool prefer_mem_file = false);
   void remove(engine::ClientId client);
 
-  bool read(engine::ClientId client, std::span<const engine::RemoteRange> from,
-            std::span<const std::span<uint8_t>> to) override;
-  bool write(engine::ClientId client, std::span<const engine::RemoteRange> to,
-             std::span<const std::span<const uint8_t>> from) override;
+  engine::MemoryResult read(engine::ClientId client, std::span<const engine::RemoteRange> from,
+                            std::span<const std::span<uint8_t>> to);
+  engine::MemoryResult write(engine::ClientId client, std::span<const engine::RemoteRange> to,
+                             std::span<const std::span<const uint8_t>> from);
 
  private:
   struct Client {
@@ -41,8 +41,8 @@ class ProcessMemory : public engine::HostMemory {
   };
 
   template <class Bytes>
-  bool copy(engine::ClientId client, std::span<const engine::RemoteRange> remote,
-            std::span<const std::span<Bytes>> local);
+  engine::MemoryResult copy(engine::ClientId client, std::span<const engine::RemoteRange> remote,
+                            std::span<const std::span<Bytes>> local);
 
   std::unordered_map<engine::ClientId, Client> clients_;
   std::vector<iovec> local_;  // of the system call at hand

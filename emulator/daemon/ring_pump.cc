@@ -42,8 +42,6 @@ const char* RingPump::handle(ClientQueues& client, const abi::Doorbell& bell, ui
       return post<engine::PostRecv>(client, bell, &QueuePair::recv, budget);
     case abi::DoorbellKind::kSrqRecv:
       return "a doorbell for an SRQ that the client does not have";
-    case abi::DoorbellKind::kCqConsumed:
-      return consume(client, bell);
     case abi::DoorbellKind::kCqArm:
       return arm(client, bell);
   }
@@ -72,19 +70,6 @@ const char* RingPump::post(ClientQueues& client, const abi::Doorbell& bell,
     engine_.submit(Post{client.id, engine::QpNumber{bell.object}, {wqe_.data(), work.stride}});
     if (client.ended) break;  // the engine found something in it that cannot be
   }
-  return nullptr;
-}
-
-const char* RingPump::consume(ClientQueues& client, const abi::Doorbell& bell) {
-  const auto found = client.cqs.find(bell.object);
-  if (found == client.cqs.end()) return "a doorbell for a CQ that the client does not have";
-  CompletionQueue& cq = found->second;
-  const uint32_t count = static_cast<uint32_t>(bell.value);
-  if (count - cq.consumed() > cq.produced() - cq.consumed()) {
-    return "more completions taken from a CQ than were ever in it";
-  }
-  cq.set_consumed(count);
-  engine_.submit(engine::ConsumeCompletions{client.id, engine::CqId{bell.object}, count});
   return nullptr;
 }
 

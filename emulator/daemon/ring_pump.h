@@ -32,7 +32,6 @@ class RingPump {
   template <class Post>
   const char* post(ClientQueues& client, const abi::Doorbell& bell, WorkQueueView QueuePair::*queue,
                    uint32_t& budget);
-  const char* consume(ClientQueues& client, const abi::Doorbell& bell);
   const char* arm(ClientQueues& client, const abi::Doorbell& bell);
 
   EnginePort& engine_;

@@ -16,6 +16,14 @@ ClientSession* SessionTable::find(engine::ClientId id) {
   return found == sessions_.end() ? nullptr : found->second.get();
 }
 
+CompletionQueue* SessionTable::find_cq(engine::ClientId client, engine::CqId cq) {
+  ClientSession* session = find(client);
+  if (session == nullptr) return nullptr;
+  auto& cqs = session->queues().cqs;
+  const auto found = cqs.find(cq.value);
+  return found == cqs.end() ? nullptr : &found->second;
+}
+
 void SessionTable::wake(ClientSession& session) {
   if (session.activity().awake || session.has_ended()) return;
   session.activity() = {clock_.now(), true};

@@ -19,6 +19,7 @@ class SessionTable : public SessionOwner {
   engine::ClientId next_id() { return engine::ClientId{++last_id_}; }
   void add(std::unique_ptr<ClientSession> session);
   ClientSession* find(engine::ClientId id);
+  CompletionQueue* find_cq(engine::ClientId client, engine::CqId cq);
 
   void wake(ClientSession& session) override;
   void ended(ClientSession& session) override { ended_.push_back(session.id()); }

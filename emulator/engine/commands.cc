@@ -95,7 +95,7 @@ bool mapped(Fabric& fabric, ClientId client, uint64_t address, uint64_t length) 
   std::array<uint8_t, 2> ends;
   const std::array<RemoteRange, 2> ranges{{{address, 1}, {address + length - 1, 1}}};
   const std::array<std::span<uint8_t>, 1> target{ends};
-  return fabric.host_memory().read(client, ranges, target);
+  return fabric.host_memory().read(client, ranges, target) == MemoryResult::kDone;
 }
 
 int reg_mr(Fabric& fabric, ClientId client, const Request::Body& in, Reply::Body& out) {

@@ -41,13 +41,6 @@ struct Apply {
     }
     responder::post(fabric, *qp, input.wqe);
   }
-  void operator()(const ConsumeCompletions& input) const {
-    CompletionQueue* cq = fabric.cq_of(input.client, input.cq);
-    if (cq == nullptr) return fabric.violation(input.client, "doorbell for a CQ not its own");
-    if (!cq->consume(input.count)) {
-      fabric.violation(input.client, "took more completions than there were");
-    }
-  }
   void operator()(const ArmCq& input) const {
     CompletionQueue* cq = fabric.cq_of(input.client, input.cq);
     if (cq == nullptr) return fabric.violation(input.client, "arm doorbell for a CQ not its own");

@@ -48,13 +48,6 @@ struct PostRecv {
   std::span<const std::byte> wqe;
 };
 
-/// The client has taken `count` completions from the CQ since its creation (modulo 2^32).
-struct ConsumeCompletions {
-  ClientId client;
-  CqId cq;
-  uint32_t count;
-};
-
 /// ibv_req_notify_cq(3), by a client that had seen `producer` completions.
 struct ArmCq {
   ClientId client;
@@ -72,8 +65,8 @@ struct ReceiveFrame {
 /// Nothing but the passing of time; also continues work that a step left undone.
 struct Tick {};
 
-using Input = std::variant<AttachClient, DetachClient, Command, PostSend, PostRecv,
-                           ConsumeCompletions, ArmCq, ReceiveFrame, Tick>;
+using Input = std::variant<AttachClient, DetachClient, Command, PostSend, PostRecv, ArmCq,
+                           ReceiveFrame, Tick>;
 
 // ---- Outputs --------------------------------------------------------------------------------
 

@@ -15,19 +15,28 @@ struct RemoteRange {
   uint64_t length;
 };
 
+enum class MemoryResult : uint8_t {
+  kDone,
+  kFault,  // some byte is not mapped, or protected
+  kGone,   // there is no such process any more
+};
+
 class HostMemory {
  public:
   virtual ~HostMemory() = default;
 
   /// Copies the ranges, one behind the other, into the buffers, one behind the other; both sides
-  /// have the same total length. False if any byte could not be read (unmapped, protected, client
-  /// gone); then the buffers' contents are unspecified.
-  virtual bool read(ClientId client, std::span<const RemoteRange> from,
-                    std::span<const std::span<uint8_t>> to) = 0;
+  /// have the same total length. Unless kDone, the buffers' contents are unspecified.
+  virtual MemoryResult read(ClientId client, std::span<const RemoteRange> from,
+                            std::span<const std::span<uint8_t>> to) = 0;
 
-  /// The other way. False if any byte could not be written; earlier ones may have been.
-  virtual bool write(ClientId client, std::span<const RemoteRange> to,
-                     std::span<const std::span<const uint8_t>> from) = 0;
+  /// The other way. Earlier bytes may have been written when a later one could not.
+  virtual MemoryResult write(ClientId client, std::span<const RemoteRange> to,
+                             std::span<const std::span<const uint8_t>> from) = 0;
+
+  /// How many completions the client has taken from the CQ since its creation (modulo 2^32). The
+  /// client's word: it may be anything.
+  virtual uint32_t completions_taken(ClientId client, CqId cq) = 0;
 };
 
 }  // namespace rocemu::engine

@@ -297,7 +297,9 @@ std::optional<LocalError> fill_payload(Fabric& fabric, const QueuePair& qp, uint
   const auto ranges =
       resolve(fabric.mrs, qp, read_sges(behind_header, wqe.num_sge), begin, end - begin, 0);
   if (!ranges) return LocalError{WcStatus::kLocProtErr, VendorError::kBadSendLKey};
-  if (!fabric.host_memory().read(qp.client, ranges->span(), {targets.data(), frames.size()})) {
+  const MemoryResult read =
+      fabric.host_memory().read(qp.client, ranges->span(), {targets.data(), frames.size()});
+  if (read != MemoryResult::kDone) {
     return LocalError{WcStatus::kLocProtErr, VendorError::kSendMemoryUnreadable};
   }
   return std::nullopt;

@@ -37,6 +37,8 @@ void report(Fabric& fabric, const QueuePair& qp, abi::Cqe cqe, WcStatus status, 
 
 /// The QP is lost: NAK, tell the application through the receive WQE in use or an event, flush.
 void refuse(Fabric& fabric, QueuePair& qp, Psn psn, Verdict verdict, bool wqe_in_use) {
+  // The daemon is about to detach the client; until then its NIC is as dead as the process.
+  if (verdict == Verdict::kReceiverGone) return;
   const ResponderAction action = action_for(verdict);
   fabric.device_of(qp).counters.add(Counter::kErrorNaksSent);
   answer(fabric, qp, psn, wire::nak_syndrome(action.nak));
@@ -97,10 +99,15 @@ std::optional<Verdict> scatter(Fabric& fabric, QueuePair& qp, std::span<const ui
       resolve(fabric.mrs, qp, list, recv.received, payload.size(), abi::kAccessLocalWrite);
   if (!ranges) return Verdict::kBadReceiveLKey;
   const std::array<std::span<const uint8_t>, 1> source{payload};
-  if (!fabric.host_memory().write(qp.client, ranges->span(), source)) {
-    return Verdict::kReceiveMemoryUnwritable;
+  switch (fabric.host_memory().write(qp.client, ranges->span(), source)) {
+    case MemoryResult::kDone:
+      return std::nullopt;
+    case MemoryResult::kFault:
+      return Verdict::kReceiveMemoryUnwritable;
+    case MemoryResult::kGone:
+      return Verdict::kReceiverGone;
   }
-  return std::nullopt;
+  __builtin_unreachable();
 }
 
 void finish_message(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,

@@ -49,12 +49,13 @@ FabricSnapshot Engine::snapshot() const {
   fabric_->ahs.for_each([&](const AddressHandle& ah) { ++of(ah.client).ah_count; });
   fabric_->qps.for_each([&](const QueuePair& qp) { of(qp.client).qps.push_back(describe(qp)); });
   fabric_->cqs.for_each([&](const CompletionQueue& cq) {
-    of(cq.client).cqs.push_back({.id = cq.id,
-                                 .client = cq.client,
-                                 .capacity = cq.capacity,
-                                 .waiting = cq.waiting(),
-                                 .armed = cq.armed() != Notify::kNone,
-                                 .overrun = cq.failed});
+    of(cq.client).cqs.push_back(
+        {.id = cq.id,
+         .client = cq.client,
+         .capacity = cq.capacity,
+         .waiting = cq.produced() - fabric_->host_memory().completions_taken(cq.client, cq.id),
+         .armed = cq.armed() != Notify::kNone,
+         .overrun = cq.failed});
   });
   fabric_->mrs.for_each([&](const MemoryRegion& mr) {
     of(mr.client).mrs.push_back({.id = mr.id,

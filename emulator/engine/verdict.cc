@@ -26,6 +26,8 @@ ResponderAction action_for(Verdict verdict) {
     case Verdict::kBadReceiveWqe:
       return {NakCode::kRemoteOperationalError, WcStatus::kLocQpOpErr, VendorError::kBadWqe,
               EventType::kQpReqErr};
+    case Verdict::kReceiverGone:
+      break;
   }
   __builtin_unreachable();
 }

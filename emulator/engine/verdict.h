@@ -40,6 +40,7 @@ enum class Verdict : uint8_t {
   kBadReceiveLKey,
   kReceiveMemoryUnwritable,
   kBadReceiveWqe,
+  kReceiverGone,  // the receiving process died: no answer at all
 };
 
 struct ResponderAction {

@@ -376,7 +376,7 @@ TEST_F(DestroyCqTest, AChannelClosedBeforeIsNoTrouble) {
 TEST_F(DestroyCqTest, DoorbellsRungBeforeARequestAreHandledBeforeIt) {
   auto& ring = session->queues().doorbells();
   constexpr uint32_t kBells = 2 * ClientSession::kPumpBudget;
-  for (uint32_t i = 0; i < kBells; ++i) ring.entries[i] = {abi::DoorbellKind::kCqConsumed, 4, 0};
+  for (uint32_t i = 0; i < kBells; ++i) ring.entries[i] = {abi::DoorbellKind::kCqArm, 4, 0};
   ring.producer.store(kBells);
   engine.inputs.clear();
   abi::Request asked = request(Op::kDestroyCq);

@@ -132,7 +132,7 @@ struct Endpoint {
     auto* ring = reinterpret_cast<abi::CqRing*>(cq_memory.data());
     while (ring->producer.load(std::memory_order_acquire) == polled) sched_yield();
     const abi::Cqe cqe = ring->entries[polled % 16];
-    client.ring(abi::DoorbellKind::kCqConsumed, cq, ++polled);
+    ring->consumer.store(++polled, std::memory_order_release);
     return cqe;
   }
 

@@ -17,6 +17,7 @@
 namespace rocemu::daemon {
 namespace {
 
+using engine::MemoryResult;
 using engine::RemoteRange;
 using Buffer = std::vector<uint8_t>;
 
@@ -78,11 +79,11 @@ class ProcessMemoryTest : public testing::TestWithParam<ProcessMemory::Way> {
     if (way != GetParam()) GTEST_SKIP() << "not permitted here";
   }
 
-  bool read(std::vector<RemoteRange> from, Buffer& to) {
+  MemoryResult read(std::vector<RemoteRange> from, Buffer& to) {
     const std::span<uint8_t> buffers[] = {to};
     return memory.read(kClient, from, buffers);
   }
-  bool write(std::vector<RemoteRange> to, const Buffer& from) {
+  MemoryResult write(std::vector<RemoteRange> to, const Buffer& from) {
     const std::span<const uint8_t> buffers[] = {from};
     return memory.write(kClient, to, buffers);
   }
@@ -96,7 +97,7 @@ TEST_P(ProcessMemoryTest, GathersAndScattersRangesOfDifferentCuts) {
   const std::span<uint8_t> to[] = {a, b, c};
   const RemoteRange from[] = {
       {child.address(kPage - 2), 4}, {0, 0}, {child.address(10), kPage - 1}};
-  ASSERT_TRUE(memory.read(kClient, from, to));
+  ASSERT_EQ(memory.read(kClient, from, to), MemoryResult::kDone);
   EXPECT_EQ(a, (Buffer{1, 1, 2}));
   EXPECT_EQ(c[0], 2);
   EXPECT_EQ(c[1], 1);
@@ -104,9 +105,9 @@ TEST_P(ProcessMemoryTest, GathersAndScattersRangesOfDifferentCuts) {
 
 TEST_P(ProcessMemoryTest, WritesAcrossPages) {
   const Buffer bytes{7, 8, 9, 10};
-  ASSERT_TRUE(write({{child.address(kPage - 2), 4}}, bytes));
+  ASSERT_EQ(write({{child.address(kPage - 2), 4}}, bytes), MemoryResult::kDone);
   Buffer back(6);
-  ASSERT_TRUE(read({{child.address(kPage - 3), 6}}, back));
+  ASSERT_EQ(read({{child.address(kPage - 3), 6}}, back), MemoryResult::kDone);
   EXPECT_EQ(back, (Buffer{1, 7, 8, 9, 10, 2}));
 }
 
@@ -115,7 +116,7 @@ TEST_P(ProcessMemoryTest, TakesMoreRangesThanOneSystemCallDoes) {
   std::vector<RemoteRange> from;
   for (size_t i = 0; i < kRanges; ++i) from.push_back({child.address(i < 7 ? kPage : 0), 1});
   Buffer one(kRanges);
-  ASSERT_TRUE(read(from, one));
+  ASSERT_EQ(read(from, one), MemoryResult::kDone);
   EXPECT_EQ(one.front(), 2);
   EXPECT_EQ(one.back(), 1);
 
@@ -124,24 +125,26 @@ TEST_P(ProcessMemoryTest, TakesMoreRangesThanOneSystemCallDoes) {
   std::vector<std::span<uint8_t>> to;
   for (uint8_t& byte : bytes) to.emplace_back(&byte, 1);
   const RemoteRange whole[] = {{child.address(0), 2 * kPage}};
-  ASSERT_TRUE(memory.read(kClient, whole, to));
+  ASSERT_EQ(memory.read(kClient, whole, to), MemoryResult::kDone);
   EXPECT_EQ(bytes[kPage - 1], 1);
   EXPECT_EQ(bytes[kPage], 2);
 }
 
 TEST_P(ProcessMemoryTest, NothingIsEasy) {
   Buffer none;
-  EXPECT_TRUE(read({}, none));
-  EXPECT_TRUE(read({{0, 0}}, none));
+  EXPECT_EQ(read({}, none), MemoryResult::kDone);
+  EXPECT_EQ(read({{0, 0}}, none), MemoryResult::kDone);
 }
 
 TEST_P(ProcessMemoryTest, SaysWhenARangeIsNotMapped) {
   Buffer bytes(16);
-  EXPECT_FALSE(read({{child.address(2 * kPage), 16}}, bytes));
-  EXPECT_FALSE(write({{child.address(2 * kPage), 16}}, bytes));
-  EXPECT_FALSE(read({{child.address(2 * kPage - 8), 16}}, bytes)) << "half of it is mapped";
-  EXPECT_FALSE(write({{child.address(2 * kPage - 8), 16}}, bytes));
-  EXPECT_FALSE(read({{child.address(0), 8}, {child.address(2 * kPage), 8}}, bytes));
+  EXPECT_EQ(read({{child.address(2 * kPage), 16}}, bytes), MemoryResult::kFault);
+  EXPECT_EQ(write({{child.address(2 * kPage), 16}}, bytes), MemoryResult::kFault);
+  EXPECT_EQ(read({{child.address(2 * kPage - 8), 16}}, bytes), MemoryResult::kFault)
+      << "half of it is mapped";
+  EXPECT_EQ(write({{child.address(2 * kPage - 8), 16}}, bytes), MemoryResult::kFault);
+  EXPECT_EQ(read({{child.address(0), 8}, {child.address(2 * kPage), 8}}, bytes),
+            MemoryResult::kFault);
 }
 
 TEST_P(ProcessMemoryTest, TrustsNoAddress) {
@@ -149,38 +152,38 @@ TEST_P(ProcessMemoryTest, TrustsNoAddress) {
   for (const uint64_t address :
        {uint64_t{0}, uint64_t{0x7fff'ffff'ffff'fff8}, uint64_t{0x8000'0000'0000'0000},
         uint64_t{0xffff'8000'0000'0000}, ~uint64_t{0}, ~uint64_t{15}}) {
-    EXPECT_FALSE(read({{address, 16}}, bytes)) << std::hex << address;
-    EXPECT_FALSE(write({{address, 16}}, bytes)) << std::hex << address;
+    EXPECT_EQ(read({{address, 16}}, bytes), MemoryResult::kFault) << std::hex << address;
+    EXPECT_EQ(write({{address, 16}}, bytes), MemoryResult::kFault) << std::hex << address;
   }
 }
 
 TEST_P(ProcessMemoryTest, SidesOfDifferentLengthAreRefused) {
   Buffer bytes(16);
-  EXPECT_FALSE(read({{child.address(0), 17}}, bytes));
-  EXPECT_FALSE(read({{child.address(0), 15}}, bytes));
+  EXPECT_EQ(read({{child.address(0), 17}}, bytes), MemoryResult::kFault);
+  EXPECT_EQ(read({{child.address(0), 15}}, bytes), MemoryResult::kFault);
 }
 
 TEST_P(ProcessMemoryTest, ReadOnlyPagesCanBeRead) {
   Buffer bytes(1);
-  ASSERT_TRUE(read({{child.address(3 * kPage), 1}}, bytes));
+  ASSERT_EQ(read({{child.address(3 * kPage), 1}}, bytes), MemoryResult::kDone);
   EXPECT_EQ(bytes[0], 4);
   // Writing differs, as process_memory.h says.
   if (GetParam() == ProcessMemory::Way::kProcessVm) {
-    EXPECT_FALSE(write({{child.address(3 * kPage), 1}}, bytes));
+    EXPECT_EQ(write({{child.address(3 * kPage), 1}}, bytes), MemoryResult::kFault);
   }
 }
 
 TEST_P(ProcessMemoryTest, ADeadProcessHasNoMemory) {
   child.kill_it();
   Buffer bytes(1);
-  EXPECT_FALSE(read({{child.address(0), 1}}, bytes));
-  EXPECT_FALSE(write({{child.address(0), 1}}, bytes));
+  EXPECT_EQ(read({{child.address(0), 1}}, bytes), MemoryResult::kGone);
+  EXPECT_EQ(write({{child.address(0), 1}}, bytes), MemoryResult::kGone);
 }
 
 TEST_P(ProcessMemoryTest, AClientThatWasRemovedHasNoMemory) {
   memory.remove(kClient);
   Buffer bytes(1);
-  EXPECT_FALSE(read({{child.address(0), 1}}, bytes));
+  EXPECT_EQ(read({{child.address(0), 1}}, bytes), MemoryResult::kGone);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, ProcessMemoryTest,
@@ -208,7 +211,7 @@ TEST(ProcessMemory, UsesTheMemFileWhereThePidSaysNothing) {
   Buffer bytes(1);
   const std::span<uint8_t> to[] = {bytes};
   const RemoteRange from[] = {{child.address(kPage), 1}};
-  ASSERT_TRUE(memory.read(kClient, from, to));
+  ASSERT_EQ(memory.read(kClient, from, to), MemoryResult::kDone);
   EXPECT_EQ(bytes[0], 2);
 }
 

@@ -49,9 +49,6 @@ class RecordingEngine : public EnginePort {
   void record(const engine::PostRecv& in) {
     inputs.push_back("recv " + text(in.qp.value) + " wr " + wr_id(in.wqe));
   }
-  void record(const engine::ConsumeCompletions& in) {
-    inputs.push_back("consume " + text(in.cq.value) + " to " + text(in.count));
-  }
   void record(const engine::ArmCq& in) {
     inputs.push_back("arm " + text(in.cq.value) + " at " + text(in.producer) +
                      (in.solicited_only ? " solicited" : ""));

@@ -135,7 +135,7 @@ TEST_F(RingPumpTest, RefusesAProducerFurtherAheadThanTheRing) {
 }
 
 TEST_F(RingPumpTest, TakesAFullRing) {
-  for (uint32_t i = 0; i < abi::kDoorbellEntries; ++i) ring_bell(DoorbellKind::kCqConsumed, kCq, 0);
+  for (uint32_t i = 0; i < abi::kDoorbellEntries; ++i) ring_bell(DoorbellKind::kCqArm, kCq, 0);
   EXPECT_EQ(violation(), "");
   EXPECT_EQ(ring().consumer.load(), abi::kDoorbellEntries);
 }
@@ -153,7 +153,7 @@ TEST_F(RingPumpTest, RefusesForeignQp) {
 }
 
 TEST_F(RingPumpTest, RefusesForeignCq) {
-  ring_bell(DoorbellKind::kCqConsumed, kCq + 1, 0);
+  ring_bell(DoorbellKind::kCqArm, kCq + 1, 0);
   EXPECT_THAT(violation(), HasSubstr("CQ that the client does not have"));
 }
 
@@ -177,27 +177,6 @@ TEST_F(RingPumpTest, RefusesPostsToAQueueThatDoesNotExist) {
   client.qps[kQp].recv = {};
   ring_bell(DoorbellKind::kRecv, kQp, 1);
   EXPECT_THAT(violation(), HasSubstr("more WQEs than the queue has slots"));
-}
-
-TEST_F(RingPumpTest, ReportsConsumption) {
-  add_completions(10);
-  ring_bell(DoorbellKind::kCqConsumed, kCq, 4);
-  ring_bell(DoorbellKind::kCqConsumed, kCq, 10);
-  EXPECT_EQ(violation(), "");
-  EXPECT_THAT(engine.inputs, ElementsAre("consume 5 to 4", "consume 5 to 10"));
-}
-
-TEST_F(RingPumpTest, RefusesToConsumeWhatWasNeverThere) {
-  add_completions(2);
-  ring_bell(DoorbellKind::kCqConsumed, kCq, 3);
-  EXPECT_THAT(violation(), HasSubstr("more completions taken"));
-}
-
-TEST_F(RingPumpTest, RefusesToConsumeBackwards) {
-  add_completions(2);
-  ring_bell(DoorbellKind::kCqConsumed, kCq, 2);
-  ring_bell(DoorbellKind::kCqConsumed, kCq, 1);
-  EXPECT_THAT(violation(), HasSubstr("more completions taken"));
 }
 
 TEST_F(RingPumpTest, ArmsAtTheIndexTheClientSaw) {

@@ -232,28 +232,31 @@ TEST(Requester, TranslatesTheAddressesOfARegionWithAnIova) {
 }
 
 TEST(Requester, UsesTheAddressVectorsTrafficClassAndHopLimit) {
-  ScriptOptions options;
-  options.state = QpState::kInit;
-  Script s(options);
-  abi::AhAttr vector = address_vector(s.peer_ip());
-  vector.traffic_class = 0x68;
-  vector.hop_limit = 9;
-  ASSERT_TRUE(([&] {
+  struct Case {
+    uint8_t given, sent;
+  };
+  // 0 and 1 are InfiniBand's "same subnet" and become the default.
+  for (const auto& [given, sent_limit] : {Case{9, 9}, Case{255, 255}, Case{0, 64}, Case{1, 64}}) {
+    ScriptOptions options;
+    options.state = QpState::kInit;
+    Script s(options);
+    abi::AhAttr vector = address_vector(s.peer_ip());
+    vector.traffic_class = 0x68;
+    vector.hop_limit = given;
     for (const QpState to : {QpState::kRtr, QpState::kRts}) {
       const Transition step = transition_to(to, {}, vector, Script::kPeerQpn);
-      if (s.client().modify_qp(s.qpn(), step.attr, step.mask) != 0) return false;
+      s.app_modifies(step.attr, step.mask);
     }
-    return true;
-  })());
-  s.at(0ms).app_posts_send(1);
-  const auto& sent = std::get<engine::TransmitFrame>(s.bench().log.at(0).output);
-  const auto parsed = wire::parse_frame(sent.frame.bytes());
-  ASSERT_TRUE(parsed);
-  EXPECT_EQ(parsed->traffic_class, 0x68);
-  EXPECT_EQ(parsed->hop_limit, 9);
-  // IBTA annex A17: the source port is in the dynamic range, for ECMP.
-  EXPECT_GE(parsed->udp_src_port, 0xc000);
-  s.expect({send_only(psn(0))});
+    s.at(0ms).app_posts_send(1);
+    const auto& sent = std::get<engine::TransmitFrame>(s.bench().log.at(0).output);
+    const auto parsed = wire::parse_frame(sent.frame.bytes());
+    ASSERT_TRUE(parsed);
+    EXPECT_EQ(parsed->traffic_class, 0x68);
+    EXPECT_EQ(parsed->hop_limit, sent_limit);
+    // IBTA annex A17: the source port is in the dynamic range, for ECMP.
+    EXPECT_GE(parsed->udp_src_port, 0xc000);
+    s.expect({send_only(psn(0))});
+  }
 }
 
 }  // namespace

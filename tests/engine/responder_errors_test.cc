@@ -202,6 +202,16 @@ INSTANTIATE_TEST_SUITE_P(
                    [](Script&) { return RecvWr{.sges = std::vector<abi::Sge>(1 << 16)}; }}),
     [](const testing::TestParamInfo<BadReceive>& one) { return one.param.name; });
 
+// To its peer a NIC whose process died is a dead NIC: it answers nothing, and neither NAK nor
+// completion says that it is so.
+TEST(ResponderErrors, IsSilentWhenTheProcessIsGone) {
+  Script s;
+  s.at(0ms).app_posts_recv(1);
+  s.bench().memory.gone.insert(s.client().id());
+  s.wire_delivers(send_only(psn(0)).of_length(8)).expect_silence().expect_state(QpState::kRts);
+  s.wire_delivers(send_only(psn(0)).of_length(8)).expect_silence();
+}
+
 // ---- The order of the checks ------------------------------------------------------------------
 
 // PSN before all else: a bad packet out of sequence is only out of sequence.

@@ -71,16 +71,6 @@ TEST_F(Doorbells, WakeOnlyADaemonThatSleeps) {
   EXPECT_EQ(wake_ups(), 1u);
 }
 
-TEST_F(Doorbells, OfTakenCompletionsLetTheDaemonSleepUntilTheRingIsHalfFull) {
-  ring_->daemon_sleeping = 1;
-  for (uint32_t i = 0; i < kDoorbellEntries / 2; ++i) {
-    writer_.ring(DoorbellKind::kCqConsumed, 1, i);
-  }
-  EXPECT_EQ(wake_ups(), 0u);
-  writer_.ring(DoorbellKind::kCqConsumed, 1, 0);
-  EXPECT_EQ(wake_ups(), 1u);
-}
-
 TEST_F(Doorbells, WaitForSpaceInAFullRing) {
   ring_->producer = kDoorbellEntries;
   ring_->daemon_sleeping = 1;

@@ -90,6 +90,7 @@ class FakeQueues {
   ibv_cq* cq_base() { return &cq->verbs.cq; }
   ibv_qp* qp_base() { return &qp->verbs.qp; }
   uint32_t doorbell_count() const { return doorbells->producer; }
+  uint32_t consumer_index() const { return cq->ring->consumer; }
   const abi::Doorbell& last_doorbell() const {
     return doorbells->entries[(doorbells->producer - 1) % abi::kDoorbellEntries];
   }

@@ -1,14 +1,17 @@
-// Application memory for the engine: arrays, one list of them per client. What lies outside every
-// array is not mapped.
+// Application memory for the engine: arrays, one list of them per client, and what each client says
+// it has taken from its CQs. What lies outside every array is not mapped.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "emulator/engine/host_memory.h"
+#include "wire/require.h"
 
 namespace rocemu::test {
 
@@ -41,40 +44,54 @@ class ArrayMemory : public engine::HostMemory {
                             : std::span(array->bytes).subspan(address - array->address, size);
   }
 
-  bool read(engine::ClientId client, std::span<const engine::RemoteRange> from,
-            std::span<const std::span<uint8_t>> to) override {
+  engine::MemoryResult read(engine::ClientId client, std::span<const engine::RemoteRange> from,
+                            std::span<const std::span<uint8_t>> to) override {
     ++reads;
+    if (gone.contains(client)) return engine::MemoryResult::kGone;
     std::vector<uint8_t> all;
     for (const engine::RemoteRange& range : from) {
       const Array* array = find(client, range.address, range.length);
-      if (array == nullptr || !array->readable) return false;
+      if (array == nullptr || !array->readable) return engine::MemoryResult::kFault;
       const uint8_t* begin = array->bytes.data() + (range.address - array->address);
       all.insert(all.end(), begin, begin + range.length);
     }
     size_t done = 0;
     for (const std::span<uint8_t> buffer : to) {
-      if (buffer.size() > all.size() - done) return false;  // the engine's mistake
+      wire::require(buffer.size() <= all.size() - done);  // "the same total length"
       if (!buffer.empty()) std::memcpy(buffer.data(), all.data() + done, buffer.size());
       done += buffer.size();
     }
-    return done == all.size();
+    wire::require(done == all.size());
+    return engine::MemoryResult::kDone;
   }
 
-  bool write(engine::ClientId client, std::span<const engine::RemoteRange> to,
-             std::span<const std::span<const uint8_t>> from) override {
+  engine::MemoryResult write(engine::ClientId client, std::span<const engine::RemoteRange> to,
+                             std::span<const std::span<const uint8_t>> from) override {
     ++writes;
+    if (gone.contains(client)) return engine::MemoryResult::kGone;
     std::vector<uint8_t> all;
     for (const auto buffer : from) all.insert(all.end(), buffer.begin(), buffer.end());
     size_t done = 0;
     for (const engine::RemoteRange& range : to) {
       Array* array = find(client, range.address, range.length);
-      if (array == nullptr || !array->writable || range.length > all.size() - done) return false;
+      if (array == nullptr || !array->writable) return engine::MemoryResult::kFault;
+      wire::require(range.length <= all.size() - done);
       std::memcpy(array->bytes.data() + (range.address - array->address), all.data() + done,
                   range.length);
       done += range.length;
     }
-    return done == all.size();
+    wire::require(done == all.size());
+    return engine::MemoryResult::kDone;
   }
+
+  uint32_t completions_taken(engine::ClientId client, engine::CqId cq) override {
+    return taken[{client, cq}];
+  }
+
+  /// What the clients say that they have taken from their CQs.
+  std::map<std::pair<engine::ClientId, engine::CqId>, uint32_t> taken;
+  /// Clients whose process is dead.
+  std::set<engine::ClientId> gone;
 
   // Calls so far.
   uint64_t reads = 0;
