@@ -35,7 +35,7 @@ class FakeQueues {
     doorbells = std::make_unique<abi::DoorbellRing>();
     context_->parts.doorbells.attach(doorbells.get(), -1, connection_[0]);
 
-    cq_memory_.resize(1 + kCqCapacity);
+    cq_memory_.resize(sizeof(abi::CqRing) / sizeof(Line) + kCqCapacity);
     cq = std::make_unique<Cq>();
     cq->verbs.cq = {};
     cq->verbs.cq.context = &context_->verbs.context;
