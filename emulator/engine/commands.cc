@@ -39,6 +39,7 @@ int query_device(const Device& device, abi::DeviceAttr& attr) {
   attr.max_qp_rd_atom = kMaxRdAtomic;
   attr.max_res_rd_atom = kMaxRdAtomic * 1024;
   attr.max_qp_init_rd_atom = kMaxRdAtomic;
+  attr.atomic_cap = 1;  // IBV_ATOMIC_HCA: atomic among the operations of this device
   attr.max_ah = kMaxAhs;
   attr.max_inline_data = kMaxInlineData;
   attr.max_pkeys = kPkeyTableLength;

@@ -35,6 +35,7 @@ void Fabric::run() {
       schedule_.pop_front();
       if (qp != nullptr && qp->scheduled) {
         qp->scheduled = false;
+        moved += responder::transmit(*this, *qp);
         moved += requester::transmit(*this, *qp);
       }
     } else {

@@ -45,8 +45,14 @@ class MemoryTable {
   /// range lies within the region and the region grants `access` (IBTA vol 1, C10-72 to C10-77).
   std::optional<uint64_t> resolve_local(ClientId client, PdId pd, uint32_t lkey, uint64_t address,
                                         uint64_t length, uint32_t access) const;
+  /// The same for an address and R_Key that the peer of a QP in that PD names.
+  std::optional<uint64_t> resolve_remote(ClientId client, PdId pd, uint32_t rkey, uint64_t address,
+                                         uint64_t length, uint32_t access) const;
 
  private:
+  std::optional<uint64_t> resolve(const MemoryRegion* region, ClientId client, PdId pd,
+                                  uint64_t address, uint64_t length, uint32_t access) const;
+
   Table<MrId, MemoryRegion> regions_;
   Random random_;
 };

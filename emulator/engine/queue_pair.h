@@ -2,15 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 
 #include "emulator/abi/control.h"
 #include "emulator/engine/ids.h"
+#include "emulator/engine/request.h"
 #include "emulator/engine/timers.h"
 #include "emulator/engine/verdict.h"
 #include "emulator/engine/work_ring.h"
 #include "wire/ethernet.h"
 #include "wire/ip_address.h"
+#include "wire/opcode.h"
 #include "wire/psn.h"
 
 namespace rocemu::engine {
@@ -29,6 +32,7 @@ struct Path {
 /// A send WQE's place in the stream of PSNs, known once its first packet was made.
 struct SendState {
   bool started = false;
+  RequestKind kind = RequestKind::kSend;
   uint32_t length = 0;  // payload bytes of the whole message
   wire::Psn first, last;
 };
@@ -49,11 +53,26 @@ struct SendHalf {
   wire::Psn unacked;     // the oldest PSN not acknowledged
   wire::Psn sent_limit;  // one past the newest PSN ever sent
   wire::Psn ack_limit;   // one past the newest PSN sent with AckReq since the last go-back
+  uint32_t responses_outstanding = 0;  // READs and atomics that wait for their answer
   uint8_t retries_left = 0;
   uint8_t rnr_retries_left = 0;
   bool waiting_for_rnr = false;
   bool drained_reported = false;    // IBV_EVENT_SQ_DRAINED was raised in this SQD
   std::optional<LocalError> error;  // of WQE `next`, once all before it are complete
+};
+
+/// What a responder still has to send, in the order of the requests (IBTA vol 1, 9.7.5.1).
+struct Response {
+  enum class Kind : uint8_t { kAcknowledge, kRead, kAtomic, kRefuse };
+  Kind kind;
+  wire::Psn psn;  // of the next packet
+  uint32_t msn = 0;
+  uint8_t syndrome = 0;  // kAcknowledge
+  uint64_t value = 0;    // kAtomic: what was there before, in host byte order
+  uint64_t address = 0;  // kRead: of the rest, in the client
+  uint32_t left = 0;     // kRead: bytes
+  bool begun = false;    // kRead: its first packet is gone
+  Verdict verdict{};     // kRefuse
 };
 
 /// The receiving half.
@@ -62,9 +81,16 @@ struct RecvHalf {
   wire::Psn expected;
   uint32_t msn = 0;                   // messages completed, 24 bits
   bool nak_outstanding = false;       // silent until the expected PSN comes
+  bool refusing = false;              // a NAK for good waits behind other responses: deaf meanwhile
   bool in_message = false;            // between the first and the last packet of a message
+  wire::Operation operation{};        // of that message
   uint64_t received = 0;              // payload bytes of the message so far
+  uint64_t write_address = 0;         // WRITE: where the message begins, in the client
+  uint64_t write_length = 0;          // WRITE: as its RETH says
   bool established_reported = false;  // IBV_EVENT_COMM_EST was raised
+  std::deque<Response> responses;
+  /// Answers of the latest max_dest_rd_atomic atomics, for duplicates of their requests.
+  std::deque<Response> atomic_answers;
 };
 
 struct QueuePair {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "emulator/engine/gather.h"
+#include "emulator/engine/request.h"
 #include "wire/aeth.h"
 #include "wire/opcode.h"
 #include "wire/packet.h"
@@ -25,52 +27,31 @@ constexpr int32_t kWindow = 1 << 20;
 /// rnr_retry and retry_cnt are 3 bits; 7 means "for ever" for RNR only (ibv_modify_qp(3)).
 constexpr uint8_t kInfiniteRnrRetry = 7;
 
-abi::WcOpcode completion_opcode(WrOpcode opcode) {
-  switch (opcode) {
-    case WrOpcode::kRdmaWrite:
-    case WrOpcode::kRdmaWriteWithImm:
-      return abi::WcOpcode::kRdmaWrite;
-    case WrOpcode::kRdmaRead:
-      return abi::WcOpcode::kRdmaRead;
-    case WrOpcode::kAtomicCmpAndSwp:
-      return abi::WcOpcode::kCompSwap;
-    case WrOpcode::kAtomicFetchAndAdd:
-      return abi::WcOpcode::kFetchAdd;
-    case WrOpcode::kLocalInv:
-      return abi::WcOpcode::kLocalInv;
-    case WrOpcode::kBindMw:
-      return abi::WcOpcode::kBindMw;
-    case WrOpcode::kAtomicWrite:
-      return abi::WcOpcode::kAtomicWrite;
-    default:
-      return abi::WcOpcode::kSend;
-  }
-}
-
-uint32_t packet_count(const QueuePair& qp, uint32_t length) {
-  return std::max<uint32_t>(1, (length + qp.mtu() - 1) / qp.mtu());
-}
-
-Opcode send_opcode(bool with_imm, bool first, bool last) {
-  if (!last) return first ? Opcode::kRcSendFirst : Opcode::kRcSendMiddle;
-  if (first) return with_imm ? Opcode::kRcSendOnlyImm : Opcode::kRcSendOnly;
-  return with_imm ? Opcode::kRcSendLastImm : Opcode::kRcSendLast;
-}
-
 /// What is wrong with the WQE itself, before any of it is sent.
-std::optional<LocalError> check_wqe(const QueuePair& qp, const SendWqe& wqe, uint64_t length) {
-  switch (static_cast<WrOpcode>(wqe.opcode)) {
-    case WrOpcode::kSend:
-    case WrOpcode::kSendWithImm:
-      break;
-    default:
-      return LocalError{WcStatus::kLocQpOpErr, VendorError::kOpcodeNotSupported};
-  }
-  if ((wqe.flags & abi::kSendInline) != 0 ? wqe.inline_size > qp.attr.cap.max_inline_data
-                                          : wqe.num_sge > qp.attr.cap.max_send_sge) {
+std::optional<LocalError> check_wqe(const Fabric& fabric, const QueuePair& qp, const SendWqe& wqe,
+                                    uint64_t length) {
+  const auto kind = request_kind(static_cast<WrOpcode>(wqe.opcode));
+  if (!kind) return LocalError{WcStatus::kLocQpOpErr, VendorError::kOpcodeNotSupported};
+  const bool is_inline = (wqe.flags & abi::kSendInline) != 0;
+  if (is_inline ? wqe.inline_size > qp.attr.cap.max_inline_data
+                : wqe.num_sge > qp.attr.cap.max_send_sge) {
     return LocalError{WcStatus::kLocQpOpErr, VendorError::kBadWqe};
   }
   if (length > kMaxMessage) return LocalError{WcStatus::kLocLenErr, VendorError::kMessageTooLong};
+  if (!wants_response(*kind)) return std::nullopt;
+
+  // ibv_modify_qp(3), max_rd_atomic: with none outstanding allowed, none can be sent.
+  if (is_inline || qp.attr.max_rd_atomic == 0) {
+    return LocalError{WcStatus::kLocQpOpErr, VendorError::kBadWqe};
+  }
+  if (*kind == RequestKind::kAtomic && length != sizeof(uint64_t)) {
+    return LocalError{WcStatus::kLocLenErr, VendorError::kBadWqe};
+  }
+  // The answer needs a place before it is asked for.
+  const SgeList list = read_sges(qp.send.queue.rest(qp.send.next, sizeof(SendWqe)), wqe.num_sge);
+  if (!resolve(fabric.mrs, qp, list, 0, length, abi::kAccessLocalWrite)) {
+    return LocalError{WcStatus::kLocProtErr, VendorError::kBadSendLKey};
+  }
   return std::nullopt;
 }
 
@@ -143,33 +124,60 @@ void go_back(Fabric& fabric, QueuePair& qp) {
   fabric.schedule(qp);
 }
 
-/// Everything before `psn` is acknowledged: completes what that finishes. True if it was news.
-bool acknowledge_before(Fabric& fabric, QueuePair& qp, Psn psn) {
+/// The oldest WQE is done.
+void complete_oldest(Fabric& fabric, QueuePair& qp) {
   SendHalf& send = qp.send;
-  if (wire::psn_distance(send.unacked, psn) <= 0) return false;
-  send.unacked = psn;
+  const bool was_next = send.next == send.queue.head();
+  if (wants_response(send.queue.state(send.queue.head()).kind)) --send.responses_outstanding;
+  report(fabric, qp, send.queue.head(), WcStatus::kSuccess, VendorError::kNone);
+  send.queue.pop();
+  if (was_next) {  // acknowledged while it was being sent again
+    ++send.next;
+    send.next_packet = 0;
+  }
+}
+
+/// How far an acknowledgement of everything before `psn` reaches: not past a READ or an atomic
+/// whose answer has not come.
+Psn acknowledgeable(const QueuePair& qp, Psn psn) {
+  const SendHalf& send = qp.send;
+  for (uint32_t i = send.queue.head(); i != send.queue.tail(); ++i) {
+    const SendState& state = send.queue.state(i);
+    if (!state.started || !wire::psn_before(state.first, psn)) break;
+    if (wants_response(state.kind)) {
+      return wire::psn_before(state.first, send.unacked) ? send.unacked : state.first;
+    }
+  }
+  return psn;
+}
+
+struct Acknowledged {
+  bool progress;  // it was news
+  bool all;       // and nothing before `psn` is missing
+};
+
+/// Everything before `psn` is acknowledged: completes what that finishes.
+Acknowledged acknowledge_before(Fabric& fabric, QueuePair& qp, Psn psn) {
+  SendHalf& send = qp.send;
+  const Psn reached = acknowledgeable(qp, psn);
+  const bool all = reached == psn;
+  if (wire::psn_distance(send.unacked, reached) <= 0) return {false, all};
+  send.unacked = reached;
   reset_retries(qp);
   while (!send.queue.empty()) {
-    const uint32_t head = send.queue.head();
-    const SendState& state = send.queue.state(head);
-    if (!state.started || !wire::psn_before(state.last, psn)) break;
-    const bool was_next = send.next == head;
-    report(fabric, qp, head, WcStatus::kSuccess, VendorError::kNone);
-    send.queue.pop();
-    if (was_next) {  // acknowledged while it was being sent again
-      ++send.next;
-      send.next_packet = 0;
-    }
+    const SendState& state = send.queue.state(send.queue.head());
+    if (!state.started || !wire::psn_before(state.last, reached)) break;
+    complete_oldest(fabric, qp);
   }
   if (!send.queue.empty() && send.next == send.queue.head()) {
     const SendState& state = send.queue.state(send.next);
-    if (state.started && wire::psn_before(state.first, psn)) {
-      send.next_packet =
-          std::max(send.next_packet, static_cast<uint32_t>(wire::psn_distance(state.first, psn)));
+    if (state.started && wire::psn_before(state.first, reached)) {
+      send.next_packet = std::max(send.next_packet,
+                                  static_cast<uint32_t>(wire::psn_distance(state.first, reached)));
     }
     if (send.error) fail_oldest(fabric, qp, *send.error);
   }
-  return true;
+  return {true, all};
 }
 
 bool retry(Fabric& fabric, QueuePair& qp, VendorError exhausted) {
@@ -221,42 +229,66 @@ void on_nak(Fabric& fabric, QueuePair& qp, uint8_t code) {
   fail_oldest(fabric, qp, {action->status, action->vendor});
 }
 
+/// Sends one request packet, whose answers end before `limit`, and keeps account of it.
+void send_request(Fabric& fabric, QueuePair& qp, wire::Packet& packet, Psn limit, size_t payload,
+                  Frame frame) {
+  SendHalf& send = qp.send;
+  if (packet.bth.ack_req) send.ack_limit = limit;
+  if (wire::psn_before(packet.bth.psn, send.sent_limit)) {
+    fabric.device_of(qp).counters.add(Counter::kRetransmittedFrames);
+  } else {
+    send.sent_limit = limit;
+  }
+  fabric.send(qp, packet, payload, std::move(frame));
+}
+
 /// Fills one frame with packet `number` of the message; the payload, if any, is in place.
 void send_packet(Fabric& fabric, QueuePair& qp, const SendWqe& wqe, const SendState& state,
                  uint32_t number, uint32_t packets, size_t payload, Frame frame) {
   const bool last = number + 1 == packets;
-  const bool with_imm = static_cast<WrOpcode>(wqe.opcode) == WrOpcode::kSendWithImm;
   wire::Packet packet;
-  packet.bth.opcode = send_opcode(with_imm, number == 0, last);
+  packet.bth.opcode = request_opcode(static_cast<WrOpcode>(wqe.opcode), number == 0, last);
   packet.bth.solicited = last && (wqe.flags & abi::kSendSolicited) != 0;
   packet.bth.psn = state.first + number;
   packet.imm.value = wqe.imm_data;
-
-  SendHalf& send = qp.send;
+  packet.reth = {.va = wqe.remote_address, .rkey = wqe.rkey, .dma_length = state.length};
   // The last packet that the window has room for asks too, or nothing would ever open it again.
-  packet.bth.ack_req = last || wire::psn_distance(send.unacked, packet.bth.psn) == kWindow - 1;
-  if (packet.bth.ack_req) send.ack_limit = packet.bth.psn + 1;
-  if (wire::psn_before(packet.bth.psn, send.sent_limit)) {
-    fabric.device_of(qp).counters.add(Counter::kRetransmittedFrames);
-  } else {
-    send.sent_limit = packet.bth.psn + 1;
-  }
-  fabric.send(qp, packet, payload, std::move(frame));
+  packet.bth.ack_req = last || wire::psn_distance(qp.send.unacked, packet.bth.psn) == kWindow - 1;
+  send_request(fabric, qp, packet, packet.bth.psn + 1, payload, std::move(frame));
+}
+
+/// READ or atomic: one packet, for what of the answer is still missing.
+void send_query(Fabric& fabric, QueuePair& qp, const SendWqe& wqe, const SendState& state) {
+  const uint32_t have = qp.send.next_packet * qp.mtu();
+  wire::Packet packet;
+  packet.bth.opcode = request_opcode(static_cast<WrOpcode>(wqe.opcode), true, true);
+  packet.bth.ack_req = true;
+  packet.bth.psn = state.first + qp.send.next_packet;
+  packet.reth = {
+      .va = wqe.remote_address + have, .rkey = wqe.rkey, .dma_length = state.length - have};
+  const bool compares = static_cast<WrOpcode>(wqe.opcode) == WrOpcode::kAtomicCmpAndSwp;
+  packet.atomic = {.va = wqe.remote_address,
+                   .rkey = wqe.rkey,
+                   .swap_add = compares ? wqe.atomic.swap : wqe.atomic.compare_add,
+                   .compare = compares ? wqe.atomic.compare_add : 0};
+  send_request(fabric, qp, packet, state.last + 1, 0, fabric.frames().allocate());
 }
 
 /// Gives WQE `next` its PSNs. False if it cannot be sent.
 bool begin_wqe(Fabric& fabric, QueuePair& qp, const SendWqe& wqe) {
   SendHalf& send = qp.send;
   const uint64_t length = message_length(qp, send.next, wqe);
-  if (const auto error = check_wqe(qp, wqe, length)) {
+  if (const auto error = check_wqe(fabric, qp, wqe, length)) {
     stop_at_next(fabric, qp, *error);
     return false;
   }
   SendState& state = send.queue.state(send.next);
   state.started = true;
+  state.kind = *request_kind(static_cast<WrOpcode>(wqe.opcode));
+  if (wants_response(state.kind)) ++send.responses_outstanding;
   state.length = static_cast<uint32_t>(length);
   state.first = send.next_psn;
-  send.next_psn += packet_count(qp, state.length);
+  send.next_psn += psn_count(state.length, qp.mtu());
   state.last = send.next_psn - 1;
   return true;
 }
@@ -265,8 +297,7 @@ size_t payload_offset(const QueuePair& qp, const SendWqe& wqe, bool first, bool 
   wire::Packet packet;
   packet.src_ip = qp.path.src_ip;
   packet.dst_ip = qp.path.dst_ip;
-  packet.bth.opcode =
-      send_opcode(static_cast<WrOpcode>(wqe.opcode) == WrOpcode::kSendWithImm, first, last);
+  packet.bth.opcode = request_opcode(static_cast<WrOpcode>(wqe.opcode), first, last);
   return wire::payload_offset(packet);
 }
 
@@ -303,6 +334,16 @@ std::optional<LocalError> fill_payload(Fabric& fabric, const QueuePair& qp, uint
     return LocalError{WcStatus::kLocProtErr, VendorError::kSendMemoryUnreadable};
   }
   return std::nullopt;
+}
+
+/// A WQE that is not begun has to wait for answers to earlier ones: of a fence (IBTA vol 1,
+/// 10.8.3.3), or because the responder has no room for one more READ or atomic.
+bool waits_for_responses(const QueuePair& qp, const SendWqe& wqe) {
+  const SendHalf& send = qp.send;
+  if (send.responses_outstanding == 0) return false;
+  if ((wqe.flags & abi::kSendFence) != 0) return true;
+  const auto kind = request_kind(static_cast<WrOpcode>(wqe.opcode));
+  return kind && wants_response(*kind) && send.responses_outstanding >= qp.attr.max_rd_atomic;
 }
 
 bool may_send(const QueuePair& qp) {
@@ -346,10 +387,21 @@ uint32_t transmit(Fabric& fabric, QueuePair& qp) {
   SendHalf& send = qp.send;
   const uint32_t index = send.next;
   const auto wqe = send.queue.header<SendWqe>(index);
-  if (!send.queue.state(index).started && !begin_wqe(fabric, qp, wqe)) return 1;
+  if (!send.queue.state(index).started) {
+    if (waits_for_responses(qp, wqe)) return 1;  // the answer schedules us
+    if (!begin_wqe(fabric, qp, wqe)) return 1;
+  }
 
   const SendState state = send.queue.state(index);
-  const uint32_t packets = packet_count(qp, state.length);
+  if (wants_response(state.kind)) {
+    send_query(fabric, qp, wqe, state);
+    ++send.next;
+    send.next_packet = 0;
+    if (!TimerQueue::running(qp.timers, TimerKind::kAck)) restart_ack_timer(fabric, qp);
+    if (may_send(qp)) fabric.schedule(qp);
+    return 1;
+  }
+  const uint32_t packets = psn_count(state.length, qp.mtu());
   const int32_t window = kWindow - wire::psn_distance(send.unacked, state.first + send.next_packet);
   if (window <= 0) return 1;  // the acknowledgement that opens it schedules us
   const uint32_t first = send.next_packet;
@@ -378,29 +430,25 @@ uint32_t transmit(Fabric& fabric, QueuePair& qp) {
   return count;
 }
 
-void on_response(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
-                 const wire::OpcodeInfo& info) {
-  SendHalf& send = qp.send;
-  Counters& counters = fabric.device_of(qp).counters;
-  if (qp.state != QpState::kRts && qp.state != QpState::kSqd) {
-    return counters.add(Counter::kDroppedUnknownQp);
-  }
-  if (info.operation != wire::Operation::kAck) return counters.add(Counter::kDroppedUnsupported);
+namespace {
 
-  const Psn psn = packet.bth.psn;
-  if (wire::psn_before(psn, send.unacked)) return counters.add(Counter::kStaleAcks);
-  // 9.7.5.1: an acknowledgement of what was never sent ("ghost") changes nothing.
-  if (!wire::psn_before(psn, send.sent_limit)) return counters.add(Counter::kGhostAcks);
-
+void on_acknowledge(Fabric& fabric, QueuePair& qp, const wire::Packet& packet) {
   const wire::AethKind kind = wire::aeth_kind(packet.aeth.syndrome);
   const uint8_t detail = wire::aeth_detail(packet.aeth.syndrome);
   if (is_reserved(kind, detail)) return;
   // 9.7.5.1.1 to 9.7.5.1.3: an ACK stands for all PSNs up to its own, a NAK for those before it.
+  const Psn psn = packet.bth.psn;
   const Psn acknowledged = kind == wire::AethKind::kAck ? psn + 1 : psn;
-  const bool progress = acknowledge_before(fabric, qp, acknowledged);
+  const Acknowledged result = acknowledge_before(fabric, qp, acknowledged);
   if (qp.state == QpState::kErr) return;
+  if (!result.all) {
+    // 9.7.5.1.2, implied NAK: the answer to an earlier READ or atomic was lost on its way.
+    if (!qp.send.waiting_for_rnr) retry(fabric, qp, VendorError::kSequenceRetries);
+    return;
+  }
   switch (kind) {
     case wire::AethKind::kAck:
+    case wire::AethKind::kReserved:
       break;
     case wire::AethKind::kRnrNak:
       on_rnr_nak(fabric, qp, detail);
@@ -408,11 +456,93 @@ void on_response(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
     case wire::AethKind::kNak:
       on_nak(fabric, qp, detail);
       break;
-    case wire::AethKind::kReserved:
-      break;
   }
-  if (qp.state == QpState::kErr || !progress) return;
+  if (qp.state != QpState::kErr && result.progress) restart_ack_timer(fabric, qp);
+}
+
+/// Places a part of the answer where the WQE wants it. `bytes` is in host byte order.
+std::optional<LocalError> place_response(Fabric& fabric, QueuePair& qp, uint64_t offset,
+                                         std::span<const uint8_t> bytes) {
+  if (bytes.empty()) return std::nullopt;
+  const uint32_t index = qp.send.queue.head();
+  const auto wqe = qp.send.queue.header<SendWqe>(index);
+  const SgeList list = read_sges(qp.send.queue.rest(index, sizeof(SendWqe)), wqe.num_sge);
+  const auto ranges = resolve(fabric.mrs, qp, list, offset, bytes.size(), abi::kAccessLocalWrite);
+  if (!ranges) return LocalError{WcStatus::kLocProtErr, VendorError::kBadSendLKey};
+  const std::array<std::span<const uint8_t>, 1> source{bytes};
+  if (fabric.host_memory().write(qp.client, ranges->span(), source) != MemoryResult::kDone) {
+    return LocalError{WcStatus::kLocProtErr, VendorError::kResponseMemoryUnwritable};
+  }
+  return std::nullopt;
+}
+
+/// READ response or atomic acknowledgement: the answer with PSN `psn` of the oldest WQE.
+std::optional<LocalError> take_answer(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+                                      const wire::OpcodeInfo& info) {
+  const SendState& state = qp.send.queue.state(qp.send.queue.head());
+  const LocalError bad{WcStatus::kBadRespErr, VendorError::kBadResponse};
+  if (info.operation == wire::Operation::kAtomicAck) {
+    if (state.kind != RequestKind::kAtomic) return bad;
+    const auto bytes = std::bit_cast<std::array<uint8_t, 8>>(packet.atomic_ack.original);
+    return place_response(fabric, qp, 0, bytes);
+  }
+  if (state.kind != RequestKind::kRead) return bad;
+  const uint64_t offset =
+      static_cast<uint64_t>(wire::psn_distance(state.first, packet.bth.psn)) * qp.mtu();
+  // 9.7.5.2.7: a response of the wrong length or place in the message is a bad response.
+  if (packet.payload.size() != std::min<uint64_t>(qp.mtu(), state.length - offset) ||
+      info.is_last != (packet.bth.psn == state.last)) {
+    return bad;
+  }
+  return place_response(fabric, qp, offset, packet.payload);
+}
+
+void on_answer(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+               const wire::OpcodeInfo& info) {
+  SendHalf& send = qp.send;
+  // It stands for an acknowledgement of all before it.
+  const Acknowledged result = acknowledge_before(fabric, qp, packet.bth.psn);
+  if (qp.state == QpState::kErr) return;
+  if (!result.all || send.unacked != packet.bth.psn) {
+    if (!send.waiting_for_rnr) retry(fabric, qp, VendorError::kSequenceRetries);
+    return;
+  }
+  if (const auto error = take_answer(fabric, qp, packet, info)) {
+    return fail_oldest(fabric, qp, *error);
+  }
+  const SendState& state = send.queue.state(send.queue.head());
+  send.unacked = packet.bth.psn + 1;
+  reset_retries(qp);
+  if (packet.bth.psn == state.last) {
+    complete_oldest(fabric, qp);
+    if (send.error && send.next == send.queue.head()) return fail_oldest(fabric, qp, *send.error);
+  } else if (send.next == send.queue.head()) {
+    send.next_packet = std::max(
+        send.next_packet, static_cast<uint32_t>(wire::psn_distance(state.first, send.unacked)));
+  }
   restart_ack_timer(fabric, qp);
+}
+
+}  // namespace
+
+void on_response(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+                 const wire::OpcodeInfo& info) {
+  SendHalf& send = qp.send;
+  Counters& counters = fabric.device_of(qp).counters;
+  if (qp.state != QpState::kRts && qp.state != QpState::kSqd) {
+    return counters.add(Counter::kDroppedUnknownQp);
+  }
+  const Psn psn = packet.bth.psn;
+  if (wire::psn_before(psn, send.unacked)) return counters.add(Counter::kStaleAcks);
+  // 9.7.5.1: an acknowledgement of what was never sent ("ghost") changes nothing.
+  if (!wire::psn_before(psn, send.sent_limit)) return counters.add(Counter::kGhostAcks);
+
+  if (info.operation == wire::Operation::kAck) {
+    on_acknowledge(fabric, qp, packet);
+  } else {
+    on_answer(fabric, qp, packet, info);
+  }
+  if (qp.state == QpState::kErr) return;
   check_drained(fabric, qp);
   if (may_send(qp)) fabric.schedule(qp);
 }
@@ -471,6 +601,7 @@ void flush(Fabric& fabric, QueuePair& qp) {
   send.next_packet = 0;
   send.error.reset();
   send.waiting_for_rnr = false;
+  send.responses_outstanding = 0;
   send.unacked = send.sent_limit = send.ack_limit = send.next_psn;
 }
 

@@ -15,6 +15,10 @@ void post(Fabric& fabric, QueuePair& qp, std::span<const std::byte> wqe);
 void on_request(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
                 const wire::OpcodeInfo& info);
 
+/// Sends one burst of what waits to be sent, and asks for another turn if there is more. Returns
+/// the frames sent.
+uint32_t transmit(Fabric& fabric, QueuePair& qp);
+
 /// Completes every WQE with IBV_WC_WR_FLUSH_ERR.
 void flush(Fabric& fabric, QueuePair& qp);
 

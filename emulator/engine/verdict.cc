@@ -26,6 +26,13 @@ ResponderAction action_for(Verdict verdict) {
     case Verdict::kBadReceiveWqe:
       return {NakCode::kRemoteOperationalError, WcStatus::kLocQpOpErr, VendorError::kBadWqe,
               EventType::kQpReqErr};
+    case Verdict::kRemoteAccess:
+      // Class C. IBTA vol 1, 9.7.5.2.5 and 11.6.3.2: "local access violation work queue error".
+      return {NakCode::kRemoteAccessError, WcStatus::kLocAccessErr, VendorError::kNone,
+              EventType::kQpAccessErr};
+    case Verdict::kRemoteMemoryUnreachable:
+      return {NakCode::kRemoteOperationalError, WcStatus::kLocQpOpErr, VendorError::kNone,
+              EventType::kQpAccessErr};
     case Verdict::kReceiverGone:
       break;
   }

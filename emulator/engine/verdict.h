@@ -30,6 +30,8 @@ enum class VendorError : uint32_t {
   kReceiveMemoryUnwritable = 14,
   kInvalidRequest = 15,  // the peer's request broke the protocol while this WQE was in use
   kFlushed = 16,         // the QP was in, or went to, the error state
+  kResponseMemoryUnwritable = 17,  // the place for the answer of a READ or atomic is not there
+  kBadResponse = 18,               // an answer of the wrong kind, length or place
 };
 
 /// Why a responder refuses a request for good. (A PSN out of sequence and a receiver that is not
@@ -40,7 +42,9 @@ enum class Verdict : uint8_t {
   kBadReceiveLKey,
   kReceiveMemoryUnwritable,
   kBadReceiveWqe,
-  kReceiverGone,  // the receiving process died: no answer at all
+  kRemoteAccess,  // R_Key unknown, of another PD, without the right, or the range leaves its region
+  kRemoteMemoryUnreachable,  // the region is fine but the application's memory is not there
+  kReceiverGone,             // the receiving process died: no answer at all
 };
 
 struct ResponderAction {

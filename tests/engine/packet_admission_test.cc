@@ -166,15 +166,6 @@ TEST(PacketAdmission, IgnoresThePaddingOfShortEthernetFrames) {
   s.wire_delivers_bytes(bytes).expect({received(1).bytes(1), ack(psn(0))});
 }
 
-TEST(PacketAdmission, DropsResponsesOfOperationsThatItDoesNotHave) {
-  for (const Opcode opcode : {Opcode::kRcReadResponseOnly, Opcode::kRcAtomicAck}) {
-    Script s;
-    s.at(0ms).app_posts_send(1).expect({send_only(psn(0))});
-    s.wire_delivers(packet(opcode, psn(0)));
-    expect_only_drop(s, Counter::kDroppedUnsupported);
-  }
-}
-
 // IBTA vol 1, 9.2: reserved bits and FECN/BECN mean nothing to a QP, MigReq nothing on RoCE.
 TEST(PacketAdmission, TakesAFrameWhateverItsMigReqAndCongestionBits) {
   Script s;

@@ -191,8 +191,17 @@ INSTANTIATE_TEST_SUITE_P(
                   return SendWr{.flags = abi::kSendSignaled | abi::kSendInline,
                                 .inline_data = std::vector<uint8_t>(129)};
                 }},
-        BadSend{"AnRdmaRead", WcStatus::kLocQpOpErr, VendorError::kOpcodeNotSupported,
-                [](Script&) { return SendWr{.opcode = WrOpcode::kRdmaRead}; }},
+        BadSend{"ATsoSend", WcStatus::kLocQpOpErr, VendorError::kOpcodeNotSupported,
+                [](Script&) { return SendWr{.opcode = WrOpcode::kTso}; }},
+        BadSend{"AReadWhoseAnswerHasNoPlace", WcStatus::kLocProtErr, VendorError::kBadSendLKey,
+                [](Script& s) {  // registered without local write
+                  return SendWr{.opcode = WrOpcode::kRdmaRead, .sges = {s.app().send_sge(8)}};
+                }},
+        BadSend{"AnAtomicOfAnotherSizeThanEight", WcStatus::kLocLenErr, VendorError::kBadWqe,
+                [](Script& s) {
+                  return SendWr{.opcode = WrOpcode::kAtomicFetchAndAdd,
+                                .sges = {s.app().recv_sge(4)}};
+                }},
         BadSend{"AnOpcodeThatDoesNotExist", WcStatus::kLocQpOpErr, VendorError::kOpcodeNotSupported,
                 [](Script&) { return SendWr{.opcode = static_cast<WrOpcode>(0xdeadbeef)}; }}),
     [](const testing::TestParamInfo<BadSend>& one) { return one.param.name; });

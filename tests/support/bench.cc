@@ -142,6 +142,9 @@ std::vector<std::byte> send_wqe(const SendWr& wr, const abi::QpCap& cap) {
   header.opcode = static_cast<uint32_t>(wr.opcode);
   header.flags = wr.flags;
   header.imm_data = wr.imm;
+  header.remote_address = wr.remote_address;
+  header.rkey = wr.rkey;
+  header.atomic = {wr.compare_add, wr.swap};
   header.num_sge = static_cast<uint32_t>(wr.sges.size());
   header.inline_size = static_cast<uint32_t>(wr.inline_data.size());
   std::memcpy(bytes.data(), &header, sizeof(header));
@@ -188,7 +191,7 @@ Transition transition_to(abi::QpState to, const Connection& connection, const ab
   switch (to) {
     case abi::QpState::kInit:
       attr.port_num = 1;
-      attr.qp_access_flags = 0;
+      attr.qp_access_flags = connection.access;
       out.mask |= abi::kAttrPkeyIndex | abi::kAttrPort | abi::kAttrAccessFlags;
       break;
     case abi::QpState::kRtr:
@@ -196,7 +199,7 @@ Transition transition_to(abi::QpState to, const Connection& connection, const ab
       attr.path_mtu = static_cast<uint32_t>(connection.mtu);
       attr.dest_qp_num = peer_qpn;
       attr.rq_psn = connection.rq_psn;
-      attr.max_dest_rd_atomic = 1;
+      attr.max_dest_rd_atomic = connection.max_rd_atomic;
       attr.min_rnr_timer = connection.min_rnr_timer;
       out.mask |= abi::kAttrAv | abi::kAttrPathMtu | abi::kAttrDestQpn | abi::kAttrRqPsn |
                   abi::kAttrMaxDestRdAtomic | abi::kAttrMinRnrTimer;
@@ -206,7 +209,7 @@ Transition transition_to(abi::QpState to, const Connection& connection, const ab
       attr.retry_cnt = connection.retry_cnt;
       attr.rnr_retry = connection.rnr_retry;
       attr.sq_psn = connection.sq_psn;
-      attr.max_rd_atomic = 1;
+      attr.max_rd_atomic = connection.max_rd_atomic;
       out.mask |= abi::kAttrTimeout | abi::kAttrRetryCnt | abi::kAttrRnrRetry | abi::kAttrSqPsn |
                   abi::kAttrMaxQpRdAtomic;
       break;

@@ -72,6 +72,10 @@ struct SendWr {
   uint32_t imm = 0;
   std::vector<abi::Sge> sges = {};
   std::vector<uint8_t> inline_data = {};  // with kSendInline
+  uint64_t remote_address = 0;
+  uint32_t rkey = 0;
+  uint64_t compare_add = 0;
+  uint64_t swap = 0;
 };
 
 struct RecvWr {
@@ -146,6 +150,8 @@ struct Connection {
   uint8_t retry_cnt = 7;
   uint8_t rnr_retry = 7;
   uint8_t min_rnr_timer = 12;  // 0.64 ms
+  uint32_t access = 0;         // of the QP
+  uint8_t max_rd_atomic = 1;   // in both directions
 };
 
 /// The attributes and mask of one step of RESET, INIT, RTR, RTS; to another state no attributes.

@@ -20,6 +20,7 @@ struct EndpointOptions {
   uint64_t channel = 0;  // of both CQs; 0 for none
   bool sig_all = false;
   size_t buffer_size = 1 << 16;
+  uint32_t recv_access = abi::kAccessLocalWrite;  // of the receive buffer's region
 };
 
 class Endpoint {
@@ -37,7 +38,7 @@ class Endpoint {
     bench.memory.map(id, kSendBuffer, options.buffer_size);
     bench.memory.map(id, kRecvBuffer, options.buffer_size);
     send_mr = client.reg_mr(pd, kSendBuffer, options.buffer_size, 0);
-    recv_mr = client.reg_mr(pd, kRecvBuffer, options.buffer_size);
+    recv_mr = client.reg_mr(pd, kRecvBuffer, options.buffer_size, options.recv_access);
     send_cq = client.create_cq(options.cq_capacity, kSendCqHandle, options.channel);
     recv_cq = client.create_cq(options.cq_capacity, kRecvCqHandle, options.channel);
     qpn = client.create_qp(pd, send_cq, recv_cq, options.cap, options.sig_all, kQpHandle);

@@ -1,0 +1,45 @@
+// What each send opcode asks of the peer, and how its packets look.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "emulator/abi/rings.h"
+#include "emulator/abi/verbs_values.h"
+#include "wire/packet.h"
+
+namespace rocemu::engine {
+
+enum class RequestKind : uint8_t {
+  kSend,    // SEND: payload into a receive buffer
+  kWrite,   // RDMA WRITE: payload to an address
+  kRead,    // RDMA READ: one request, answered by as many PSNs as the data takes
+  kAtomic,  // one request, one answer
+};
+
+/// Nothing for opcodes that a reliable connection cannot carry.
+std::optional<RequestKind> request_kind(abi::WrOpcode opcode);
+
+/// Of a packet of the message; first and last are both set on one that is the whole of it.
+wire::Opcode request_opcode(abi::WrOpcode opcode, bool first, bool last);
+
+/// What completes at the requester.
+abi::WcOpcode completion_opcode(abi::WrOpcode opcode);
+
+constexpr bool has_immediate(abi::WrOpcode opcode) {
+  return opcode == abi::WrOpcode::kSendWithImm || opcode == abi::WrOpcode::kRdmaWriteWithImm;
+}
+
+/// A request that is complete only when its answer has come: READ and atomics. The responder has
+/// room for so many at a time (max_rd_atomic), and a fence waits for them.
+constexpr bool wants_response(RequestKind kind) {
+  return kind == RequestKind::kRead || kind == RequestKind::kAtomic;
+}
+
+/// PSNs that a message of that length takes: one at least.
+constexpr uint32_t psn_count(uint32_t length, uint32_t mtu) {
+  return std::max<uint32_t>(1, (length + mtu - 1) / mtu);
+}
+
+}  // namespace rocemu::engine

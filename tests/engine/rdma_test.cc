@@ -1,0 +1,309 @@
+// RDMA WRITE, RDMA READ and atomics: both sides, over a link that behaves and one that does not.
+#include <gtest/gtest.h>
+
+#include <bit>
+
+#include "emulator/engine/random.h"
+#include "tests/support/pair.h"
+#include "tests/support/script.h"
+
+namespace rocemu::test {
+namespace {
+
+using abi::QpState;
+using abi::WcOpcode;
+using abi::WcStatus;
+using abi::WrOpcode;
+using wire::Opcode;
+
+constexpr uint32_t kAll = abi::kAccessLocalWrite | abi::kAccessRemoteWrite |
+                          abi::kAccessRemoteRead | abi::kAccessRemoteAtomic;
+
+EndpointOptions open_to_all() {
+  EndpointOptions options;
+  options.connection.access = kAll;
+  options.connection.max_rd_atomic = 4;
+  options.connection.mtu = abi::Mtu::k256;
+  options.recv_access = kAll;
+  return options;
+}
+
+/// To the peer's receive buffer, `offset` bytes into it.
+SendWr rdma(const Endpoint& peer, WrOpcode opcode, uint64_t offset, abi::Sge local,
+            uint64_t wr_id = 1) {
+  return {.wr_id = wr_id,
+          .opcode = opcode,
+          .sges = {local},
+          .remote_address = Endpoint::kRecvBuffer + offset,
+          .rkey = peer.recv_mr.rkey};
+}
+
+PairOptions both(const EndpointOptions& options) {
+  PairOptions pair;
+  pair.left = pair.right = options;
+  return pair;
+}
+
+TEST(RdmaWrite, PlacesEverySizeAndCompletesOnlyAtTheWriter) {
+  for (const uint32_t size : {0u, 1u, 255u, 256u, 257u, 5000u, 60000u}) {
+    SCOPED_TRACE(size);
+    Pair pair(both(open_to_all()));
+    pair.left.fill_send_buffer(pattern(size));
+    pair.left.post_send(rdma(pair.right, WrOpcode::kRdmaWrite, 100, pair.left.send_sge(size)));
+    const auto done = pair.take_left();
+    ASSERT_EQ(done.size(), 1u);
+    EXPECT_EQ(done[0].status, static_cast<uint32_t>(WcStatus::kSuccess));
+    EXPECT_EQ(done[0].opcode, static_cast<uint32_t>(WcOpcode::kRdmaWrite));
+    EXPECT_TRUE(pair.take_right().empty());
+    EXPECT_EQ(pair.right.recv_bytes(size, 100), pattern(size));
+  }
+}
+
+TEST(RdmaWrite, WithImmediateTakesAReceive) {
+  Pair pair(both(open_to_all()));
+  pair.left.fill_send_buffer(pattern(600));
+  SendWr wr = rdma(pair.right, WrOpcode::kRdmaWriteWithImm, 0, pair.left.send_sge(600));
+  wr.imm = 0x01020304;
+  pair.right.post_recv({.wr_id = 9});  // no room is needed: the data goes elsewhere
+  pair.left.post_send(wr);
+  const auto done = pair.take_right();
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].wr_id, 9u);
+  EXPECT_EQ(done[0].opcode, static_cast<uint32_t>(WcOpcode::kRecvRdmaWithImm));
+  EXPECT_EQ(done[0].byte_len, 600u);
+  EXPECT_EQ(done[0].imm_data, 0x01020304u);
+  EXPECT_EQ(pair.right.recv_bytes(600), pattern(600));
+}
+
+TEST(RdmaWrite, WithImmediateWaitsForAReceive) {
+  Pair pair(both(open_to_all()));
+  pair.left.post_send(rdma(pair.right, WrOpcode::kRdmaWriteWithImm, 0, pair.left.send_sge(8)));
+  EXPECT_TRUE(pair.take_left().empty());
+  pair.right.post_recv({.wr_id = 9});
+  pair.bench.advance_to(1s);
+  EXPECT_EQ(pair.take_left().size(), 1u);
+  EXPECT_EQ(pair.take_right().size(), 1u);
+}
+
+TEST(RdmaRead, FetchesEverySize) {
+  for (const uint32_t size : {0u, 1u, 256u, 257u, 5000u, 60000u}) {
+    SCOPED_TRACE(size);
+    Pair pair(both(open_to_all()));
+    const auto source = pair.right.memory().at(pair.right.client.id(), Endpoint::kRecvBuffer, size);
+    const auto bytes = pattern(size);
+    std::copy(bytes.begin(), bytes.end(), source.begin());
+    pair.left.post_send(rdma(pair.right, WrOpcode::kRdmaRead, 0, pair.left.recv_sge(size)));
+    const auto done = pair.take_left();
+    ASSERT_EQ(done.size(), 1u);
+    EXPECT_EQ(done[0].status, static_cast<uint32_t>(WcStatus::kSuccess));
+    EXPECT_EQ(done[0].opcode, static_cast<uint32_t>(WcOpcode::kRdmaRead));
+    EXPECT_EQ(done[0].byte_len, size);
+    EXPECT_EQ(pair.left.recv_bytes(size), pattern(size));
+  }
+}
+
+TEST(Atomics, AddAndSwapAndReturnWhatWasThere) {
+  Pair pair(both(open_to_all()));
+  const auto word = [&](Endpoint& side, uint64_t offset) {
+    std::array<uint8_t, 8> bytes{};
+    const auto read = side.recv_bytes(8, offset);
+    std::copy(read.begin(), read.end(), bytes.begin());
+    return std::bit_cast<uint64_t>(bytes);
+  };
+  SendWr add = rdma(pair.right, WrOpcode::kAtomicFetchAndAdd, 64, pair.left.recv_sge(8, 8));
+  add.compare_add = 5;
+  pair.left.post_send(add);
+  pair.left.post_send(add);
+  EXPECT_EQ(word(pair.right, 64), 10u);
+  EXPECT_EQ(word(pair.left, 8), 5u);
+  SendWr swap = rdma(pair.right, WrOpcode::kAtomicCmpAndSwp, 64, pair.left.recv_sge(8, 16));
+  swap.compare_add = 11;
+  swap.swap = 99;
+  pair.left.post_send(swap);
+  EXPECT_EQ(word(pair.right, 64), 10u) << "compared unequal";
+  EXPECT_EQ(word(pair.left, 16), 10u);
+  swap.compare_add = 10;
+  pair.left.post_send(swap);
+  EXPECT_EQ(word(pair.right, 64), 99u);
+  EXPECT_EQ(pair.take_left().size(), 4u);
+}
+
+struct Refused {
+  const char* name;
+  WcStatus status;
+  void (*spoil)(EndpointOptions&, SendWr&);
+  WrOpcode opcode;
+};
+
+class RdmaRefusal : public testing::TestWithParam<Refused> {};
+
+TEST_P(RdmaRefusal, FailsTheWriterWithItsCause) {
+  EndpointOptions right = open_to_all();
+  SendWr changes;
+  GetParam().spoil(right, changes);
+  PairOptions options;
+  options.left = open_to_all();
+  options.right = right;
+  Pair pair(options);
+  SendWr wr = rdma(pair.right, GetParam().opcode, 0, pair.left.recv_sge(8));
+  wr.remote_address += changes.remote_address;
+  wr.rkey += changes.rkey;
+  pair.left.post_send(wr);
+  const auto done = pair.take_left();
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].status, static_cast<uint32_t>(GetParam().status));
+  EXPECT_EQ(pair.left.state(), QpState::kErr);
+  EXPECT_EQ(pair.right.state(), QpState::kErr);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, RdmaRefusal,
+    testing::Values(
+        Refused{"WrongKey", WcStatus::kRemAccessErr,
+                [](EndpointOptions&, SendWr& wr) { wr.rkey = 1; }, WrOpcode::kRdmaWrite},
+        Refused{"OneByteTooFar", WcStatus::kRemAccessErr,
+                [](EndpointOptions&, SendWr& wr) { wr.remote_address = (1 << 16) - 7; },
+                WrOpcode::kRdmaRead},
+        Refused{"MisalignedAtomic", WcStatus::kRemInvReqErr,
+                [](EndpointOptions&, SendWr& wr) { wr.remote_address = 4; },
+                WrOpcode::kAtomicFetchAndAdd},
+        Refused{"RegionWithoutRemoteRead", WcStatus::kRemAccessErr,
+                [](EndpointOptions& right, SendWr&) { right.recv_access = abi::kAccessLocalWrite; },
+                WrOpcode::kRdmaRead},
+        Refused{"QpWithoutRemoteWrite", WcStatus::kRemInvReqErr,
+                [](EndpointOptions& right, SendWr&) { right.connection.access = 0; },
+                WrOpcode::kRdmaWrite}),
+    [](const testing::TestParamInfo<Refused>& one) { return one.param.name; });
+
+// A READ is answered again from its request, and only what is missing is asked for again.
+TEST(RdmaRead, AsksAgainForWhatWasLost) {
+  ScriptOptions options;
+  options.connection = open_to_all().connection;
+  Script s(options);
+  s.at(0ms)
+      .app_posts({.wr_id = 1, .opcode = WrOpcode::kRdmaRead, .sges = {s.app().recv_sge(700)}})
+      .expect({packet(Opcode::kRcReadRequest, psn(0))});
+  PacketSpec first = packet(Opcode::kRcReadResponseFirst, psn(0)).of_length(256);
+  first.packet.aeth.syndrome = wire::ack_syndrome();
+  s.wire_delivers(first).expect_silence();
+  PacketSpec last = packet(Opcode::kRcReadResponseLast, psn(2)).of_length(188);
+  last.packet.aeth.syndrome = wire::ack_syndrome();
+  s.wire_delivers(last).expect({packet(Opcode::kRcReadRequest, psn(1))});
+  PacketSpec again = packet(Opcode::kRcReadResponseFirst, psn(1)).of_length(256);
+  again.packet.aeth.syndrome = wire::ack_syndrome();
+  s.wire_delivers(again).expect_silence();
+  s.wire_delivers(last).expect({completion(1).opcode(WcOpcode::kRdmaRead)});
+}
+
+TEST(RdmaRead, MoreThanTheResponderHasRoomForWait) {
+  ScriptOptions options;
+  options.connection = open_to_all().connection;
+  options.connection.max_rd_atomic = 2;
+  Script s(options);
+  const SendWr read{.wr_id = 1, .opcode = WrOpcode::kRdmaRead, .sges = {s.app().recv_sge(8)}};
+  s.at(0ms).app_posts(read).app_posts(read).app_posts(read).expect(
+      {packet(Opcode::kRcReadRequest, psn(0)), packet(Opcode::kRcReadRequest, psn(1))});
+  PacketSpec answer = packet(Opcode::kRcReadResponseOnly, psn(0)).of_length(8);
+  answer.packet.aeth.syndrome = wire::ack_syndrome();
+  s.wire_delivers(answer).expect(
+      {completion(1).opcode(WcOpcode::kRdmaRead), packet(Opcode::kRcReadRequest, psn(2))});
+}
+
+// ibv_post_send(3), IBV_SEND_FENCE: processed only after all READs and atomics before it.
+TEST(Fence, HoldsASendBackUntilTheAnswersAreThere) {
+  ScriptOptions options;
+  options.connection = open_to_all().connection;
+  Script s(options);
+  s.at(0ms).app_posts({.wr_id = 1, .opcode = WrOpcode::kRdmaRead, .sges = {s.app().recv_sge(8)}});
+  s.app_posts(
+       {.wr_id = 2, .flags = abi::kSendSignaled | abi::kSendFence, .sges = {s.app().send_sge(8)}})
+      .expect({packet(Opcode::kRcReadRequest, psn(0))});
+  PacketSpec answer = packet(Opcode::kRcReadResponseOnly, psn(0)).of_length(8);
+  answer.packet.aeth.syndrome = wire::ack_syndrome();
+  s.wire_delivers(answer).expect({completion(1).opcode(WcOpcode::kRdmaRead), send_only(psn(1))});
+}
+
+// An answer of the wrong kind or length: IBV_WC_BAD_RESP_ERR.
+TEST(Answers, OfTheWrongKindOrLengthFailTheRequest) {
+  for (const auto& [opcode, length] : {std::pair{Opcode::kRcReadResponseOnly, 7u},
+                                       {Opcode::kRcReadResponseFirst, 256u},
+                                       {Opcode::kRcAtomicAck, 0u}}) {
+    ScriptOptions options;
+    options.connection = open_to_all().connection;
+    Script s(options);
+    s.at(0ms)
+        .app_posts({.wr_id = 1, .opcode = WrOpcode::kRdmaRead, .sges = {s.app().recv_sge(8)}})
+        .expect({packet(Opcode::kRcReadRequest, psn(0))});
+    PacketSpec answer = packet(opcode, psn(0)).of_length(length);
+    answer.packet.aeth.syndrome = wire::ack_syndrome();
+    s.wire_delivers(answer).expect({failed(1, WcStatus::kBadRespErr)}).expect_state(QpState::kErr);
+  }
+}
+
+// Whatever the link loses, doubles or bends: every operation takes effect exactly once, in order.
+TEST(Rdma, OverALinkThatLosesAndDoublesFramesEqualsAModel) {
+  constexpr uint32_t kSpace = 16384;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    engine::Random random(seed);
+    EndpointOptions options = open_to_all();
+    options.connection.timeout = 8;
+    JoinedPair pair(options, options);
+    pair.copies = [&](std::span<const uint8_t>) {
+      const uint64_t chance = random.next() % 20;
+      return chance == 0 ? 0 : chance == 1 ? 2 : 1;
+    };
+    std::vector<uint8_t> remote(kSpace), local(kSpace);  // the model: both receive buffers
+    uint64_t completed = 0;
+    for (uint64_t i = 0; i < 40; ++i) {
+      const auto length = static_cast<uint32_t>(random.next() % 1500);
+      const uint64_t there = random.next() % (kSpace - 1500) / 8 * 8;
+      const uint64_t here = random.next() % (kSpace - 1500) / 8 * 8;
+      const auto bytes = pattern(length, static_cast<uint32_t>(i));
+      switch (random.next() % 4) {
+        case 0: {
+          pair.left.fill_send_buffer(bytes);
+          std::copy(bytes.begin(), bytes.end(), remote.begin() + static_cast<ptrdiff_t>(there));
+          pair.left.post_send(
+              rdma(pair.right, WrOpcode::kRdmaWrite, there, pair.left.send_sge(length)));
+          break;
+        }
+        case 1:
+          std::copy_n(remote.begin() + static_cast<ptrdiff_t>(there), length,
+                      local.begin() + static_cast<ptrdiff_t>(here));
+          pair.left.post_send(
+              rdma(pair.right, WrOpcode::kRdmaRead, there, pair.left.recv_sge(length, here)));
+          break;
+        case 2: {
+          SendWr add =
+              rdma(pair.right, WrOpcode::kAtomicFetchAndAdd, there, pair.left.recv_sge(8, here));
+          add.compare_add = random.next();
+          uint64_t value;
+          std::memcpy(&value, &remote[there], sizeof value);
+          std::memcpy(&local[here], &value, sizeof value);
+          value += add.compare_add;
+          std::memcpy(&remote[there], &value, sizeof value);
+          pair.left.post_send(add);
+          break;
+        }
+        default:
+          pair.left.fill_send_buffer(bytes);
+          std::copy(bytes.begin(), bytes.end(), remote.begin() + static_cast<ptrdiff_t>(there));
+          pair.right.post_recv({.wr_id = i, .sges = {pair.right.recv_sge(length, there)}});
+          pair.left.post_send({.wr_id = i, .sges = {pair.left.send_sge(length)}});
+      }
+      // One at a time, so that the order of effects is the model's.
+      pair.run_until(engine::Duration(10s) * static_cast<int64_t>(i + 1));
+      for (const abi::Cqe& cqe : pair.take_left()) {
+        ASSERT_EQ(cqe.status, static_cast<uint32_t>(WcStatus::kSuccess)) << "operation " << i;
+        ++completed;
+      }
+      ASSERT_EQ(completed, i + 1);
+      ASSERT_EQ(pair.right.recv_bytes(kSpace), remote) << "operation " << i;
+      ASSERT_EQ(pair.left.recv_bytes(kSpace), local) << "operation " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rocemu::test
