@@ -14,12 +14,17 @@ PAIR = [sys.executable, str(HERE / "pair.py")]
 TIMEOUT = 240  # seconds that nothing here comes near
 
 
+_held_ports = []
+
+
 def free_port():
-    """Of the ports the kernel would give out next; nothing holds it until the server binds it."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind(("", 0))
-        return probe.getsockname()[1]
+    """A port that nobody else gets while this process lives: bound here, but not listened at, so
+    that a server that says SO_REUSEADDR, as ibv_rc_pingpong does, can still have it."""
+    holder = socket.socket()
+    holder.bind(("", 0))
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    _held_ports.append(holder)
+    return holder.getsockname()[1]
 
 
 def run(*arguments, **keywords):
