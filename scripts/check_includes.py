@@ -12,6 +12,7 @@ import re
 import sys
 
 ABI = "emulator/abi"
+OS = "emulator/os"
 ENGINE = "emulator/engine"
 EMULATOR = "emulator"  # the folder and everything below it
 
@@ -19,12 +20,13 @@ EMULATOR = "emulator"  # the folder and everything below it
 RULES = {
     "wire": [],
     ABI: [],
+    OS: [],
     ENGINE: ["wire", ABI],
     "emulator/capture": [ENGINE, "wire", ABI],
     "emulator/journal": [ENGINE, "wire", ABI],
     "emulator/scenario": [ENGINE, "wire", ABI],
     "emulator/daemon": [EMULATOR, "wire"],
-    "emulator/command": [ABI],
+    "emulator/command": [ABI, OS],
     "verbs_provider": [ABI],
     "tests": ["wire", EMULATOR, "verbs_provider"],
 }

@@ -1,6 +1,7 @@
 // ibv_create_ah(3) and ibv_destroy_ah(3).
 #include "verbs_provider/context.h"
 #include "verbs_provider/objects.h"
+#include "verbs_provider/pd.h"
 #include "verbs_provider/qp_attributes.h"
 #include "verbs_provider/verbs.h"
 
@@ -19,14 +20,17 @@ ibv_ah* create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
     return fail<ibv_ah>(error);
   }
   ah->handle = reply.body.object.handle;
+  hold(pd);
   return ah;
 }
 
 int destroy_ah(ibv_ah* ah) {
   abi::Reply reply;
   const int error = call_object(ah->context, abi::Op::kDestroyAh, ah->handle, &reply);
-  if (error == 0) dispose(ah);
-  return error;
+  if (error != 0) return error;
+  release(ah->pd);
+  dispose(ah);
+  return 0;
 }
 
 }  // namespace rocemu::provider

@@ -1,5 +1,7 @@
 #include "verbs_provider/context.h"
 
+#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <new>
 
@@ -8,6 +10,7 @@
 #include <unistd.h>
 
 #include "verbs_provider/objects.h"
+#include "verbs_provider/shim/async_fd.h"
 #include "verbs_provider/shim/call.h"
 
 namespace rocemu::provider {
@@ -23,21 +26,28 @@ int open_own_memory() {
   return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC));
 }
 
-int greet(Context* context) {
+/// `shared` is the connection of another context, whose objects are to be ours too; -1 for none.
+int greet(Context* context, int shared) {
   ibv_context& base = context->verbs.context;
   abi::Request request{};
   request.op = abi::Op::kHello;
+  request.body.hello.import = shared >= 0;
   abi::Reply reply;
   const int own_memory = open_own_memory();
+  int sent[3];
+  int n_sent = 0;
+  for (const int fd : {base.cmd_fd, own_memory, shared}) {
+    if (fd >= 0) sent[n_sent++] = fd;
+  }
   enum { kMemory, kWake, kAsync, kCount };
   int fds[kCount];
-  int error =
-      rocemu_call(base.cmd_fd, &request, &reply, &own_memory, own_memory >= 0 ? 1 : 0, fds, kCount);
+  int error = rocemu_call(base.cmd_fd, &request, &reply, sent, n_sent, fds, kCount);
   close_fd(own_memory);
   if (error != 0) return error;
 
   Context::Parts& parts = context->parts;
   parts.wake_fd = fds[kWake];
+  parts.clock_start_ns = reply.body.hello.clock_start_ns;
   base.async_fd = fds[kAsync];
   if (fds[kMemory] < 0 || fds[kWake] < 0 || fds[kAsync] < 0 ||
       reply.body.hello.memory_size < sizeof(abi::DoorbellRing)) {
@@ -61,19 +71,52 @@ int ask_for_limits(ibv_context* context) {
   return 0;
 }
 
-}  // namespace
-
-verbs_context* alloc_context(ibv_device* device, int cmd_fd, void*) {
+/// From now on the context owns cmd_fd.
+verbs_context* open_context(ibv_device* device, int cmd_fd, int shared) {
   auto* context = static_cast<Context*>(
       _verbs_init_and_alloc_context(device, cmd_fd, sizeof(Context), nullptr, 0));
   if (context == nullptr) return nullptr;
   new (&context->parts) Context::Parts();
   verbs_set_ops(&context->verbs, &kContextOps);
-  int error = greet(context);
+  int error = greet(context, shared);
   if (error == 0) error = ask_for_limits(&context->verbs.context);
   if (error == 0) return &context->verbs;
   free_context(&context->verbs.context);
   return fail<verbs_context>(error);
+}
+
+/// A connection of our own to the device, in place of the one that `cmd_fd` is: two processes that
+/// sent their requests over the same would read each other's replies.
+int replace_connection(const ibv_device& device, int cmd_fd) {
+  char path[sizeof(device.dev_name) + 32];
+  const int length = snprintf(path, sizeof(path), "/dev/infiniband/%s", device.dev_name);
+  if (length < 0 || static_cast<size_t>(length) >= sizeof(path)) return ENAMETOOLONG;
+  const int own = open(path, O_RDWR | O_CLOEXEC);  // the shim's, as libibverbs opens devices
+  if (own < 0) return errno;
+  const int error = dup3(own, cmd_fd, O_CLOEXEC) < 0 ? errno : 0;
+  close_fd(own);
+  return error;
+}
+
+}  // namespace
+
+verbs_context* alloc_context(ibv_device* device, int cmd_fd, void*) {
+  return open_context(device, cmd_fd, -1);
+}
+
+verbs_context* import_context(ibv_device* device, int cmd_fd) {
+  const int shared = fcntl(cmd_fd, F_DUPFD_CLOEXEC, 0);
+  const int error = shared < 0 ? errno : replace_connection(*device, cmd_fd);
+  if (error != 0) {
+    close_fd(shared);
+    close_fd(cmd_fd);  // as when the rest fails
+    return fail<verbs_context>(error);
+  }
+  verbs_context* context = open_context(device, cmd_fd, shared);
+  close_fd(shared);
+  // libibverbs asks for the context's async event file by ioctl().
+  if (context != nullptr) rocemu_offer_async_fd(cmd_fd, context->context.async_fd);
+  return context;
 }
 
 void free_context(ibv_context* base) {

@@ -3,11 +3,14 @@
 
 #include "emulator/abi/control.h"
 #include "verbs_provider/doorbell.h"
+#include "verbs_provider/number_table.h"
 #include "verbs_provider/private_abi.h"
-#include "verbs_provider/qp_table.h"
 #include "verbs_provider/shared_memory.h"
 
 namespace rocemu::provider {
+
+struct Qp;
+struct Srq;
 
 struct Context {
   verbs_context verbs;  // must be first; prepared by libibverbs
@@ -16,8 +19,15 @@ struct Context {
   struct Parts {
     SharedMemory memory;  // a DoorbellRing
     int wake_fd = -1;
+    uint64_t clock_start_ns = 0;  // see device_clock.h
     DoorbellWriter doorbells;
-    QpTable qps;
+    /// A QP is entered before it can have completions and removed under the locks of its CQs:
+    /// whoever polls one of them finds a QP that stays for as long as the CQ's lock is held.
+    NumberTable<Qp> qps;
+    /// An SRQ may have completions in any CQ, so what is found in the table stays only for as long
+    /// as `srqs_lock` is held. It is taken after the lock of a CQ.
+    NumberTable<Srq> srqs;
+    Mutex srqs_lock;
   };
   union {
     Parts parts;
@@ -33,6 +43,7 @@ inline Context* context_of(ibv_context* context) {
 
 /// Operations of DeviceOps and ContextOps.
 verbs_context* alloc_context(ibv_device* device, int cmd_fd, void* private_data);
+verbs_context* import_context(ibv_device* device, int cmd_fd);
 void free_context(ibv_context* context);
 
 /// A control request without descriptors; 0 or a positive errno value.

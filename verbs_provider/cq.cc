@@ -1,22 +1,21 @@
-// ibv_create_cq(3), ibv_destroy_cq(3), ibv_poll_cq(3) and ibv_req_notify_cq(3).
+// ibv_create_cq(3), ibv_destroy_cq(3), ibv_resize_cq(3), ibv_modify_cq(3), ibv_poll_cq(3) and
+// ibv_req_notify_cq(3).
 #include "verbs_provider/cq.h"
 
 #include <bit>
 #include <cerrno>
-
-#include <sched.h>
+#include <optional>
+#include <utility>
 
 #include "verbs_provider/context.h"
+#include "verbs_provider/empty_poll.h"
 #include "verbs_provider/events.h"
 #include "verbs_provider/objects.h"
-#include "verbs_provider/qp.h"
+#include "verbs_provider/settle.h"
 #include "verbs_provider/verbs.h"
 
 namespace rocemu::provider {
 namespace {
-
-/// Every so many polls in a row that found nothing, ask whether the daemon is still there.
-constexpr uint32_t kEmptyPollsPerCheck = 1000;
 
 constexpr int kPollFailed = -1;
 
@@ -25,18 +24,6 @@ int channel_inode(const ibv_comp_channel& channel, uint64_t* inode) {
   if (::syscall(SYS_fstat, channel.fd, &status) != 0) return errno;
   *inode = status.st_ino;
   return 0;
-}
-
-/// Gives the slots that the completion frees back to their work queue. False if the completion is
-/// not to be seen: of a QP that is gone, or of one before its last RESET.
-bool settle(QpTable& qps, const abi::Cqe& cqe, uint64_t index) {
-  Qp* qp = qps.find(cqe.qp_num);
-  if (qp == nullptr) return false;
-  if (qp->generation.load(std::memory_order_relaxed) != cqe.qp_generation) return false;
-  WorkQueue& queue = cqe.queue == abi::WorkQueue::kSend ? qp->send : qp->recv;
-  if (index < queue.first_completion) return false;
-  queue.released.store(cqe.wqe_count, std::memory_order_release);
-  return true;
 }
 
 void convert(const abi::Cqe& from, ibv_wc* to) {
@@ -55,13 +42,6 @@ void convert(const abi::Cqe& from, ibv_wc* to) {
   to->dlid_path_bits = from.dlid_path_bits;
 }
 
-/// Nothing came. The daemon may need this processor to make something come.
-int wait_a_moment(DoorbellWriter& doorbells, uint32_t empty_polls) {
-  sched_yield();
-  if (empty_polls % kEmptyPollsPerCheck != 0) return 0;
-  return doorbells.is_daemon_gone() ? kPollFailed : 0;
-}
-
 /// The daemon gets the channels, to take back the CQ's events that nobody has read yet.
 int call_destroy_cq(ibv_context* context, uint32_t handle, const ibv_comp_channel* channel,
                     abi::Reply* reply) {
@@ -72,48 +52,74 @@ int call_destroy_cq(ibv_context* context, uint32_t handle, const ibv_comp_channe
   return call_object(context, abi::Op::kDestroyCq, handle, reply, fds, count);
 }
 
-int open_ring(Cq* cq, uint32_t capacity) {
-  if (capacity == 0 || capacity > (1u << 31)) return EIO;
-  const uint64_t entries = std::bit_ceil(capacity);
-  if (cq->memory.size() < sizeof(abi::CqRing) + entries * sizeof(abi::Cqe)) return EIO;
+/// Whether the memory has a ring for `capacity` completions.
+bool holds_ring(const SharedMemory& memory, uint32_t capacity) {
+  if (capacity == 0 || capacity > (1u << 31)) return false;
+  return memory.size() >=
+         sizeof(abi::CqRing) + uint64_t{std::bit_ceil(capacity)} * sizeof(abi::Cqe);
+}
+
+void open_ring(Cq* cq, SharedMemory memory, uint32_t capacity) {
+  cq->memory = std::move(memory);
   cq->ring = reinterpret_cast<abi::CqRing*>(cq->memory.at(0));
-  cq->ring_mask = static_cast<uint32_t>(entries - 1);
-  return 0;
+  cq->ring_mask = std::bit_ceil(capacity) - 1;
+  cq->verbs.cq.cqe = static_cast<int>(capacity);
 }
 
 }  // namespace
 
-ibv_cq* create_cq(ibv_context* context, int capacity, ibv_comp_channel* channel, int comp_vector) {
-  if (capacity < 1 || comp_vector < 0 || comp_vector >= context->num_comp_vectors) {
-    return fail<ibv_cq>(EINVAL);
+bool Cq::take(uint64_t end, abi::Cqe* cqe) {
+  Context::Parts& parts = context_of(verbs.cq.context)->parts;
+  while (consumed != end) {
+    const uint64_t index = consumed++;
+    *cqe = ring->entries[index & ring_mask];
+    if (settle(parts, *cqe, index)) return true;
   }
-  auto* cq = make<Cq>();
+  return false;
+}
+
+Cq* make_cq(ibv_context* context, uint32_t capacity, const ibv_comp_channel* channel,
+            uint32_t comp_vector, ibv_pd* parent_domain) {
+  if (capacity < 1 || comp_vector >= static_cast<uint32_t>(context->num_comp_vectors)) {
+    return fail<Cq>(EINVAL);
+  }
+  auto* cq = make_in<Cq>(parent_domain, Resource::kCq);
   if (cq == nullptr) return nullptr;
   ibv_cq& base = cq->verbs.cq;
   abi::Request request{};
   request.op = abi::Op::kCreateCq;
   request.body.create_cq.user_handle = reinterpret_cast<uint64_t>(&base);
-  request.body.create_cq.capacity = static_cast<uint32_t>(capacity);
-  request.body.create_cq.comp_vector = static_cast<uint32_t>(comp_vector);
+  request.body.create_cq.capacity = capacity;
+  request.body.create_cq.comp_vector = comp_vector;
   int error =
       channel == nullptr ? 0 : channel_inode(*channel, &request.body.create_cq.channel_inode);
   abi::Reply reply{};
   const auto& created = reply.body.create_cq;
+  SharedMemory memory;
   if (error == 0) {
-    error = call_for_memory(context, request, &reply, created.memory_size, &cq->memory);
+    error = call_for_memory(context, request, &reply, created.memory_size, &memory);
   }
-  if (error == 0) error = open_ring(cq, created.capacity);
+  if (error == 0 && !holds_ring(memory, created.capacity)) error = EIO;
   if (error == 0) {
+    open_ring(cq, std::move(memory), created.capacity);
     base.handle = created.handle;
-    base.cqe = static_cast<int>(created.capacity);
-    return &base;
+    cq->parent_domain = parent_domain;
+    hold(parent_domain);
+    return cq;
   }
   if (is_success(reply)) {
     abi::Reply ignored;
     call_destroy_cq(context, created.handle, channel, &ignored);
   }
-  dispose(cq);
-  return fail<ibv_cq>(error);
+  dispose_in(cq, Resource::kCq);
+  return fail<Cq>(error);
+}
+
+ibv_cq* create_cq(ibv_context* context, int capacity, ibv_comp_channel* channel, int comp_vector) {
+  if (capacity < 1 || comp_vector < 0) return fail<ibv_cq>(EINVAL);
+  Cq* cq = make_cq(context, static_cast<uint32_t>(capacity), channel,
+                   static_cast<uint32_t>(comp_vector), nullptr);
+  return cq == nullptr ? nullptr : &cq->verbs.cq;
 }
 
 int destroy_cq(ibv_cq* base) {
@@ -124,40 +130,80 @@ int destroy_cq(ibv_cq* base) {
     return base->comp_events_completed == reply.body.destroyed.completion_events &&
            base->async_events_completed == reply.body.destroyed.async_events;
   });
-  dispose(ours<Cq>(base));
+  Cq* cq = ours<Cq>(base);
+  ibv_pd* parent_domain = cq->parent_domain;
+  dispose_in(cq, Resource::kCq);
+  release(parent_domain);
   return 0;
+}
+
+int resize_cq(ibv_cq* base, int capacity) {
+  if (capacity < 1) return EINVAL;
+  Cq* cq = ours<Cq>(base);
+  abi::Request request{};
+  request.op = abi::Op::kResizeCq;
+  request.body.resize_cq.handle = base->handle;
+  request.body.resize_cq.capacity = static_cast<uint32_t>(capacity);
+  abi::Reply reply{};
+  const auto& resized = reply.body.create_cq;
+  SharedMemory memory;
+  // Nobody may take completions from the old memory once the daemon has moved them.
+  const Guard guard(cq->lock);
+  const Guard ring_guard(cq->ring_lock);
+  int error = call_for_memory(base->context, request, &reply, resized.memory_size, &memory);
+  if (error == 0 && !holds_ring(memory, resized.capacity)) error = EIO;
+  if (error == 0) {
+    open_ring(cq, std::move(memory), resized.capacity);
+  } else if (is_success(reply)) {
+    // Completions go where we cannot look. Better that polling fails than that it finds nothing.
+    cq->ring->error.store(1, std::memory_order_release);
+  }
+  return error;
+}
+
+int modify_cq(ibv_cq* base, ibv_modify_cq_attr* attr) {
+  if ((attr->attr_mask & ~uint32_t{IBV_CQ_ATTR_MODERATE}) != 0) return EINVAL;
+  if (attr->attr_mask == 0) return 0;
+  abi::Request request{};
+  request.op = abi::Op::kModifyCq;
+  request.body.modify_cq.handle = base->handle;
+  request.body.modify_cq.count = attr->moderate.cq_count;
+  request.body.modify_cq.period = attr->moderate.cq_period;
+  abi::Reply reply;
+  return call(base->context, request, &reply);
 }
 
 int poll_cq(ibv_cq* base, int num_entries, ibv_wc* wc) {
   Cq* cq = ours<Cq>(base);
-  Context::Parts& parts = context_of(base->context)->parts;
-  int taken = 0;
-  uint32_t empty_polls;
+  std::optional<EmptyPoll> empty;
   {
     const Guard guard(cq->lock);
-    if (cq->ring->error.load(std::memory_order_acquire) != 0) return kPollFailed;
+    if (cq->overran()) return kPollFailed;
     const uint64_t first = cq->consumed;
     const uint64_t produced = cq->produced();
-    while (taken < num_entries && cq->consumed != produced) {
-      const abi::Cqe cqe = cq->ring->entries[cq->consumed & cq->ring_mask];
-      if (settle(parts.qps, cqe, cq->consumed)) convert(cqe, &wc[taken++]);
-      ++cq->consumed;
-    }
+    int taken = 0;
+    abi::Cqe cqe;
+    while (taken < num_entries && cq->take(produced, &cqe)) convert(cqe, &wc[taken++]);
     if (cq->consumed != first) {
-      cq->ring->consumer.store(static_cast<uint32_t>(cq->consumed), std::memory_order_release);
+      cq->publish_consumed();
       cq->empty_polls = 0;
       return taken;
     }
-    empty_polls = ++cq->empty_polls;
+    empty.emplace(cq);
   }
-  return wait_a_moment(parts.doorbells, empty_polls);
+  return empty->wait(base->context) ? 0 : kPollFailed;
 }
 
 int req_notify_cq(ibv_cq* base, int solicited_only) {
-  // A CQ that overran cannot be used: there will never be the completion to notify of.
-  if (ours<Cq>(base)->ring->error.load(std::memory_order_acquire) != 0) return EIO;
-  // What the application could have polled by now gives no event (rings.h).
-  const uint64_t seen = ours<Cq>(base)->ring->producer.load(std::memory_order_acquire);
+  Cq* cq = ours<Cq>(base);
+  uint64_t seen;
+  {
+    const Guard guard(cq->ring_lock);
+    // A CQ that overran cannot be used: there will never be the completion to notify of.
+    if (cq->overran()) return EIO;
+    // What the application could have polled by now gives no event (rings.h).
+    seen = cq->ring->producer.load(std::memory_order_acquire);
+  }
   return context_of(base->context)
       ->parts.doorbells.ring(abi::DoorbellKind::kCqArm, base->handle,
                              seen | (solicited_only != 0 ? abi::kCqArmSolicited : 0));

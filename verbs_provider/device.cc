@@ -1,4 +1,4 @@
-// ibv_query_device(3), ibv_query_device_ex(3) and ibv_query_port(3).
+// ibv_query_device(3), ibv_query_device_ex(3), ibv_query_rt_values_ex(3) and ibv_query_port(3).
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -6,6 +6,7 @@
 #include <endian.h>
 
 #include "verbs_provider/context.h"
+#include "verbs_provider/device_clock.h"
 #include "verbs_provider/verbs.h"
 
 namespace rocemu::provider {
@@ -19,9 +20,9 @@ int to_int(uint32_t value) {
 }
 
 void convert(const abi::DeviceAttr& from, ibv_device_attr* to) {
-  static_assert(sizeof(to->fw_ver) == sizeof(from.fw_ver));
-  memcpy(to->fw_ver, from.fw_ver, sizeof(to->fw_ver));
-  to->fw_ver[sizeof(to->fw_ver) - 1] = '\0';
+  static_assert(sizeof(to->fw_ver) >= sizeof(from.fw_ver));
+  memcpy(to->fw_ver, from.fw_ver, sizeof(from.fw_ver));
+  to->fw_ver[sizeof(from.fw_ver) - 1] = '\0';
   to->node_guid = htobe64(from.node_guid);
   to->sys_image_guid = htobe64(from.sys_image_guid);
   to->max_mr_size = from.max_mr_size;
@@ -55,6 +56,28 @@ void convert(const abi::DeviceAttr& from, ibv_device_attr* to) {
   to->phys_port_cnt = from.phys_port_cnt;
 }
 
+uint16_t to_uint16(uint32_t value) {
+  return static_cast<uint16_t>(std::min<uint32_t>(value, UINT16_MAX));
+}
+
+/// What is not set stays zero, as of a device that cannot do it: segmentation offload, RSS, packet
+/// pacing, raw packets, tag matching, atomics over PCI.
+void convert(const abi::DeviceAttr& from, ibv_device_attr_ex* to) {
+  convert(from, &to->orig_attr);
+  to->device_cap_flags_ex = from.device_cap_flags_ex;
+  to->phys_port_cnt_ex = from.phys_port_cnt;
+  to->odp_caps.general_caps = from.odp_general_caps;
+  to->odp_caps.per_transport_caps.rc_odp_caps = from.odp_caps[0];
+  to->odp_caps.per_transport_caps.uc_odp_caps = from.odp_caps[1];
+  to->odp_caps.per_transport_caps.ud_odp_caps = from.odp_caps[2];
+  to->xrc_odp_caps = from.odp_caps[3];
+  to->completion_timestamp_mask = from.timestamp_mask;
+  to->hca_core_clock = from.hca_core_clock;
+  to->max_dm_size = from.max_dm_size;
+  to->cq_mod_caps.max_cq_count = to_uint16(from.max_cq_moderation_count);
+  to->cq_mod_caps.max_cq_period = to_uint16(from.max_cq_moderation_period);
+}
+
 }  // namespace
 
 int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input,
@@ -68,12 +91,21 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
 
   // The caller's struct is as long as its header knew: ibv_query_device passes the first part only.
   ibv_device_attr_ex all{};
-  convert(reply.body.device, &all.orig_attr);
-  all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
-  all.phys_port_cnt_ex = all.orig_attr.phys_port_cnt;
+  convert(reply.body.device, &all);
   const size_t known = std::min(attr_size, sizeof(all));
   memcpy(static_cast<void*>(attr), &all, known);
   memset(reinterpret_cast<char*>(attr) + known, 0, attr_size - known);
+  return 0;
+}
+
+int query_rt_values(ibv_context* context, ibv_values_ex* values) {
+  // "has to query this value somehow and mark the queried values in the comp_mask field"
+  values->comp_mask &= IBV_VALUES_MASK_RAW_CLOCK;
+  if (values->comp_mask != 0) {
+    // Ticks, as of other devices, rather than seconds: with our clock's ticks it is both.
+    values->raw_clock.tv_sec = 0;
+    values->raw_clock.tv_nsec = static_cast<long>(device_time_ns(context));
+  }
   return 0;
 }
 

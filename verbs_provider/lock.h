@@ -20,15 +20,34 @@ class Mutex {
   pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
 };
 
+/// A mutex that does nothing where the application promised one thread at a time.
+class OptionalMutex {
+ public:
+  /// Before the first lock().
+  void leave_out() { needed_ = false; }
+
+  void lock() {
+    if (needed_) mutex_.lock();
+  }
+  void unlock() {
+    if (needed_) mutex_.unlock();
+  }
+
+ private:
+  Mutex mutex_;
+  bool needed_ = true;
+};
+
+template <class Lock>
 class Guard {
  public:
-  explicit Guard(Mutex& mutex) : mutex_(mutex) { mutex_.lock(); }
-  ~Guard() { mutex_.unlock(); }
+  explicit Guard(Lock& lock) : lock_(lock) { lock_.lock(); }
+  ~Guard() { lock_.unlock(); }
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
  private:
-  Mutex& mutex_;
+  Lock& lock_;
 };
 
 }  // namespace rocemu::provider

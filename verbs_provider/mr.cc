@@ -1,39 +1,177 @@
-// ibv_reg_mr(3) and ibv_dereg_mr(3). Nothing is pinned: the daemon reaches the memory as it is when
-// it is used.
+// ibv_reg_mr(3) and its relatives. Nothing is pinned: the daemon reaches the memory as it is when
+// it is used. So every region is as good as one for on-demand paging, and fork() disturbs nothing.
+#include "verbs_provider/mr.h"
+
+#include <algorithm>
+#include <cerrno>
+
 #include "verbs_provider/context.h"
 #include "verbs_provider/objects.h"
+#include "verbs_provider/pd.h"
 #include "verbs_provider/verbs.h"
 
 namespace rocemu::provider {
+namespace {
 
-ibv_mr* reg_mr(ibv_pd* pd, void* address, size_t length, uint64_t iova, int access) {
-  auto* mr = make<VerbsMr>();
+Mr* make_mr(ibv_pd* pd, MrType type) {
+  auto* mr = make<Mr>();
+  if (mr == nullptr) return nullptr;
+  mr->verbs.type = type;
+  mr->verbs.mr.context = pd->context;
+  mr->verbs.mr.pd = pd;
+  return mr;
+}
+
+/// "Use byte offset from beginning of MR to access this MR, instead of a pointer address".
+uint64_t iova_of(int access, uint64_t iova) {
+  return (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : iova;
+}
+
+}  // namespace
+
+Mr* register_region(ibv_pd* pd, const decltype(abi::Request::Body::reg_mr)& wanted, MrType type) {
+  Mr* mr = make_mr(pd, type);
   if (mr == nullptr) return nullptr;
   abi::Request request{};
   request.op = abi::Op::kRegMr;
+  request.body.reg_mr = wanted;
   request.body.reg_mr.pd = pd->handle;
-  request.body.reg_mr.access = static_cast<uint32_t>(access);
-  request.body.reg_mr.address = reinterpret_cast<uint64_t>(address);
-  request.body.reg_mr.length = length;
-  request.body.reg_mr.iova = iova;
   abi::Reply reply;
   if (const int error = call(pd->context, request, &reply); error != 0) {
     dispose(mr);
-    return fail<ibv_mr>(error);
+    return fail<Mr>(error);
   }
-  mr->type = MrType::kMr;
-  mr->access = access;
-  mr->mr.handle = reply.body.reg_mr.handle;
-  mr->mr.lkey = reply.body.reg_mr.lkey;
-  mr->mr.rkey = reply.body.reg_mr.rkey;
-  return &mr->mr;
+  mr->verbs.access = static_cast<int>(wanted.access);
+  mr->verbs.mr.handle = reply.body.reg_mr.handle;
+  mr->verbs.mr.lkey = reply.body.reg_mr.lkey;
+  mr->verbs.mr.rkey = reply.body.reg_mr.rkey;
+  hold(pd);
+  return mr;
 }
 
-int dereg_mr(VerbsMr* mr) {
+ibv_mr* reg_mr(ibv_pd* pd, void* address, size_t length, uint64_t iova, int access) {
+  Mr* mr = register_region(pd,
+                           {.pd = 0,
+                            .access = static_cast<uint32_t>(access),
+                            .address = reinterpret_cast<uint64_t>(address),
+                            .length = length,
+                            .iova = iova_of(access, iova),
+                            .kind = abi::RegionKind::kMemory},
+                           MrType::kMr);
+  return mr == nullptr ? nullptr : &mr->verbs.mr;
+}
+
+ibv_mr* alloc_null_mr(ibv_pd* pd) {
+  // "It has the maximum length and only the lkey is valid".
+  Mr* mr = register_region(pd,
+                           {.pd = 0,
+                            .access = abi::kAccessLocalWrite,
+                            .address = 0,
+                            .length = SIZE_MAX,
+                            .iova = 0,
+                            .kind = abi::RegionKind::kNull},
+                           MrType::kNullMr);
+  if (mr == nullptr) return nullptr;
+  mr->verbs.mr.length = SIZE_MAX;
+  return &mr->verbs.mr;
+}
+
+int rereg_mr(VerbsMr* verbs, int flags, ibv_pd* pd, void* address, size_t length, int access) {
+  Mr* mr = ours<Mr>(verbs);
+  const bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
+  const bool changes_pd = (flags & IBV_REREG_MR_CHANGE_PD) != 0;
+  const bool changes_access = (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0;
+  int error = 0;
+  // Device memory stays where it is, and has no address by which another could be meant.
+  if (moves && mr->dm != nullptr) error = EINVAL;
+  if (changes_pd && (pd == nullptr || pd->context != verbs->mr.context)) error = EINVAL;
   abi::Reply reply;
-  const int error = call_object(mr->mr.context, abi::Op::kDeregMr, mr->mr.handle, &reply);
-  if (error == 0) dispose(mr);
-  return error;
+  if (error == 0) {
+    abi::Request request{};
+    request.op = abi::Op::kReregMr;
+    auto& wanted = request.body.rereg_mr;
+    wanted.handle = verbs->mr.handle;
+    wanted.flags = static_cast<uint32_t>(flags);
+    if (changes_pd) wanted.pd = pd->handle;
+    if (changes_access) wanted.access = static_cast<uint32_t>(access);
+    if (moves) {
+      wanted.address = reinterpret_cast<uint64_t>(address);
+      wanted.length = length;
+      wanted.iova = iova_of(changes_access ? access : verbs->access, wanted.address);
+    }
+    error = call(verbs->mr.context, request, &reply);
+  }
+  if (error != 0) {
+    errno = error;  // the application gets one of ibv_rereg_mr_err_code instead
+    return error;
+  }
+  verbs->mr.handle = reply.body.reg_mr.handle;
+  verbs->mr.lkey = reply.body.reg_mr.lkey;
+  verbs->mr.rkey = reply.body.reg_mr.rkey;
+  if (changes_access) verbs->access = access;
+  if (changes_pd) {
+    hold(pd);
+    release(verbs->mr.pd);
+    verbs->mr.pd = pd;
+  }
+  return 0;
+}
+
+int dereg_mr(VerbsMr* verbs) {
+  abi::Reply reply;
+  const int error = call_object(verbs->mr.context, abi::Op::kDeregMr, verbs->mr.handle, &reply);
+  if (error != 0) return error;
+  Mr* mr = ours<Mr>(verbs);
+  release(verbs->mr.pd);
+  if (mr->dm != nullptr) mr->dm->users.fetch_sub(1, std::memory_order_release);
+  dispose(mr);
+  return 0;
+}
+
+int advise_mr(ibv_pd* pd, ibv_advise_mr_advice advice, uint32_t flags, ibv_sge* sg_list,
+              uint32_t num_sge) {
+  if (sg_list == nullptr && num_sge != 0) return EINVAL;
+  abi::Request request{};
+  request.op = abi::Op::kAdviseMr;
+  auto& wanted = request.body.advise_mr;
+  wanted.pd = pd->handle;
+  wanted.advice = static_cast<uint32_t>(advice);
+  wanted.flags = flags;
+  // Also without any: then it is the advice and the flags that are looked at.
+  do {
+    wanted.num_sge = std::min(num_sge, abi::kMaxAdviseSges);
+    for (uint32_t i = 0; i < wanted.num_sge; ++i) {
+      wanted.sges[i] = {sg_list[i].addr, sg_list[i].length, sg_list[i].lkey};
+    }
+    sg_list += wanted.num_sge;
+    num_sge -= wanted.num_sge;
+    abi::Reply reply;
+    if (const int error = call(pd->context, request, &reply); error != 0) return error;
+  } while (num_sge != 0);
+  return 0;
+}
+
+ibv_mr* import_mr(ibv_pd* pd, uint32_t handle) {
+  Mr* mr = make_mr(pd, MrType::kImportedMr);
+  if (mr == nullptr) return nullptr;
+  abi::Reply reply;
+  const int error = call_object(pd->context, abi::Op::kQueryMr, handle, &reply);
+  if (error != 0) {
+    dispose(mr);
+    return fail<ibv_mr>(error);
+  }
+  // "The addr field in the imported MR is not applicable, NULL value is expected."
+  mr->verbs.mr.handle = handle;
+  mr->verbs.mr.length = reply.body.reg_mr.length;
+  mr->verbs.mr.lkey = reply.body.reg_mr.lkey;
+  mr->verbs.mr.rkey = reply.body.reg_mr.rkey;
+  hold(pd);
+  return &mr->verbs.mr;
+}
+
+void unimport_mr(ibv_mr* base) {
+  release(base->pd);
+  dispose(ours<Mr>(base));
 }
 
 }  // namespace rocemu::provider

@@ -8,6 +8,7 @@
 
 #include "verbs_provider/context.h"
 #include "verbs_provider/objects.h"
+#include "verbs_provider/post_list.h"
 #include "verbs_provider/qp.h"
 #include "verbs_provider/send_wqe.h"
 #include "verbs_provider/verbs.h"
@@ -15,27 +16,25 @@
 namespace rocemu::provider {
 namespace {
 
-static_assert(sizeof(ibv_sge) == sizeof(abi::Sge));
-static_assert(offsetof(ibv_sge, addr) == offsetof(abi::Sge, address));
-static_assert(offsetof(ibv_sge, length) == offsetof(abi::Sge, length));
-static_assert(offsetof(ibv_sge, lkey) == offsetof(abi::Sge, lkey));
-
 uint64_t total_length(const ibv_send_wr& wr) {
   uint64_t total = 0;
   for (int i = 0; i < wr.num_sge; ++i) total += wr.sg_list[i].length;
   return total;
 }
 
-bool is_valid(int num_sge, uint32_t max_sge) {
-  return num_sge >= 0 && static_cast<uint32_t>(num_sge) <= max_sge;
-}
-
-int check(const Qp& qp, const ibv_send_wr& wr) {
+/// `window_type` is the one of the windows that can be bound in this way.
+int check(const Qp& qp, const ibv_send_wr& wr, ibv_mw_type window_type) {
   const ibv_qp_type type = qp.verbs.qp.qp_type;
   if (static_cast<uint32_t>(wr.opcode) >= 32) return EINVAL;
   if ((opcodes_of(type) & bit(wr.opcode)) == 0) return EINVAL;
-  if (!is_valid(wr.num_sge, qp.send.max_sge)) return EINVAL;
+  if (!are_valid(wr.send_flags)) return EINVAL;
+  if (!is_valid_sge_count(wr.num_sge, qp.send)) return EINVAL;
   if (type == IBV_QPT_UD && wr.wr.ud.ah == nullptr) return EINVAL;
+  if (wr.opcode == IBV_WR_BIND_MW &&
+      (wr.bind_mw.mw == nullptr || wr.bind_mw.mw->type != window_type ||
+       !is_valid(wr.bind_mw.bind_info))) {
+    return EINVAL;
+  }
   if ((wr.send_flags & IBV_SEND_INLINE) != 0 &&
       ((bit(wr.opcode) & kInlineable) == 0 || total_length(wr) > qp.max_inline_data)) {
     return EINVAL;
@@ -55,17 +54,23 @@ uint32_t copy_inline(const ibv_send_wr& wr, std::byte* to) {
   return size;
 }
 
-void copy_sges(const ibv_sge* list, uint32_t count, std::byte* to) {
-  if (count != 0) memcpy(to, list, count * sizeof(abi::Sge));
+void write_data(const ibv_send_wr& wr, std::byte* data, abi::SendWqe* wqe) {
+  if ((bit(wr.opcode) & kDataless) != 0) return;
+  if ((wr.send_flags & IBV_SEND_INLINE) != 0) {
+    wqe->inline_size = copy_inline(wr, data);
+  } else {
+    wqe->num_sge = static_cast<uint32_t>(wr.num_sge);
+    copy_sges(wr.sg_list, wqe->num_sge, data);
+  }
 }
 
-void write_send(const Qp& qp, const ibv_send_wr& wr, std::byte* slot) {
+void write_send(ibv_qp_type type, const ibv_send_wr& wr, std::byte* slot) {
   abi::SendWqe wqe{};
   wqe.wr_id = wr.wr_id;
   wqe.opcode = wr.opcode;
   wqe.flags = wr.send_flags;
-  wqe.imm_data = wr.imm_data;  // or invalidate_rkey, which shares its place
-  if (qp.verbs.qp.qp_type == IBV_QPT_UD) {
+  if ((bit(wr.opcode) & kWithImmediate) != 0) wqe.imm_data = wr.imm_data;
+  if (type == IBV_QPT_UD) {
     wqe.ud.ah = wr.wr.ud.ah->handle;
     wqe.ud.remote_qpn = wr.wr.ud.remote_qpn;
     wqe.ud.remote_qkey = wr.wr.ud.remote_qkey;
@@ -74,73 +79,53 @@ void write_send(const Qp& qp, const ibv_send_wr& wr, std::byte* slot) {
     wqe.rkey = wr.wr.atomic.rkey;
     wqe.atomic.compare_add = wr.wr.atomic.compare_add;
     wqe.atomic.swap = wr.wr.atomic.swap;
-  } else if ((bit(wr.opcode) & (kWrites | bit(IBV_WR_RDMA_READ))) != 0) {
+  } else if ((bit(wr.opcode) & kRdma) != 0) {
     wqe.remote_address = wr.wr.rdma.remote_addr;
     wqe.rkey = wr.wr.rdma.rkey;
+  } else if (wr.opcode == IBV_WR_BIND_MW) {
+    write_bind(*wr.bind_mw.mw, wr.bind_mw.rkey, wr.bind_mw.bind_info, &wqe);
   }
-  std::byte* data = slot + sizeof(wqe);
-  if ((wr.send_flags & IBV_SEND_INLINE) != 0) {
-    wqe.inline_size = copy_inline(wr, data);
-  } else {
-    wqe.num_sge = static_cast<uint32_t>(wr.num_sge);
-    copy_sges(wr.sg_list, wqe.num_sge, data);
-  }
+  if (type == IBV_QPT_XRC_SEND) wqe.remote_srqn = wr.qp_type.xrc.remote_srqn;
+  write_data(wr, slot + sizeof(wqe), &wqe);
   memcpy(slot, &wqe, sizeof(wqe));
 }
 
-void write_recv(const ibv_recv_wr& wr, std::byte* slot) {
-  const abi::RecvWqe wqe{wr.wr_id, static_cast<uint32_t>(wr.num_sge), 0};
-  memcpy(slot, &wqe, sizeof(wqe));
-  copy_sges(wr.sg_list, wqe.num_sge, slot + sizeof(wqe));
+int post(ibv_qp* base, ibv_send_wr* list, ibv_send_wr** bad_wr, ibv_mw_type window_type) {
+  Qp* qp = ours<Qp>(base);
+  const bool ready = can_send(qp->state.load(std::memory_order_acquire));
+  const QueueDoorbell doorbell{context_of(base->context)->parts.doorbells, abi::DoorbellKind::kSend,
+                               base->qp_num};
+  return post_list(
+      &qp->send, doorbell, list, bad_wr,
+      [&](const ibv_send_wr& wr) { return ready ? check(*qp, wr, window_type) : EINVAL; },
+      [&](const ibv_send_wr& wr, std::byte* slot) { write_send(base->qp_type, wr, slot); });
 }
 
-/// Posts a list up to the first request that `check` refuses or that finds the queue full.
-template <class Wr, class Check, class Write>
-int post(Qp* qp, WorkQueue* queue, abi::DoorbellKind kind, Wr* list, Wr** bad_wr, Check check_one,
-         Write write_one) {
-  const Guard guard(queue->lock);
-  const uint64_t posted_before = queue->posted;
-  Wr* wr = list;
-  int error = 0;
-  for (; wr != nullptr; wr = wr->next) {
-    error = check_one(*wr);
-    if (error == 0 && queue->is_full()) error = ENOMEM;
-    if (error != 0) break;
-    write_one(*wr, queue->next_slot());
-    ++queue->posted;
-  }
-  if (queue->posted != posted_before) {
-    const ibv_qp& base = qp->verbs.qp;
-    DoorbellWriter& doorbells = context_of(base.context)->parts.doorbells;
-    if (doorbells.ring(kind, base.qp_num, queue->posted) != 0) {
-      queue->posted = posted_before;
-      error = EIO;
-      wr = list;
-    }
-  }
-  if (error != 0) *bad_wr = wr;
-  return error;
+bool has_receive_queue(const ibv_qp& qp) {
+  return qp.srq == nullptr && qp.qp_type != IBV_QPT_XRC_SEND && qp.qp_type != IBV_QPT_XRC_RECV;
 }
 
 }  // namespace
 
-int post_send(ibv_qp* base, ibv_send_wr* list, ibv_send_wr** bad_wr) {
-  Qp* qp = ours<Qp>(base);
-  const bool ready = can_send(qp->state.load(std::memory_order_acquire));
-  return post(
-      qp, &qp->send, abi::DoorbellKind::kSend, list, bad_wr,
-      [&](const ibv_send_wr& wr) { return ready ? check(*qp, wr) : EINVAL; },
-      [&](const ibv_send_wr& wr, std::byte* slot) { write_send(*qp, wr, slot); });
+int post_send(ibv_qp* qp, ibv_send_wr* list, ibv_send_wr** bad_wr) {
+  return post(qp, list, bad_wr, IBV_MW_TYPE_2);
+}
+
+int post_bind(ibv_qp* qp, ibv_send_wr* wr) {
+  ibv_send_wr* bad_wr;
+  return post(qp, wr, &bad_wr, IBV_MW_TYPE_1);
 }
 
 int post_recv(ibv_qp* base, ibv_recv_wr* list, ibv_recv_wr** bad_wr) {
   Qp* qp = ours<Qp>(base);
   const bool ready =
-      base->srq == nullptr && qp->state.load(std::memory_order_acquire) != abi::QpState::kReset;
-  return post(
-      qp, &qp->recv, abi::DoorbellKind::kRecv, list, bad_wr,
+      has_receive_queue(*base) && qp->state.load(std::memory_order_acquire) != abi::QpState::kReset;
+  const QueueDoorbell doorbell{context_of(base->context)->parts.doorbells, abi::DoorbellKind::kRecv,
+                               base->qp_num};
+  return post_list(
+      &qp->recv, doorbell, list, bad_wr,
       [&](const ibv_recv_wr& wr) {
-        return ready && is_valid(wr.num_sge, qp->recv.max_sge) ? 0 : EINVAL;
+        return ready && is_valid_sge_count(wr.num_sge, qp->recv) ? 0 : EINVAL;
       },
       write_recv);
 }

@@ -1,10 +1,12 @@
 #include "verbs_provider/qp_ex.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "verbs_provider/context.h"
 #include "verbs_provider/objects.h"
+#include "verbs_provider/post_list.h"
 #include "verbs_provider/send_wqe.h"
 
 namespace rocemu::provider {
@@ -13,11 +15,17 @@ namespace {
 /// VerbsQp::comp_mask: qp_ex is valid.
 constexpr uint32_t kVerbsQpEx = 2;
 
+constexpr uint32_t kAtomicWriteSize = 8;
+
+/// The setters of a work request, as bits.
+enum Setter : uint32_t { kData = 1u << 0, kUdAddress = 1u << 1, kXrcSrqNumber = 1u << 2 };
+
 Qp* builder_qp(ibv_qp_ex* qp) {
   return ours<Qp>(&qp->qp_base);
 }
 
-/// "Any errors are reported by ibv_wr_complete()": the first one counts.
+/// "If a failure is detected during operation, for instance due to an invalid argument, then
+/// ibv_wr_complete() will return failure": the first one counts.
 void fail_session(Qp* qp, int error) {
   if (qp->builder.error == 0) qp->builder.error = error;
   qp->builder.building = false;
@@ -27,9 +35,19 @@ void fail_session(Qp* qp, int error) {
 void finish_request(Qp* qp) {
   WorkRequestBuilder& builder = qp->builder;
   if (!builder.building) return;
+  // "Certain QP types require each post to be accompanied by additional setters"
+  if (builder.missing != 0) return fail_session(qp, EINVAL);
   memcpy(qp->send.next_slot(), &builder.wqe, sizeof(builder.wqe));
   ++qp->send.posted;
   builder.building = false;
+}
+
+/// The QP setter that an operation of a QP type requires. What has no packet needs no address.
+uint32_t required_setters(ibv_qp_type type, ibv_wr_opcode opcode) {
+  if ((bit(opcode) & kLocal) != 0) return 0;
+  if (type == IBV_QPT_UD) return kUdAddress;
+  if (type == IBV_QPT_XRC_SEND) return kXrcSrqNumber;
+  return 0;
 }
 
 /// Begins the next request; nullptr if there can be none.
@@ -39,7 +57,7 @@ abi::SendWqe* begin_request(ibv_qp_ex* base, ibv_wr_opcode opcode) {
   finish_request(qp);
   if (builder.error != 0) return nullptr;
   if (!can_send(qp->state.load(std::memory_order_acquire)) ||
-      (opcodes_of(base->qp_base.qp_type) & bit(opcode)) == 0) {
+      (qp->builder_opcodes & bit(opcode)) == 0 || !are_valid(base->wr_flags)) {
     fail_session(qp, EINVAL);
     return nullptr;
   }
@@ -48,6 +66,9 @@ abi::SendWqe* begin_request(ibv_qp_ex* base, ibv_wr_opcode opcode) {
     return nullptr;
   }
   builder.building = true;
+  builder.missing = required_setters(base->qp_base.qp_type, opcode);
+  builder.allowed = builder.missing;
+  if ((bit(opcode) & kDataless) == 0) builder.allowed |= kData;
   builder.wqe = abi::SendWqe{};
   builder.wqe.wr_id = base->wr_id;
   builder.wqe.opcode = opcode;
@@ -55,13 +76,24 @@ abi::SendWqe* begin_request(ibv_qp_ex* base, ibv_wr_opcode opcode) {
   return &builder.wqe;
 }
 
-void begin_remote(ibv_qp_ex* base, ibv_wr_opcode opcode, uint32_t rkey, uint64_t address,
-                  uint32_t imm_data = 0) {
+/// Begins to set a part of the current request; nullptr if it has no such part, or has it already.
+abi::SendWqe* begin_setter(Qp* qp, Setter setter) {
+  WorkRequestBuilder& builder = qp->builder;
+  if (!builder.building || (builder.allowed & setter) == 0) {
+    fail_session(qp, EINVAL);
+    return nullptr;
+  }
+  builder.allowed &= ~uint32_t{setter};
+  builder.missing &= ~uint32_t{setter};
+  return &builder.wqe;
+}
+
+abi::SendWqe* begin_remote(ibv_qp_ex* base, ibv_wr_opcode opcode, uint32_t rkey, uint64_t address) {
   abi::SendWqe* wqe = begin_request(base, opcode);
-  if (wqe == nullptr) return;
+  if (wqe == nullptr) return nullptr;
   wqe->rkey = rkey;
   wqe->remote_address = address;
-  wqe->imm_data = imm_data;
+  return wqe;
 }
 
 // ---- Operations ----
@@ -71,15 +103,29 @@ void wr_send(ibv_qp_ex* base) {
 }
 
 void wr_send_imm(ibv_qp_ex* base, __be32 imm_data) {
-  if (abi::SendWqe* wqe = begin_request(base, IBV_WR_SEND_WITH_IMM)) wqe->imm_data = imm_data;
+  if (auto* wqe = begin_request(base, IBV_WR_SEND_WITH_IMM)) wqe->imm_data = imm_data;
 }
 
 void wr_send_inv(ibv_qp_ex* base, uint32_t rkey) {
-  if (abi::SendWqe* wqe = begin_request(base, IBV_WR_SEND_WITH_INV)) wqe->imm_data = rkey;
+  if (auto* wqe = begin_request(base, IBV_WR_SEND_WITH_INV)) wqe->imm_data = rkey;
+}
+
+void wr_send_tso(ibv_qp_ex* base, void*, uint16_t, uint16_t) {
+  fail_session(builder_qp(base), EOPNOTSUPP);
 }
 
 void wr_local_inv(ibv_qp_ex* base, uint32_t rkey) {
-  if (abi::SendWqe* wqe = begin_request(base, IBV_WR_LOCAL_INV)) wqe->imm_data = rkey;
+  if (auto* wqe = begin_request(base, IBV_WR_LOCAL_INV)) wqe->imm_data = rkey;
+}
+
+void wr_bind_mw(ibv_qp_ex* base, ibv_mw* mw, uint32_t rkey, const ibv_mw_bind_info* info) {
+  abi::SendWqe* wqe = begin_request(base, IBV_WR_BIND_MW);
+  if (wqe == nullptr) return;
+  // "Bind a MW type 2"
+  if (mw == nullptr || mw->type != IBV_MW_TYPE_2 || info == nullptr || !is_valid(*info)) {
+    return fail_session(builder_qp(base), EINVAL);
+  }
+  write_bind(*mw, rkey, *info, wqe);
 }
 
 void wr_rdma_write(ibv_qp_ex* base, uint32_t rkey, uint64_t address) {
@@ -87,7 +133,9 @@ void wr_rdma_write(ibv_qp_ex* base, uint32_t rkey, uint64_t address) {
 }
 
 void wr_rdma_write_imm(ibv_qp_ex* base, uint32_t rkey, uint64_t address, __be32 imm_data) {
-  begin_remote(base, IBV_WR_RDMA_WRITE_WITH_IMM, rkey, address, imm_data);
+  if (auto* wqe = begin_remote(base, IBV_WR_RDMA_WRITE_WITH_IMM, rkey, address)) {
+    wqe->imm_data = imm_data;
+  }
 }
 
 void wr_rdma_read(ibv_qp_ex* base, uint32_t rkey, uint64_t address) {
@@ -96,28 +144,49 @@ void wr_rdma_read(ibv_qp_ex* base, uint32_t rkey, uint64_t address) {
 
 void wr_atomic_cmp_swp(ibv_qp_ex* base, uint32_t rkey, uint64_t address, uint64_t compare,
                        uint64_t swap) {
-  begin_remote(base, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, address);
-  builder_qp(base)->builder.wqe.atomic = {compare, swap};
+  if (auto* wqe = begin_remote(base, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, address)) {
+    wqe->atomic = {compare, swap};
+  }
 }
 
 void wr_atomic_fetch_add(ibv_qp_ex* base, uint32_t rkey, uint64_t address, uint64_t add) {
-  begin_remote(base, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, address);
-  builder_qp(base)->builder.wqe.atomic = {add, 0};
+  if (auto* wqe = begin_remote(base, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, address)) {
+    wqe->atomic = {add, 0};
+  }
+}
+
+/// The data comes with the operation: no setter of data.
+void wr_atomic_write(ibv_qp_ex* base, uint32_t rkey, uint64_t address, const void* data) {
+  abi::SendWqe* wqe = begin_remote(base, IBV_WR_ATOMIC_WRITE, rkey, address);
+  if (wqe == nullptr) return;
+  Qp* qp = builder_qp(base);
+  qp->builder.allowed &= ~uint32_t{kData};
+  memcpy(qp->send.next_slot() + sizeof(*wqe), data, kAtomicWriteSize);
+  wqe->flags |= IBV_SEND_INLINE;
+  wqe->inline_size = kAtomicWriteSize;
 }
 
 // ---- Where it goes, and what ----
 
 void wr_set_ud_addr(ibv_qp_ex* base, ibv_ah* ah, uint32_t remote_qpn, uint32_t remote_qkey) {
-  builder_qp(base)->builder.wqe.ud = {ah->handle, remote_qpn, remote_qkey, 0};
+  Qp* qp = builder_qp(base);
+  abi::SendWqe* wqe = begin_setter(qp, kUdAddress);
+  if (wqe == nullptr) return;
+  if (ah == nullptr) return fail_session(qp, EINVAL);
+  wqe->ud = {ah->handle, remote_qpn, remote_qkey, 0};
+}
+
+void wr_set_xrc_srqn(ibv_qp_ex* base, uint32_t remote_srqn) {
+  if (auto* wqe = begin_setter(builder_qp(base), kXrcSrqNumber)) wqe->remote_srqn = remote_srqn;
 }
 
 void wr_set_sge_list(ibv_qp_ex* base, size_t count, const ibv_sge* list) {
   Qp* qp = builder_qp(base);
-  if (!qp->builder.building) return;
+  abi::SendWqe* wqe = begin_setter(qp, kData);
+  if (wqe == nullptr) return;
   if (count > qp->send.max_sge) return fail_session(qp, EINVAL);
-  qp->builder.wqe.num_sge = static_cast<uint32_t>(count);
-  if (count == 0) return;
-  memcpy(qp->send.next_slot() + sizeof(abi::SendWqe), list, count * sizeof(abi::Sge));
+  wqe->num_sge = static_cast<uint32_t>(count);
+  copy_sges(list, wqe->num_sge, qp->send.next_slot() + sizeof(*wqe));
 }
 
 void wr_set_sge(ibv_qp_ex* base, uint32_t lkey, uint64_t address, uint32_t length) {
@@ -127,12 +196,12 @@ void wr_set_sge(ibv_qp_ex* base, uint32_t lkey, uint64_t address, uint32_t lengt
 
 void wr_set_inline_data_list(ibv_qp_ex* base, size_t count, const ibv_data_buf* list) {
   Qp* qp = builder_qp(base);
-  WorkRequestBuilder& builder = qp->builder;
-  if (!builder.building) return;
-  if ((bit(static_cast<ibv_wr_opcode>(builder.wqe.opcode)) & kInlineable) == 0) {
+  abi::SendWqe* wqe = begin_setter(qp, kData);
+  if (wqe == nullptr) return;
+  if ((bit(static_cast<ibv_wr_opcode>(wqe->opcode)) & kInlineable) == 0) {
     return fail_session(qp, EINVAL);
   }
-  std::byte* to = qp->send.next_slot() + sizeof(abi::SendWqe);
+  std::byte* to = qp->send.next_slot() + sizeof(*wqe);
   uint32_t size = 0;
   for (size_t i = 0; i < count; ++i) {
     if (list[i].length > qp->max_inline_data - size) return fail_session(qp, EINVAL);
@@ -140,8 +209,8 @@ void wr_set_inline_data_list(ibv_qp_ex* base, size_t count, const ibv_data_buf* 
     memcpy(to + size, list[i].addr, list[i].length);
     size += static_cast<uint32_t>(list[i].length);
   }
-  builder.wqe.flags |= IBV_SEND_INLINE;
-  builder.wqe.inline_size = size;
+  wqe->flags |= IBV_SEND_INLINE;
+  wqe->inline_size = size;
 }
 
 void wr_set_inline_data(ibv_qp_ex* base, void* address, size_t length) {
@@ -159,7 +228,7 @@ void wr_start(ibv_qp_ex* base) {
   qp->builder.building = false;
 }
 
-/// "If any of the posted work requests is invalid, none is posted."
+/// If any of the posted work requests is invalid, "the entire posting will be aborted".
 int wr_complete(ibv_qp_ex* base) {
   Qp* qp = builder_qp(base);
   WorkRequestBuilder& builder = qp->builder;
@@ -181,41 +250,98 @@ void wr_abort(ibv_qp_ex* base) {
   qp->send.lock.unlock();
 }
 
+// ---- Which operations there are ----
+
+/// IBV_QP_EX_WITH_FLUSH.
+constexpr uint64_t kWithFlush = 1u << 11;
+
+template <class QpEx>
+constexpr bool header_has_flush = requires(QpEx& ex) {
+  ex.wr_flush;
+};
+
+template <class QpEx>
+void install_flush(QpEx& ex) {
+  if constexpr (header_has_flush<QpEx>) ex.wr_flush = wr_flush;
+}
+
+/// The flags that an ibv_qp_ex of this header has a function for, and ibv_post_send() may not have.
+constexpr uint64_t kBuilderOnly = header_has_flush<ibv_qp_ex> ? kWithFlush : 0;
+
+struct Operation {
+  uint64_t flag;
+  ibv_wr_opcode opcode;
+};
+
+constexpr Operation kOperations[] = {
+    {IBV_QP_EX_WITH_RDMA_WRITE, IBV_WR_RDMA_WRITE},
+    {IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_WRITE_WITH_IMM},
+    {IBV_QP_EX_WITH_SEND, IBV_WR_SEND},
+    {IBV_QP_EX_WITH_SEND_WITH_IMM, IBV_WR_SEND_WITH_IMM},
+    {IBV_QP_EX_WITH_RDMA_READ, IBV_WR_RDMA_READ},
+    {IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_CMP_AND_SWP},
+    {IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_FETCH_AND_ADD},
+    {IBV_QP_EX_WITH_LOCAL_INV, IBV_WR_LOCAL_INV},
+    {IBV_QP_EX_WITH_BIND_MW, IBV_WR_BIND_MW},
+    {IBV_QP_EX_WITH_SEND_WITH_INV, IBV_WR_SEND_WITH_INV},
+    {kWithFlush, kFlush},
+    {IBV_QP_EX_WITH_ATOMIC_WRITE, IBV_WR_ATOMIC_WRITE},
+};
+
+/// The opcodes of all these flags; 0 for flags that are not in the table, TSO among them.
+uint32_t opcodes_with(uint64_t send_ops_flags) {
+  uint32_t opcodes = 0;
+  for (const Operation& operation : kOperations) {
+    if ((send_ops_flags & operation.flag) == 0) continue;
+    opcodes |= bit(operation.opcode);
+    send_ops_flags &= ~operation.flag;
+  }
+  return send_ops_flags == 0 ? opcodes : 0;
+}
+
 }  // namespace
 
 bool offers(ibv_qp_type type, uint64_t send_ops_flags) {
-  constexpr uint64_t kSendOps = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
-  constexpr uint64_t kUnreliable = kSendOps | IBV_QP_EX_WITH_RDMA_WRITE |
-                                   IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
-                                   IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_LOCAL_INV;
-  constexpr uint64_t kReliable = kUnreliable | IBV_QP_EX_WITH_RDMA_READ |
-                                 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-                                 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
-  switch (type) {
-    case IBV_QPT_RC:
-      return (send_ops_flags & ~kReliable) == 0;
-    case IBV_QPT_UC:
-      return (send_ops_flags & ~kUnreliable) == 0;
-    case IBV_QPT_UD:
-      return (send_ops_flags & ~kSendOps) == 0;
-    default:
-      return false;
-  }
+  const uint32_t opcodes = opcodes_with(send_ops_flags);
+  if (opcodes == 0 && send_ops_flags != 0) return false;
+  const bool is_reliable = type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND;
+  const uint32_t builder_only = is_reliable && kBuilderOnly != 0 ? bit(kFlush) : 0;
+  return (opcodes & ~(opcodes_of(type) | builder_only)) == 0;
 }
 
-void install_work_request_builder(Qp* qp) {
+/// FLUSH names a range of the peer's memory and takes no data (IBTA vol 1, A19).
+void wr_flush(ibv_qp_ex* base, uint32_t rkey, uint64_t address, size_t length, uint8_t type,
+              uint8_t level) {
+  abi::SendWqe* wqe = begin_remote(base, kFlush, rkey, address);
+  if (wqe == nullptr) return;
+  if (length > UINT32_MAX) return fail_session(builder_qp(base), EINVAL);
+  wqe->flush = {static_cast<uint32_t>(length), type, level, 0};
+}
+
+void make_room_for(uint64_t send_ops_flags, ibv_qp_cap* cap) {
+  if ((send_ops_flags & IBV_QP_EX_WITH_ATOMIC_WRITE) == 0) return;
+  cap->max_inline_data = std::max(cap->max_inline_data, kAtomicWriteSize);
+}
+
+void install_work_request_builder(Qp* qp, uint64_t send_ops_flags) {
+  qp->builder_opcodes = opcodes_with(send_ops_flags);
   qp->verbs.comp_mask |= kVerbsQpEx;
   ibv_qp_ex& ex = qp->verbs.qp_ex;
   ex.wr_send = wr_send;
   ex.wr_send_imm = wr_send_imm;
   ex.wr_send_inv = wr_send_inv;
+  ex.wr_send_tso = wr_send_tso;
   ex.wr_local_inv = wr_local_inv;
+  ex.wr_bind_mw = wr_bind_mw;
   ex.wr_rdma_write = wr_rdma_write;
   ex.wr_rdma_write_imm = wr_rdma_write_imm;
   ex.wr_rdma_read = wr_rdma_read;
   ex.wr_atomic_cmp_swp = wr_atomic_cmp_swp;
   ex.wr_atomic_fetch_add = wr_atomic_fetch_add;
+  ex.wr_atomic_write = wr_atomic_write;
+  install_flush(ex);
   ex.wr_set_ud_addr = wr_set_ud_addr;
+  ex.wr_set_xrc_srqn = wr_set_xrc_srqn;
   ex.wr_set_sge = wr_set_sge;
   ex.wr_set_sge_list = wr_set_sge_list;
   ex.wr_set_inline_data = wr_set_inline_data;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "emulator/abi/rings.h"
 #include "emulator/abi/verbs_values.h"
 
 namespace rocemu::provider {
@@ -14,22 +15,39 @@ constexpr uint32_t bit(ibv_wr_opcode opcode) {
   return 1u << opcode;
 }
 
-inline constexpr uint32_t kSends = bit(IBV_WR_SEND) | bit(IBV_WR_SEND_WITH_IMM);
+/// IBV_WR_FLUSH, which the header of rdma-core 44 lacks.
+inline constexpr auto kFlush = static_cast<ibv_wr_opcode>(abi::WrOpcode::kFlush);
+
+inline constexpr uint32_t kSends =
+    bit(IBV_WR_SEND) | bit(IBV_WR_SEND_WITH_IMM) | bit(IBV_WR_SEND_WITH_INV);
 inline constexpr uint32_t kWrites = bit(IBV_WR_RDMA_WRITE) | bit(IBV_WR_RDMA_WRITE_WITH_IMM);
-inline constexpr uint32_t kInvalidates = bit(IBV_WR_SEND_WITH_INV) | bit(IBV_WR_LOCAL_INV);
 inline constexpr uint32_t kAtomics =
     bit(IBV_WR_ATOMIC_CMP_AND_SWP) | bit(IBV_WR_ATOMIC_FETCH_AND_ADD);
-inline constexpr uint32_t kInlineable = kSends | kWrites | bit(IBV_WR_SEND_WITH_INV);
+/// Those that transfer no data, so that a gather list means nothing.
+inline constexpr uint32_t kDataless = bit(IBV_WR_LOCAL_INV) | bit(IBV_WR_BIND_MW) | bit(kFlush);
+/// Those that concern this side only, so that there is no packet.
+inline constexpr uint32_t kLocal = bit(IBV_WR_LOCAL_INV) | bit(IBV_WR_BIND_MW);
+/// Those that carry immediate data or a key to invalidate, which share their place.
+inline constexpr uint32_t kWithImmediate = bit(IBV_WR_SEND_WITH_IMM) |
+                                           bit(IBV_WR_RDMA_WRITE_WITH_IMM) |
+                                           bit(IBV_WR_SEND_WITH_INV) | bit(IBV_WR_LOCAL_INV);
+/// Those that name memory of the peer in ibv_send_wr::wr.rdma.
+inline constexpr uint32_t kRdma = kWrites | bit(IBV_WR_RDMA_READ) | bit(IBV_WR_ATOMIC_WRITE);
+/// "IBV_SEND_INLINE: Valid only for Send and RDMA Write", of which the atomic one is one.
+inline constexpr uint32_t kInlineable = kSends | kWrites | bit(IBV_WR_ATOMIC_WRITE);
 
-/// ibv_post_send(3) has the table: which opcodes a QP's transport knows.
+/// ibv_post_send(3) has the table: which opcodes a QP's transport knows. ATOMIC WRITE, which it
+/// lacks, is of the reliable transports (IBTA vol 1, A19).
 constexpr uint32_t opcodes_of(ibv_qp_type type) {
+  constexpr uint32_t kUnreliable = kSends | kWrites | kLocal;
   switch (type) {
     case IBV_QPT_RC:
-      return kSends | kWrites | kInvalidates | kAtomics | bit(IBV_WR_RDMA_READ);
+    case IBV_QPT_XRC_SEND:
+      return kUnreliable | kAtomics | kRdma;
     case IBV_QPT_UC:
-      return kSends | kWrites | kInvalidates;
+      return kUnreliable;
     case IBV_QPT_UD:
-      return kSends;
+      return bit(IBV_WR_SEND) | bit(IBV_WR_SEND_WITH_IMM);
     default:
       return 0;
   }
@@ -48,6 +66,26 @@ constexpr bool can_send(abi::QpState state) {
       return true;
   }
   return false;
+}
+
+/// "Valid only when device_cap_flags in device_attr indicates" it, and ours do not.
+constexpr bool are_valid(unsigned send_flags) {
+  return (send_flags & IBV_SEND_IP_CSUM) == 0;
+}
+
+/// Length 0 unbinds; then there need not be a region.
+constexpr bool is_valid(const ibv_mw_bind_info& info) {
+  return info.mr != nullptr || (info.addr == 0 && info.length == 0);
+}
+
+inline void write_bind(const ibv_mw& window, uint32_t rkey, const ibv_mw_bind_info& info,
+                       abi::SendWqe* wqe) {
+  wqe->window = window.handle;
+  wqe->rkey = rkey;
+  wqe->remote_address = info.addr;
+  wqe->bind.length = info.length;
+  wqe->bind.lkey = info.mr != nullptr ? info.mr->lkey : 0;
+  wqe->bind.access = info.mw_access_flags;
 }
 
 }  // namespace rocemu::provider

@@ -112,6 +112,14 @@ struct Feth {
   static constexpr size_t kSize = 4;
   uint8_t selectivity = 0;
   uint8_t placement = 0;
+
+  // Values of `selectivity`: the range that the RETH names, or all that its R_Key opens.
+  static constexpr uint8_t kRange = 0;
+  static constexpr uint8_t kRegion = 1;
+  // Bits of `placement`: what is written is to be visible to all, or to outlive a power failure.
+  static constexpr uint8_t kGlobalVisibility = 1;
+  static constexpr uint8_t kPersistence = 2;
+
   friend constexpr bool operator==(const Feth&, const Feth&) = default;
 };
 

@@ -1,45 +1,16 @@
 #include "wire/print.h"
 
 #include <cinttypes>
-#include <cstdarg>
 #include <cstdio>
 
 #include "wire/aeth.h"
 #include "wire/big_endian.h"
+#include "wire/cm_print.h"
 #include "wire/layout.h"
+#include "wire/line.h"
 
 namespace rocemu::wire {
 namespace {
-
-// Appends to a line: a word, or a number under its name.
-class Line {
- public:
-  explicit Line(std::string start) : text_(std::move(start)) {}
-
-  Line& word(std::string_view word) {
-    if (!text_.empty()) text_ += ' ';
-    text_ += word;
-    return *this;
-  }
-  Line& flag(bool set, std::string_view name) { return set ? word(name) : *this; }
-  Line& decimal(std::string_view name, uint64_t value) { return number(name, "%" PRIu64, value); }
-  Line& hex(std::string_view name, uint64_t value) { return number(name, "0x%" PRIx64, value); }
-
-  std::string take() { return std::move(text_); }
-
- private:
-  __attribute__((format(printf, 3, 0))) Line& number(std::string_view name, const char* format,
-                                                     uint64_t value) {
-    char digits[32];
-    std::snprintf(digits, sizeof digits, format, value);
-    word(name);
-    text_ += '=';
-    text_ += digits;
-    return *this;
-  }
-
-  std::string text_;
-};
 
 std::string_view nak_name(uint8_t code) {
   switch (static_cast<NakCode>(code)) {
@@ -109,6 +80,11 @@ void append_extended_header(ExtendedHeader header, const Packet& packet, Line& l
   }
 }
 
+void append_mad(std::span<const uint8_t> payload, Line& line) {
+  const auto mad = parse_cm_mad(payload);
+  line.word(mad ? to_string(*mad) : to_string(parse_mad_header(payload.first<MadHeader::kSize>())));
+}
+
 }  // namespace
 
 std::string to_string(const Aeth& aeth) {
@@ -143,6 +119,8 @@ std::string to_string(const Packet& packet) {
     for (const ExtendedHeader header : info->headers) append_extended_header(header, packet, line);
   }
   if (info == nullptr || info->has_payload) line.decimal("len", packet.payload.size());
+  if (bth.dest_qpn == kGsiQpn && packet.payload.size() == kMadSize)
+    append_mad(packet.payload, line);
   line.flag(bth.ack_req, "ack_req")
       .flag(bth.solicited, "solicited")
       .flag(bth.mig_req, "mig_req")

@@ -20,8 +20,10 @@ inline constexpr uint32_t kVersion = 1;
 
 /// Values of ours that a reply's error may have beside errno's: none. Errors are errno values.
 enum class Op : uint32_t {
-  kHello = 1,  // sends: /proc/self/mem opened O_RDWR; receives: context memory, doorbell
-               // eventfd, async event socket
+  kHello =
+      1,  // sends: the client's end of this connection, /proc/self/mem opened O_RDWR (-1 cannot
+          // be sent: it may be missing), and to import, the client's end of the connection of
+          // the context to share; receives: context memory, doorbell eventfd, async event socket
   kQueryDevice,
   kQueryPort,
   kCreateChannel,  // receives: the completion channel's socket
@@ -37,6 +39,27 @@ enum class Op : uint32_t {
   kDestroyQp,  // sends: the async event socket
   kCreateAh,
   kDestroyAh,
+  kReregMr,
+  kQueryMr,   // what ibv_import_mr needs to know of a region of a shared context
+  kAdviseMr,  // at most kMaxAdviseSges at a time
+  kAllocMw,
+  kDeallocMw,
+  kAllocDm,  // only accounts for it: device memory is a mapping of the client's
+  kFreeDm,
+  kResizeCq,  // receives: the CQ's new memory, in which the completions not yet taken are too. The
+              // client polls nothing meanwhile
+  kModifyCq,
+  kCreateSrq,  // receives: the SRQ's memory
+  kModifySrq,
+  kQuerySrq,
+  kDestroySrq,  // sends: the SRQ's CQ's channel's socket (if any), the async event socket
+  kOpenXrcd,
+  kCloseXrcd,
+  kOpenQp,  // a further reference to an XRC target QP; kDestroyQp gives it back. No memory: a
+            // target QP has no rings
+  kAttachMcast,
+  kDetachMcast,
+  kQueryPd,  // of a shared context, for ibv_import_pd
 };
 
 struct QpCap {
@@ -127,7 +150,37 @@ struct DeviceAttr {
   uint8_t local_ca_ack_delay;
   uint8_t phys_port_cnt;
   uint32_t num_comp_vectors;
-  char fw_ver[64];
+  uint64_t max_dm_size;       // bytes
+  uint64_t timestamp_mask;    // bits of a completion's timestamp that count
+  uint64_t hca_core_clock;    // kHz of the timestamp's clock
+  uint64_t odp_general_caps;  // ibv_odp_general_caps
+  uint32_t odp_caps[4];       // ibv_odp_transport_cap_bits of RC, UC, UD, XRC
+  uint32_t max_cq_moderation_count;
+  uint32_t max_cq_moderation_period;  // microseconds
+  char fw_ver[40];
+  uint64_t device_cap_flags_ex;  // with device_cap_flags among them
+};
+
+inline constexpr uint32_t kMaxAdviseSges = 14;
+
+/// What a memory region consists of.
+enum class RegionKind : uint32_t {
+  kMemory = 0,  // the client's memory
+  kNull,        // nothing: reads give zeros, what is written vanishes (ibv_alloc_null_mr(3))
+};
+
+enum class MwType : uint32_t { k1 = 1, k2 = 2 };
+
+enum class SrqType : uint32_t { kBasic = 0, kXrc = 1 };
+
+/// Bits of the attribute mask of ibv_modify_srq(3).
+enum SrqAttrMask : uint32_t { kSrqMaxWr = 1u << 0, kSrqLimit = 1u << 1 };
+
+/// Bits of the flags of ibv_rereg_mr(3).
+enum ReregFlags : uint32_t {
+  kReregTranslation = 1u << 0,
+  kReregPd = 1u << 1,
+  kReregAccess = 1u << 2,
 };
 
 struct PortAttr {
@@ -153,18 +206,88 @@ struct Request {
   uint32_t sequence;  // chosen by the client, echoed in the reply
   union Body {
     struct {
+      uint32_t import;  // non-zero: share the objects of the context whose connection came along
+    } hello;
+    struct {
       uint32_t port;
     } query_port;
     struct {
       uint32_t handle;
-    } object;  // dealloc_pd, dereg_mr, destroy_cq, destroy_ah, destroy_qp and query_qp (the QPN)
+      uint32_t reserved;
+      uint64_t user_handle;  // kDestroyQp: which of the client's references to the QP
+    } object;                // all operations on one object; a QP's handle is its QPN
     struct {
       uint32_t pd;
       uint32_t access;  // AccessFlags
       uint64_t address;
       uint64_t length;
       uint64_t iova;  // the address remote and local work requests name
+      RegionKind kind;
     } reg_mr;
+    struct {
+      uint32_t handle;
+      uint32_t flags;  // ReregFlags
+      uint32_t pd;
+      uint32_t access;
+      uint64_t address;
+      uint64_t length;
+      uint64_t iova;
+    } rereg_mr;
+    struct {
+      uint32_t pd;
+      uint32_t advice;  // ibv_advise_mr_advice
+      uint32_t flags;   // bit 0: now, and tell whether it could be done
+      uint32_t num_sge;
+      Sge sges[kMaxAdviseSges];
+    } advise_mr;
+    struct {
+      uint32_t pd;
+      MwType type;
+    } alloc_mw;
+    struct {
+      uint64_t length;
+      uint32_t log_align;
+    } alloc_dm;
+    struct {
+      uint32_t handle;
+      uint32_t capacity;
+    } resize_cq;
+    struct {
+      uint32_t handle;
+      uint32_t count;   // completions per event
+      uint32_t period;  // microseconds an event waits for more
+    } modify_cq;
+    struct {
+      uint64_t user_handle;  // what async events carry: the client's ibv_srq *
+      uint32_t pd;
+      SrqType type;
+      uint32_t xrcd;  // kXrc
+      uint32_t cq;    // kXrc
+      uint32_t max_wr;
+      uint32_t max_sge;
+      uint32_t limit;
+    } create_srq;
+    struct {
+      uint32_t handle;
+      uint32_t mask;  // SrqAttrMask
+      uint32_t max_wr;
+      uint32_t limit;
+    } modify_srq;
+    struct {
+      uint64_t device;     // st_dev and st_ino of the file that names the domain; inode 0 for a
+      uint64_t inode;      // domain of its own
+      uint32_t create;     // oflags has O_CREAT
+      uint32_t exclusive;  // oflags has O_EXCL
+    } open_xrcd;
+    struct {
+      uint64_t user_handle;
+      uint32_t xrcd;
+      uint32_t qpn;
+    } open_qp;
+    struct {
+      uint32_t qpn;
+      uint8_t gid[16];
+    } mcast;
     struct {
       uint64_t user_handle;    // what the completion event carries: the client's ibv_cq *
       uint64_t channel_inode;  // st_ino of the channel's socket, 0 for none
@@ -176,7 +299,8 @@ struct Request {
       uint32_t pd;
       uint32_t send_cq;
       uint32_t recv_cq;
-      uint32_t srq;  // 0 for none
+      uint32_t srq;   // 0 for none
+      uint32_t xrcd;  // kXrcRecv, which has neither PD nor CQs nor SRQ
       QpType type;
       uint32_t sq_sig_all;
       QpCap cap;
@@ -190,10 +314,10 @@ struct Request {
       uint32_t pd;
       AhAttr attr;
     } create_ah;
-    uint8_t raw[256];
+    uint8_t raw[288];
   } body;
 };
-static_assert(sizeof(Request) == 16 + 256);
+static_assert(sizeof(Request) == 16 + 288);
 
 struct Reply {
   uint32_t magic;
@@ -206,7 +330,8 @@ struct Reply {
     struct {
       uint32_t client;  // for messages and `rocemu show`
       uint32_t device_index;
-      uint64_t memory_size;  // of the context memory: a DoorbellRing
+      uint64_t memory_size;     // of the context memory: a DoorbellRing
+      uint64_t clock_start_ns;  // CLOCK_MONOTONIC when device time was 0 (see Cqe::timestamp_ns)
     } hello;
     DeviceAttr device;
     PortAttr port;
@@ -215,17 +340,40 @@ struct Reply {
     } create_channel;
     struct {
       uint32_t handle;
-    } object;  // alloc_pd, create_ah
+    } object;  // alloc_pd, create_ah, alloc_dm, open_xrcd
     struct {
       uint32_t handle;
       uint32_t lkey;
       uint32_t rkey;
-    } reg_mr;
+      uint64_t address;
+      uint64_t length;
+    } reg_mr;  // rereg_mr, query_mr
+    struct {
+      uint32_t handle;
+      uint32_t rkey;
+    } alloc_mw;
     struct {
       uint32_t handle;
       uint32_t capacity;
       uint64_t memory_size;  // a CqRing and its entries
-    } create_cq;
+    } create_cq;             // resize_cq
+    struct {
+      uint32_t handle;  // also the number that XRC requests name (ibv_get_srq_num(3))
+      uint32_t max_wr;
+      uint32_t max_sge;
+      WorkQueueLayout recv;
+      uint64_t memory_size;
+    } create_srq;
+    struct {
+      uint32_t max_wr;
+      uint32_t max_sge;
+      uint32_t limit;  // 0 when it was reached and not set anew
+    } query_srq;
+    struct {
+      uint32_t qpn;
+      uint32_t type;
+      uint32_t state;
+    } open_qp;
     struct {
       uint32_t qpn;
       uint32_t generation;

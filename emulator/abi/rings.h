@@ -20,10 +20,10 @@ static_assert(std::atomic<uint32_t>::is_always_lock_free);
 inline constexpr uint32_t kDoorbellEntries = 4096;
 
 enum class DoorbellKind : uint32_t {
-  kSend = 1,    // object: QPN; value: send WQEs ever written to the QP's send ring
-  kRecv,        // object: QPN; value: receive WQEs ever written to the QP's receive ring
-  kSrqRecv,     // object: SRQ; value: receive WQEs ever written to the SRQ's ring
-  kCqArm,       // object: CQ; value: producer index seen; kCqArmSolicited set for solicited only
+  kSend = 1,  // object: QPN; value: send WQEs ever written to the QP's send ring
+  kRecv,      // object: QPN; value: receive WQEs ever written to the QP's receive ring
+  kSrqRecv,   // object: SRQ; value: receive WQEs ever written to the SRQ's ring
+  kCqArm,     // object: CQ; value: producer index seen; kCqArmSolicited set for solicited only
 };
 
 /// In the value of a kCqArm doorbell, above the 32-bit producer index.
@@ -63,7 +63,8 @@ struct Cqe {
   uint32_t qp_num;
   uint32_t src_qp;
   uint32_t wc_flags;
-  uint32_t wqe_count;      // WQEs of the queue finished with this one: frees all earlier slots
+  uint32_t wqe_count;  // WQEs of the queue finished with this one: frees all earlier slots. Of
+                       // an SRQ its number: WQEs finish in any order, and this one frees one slot
   uint32_t qp_generation;  // counts RESETs of the QP: completions of an earlier life are skipped
   uint16_t slid;
   uint16_t pkey_index;
@@ -78,6 +79,9 @@ static_assert(sizeof(Cqe) == 64);
 struct CqRing {
   alignas(64) std::atomic<uint32_t> producer;  // completions ever added; written by the daemon
   std::atomic<uint32_t> error;                 // non-zero once overrun: the CQ cannot be used
+  /// Written 1 by a client that waits on the futex `producer`, 0 by the daemon, which then wakes
+  /// all who wait: after it has changed `producer`, with a sequentially consistent fence between.
+  std::atomic<uint32_t> waiting;
   /// Completions ever taken; written by the client, and read when the CQ seems full: what space it
   /// has is decided at the last moment, as a NIC does that reads the consumer index from memory.
   alignas(64) std::atomic<uint32_t> consumer;
@@ -115,9 +119,20 @@ struct SendWqe {
       uint32_t remote_qkey;
       uint32_t reserved;
     } ud;
+    struct {  // kBindMw: [remote_address, +length) of the region; `rkey` is the window's new R_Key
+      uint64_t length;  // 0 unbinds
+      uint32_t lkey;
+      uint32_t access;
+    } bind;
+    struct {
+      uint32_t length;
+      uint32_t type;   // bit 0: globally visible, bit 1: persistent
+      uint32_t level;  // 0: the range, 1: the whole region
+      uint32_t reserved;
+    } flush;
   };
-  uint32_t remote_srqn;
-  uint32_t reserved;
+  uint32_t remote_srqn;  // XRC
+  uint32_t window;       // kBindMw: the window's handle
 };
 static_assert(sizeof(SendWqe) == 64);
 
@@ -130,7 +145,8 @@ struct RecvWqe {
 static_assert(sizeof(RecvWqe) == 16);
 
 /// Where a work queue lies in its memory file. Slot i of the n-th WQE is n % slots; a slot is
-/// free again once the completion of its WQE (or of a later one of the same queue) was polled.
+/// free again once the completion of its WQE (or of a later one of the same queue) was polled. Of
+/// an SRQ no slot in particular is free, but as many as completions of it were polled.
 struct WorkQueueLayout {
   uint64_t offset;  // bytes from the start of the memory file
   uint32_t slots;   // a power of two, or 0 for no queue

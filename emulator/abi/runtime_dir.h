@@ -2,8 +2,11 @@
 //
 // Every daemon owns one runtime directory DIR (mode 0700, owned by its user):
 //   DIR/dev/infiniband/uverbsN   listening SOCK_SEQPACKET socket of device N (see control.h)
+//   DIR/dev/infiniband/rdma_cm   listening SOCK_SEQPACKET socket of the connection manager (ucma.h)
 //   DIR/sys/class/...            the sysfs tree that libibverbs, libibumad and tools read
 //   DIR/control                  listening SOCK_STREAM socket: JSON lines for `rocemu`
+//   DIR/netlink                  listening SOCK_SEQPACKET socket: netlink messages as an RDMA
+//                                netlink socket of the kernel takes and gives them
 // DIR is $ROCEMU_DIR if that is set; otherwise the shared daemon's BASE/shared. BASE is
 // $XDG_RUNTIME_DIR/rocemu if that variable names a directory owned by the user, else
 // /tmp/rocemu-UID. Private daemons of `rocemu run` live in BASE/run-PID-RANDOM. BASE goes when
@@ -18,11 +21,16 @@ inline constexpr char kBaseInTmp[] = "/tmp/rocemu-";    // followed by the uid
 inline constexpr char kSharedName[] = "shared";         // below BASE
 inline constexpr char kDeviceDir[] = "dev/infiniband";  // below DIR
 inline constexpr char kDevicePrefix[] = "uverbs";       // followed by the device's number
+inline constexpr char kCmDevice[] = "rdma_cm";          // in kDeviceDir
 inline constexpr char kSysDir[] = "sys";                // below DIR
 inline constexpr char kControlSocket[] = "control";     // below DIR
+inline constexpr char kNetlinkSocket[] = "netlink";     // below DIR
 
 /// What fstat() on uverbsN must report: a character device of the kernel's InfiniBand major.
 inline constexpr unsigned kDeviceMajor = 231;
 inline constexpr unsigned kDeviceMinorBase = 192;  // plus N
+/// And on rdma_cm: one of the misc major's dynamic minors.
+inline constexpr unsigned kCmMajor = 10;
+inline constexpr unsigned kCmMinor = 122;
 
 }  // namespace rocemu::abi

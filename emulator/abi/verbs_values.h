@@ -115,6 +115,7 @@ enum class WcOpcode : uint32_t {
   kFetchAdd = 4,
   kBindMw = 5,
   kLocalInv = 6,
+  kFlush = 8,
   kAtomicWrite = 9,
   kRecv = 128,
   kRecvRdmaWithImm = 129,

@@ -62,8 +62,11 @@ std::string ControlClient::read_line() {
   }
 }
 
-Json ControlClient::request(const std::string& command) {
-  const std::string line = Json{{"command", command}}.dump() + "\n";
+Json ControlClient::request(const std::string& command, const Json& arguments) {
+  Json request{{"command", command}};
+  request.update(arguments);
+  // An argument of the command line may be any bytes.
+  const std::string line = request.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   // A connection that broke shows when the reply is read.
   if (send(socket_.get(), line.data(), line.size(), MSG_NOSIGNAL) < 0 && errno != EPIPE &&
       errno != ECONNRESET)

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "emulator/command/unique_fd.h"
+#include "emulator/os/unique_fd.h"
 
 namespace rocemu::command {
 
@@ -19,9 +19,9 @@ class ControlClient {
   /// Nothing if no daemon listens in `dir`.
   static std::optional<ControlClient> connect(const std::string& dir);
 
-  /// Sends {"command": command} and returns the reply. Throws Failure if the daemon refuses or does
-  /// not answer in time.
-  Json request(const std::string& command);
+  /// Sends {"command": command} and `arguments` beside it, and returns the reply. Throws Failure if
+  /// the daemon refuses or does not answer in time.
+  Json request(const std::string& command, const Json& arguments = Json::object());
 
   /// Throws Failure unless the daemon is of our version.
   void require_same_version();

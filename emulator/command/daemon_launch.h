@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "emulator/command/unique_fd.h"
+#include "emulator/os/unique_fd.h"
 
 namespace rocemu::command {
 

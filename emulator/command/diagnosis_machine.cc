@@ -16,7 +16,7 @@
 #include "emulator/command/installation.h"
 #include "emulator/command/memory_probe.h"
 #include "emulator/command/runtime_dir.h"
-#include "emulator/command/unique_fd.h"
+#include "emulator/os/unique_fd.h"
 
 namespace rocemu::command {
 namespace {

@@ -14,6 +14,7 @@ constexpr std::array kSubcommands = {
     Subcommand{"up", "start a shared NIC for several terminals", up, up_help},
     Subcommand{"down", "stop the shared NIC", down, down_help},
     Subcommand{"show", "print devices, queue pairs, memory regions and counters", show, show_help},
+    Subcommand{"set", "take a port down or up while programs run", set, set_help},
     Subcommand{"doctor", "say what would stop emulation here and how to mend it", doctor,
                doctor_help},
 };

@@ -12,7 +12,7 @@
 #include <iterator>
 #include <sstream>
 
-#include "emulator/command/unique_fd.h"
+#include "emulator/os/unique_fd.h"
 
 namespace rocemu::command {
 namespace {

@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "emulator/command/error.h"
-#include "emulator/command/unique_fd.h"
+#include "emulator/os/unique_fd.h"
 
 namespace rocemu::command {
 namespace {

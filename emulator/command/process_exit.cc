@@ -9,7 +9,7 @@
 #include <cstring>
 #include <thread>
 
-#include "emulator/command/unique_fd.h"
+#include "emulator/os/unique_fd.h"
 
 namespace rocemu::command {
 namespace {

@@ -33,16 +33,29 @@ constexpr Column kQpColumns[] = {
     {"recv_posted", "recvs"},
     {"send_cq", "send CQ"},
     {"recv_cq", "recv CQ"},
+    {"srq", "SRQ"},
+    {"pd", "PD"},
 };
 constexpr Column kCqColumns[] = {
     {"id", "CQ"},        {"client", "client"},     {"pid", "pid"},
     {"comm", "program"}, {"capacity", "capacity"}, {"waiting", "waiting"},
     {"armed", "armed"},  {"overrun", "overrun"},
 };
+constexpr Column kSrqColumns[] = {
+    {"id", "SRQ"},       {"type", "type"},       {"client", "client"}, {"pid", "pid"},
+    {"comm", "program"}, {"max_wr", "capacity"}, {"posted", "recvs"},  {"limit", "limit"},
+    {"cq", "CQ"},        {"pd", "PD"},
+};
+constexpr Column kXrcdColumns[] = {{"id", "XRCD"}, {"clients", "clients"}};
 constexpr Column kMrColumns[] = {
-    {"id", "MR"},        {"client", "client"},   {"pid", "pid"},
-    {"comm", "program"}, {"address", "address"}, {"length", "length"},
-    {"lkey", "lkey"},    {"rkey", "rkey"},       {"access", "access"},
+    {"id", "MR"},     {"client", "client"},   {"pid", "pid"},         {"comm", "program"},
+    {"kind", "kind"}, {"address", "address"}, {"length", "length"},   {"lkey", "lkey"},
+    {"rkey", "rkey"}, {"access", "access"},   {"windows", "windows"}, {"pd", "PD"},
+};
+constexpr Column kMwColumns[] = {
+    {"id", "MW"},           {"type", "type"},     {"client", "client"}, {"pid", "pid"},
+    {"comm", "program"},    {"rkey", "rkey"},     {"bound", "bound"},   {"mr", "MR"},
+    {"address", "address"}, {"length", "length"}, {"access", "access"}, {"qp", "QPN"},
 };
 constexpr Column kClientColumns[] = {
     {"id", "client"}, {"pid", "pid"}, {"comm", "program"}, {"device", "device"}};
@@ -135,7 +148,10 @@ std::string device_text(const Json& device) {
     text += "  GID " + std::to_string(i) + "  " + cell("gid", gids[i]) + "\n";
   text += section("queue pairs", table_of(member(device, "qps"), kQpColumns, "    "));
   text += section("completion queues", table_of(member(device, "cqs"), kCqColumns, "    "));
+  text += section("shared receive queues", table_of(member(device, "srqs"), kSrqColumns, "    "));
+  text += section("XRC domains", table_of(member(device, "xrcds"), kXrcdColumns, "    "));
   text += section("memory regions", table_of(member(device, "mrs"), kMrColumns, "    "));
+  text += section("memory windows", table_of(member(device, "mws"), kMwColumns, "    "));
   text += section("counters (others are 0)", counters_of(member(device, "counters")));
   return text;
 }

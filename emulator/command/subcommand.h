@@ -27,6 +27,8 @@ int down(const Arguments& arguments);
 std::string down_help();
 int show(const Arguments& arguments);
 std::string show_help();
+int set(const Arguments& arguments);
+std::string set_help();
 int doctor(const Arguments& arguments);
 std::string doctor_help();
 

@@ -1,8 +1,13 @@
 #include "emulator/daemon/client_queues.h"
 
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <bit>
 #include <cstring>
+#include <limits>
 
 namespace rocemu::daemon {
 namespace {
@@ -17,6 +22,11 @@ uint64_t bytes_of(const abi::WorkQueueLayout& layout) {
   return uint64_t{layout.slots} * layout.stride;
 }
 
+/// Never 0.
+uint64_t whole_pages(uint64_t bytes) {
+  return (bytes / kPage + 1) * kPage;
+}
+
 uint32_t slots_for(uint32_t max_wr) {
   return max_wr == 0 ? 0 : std::bit_ceil(max_wr);
 }
@@ -26,12 +36,33 @@ uint32_t slots_for(uint32_t max_wr) {
 CompletionQueue::CompletionQueue(SharedMemory memory, uint32_t capacity, uint64_t user_handle,
                                  engine::ChannelId channel)
     : memory_(std::move(memory)),
+      capacity_(capacity),
       mask_(std::bit_ceil(capacity) - 1),
       user_handle_(user_handle),
       channel_(channel) {}
 
 uint32_t CompletionQueue::consumed() const {
   return ring_in(memory_).consumer.load(std::memory_order_acquire);
+}
+
+bool CompletionQueue::move_to(SharedMemory memory, uint32_t capacity) {
+  const uint32_t taken = consumed();
+  const uint32_t waiting = produced_ - taken;
+  if (waiting > capacity_ || waiting > capacity) return false;
+  const uint32_t mask = std::bit_ceil(capacity) - 1;
+  const std::byte* from = memory_.data() + sizeof(abi::CqRing);
+  std::byte* to = memory.data() + sizeof(abi::CqRing);
+  for (uint32_t n = taken; n != produced_; ++n) {
+    std::memcpy(to + size_t{n & mask} * sizeof(abi::Cqe),
+                from + size_t{n & mask_} * sizeof(abi::Cqe), sizeof(abi::Cqe));
+  }
+  ring_in(memory).consumer.store(taken, std::memory_order_relaxed);
+  std::swap(memory_, memory);
+  capacity_ = capacity;
+  mask_ = mask;
+  if (failed_) set_error();
+  publish();
+  return true;
 }
 
 void CompletionQueue::add(const abi::Cqe& cqe) {
@@ -43,10 +74,17 @@ void CompletionQueue::add(const abi::Cqe& cqe) {
 }
 
 void CompletionQueue::publish() {
-  ring_in(memory_).producer.store(produced_, std::memory_order_release);
+  abi::CqRing& ring = ring_in(memory_);
+  ring.producer.store(produced_, std::memory_order_release);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (ring.waiting.load(std::memory_order_relaxed) == 0) return;
+  ring.waiting.store(0, std::memory_order_relaxed);
+  syscall(SYS_futex, &ring.producer, FUTEX_WAKE, std::numeric_limits<int>::max(), nullptr, nullptr,
+          0);
 }
 
 void CompletionQueue::set_error() {
+  failed_ = true;
   ring_in(memory_).error.store(1, std::memory_order_release);
 }
 
@@ -61,9 +99,21 @@ QpMemoryPlan plan_qp_memory(const abi::QpCap& cap) {
   plan.recv.slots = slots_for(cap.max_recv_wr);
   plan.recv.stride = abi::recv_stride(cap.max_recv_sge);
   plan.recv.offset = bytes_of(plan.send);  // send strides are multiples of a cache line
-  const uint64_t used = plan.recv.offset + bytes_of(plan.recv);
-  plan.size = (used / kPage + 1) * kPage;
+  plan.size = whole_pages(plan.recv.offset + bytes_of(plan.recv));
   return plan;
+}
+
+abi::QpCap without_missing_queues(abi::QpCap cap, abi::QpType type, bool has_srq) {
+  const bool is_target = type == abi::QpType::kXrcRecv;
+  if (is_target) cap.max_send_wr = 0;
+  if (is_target || type == abi::QpType::kXrcSend || has_srq) cap.max_recv_wr = 0;
+  return cap;
+}
+
+SrqMemoryPlan plan_srq_memory(uint32_t max_wr, uint32_t max_sge) {
+  const abi::WorkQueueLayout recv{
+      .offset = 0, .slots = slots_for(max_wr), .stride = abi::recv_stride(max_sge)};
+  return {.recv = recv, .size = whole_pages(bytes_of(recv))};
 }
 
 }  // namespace rocemu::daemon

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "emulator/abi/control.h"
 #include "emulator/abi/rings.h"
@@ -27,6 +28,13 @@ struct QueuePair {
   SharedMemory memory;
   WorkQueueView send;
   WorkQueueView recv;
+  /// One for each reference that the client has to it: ibv_open_qp(3) gives further ones.
+  std::vector<uint64_t> user_handles;
+};
+
+struct SharedReceiveQueue {
+  SharedMemory memory;
+  WorkQueueView recv;
   uint64_t user_handle = 0;
 };
 
@@ -34,6 +42,10 @@ class CompletionQueue {
  public:
   CompletionQueue(SharedMemory memory, uint32_t capacity, uint64_t user_handle,
                   engine::ChannelId channel);
+
+  /// Moves to another memory with the completions that the client has not taken; counts continue.
+  /// False, and nothing is changed, if its consumer index says what cannot be.
+  bool move_to(SharedMemory memory, uint32_t capacity);
 
   /// The client sees it after publish().
   void add(const abi::Cqe& cqe);
@@ -43,13 +55,16 @@ class CompletionQueue {
   uint32_t produced() const { return produced_; }
   /// What the client says that it has taken, modulo 2^32; unchecked.
   uint32_t consumed() const;
+  uint32_t capacity() const { return capacity_; }
   uint64_t user_handle() const { return user_handle_; }
   engine::ChannelId channel() const { return channel_; }  // 0 for none
 
  private:
   SharedMemory memory_;
+  uint32_t capacity_;
   uint32_t mask_;
   uint32_t produced_ = 0;  // modulo 2^32
+  bool failed_ = false;
   uint64_t user_handle_;
   engine::ChannelId channel_;
 };
@@ -65,14 +80,28 @@ struct QpMemoryPlan {
 };
 QpMemoryPlan plan_qp_memory(const abi::QpCap& cap);
 
+/// What of the capabilities asks for rings: a QP with an SRQ and an XRC initiator QP have no
+/// receive queue of their own, an XRC target QP has none at all.
+abi::QpCap without_missing_queues(abi::QpCap cap, abi::QpType type, bool has_srq);
+
+/// The memory of an SRQ is one receive ring.
+struct SrqMemoryPlan {
+  abi::WorkQueueLayout recv;
+  uint64_t size;
+};
+SrqMemoryPlan plan_srq_memory(uint32_t max_wr, uint32_t max_sge);
+
 struct ClientQueues {
   engine::ClientId id;
   SharedMemory doorbell_memory;
-  uint32_t doorbells_consumed = 0;  // modulo 2^32
-  uint64_t doorbells_total = 0;     // for `rocemu show`
-  bool ended = false;               // nothing of this client is looked at any more
+  // Both modulo 2^32. Of the doorbells between them, those of receives are handled already.
+  uint32_t doorbells_consumed = 0;
+  uint32_t receives_taken = 0;   // never before doorbells_consumed
+  uint64_t doorbells_total = 0;  // for `rocemu show`
+  bool ended = false;            // nothing of this client is looked at any more
   std::unordered_map<uint32_t, QueuePair> qps;
   std::unordered_map<uint32_t, CompletionQueue> cqs;
+  std::unordered_map<uint32_t, SharedReceiveQueue> srqs;
 
   /// Only after doorbell_memory was set.
   abi::DoorbellRing& doorbells() const {

@@ -30,18 +30,6 @@ UniqueFd open_process(pid_t pid) {
   return {};
 }
 
-/// Only the descriptor that is the socket's own client end may be read from.
-int client_end_among(const std::vector<UniqueFd>& fds, const EventSocket& socket) {
-  for (const UniqueFd& fd : fds) {
-    if (socket.is_client_end(fd.get())) return fd.get();
-  }
-  return -1;
-}
-
-bool is_engine_op(abi::Op op) {
-  return op >= abi::Op::kQueryDevice && op <= abi::Op::kDestroyAh;
-}
-
 }  // namespace
 
 ClientSession::ClientSession(const Services& services, engine::ClientId id,
@@ -51,6 +39,8 @@ ClientSession::ClientSession(const Services& services, engine::ClientId id,
       peer_(peer),
       command_name_(command_name_of(peer.pid)),
       ring_pump_(services.engine),
+      events_(services.loop),
+      objects_(services.engine, events_, queues_),
       socket_(std::move(socket)) {
   queues_.id = id;
   socket_watch_ = services_.loop.watch(socket_.get(), EPOLLIN, [this](uint32_t) { on_readable(); });
@@ -73,9 +63,20 @@ void ClientSession::end(std::string reason) {
 
 // ---- Doorbells ------------------------------------------------------------------------------
 
+bool ClientSession::note_doorbells() {
+  if (queues_.ended || !attached_) return false;
+  noted_ = RingPump::end_of(queues_);
+  return noted_ != queues_.doorbells_consumed;
+}
+
+void ClientSession::take_receives() {
+  if (queues_.ended || !attached_) return;
+  if (const char* violation = ring_pump_.take_receives(queues_)) end(violation);
+}
+
 bool ClientSession::pump() {
   if (queues_.ended || !attached_) return false;
-  const RingPump::Result result = ring_pump_.run(queues_, kPumpBudget);
+  const RingPump::Result result = ring_pump_.run(queues_, noted_, kPumpBudget);
   if (result.violation != nullptr) {
     end(result.violation);
     return true;
@@ -104,19 +105,11 @@ bool ClientSession::has_doorbells() const {
 // ---- Events ---------------------------------------------------------------------------------
 
 void ClientSession::deliver(const engine::CompletionEvent& event) {
-  const auto found = channels_.find(event.channel.value);
-  if (found == channels_.end()) return;  // the client closed it
-  if (!found->second->deliver(abi::CompletionEventRecord{event.user_handle})) {
-    end("a completion channel has too many unread events");
-  }
+  if (!events_.deliver(event)) end("a completion channel has too many unread events");
 }
 
 void ClientSession::deliver(const engine::AsyncEvent& event) {
-  if (async_ == nullptr) return;
-  if (!async_->deliver(
-          abi::AsyncEventRecord{event.element, static_cast<uint32_t>(event.type), 0})) {
-    end("too many unread asynchronous events");
-  }
+  if (!events_.deliver(event)) end("too many unread asynchronous events");
 }
 
 // ---- Requests -------------------------------------------------------------------------------
@@ -131,10 +124,13 @@ void ClientSession::on_readable() {
   }
   // What the client rang before it asked must be seen before: a QP's last posts come before its
   // destruction.
-  pending->doorbells = queues_.doorbells().producer.load(std::memory_order_acquire);
+  pending->doorbells = RingPump::end_of(queues_);
+  if (pending->doorbells == queues_.doorbells_consumed) {
+    execute(std::move(*pending));
+    return;
+  }
   pending_ = std::move(pending);
   services_.owner.wake(*this);
-  pump();
 }
 
 std::optional<ClientSession::Pending> ClientSession::receive() {
@@ -182,31 +178,49 @@ void ClientSession::execute(Pending pending) {
     end(attached_ ? "a second hello" : "a request before the hello");
     return;
   }
-  switch (request.op) {
-    case abi::Op::kHello:
-      return hello(request, std::move(pending.fds));
-    case abi::Op::kCreateChannel:
-      return create_channel(request);
-    case abi::Op::kCreateCq:
-      return create_cq(request);
-    case abi::Op::kCreateQp:
-      return create_qp(request);
-    case abi::Op::kDestroyCq:
-      return destroy_cq(request, pending.fds);
-    case abi::Op::kDestroyQp:
-      return destroy_qp(request, pending.fds);
-    default:
-      if (!is_engine_op(request.op)) return reply_error(request, EOPNOTSUPP);
-      return reply(request, services_.engine.command(id(), request));
+  if (request.op == abi::Op::kHello) {
+    std::optional<HelloFds> fds = sort(request.body.hello.import != 0, std::move(pending.fds));
+    if (!fds) return end("a hello with other file descriptors than it has to have");
+    return hello(request, std::move(*fds));
   }
+  const Answer answer = objects_.execute(request, pending.fds);
+  if (answer.violation != nullptr) return end(answer.violation);
+  std::vector<int> given;
+  for (const UniqueFd& fd : answer.fds) given.push_back(fd.get());
+  reply(request, answer.reply, given);
 }
 
-void ClientSession::hello(const abi::Request& request, std::vector<UniqueFd> fds) {
-  UniqueFd mem_file = fds.empty() ? UniqueFd() : std::move(fds.front());
+std::optional<ClientSession::HelloFds> ClientSession::sort(bool imports,
+                                                           std::vector<UniqueFd> fds) const {
+  const size_t needed = imports ? 2 : 1;
+  if (fds.size() < needed || fds.size() > needed + 1) return std::nullopt;
+  HelloFds sorted;
+  if (imports) {
+    sorted.imported = std::move(fds.back());
+    fds.pop_back();
+  }
+  sorted.client_end = std::move(fds.front());
+  if (fds.size() == 2) sorted.mem_file = std::move(fds.back());
+  if (!is_client_of_same_listener(sorted.client_end.get(), socket_.get())) return std::nullopt;
+  return sorted;
+}
+
+ClientSession* ClientSession::find_imported(const UniqueFd& client_end) {
+  const std::optional<FileId> file = file_id(client_end.get());
+  ClientSession* found = file ? services_.owner.find_by_client_end(*file) : nullptr;
+  return found != nullptr && found->device() == device_ ? found : nullptr;
+}
+
+void ClientSession::hello(const abi::Request& request, HelloFds fds) {
+  engine::AttachClient attach{id(), device_};
+  if (fds.imported) {
+    const ClientSession* imported = find_imported(fds.imported);
+    if (imported == nullptr) return reply_error(request, EINVAL);
+    attach.shares_with = imported->id();
+  }
   std::optional<NewSharedMemory> memory =
       NewSharedMemory::create("rocemu-context", sizeof(abi::DoorbellRing));
-  EventSocket::Created async = EventSocket::create(services_.loop, sizeof(abi::AsyncEventRecord),
-                                                   [this] { async_.reset(); });
+  UniqueFd async = events_.open_async();
   doorbell_fd_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   // Edge-triggered and never read: the client shares the descriptor's flags and its count, so that
   // a read could wait.
@@ -214,11 +228,11 @@ void ClientSession::hello(const abi::Request& request, std::vector<UniqueFd> fds
     doorbell_watch_ = services_.loop.watch(doorbell_fd_.get(), EPOLLIN | EPOLLET,
                                            [this](uint32_t) { services_.owner.wake(*this); });
   }
-  if (!memory || async.socket == nullptr || !doorbell_watch_) {
+  if (!memory || !async || !doorbell_watch_) {
     reply_error(request, ENOMEM);
     return end("no memory or file descriptors left for it");
   }
-  if (services_.memory.add(id(), peer_.pid, std::move(mem_file)) == ProcessMemory::Way::kNone) {
+  if (services_.memory.add(id(), peer_.pid, std::move(fds.mem_file)) == ProcessMemory::Way::kNone) {
     reply_error(request, EPERM);
     return end(
         "its memory cannot be reached: the kernel permits neither process_vm_readv on it, "
@@ -231,118 +245,23 @@ void ClientSession::hello(const abi::Request& request, std::vector<UniqueFd> fds
     process_watch_ = services_.loop.watch(process_fd_.get(), EPOLLIN,
                                           [this](uint32_t) { end("its process is gone"); });
   }
-  async_ = std::move(async.socket);
   queues_.doorbell_memory = std::move(memory->memory);
+  client_end_ = file_id(fds.client_end.get());
   attached_ = true;
-  services_.engine.submit(engine::AttachClient{id(), device_});
+  services_.engine.submit(attach);
   services_.owner.wake(*this);
 
-  abi::Reply answer{};
-  answer.body.hello.client = id().value;
-  answer.body.hello.device_index = device_.value;
-  answer.body.hello.memory_size = queues_.doorbell_memory.size();
-  reply(request, answer, {memory->file.get(), doorbell_fd_.get(), async.client_end.get()});
-}
-
-void ClientSession::create_channel(const abi::Request& request) {
-  // The inode is known only once the channel exists; the callback runs later still.
-  const auto inode = std::make_shared<uint64_t>(0);
-  EventSocket::Created channel =
-      EventSocket::create(services_.loop, sizeof(abi::CompletionEventRecord),
-                          [this, inode] { channels_.erase(*inode); });
-  if (channel.socket == nullptr) return reply_error(request, EMFILE);
-  *inode = channel.socket->inode();
-  abi::Reply answer{};
-  answer.body.create_channel.inode = *inode;
-  channels_.insert_or_assign(*inode, std::move(channel.socket));
-  reply(request, answer, {channel.client_end.get()});
-}
-
-void ClientSession::create_cq(const abi::Request& request) {
-  const auto& wanted = request.body.create_cq;
-  if (wanted.channel_inode != 0 && !channels_.contains(wanted.channel_inode)) {
-    return reply_error(request, EINVAL);
-  }
-  abi::Reply answer = services_.engine.command(id(), request);
-  if (answer.error != 0 || queues_.ended) return reply(request, answer);
-  auto& made = answer.body.create_cq;
-  made.memory_size = cq_memory_size(made.capacity);
-  std::optional<NewSharedMemory> memory = NewSharedMemory::create("rocemu-cq", made.memory_size);
-  if (!memory) {
-    destroy(abi::Op::kDestroyCq, made.handle);
-    return reply_error(request, ENOMEM);
-  }
-  queues_.cqs.insert_or_assign(
-      made.handle, CompletionQueue(std::move(memory->memory), made.capacity, wanted.user_handle,
-                                   engine::ChannelId{wanted.channel_inode}));
-  reply(request, answer, {memory->file.get()});
-}
-
-void ClientSession::create_qp(const abi::Request& request) {
-  abi::Reply answer = services_.engine.command(id(), request);
-  if (answer.error != 0 || queues_.ended) return reply(request, answer);
-  auto& made = answer.body.create_qp;
-  const QpMemoryPlan plan = plan_qp_memory(made.cap);
-  std::optional<NewSharedMemory> memory = NewSharedMemory::create("rocemu-qp", plan.size);
-  if (!memory) {
-    destroy(abi::Op::kDestroyQp, made.qpn);
-    return reply_error(request, ENOMEM);
-  }
-  made.send = plan.send;
-  made.recv = plan.recv;
-  made.memory_size = plan.size;
-  const std::byte* base = memory->memory.data();
-  QueuePair qp;
-  qp.send = {base + plan.send.offset, plan.send.slots, plan.send.stride, 0};
-  qp.recv = {base + plan.recv.offset, plan.recv.slots, plan.recv.stride, 0};
-  qp.user_handle = request.body.create_qp.user_handle;
-  qp.memory = std::move(memory->memory);
-  queues_.qps.insert_or_assign(made.qpn, std::move(qp));
-  reply(request, answer, {memory->file.get()});
-}
-
-void ClientSession::destroy_cq(const abi::Request& request, const std::vector<UniqueFd>& fds) {
-  abi::Reply answer = services_.engine.command(id(), request);
-  const auto found = queues_.cqs.find(request.body.object.handle);
-  if (answer.error != 0 || found == queues_.cqs.end()) return reply(request, answer);
-  const CompletionQueue& cq = found->second;
-  answer.body.destroyed = {};
-  if (const auto channel = channels_.find(cq.channel().value); channel != channels_.end()) {
-    answer.body.destroyed.completion_events =
-        channel->second->forget(cq.user_handle(), client_end_among(fds, *channel->second));
-  }
-  if (async_ != nullptr) {
-    answer.body.destroyed.async_events =
-        async_->forget(cq.user_handle(), client_end_among(fds, *async_));
-  }
-  queues_.cqs.erase(found);
-  reply(request, answer);
-}
-
-void ClientSession::destroy_qp(const abi::Request& request, const std::vector<UniqueFd>& fds) {
-  abi::Reply answer = services_.engine.command(id(), request);
-  const auto found = queues_.qps.find(request.body.object.handle);
-  if (answer.error != 0 || found == queues_.qps.end()) return reply(request, answer);
-  answer.body.destroyed = {};
-  if (async_ != nullptr) {
-    answer.body.destroyed.async_events =
-        async_->forget(found->second.user_handle, client_end_among(fds, *async_));
-  }
-  queues_.qps.erase(found);
-  reply(request, answer);
-}
-
-abi::Reply ClientSession::destroy(abi::Op op, uint32_t handle) {
-  abi::Request request{};
-  request.magic = abi::kMagic;
-  request.version = abi::kVersion;
-  request.op = op;
-  request.body.object.handle = handle;
-  return services_.engine.command(id(), request);
+  abi::Reply welcome{};
+  welcome.body.hello.client = id().value;
+  welcome.body.hello.device_index = device_.value;
+  welcome.body.hello.memory_size = queues_.doorbell_memory.size();
+  welcome.body.hello.clock_start_ns = services_.clock.start_ns();
+  const int given[] = {memory->file.get(), doorbell_fd_.get(), async.get()};
+  reply(request, welcome, given);
 }
 
 void ClientSession::reply(const abi::Request& request, abi::Reply answer,
-                          std::initializer_list<int> fds) {
+                          std::span<const int> fds) {
   if (queues_.ended) return;  // the engine found a violation in the request
   answer.magic = abi::kMagic;
   answer.version = abi::kVersion;
@@ -351,8 +270,7 @@ void ClientSession::reply(const abi::Request& request, abi::Reply answer,
   answer.reserved = 0;
   if (answer.error != 0) answer.body = {};
   // A socket holds hundreds of replies, and a thread waits for its own before it asks again.
-  switch (send_message(socket_.get(), std::as_bytes(std::span(&answer, 1)),
-                       std::span(fds.begin(), fds.size()))) {
+  switch (send_message(socket_.get(), std::as_bytes(std::span(&answer, 1)), fds)) {
     case SendStatus::kOk:
       return;
     case SendStatus::kFull:
@@ -366,9 +284,7 @@ void ClientSession::reply(const abi::Request& request, abi::Reply answer,
 }
 
 void ClientSession::reply_error(const abi::Request& request, int error) {
-  abi::Reply answer{};
-  answer.error = error;
-  reply(request, answer);
+  reply(request, refusal(error).reply, {});
 }
 
 }  // namespace rocemu::daemon

@@ -1,24 +1,25 @@
-// One connection to a device: one ibv_context. Speaks the control protocol of abi/control.h, owns
-// the client's shared memory, channels and sockets, and turns requests into engine commands. It
-// never waits for its client, and whatever the client does wrong ends this session only.
+// One connection to a device: one ibv_context. Speaks the control protocol of abi/control.h, and
+// owns what the client has of the daemon: queues, event sockets, the way to its memory. It never
+// waits for its client, and whatever the client does wrong ends this session only.
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "emulator/abi/control.h"
+#include "emulator/daemon/client_events.h"
+#include "emulator/daemon/client_objects.h"
 #include "emulator/daemon/client_queues.h"
+#include "emulator/daemon/clock.h"
 #include "emulator/daemon/engine_port.h"
 #include "emulator/daemon/event_loop.h"
-#include "emulator/daemon/event_socket.h"
 #include "emulator/daemon/process_memory.h"
 #include "emulator/daemon/ring_pump.h"
-#include "emulator/daemon/unique_fd.h"
 #include "emulator/daemon/unix_socket.h"
+#include "emulator/os/unique_fd.h"
 
 namespace rocemu::daemon {
 
@@ -30,6 +31,8 @@ class SessionOwner {
   virtual ~SessionOwner() = default;
   virtual void wake(ClientSession& session) = 0;
   virtual void ended(ClientSession& session) = 0;
+  /// The attached session whose client has this as its end of the connection; null if none has.
+  virtual ClientSession* find_by_client_end(const FileId& client_end) = 0;
 };
 
 class ClientSession {
@@ -42,6 +45,7 @@ class ClientSession {
     EventLoop& loop;
     ProcessMemory& memory;
     SessionOwner& owner;
+    const Clock& clock;
   };
 
   ClientSession(const Services& services, engine::ClientId id, engine::DeviceIndex device,
@@ -49,7 +53,13 @@ class ClientSession {
   ClientSession(const ClientSession&) = delete;
   ClientSession& operator=(const ClientSession&) = delete;
 
-  /// Handles waiting doorbells, and then the request that waited for them. True if there were any.
+  /// A round in three parts, each for all sessions before the next, so that what was posted before
+  /// counts before: a receive that one context posted is there for what another sent afterwards.
+  /// First, how many doorbells this round is about; true if there are any.
+  bool note_doorbells();
+  /// Then the receives that were posted until now.
+  void take_receives();
+  /// Then the doorbells noted, and the request that waited for them. True if there were any.
   bool pump();
 
   /// Tells the client's writers whether they must ring the eventfd. They write a doorbell and then
@@ -69,6 +79,8 @@ class ClientSession {
   engine::ClientId id() const { return queues_.id; }
   engine::DeviceIndex device() const { return device_; }
   bool is_attached() const { return attached_; }  // said Hello: the engine knows it
+  /// What the client's end of the connection is; nothing before the Hello.
+  const std::optional<FileId>& client_end() const { return client_end_; }
   const PeerCredentials& peer() const { return peer_; }
   const std::string& command_name() const { return command_name_; }
   ClientQueues& queues() { return queues_; }
@@ -92,25 +104,30 @@ class ClientSession {
   std::optional<Pending> receive();
   void refuse_version(const abi::Request& request);
   void execute(Pending pending);
-  void hello(const abi::Request& request, std::vector<UniqueFd> fds);
-  void create_channel(const abi::Request& request);
-  void create_cq(const abi::Request& request);
-  void create_qp(const abi::Request& request);
-  void destroy_cq(const abi::Request& request, const std::vector<UniqueFd>& fds);
-  void destroy_qp(const abi::Request& request, const std::vector<UniqueFd>& fds);
-  abi::Reply destroy(abi::Op op, uint32_t handle);
-  void reply(const abi::Request& request, abi::Reply reply, std::initializer_list<int> fds = {});
+  struct HelloFds {
+    UniqueFd client_end;
+    UniqueFd mem_file;  // may be empty
+    UniqueFd imported;  // another session's client end, if that was asked for
+  };
+  std::optional<HelloFds> sort(bool imports, std::vector<UniqueFd> fds) const;
+  void hello(const abi::Request& request, HelloFds fds);
+  ClientSession* find_imported(const UniqueFd& client_end);
+  void reply(const abi::Request& request, abi::Reply reply, std::span<const int> fds);
   void reply_error(const abi::Request& request, int error);
 
   Services services_;
   engine::DeviceIndex device_;
   PeerCredentials peer_;
+  std::optional<FileId> client_end_;
   std::string command_name_;
   bool attached_ = false;
   std::string end_reason_;
   Activity activity_;
   RingPump ring_pump_;
+  uint32_t noted_ = 0;  // where the doorbells of this round end
   ClientQueues queues_;
+  ClientEvents events_;
+  ClientObjects objects_;
   std::optional<Pending> pending_;
 
   UniqueFd socket_;
@@ -119,8 +136,6 @@ class ClientSession {
   EventLoop::Watch socket_watch_;
   EventLoop::Watch doorbell_watch_;
   EventLoop::Watch process_watch_;
-  std::unique_ptr<EventSocket> async_;
-  std::map<uint64_t, std::unique_ptr<EventSocket>> channels_;  // by inode
 };
 
 }  // namespace rocemu::daemon

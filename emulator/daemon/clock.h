@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 #include "emulator/engine/time.h"
 
@@ -12,6 +13,12 @@ class Clock {
   engine::Instant now() const {
     return engine::Instant(
         std::chrono::duration_cast<engine::Duration>(std::chrono::steady_clock::now() - start_));
+  }
+
+  /// CLOCK_MONOTONIC at Instant 0: what makes engine time of any reading of that clock.
+  uint64_t start_ns() const {
+    return static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(start_.time_since_epoch()).count());
   }
 
   /// The wall-clock time of Instant 0.

@@ -117,7 +117,11 @@ std::string ControlServer::answer(std::string_view line) {
   }
   Json reply;
   reply["ok"] = true;
-  reply.update(command->second());
+  try {
+    reply.update(command->second(request));
+  } catch (const Refusal& why) {
+    return refusal(why.what());
+  }
   return line_of(reply);
 }
 

@@ -1,11 +1,13 @@
 // The socket by which `rocemu` talks to the daemon: one JSON object per line in each direction.
-// {"command":"version"}, {"command":"show"} and {"command":"shutdown"} are answered with "ok":true
-// and what was asked for, anything else with "ok":false and an "error" in words.
+// {"command":"version"}, {"command":"show"}, {"command":"shutdown"} and
+// {"command":"set","device":NAME,"port":"up" or "down"} are answered with "ok":true and what was
+// asked for, anything else with "ok":false and an "error" in words.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -19,8 +21,15 @@ class ControlServer {
  public:
   static constexpr size_t kMaxLine = 64 * 1024;
 
-  /// What each command does: returns what is to be added to {"ok":true}.
-  using Command = std::function<Json()>;
+  /// Why a command is not done.
+  class Refusal : public std::runtime_error {
+   public:
+    using std::runtime_error::runtime_error;
+  };
+
+  /// What each command does with its request: returns what is to be added to {"ok":true}, or throws
+  /// a Refusal.
+  using Command = std::function<Json(const Json& request)>;
   using Commands = std::map<std::string, Command>;
 
   /// Throws StartError if the listening socket cannot be watched.

@@ -1,11 +1,17 @@
 #include "emulator/daemon/daemon.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sched.h>
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "emulator/abi/control.h"
@@ -24,12 +30,36 @@ constexpr engine::Duration kSpinTime = 50us;
 constexpr engine::Duration kSessionIdleTime = 1ms;
 /// A deadline closer than this is waited for awake.
 constexpr engine::Duration kShortestSleep = 20us;
+/// A yield that took longer gave the processor to somebody who has work of his own.
+constexpr engine::Duration kLongYield = 300us;
+/// For so long after a long yield the daemon sleeps instead: who sleeps is let in soon when he is
+/// woken, who yields waits for the slices of all others. Doubled each time that this was too short.
+constexpr engine::Duration kShortestCrowd = 20ms;
+constexpr engine::Duration kLongestCrowd = 1s;
 
 std::unique_ptr<capture::PcapWriter> make_capture(const Options& options, const Clock& clock) {
   if (options.capture.empty()) return nullptr;
   auto capture = std::make_unique<capture::PcapWriter>(options.capture, clock.wall_start());
   if (!capture->is_open()) throw StartError(capture->error());
   return capture;
+}
+
+/// Linux 6.12 and later let in who asks for short slices before those who are content with long
+/// ones. Elsewhere nothing changes.
+void ask_for_short_slices() {
+  struct {
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime, deadline, period;
+  } attributes{};
+  constexpr uint64_t kSliceNs = 100'000;
+  attributes.size = sizeof attributes;
+  attributes.policy = SCHED_OTHER;
+  attributes.nice = getpriority(PRIO_PROCESS, 0);
+  attributes.runtime = kSliceNs;
+  syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
 }  // namespace
@@ -40,52 +70,87 @@ Daemon::Daemon(Options options)
       directory_(options_.dir, options_.fabric.devices.size()),
       sessions_(clock_),
       client_memory_(memory_, sessions_),
-      nic_(options_.fabric, client_memory_, sessions_, clock_, capture_.get()) {
+      nic_(options_.fabric, client_memory_, sessions_, cm_sessions_, clock_, capture_.get()) {
   if (directory_.was_stale()) {
     spdlog::warn("{}: removed what an earlier daemon had left there", directory_.path());
   }
   std::vector<SysfsDevice> devices;
   for (size_t i = 0; i < options_.fabric.devices.size(); ++i) {
-    const engine::DeviceConfig& config = options_.fabric.devices[i];
-    const Nic::DeviceFacts facts = nic_.device_facts({static_cast<uint32_t>(i)});
-    devices.push_back({config.name, config.addresses, facts.device, facts.port});
+    devices.push_back(device({static_cast<uint32_t>(i)}));
   }
   directory_.write_sysfs(sysfs_files(devices));
   serve_devices();
   control_ = std::make_unique<ControlServer>(
       loop_, listen_at(directory_.control_socket(), SOCK_STREAM), control_commands());
+  NldevSource& source = *this;
+  netlink_ = std::make_unique<NetlinkServer>(
+      loop_, listen_at(directory_.netlink_socket(), SOCK_SEQPACKET), source);
+}
+
+SysfsDevice Daemon::device(engine::DeviceIndex index) {
+  const engine::DeviceConfig& config = options_.fabric.devices[index.value];
+  const Nic::DeviceFacts facts = nic_.device_facts(index);
+  return {config.name, config.addresses, facts.device, facts.port};
+}
+
+std::vector<NldevClient> Daemon::clients() const {
+  std::vector<NldevClient> clients;
+  for (const ClientSession* session : sessions_.list()) {
+    if (session->is_attached()) {
+      clients.push_back({session->id(), session->device(), session->peer().pid});
+    }
+  }
+  return clients;
 }
 
 void Daemon::serve_devices() {
   for (size_t i = 0; i < options_.fabric.devices.size(); ++i) {
-    acceptors_.push_back(
-        std::make_unique<Acceptor>(listen_at(directory_.device_socket(i), SOCK_SEQPACKET)));
-    Acceptor& acceptor = *acceptors_.back();
     const engine::DeviceIndex device{static_cast<uint32_t>(i)};
-    watches_.push_back(loop_.watch(acceptor.fd(), EPOLLIN, [this, &acceptor, device](uint32_t) {
-      on_connect(acceptor, device);
-    }));
-    if (!watches_.back()) fail_start("cannot watch a device's socket", errno);
+    serve(directory_.device_socket(i), [this, device](UniqueFd socket, PeerCredentials peer) {
+      on_connect(device, std::move(socket), peer);
+    });
   }
+  serve(directory_.cm_socket(), [this](UniqueFd socket, PeerCredentials peer) {
+    on_connect_to_cm(std::move(socket), peer);
+  });
 }
 
-void Daemon::on_connect(Acceptor& acceptor, engine::DeviceIndex device) {
-  std::optional<UniqueFd> socket = acceptor.accept();
-  if (!socket) return;
-  const std::optional<PeerCredentials> peer = peer_credentials(socket->get());
-  if (!peer || peer->uid != geteuid()) {
-    spdlog::warn("a process of user {} is refused", peer ? peer->uid : static_cast<uid_t>(-1));
-    return;
-  }
-  auto session =
-      std::make_unique<ClientSession>(ClientSession::Services{nic_, loop_, memory_, sessions_},
-                                      sessions_.next_id(), device, std::move(*socket), *peer);
+void Daemon::serve(const std::string& path,
+                   std::function<void(UniqueFd, PeerCredentials)> on_connect) {
+  acceptors_.push_back(std::make_unique<Acceptor>(listen_at(path, SOCK_SEQPACKET)));
+  Acceptor& acceptor = *acceptors_.back();
+  watches_.push_back(
+      loop_.watch(acceptor.fd(), EPOLLIN, [&acceptor, connected = std::move(on_connect)](uint32_t) {
+        std::optional<UniqueFd> socket = acceptor.accept();
+        if (!socket) return;
+        const std::optional<PeerCredentials> peer = peer_credentials(socket->get());
+        if (!peer || peer->uid != geteuid()) {
+          spdlog::warn("a process of user {} is refused",
+                       peer ? peer->uid : static_cast<uid_t>(-1));
+          return;
+        }
+        connected(std::move(*socket), *peer);
+      }));
+  if (!watches_.back()) fail_start("cannot watch a device's socket", errno);
+}
+
+void Daemon::on_connect(engine::DeviceIndex device, UniqueFd socket, PeerCredentials peer) {
+  auto session = std::make_unique<ClientSession>(
+      ClientSession::Services{nic_, loop_, memory_, sessions_, clock_}, sessions_.next_id(), device,
+      std::move(socket), peer);
   spdlog::debug("{} opens {}", session->description(), options_.fabric.devices[device.value].name);
   sessions_.add(std::move(session));
 }
 
+void Daemon::on_connect_to_cm(UniqueFd socket, PeerCredentials peer) {
+  auto session = std::make_unique<CmSession>(CmSession::Services{nic_, loop_, cm_sessions_},
+                                             cm_sessions_.next_channel(), std::move(socket), peer);
+  spdlog::debug("pid {} opens event channel {}", peer.pid, session->channel().value);
+  cm_sessions_.add(std::move(session));
+}
+
 ControlServer::Commands Daemon::control_commands() {
-  const auto version = [this] {
+  const auto version = [this](const Json&) {
     Json json;
     json["version"] = ROCEMU_VERSION;
     json["abi"] = abi::kVersion;
@@ -94,21 +159,58 @@ ControlServer::Commands Daemon::control_commands() {
     for (const engine::DeviceConfig& device : options_.fabric.devices) names.push_back(device.name);
     return json;
   };
-  const auto show = [this] { return state_json(nic_.snapshot(), sessions_.list()); };
-  const auto shutdown = [this] {
+  const auto show = [this](const Json&) { return state_json(nic_.snapshot(), sessions_.list()); };
+  const auto set = [this](const Json& request) {
+    set_port(request);
+    return Json::object();
+  };
+  const auto shutdown = [this](const Json&) {
     stop();
     return Json::object();
   };
-  return {{"version", version}, {"show", show}, {"shutdown", shutdown}};
+  return {{"version", version}, {"show", show}, {"set", set}, {"shutdown", shutdown}};
+}
+
+void Daemon::set_port(const Json& request) {
+  const auto text = [&](const char* key) {
+    const auto found = request.find(key);
+    return found != request.end() && found->is_string() ? found->get<std::string>() : "";
+  };
+  const std::string device = text("device");
+  const std::string port = text("port");
+  if (port != "up" && port != "down") {
+    throw ControlServer::Refusal(R"("port" is to be "up" or "down")");
+  }
+  const auto& devices = options_.fabric.devices;
+  const auto found = std::find_if(devices.begin(), devices.end(),
+                                  [&](const auto& config) { return config.name == device; });
+  if (found == devices.end()) {
+    std::vector<std::string> names;
+    for (const engine::DeviceConfig& config : devices) names.push_back(config.name);
+    throw ControlServer::Refusal(
+        fmt::format("there is no device '{}', but {}", device, fmt::join(names, ", ")));
+  }
+  const engine::DeviceIndex index{static_cast<uint32_t>(found - devices.begin())};
+  nic_.submit(engine::SetPort{index, port == "up"});
+  for (const SysfsFile& file : port_state_files(device, nic_.device_facts(index).port)) {
+    if (!directory_.replace_sysfs(file)) {
+      spdlog::error("sysfs does not tell that the port of {} is {}: {}", device, port,
+                    std::strerror(errno));
+    }
+  }
 }
 
 void Daemon::run() {
+  ask_for_short_slices();
   engine::Instant last_work = clock_.now();
   engine::Instant last_poll{};
+  engine::Instant crowded_until{};
+  engine::Duration crowd{};
   while (!stopping_) {
     bool worked = sessions_.pump();
     worked |= nic_.tick_if_due();
     worked |= sessions_.reap(nic_, memory_);
+    worked |= cm_sessions_.reap(nic_);
     const engine::Instant now = clock_.now();
     if (now - last_poll >= kPollInterval) {
       worked |= poll(engine::Duration(0));
@@ -117,8 +219,15 @@ void Daemon::run() {
     }
     if (worked) {
       last_work = now;
-    } else if (now - last_work < kSpinTime) {
+    } else if (now - last_work < kSpinTime && now >= crowded_until) {
       sched_yield();
+      const engine::Instant after = clock_.now();
+      if (after - now > kLongYield) {
+        crowd = std::clamp(2 * crowd, kShortestCrowd, kLongestCrowd);
+        crowded_until = after + crowd;
+      } else {
+        crowd = engine::Duration(0);
+      }
     } else {
       sleep();
       last_work = last_poll = clock_.now();

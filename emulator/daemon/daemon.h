@@ -9,8 +9,10 @@
 #include "emulator/capture/pcap_writer.h"
 #include "emulator/daemon/client_memory.h"
 #include "emulator/daemon/clock.h"
+#include "emulator/daemon/cm_session_table.h"
 #include "emulator/daemon/control_server.h"
 #include "emulator/daemon/event_loop.h"
+#include "emulator/daemon/netlink_server.h"
 #include "emulator/daemon/nic.h"
 #include "emulator/daemon/options.h"
 #include "emulator/daemon/process_memory.h"
@@ -20,7 +22,7 @@
 
 namespace rocemu::daemon {
 
-class Daemon {
+class Daemon : private NldevSource {
  public:
   /// Everything is served when this returns. Throws StartError and UsageError, and leaves nothing
   /// behind then.
@@ -34,8 +36,17 @@ class Daemon {
 
  private:
   void serve_devices();
-  void on_connect(Acceptor& acceptor, engine::DeviceIndex device);
+  void serve(const std::string& path, std::function<void(UniqueFd, PeerCredentials)> on_connect);
+  void on_connect(engine::DeviceIndex device, UniqueFd socket, PeerCredentials peer);
+  void on_connect_to_cm(UniqueFd socket, PeerCredentials peer);
   ControlServer::Commands control_commands();
+  void set_port(const Json& request);
+
+  size_t device_count() const override { return options_.fabric.devices.size(); }
+  SysfsDevice device(engine::DeviceIndex index) override;
+  engine::FabricSnapshot snapshot() override { return nic_.snapshot(); }
+  std::vector<NldevClient> clients() const override;
+
   bool poll(std::optional<engine::Duration> timeout);
   void sleep();
   void flush_capture();
@@ -47,11 +58,13 @@ class Daemon {
   ProcessMemory memory_;
   RuntimeDirectory directory_;
   SessionTable sessions_;
+  CmSessionTable cm_sessions_;
   ClientMemory client_memory_;
   Nic nic_;
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
   std::vector<EventLoop::Watch> watches_;
   std::unique_ptr<ControlServer> control_;
+  std::unique_ptr<NetlinkServer> netlink_;
   bool stopping_ = false;
 };
 

@@ -15,6 +15,9 @@ class EnginePort {
 
   /// A control request and its answer; completions and events it causes are delivered already.
   virtual abi::Reply command(engine::ClientId client, const abi::Request& request) = 0;
+
+  /// A command of librdmacm and its answer; events it causes are delivered already.
+  virtual engine::CmReply cm_command(const engine::CmCommand& command) = 0;
 };
 
 }  // namespace rocemu::daemon

@@ -9,8 +9,8 @@
 #include <optional>
 #include <unordered_map>
 
-#include "emulator/daemon/unique_fd.h"
 #include "emulator/engine/time.h"
+#include "emulator/os/unique_fd.h"
 
 namespace rocemu::daemon {
 

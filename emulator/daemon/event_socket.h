@@ -14,7 +14,7 @@
 
 #include "emulator/abi/control.h"
 #include "emulator/daemon/event_loop.h"
-#include "emulator/daemon/unique_fd.h"
+#include "emulator/os/unique_fd.h"
 
 namespace rocemu::daemon {
 

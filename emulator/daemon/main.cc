@@ -16,7 +16,7 @@
 #include "emulator/daemon/daemon.h"
 #include "emulator/daemon/options.h"
 #include "emulator/daemon/start_error.h"
-#include "emulator/daemon/unique_fd.h"
+#include "emulator/os/unique_fd.h"
 
 namespace rocemu::daemon {
 namespace {

@@ -7,16 +7,14 @@
 #include <variant>
 
 namespace rocemu::daemon {
-namespace {
-
-/// The client that asks what the sysfs tree has to say; counts down, sessions count up.
-constexpr engine::ClientId kFactsClient{0xffff'ffff};
-
-}  // namespace
 
 Nic::Nic(engine::FabricConfig config, engine::HostMemory& memory, SessionTable& sessions,
-         const Clock& clock, capture::PcapWriter* capture)
-    : sessions_(sessions), clock_(clock), capture_(capture), engine_(std::move(config), memory) {}
+         CmSessionTable& cm_sessions, const Clock& clock, capture::PcapWriter* capture)
+    : sessions_(sessions),
+      cm_sessions_(cm_sessions),
+      clock_(clock),
+      capture_(capture),
+      engine_(std::move(config), memory) {}
 
 void Nic::submit(const engine::Input& input) {
   step(input);
@@ -32,6 +30,14 @@ abi::Reply Nic::command(engine::ClientId client, const abi::Request& request) {
   return reply;
 }
 
+engine::CmReply Nic::cm_command(const engine::CmCommand& command) {
+  step(command);
+  engine::CmReply reply{EIO, {}};
+  if (outputs_.cm_reply) reply = std::move(*outputs_.cm_reply);
+  apply();
+  return reply;
+}
+
 bool Nic::tick_if_due() {
   const std::optional<engine::Instant> deadline = engine_.next_deadline();
   if (!deadline || *deadline > clock_.now()) return false;
@@ -40,7 +46,7 @@ bool Nic::tick_if_due() {
 }
 
 Nic::DeviceFacts Nic::device_facts(engine::DeviceIndex device) {
-  const engine::ClientId client{kFactsClient.value - device.value};
+  const engine::ClientId client{facts_client_--};
   abi::Request request{};
   request.magic = abi::kMagic;
   request.version = abi::kVersion;

@@ -7,6 +7,7 @@
 
 #include "emulator/capture/pcap_writer.h"
 #include "emulator/daemon/clock.h"
+#include "emulator/daemon/cm_session_table.h"
 #include "emulator/daemon/engine_port.h"
 #include "emulator/daemon/session_table.h"
 #include "emulator/engine/engine.h"
@@ -17,10 +18,11 @@ class Nic : public EnginePort {
  public:
   /// `capture` may be null.
   Nic(engine::FabricConfig config, engine::HostMemory& memory, SessionTable& sessions,
-      const Clock& clock, capture::PcapWriter* capture);
+      CmSessionTable& cm_sessions, const Clock& clock, capture::PcapWriter* capture);
 
   void submit(const engine::Input& input) override;
   abi::Reply command(engine::ClientId client, const abi::Request& request) override;
+  engine::CmReply cm_command(const engine::CmCommand& command) override;
 
   /// Lets the engine go on if it wants to by now. True if it did.
   bool tick_if_due();
@@ -44,10 +46,13 @@ class Nic : public EnginePort {
   void deliver(const engine::ClientViolation& output);
   void deliver(const engine::TransmitFrame& output);
   void deliver(const engine::FrameTrace& output);
+  void deliver(const engine::CmEvent& output) { cm_sessions_.deliver(output); }
 
   SessionTable& sessions_;
+  CmSessionTable& cm_sessions_;
   const Clock& clock_;
   capture::PcapWriter* capture_;
+  uint32_t facts_client_ = 0xffff'ffff;  // ids are used once, and those of sessions count up
   engine::Engine engine_;
   engine::Outputs outputs_;  // behind the engine, whose frames it holds: goes first
 };

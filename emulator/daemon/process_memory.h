@@ -14,8 +14,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "emulator/daemon/unique_fd.h"
 #include "emulator/engine/host_memory.h"
+#include "emulator/os/unique_fd.h"
 
 namespace rocemu::daemon {
 

@@ -3,59 +3,111 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <span>
 
 namespace rocemu::daemon {
+namespace {
 
-RingPump::Result RingPump::run(ClientQueues& client, uint32_t budget) {
-  abi::DoorbellRing& ring = client.doorbells();
-  const uint32_t producer = ring.producer.load(std::memory_order_acquire);
-  uint32_t waiting = producer - client.doorbells_consumed;
-  if (waiting == 0 || client.ended) return {};
-  if (waiting > abi::kDoorbellEntries) {
-    return {.violation =
-                "the doorbell ring's producer index is further ahead than the ring is long"};
+using Wqe = std::span<const std::byte>;
+
+constexpr const char* kTooFarAhead =
+    "the doorbell ring's producer index is further ahead than the ring is long";
+
+bool is_before(uint32_t a, uint32_t b) {
+  return static_cast<int32_t>(a - b) < 0;
+}
+
+bool is_receive(const abi::Doorbell& bell) {
+  return bell.kind == abi::DoorbellKind::kRecv || bell.kind == abi::DoorbellKind::kSrqRecv;
+}
+
+}  // namespace
+
+uint32_t RingPump::end_of(const ClientQueues& client) {
+  return client.doorbells().producer.load(std::memory_order_acquire);
+}
+
+abi::Doorbell RingPump::copy(const ClientQueues& client, uint32_t n) {
+  abi::Doorbell bell;
+  std::memcpy(&bell, &client.doorbells().entries[n % abi::kDoorbellEntries], sizeof bell);
+  return bell;
+}
+
+const char* RingPump::take_receives(ClientQueues& client) {
+  const uint32_t end = end_of(client);
+  if (end - client.doorbells_consumed > abi::kDoorbellEntries) return kTooFarAhead;
+  while (is_before(client.receives_taken, end) && !client.ended) {
+    const abi::Doorbell bell = copy(client, client.receives_taken);
+    uint32_t budget = UINT32_MAX;  // a round ends in any case: the queues have that many slots
+    if (is_receive(bell)) {
+      if (const char* violation = handle(client, bell, budget)) return violation;
+    }
+    ++client.receives_taken;
   }
+  return nullptr;
+}
+
+RingPump::Result RingPump::run(ClientQueues& client, uint32_t limit, uint32_t budget) {
+  uint32_t waiting = limit - client.doorbells_consumed;
+  if (waiting == 0 || client.ended) return {};
+  if (waiting > abi::kDoorbellEntries) return {.violation = kTooFarAhead};
   Result result{.worked = true};
   while (waiting > 0 && budget > 0 && !client.ended) {
-    abi::Doorbell bell;
-    std::memcpy(&bell, &ring.entries[client.doorbells_consumed % abi::kDoorbellEntries],
-                sizeof bell);
+    const abi::Doorbell bell = copy(client, client.doorbells_consumed);
     --budget;
     unfinished_ = false;
-    result.violation = handle(client, bell, budget);
-    if (result.violation != nullptr) return result;
-    if (unfinished_) break;
+    if (!is_receive(bell) || !is_before(client.doorbells_consumed, client.receives_taken)) {
+      result.violation = handle(client, bell, budget);
+      if (result.violation != nullptr) return result;
+      if (unfinished_) break;
+    }
     ++client.doorbells_consumed;
     ++client.doorbells_total;
     --waiting;
   }
-  ring.consumer.store(client.doorbells_consumed, std::memory_order_release);
+  if (is_before(client.receives_taken, client.doorbells_consumed)) {
+    client.receives_taken = client.doorbells_consumed;
+  }
+  client.doorbells().consumer.store(client.doorbells_consumed, std::memory_order_release);
   result.more = waiting > 0;
   return result;
 }
 
 const char* RingPump::handle(ClientQueues& client, const abi::Doorbell& bell, uint32_t& budget) {
+  const engine::QpNumber qpn{bell.object};
+  const engine::SrqId srq{bell.object};
   switch (bell.kind) {
     case abi::DoorbellKind::kSend:
-      return post<engine::PostSend>(client, bell, &QueuePair::send, budget);
-    case abi::DoorbellKind::kRecv:
-      return post<engine::PostRecv>(client, bell, &QueuePair::recv, budget);
-    case abi::DoorbellKind::kSrqRecv:
-      return "a doorbell for an SRQ that the client does not have";
+    case abi::DoorbellKind::kRecv: {
+      const auto found = client.qps.find(bell.object);
+      if (found == client.qps.end()) return "a doorbell for a QP that the client does not have";
+      if (bell.kind == abi::DoorbellKind::kSend) {
+        return post(client, found->second.send, bell.value, budget, [&](Wqe wqe) {
+          engine_.submit(engine::PostSend{client.id, qpn, wqe});
+        });
+      }
+      return post(client, found->second.recv, bell.value, budget, [&](Wqe wqe) {
+        engine_.submit(engine::PostRecv{client.id, qpn, wqe});
+      });
+    }
+    case abi::DoorbellKind::kSrqRecv: {
+      const auto found = client.srqs.find(bell.object);
+      if (found == client.srqs.end()) return "a doorbell for an SRQ that the client does not have";
+      return post(client, found->second.recv, bell.value, budget, [&](Wqe wqe) {
+        engine_.submit(engine::PostSrqRecv{client.id, srq, wqe});
+      });
+    }
     case abi::DoorbellKind::kCqArm:
       return arm(client, bell);
   }
   return "a doorbell of unknown kind";
 }
 
-template <class Post>
-const char* RingPump::post(ClientQueues& client, const abi::Doorbell& bell,
-                           WorkQueueView QueuePair::*queue, uint32_t& budget) {
-  const auto found = client.qps.find(bell.object);
-  if (found == client.qps.end()) return "a doorbell for a QP that the client does not have";
-  WorkQueueView& work = found->second.*queue;
+template <class Submit>
+const char* RingPump::post(ClientQueues& client, WorkQueueView& work, uint64_t value,
+                           uint32_t& budget, Submit submit) {
   // Counts wrap at 2^32 as the indices of the rings do; the upper half of the value says nothing.
-  uint32_t fresh = static_cast<uint32_t>(bell.value) - work.seen;
+  uint32_t fresh = static_cast<uint32_t>(value) - work.seen;
   if (fresh > work.slots) return "a doorbell announces more WQEs than the queue has slots";
   if (wqe_.size() < work.stride) wqe_.resize(work.stride);
   while (fresh > 0) {
@@ -67,7 +119,7 @@ const char* RingPump::post(ClientQueues& client, const abi::Doorbell& bell,
     std::memcpy(wqe_.data(), work.slot(work.seen), work.stride);
     ++work.seen;
     --fresh;
-    engine_.submit(Post{client.id, engine::QpNumber{bell.object}, {wqe_.data(), work.stride}});
+    submit(Wqe{wqe_.data(), work.stride});
     if (client.ended) break;  // the engine found something in it that cannot be
   }
   return nullptr;

@@ -22,16 +22,25 @@ class RingPump {
 
   explicit RingPump(EnginePort& engine) : engine_(engine) {}
 
-  /// Handles at most `budget` doorbells and WQEs, so that no client keeps the others waiting.
-  Result run(ClientQueues& client, uint32_t budget);
+  /// Where the client's doorbells end now: what run() takes as its limit.
+  static uint32_t end_of(const ClientQueues& client);
+
+  /// Hands over all that has been posted to receive queues, ahead of other doorbells. Null, or what
+  /// is wrong.
+  const char* take_receives(ClientQueues& client);
+
+  /// Handles the doorbells up to `limit`, and at most `budget` of them and their WQEs, so that no
+  /// client keeps the others waiting.
+  Result run(ClientQueues& client, uint32_t limit, uint32_t budget);
 
  private:
   /// Each returns what is wrong, or null. A post may stop with the budget used up; its doorbell is
   /// then looked at again next time and continues at the count seen.
   const char* handle(ClientQueues& client, const abi::Doorbell& bell, uint32_t& budget);
-  template <class Post>
-  const char* post(ClientQueues& client, const abi::Doorbell& bell, WorkQueueView QueuePair::*queue,
-                   uint32_t& budget);
+  static abi::Doorbell copy(const ClientQueues& client, uint32_t n);
+  template <class Submit>
+  const char* post(ClientQueues& client, WorkQueueView& work, uint64_t value, uint32_t& budget,
+                   Submit submit);
   const char* arm(ClientQueues& client, const abi::Doorbell& bell);
 
   EnginePort& engine_;

@@ -88,13 +88,11 @@ void make_parents(int root, const std::string& path, std::set<std::string>& made
   }
 }
 
-void write_file(int root, const SysfsFile& file) {
+bool write_new(int root, const std::string& path, const std::string& content) {
   const UniqueFd fd(
-      openat(root, file.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400));
-  if (!fd || write(fd.get(), file.content.data(), file.content.size()) !=
-                 static_cast<ssize_t>(file.content.size())) {
-    fail_start("cannot write " + file.path, errno);
-  }
+      openat(root, path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400));
+  return fd &&
+         write(fd.get(), content.data(), content.size()) == static_cast<ssize_t>(content.size());
 }
 
 }  // namespace
@@ -158,7 +156,7 @@ bool RuntimeDirectory::clean() {
   const std::vector<std::string> entries = entries_of(directory_.get());
   if (entries.empty()) return true;
   const std::set<std::string> ours{first_component(abi::kDeviceDir), abi::kSysDir,
-                                   abi::kControlSocket};
+                                   abi::kControlSocket, abi::kNetlinkSocket};
   for (const std::string& name : entries) {
     if (!ours.contains(name)) return false;
   }
@@ -171,20 +169,45 @@ bool RuntimeDirectory::clean() {
 }
 
 void RuntimeDirectory::write_sysfs(const std::vector<SysfsFile>& files) {
-  const UniqueFd root(
-      openat(directory_.get(), abi::kSysDir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const UniqueFd root = open_sysfs();
   if (!root) fail_start("cannot open " + path_ + "/" + abi::kSysDir, errno);
   std::set<std::string> made;
   for (const SysfsFile& file : files) make_parents(root.get(), file.path, made);
-  for (const SysfsFile& file : files) write_file(root.get(), file);
+  for (const SysfsFile& file : files) {
+    if (!write_new(root.get(), file.path, file.content)) {
+      fail_start("cannot write " + file.path, errno);
+    }
+  }
+}
+
+UniqueFd RuntimeDirectory::open_sysfs() const {
+  return UniqueFd(
+      openat(directory_.get(), abi::kSysDir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+bool RuntimeDirectory::replace_sysfs(const SysfsFile& file) {
+  constexpr char kNew[] = ".new";
+  const UniqueFd root = open_sysfs();
+  if (!root) return false;
+  unlinkat(root.get(), kNew, 0);  // of an attempt that failed
+  return write_new(root.get(), kNew, file.content) &&
+         renameat(root.get(), kNew, root.get(), file.path.c_str()) == 0;
 }
 
 std::string RuntimeDirectory::device_socket(size_t index) const {
   return fmt::format("{}/{}/{}{}", path_, abi::kDeviceDir, abi::kDevicePrefix, index);
 }
 
+std::string RuntimeDirectory::cm_socket() const {
+  return fmt::format("{}/{}/{}", path_, abi::kDeviceDir, abi::kCmDevice);
+}
+
 std::string RuntimeDirectory::control_socket() const {
   return fmt::format("{}/{}", path_, abi::kControlSocket);
+}
+
+std::string RuntimeDirectory::netlink_socket() const {
+  return fmt::format("{}/{}", path_, abi::kNetlinkSocket);
 }
 
 void RuntimeDirectory::remove() {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "emulator/daemon/sysfs_tree.h"
-#include "emulator/daemon/unique_fd.h"
+#include "emulator/os/unique_fd.h"
 
 namespace rocemu::daemon {
 
@@ -24,9 +24,16 @@ class RuntimeDirectory {
 
   void write_sysfs(const std::vector<SysfsFile>& files);
 
+  /// Puts other contents in place of a file's; a reader sees the one or the other. The directory of
+  /// a device itself stays as it is: libibverbs knows it by its modification time. False if the
+  /// file system has no room, with errno set.
+  bool replace_sysfs(const SysfsFile& file);
+
   const std::string& path() const { return path_; }
   std::string device_socket(size_t index) const;
+  std::string cm_socket() const;
   std::string control_socket() const;
+  std::string netlink_socket() const;
 
   /// Whether it was cleaned of what a daemon that is gone had left.
   bool was_stale() const { return was_stale_; }
@@ -35,6 +42,7 @@ class RuntimeDirectory {
   void remove();
 
  private:
+  UniqueFd open_sysfs() const;
   bool open_locked();
   bool clean();
 

@@ -31,7 +31,23 @@ void SessionTable::wake(ClientSession& session) {
   awake_.push_back(&session);
 }
 
+ClientSession* SessionTable::find_by_client_end(const FileId& client_end) {
+  for (const auto& [id, session] : sessions_) {
+    if (!session->has_ended() && session->client_end() == client_end) return session.get();
+  }
+  return nullptr;
+}
+
 bool SessionTable::pump() {
+  bool rang = false;
+  for (ClientSession* session : awake_) rang |= session->note_doorbells();
+  if (rang) {
+    // One that sleeps may have posted a receive before what was noted, and its eventfd not be read.
+    for (const auto& [id, session] : sessions_) {
+      if (!session->activity().awake && session->has_doorbells()) wake(*session);
+    }
+    for (size_t i = 0; i < awake_.size(); ++i) awake_[i]->take_receives();
+  }
   bool worked = false;
   // By index: a session's outputs may wake others, which then have their turn in this round too.
   for (size_t i = 0; i < awake_.size(); ++i) {

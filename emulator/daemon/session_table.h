@@ -23,6 +23,7 @@ class SessionTable : public SessionOwner {
 
   void wake(ClientSession& session) override;
   void ended(ClientSession& session) override { ended_.push_back(session.id()); }
+  ClientSession* find_by_client_end(const FileId& client_end) override;
 
   /// Handles the doorbells of all awake sessions; true if there were any.
   bool pump();

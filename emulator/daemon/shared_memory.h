@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "emulator/daemon/unique_fd.h"
+#include "emulator/os/unique_fd.h"
 
 namespace rocemu::daemon {
 

@@ -78,6 +78,8 @@ Json qp_json(const engine::QpSnapshot& qp, const Sessions& sessions) {
   object["type"] = name_of(qp.type);
   object["state"] = name_of(qp.state);
   add_owner(object, qp.client, sessions);
+  object["pd"] = qp.pd.value;
+  object["srq"] = qp.srq.value;
   object["send_cq"] = qp.send_cq.value;
   object["recv_cq"] = qp.recv_cq.value;
   object["dest_qpn"] = qp.dest_qpn;
@@ -101,15 +103,56 @@ Json cq_json(const engine::CqSnapshot& cq, const Sessions& sessions) {
   return object;
 }
 
+Json srq_json(const engine::SrqSnapshot& srq, const Sessions& sessions) {
+  Json object;
+  object["id"] = srq.id.value;
+  object["type"] = srq.type == abi::SrqType::kXrc ? "XRC" : "BASIC";
+  add_owner(object, srq.client, sessions);
+  object["pd"] = srq.pd.value;
+  object["cq"] = srq.cq.value;
+  object["max_wr"] = srq.max_wr;
+  object["posted"] = srq.posted;
+  object["limit"] = srq.limit;
+  return object;
+}
+
+Json xrcd_json(const engine::XrcdSnapshot& xrcd) {
+  Json object;
+  object["id"] = xrcd.id.value;
+  Json& clients = object["clients"] = Json::array();
+  for (const engine::ClientId client : xrcd.clients) clients.push_back(client.value);
+  return object;
+}
+
 Json mr_json(const engine::MrSnapshot& mr, const Sessions& sessions) {
   Json object;
   object["id"] = mr.id.value;
   add_owner(object, mr.client, sessions);
+  object["pd"] = mr.pd.value;
   object["address"] = mr.address;
   object["length"] = mr.length;
   object["lkey"] = mr.lkey;
   object["rkey"] = mr.rkey;
   object["access"] = mr.access;
+  object["kind"] = mr.kind == abi::RegionKind::kNull ? "NULL" : "MEMORY";
+  object["windows"] = mr.windows;
+  return object;
+}
+
+/// What it is bound to is said of a window only while it is bound.
+Json mw_json(const engine::MwSnapshot& mw, const Sessions& sessions) {
+  Json object;
+  object["id"] = mw.id.value;
+  object["type"] = mw.type == abi::MwType::k1 ? 1 : 2;
+  add_owner(object, mw.client, sessions);
+  object["rkey"] = mw.rkey;
+  object["bound"] = mw.bound;
+  if (!mw.bound) return object;
+  object["mr"] = mw.region.value;
+  object["address"] = mw.address;
+  object["length"] = mw.length;
+  object["access"] = mw.access;
+  if (mw.type == abi::MwType::k2) object["qp"] = mw.qp.value;
   return object;
 }
 
@@ -119,14 +162,20 @@ Json device_json(const engine::DeviceSnapshot& device, const Sessions& sessions)
   object["port_state"] = name_of(device.port_state);
   object["active_mtu"] = abi::mtu_bytes(device.active_mtu);
   object["gids"] = device.gids;
-  object["pd_count"] = device.pd_count;
+  object["pd_count"] = device.pds.size();
   object["ah_count"] = device.ah_count;
   Json& qps = object["qps"] = Json::array();
   for (const engine::QpSnapshot& qp : device.qps) qps.push_back(qp_json(qp, sessions));
   Json& cqs = object["cqs"] = Json::array();
   for (const engine::CqSnapshot& cq : device.cqs) cqs.push_back(cq_json(cq, sessions));
+  Json& srqs = object["srqs"] = Json::array();
+  for (const engine::SrqSnapshot& srq : device.srqs) srqs.push_back(srq_json(srq, sessions));
+  Json& xrcds = object["xrcds"] = Json::array();
+  for (const engine::XrcdSnapshot& xrcd : device.xrcds) xrcds.push_back(xrcd_json(xrcd));
   Json& mrs = object["mrs"] = Json::array();
   for (const engine::MrSnapshot& mr : device.mrs) mrs.push_back(mr_json(mr, sessions));
+  Json& mws = object["mws"] = Json::array();
+  for (const engine::MwSnapshot& mw : device.mws) mws.push_back(mw_json(mw, sessions));
   Json& counters = object["counters"] = Json::object();
   for (const auto& [name, value] : device.counters) counters[std::string(name)] = value;
   return object;
@@ -151,6 +200,14 @@ Json state_json(const engine::FabricSnapshot& fabric,
                            : "?";
     client["doorbells"] = session->queues().doorbells_total;
     clients.push_back(std::move(client));
+  }
+  Json& listeners = state["fabric"]["listeners"] = Json::array();
+  for (const engine::ListenerSnapshot& listener : fabric.listeners) {
+    Json json;
+    json["port_space"] = listener.port_space;
+    json["address"] = listener.address;
+    json["port"] = listener.port;
+    listeners.push_back(std::move(json));
   }
   Json& devices = state["fabric"]["devices"] = Json::array();
   for (const engine::DeviceSnapshot& device : fabric.devices) {

@@ -12,8 +12,6 @@
 namespace rocemu::daemon {
 namespace {
 
-constexpr std::string_view kNetdev = "lo";
-
 // "0200:00ff:fe00:0001"
 std::string guid_text(uint64_t guid) {
   return fmt::format("{:04x}:{:04x}:{:04x}:{:04x}", guid >> 48 & 0xffff, guid >> 32 & 0xffff,
@@ -74,6 +72,12 @@ std::string cpu_mask_text() {
   return text;
 }
 
+constexpr char kPort[] = "/ports/1";
+
+std::string directory_of(const std::string& device) {
+  return "class/infiniband/" + device;
+}
+
 class Tree {
  public:
   void add(std::string path, std::string_view content) {
@@ -85,10 +89,14 @@ class Tree {
   std::vector<SysfsFile> files_;
 };
 
-void add_port(Tree& tree, const std::string& directory, const SysfsDevice& device) {
-  const abi::PortAttr& port = device.port;
+void add_port_state(Tree& tree, const std::string& directory, const abi::PortAttr& port) {
   tree.add(directory + "/state", state_text(port.state));
   tree.add(directory + "/phys_state", physical_state_text(port.phys_state));
+}
+
+void add_port(Tree& tree, const std::string& directory, const SysfsDevice& device) {
+  const abi::PortAttr& port = device.port;
+  add_port_state(tree, directory, port);
   tree.add(directory + "/rate", rate_text(port.active_width, port.active_speed));
   tree.add(directory + "/link_layer", "Ethernet");
   tree.add(directory + "/cap_mask", fmt::format("0x{:08x}", port.port_cap_flags));
@@ -110,7 +118,7 @@ void add_port(Tree& tree, const std::string& directory, const SysfsDevice& devic
 }
 
 void add_device(Tree& tree, const SysfsDevice& device, size_t index) {
-  const std::string directory = "class/infiniband/" + device.name;
+  const std::string directory = directory_of(device.name);
   const abi::DeviceAttr& attr = device.attr;
   tree.add(directory + "/node_type", "1: CA");
   tree.add(directory + "/node_guid", guid_text(attr.node_guid));
@@ -126,7 +134,7 @@ void add_device(Tree& tree, const SysfsDevice& device, size_t index) {
   tree.add(directory + "/device/local_cpulist",
            fmt::format("0-{}", std::max(get_nprocs_conf(), 1) - 1));
   tree.add(fmt::format("{}/device/net/{}/dev_port", directory, kNetdev), "0");
-  add_port(tree, directory + "/ports/1", device);
+  add_port(tree, directory + kPort, device);
 
   const std::string verbs = fmt::format("class/infiniband_verbs/{}{}", abi::kDevicePrefix, index);
   tree.add(verbs + "/ibdev", device.name);
@@ -141,11 +149,18 @@ void add_device(Tree& tree, const SysfsDevice& device, size_t index) {
 
 }  // namespace
 
+std::vector<SysfsFile> port_state_files(const std::string& device, const abi::PortAttr& port) {
+  Tree tree;
+  add_port_state(tree, directory_of(device) + kPort, port);
+  return tree.take();
+}
+
 std::vector<SysfsFile> sysfs_files(const std::vector<SysfsDevice>& devices) {
   Tree tree;
   tree.add("class/infiniband_verbs/abi_version", "6");
   tree.add("class/infiniband_mad/abi_version", "5");
   tree.add("class/misc/rdma_cm/abi_version", "4");
+  tree.add("class/misc/rdma_cm/dev", fmt::format("{}:{}", abi::kCmMajor, abi::kCmMinor));
   for (size_t i = 0; i < devices.size(); ++i) add_device(tree, devices[i], i);
   return tree.take();
 }

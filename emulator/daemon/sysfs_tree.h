@@ -11,6 +11,9 @@
 
 namespace rocemu::daemon {
 
+/// The network interface that every port names as its own.
+inline constexpr char kNetdev[] = "lo";
+
 struct SysfsDevice {
   std::string name;
   std::vector<wire::IpAddress> addresses;
@@ -25,5 +28,8 @@ struct SysfsFile {
 
 /// In no particular order; directories are those that the paths name.
 std::vector<SysfsFile> sysfs_files(const std::vector<SysfsDevice>& devices);
+
+/// Of these, what changes when the port goes down or up.
+std::vector<SysfsFile> port_state_files(const std::string& device, const abi::PortAttr& port);
 
 }  // namespace rocemu::daemon

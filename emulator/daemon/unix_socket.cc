@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include <cerrno>
@@ -60,6 +61,28 @@ std::optional<PeerCredentials> peer_credentials(int socket) {
   socklen_t size = sizeof credentials;
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return std::nullopt;
   return PeerCredentials{credentials.pid, credentials.uid};
+}
+
+std::optional<FileId> file_id(int fd) {
+  struct stat status {};
+  if (fstat(fd, &status) != 0) return std::nullopt;
+  return FileId{status.st_dev, status.st_ino};
+}
+
+bool is_client_of_same_listener(int fd, int accepted) {
+  int type = 0;
+  socklen_t size = sizeof type;
+  if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_SEQPACKET) {
+    return false;
+  }
+  sockaddr_un theirs{};
+  sockaddr_un ours{};
+  socklen_t their_size = sizeof theirs;
+  socklen_t our_size = sizeof ours;
+  return getpeername(fd, reinterpret_cast<sockaddr*>(&theirs), &their_size) == 0 &&
+         getsockname(accepted, reinterpret_cast<sockaddr*>(&ours), &our_size) == 0 &&
+         ours.sun_family == AF_UNIX && their_size == our_size &&
+         std::memcmp(&theirs, &ours, our_size) == 0;
 }
 
 bool is_served(const std::string& path) {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "emulator/daemon/unique_fd.h"
+#include "emulator/os/unique_fd.h"
 
 namespace rocemu::daemon {
 
@@ -39,6 +39,17 @@ class Acceptor {
 };
 
 std::optional<PeerCredentials> peer_credentials(int socket);
+
+/// What a descriptor refers to, by which two descriptors of one thing can be recognised.
+struct FileId {
+  dev_t device;
+  ino_t inode;
+  bool operator==(const FileId&) const = default;
+};
+std::optional<FileId> file_id(int fd);
+
+/// Whether `fd` is an end of a SOCK_SEQPACKET connection to the listener that `accepted` is from.
+bool is_client_of_same_listener(int fd, int accepted);
 
 /// Whether a process listens at `path`. False if there is no such socket or nobody behind it.
 bool is_served(const std::string& path);

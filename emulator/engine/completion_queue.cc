@@ -5,11 +5,17 @@ namespace rocemu::engine {
 bool CompletionQueue::add(bool qualifies) {
   ++produced_;
   if (qualifies) last_solicited_ = produced_;
-  if (armed_ == Notify::kAny || (armed_ == Notify::kSolicited && qualifies)) {
-    armed_ = Notify::kNone;  // one shot: ibv_req_notify_cq(3)
-    return true;
-  }
-  return false;
+  if (armed_ != Notify::kAny && (armed_ != Notify::kSolicited || !qualifies)) return false;
+  ++moderated_;
+  if (moderation.period != Duration::zero() && moderated_ < moderation.count) return false;
+  disarm();
+  return true;
+}
+
+void CompletionQueue::disarm() {
+  armed_ = Notify::kNone;  // one shot: ibv_req_notify_cq(3)
+  moderated_ = 0;
+  event_deadline.reset();
 }
 
 bool CompletionQueue::consume(uint32_t count) {
@@ -23,7 +29,7 @@ CompletionQueue::ArmResult CompletionQueue::arm(uint32_t seen, bool solicited_on
   const uint32_t unseen = produced() - seen;
   if (unseen > INT32_MAX || unseen > produced_) return ArmResult::kImpossible;
   if ((solicited_only ? last_solicited_ : produced_) > produced_ - unseen) {
-    armed_ = Notify::kNone;
+    disarm();
     return ArmResult::kEventDue;
   }
   // IBTA vol 1, 11.4.2.2: a request for the next completion replaces one for the next solicited

@@ -2,13 +2,22 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "emulator/engine/ids.h"
+#include "emulator/engine/time.h"
 
 namespace rocemu::engine {
 
 /// What a completion event was asked for (ibv_req_notify_cq(3)).
 enum class Notify : uint8_t { kNone, kSolicited, kAny };
+
+/// ibv_modify_cq(3): an event waits until it stands for `count` completions, or for `period` after
+/// the first of them. With count 0 or 1, or period 0, no event waits.
+struct Moderation {
+  uint32_t count = 0;
+  Duration period{};
+};
 
 struct CompletionQueue {
   /// Counts from `first`, which is for tests of their wrap at 2^32.
@@ -22,6 +31,8 @@ struct CompletionQueue {
   uint32_t capacity = 0;     // completions it holds; one more is an overrun
   uint32_t users = 0;        // work queues that complete here
   bool failed = false;       // overrun: accepts and delivers nothing any more
+  Moderation moderation;
+  std::optional<Instant> event_deadline;  // of an event that waits for more completions
 
   uint32_t waiting() const { return produced() - consumed_; }
   uint32_t produced() const { return static_cast<uint32_t>(produced_); }
@@ -30,6 +41,10 @@ struct CompletionQueue {
   /// Accounts for one more completion. `qualifies` for a solicited request: a receive completion
   /// of a message with the Solicited Event bit, or any unsuccessful one. True if an event is due.
   bool add(bool qualifies);
+  /// An event would be due but for the moderation.
+  bool event_waits() const { return moderated_ != 0; }
+  /// It was sent, or waited long enough to be.
+  void disarm();
 
   bool full() const { return waiting() == capacity; }
 
@@ -46,6 +61,7 @@ struct CompletionQueue {
   uint32_t consumed_;
   uint64_t last_solicited_ = 0;  // produced_ after the latest completion that qualified
   Notify armed_ = Notify::kNone;
+  uint32_t moderated_ = 0;  // completions that the event that waits stands for
 };
 
 }  // namespace rocemu::engine

@@ -24,6 +24,16 @@ std::string_view name(Counter counter) {
       return "dropped_wrong_source";
     case Counter::kDroppedWrongPkey:
       return "dropped_wrong_pkey";
+    case Counter::kDroppedWrongQkey:
+      return "dropped_wrong_qkey";
+    case Counter::kDroppedNoReceive:
+      return "dropped_no_receive";
+    case Counter::kDroppedNoMessage:
+      return "dropped_no_message";
+    case Counter::kDroppedInvalidRequest:
+      return "dropped_invalid_request";
+    case Counter::kDroppedPortDown:
+      return "dropped_port_down";
     case Counter::kDroppedUnsupported:
       return "dropped_unsupported";
     case Counter::kDuplicateRequests:
@@ -52,6 +62,10 @@ std::string_view name(Counter counter) {
       return "error_naks_received";
     case Counter::kCqOverruns:
       return "cq_overruns";
+    case Counter::kCmRetries:
+      return "cm_retries";
+    case Counter::kMadsDropped:
+      return "mads_dropped";
     case Counter::kCount:
       break;
   }

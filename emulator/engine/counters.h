@@ -21,7 +21,12 @@ enum class Counter : uint8_t {
   kDroppedWrongTransport,  // RC packet for a UD QP and the like
   kDroppedWrongSource,     // from another address than the QP's peer
   kDroppedWrongPkey,
-  kDroppedUnsupported,  // an opcode this device does not implement
+  kDroppedWrongQkey,
+  kDroppedNoReceive,       // unreliable transport, and no receive WQE
+  kDroppedNoMessage,       // UC: a Middle or Last of a message whose beginning was lost
+  kDroppedInvalidRequest,  // unreliable transport: wrong length, or no right to do it
+  kDroppedPortDown,        // sent by or for a port that is down
+  kDroppedUnsupported,     // an opcode this device does not implement
   kDuplicateRequests,
   kOutOfSequence,  // requests ahead of the expected PSN
   kStaleAcks,      // acknowledge what was acknowledged before
@@ -35,6 +40,8 @@ enum class Counter : uint8_t {
   kErrorNaksSent,
   kErrorNaksReceived,
   kCqOverruns,
+  kCmRetries,    // messages of the connection manager that were repeated
+  kMadsDropped,  // that no connection waits for
   kCount,
 };
 

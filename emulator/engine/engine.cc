@@ -1,18 +1,22 @@
 #include "emulator/engine/engine.h"
 
+#include <algorithm>
+
+#include "emulator/engine/cm/rdma_cm.h"
 #include "emulator/engine/commands.h"
 #include "emulator/engine/fabric.h"
-#include "emulator/engine/requester.h"
-#include "emulator/engine/responder.h"
+#include "emulator/engine/receive_queue.h"
+#include "emulator/engine/send_queue.h"
 
 namespace rocemu::engine {
 namespace {
 
 struct Apply {
   Fabric& fabric;
+  cm::RdmaCm& rdma_cm;
   Outputs& outputs;
 
-  void operator()(const AttachClient& input) const { fabric.clients[input.client] = input.device; }
+  void operator()(const AttachClient& input) const { fabric.attach(input); }
   void operator()(const DetachClient& input) const { fabric.detach(input.client); }
   void operator()(const Command& input) const {
     outputs.reply = execute(fabric, input.client, input.request);
@@ -26,7 +30,7 @@ struct Apply {
     if (input.wqe.size() != qp->send.queue.stride()) {
       return fabric.violation(input.client, "send WQE of the wrong size");
     }
-    requester::post(fabric, *qp, input.wqe);
+    send_queue::post(fabric, *qp, input.wqe);
   }
   void operator()(const PostRecv& input) const {
     QueuePair* qp = fabric.qp_of(input.client, input.qp);
@@ -39,7 +43,20 @@ struct Apply {
     if (input.wqe.size() != qp->recv.queue.stride()) {
       return fabric.violation(input.client, "receive WQE of the wrong size");
     }
-    responder::post(fabric, *qp, input.wqe);
+    receive_queue::post(fabric, *qp, input.wqe);
+  }
+  void operator()(const PostSrqRecv& input) const {
+    SharedReceiveQueue* srq = fabric.srq_of(input.client, input.srq);
+    if (srq == nullptr) {
+      return fabric.violation(input.client, "receive doorbell for an SRQ not its own");
+    }
+    if (srq->full()) {
+      return fabric.violation(input.client, "more receive WQEs than the SRQ has room for");
+    }
+    if (input.wqe.size() != srq->queue.stride()) {
+      return fabric.violation(input.client, "receive WQE of the wrong size");
+    }
+    srq->queue.push(input.wqe);
   }
   void operator()(const ArmCq& input) const {
     CompletionQueue* cq = fabric.cq_of(input.client, input.cq);
@@ -58,24 +75,35 @@ struct Apply {
     }
   }
   void operator()(const ReceiveFrame& input) const { fabric.receive(input.device, input.bytes); }
+  void operator()(const SetPort& input) const { fabric.set_port(input.device, input.up); }
+  void operator()(const OpenCmChannel&) const {}
+  void operator()(const CloseCmChannel& input) const { rdma_cm.close(input.channel); }
+  void operator()(const CmCommand& input) const { outputs.cm_reply = rdma_cm.execute(input); }
   void operator()(const Tick&) const {}
 };
 
 }  // namespace
 
 Engine::Engine(FabricConfig config, HostMemory& memory)
-    : fabric_(std::make_unique<Fabric>(std::move(config), memory)) {}
+    : fabric_(std::make_unique<Fabric>(std::move(config), memory)),
+      rdma_cm_(std::make_unique<cm::RdmaCm>(*fabric_)) {}
 
 Engine::~Engine() = default;
 
 void Engine::step(Instant now, const Input& input, Outputs& outputs) {
   fabric_->begin_step(now, outputs);
-  std::visit(Apply{*fabric_, outputs}, input);
-  fabric_->run();
+  rdma_cm_->begin_step(outputs);
+  std::visit(Apply{*fabric_, *rdma_cm_, outputs}, input);
+  do {
+    fabric_->run();
+  } while (rdma_cm_->handle_events());
 }
 
 std::optional<Instant> Engine::next_deadline() {
-  return fabric_->next_deadline();
+  const std::optional<Instant> fabric = fabric_->next_deadline();
+  const std::optional<Instant> rdma_cm = rdma_cm_->next_deadline();
+  if (!fabric || !rdma_cm) return fabric ? fabric : rdma_cm;
+  return std::min(*fabric, *rdma_cm);
 }
 
 }  // namespace rocemu::engine

@@ -13,6 +13,9 @@
 namespace rocemu::engine {
 
 class Fabric;
+namespace cm {
+class RdmaCm;
+}  // namespace cm
 
 class Engine {
  public:
@@ -32,6 +35,7 @@ class Engine {
 
  private:
   std::unique_ptr<Fabric> fabric_;
+  std::unique_ptr<cm::RdmaCm> rdma_cm_;
 };
 
 }  // namespace rocemu::engine

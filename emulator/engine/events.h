@@ -3,12 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <variant>
 #include <vector>
 
 #include "emulator/abi/control.h"
+#include "emulator/abi/ucma.h"
 #include "emulator/engine/frame.h"
 #include "emulator/engine/ids.h"
 #include "emulator/engine/time.h"
@@ -21,6 +23,9 @@ namespace rocemu::engine {
 struct AttachClient {
   ClientId client;
   DeviceIndex device;
+  /// Shares the objects of that client (ibv_import_device(3)): both may use what either made. An
+  /// object's memory is always that of the client that made it.
+  std::optional<ClientId> shares_with = std::nullopt;
 };
 
 /// A client is gone, orderly or not: all its objects go, without completions or events for it.
@@ -48,6 +53,12 @@ struct PostRecv {
   std::span<const std::byte> wqe;
 };
 
+struct PostSrqRecv {
+  ClientId client;
+  SrqId srq;
+  std::span<const std::byte> wqe;
+};
+
 /// ibv_req_notify_cq(3), by a client that had seen `producer` completions.
 struct ArmCq {
   ClientId client;
@@ -62,11 +73,38 @@ struct ReceiveFrame {
   std::span<const uint8_t> bytes;
 };
 
+/// The port's cable: a port that is down neither sends nor receives a frame.
+struct SetPort {
+  DeviceIndex device;
+  bool up;
+};
+
+/// A program opened an rdma_cm event channel. Its id was never used before.
+struct OpenCmChannel {
+  CmChannelId channel;
+};
+
+/// The channel is closed: all its rdma_cm ids go, and their peers hear of it.
+struct CloseCmChannel {
+  CmChannelId channel;
+};
+
+/// A command of librdmacm: the bytes of a struct of abi/ucma.h and what follows it, of any content.
+/// Answered in Outputs::cm_reply. The field `fd` of MigrateId is the number of the old channel, and
+/// `events_reported` in an answer is 0: what was read only the daemon knows.
+struct CmCommand {
+  CmChannelId channel;
+  abi::ucma::Command command;
+  std::span<const std::byte> in;
+  uint32_t out_size;  // the program's room for the response
+};
+
 /// Nothing but the passing of time; also continues work that a step left undone.
 struct Tick {};
 
-using Input = std::variant<AttachClient, DetachClient, Command, PostSend, PostRecv, ArmCq,
-                           ReceiveFrame, Tick>;
+using Input =
+    std::variant<AttachClient, DetachClient, Command, PostSend, PostRecv, PostSrqRecv, ArmCq,
+                 ReceiveFrame, SetPort, OpenCmChannel, CloseCmChannel, CmCommand, Tick>;
 
 // ---- Outputs --------------------------------------------------------------------------------
 
@@ -93,7 +131,7 @@ struct CompletionEvent {
 struct AsyncEvent {
   ClientId client;
   abi::EventType type;
-  uint64_t element;  // user handle of the CQ or QP, or the port number
+  uint64_t element;  // user handle of the CQ, QP or SRQ, or the port number
 };
 
 /// The client broke the contract of abi/ (an index, length or handle that cannot be): end it.
@@ -114,17 +152,31 @@ struct FrameTrace {
   Frame frame;
 };
 
+/// An event for an rdma_cm event channel. `reserved` is the id that the event is counted for: of a
+/// connect request the listener, of a multicast event the id that joined.
+struct CmEvent {
+  CmChannelId channel;
+  std::shared_ptr<const abi::ucma::EventResponse> event;
+};
+
 using Output = std::variant<Completion, CqFailed, CompletionEvent, AsyncEvent, ClientViolation,
-                            TransmitFrame, FrameTrace>;
+                            TransmitFrame, FrameTrace, CmEvent>;
+
+struct CmReply {
+  int error = 0;  // 0, or a positive errno value; then there is no response
+  std::vector<std::byte> response;
+};
 
 /// What one step wants done, in this order. Reused from step to step, so that it stops allocating.
 struct Outputs {
   std::vector<Output> list;
   std::optional<abi::Reply> reply;  // to the step's Command, and only then
+  std::optional<CmReply> cm_reply;  // to the step's CmCommand, and only then
 
   void clear() {
     list.clear();
     reply.reset();
+    cm_reply.reset();
   }
 };
 

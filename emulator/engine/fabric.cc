@@ -1,7 +1,13 @@
 #include "emulator/engine/fabric.h"
 
+#include <algorithm>
+
+#include "emulator/engine/acknowledgements.h"
+#include "emulator/engine/path.h"
+#include "emulator/engine/receive_queue.h"
 #include "emulator/engine/requester.h"
-#include "emulator/engine/responder.h"
+#include "emulator/engine/responses.h"
+#include "emulator/engine/send_queue.h"
 
 namespace rocemu::engine {
 namespace {
@@ -12,7 +18,10 @@ constexpr uint32_t kFramesPerStep = 256;
 }  // namespace
 
 Fabric::Fabric(FabricConfig config, HostMemory& memory)
-    : mrs(config.seed), config_(std::move(config)), host_memory_(memory) {
+    : mrs(config.seed),
+      connections(*this, config.seed),
+      config_(std::move(config)),
+      host_memory_(memory) {
   for (const DeviceConfig& device : config_.devices) devices_.emplace_back(device);
 }
 
@@ -20,6 +29,7 @@ void Fabric::begin_step(Instant now, Outputs& outputs) {
   now_ = now;
   outputs_ = &outputs;
   expire_timers();
+  connections.expire_timers();
 }
 
 void Fabric::run() {
@@ -35,7 +45,7 @@ void Fabric::run() {
       schedule_.pop_front();
       if (qp != nullptr && qp->scheduled) {
         qp->scheduled = false;
-        moved += responder::transmit(*this, *qp);
+        moved += responses::transmit(*this, *qp);
         moved += requester::transmit(*this, *qp);
       }
     } else {
@@ -51,7 +61,12 @@ std::optional<Instant> Fabric::next_deadline() {
     QueuePair* qp = qps.find(number);
     return qp != nullptr ? &qp->timers : nullptr;
   });
-  return entry ? std::optional(entry->at) : std::nullopt;
+  std::optional<Instant> first;
+  if (entry) first = entry->at;
+  for (const auto& other : {connections.next_deadline(), next_moderated_event()}) {
+    if (other && (!first || *other < *first)) first = other;
+  }
+  return first;
 }
 
 void Fabric::expire_timers() {
@@ -63,7 +78,12 @@ void Fabric::expire_timers() {
        entry = timers_.next(timers_of)) {
     QueuePair& qp = *qps.find(entry->qp);
     timers_.expire(*entry, qp.timers);
-    requester::on_timer(*this, qp, entry->kind);
+    acknowledgements::on_timer(*this, qp, entry->kind);
+  }
+  for (auto at = next_moderated_event(); at && *at <= now_; at = next_moderated_event()) {
+    CompletionQueue& cq = *cqs.find(moderated_events_.begin()->second);
+    cq.disarm();
+    notify(cq);
   }
 }
 
@@ -80,9 +100,27 @@ void Fabric::complete(CqId id, const abi::Cqe& cqe, bool solicits) {
   abi::Cqe stamped = cqe;
   stamped.timestamp_ns = nanoseconds_since_start(now_);
   outputs_->list.emplace_back(Completion{cq->client, id, stamped});
-  if (cq->add(solicits) && cq->channel.value != 0) {
-    outputs_->list.emplace_back(CompletionEvent{cq->client, id, cq->channel, cq->user_handle});
+  if (cq->add(solicits)) {
+    notify(*cq);
+  } else if (cq->event_waits() && !cq->event_deadline) {
+    cq->event_deadline = now_ + cq->moderation.period;
+    moderated_events_.emplace(*cq->event_deadline, id);
   }
+}
+
+void Fabric::notify(const CompletionQueue& cq) {
+  if (cq.channel.value == 0) return;
+  outputs_->list.emplace_back(CompletionEvent{cq.client, cq.id, cq.channel, cq.user_handle});
+}
+
+std::optional<Instant> Fabric::next_moderated_event() {
+  while (!moderated_events_.empty()) {
+    const auto& [at, id] = *moderated_events_.begin();
+    const CompletionQueue* cq = cqs.find(id);
+    if (cq != nullptr && cq->event_deadline == at) return at;
+    moderated_events_.erase(moderated_events_.begin());
+  }
+  return std::nullopt;
 }
 
 // ibv_poll_cq(3): "CQ overrun ... the async event IBV_EVENT_CQ_ERR will be triggered, and the CQ
@@ -102,14 +140,27 @@ void Fabric::fail_users_of_overrun_cqs() {
     qps.for_each([&](QueuePair& qp) {
       if (qp.send_cq != failed && qp.recv_cq != failed) return;
       if (qp.state == abi::QpState::kReset || qp.state == abi::QpState::kErr) return;
-      raise(qp.client, abi::EventType::kQpFatal, qp.user_handle);
+      raise(qp, abi::EventType::kQpFatal);
       enter_error(qp);
+    });
+    // Of an XRC SRQ it is the SRQ that fails: its QPs are not bound to one CQ.
+    srqs.for_each([&](const SharedReceiveQueue& srq) {
+      if (srq.type == abi::SrqType::kXrc && srq.cq == failed) {
+        raise(srq.client, abi::EventType::kSrqErr, srq.user_handle);
+      }
     });
   }
 }
 
 void Fabric::raise(ClientId client, abi::EventType type, uint64_t element) {
   outputs_->list.emplace_back(AsyncEvent{client, type, element});
+}
+
+void Fabric::raise(const QueuePair& qp, abi::EventType type) {
+  raise(qp.client, type, qp.user_handle);
+  for (const QueuePair::Reference& other : qp.further_references) {
+    raise(other.client, type, other.user_handle);
+  }
 }
 
 void Fabric::violation(ClientId client, const char* reason) {
@@ -126,19 +177,31 @@ void Fabric::send(QueuePair& qp, wire::Packet& packet, size_t payload_size, Fram
   packet.traffic_class = path.traffic_class;
   packet.hop_limit = path.hop_limit;
   packet.flow_label = path.flow_label;
-  packet.bth.dest_qpn = qp.attr.dest_qp_num;
+  packet.bth.dest_qpn = path.peer.value;
+  send(qp.device, path.inside, packet, payload_size, std::move(frame));
+}
+
+void Fabric::send(DeviceIndex from, std::optional<DeviceIndex> inside, const wire::Packet& packet,
+                  size_t payload_size, Frame frame) {
   const size_t size = wire::emit_headers(packet, payload_size, frame.storage());
   frame.set_size(size);
-  if (config_.trace_frames || !path.inside) wire::write_icrc(frame.bytes());
+  if (config_.trace_frames || !inside) wire::write_icrc(frame.bytes());
 
-  Device& device = device_of(qp);
-  device.counters.add(Counter::kFramesOut);
-  device.counters.add(Counter::kBytesOut, size);
+  Counters& counters = device(from).counters;
+  if (!device(from).port_is_up()) return counters.add(Counter::kDroppedPortDown);
+  counters.add(Counter::kFramesOut);
+  counters.add(Counter::kBytesOut, size);
   if (config_.trace_frames) outputs_->list.emplace_back(FrameTrace{now_, frame});
-  if (path.inside) {
-    link_.push_back({*path.inside, std::move(frame)});
+  if (!inside && is_multicast(packet.dst_ip)) {
+    // The group may have members outside as well.
+    multicast.for_each_device(packet.dst_ip, [&](DeviceIndex member) {
+      link_.push_back({member, frame});
+    });
+  }
+  if (inside) {
+    link_.push_back({*inside, std::move(frame)});
   } else {
-    outputs_->list.emplace_back(TransmitFrame{qp.device, std::move(frame)});
+    outputs_->list.emplace_back(TransmitFrame{from, std::move(frame)});
   }
 }
 
@@ -151,8 +214,19 @@ void Fabric::schedule(QueuePair& qp) {
 void Fabric::enter_error(QueuePair& qp) {
   qp.state = abi::QpState::kErr;
   for (Timer& timer : qp.timers) timer.deadline.reset();
-  requester::flush(*this, qp);
-  responder::flush(*this, qp);
+  send_queue::flush(*this, qp);
+  receive_queue::flush(*this, qp);
+  // IBTA vol 1, 11.6.3.2: no more WQEs of the SRQ will complete for this QP.
+  if (qp.srq && !qp.xrcd) raise(qp, abi::EventType::kQpLastWqeReached);
+}
+
+// ibv_get_async_event(3): IBV_EVENT_PORT_ACTIVE and IBV_EVENT_PORT_ERR name the port.
+void Fabric::set_port(DeviceIndex index, bool up) {
+  if (device(index).port_is_up() == up) return;
+  device(index).port_state = up ? abi::PortState::kActive : abi::PortState::kDown;
+  for (const auto& [client, of] : clients) {
+    if (of == index) raise(client, up ? abi::EventType::kPortActive : abi::EventType::kPortErr, 1);
+  }
 }
 
 std::optional<DeviceIndex> Fabric::device_with_address(const wire::IpAddress& address) const {
@@ -166,7 +240,7 @@ std::optional<DeviceIndex> Fabric::device_with_address(const wire::IpAddress& ad
 
 QueuePair* Fabric::qp_of(ClientId client, QpNumber number) {
   QueuePair* qp = qps.find(number);
-  return qp != nullptr && qp->client == client ? qp : nullptr;
+  return qp != nullptr && qp->is_referenced_by(client) ? qp : nullptr;
 }
 
 CompletionQueue* Fabric::cq_of(ClientId client, CqId id) {
@@ -174,30 +248,130 @@ CompletionQueue* Fabric::cq_of(ClientId client, CqId id) {
   return cq != nullptr && cq->client == client ? cq : nullptr;
 }
 
+void Fabric::attach(const AttachClient& input) {
+  clients[input.client] = input.device;
+  if (!input.shares_with) return;
+  const ClientId group = group_of(*input.shares_with);
+  groups_[group] = groups_[input.client] = group;
+}
+
+ClientId Fabric::group_of(ClientId client) const {
+  const auto found = groups_.find(client);
+  return found != groups_.end() ? found->second : client;
+}
+
+/// Another client that shares the objects of this one.
+std::optional<ClientId> Fabric::heir_of(ClientId client) const {
+  for (const auto& [other, device] : clients) {
+    if (other != client && share_objects(other, client)) return other;
+  }
+  return std::nullopt;
+}
+
+SharedReceiveQueue* Fabric::srq_of(ClientId client, SrqId id) {
+  SharedReceiveQueue* srq = srqs.find(id);
+  return srq != nullptr && srq->client == client ? srq : nullptr;
+}
+
+void Fabric::release_qp(QueuePair& qp, ClientId client, uint64_t user_handle) {
+  if (qp.xrcd) --xrcds.find(*qp.xrcd)->openers.at(client).objects;
+  auto& further = qp.further_references;
+  const auto named = std::ranges::find_if(further, [&](const QueuePair::Reference& it) {
+    return it.client == client && it.user_handle == user_handle;
+  });
+  if (named != further.end()) {
+    further.erase(named);
+  } else if (qp.client != client) {
+    further.erase(std::ranges::find(further, client, &QueuePair::Reference::client));
+  } else if (further.empty()) {
+    destroy_qp(qp);
+  } else {
+    qp.client = further.front().client;
+    qp.user_handle = further.front().user_handle;
+    further.erase(further.begin());
+  }
+}
+
 void Fabric::destroy_qp(QueuePair& qp) {
-  --cqs.find(qp.send_cq)->users;
-  --cqs.find(qp.recv_cq)->users;
-  --pds.find(qp.pd)->users;
+  mrs.unbind_windows_of(qp.number);
+  receive_queue::give_back(*this, qp);
+  if (qp.multicast_groups != 0) multicast.remove(qp.device, qp.number);
+  if (!qp.xrcd) {
+    if (qp.srq) --srqs.find(*qp.srq)->users;
+    --cqs.find(qp.send_cq)->users;
+    if (qp.type != abi::QpType::kXrcSend) --cqs.find(qp.recv_cq)->users;
+    --pds.find(qp.pd)->users;
+  }
   qps.destroy(qp.number);
+}
+
+void Fabric::destroy_mr(MemoryRegion& mr) {
+  --pds.find(mr.pd)->users;
+  mrs.destroy(mr.id);
+}
+
+void Fabric::destroy_mw(MemoryWindow& mw) {
+  --pds.find(mw.pd)->users;
+  mrs.destroy_window(mw.id);
+}
+
+void Fabric::free_dm(DeviceMemory& dm) {
+  device(clients.at(dm.client)).device_memory_used -= dm.length;
+  dms.destroy(dm.id);
+}
+
+void Fabric::destroy_srq(SharedReceiveQueue& srq) {
+  if (srq.xrcd) {
+    --xrcds.find(*srq.xrcd)->openers.at(srq.client).objects;
+    --cqs.find(srq.cq)->users;
+  }
+  --pds.find(srq.pd)->users;
+  srqs.destroy(srq.id);
 }
 
 void Fabric::detach(ClientId client) {
   // Users before what they use.
   qps.for_each([&](QueuePair& qp) {
-    if (qp.client == client) destroy_qp(qp);
+    const auto more =
+        std::ranges::count(qp.further_references, client, &QueuePair::Reference::client);
+    const bool first = qp.client == client;
+    for (auto i = more + (first ? 1 : 0); i > 0; --i) release_qp(qp, client, qp.user_handle);
+  });
+  srqs.for_each([&](SharedReceiveQueue& srq) {
+    if (srq.client == client) destroy_srq(srq);
+  });
+  xrcds.for_each([&](XrcDomain& domain) {
+    domain.openers.erase(client);
+    if (domain.openers.empty()) xrcds.destroy(domain.id);
   });
   cqs.for_each([&](CompletionQueue& cq) {
     if (cq.client == client) cqs.destroy(cq.id);
   });
+  mrs.for_each_window([&](MemoryWindow& mw) {
+    if (mw.client == client) destroy_mw(mw);
+  });
   mrs.for_each([&](MemoryRegion& mr) {
-    if (mr.client == client) mrs.destroy(mr.id);
+    if (mr.client == client) destroy_mr(mr);
+  });
+  dms.for_each([&](DeviceMemory& dm) {
+    if (dm.client == client) free_dm(dm);
   });
   ahs.for_each([&](AddressHandle& ah) {
-    if (ah.client == client) ahs.destroy(ah.id);
+    if (ah.client != client) return;
+    --pds.find(ah.pd)->users;
+    ahs.destroy(ah.id);
   });
+  // A PD stays for those who imported it, as the kernel's object does.
+  const std::optional<ClientId> heir = heir_of(client);
   pds.for_each([&](ProtectionDomain& pd) {
-    if (pd.client == client) pds.destroy(pd.id);
+    if (pd.client != client) return;
+    if (heir) {
+      pd.client = *heir;
+    } else {
+      pds.destroy(pd.id);
+    }
   });
+  groups_.erase(client);
   clients.erase(client);
 }
 

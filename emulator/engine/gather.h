@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 
-#include "emulator/engine/host_memory.h"
 #include "emulator/engine/limits.h"
 #include "emulator/engine/memory.h"
-#include "emulator/engine/queue_pair.h"
+#include "emulator/engine/memory_access.h"
 
 namespace rocemu::engine {
 
@@ -25,13 +25,6 @@ struct SgeList {
   }
 };
 
-struct RangeList {
-  std::array<RemoteRange, kMaxSge> ranges;
-  size_t count = 0;
-
-  std::span<const RemoteRange> span() const { return {ranges.data(), count}; }
-};
-
 /// The list behind a WQE's header; `count` is at most kMaxSge and what the WQE has room for.
 inline SgeList read_sges(std::span<const std::byte> behind_header, uint32_t count) {
   SgeList list;
@@ -40,13 +33,12 @@ inline SgeList read_sges(std::span<const std::byte> behind_header, uint32_t coun
   return list;
 }
 
-/// Where bytes [offset, offset + length) of the list lie in the client's memory; nothing if a key
-/// or a range does not allow it. Entries of length 0 are not looked at (IBTA vol 1, 10.7.2.2). A
+/// Where bytes [offset, offset + length) of the list lie; nothing if a key or a range does not
+/// allow it to a QP in that PD. Entries of length 0 are not looked at (IBTA vol 1, 10.7.2.2). A
 /// range longer than the list is cut at its end.
-inline std::optional<RangeList> resolve(const MemoryTable& memory, const QueuePair& qp,
-                                        const SgeList& list, uint64_t offset, uint64_t length,
-                                        uint32_t access) {
-  RangeList out;
+inline std::optional<MemoryList> resolve(const MemoryTable& memory, PdId pd, const SgeList& list,
+                                         uint64_t offset, uint64_t length, uint32_t access) {
+  MemoryList out;
   for (uint32_t i = 0; i < list.count && length > 0; ++i) {
     const abi::Sge& sge = list.entries[i];
     if (offset >= sge.length) {
@@ -54,10 +46,9 @@ inline std::optional<RangeList> resolve(const MemoryTable& memory, const QueuePa
       continue;
     }
     const uint64_t part = std::min<uint64_t>(sge.length - offset, length);
-    const auto address =
-        memory.resolve_local(qp.client, qp.pd, sge.lkey, sge.address + offset, part, access);
-    if (!address) return std::nullopt;
-    out.ranges[out.count++] = {*address, part};
+    const auto place = memory.resolve_local(pd, sge.lkey, sge.address + offset, part, access);
+    if (!place) return std::nullopt;
+    out.add(*place, part);
     length -= part;
     offset = 0;
   }

@@ -21,6 +21,13 @@ using PdId = Id<struct PdTag>;
 using MrId = Id<struct MrTag>;
 using CqId = Id<struct CqTag>;
 using AhId = Id<struct AhTag>;
+using SrqId = Id<struct SrqTag>;
+using XrcdId = Id<struct XrcdTag>;
+/// A memory window; its number and a memory region's are of the same set, as their keys are.
+using MwId = MrId;
+using DmId = Id<struct DmTag>;
+/// An rdma_cm event channel: chosen by the daemon, never reused within a run.
+using CmChannelId = Id<struct CmChannelTag>;
 /// A completion channel, by the inode of its socket.
 struct ChannelId {
   uint64_t value = 0;

@@ -8,12 +8,24 @@ namespace rocemu::engine {
 
 inline constexpr uint32_t kMaxQps = 1048560;
 inline constexpr uint32_t kMaxQpWr = 1048576;
+inline constexpr uint32_t kMaxXrcds = 65536;
+inline constexpr uint32_t kMaxSrqs = 1048560;
+inline constexpr uint32_t kMaxSrqWr = 1048576;
 inline constexpr uint32_t kMaxSge = 32;
 inline constexpr uint32_t kMaxInlineData = 1024;
 inline constexpr uint32_t kMaxCqs = 1048576;
 inline constexpr uint32_t kMaxCqe = 4194304;
+/// Both of ibv_moderate_cq: completions, microseconds.
+inline constexpr uint32_t kMaxCqModeration = 65535;
 inline constexpr uint32_t kMaxPds = 1048576;
 inline constexpr uint32_t kMaxAhs = 1048576;
+inline constexpr uint32_t kMaxDms = 65536;
+/// Bytes of device memory, all of it together, and its alignment at most: a page, since it is a
+/// mapping of the client's.
+inline constexpr uint64_t kMaxDeviceMemory = 64 << 20;
+inline constexpr uint32_t kMaxDeviceMemoryLogAlign = 12;
+inline constexpr uint32_t kMaxMulticastGroups = 8192;
+inline constexpr uint32_t kMaxQpsPerGroup = 56;
 inline constexpr uint32_t kCompVectors = 2;
 /// IBTA vol 1, 9.2.8: the DMA length field and the verbs allow 2^31.
 inline constexpr uint64_t kMaxMessage = uint64_t{1} << 31;

@@ -1,27 +1,20 @@
 // From a frame that reached a device to the half of the QP that it is for: the checks that come
 // before any protocol state is looked at (IBTA vol 1, 9.6 "packet transport header validation").
 // Whatever fails them is counted by reason and dropped without an answer.
+#include "emulator/engine/acknowledgements.h"
+#include "emulator/engine/datagram.h"
 #include "emulator/engine/fabric.h"
-#include "emulator/engine/requester.h"
+#include "emulator/engine/path.h"
 #include "emulator/engine/responder.h"
+#include "emulator/engine/transport.h"
+#include "emulator/engine/unreliable_connection.h"
+#include "wire/mad.h"
 
 namespace rocemu::engine {
 namespace {
 
-wire::Transport transport_of(abi::QpType type) {
-  switch (type) {
-    case abi::QpType::kRc:
-      return wire::Transport::kRc;
-    case abi::QpType::kUc:
-      return wire::Transport::kUc;
-    case abi::QpType::kUd:
-      return wire::Transport::kUd;
-    case abi::QpType::kXrcSend:
-    case abi::QpType::kXrcRecv:
-      return wire::Transport::kXrc;
-  }
-  __builtin_unreachable();
-}
+/// IBTA vol 1, 10.5.1: of packets to a multicast group.
+constexpr uint32_t kMulticastQpn = 0xffffff;
 
 }  // namespace
 
@@ -43,6 +36,7 @@ void Fabric::receive(DeviceIndex index, std::span<const uint8_t> bytes) {
 
 void Fabric::arrive(DeviceIndex index, std::span<const uint8_t> bytes) {
   Counters& counters = device(index).counters;
+  if (!device(index).port_is_up()) return counters.add(Counter::kDroppedPortDown);
   counters.add(Counter::kFramesIn);
   counters.add(Counter::kBytesIn, bytes.size());
 
@@ -50,25 +44,45 @@ void Fabric::arrive(DeviceIndex index, std::span<const uint8_t> bytes) {
   if (!packet) return counters.add(Counter::kDroppedMalformed);
   const wire::OpcodeInfo& info = *wire::find_opcode(packet->bth.opcode);
 
-  QueuePair* qp = qps.find(QpNumber{packet->bth.dest_qpn});
-  // 9.6.1.1: a QP in RESET, INIT or ERR does not receive.
-  if (qp == nullptr || qp->device != index || !qp->can_receive()) {
-    return counters.add(Counter::kDroppedUnknownQp);
+  if (packet->bth.dest_qpn == wire::kGsiQpn) return connections.receive(index, *packet);
+
+  if (packet->bth.dest_qpn == kMulticastQpn && is_multicast(packet->dst_ip)) {
+    for (const QpNumber member : multicast.members(index, packet->dst_ip)) {
+      admit(*qps.find(member), index, *packet, info, bytes);
+    }
+    return;
   }
-  if (info.transport != transport_of(qp->type)) {
+  QueuePair* qp = qps.find(QpNumber{packet->bth.dest_qpn});
+  if (qp == nullptr) return counters.add(Counter::kDroppedUnknownQp);
+  admit(*qp, index, *packet, info, bytes);
+}
+
+void Fabric::admit(QueuePair& qp, DeviceIndex index, const wire::Packet& packet,
+                   const wire::OpcodeInfo& info, std::span<const uint8_t> frame) {
+  Counters& counters = device(index).counters;
+  // 9.6.1.1: a QP in RESET, INIT or ERR does not receive.
+  if (qp.device != index || !qp.can_receive()) return counters.add(Counter::kDroppedUnknownQp);
+  if (info.transport != transport_of(qp.type)) {
     return counters.add(Counter::kDroppedWrongTransport);
   }
-  if ((packet->bth.pkey & 0x7fff) != (wire::kDefaultPkey & 0x7fff)) {
+  if ((packet.bth.pkey & 0x7fff) != (wire::kDefaultPkey & 0x7fff)) {
     return counters.add(Counter::kDroppedWrongPkey);
   }
+  if (qp.type == abi::QpType::kUd) return datagram::on_packet(*this, qp, packet, info, frame);
   // 9.6.1.5.1: a connected QP takes packets from its peer's address only.
-  if (packet->src_ip != qp->path.dst_ip || packet->dst_ip != qp->path.src_ip) {
+  if (packet.src_ip != qp.path.dst_ip || packet.dst_ip != qp.path.src_ip) {
     return counters.add(Counter::kDroppedWrongSource);
   }
-  if (info.is_response) {
-    requester::on_response(*this, *qp, *packet, info);
+  // Annex A14: an XRC QP is one half only.
+  const bool has_half =
+      qp.type != (info.is_response ? abi::QpType::kXrcRecv : abi::QpType::kXrcSend);
+  if (!has_half) return counters.add(Counter::kDroppedWrongTransport);
+  if (qp.type == abi::QpType::kUc) {
+    unreliable_connection::on_request(*this, qp, packet, info);
+  } else if (info.is_response) {
+    acknowledgements::on_response(*this, qp, packet, info);
   } else {
-    responder::on_request(*this, *qp, *packet, info);
+    responder::on_request(*this, qp, packet, info);
   }
 }
 

@@ -12,17 +12,36 @@ wire::IpAddress gid_of(const abi::AhAttr& attr) {
   return address;
 }
 
-// One UDP source port per flow, for ECMP, in IANA's dynamic range (IBTA annex A17.4.1). The same
-// for both directions; the mix is the one Linux uses, so that captures compare.
-uint16_t udp_source_port(QpNumber own, QpNumber peer) {
-  uint64_t v = uint64_t{own.value} * peer.value;
-  v ^= v >> 20;
-  v ^= v >> 40;
-  const auto flow_label = static_cast<uint32_t>(v & 0xfffff);
+// One UDP source port per flow, for ECMP, in IANA's dynamic range (IBTA annex A17.4.1), from the
+// flow label, as rdma_cm gives one, or else from both QPs. The same for both directions; the mix is
+// the one Linux uses, so that captures compare.
+uint16_t udp_source_port(uint32_t flow_label, QpNumber own, QpNumber peer) {
+  if (flow_label == 0) {
+    uint64_t v = uint64_t{own.value} * peer.value;
+    v ^= v >> 20;
+    v ^= v >> 40;
+    flow_label = static_cast<uint32_t>(v);
+  }
+  flow_label &= 0xfffff;
   return static_cast<uint16_t>(0xc000 | ((flow_label & 0x3fff) ^ (flow_label >> 14)));
 }
 
+/// RFC 1112, 6.4 and RFC 2464, 7: the group is in the last 23 or 32 bits.
+wire::MacAddress multicast_mac(const wire::IpAddress& group) {
+  const auto& b = group.bytes;
+  if (group.is_v4()) return {{0x01, 0x00, 0x5e, static_cast<uint8_t>(b[13] & 0x7f), b[14], b[15]}};
+  return {{0x33, 0x33, b[12], b[13], b[14], b[15]}};
+}
+
 }  // namespace
+
+bool is_multicast(const wire::IpAddress& address) {
+  return address.is_v4() ? address.bytes[12] >> 4 == 0xe : address.bytes[0] == 0xff;
+}
+
+uint16_t datagram_source_port(QpNumber own) {
+  return static_cast<uint16_t>(0xc000 + ((own.value * 0x61c88647u) >> 18));
+}
 
 int check_address_vector(const Fabric& fabric, DeviceIndex device, const abi::AhAttr& attr) {
   const DeviceConfig& config = fabric.devices()[device.value].config;
@@ -38,12 +57,14 @@ Path resolve_path(const Fabric& fabric, DeviceIndex device, const abi::AhAttr& a
                   QpNumber peer) {
   const DeviceConfig& config = fabric.devices()[device.value].config;
   Path path;
+  path.peer = peer;
   path.src_mac = config.mac;
-  path.udp_src_port = udp_source_port(own, peer);
+  path.udp_src_port = udp_source_port(attr.is_global != 0 ? attr.flow_label : 0, own, peer);
   if (attr.is_global != 0) {
     path.src_ip = config.addresses[attr.sgid_index];
     path.dst_ip = gid_of(attr);
     path.inside = fabric.device_with_address(path.dst_ip);
+    if (is_multicast(path.dst_ip)) path.dst_mac = multicast_mac(path.dst_ip);
     path.traffic_class = attr.traffic_class;
     path.flow_label = attr.flow_label;
     // 0 and 1 come from programs that think of InfiniBand's "same subnet"; the Linux core too puts

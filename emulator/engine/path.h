@@ -13,4 +13,10 @@ int check_address_vector(const Fabric& fabric, DeviceIndex device, const abi::Ah
 Path resolve_path(const Fabric& fabric, DeviceIndex device, const abi::AhAttr& attr, QpNumber own,
                   QpNumber peer);
 
+/// 224.0.0.0/4 and ff00::/8.
+bool is_multicast(const wire::IpAddress& address);
+
+/// All datagrams of a QP have one UDP source port (Linux's rule, so that captures compare).
+uint16_t datagram_source_port(QpNumber own);
+
 }  // namespace rocemu::engine

@@ -48,16 +48,89 @@ std::optional<AttributeRule> rc_rule(QpState from, QpState to) {
   return std::nullopt;
 }
 
-// IBTA's "P_Key index, port, access flags" etc. for the unreliable types come with them.
+std::optional<AttributeRule> uc_rule(QpState from, QpState to) {
+  constexpr uint32_t kRunning = kAttrCurState | kConnectedAlways;
+  switch (from) {
+    case QpState::kReset:
+      if (to == QpState::kInit) return {{kAttrPkeyIndex | kAttrPort | kAttrAccessFlags, 0}};
+      break;
+    case QpState::kInit:
+      if (to == QpState::kInit) return {{0, kAttrPkeyIndex | kAttrPort | kAttrAccessFlags}};
+      if (to == QpState::kRtr) {
+        return {{kAttrAv | kAttrPathMtu | kAttrDestQpn | kAttrRqPsn,
+                 kAttrAltPath | kAttrAccessFlags | kAttrPkeyIndex}};
+      }
+      break;
+    case QpState::kRtr:
+      if (to == QpState::kRts) return {{kAttrSqPsn, kRunning}};
+      break;
+    case QpState::kRts:
+      if (to == QpState::kRts) return {{0, kRunning}};
+      if (to == QpState::kSqd) return {{0, kAttrEnSqdAsyncNotify}};
+      break;
+    case QpState::kSqd:
+      if (to == QpState::kRts) return {{0, kRunning}};
+      if (to == QpState::kSqd) return {{0, kAttrAv | kAttrPkeyIndex | kConnectedAlways}};
+      break;
+    case QpState::kSqe:
+      if (to == QpState::kRts) return {{0, kAttrCurState | kAttrAccessFlags}};
+      break;
+    case QpState::kErr:
+      break;
+  }
+  return std::nullopt;
+}
+
+std::optional<AttributeRule> ud_rule(QpState from, QpState to) {
+  switch (from) {
+    case QpState::kReset:
+      if (to == QpState::kInit) return {{kAttrPkeyIndex | kAttrPort | kAttrQkey, 0}};
+      break;
+    case QpState::kInit:
+      if (to == QpState::kInit) return {{0, kAttrPkeyIndex | kAttrPort | kAttrQkey}};
+      if (to == QpState::kRtr) return {{0, kAttrPkeyIndex | kAttrQkey}};
+      break;
+    case QpState::kRtr:
+      if (to == QpState::kRts) return {{kAttrSqPsn, kAttrCurState | kAttrQkey}};
+      break;
+    case QpState::kRts:
+      if (to == QpState::kRts) return {{0, kAttrCurState | kAttrQkey}};
+      if (to == QpState::kSqd) return {{0, kAttrEnSqdAsyncNotify}};
+      break;
+    case QpState::kSqd:
+      if (to == QpState::kRts) return {{0, kAttrCurState | kAttrQkey}};
+      if (to == QpState::kSqd) return {{0, kAttrPkeyIndex | kAttrQkey}};
+      break;
+    case QpState::kSqe:
+      if (to == QpState::kRts) return {{0, kAttrCurState | kAttrQkey}};
+      break;
+    case QpState::kErr:
+      break;
+  }
+  return std::nullopt;
+}
+
+/// Annex A14: one half of RC.
+std::optional<AttributeRule> half_rule(QpType type, QpState from, QpState to) {
+  auto rule = rc_rule(from, to);
+  if (rule) {
+    rule->required = relevant_attributes(type, rule->required);
+    rule->optional = relevant_attributes(type, rule->optional);
+  }
+  return rule;
+}
+
 std::optional<AttributeRule> rule_within_type(QpType type, QpState from, QpState to) {
   switch (type) {
     case QpType::kRc:
       return rc_rule(from, to);
     case QpType::kUc:
+      return uc_rule(from, to);
     case QpType::kUd:
+      return ud_rule(from, to);
     case QpType::kXrcSend:
     case QpType::kXrcRecv:
-      break;
+      return half_rule(type, from, to);
   }
   return std::nullopt;
 }
@@ -67,6 +140,14 @@ bool in_24_bits(uint32_t value) {
 }
 
 }  // namespace
+
+uint32_t relevant_attributes(QpType type, uint32_t mask) {
+  constexpr uint32_t kResponderOnly = kAttrMaxDestRdAtomic | kAttrMinRnrTimer;
+  constexpr uint32_t kRequesterOnly = kAttrRetryCnt | kAttrRnrRetry | kAttrMaxQpRdAtomic;
+  if (type == QpType::kXrcSend) return mask & ~kResponderOnly;
+  if (type == QpType::kXrcRecv) return mask & ~kRequesterOnly;
+  return mask;
+}
 
 std::optional<AttributeRule> transition_rule(QpType type, QpState from, QpState to) {
   // IBTA vol 1, 10.3.1: every state may be left for Reset or Error, with no other attribute.

@@ -17,6 +17,11 @@ struct AttributeRule {
 /// Nothing if the QP type has no such transition. kAttrState is always allowed and in neither mask.
 std::optional<AttributeRule> transition_rule(abi::QpType type, abi::QpState from, abi::QpState to);
 
+/// The attributes that mean something to the type. What concerns the half that an XRC QP does not
+/// have is ignored, as Linux does (core/uverbs_cmd.c, modify_qp_mask): programs set both halves
+/// alike.
+uint32_t relevant_attributes(abi::QpType type, uint32_t mask);
+
 /// 0 or EINVAL: are all required attributes there, none that is not allowed, and are the values
 /// that concern no other object (port, P_Key index, MTU, PSNs, timers, counts) in range?
 int check_attributes(abi::QpType type, abi::QpState from, const abi::QpAttr& attr, uint32_t mask,

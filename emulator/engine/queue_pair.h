@@ -1,16 +1,22 @@
-// The state of a queue pair. What it does is in requester.h and responder.h.
+// The state of a queue pair. What it does is in requester.h,
+// acknowledgements.h and responder.h.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <vector>
 
 #include "emulator/abi/control.h"
 #include "emulator/engine/ids.h"
+#include "emulator/engine/memory.h"
 #include "emulator/engine/request.h"
+#include "emulator/engine/shared_receive_queue.h"
 #include "emulator/engine/timers.h"
 #include "emulator/engine/verdict.h"
 #include "emulator/engine/work_ring.h"
+#include "wire/eth_headers.h"
 #include "wire/ethernet.h"
 #include "wire/ip_address.h"
 #include "wire/opcode.h"
@@ -20,6 +26,7 @@ namespace rocemu::engine {
 
 /// An address vector, resolved: what goes into every frame to the peer.
 struct Path {
+  QpNumber peer;
   wire::MacAddress src_mac, dst_mac;
   wire::IpAddress src_ip, dst_ip;
   uint16_t udp_src_port = 0;
@@ -33,8 +40,8 @@ struct Path {
 struct SendState {
   bool started = false;
   RequestKind kind = RequestKind::kSend;
-  uint32_t length = 0;  // payload bytes of the whole message
-  wire::Psn first, last;
+  uint32_t length = 0;    // payload bytes of the whole message
+  wire::Psn first, last;  // of a local one `last` is before `first`
 };
 struct RecvState {};
 
@@ -57,6 +64,7 @@ struct SendHalf {
   uint8_t retries_left = 0;
   uint8_t rnr_retries_left = 0;
   bool waiting_for_rnr = false;
+  bool loss_noticed = false;        // an answer is missing and was asked for again
   bool drained_reported = false;    // IBV_EVENT_SQ_DRAINED was raised in this SQD
   std::optional<LocalError> error;  // of WQE `next`, once all before it are complete
 };
@@ -69,7 +77,9 @@ struct Response {
   uint32_t msn = 0;
   uint8_t syndrome = 0;  // kAcknowledge
   uint64_t value = 0;    // kAtomic: what was there before, in host byte order
-  uint64_t address = 0;  // kRead: of the rest, in the client
+  PdId pd{};             // kRead: of the request
+  uint64_t address = 0;  // kRead: of the rest, as the request names it
+  uint32_t rkey = 0;     // kRead
   uint32_t left = 0;     // kRead: bytes
   bool begun = false;    // kRead: its first packet is gone
   Verdict verdict{};     // kRefuse
@@ -78,6 +88,7 @@ struct Response {
 /// The receiving half.
 struct RecvHalf {
   WorkRing<RecvState> queue;
+  std::optional<ReceiveWqe> wqe;  // the one that the message in progress fills
   wire::Psn expected;
   uint32_t msn = 0;                   // messages completed, 24 bits
   bool nak_outstanding = false;       // silent until the expected PSN comes
@@ -85,8 +96,7 @@ struct RecvHalf {
   bool in_message = false;            // between the first and the last packet of a message
   wire::Operation operation{};        // of that message
   uint64_t received = 0;              // payload bytes of the message so far
-  uint64_t write_address = 0;         // WRITE: where the message begins, in the client
-  uint64_t write_length = 0;          // WRITE: as its RETH says
+  wire::Reth reth;                    // WRITE: of its first packet
   bool established_reported = false;  // IBV_EVENT_COMM_EST was raised
   std::deque<Response> responses;
   /// Answers of the latest max_dest_rd_atomic atomics, for duplicates of their requests.
@@ -94,6 +104,12 @@ struct RecvHalf {
 };
 
 struct QueuePair {
+  /// Of a client that opened an XRC target QP.
+  struct Reference {
+    ClientId client;
+    uint64_t user_handle;
+  };
+
   QueuePair(QpNumber n, ClientId c, DeviceIndex d) : number(n), client(c), device(d) {}
 
   QpNumber number;
@@ -103,16 +119,28 @@ struct QueuePair {
   abi::QpState state = abi::QpState::kReset;
   PdId pd;
   CqId send_cq, recv_cq;
-  uint64_t user_handle = 0;  // the client's ibv_qp *
+  /// Receive WQEs come from there. An XRC target QP has no SRQ and PD of its own: these are those
+  /// that the request at hand names.
+  std::optional<SrqId> srq;
+  std::optional<XrcdId> xrcd;                 // XRC target
+  std::vector<Reference> further_references;  // XRC target: the QP goes with the last
+  uint64_t user_handle = 0;                   // the client's ibv_qp *
   bool sq_sig_all = false;
-  bool scheduled = false;   // in the fabric's list of QPs that have something to send
-  uint32_t generation = 1;  // lives since creation; a RESET begins the next
-  abi::QpAttr attr{};       // qp_state, cur_qp_state and sq_draining are filled on query
-  Path path;
+  bool scheduled = false;         // in the fabric's list of QPs that have something to send
+  uint32_t generation = 1;        // lives since creation; a RESET begins the next
+  abi::QpAttr attr{};             // qp_state, cur_qp_state and sq_draining are filled on query
+  Path path;                      // UD: of the datagram that is being sent
+  uint32_t multicast_groups = 0;  // that it is attached to
   TimerSet timers;
   SendHalf send;
   RecvHalf recv;
 
+  bool is_referenced_by(ClientId other) const {
+    return client == other || std::ranges::any_of(further_references, [&](const Reference& it) {
+             return it.client == other;
+           });
+  }
+  MemoryUser memory_user() const { return {.pd = pd, .qp = number}; }
   uint32_t mtu() const { return abi::mtu_bytes(static_cast<abi::Mtu>(attr.path_mtu)); }
   bool can_receive() const {
     return state == abi::QpState::kRtr || state == abi::QpState::kRts ||

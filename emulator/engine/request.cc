@@ -9,6 +9,7 @@ std::optional<RequestKind> request_kind(WrOpcode opcode) {
   switch (opcode) {
     case WrOpcode::kSend:
     case WrOpcode::kSendWithImm:
+    case WrOpcode::kSendWithInv:
       return RequestKind::kSend;
     case WrOpcode::kRdmaWrite:
     case WrOpcode::kRdmaWriteWithImm:
@@ -18,13 +19,15 @@ std::optional<RequestKind> request_kind(WrOpcode opcode) {
     case WrOpcode::kAtomicCmpAndSwp:
     case WrOpcode::kAtomicFetchAndAdd:
       return RequestKind::kAtomic;
+    case WrOpcode::kAtomicWrite:
+      return RequestKind::kAtomicWrite;
+    case WrOpcode::kFlush:
+      return RequestKind::kFlush;
     case WrOpcode::kLocalInv:
     case WrOpcode::kBindMw:
-    case WrOpcode::kSendWithInv:
+      return RequestKind::kLocal;
     case WrOpcode::kTso:
     case WrOpcode::kDriver1:
-    case WrOpcode::kFlush:
-    case WrOpcode::kAtomicWrite:
       break;
   }
   return std::nullopt;
@@ -38,6 +41,10 @@ Opcode request_opcode(WrOpcode opcode, bool first, bool last) {
       return Opcode::kRcCompareSwap;
     case WrOpcode::kAtomicFetchAndAdd:
       return Opcode::kRcFetchAdd;
+    case WrOpcode::kAtomicWrite:
+      return Opcode::kRcAtomicWrite;
+    case WrOpcode::kFlush:
+      return Opcode::kRcFlush;
     case WrOpcode::kRdmaWrite:
     case WrOpcode::kRdmaWriteWithImm:
       if (!last) return first ? Opcode::kRcWriteFirst : Opcode::kRcWriteMiddle;
@@ -46,6 +53,9 @@ Opcode request_opcode(WrOpcode opcode, bool first, bool last) {
     default:
       if (!last) return first ? Opcode::kRcSendFirst : Opcode::kRcSendMiddle;
       if (has_immediate(opcode)) return first ? Opcode::kRcSendOnlyImm : Opcode::kRcSendLastImm;
+      if (opcode == WrOpcode::kSendWithInv) {
+        return first ? Opcode::kRcSendOnlyInv : Opcode::kRcSendLastInv;
+      }
       return first ? Opcode::kRcSendOnly : Opcode::kRcSendLast;
   }
 }
@@ -67,6 +77,8 @@ abi::WcOpcode completion_opcode(WrOpcode opcode) {
       return abi::WcOpcode::kBindMw;
     case WrOpcode::kAtomicWrite:
       return abi::WcOpcode::kAtomicWrite;
+    case WrOpcode::kFlush:
+      return abi::WcOpcode::kFlush;
     default:
       return abi::WcOpcode::kSend;
   }

@@ -12,10 +12,13 @@
 namespace rocemu::engine {
 
 enum class RequestKind : uint8_t {
-  kSend,    // SEND: payload into a receive buffer
-  kWrite,   // RDMA WRITE: payload to an address
-  kRead,    // RDMA READ: one request, answered by as many PSNs as the data takes
-  kAtomic,  // one request, one answer
+  kSend,         // SEND: payload into a receive buffer
+  kWrite,        // RDMA WRITE: payload to an address
+  kRead,         // RDMA READ: one request, answered by as many PSNs as the data takes
+  kAtomic,       // one request, one answer
+  kAtomicWrite,  // 8 bytes to an address, at once; answered as a READ of no bytes
+  kFlush,        // makes what was written visible or persistent; answered in the same way
+  kLocal,        // of this device only: no packet and no PSN
 };
 
 /// Nothing for opcodes that a reliable connection cannot carry.
@@ -31,9 +34,25 @@ constexpr bool has_immediate(abi::WrOpcode opcode) {
   return opcode == abi::WrOpcode::kSendWithImm || opcode == abi::WrOpcode::kRdmaWriteWithImm;
 }
 
-/// A request that is complete only when its answer has come: READ and atomics. The responder has
-/// room for so many at a time (max_rd_atomic), and a fence waits for them.
+/// A request that is complete only when its answer has come. The responder has room for so many at
+/// a time (max_rd_atomic), and a fence waits for them.
 constexpr bool wants_response(RequestKind kind) {
+  switch (kind) {
+    case RequestKind::kRead:
+    case RequestKind::kAtomic:
+    case RequestKind::kAtomicWrite:
+    case RequestKind::kFlush:
+      return true;
+    case RequestKind::kSend:
+    case RequestKind::kWrite:
+    case RequestKind::kLocal:
+      break;
+  }
+  return false;
+}
+
+/// Whose answer has data, which goes where the WQE's SGEs say.
+constexpr bool places_response(RequestKind kind) {
   return kind == RequestKind::kRead || kind == RequestKind::kAtomic;
 }
 

@@ -1,25 +1,21 @@
-// The responder: the half of a connected QP that checks request packets, fills receive buffers and
-// acknowledges (IBTA vol 1, 9.7.4, 9.7.5, 9.9.3).
+// The responder: checks request packets in the specification's order and has them carried out
+// (IBTA vol 1, 9.7.4, 9.7.5, 9.9.3).
 #pragma once
-
-#include <cstddef>
-#include <span>
 
 #include "emulator/engine/fabric.h"
 
 namespace rocemu::engine::responder {
 
-/// Takes a receive WQE that the client posted.
-void post(Fabric& fabric, QueuePair& qp, std::span<const std::byte> wqe);
-
 void on_request(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
                 const wire::OpcodeInfo& info);
 
-/// Sends one burst of what waits to be sent, and asks for another turn if there is more. Returns
-/// the frames sent.
-uint32_t transmit(Fabric& fabric, QueuePair& qp);
+// What connected QPs of either kind have in common.
 
-/// Completes every WQE with IBV_WC_WR_FLUSH_ERR.
-void flush(Fabric& fabric, QueuePair& qp);
+/// 9.7.4.1.6: all packets but the last are full, a Last is not empty, none exceeds the path MTU.
+bool length_valid(const QueuePair& qp, const wire::OpcodeInfo& info, size_t payload);
+/// 9.7.4.1.3: does the QP allow its peer this operation at all?
+bool operation_allowed(const QueuePair& qp, const wire::OpcodeInfo& info);
+/// What the peer's packet does to a QP in RTR, whatever it is.
+void report_established(Fabric& fabric, QueuePair& qp);
 
 }  // namespace rocemu::engine::responder

@@ -1,5 +1,8 @@
 #include "emulator/engine/snapshot.h"
 
+#include <algorithm>
+
+#include "emulator/engine/cm/rdma_cm.h"
 #include "emulator/engine/engine.h"
 #include "emulator/engine/fabric.h"
 
@@ -24,10 +27,12 @@ DeviceSnapshot describe(const Device& device) {
 QpSnapshot describe(const QueuePair& qp) {
   return {.number = qp.number,
           .client = qp.client,
+          .pd = qp.pd,
           .type = qp.type,
           .state = qp.state,
           .send_cq = qp.send_cq,
           .recv_cq = qp.recv_cq,
+          .srq = qp.srq.value_or(SrqId{}),
           .dest_qpn = qp.attr.dest_qp_num,
           .send_psn = qp.send.sent_limit.value(),
           .unacked_psn = qp.send.unacked.value(),
@@ -45,7 +50,9 @@ FabricSnapshot Engine::snapshot() const {
   const auto of = [&](ClientId client) -> DeviceSnapshot& {
     return out.devices[fabric_->clients.at(client).value];
   };
-  fabric_->pds.for_each([&](const ProtectionDomain& pd) { ++of(pd.client).pd_count; });
+  fabric_->pds.for_each([&](const ProtectionDomain& pd) {
+    of(pd.client).pds.push_back({.id = pd.id, .client = pd.client, .users = pd.users});
+  });
   fabric_->ahs.for_each([&](const AddressHandle& ah) { ++of(ah.client).ah_count; });
   fabric_->qps.for_each([&](const QueuePair& qp) { of(qp.client).qps.push_back(describe(qp)); });
   fabric_->cqs.for_each([&](const CompletionQueue& cq) {
@@ -53,19 +60,57 @@ FabricSnapshot Engine::snapshot() const {
         {.id = cq.id,
          .client = cq.client,
          .capacity = cq.capacity,
-         .waiting = cq.produced() - fabric_->host_memory().completions_taken(cq.client, cq.id),
+         .waiting =
+             std::min(cq.produced() - fabric_->host_memory().completions_taken(cq.client, cq.id),
+                      cq.capacity),
          .armed = cq.armed() != Notify::kNone,
          .overrun = cq.failed});
+  });
+  fabric_->srqs.for_each([&](const SharedReceiveQueue& srq) {
+    of(srq.client)
+        .srqs.push_back({.id = srq.id,
+                         .client = srq.client,
+                         .pd = srq.pd,
+                         .type = srq.type,
+                         .cq = srq.cq,
+                         .max_wr = srq.max_wr,
+                         .posted = srq.queue.size(),
+                         .limit = srq.limit});
+  });
+  fabric_->xrcds.for_each([&](const XrcDomain& domain) {
+    XrcdSnapshot xrcd{.id = domain.id, .clients = {}};
+    for (const auto& [client, opener] : domain.openers) xrcd.clients.push_back(client);
+    out.devices[domain.device.value].xrcds.push_back(std::move(xrcd));
   });
   fabric_->mrs.for_each([&](const MemoryRegion& mr) {
     of(mr.client).mrs.push_back({.id = mr.id,
                                  .client = mr.client,
+                                 .pd = mr.pd,
                                  .address = mr.address,
                                  .length = mr.length,
                                  .lkey = mr.lkey,
                                  .rkey = mr.rkey,
-                                 .access = mr.access});
+                                 .access = mr.access,
+                                 .kind = mr.kind,
+                                 .windows = mr.windows});
   });
+  fabric_->mrs.for_each_window([&](const MemoryWindow& mw) {
+    MwSnapshot window{};
+    window.id = mw.id;
+    window.client = mw.client;
+    window.type = mw.type;
+    window.rkey = mw.rkey;
+    if (mw.region) {
+      window.bound = true;
+      window.region = *mw.region;
+      window.address = mw.address;
+      window.length = mw.length;
+      window.access = mw.access;
+      window.qp = mw.qp;
+    }
+    of(mw.client).mws.push_back(window);
+  });
+  out.listeners = rdma_cm_->listeners();
   return out;
 }
 

@@ -7,17 +7,26 @@
 #include <utility>
 #include <vector>
 
+#include "emulator/abi/control.h"
 #include "emulator/abi/verbs_values.h"
 #include "emulator/engine/ids.h"
 
 namespace rocemu::engine {
 
+struct PdSnapshot {
+  PdId id;
+  ClientId client;
+  uint32_t users;  // objects in it
+};
+
 struct QpSnapshot {
   QpNumber number;
   ClientId client;
+  PdId pd;  // 0: none, as an XRC target QP
   abi::QpType type;
   abi::QpState state;
-  CqId send_cq, recv_cq;
+  CqId send_cq, recv_cq;  // 0: none, as an XRC target QP
+  SrqId srq;              // 0: none
   uint32_t dest_qpn;
   uint32_t send_psn;      // next PSN to send
   uint32_t unacked_psn;   // oldest PSN not acknowledged
@@ -31,18 +40,50 @@ struct CqSnapshot {
   CqId id;
   ClientId client;
   uint32_t capacity;
-  uint32_t waiting;  // completions not yet polled
+  uint32_t waiting;  // completions not yet polled, as far as the client's word can be
   bool armed;
   bool overrun;
+};
+
+struct SrqSnapshot {
+  SrqId id;
+  ClientId client;
+  PdId pd;
+  abi::SrqType type;
+  CqId cq;  // XRC
+  uint32_t max_wr;
+  uint32_t posted;  // WQEs that no message has taken
+  uint32_t limit;   // 0: not armed
+};
+
+struct XrcdSnapshot {
+  XrcdId id;
+  std::vector<ClientId> clients;
 };
 
 struct MrSnapshot {
   MrId id;
   ClientId client;
+  PdId pd;
   uint64_t address;
   uint64_t length;
   uint32_t lkey, rkey;
   uint32_t access;
+  abi::RegionKind kind;
+  uint32_t windows;  // bound to it
+};
+
+struct MwSnapshot {
+  MwId id;
+  ClientId client;
+  abi::MwType type;
+  uint32_t rkey;
+  bool bound;
+  MrId region;  // if bound, and what follows
+  uint64_t address;
+  uint64_t length;
+  uint32_t access;
+  QpNumber qp;  // type 2
 };
 
 /// Name and value, in a fixed order; names are snake_case and end users may rely on them.
@@ -53,16 +94,27 @@ struct DeviceSnapshot {
   std::vector<std::string> gids;
   abi::PortState port_state;
   abi::Mtu active_mtu;
-  uint32_t pd_count;
   uint32_t ah_count;
+  std::vector<PdSnapshot> pds;
   std::vector<QpSnapshot> qps;
   std::vector<CqSnapshot> cqs;
+  std::vector<SrqSnapshot> srqs;
+  std::vector<XrcdSnapshot> xrcds;
   std::vector<MrSnapshot> mrs;
+  std::vector<MwSnapshot> mws;
   CounterList counters;  // frames and bytes in and out, drops by reason, retries, NAKs ...
+};
+
+/// An rdma_cm id that listens.
+struct ListenerSnapshot {
+  uint32_t port_space;  // librdmacm's number
+  std::string address;  // the unspecified one for all devices
+  uint16_t port;
 };
 
 struct FabricSnapshot {
   std::vector<DeviceSnapshot> devices;
+  std::vector<ListenerSnapshot> listeners;
 };
 
 }  // namespace rocemu::engine

@@ -33,8 +33,23 @@ ResponderAction action_for(Verdict verdict) {
     case Verdict::kRemoteMemoryUnreachable:
       return {NakCode::kRemoteOperationalError, WcStatus::kLocQpOpErr, VendorError::kNone,
               EventType::kQpAccessErr};
+    case Verdict::kBadInvalidate:
+      return {NakCode::kRemoteAccessError, WcStatus::kLocAccessErr, VendorError::kBadInvalidate,
+              EventType::kQpAccessErr};
     case Verdict::kReceiverGone:
       break;
+  }
+  __builtin_unreachable();
+}
+
+std::optional<Verdict> verdict_of(MemoryResult result, Verdict fault) {
+  switch (result) {
+    case MemoryResult::kDone:
+      return std::nullopt;
+    case MemoryResult::kFault:
+      return fault;
+    case MemoryResult::kGone:
+      return Verdict::kReceiverGone;
   }
   __builtin_unreachable();
 }

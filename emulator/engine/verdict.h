@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "emulator/abi/verbs_values.h"
+#include "emulator/engine/host_memory.h"
 #include "wire/aeth.h"
 
 namespace rocemu::engine {
@@ -32,6 +33,9 @@ enum class VendorError : uint32_t {
   kFlushed = 16,         // the QP was in, or went to, the error state
   kResponseMemoryUnwritable = 17,  // the place for the answer of a READ or atomic is not there
   kBadResponse = 18,               // an answer of the wrong kind, length or place
+  kBadBind = 19,                   // a window, region, range or right that a bind cannot be made of
+  kBadInvalidate = 20,             // no type 2 window with this R_Key is bound on this QP
+  kBadAddressHandle = 21,          // unknown, gone or of another PD
 };
 
 /// Why a responder refuses a request for good. (A PSN out of sequence and a receiver that is not
@@ -44,8 +48,13 @@ enum class Verdict : uint8_t {
   kBadReceiveWqe,
   kRemoteAccess,  // R_Key unknown, of another PD, without the right, or the range leaves its region
   kRemoteMemoryUnreachable,  // the region is fine but the application's memory is not there
+  kBadInvalidate,            // the R_Key of a SEND with invalidate, as VendorError::kBadInvalidate
   kReceiverGone,             // the receiving process died: no answer at all
 };
+
+/// Of an access to memory that the keys allow: nothing if it was done, `fault` if no memory is
+/// there.
+std::optional<Verdict> verdict_of(MemoryResult result, Verdict fault);
 
 struct ResponderAction {
   wire::NakCode nak;

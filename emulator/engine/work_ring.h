@@ -39,6 +39,14 @@ class WorkRing {
     ++tail_;
   }
 
+  /// Before all others. Not when full; the numbers of a queue that is used so mean nothing.
+  void push_front(std::span<const std::byte> wqe) {
+    if (size() == states_.size()) grow();
+    --head_;
+    std::memcpy(&bytes_[slot_of(head_) * stride_], wqe.data(), wqe.size());
+    states_[slot_of(head_)] = State{};
+  }
+
   /// A WQE that was posted but is not to be worked on. Only when empty.
   void skip() { head_ = ++tail_; }
   void pop() { ++head_; }

@@ -3,7 +3,7 @@ import unittest
 
 from support import CommandTest
 
-SUBCOMMANDS = ["run", "up", "down", "show", "doctor"]
+SUBCOMMANDS = ["run", "up", "down", "show", "set", "doctor"]
 
 
 class Help(CommandTest):
@@ -62,6 +62,15 @@ class WrongUsage(CommandTest):
         self.check(["up", "now"], "up")
         self.check(["down", "now"], "down")
         self.check(["show", "--dir"], "--dir")
+
+    def test_of_set(self):
+        self.check(["set"], "no device", "rocemu set rocemu0 port down")
+        self.check(["set", "rocemu0"], "what of rocemu0", "rocemu set rocemu0 port down")
+        self.check(["set", "rocemu0", "prot", "up"], "no 'prot'", "rocemu set rocemu0 port down")
+        self.check(["set", "rocemu0", "port"], "up or down", "rocemu set rocemu0 port down")
+        self.check(["set", "rocemu0", "port", "left"], "not 'left'")
+        self.check(["set", "rocemu0", "port", "up", "now"], "'now'")
+        self.check(["set", "rocemu0", "port", "up", "--dri", "x"], "did you mean '--dir'")
 
     def test_of_devices(self):
         for text in ("0", "251", "-1", "two", "", "2x", "99999999999999999999"):

@@ -20,10 +20,16 @@ class ControlServerTest : public testing::Test {
   ControlServerTest()
       : server(loop, listen_at(temp / "control", SOCK_STREAM),
                {{"version",
-                 [] {
+                 [](const Json&) {
                    return Json{{"version", "1"}};
                  }},
-                {"big", [] {
+                {"echo",
+                 [](const Json& request) {
+                   return Json{{"said", request["say"]}};
+                 }},
+                {"never",
+                 [](const Json&) -> Json { throw ControlServer::Refusal("it is never done"); }},
+                {"big", [](const Json&) {
                    return Json{{"text", std::string(1'000'000, 'x')}};
                  }}}) {
     client = connect_to_server();
@@ -81,11 +87,21 @@ TEST_F(ControlServerTest, SaysWhatIsWrongAndGoesOn) {
   say("{\"command\":3}\n");
   EXPECT_THAT(hear(), HasSubstr("not a string"));
   say("{\"command\":\"sing\"}\n");
-  EXPECT_THAT(hear(), HasSubstr("\\\"sing\\\" is unknown; known are big, version"));
+  EXPECT_THAT(hear(), HasSubstr("\\\"sing\\\" is unknown; known are big, echo, never, version"));
   say(std::string("{\"command\":\"\xff\"}\n"));
   EXPECT_THAT(hear(), HasSubstr("\"ok\":false"));
   say("{\"command\":\"version\"}\n");
   EXPECT_THAT(hear(), HasSubstr("\"ok\":true"));
+}
+
+TEST_F(ControlServerTest, GivesACommandItsRequest) {
+  say("{\"command\":\"echo\",\"say\":\"hello\"}\n");
+  EXPECT_EQ(hear(), "{\"ok\":true,\"said\":\"hello\"}\n");
+}
+
+TEST_F(ControlServerTest, SaysWhyACommandIsNotDone) {
+  say("{\"command\":\"never\"}\n");
+  EXPECT_EQ(hear(), "{\"ok\":false,\"error\":\"it is never done\"}\n");
 }
 
 TEST_F(ControlServerTest, EndsAConnectionWhoseLineDoesNotEnd) {

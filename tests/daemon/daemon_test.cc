@@ -192,6 +192,14 @@ TEST(Daemon, ShowsWhatThereIs) {
   EXPECT_TRUE(state["fabric"]["devices"][1]["qps"].empty());
 }
 
+TEST(Daemon, ShowsNoMoreCompletionsThanACqHolds) {
+  const TempDir temp;
+  RunningDaemon daemon(temp / "nic");
+  Endpoint a(daemon.device(0));
+  reinterpret_cast<abi::CqRing*>(a.cq_memory.data())->consumer.store(77);  // it had none to take
+  EXPECT_EQ(daemon.command("show")["fabric"]["devices"][0]["cqs"][0]["waiting"], 16);
+}
+
 TEST(Daemon, AGarbageDoorbellEndsItsClientAndNoOther) {
   const TempDir temp;
   RunningDaemon daemon(temp / "nic");

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 #include <pcap/pcap.h>
 
-#include <filesystem>
 #include <vector>
 
 #include "tests/daemon/temp_dir.h"
@@ -81,7 +80,6 @@ TEST(PcapWriter, NamesPathAndReasonWhenItCannotWrite) {
 }
 
 TEST(PcapWriter, SaysOnceThatTheDiskIsFull) {
-  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP();
   PcapWriter writer("/dev/full", kStart);
   EXPECT_FALSE(writer.is_open()) << "known from the file's header on";
   EXPECT_THAT(writer.error(), HasSubstr("/dev/full: No space left on device"));

@@ -17,6 +17,9 @@ class RecordingEngine : public EnginePort {
   std::function<abi::Reply(const abi::Request&)> answer = [](const abi::Request&) {
     return abi::Reply{};
   };
+  std::vector<abi::ucma::Command> cm_commands;
+  std::function<engine::CmReply(const engine::CmCommand&)> cm_answer =
+      [](const engine::CmCommand&) { return engine::CmReply{}; };
   std::function<void()> on_submit = [] {};
 
   void submit(const engine::Input& input) override {
@@ -28,6 +31,10 @@ class RecordingEngine : public EnginePort {
     inputs.push_back("command");
     return answer(request);
   }
+  engine::CmReply cm_command(const engine::CmCommand& command) override {
+    cm_commands.push_back(command.command);
+    return cm_answer(command);
+  }
 
  private:
   static std::string text(uint64_t number) { return std::to_string(number); }
@@ -37,7 +44,8 @@ class RecordingEngine : public EnginePort {
     return text(id) + " of " + text(wqe.size()) + " bytes";
   }
   void record(const engine::AttachClient& in) {
-    inputs.push_back("attach " + text(in.client.value));
+    inputs.push_back("attach " + text(in.client.value) +
+                     (in.shares_with ? " shares with " + text(in.shares_with->value) : ""));
   }
   void record(const engine::DetachClient& in) {
     inputs.push_back("detach " + text(in.client.value));
@@ -49,11 +57,24 @@ class RecordingEngine : public EnginePort {
   void record(const engine::PostRecv& in) {
     inputs.push_back("recv " + text(in.qp.value) + " wr " + wr_id(in.wqe));
   }
+  void record(const engine::PostSrqRecv& in) {
+    inputs.push_back("recv of SRQ " + text(in.srq.value) + " wr " + wr_id(in.wqe));
+  }
   void record(const engine::ArmCq& in) {
     inputs.push_back("arm " + text(in.cq.value) + " at " + text(in.producer) +
                      (in.solicited_only ? " solicited" : ""));
   }
   void record(const engine::ReceiveFrame&) {}
+  void record(const engine::SetPort& in) {
+    inputs.push_back("port of " + text(in.device.value) + (in.up ? " up" : " down"));
+  }
+  void record(const engine::OpenCmChannel& in) {
+    inputs.push_back("open channel " + text(in.channel.value));
+  }
+  void record(const engine::CloseCmChannel& in) {
+    inputs.push_back("close channel " + text(in.channel.value));
+  }
+  void record(const engine::CmCommand&) {}
   void record(const engine::Tick&) {}
 };
 

@@ -8,7 +8,9 @@
 #include <sys/stat.h>
 
 #include <cstring>
+#include <optional>
 #include <random>
+#include <utility>
 
 #include "tests/daemon/recording_engine.h"
 
@@ -23,6 +25,7 @@ using testing::SizeIs;
 
 constexpr uint32_t kQp = 17;
 constexpr uint32_t kCq = 5;
+constexpr uint32_t kSrq = 3;
 constexpr uint32_t kPlenty = 100'000;
 
 class RingPumpTest : public testing::Test {
@@ -42,6 +45,11 @@ class RingPumpTest : public testing::Test {
     qp.send = {qp.memory.data() + plan.send.offset, plan.send.slots, plan.send.stride, 0};
     qp.recv = {qp.memory.data() + plan.recv.offset, plan.recv.slots, plan.recv.stride, 0};
     client.qps.emplace(kQp, std::move(qp));
+    const SrqMemoryPlan srq_plan = plan_srq_memory(8, 1);
+    SharedReceiveQueue srq;
+    srq.memory = std::move(NewSharedMemory::create("test", srq_plan.size)->memory);
+    srq.recv = {srq.memory.data(), srq_plan.recv.slots, srq_plan.recv.stride, 0};
+    client.srqs.emplace(kSrq, std::move(srq));
     client.cqs.emplace(
         kCq, CompletionQueue(std::move(NewSharedMemory::create("test", cq_memory_size(16))->memory),
                              16, 0, {}));
@@ -55,11 +63,15 @@ class RingPumpTest : public testing::Test {
   }
   void write_send_wqe(uint32_t n, uint64_t wr_id) { write_wqe(client.qps[kQp].send, n, wr_id); }
   void write_recv_wqe(uint32_t n, uint64_t wr_id) { write_wqe(client.qps[kQp].recv, n, wr_id); }
+  void write_srq_wqe(uint32_t n, uint64_t wr_id) { write_wqe(client.srqs[kSrq].recv, n, wr_id); }
   void add_completions(uint32_t count) {
     for (uint32_t i = 0; i < count; ++i) client.cqs.at(kCq).add({});
   }
+  RingPump::Result run(uint32_t budget) {
+    return pump.run(client, RingPump::end_of(client), budget);
+  }
   std::string violation() {
-    const RingPump::Result result = pump.run(client, kPlenty);
+    const RingPump::Result result = run(kPlenty);
     return result.violation == nullptr ? "" : result.violation;
   }
 
@@ -87,7 +99,7 @@ TEST_F(RingPumpTest, HandsOverEachNewWqeInOrder) {
 }
 
 TEST_F(RingPumpTest, DoesNothingWithoutDoorbells) {
-  const RingPump::Result result = pump.run(client, kPlenty);
+  const RingPump::Result result = run(kPlenty);
   EXPECT_FALSE(result.worked);
   EXPECT_THAT(engine.inputs, IsEmpty());
 }
@@ -95,17 +107,17 @@ TEST_F(RingPumpTest, DoesNothingWithoutDoorbells) {
 TEST_F(RingPumpTest, StopsAtItsBudgetAndContinuesThere) {
   for (uint32_t i = 0; i < 4; ++i) write_send_wqe(i, i);
   ring_bell(DoorbellKind::kSend, kQp, 4);
-  EXPECT_TRUE(pump.run(client, 3).more);  // one doorbell, two WQEs
+  EXPECT_TRUE(run(3).more);  // one doorbell, two WQEs
   EXPECT_THAT(engine.inputs, SizeIs(2));
   EXPECT_EQ(ring().consumer.load(), 0u);
-  EXPECT_FALSE(pump.run(client, 3).more);
+  EXPECT_FALSE(run(3).more);
   EXPECT_THAT(engine.inputs, SizeIs(4));
   EXPECT_EQ(ring().consumer.load(), 1u);
 }
 
 TEST_F(RingPumpTest, FindsSlotsWhenCountsAndIndicesWrap) {
   client.qps[kQp].send.seen = 0xffff'fffe;
-  client.doorbells_consumed = 0xffff'ffff;
+  client.doorbells_consumed = client.receives_taken = 0xffff'ffff;
   ring().producer.store(0xffff'ffff);
   write_send_wqe(0xffff'fffe, 1);
   write_send_wqe(0xffff'ffff, 2);
@@ -116,6 +128,54 @@ TEST_F(RingPumpTest, FindsSlotsWhenCountsAndIndicesWrap) {
   EXPECT_THAT(engine.inputs,
               ElementsAre(HasSubstr("wr 1 "), HasSubstr("wr 2 "), HasSubstr("wr 3 ")));
   EXPECT_EQ(ring().consumer.load(), 1u);
+}
+
+TEST_F(RingPumpTest, ReceivesCanBeTakenAheadAndAreNotTakenAgain) {
+  write_send_wqe(0, 100);
+  write_recv_wqe(0, 200);
+  write_srq_wqe(0, 300);
+  ring_bell(DoorbellKind::kSend, kQp, 1);
+  ring_bell(DoorbellKind::kRecv, kQp, 1);
+  ring_bell(DoorbellKind::kSrqRecv, kSrq, 1);
+  EXPECT_EQ(pump.take_receives(client), nullptr);
+  EXPECT_EQ(ring().consumer.load(), 0u);
+  EXPECT_EQ(violation(), "");
+  EXPECT_EQ(pump.take_receives(client), nullptr);
+  EXPECT_THAT(engine.inputs,
+              ElementsAre(HasSubstr("wr 200 "), HasSubstr("wr 300 "), HasSubstr("wr 100 ")));
+  EXPECT_EQ(ring().consumer.load(), 3u);
+}
+
+TEST_F(RingPumpTest, WhatComesAfterTheLimitWaits) {
+  write_send_wqe(0, 100);
+  ring_bell(DoorbellKind::kSend, kQp, 1);
+  const uint32_t limit = RingPump::end_of(client);
+  write_send_wqe(1, 101);
+  write_recv_wqe(0, 200);
+  ring_bell(DoorbellKind::kRecv, kQp, 1);
+  ring_bell(DoorbellKind::kSend, kQp, 2);
+  EXPECT_EQ(pump.take_receives(client), nullptr);
+  EXPECT_FALSE(pump.run(client, limit, kPlenty).more);
+  EXPECT_THAT(engine.inputs, ElementsAre(HasSubstr("wr 200 "), HasSubstr("wr 100 ")));
+  EXPECT_EQ(violation(), "");
+  EXPECT_THAT(engine.inputs,
+              ElementsAre(HasSubstr("wr 200 "), HasSubstr("wr 100 "), HasSubstr("wr 101 ")));
+}
+
+TEST_F(RingPumpTest, ReceivesTakenAheadAreCheckedAsAnyOther) {
+  ring_bell(DoorbellKind::kRecv, kQp, 9);
+  EXPECT_THAT(pump.take_receives(client), HasSubstr("more WQEs than the queue has slots"));
+  ring().producer.store(client.doorbells_consumed + abi::kDoorbellEntries + 1);
+  EXPECT_THAT(pump.take_receives(client), HasSubstr("further ahead"));
+}
+
+TEST_F(RingPumpTest, AnIndexThatGoesBackFindsNothingToTake) {
+  write_recv_wqe(0, 200);
+  ring_bell(DoorbellKind::kRecv, kQp, 1);
+  EXPECT_EQ(pump.take_receives(client), nullptr);
+  ring().producer.store(0);
+  EXPECT_EQ(pump.take_receives(client), nullptr);
+  EXPECT_THAT(engine.inputs, SizeIs(1));
 }
 
 TEST_F(RingPumpTest, StopsAtOnceWhenTheEngineEndsTheClient) {
@@ -157,9 +217,24 @@ TEST_F(RingPumpTest, RefusesForeignCq) {
   EXPECT_THAT(violation(), HasSubstr("CQ that the client does not have"));
 }
 
-TEST_F(RingPumpTest, RefusesSrqs) {
-  ring_bell(DoorbellKind::kSrqRecv, 1, 1);
-  EXPECT_THAT(violation(), HasSubstr("SRQ"));
+TEST_F(RingPumpTest, HandsOverTheReceivesOfAnSrq) {
+  for (uint32_t i = 0; i < 3; ++i) write_srq_wqe(i, 300 + i);
+  ring_bell(DoorbellKind::kSrqRecv, kSrq, 2);
+  ring_bell(DoorbellKind::kSrqRecv, kSrq, 3);
+  EXPECT_EQ(violation(), "");
+  EXPECT_THAT(engine.inputs,
+              ElementsAre("recv of SRQ 3 wr 300 of 32 bytes", "recv of SRQ 3 wr 301 of 32 bytes",
+                          "recv of SRQ 3 wr 302 of 32 bytes"));
+}
+
+TEST_F(RingPumpTest, RefusesForeignSrq) {
+  ring_bell(DoorbellKind::kSrqRecv, kSrq + 1, 1);
+  EXPECT_THAT(violation(), HasSubstr("SRQ that the client does not have"));
+}
+
+TEST_F(RingPumpTest, RefusesMoreReceivesThanTheSrqHasSlots) {
+  ring_bell(DoorbellKind::kSrqRecv, kSrq, 9);
+  EXPECT_THAT(violation(), HasSubstr("more WQEs than the queue has slots"));
 }
 
 TEST_F(RingPumpTest, RefusesMoreWqesThanSlots) {
@@ -201,16 +276,18 @@ TEST_F(RingPumpTest, SurvivesRandomRings) {
     const auto random = [&] { return static_cast<uint32_t>(generator()); };
     for (abi::Doorbell& bell : ring().entries) {
       bell.kind = static_cast<DoorbellKind>(random() % 6);
-      bell.object = random() % 2 == 0 ? kQp : random() % 2 == 0 ? kCq : random();
+      const uint32_t objects[] = {kQp, kCq, kSrq, random()};
+      bell.object = objects[random() % 4];
       bell.value = random() % 4 == 0 ? random() : client.qps[kQp].send.seen + random() % 3;
     }
     ring().producer.store(client.doorbells_consumed + random() % (abi::kDoorbellEntries + 10));
     engine.inputs.clear();
-    pump.run(client, kPlenty);
+    if (random() % 2 == 0) pump.take_receives(client);
+    run(kPlenty);
     for (const std::string& input : engine.inputs) {
-      EXPECT_THAT(input,
-                  testing::AnyOf(testing::StartsWith("send 17 "), testing::StartsWith("recv 17 "),
-                                 testing::StartsWith("consume 5 "), testing::StartsWith("arm 5 ")));
+      EXPECT_THAT(input, testing::AnyOf(
+                             testing::StartsWith("send 17 "), testing::StartsWith("recv 17 "),
+                             testing::StartsWith("recv of SRQ 3 "), testing::StartsWith("arm 5 ")));
     }
   }
 }
@@ -232,6 +309,95 @@ TEST(QpMemoryPlan, KeepsQueuesApartAndLetsAQpWithoutAnyBeMapped) {
   EXPECT_EQ(both.recv.stride, 64u);
   EXPECT_EQ(both.recv.offset, 128u * 320u);
   EXPECT_GE(both.size, both.recv.offset + 64u);
+}
+
+TEST(QpMemoryPlan, HasNoRingsForQueuesThatAQpDoesNotHave) {
+  const abi::QpCap cap{.max_send_wr = 4,
+                       .max_recv_wr = 8,
+                       .max_send_sge = 1,
+                       .max_recv_sge = 1,
+                       .max_inline_data = 0};
+  const auto slots = [&](abi::QpType type, bool has_srq) {
+    const QpMemoryPlan plan = plan_qp_memory(without_missing_queues(cap, type, has_srq));
+    return std::pair(plan.send.slots, plan.recv.slots);
+  };
+  EXPECT_EQ(slots(abi::QpType::kRc, false), std::pair(4u, 8u));
+  EXPECT_EQ(slots(abi::QpType::kRc, true), std::pair(4u, 0u));
+  EXPECT_EQ(slots(abi::QpType::kXrcSend, false), std::pair(4u, 0u));
+  EXPECT_EQ(slots(abi::QpType::kXrcRecv, false), std::pair(0u, 0u));
+}
+
+class CqMoveTest : public testing::Test {
+ protected:
+  static SharedMemory memory(uint32_t capacity) {
+    return std::move(NewSharedMemory::create("test", cq_memory_size(capacity))->memory);
+  }
+  /// The same pages as the client sees them.
+  static abi::CqRing& ring(const SharedMemory& memory) {
+    return *reinterpret_cast<abi::CqRing*>(memory.data());
+  }
+  void add(uint32_t count) {
+    abi::Cqe cqe{};
+    for (uint32_t i = 0; i < count; ++i) {
+      cqe.wr_id = next_wr_id++;
+      cq->add(cqe);
+    }
+    cq->publish();
+  }
+  void make(uint32_t capacity) {
+    SharedMemory first = memory(capacity);
+    first_ring = &ring(first);
+    cq.emplace(std::move(first), capacity, 0, engine::ChannelId{});
+  }
+  abi::CqRing& move(uint32_t capacity) {
+    SharedMemory next = memory(capacity);
+    abi::CqRing& next_ring = ring(next);
+    EXPECT_TRUE(cq->move_to(std::move(next), capacity));
+    return next_ring;
+  }
+
+  std::optional<CompletionQueue> cq;
+  abi::CqRing* first_ring = nullptr;
+  uint64_t next_wr_id = 0;
+};
+
+TEST_F(CqMoveTest, TakesTheUnreadCompletionsAlongAndCountsOn) {
+  make(4);
+  add(4);
+  first_ring->consumer.store(3);
+  add(2);  // 3, 4 and 5 are waiting
+  abi::CqRing& larger = move(16);
+  EXPECT_EQ(larger.producer.load(), 6u);
+  EXPECT_EQ(larger.consumer.load(), 3u);
+  for (uint32_t n = 3; n < 6; ++n) EXPECT_EQ(larger.entries[n % 16].wr_id, n);
+  add(1);
+  EXPECT_EQ(larger.entries[6].wr_id, 6u);
+  EXPECT_EQ(larger.producer.load(), 7u);
+  larger.consumer.store(5);
+  abi::CqRing& smaller = move(2);
+  EXPECT_EQ(smaller.consumer.load(), 5u);
+  EXPECT_EQ(smaller.entries[5 % 2].wr_id, 5u);
+  EXPECT_EQ(smaller.entries[6 % 2].wr_id, 6u);
+  EXPECT_EQ(smaller.error.load(), 0u);
+}
+
+TEST_F(CqMoveTest, StaysOverrun) {
+  make(4);
+  cq->set_error();
+  first_ring->error.store(0);  // the client's word
+  EXPECT_EQ(move(8).error.load(), 1u);
+}
+
+TEST_F(CqMoveTest, RefusesAConsumerIndexThatCannotBe) {
+  make(4);
+  add(4);
+  for (const uint32_t consumer : {5u, 0x8000'0000u, 0xffff'ffffu}) {
+    first_ring->consumer.store(consumer);
+    EXPECT_FALSE(cq->move_to(memory(1u << 20), 1u << 20)) << consumer;
+  }
+  first_ring->consumer.store(1);  // 3 waiting, which the engine was told are fewer
+  EXPECT_FALSE(cq->move_to(memory(2), 2));
+  EXPECT_EQ(cq->capacity(), 4u);
 }
 
 TEST(CqMemory, IsSparseHoweverLarge) {

@@ -131,6 +131,23 @@ TEST(RuntimeDirectory, FollowsNoLinkWhenItRemoves) {
   EXPECT_TRUE(fs::exists(temp / "other/file"));
 }
 
+TEST(RuntimeDirectory, ReplacesAFileWithoutTouchingTheDirectoryOfItsDevice) {
+  const TempDir temp;
+  RuntimeDirectory directory(temp / "nic", 1);
+  directory.write_sysfs({{"class/device/ports/1/state", "up"}});
+  const fs::path device = temp / "nic/sys/class/device";
+  fs::last_write_time(device, fs::file_time_type{});
+  const fs::file_time_type before = fs::last_write_time(device);
+  touch(temp / "nic/sys/.new");  // an earlier attempt
+  EXPECT_TRUE(directory.replace_sysfs({"class/device/ports/1/state", "down"}));
+  std::string content;
+  std::getline(std::ifstream(device / "ports/1/state"), content);
+  EXPECT_EQ(content, "down");
+  EXPECT_EQ(fs::last_write_time(device), before);
+  EXPECT_FALSE(fs::exists(temp / "nic/sys/.new"));
+  EXPECT_FALSE(directory.replace_sysfs({"no/such/file", "down"}));
+}
+
 TEST(RuntimeDirectory, IsNoLinkItself) {
   const TempDir temp;
   fs::create_directory(temp / "other");

@@ -16,8 +16,8 @@
 
 #include "emulator/abi/control.h"
 #include "emulator/daemon/start_error.h"
-#include "emulator/daemon/unique_fd.h"
 #include "emulator/daemon/unix_socket.h"
+#include "emulator/os/unique_fd.h"
 
 namespace rocemu::daemon {
 
@@ -74,7 +74,7 @@ class TestClient {
  public:
   explicit TestClient(const std::string& device) : socket_(connect_to(device, SOCK_SEQPACKET)) {
     const UniqueFd mem_file(open("/proc/self/mem", O_RDWR | O_CLOEXEC));
-    const abi::Reply hello = ask(request(abi::Op::kHello), {mem_file.get()});
+    const abi::Reply hello = ask(request(abi::Op::kHello), {socket_.get(), mem_file.get()});
     EXPECT_EQ(hello.error, 0);
     context_ = MappedFile(take_fd(0), hello.body.hello.memory_size);
     doorbell_ = take_fd(1);

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "emulator/engine/path.h"
 #include "tests/support/endpoint.h"
 #include "tests/support/matchers.h"
 #include "tests/support/pair.h"
@@ -96,6 +97,21 @@ TEST(AddressVector, LeadsBackToTheSameDevice) {
   pair.left.post_send({.wr_id = 2, .sges = {pair.left.send_sge(3)}});
   EXPECT_EQ(pair.take_right().size(), 1u);
   EXPECT_EQ(pair.take_left().size(), 1u);
+}
+
+// Annex A17.4.1: a flow's UDP source port. As in rxe's captures: rping's with the flow label that
+// rdma_cm made of its ports, rc_send's of QPs 32 and 33 without one.
+TEST(AddressVector, TheUdpSourcePortIsOfTheFlowLabelOrOfTheQps) {
+  const auto port = [](uint32_t flow_label) {
+    ArrayMemory memory;
+    const engine::Fabric fabric(engine::default_fabric(1), memory);
+    abi::AhAttr attr = address_vector(kSecond);
+    attr.flow_label = flow_label;
+    return resolve_path(fabric, DeviceIndex{0}, attr, engine::QpNumber{32}, engine::QpNumber{33})
+        .udp_src_port;
+  };
+  EXPECT_EQ(port(0x0594b), 55626);
+  EXPECT_EQ(port(0), 50208);
 }
 
 TEST(AddressVector, CanBeOfAQpThatTalksToItself) {

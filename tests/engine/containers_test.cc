@@ -4,7 +4,7 @@
 #include <map>
 
 #include "emulator/engine/frame.h"
-#include "emulator/engine/memory.h"
+#include "emulator/engine/random.h"
 #include "emulator/engine/table.h"
 #include "emulator/engine/timers.h"
 #include "emulator/engine/work_ring.h"
@@ -279,58 +279,6 @@ TEST(FramePool, GivesAFrameBackWhenTheLastReferenceGoes) {
   EXPECT_TRUE(const_cast<Frame&>(a).storage().data() == first ||
               const_cast<Frame&>(b).storage().data() == first);
   EXPECT_EQ(a.bytes().size(), 0u);
-}
-
-// ---- MemoryTable ------------------------------------------------------------------------------
-
-class Regions : public testing::Test {
- protected:
-  MemoryTable table{1};
-  MemoryRegion* region = make();
-
-  MemoryRegion* make() {
-    MemoryRegion* made = table.create(ClientId{1}, PdId{2});
-    made->address = 0x5000;
-    made->iova = 0x1000;
-    made->length = 0x100;
-    made->access = abi::kAccessLocalWrite;
-    return made;
-  }
-  std::optional<uint64_t> resolve(uint64_t address, uint64_t length,
-                                  uint32_t access = abi::kAccessLocalWrite) const {
-    return table.resolve_local(ClientId{1}, PdId{2}, region->lkey, address, length, access);
-  }
-};
-
-TEST_F(Regions, TranslateWhatLiesWithin) {
-  EXPECT_EQ(resolve(0x1000, 0x100), 0x5000u);
-  EXPECT_EQ(resolve(0x10ff, 1), 0x50ffu);
-  EXPECT_EQ(resolve(0x1100, 0), 0x5100u);
-  EXPECT_EQ(resolve(0x1000, 0x101), std::nullopt);
-  EXPECT_EQ(resolve(0x1100, 1), std::nullopt);
-  EXPECT_EQ(resolve(0x0fff, 1), std::nullopt);
-  EXPECT_EQ(resolve(0x1001, ~uint64_t{0}), std::nullopt);
-  EXPECT_EQ(resolve(~uint64_t{0}, 1), std::nullopt);
-}
-
-TEST_F(Regions, AreForTheirOwnerInTheirPd) {
-  EXPECT_EQ(table.resolve_local(ClientId{9}, PdId{2}, region->lkey, 0x1000, 1, 0), std::nullopt);
-  EXPECT_EQ(table.resolve_local(ClientId{1}, PdId{9}, region->lkey, 0x1000, 1, 0), std::nullopt);
-  EXPECT_EQ(table.resolve_local(ClientId{1}, PdId{2}, region->rkey, 0x1000, 1, 0), std::nullopt);
-}
-
-TEST_F(Regions, GrantOnlyTheirAccess) {
-  region->access = 0;
-  EXPECT_EQ(resolve(0x1000, 1, abi::kAccessLocalWrite), std::nullopt);
-  EXPECT_EQ(resolve(0x1000, 1, 0), 0x5000u);
-}
-
-TEST_F(Regions, HaveKeysThatEndWithThem) {
-  const uint32_t lkey = region->lkey;
-  table.destroy(region->id);
-  EXPECT_EQ(table.resolve_local(ClientId{1}, PdId{2}, lkey, 0x1000, 1, 0), std::nullopt);
-  make();
-  EXPECT_EQ(table.resolve_local(ClientId{1}, PdId{2}, lkey, 0x1000, 1, 0), std::nullopt);
 }
 
 }  // namespace

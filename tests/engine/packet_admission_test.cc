@@ -29,7 +29,7 @@ TEST(PacketAdmission, TakesAGoodFrame) {
 }
 
 TEST(PacketAdmission, DropsAFrameForAQpThatDoesNotExist) {
-  for (const uint32_t number : {0u, 1u, 16u, 18u, 0xffffffu}) {
+  for (const uint32_t number : {0u, 2u, 16u, 18u, 0xffffffu}) {
     Script s;
     s.at(0ms).app_posts_recv(1).wire_delivers(send_only(psn(0)).to_qp(number));
     expect_only_drop(s, Counter::kDroppedUnknownQp);

@@ -135,7 +135,8 @@ void RandomProgram::attach(size_t slot) {
                  .access = abi::kAccessLocalWrite,
                  .address = kBuffer,
                  .length = kBufferSize,
-                 .iova = kBuffer};
+                 .iova = kBuffer,
+                 .kind = abi::RegionKind::kMemory};
   const abi::Reply mr = command(app, Op::kRegMr, body);
   app.mr = {mr.body.reg_mr.handle, mr.body.reg_mr.lkey, mr.body.reg_mr.rkey};
   for (int i = 0; i < 2; ++i) {
@@ -161,6 +162,7 @@ void RandomProgram::attach(size_t slot) {
                       .send_cq = app.cqs[random(2)].handle,
                       .recv_cq = app.cqs[random(2)].handle,
                       .srq = 0,
+                      .xrcd = 0,
                       .type = abi::QpType::kRc,
                       .sq_sig_all = static_cast<uint32_t>(random(2)),
                       .cap = qp.cap};
@@ -243,7 +245,7 @@ void RandomProgram::post_recv(App& app, Qp& qp) {
   }
   if (qp.recv.posted.size() - qp.recv.done >= qp.cap.max_recv_wr) return;
   qp.recv.posted.push_back(wr.wr_id);
-  step(engine::PostRecv{app.id, engine::QpNumber{qp.number}, recv_wqe(wr, qp.cap)});
+  step(engine::PostRecv{app.id, engine::QpNumber{qp.number}, recv_wqe(wr, qp.cap.max_recv_sge)});
 }
 
 void RandomProgram::deliver_frame() {

@@ -195,6 +195,53 @@ TEST(RdmaRead, AsksAgainForWhatWasLost) {
   s.wire_delivers(last).expect({completion(1).opcode(WcOpcode::kRdmaRead)});
 }
 
+// 9.7.5.1.2: everything in flight behind a lost answer implies the same loss, which is asked for
+// again once; what is lost after that is the timer's business.
+TEST(RdmaRead, OneLostAnswerIsOneRetryHoweverMuchComesBehindIt) {
+  ScriptOptions options;
+  options.connection = open_to_all().connection;
+  options.connection.retry_cnt = 2;
+  Script s(options);
+  s.at(0ms)
+      .app_posts({.wr_id = 1, .opcode = WrOpcode::kRdmaRead, .sges = {s.app().recv_sge(2000)}})
+      .expect({packet(Opcode::kRcReadRequest, psn(0))});
+  const auto answer = [](Opcode opcode, uint32_t number, uint32_t length) {
+    PacketSpec spec = packet(opcode, psn(number)).of_length(length);
+    spec.packet.aeth.syndrome = wire::ack_syndrome();
+    return spec;
+  };
+  s.wire_delivers(answer(Opcode::kRcReadResponseFirst, 0, 256)).expect_silence();
+  s.wire_delivers(answer(Opcode::kRcReadResponseMiddle, 2, 256))
+      .expect({packet(Opcode::kRcReadRequest, psn(1))});
+  for (uint32_t number = 3; number < 7; ++number) {
+    s.wire_delivers(answer(Opcode::kRcReadResponseMiddle, number, 256)).expect_silence();
+  }
+  s.wire_delivers(answer(Opcode::kRcReadResponseFirst, 1, 256)).expect_silence();
+  s.wire_delivers(answer(Opcode::kRcReadResponseMiddle, 3, 256))
+      .expect({packet(Opcode::kRcReadRequest, psn(2))});
+  s.at(ack_timeout(14)).expect({packet(Opcode::kRcReadRequest, psn(2))});
+}
+
+// 9.7.7.1: the MSN of an answer, also of one that is given again, counts what is complete by then.
+TEST(Atomics, AnsweredAgainSayHowMuchIsCompleteByNow) {
+  ScriptOptions options = {open_to_all()};
+  Script s(options);
+  const auto add = [&s](uint32_t number) {
+    PacketSpec spec = packet(Opcode::kRcFetchAdd, psn(number));
+    spec.packet.atomic = {
+        .va = Endpoint::kRecvBuffer, .rkey = s.app().recv_mr.rkey, .swap_add = 1, .compare = 0};
+    return spec;
+  };
+  const auto answer = [](uint32_t number, uint32_t msn) {
+    PacketSpec spec = packet(Opcode::kRcAtomicAck, psn(number));
+    spec.packet.aeth = {.syndrome = wire::ack_syndrome(), .msn = msn};
+    return spec;
+  };
+  s.at(0ms).wire_delivers(add(0)).expect({answer(0, 1)});
+  s.wire_delivers(add(1)).expect({answer(1, 2)});
+  s.wire_delivers(add(0)).expect({answer(0, 2)});
+}
+
 TEST(RdmaRead, MoreThanTheResponderHasRoomForWait) {
   ScriptOptions options;
   options.connection = open_to_all().connection;

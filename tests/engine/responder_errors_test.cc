@@ -57,9 +57,9 @@ TEST(ResponderErrors, RefusesFirstAndOnlyWithinAMessage) {
   }
 }
 
-// Requests that this device cannot execute are invalid requests, too (IBTA vol 1, 9.7.4.1.4).
-TEST(ResponderErrors, RefusesOperationsThatItDoesNotHave) {
-  for (const Opcode opcode : {Opcode::kRcSendOnlyInv, Opcode::kRcFlush, Opcode::kRcAtomicWrite}) {
+// Operations that the QP does not allow its peer are invalid requests, too (9.7.4.1.3).
+TEST(ResponderErrors, RefusesOperationsThatTheQpDoesNotAllow) {
+  for (const Opcode opcode : {Opcode::kRcFlush, Opcode::kRcAtomicWrite}) {
     Script s;
     s.at(0ms).app_posts_recv(1);
     const uint32_t length = opcode == Opcode::kRcAtomicWrite ? 8 : 0;

@@ -1,36 +1,90 @@
-// A QP in each state (the first byte says which) and the frames that its network brings: the rest,
-// each behind two bytes of length, with a good ICRC unless the length's top bit is set.
+// A QP of each type in each state (the first byte says which) and the frames that its network
+// brings: the rest, each behind two bytes of length, whose upper three bits are Flags.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "tests/support/script.h"
 
-using namespace rocemu;
-using namespace rocemu::test;
+namespace rocemu::test {
+namespace {
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+constexpr uint16_t kLength = 0x1fff;
+enum Flags : uint16_t {
+  kAsItIs = 0x8000,  // otherwise, where it parses, it comes from the peer, to the QP, with a good
+                     // ICRC, and its PSN is one that could be expected
+  kMayAccess = 0x4000,  // what it says of remote memory is within a region
+  kTimePasses = 0x2000  // before it comes: enough for a retransmission
+};
+
+std::vector<uint8_t> plausible(Script& script, const std::vector<uint8_t>& frame, uint16_t flags) {
+  const auto parsed = wire::parse_frame(frame);
+  if (!parsed) return frame;
+  PacketSpec spec{.packet = *parsed};
+  spec.packet.bth.psn = psn(spec.packet.bth.psn.value() & 0xf);  // both directions begin at 0
+  if ((flags & kMayAccess) != 0) {
+    const uint64_t offset = spec.packet.reth.va & 0x7ff8;
+    spec.packet.reth.va = spec.packet.atomic.va = Endpoint::kRecvBuffer + offset;
+    spec.packet.reth.rkey = spec.packet.atomic.rkey = script.app().recv_mr.rkey;
+    spec.packet.reth.dma_length &= 0x7fff;
+  }
+  spec.msn = parsed->aeth.msn & 0xf;
+  spec.payload.emplace(parsed->payload.begin(), parsed->payload.end());
+  return script.frame(spec);
+}
+
+int run(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   ScriptOptions options;
   options.state = static_cast<abi::QpState>(data[0] % 7);
-  if (options.state == abi::QpState::kSqe) return 0;  // no RC QP gets there
+  if (options.state == abi::QpState::kSqe) return 0;  // only errors lead there
+  constexpr abi::QpType kTypes[] = {abi::QpType::kRc, abi::QpType::kUc, abi::QpType::kUd};
+  options.connection.type = kTypes[data[0] / 7 % 3];
   options.connection.mtu = abi::Mtu::k256;
+  options.connection.max_rd_atomic = 4;
+  options.connection.access = options.recv_access =
+      abi::kAccessLocalWrite | abi::kAccessRemoteWrite | abi::kAccessRemoteRead |
+      abi::kAccessRemoteAtomic;
   Script script(options);
   if (options.state == abi::QpState::kRtr || options.state == abi::QpState::kRts) {
     for (uint64_t i = 0; i < 4; ++i) script.app_posts_recv(i, 1000);
   }
-  if (options.state == abi::QpState::kRts) {
+  if (options.state == abi::QpState::kRts && options.connection.type == abi::QpType::kRc) {
     for (uint64_t i = 4; i < 8; ++i) script.app_posts_send(i, 600);
+    script.app_posts({.wr_id = 8,
+                      .opcode = abi::WrOpcode::kRdmaRead,
+                      .sges = {script.app().recv_sge(600)},
+                      .remote_address = 0x1000,
+                      .rkey = 1});
   }
   for (size_t at = 1; at + 2 <= size;) {
-    const uint32_t header = static_cast<uint32_t>(data[at] << 8 | data[at + 1]);
+    const auto header = static_cast<uint16_t>(data[at] << 8 | data[at + 1]);
     at += 2;
-    const size_t length = std::min<size_t>(header & 0x1fff, size - at);
+    const size_t length = std::min<size_t>(header & kLength, size - at);
     std::vector<uint8_t> frame(data + at, data + at + length);
     at += length;
-    if ((header & 0x8000) == 0 && frame.size() >= 64) wire::write_icrc(frame);
+    if ((header & kTimePasses) != 0) {
+      const auto now = script.bench().now().time_since_epoch();
+      script.bench().advance_to(now + ack_timeout(options.connection.timeout));
+    }
+    if ((header & kAsItIs) == 0) frame = plausible(script, frame, header);
     script.bench().step(engine::ReceiveFrame{engine::DeviceIndex{0}, frame});
-    script.bench().log.clear();
+    script.bench().log.clear();  // whatever it is
   }
+  script.bench().log.clear();
   return 0;
+}
+
+}  // namespace
+}  // namespace rocemu::test
+
+extern "C" int LLVMFuzzerInitialize(int*, char***) {
+  testing::FLAGS_gtest_break_on_failure = true;  // of what the script itself checks
+  return 0;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  return rocemu::test::run(data, size);
 }

@@ -1,5 +1,5 @@
-// A context, a CQ and a QP as the provider has them, over memory that the test can look into and
-// without a daemon: the test plays it.
+// A context, a CQ, a QP and an SRQ as the provider has them, over memory that the test can look
+// into and without a daemon: the test plays it.
 #pragma once
 
 #include <sys/eventfd.h>
@@ -14,6 +14,7 @@
 
 #include "verbs_provider/context.h"
 #include "verbs_provider/qp.h"
+#include "verbs_provider/srq.h"
 
 namespace rocemu::provider {
 
@@ -25,6 +26,7 @@ class FakeQueues {
   static constexpr uint32_t kMaxInline = 48;
   static constexpr uint32_t kQpNumber = 0x123;
   static constexpr uint32_t kGeneration = 5;
+  static constexpr uint32_t kSrqNumber = 0x45;
 
   explicit FakeQueues(ibv_qp_type type = IBV_QPT_RC)
       : context_(static_cast<Context*>(calloc(1, sizeof(Context)))) {
@@ -56,6 +58,13 @@ class FakeQueues {
     open(&qp->send, &send_memory_, abi::send_stride(kMaxSge, kMaxInline));
     open(&qp->recv, &recv_memory_, abi::recv_stride(kMaxSge));
     context_->parts.qps.insert(kQpNumber, qp.get());
+
+    srq = std::make_unique<Srq>();
+    srq->base = {};
+    srq->base.context = &context_->verbs.context;
+    srq->base.handle = kSrqNumber;
+    open(&srq->recv, &srq_memory_, abi::recv_stride(kMaxSge));
+    context_->parts.srqs.insert(kSrqNumber, srq.get());
   }
 
   ~FakeQueues() {
@@ -81,12 +90,21 @@ class FakeQueues {
     cqe.queue = queue;
     return cqe;
   }
+  /// Of a message that went into a receive of the SRQ.
+  abi::Cqe srq_completion(uint64_t wr_id, uint32_t qp_number = kQpNumber) const {
+    abi::Cqe cqe = completion(wr_id, kSrqNumber, abi::WorkQueue::kSrq);
+    cqe.qp_num = qp_number;
+    return cqe;
+  }
   void complete(const abi::Cqe& cqe) {
     const uint32_t producer = cq->ring->producer;
     cq->ring->entries[producer % kCqCapacity] = cqe;
     cq->ring->producer = producer + 1;
   }
 
+  Context::Parts& parts() { return context_->parts; }
+  ibv_srq* srq_base() { return &srq->base; }
+  ibv_context* context() { return &context_->verbs.context; }
   ibv_cq* cq_base() { return &cq->verbs.cq; }
   ibv_qp* qp_base() { return &qp->verbs.qp; }
   uint32_t doorbell_count() const { return doorbells->producer; }
@@ -102,6 +120,9 @@ class FakeQueues {
   const std::byte* send_slot(uint32_t index) const {
     return qp->send.slots + (index % 4) * qp->send.stride;
   }
+  const std::byte* srq_slot(uint32_t index) const {
+    return srq->recv.slots + (index % 4) * srq->recv.stride;
+  }
   const std::byte* recv_slot(uint32_t index) const {
     return qp->recv.slots + (index % 4) * qp->recv.stride;
   }
@@ -109,6 +130,7 @@ class FakeQueues {
   std::unique_ptr<abi::DoorbellRing> doorbells;
   std::unique_ptr<Cq> cq;
   std::unique_ptr<Qp> qp;
+  std::unique_ptr<Srq> srq;
 
  private:
   struct alignas(64) Line {
@@ -127,7 +149,7 @@ class FakeQueues {
 
   Context* context_;
   int connection_[2];
-  std::vector<Line> cq_memory_, send_memory_, recv_memory_;
+  std::vector<Line> cq_memory_, send_memory_, recv_memory_, srq_memory_;
 };
 
 }  // namespace rocemu::provider

@@ -85,6 +85,93 @@ TEST_F(Post, WritesTheKeyToInvalidate) {
   EXPECT_EQ(queues_.send_wqe(0).imm_data, 0x77u);
 }
 
+class PostXrc : public Post {
+ protected:
+  PostXrc() : Post(IBV_QPT_XRC_SEND) {}
+};
+
+TEST_F(PostXrc, WritesTheNumberOfTheSrqBesideTheOperands) {
+  wr_.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+  wr_.wr.atomic = {.remote_addr = 1, .compare_add = 2, .swap = 0, .rkey = 4};
+  wr_.qp_type.xrc.remote_srqn = 0x321;
+  ASSERT_EQ(send(&wr_), 0);
+  EXPECT_EQ(queues_.send_wqe(0).remote_srqn, 0x321u);
+  EXPECT_EQ(queues_.send_wqe(0).atomic.compare_add, 2u);
+}
+
+TEST_F(PostXrc, HasNoReceiveQueue) {
+  ibv_recv_wr wr{};
+  EXPECT_EQ(recv(&wr), EINVAL);
+}
+
+class PostBind : public Post {
+ protected:
+  PostBind() {
+    mr_.lkey = 3;
+    window_.handle = 4;
+    window_.type = IBV_MW_TYPE_2;
+    window_.rkey = 0x1ff;
+    wr_.opcode = IBV_WR_BIND_MW;
+    wr_.bind_mw.mw = &window_;
+    wr_.bind_mw.rkey = 0x155;
+    wr_.bind_mw.bind_info = {
+        .mr = &mr_, .addr = 0x1000, .length = 64, .mw_access_flags = IBV_ACCESS_REMOTE_WRITE};
+  }
+
+  ibv_mr mr_{};
+  ibv_mw window_{};
+};
+
+TEST_F(PostBind, WritesWhatToBindToWhat) {
+  ASSERT_EQ(send(&wr_), 0);
+  const abi::SendWqe wqe = queues_.send_wqe(0);
+  EXPECT_EQ(wqe.window, 4u);
+  EXPECT_EQ(wqe.rkey, 0x155u);
+  EXPECT_EQ(wqe.remote_address, 0x1000u);
+  EXPECT_EQ(wqe.bind.length, 64u);
+  EXPECT_EQ(wqe.bind.lkey, 3u);
+  EXPECT_EQ(wqe.bind.access, static_cast<uint32_t>(IBV_ACCESS_REMOTE_WRITE));
+}
+
+TEST_F(PostBind, RefusesWindowsOfType1AndLengthsWithoutARegion) {
+  window_.type = IBV_MW_TYPE_1;
+  expect_refused(EINVAL);
+  window_.type = IBV_MW_TYPE_2;
+  wr_.bind_mw.bind_info.mr = nullptr;
+  expect_refused(EINVAL);
+  wr_.bind_mw.mw = nullptr;
+  expect_refused(EINVAL);
+}
+
+// ibv_bind_mw(3): "In case of a success, the R_key of the memory window after the bind is returned"
+TEST_F(PostBind, OfType1ChoosesTheNextKey) {
+  ibv_mw_bind bind{.wr_id = 7, .send_flags = IBV_SEND_SIGNALED, .bind_info = {}};
+  EXPECT_EQ(bind_mw(queues_.qp_base(), &window_, &bind), EINVAL) << "a window of type 2";
+  EXPECT_EQ(window_.rkey, 0x1ffu);
+  window_.type = IBV_MW_TYPE_1;
+  ASSERT_EQ(bind_mw(queues_.qp_base(), &window_, &bind), 0);
+  EXPECT_EQ(window_.rkey, 0x100u) << "the 8 low bits, ibv_inc_rkey(3)";
+  EXPECT_EQ(queues_.send_wqe(0).rkey, 0x100u);
+  EXPECT_EQ(queues_.send_wqe(0).wr_id, 7u);
+  EXPECT_EQ(queues_.send_wqe(0).bind.length, 0u) << "which unbinds";
+}
+
+TEST_F(Post, OfALocalInvalidationHasNoData) {
+  ibv_sge sge{0x1000, 10, 1};
+  wr_.opcode = IBV_WR_LOCAL_INV;
+  wr_.invalidate_rkey = 0x77;
+  wr_.sg_list = &sge;
+  wr_.num_sge = 1;
+  ASSERT_EQ(send(&wr_), 0);
+  EXPECT_EQ(queues_.send_wqe(0).imm_data, 0x77u);
+  EXPECT_EQ(queues_.send_wqe(0).num_sge, 0u);
+}
+
+TEST_F(Post, RefusesChecksumOffload) {
+  wr_.send_flags = IBV_SEND_IP_CSUM;
+  expect_refused(EINVAL);
+}
+
 TEST_F(PostUd, WritesTheDestination) {
   ibv_ah ah{};
   ah.handle = 5;

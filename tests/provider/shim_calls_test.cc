@@ -4,18 +4,24 @@
 #include <glob.h>
 #include <gtest/gtest.h>
 #include <linux/netlink.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 
 #include "emulator/abi/runtime_dir.h"
 #include "tests/provider/fake_daemon.h"
+#include "verbs_provider/shim/async_fd.h"
 
 namespace rocemu {
 namespace {
@@ -146,10 +152,139 @@ TEST_F(ShimCalls, TheOtherVariableIsServedIfItIsSet) {
   EXPECT_TRUE(std::string(getenv("IBV_DRIVERS")).ends_with("/librocemu"));
 }
 
+class ShimNetlink : public ShimCalls {
+ protected:
+  ShimNetlink() {
+    listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    strcpy(address.sun_path, (daemon_.dir() + "/netlink").c_str());
+    EXPECT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    EXPECT_EQ(listen(listener, 1), 0);
+    fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA);
+    EXPECT_GE(fd, 0) << strerror(errno);
+    kernel = accept(listener, nullptr, nullptr);
+  }
+  ~ShimNetlink() override {
+    close(kernel);
+    close(fd);
+    close(listener);
+  }
+  const ScopedVariable drivers{"IBV_DRIVERS", nullptr};
+  int listener, fd, kernel;
+};
+
+TEST_F(ShimNetlink, HasTheAddressesThatNetlinkLibrariesLookAt) {
+  EXPECT_EQ(fcntl(fd, F_GETFD), FD_CLOEXEC);
+  sockaddr_nl own{};
+  own.nl_family = AF_NETLINK;
+  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&own), sizeof(own)), 0);
+  struct {
+    sockaddr_nl address;
+    char canary = 'x';
+  } found;
+  socklen_t length = sizeof(found.address);
+  EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&found.address), &length), 0);
+  EXPECT_EQ(length, sizeof(sockaddr_nl));
+  EXPECT_EQ(found.address.nl_family, AF_NETLINK);
+  EXPECT_NE(found.address.nl_pid, 0u);
+
+  sockaddr_nl to{};
+  to.nl_family = AF_NETLINK;
+  EXPECT_EQ(sendto(fd, "ask", 3, 0, reinterpret_cast<sockaddr*>(&to), sizeof(to)), 3);
+  char text[8];
+  EXPECT_EQ(recv(kernel, text, sizeof(text), 0), 3);
+  EXPECT_EQ(send(kernel, "tell", 4, 0), 4);
+  iovec part{text, sizeof(text)};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_name = &found.address;
+  message.msg_namelen = sizeof(found.address);
+  EXPECT_EQ(recvmsg(fd, &message, 0), 4);
+  EXPECT_EQ(message.msg_namelen, sizeof(sockaddr_nl));
+  EXPECT_EQ(found.address.nl_family, AF_NETLINK);
+  EXPECT_EQ(found.address.nl_pid, 0u) << "the kernel's";
+  EXPECT_EQ(found.canary, 'x');
+
+  message.msg_name = nullptr;
+  message.msg_namelen = 0;
+  EXPECT_EQ(send(kernel, "tell", 4, 0), 4);
+  EXPECT_EQ(recvmsg(fd, &message, 0), 4);
+}
+
+TEST_F(ShimNetlink, LeavesOtherSocketsAlone) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+  sockaddr_storage address{};
+  socklen_t length = sizeof(address);
+  EXPECT_EQ(getsockname(ends[0], reinterpret_cast<sockaddr*>(&address), &length), 0);
+  EXPECT_EQ(address.ss_family, AF_UNIX);
+  sockaddr_nl netlink{};
+  netlink.nl_family = AF_NETLINK;
+  EXPECT_EQ(bind(ends[0], reinterpret_cast<sockaddr*>(&netlink), sizeof(netlink)), -1);
+  EXPECT_EQ(bind(-1, reinterpret_cast<sockaddr*>(&netlink), sizeof(netlink)), -1);
+  EXPECT_EQ(errno, EBADF);
+  close(ends[0]);
+  close(ends[1]);
+}
+
 TEST_F(ShimCalls, OtherNetlinkIsNotRefused) {
   const int fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
   EXPECT_GE(fd, 0);
   close(fd);
+}
+
+/// libibverbs' request for an imported context's async event file.
+struct AsyncFdRequest {
+  AsyncFdRequest() {
+    memset(bytes, 0, sizeof(bytes));
+    header()->length = sizeof(bytes);
+    header()->object_id = UVERBS_OBJECT_ASYNC_EVENT;
+    header()->method_id = UVERBS_METHOD_ASYNC_EVENT_ALLOC;
+    header()->num_attrs = 1;
+    header()->attrs[0].attr_id = UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE;
+  }
+  ib_uverbs_ioctl_hdr* header() { return reinterpret_cast<ib_uverbs_ioctl_hdr*>(bytes); }
+
+  alignas(ib_uverbs_ioctl_hdr) char bytes[sizeof(ib_uverbs_ioctl_hdr) + sizeof(ib_uverbs_attr)];
+};
+
+TEST_F(ShimCalls, TheAsyncEventFileThatWasOfferedIsAnsweredOnce) {
+  const int connection = open("/dev/infiniband/uverbs0", O_RDWR);
+  ASSERT_GE(connection, 0);
+  AsyncFdRequest request;
+  rocemu_offer_async_fd(connection, 77);
+  EXPECT_EQ(ioctl(connection + 1000, RDMA_VERBS_IOCTL, request.header()), -1) << "another's";
+  EXPECT_EQ(ioctl(connection, RDMA_VERBS_IOCTL, request.header()), 0);
+  EXPECT_EQ(request.header()->attrs[0].data_s64, 77);
+  EXPECT_EQ(ioctl(connection, RDMA_VERBS_IOCTL, request.header()), -1);
+  EXPECT_EQ(errno, ENOTTY);
+  close(connection);
+}
+
+// By which libibverbs knows that it must use write().
+TEST_F(ShimCalls, OtherCommandsByIoctlAreNotForThisDevice) {
+  const int connection = open("/dev/infiniband/uverbs0", O_RDWR);
+  ASSERT_GE(connection, 0);
+  AsyncFdRequest request;
+  request.header()->object_id = UVERBS_OBJECT_DEVICE;
+  rocemu_offer_async_fd(connection, 77);
+  EXPECT_EQ(ioctl(connection, RDMA_VERBS_IOCTL, request.header()), -1);
+  EXPECT_EQ(errno, ENOTTY);
+  rocemu_offer_async_fd(-1, -1);
+  close(connection);
+}
+
+TEST_F(ShimCalls, OtherIoctlsReachTheKernel) {
+  int pair[2];
+  ASSERT_EQ(pipe(pair), 0);
+  ASSERT_EQ(write(pair[1], "four", 4), 4);
+  int count = 0;
+  EXPECT_EQ(ioctl(pair[0], FIONREAD, &count), 0);
+  EXPECT_EQ(count, 4);
+  close(pair[0]);
+  close(pair[1]);
 }
 
 TEST(ShimCallsWithoutDaemon, ReachTheKernelsFiles) {

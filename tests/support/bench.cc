@@ -56,10 +56,75 @@ Mr Client::reg_mr(uint32_t pd, uint64_t address, uint64_t length, uint32_t acces
                  .access = access,
                  .address = address,
                  .length = length,
-                 .iova = iova.value_or(address)};
+                 .iova = iova.value_or(address),
+                 .kind = abi::RegionKind::kMemory};
   const abi::Reply reply = command(abi::Op::kRegMr, body);
   error = reply.error;
   return {reply.body.reg_mr.handle, reply.body.reg_mr.lkey, reply.body.reg_mr.rkey};
+}
+
+Mr Client::alloc_null_mr(uint32_t pd) {
+  abi::Request::Body body{};
+  body.reg_mr.pd = pd;
+  body.reg_mr.kind = abi::RegionKind::kNull;
+  const abi::Reply reply = command(abi::Op::kRegMr, body);
+  error = reply.error;
+  return {reply.body.reg_mr.handle, reply.body.reg_mr.lkey, reply.body.reg_mr.rkey};
+}
+
+Mr Client::rereg_mr(uint32_t handle, uint32_t flags, uint32_t pd, uint64_t address, uint64_t length,
+                    uint32_t access) {
+  abi::Request::Body body{};
+  body.rereg_mr = {.handle = handle,
+                   .flags = flags,
+                   .pd = pd,
+                   .access = access,
+                   .address = address,
+                   .length = length,
+                   .iova = address};
+  const abi::Reply reply = command(abi::Op::kReregMr, body);
+  error = reply.error;
+  return {reply.body.reg_mr.handle, reply.body.reg_mr.lkey, reply.body.reg_mr.rkey};
+}
+
+Mw Client::alloc_mw(uint32_t pd, abi::MwType type) {
+  abi::Request::Body body{};
+  body.alloc_mw = {.pd = pd, .type = type};
+  const abi::Reply reply = command(abi::Op::kAllocMw, body);
+  error = reply.error;
+  return {reply.body.alloc_mw.handle, reply.body.alloc_mw.rkey};
+}
+
+uint32_t Client::alloc_dm(uint64_t length, uint32_t log_align) {
+  abi::Request::Body body{};
+  body.alloc_dm = {.length = length, .log_align = log_align};
+  const abi::Reply reply = command(abi::Op::kAllocDm, body);
+  error = reply.error;
+  return reply.body.object.handle;
+}
+
+int Client::advise_mr(uint32_t pd, uint32_t advice, uint32_t flags,
+                      const std::vector<abi::Sge>& sges) {
+  abi::Request::Body body{};
+  body.advise_mr.pd = pd;
+  body.advise_mr.advice = advice;
+  body.advise_mr.flags = flags;
+  body.advise_mr.num_sge = static_cast<uint32_t>(sges.size());
+  std::copy_n(sges.begin(), std::min<size_t>(sges.size(), abi::kMaxAdviseSges),
+              body.advise_mr.sges);
+  return error = command(abi::Op::kAdviseMr, body).error;
+}
+
+int Client::resize_cq(uint32_t handle, uint32_t capacity) {
+  abi::Request::Body body{};
+  body.resize_cq = {.handle = handle, .capacity = capacity};
+  return error = command(abi::Op::kResizeCq, body).error;
+}
+
+int Client::modify_cq(uint32_t handle, uint32_t count, uint32_t period_us) {
+  abi::Request::Body body{};
+  body.modify_cq = {.handle = handle, .count = count, .period = period_us};
+  return error = command(abi::Op::kModifyCq, body).error;
 }
 
 uint32_t Client::create_cq(uint32_t capacity, uint64_t user_handle, uint64_t channel) {
@@ -73,19 +138,59 @@ uint32_t Client::create_cq(uint32_t capacity, uint64_t user_handle, uint64_t cha
 
 uint32_t Client::create_qp(uint32_t pd, uint32_t send_cq, uint32_t recv_cq, const abi::QpCap& cap,
                            bool sig_all, uint64_t user_handle) {
-  abi::Request::Body body{};
-  body.create_qp = {.user_handle = user_handle,
-                    .pd = pd,
+  return create_qp({.pd = pd,
                     .send_cq = send_cq,
                     .recv_cq = recv_cq,
-                    .srq = 0,
-                    .type = abi::QpType::kRc,
-                    .sq_sig_all = sig_all ? 1u : 0u,
-                    .cap = cap};
+                    .cap = cap,
+                    .sig_all = sig_all,
+                    .user_handle = user_handle});
+}
+
+uint32_t Client::create_qp(const QpInit& init) {
+  abi::Request::Body body{};
+  body.create_qp = {.user_handle = init.user_handle,
+                    .pd = init.pd,
+                    .send_cq = init.send_cq,
+                    .recv_cq = init.recv_cq,
+                    .srq = init.srq,
+                    .xrcd = init.xrcd,
+                    .type = init.type,
+                    .sq_sig_all = init.sig_all ? 1u : 0u,
+                    .cap = init.cap};
   const abi::Reply reply = command(abi::Op::kCreateQp, body);
   error = reply.error;
   generation = reply.body.create_qp.generation;
   return reply.body.create_qp.qpn;
+}
+
+uint32_t Client::create_srq(const SrqInit& init) {
+  abi::Request::Body body{};
+  body.create_srq = {.user_handle = init.user_handle,
+                     .pd = init.pd,
+                     .type = init.type,
+                     .xrcd = init.xrcd,
+                     .cq = init.cq,
+                     .max_wr = init.max_wr,
+                     .max_sge = init.max_sge,
+                     .limit = init.limit};
+  const abi::Reply reply = command(abi::Op::kCreateSrq, body);
+  error = reply.error;
+  return reply.body.create_srq.handle;
+}
+
+int Client::modify_srq(uint32_t handle, uint32_t mask, uint32_t max_wr, uint32_t limit) {
+  abi::Request::Body body{};
+  body.modify_srq = {.handle = handle, .mask = mask, .max_wr = max_wr, .limit = limit};
+  return error = command(abi::Op::kModifySrq, body).error;
+}
+
+SrqAttr Client::query_srq(uint32_t handle) {
+  abi::Request::Body body{};
+  body.object.handle = handle;
+  const abi::Reply reply = command(abi::Op::kQuerySrq, body);
+  error = reply.error;
+  const auto& out = reply.body.query_srq;
+  return {.max_wr = out.max_wr, .max_sge = out.max_sge, .limit = out.limit};
 }
 
 uint32_t Client::create_ah(uint32_t pd, const abi::AhAttr& attr) {
@@ -130,8 +235,13 @@ void Client::post_send(uint32_t qpn, const SendWr& wr) {
 }
 
 void Client::post_recv(uint32_t qpn, const RecvWr& wr) {
-  const auto wqe = recv_wqe(wr, query_qp(qpn).cap);
+  const auto wqe = recv_wqe(wr, query_qp(qpn).cap.max_recv_sge);
   bench_.step(engine::PostRecv{id_, engine::QpNumber{qpn}, wqe});
+}
+
+void Client::post_srq_recv(uint32_t srq, const RecvWr& wr) {
+  const auto wqe = recv_wqe(wr, query_srq(srq).max_sge);
+  bench_.step(engine::PostSrqRecv{id_, engine::SrqId{srq}, wqe});
 }
 
 std::vector<std::byte> send_wqe(const SendWr& wr, const abi::QpCap& cap) {
@@ -145,6 +255,21 @@ std::vector<std::byte> send_wqe(const SendWr& wr, const abi::QpCap& cap) {
   header.remote_address = wr.remote_address;
   header.rkey = wr.rkey;
   header.atomic = {wr.compare_add, wr.swap};
+  if (wr.bind) {
+    header.window = wr.bind->window;
+    header.bind = {.length = wr.bind->length, .lkey = wr.bind->lkey, .access = wr.bind->access};
+  }
+  if (wr.flush) {
+    header.flush = {.length = wr.flush->length,
+                    .type = wr.flush->type,
+                    .level = wr.flush->level,
+                    .reserved = 0};
+  }
+  if (wr.remote_qpn != 0) {
+    header.ud = {
+        .ah = wr.ah, .remote_qpn = wr.remote_qpn, .remote_qkey = wr.remote_qkey, .reserved = 0};
+  }
+  header.remote_srqn = wr.remote_srqn;
   header.num_sge = static_cast<uint32_t>(wr.sges.size());
   header.inline_size = static_cast<uint32_t>(wr.inline_data.size());
   std::memcpy(bytes.data(), &header, sizeof(header));
@@ -160,8 +285,8 @@ std::vector<std::byte> send_wqe(const SendWr& wr, const abi::QpCap& cap) {
   return bytes;
 }
 
-std::vector<std::byte> recv_wqe(const RecvWr& wr, const abi::QpCap& cap) {
-  std::vector<std::byte> bytes(abi::recv_stride(cap.max_recv_sge), std::byte{0xa5});
+std::vector<std::byte> recv_wqe(const RecvWr& wr, uint32_t max_sge) {
+  std::vector<std::byte> bytes(abi::recv_stride(max_sge), std::byte{0xa5});
   const abi::RecvWqe header{
       .wr_id = wr.wr_id, .num_sge = static_cast<uint32_t>(wr.sges.size()), .reserved = 0};
   std::memcpy(bytes.data(), &header, sizeof(header));
@@ -188,21 +313,31 @@ Transition transition_to(abi::QpState to, const Connection& connection, const ab
   abi::QpAttr& attr = out.attr;
   attr.qp_state = static_cast<uint32_t>(to);
   out.mask = abi::kAttrState;
+  const bool is_ud = connection.type == abi::QpType::kUd;
+  const bool is_uc = connection.type == abi::QpType::kUc;
   switch (to) {
     case abi::QpState::kInit:
       attr.port_num = 1;
+      if (is_ud) {
+        attr.qkey = connection.qkey;
+        out.mask |= abi::kAttrPkeyIndex | abi::kAttrPort | abi::kAttrQkey;
+        break;
+      }
       attr.qp_access_flags = connection.access;
       out.mask |= abi::kAttrPkeyIndex | abi::kAttrPort | abi::kAttrAccessFlags;
       break;
     case abi::QpState::kRtr:
+      if (is_ud) break;
       attr.ah_attr = peer;
       attr.path_mtu = static_cast<uint32_t>(connection.mtu);
       attr.dest_qp_num = peer_qpn;
       attr.rq_psn = connection.rq_psn;
       attr.max_dest_rd_atomic = connection.max_rd_atomic;
       attr.min_rnr_timer = connection.min_rnr_timer;
-      out.mask |= abi::kAttrAv | abi::kAttrPathMtu | abi::kAttrDestQpn | abi::kAttrRqPsn |
-                  abi::kAttrMaxDestRdAtomic | abi::kAttrMinRnrTimer;
+      out.mask |= abi::kAttrAv | abi::kAttrPathMtu | abi::kAttrDestQpn | abi::kAttrRqPsn;
+      if (!is_uc && connection.type != abi::QpType::kXrcSend) {
+        out.mask |= abi::kAttrMaxDestRdAtomic | abi::kAttrMinRnrTimer;
+      }
       break;
     case abi::QpState::kRts:
       attr.timeout = connection.timeout;
@@ -210,8 +345,11 @@ Transition transition_to(abi::QpState to, const Connection& connection, const ab
       attr.rnr_retry = connection.rnr_retry;
       attr.sq_psn = connection.sq_psn;
       attr.max_rd_atomic = connection.max_rd_atomic;
-      out.mask |= abi::kAttrTimeout | abi::kAttrRetryCnt | abi::kAttrRnrRetry | abi::kAttrSqPsn |
-                  abi::kAttrMaxQpRdAtomic;
+      out.mask |= abi::kAttrSqPsn;
+      if (is_ud || is_uc) break;
+      out.mask |= abi::kAttrTimeout;
+      if (connection.type == abi::QpType::kXrcRecv) break;
+      out.mask |= abi::kAttrRetryCnt | abi::kAttrRnrRetry | abi::kAttrMaxQpRdAtomic;
       break;
     case abi::QpState::kReset:
     case abi::QpState::kSqd:

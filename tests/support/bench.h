@@ -33,8 +33,9 @@ class Bench {
   /// To `time` after the start, with a step at each deadline on the way.
   void advance_to(engine::Duration time);
 
-  void attach(engine::ClientId client, engine::DeviceIndex device) {
-    step(engine::AttachClient{client, device});
+  void attach(engine::ClientId client, engine::DeviceIndex device,
+              std::optional<engine::ClientId> shares_with = std::nullopt) {
+    step(engine::AttachClient{client, device, shares_with});
   }
   void detach(engine::ClientId client) { step(engine::DetachClient{client}); }
   abi::Reply command(engine::ClientId client, abi::Op op, const abi::Request::Body& body);
@@ -65,6 +66,26 @@ struct Mr {
   uint32_t rkey = 0;
 };
 
+struct Mw {
+  uint32_t handle = 0;
+  uint32_t rkey = 0;
+};
+
+/// Of a kBindMw: beside SendWr's remote_address, where the window begins, and rkey, its new R_Key.
+struct BindWr {
+  uint32_t window = 0;
+  uint32_t lkey = 0;
+  uint64_t length = 0;
+  uint32_t access = 0;
+};
+
+/// Of a kFlush.
+struct FlushWr {
+  uint32_t length = 0;
+  uint32_t type = 0;
+  uint32_t level = 0;
+};
+
 struct SendWr {
   uint64_t wr_id = 0;
   abi::WrOpcode opcode = abi::WrOpcode::kSend;
@@ -76,6 +97,12 @@ struct SendWr {
   uint32_t rkey = 0;
   uint64_t compare_add = 0;
   uint64_t swap = 0;
+  std::optional<BindWr> bind = {};
+  std::optional<FlushWr> flush = {};
+  uint32_t ah = 0;  // UD, in place of the operands above
+  uint32_t remote_qpn = 0;
+  uint32_t remote_qkey = 0;
+  uint32_t remote_srqn = 0;  // XRC
 };
 
 struct RecvWr {
@@ -83,11 +110,42 @@ struct RecvWr {
   std::vector<abi::Sge> sges = {};
 };
 
+struct QpInit {
+  uint32_t pd = 0;
+  uint32_t send_cq = 0;
+  uint32_t recv_cq = 0;
+  uint32_t srq = 0;
+  uint32_t xrcd = 0;
+  abi::QpType type = abi::QpType::kRc;
+  abi::QpCap cap{};
+  bool sig_all = false;
+  uint64_t user_handle = 0;
+};
+
+struct SrqInit {
+  uint32_t pd = 0;
+  uint32_t max_wr = 16;
+  uint32_t max_sge = 4;
+  uint64_t user_handle = 0;
+  abi::SrqType type = abi::SrqType::kBasic;
+  uint32_t xrcd = 0;
+  uint32_t cq = 0;
+  uint32_t limit = 0;
+};
+
+struct SrqAttr {
+  uint32_t max_wr = 0;
+  uint32_t max_sge = 0;
+  uint32_t limit = 0;
+};
+
 /// One ibv_context.
 class Client {
  public:
-  Client(Bench& bench, engine::ClientId id, engine::DeviceIndex device) : bench_(bench), id_(id) {
-    bench_.attach(id, device);
+  Client(Bench& bench, engine::ClientId id, engine::DeviceIndex device,
+         std::optional<engine::ClientId> shares_with = std::nullopt)
+      : bench_(bench), id_(id) {
+    bench_.attach(id, device, shares_with);
   }
 
   engine::ClientId id() const { return id_; }
@@ -100,16 +158,33 @@ class Client {
   uint32_t alloc_pd();
   Mr reg_mr(uint32_t pd, uint64_t address, uint64_t length,
             uint32_t access = abi::kAccessLocalWrite, std::optional<uint64_t> iova = {});
+  Mr alloc_null_mr(uint32_t pd);
+  /// `flags`: abi::ReregFlags. The IOVA is the address.
+  Mr rereg_mr(uint32_t handle, uint32_t flags, uint32_t pd, uint64_t address, uint64_t length,
+              uint32_t access);
+  Mw alloc_mw(uint32_t pd, abi::MwType type);
+  uint32_t alloc_dm(uint64_t length, uint32_t log_align = 0);
   uint32_t create_cq(uint32_t capacity, uint64_t user_handle = 0, uint64_t channel = 0);
   uint32_t create_qp(uint32_t pd, uint32_t send_cq, uint32_t recv_cq, const abi::QpCap& cap,
                      bool sig_all = false, uint64_t user_handle = 0);
+  uint32_t create_qp(const QpInit& init);
+  uint32_t create_srq(const SrqInit& init);
   uint32_t create_ah(uint32_t pd, const abi::AhAttr& attr);
   // 0 or an errno.
   int dealloc_pd(uint32_t handle) { return on_handle(abi::Op::kDeallocPd, handle); }
   int dereg_mr(uint32_t handle) { return on_handle(abi::Op::kDeregMr, handle); }
+  int dealloc_mw(uint32_t handle) { return on_handle(abi::Op::kDeallocMw, handle); }
+  int free_dm(uint32_t handle) { return on_handle(abi::Op::kFreeDm, handle); }
+  int query_pd(uint32_t handle) { return on_handle(abi::Op::kQueryPd, handle); }
+  int advise_mr(uint32_t pd, uint32_t advice, uint32_t flags, const std::vector<abi::Sge>& sges);
+  int resize_cq(uint32_t handle, uint32_t capacity);
+  int modify_cq(uint32_t handle, uint32_t count, uint32_t period_us);
   int destroy_cq(uint32_t handle) { return on_handle(abi::Op::kDestroyCq, handle); }
   int destroy_qp(uint32_t qpn) { return on_handle(abi::Op::kDestroyQp, qpn); }
   int destroy_ah(uint32_t handle) { return on_handle(abi::Op::kDestroyAh, handle); }
+  int destroy_srq(uint32_t handle) { return on_handle(abi::Op::kDestroySrq, handle); }
+  int modify_srq(uint32_t handle, uint32_t mask, uint32_t max_wr, uint32_t limit);
+  SrqAttr query_srq(uint32_t handle);
   int modify_qp(uint32_t qpn, const abi::QpAttr& attr, uint32_t mask);
   int set_state(uint32_t qpn, abi::QpState state);
   abi::QpAttr query_qp(uint32_t qpn);
@@ -117,6 +192,7 @@ class Client {
 
   void post_send(uint32_t qpn, const SendWr& wr);
   void post_recv(uint32_t qpn, const RecvWr& wr);
+  void post_srq_recv(uint32_t srq, const RecvWr& wr);
   /// It has polled `count` completions in all.
   void consume(uint32_t cq, uint32_t count) {
     bench_.memory.taken[{id_, engine::CqId{cq}}] = count;
@@ -136,7 +212,7 @@ class Client {
 };
 
 std::vector<std::byte> send_wqe(const SendWr& wr, const abi::QpCap& cap);
-std::vector<std::byte> recv_wqe(const RecvWr& wr, const abi::QpCap& cap);
+std::vector<std::byte> recv_wqe(const RecvWr& wr, uint32_t max_sge);
 
 /// A vector to the device or peer with that address.
 abi::AhAttr address_vector(const wire::IpAddress& to, uint8_t sgid_index = 0);
@@ -152,6 +228,8 @@ struct Connection {
   uint8_t min_rnr_timer = 12;  // 0.64 ms
   uint32_t access = 0;         // of the QP
   uint8_t max_rd_atomic = 1;   // in both directions
+  uint32_t qkey = 0x1234;      // UD
+  abi::QpType type = abi::QpType::kRc;
 };
 
 /// The attributes and mask of one step of RESET, INIT, RTR, RTS; to another state no attributes.

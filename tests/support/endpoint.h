@@ -21,6 +21,7 @@ struct EndpointOptions {
   bool sig_all = false;
   size_t buffer_size = 1 << 16;
   uint32_t recv_access = abi::kAccessLocalWrite;  // of the receive buffer's region
+  uint32_t srq_wr = 0;                            // an SRQ of so many WQEs; 0 for none
 };
 
 class Endpoint {
@@ -31,6 +32,7 @@ class Endpoint {
   static constexpr uint64_t kQpHandle = 501;
   static constexpr uint64_t kSendCqHandle = 601;
   static constexpr uint64_t kRecvCqHandle = 602;
+  static constexpr uint64_t kSrqHandle = 701;
 
   Endpoint(Bench& bench, engine::ClientId id, engine::DeviceIndex device,
            const EndpointOptions& options)
@@ -41,7 +43,17 @@ class Endpoint {
     recv_mr = client.reg_mr(pd, kRecvBuffer, options.buffer_size, options.recv_access);
     send_cq = client.create_cq(options.cq_capacity, kSendCqHandle, options.channel);
     recv_cq = client.create_cq(options.cq_capacity, kRecvCqHandle, options.channel);
-    qpn = client.create_qp(pd, send_cq, recv_cq, options.cap, options.sig_all, kQpHandle);
+    if (options.srq_wr != 0) {
+      srq = client.create_srq({.pd = pd, .max_wr = options.srq_wr, .user_handle = kSrqHandle});
+    }
+    qpn = client.create_qp({.pd = pd,
+                            .send_cq = send_cq,
+                            .recv_cq = recv_cq,
+                            .srq = srq,
+                            .type = options.connection.type,
+                            .cap = options.cap,
+                            .sig_all = options.sig_all,
+                            .user_handle = kQpHandle});
   }
 
   Bench& bench() { return client.bench(); }
@@ -67,13 +79,17 @@ class Endpoint {
   }
 
   void post_send(const SendWr& wr) { client.post_send(qpn, wr); }
-  void post_recv(const RecvWr& wr) { client.post_recv(qpn, wr); }
+  void post_recv(const RecvWr& wr) {
+    if (srq != 0) return client.post_srq_recv(srq, wr);
+    client.post_recv(qpn, wr);
+  }
   abi::QpState state() { return client.state(qpn); }
 
   Client client;
   uint32_t pd;
   Mr send_mr, recv_mr;
   uint32_t send_cq = 0, recv_cq = 0;
+  uint32_t srq = 0;  // 0: the QP has a receive queue of its own
   uint32_t qpn = 0;
 };
 

@@ -44,6 +44,13 @@ std::string mismatch_of(const PacketSpec& want, const Output& output) {
   if (info != nullptr && info->has(wire::ExtendedHeader::kImmDt)) {
     compare(out, "immediate", want.packet.imm.value, got->imm.value);
   }
+  if (info != nullptr && info->has(wire::ExtendedHeader::kDeth)) {
+    compare(out, "Q_Key", want.packet.deth.qkey, got->deth.qkey);
+    compare(out, "source QP", want.packet.deth.src_qpn, got->deth.src_qpn);
+  }
+  if (info != nullptr && info->has(wire::ExtendedHeader::kXrceth)) {
+    compare(out, "XRC SRQ", want.packet.xrceth.srqn, got->xrceth.srqn);
+  }
   if (want.length) compare(out, "payload size", *want.length, got->payload.size());
   if (want.payload) {
     compare(out, "payload size", want.payload->size(), got->payload.size());
@@ -136,7 +143,9 @@ CompletionSpec::operator Expected() const {
               compare<uint32_t>(out, "queue", static_cast<uint32_t>(*want.queue_),
                                 static_cast<uint32_t>(cqe.queue));
             }
-            const uint32_t flags = want.imm_ ? abi::kWcWithImm : 0u;
+            if (want.src_qp_) compare(out, "src_qp", *want.src_qp_, cqe.src_qp);
+            const uint32_t flags =
+                (want.imm_ ? abi::kWcWithImm : 0u) | (want.grh_ ? abi::kWcGrh : 0u);
             compare(out, "wc_flags", flags, cqe.wc_flags);
             if (want.imm_) compare(out, "imm_data", *want.imm_, cqe.imm_data);
             return out;
@@ -208,6 +217,11 @@ void PrintTo(const TransmitFrame& output, std::ostream* os) {
 }
 void PrintTo(const FrameTrace& output, std::ostream* os) {
   *os << "trace: " << text_of(output.frame);
+}
+void PrintTo(const CmEvent& output, std::ostream* os) {
+  *os << "rdma_cm event " << static_cast<uint32_t>(output.event->event) << " (channel "
+      << output.channel.value << ") of id " << output.event->id << ", status "
+      << static_cast<int32_t>(output.event->status);
 }
 
 }  // namespace rocemu::engine

@@ -76,6 +76,17 @@ class CompletionSpec {
     spec.queue_ = value;
     return spec;
   }
+  /// With IBV_WC_GRH.
+  CompletionSpec grh() const {
+    CompletionSpec spec = *this;
+    spec.grh_ = true;
+    return spec;
+  }
+  CompletionSpec from_qp(uint32_t value) const {
+    CompletionSpec spec = *this;
+    spec.src_qp_ = value;
+    return spec;
+  }
   operator Expected() const;  // NOLINT: so that a script can list it among packets
 
  private:
@@ -88,6 +99,8 @@ class CompletionSpec {
   std::optional<uint32_t> wqe_count_;
   std::optional<uint32_t> generation_;
   std::optional<abi::WorkQueue> queue_;
+  std::optional<uint32_t> src_qp_;
+  bool grh_ = false;
 };
 
 /// Of a send, a receive, and of either when the QP went to the error state.
@@ -123,5 +136,6 @@ void PrintTo(const AsyncEvent& output, std::ostream* os);
 void PrintTo(const ClientViolation& output, std::ostream* os);
 void PrintTo(const TransmitFrame& output, std::ostream* os);
 void PrintTo(const FrameTrace& output, std::ostream* os);
+void PrintTo(const CmEvent& output, std::ostream* os);
 
 }  // namespace rocemu::engine

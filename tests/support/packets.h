@@ -60,6 +60,13 @@ struct PacketSpec {
     spec.packet.bth.pkey = value;
     return spec;
   }
+  /// The same operation of another transport.
+  PacketSpec over(wire::Transport transport) const {
+    PacketSpec spec = *this;
+    const auto operation = static_cast<uint8_t>(spec.packet.bth.opcode) & 0x1f;
+    spec.packet.bth.opcode = static_cast<wire::Opcode>(operation | static_cast<uint8_t>(transport));
+    return spec;
+  }
   PacketSpec to_qp(uint32_t number) const {
     PacketSpec spec = *this;
     spec.qpn = number;

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Runs a server and its client to the end, side by side: pair.py PORT SERVER... -- CLIENT...
+"""Runs a server and its client to the end, side by side:
+pair.py [--outputs SERVER_FILE CLIENT_FILE] PORT SERVER... -- CLIENT...
 
 The client starts once something listens on TCP port PORT. Exit status 0 if both had 0; otherwise
 the first other one. Meant to run under `rocemu run`.
@@ -22,9 +23,14 @@ def listening(port):
 
 
 def main():
-    port = int(sys.argv[1])
-    split = sys.argv.index("--")
-    server = subprocess.Popen(sys.argv[2:split])
+    arguments = sys.argv[1:]
+    outputs = [None, None]  # ours
+    if arguments[0] == "--outputs":
+        outputs = [open(name, "wb") for name in arguments[1:3]]
+        arguments = arguments[3:]
+    port = int(arguments[0])
+    split = arguments.index("--")
+    server = subprocess.Popen(arguments[1:split], stdout=outputs[0], stderr=outputs[0])
     deadline = time.monotonic() + 60
     while not listening(port):
         if server.poll() is not None:
@@ -33,7 +39,7 @@ def main():
             server.kill()
             sys.exit(f"pair.py: the server does not listen on port {port}")
         time.sleep(0.002)
-    client = subprocess.Popen(sys.argv[split + 1:])
+    client = subprocess.Popen(arguments[split + 1:], stdout=outputs[1], stderr=outputs[1])
     statuses = [client.wait(), server.wait()]
     sys.exit(next((abs(status) for status in statuses if status), 0))
 

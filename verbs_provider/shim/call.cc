@@ -4,21 +4,16 @@
 #include <cerrno>
 #include <cstring>
 
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "verbs_provider/shim/connection_lock.h"
+#include "verbs_provider/shim/messages.h"
 #include "verbs_provider/shim/raw.h"
 
 namespace rocemu::shim {
 namespace {
-
-constexpr int kMaxFds = 8;
-
-struct ControlBuffer {
-  alignas(cmsghdr) char bytes[CMSG_SPACE(kMaxFds * sizeof(int))];
-};
 
 struct ReceivedFds {
   int fds[kMaxFds];
@@ -30,42 +25,13 @@ struct ReceivedFds {
   }
 };
 
-void wait_until_ready(int fd, short events) {
-  pollfd entry{fd, events, 0};
-  raw_syscall(SYS_poll, &entry, 1, -1);
-}
-
-/// Repeats a call that a signal interrupted, and waits if the application made our socket
-/// non-blocking.
-template <class Call>
-long complete(int fd, short events, Call call) {
-  for (;;) {
-    const long result = call();
-    if (result == -EAGAIN) {
-      wait_until_ready(fd, events);
-    } else if (result != -EINTR) {
-      return result;
-    }
-  }
-}
-
 int send_request(int fd, const abi::Request& request, const int* fds, int count) {
   iovec part{const_cast<abi::Request*>(&request), sizeof(request)};
   ControlBuffer control;
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  if (count > 0) {
-    const size_t bytes = static_cast<size_t>(count) * sizeof(int);
-    memset(&control, 0, sizeof(control));
-    message.msg_control = control.bytes;
-    message.msg_controllen = CMSG_SPACE(bytes);
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(bytes);
-    memcpy(CMSG_DATA(header), fds, bytes);
-  }
+  if (count > 0) control.attach(&message, fds, count);
   const long sent =
       complete(fd, POLLOUT, [&] { return raw_syscall(SYS_sendmsg, fd, &message, MSG_NOSIGNAL); });
   if (sent == -EBADF || sent == -ENOMEM || sent == -ENOBUFS) return static_cast<int>(-sent);
@@ -114,7 +80,9 @@ extern "C" __attribute__((visibility("default"))) int rocemu_call(int fd,
   abi::Request numbered = *request;
   numbered.magic = abi::kMagic;
   numbered.version = abi::kVersion;
-  numbered.sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
+  // A child counts on from where its parent was: the process tells their requests apart.
+  numbered.sequence =
+      next_sequence.fetch_add(1, std::memory_order_relaxed) ^ static_cast<uint32_t>(getpid()) << 16;
 
   const ConnectionLock lock(fd);
   if (const int error = send_request(fd, numbered, send_fds, n_send); error != 0) return error;

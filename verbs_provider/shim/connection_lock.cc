@@ -1,9 +1,13 @@
 #include "verbs_provider/shim/connection_lock.h"
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 
+#include <fcntl.h>
 #include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
 #include <sys/syscall.h>
 
 #include "verbs_provider/shim/raw.h"
@@ -11,39 +15,99 @@
 namespace rocemu::shim {
 namespace {
 
-struct Lock {
-  std::atomic<uint32_t> owner{0};    // a process id, 0 if free
-  std::atomic<uint32_t> waiting{0};  // threads that may be asleep on owner
+/// A lock belongs to a process, not to memory: a child of a fork() that did not let us know, and
+/// that inherits a lock held by a thread it does not have, takes it over.
+class Lock {
+ public:
+  void take() {
+    const auto me = static_cast<uint32_t>(getpid());
+    for (;;) {
+      uint32_t owner = 0;
+      if (owner_.compare_exchange_strong(owner, me)) return;
+      if (owner != me) {
+        if (owner_.compare_exchange_strong(owner, me)) return;
+        continue;
+      }
+      waiting_.fetch_add(1);
+      raw_syscall(SYS_futex, &owner_, FUTEX_WAIT_PRIVATE, me, nullptr, nullptr, 0);
+      waiting_.fetch_sub(1);
+    }
+  }
+
+  void give_back() {
+    owner_.store(0);
+    if (waiting_.load() != 0) {
+      raw_syscall(SYS_futex, &owner_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+    }
+  }
+
+ private:
+  std::atomic<uint32_t> owner_{0};    // a process id, 0 if free
+  std::atomic<uint32_t> waiting_{0};  // threads that may be asleep on owner_
 };
 
 // Connections that share a lock wait for each other's requests, which is slow but right.
 constexpr int kLocks = 64;
 Lock locks[kLocks];
 
-}  // namespace
+Lock& lock_of(int fd) {
+  return locks[fd % kLocks];
+}
 
-ConnectionLock::ConnectionLock(int fd) : index_(fd % kLocks) {
-  Lock& lock = locks[index_];
-  const auto me = static_cast<uint32_t>(getpid());
+// ---- After a fork() -------------------------------------------------------------------------
+//
+// Parent and child send over the same connection, as they would to the same device. The kernel's
+// record locks keep them apart, and end with a process that is killed while it holds one. They
+// cost two system calls, so they begin with the first fork(), and at a moment when no request is on
+// its way.
+
+std::atomic<bool> has_forked{false};
+
+void before_fork() {
+  for (Lock& lock : locks) lock.take();
+  has_forked.store(true, std::memory_order_relaxed);
+}
+
+void after_fork() {
+  for (Lock& lock : locks) lock.give_back();
+}
+
+void prepare_for_forks() {
+  static std::atomic<bool> prepared{false};
+  if (prepared.load(std::memory_order_relaxed) || prepared.exchange(true)) return;
+  pthread_atfork(before_fork, after_fork, after_fork);
+}
+
+bool set_record_lock(int fd, short type) {
+  struct flock range {};
+  range.l_type = type;
+  range.l_whence = SEEK_SET;
   for (;;) {
-    uint32_t owner = 0;
-    if (lock.owner.compare_exchange_strong(owner, me)) return;
-    if (owner != me) {
-      if (lock.owner.compare_exchange_strong(owner, me)) return;
-      continue;
+    switch (raw_syscall(SYS_fcntl, fd, F_SETLKW, &range)) {
+      case 0:
+        return true;
+      case -EDEADLK:  // of two connections, held by different threads: the kernel cannot know
+        sched_yield();
+        continue;
+      case -EINTR:
+        continue;
+      default:
+        return false;
     }
-    lock.waiting.fetch_add(1);
-    raw_syscall(SYS_futex, &lock.owner, FUTEX_WAIT_PRIVATE, me, nullptr, nullptr, 0);
-    lock.waiting.fetch_sub(1);
   }
 }
 
+}  // namespace
+
+ConnectionLock::ConnectionLock(int fd) : fd_(fd) {
+  prepare_for_forks();
+  lock_of(fd).take();
+  among_processes_ = has_forked.load(std::memory_order_relaxed) && set_record_lock(fd, F_WRLCK);
+}
+
 ConnectionLock::~ConnectionLock() {
-  Lock& lock = locks[index_];
-  lock.owner.store(0);
-  if (lock.waiting.load() != 0) {
-    raw_syscall(SYS_futex, &lock.owner, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
-  }
+  if (among_processes_) set_record_lock(fd_, F_UNLCK);
+  lock_of(fd_).give_back();
 }
 
 }  // namespace rocemu::shim

@@ -3,8 +3,8 @@
 
 namespace rocemu::shim {
 
-/// Holds the lock of the connection `fd`. It belongs to a process, not to memory: a child of fork()
-/// that inherits a lock held by a thread it does not have takes it over.
+/// Holds the lock of the connection `fd` among the threads of this process and, once it has
+/// forked, among the processes that inherited the connection.
 class ConnectionLock {
  public:
   explicit ConnectionLock(int fd);
@@ -13,7 +13,8 @@ class ConnectionLock {
   ConnectionLock& operator=(const ConnectionLock&) = delete;
 
  private:
-  int index_;
+  int fd_;
+  bool among_processes_;
 };
 
 }  // namespace rocemu::shim

@@ -4,11 +4,16 @@
 // close(), dup(), fork() and exec(), or descriptors that came from another process.
 #pragma once
 
+#include "emulator/abi/runtime_dir.h"
+
 namespace rocemu::shim {
 
 struct DeviceNumber {
   unsigned major;
   unsigned minor;
+
+  /// rdma_cm rather than a verbs device.
+  bool is_event_channel() const { return major == abi::kCmMajor; }
 };
 
 /// Whether a socket of this name stands for a device, and for which. The daemon must bind its

@@ -1,5 +1,6 @@
-// write(2) to a device. libibverbs creates completion channels by writing a command to it; that is
-// the only command without a provider's operation, and without another way if it fails.
+// write(2) to a device: librdmacm's commands (event_channel.h), and libibverbs's. That creates
+// completion channels by writing a command, the only one without a provider's operation and without
+// another way if it fails.
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +10,7 @@
 
 #include "verbs_provider/shim/call.h"
 #include "verbs_provider/shim/device_socket.h"
+#include "verbs_provider/shim/event_channel.h"
 #include "verbs_provider/shim/interpose.h"
 
 namespace rocemu::shim {
@@ -62,7 +64,8 @@ using namespace rocemu::shim;
 ROCEMU_REPLACE(ssize_t, write, (int fd, const void* data, size_t size)) {
   DeviceNumber number;
   if (__builtin_expect(has_seen_device(), 0) && device_of_fd(fd, &number)) {
-    return write_to_device(fd, data, size);
+    return number.is_event_channel() ? write_to_event_channel(fd, data, size)
+                                     : write_to_device(fd, data, size);
   }
   return next_write(fd, data, size);
 }

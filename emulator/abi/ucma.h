@@ -1,0 +1,449 @@
+// The interface of librdmacm: what the kernel's /dev/infiniband/rdma_cm takes and gives, and how it
+// travels between a program and the daemon.
+//
+// One SOCK_SEQPACKET connection to SOCKET_DIR/dev/infiniband/rdma_cm is one event channel. The
+// program writes a command to it; the shim sends that as one message, a CommandHeader and the
+// command's own bytes, with these descriptors (SCM_RIGHTS):
+//   1. one end of a new socketpair, on which the daemon answers with a ReplyHeader and the
+//   response;
+//      so no reply ever makes the channel readable;
+//   2. the channel itself: by it the daemon takes back events that were not read, and knows it
+//   again
+//   3. with kMigrateId: the channel that the id is on.
+// Events are messages on the channel itself, an EventResponse each, and kGetEvent is a recv() of
+// the program's own: so the channel is readable exactly while there is an event.
+//
+// The structs have the kernel's layout (rdma/rdma_user_cm.h; a test compares). Fields named
+// `response` are addresses in the program, which only the shim follows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace rocemu::abi::ucma {
+
+inline constexpr uint32_t kMagic = 0x616d6375;  // "ucma" in memory on a little-endian machine
+inline constexpr uint32_t kVersion = 1;
+
+/// The kernel's numbers.
+enum class Command : uint32_t {
+  kCreateId,
+  kDestroyId,
+  kBindIp,
+  kResolveIp,
+  kResolveRoute,
+  kQueryRoute,
+  kConnect,
+  kListen,
+  kAccept,
+  kReject,
+  kDisconnect,
+  kInitQpAttr,
+  kGetEvent,  // never comes to the daemon
+  kGetOption,
+  kSetOption,  // the option's value follows the struct
+  kNotify,
+  kJoinIpMcast,
+  kLeaveMcast,
+  kMigrateId,
+  kQuery,
+  kBind,
+  kResolveAddr,
+  kJoinMcast,
+};
+inline constexpr uint32_t kCommands = 23;
+
+/// The longest command: an option's value, or a ResolveAddr.
+inline constexpr size_t kMaxCommand = 1024;
+/// The longest response.
+inline constexpr size_t kMaxResponse = 336;
+
+struct CommandHeader {
+  uint32_t magic;
+  uint32_t version;
+  Command command;
+  uint32_t in_size;   // bytes that follow
+  uint32_t out_size;  // room for the response
+};
+static_assert(sizeof(CommandHeader) == 20);
+
+struct ReplyHeader {
+  uint32_t magic;
+  uint32_t version;
+  int32_t error;      // 0, or a positive errno value; then there is no response
+  uint32_t out_size;  // bytes that follow
+};
+static_assert(sizeof(ReplyHeader) == 16);
+
+enum class PortSpace : uint16_t { kIpoib = 0x0002, kTcp = 0x0106, kUdp = 0x0111, kIb = 0x013f };
+
+/// rdma_cm_event_type.
+enum class EventType : uint32_t {
+  kAddrResolved,
+  kAddrError,
+  kRouteResolved,
+  kRouteError,
+  kConnectRequest,
+  kConnectResponse,
+  kConnectError,
+  kUnreachable,
+  kRejected,
+  kEstablished,
+  kDisconnected,
+  kDeviceRemoval,
+  kMulticastJoin,
+  kMulticastError,
+  kAddrChange,
+  kTimewaitExit,
+};
+
+/// sockaddr_in, sockaddr_in6 or sockaddr_ib, as the program gave it.
+struct SockaddrIn6 {
+  uint8_t bytes[28];
+};
+struct alignas(8) SockaddrStorage {
+  uint8_t bytes[128];
+};
+
+struct CreateId {
+  uint64_t uid;
+  uint64_t response;
+  PortSpace port_space;
+  uint8_t qp_type;
+  uint8_t reserved[5];
+};
+static_assert(sizeof(CreateId) == 24);
+
+struct CreateIdResponse {  // also of kJoinIpMcast and kJoinMcast
+  uint32_t id;
+};
+
+struct DestroyId {  // also kLeaveMcast
+  uint64_t response;
+  uint32_t id;
+  uint32_t reserved;
+};
+static_assert(sizeof(DestroyId) == 16);
+
+/// Of kDestroyId, kLeaveMcast and kMigrateId: how many events the program has read or will read.
+struct EventsReported {
+  uint32_t events_reported;
+};
+
+struct BindIp {
+  uint64_t response;
+  SockaddrIn6 address;
+  uint32_t id;
+};
+static_assert(sizeof(BindIp) == 40);
+
+struct Bind {
+  uint32_t id;
+  uint16_t address_size;
+  uint16_t reserved;
+  SockaddrStorage address;
+};
+static_assert(sizeof(Bind) == 136);
+
+struct ResolveIp {
+  SockaddrIn6 source;
+  SockaddrIn6 destination;
+  uint32_t id;
+  uint32_t timeout_ms;
+};
+static_assert(sizeof(ResolveIp) == 64);
+
+struct ResolveAddr {
+  uint32_t id;
+  uint32_t timeout_ms;
+  uint16_t source_size;
+  uint16_t destination_size;
+  uint32_t reserved;
+  SockaddrStorage source;
+  SockaddrStorage destination;
+};
+static_assert(sizeof(ResolveAddr) == 272);
+
+struct ResolveRoute {
+  uint32_t id;
+  uint32_t timeout_ms;
+};
+
+enum class QueryKind : uint32_t { kAddr, kPath, kGid };
+
+struct Query {  // also kQueryRoute, which does not look at `kind`
+  uint64_t response;
+  uint32_t id;
+  QueryKind kind;
+};
+static_assert(sizeof(Query) == 16);
+
+/// ib_user_path_rec.
+struct UserPathRecord {
+  uint8_t dgid[16];
+  uint8_t sgid[16];
+  uint16_t dlid;  // big-endian, as slid, flow_label and pkey are
+  uint16_t slid;
+  uint32_t raw_traffic;
+  uint32_t flow_label;
+  uint32_t reversible;
+  uint32_t mtu;
+  uint16_t pkey;
+  uint8_t hop_limit;
+  uint8_t traffic_class;
+  uint8_t numb_path;
+  uint8_t sl;
+  uint8_t mtu_selector;
+  uint8_t rate_selector;
+  uint8_t rate;
+  uint8_t packet_life_time_selector;
+  uint8_t packet_life_time;
+  uint8_t preference;
+};
+static_assert(sizeof(UserPathRecord) == 64);
+
+struct QueryRouteResponse {
+  uint64_t node_guid;  // big-endian; 0 while the id has no device
+  UserPathRecord paths[2];
+  SockaddrIn6 source;
+  SockaddrIn6 destination;
+  uint32_t num_paths;
+  uint8_t port;
+  uint8_t reserved[3];
+  uint32_t ibdev_index;
+  uint32_t reserved1;
+};
+static_assert(sizeof(QueryRouteResponse) == 208);
+
+struct QueryAddrResponse {  // of QueryKind::kAddr and kGid
+  uint64_t node_guid;
+  uint8_t port;
+  uint8_t reserved;
+  uint16_t pkey;
+  uint16_t source_size;
+  uint16_t destination_size;
+  SockaddrStorage source;
+  SockaddrStorage destination;
+  uint32_t ibdev_index;
+  uint32_t reserved1;
+};
+static_assert(sizeof(QueryAddrResponse) == 280);
+
+/// ib_path_rec_data: `record` is a path record as the SA sends it (IBTA vol 1, 15.2.5.16).
+struct PathData {
+  uint32_t flags;
+  uint32_t reserved;
+  uint8_t record[64];
+};
+static_assert(sizeof(PathData) == 72);
+enum PathFlags : uint32_t {
+  kPathGmp = 1,
+  kPathPrimary = 2,
+  kPathAlternate = 4,
+  kPathOutbound = 8,
+  kPathInbound = 16,
+  kPathInboundReverse = 32,
+};
+inline constexpr uint32_t kPathBidirectional = kPathOutbound | kPathInboundReverse;
+
+struct QueryPathResponse {
+  uint32_t num_paths;
+  uint32_t reserved;
+  PathData paths[1];
+};
+
+inline constexpr size_t kMaxPrivateData = 256;
+
+struct ConnParam {
+  uint32_t qp_num;
+  uint32_t qkey;
+  uint8_t private_data[kMaxPrivateData];
+  uint8_t private_data_len;
+  uint8_t srq;
+  uint8_t responder_resources;
+  uint8_t initiator_depth;
+  uint8_t flow_control;
+  uint8_t retry_count;
+  uint8_t rnr_retry_count;
+  uint8_t valid;
+};
+static_assert(sizeof(ConnParam) == 272);
+
+/// ib_uverbs_ah_attr.
+struct AhAttr {
+  uint8_t dgid[16];
+  uint32_t flow_label;
+  uint8_t sgid_index;
+  uint8_t hop_limit;
+  uint8_t traffic_class;
+  uint8_t reserved;
+  uint16_t dlid;
+  uint8_t sl;
+  uint8_t src_path_bits;
+  uint8_t static_rate;
+  uint8_t is_global;
+  uint8_t port_num;
+  uint8_t reserved1;
+};
+static_assert(sizeof(AhAttr) == 32);
+
+struct UdParam {
+  uint32_t qp_num;
+  uint32_t qkey;
+  AhAttr ah_attr;
+  uint8_t private_data[kMaxPrivateData];
+  uint8_t private_data_len;
+  uint8_t reserved[7];
+};
+static_assert(sizeof(UdParam) == 304);
+
+struct Ece {
+  uint32_t vendor_id;
+  uint32_t attr_mod;
+};
+
+struct Connect {
+  ConnParam param;
+  uint32_t id;
+  uint32_t reserved;
+  Ece ece;  // programs built before it leave it out
+};
+static_assert(sizeof(Connect) == 288);
+
+struct Listen {
+  uint32_t id;
+  uint32_t backlog;
+};
+
+struct Accept {
+  uint64_t uid;
+  ConnParam param;
+  uint32_t id;
+  uint32_t reserved;
+  Ece ece;  // programs built before it leave it out
+};
+static_assert(sizeof(Accept) == 296);
+
+struct Reject {
+  uint32_t id;
+  uint8_t private_data_len;
+  uint8_t reason;
+  uint8_t reserved[2];
+  uint8_t private_data[kMaxPrivateData];
+};
+static_assert(sizeof(Reject) == 264);
+
+struct Disconnect {
+  uint32_t id;
+};
+
+struct InitQpAttr {
+  uint64_t response;
+  uint32_t id;
+  uint32_t qp_state;
+};
+static_assert(sizeof(InitQpAttr) == 16);
+
+/// ib_uverbs_qp_attr.
+struct QpAttrResponse {
+  uint32_t qp_attr_mask;
+  uint32_t qp_state;
+  uint32_t cur_qp_state;
+  uint32_t path_mtu;
+  uint32_t path_mig_state;
+  uint32_t qkey;
+  uint32_t rq_psn;
+  uint32_t sq_psn;
+  uint32_t dest_qp_num;
+  uint32_t qp_access_flags;
+  AhAttr ah_attr;
+  AhAttr alt_ah_attr;
+  uint32_t max_send_wr;
+  uint32_t max_recv_wr;
+  uint32_t max_send_sge;
+  uint32_t max_recv_sge;
+  uint32_t max_inline_data;
+  uint16_t pkey_index;
+  uint16_t alt_pkey_index;
+  uint8_t en_sqd_async_notify;
+  uint8_t sq_draining;
+  uint8_t max_rd_atomic;
+  uint8_t max_dest_rd_atomic;
+  uint8_t min_rnr_timer;
+  uint8_t port_num;
+  uint8_t timeout;
+  uint8_t retry_cnt;
+  uint8_t rnr_retry;
+  uint8_t alt_port_num;
+  uint8_t alt_timeout;
+  uint8_t reserved[5];
+};
+static_assert(sizeof(QpAttrResponse) == 144);
+
+struct Notify {
+  uint32_t id;
+  uint32_t event;  // ibv_event_type
+};
+
+enum class JoinFlags : uint16_t { kFullMember, kSendOnlyFullMember };
+
+struct JoinIpMcast {
+  uint64_t response;
+  uint64_t uid;
+  SockaddrIn6 address;
+  uint32_t id;
+};
+static_assert(sizeof(JoinIpMcast) == 48);
+
+struct JoinMcast {
+  uint64_t response;
+  uint64_t uid;
+  uint32_t id;
+  uint16_t address_size;
+  JoinFlags flags;
+  SockaddrStorage address;
+};
+static_assert(sizeof(JoinMcast) == 152);
+
+struct GetEvent {
+  uint64_t response;
+};
+
+struct EventResponse {
+  uint64_t uid;
+  uint32_t id;
+  EventType event;
+  uint32_t status;
+  union Param {
+    ConnParam conn;
+    UdParam ud;
+  } param;
+  uint32_t reserved;  // on its way: the id that the event is counted for; the shim clears it
+  Ece ece;
+};
+static_assert(sizeof(EventResponse) == 336);
+/// Programs built before `reserved` have no more room than this.
+inline constexpr size_t kMinEventResponse = offsetof(EventResponse, reserved);
+static_assert(kMinEventResponse == 324);
+
+enum class OptionLevel : uint32_t { kId = 0, kIb = 1 };
+enum class IdOption : uint32_t { kTos, kReuseAddress, kAddressFamilyOnly, kAckTimeout };
+enum class IbOption : uint32_t { kPath = 1 };
+
+struct SetOption {  // followed by `length` bytes of value
+  uint64_t value;
+  uint32_t id;
+  OptionLevel level;
+  uint32_t name;
+  uint32_t length;
+};
+static_assert(sizeof(SetOption) == 24);
+
+struct MigrateId {
+  uint64_t response;
+  uint32_t id;
+  uint32_t fd;  // for the engine: the number of the channel that the id is on
+};
+static_assert(sizeof(MigrateId) == 16);
+
+}  // namespace rocemu::abi::ucma

@@ -1,0 +1,70 @@
+// `rocemu set`: changes a running NIC.
+#include <algorithm>
+#include <array>
+#include <iostream>
+
+#include "emulator/command/choose_daemon.h"
+#include "emulator/command/error.h"
+#include "emulator/command/subcommand.h"
+
+namespace rocemu::command {
+namespace po = boost::program_options;
+namespace {
+
+po::options_description options_of_set() {
+  po::options_description options("Options");
+  add_dir_option(options);
+  return options;
+}
+
+struct Change {
+  std::string device;
+  std::string port;  // "up" or "down"
+};
+
+Change change_of(const Arguments& words) {
+  const std::string usage = "; for example: rocemu set rocemu0 port down";
+  if (words.empty()) throw UsageError("set: no device is named" + usage);
+  if (words.size() == 1) throw UsageError("set: what of " + words[0] + "?" + usage);
+  if (words[1] != "port")
+    throw UsageError("set: a device has no '" + words[1] + "' to set, only its port" + usage);
+  constexpr std::array<std::string_view, 2> kStates = {"up", "down"};
+  if (words.size() == 2) throw UsageError("set: is the port to be up or down?" + usage);
+  if (std::ranges::find(kStates, words[2]) == kStates.end())
+    throw UsageError("set: a port is set up or down, not '" + words[2] + "'" + usage);
+  if (words.size() > 3)
+    throw UsageError("set: too many arguments from '" + words[3] + "' on" + usage);
+  return {words[0], words[2]};
+}
+
+}  // namespace
+
+std::string set_help() {
+  return "usage: rocemu set DEVICE port up|down [--dir DIR]\n"
+         "\n"
+         "Plugs the cable of a device's port in or out. A port that is down sends and receives\n"
+         "nothing: programs get IBV_EVENT_PORT_ERR, and what they send ends in\n"
+         "IBV_WC_RETRY_EXC_ERR unless the port is up again in time. When this returns it is done.\n"
+         "\n" +
+         choice_in_words() + "\n" + to_text(options_of_set()) +
+         "\n"
+         "Examples:\n"
+         "  rocemu set rocemu0 port down\n"
+         "  rocemu run -- sh -c './my_test & sleep 1; rocemu set rocemu1 port down; wait'\n";
+}
+
+int set(const Arguments& arguments) {
+  po::options_description all = options_of_set();
+  all.add_options()("words", po::value<Arguments>());
+  po::positional_options_description positional;
+  positional.add("words", -1);
+  const po::variables_map values = parse_options("set", arguments, all, positional);
+  const Change change =
+      change_of(values.count("words") != 0 ? values["words"].as<Arguments>() : Arguments());
+  ControlClient client = choose_daemon(values, "set " + change.device + " port " + change.port);
+  client.require_same_version();
+  client.request("set", {{"device", change.device}, {"port", change.port}});
+  return 0;
+}
+
+}  // namespace rocemu::command

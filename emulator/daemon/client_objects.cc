@@ -1,0 +1,200 @@
+#include "emulator/daemon/client_objects.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+namespace rocemu::daemon {
+namespace {
+
+bool is_engine_op(abi::Op op) {
+  return op >= abi::Op::kQueryDevice && op <= abi::Op::kQueryPd;
+}
+
+Answer with_fd(const abi::Reply& reply, UniqueFd fd) {
+  Answer answer{reply};
+  answer.fds.push_back(std::move(fd));
+  return answer;
+}
+
+}  // namespace
+
+Answer ClientObjects::execute(const abi::Request& request, std::span<const UniqueFd> fds) {
+  switch (request.op) {
+    case abi::Op::kCreateChannel:
+      return create_channel();
+    case abi::Op::kCreateCq:
+      return create_cq(request);
+    case abi::Op::kResizeCq:
+      return resize_cq(request);
+    case abi::Op::kCreateSrq:
+      return create_srq(request);
+    case abi::Op::kCreateQp:
+      return create_qp(request);
+    case abi::Op::kOpenQp:
+      return open_qp(request);
+    case abi::Op::kDestroyCq:
+      return destroy_cq(request, fds);
+    case abi::Op::kDestroySrq:
+      return destroy_srq(request, fds);
+    case abi::Op::kDestroyQp:
+      return destroy_qp(request, fds);
+    default:
+      if (!is_engine_op(request.op)) return refusal(EOPNOTSUPP);
+      return {command(request)};
+  }
+}
+
+Answer ClientObjects::create_channel() {
+  ClientEvents::NewChannel channel = events_.open_channel();
+  if (!channel.client_end) return refusal(EMFILE);
+  abi::Reply reply{};
+  reply.body.create_channel.inode = channel.id.value;
+  return with_fd(reply, std::move(channel.client_end));
+}
+
+Answer ClientObjects::create_cq(const abi::Request& request) {
+  const auto& wanted = request.body.create_cq;
+  const engine::ChannelId channel{wanted.channel_inode};
+  if (channel.value != 0 && !events_.has_channel(channel)) return refusal(EINVAL);
+  abi::Reply reply = command(request);
+  if (reply.error != 0 || queues_.ended) return {reply};
+  auto& made = reply.body.create_cq;
+  made.memory_size = cq_memory_size(made.capacity);
+  std::optional<NewSharedMemory> memory = NewSharedMemory::create("rocemu-cq", made.memory_size);
+  if (!memory) {
+    undo(abi::Op::kDestroyCq, made.handle);
+    return refusal(ENOMEM);
+  }
+  queues_.cqs.insert_or_assign(
+      made.handle,
+      CompletionQueue(std::move(memory->memory), made.capacity, wanted.user_handle, channel));
+  return with_fd(reply, std::move(memory->file));
+}
+
+Answer ClientObjects::resize_cq(const abi::Request& request) {
+  const auto found = queues_.cqs.find(request.body.resize_cq.handle);
+  if (found == queues_.cqs.end()) return refusal(EINVAL);
+  CompletionQueue& cq = found->second;
+  abi::Reply reply = command(request);
+  if (reply.error != 0 || queues_.ended) return {reply};
+  auto& made = reply.body.create_cq;
+  made.memory_size = cq_memory_size(made.capacity);
+  std::optional<NewSharedMemory> memory = NewSharedMemory::create("rocemu-cq", made.memory_size);
+  if (!memory) {
+    abi::Request back = request;
+    back.body.resize_cq.capacity = cq.capacity();
+    command(back);
+    return refusal(ENOMEM);
+  }
+  if (!cq.move_to(std::move(memory->memory), made.capacity)) {
+    return {.violation = "the consumer index of a CQ that cannot be"};
+  }
+  return with_fd(reply, std::move(memory->file));
+}
+
+Answer ClientObjects::create_srq(const abi::Request& request) {
+  abi::Reply reply = command(request);
+  if (reply.error != 0 || queues_.ended) return {reply};
+  auto& made = reply.body.create_srq;
+  const SrqMemoryPlan plan = plan_srq_memory(made.max_wr, made.max_sge);
+  std::optional<NewSharedMemory> memory = NewSharedMemory::create("rocemu-srq", plan.size);
+  if (!memory) {
+    undo(abi::Op::kDestroySrq, made.handle);
+    return refusal(ENOMEM);
+  }
+  made.recv = plan.recv;
+  made.memory_size = plan.size;
+  SharedReceiveQueue srq;
+  srq.recv = {memory->memory.data() + plan.recv.offset, plan.recv.slots, plan.recv.stride, 0};
+  srq.user_handle = request.body.create_srq.user_handle;
+  srq.memory = std::move(memory->memory);
+  queues_.srqs.insert_or_assign(made.handle, std::move(srq));
+  return with_fd(reply, std::move(memory->file));
+}
+
+Answer ClientObjects::create_qp(const abi::Request& request) {
+  abi::Reply reply = command(request);
+  if (reply.error != 0 || queues_.ended) return {reply};
+  auto& made = reply.body.create_qp;
+  const auto& wanted = request.body.create_qp;
+  const QpMemoryPlan plan =
+      plan_qp_memory(without_missing_queues(made.cap, wanted.type, wanted.srq != 0));
+  std::optional<NewSharedMemory> memory = NewSharedMemory::create("rocemu-qp", plan.size);
+  if (!memory) {
+    undo(abi::Op::kDestroyQp, made.qpn);
+    return refusal(ENOMEM);
+  }
+  made.send = plan.send;
+  made.recv = plan.recv;
+  made.memory_size = plan.size;
+  const std::byte* base = memory->memory.data();
+  QueuePair qp;
+  qp.send = {base + plan.send.offset, plan.send.slots, plan.send.stride, 0};
+  qp.recv = {base + plan.recv.offset, plan.recv.slots, plan.recv.stride, 0};
+  qp.user_handles = {wanted.user_handle};
+  qp.memory = std::move(memory->memory);
+  queues_.qps.insert_or_assign(made.qpn, std::move(qp));
+  return with_fd(reply, std::move(memory->file));
+}
+
+Answer ClientObjects::open_qp(const abi::Request& request) {
+  const abi::Reply reply = command(request);
+  if (reply.error != 0 || queues_.ended) return {reply};
+  queues_.qps[reply.body.open_qp.qpn].user_handles.push_back(request.body.open_qp.user_handle);
+  return {reply};
+}
+
+// Only who has an object's memory can destroy it: another context of the same objects would leave
+// its owner with a queue that is no more.
+
+Answer ClientObjects::destroy_cq(const abi::Request& request, std::span<const UniqueFd> fds) {
+  const auto found = queues_.cqs.find(request.body.object.handle);
+  if (found == queues_.cqs.end()) return refusal(EINVAL);
+  abi::Reply reply = command(request);
+  if (reply.error != 0) return {reply};
+  const CompletionQueue& cq = found->second;
+  reply.body.destroyed = {
+      .completion_events = events_.forget_completions(cq.channel(), cq.user_handle(), fds),
+      .async_events = events_.forget_async(cq.user_handle(), fds)};
+  queues_.cqs.erase(found);
+  return {reply};
+}
+
+Answer ClientObjects::destroy_srq(const abi::Request& request, std::span<const UniqueFd> fds) {
+  const auto found = queues_.srqs.find(request.body.object.handle);
+  if (found == queues_.srqs.end()) return refusal(EINVAL);
+  abi::Reply reply = command(request);
+  if (reply.error != 0) return {reply};
+  reply.body.destroyed = {.completion_events = 0,
+                          .async_events = events_.forget_async(found->second.user_handle, fds)};
+  queues_.srqs.erase(found);
+  return {reply};
+}
+
+Answer ClientObjects::destroy_qp(const abi::Request& request, std::span<const UniqueFd> fds) {
+  const auto found = queues_.qps.find(request.body.object.handle);
+  if (found == queues_.qps.end()) return refusal(EINVAL);
+  std::vector<uint64_t>& references = found->second.user_handles;
+  const auto reference =
+      std::find(references.begin(), references.end(), request.body.object.user_handle);
+  if (reference == references.end()) return refusal(EINVAL);
+  abi::Reply reply = command(request);
+  if (reply.error != 0) return {reply};
+  reply.body.destroyed = {.completion_events = 0,
+                          .async_events = events_.forget_async(*reference, fds)};
+  references.erase(reference);
+  if (references.empty()) queues_.qps.erase(found);
+  return {reply};
+}
+
+void ClientObjects::undo(abi::Op destroy, uint32_t handle) {
+  abi::Request request{};
+  request.magic = abi::kMagic;
+  request.version = abi::kVersion;
+  request.op = destroy;
+  request.body.object.handle = handle;
+  command(request);
+}
+
+}  // namespace rocemu::daemon

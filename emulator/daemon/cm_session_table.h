@@ -1,0 +1,32 @@
+// All rdma_cm event channels of the daemon.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "emulator/daemon/cm_session.h"
+
+namespace rocemu::daemon {
+
+class CmSessionTable : public CmSessionOwner {
+ public:
+  engine::CmChannelId next_channel() { return engine::CmChannelId{++last_channel_}; }
+  void add(std::unique_ptr<CmSession> session);
+
+  void deliver(const engine::CmEvent& event);
+
+  void ended(CmSession& session) override { ended_.push_back(session.channel()); }
+  CmSession* with_cookie(uint64_t cookie) override;
+
+  /// Closes and destroys the sessions that have ended. True if there were any.
+  bool reap(EnginePort& engine);
+
+ private:
+  uint32_t last_channel_ = 0;
+  std::map<engine::CmChannelId, std::unique_ptr<CmSession>> sessions_;
+  std::vector<engine::CmChannelId> ended_;
+};
+
+}  // namespace rocemu::daemon

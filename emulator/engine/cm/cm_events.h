@@ -1,0 +1,142 @@
+// What the connection manager is asked for, and what it tells.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "emulator/abi/verbs_values.h"
+#include "emulator/engine/ids.h"
+#include "wire/cm_messages.h"
+#include "wire/ip_address.h"
+
+namespace rocemu::engine::cm {
+
+/// A connection, or a service ID resolution. Its value is the local communication ID on the wire,
+/// unique in the whole fabric and never 0.
+using ConnectionId = Id<struct ConnectionTag>;
+using ListenerId = Id<struct ListenerTag>;
+
+/// Chosen by the layer above and handed back with every event.
+using Context = uint64_t;
+
+/// Between which ports, and what the frames of both the MADs and the connection say.
+struct Route {
+  DeviceIndex device = {};
+  uint8_t gid_index = 0;  // of the device; its address is the source
+  wire::IpAddress remote{};
+  uint8_t traffic_class = 0;
+  uint8_t hop_limit = 64;
+  uint32_t flow_label = 0;  // 20 bits
+  friend constexpr bool operator==(const Route&, const Route&) = default;
+};
+
+struct Listen {
+  uint64_t service_id = 0;
+  /// Of this device or, with an address, of this address of it only. When several listeners fit a
+  /// request, the most particular one gets it: address, then device, then neither.
+  std::optional<DeviceIndex> device = std::nullopt;
+  std::optional<wire::IpAddress> address = std::nullopt;
+  Context context = 0;
+};
+
+/// A request for a connection: the fields of REQ that are the consumer's to choose.
+struct Connect {
+  Route route = {};
+  uint64_t service_id = 0;
+  Context context = 0;
+  abi::QpType qp_type = abi::QpType::kRc;  // RC, UC or XRC (send or receive, the same on the wire)
+  QpNumber qpn = {};
+  uint32_t qkey = 0;
+  std::optional<uint32_t> starting_psn = std::nullopt;  // else from the fabric's seed
+  bool srq = false;
+  bool flow_control = true;
+  uint8_t responder_resources = 1;
+  uint8_t initiator_depth = 1;
+  uint8_t retry_count = 7;
+  uint8_t rnr_retry_count = 7;
+  abi::Mtu path_mtu = abi::Mtu::k1024;
+  uint8_t local_ack_timeout = 19;              // code; the packet lifetime is taken to be one less
+  uint8_t response_timeout = 20;               // code; what either side has for its answer: 4.3 s
+  uint8_t max_retries = 15;                    // 0 to 15
+  bool peer_to_peer = false;                   // IBTA vol 1, 12.10.4
+  std::span<const uint8_t> private_data = {};  // at most 92 bytes; the rest is zero
+};
+
+/// The fields of REP that are the consumer's to choose.
+struct Accept {
+  QpNumber qpn = {};
+  uint32_t qkey = 0;
+  std::optional<uint32_t> starting_psn = std::nullopt;
+  bool srq = false;
+  bool flow_control = true;
+  uint8_t responder_resources = 1;
+  uint8_t initiator_depth = 1;
+  uint8_t rnr_retry_count = 7;
+  uint8_t target_ack_delay = 15;               // code
+  std::span<const uint8_t> private_data = {};  // at most 196 bytes
+};
+
+struct Reject {
+  uint16_t reason = static_cast<uint16_t>(wire::CmRejectReason::kConsumer);
+  std::span<const uint8_t> info = {};          // at most 72 bytes
+  std::span<const uint8_t> private_data = {};  // at most 148 bytes
+};
+
+/// A service ID resolution request.
+struct Resolve {
+  Route route = {};
+  uint64_t service_id = 0;
+  Context context = 0;
+  uint8_t response_timeout = 20;  // code
+  uint8_t packet_life_time = 18;  // code
+  uint8_t max_retries = 15;
+  std::span<const uint8_t> private_data = {};  // at most 216 bytes
+};
+
+/// The answer to one.
+struct Resolved {
+  wire::SidrStatus status = wire::SidrStatus::kValid;
+  QpNumber qpn = {};
+  uint32_t qkey = 0;
+  std::span<const uint8_t> info = {};          // at most 72 bytes
+  std::span<const uint8_t> private_data = {};  // at most 136 bytes
+};
+
+enum class EventKind : uint8_t {
+  // Passive side.
+  kRequest,      // REQ, for `listener`; `connection` is new: answer with accept, reject or destroy
+  kEstablished,  // RTU, or notify_established(): no message then
+  kReplyError,   // no RTU came for the REP
+  // Active side.
+  kReply,         // REP: answer with ready, reject or destroy
+  kRequestError,  // no answer came to the REQ
+  kRemoteMra,     // MRA: the peer will take longer
+  // Either side.
+  kRejected,           // REJ
+  kDisconnectRequest,  // DREQ: answer with answer_disconnect or destroy, unless this side sent its
+                       // own before (`answered`)
+  kDisconnectReply,    // DREP
+  kDisconnectError,    // no answer came to the DREQ
+  kTimewaitExit,       // the QP may be used again; the connection's ID is gone
+  kAlternatePathRequest,  // LAP; it was refused already
+  // Service ID resolution.
+  kResolveRequest,  // SIDR_REQ, for `listener`; answer with answer_resolve or destroy
+  kResolveReply,    // SIDR_REP; the ID is gone
+  kResolveError,    // no answer; the ID is gone
+};
+
+struct Event {
+  EventKind kind{};
+  ConnectionId connection = {};
+  /// The connection's; of the two kinds of requests, the listener's.
+  Context context = 0;
+  /// The two kinds of requests only.
+  std::optional<ListenerId> listener = std::nullopt;
+  Route route = {};
+  bool answered = false;  // kDisconnectRequest: DREP was sent already
+  /// What came, if something did.
+  std::optional<wire::CmMessage> message = std::nullopt;
+};
+
+}  // namespace rocemu::engine::cm

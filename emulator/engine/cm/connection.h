@@ -1,0 +1,97 @@
+// The state of a connection, of its establishment to the end of its timewait, or of a service ID
+// resolution. What it does is in establishment.cc, release.cc and resolution.cc.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "emulator/abi/verbs_values.h"
+#include "emulator/engine/cm/cm_events.h"
+#include "emulator/engine/time.h"
+#include "wire/cm_messages.h"
+#include "wire/psn.h"
+
+namespace rocemu::engine::cm {
+
+/// IBTA vol 1, 12.9. Having sent or got an MRA is no state here: it is the latest message sent, or
+/// a later deadline.
+enum class State : uint8_t {
+  kReqSent,      // active: waits for REP
+  kRepReceived,  // active: the consumer has to answer
+  kReqReceived,  // passive: the consumer has to answer
+  kRepSent,      // passive: waits for RTU
+  kEstablished,
+  kDreqSent,         // waits for DREP
+  kDreqReceived,     // the consumer has to answer
+  kTimewait,         // packets of it may still be under way
+  kClosed,           // never was established; remembered to answer what is repeated
+  kSidrReqSent,      // waits for SIDR_REP
+  kSidrReqReceived,  // the consumer has to answer
+};
+
+/// The times of this chapter: 4.096 us * 2^code, codes 0 to 31.
+constexpr Duration cm_time(uint8_t code) {
+  return Duration(int64_t{4096} << (code & 31));
+}
+
+/// Transaction IDs: one for the establishment, or resolution, and one for the release.
+constexpr uint64_t establishment_transaction(ConnectionId id) {
+  return uint64_t{1} << 32 | id.value;
+}
+constexpr uint64_t release_transaction(ConnectionId id) {
+  return uint64_t{2} << 32 | id.value;
+}
+
+/// A peer's communication ID or QPN, which only its CA GUID makes unique.
+using RemoteKey = std::pair<uint64_t, uint32_t>;
+/// Who asks for a service ID, and the request's ID.
+using ResolverKey = std::pair<wire::IpAddress, uint32_t>;
+
+struct Connection {
+  Connection(ConnectionId i, State s) : id(i), state(s) {}
+
+  ConnectionId id;
+  State state;
+  Context context = 0;
+  bool orphan = false;  // the layer above has destroyed it: no events
+  bool peer_to_peer = false;
+  Route route;
+  abi::QpType qp_type = abi::QpType::kRc;
+  uint64_t service_id = 0;
+
+  // Ours and the peer's.
+  uint32_t local_qpn = 0;
+  wire::Psn local_psn;   // of the first packet that we receive
+  wire::Psn remote_psn;  // of the first packet that we send
+  uint64_t remote_guid = 0;
+  uint32_t remote_id = 0;  // its communication ID; 0 while not known
+  uint32_t remote_qpn = 0;
+
+  // What the messages agreed on, seen from this side.
+  uint8_t path_mtu = 0;
+  uint8_t retry_count = 0;
+  uint8_t rnr_retry_count = 0;
+  uint8_t responder_resources = 0;
+  uint8_t initiator_depth = 0;
+  uint8_t local_ack_timeout = 0;
+  bool alternate_path_offered = false;
+
+  // Waiting for an answer.
+  uint8_t packet_life_time = 0;  // code
+  uint8_t max_retries = 0;
+  uint8_t retries_left = 0;
+  Duration response_timeout{};
+  std::optional<Instant> deadline;
+
+  uint64_t transaction_id = 0;  // of the establishment or resolution
+  uint64_t release_id = 0;      // of the release
+  wire::CmMad sent;             // the latest message
+
+  // Under which the table also has it.
+  std::optional<RemoteKey> remote_id_key;
+  std::optional<RemoteKey> remote_qpn_key;
+  std::optional<ResolverKey> resolver_key;
+};
+
+}  // namespace rocemu::engine::cm

@@ -1,0 +1,55 @@
+// All connections: by their ID, by what the peer calls them, and by when their timers expire.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "emulator/engine/cm/connection.h"
+#include "emulator/engine/random.h"
+
+namespace rocemu::engine::cm {
+
+class ConnectionTable {
+ public:
+  /// Half open ones included. Beyond that requests are rejected for lack of resources.
+  static constexpr size_t kLimit = 65536;
+
+  explicit ConnectionTable(uint64_t seed) : random_(seed) {}
+
+  /// nullptr when the table is full.
+  Connection* create(State state);
+  Connection* find(ConnectionId id);
+  const Connection* find(ConnectionId id) const;
+  void remove(Connection& connection);
+
+  /// A key belongs to the connection that took it first, until that gives it back.
+  Connection* with_remote_id(const RemoteKey& key);
+  Connection* with_remote_qpn(const RemoteKey& key);
+  Connection* with_resolver(const ResolverKey& key);
+  void take_remote_id(Connection& connection, const RemoteKey& key);
+  void take_remote_qpn(Connection& connection, const RemoteKey& key);
+  void take_resolver(Connection& connection, const ResolverKey& key);
+  void give_back_remote_qpn(Connection& connection);
+
+  void set_deadline(Connection& connection, std::optional<Instant> at);
+  std::optional<Instant> next_deadline() const;
+  /// The first connection whose deadline is not after `now`; it has none then. Equal deadlines come
+  /// by ID.
+  Connection* expire(Instant now);
+
+  size_t size() const { return connections_.size(); }
+  wire::Psn random_psn() { return wire::Psn(static_cast<uint32_t>(random_.next() >> 32)); }
+
+ private:
+  Random random_;
+  std::map<ConnectionId, Connection> connections_;
+  std::map<RemoteKey, ConnectionId> remote_ids_;
+  std::map<RemoteKey, ConnectionId> remote_qpns_;
+  std::map<ResolverKey, ConnectionId> resolvers_;
+  std::set<std::pair<Instant, ConnectionId>> deadlines_;
+};
+
+}  // namespace rocemu::engine::cm

@@ -1,0 +1,415 @@
+// How a connection comes to be (IBTA vol 1, 12.9): REQ, REP and RTU, with MRA for who needs longer.
+// REJ is in rejection.cc.
+#include <algorithm>
+#include <cerrno>
+
+#include "emulator/engine/cm/connection_manager.h"
+#include "emulator/engine/cm/private_data.h"
+#include "emulator/engine/fabric.h"
+
+namespace rocemu::engine::cm {
+namespace {
+
+using wire::CmRejected;
+using wire::CmRejectReason;
+
+/// Annex A17: RoCE ports have no LID. This one is permissive, and what Linux says.
+constexpr uint16_t kNoLid = 0xffff;
+
+template <class Message>
+bool sent_last(const Connection& connection) {
+  return std::holds_alternative<Message>(connection.sent.message);
+}
+
+Reject because(CmRejectReason reason) {
+  return {.reason = static_cast<uint16_t>(reason), .info = {}, .private_data = {}};
+}
+
+/// The code for the sum of two packet lifetimes and a delay, all of them codes: the power of two
+/// that is next to it (IBTA vol 1, 9.7.6.1.3 allows a timer four times as long).
+uint8_t ack_timeout_code(uint8_t packet_life_time, uint8_t ack_delay) {
+  const int twice = packet_life_time + 1;
+  const int longer = std::max<int>(twice, ack_delay);
+  const int shorter = std::min<int>(twice, ack_delay);
+  return static_cast<uint8_t>(std::min(31, longer + (longer - shorter <= 1 ? 1 : 0)));
+}
+
+uint8_t life_time_of(uint8_t local_ack_timeout) {
+  return local_ack_timeout > 0 ? static_cast<uint8_t>(local_ack_timeout - 1) : uint8_t{0};
+}
+
+wire::CmTransport transport_of(abi::QpType type) {
+  switch (type) {
+    case abi::QpType::kRc:
+    case abi::QpType::kUd:
+      return wire::CmTransport::kRc;
+    case abi::QpType::kUc:
+      return wire::CmTransport::kUc;
+    case abi::QpType::kXrcSend:
+    case abi::QpType::kXrcRecv:
+      return wire::CmTransport::kExtended;
+  }
+  __builtin_unreachable();
+}
+
+/// Of the QP that answers a request, if there can be one.
+std::optional<abi::QpType> answering_type(const wire::CmReq& req) {
+  switch (req.transport) {
+    case wire::CmTransport::kRc:
+      return abi::QpType::kRc;
+    case wire::CmTransport::kUc:
+      return abi::QpType::kUc;
+    case wire::CmTransport::kExtended:
+      if (req.extended_transport == wire::kCmExtendedXrc) return abi::QpType::kXrcRecv;
+      return std::nullopt;
+    case wire::CmTransport::kRd:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+bool is_valid(const Connect& connect) {
+  return connect.qp_type != abi::QpType::kUd && connect.retry_count <= 7 &&
+         connect.rnr_retry_count <= 7 && connect.local_ack_timeout <= 31 &&
+         connect.response_timeout <= 31 && connect.max_retries <= 15;
+}
+
+}  // namespace
+
+// ---- Active side ----
+
+wire::Result<ConnectionId, int> ConnectionManager::connect(const Connect& connect) {
+  wire::CmReq req;
+  if (!is_usable(fabric_, connect.route) || !is_valid(connect) ||
+      !fill(req.private_data, connect.private_data)) {
+    return EINVAL;
+  }
+  Connection* connection = table_.create(State::kReqSent);
+  if (connection == nullptr) return ENOMEM;
+  connection->context = connect.context;
+  connection->peer_to_peer = connect.peer_to_peer;
+  connection->route = connect.route;
+  connection->qp_type = connect.qp_type;
+  connection->service_id = connect.service_id;
+  connection->local_qpn = connect.qpn.value;
+  connection->local_psn =
+      connect.starting_psn ? wire::Psn(*connect.starting_psn) : table_.random_psn();
+  connection->path_mtu = static_cast<uint8_t>(connect.path_mtu);
+  connection->retry_count = connect.retry_count;
+  connection->rnr_retry_count = connect.rnr_retry_count;
+  connection->responder_resources = connect.responder_resources;
+  connection->initiator_depth = connect.initiator_depth;
+  connection->local_ack_timeout = connect.local_ack_timeout;
+  connection->packet_life_time = life_time_of(connect.local_ack_timeout);
+  connection->max_retries = connect.max_retries;
+  connection->response_timeout =
+      cm_time(connect.response_timeout) + 2 * cm_time(connection->packet_life_time);
+  connection->transaction_id = establishment_transaction(connection->id);
+  if (connect.peer_to_peer) peers_.insert(connection->id);
+
+  const DeviceConfig& config = fabric_.device(connect.route.device).config;
+  const wire::CmTransport transport = transport_of(connect.qp_type);
+  req.local_comm_id = connection->id.value;
+  req.service_id = connect.service_id;
+  req.local_ca_guid = node_guid(config);
+  req.local_qkey = connect.qkey;
+  req.local_qpn = connect.qpn.value;
+  req.responder_resources = connect.responder_resources;
+  req.initiator_depth = connect.initiator_depth;
+  req.remote_cm_response_timeout = connect.response_timeout;
+  req.transport = transport;
+  req.end_to_end_flow_control = connect.flow_control;
+  req.starting_psn = connection->local_psn;
+  req.local_cm_response_timeout = connect.response_timeout;
+  req.retry_count = connect.retry_count;
+  req.pkey = wire::kDefaultPkey;
+  req.path_mtu = connection->path_mtu;
+  req.rnr_retry_count = connect.rnr_retry_count;
+  req.max_cm_retries = connect.max_retries;
+  req.srq = connect.srq;
+  if (transport == wire::CmTransport::kExtended) req.extended_transport = wire::kCmExtendedXrc;
+  req.primary = {.local_lid = kNoLid,
+                 .remote_lid = kNoLid,
+                 .local_gid = config.addresses[connect.route.gid_index],
+                 .remote_gid = connect.route.remote,
+                 .flow_label = connect.route.flow_label,
+                 .traffic_class = connect.route.traffic_class,
+                 .hop_limit = connect.route.hop_limit,
+                 .local_ack_timeout = connect.local_ack_timeout};
+  send(*connection, connection->transaction_id, req);
+  expect_answer(*connection);
+  return connection->id;
+}
+
+void ConnectionManager::on_message(const Arrival& from, const wire::CmRep& rep) {
+  Connection* connection = table_.find(ConnectionId{rep.remote_comm_id});
+  if (connection == nullptr) {
+    return reject_unknown(from, rep.remote_comm_id, rep.local_comm_id, CmRejected::kRep);
+  }
+  if (connection->state == State::kReqSent) return on_first_reply(*connection, from, rep);
+  // A repeated REP: what answered it was lost.
+  const bool answered_by_rej =
+      connection->state == State::kClosed && sent_last<wire::CmRej>(*connection);
+  const bool answered =
+      (connection->state == State::kEstablished && sent_last<wire::CmRtu>(*connection)) ||
+      (connection->state == State::kRepReceived && sent_last<wire::CmMra>(*connection));
+  if (answered_by_rej || (answered && connection->remote_id == rep.local_comm_id)) {
+    return repeat(*connection);
+  }
+  drop(from.device);
+}
+
+void ConnectionManager::on_first_reply(Connection& connection, const Arrival& from,
+                                       const wire::CmRep& rep) {
+  const RemoteKey id{rep.local_ca_guid, rep.local_comm_id};
+  const RemoteKey qpn{rep.local_ca_guid, rep.local_qpn};
+  Connection* stale = table_.with_remote_qpn(qpn);
+  const bool duplicate = table_.with_remote_id(id) != nullptr;
+  connection.remote_id = rep.local_comm_id;
+  if (stale != nullptr || duplicate) {
+    connection.state = State::kRepReceived;
+    send_reject(connection, because(duplicate ? CmRejectReason::kDuplicateLocalCommId
+                                              : CmRejectReason::kStaleConnection));
+    tell(connection, EventKind::kRequestError);
+    close(connection);
+    if (stale != nullptr && !duplicate) on_stale(*stale);
+    return;
+  }
+  table_.take_remote_id(connection, id);
+  table_.take_remote_qpn(connection, qpn);
+  connection.state = State::kRepReceived;
+  stop_waiting(connection);
+  connection.transaction_id = from.transaction_id;
+  connection.remote_guid = rep.local_ca_guid;
+  connection.remote_qpn = rep.local_qpn;
+  connection.remote_psn = rep.starting_psn;
+  connection.rnr_retry_count = rep.rnr_retry_count;
+  // 12.7: the peer may lower both, not raise them.
+  connection.responder_resources = std::min(connection.responder_resources, rep.initiator_depth);
+  connection.initiator_depth = std::min(connection.initiator_depth, rep.responder_resources);
+  connection.local_ack_timeout =
+      ack_timeout_code(connection.packet_life_time, rep.target_ack_delay);
+  tell(connection, EventKind::kReply, rep);
+}
+
+int ConnectionManager::ready(ConnectionId id, std::span<const uint8_t> private_data) {
+  Connection* connection = find(id, State::kRepReceived);
+  wire::CmRtu rtu;
+  if (connection == nullptr || !fill(rtu.private_data, private_data)) return EINVAL;
+  rtu.local_comm_id = connection->id.value;
+  rtu.remote_comm_id = connection->remote_id;
+  send(*connection, connection->transaction_id, rtu);
+  connection->state = State::kEstablished;
+  return 0;
+}
+
+// ---- Passive side ----
+
+void ConnectionManager::on_message(const Arrival& from, const wire::CmReq& req) {
+  const RemoteKey id{req.local_ca_guid, req.local_comm_id};
+  const RemoteKey qpn{req.local_ca_guid, req.local_qpn};
+  if (Connection* known = table_.with_remote_id(id)) return on_repeated_request(*known, from, req);
+  Connection* connection = peer_of(from, req);
+  const bool stays_active =
+      connection != nullptr &&
+      std::pair(node_guid(fabric_.device(from.device).config), connection->local_qpn) > qpn;
+  if (stays_active) return drop(from.device);  // it will take ours
+
+  const Listener* listener = nullptr;
+  if (connection == nullptr) {
+    listener = listener_for(req.service_id, from.device, req.primary.remote_gid);
+    if (listener == nullptr) {
+      return reject_request(from, req, because(CmRejectReason::kInvalidServiceId));
+    }
+  }
+  if (const auto reject = reason_to_refuse(from, req)) return reject_request(from, req, *reject);
+  if (Connection* stale = table_.with_remote_qpn(qpn)) {
+    reject_request(from, req, because(CmRejectReason::kStaleConnection));
+    return on_stale(*stale);
+  }
+  if (connection == nullptr) connection = table_.create(State::kReqReceived);
+  if (connection == nullptr) {
+    return reject_request(from, req, because(CmRejectReason::kNoResources));
+  }
+  table_.take_remote_id(*connection, id);
+  table_.take_remote_qpn(*connection, qpn);
+  become_passive(*connection, from, req);
+  tell(*connection, EventKind::kRequest, req);
+  if (listener == nullptr) return;
+  events_.back().context = listener->options.context;
+  events_.back().listener = listener->id;
+}
+
+void ConnectionManager::on_repeated_request(Connection& connection, const Arrival& from,
+                                            const wire::CmReq& req) {
+  const bool answered =
+      connection.state == State::kRepSent ||
+      (connection.state == State::kReqReceived && sent_last<wire::CmMra>(connection)) ||
+      (connection.state == State::kClosed && sent_last<wire::CmRej>(connection));
+  if (answered) return repeat(connection);
+  if (connection.state == State::kTimewait) {
+    return reject_request(from, req, because(CmRejectReason::kStaleConnection));
+  }
+  drop(from.device);
+}
+
+Connection* ConnectionManager::peer_of(const Arrival& from, const wire::CmReq& req) {
+  Connection* peer = nullptr;
+  std::erase_if(peers_, [&](ConnectionId id) {
+    Connection* connection = table_.find(id);
+    if (connection == nullptr || connection->state != State::kReqSent) return true;
+    if (peer == nullptr && connection->service_id == req.service_id &&
+        connection->route.device == from.device &&
+        connection->route.remote == req.primary.local_gid) {
+      peer = connection;
+    }
+    return false;
+  });
+  return peer;
+}
+
+std::optional<Reject> ConnectionManager::reason_to_refuse(const Arrival& from,
+                                                          const wire::CmReq& req) const {
+  const DeviceConfig& config = fabric_.device(from.device).config;
+  if (!answering_type(req)) return because(CmRejectReason::kInvalidTransportServiceType);
+  if (!gid_index_of(fabric_, from.device, req.primary.remote_gid)) {
+    return because(CmRejectReason::kPrimaryRemoteGid);
+  }
+  if (req.path_mtu == 0 || req.path_mtu > static_cast<uint8_t>(config.active_mtu)) {
+    return because(CmRejectReason::kInvalidPathMtu);
+  }
+  if (req.local_qpn <= wire::kGsiQpn ||
+      req.primary.local_gid.is_v4() != req.primary.remote_gid.is_v4()) {
+    return because(CmRejectReason::kUnsupportedRequest);
+  }
+  return std::nullopt;
+}
+
+void ConnectionManager::become_passive(Connection& connection, const Arrival& from,
+                                       const wire::CmReq& req) {
+  if (connection.state == State::kReqSent) stop_waiting(connection);  // peer to peer
+  connection.state = State::kReqReceived;
+  connection.route = {
+      .device = from.device,
+      .gid_index = gid_index_of(fabric_, from.device, req.primary.remote_gid).value(),
+      .remote = req.primary.local_gid,
+      .traffic_class = req.primary.traffic_class,
+      .hop_limit = req.primary.hop_limit > 1 ? req.primary.hop_limit : Route().hop_limit,
+      .flow_label = req.primary.flow_label};
+  connection.qp_type = answering_type(req).value();
+  connection.service_id = req.service_id;
+  connection.transaction_id = from.transaction_id;
+  connection.local_psn = connection.peer_to_peer ? connection.local_psn : table_.random_psn();
+  connection.remote_guid = req.local_ca_guid;
+  connection.remote_id = req.local_comm_id;
+  connection.remote_qpn = req.local_qpn;
+  connection.remote_psn = req.starting_psn;
+  connection.path_mtu = req.path_mtu;
+  connection.retry_count = req.retry_count;
+  connection.rnr_retry_count = req.rnr_retry_count;
+  connection.responder_resources = req.initiator_depth;
+  connection.initiator_depth = req.responder_resources;
+  connection.local_ack_timeout = req.primary.local_ack_timeout;
+  connection.alternate_path_offered = req.alternate != wire::CmPath();
+  connection.packet_life_time = life_time_of(req.primary.local_ack_timeout);
+  connection.max_retries = req.max_cm_retries;
+  connection.response_timeout =
+      cm_time(req.local_cm_response_timeout) + 2 * cm_time(connection.packet_life_time);
+}
+
+int ConnectionManager::accept(ConnectionId id, const Accept& accept) {
+  constexpr uint8_t kFailoverNotSupported = 1;  // 12.7: annex A17 has no alternate paths
+  Connection* connection = find(id, State::kReqReceived);
+  wire::CmRep rep;
+  if (connection == nullptr || accept.rnr_retry_count > 7 || accept.target_ack_delay > 31 ||
+      !fill(rep.private_data, accept.private_data)) {
+    return EINVAL;
+  }
+  connection->local_qpn = accept.qpn.value;
+  if (accept.starting_psn) connection->local_psn = wire::Psn(*accept.starting_psn);
+  connection->responder_resources = accept.responder_resources;
+  connection->initiator_depth = accept.initiator_depth;
+
+  rep.local_comm_id = connection->id.value;
+  rep.remote_comm_id = connection->remote_id;
+  rep.local_qkey = accept.qkey;
+  rep.local_qpn = accept.qpn.value;
+  rep.starting_psn = connection->local_psn;
+  rep.responder_resources = accept.responder_resources;
+  rep.initiator_depth = accept.initiator_depth;
+  rep.target_ack_delay = accept.target_ack_delay;
+  if (connection->alternate_path_offered) rep.failover_accepted = kFailoverNotSupported;
+  rep.end_to_end_flow_control = accept.flow_control;
+  rep.rnr_retry_count = accept.rnr_retry_count;
+  rep.srq = accept.srq;
+  rep.local_ca_guid = node_guid(fabric_.device(connection->route.device).config);
+  send(*connection, connection->transaction_id, rep);
+  connection->state = State::kRepSent;
+  expect_answer(*connection);
+  return 0;
+}
+
+void ConnectionManager::on_message(const Arrival& from, const wire::CmRtu& rtu) {
+  Connection* connection = table_.find(ConnectionId{rtu.remote_comm_id});
+  if (connection == nullptr || connection->remote_id != rtu.local_comm_id) {
+    return reject_unknown(from, rtu.remote_comm_id, rtu.local_comm_id, CmRejected::kNoMessage);
+  }
+  if (connection->state == State::kRepSent) return establish(*connection, rtu);
+  if (connection->state == State::kClosed && sent_last<wire::CmRej>(*connection)) {
+    return repeat(*connection);
+  }
+  drop(from.device);
+}
+
+int ConnectionManager::notify_established(ConnectionId id) {
+  Connection* connection = find(id);
+  if (connection == nullptr) return EINVAL;
+  if (connection->state == State::kEstablished) return EISCONN;
+  if (connection->state != State::kRepSent) return EINVAL;
+  establish(*connection, std::nullopt);
+  return 0;
+}
+
+void ConnectionManager::establish(Connection& connection,
+                                  const std::optional<wire::CmMessage>& message) {
+  stop_waiting(connection);
+  connection.state = State::kEstablished;
+  tell(connection, EventKind::kEstablished, message);
+}
+
+// ---- Longer ----
+
+int ConnectionManager::delay(ConnectionId id, uint8_t service_timeout,
+                             std::span<const uint8_t> private_data) {
+  Connection* connection = find(id);
+  wire::CmMra mra{.service_timeout = service_timeout};
+  if (connection == nullptr || service_timeout > 31 || !fill(mra.private_data, private_data)) {
+    return EINVAL;
+  }
+  if (connection->state == State::kReqReceived) {
+    mra.message = wire::CmMraed::kReq;
+  } else if (connection->state == State::kRepReceived) {
+    mra.message = wire::CmMraed::kRep;
+  } else {
+    return EINVAL;
+  }
+  mra.local_comm_id = connection->id.value;
+  mra.remote_comm_id = connection->remote_id;
+  send(*connection, connection->transaction_id, mra);
+  return 0;
+}
+
+void ConnectionManager::on_message(const Arrival& from, const wire::CmMra& mra) {
+  Connection* connection = table_.find(ConnectionId{mra.remote_comm_id});
+  const bool awaited =
+      connection != nullptr &&
+      ((connection->state == State::kReqSent && mra.message == wire::CmMraed::kReq) ||
+       (connection->state == State::kRepSent && mra.message == wire::CmMraed::kRep &&
+        connection->remote_id == mra.local_comm_id));
+  if (!awaited) return drop(from.device);
+  table_.set_deadline(*connection, fabric_.now() + cm_time(mra.service_timeout) +
+                                       2 * cm_time(connection->packet_life_time));
+  tell(*connection, EventKind::kRemoteMra, mra);
+}
+
+}  // namespace rocemu::engine::cm

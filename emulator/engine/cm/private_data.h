@@ -1,0 +1,21 @@
+// Bytes of the consumer's in a message's field of fixed size.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace rocemu::engine::cm {
+
+/// False if they are too many. The rest of the field is zero.
+template <size_t Size>
+bool fill(std::array<uint8_t, Size>& field, std::span<const uint8_t> bytes) {
+  if (bytes.size() > Size) return false;
+  field.fill(0);
+  std::copy(bytes.begin(), bytes.end(), field.begin());
+  return true;
+}
+
+}  // namespace rocemu::engine::cm

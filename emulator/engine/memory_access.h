@@ -1,0 +1,38 @@
+// Application memory that a message comes from or goes to: ranges in order, of one client or, in a
+// shared protection domain, of several, and of null regions.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "emulator/engine/host_memory.h"
+#include "emulator/engine/limits.h"
+#include "emulator/engine/memory.h"
+
+namespace rocemu::engine {
+
+class MemoryList {
+ public:
+  MemoryList() = default;
+  MemoryList(const Place& place, uint64_t length) { add(place, length); }
+
+  /// At most kMaxSge times.
+  void add(const Place& place, uint64_t length);
+
+  /// As HostMemory's, of each client in turn; a null region gives zeros and takes anything.
+  MemoryResult read(HostMemory& memory, std::span<const std::span<uint8_t>> to) const;
+  MemoryResult write(HostMemory& memory, std::span<const std::span<const uint8_t>> from) const;
+
+ private:
+  std::span<const RemoteRange> ranges() const { return {ranges_.data(), count_}; }
+
+  std::array<RemoteRange, kMaxSge> ranges_;
+  std::array<ClientId, kMaxSge> clients_;
+  uint32_t null_ = 0;  // bit i: range i is nowhere
+  uint32_t count_ = 0;
+  bool of_one_client_ = true;  // and none of them null: one call does it
+  static_assert(kMaxSge <= 32);
+};
+
+}  // namespace rocemu::engine

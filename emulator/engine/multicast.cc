@@ -1,0 +1,55 @@
+#include "emulator/engine/multicast.h"
+
+#include <algorithm>
+
+#include "emulator/engine/limits.h"
+
+namespace rocemu::engine {
+
+MulticastTable::Attached MulticastTable::attach(DeviceIndex device, const wire::IpAddress& group,
+                                                QpNumber qp) {
+  auto found = groups_.find({group, device});
+  if (found == groups_.end()) {
+    uint32_t& groups = groups_of_device_[device];
+    if (groups == kMaxMulticastGroups) return Attached::kNoRoom;
+    ++groups;
+    found = groups_.emplace(Key{group, device}, std::vector<QpNumber>{}).first;
+  }
+  std::vector<QpNumber>& members = found->second;
+  if (std::ranges::find(members, qp) != members.end()) return Attached::kAlready;
+  if (members.size() == kMaxQpsPerGroup) return Attached::kNoRoom;
+  members.push_back(qp);
+  return Attached::kNew;
+}
+
+bool MulticastTable::detach(DeviceIndex device, const wire::IpAddress& group, QpNumber qp) {
+  const auto found = groups_.find({group, device});
+  if (found == groups_.end() || std::erase(found->second, qp) == 0) return false;
+  if (found->second.empty()) {
+    groups_.erase(found);
+    --groups_of_device_[device];
+  }
+  return true;
+}
+
+void MulticastTable::remove(DeviceIndex device, QpNumber qp) {
+  for (auto at = groups_.begin(); at != groups_.end();) {
+    auto& [key, members] = *at;
+    const bool was_member = key.second == device && std::erase(members, qp) != 0;
+    if (was_member && members.empty()) {
+      at = groups_.erase(at);
+      --groups_of_device_[device];
+    } else {
+      ++at;
+    }
+  }
+}
+
+std::span<const QpNumber> MulticastTable::members(DeviceIndex device,
+                                                  const wire::IpAddress& group) const {
+  const auto found = groups_.find({group, device});
+  return found != groups_.end() ? std::span<const QpNumber>(found->second)
+                                : std::span<const QpNumber>();
+}
+
+}  // namespace rocemu::engine

@@ -1,0 +1,24 @@
+// Whose object is it?
+#pragma once
+
+#include "emulator/engine/fabric.h"
+
+namespace rocemu::engine {
+
+/// The client's object, or nullptr if it does not exist or is someone else's.
+template <class IdType, class Object>
+Object* owned(const Table<IdType, Object>& table, uint32_t handle, ClientId client) {
+  Object* object = table.find(IdType{handle});
+  return object != nullptr && object->client == client ? object : nullptr;
+}
+
+/// The same for objects that can be imported (ibv_import_pd(3), ibv_import_mr(3),
+/// ibv_import_dm(3)): also that of a client whose objects this one shares.
+template <class IdType, class Object>
+Object* shared(const Fabric& fabric, const Table<IdType, Object>& table, uint32_t handle,
+               ClientId client) {
+  Object* object = table.find(IdType{handle});
+  return object != nullptr && fabric.share_objects(object->client, client) ? object : nullptr;
+}
+
+}  // namespace rocemu::engine

@@ -1,0 +1,35 @@
+// The life of receive WQEs: posted, filled, completed.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+#include "emulator/engine/fabric.h"
+
+namespace rocemu::engine::receive_queue {
+
+/// Takes a receive WQE that the client posted.
+void post(Fabric& fabric, QueuePair& qp, std::span<const std::byte> wqe);
+
+/// Is there a WQE for a message that begins, or has one begun already?
+bool available(const Fabric& fabric, const QueuePair& qp);
+/// The message takes the oldest WQE: a SEND when it begins, a WRITE with immediate when it ends.
+/// Only when there is one.
+void take(Fabric& fabric, QueuePair& qp);
+/// The QP is about to be reset or destroyed: its SRQ gets back what a message had taken.
+void give_back(Fabric& fabric, QueuePair& qp);
+
+/// SEND: places the payload behind what the message already brought.
+std::optional<Verdict> scatter(Fabric& fabric, QueuePair& qp, std::span<const uint8_t> payload);
+
+/// The message is complete, and its WQE with it.
+void complete(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+              const wire::OpcodeInfo& info);
+/// The same for a message that failed.
+void fail(Fabric& fabric, QueuePair& qp, abi::WcStatus status, VendorError vendor);
+
+/// Completes every WQE of the QP with IBV_WC_WR_FLUSH_ERR. An SRQ keeps those it has.
+void flush(Fabric& fabric, QueuePair& qp);
+
+}  // namespace rocemu::engine::receive_queue

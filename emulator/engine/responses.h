@@ -1,0 +1,24 @@
+// The queue of what a connected QP's responder still has to say, in the order of the requests
+// (IBTA vol 1, 9.7.5.1): acknowledgements, NAKs, READ data, answers to atomics.
+#pragma once
+
+#include "emulator/engine/fabric.h"
+
+namespace rocemu::engine::responses {
+
+/// Adds one to the queue.
+void queue(Fabric& fabric, QueuePair& qp, const Response& response);
+
+/// An acknowledgement, at once unless something is to go before it. One that waits stands for those
+/// before it, so that only the newest waits.
+void answer(Fabric& fabric, QueuePair& qp, wire::Psn psn, uint8_t syndrome);
+
+/// NAK for good, and the end of the QP. Answers to earlier requests go first; until then the QP
+/// hears nothing more.
+void refuse(Fabric& fabric, QueuePair& qp, wire::Psn psn, Verdict verdict);
+
+/// Sends one burst of what waits to be sent, and asks for another turn if there is more. Returns
+/// the frames sent.
+uint32_t transmit(Fabric& fabric, QueuePair& qp);
+
+}  // namespace rocemu::engine::responses

@@ -1,0 +1,22 @@
+// What each QP type can carry, and how its packets are called on the wire.
+#pragma once
+
+#include "emulator/abi/verbs_values.h"
+#include "wire/opcode.h"
+
+namespace rocemu::engine {
+
+wire::Transport transport_of(abi::QpType type);
+
+/// Requests are acknowledged and repeated: RC and XRC.
+bool is_reliable(abi::QpType type);
+
+/// ibv_post_send(3), table of the operations that each QP type supports.
+bool can_post(abi::QpType type, abi::WrOpcode opcode);
+
+/// The operation of an RC opcode, in another transport that has it.
+constexpr wire::Opcode in_transport(wire::Transport transport, wire::Opcode rc) {
+  return static_cast<wire::Opcode>(static_cast<uint8_t>(rc) | static_cast<uint8_t>(transport));
+}
+
+}  // namespace rocemu::engine

@@ -1,0 +1,12 @@
+// The receiving half of a UC QP: messages arrive whole or not at all, and nothing is answered
+// (IBTA vol 1, 9.8.2).
+#pragma once
+
+#include "emulator/engine/fabric.h"
+
+namespace rocemu::engine::unreliable_connection {
+
+void on_request(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+                const wire::OpcodeInfo& info);
+
+}  // namespace rocemu::engine::unreliable_connection

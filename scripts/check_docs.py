@@ -1,0 +1,53 @@
+#!/usr/bin/python3
+"""Holds docs/errors.md against the enumerations it explains and the tests it names.
+
+usage: scripts/check_docs.py [verbs.h]
+
+Every value of ibv_wc_status and ibv_event_type has one row, no row has another, and what a row
+names as its test exists. Exit status 1 and a line for each that fails.
+"""
+import pathlib
+import re
+import sys
+
+SOURCE = pathlib.Path(__file__).resolve().parent.parent
+PAGE = SOURCE / "docs" / "errors.md"
+
+
+def values_of(header, enumeration):
+    body = re.search(r"enum " + enumeration + r" \{(.*?)\};", header, re.S)[1]
+    return re.findall(r"\b(IBV_\w+)", body)
+
+
+def tests():
+    """Names as ctest has them, and files of Python tests."""
+    names = set()
+    for file in (SOURCE / "tests").rglob("*.cc"):
+        for suite, name in re.findall(r"^TEST(?:_P|_F)?\((\w+),\s*(\w+)\)", file.read_text(), re.M):
+            names.add(f"{suite}.{name}")
+    return names | {file.name for file in (SOURCE / "tests").rglob("*.py")}
+
+
+def main():
+    header = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "/usr/include/infiniband/verbs.h")
+    text = header.read_text()
+    page = PAGE.read_text()
+    rows = re.findall(r"^\| (IBV_\w+) \|(.*)\|(.*)\|$", page, re.M)
+    explained = [name for name, _, _ in rows]
+    wrong = []
+    for enumeration in ("ibv_wc_status", "ibv_event_type"):
+        for value in values_of(text, enumeration):
+            if explained.count(value) != 1:
+                wrong.append(f"{value} has {explained.count(value)} rows instead of one")
+    known = set(values_of(text, "ibv_wc_status") + values_of(text, "ibv_event_type"))
+    wrong += [f"{name} is no value of {header}" for name in explained if name not in known]
+    there = tests()
+    named = re.findall(r"`(\w+\.[A-Z]\w+)`", page) + re.findall(r"\b(test_\w+\.py)\b", page)
+    wrong += [f"the test {name} does not exist" for name in named if name not in there]
+    for line in wrong:
+        print(f"{PAGE.relative_to(SOURCE)}: {line}")
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()

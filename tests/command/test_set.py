@@ -1,0 +1,65 @@
+"""`rocemu set`: changing a NIC while it runs."""
+import unittest
+
+from support import ROCEMU, CommandTest
+
+
+class SetPort(CommandTest):
+    def in_run(self, script, *options):
+        return self.rocemu("run", "--private", *options, "--", "sh", "-c", script,
+                           env={"ROCEMU": ROCEMU})
+
+    def test_down_and_up_again_are_seen_everywhere_at_once(self):
+        look = ("ibv_devinfo -d rocemu1 | grep state; cat /sys/class/infiniband/rocemu1/ports/1/state"
+                " /sys/class/infiniband/rocemu1/ports/1/phys_state; $ROCEMU show | grep '^rocemu'; ")
+        result = self.in_run(f"$ROCEMU set rocemu1 port down; {look}"
+                             f"$ROCEMU set rocemu1 port up; {look}")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
+        self.assertEqual([line.split(" MTU")[0] for line in lines], [
+            "state: PORT_DOWN (1)", "1: DOWN", "3: Disabled",
+            "rocemu0 port ACTIVE", "rocemu1 port DOWN",
+            "state: PORT_ACTIVE (4)", "4: ACTIVE", "5: LinkUp",
+            "rocemu0 port ACTIVE", "rocemu1 port ACTIVE"])
+
+    def test_says_nothing_and_may_be_done_twice(self):
+        result = self.in_run("$ROCEMU set rocemu0 port down && $ROCEMU set rocemu0 port down")
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
+
+    def test_names_the_devices_there_are(self):
+        for device in ("rocemu2", "", "rocemu0 "):
+            result = self.in_run(f"$ROCEMU set '{device}' port up")
+            self.assertEqual((result.returncode, result.stdout), (1, ""))
+            self.assertIn(f"no device '{device}', but rocemu0, rocemu1", result.stderr)
+
+    def test_a_name_of_any_bytes_is_refused_in_words(self):
+        result = self.in_run("$ROCEMU set $(printf '\\377') port up")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("no device", result.stderr)
+
+    def test_knows_its_daemon_as_show_does(self):
+        self.assert_one_line(self.rocemu("set", "rocemu0", "port", "up"), 1, "no NIC is running")
+        self.assert_one_line(self.rocemu("set", "rocemu0", "port", "up", "--dir", "/no/such"), 1,
+                             "/no/such", "--dir")
+
+    def test_asks_which_of_several(self):
+        processes, directories = [], []
+        for _ in range(2):
+            process = self.start("run", "--", "sh", "-c", "echo $ROCEMU_DIR; exec sleep 60")
+            directories.append(process.stdout.readline().strip())
+            processes.append(process)
+        result = self.rocemu("set", "rocemu0", "port", "down")
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        for directory in directories:
+            self.assertIn(f"rocemu set rocemu0 port down --dir {directory}\n", result.stderr)
+        chosen = ("--dir", directories[1])
+        self.assertEqual(self.rocemu("set", "rocemu0", "port", "down", *chosen).returncode, 0)
+        self.assertEqual([self.show("--dir", directory)["fabric"]["devices"][0]["port_state"]
+                          for directory in directories], ["ACTIVE", "DOWN"])
+        for process in processes:
+            process.terminate()
+            process.communicate()
+
+
+if __name__ == "__main__":
+    unittest.main()

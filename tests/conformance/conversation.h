@@ -1,0 +1,44 @@
+// What two queue pairs said to each other in a capture.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "emulator/engine/time.h"
+#include "wire/packet.h"
+
+namespace rocemu::conformance {
+
+struct CapturedFrame {
+  engine::Duration at;  // since the capture's first frame
+  std::vector<uint8_t> bytes;
+  wire::Packet packet;  // its payload lies in `bytes`
+  const wire::OpcodeInfo& info() const { return *wire::find_opcode(packet.bth.opcode); }
+};
+
+/// One end of a conversation. A QPN that no frame names is 0.
+struct End {
+  wire::IpAddress address;
+  uint32_t qpn = 0;
+};
+
+/// The frames between one QP and another, in the order of the capture.
+struct Conversation {
+  std::string capture;  // the file's name without ".pcap"
+  wire::Transport transport = wire::Transport::kRc;
+  End ends[2];
+  std::vector<CapturedFrame> frames;
+  /// Bytes of the path MTU, as its longest messages show.
+  uint32_t mtu = 1024;
+
+  bool is_from(const CapturedFrame& frame, int end) const {
+    return frame.packet.src_ip == ends[end].address;
+  }
+};
+
+/// All conversations of all captures of Linux rdma_rxe, but for those of the connection manager and
+/// of multicast groups.
+std::vector<Conversation> read_conversations();
+
+}  // namespace rocemu::conformance

@@ -1,0 +1,31 @@
+// Where we do otherwise than Linux rdma_rxe on purpose, and why; and what a capture does not tell
+// of its programs.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/conformance/player.h"
+
+namespace rocemu::conformance {
+
+struct IntendedDifference {
+  std::string_view line;  // how the frame's line begins
+  std::string_view reason;
+  size_t at_least = 1;
+  size_t at_most = 1;
+};
+
+struct Intended {
+  std::vector<IntendedDifference> missing_requests{}, added_requests{};
+  std::vector<IntendedDifference> missing_responses{}, added_responses{};
+};
+
+/// End 0 is 10.7.0.1, the client of most captures; end 1 is 10.7.0.2.
+Intended intended_differences(const std::string& capture, int end);
+
+Setting setting_of(const std::string& capture);
+
+}  // namespace rocemu::conformance

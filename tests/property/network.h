@@ -1,0 +1,49 @@
+// The link between two engines: frames take time, get lost, come twice and overtake each other, as
+// its seed says.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "emulator/engine/random.h"
+#include "emulator/engine/time.h"
+#include "tests/property/program.h"
+
+namespace rocemu::property {
+
+class Network {
+ public:
+  explicit Network(const Link& link) : link_(link), random_(link.seed) {}
+
+  struct Arrival {
+    uint32_t to;  // the side
+    std::vector<uint8_t> bytes;
+  };
+
+  void send(engine::Instant now, uint32_t from, std::span<const uint8_t> frame);
+  std::optional<engine::Instant> next() const {
+    return under_way_.empty() ? std::nullopt : std::optional(under_way_.begin()->first);
+  }
+  /// The frame that arrives at next().
+  Arrival take();
+
+  // So far.
+  uint64_t frames = 0, lost = 0;
+
+ private:
+  bool chance(uint8_t percent) { return random_.next() % 100 < percent; }
+  void deliver(engine::Instant now, uint32_t to, std::span<const uint8_t> frame);
+
+  Link link_;
+  engine::Random random_;
+  std::multimap<engine::Instant, Arrival> under_way_;
+  /// What is sent again and again comes through in the end, or retry_cnt would run out
+  /// where nothing is wrong.
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> losses_;  // by destination and PSN
+};
+
+}  // namespace rocemu::property

@@ -1,0 +1,62 @@
+#include "tests/property/program.h"
+
+#include <fmt/format.h>
+
+#include <ostream>
+
+namespace rocemu::property {
+namespace {
+
+const char* name(Act act) {
+  switch (act) {
+    case Act::kSend:
+      return "send";
+    case Act::kSendImm:
+      return "send-imm";
+    case Act::kWrite:
+      return "write";
+    case Act::kWriteImm:
+      return "write-imm";
+    case Act::kRead:
+      return "read";
+    case Act::kReadWritten:
+      return "read-written";
+    case Act::kCompareSwap:
+      return "compare-swap";
+    case Act::kFetchAdd:
+      return "fetch-add";
+    case Act::kReceive:
+      return "receive";
+    case Act::kWait:
+      return "wait";
+    case Act::kBadWrite:
+      return "bad-write";
+  }
+  return "?";
+}
+
+}  // namespace
+
+std::ostream& operator<<(std::ostream& os, const Op& op) {
+  os << fmt::format("{} of side {} on connection {}, size {}", name(op.act), op.side, op.connection,
+                    op.size);
+  if (op.act == Act::kCompareSwap || op.act == Act::kFetchAdd) os << ", word " << int{op.word};
+  if (op.sges != 1) os << ", " << int{op.sges} << " SGEs";
+  if (!op.signalled) os << ", unsignalled";
+  if (op.fenced) os << ", fenced";
+  if (op.is_inline) os << ", inline";
+  return os;
+}
+
+std::ostream& operator<<(std::ostream& os, const Program& program) {
+  os << fmt::format(
+      "first PSN {:#x}, {} READs and atomics at a time; link with seed {}, {} % lost, {} % "
+      "doubled, "
+      "{} % late\n",
+      program.first_psn, program.rd_atomic, program.link.seed, program.link.loss,
+      program.link.doubling, program.link.lateness);
+  for (size_t i = 0; i < program.ops.size(); ++i) os << "  " << i << ": " << program.ops[i] << '\n';
+  return os;
+}
+
+}  // namespace rocemu::property

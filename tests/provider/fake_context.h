@@ -1,0 +1,53 @@
+// A context of the provider that is connected to a daemon played by the test, without libibverbs.
+#pragma once
+
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string>
+
+#include "tests/provider/fake_daemon.h"
+#include "verbs_provider/context.h"
+
+namespace rocemu::provider {
+
+class FakeContext {
+ public:
+  explicit FakeContext(test::FakeDaemon::Handler handler)
+      : daemon_(std::move(handler)), context_(static_cast<Context*>(calloc(1, sizeof(Context)))) {
+    new (&context_->parts) Context::Parts();
+    ibv_context& base = context_->verbs.context;
+    base.abi_compat = reinterpret_cast<void*>(UINTPTR_MAX);
+    context_->verbs.sz = sizeof(verbs_context);
+    base.num_comp_vectors = 1;
+    base.async_fd = dup(STDERR_FILENO);  // something to pass along
+    base.cmd_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    strcpy(address.sun_path, daemon_.device().c_str());
+    connected_ = connect(base.cmd_fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+  }
+  ~FakeContext() {
+    close(context_->verbs.context.cmd_fd);
+    close(context_->verbs.context.async_fd);
+    context_->parts.~Parts();
+    free(context_);
+  }
+  FakeContext(const FakeContext&) = delete;
+  FakeContext& operator=(const FakeContext&) = delete;
+
+  bool connected() const { return connected_; }
+  ibv_context* get() { return &context_->verbs.context; }
+
+ private:
+  test::FakeDaemon daemon_;
+  Context* context_;
+  bool connected_ = false;
+};
+
+}  // namespace rocemu::provider

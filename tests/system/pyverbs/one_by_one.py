@@ -1,0 +1,103 @@
+#!/usr/bin/python3
+"""Runs a copy of rdma-core's tests, each in a process of its own with a time limit, under
+`rocemu run`: one_by_one.py DIRECTORY RESULTS LIMIT [TEXT...]
+
+DIRECTORY holds the package `tests`. Appends a line to RESULTS for each test: result, id, reason; only
+tests whose id contains one of the TEXTs, if there are any. What a failed test said goes to standard
+error. Never fails because a test does.
+"""
+import ctypes
+import importlib
+import json
+import os
+import select
+import signal
+import sys
+import traceback
+import unittest
+
+PR_SET_PDEATHSIG = 1
+libc = ctypes.CDLL(None)
+
+
+def all_tests(suite):
+    for member in suite:
+        if isinstance(member, unittest.TestSuite):
+            yield from all_tests(member)
+        else:
+            yield member
+
+
+def load(directory):
+    sys.path[:0] = [directory, os.path.join(directory, "tests")]
+    sys.argv[1:] = []  # the tests have options of their own
+    importlib.import_module("args_parser").parser.parse_args()
+    loader = unittest.TestLoader()
+    for module in importlib.import_module("tests").__test_modules__:
+        yield from all_tests(loader.loadTestsFromModule(module))
+
+
+def outcome(test):
+    """Runs the test here: its result, the reason in one line, and the whole story."""
+    if ".test_rdmacm." in test.id() and not os.path.exists("/dev/infiniband/rdma_cm"):
+        return "SKIP", "no /dev/infiniband/rdma_cm", ""  # these would fail, they do not look
+    result = unittest.TestResult()
+    try:
+        test.run(result)
+    except BaseException:  # whatever it is, it must become a line
+        result.errors.append((test, traceback.format_exc()))
+    for name, those in (("ERROR", result.errors), ("FAIL", result.failures),
+                        ("SKIP", result.skipped)):
+        if those:
+            story = those[0][1].strip()
+            reason = story.splitlines()[-1] if story else ""
+            return name, " ".join(reason.split()), story if name != "SKIP" else ""
+    return "PASS", "", ""
+
+
+def run_alone(test, limit):
+    """Runs the test in a process group of its own, of which nothing is left afterwards."""
+    readable, writable = os.pipe()
+    parent = os.getpid()
+    child = os.fork()
+    if child == 0:
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+        os.setpgid(0, 0)
+        os.close(readable)
+        os.write(writable, json.dumps(outcome(test)).encode()[:60000])
+        os._exit(0)
+    os.close(writable)
+    # The child's end of the pipe closes when it has written or died; its children may hold it too.
+    ready, _, _ = select.select([readable], [], [], limit)
+    said = os.read(readable, 65536) if ready else b""
+    os.close(readable)
+    if not ready:
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    try:
+        os.killpg(child, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    if not ready:
+        return "TIMEOUT", f"still running after {limit} s", ""
+    if not said:
+        return "CRASH", f"wait status {status:#x}", ""
+    return json.loads(said)
+
+
+def main():
+    directory, results, limit, *texts = sys.argv[1:]
+    with open(results, "w", buffering=1) as lines:
+        for test in load(directory):
+            if texts and not any(text in test.id() for text in texts):
+                continue
+            result, reason, story = run_alone(test, float(limit))
+            if story:
+                print(f"== {test.id()}\n{story}", file=sys.stderr, flush=True)
+            print(result, test.id(), reason, sep="\t", file=lines)
+
+
+if __name__ == "__main__":
+    main()

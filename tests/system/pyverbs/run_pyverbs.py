@@ -1,0 +1,162 @@
+#!/usr/bin/python3
+"""Runs rdma-core's own tests, as Debian packages them, on an emulated device, and compares what
+comes out with expected.tsv.
+
+All generic tests: not those of mlx5, efa and cuda, which need that hardware. Each run has a private
+daemon. Exit status 0 if every result is the one of the table. The table's columns: the test, its
+result here, its result on Linux 6.12's rxe, and a remark: why it is skipped or what it needs.
+"""
+import argparse
+import collections
+import fnmatch
+import gzip
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+PACKAGED = pathlib.Path("/usr/share/doc/rdma-core/tests")
+OF_OTHER_DEVICES = ("test_mlx5_*", "test_efa*", "test_cuda*")
+EXPECTED = HERE / "expected.tsv"
+NEEDS_HUGE_PAGES = "needs huge pages"
+HUGE_PAGES = pathlib.Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
+
+Expected = collections.namedtuple("Expected", "rocemu rxe remark")
+Result = collections.namedtuple("Result", "result reason")
+
+
+def copy_tests(destination):
+    """The package `tests` as it can be imported; Debian compresses the larger files of it."""
+    destination.mkdir()
+    for source in PACKAGED.iterdir():
+        if any(fnmatch.fnmatch(source.name, pattern) for pattern in OF_OTHER_DEVICES):
+            continue
+        if source.suffix == ".gz":
+            (destination / source.stem).write_bytes(gzip.decompress(source.read_bytes()))
+        elif source.is_file():
+            shutil.copy(source, destination)
+
+
+def run_all(rocemu, limit, texts):
+    """Results by test id."""
+    with tempfile.TemporaryDirectory(prefix="rocemu-pyverbs-") as directory:
+        directory = pathlib.Path(directory)
+        copy_tests(directory / "tests")
+        lines = directory / "results"
+        scratch = directory / "scratch"  # what a test that is killed leaves in TMPDIR goes too
+        scratch.mkdir()
+        # A test of address handles wants what hardware does without a GRH.
+        subprocess.run(
+            [rocemu, "run", "--private", "--require-grh", "--", "/usr/bin/python3",
+             HERE / "one_by_one.py", directory, lines, str(limit), *texts],
+            stdin=subprocess.DEVNULL, check=True, cwd=scratch,
+            env={**os.environ, "TMPDIR": str(scratch), "PYTHONDONTWRITEBYTECODE": "1"})
+        results = {}
+        for line in lines.read_text().splitlines():
+            result, test, reason = line.split("\t")
+            results[test] = Result(result, reason)
+        return results
+
+
+def read_expected():
+    expected = {}
+    for line in EXPECTED.read_text().splitlines()[1:]:
+        test, rocemu, rxe, remark = line.split("\t")
+        expected[test] = Expected(rocemu, rxe, remark)
+    return expected
+
+
+def has_huge_pages():
+    return HUGE_PAGES.exists() and int(HUGE_PAGES.read_text()) > 0
+
+
+def is_reason(remark, reason):
+    """A remark is the reason of a skip, or a pattern, or several with a bar between them."""
+    return any(fnmatch.fnmatch(reason, pattern) for pattern in remark.split(" | "))
+
+
+def differences(expected, results):
+    """One line for each test that did something else than the table says, both ways."""
+    for test in sorted(expected.keys() | results.keys()):
+        if test not in results:
+            yield f"{test}: in the table, but there is no such test"
+            continue
+        got = results[test]
+        told = f"{got.result} {got.reason}".strip()
+        if test not in expected:
+            yield f"{test}: not in the table: {told}"
+            continue
+        wanted = expected[test]
+        if wanted.remark == NEEDS_HUGE_PAGES:
+            same = got.result == (wanted.rocemu if has_huge_pages() else "SKIP")
+        else:  # A skip for another reason than yesterday's is a difference too.
+            same = got.result == wanted.rocemu and is_reason(wanted.remark, got.reason)
+        if not same:
+            yield f"{test}: expected {wanted.rocemu} {wanted.remark}".rstrip() + f", got {told}"
+
+
+def summary(expected, results):
+    counts = collections.Counter(got.result for got in results.values())
+    both = [(expected[test].rxe, got.result) for test, got in results.items() if test in expected]
+    text = ", ".join(f"{number} {result}" for result, number in sorted(counts.items()))
+    return (f"{len(results)} tests: {text}. Of {sum(rxe == 'PASS' for rxe, _ in both)} that pass on "
+            f"rxe {both.count(('PASS', 'PASS'))} pass, of {sum(rxe == 'SKIP' for rxe, _ in both)} "
+            f"that it skips {both.count(('SKIP', 'PASS'))}.")
+
+
+def update(expected, results):
+    """Writes what came out into the table. A failure is nothing to expect."""
+    bad = [test for test, got in results.items() if got.result not in ("PASS", "SKIP")]
+    if bad:
+        sys.exit("run_pyverbs.py: not written, for these fail: " + " ".join(bad))
+    for test, got in results.items():
+        old = expected.get(test, Expected("", "-", ""))
+        if old.remark == NEEDS_HUGE_PAGES:
+            continue
+        keeps = got.result == old.rocemu and is_reason(old.remark, got.reason)
+        expected[test] = Expected(got.result, old.rxe, old.remark if keeps else got.reason)
+    lines = ["test\trocemu\trxe 6.12\tremark"]
+    lines += ["\t".join((test, *expected[test])) for test in sorted(expected)]
+    EXPECTED.write_text("\n".join(lines) + "\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
+    parser.add_argument("--rocemu", default=os.path.join(os.environ.get("ROCEMU_BIN", ""), "rocemu"),
+                        help="the command (default: that in $ROCEMU_BIN, or else in $PATH)")
+    parser.add_argument("--results", help="write result, test and reason here, tab-separated")
+    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="run N times in a row")
+    parser.add_argument("--limit", type=float, default=60, help="seconds for one test")
+    parser.add_argument("--update", action="store_true", help="correct the table instead of failing")
+    parser.add_argument("text", nargs="*", help="only tests whose id contains one of these")
+    arguments = parser.parse_args()
+    rocemu = shutil.which(arguments.rocemu)
+    if rocemu is None:
+        sys.exit(f"run_pyverbs.py: there is no command {arguments.rocemu}")
+    expected = read_expected()
+    if arguments.text:
+        expected = {test: row for test, row in expected.items()
+                    if any(text in test for text in arguments.text)}
+    failed = 0
+    for number in range(1, arguments.repeat + 1):
+        results = run_all(os.path.abspath(rocemu), arguments.limit, arguments.text)
+        if arguments.results:
+            pathlib.Path(arguments.results).write_text("".join(
+                f"{got.result}\t{test}\t{got.reason}\n" for test, got in sorted(results.items())))
+        if arguments.update:
+            update(read_expected(), results)
+            continue
+        different = list(differences(expected, results))
+        for line in different:
+            print(line)
+        failed += bool(different)
+        print(f"run {number}: " if arguments.repeat > 1 else "", summary(expected, results),
+              sep="", flush=True)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

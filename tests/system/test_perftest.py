@@ -1,0 +1,217 @@
+"""perftest as the distribution has it: every tool over every transport it knows, both sides.
+
+What is checked is that both sides end well and report the transport, the sizes and the numbers of
+exchanges that were asked for; perftest looks at no data. Each tool is a class, so that ctest runs them
+side by side. With ROCEMU_LONG_TESTS=1 every option is tried over every transport, on one device and
+between two; without, over RC between two, and the other transports get those marked `everywhere`.
+"""
+import dataclasses
+import os
+import pathlib
+import re
+import unittest
+
+from rocemu import PAIR, free_port, rocemu_run, temporary_directory
+
+LONG = os.environ.get("ROCEMU_LONG_TESTS", "0") != "0"
+TROUBLE = re.compile(r"fail|error|couldn't|unable|wrong|mismatch|invalid|syndrom", re.IGNORECASE)
+MTUS = (256, 512, 1024, 2048, 4096)
+LARGEST = {"RC": 2 ** 23, "UC": 2 ** 23, "XRC": 2 ** 23, "UD": 4096}  # messages of -a
+
+
+@dataclasses.dataclass
+class Case:
+    """Options, how often each size is then exchanged (None: as often as the time and the machine
+    allow), and what the client has to say about it."""
+    options: str
+    iterations: int | None = 20
+    says: str = ""  # a regular expression
+    everywhere: bool = False
+    long_only: bool = False
+    transports: tuple[str, ...] = ("RC", "UC", "UD", "XRC")
+
+
+COMMON = [
+    Case("", everywhere=True),
+    # perftest measures the clock for 0.2 s before each size, so these take long.
+    Case("-a", iterations=5, transports=("RC", "UD"), everywhere=True),
+    Case("-a", iterations=5, transports=("UC", "XRC"), long_only=True),
+    Case("-s 1000000", iterations=5, transports=("UC", "XRC"), everywhere=True),
+    Case("-x 1 -s 64", says=r"GID index +: 1\b"),
+    Case("-D 1 -s 64", iterations=None),
+    *[Case(f"-m {mtu} -s 10000", says=rf"Mtu +: {mtu}\[B\]", transports=("RC", "UC", "XRC"))
+      for mtu in MTUS],
+    *[Case(f"-m {mtu} -s {mtu}", says=rf"Mtu +: {mtu}\[B\]", transports=("UD",)) for mtu in MTUS],
+]
+BANDWIDTH = COMMON + [
+    Case("-b", everywhere=True, says="Bidirectional"),
+    Case("-b -a", iterations=5, says="Bidirectional", long_only=True),
+    Case("-q 16 -s 64", everywhere=True),
+    Case("-q 128 -s 64"),
+    Case("-q 16 -b -s 4096"),
+    Case("-q 4 -s 64 --mr_per_qp"),
+    Case("-l 8 -s 64", iterations=40),
+    Case("-t 1 -s 64", says=r"TX depth +: 1\b"),
+    Case("-Q 1 -s 64", says=r"CQ Moderation +: 1\b"),
+]
+# perftest knows the inline sizes of some vendors' devices only and says so of others; but it runs.
+INLINE = [Case("-I 64 -s 64")]
+EVENTS = [Case("-e -s 64", everywhere=True), Case("-e -s 65536", transports=("RC", "UC", "XRC"))]
+RECEIVING = [
+    Case("-r 1 -s 64", transports=("RC", "XRC")),  # an unreliable sender would lose the others
+    Case("-r 500 -s 64"),
+    Case("--use-srq -s 64", says=r"Using SRQ +: ON", transports=("RC", "UD")),
+]
+OUTSTANDING = [Case(f"-o {number} -s 64", says=rf"Outstand reads +: {number}\b")
+               for number in (1, 4, 16)]
+
+
+def sizes(options, transport):
+    """The sizes that a table for these options has; None if they are the tool's default."""
+    if "-a" in options:
+        return [2 ** exponent for exponent in range(1, LARGEST[transport].bit_length())]
+    return [int(options[options.index("-s") + 1])] if "-s" in options else None
+
+
+def messages(text):
+    """What perftest's table of results says: pairs of size and iterations."""
+    _, _, table = text.partition(" #bytes")
+    return [(int(size), int(iterations))
+            for size, iterations in re.findall(r"^ (\d+) +(\d+) ", table, re.MULTILINE)]
+
+
+class Perftest:
+    """A tool. Its class adds the name, the cases and the transports."""
+    tool = ""
+    cases = []
+    server_takes_part = True  # if not, it has no table, or the client's last line in it
+
+    def run_pair(self, *options, client_device):
+        """What the server and the client say, and all of it for a message."""
+        port = str(free_port())
+        command = [self.tool, "-p", port, *options]
+        with temporary_directory() as directory:
+            outputs = [pathlib.Path(directory, side) for side in ("server", "client")]
+            result = rocemu_run(*PAIR, "--outputs", *outputs, port, *command, "-d", "rocemu0", "--",
+                                *command, "-d", client_device, "localhost")
+            texts = [path.read_text(errors="replace") if path.exists() else "" for path in outputs]
+        story = "\n".join([" ".join(command), result.stdout, *texts])
+        self.assertEqual(result.returncode, 0, story)
+        self.assertNotRegex("\n".join(texts), TROUBLE, story)
+        return *texts, story
+
+    def check(self, case, transport, client_device):
+        options = case.options.split()
+        count = [] if case.iterations is None else ["-n", str(case.iterations)]
+        server, client, story = self.run_pair("-c", transport, *options, *count,
+                                              client_device=client_device)
+        qps = int(options[options.index("-q") + 1]) if "-q" in options else 1
+        # An XRC connection has a QP for each direction.
+        both_ways = transport == "XRC" and ("_lat" in self.tool or "-b" in options)
+        for text in (server, client):
+            self.assertRegex(text, rf"Connection type : {transport}\b", story)
+            self.assertRegex(text, rf"Number of qps   : {qps * (2 if both_ways else 1)}\b", story)
+        if case.says:
+            self.assertRegex(client, case.says, story)
+        for text in (server, client):
+            found = messages(text)
+            wanted = sizes(options, transport)
+            if text is server and not self.server_takes_part and "-b" not in options:
+                if not found:
+                    continue
+                wanted = wanted and wanted[-1:]
+            self.assertNotEqual(found, [], story)
+            if wanted is not None:
+                self.assertEqual([size for size, _ in found], wanted, story)
+            if case.iterations is not None:
+                self.assertEqual({iterations for _, iterations in found}, {case.iterations * qps},
+                                 story)
+
+    def check_over(self, transport):
+        for case in self.cases:
+            if transport not in case.transports:
+                continue
+            if not LONG and (case.long_only or not (case.everywhere or transport == "RC")):
+                continue
+            for client_device in ("rocemu0", "rocemu1"):
+                if LONG or client_device == "rocemu1" or case.options == "":
+                    with self.subTest(options=case.options, client_device=client_device):
+                        self.check(case, transport, client_device)
+
+
+class OverRc:
+    def test_over_reliable_connections(self):
+        self.check_over("RC")
+
+
+class OverUc:
+    def test_over_unreliable_connections(self):
+        self.check_over("UC")
+
+
+class OverUd:
+    def test_over_unreliable_datagrams(self):
+        self.check_over("UD")
+
+
+class OverXrc:
+    def test_over_extended_reliable_connections(self):
+        self.check_over("XRC")
+
+
+class SendBw(Perftest, OverRc, OverUc, OverUd, OverXrc, unittest.TestCase):
+    tool = "ib_send_bw"
+    cases = BANDWIDTH + INLINE + EVENTS + RECEIVING
+
+
+class SendLat(Perftest, OverRc, OverUc, OverUd, OverXrc, unittest.TestCase):
+    tool = "ib_send_lat"
+    cases = COMMON + INLINE + EVENTS + RECEIVING
+
+
+class WriteBw(Perftest, OverRc, OverUc, OverXrc, unittest.TestCase):
+    tool = "ib_write_bw"
+    server_takes_part = False
+    cases = BANDWIDTH + INLINE
+
+
+class WriteLat(Perftest, OverRc, OverUc, OverXrc, unittest.TestCase):
+    tool = "ib_write_lat"
+    cases = COMMON + INLINE
+
+
+class ReadBw(Perftest, OverRc, OverXrc, unittest.TestCase):
+    tool = "ib_read_bw"
+    server_takes_part = False
+    cases = BANDWIDTH + EVENTS + OUTSTANDING
+
+
+class ReadLat(Perftest, OverRc, OverXrc, unittest.TestCase):
+    tool = "ib_read_lat"
+    server_takes_part = False
+    cases = COMMON + EVENTS + OUTSTANDING
+
+
+def of_atomics(cases):
+    """Those that make sense where every message has 8 bytes."""
+    kept = [dataclasses.replace(case, options=re.sub(r" *-s (64|10000|4096)\b", "", case.options))
+            for case in cases if not re.search("-a|65536|1000000", case.options)]
+    return [case for case in kept if case.options]
+
+
+class AtomicBw(Perftest, OverRc, OverXrc, unittest.TestCase):
+    tool = "ib_atomic_bw"
+    server_takes_part = False
+    cases = [Case("", everywhere=True), Case("-A CMP_AND_SWAP", says="CMP_AND_SWAP|Compare"),
+             *of_atomics(BANDWIDTH + EVENTS + OUTSTANDING)]
+
+
+class AtomicLat(Perftest, OverRc, OverXrc, unittest.TestCase):
+    tool = "ib_atomic_lat"
+    server_takes_part = False
+    cases = [Case("", everywhere=True), Case("-A CMP_AND_SWAP", says="CMP_AND_SWAP|Compare"),
+             *of_atomics(COMMON + EVENTS + OUTSTANDING)]
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,169 @@
+"""librdmacm as the distribution has it, and the programs that come with it and use it."""
+import gzip
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+import rocemu
+from rocemu import HERE, rocemu_run, temporary_directory
+
+CM_PAIR = [sys.executable, str(HERE / "cm_pair.py")]
+
+
+def cm_pair(port, *commands, **keywords):
+    arguments = [*CM_PAIR, str(port)]
+    for index, command in enumerate(commands):
+        arguments += (["--"] if index else []) + [str(part) for part in command]
+    return rocemu_run(*arguments, **keywords)
+
+
+class Connected(unittest.TestCase):
+    def check(self, port, *commands, **keywords):
+        result = cm_pair(port, *commands, **keywords)
+        self.assertEqual(result.returncode, 0, result.stdout)
+        return result.stdout
+
+    def test_rping_verifies_a_hundred_pings(self):
+        said = self.check(7174, ["rping", "-s", "-a", "127.0.0.1", "-V", "-C", "100"],
+                          ["rping", "-c", "-a", "127.0.0.1", "-v", "-V", "-C", "100"])
+        self.assertEqual(said.count("ping data: rdma-ping-"), 100, said)
+
+    def test_rping_between_two_devices(self):
+        self.check(7174, ["rping", "-s", "-a", "127.0.0.2", "-V", "-C", "20"],
+                   ["rping", "-c", "-a", "127.0.0.2", "-I", "127.0.0.1", "-V", "-C", "20"])
+
+    def test_rping_over_ipv6(self):
+        self.check(7174, ["rping", "-s", "-a", "::1", "-V", "-C", "20"],
+                   ["rping", "-c", "-a", "::1", "-V", "-C", "20"])
+
+    def test_rping_serves_several_clients(self):
+        client = ["rping", "-c", "-a", "127.0.0.1", "-V", "-C", "20"]
+        self.check(7174, ["rping", "-s", "-P"], client, client, client,
+                   env={**os.environ, "CM_PAIR_KILLS_SERVER": "1"})
+
+    def test_rdma_client_and_server(self):
+        said = self.check(7471, ["rdma_server"], ["rdma_client", "-s", "127.0.0.1"])
+        self.assertIn("rdma_server: end 0", said)
+        self.assertIn("rdma_client: end 0", said)
+
+    def test_ucmatose(self):
+        self.check(7471, ["ucmatose", "-C", "100"],
+                   ["ucmatose", "-C", "100", "-s", "127.0.0.1"])
+
+    def test_ucmatose_with_migrated_ids(self):
+        self.check(7471, ["ucmatose", "-C", "10", "-m"],
+                   ["ucmatose", "-C", "10", "-m", "-s", "127.0.0.1"])
+
+    def test_cmtime(self):
+        self.check(7471, ["cmtime"], ["cmtime", "-s", "127.0.0.1", "-c", "50"],
+                   env={**os.environ, "CM_PAIR_KILLS_SERVER": "1"})
+
+    def test_rstream(self):
+        self.check(7471, ["rstream", "-S", "4096", "-I", "100"],
+                   ["rstream", "-s", "127.0.0.1", "-S", "4096", "-I", "100"])
+
+    def test_riostream(self):
+        self.check(7471, ["riostream", "-S", "4096", "-I", "100"],
+                   ["riostream", "-s", "127.0.0.1", "-S", "4096", "-I", "100"])
+
+    def test_ucmatose_by_gid(self):
+        gid = "::ffff:127.0.0.1"
+        self.check(7471, ["ucmatose", "-C", "20", "-f", "gid", "-b", gid],
+                   ["ucmatose", "-C", "20", "-f", "gid", "-b", gid, "-s", gid])
+
+    def test_ucmatose_by_ip(self):
+        self.check(7471, ["ucmatose", "-C", "20", "-f", "ip", "-b", "127.0.0.1"],
+                   ["ucmatose", "-C", "20", "-f", "ip", "-s", "127.0.0.1"])
+
+    def test_perftest(self):
+        for program in ["ib_write_bw", "ib_read_lat", "ib_send_bw"]:
+            with self.subTest(program):
+                common = [program, "-R", "-d", "rocemu0", "-n", "100"]
+                self.check(18515, common, [*common, "127.0.0.1"])
+
+    def test_a_killed_server_is_a_disconnection_for_its_client(self):
+        script = """
+            rping -s -a 127.0.0.1 & server=$!
+            until "$ROCEMU_BIN/rocemu" show --json | grep -q '"port": *7174'; do :; done
+            rping -c -a 127.0.0.1 -v 2>&1 | { read -r first; kill -9 $server; cat; }
+        """
+        result = rocemu_run("bash", "-c", script)
+        self.assertIn("DISCONNECT EVENT", result.stdout)
+
+    def test_rcopy(self):
+        with temporary_directory() as directory:
+            source, copy = f"{directory}/source", f"{directory}/copy"
+            with open(source, "wb") as file:
+                file.write(os.urandom(300_000))
+            self.check(7427, ["rcopy"], ["rcopy", source, f"127.0.0.1:{copy}"],
+                       env={**os.environ, "CM_PAIR_KILLS_SERVER": "1"})
+            with open(source, "rb") as a, open(copy, "rb") as b:
+                self.assertEqual(a.read(), b.read())
+
+
+class Datagrams(unittest.TestCase):
+    def test_udaddy(self):
+        result = cm_pair(7174, ["udaddy", "-C", "50"], ["udaddy", "-C", "50", "-s", "127.0.0.1"])
+        self.assertEqual(result.returncode, 0, result.stdout)
+
+    def test_mckey_with_both_kinds_of_join(self):
+        for kind in [[], ["-o"]]:
+            with self.subTest(kind):
+                result = rocemu_run("bash", "-c", f"""
+                    mckey -m 239.1.2.3 -b 127.0.0.2 -C 10 & receiver=$!
+                    mckey -m 239.1.2.3 -b 127.0.0.1 -C 10 -s {" ".join(kind)} && wait $receiver
+                """)
+                self.assertEqual(result.returncode, 0, result.stdout)
+                self.assertEqual(result.stdout.count("return status 0"), 2, result.stdout)
+
+
+class PyverbsTests(unittest.TestCase):
+    def test_rdma_cores_own_tests_of_librdmacm(self):
+        with temporary_directory() as directory:
+            tests = pathlib.Path(directory) / "tests"
+            tests.mkdir()
+            for file in pathlib.Path("/usr/share/doc/rdma-core/tests").iterdir():
+                content = file.read_bytes()
+                if file.suffix == ".gz":
+                    content = gzip.decompress(content)
+                (tests / file.name.removesuffix(".gz")).write_bytes(content)
+            result = rocemu_run("/usr/bin/python3", "tests/run_tests.py", "-v", "-k",
+                                "test_rdmacm.CMTestCase", cwd=directory)
+            self.assertEqual(result.returncode, 0, result.stdout)
+            self.assertIn("Ran 10 tests", result.stdout)
+            self.assertNotIn("skipped", result.stdout)
+
+
+class Refused(unittest.TestCase):
+    def test_nobody_listens(self):
+        result = rocemu_run("rping", "-c", "-a", "127.0.0.1", "-C", "1")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("RDMA_CM_EVENT_REJECTED, error 8", result.stdout)
+
+    def test_nobody_has_the_address(self):
+        result = rocemu_run("rping", "-c", "-a", "10.99.0.1", "-C", "1")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("RDMA_CM_EVENT_ADDR_ERROR, error -110", result.stdout)
+
+
+class Decoded(unittest.TestCase):
+    def test_tshark_decodes_an_rping_run(self):
+        with temporary_directory() as directory:
+            capture = f"{directory}/trace.pcap"
+            result = cm_pair(7174, ["rping", "-s", "-C", "1"],
+                             ["rping", "-c", "-a", "127.0.0.2", "-C", "1"],
+                             options=["--capture", capture])
+            self.assertEqual(result.returncode, 0, result.stdout)
+            decoded = subprocess.run(
+                ["tshark", "-r", capture, "-Y", "infiniband.mad", "-T", "fields",
+                 "-e", "_ws.col.Info"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                text=True, check=True, timeout=rocemu.TIMEOUT).stdout
+            messages = [line.strip() for line in decoded.splitlines()]
+            self.assertEqual([m.split("(")[0].strip() for m in messages[:3]],
+                             ["CM: ConnectRequest", "CM: ConnectReply", "CM: ReadyToUse"], decoded)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,43 @@
+#include "verbs_provider/device_clock.h"
+
+#include <ctime>
+
+#include "verbs_provider/context.h"
+
+namespace rocemu::provider {
+namespace {
+
+uint64_t read_clock(clockid_t id) {
+  timespec now{};
+  clock_gettime(id, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+/// How far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC. They cannot be read at once; of a few
+/// attempts the one that took least time is the best.
+uint64_t wall_clock_lead() {
+  constexpr uint64_t kGoodEnough = 1000;
+  uint64_t lead = 0;
+  uint64_t best = UINT64_MAX;
+  for (int attempt = 0; attempt < 5 && best > kGoodEnough; ++attempt) {
+    const uint64_t before = read_clock(CLOCK_MONOTONIC);
+    const uint64_t wall = read_clock(CLOCK_REALTIME);
+    const uint64_t took = read_clock(CLOCK_MONOTONIC) - before;
+    if (took >= best) continue;
+    best = took;
+    lead = wall - (before + took / 2);
+  }
+  return lead;
+}
+
+}  // namespace
+
+uint64_t device_time_ns(ibv_context* context) {
+  return read_clock(CLOCK_MONOTONIC) - context_of(context)->parts.clock_start_ns;
+}
+
+uint64_t wall_clock_ns(ibv_context* context, uint64_t device_time_ns) {
+  return context_of(context)->parts.clock_start_ns + device_time_ns + wall_clock_lead();
+}
+
+}  // namespace rocemu::provider

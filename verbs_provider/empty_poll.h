@@ -1,0 +1,32 @@
+// What a poll does that found nothing, of ibv_poll_cq(3) and of ibv_start_poll.
+#pragma once
+
+#include <cstdint>
+
+#include "verbs_provider/cq.h"
+
+namespace rocemu::provider {
+
+/// Nothing came. The daemon may need this processor to make something come. Where others want it
+/// too, who yields waits for the slices of all of them, but who sleeps is let in at once when he is
+/// woken: after a long yield the next polls sleep until the daemon adds a completion. Never for
+/// long: the application may have other things to look at.
+class EmptyPoll {
+ public:
+  /// Under the CQ's lock.
+  explicit EmptyPoll(Cq* cq);
+
+  /// Without the lock. False if the daemon is gone, which is asked every so many polls in a row.
+  bool wait(ibv_context* context);
+
+ private:
+  void sleep() const;
+  void yield();
+
+  Cq* cq_;
+  uint32_t seen_;
+  uint32_t polls_;
+  const void* sleeps_on_ = nullptr;
+};
+
+}  // namespace rocemu::provider

@@ -1,0 +1,22 @@
+// A memory region as the client sees it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "emulator/abi/control.h"
+#include "verbs_provider/dm.h"
+#include "verbs_provider/private_abi.h"
+
+namespace rocemu::provider {
+
+struct Mr {
+  VerbsMr verbs;     // must be first
+  Dm* dm = nullptr;  // whose memory it is, for as long as it exists
+};
+
+/// Has the daemon register what `wanted` says, for `pd`, and fills all of the ibv_mr but its
+/// address and length. Null with errno set if it refuses.
+Mr* register_region(ibv_pd* pd, const decltype(abi::Request::Body::reg_mr)& wanted, MrType type);
+
+}  // namespace rocemu::provider

@@ -1,0 +1,224 @@
+#include "verbs_provider/shim/event_channel.h"
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include "emulator/abi/ucma.h"
+#include "verbs_provider/shim/device_socket.h"
+#include "verbs_provider/shim/messages.h"
+#include "verbs_provider/shim/raw.h"
+
+namespace rocemu::shim {
+namespace {
+
+using abi::ucma::Command;
+
+/// What stands before every command.
+struct KernelHeader {
+  uint32_t command;
+  uint16_t in_size;
+  uint16_t out_size;
+};
+static_assert(sizeof(KernelHeader) == 8);
+
+/// What of a command the shim itself has to know.
+struct Shape {
+  int16_t size;           // of its struct; a shorter one is refused
+  int16_t response = -1;  // offset of the response's address
+};
+
+constexpr Shape shape_of(Command command) {
+  namespace ucma = abi::ucma;
+  constexpr auto shape = [](size_t size, int response = -1) {
+    return Shape{static_cast<int16_t>(size), static_cast<int16_t>(response)};
+  };
+  switch (command) {
+    case Command::kCreateId:
+      return shape(sizeof(ucma::CreateId), offsetof(ucma::CreateId, response));
+    case Command::kDestroyId:
+    case Command::kLeaveMcast:
+      return shape(sizeof(ucma::DestroyId), 0);
+    case Command::kMigrateId:
+      return shape(sizeof(ucma::MigrateId), 0);
+    case Command::kBindIp:
+      return shape(sizeof(ucma::BindIp));
+    case Command::kResolveIp:
+      return shape(sizeof(ucma::ResolveIp));
+    case Command::kResolveRoute:
+      return shape(sizeof(ucma::ResolveRoute));
+    case Command::kQueryRoute:
+    case Command::kQuery:
+      return shape(sizeof(ucma::Query), 0);
+    case Command::kConnect:
+      return shape(offsetof(ucma::Connect, ece));
+    case Command::kListen:
+      return shape(sizeof(ucma::Listen));
+    case Command::kAccept:
+      return shape(offsetof(ucma::Accept, ece));
+    case Command::kReject:
+      return shape(sizeof(ucma::Reject));
+    case Command::kDisconnect:
+      return shape(sizeof(ucma::Disconnect));
+    case Command::kInitQpAttr:
+      return shape(sizeof(ucma::InitQpAttr), 0);
+    case Command::kGetEvent:
+      return shape(sizeof(ucma::GetEvent), 0);
+    case Command::kSetOption:
+      return shape(sizeof(ucma::SetOption));
+    case Command::kNotify:
+      return shape(sizeof(ucma::Notify));
+    case Command::kJoinIpMcast:
+      return shape(sizeof(ucma::JoinIpMcast), 0);
+    case Command::kBind:
+      return shape(sizeof(ucma::Bind));
+    case Command::kResolveAddr:
+      return shape(sizeof(ucma::ResolveAddr));
+    case Command::kJoinMcast:
+      return shape(sizeof(ucma::JoinMcast), 0);
+    case Command::kGetOption:
+      break;
+  }
+  return shape(0);
+}
+
+/// One command on its way.
+struct Call {
+  int fd;
+  Command command;
+  Shape shape;
+  const char* in;  // in_size bytes of the application's
+  size_t in_size;
+  size_t out_size;
+};
+
+int open_pair(int (&pair)[2]) {
+  return static_cast<int>(
+      -raw_syscall(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
+}
+
+/// The descriptor of the channel that an id is to leave: ENOENT if there is none such, EINVAL if it
+/// is something else.
+int check_old_channel(int fd) {
+  DeviceNumber number;
+  if (raw_syscall(SYS_fcntl, fd, F_GETFD) < 0) return ENOENT;
+  return device_of_fd(fd, &number) && number.is_event_channel() ? 0 : EINVAL;
+}
+
+/// Sends the command with what belongs to it; `pair[1]` goes to the daemon. The kernel copies an
+/// option's value, and says EFAULT if there is none where the application says.
+int send_command(const Call& call, const int (&pair)[2]) {
+  const char* value = nullptr;
+  size_t value_size = 0;
+  int fds[3] = {pair[1], call.fd, -1};
+  int fd_count = 2;
+  if (call.command == Command::kSetOption) {
+    abi::ucma::SetOption option;
+    memcpy(&option, call.in, sizeof(option));
+    value = reinterpret_cast<const char*>(option.value);
+    value_size = option.length;
+    if (call.in_size + value_size > abi::ucma::kMaxCommand) return EINVAL;
+  } else if (call.command == Command::kMigrateId) {
+    abi::ucma::MigrateId migration;
+    memcpy(&migration, call.in, sizeof(migration));
+    fds[fd_count++] = static_cast<int>(migration.fd);
+    if (const int error = check_old_channel(fds[2]); error != 0) return error;
+  }
+  abi::ucma::CommandHeader header{abi::ucma::kMagic, abi::ucma::kVersion, call.command,
+                                  static_cast<uint32_t>(call.in_size + value_size),
+                                  static_cast<uint32_t>(call.out_size)};
+  iovec parts[] = {{&header, sizeof(header)},
+                   {const_cast<char*>(call.in), call.in_size},
+                   {const_cast<char*>(value), value_size}};
+  msghdr message{};
+  message.msg_iov = parts;
+  message.msg_iovlen = 3;
+  ControlBuffer control;
+  control.attach(&message, fds, fd_count);
+  const long sent = complete(
+      call.fd, POLLOUT, [&] { return raw_syscall(SYS_sendmsg, call.fd, &message, MSG_NOSIGNAL); });
+  if (sent == -EFAULT || sent == -ENOMEM || sent == -ENOBUFS) return static_cast<int>(-sent);
+  return sent < 0 ? EIO : 0;
+}
+
+/// The reply, with the response put where the application wants it; EFAULT if that cannot be.
+int receive_reply(int fd, void* response, size_t room) {
+  abi::ucma::ReplyHeader header;
+  iovec parts[] = {{&header, sizeof(header)}, {response, room}};
+  msghdr message{};
+  message.msg_iov = parts;
+  message.msg_iovlen = 2;
+  const long size = complete(fd, POLLIN, [&] { return raw_syscall(SYS_recvmsg, fd, &message, 0); });
+  if (size == -EFAULT) return EFAULT;
+  if (size < static_cast<long>(sizeof(header)) || header.magic != abi::ucma::kMagic ||
+      header.version != abi::ucma::kVersion) {
+    return EIO;
+  }
+  return header.error;
+}
+
+int run_command(const Call& call) {
+  if (call.in_size > abi::ucma::kMaxCommand) return EINVAL;
+  int pair[2];
+  if (const int error = open_pair(pair); error != 0) return error;
+  int error = send_command(call, pair);
+  raw_syscall(SYS_close, pair[1]);
+  if (error == 0) {
+    uint64_t response = 0;
+    size_t room = 0;
+    if (call.shape.response >= 0) {
+      memcpy(&response, call.in + call.shape.response, sizeof(response));
+      room = call.out_size;
+    }
+    error = receive_reply(pair[0], reinterpret_cast<void*>(response), room);
+  }
+  raw_syscall(SYS_close, pair[0]);
+  return error;
+}
+
+/// A cancellation point, and so without anything of ours that would have to be undone.
+int get_event(const Call& call) {
+  if (call.out_size < abi::ucma::kMinEventResponse) return ENOSPC;
+  abi::ucma::GetEvent arguments;
+  memcpy(&arguments, call.in, sizeof(arguments));
+  const size_t room = call.out_size < sizeof(abi::ucma::EventResponse)
+                          ? call.out_size
+                          : sizeof(abi::ucma::EventResponse);
+  auto* response = reinterpret_cast<abi::ucma::EventResponse*>(arguments.response);
+  const ssize_t size = recv(call.fd, response, room, 0);
+  if (size < 0) return errno == ECONNRESET ? EIO : errno;
+  if (size == 0) return EIO;  // the daemon is gone
+  if (room == sizeof(*response)) response->reserved = 0;
+  return 0;
+}
+
+int execute(int fd, const char* data, size_t size) {
+  KernelHeader header;
+  if (size < sizeof(header)) return EINVAL;
+  memcpy(&header, data, sizeof(header));
+  if (header.command >= abi::ucma::kCommands) return EINVAL;
+  if (header.in_size + sizeof(header) > size) return EINVAL;
+  const auto command = static_cast<Command>(header.command);
+  const Call call{
+      fd, command, shape_of(command), data + sizeof(header), header.in_size, header.out_size};
+  if (call.shape.size == 0) return ENOSYS;
+  // The kernel does not look at the size and reads what is there.
+  if (call.in_size < static_cast<size_t>(call.shape.size)) return EINVAL;
+  return command == Command::kGetEvent ? get_event(call) : run_command(call);
+}
+
+}  // namespace
+
+ssize_t write_to_event_channel(int fd, const void* data, size_t size) {
+  const int saved = errno;
+  const int error = execute(fd, static_cast<const char*>(data), size);
+  errno = error != 0 ? error : saved;
+  return error != 0 ? -1 : static_cast<ssize_t>(size);
+}
+
+}  // namespace rocemu::shim

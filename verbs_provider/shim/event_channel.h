@@ -1,0 +1,14 @@
+// librdmacm's commands: see abi/ucma.h.
+#pragma once
+
+#include <cstddef>
+
+#include <sys/types.h>
+
+namespace rocemu::shim {
+
+/// write(2) to an rdma_cm_event_channel's descriptor, with the results and errors of the kernel's.
+/// Getting an event waits for one and is a cancellation point; nothing else is.
+ssize_t write_to_event_channel(int fd, const void* data, size_t size);
+
+}  // namespace rocemu::shim

@@ -1,0 +1,88 @@
+// socket(2) and what follows it: an RDMA netlink socket is a connection to the daemon, which
+// answers as the kernel's RDMA subsystem does. Sending needs no help, for a connected socket
+// ignores the address that a message is sent to; the addresses that netlink libraries look at come
+// from here.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <linux/netlink.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "verbs_provider/shim/driver_list.h"
+#include "verbs_provider/shim/interpose.h"
+#include "verbs_provider/shim/netlink_socket.h"
+#include "verbs_provider/shim/runtime_dir.h"
+#include "verbs_provider/shim/served_paths.h"
+
+namespace rocemu::shim {
+namespace {
+
+Next<int(int, int, int)> next_socket("socket");
+Next<int(int, const sockaddr*, socklen_t)> next_bind("bind");
+Next<int(int, sockaddr*, socklen_t*)> next_getsockname("getsockname");
+Next<ssize_t(int, msghdr*, int)> next_recvmsg("recvmsg");
+
+/// False if there is no daemon. Else *result is that of socket(2): if the daemon is just gone, a
+/// kernel without RDMA.
+__attribute__((noinline)) bool open_if_served(int type, int* result) {
+  char dir[kMaxPath];
+  if (!find_runtime_dir(dir, sizeof(dir))) return false;
+  announce_provider();  // this is how libibverbs begins to look for devices
+  *result = open_rdma_netlink(dir, type);
+  if (*result >= 0) return true;
+  const bool out_of_descriptors = *result == -EMFILE || *result == -ENFILE;
+  errno = out_of_descriptors ? -*result : EPROTONOSUPPORT;
+  *result = -1;
+  return true;
+}
+
+inline bool is_ours(int fd) {
+  return __builtin_expect(has_seen_rdma_netlink(), 0) && is_rdma_netlink(fd);
+}
+
+/// As the kernel gives an address: cut off where it does not fit, with its whole length.
+void give_address(uint32_t port, void* address, socklen_t* length) {
+  sockaddr_nl given{};
+  given.nl_family = AF_NETLINK;
+  given.nl_pid = port;
+  memcpy(address, &given, std::min(*length, static_cast<socklen_t>(sizeof(given))));
+  *length = sizeof(given);
+}
+
+}  // namespace
+}  // namespace rocemu::shim
+
+using namespace rocemu::shim;
+
+ROCEMU_REPLACE(int, socket, (int domain, int type, int protocol)) {
+  int result;
+  if (__builtin_expect(domain == AF_NETLINK && protocol == NETLINK_RDMA, 0) &&
+      open_if_served(type, &result)) {
+    return result;
+  }
+  return next_socket(domain, type, protocol);
+}
+
+ROCEMU_REPLACE(int, bind, (int fd, const sockaddr* address, socklen_t length)) {
+  if (is_ours(fd)) return 0;  // nobody but the daemon sends to it, whatever port it has
+  return next_bind(fd, address, length);
+}
+
+ROCEMU_REPLACE(int, getsockname, (int fd, sockaddr* address, socklen_t* length)) {
+  if (!is_ours(fd)) return next_getsockname(fd, address, length);
+  give_address(static_cast<uint32_t>(getpid()), address, length);
+  return 0;
+}
+
+ROCEMU_REPLACE(ssize_t, recvmsg, (int fd, msghdr* message, int flags)) {
+  if (!is_ours(fd)) return next_recvmsg(fd, message, flags);
+  socklen_t length = message->msg_namelen;
+  const ssize_t size = next_recvmsg(fd, message, flags);
+  if (size >= 0 && message->msg_name != nullptr) {
+    give_address(0, message->msg_name, &length);  // port 0: the kernel's
+    message->msg_namelen = length;
+  }
+  return size;
+}
