@@ -72,9 +72,9 @@ void after_fork() {
   for (Lock& lock : locks) lock.give_back();
 }
 
-void prepare_for_forks() {
-  static std::atomic<bool> prepared{false};
-  if (prepared.load(std::memory_order_relaxed) || prepared.exchange(true)) return;
+/// When the library is loaded: a thread that made its first request only now could be overtaken by
+/// another's fork(), whose child would then know nothing of it and take its answers.
+__attribute__((constructor)) void prepare_for_forks() {
   pthread_atfork(before_fork, after_fork, after_fork);
 }
 
@@ -100,7 +100,6 @@ bool set_record_lock(int fd, short type) {
 }  // namespace
 
 ConnectionLock::ConnectionLock(int fd) : fd_(fd) {
-  prepare_for_forks();
   lock_of(fd).take();
   among_processes_ = has_forked.load(std::memory_order_relaxed) && set_record_lock(fd, F_WRLCK);
 }
