@@ -1,6 +1,7 @@
 // ibv_create_qp(3), ibv_create_qp_ex(3), ibv_modify_qp(3), ibv_query_qp(3) and ibv_destroy_qp(3).
 #include "verbs_provider/qp.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include "verbs_provider/context.h"
@@ -118,6 +119,13 @@ ibv_qp_init_attr_ex without_the_irrelevant(ibv_qp_init_attr_ex attr) {
   return attr;
 }
 
+/// Inline data goes where the SGEs would be, so that there is always room for some. NICs and rxe
+/// say so in max_inline_data too, and rdma_xclient sends inline without having asked for any.
+void offer_sge_room_for_inline_data(ibv_qp_cap* cap) {
+  constexpr auto kSgeSize = static_cast<uint32_t>(sizeof(abi::Sge));
+  cap->max_inline_data = std::max(cap->max_inline_data, cap->max_send_sge * kSgeSize);
+}
+
 abi::Request to_request(const Qp& qp, const ibv_qp_init_attr_ex& attr) {
   abi::Request request{};
   request.op = abi::Op::kCreateQp;
@@ -180,7 +188,7 @@ void fill(ibv_qp* qp, ibv_context* context, const ibv_qp_init_attr_ex& attr) {
 void dispose_qp(Qp* qp) {
   pthread_cond_destroy(&qp->verbs.qp.cond);
   pthread_mutex_destroy(&qp->verbs.qp.mutex);
-  ibv_pd* pd = qp->verbs.qp.pd;
+  ibv_pd* pd = qp->verbs.qp.qp_type == IBV_QPT_XRC_RECV ? nullptr : qp->verbs.qp.pd;
   dispose_in(qp, Resource::kQp);
   release(pd);
 }
@@ -216,8 +224,13 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) {
   }
   ibv_qp_init_attr_ex wanted = without_the_irrelevant(*attr);
   if (with_builder) make_room_for(attr->send_ops_flags, &wanted.cap);
+  offer_sge_room_for_inline_data(&wanted.cap);
   Qp* qp = create(context, wanted, &attr->cap);
   if (qp == nullptr) return nullptr;
+  // It is not of that PD, but names it, as with other devices: librdmacm takes the PD for an XRC
+  // SRQ from there.
+  const bool names_pd = (attr->comp_mask & IBV_QP_INIT_ATTR_PD) != 0;
+  if (attr->qp_type == IBV_QPT_XRC_RECV && names_pd) qp->verbs.qp.pd = attr->pd;
   if (with_builder) install_work_request_builder(qp, attr->send_ops_flags);
   return &qp->verbs.qp;
 }
