@@ -2,8 +2,10 @@
 """Runs a server and its clients of librdmacm to the end: cm_pair.py PORT SERVER... -- CLIENT...
 [-- CLIENT...]
 
-The clients start together once an rdma_cm id listens at PORT, as `rocemu show` says. Exit status 0
-if all had 0; otherwise the first other one. Meant to run under `rocemu run`.
+The first client starts once an rdma_cm id listens at PORT, each further one once those before it
+are connected, as `rocemu show` says: a server that keeps one request at a time in mind, as rping's
+does, would mix them up. Exit status 0 if all had 0; otherwise the first other one. Meant to run
+under `rocemu run`.
 """
 import json
 import os
@@ -15,9 +17,21 @@ import time
 ROCEMU = str(pathlib.Path(os.environ["ROCEMU_BIN"]) / "rocemu")
 
 
-def listening(port):
+def show():
     shown = subprocess.run([ROCEMU, "show", "--json"], stdout=subprocess.PIPE, check=True)
-    return any(one["port"] == port for one in json.loads(shown.stdout)["fabric"]["listeners"])
+    return json.loads(shown.stdout)
+
+
+def listening(port):
+    return any(one["port"] == port for one in show()["fabric"]["listeners"])
+
+
+def connected(clients):
+    """True if all clients that still run have a connection, which has two ends."""
+    running = sum(client.poll() is None for client in clients)
+    ready = sum(qp["state"] == "RTS" for device in show()["fabric"]["devices"]
+                for qp in device["qps"])
+    return ready >= 2 * running
 
 
 def split(arguments):
@@ -41,7 +55,14 @@ def main():
         if time.monotonic() > deadline:
             server.kill()
             sys.exit(f"cm_pair.py: the server does not listen at port {port}")
-    clients = [subprocess.Popen(command) for command in client_commands]
+    clients = []
+    for command in client_commands:
+        clients.append(subprocess.Popen(command))
+        while command is not client_commands[-1] and not connected(clients):
+            if time.monotonic() > deadline + 60:
+                server.kill()
+                sys.exit("cm_pair.py: a client is not connected after a minute")
+            time.sleep(0.002)
     statuses = [client.wait() for client in clients]
     if "CM_PAIR_KILLS_SERVER" in os.environ:  # one that serves for ever
         server.kill()

@@ -41,7 +41,7 @@ class Connected(unittest.TestCase):
                    ["rping", "-c", "-a", "::1", "-V", "-C", "20"])
 
     def test_rping_serves_several_clients(self):
-        client = ["rping", "-c", "-a", "127.0.0.1", "-V", "-C", "20"]
+        client = ["rping", "-c", "-a", "127.0.0.1", "-V", "-C", "1000"]
         self.check(7174, ["rping", "-s", "-P"], client, client, client,
                    env={**os.environ, "CM_PAIR_KILLS_SERVER": "1"})
 
