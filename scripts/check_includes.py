@@ -14,6 +14,7 @@ import sys
 ABI = "emulator/abi"
 OS = "emulator/os"
 ENGINE = "emulator/engine"
+JOURNAL = "emulator/journal"
 EMULATOR = "emulator"  # the folder and everything below it
 
 # Folder -> folders it may include. A file belongs to the longest folder that matches.
@@ -22,11 +23,11 @@ RULES = {
     ABI: [],
     OS: [],
     ENGINE: ["wire", ABI],
-    "emulator/capture": [ENGINE, "wire", ABI],
-    "emulator/journal": [ENGINE, "wire", ABI],
+    "emulator/capture": [ENGINE, "wire", ABI, OS],
+    JOURNAL: [ENGINE, "wire", ABI, OS],
     "emulator/scenario": [ENGINE, "wire", ABI],
     "emulator/daemon": [EMULATOR, "wire"],
-    "emulator/command": [ABI, OS],
+    "emulator/command": [ABI, OS, JOURNAL, ENGINE],
     "verbs_provider": [ABI],
     "tests": ["wire", EMULATOR, "verbs_provider"],
 }

@@ -9,33 +9,47 @@ namespace rocemu::capture {
 namespace {
 
 constexpr int kSnapshotLength = 65535;
-constexpr size_t kBufferSize = 256 * 1024;  // else each frame of full size is a system call
+constexpr size_t kHandOver = 1 << 20;
+
+/// What libpcap writes, a frame's header and the frame by themselves, goes into a buffer of ours.
+std::FILE* open_buffer(std::vector<std::byte>& buffer) {
+  const auto append = [](void* to, const char* bytes, size_t size) {
+    const auto* begin = reinterpret_cast<const std::byte*>(bytes);
+    auto& all = *static_cast<std::vector<std::byte>*>(to);
+    all.insert(all.end(), begin, begin + size);
+    return static_cast<ssize_t>(size);
+  };
+  std::FILE* file = fopencookie(&buffer, "w", {nullptr, append, nullptr, nullptr});
+  if (file != nullptr) std::setvbuf(file, nullptr, _IONBF, 0);
+  return file;
+}
 
 }  // namespace
 
 PcapWriter::PcapWriter(const std::string& path, std::chrono::system_clock::time_point start)
     : path_(path),
+      disk_(path),
       start_(std::chrono::duration_cast<std::chrono::nanoseconds>(start.time_since_epoch())),
       format_(pcap_open_dead_with_tstamp_precision(DLT_EN10MB, kSnapshotLength,
                                                    PCAP_TSTAMP_PRECISION_NANO)) {
-  // Opened by us: libpcap takes "-" for standard output, and words its errors in several ways.
-  std::FILE* file = std::fopen(path.c_str(), "wbe");
-  if (file == nullptr) {
-    error_ = "cannot write the capture " + path + ": " + std::strerror(errno);
+  // Opened by us: libpcap takes "-" for standard output, words its errors in several ways, and
+  // would wait for the disk.
+  if (const int error = disk_.error()) {
+    fail(error);
     return;
   }
-  std::setvbuf(file, nullptr, _IOFBF, kBufferSize);
-  file_ = pcap_dump_fopen(format_, file);
+  std::FILE* file = open_buffer(unwritten_);
+  if (file != nullptr) file_ = pcap_dump_fopen(format_, file);
   if (file_ == nullptr) {
-    error_ = "cannot write the capture " + path + ": " + pcap_geterr(format_);
-    std::fclose(file);
+    if (file != nullptr) std::fclose(file);
+    fail(ENOMEM);
     return;
   }
-  unflushed_ = true;
   flush();  // a full disk is known at once, and a reader finds a valid file
 }
 
 PcapWriter::~PcapWriter() {
+  flush();
   if (file_ != nullptr) pcap_dump_close(file_);
   if (format_ != nullptr) pcap_close(format_);
 }
@@ -50,19 +64,17 @@ bool PcapWriter::write(engine::Instant at, std::span<const uint8_t> frame) {
   header.caplen = static_cast<bpf_u_int32>(frame.size());
   header.len = header.caplen;
   pcap_dump(reinterpret_cast<u_char*>(file_), &header, frame.data());
-  unflushed_ = true;
-  return std::ferror(pcap_dump_file(file_)) == 0 || fail();
+  return unwritten_.size() < kHandOver || flush();
 }
 
 bool PcapWriter::flush() {
-  if (file_ == nullptr || !unflushed_) return true;
-  unflushed_ = false;
-  return pcap_dump_flush(file_) == 0 || fail();
+  if (file_ == nullptr || unwritten_.empty()) return true;
+  return disk_.write(unwritten_) || fail(disk_.error());
 }
 
-bool PcapWriter::fail() {
-  error_ = "cannot write the capture " + path_ + ": " + std::strerror(errno);
-  pcap_dump_close(file_);
+bool PcapWriter::fail(int error) {
+  error_ = "cannot write the capture " + path_ + ": " + std::strerror(error);
+  if (file_ != nullptr) pcap_dump_close(file_);
   file_ = nullptr;
   return false;
 }

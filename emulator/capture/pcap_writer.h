@@ -6,8 +6,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "emulator/engine/time.h"
+#include "emulator/os/background_file.h"
 
 struct pcap;
 struct pcap_dumper;
@@ -32,14 +34,15 @@ class PcapWriter {
   const std::string& error() const { return error_; }
 
  private:
-  bool fail();
+  bool fail(int error);
 
   std::string path_;
+  BackgroundFile disk_;
+  std::vector<std::byte> unwritten_;
   std::chrono::nanoseconds start_;
   std::string error_;
   pcap* format_ = nullptr;
   pcap_dumper* file_ = nullptr;
-  bool unflushed_ = false;
 };
 
 }  // namespace rocemu::capture

@@ -15,6 +15,7 @@ constexpr std::array kSubcommands = {
     Subcommand{"down", "stop the shared NIC", down, down_help},
     Subcommand{"show", "print devices, queue pairs, memory regions and counters", show, show_help},
     Subcommand{"set", "take a port down or up while programs run", set, set_help},
+    Subcommand{"replay", "do again what `run --record` recorded, and compare", replay, replay_help},
     Subcommand{"doctor", "say what would stop emulation here and how to mend it", doctor,
                doctor_help},
 };

@@ -76,6 +76,11 @@ po::options_description fabric_options() {
   add("device", po::value<std::vector<std::string>>()->value_name("NAME[=ADDR,...]"),
       "a device of this name and these IP addresses, instead of the default ones; may be repeated");
   add("capture", text("FILE"), "write every frame to FILE (pcap; Wireshark and tshark read it)");
+  add("record", text("DIR"),
+      "write all that happens to the directory DIR: `rocemu replay DIR` does it again without the "
+      "program, events.jsonl tells it line by line, trace.pcap has the frames");
+  add("record-policy", text("POLICY"),
+      "when the disk is full: continue without recording (default), or stop the run");
   add("seed", text("N"), "the seed of everything random (default 0)");
   add("require-grh", po::bool_switch(),
       "refuse address vectors without a GRH, as RoCE hardware does");
@@ -116,6 +121,21 @@ std::vector<std::string> daemon_arguments(std::string_view subcommand,
     if (file.empty()) throw UsageError(where + "--capture needs the name of a file");
     // The daemon works in another directory.
     arguments.insert(arguments.end(), {"--capture", std::filesystem::absolute(file)});
+  }
+  if (given("record")) {
+    const std::string dir = string_of("record");
+    if (dir.empty()) throw UsageError(where + "--record needs the name of a directory");
+    if (given("capture"))
+      throw UsageError(where + "give --capture or --record, not both: a recording has a capture, " +
+                       "DIR/trace.pcap");
+    arguments.insert(arguments.end(), {"--record", std::filesystem::absolute(dir)});
+  }
+  if (given("record-policy")) {
+    const std::string policy = string_of("record-policy");
+    if (policy != "continue" && policy != "stop")
+      throw UsageError(where + "--record-policy '" + policy + "' is neither continue nor stop");
+    if (!given("record")) throw UsageError(where + "--record-policy says nothing without --record");
+    arguments.insert(arguments.end(), {"--record-policy", policy});
   }
   if (given("seed")) {
     const std::string text = string_of("seed");

@@ -118,9 +118,10 @@ int exit_status(int wait_status) {
                                   : WEXITSTATUS(wait_status);
 }
 
-/// Runs the command to its end and returns its exit status.
-int supervise(Arguments& command, const SignalQueue& signals,
-              std::optional<PrivateDaemon>& daemon) {
+/// Runs the command to its end and returns its exit status. `ends_with_daemon`: if its NIC goes, it
+/// is to go too.
+int supervise(Arguments& command, const SignalQueue& signals, std::optional<PrivateDaemon>& daemon,
+              bool ends_with_daemon) {
   const pid_t program = start_command(command, signals);
   for (;;) {
     const int number = signals.next();
@@ -132,6 +133,7 @@ int supervise(Arguments& command, const SignalQueue& signals,
       std::cerr << "rocemu: the emulated NIC is gone: rocemud " +
                        describe_wait_status(wait_status) + "\n";
       daemon->reaped(wait_status);
+      if (ends_with_daemon) kill(program, SIGTERM);
     }
     if (waitpid(program, &wait_status, WNOHANG) == program) return exit_status(wait_status);
   }
@@ -191,7 +193,9 @@ int run(const Arguments& arguments) {
   }
   set_environment(*dir);
   const SignalQueue signals;
-  int status = supervise(command, signals, daemon);
+  const bool stop_unrecorded = values.count("record-policy") != 0 &&
+                               values["record-policy"].as<std::string>() == "stop";
+  int status = supervise(command, signals, daemon, stop_unrecorded);
   if (daemon) {
     const bool nic_was_gone = daemon->is_gone();
     const std::string trouble = daemon->stop();

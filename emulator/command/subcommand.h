@@ -29,6 +29,8 @@ int show(const Arguments& arguments);
 std::string show_help();
 int set(const Arguments& arguments);
 std::string set_help();
+int replay(const Arguments& arguments);
+std::string replay_help();
 int doctor(const Arguments& arguments);
 std::string doctor_help();
 

@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -37,11 +38,32 @@ constexpr engine::Duration kLongYield = 300us;
 constexpr engine::Duration kShortestCrowd = 20ms;
 constexpr engine::Duration kLongestCrowd = 1s;
 
+/// Of a recording the directory is made here.
 std::unique_ptr<capture::PcapWriter> make_capture(const Options& options, const Clock& clock) {
-  if (options.capture.empty()) return nullptr;
-  auto capture = std::make_unique<capture::PcapWriter>(options.capture, clock.wall_start());
+  std::string path = options.capture;
+  if (!options.record.empty()) {
+    if (mkdir(options.record.c_str(), 0777) != 0 && errno != EEXIST) {
+      fail_start("cannot make the directory " + options.record, errno);
+    }
+    path = options.record + journal::kCaptureFile;
+  }
+  if (path.empty()) return nullptr;
+  auto capture = std::make_unique<capture::PcapWriter>(path, clock.wall_start());
   if (!capture->is_open()) throw StartError(capture->error());
   return capture;
+}
+
+std::unique_ptr<journal::Recording> make_recording(const Options& options, const Clock& clock,
+                                                   engine::HostMemory& memory) {
+  if (options.record.empty()) return nullptr;
+  journal::Header header;
+  header.fabric = options.fabric;
+  header.wall_start_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                             clock.wall_start().time_since_epoch())
+                             .count();
+  auto recording = std::make_unique<journal::Recording>(options.record, header, memory);
+  if (const std::string error = recording->take_error(); !error.empty()) throw StartError(error);
+  return recording;
 }
 
 /// Linux 6.12 and later let in who asks for short slices before those who are content with long
@@ -70,7 +92,9 @@ Daemon::Daemon(Options options)
       directory_(options_.dir, options_.fabric.devices.size()),
       sessions_(clock_),
       client_memory_(memory_, sessions_),
-      nic_(options_.fabric, client_memory_, sessions_, cm_sessions_, clock_, capture_.get()) {
+      recording_(make_recording(options_, clock_, client_memory_)),
+      nic_(options_.fabric, client_memory_, sessions_, cm_sessions_, clock_, capture_.get(),
+           recording_.get()) {
   if (directory_.was_stale()) {
     spdlog::warn("{}: removed what an earlier daemon had left there", directory_.path());
   }
@@ -200,7 +224,7 @@ void Daemon::set_port(const Json& request) {
   }
 }
 
-void Daemon::run() {
+bool Daemon::run() {
   ask_for_short_slices();
   engine::Instant last_work = clock_.now();
   engine::Instant last_poll{};
@@ -215,6 +239,7 @@ void Daemon::run() {
     if (now - last_poll >= kPollInterval) {
       worked |= poll(engine::Duration(0));
       sessions_.let_sleep(now, kSessionIdleTime);
+      check_recording();
       last_poll = now;
     }
     if (worked) {
@@ -233,9 +258,11 @@ void Daemon::run() {
       last_work = last_poll = clock_.now();
     }
   }
-  flush_capture();
+  flush_files();
+  check_recording();
   // Before the sockets close: who sees the end of its connection finds the directory gone.
   directory_.remove();
+  return !recording_failed_ || !options_.stop_without_record;
 }
 
 void Daemon::sleep() {
@@ -247,7 +274,9 @@ void Daemon::sleep() {
   }
   sessions_.let_sleep(now, engine::Duration(0));
   if (sessions_.any_awake()) return;  // a doorbell came just now
-  flush_capture();
+  flush_files();
+  check_recording();
+  if (stopping_) return;
   if (deadline) {
     poll(std::max(*deadline - clock_.now(), engine::Duration(0)));
   } else {
@@ -255,9 +284,24 @@ void Daemon::sleep() {
   }
 }
 
-void Daemon::flush_capture() {
+void Daemon::flush_files() {
+  if (recording_ != nullptr) recording_->flush();
   if (capture_ != nullptr && !capture_->flush()) {
     spdlog::error("the capture stops here: {}", capture_->error());
+  }
+}
+
+void Daemon::check_recording() {
+  if (recording_ == nullptr || recording_failed_) return;
+  std::string error = recording_->take_error();
+  if (error.empty() && !capture_->is_open()) error = capture_->error();
+  if (error.empty()) return;
+  recording_failed_ = true;
+  if (options_.stop_without_record) {
+    spdlog::error("the run ends, since it can no longer be recorded: {}", error);
+    stop();
+  } else {
+    spdlog::error("the recording ends here, the run goes on: {}", error);
   }
 }
 

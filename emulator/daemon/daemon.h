@@ -19,6 +19,7 @@
 #include "emulator/daemon/runtime_directory.h"
 #include "emulator/daemon/session_table.h"
 #include "emulator/daemon/unix_socket.h"
+#include "emulator/journal/recording.h"
 
 namespace rocemu::daemon {
 
@@ -28,8 +29,9 @@ class Daemon : private NldevSource {
   /// behind then.
   explicit Daemon(Options options);
 
-  /// Returns after stop(), with the runtime directory removed.
-  void run();
+  /// Returns after stop(), with the runtime directory removed; false if it ended by itself because
+  /// the run could no longer be recorded.
+  bool run();
   void stop() { stopping_ = true; }
 
   EventLoop& loop() { return loop_; }
@@ -49,7 +51,8 @@ class Daemon : private NldevSource {
 
   bool poll(std::optional<engine::Duration> timeout);
   void sleep();
-  void flush_capture();
+  void flush_files();
+  void check_recording();
 
   Options options_;
   Clock clock_;
@@ -60,12 +63,14 @@ class Daemon : private NldevSource {
   SessionTable sessions_;
   CmSessionTable cm_sessions_;
   ClientMemory client_memory_;
+  std::unique_ptr<journal::Recording> recording_;
   Nic nic_;
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
   std::vector<EventLoop::Watch> watches_;
   std::unique_ptr<ControlServer> control_;
   std::unique_ptr<NetlinkServer> netlink_;
   bool stopping_ = false;
+  bool recording_failed_ = false;
 };
 
 }  // namespace rocemu::daemon

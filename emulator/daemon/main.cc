@@ -32,6 +32,7 @@ void set_up_logging(spdlog::level::level_enum level) {
 void set_up_process() {
   umask(077);
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that must not grow is an error of write(), as a full disk
   prctl(PR_SET_TIMERSLACK, 1UL);  // the default would add 50 us to every retransmission timeout
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
@@ -79,7 +80,8 @@ class ReadySignal {
   UniqueFd fd_;
 };
 
-void serve(Options options, ReadySignal& ready) {
+/// Returns the exit status.
+int serve(Options options, ReadySignal& ready) {
   const int lifetime_fd = options.lifetime_fd;
   const UniqueFd signals = take_signals(lifetime_fd >= 0);
   Daemon daemon(std::move(options));
@@ -97,7 +99,7 @@ void serve(Options options, ReadySignal& ready) {
     }
   }
   ready.say("ready\n");
-  daemon.run();
+  return daemon.run() ? 0 : 1;
 }
 
 int fail(ReadySignal& ready, const std::exception& error, int status) {
@@ -114,8 +116,7 @@ int run(int argc, const char* const* argv) {
     if (!options) return 0;
     set_up_logging(options->log_level);
     set_up_process();
-    serve(std::move(*options), ready);
-    return 0;
+    return serve(std::move(*options), ready);
   } catch (const UsageError& error) {
     return fail(ready, error, 2);
   } catch (const std::exception& error) {

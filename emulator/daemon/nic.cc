@@ -9,12 +9,14 @@
 namespace rocemu::daemon {
 
 Nic::Nic(engine::FabricConfig config, engine::HostMemory& memory, SessionTable& sessions,
-         CmSessionTable& cm_sessions, const Clock& clock, capture::PcapWriter* capture)
+         CmSessionTable& cm_sessions, const Clock& clock, capture::PcapWriter* capture,
+         journal::Recording* recording)
     : sessions_(sessions),
       cm_sessions_(cm_sessions),
       clock_(clock),
       capture_(capture),
-      engine_(std::move(config), memory) {}
+      recording_(recording),
+      engine_(std::move(config), recording != nullptr ? recording->memory() : memory) {}
 
 void Nic::submit(const engine::Input& input) {
   step(input);
@@ -62,7 +64,16 @@ Nic::DeviceFacts Nic::device_facts(engine::DeviceIndex device) {
 }
 
 void Nic::step(const engine::Input& input) {
-  engine_.step(clock_.now(), input, outputs_);
+  const engine::Instant now = clock_.now();
+  if (recording_ != nullptr) recording_->begin_step(now, input);
+  engine_.step(now, input, outputs_);
+  if (recording_ == nullptr) return;
+  recording_->end_step(outputs_);
+  const auto* attach = std::get_if<engine::AttachClient>(&input);
+  const ClientSession* session = attach != nullptr ? sessions_.find(attach->client) : nullptr;
+  if (session == nullptr) return;
+  recording_->name({attach->client, static_cast<uint32_t>(session->peer().pid),
+                    session->command_name()});
 }
 
 void Nic::apply() {

@@ -11,14 +11,16 @@
 #include "emulator/daemon/engine_port.h"
 #include "emulator/daemon/session_table.h"
 #include "emulator/engine/engine.h"
+#include "emulator/journal/recording.h"
 
 namespace rocemu::daemon {
 
 class Nic : public EnginePort {
  public:
-  /// `capture` may be null.
+  /// `capture` and `recording` may be null.
   Nic(engine::FabricConfig config, engine::HostMemory& memory, SessionTable& sessions,
-      CmSessionTable& cm_sessions, const Clock& clock, capture::PcapWriter* capture);
+      CmSessionTable& cm_sessions, const Clock& clock, capture::PcapWriter* capture,
+      journal::Recording* recording);
 
   void submit(const engine::Input& input) override;
   abi::Reply command(engine::ClientId client, const abi::Request& request) override;
@@ -52,7 +54,9 @@ class Nic : public EnginePort {
   CmSessionTable& cm_sessions_;
   const Clock& clock_;
   capture::PcapWriter* capture_;
-  uint32_t facts_client_ = 0xffff'ffff;  // ids are used once, and those of sessions count up
+  journal::Recording* recording_;
+  uint32_t facts_client_ = 0xffff'ffff;  // ids are used once, and those of sessions count up from 1:
+                                         // see journal::kFirstOwnClient
   engine::Engine engine_;
   engine::Outputs outputs_;  // behind the engine, whose frames it holds: goes first
 };

@@ -51,6 +51,11 @@ po::options_description describe() {
       "emulate a device of this name and, in this order in its GID table, these IP addresses "
       "(default: those of the default device in its place); repeat it for more devices");
   options.add_options()("capture", text("FILE"), "write every frame to this pcap file");
+  options.add_options()("record", text("DIR"),
+                        "write all that happens to DIR: journal, events.jsonl, trace.pcap");
+  options.add_options()("record-policy", text("POLICY"),
+                        "when that cannot go on, as on a full disk: continue (the default) without "
+                        "it, or stop");
   options.add_options()("seed", text("N"), "of all that is random, such as MR keys; default 0");
   options.add_options()("require-grh", po::bool_switch(),
                         "refuse address vectors without GRH, as RoCE NICs do");
@@ -137,7 +142,7 @@ engine::FabricConfig parse_fabric(const po::variables_map& given) {
     fabric.seed = parse_number<uint64_t>("--seed", given["seed"].as<std::string>(), 0,
                                          std::numeric_limits<uint64_t>::max());
   }
-  fabric.trace_frames = given.count("capture") != 0;
+  fabric.trace_frames = given.count("capture") != 0 || given.count("record") != 0;
   return fabric;
 }
 
@@ -222,6 +227,18 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   options.capture = text("capture");
   if (given.count("capture") != 0 && options.capture.empty()) {
     throw UsageError("--capture: the file's name is empty");
+  }
+  options.record = text("record");
+  if (given.count("record") != 0 && options.record.empty()) {
+    throw UsageError("--record: the directory's name is empty");
+  }
+  if (!options.record.empty() && !options.capture.empty()) {
+    throw UsageError("give --capture or --record, not both: a recording has a capture in it");
+  }
+  if (const std::string policy = text("record-policy"); policy == "stop") {
+    options.stop_without_record = true;
+  } else if (!policy.empty() && policy != "continue") {
+    throw UsageError("--record-policy: '" + policy + "' is neither continue nor stop");
   }
   if (given.count("ready-fd") != 0) options.ready_fd = parse_fd("--ready-fd", text("ready-fd"));
   if (given.count("lifetime-fd") != 0) {

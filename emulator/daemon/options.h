@@ -14,6 +14,9 @@ struct Options {
   std::string dir;
   engine::FabricConfig fabric;
   std::string capture;   // empty for none
+  std::string record;    // a directory; empty for none
+  /// The run ends when it can no longer be recorded.
+  bool stop_without_record = false;
   int ready_fd = -1;     // -1 for none
   int lifetime_fd = -1;  // -1 for none
   spdlog::level::level_enum log_level = spdlog::level::warn;

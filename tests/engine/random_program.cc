@@ -33,6 +33,14 @@ engine::FabricConfig fabric_of(uint64_t seed) {
   return config;
 }
 
+std::unique_ptr<journal::Recording> make_recording(uint64_t seed, const std::string& dir,
+                                                   engine::HostMemory& memory) {
+  if (dir.empty()) return nullptr;
+  journal::Header header;
+  header.fabric = fabric_of(seed);
+  return std::make_unique<journal::Recording>(dir, header, memory);
+}
+
 std::string hex(std::span<const uint8_t> bytes) {
   std::string out;
   for (const uint8_t byte : bytes) {
@@ -44,8 +52,11 @@ std::string hex(std::span<const uint8_t> bytes) {
 
 }  // namespace
 
-RandomProgram::RandomProgram(uint64_t seed)
-    : random_(seed ^ 0x5eed), engine_(fabric_of(seed), memory_), apps_(kApps) {
+RandomProgram::RandomProgram(uint64_t seed, const std::string& record_dir)
+    : random_(seed ^ 0x5eed),
+      recording_(make_recording(seed, record_dir, memory_)),
+      engine_(fabric_of(seed), recording_ != nullptr ? recording_->memory() : memory_),
+      apps_(kApps) {
   for (size_t i = 0; i < kApps; ++i) attach(i);
 }
 
@@ -60,7 +71,9 @@ RandomProgram::App* RandomProgram::find(ClientId id) {
 
 void RandomProgram::step(const engine::Input& input) {
   outputs_.clear();
+  if (recording_ != nullptr) recording_->begin_step(now_, input);
   engine_.step(now_, input, outputs_);
+  if (recording_ != nullptr) recording_->end_step(outputs_);
   for (const engine::Output& output : outputs_.list) look_at(output);
 }
 

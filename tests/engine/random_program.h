@@ -4,18 +4,21 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "emulator/engine/random.h"
+#include "emulator/journal/recording.h"
 #include "tests/support/bench.h"
 
 namespace rocemu::test {
 
 class RandomProgram {
  public:
-  explicit RandomProgram(uint64_t seed);
+  /// Recorded if a directory is given.
+  explicit RandomProgram(uint64_t seed, const std::string& record_dir = "");
 
   void run(uint32_t inputs);
 
@@ -78,6 +81,7 @@ class RandomProgram {
 
   engine::Random random_;
   ArrayMemory memory_;
+  std::unique_ptr<journal::Recording> recording_;
   engine::Engine engine_;
   engine::Outputs outputs_;
   engine::Instant now_{};

@@ -1,0 +1,88 @@
+#include "emulator/journal/describe_frame.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "wire/aeth.h"
+#include "wire/cm_print.h"
+#include "wire/mad.h"
+#include "wire/opcode.h"
+#include "wire/packet.h"
+#include "wire/print.h"
+
+namespace rocemu::journal {
+namespace {
+
+/// The frame as it was, with zeros for payload that was not kept.
+std::vector<uint8_t> restored(const RecordedFrame& frame) {
+  std::vector<uint8_t> bytes(frame.size);
+  const size_t known = std::min(frame.head.size(), bytes.size());
+  if (known > 0) std::memcpy(bytes.data(), frame.head.data(), known);
+  return bytes;
+}
+
+/// In whose numbers a PSN counts: an answer's in the requester's, to whom it goes; a datagram's in
+/// its sender's.
+void add_psn(const wire::Packet& packet, const wire::OpcodeInfo& info, Event& event) {
+  const uint32_t psn = packet.bth.psn.value();
+  if (info.transport == wire::Transport::kUd) {
+    event.add("psn", FieldKind::kSendPsn, psn, packet.deth.src_qpn);
+  } else if (info.is_response) {
+    event.add("psn", FieldKind::kSendPsn, psn, packet.bth.dest_qpn);
+  } else {
+    event.add("psn", FieldKind::kRecvPsn, psn, packet.bth.dest_qpn);
+  }
+}
+
+void add_packet(const wire::Packet& packet, Event& event) {
+  using wire::ExtendedHeader;
+  const wire::OpcodeInfo* info = wire::find_opcode(packet.bth.opcode);
+  event.add("from", wire::to_string(packet.src_ip)).add("to", wire::to_string(packet.dst_ip));
+  event.add("opcode", wire::name(packet.bth.opcode));
+  event.add("qp", FieldKind::kQp, packet.bth.dest_qpn);
+  if (info == nullptr) return;
+  add_psn(packet, *info, event);
+  if (packet.bth.ack_req) event.add("ack_req", 1);
+  if (packet.bth.solicited) event.add("solicited", 1);
+  if (info->has(ExtendedHeader::kDeth)) event.add("src_qp", FieldKind::kQp, packet.deth.src_qpn);
+  if (info->has(ExtendedHeader::kReth)) {
+    event.add("address", FieldKind::kAddress, packet.reth.va)
+        .add("rkey", FieldKind::kMrKey, packet.reth.rkey)
+        .add("dma_length", packet.reth.dma_length);
+  }
+  if (info->has(ExtendedHeader::kAeth)) event.add("aeth", wire::to_string(packet.aeth));
+  if (info->has_payload) event.add("bytes", packet.payload.size());
+}
+
+bool add_cm_message(const wire::Packet& packet, Event& event) {
+  if (packet.bth.dest_qpn != wire::kGsiQpn) return false;
+  const auto mad = wire::parse_cm_mad(packet.payload);
+  if (!mad) return false;
+  event.what = "cm_message";
+  event.add("message", wire::name(wire::attribute_of(mad->message)))
+      .add("from", wire::to_string(packet.src_ip))
+      .add("to", wire::to_string(packet.dst_ip));
+  if (const auto* rejection = std::get_if<wire::CmRej>(&mad->message)) {
+    event.add("reason", static_cast<uint64_t>(rejection->reason));
+  }
+  event.add_detail("text", wire::to_string(*mad));
+  return true;
+}
+
+}  // namespace
+
+void describe_frame(const RecordedFrame& frame, Event& event) {
+  event.what = "frame";
+  const std::vector<uint8_t> bytes = restored(frame);
+  const auto packet = wire::parse_frame(bytes);
+  if (packet && add_cm_message(*packet, event)) return;
+  if (frame.leaves_through) event.add("leaves_through", frame.leaves_through->value);
+  event.add("size", frame.size);
+  if (packet) {
+    add_packet(*packet, event);
+  } else {
+    event.add("malformed", wire::name(packet.error()));
+  }
+}
+
+}  // namespace rocemu::journal

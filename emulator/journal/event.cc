@@ -1,0 +1,415 @@
+#include "emulator/journal/event.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "emulator/journal/describe_frame.h"
+#include "emulator/journal/names.h"
+
+namespace rocemu::journal {
+namespace {
+
+/// What begins a span of bytes, zero where it is too short.
+template <class Struct>
+Struct copied(Bytes bytes) {
+  Struct value{};
+  std::memcpy(&value, bytes.data(), std::min(bytes.size(), sizeof value));
+  return value;
+}
+
+uint64_t bytes_to_send(Bytes bytes) {
+  const auto wqe = copied<abi::SendWqe>(bytes);
+  if ((wqe.flags & abi::kSendInline) != 0) return wqe.inline_size;
+  uint64_t total = 0;
+  for (size_t i = 0, at = sizeof wqe; i < wqe.num_sge && at + sizeof(abi::Sge) <= bytes.size();
+       ++i, at += sizeof(abi::Sge)) {
+    total += copied<abi::Sge>(bytes.subspan(at)).length;
+  }
+  return total;
+}
+
+// ---- Verbs ----------------------------------------------------------------------------------
+
+FieldKind kind_of_object(abi::Op op) {
+  switch (op) {
+    case abi::Op::kDestroyCq:
+    case abi::Op::kResizeCq:
+    case abi::Op::kModifyCq:
+    case abi::Op::kCreateCq:
+      return FieldKind::kCq;
+    case abi::Op::kDestroyQp:
+    case abi::Op::kQueryQp:
+      return FieldKind::kQp;
+    case abi::Op::kDeregMr:
+    case abi::Op::kQueryMr:
+    case abi::Op::kAllocMw:
+    case abi::Op::kDeallocMw:
+      return FieldKind::kMr;
+    case abi::Op::kDestroyAh:
+    case abi::Op::kCreateAh:
+      return FieldKind::kAh;
+    case abi::Op::kDestroySrq:
+    case abi::Op::kQuerySrq:
+      return FieldKind::kSrq;
+    case abi::Op::kOpenXrcd:
+    case abi::Op::kCloseXrcd:
+      return FieldKind::kXrcd;
+    case abi::Op::kAllocDm:
+    case abi::Op::kFreeDm:
+      return FieldKind::kDm;
+    default:
+      return FieldKind::kPd;
+  }
+}
+
+void add_attributes(Event& event, uint32_t qp, uint32_t mask, const abi::QpAttr& attr) {
+  if ((mask & abi::kAttrState) != 0) {
+    event.add("state", name_of(static_cast<abi::QpState>(attr.qp_state)));
+  }
+  if ((mask & abi::kAttrDestQpn) != 0) event.add("dest_qp", FieldKind::kQp, attr.dest_qp_num);
+  if ((mask & abi::kAttrSqPsn) != 0) event.add("sq_psn", FieldKind::kSendPsn, attr.sq_psn, qp);
+  if ((mask & abi::kAttrRqPsn) != 0) event.add("rq_psn", FieldKind::kRecvPsn, attr.rq_psn, qp);
+  if ((mask & abi::kAttrPathMtu) != 0) event.add("path_mtu", attr.path_mtu);
+  if ((mask & abi::kAttrTimeout) != 0) event.add("timeout", attr.timeout);
+  if ((mask & abi::kAttrRetryCnt) != 0) event.add("retry_cnt", attr.retry_cnt);
+  if ((mask & abi::kAttrRnrRetry) != 0) event.add("rnr_retry", attr.rnr_retry);
+  if ((mask & abi::kAttrMinRnrTimer) != 0) event.add("min_rnr_timer", attr.min_rnr_timer);
+}
+
+/// What a verb is about, of its request and of the answer.
+void add_verb(Event& event, const abi::Request& request, const abi::Reply& reply) {
+  const auto& in = request.body;
+  const auto& out = reply.body;
+  switch (request.op) {
+    case abi::Op::kHello:
+    case abi::Op::kCreateChannel:
+    case abi::Op::kQueryDevice:
+      return;
+    case abi::Op::kQueryPort:
+      event.add("port", in.query_port.port);
+      return;
+    case abi::Op::kAllocPd:
+      event.add("pd", FieldKind::kPd, out.object.handle);
+      return;
+    case abi::Op::kRegMr:
+      event.add("mr", FieldKind::kMr, out.reg_mr.handle)
+          .add("pd", FieldKind::kPd, in.reg_mr.pd)
+          .add("address", FieldKind::kAddress, in.reg_mr.iova)
+          .add("length", in.reg_mr.length)
+          .add("access", in.reg_mr.access)
+          .add("lkey", FieldKind::kMrKey, out.reg_mr.lkey)
+          .add("rkey", FieldKind::kMrKey, out.reg_mr.rkey);
+      return;
+    case abi::Op::kReregMr:
+      event.add("mr", FieldKind::kMr, in.rereg_mr.handle)
+          .add("flags", in.rereg_mr.flags)
+          .add("lkey", FieldKind::kMrKey, out.reg_mr.lkey)
+          .add("rkey", FieldKind::kMrKey, out.reg_mr.rkey);
+      return;
+    case abi::Op::kAdviseMr:
+      event.add("pd", FieldKind::kPd, in.advise_mr.pd).add("advice", in.advise_mr.advice);
+      return;
+    case abi::Op::kAllocMw:
+      event.add("mw", FieldKind::kMr, out.alloc_mw.handle)
+          .add("rkey", FieldKind::kMrKey, out.alloc_mw.rkey);
+      return;
+    case abi::Op::kAllocDm:
+      event.add("dm", FieldKind::kDm, out.object.handle).add("length", in.alloc_dm.length);
+      return;
+    case abi::Op::kCreateCq:
+      event.add("cq", FieldKind::kCq, out.create_cq.handle).add("capacity", out.create_cq.capacity);
+      return;
+    case abi::Op::kResizeCq:
+      event.add("cq", FieldKind::kCq, in.resize_cq.handle).add("capacity", out.create_cq.capacity);
+      return;
+    case abi::Op::kModifyCq:
+      event.add("cq", FieldKind::kCq, in.modify_cq.handle)
+          .add("count", in.modify_cq.count)
+          .add("period", in.modify_cq.period);
+      return;
+    case abi::Op::kCreateSrq:
+      event.add("srq", FieldKind::kSrq, out.create_srq.handle).add("max_wr", out.create_srq.max_wr);
+      return;
+    case abi::Op::kModifySrq:
+      event.add("srq", FieldKind::kSrq, in.modify_srq.handle)
+          .add("mask", in.modify_srq.mask)
+          .add("limit", in.modify_srq.limit);
+      return;
+    case abi::Op::kOpenXrcd:
+      event.add("xrcd", FieldKind::kXrcd, out.object.handle);
+      return;
+    case abi::Op::kOpenQp:
+      event.add("qp", FieldKind::kQp, in.open_qp.qpn);
+      return;
+    case abi::Op::kCreateQp:
+      event.add("qp", FieldKind::kQp, out.create_qp.qpn)
+          .add("type", static_cast<uint64_t>(in.create_qp.type))
+          .add("send_cq", FieldKind::kCq, in.create_qp.send_cq)
+          .add("recv_cq", FieldKind::kCq, in.create_qp.recv_cq)
+          .add("max_send_wr", out.create_qp.cap.max_send_wr)
+          .add("max_recv_wr", out.create_qp.cap.max_recv_wr);
+      return;
+    case abi::Op::kModifyQp:
+      event.add("qp", FieldKind::kQp, in.modify_qp.qpn);
+      add_attributes(event, in.modify_qp.qpn, in.modify_qp.mask, in.modify_qp.attr);
+      return;
+    case abi::Op::kCreateAh:
+      event.add("ah", FieldKind::kAh, out.object.handle);
+      return;
+    case abi::Op::kAttachMcast:
+    case abi::Op::kDetachMcast:
+      event.add("qp", FieldKind::kQp, in.mcast.qpn);
+      return;
+    case abi::Op::kDeallocPd:
+    case abi::Op::kDeregMr:
+    case abi::Op::kDestroyCq:
+    case abi::Op::kQueryQp:
+    case abi::Op::kDestroyQp:
+    case abi::Op::kDestroyAh:
+    case abi::Op::kQueryMr:
+    case abi::Op::kDeallocMw:
+    case abi::Op::kFreeDm:
+    case abi::Op::kQuerySrq:
+    case abi::Op::kDestroySrq:
+    case abi::Op::kCloseXrcd:
+    case abi::Op::kQueryPd:
+      event.add("object", kind_of_object(request.op), in.object.handle);
+      return;
+  }
+}
+
+/// The id that a command names first; those that make one have it in the answer.
+uint64_t id_of(const engine::CmCommand& command, const RecordedCmReply& reply) {
+  using abi::ucma::Command;
+  switch (command.command) {
+    case Command::kCreateId:
+    case Command::kJoinIpMcast:
+    case Command::kJoinMcast:
+      return copied<abi::ucma::CreateIdResponse>(reply.response).id;
+    case Command::kConnect:
+      return copied<abi::ucma::Connect>(command.in).id;
+    case Command::kAccept:
+      return copied<abi::ucma::Accept>(command.in).id;
+    case Command::kBindIp:
+      return copied<abi::ucma::BindIp>(command.in).id;
+    case Command::kResolveIp:
+      return copied<abi::ucma::ResolveIp>(command.in).id;
+    case Command::kDestroyId:
+    case Command::kQueryRoute:
+    case Command::kQuery:
+    case Command::kInitQpAttr:
+    case Command::kLeaveMcast:
+    case Command::kMigrateId:
+    case Command::kSetOption:
+      return copied<abi::ucma::DestroyId>(command.in).id;  // behind an address, as all of these
+    case Command::kResolveRoute:
+    case Command::kListen:
+    case Command::kReject:
+    case Command::kDisconnect:
+    case Command::kGetEvent:
+    case Command::kGetOption:
+    case Command::kNotify:
+    case Command::kBind:
+    case Command::kResolveAddr:
+      return copied<uint32_t>(command.in);
+  }
+  return 0;
+}
+
+// ---- Inputs ---------------------------------------------------------------------------------
+
+/// The answers of the step, which belong to its input.
+struct Answers {
+  abi::Reply reply{};
+  RecordedCmReply cm_reply{};
+};
+
+struct DescribeInput {
+  Event& event;
+  const Answers& answers;
+
+  Event& say(std::string_view what) const {
+    event.what = what;
+    return event;
+  }
+  Event& say(std::string_view what, engine::ClientId client) const {
+    return say(what).add("client", FieldKind::kClient, client.value);
+  }
+
+  void operator()(const engine::AttachClient& input) const {
+    say("attach", input.client).add("device", input.device.value);
+  }
+  void operator()(const engine::DetachClient& input) const { say("detach", input.client); }
+  void operator()(const engine::Command& input) const {
+    say("verb", input.client).add("verb", name_of(input.request.op));
+    if (answers.reply.error != 0) {
+      event.add("error", static_cast<uint64_t>(answers.reply.error));
+    }
+    add_verb(event, input.request, answers.reply);
+  }
+  void operator()(const engine::PostSend& input) const {
+    const auto wqe = copied<abi::SendWqe>(input.wqe);
+    say("post_send", input.client)
+        .add("qp", FieldKind::kQp, input.qp.value)
+        .add("wr_id", FieldKind::kName, wqe.wr_id)
+        .add("opcode", name_of(static_cast<abi::WrOpcode>(wqe.opcode)))
+        .add("flags", wqe.flags)
+        .add("bytes", bytes_to_send(input.wqe));
+  }
+  void operator()(const engine::PostRecv& input) const {
+    say("post_recv", input.client)
+        .add("qp", FieldKind::kQp, input.qp.value)
+        .add("wr_id", FieldKind::kName, copied<abi::RecvWqe>(input.wqe).wr_id);
+  }
+  void operator()(const engine::PostSrqRecv& input) const {
+    say("post_srq_recv", input.client)
+        .add("srq", FieldKind::kSrq, input.srq.value)
+        .add("wr_id", FieldKind::kName, copied<abi::RecvWqe>(input.wqe).wr_id);
+  }
+  void operator()(const engine::ArmCq& input) const {
+    say("req_notify_cq", input.client)
+        .add("cq", FieldKind::kCq, input.cq.value)
+        .add("seen", input.producer)
+        .add("solicited_only", input.solicited_only ? 1 : 0);
+  }
+  void operator()(const engine::ReceiveFrame& input) const {
+    say("frame_from_outside").add("device", input.device.value).add("size", input.bytes.size());
+  }
+  void operator()(const engine::SetPort& input) const {
+    say("port").add("device", input.device.value).add("state", input.up ? "up" : "down");
+  }
+  void operator()(const engine::OpenCmChannel& input) const {
+    say("open_event_channel").add("channel", input.channel.value);
+  }
+  void operator()(const engine::CloseCmChannel& input) const {
+    say("close_event_channel").add("channel", input.channel.value);
+  }
+  void operator()(const engine::CmCommand& input) const {
+    say("cm_command").add("channel", input.channel.value).add("command", name_of(input.command));
+    if (answers.cm_reply.error != 0) {
+      event.add("error", static_cast<uint64_t>(answers.cm_reply.error));
+    }
+    event.add("id", id_of(input, answers.cm_reply));
+  }
+  void operator()(const engine::Tick&) const {}
+};
+
+// ---- Outputs --------------------------------------------------------------------------------
+
+struct DescribeOutput {
+  Event& event;
+
+  Event& say(std::string_view what, engine::ClientId client) const {
+    event.what = what;
+    return event.add("client", FieldKind::kClient, client.value);
+  }
+
+  void operator()(const engine::Completion& output) const {
+    const abi::Cqe& cqe = output.cqe;
+    const auto status = static_cast<abi::WcStatus>(cqe.status);
+    say("completion", output.client)
+        .add("cq", FieldKind::kCq, output.cq.value)
+        .add("qp", FieldKind::kQp, cqe.qp_num)
+        .add("wr_id", FieldKind::kName, cqe.wr_id)
+        .add("status", name_of(status));
+    if (status != abi::WcStatus::kSuccess) {
+      event.add("vendor_err", cqe.vendor_err);
+      return;
+    }
+    event.add("opcode", name_of(static_cast<abi::WcOpcode>(cqe.opcode))).add("bytes", cqe.byte_len);
+  }
+  void operator()(const engine::CqFailed& output) const {
+    say("cq_overrun", output.client).add("cq", FieldKind::kCq, output.cq.value);
+  }
+  void operator()(const engine::CompletionEvent& output) const {
+    say("completion_event", output.client).add("cq", FieldKind::kCq, output.cq.value);
+  }
+  void operator()(const engine::AsyncEvent& output) const {
+    say("async_event", output.client)
+        .add("event", name_of(output.type))
+        .add("element", FieldKind::kName, output.element);
+  }
+  void operator()(const RecordedViolation& output) const {
+    say("client_violation", output.client).add("reason", output.reason);
+  }
+  void operator()(const RecordedFrame& output) const { describe_frame(output, event); }
+  void operator()(const RecordedCmEvent& output) const {
+    event.what = "cm_event";
+    event.add("channel", output.channel.value)
+        .add("event", name_of(output.event.event))
+        .add("id", output.event.id)
+        .add("status", output.event.status);
+  }
+  void operator()(const abi::Reply&) const {}
+  void operator()(const RecordedCmReply&) const {}
+};
+
+}  // namespace
+
+const Field* Event::find(std::string_view key) const {
+  const auto found = std::ranges::find(fields, key, &Field::key);
+  return found == fields.end() ? nullptr : &*found;
+}
+
+void describe(const Step& step, Frames frames, std::vector<Event>& events) {
+  Answers answers;
+  OutputReader finding(step.outputs);
+  while (const auto output = finding.next()) {
+    if (const auto* reply = std::get_if<abi::Reply>(&*output)) answers.reply = *reply;
+    if (const auto* reply = std::get_if<RecordedCmReply>(&*output)) answers.cm_reply = *reply;
+  }
+  Event event{step.now, "", {}};
+  std::visit(DescribeInput{event, answers}, *step.input);
+  const Field* client = event.find("client");
+  const bool is_own = client != nullptr && client->number >= kFirstOwnClient;
+  if (!event.what.empty() && !is_own) events.push_back(std::move(event));
+  OutputReader outputs(step.outputs);
+  while (const auto output = outputs.next()) {
+    const auto* frame = std::get_if<RecordedFrame>(&*output);
+    if (frame != nullptr) {
+      if (frame->leaves_through) continue;  // its trace is among the outputs too
+      // A MAD is short; the others are not looked at in vain.
+      if (frames == Frames::kConnectionManager && frame->size > kWholeFrame) continue;
+    }
+    event = {step.now, "", {}};
+    std::visit(DescribeOutput{event}, *output);
+    if (event.what.empty() || (event.what == "frame" && frames != Frames::kAll)) continue;
+    events.push_back(std::move(event));
+  }
+}
+
+Event describe(engine::Instant now, const RecordedOutput& output) {
+  Event event{now, "", {}};
+  std::visit(DescribeOutput{event}, output);
+  return event;
+}
+
+void describe(engine::Instant now, const ClientName& client, std::vector<Event>& events) {
+  Event event{now, "client", {}};
+  event.add("client", FieldKind::kClient, client.client.value)
+      .add("comm", client.name)
+      .add("pid", FieldKind::kName, client.pid);
+  events.push_back(std::move(event));
+}
+
+std::string to_json(const Event& event) {
+  std::string line =
+      fmt::format(R"({{"t":{},"what":"{}")", event.at.time_since_epoch().count(), event.what);
+  const auto out = std::back_inserter(line);
+  for (const Field& field : event.fields) {
+    if (field.kind == FieldKind::kText || field.kind == FieldKind::kDetail) {
+      // Names of processes may have anything in them.
+      fmt::format_to(
+          out, R"(,"{}":{})", field.key,
+          nlohmann::json(field.text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
+    } else {
+      fmt::format_to(out, R"(,"{}":{})", field.key, field.number);
+    }
+  }
+  return line + "}";
+}
+
+}  // namespace rocemu::journal

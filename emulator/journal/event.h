@@ -1,0 +1,86 @@
+// What happened, as people and scripts read it: a step of a journal as events with named fields. A
+// line of events.jsonl is one event; `replay` shows events, `diff` compares them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "emulator/engine/time.h"
+#include "emulator/journal/step.h"
+
+namespace rocemu::journal {
+
+enum class FieldKind : uint8_t {
+  kNumber,
+  kText,
+  kDetail,  // text that differs from run to run
+  kClient,  // number: ClientId
+  kQp,      // number: of the object
+  kCq,
+  kPd,
+  kMr,
+  kSrq,
+  kAh,
+  kXrcd,
+  kDm,
+  kMrKey,    // number: an L_Key or R_Key
+  kAddress,  // number: of memory, differs from run to run
+  kName,     // number: chosen by the program or the system, differs from run to run
+  kSendPsn,  // number: a PSN of what the QP `of` sends
+  kRecvPsn,  // number: a PSN of what the QP `of` receives
+};
+
+struct Field {
+  std::string_view key;  // a string literal
+  FieldKind kind;
+  uint64_t number = 0;
+  uint32_t of = 0;
+  std::string text = {};
+};
+
+struct Event {
+  engine::Instant at{};
+  /// "verb", "post_send", "post_recv", "completion", "async_event", "cm_message", "frame" ...
+  std::string_view what;
+  std::vector<Field> fields;
+
+  Event& add(std::string_view key, uint64_t number) {
+    fields.push_back({key, FieldKind::kNumber, number});
+    return *this;
+  }
+  Event& add(std::string_view key, FieldKind kind, uint64_t number, uint32_t of = 0) {
+    fields.push_back({key, kind, number, of});
+    return *this;
+  }
+  Event& add(std::string_view key, std::string_view text) {
+    fields.push_back({key, FieldKind::kText, 0, 0, std::string(text)});
+    return *this;
+  }
+  Event& add_detail(std::string_view key, std::string text) {
+    fields.push_back({key, FieldKind::kDetail, 0, 0, std::move(text)});
+    return *this;
+  }
+  const Field* find(std::string_view key) const;
+};
+
+/// Frames are in the capture; an event log has only those that are messages of the connection
+/// manager.
+enum class Frames : uint8_t { kConnectionManager, kAll };
+
+/// From here on the numbers of clients are the daemon's own: it asks what a device says of itself.
+/// Nobody else needs to know.
+inline constexpr uint32_t kFirstOwnClient = 0x8000'0000;
+
+/// Appends what the step tells.
+void describe(const Step& step, Frames frames, std::vector<Event>& events);
+void describe(engine::Instant now, const ClientName& client, std::vector<Event>& events);
+
+/// An output by itself; no name for a reply.
+Event describe(engine::Instant now, const RecordedOutput& output);
+
+/// One line of JSON without its end.
+std::string to_json(const Event& event);
+
+}  // namespace rocemu::journal

@@ -1,0 +1,90 @@
+#include "emulator/journal/header.h"
+
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+namespace rocemu::journal {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kMaxDevices = 250;
+
+Json to_json(const engine::DeviceConfig& device) {
+  Json json;
+  json["name"] = device.name;
+  json["mac"] = device.mac.bytes;
+  Json& addresses = json["addresses"] = Json::array();
+  for (const wire::IpAddress& address : device.addresses) {
+    addresses.push_back(wire::to_string(address));
+  }
+  json["active_mtu"] = static_cast<uint32_t>(device.active_mtu);
+  json["require_grh"] = device.policy.require_grh;
+  return json;
+}
+
+template <class Field>
+Field field(const Json& json, const char* key) {
+  try {
+    return json.at(key).get<Field>();
+  } catch (const Json::exception&) {
+    throw std::runtime_error("its header has no \"" + std::string(key) + "\" of the right kind");
+  }
+}
+
+engine::DeviceConfig parse_device(const Json& json) {
+  engine::DeviceConfig device;
+  device.name = field<std::string>(json, "name");
+  device.mac.bytes = field<decltype(device.mac.bytes)>(json, "mac");
+  for (const auto& text : field<std::vector<std::string>>(json, "addresses")) {
+    const std::optional<wire::IpAddress> address = wire::parse_ip_address(text);
+    if (!address) throw std::runtime_error("its header has an address that is none");
+    device.addresses.push_back(*address);
+  }
+  if (device.addresses.empty() || device.addresses.size() > engine::kGidTableLength) {
+    throw std::runtime_error("its header has a device with no or too many addresses");
+  }
+  const auto mtu = field<uint32_t>(json, "active_mtu");
+  if (mtu < static_cast<uint32_t>(abi::Mtu::k256) || mtu > static_cast<uint32_t>(abi::Mtu::k4096)) {
+    throw std::runtime_error("its header has a device with an MTU that is none");
+  }
+  device.active_mtu = static_cast<abi::Mtu>(mtu);
+  device.policy.require_grh = field<bool>(json, "require_grh");
+  return device;
+}
+
+}  // namespace
+
+std::string to_json(const Header& header) {
+  Json json;
+  json["rocemu"] = header.rocemu_version;
+  json["clock"] = header.clock;
+  json["wall_start_ns"] = header.wall_start_ns;
+  json["seed"] = header.fabric.seed;
+  json["trace_frames"] = header.fabric.trace_frames;
+  Json& devices = json["devices"] = Json::array();
+  for (const engine::DeviceConfig& device : header.fabric.devices) {
+    devices.push_back(to_json(device));
+  }
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Header parse_header(std::string_view text) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded()) throw std::runtime_error("its header is not JSON");
+  Header header;
+  header.rocemu_version = field<std::string>(json, "rocemu");
+  header.clock = field<std::string>(json, "clock");
+  header.wall_start_ns = field<int64_t>(json, "wall_start_ns");
+  header.fabric.seed = field<uint64_t>(json, "seed");
+  header.fabric.trace_frames = field<bool>(json, "trace_frames");
+  for (const Json& device : field<Json>(json, "devices")) {
+    header.fabric.devices.push_back(parse_device(device));
+  }
+  if (header.fabric.devices.empty() || header.fabric.devices.size() > kMaxDevices) {
+    throw std::runtime_error("its header has no or too many devices");
+  }
+  return header;
+}
+
+}  // namespace rocemu::journal

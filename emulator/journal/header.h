@@ -1,0 +1,32 @@
+// What a journal begins with: which program recorded it and what the engine was made of. It is
+// JSON, so that `head` shows it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "emulator/engine/config.h"
+#include "emulator/journal/bytes.h"
+
+namespace rocemu::journal {
+
+/// The file begins with this, and the format's version as a u32.
+inline constexpr char kMagic[8] = {'r', 'o', 'c', 'e', 'm', 'u', 'J', '\n'};
+/// Of the records' layout. Whoever changes it counts up: old journals are refused, not misread.
+inline constexpr uint32_t kFormatVersion = 1;
+
+struct Header {
+  std::string rocemu_version = ROCEMU_VERSION;
+  /// "real", "virtual" or "lockstep".
+  std::string clock = "real";
+  /// The wall-clock time of Instant 0, in nanoseconds since 1970.
+  int64_t wall_start_ns = 0;
+  engine::FabricConfig fabric;
+};
+
+std::string to_json(const Header& header);
+
+/// Throws std::runtime_error that says which field is wrong.
+Header parse_header(std::string_view json);
+
+}  // namespace rocemu::journal

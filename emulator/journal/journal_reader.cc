@@ -1,0 +1,91 @@
+#include "emulator/journal/journal_reader.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "emulator/journal/journal_writer.h"
+
+namespace rocemu::journal {
+
+JournalReader::JournalReader(const std::string& path)
+    : name_(path), file_(std::fopen(path.c_str(), "rbe"), std::fclose) {
+  if (file_ == nullptr) {
+    throw JournalError("cannot read " + path + ": " + std::strerror(errno));
+  }
+  std::setvbuf(file_.get(), nullptr, _IOFBF, 1 << 20);
+  open();
+}
+
+JournalReader::JournalReader(std::string name, Bytes contents)
+    : name_(std::move(name)), file_(nullptr, std::fclose) {
+  // An empty buffer cannot be opened.
+  file_.reset(contents.empty()
+                  ? std::fopen("/dev/null", "rbe")
+                  : fmemopen(const_cast<std::byte*>(contents.data()), contents.size(), "rb"));
+  if (file_ == nullptr) throw JournalError("cannot read " + name_ + ": " + std::strerror(errno));
+  open();
+}
+
+void JournalReader::open() {
+  char magic[sizeof kMagic];
+  uint32_t version = 0;
+  if (!read(magic, sizeof magic) || std::memcmp(magic, kMagic, sizeof magic) != 0) {
+    throw JournalError(name_ + ": this is no journal of rocemu; `rocemu run --record` makes one");
+  }
+  if (!read(&version, sizeof version)) {
+    throw JournalError(name_ + ": it ends before its header");
+  }
+  if (version != kFormatVersion) {
+    throw JournalError(
+        fmt::format("{}: it has format {}, and this is rocemu {}, which reads format "
+                    "{}: replay it with the rocemu that recorded it",
+                    name_, version, ROCEMU_VERSION, kFormatVersion));
+  }
+  const std::optional<Bytes> body = next();
+  if (!body) throw JournalError(name_ + ": it ends before its header");
+  try {
+    header_ = parse_header({reinterpret_cast<const char*>(body->data()), body->size()});
+  } catch (const std::runtime_error& error) {
+    fail(error.what());
+  }
+}
+
+std::optional<Bytes> JournalReader::next() {
+  if (torn_) return std::nullopt;
+  record_offset_ = offset_;
+  RecordFrame frame{};
+  if (!read(&frame, sizeof frame)) {
+    torn_ = offset_ != record_offset_;
+    return std::nullopt;
+  }
+  if (frame.length > kMaxRecord) {
+    fail(fmt::format("a record of {} bytes, which none has: the file is damaged", frame.length));
+  }
+  body_.resize(frame.length);
+  if (!read(body_.data(), body_.size())) {
+    torn_ = true;
+    return std::nullopt;
+  }
+  if (record_crc(frame.length, body_) != frame.crc) {
+    fail("a record's checksum is wrong: the file is damaged");
+  }
+  return body_;
+}
+
+bool JournalReader::read(void* to, size_t size) {
+  const size_t count = size == 0 ? 0 : std::fread(to, 1, size, file_.get());
+  offset_ += count;
+  if (count == size) return true;
+  if (std::ferror(file_.get()) != 0) {
+    throw JournalError(fmt::format("{}: byte {}: {}", name_, offset_, std::strerror(errno)));
+  }
+  return false;
+}
+
+void JournalReader::fail(const std::string& what) const {
+  throw JournalError(fmt::format("{}: byte {}: {}", name_, record_offset_, what));
+}
+
+}  // namespace rocemu::journal

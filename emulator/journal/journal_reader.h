@@ -1,0 +1,57 @@
+// Reads a journal record by record. The file is untrusted: of any bytes the result is records, an
+// end, or an error that names the place.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "emulator/journal/bytes.h"
+#include "emulator/journal/header.h"
+
+namespace rocemu::journal {
+
+/// "FILE: byte 1234: what is wrong".
+class JournalError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class JournalReader {
+ public:
+  /// Throws JournalError if it cannot be opened, is no journal or one of another format.
+  explicit JournalReader(const std::string& path);
+  /// The same for bytes in memory.
+  JournalReader(std::string name, Bytes contents);
+
+  const Header& header() const { return header_; }
+
+  /// The next record's body, valid until the next call; nothing at the end. A record that is cut
+  /// off is the end, and torn() is true: whoever wrote it was killed or had no more room. One that
+  /// is damaged throws JournalError.
+  std::optional<Bytes> next();
+  bool torn() const { return torn_; }
+
+  /// Where the record that next() gave begins in the file.
+  uint64_t offset() const { return record_offset_; }
+
+  /// For a record whose body makes no sense.
+  [[noreturn]] void fail(const std::string& what) const;
+
+ private:
+  void open();
+  bool read(void* to, size_t size);
+
+  std::string name_;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+  Header header_;
+  std::vector<std::byte> body_;
+  uint64_t offset_ = 0;
+  uint64_t record_offset_ = 0;
+  bool torn_ = false;
+};
+
+}  // namespace rocemu::journal

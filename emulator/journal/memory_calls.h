@@ -1,0 +1,85 @@
+// What the engine asked of HostMemory during a step, in order, with the answers. Beside the inputs
+// these answers are all that an engine can know.
+//
+// Payload that a client sends again and again from the same place is in the journal once: recorder
+// and replay keep the last bytes of each place, and a record says "the same as last time".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "emulator/engine/host_memory.h"
+#include "emulator/journal/bytes.h"
+
+namespace rocemu::journal {
+
+/// The last payload of some places, the same ones in recorder and replay.
+class RecentPayloads {
+ public:
+  struct Slot {
+    uint32_t client = 0;
+    uint64_t address = 0;
+    std::vector<uint8_t> bytes;
+  };
+  /// Where the payload of a read is kept, or null if it is not.
+  Slot* slot_for(engine::ClientId client, std::span<const engine::RemoteRange> ranges,
+                 uint64_t length);
+
+ private:
+  static constexpr size_t kSlots = 128;
+  static constexpr uint64_t kLeast = 256, kMost = 128 * 1024;
+  std::vector<Slot> slots_{kSlots};
+};
+
+/// Passes calls on and appends them to the record of the step in progress.
+class RecordingMemory : public engine::HostMemory {
+ public:
+  RecordingMemory(engine::HostMemory& memory, std::vector<std::byte>& record)
+      : memory_(memory), record_(record) {}
+
+  engine::MemoryResult read(engine::ClientId client, std::span<const engine::RemoteRange> from,
+                            std::span<const std::span<uint8_t>> to) override;
+  engine::MemoryResult write(engine::ClientId client, std::span<const engine::RemoteRange> to,
+                             std::span<const std::span<const uint8_t>> from) override;
+  uint32_t completions_taken(engine::ClientId client, engine::CqId cq) override;
+
+  /// Between steps nothing is recorded.
+  void set_recording(bool recording) { recording_ = recording; }
+
+ private:
+  engine::HostMemory& memory_;
+  std::vector<std::byte>& record_;
+  RecentPayloads recent_;
+  bool recording_ = false;
+};
+
+/// Answers as was recorded, and notices when the engine asks something else.
+class ReplayedMemory : public engine::HostMemory {
+ public:
+  /// The calls of the next step.
+  void begin_step(Bytes calls);
+  /// What the engine asked otherwise than recorded in this step, or too much or too little; empty
+  /// if nothing.
+  std::string difference() const;
+  /// The record itself makes no sense.
+  bool failed() const { return failed_; }
+
+  engine::MemoryResult read(engine::ClientId client, std::span<const engine::RemoteRange> from,
+                            std::span<const std::span<uint8_t>> to) override;
+  engine::MemoryResult write(engine::ClientId client, std::span<const engine::RemoteRange> to,
+                             std::span<const std::span<const uint8_t>> from) override;
+  uint32_t completions_taken(engine::ClientId client, engine::CqId cq) override;
+
+ private:
+  bool expect(Bytes asked, const std::string& what);
+
+  Taker calls_{Bytes{}};
+  Bytes all_;
+  RecentPayloads recent_;
+  std::vector<std::byte> asked_;
+  std::string difference_;
+  bool failed_ = false;
+};
+
+}  // namespace rocemu::journal

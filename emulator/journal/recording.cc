@@ -1,0 +1,89 @@
+#include "emulator/journal/recording.h"
+
+#include <cstring>
+
+namespace rocemu::journal {
+namespace {
+
+constexpr size_t kHandOver = 256 * 1024;
+
+}  // namespace
+
+Recording::Recording(const std::string& dir, const Header& header, engine::HostMemory& memory)
+    : journal_(dir + kJournalFile, header),
+      memory_(memory, journal_.buffer()),
+      events_path_(dir + kEventsFile),
+      events_file_(events_path_) {}
+
+Recording::~Recording() {
+  flush();
+}
+
+void Recording::begin_step(engine::Instant now, const engine::Input& input) {
+  if (ended_) return;
+  now_ = now;
+  journal_.begin_record();
+  record_ = journal_.buffer().size();
+  Appender to(journal_.buffer());
+  append_input(to, now, input);
+  calls_ = to.position();
+  to.put(uint32_t{0});  // their size, known later
+  memory_.set_recording(true);
+}
+
+void Recording::end_step(const engine::Outputs& outputs) {
+  if (ended_) return;
+  memory_.set_recording(false);
+  Appender to(journal_.buffer());
+  const auto size_since = [&](size_t field) {
+    return static_cast<uint32_t>(to.position() - field - sizeof(uint32_t));
+  };
+  to.patch(calls_, size_since(calls_));
+  const size_t field = to.position();
+  to.put(uint32_t{0});
+  append_outputs(to, outputs);
+  to.patch(field, size_since(field));
+  if (parse(Bytes(journal_.buffer()).subspan(record_), step_)) {
+    describe(step_, Frames::kConnectionManager, described_);
+    write_events();
+  }
+  journal_.end_record();
+}
+
+void Recording::name(const ClientName& client) {
+  if (ended_) return;
+  journal_.begin_record();
+  Appender to(journal_.buffer());
+  append(to, client);
+  journal_.end_record();
+  describe(now_, client, described_);
+  write_events();
+}
+
+void Recording::write_events() {
+  Appender to(events_);
+  for (const Event& event : described_) {
+    to.raw_text(to_json(event));
+    to.raw_text("\n");
+  }
+  described_.clear();
+  if (events_.size() >= kHandOver) events_file_.write(events_);
+}
+
+void Recording::flush() {
+  if (ended_) return;
+  journal_.flush();
+  if (!events_.empty()) events_file_.write(events_);
+}
+
+std::string Recording::take_error() {
+  if (ended_) return "";
+  std::string error = journal_.take_error();
+  if (error.empty() && events_file_.error() != 0) {
+    error = "cannot write " + events_path_ + ": " + std::strerror(events_file_.error());
+  }
+  ended_ = !error.empty();
+  return error;
+}
+
+}  // namespace rocemu::journal

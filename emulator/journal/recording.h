@@ -1,0 +1,56 @@
+// `rocemu run --record DIR`: writes DIR/journal and DIR/events.jsonl while the engine runs. Whoever
+// owns the engine gives it memory() and says when a step begins and ends. (DIR/trace.pcap is the
+// capture, which is the owner's.)
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "emulator/engine/events.h"
+#include "emulator/journal/event.h"
+#include "emulator/journal/journal_writer.h"
+#include "emulator/journal/memory_calls.h"
+#include "emulator/os/background_file.h"
+
+namespace rocemu::journal {
+
+inline constexpr char kJournalFile[] = "/journal";
+inline constexpr char kEventsFile[] = "/events.jsonl";
+inline constexpr char kCaptureFile[] = "/trace.pcap";
+
+class Recording {
+ public:
+  /// `dir` is there. take_error() says whether that worked.
+  Recording(const std::string& dir, const Header& header, engine::HostMemory& memory);
+  ~Recording();
+
+  engine::HostMemory& memory() { return memory_; }
+
+  void begin_step(engine::Instant now, const engine::Input& input);
+  void end_step(const engine::Outputs& outputs);
+  /// Says who a client is, once it is attached.
+  void name(const ClientName& client);
+
+  /// Hands what there is to the files.
+  void flush();
+  /// Empty, or why the recording ended, once: from then on nothing is recorded.
+  std::string take_error();
+
+ private:
+  void write_events();
+
+  JournalWriter journal_;
+  RecordingMemory memory_;
+  std::string events_path_;
+  BackgroundFile events_file_;
+  std::vector<std::byte> events_;
+  std::vector<Event> described_;
+  Step step_;  // the one in progress, as a reader would see it
+  size_t record_ = 0;
+  size_t calls_ = 0;
+  engine::Instant now_{};
+  bool ended_ = false;
+};
+
+}  // namespace rocemu::journal

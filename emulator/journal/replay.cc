@@ -1,0 +1,174 @@
+#include "emulator/journal/replay.h"
+
+#include <algorithm>
+#include <deque>
+
+namespace rocemu::journal {
+namespace {
+
+std::string in_words(engine::Instant now, const std::optional<RecordedOutput>& output) {
+  if (!output) return "nothing more";
+  const Event event = describe(now, *output);
+  return event.what.empty() ? "an answer to the program" : to_json(event);
+}
+
+bool is_frame(const std::optional<RecordedOutput>& output) {
+  return output && std::holds_alternative<RecordedFrame>(*output);
+}
+
+}  // namespace
+
+Replay::Replay(JournalReader& journal)
+    : journal_(journal), engine_(journal.header().fabric, memory_) {}
+
+std::optional<Difference> Replay::run(const Until& until) {
+  Step step;
+  while (const std::optional<Bytes> body = journal_.next()) {
+    ClientName client;
+    if (parse(*body, client)) {
+      ++events_;
+      continue;
+    }
+    if (!parse(*body, step)) journal_.fail("a record that makes no sense");
+    check(step);
+    if (std::optional<Difference> difference = replay(step)) return difference;
+    ++steps_;
+    if (until.event) {
+      described_.clear();
+      describe(step, Frames::kConnectionManager, described_);
+      events_ += described_.size();
+      if (events_ >= *until.event) return std::nullopt;
+    }
+    if (until.frame && frames_ >= *until.frame) return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+void Replay::require(bool holds, const char* what) {
+  if (!holds) journal_.fail(what);
+}
+
+/// What the daemon answers for. A journal that was tampered with must not make an engine do what it
+/// was never meant to survive.
+void Replay::check(const Step& step) {
+  const auto& devices = journal_.header().fabric.devices;
+  const auto check_device = [&](engine::DeviceIndex device) {
+    require(device.value < devices.size(), "a step with a device that is not in the header");
+  };
+  const auto check_client = [&](engine::ClientId client) {
+    require(clients_.contains(client), "a step of a client that never came");
+  };
+  require(step.now >= now_, "a step before the one before it");
+  now_ = step.now;
+  const engine::Input& input = *step.input;
+  if (const auto* attach = std::get_if<engine::AttachClient>(&input)) {
+    check_device(attach->device);
+    if (attach->shares_with) check_client(*attach->shares_with);
+    require(clients_.insert(attach->client).second, "a client that comes twice");
+  } else if (const auto* detach = std::get_if<engine::DetachClient>(&input)) {
+    require(clients_.erase(detach->client) == 1, "a client leaves that never came");
+  } else if (const auto* command = std::get_if<engine::Command>(&input)) {
+    check_client(command->client);
+  } else if (const auto* send = std::get_if<engine::PostSend>(&input)) {
+    check_client(send->client);
+  } else if (const auto* recv = std::get_if<engine::PostRecv>(&input)) {
+    check_client(recv->client);
+  } else if (const auto* srq = std::get_if<engine::PostSrqRecv>(&input)) {
+    check_client(srq->client);
+  } else if (const auto* arm = std::get_if<engine::ArmCq>(&input)) {
+    check_client(arm->client);
+  } else if (const auto* frame = std::get_if<engine::ReceiveFrame>(&input)) {
+    check_device(frame->device);
+  } else if (const auto* port = std::get_if<engine::SetPort>(&input)) {
+    check_device(port->device);
+  } else if (const auto* open = std::get_if<engine::OpenCmChannel>(&input)) {
+    require(channels_.insert(open->channel).second, "an event channel that is opened twice");
+  } else if (const auto* close = std::get_if<engine::CloseCmChannel>(&input)) {
+    require(channels_.erase(close->channel) == 1, "an event channel is closed that is not open");
+  } else if (const auto* cm = std::get_if<engine::CmCommand>(&input)) {
+    require(channels_.contains(cm->channel), "a command of an event channel that is not open");
+  }
+}
+
+std::optional<Difference> Replay::replay(const Step& step) {
+  memory_.begin_step(step.calls);
+  outputs_.clear();
+  engine_.step(step.now, *step.input, outputs_);
+  if (memory_.failed()) journal_.fail("the record of what was read of clients makes no sense");
+  encoded_.clear();
+  Appender to(encoded_);
+  append_outputs(to, outputs_);
+  if (std::optional<Difference> difference = compare(step)) return difference;
+  frames_ += static_cast<uint64_t>(std::ranges::count_if(outputs_.list, [](const auto& output) {
+    return std::holds_alternative<engine::FrameTrace>(output);
+  }));
+  const std::string asked = memory_.difference();
+  if (asked.empty()) return std::nullopt;
+  return Difference{journal_.offset(), step.now, std::nullopt, "other accesses to memory", asked};
+}
+
+std::optional<Difference> Replay::compare(const Step& step) {
+  if (std::ranges::equal(step.outputs, encoded_)) return std::nullopt;
+  OutputReader recorded(step.outputs), fresh(encoded_);
+  Difference difference{journal_.offset(), step.now, std::nullopt, "", ""};
+  uint64_t frame = frames_;
+  while (true) {
+    const size_t begin = recorded.position(), fresh_begin = fresh.position();
+    const std::optional<RecordedOutput> was = recorded.next();
+    const std::optional<RecordedOutput> is = fresh.next();
+    if (recorded.failed()) journal_.fail("the record of a step's outputs makes no sense");
+    if (is_frame(was) || is_frame(is)) ++frame;
+    if (was && is &&
+        std::ranges::equal(step.outputs.subspan(begin, recorded.position() - begin),
+                           Bytes(encoded_).subspan(fresh_begin, fresh.position() - fresh_begin))) {
+      continue;
+    }
+    if (is_frame(was) || is_frame(is)) difference.frame = frame;
+    difference.recorded = in_words(step.now, was);
+    difference.now = in_words(step.now, is);
+    if (difference.now == difference.recorded) {
+      difference.now += is_frame(is) ? " with another payload" : " with other details";
+    }
+    if (const std::string asked = memory_.difference(); !asked.empty()) {
+      difference.now += "; " + asked;
+    }
+    return difference;
+  }
+}
+
+std::vector<std::string> last_lines(const std::string& path, uint64_t offset, size_t count,
+                                    const Until& until) {
+  JournalReader journal(path);
+  std::deque<Event> last;
+  std::vector<Event> events;
+  Step step;
+  engine::Instant now{};
+  uint64_t frame = 0, event = 0;
+  const auto is_behind = [&] {
+    return (until.frame && frame >= *until.frame) || (until.event && event >= *until.event);
+  };
+  while (const std::optional<Bytes> body = journal.next()) {
+    if (journal.offset() >= offset) break;
+    ClientName client;
+    events.clear();
+    if (parse(*body, client)) {
+      describe(now, client, events);
+    } else if (parse(*body, step)) {
+      now = step.now;
+      describe(step, Frames::kAll, events);
+    }
+    for (Event& one : events) {
+      if (is_behind()) break;
+      const bool is_message = one.what == "cm_message";
+      if (is_message || one.what == "frame") ++frame;
+      if (is_message || one.what != "frame") ++event;
+      last.push_back(std::move(one));
+      if (last.size() > count) last.pop_front();
+    }
+  }
+  std::vector<std::string> lines;
+  for (const Event& one : last) lines.push_back(to_json(one));
+  return lines;
+}
+
+}  // namespace rocemu::journal

@@ -1,0 +1,70 @@
+// Runs a new engine on a journal, without the application, and compares whatever it does with what
+// was recorded.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "emulator/engine/engine.h"
+#include "emulator/journal/event.h"
+#include "emulator/journal/journal_reader.h"
+#include "emulator/journal/memory_calls.h"
+
+namespace rocemu::journal {
+
+/// Where to stop: behind the frame of that number in trace.pcap, or behind that line of
+/// events.jsonl. Both count from 1.
+struct Until {
+  std::optional<uint64_t> frame;
+  std::optional<uint64_t> event;
+};
+
+/// The first thing that was not as recorded.
+struct Difference {
+  uint64_t offset = 0;            // of the step's record in the journal
+  engine::Instant at{};           // of the step
+  std::optional<uint64_t> frame;  // if a frame differs: its number
+  std::string recorded;           // one line each
+  std::string now;
+};
+
+class Replay {
+ public:
+  explicit Replay(JournalReader& journal);
+
+  /// Throws JournalError for a journal that is damaged or that no daemon can have recorded.
+  std::optional<Difference> run(const Until& until = {});
+
+  uint64_t steps() const { return steps_; }
+  uint64_t frames() const { return frames_; }
+  /// Counted only with Until::event.
+  uint64_t events() const { return events_; }
+  engine::FabricSnapshot snapshot() const { return engine_.snapshot(); }
+
+ private:
+  std::optional<Difference> replay(const Step& step);
+  std::optional<Difference> compare(const Step& step);
+  void check(const Step& step);
+  void require(bool holds, const char* what);
+
+  JournalReader& journal_;
+  ReplayedMemory memory_;
+  engine::Engine engine_;
+  engine::Outputs outputs_;
+  std::vector<std::byte> encoded_;
+  std::vector<Event> described_;
+  std::set<engine::ClientId> clients_;
+  std::set<engine::CmChannelId> channels_;
+  engine::Instant now_{};
+  uint64_t steps_ = 0, frames_ = 0, events_ = 0;
+};
+
+/// The last `count` events and frames of a journal before the record at `offset`, and not behind
+/// `until`, as lines of JSON.
+std::vector<std::string> last_lines(const std::string& path, uint64_t offset, size_t count,
+                                    const Until& until = {});
+
+}  // namespace rocemu::journal

@@ -1,0 +1,381 @@
+#include "emulator/journal/step.h"
+
+#include <cstddef>
+
+#include "wire/icrc.h"
+
+namespace rocemu::journal {
+namespace {
+
+using engine::ClientId;
+
+// ---- Inputs ---------------------------------------------------------------------------------
+
+/// The numbers of the inputs in the file.
+enum class InputKind : uint8_t {
+  kAttachClient = 1,
+  kDetachClient,
+  kCommand,
+  kPostSend,
+  kPostRecv,
+  kPostSrqRecv,
+  kArmCq,
+  kReceiveFrame,
+  kSetPort,
+  kOpenCmChannel,
+  kCloseCmChannel,
+  kCmCommand,
+  kTick,
+};
+
+struct AppendInput {
+  Appender& to;
+
+  void operator()(const engine::AttachClient& input) const {
+    to.put(InputKind::kAttachClient);
+    to.put(input.client);
+    to.put(input.device);
+    to.put(input.shares_with.value_or(ClientId{}));  // 0 is nobody
+  }
+  void operator()(const engine::DetachClient& input) const {
+    to.put(InputKind::kDetachClient);
+    to.put(input.client);
+  }
+  void operator()(const engine::Command& input) const {
+    to.put(InputKind::kCommand);
+    to.put(input.client);
+    to.put(input.request);
+  }
+  void operator()(const engine::PostSend& input) const {
+    to.put(InputKind::kPostSend);
+    to.put(input.client);
+    to.put(input.qp);
+    to.bytes(input.wqe);
+  }
+  void operator()(const engine::PostRecv& input) const {
+    to.put(InputKind::kPostRecv);
+    to.put(input.client);
+    to.put(input.qp);
+    to.bytes(input.wqe);
+  }
+  void operator()(const engine::PostSrqRecv& input) const {
+    to.put(InputKind::kPostSrqRecv);
+    to.put(input.client);
+    to.put(input.srq);
+    to.bytes(input.wqe);
+  }
+  void operator()(const engine::ArmCq& input) const {
+    to.put(InputKind::kArmCq);
+    to.put(input.client);
+    to.put(input.cq);
+    to.put(input.producer);
+    to.put(input.solicited_only);
+  }
+  void operator()(const engine::ReceiveFrame& input) const {
+    to.put(InputKind::kReceiveFrame);
+    to.put(input.device);
+    to.bytes(std::as_bytes(input.bytes));
+  }
+  void operator()(const engine::SetPort& input) const {
+    to.put(InputKind::kSetPort);
+    to.put(input.device);
+    to.put(input.up);
+  }
+  void operator()(const engine::OpenCmChannel& input) const {
+    to.put(InputKind::kOpenCmChannel);
+    to.put(input.channel);
+  }
+  void operator()(const engine::CloseCmChannel& input) const {
+    to.put(InputKind::kCloseCmChannel);
+    to.put(input.channel);
+  }
+  void operator()(const engine::CmCommand& input) const {
+    to.put(InputKind::kCmCommand);
+    to.put(input.channel);
+    to.put(input.command);
+    to.put(input.out_size);
+    to.bytes(input.in);
+  }
+  void operator()(const engine::Tick&) const { to.put(InputKind::kTick); }
+};
+
+/// Any value but 0 and 1 in a bool would be undefined.
+bool take_bool(Taker& from) {
+  const auto value = from.take<uint8_t>();
+  if (value > 1) from.fail();
+  return value == 1;
+}
+
+void take_input(Taker& from, Step& step) {
+  std::optional<engine::Input>& input = step.input;
+  const auto client = [&] { return from.take<ClientId>(); };
+  switch (from.take_enum(InputKind::kTick)) {
+    case InputKind::kAttachClient: {
+      engine::AttachClient attach{client(), from.take<engine::DeviceIndex>()};
+      const ClientId other = client();
+      if (other.value != 0) attach.shares_with = other;
+      input.emplace(attach);
+      return;
+    }
+    case InputKind::kDetachClient:
+      input.emplace(engine::DetachClient{client()});
+      return;
+    case InputKind::kCommand: {
+      const ClientId of = client();
+      step.request = from.take<abi::Request>();
+      input.emplace(engine::Command{of, step.request});
+      return;
+    }
+    case InputKind::kPostSend: {
+      const ClientId of = client();
+      const auto qp = from.take<engine::QpNumber>();
+      input.emplace(engine::PostSend{of, qp, from.bytes()});
+      return;
+    }
+    case InputKind::kPostRecv: {
+      const ClientId of = client();
+      const auto qp = from.take<engine::QpNumber>();
+      input.emplace(engine::PostRecv{of, qp, from.bytes()});
+      return;
+    }
+    case InputKind::kPostSrqRecv: {
+      const ClientId of = client();
+      const auto srq = from.take<engine::SrqId>();
+      input.emplace(engine::PostSrqRecv{of, srq, from.bytes()});
+      return;
+    }
+    case InputKind::kArmCq: {
+      const ClientId of = client();
+      const auto cq = from.take<engine::CqId>();
+      const auto producer = from.take<uint32_t>();
+      input.emplace(engine::ArmCq{of, cq, producer, take_bool(from)});
+      return;
+    }
+    case InputKind::kReceiveFrame: {
+      const auto device = from.take<engine::DeviceIndex>();
+      const Bytes frame = from.bytes();
+      input.emplace(engine::ReceiveFrame{
+          device, {reinterpret_cast<const uint8_t*>(frame.data()), frame.size()}});
+      return;
+    }
+    case InputKind::kSetPort: {
+      const auto device = from.take<engine::DeviceIndex>();
+      input.emplace(engine::SetPort{device, take_bool(from)});
+      return;
+    }
+    case InputKind::kOpenCmChannel:
+      input.emplace(engine::OpenCmChannel{from.take<engine::CmChannelId>()});
+      return;
+    case InputKind::kCloseCmChannel:
+      input.emplace(engine::CloseCmChannel{from.take<engine::CmChannelId>()});
+      return;
+    case InputKind::kCmCommand: {
+      const auto channel = from.take<engine::CmChannelId>();
+      const auto command = from.take<abi::ucma::Command>();
+      const auto out_size = from.take<uint32_t>();
+      input.emplace(engine::CmCommand{channel, command, from.bytes(), out_size});
+      return;
+    }
+    case InputKind::kTick:
+      input.emplace(engine::Tick{});
+      return;
+  }
+  from.fail();  // 0
+}
+
+// ---- Outputs --------------------------------------------------------------------------------
+
+enum class OutputKind : uint8_t {
+  kCompletion = 1,
+  kCqFailed,
+  kCompletionEvent,
+  kAsyncEvent,
+  kClientViolation,
+  kTransmitFrame,
+  kFrameTrace,
+  kCmEvent,
+  kReply,
+  kCmReply,
+};
+
+void append_frame(Appender& to, std::span<const uint8_t> frame) {
+  to.put(static_cast<uint32_t>(frame.size()));
+  const Bytes bytes = std::as_bytes(frame);
+  if (bytes.size() <= kWholeFrame) return to.raw(bytes);
+  to.raw(bytes.first(kFrameHeaders));
+  to.raw(bytes.last(wire::kIcrcSize));
+}
+
+void take_frame(Taker& from, RecordedFrame& frame) {
+  frame.size = from.take<uint32_t>();
+  if (frame.size > engine::Frame::kCapacity) return from.fail();
+  frame.head = from.raw(frame.size <= kWholeFrame ? frame.size : kFrameHeaders);
+  if (frame.size > kWholeFrame) from.raw(wire::kIcrcSize);
+}
+
+struct AppendOutput {
+  Appender& to;
+
+  void operator()(const engine::Completion& output) const {
+    to.put(OutputKind::kCompletion);
+    to.put(output.client);
+    to.put(output.cq);
+    to.put(output.cqe);
+  }
+  void operator()(const engine::CqFailed& output) const {
+    to.put(OutputKind::kCqFailed);
+    to.put(output.client);
+    to.put(output.cq);
+  }
+  void operator()(const engine::CompletionEvent& output) const {
+    to.put(OutputKind::kCompletionEvent);
+    to.put(output.client);
+    to.put(output.cq);
+    to.put(output.channel);
+    to.put(output.user_handle);
+  }
+  void operator()(const engine::AsyncEvent& output) const {
+    to.put(OutputKind::kAsyncEvent);
+    to.put(output.client);
+    to.put(output.type);
+    to.put(output.element);
+  }
+  void operator()(const engine::ClientViolation& output) const {
+    to.put(OutputKind::kClientViolation);
+    to.put(output.client);
+    to.text(output.reason);
+  }
+  void operator()(const engine::TransmitFrame& output) const {
+    to.put(OutputKind::kTransmitFrame);
+    to.put(output.device);
+    append_frame(to, output.frame.bytes());
+  }
+  void operator()(const engine::FrameTrace& output) const {
+    to.put(OutputKind::kFrameTrace);
+    to.put(output.at);
+    append_frame(to, output.frame.bytes());
+  }
+  void operator()(const engine::CmEvent& output) const {
+    to.put(OutputKind::kCmEvent);
+    to.put(output.channel);
+    to.put(*output.event);
+  }
+};
+
+}  // namespace
+
+void append(Appender& to, const ClientName& client) {
+  to.put(RecordKind::kClient);
+  to.put(client.client);
+  to.put(client.pid);
+  to.text(client.name);
+}
+
+bool parse(Bytes body, ClientName& client) {
+  Taker from(body);
+  if (from.take<RecordKind>() != RecordKind::kClient) return false;
+  client.client = from.take<ClientId>();
+  client.pid = from.take<uint32_t>();
+  client.name = from.text();
+  return !from.failed() && from.at_end();
+}
+
+void append_input(Appender& to, engine::Instant now, const engine::Input& input) {
+  to.put(RecordKind::kStep);
+  to.put(now);
+  std::visit(AppendInput{to}, input);
+}
+
+void append_outputs(Appender& to, const engine::Outputs& outputs) {
+  for (const engine::Output& output : outputs.list) std::visit(AppendOutput{to}, output);
+  if (outputs.reply) {
+    to.put(OutputKind::kReply);
+    to.put(*outputs.reply);
+  }
+  if (outputs.cm_reply) {
+    to.put(OutputKind::kCmReply);
+    to.put(int32_t{outputs.cm_reply->error});
+    to.bytes(outputs.cm_reply->response);
+  }
+}
+
+bool parse(Bytes body, Step& step) {
+  Taker from(body);
+  if (from.take<RecordKind>() != RecordKind::kStep) return false;
+  step.now = from.take<engine::Instant>();
+  step.input.reset();
+  take_input(from, step);
+  step.calls = from.bytes();
+  step.outputs = from.bytes();
+  return !from.failed() && from.at_end() && step.now >= engine::Instant{};
+}
+
+std::optional<RecordedOutput> OutputReader::next() {
+  if (taker_.at_end() || taker_.failed()) return std::nullopt;
+  std::optional<RecordedOutput> output;
+  const auto client = [this] { return taker_.take<ClientId>(); };
+  const auto cq = [this] { return taker_.take<engine::CqId>(); };
+  switch (taker_.take_enum(OutputKind::kCmReply)) {
+    case OutputKind::kCompletion: {
+      const ClientId of = client();
+      const engine::CqId id = cq();
+      output = engine::Completion{of, id, taker_.take<abi::Cqe>()};
+      break;
+    }
+    case OutputKind::kCqFailed: {
+      const ClientId of = client();
+      output = engine::CqFailed{of, cq()};
+      break;
+    }
+    case OutputKind::kCompletionEvent: {
+      const ClientId of = client();
+      const engine::CqId id = cq();
+      const auto channel = taker_.take<engine::ChannelId>();
+      output = engine::CompletionEvent{of, id, channel, taker_.take<uint64_t>()};
+      break;
+    }
+    case OutputKind::kAsyncEvent: {
+      const ClientId of = client();
+      const auto type = taker_.take<abi::EventType>();
+      output = engine::AsyncEvent{of, type, taker_.take<uint64_t>()};
+      break;
+    }
+    case OutputKind::kClientViolation: {
+      const ClientId of = client();
+      output = RecordedViolation{of, taker_.text()};
+      break;
+    }
+    case OutputKind::kTransmitFrame: {
+      RecordedFrame frame;
+      frame.leaves_through = taker_.take<engine::DeviceIndex>();
+      take_frame(taker_, frame);
+      output = frame;
+      break;
+    }
+    case OutputKind::kFrameTrace: {
+      RecordedFrame frame;
+      frame.at = taker_.take<engine::Instant>();
+      take_frame(taker_, frame);
+      output = frame;
+      break;
+    }
+    case OutputKind::kCmEvent: {
+      const auto channel = taker_.take<engine::CmChannelId>();
+      output = RecordedCmEvent{channel, taker_.take<abi::ucma::EventResponse>()};
+      break;
+    }
+    case OutputKind::kReply:
+      output = taker_.take<abi::Reply>();
+      break;
+    case OutputKind::kCmReply: {
+      const auto error = taker_.take<int32_t>();
+      output = RecordedCmReply{error, taker_.bytes()};
+      break;
+    }
+  }
+  if (!output) taker_.fail();  // 0
+  if (taker_.failed()) return std::nullopt;
+  return output;
+}
+
+}  // namespace rocemu::journal

@@ -1,0 +1,97 @@
+// One record of a journal: a step of the engine with what went in, what the engine asked of the
+// clients' memory meanwhile, and what came out.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "emulator/engine/events.h"
+#include "emulator/engine/host_memory.h"
+#include "emulator/journal/bytes.h"
+
+namespace rocemu::journal {
+
+enum class RecordKind : uint8_t {
+  kStep = 1,
+  kClient,  // who a client is: for people, and to compare recordings
+};
+
+/// A client's process.
+struct ClientName {
+  engine::ClientId client;
+  uint32_t pid = 0;
+  std::string_view name;
+};
+
+void append(Appender& to, const ClientName& client);
+/// False if the bytes are none.
+[[nodiscard]] bool parse(Bytes body, ClientName& client);
+
+// ---- Steps ----------------------------------------------------------------------------------
+
+/// A step in parts, as its record is written: the input first, then each call of HostMemory when it
+/// returns, the outputs at the end.
+void append_input(Appender& to, engine::Instant now, const engine::Input& input);
+void append_outputs(Appender& to, const engine::Outputs& outputs);
+
+/// Views into the record's bytes. `input` may refer to `request`: a Step stays where it is.
+struct Step {
+  Step() = default;
+  Step(const Step&) = delete;
+  Step& operator=(const Step&) = delete;
+
+  engine::Instant now{};
+  std::optional<engine::Input> input;
+  abi::Request request{};
+  Bytes calls;    // see memory_calls.h
+  Bytes outputs;  // see OutputReader
+};
+[[nodiscard]] bool parse(Bytes body, Step& step);
+
+// ---- Outputs --------------------------------------------------------------------------------
+
+/// A frame of up to this size is recorded whole, of a longer one its headers and its ICRC, which
+/// stands for the payload. All of it is in the capture beside the journal.
+inline constexpr size_t kWholeFrame = 384;
+inline constexpr size_t kFrameHeaders = 128;
+
+struct RecordedFrame {
+  engine::Instant at{};                               // of a trace
+  std::optional<engine::DeviceIndex> leaves_through;  // set: it went outside
+  uint32_t size = 0;
+  Bytes head;
+};
+struct RecordedViolation {
+  engine::ClientId client;
+  std::string_view reason;
+};
+struct RecordedCmEvent {
+  engine::CmChannelId channel;
+  abi::ucma::EventResponse event{};
+};
+struct RecordedCmReply {
+  int32_t error = 0;
+  Bytes response;
+};
+
+using RecordedOutput =
+    std::variant<engine::Completion, engine::CqFailed, engine::CompletionEvent, engine::AsyncEvent,
+                 RecordedViolation, RecordedFrame, RecordedCmEvent, abi::Reply, RecordedCmReply>;
+
+/// Goes through a step's outputs one by one.
+class OutputReader {
+ public:
+  explicit OutputReader(Bytes outputs) : taker_(outputs) {}
+  /// Nothing at the end, and where the bytes make no sense: then failed().
+  std::optional<RecordedOutput> next();
+  bool failed() const { return taker_.failed(); }
+  /// Where the next one begins.
+  size_t position() const { return taker_.position(); }
+
+ private:
+  Taker taker_;
+};
+
+}  // namespace rocemu::journal

@@ -1,0 +1,55 @@
+#include "emulator/journal/header.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace rocemu::journal {
+namespace {
+
+using testing::HasSubstr;
+
+Header some_header() {
+  Header header;
+  header.clock = "lockstep";
+  header.wall_start_ns = 1'700'000'000'123'456'789;
+  header.fabric = engine::default_fabric(3);
+  header.fabric.seed = 0xffff'ffff'ffff'fff0;
+  header.fabric.trace_frames = true;
+  header.fabric.devices[1].policy.require_grh = true;
+  header.fabric.devices[2].active_mtu = abi::Mtu::k1024;
+  return header;
+}
+
+TEST(JournalHeader, ComesBackAsItWas) {
+  const Header before = some_header();
+  const Header after = parse_header(to_json(before));
+  EXPECT_EQ(to_json(after), to_json(before));
+  EXPECT_EQ(after.fabric.seed, before.fabric.seed);
+  EXPECT_EQ(after.fabric.devices[2].addresses, before.fabric.devices[2].addresses);
+  EXPECT_EQ(after.fabric.devices[2].mac.bytes, before.fabric.devices[2].mac.bytes);
+  EXPECT_TRUE(after.fabric.devices[1].policy.require_grh);
+}
+
+TEST(JournalHeader, NamesTheFieldThatIsMissingOrOfTheWrongKind) {
+  const auto whole = nlohmann::json::parse(to_json(some_header()));
+  for (const auto& [key, value] : whole.items()) {
+    for (const nlohmann::json& wrong : {nlohmann::json(), nlohmann::json("a"), nlohmann::json(7)}) {
+      if (wrong.type() == value.type() || (wrong.is_number() && value.is_number())) continue;
+      nlohmann::json changed = whole;
+      changed[key] = wrong;
+      try {
+        parse_header(changed.dump());
+        ADD_FAILURE() << key << " = " << wrong;
+      } catch (const std::runtime_error& error) {
+        EXPECT_THAT(error.what(), HasSubstr("its header ")) << key << " = " << wrong;
+      }
+    }
+  }
+  EXPECT_THROW(parse_header("{"), std::runtime_error);
+  EXPECT_THROW(parse_header("[]"), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace rocemu::journal

@@ -1,0 +1,180 @@
+// Journals as files: whole, cut off anywhere, damaged anywhere.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "emulator/journal/journal_reader.h"
+#include "emulator/journal/journal_writer.h"
+#include "emulator/journal/replay.h"
+#include "tests/journal/recorded.h"
+
+namespace rocemu::journal {
+namespace {
+
+using test::Recorded;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+
+Header small_header() {
+  Header header;
+  header.fabric = engine::default_fabric(1);
+  return header;
+}
+
+/// Replays as far as it goes; the steps done, or nothing if the journal was refused.
+struct Outcome {
+  uint64_t steps = 0;
+  bool torn = false;
+  std::string error;
+};
+Outcome replay(Bytes contents) {
+  Outcome outcome;
+  try {
+    JournalReader journal("it", contents);
+    Replay replay(journal);
+    const auto difference = replay.run();
+    EXPECT_FALSE(difference) << difference->recorded << " / " << difference->now;
+    outcome = {replay.steps(), journal.torn(), ""};
+  } catch (const JournalError& error) {
+    outcome.error = error.what();
+  }
+  return outcome;
+}
+
+/// The same without an engine, which is faster: whether all steps can be read.
+Outcome read(Bytes contents) {
+  Outcome outcome;
+  try {
+    JournalReader journal("it", contents);
+    Step step;
+    while (const auto body = journal.next()) {
+      EXPECT_TRUE(parse(*body, step));
+      ++outcome.steps;
+    }
+    outcome.torn = journal.torn();
+  } catch (const JournalError& error) {
+    outcome.error = error.what();
+  }
+  return outcome;
+}
+
+/// An engine looks at one file in so many.
+constexpr size_t kReplayEach = 499;
+
+TEST(JournalFile, GivesBackTheRecordsAndTheirPlaces) {
+  const daemon::TempDir dir;
+  {
+    JournalWriter writer(dir / "journal", small_header());
+    for (const char* text : {"", "one", "another"}) {
+      writer.begin_record();
+      Appender(writer.buffer()).raw_text(text);
+      writer.end_record();
+    }
+  }
+  JournalReader reader(dir / "journal");
+  std::vector<size_t> sizes;
+  std::vector<uint64_t> offsets;
+  while (const auto body = reader.next()) {
+    sizes.push_back(body->size());
+    offsets.push_back(reader.offset());
+  }
+  EXPECT_EQ(sizes, (std::vector<size_t>{0, 3, 7}));
+  ASSERT_EQ(offsets.size(), 3u);
+  EXPECT_EQ(offsets[1] - offsets[0], sizeof(RecordFrame));
+  EXPECT_EQ(offsets[2] - offsets[1], sizeof(RecordFrame) + 3);
+  EXPECT_FALSE(reader.torn());
+}
+
+TEST(JournalFile, CutOffAtAnyByteReplaysUpToThere) {
+  const Recorded recorded(4, 5);
+  const std::vector<std::byte> whole = recorded.bytes();
+  const Outcome all = replay(whole);
+  ASSERT_EQ(all.error, "");
+  ASSERT_EQ(all.steps, read(whole).steps);
+  uint64_t steps = 0;
+  for (size_t size = 0; size < whole.size(); ++size) {
+    const Bytes cut = Bytes(whole).first(size);
+    const Outcome part = size % kReplayEach == 0 ? replay(cut) : read(cut);
+    if (!part.error.empty()) {
+      EXPECT_EQ(steps, 0u) << "cut off at " << size << ": " << part.error;
+      continue;
+    }
+    EXPECT_GE(part.steps, steps) << "cut off at " << size;
+    steps = part.steps;
+  }
+  EXPECT_LT(steps, all.steps);
+}
+
+TEST(JournalFile, WithAnyBitFlippedIsRefusedAtAPlaceOrEndsEarly) {
+  const Recorded recorded(4, 5);
+  std::vector<std::byte> bytes = recorded.bytes();
+  const Outcome whole = replay(bytes);
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const std::byte bit{static_cast<uint8_t>(1u << (i % 8))};
+    bytes[i] ^= bit;
+    const Outcome outcome = i % kReplayEach == 0 ? replay(bytes) : read(bytes);
+    bytes[i] ^= bit;
+    if (outcome.error.empty()) {
+      EXPECT_TRUE(outcome.torn) << "byte " << i;  // a length that leads beyond the end
+      EXPECT_LT(outcome.steps, whole.steps) << "byte " << i;
+    } else {
+      EXPECT_THAT(outcome.error, HasSubstr("it: ")) << "byte " << i;
+    }
+  }
+}
+
+TEST(JournalFile, WhoseRecordsMakeNoSenseIsRefusedThoughTheirChecksumsAreRight) {
+  const Recorded recorded(4, 60);
+  const std::vector<std::byte> whole = recorded.bytes();
+  uint32_t refused = 0;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    engine::Random random(seed);
+    const daemon::TempDir dir;
+    {
+      JournalReader reader("it", whole);
+      JournalWriter writer(dir / "journal", reader.header());
+      while (const auto body = reader.next()) {
+        writer.begin_record();
+        const size_t begin = writer.buffer().size();
+        Appender(writer.buffer()).raw(*body);
+        if (random.next() % 30 == 0) {
+          writer.buffer()[begin + random.next() % body->size()] = std::byte(random.next() & 0xff);
+        }
+        writer.end_record();
+      }
+    }
+    try {
+      JournalReader reader(dir / "journal");
+      Replay replay(reader);
+      if (replay.run()) ++refused;  // another input, so another output
+    } catch (const JournalError& error) {
+      EXPECT_THAT(error.what(), ContainsRegex("/journal: byte [0-9]+: "));
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 30u);
+}
+
+TEST(JournalFile, OfAnotherFormatNamesBoth) {
+  const Recorded recorded(4, 1);
+  std::vector<std::byte> bytes = recorded.bytes();
+  bytes[sizeof kMagic] = std::byte{kFormatVersion + 7};
+  EXPECT_THAT(replay(bytes).error,
+              ContainsRegex("it has format 8, and this is rocemu .*, which reads format 1"));
+}
+
+TEST(JournalFile, ThatIsNoneSaysWhatMakesOne) {
+  EXPECT_THAT(replay(std::as_bytes(std::span("#!/bin/sh\nexit 0\n"))).error,
+              HasSubstr("`rocemu run --record` makes one"));
+  EXPECT_THAT(replay({}).error, HasSubstr("this is no journal"));
+  EXPECT_THROW(JournalReader("/nonexistent/journal"), JournalError);
+}
+
+TEST(JournalFile, OnAFullDiskSaysSoOnce) {
+  const Header header = small_header();
+  JournalWriter writer("/dev/full", header);
+  EXPECT_THAT(writer.take_error(), HasSubstr("cannot write /dev/full: No space left on device"));
+  EXPECT_EQ(writer.take_error(), "");
+}
+
+}  // namespace
+}  // namespace rocemu::journal

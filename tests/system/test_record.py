@@ -1,0 +1,137 @@
+"""What `--record` writes, and that a replay of it does the same again without the program."""
+import json
+import pathlib
+import resource
+import subprocess
+import unittest
+
+from rocemu import ROCEMU, free_port, pingpong_pair, rocemu_run, run, temporary_directory, PAIR
+
+
+class Record(unittest.TestCase):
+    def setUp(self):
+        directory = temporary_directory()
+        self.addCleanup(directory.cleanup)
+        self.directory = pathlib.Path(directory.name)
+        self.recording = self.directory / "recording"
+
+    def record(self, *command, options=(), status=0):
+        result = rocemu_run(*command, options=("--record", self.recording, *options))
+        self.assertEqual(result.returncode, status, result.stdout)
+        return result
+
+    def replay(self, *options):
+        result = run(ROCEMU, "replay", *options, self.recording)
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertIn("no difference", result.stdout)
+        return result.stdout
+
+    def events(self):
+        with open(self.recording / "events.jsonl", encoding="utf-8") as lines:
+            return [json.loads(line) for line in lines]
+
+    def test_a_pingpong_replays_without_a_difference(self):
+        self.record(*pingpong_pair("-s", "5000", "-n", "200"))
+        output = self.replay()
+        frames = subprocess.run(["tshark", "-r", str(self.recording / "trace.pcap")], check=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.assertIn(f" {len(frames.stdout.splitlines())} frames", output)
+
+    def test_the_events_tell_of_every_verb_and_completion(self):
+        self.record(*pingpong_pair("-n", "10"))
+        events = self.events()
+        verbs = {event["verb"] for event in events if event["what"] == "verb"}
+        self.assertLessEqual({"alloc_pd", "reg_mr", "create_cq", "create_qp", "modify_qp",
+                              "destroy_qp", "dereg_mr"}, verbs)
+        count = [event["what"] for event in events].count
+        self.assertEqual(count("post_send"), 20)
+        self.assertEqual(count("completion"), 40)
+        names = {event["comm"] for event in events if event["what"] == "client"}
+        self.assertEqual(names, {"ibv_rc_pingpong"})
+        times = [event["t"] for event in events]
+        self.assertEqual(times, sorted(times))
+
+    def test_a_bandwidth_test_replays_without_a_difference(self):
+        port = str(free_port())
+        tool = ["ib_send_bw", "-d", "rocemu0", "-p", port, "-n", "500", "-s", "65536", "-F"]
+        self.record(*PAIR, port, *tool, "--", *tool, "localhost")
+        self.replay()
+
+    def test_a_connection_by_rdma_cm_replays_and_its_messages_are_events(self):
+        port = str(free_port())
+        common = ["rping", "-a", "127.0.0.1", "-p", port, "-C", "20"]
+        self.record("sh", "-c", " ".join(common) + " -s & sleep 1; " + " ".join(common) +
+                    " -c && wait $!")
+        self.replay()
+        messages = [event["message"] for event in self.events() if event["what"] == "cm_message"]
+        for message in ("REQ", "REP", "RTU", "DREQ", "DREP"):
+            self.assertIn(message, messages)
+
+    def test_eight_processes_at_once(self):
+        pairs = []
+        for _ in range(4):
+            pairs.append(" ".join(f"'{word}'" for word in pingpong_pair("-n", "300")) + " &")
+        self.record("sh", "-c", "\n".join(pairs) + "\nwait")
+        self.replay()
+        self.assertEqual(len({e["pid"] for e in self.events() if e["what"] == "client"}), 8)
+
+    def test_it_stops_where_it_is_told_and_shows_what_led_there(self):
+        self.record(*pingpong_pair("-m", "1024", "-s", "4096", "-n", "20"))
+        lines = self.replay("--until", "frame=12").splitlines()
+        shown = [json.loads(line) for line in lines if line.startswith("  {")]
+        self.assertEqual(len(shown), 10)
+        frames = [event["opcode"] for event in shown if event["what"] == "frame"]
+        self.assertEqual(frames[-3:], ["RC Acknowledge", "RC SEND First", "RC SEND Middle"])
+        self.assertEqual(len([line for line in lines if "expects" in line]), 2)
+
+    def test_a_journal_that_is_cut_off_replays_up_to_there(self):
+        self.record(*pingpong_pair("-n", "20"))
+        journal = self.recording / "journal"
+        contents = journal.read_bytes()
+        journal.write_bytes(contents[:len(contents) * 2 // 3])
+        self.assertIn("cut off at byte", self.replay())
+
+    def test_a_journal_that_is_damaged_is_refused_with_the_place(self):
+        self.record(*pingpong_pair("-n", "20"))
+        journal = self.recording / "journal"
+        contents = bytearray(journal.read_bytes())
+        contents[len(contents) // 2] ^= 4
+        journal.write_bytes(contents)
+        result = run(ROCEMU, "replay", self.recording)
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertRegex(result.stdout, r"/journal: byte \d+: ")
+
+    def test_a_journal_of_another_format_names_both(self):
+        self.record("true")
+        journal = self.recording / "journal"
+        contents = bytearray(journal.read_bytes())
+        contents[8] += 1
+        journal.write_bytes(contents)
+        result = run(ROCEMU, "replay", self.recording)
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertRegex(result.stdout, r"it has format \d+, and this is rocemu .* reads format \d+")
+
+    def limited(self):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+
+    def record_on_a_full_disk(self, policy):
+        return rocemu_run(*pingpong_pair("-s", "4096", "-n", "1000"), preexec_fn=self.limited,
+                          options=("--record", self.recording, "--record-policy", policy))
+
+    def test_on_a_full_disk_the_run_goes_on_and_says_so(self):
+        result = self.record_on_a_full_disk("continue")
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertIn("the recording ends here, the run goes on: cannot write", result.stdout)
+        self.assertIn("File too large", result.stdout)
+        self.replay()
+
+    def test_on_a_full_disk_the_run_ends_if_told_and_says_so(self):
+        result = self.record_on_a_full_disk("stop")
+        self.assertNotEqual(result.returncode, 0, result.stdout)
+        self.assertIn("the run ends, since it can no longer be recorded: cannot write",
+                      result.stdout)
+        self.replay()
+
+
+if __name__ == "__main__":
+    unittest.main()
