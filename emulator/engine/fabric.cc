@@ -144,8 +144,9 @@ void Fabric::fail_users_of_overrun_cqs() {
       enter_error(qp);
     });
     // Of an XRC SRQ it is the SRQ that fails: its QPs are not bound to one CQ.
-    srqs.for_each([&](const SharedReceiveQueue& srq) {
+    srqs.for_each([&](SharedReceiveQueue& srq) {
       if (srq.type == abi::SrqType::kXrc && srq.cq == failed) {
+        srq.failed = true;
         raise(srq.client, abi::EventType::kSrqErr, srq.user_handle);
       }
     });
@@ -216,8 +217,9 @@ void Fabric::enter_error(QueuePair& qp) {
   for (Timer& timer : qp.timers) timer.deadline.reset();
   send_queue::flush(*this, qp);
   receive_queue::flush(*this, qp);
-  // IBTA vol 1, 11.6.3.2: no more WQEs of the SRQ will complete for this QP.
-  if (qp.srq && !qp.xrcd) raise(qp, abi::EventType::kQpLastWqeReached);
+  // IBTA vol 1, 11.6.3.2: no more WQEs of the SRQ will complete for this QP. An XRC target QP takes
+  // from many SRQs, and all processes that hold it may wait for this.
+  if (qp.srq || qp.xrcd) raise(qp, abi::EventType::kQpLastWqeReached);
 }
 
 // ibv_get_async_event(3): IBV_EVENT_PORT_ACTIVE and IBV_EVENT_PORT_ERR name the port.

@@ -47,6 +47,10 @@ void post(Fabric& fabric, QueuePair& qp, std::span<const std::byte> wqe) {
   if (qp.state == QpState::kErr) flush(fabric, qp);
 }
 
+bool failed(const Fabric& fabric, const QueuePair& qp) {
+  return qp.srq && fabric.srqs.find(*qp.srq)->failed;
+}
+
 bool available(const Fabric& fabric, const QueuePair& qp) {
   if (qp.recv.wqe) return true;
   return qp.srq ? !fabric.srqs.find(*qp.srq)->queue.empty() : !qp.recv.queue.empty();

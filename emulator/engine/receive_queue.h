@@ -12,6 +12,8 @@ namespace rocemu::engine::receive_queue {
 /// Takes a receive WQE that the client posted.
 void post(Fabric& fabric, QueuePair& qp, std::span<const std::byte> wqe);
 
+/// Nothing completes there any more: the CQ of the QP's XRC SRQ overran.
+bool failed(const Fabric& fabric, const QueuePair& qp);
 /// Is there a WQE for a message that begins, or has one begun already?
 bool available(const Fabric& fabric, const QueuePair& qp);
 /// The message takes the oldest WQE: a SEND when it begins, a WRITE with immediate when it ends.

@@ -121,6 +121,9 @@ void on_message_packet(Fabric& fabric, QueuePair& qp, const wire::Packet& packet
   const bool is_send = info.operation == Operation::kSend;
   // A SEND needs its receive WQE from the first packet on, a WRITE with immediate at the last.
   const bool takes_wqe = is_send ? info.is_first : info.has(wire::ExtendedHeader::kImmDt);
+  if ((is_send || takes_wqe) && receive_queue::failed(fabric, qp)) {
+    return refuse(fabric, qp, psn, Verdict::kReceiveQueueFailed);
+  }
   if (takes_wqe && !receive_queue::available(fabric, qp)) return not_ready(fabric, qp, psn);
   if (info.is_first) recv.operation = info.operation;
   const bool was_in_message = recv.in_message;

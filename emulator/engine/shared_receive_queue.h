@@ -37,9 +37,10 @@ struct SharedReceiveQueue {
   uint64_t user_handle = 0;    // the client's ibv_srq *
   uint32_t max_wr = 0;
   uint32_t max_sge = 0;
-  uint32_t limit = 0;  // armed: fewer WQEs than that are an event; 0: not armed
-  uint32_t taken = 0;  // WQEs in use by messages
-  uint32_t users = 0;  // QPs
+  uint32_t limit = 0;   // armed: fewer WQEs than that are an event; 0: not armed
+  uint32_t taken = 0;   // WQEs in use by messages
+  uint32_t users = 0;   // QPs
+  bool failed = false;  // kXrc: its CQ overran
   struct Nothing {};
   WorkRing<Nothing> queue;
 

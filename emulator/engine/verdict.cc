@@ -24,6 +24,7 @@ ResponderAction action_for(Verdict verdict) {
       return {NakCode::kRemoteOperationalError, WcStatus::kLocProtErr,
               VendorError::kReceiveMemoryUnwritable, EventType::kQpAccessErr};
     case Verdict::kBadReceiveWqe:
+    case Verdict::kReceiveQueueFailed:
       return {NakCode::kRemoteOperationalError, WcStatus::kLocQpOpErr, VendorError::kBadWqe,
               EventType::kQpReqErr};
     case Verdict::kRemoteAccess:

@@ -46,6 +46,7 @@ enum class Verdict : uint8_t {
   kBadReceiveLKey,
   kReceiveMemoryUnwritable,
   kBadReceiveWqe,
+  kReceiveQueueFailed,  // an XRC SRQ whose CQ overran
   kRemoteAccess,  // R_Key unknown, of another PD, without the right, or the range leaves its region
   kRemoteMemoryUnreachable,  // the region is fine but the application's memory is not there
   kBadInvalidate,            // the R_Key of a SEND with invalidate, as VendorError::kBadInvalidate

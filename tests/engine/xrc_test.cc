@@ -236,9 +236,11 @@ TEST(Xrc, AnRkeyOfAnotherProcessIsRefused) {
   ASSERT_EQ(done.size(), 1u);
   EXPECT_EQ(done[0].status, static_cast<uint32_t>(WcStatus::kRemAccessErr));
   // ibv_open_qp(3): the events of the QP go to all that opened it.
-  EXPECT_EQ(x.take_events(),
-            (std::vector<std::pair<uint32_t, abi::EventType>>{{2, abi::EventType::kQpAccessErr},
-                                                              {3, abi::EventType::kQpAccessErr}}));
+  EXPECT_EQ(x.take_events(), (std::vector<std::pair<uint32_t, abi::EventType>>{
+                                 {2, abi::EventType::kQpAccessErr},
+                                 {3, abi::EventType::kQpAccessErr},
+                                 {2, abi::EventType::kQpLastWqeReached},
+                                 {3, abi::EventType::kQpLastWqeReached}}));
 }
 
 TEST(Xrc, AnSrqThatIsNoXrcSrqOfTheDomainIsAnInvalidRequest) {
@@ -363,6 +365,43 @@ TEST(Xrc, AnOverrunOfItsCqFailsTheSrq) {
   }
   EXPECT_EQ(x.take_events(), (std::vector<std::pair<uint32_t, abi::EventType>>{
                                  {2, abi::EventType::kCqErr}, {2, abi::EventType::kSrqErr}}));
+
+  // A receive is left, but nobody would learn that it was used.
+  x.take(x.sender.id());
+  x.first.client.post_srq_recv(srq, {.wr_id = 2, .sges = {{kBuffer, 64, x.first.mr.lkey}}});
+  x.sender.post_send(x.initiator, send);
+  const auto done = x.take(x.sender.id());
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].status, static_cast<uint32_t>(WcStatus::kRemOpErr));
+}
+
+// A WRITE needs no receive and goes on.
+TEST(Xrc, AnSrqThatFailedStillNamesMemory) {
+  Xrc x;
+  const uint32_t cq = x.first.client.create_cq(1);
+  const uint32_t srq = x.first.client.create_srq(
+      {.pd = x.first.pd, .type = abi::SrqType::kXrc, .xrcd = x.first.xrcd, .cq = cq});
+  SendWr send = x.wr(1, x.first);
+  send.remote_srqn = srq;
+  for (uint64_t i = 0; i < 2; ++i) {
+    x.first.client.post_srq_recv(srq, {.wr_id = i, .sges = {{kBuffer, 64, x.first.mr.lkey}}});
+    x.sender.post_send(x.initiator, send);
+  }
+  send.opcode = WrOpcode::kRdmaWrite;
+  x.sender.post_send(x.initiator, send);
+  const auto done = x.take(x.sender.id());
+  ASSERT_EQ(done.size(), 3u);
+  EXPECT_EQ(done[2].status, 0u);
+}
+
+// ibv_get_async_event(3), IBV_EVENT_QP_LAST_WQE_REACHED: each process that holds the target learns
+// that it takes no more receives from any SRQ.
+TEST(Xrc, ATargetThatFailsTellsAllItsHoldersOfTheLastWqe) {
+  Xrc x;
+  x.first.client.set_state(x.target, abi::QpState::kErr);
+  EXPECT_EQ(x.take_events(),
+            (std::vector<std::pair<uint32_t, abi::EventType>>{
+                {2, abi::EventType::kQpLastWqeReached}, {3, abi::EventType::kQpLastWqeReached}}));
 }
 
 TEST(Xrc, AHalfHasNoQueuesOfTheOther) {
