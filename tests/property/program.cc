@@ -25,12 +25,52 @@ const char* name(Act act) {
       return "compare-swap";
     case Act::kFetchAdd:
       return "fetch-add";
+    case Act::kBind:
+      return "bind";
+    case Act::kLocalInvalidate:
+      return "local-invalidate";
+    case Act::kSendInvalidate:
+      return "send-invalidate";
+    case Act::kWriteWindow:
+      return "write-window";
     case Act::kReceive:
       return "receive";
+    case Act::kShortReceive:
+      return "short-receive";
+    case Act::kLimit:
+      return "limit";
     case Act::kWait:
       return "wait";
+    case Act::kResume:
+      return "resume";
     case Act::kBadWrite:
       return "bad-write";
+    case Act::kBadRead:
+      return "bad-read";
+    case Act::kStaleWindow:
+      return "stale-window";
+    case Act::kBadAtomic:
+      return "bad-atomic";
+    case Act::kBadSource:
+      return "bad-source";
+    case Act::kTooLong:
+      return "too-long";
+  }
+  return "?";
+}
+
+const char* name(Kind kind) {
+  switch (kind) {
+    case Kind::kRc:
+      return "RC";
+    case Kind::kRcShared:
+      return "RC with SRQ";
+    case Kind::kXrc:
+      return "XRC";
+    case Kind::kUc:
+      return "UC";
+    case Kind::kUd:
+      return "UD";
   }
   return "?";
 }
@@ -40,7 +80,8 @@ const char* name(Act act) {
 std::ostream& operator<<(std::ostream& os, const Op& op) {
   os << fmt::format("{} of side {} on connection {}, size {}", name(op.act), op.side, op.connection,
                     op.size);
-  if (op.act == Act::kCompareSwap || op.act == Act::kFetchAdd) os << ", word " << int{op.word};
+  if (op.act == Act::kCompareSwap || op.act == Act::kFetchAdd || op.act == Act::kLimit)
+    os << ", word " << int{op.word};
   if (op.sges != 1) os << ", " << int{op.sges} << " SGEs";
   if (!op.signalled) os << ", unsignalled";
   if (op.fenced) os << ", fenced";
@@ -55,6 +96,9 @@ std::ostream& operator<<(std::ostream& os, const Program& program) {
       "{} % late\n",
       program.first_psn, program.rd_atomic, program.link.seed, program.link.loss,
       program.link.doubling, program.link.lateness);
+  for (size_t i = 0; i < program.kinds.size(); ++i) {
+    os << "  connection " << i << ": " << name(program.kinds[i]) << '\n';
+  }
   for (size_t i = 0; i < program.ops.size(); ++i) os << "  " << i << ": " << program.ops[i] << '\n';
   return os;
 }

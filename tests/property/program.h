@@ -1,6 +1,7 @@
 // Random verb programs: what two connected applications do, and what their link does to them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <iosfwd>
 #include <vector>
@@ -8,8 +9,25 @@
 namespace rocemu::property {
 
 inline constexpr uint32_t kSides = 2;
-inline constexpr uint32_t kConnections = 2;  // each a QP on either side
-inline constexpr uint32_t kMtu = 256;
+inline constexpr uint32_t kConnections = 3;  // each a QP on either side
+inline constexpr uint32_t kMtu = 256;        // not of UD, where a message is a packet
+inline constexpr uint32_t kLargest = 6 * kMtu;
+
+/// What the QPs of a connection are.
+enum class Kind : uint8_t {
+  kRc,
+  kRcShared,  // with the side's SRQ
+  kXrc,       // an INI and a TGT QP on each side, and the side's XRC SRQ
+  kUc,
+  kUd,
+};
+inline bool is_reliable(Kind kind) {
+  return kind != Kind::kUc && kind != Kind::kUd;
+}
+/// Its receives are in a queue that others use as well.
+inline bool is_shared(Kind kind) {
+  return kind == Kind::kRcShared || kind == Kind::kXrc;
+}
 
 enum class Act : uint8_t {
   kSend,
@@ -20,16 +38,31 @@ enum class Act : uint8_t {
   kReadWritten,  // of what the connection's latest WRITE of this side has written
   kCompareSwap,
   kFetchAdd,
-  kReceive,   // posts one receive
-  kWait,      // lets time pass
-  kBadWrite,  // with an R_Key that names nothing: ends the connection
+  // Memory windows of type 2, one for each RC QP.
+  kBind,  // to a place that nobody has written yet
+  kLocalInvalidate,
+  kSendInvalidate,  // of the peer's window
+  kWriteWindow,     // to a new place in the peer's window
+  // Receives.
+  kReceive,       // posts `sges` of them
+  kShortReceive,  // posts one of kShortest bytes
+  kLimit,         // arms the limit event of the connection's SRQ
+  kWait,          // lets time pass
+  kResume,        // takes the QP out of SQE
+  // Mistakes.
+  kBadWrite,     // with an R_Key that names nothing
+  kBadRead,      // the same
+  kStaleWindow,  // a WRITE with the R_Key of a window that was invalidated
+  kBadAtomic,    // at an address that is no multiple of 8
+  kBadSource,    // with an L_Key that names nothing
+  kTooLong,      // for any receive; for UD, also for the port
 };
 
 struct Op {
   Act act = Act::kSend;
   uint8_t side = 0;
   uint8_t connection = 0;
-  uint8_t word = 0;  // of an atomic: which of 4
+  uint8_t word = 0;  // of an atomic: which of 4; of kLimit: the limit
   uint8_t sges = 1;  // 1 to 3 pieces of the local buffer
   bool signalled = true;
   bool fenced = false;
@@ -47,6 +80,7 @@ struct Link {
 struct Program {
   uint32_t first_psn = 0;
   uint8_t rd_atomic = 1;
+  std::array<Kind, kConnections> kinds{};
   Link link;
   std::vector<Op> ops;
 };

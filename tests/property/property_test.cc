@@ -1,5 +1,5 @@
-// Random programs of two connected applications over a link that loses, doubles and reorders
-// frames: memory and completions equal a simple model's.
+// Random programs of two connected applications, over RC, XRC, UC and UD and a link that loses,
+// doubles and reorders frames: memory and completions equal a simple model's.
 #include <fmt/format.h>
 #include <rapidcheck.h>
 
@@ -14,6 +14,7 @@
 namespace rc {
 
 using rocemu::property::Act;
+using rocemu::property::Kind;
 using rocemu::property::Link;
 using rocemu::property::Op;
 using rocemu::property::Program;
@@ -30,17 +31,19 @@ template <>
 struct Arbitrary<Op> {
   static Gen<Op> arbitrary() {
     return gen::build<Op>(
-        gen::set(&Op::act, gen::weightedElement<Act>({{6, Act::kSend},
-                                                      {3, Act::kSendImm},
-                                                      {5, Act::kWrite},
-                                                      {3, Act::kWriteImm},
-                                                      {5, Act::kRead},
-                                                      {3, Act::kReadWritten},
-                                                      {3, Act::kCompareSwap},
-                                                      {3, Act::kFetchAdd},
-                                                      {8, Act::kReceive},
-                                                      {3, Act::kWait},
-                                                      {1, Act::kBadWrite}})),
+        gen::set(&Op::act,
+                 gen::weightedElement<Act>({{12, Act::kSend},          {6, Act::kSendImm},
+                                            {10, Act::kWrite},         {6, Act::kWriteImm},
+                                            {8, Act::kRead},           {5, Act::kReadWritten},
+                                            {5, Act::kCompareSwap},    {5, Act::kFetchAdd},
+                                            {6, Act::kBind},           {2, Act::kLocalInvalidate},
+                                            {4, Act::kSendInvalidate}, {8, Act::kWriteWindow},
+                                            {20, Act::kReceive},       {1, Act::kShortReceive},
+                                            {3, Act::kLimit},          {8, Act::kWait},
+                                            {3, Act::kResume},         {1, Act::kBadWrite},
+                                            {1, Act::kBadRead},        {1, Act::kStaleWindow},
+                                            {1, Act::kBadAtomic},      {1, Act::kBadSource},
+                                            {1, Act::kTooLong}})),
         gen::set(&Op::side, gen::inRange<uint8_t>(0, rocemu::property::kSides)),
         gen::set(&Op::connection, gen::inRange<uint8_t>(0, rocemu::property::kConnections)),
         gen::set(&Op::word, gen::inRange<uint8_t>(0, 4)),
@@ -68,8 +71,11 @@ struct Arbitrary<Program> {
     return gen::build<Program>(
         gen::set(&Program::first_psn, gen::oneOf(gen::inRange<uint32_t>(0, 1 << 24),
                                                  gen::inRange<uint32_t>((1 << 24) - 40, 1 << 24))),
-        gen::set(&Program::rd_atomic, gen::inRange<uint8_t>(1, 5)), gen::set(&Program::link),
-        gen::set(&Program::ops));
+        gen::set(&Program::rd_atomic, gen::inRange<uint8_t>(1, 5)),
+        gen::set(&Program::kinds,
+                 gen::container<std::array<Kind, rocemu::property::kConnections>>(
+                     gen::element(Kind::kRc, Kind::kRcShared, Kind::kXrc, Kind::kUc, Kind::kUd))),
+        gen::set(&Program::link), gen::set(&Program::ops));
   }
 };
 

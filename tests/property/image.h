@@ -1,0 +1,38 @@
+// What a side's memory has to hold: bytes that the model knows, and places where it leaves open
+// what is there, since an operation failed half-way.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace rocemu::property {
+
+class Image {
+ public:
+  Image(uint64_t base, size_t size) : base_(base), bytes_(size) {}
+
+  void set(uint64_t address, std::span<const uint8_t> bytes) {
+    std::ranges::copy(bytes, bytes_.begin() + static_cast<ptrdiff_t>(address - base_));
+  }
+  void leave_open(uint64_t address, size_t size) { open_.emplace_back(address, size); }
+
+  /// The first address at which the memory is not as it has to be. `memory` may be the beginning.
+  std::optional<uint64_t> first_difference(std::span<const uint8_t> memory) {
+    for (const auto& [address, size] : open_) set(address, memory.subspan(address - base_, size));
+    const auto end = bytes_.begin() + static_cast<ptrdiff_t>(memory.size());
+    const auto at = std::mismatch(bytes_.begin(), end, memory.begin()).first;
+    if (at == end) return std::nullopt;
+    return base_ + static_cast<uint64_t>(at - bytes_.begin());
+  }
+
+ private:
+  uint64_t base_;
+  std::vector<uint8_t> bytes_;
+  std::vector<std::pair<uint64_t, size_t>> open_;
+};
+
+}  // namespace rocemu::property

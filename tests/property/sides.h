@@ -1,0 +1,154 @@
+// The two applications of a program: their devices, objects and connections, and what the model
+// knows of each.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "tests/property/image.h"
+#include "tests/property/program.h"
+#include "tests/support/bench.h"
+
+namespace rocemu::property {
+
+// A side's memory: a part that is only read, words for atomics, and the rest, of which each
+// operation gets a piece of its own.
+inline constexpr uint64_t kMemory = 0x10000000;
+inline constexpr uint64_t kMemorySize = 768 * 1024;
+inline constexpr uint64_t kMemoryOfOps = 512 * 1024;  // what is behind is for receives at the end
+inline constexpr uint64_t kConstant = kMemory;
+inline constexpr uint32_t kConstantSize = 16 * kMtu;
+inline constexpr uint32_t kWordsEach = 4;  // of a connection
+inline constexpr uint64_t kWords = kMemory + kConstantSize;
+inline constexpr uint64_t kFirstFree = kWords + kConnections * kWordsEach * sizeof(uint64_t);
+
+inline constexpr uint32_t kGrh = 40;
+inline constexpr uint32_t kShortest = 64;  // of a receive
+inline constexpr uint32_t kLongestReceive = kGrh + kLargest;
+inline constexpr uint32_t kWindowSize = 2 * kLargest;
+inline constexpr uint32_t kQkey = 0x1234;
+inline constexpr abi::QpCap kCap{.max_send_wr = 256,
+                                 .max_recv_wr = 512,
+                                 .max_send_sge = 3,
+                                 .max_recv_sge = 1,
+                                 .max_inline_data = 128};
+
+/// A send request.
+struct Message {
+  Op op;
+  uint64_t wr_id = 0;
+  bool signalled = true;
+  abi::WcStatus fate = abi::WcStatus::kSuccess;  // how it completes if nothing else is in its way
+  uint64_t local = 0;                            // address of its buffer
+  uint32_t size = 0;                             // of that
+  std::vector<uint8_t> expected;                 // READ, atomic: what its buffer holds in the end
+  std::vector<uint8_t> payload;                  // SEND, WRITE
+  uint64_t remote = 0;                           // WRITE: where at the peer
+  uint32_t imm = 0;                              // or the R_Key that is invalidated
+};
+
+struct Receive {
+  uint64_t address = 0;  // its wr_id too
+  uint32_t length = 0;
+};
+/// Posted receives, oldest first: of a QP, or of an SRQ.
+struct ReceiveQueue {
+  std::deque<Receive> posted;
+  uint32_t srq = 0;    // its handle
+  uint32_t users = 0;  // QPs that take from the SRQ, each of which may be filling one
+  uint32_t limit = 0;  // armed
+};
+
+struct Window {
+  enum class State { kFree, kChanging, kBound };
+  test::Mw mw;
+  State state = State::kFree;
+  uint32_t rkey = 0;              // of the latest bind
+  std::optional<uint32_t> stale;  // an R_Key that will never be good again
+  uint64_t area = 0;
+  uint32_t used = 0;
+};
+
+/// One packet of a message of UC or UD.
+struct Fragment {
+  Message message;
+  uint32_t number = 0;
+  bool last = false;
+};
+/// A completion that is due.
+struct Due {
+  uint64_t wr_id = 0;
+  abi::WcStatus status{};
+  uint32_t byte_len = 0;
+  std::optional<uint32_t> imm;
+};
+
+/// A connection as one side has it.
+struct Half {
+  Kind kind{};
+  uint32_t send_qpn = 0, recv_qpn = 0;  // the same but for XRC
+  uint32_t ah = 0;                      // UD
+  uint64_t posted = 0;
+  std::deque<Message> sends;     // not complete yet
+  std::deque<Message> arrivals;  // what the peer's requests will use up a receive for
+  ReceiveQueue own;
+  ReceiveQueue* receives = nullptr;
+  std::array<uint64_t, kWordsEach> words{};  // what this side's atomics work on, at the peer
+  std::optional<Message> latest_write;
+  std::set<abi::WcStatus> mistakes;  // fates of requests that the peer has to refuse
+  Window window;
+  // What an error that the model knows of has brought about.
+  bool send_failed = false, recv_failed = false;  // in ERR
+  bool stopped = false;                           // in SQE
+  bool told_last_wqe = false;
+  std::optional<uint64_t> refused;  // the peer's message that no receive was long enough for
+  // UC and UD: what is sent, what the network may bring, and how far a message has come.
+  std::deque<Fragment> to_send;
+  std::map<uint32_t, Fragment> by_psn;
+  bool in_message = false;
+  uint32_t expected_psn = 0;
+  std::deque<Due> due;
+
+  bool failed() const { return send_failed || recv_failed; }
+};
+
+struct Side {
+  std::unique_ptr<test::Bench> bench;
+  std::unique_ptr<test::Client> client;
+  test::Mr mr;
+  uint32_t cq = 0;
+  ReceiveQueue srq, xrc_srq;
+  uint64_t free = kFirstFree;
+  Image image{kMemory, kMemorySize};
+  std::array<Half, kConnections> halves;
+
+  std::span<uint8_t> memory(uint64_t address, size_t size) {
+    return bench->memory.at(client->id(), address, size);
+  }
+  /// A piece of memory that nothing else uses, with a gap behind it, so that a byte too many is
+  /// seen.
+  uint64_t take_memory(size_t size);
+  bool has_memory() const { return free + 2 * kWindowSize < kMemory + kMemoryOfOps; }
+};
+
+using Sides = std::array<Side, kSides>;
+
+/// What an async event of a half's QPs, or of an SRQ, carries.
+constexpr uint64_t handle_of(uint32_t connection) {
+  return 100 + connection;
+}
+inline constexpr uint64_t kSrqHandle = 1, kXrcSrqHandle = 2;
+
+/// Makes everything and connects it; false if something was refused.
+bool set_up(const Program& program, Sides& sides);
+
+/// Bytes that a READ of `side`'s constant part brings.
+std::vector<uint8_t> constant_of(uint32_t side);
+
+}  // namespace rocemu::property
