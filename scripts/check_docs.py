@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 """Holds docs/errors.md against the enumerations it explains and the tests it names.
 
-usage: scripts/check_docs.py [verbs.h]
+usage: scripts/check_docs.py [INCLUDE_DIRECTORY]
 
-Every value of ibv_wc_status and ibv_event_type has one row, no row has another, and what a row
-names as its test exists. Exit status 1 and a line for each that fails.
+Every value of ibv_wc_status, ibv_event_type and rdma_cm_event_type has one row, no row has another,
+and what a row names as its test exists. Exit status 1 and a line for each that fails.
 """
 import pathlib
 import re
@@ -12,11 +12,15 @@ import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
 PAGE = SOURCE / "docs" / "errors.md"
+ENUMERATIONS = {
+    "infiniband/verbs.h": ["ibv_wc_status", "ibv_event_type"],
+    "rdma/rdma_cma.h": ["rdma_cm_event_type"],
+}
 
 
 def values_of(header, enumeration):
     body = re.search(r"enum " + enumeration + r" \{(.*?)\};", header, re.S)[1]
-    return re.findall(r"\b(IBV_\w+)", body)
+    return re.findall(r"\b((?:IBV|RDMA)_\w+)", body)
 
 
 def tests():
@@ -29,18 +33,16 @@ def tests():
 
 
 def main():
-    header = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "/usr/include/infiniband/verbs.h")
-    text = header.read_text()
+    include = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "/usr/include")
+    known = [value for header, enumerations in ENUMERATIONS.items()
+             for enumeration in enumerations
+             for value in values_of((include / header).read_text(), enumeration)]
     page = PAGE.read_text()
-    rows = re.findall(r"^\| (IBV_\w+) \|(.*)\|(.*)\|$", page, re.M)
-    explained = [name for name, _, _ in rows]
-    wrong = []
-    for enumeration in ("ibv_wc_status", "ibv_event_type"):
-        for value in values_of(text, enumeration):
-            if explained.count(value) != 1:
-                wrong.append(f"{value} has {explained.count(value)} rows instead of one")
-    known = set(values_of(text, "ibv_wc_status") + values_of(text, "ibv_event_type"))
-    wrong += [f"{name} is no value of {header}" for name in explained if name not in known]
+    explained = re.findall(r"^\| ((?:IBV|RDMA)_\w+) \|.*\|.*\|$", page, re.M)
+    wrong = [f"{value} has {explained.count(value)} rows instead of one"
+             for value in known if explained.count(value) != 1]
+    wrong += [f"{name} is no value of {', '.join(ENUMERATIONS)}"
+              for name in explained if name not in known]
     there = tests()
     named = re.findall(r"`(\w+\.[A-Z]\w+)`", page) + re.findall(r"\b(test_\w+\.py)\b", page)
     wrong += [f"the test {name} does not exist" for name in named if name not in there]

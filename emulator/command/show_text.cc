@@ -142,6 +142,7 @@ std::string device_text(const Json& device) {
     const Json& value = member(device, key);
     if (!value.is_null()) text += std::string("  ") + title + " " + cell(key, value);
   }
+  if (member(device, "removed") == true) text += "  removed";
   text += "\n";
   const Json& gids = member(device, "gids");
   for (size_t i = 0; i < gids.size(); ++i)

@@ -9,8 +9,8 @@
 #include "emulator/daemon/cm_events.h"
 #include "emulator/daemon/engine_port.h"
 #include "emulator/daemon/event_loop.h"
-#include "emulator/os/unique_fd.h"
 #include "emulator/daemon/unix_socket.h"
+#include "emulator/os/unique_fd.h"
 
 namespace rocemu::daemon {
 

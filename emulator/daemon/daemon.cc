@@ -66,6 +66,11 @@ std::unique_ptr<journal::Recording> make_recording(const Options& options, const
   return recording;
 }
 
+std::string text_in(const Json& request, const char* key) {
+  const auto found = request.find(key);
+  return found != request.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
 /// Linux 6.12 and later let in who asks for short slices before those who are content with long
 /// ones. Elsewhere nothing changes.
 void ask_for_short_slices() {
@@ -185,7 +190,7 @@ ControlServer::Commands Daemon::control_commands() {
   };
   const auto show = [this](const Json&) { return state_json(nic_.snapshot(), sessions_.list()); };
   const auto set = [this](const Json& request) {
-    set_port(request);
+    request.contains("removed") ? remove_device(request) : set_port(request);
     return Json::object();
   };
   const auto shutdown = [this](const Json&) {
@@ -195,26 +200,30 @@ ControlServer::Commands Daemon::control_commands() {
   return {{"version", version}, {"show", show}, {"set", set}, {"shutdown", shutdown}};
 }
 
-void Daemon::set_port(const Json& request) {
-  const auto text = [&](const char* key) {
-    const auto found = request.find(key);
-    return found != request.end() && found->is_string() ? found->get<std::string>() : "";
-  };
-  const std::string device = text("device");
-  const std::string port = text("port");
-  if (port != "up" && port != "down") {
-    throw ControlServer::Refusal(R"("port" is to be "up" or "down")");
-  }
+engine::DeviceIndex Daemon::named_device(const Json& request) const {
+  const std::string name = text_in(request, "device");
   const auto& devices = options_.fabric.devices;
   const auto found = std::find_if(devices.begin(), devices.end(),
-                                  [&](const auto& config) { return config.name == device; });
+                                  [&](const auto& config) { return config.name == name; });
   if (found == devices.end()) {
     std::vector<std::string> names;
     for (const engine::DeviceConfig& config : devices) names.push_back(config.name);
     throw ControlServer::Refusal(
-        fmt::format("there is no device '{}', but {}", device, fmt::join(names, ", ")));
+        fmt::format("there is no device '{}', but {}", name, fmt::join(names, ", ")));
   }
-  const engine::DeviceIndex index{static_cast<uint32_t>(found - devices.begin())};
+  return {static_cast<uint32_t>(found - devices.begin())};
+}
+
+void Daemon::set_port(const Json& request) {
+  const std::string port = text_in(request, "port");
+  if (port != "up" && port != "down") {
+    throw ControlServer::Refusal(R"("port" is to be "up" or "down")");
+  }
+  const engine::DeviceIndex index = named_device(request);
+  const std::string& device = options_.fabric.devices[index.value].name;
+  if (!has_device(index)) {
+    throw ControlServer::Refusal(fmt::format("{} was removed, and has no port any more", device));
+  }
   nic_.submit(engine::SetPort{index, port == "up"});
   for (const SysfsFile& file : port_state_files(device, nic_.device_facts(index).port)) {
     if (!directory_.replace_sysfs(file)) {
@@ -222,6 +231,22 @@ void Daemon::set_port(const Json& request) {
                     std::strerror(errno));
     }
   }
+}
+
+void Daemon::remove_device(const Json& request) {
+  const engine::DeviceIndex index = named_device(request);
+  if (!removed_.insert(index).second) return;
+  // First, so that nobody finds or opens what is about to fail.
+  acceptors_[index.value].reset();
+  watches_[index.value].reset();
+  directory_.remove_device_socket(index.value);
+  const std::string& device = options_.fabric.devices[index.value].name;
+  for (const std::string& directory : sysfs_directories(device, index.value)) {
+    if (!directory_.remove_sysfs(directory)) {
+      spdlog::error("sysfs still has {}: {}", directory, std::strerror(errno));
+    }
+  }
+  nic_.submit(engine::RemoveDevice{index});
 }
 
 bool Daemon::run() {

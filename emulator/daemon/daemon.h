@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "emulator/capture/pcap_writer.h"
@@ -42,9 +43,12 @@ class Daemon : private NldevSource {
   void on_connect(engine::DeviceIndex device, UniqueFd socket, PeerCredentials peer);
   void on_connect_to_cm(UniqueFd socket, PeerCredentials peer);
   ControlServer::Commands control_commands();
+  engine::DeviceIndex named_device(const Json& request) const;
   void set_port(const Json& request);
+  void remove_device(const Json& request);
 
   size_t device_count() const override { return options_.fabric.devices.size(); }
+  bool has_device(engine::DeviceIndex index) const override { return !removed_.contains(index); }
   SysfsDevice device(engine::DeviceIndex index) override;
   engine::FabricSnapshot snapshot() override { return nic_.snapshot(); }
   std::vector<NldevClient> clients() const override;
@@ -65,7 +69,9 @@ class Daemon : private NldevSource {
   ClientMemory client_memory_;
   std::unique_ptr<journal::Recording> recording_;
   Nic nic_;
-  std::vector<std::unique_ptr<Acceptor>> acceptors_;
+  std::set<engine::DeviceIndex> removed_;
+  std::vector<std::unique_ptr<Acceptor>>
+      acceptors_;  // of the devices, in their order, then rdma_cm
   std::vector<EventLoop::Watch> watches_;
   std::unique_ptr<ControlServer> control_;
   std::unique_ptr<NetlinkServer> netlink_;

@@ -75,13 +75,18 @@ class Answer {
     const std::optional<uint32_t> index = request_.attributes.u32(RDMA_NLDEV_ATTR_DEV_INDEX);
     const bool is_named = request_.attributes.has(RDMA_NLDEV_ATTR_DEV_INDEX);
     const auto count = static_cast<uint32_t>(source_.device_count());
-    if (is_named && (!index || *index >= count)) return EINVAL;
+    if (is_named && (!index || !has_device(*index))) return EINVAL;
     if (is_named) return describe(*index);
     if (!request_.is_dump() || dump_needs_device) return EINVAL;
     for (uint32_t i = 0; i < count; ++i) {
+      if (!has_device(i)) continue;
       if (const int error = describe(i); error != 0) return error;
     }
     return 0;
+  }
+
+  bool has_device(uint32_t index) const {
+    return index < source_.device_count() && source_.has_device({index});
   }
 
   template <class Fill>
@@ -142,7 +147,7 @@ class Answer {
     const auto index = request_.attributes.u32(RDMA_NLDEV_ATTR_DEV_INDEX);
     if (!type) return EINVAL;
     if (*type != "uverbs") return ENOENT;  // readers then look at sysfs
-    if (!index || *index >= source_.device_count()) return EINVAL;
+    if (!index || !has_device(*index)) return EINVAL;
     NetlinkMessage message(request_.header, request_.header.nlmsg_type, 0);
     message.add_u64(RDMA_NLDEV_ATTR_CHARDEV,
                     makedev(abi::kDeviceMajor, abi::kDeviceMinorBase + *index));

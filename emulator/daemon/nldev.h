@@ -25,8 +25,10 @@ struct NldevClient {
 class NldevSource {
  public:
   virtual ~NldevSource() = default;
+  /// Removed ones as well, which keep their numbers.
   virtual size_t device_count() const = 0;
-  virtual SysfsDevice device(engine::DeviceIndex index) = 0;  // there is one
+  virtual bool has_device(engine::DeviceIndex index) const = 0;
+  virtual SysfsDevice device(engine::DeviceIndex index) = 0;  // it has it
   virtual engine::FabricSnapshot snapshot() = 0;
   virtual std::vector<NldevClient> clients() const = 0;
 };

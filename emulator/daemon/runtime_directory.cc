@@ -194,6 +194,18 @@ bool RuntimeDirectory::replace_sysfs(const SysfsFile& file) {
          renameat(root.get(), kNew, root.get(), file.path.c_str()) == 0;
 }
 
+bool RuntimeDirectory::remove_sysfs(const std::string& directory) {
+  const UniqueFd root = open_sysfs();
+  const UniqueFd fd(
+      openat(root.get(), directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd) return errno == ENOENT;
+  return remove_contents(fd.get()) && unlinkat(root.get(), directory.c_str(), AT_REMOVEDIR) == 0;
+}
+
+void RuntimeDirectory::remove_device_socket(size_t index) {
+  unlink(device_socket(index).c_str());
+}
+
 std::string RuntimeDirectory::device_socket(size_t index) const {
   return fmt::format("{}/{}/{}{}", path_, abi::kDeviceDir, abi::kDevicePrefix, index);
 }

@@ -29,6 +29,11 @@ class RuntimeDirectory {
   /// file system has no room, with errno set.
   bool replace_sysfs(const SysfsFile& file);
 
+  /// A directory of the sysfs tree with all that is in it. Like a device's socket it may be gone
+  /// already; false if it cannot be removed.
+  bool remove_sysfs(const std::string& directory);
+  void remove_device_socket(size_t index);
+
   const std::string& path() const { return path_; }
   std::string device_socket(size_t index) const;
   std::string cm_socket() const;

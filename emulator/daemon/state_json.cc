@@ -160,6 +160,7 @@ Json device_json(const engine::DeviceSnapshot& device, const Sessions& sessions)
   Json object;
   object["name"] = device.name;
   object["port_state"] = name_of(device.port_state);
+  object["removed"] = device.removed;
   object["active_mtu"] = abi::mtu_bytes(device.active_mtu);
   object["gids"] = device.gids;
   object["pd_count"] = device.pds.size();

@@ -78,6 +78,14 @@ std::string directory_of(const std::string& device) {
   return "class/infiniband/" + device;
 }
 
+std::string verbs_directory_of(size_t index) {
+  return fmt::format("class/infiniband_verbs/{}{}", abi::kDevicePrefix, index);
+}
+
+std::string mad_directory_of(size_t index) {
+  return fmt::format("class/infiniband_mad/umad{}", index);
+}
+
 class Tree {
  public:
   void add(std::string path, std::string_view content) {
@@ -136,18 +144,22 @@ void add_device(Tree& tree, const SysfsDevice& device, size_t index) {
   tree.add(fmt::format("{}/device/net/{}/dev_port", directory, kNetdev), "0");
   add_port(tree, directory + kPort, device);
 
-  const std::string verbs = fmt::format("class/infiniband_verbs/{}{}", abi::kDevicePrefix, index);
+  const std::string verbs = verbs_directory_of(index);
   tree.add(verbs + "/ibdev", device.name);
   tree.add(verbs + "/dev", fmt::format("{}:{}", abi::kDeviceMajor, abi::kDeviceMinorBase + index));
   tree.add(verbs + "/abi_version", "1");
 
-  const std::string mad = fmt::format("class/infiniband_mad/umad{}", index);
+  const std::string mad = mad_directory_of(index);
   tree.add(mad + "/ibdev", device.name);
   tree.add(mad + "/port", "1");
   tree.add(mad + "/dev", fmt::format("{}:{}", abi::kDeviceMajor, index));
 }
 
 }  // namespace
+
+std::vector<std::string> sysfs_directories(const std::string& device, size_t index) {
+  return {directory_of(device), verbs_directory_of(index), mad_directory_of(index)};
+}
 
 std::vector<SysfsFile> port_state_files(const std::string& device, const abi::PortAttr& port) {
   Tree tree;

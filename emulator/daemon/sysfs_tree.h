@@ -29,6 +29,9 @@ struct SysfsFile {
 /// In no particular order; directories are those that the paths name.
 std::vector<SysfsFile> sysfs_files(const std::vector<SysfsDevice>& devices);
 
+/// The directories in which these are, of one device.
+std::vector<std::string> sysfs_directories(const std::string& device, size_t index);
+
 /// Of these, what changes when the port goes down or up.
 std::vector<SysfsFile> port_state_files(const std::string& device, const abi::PortAttr& port);
 

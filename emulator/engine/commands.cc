@@ -101,7 +101,8 @@ Reply execute(Fabric& fabric, ClientId client, const Request& request) {
   reply.version = abi::kVersion;
   reply.op = request.op;
   reply.sequence = request.sequence;
-  reply.error = dispatch(fabric, client, request, reply.body);
+  reply.error =
+      fabric.has_lost_its_device(client) ? EIO : dispatch(fabric, client, request, reply.body);
   return reply;
 }
 

@@ -22,6 +22,7 @@ struct Apply {
     outputs.reply = execute(fabric, input.client, input.request);
   }
   void operator()(const PostSend& input) const {
+    if (fabric.has_lost_its_device(input.client)) return;  // rung in vain
     QueuePair* qp = fabric.qp_of(input.client, input.qp);
     if (qp == nullptr) return fabric.violation(input.client, "send doorbell for a QP not its own");
     if (qp->send.queue.full()) {
@@ -33,6 +34,7 @@ struct Apply {
     send_queue::post(fabric, *qp, input.wqe);
   }
   void operator()(const PostRecv& input) const {
+    if (fabric.has_lost_its_device(input.client)) return;  // rung in vain
     QueuePair* qp = fabric.qp_of(input.client, input.qp);
     if (qp == nullptr) {
       return fabric.violation(input.client, "receive doorbell for a QP not its own");
@@ -46,6 +48,7 @@ struct Apply {
     receive_queue::post(fabric, *qp, input.wqe);
   }
   void operator()(const PostSrqRecv& input) const {
+    if (fabric.has_lost_its_device(input.client)) return;  // rung in vain
     SharedReceiveQueue* srq = fabric.srq_of(input.client, input.srq);
     if (srq == nullptr) {
       return fabric.violation(input.client, "receive doorbell for an SRQ not its own");
@@ -59,6 +62,7 @@ struct Apply {
     srq->queue.push(input.wqe);
   }
   void operator()(const ArmCq& input) const {
+    if (fabric.has_lost_its_device(input.client)) return;  // rung in vain
     CompletionQueue* cq = fabric.cq_of(input.client, input.cq);
     if (cq == nullptr) return fabric.violation(input.client, "arm doorbell for a CQ not its own");
     switch (cq->arm(input.producer, input.solicited_only)) {
@@ -76,6 +80,10 @@ struct Apply {
   }
   void operator()(const ReceiveFrame& input) const { fabric.receive(input.device, input.bytes); }
   void operator()(const SetPort& input) const { fabric.set_port(input.device, input.up); }
+  void operator()(const RemoveDevice& input) const {
+    fabric.remove_device(input.device);
+    rdma_cm.remove_device(input.device);
+  }
   void operator()(const OpenCmChannel&) const {}
   void operator()(const CloseCmChannel& input) const { rdma_cm.close(input.channel); }
   void operator()(const CmCommand& input) const { outputs.cm_reply = rdma_cm.execute(input); }

@@ -79,6 +79,11 @@ struct SetPort {
   bool up;
 };
 
+/// The device is pulled out, for good: what its clients had of it is gone.
+struct RemoveDevice {
+  DeviceIndex device;
+};
+
 /// A program opened an rdma_cm event channel. Its id was never used before.
 struct OpenCmChannel {
   CmChannelId channel;
@@ -104,7 +109,7 @@ struct Tick {};
 
 using Input =
     std::variant<AttachClient, DetachClient, Command, PostSend, PostRecv, PostSrqRecv, ArmCq,
-                 ReceiveFrame, SetPort, OpenCmChannel, CloseCmChannel, CmCommand, Tick>;
+                 ReceiveFrame, SetPort, RemoveDevice, OpenCmChannel, CloseCmChannel, CmCommand, Tick>;
 
 // ---- Outputs --------------------------------------------------------------------------------
 

@@ -224,7 +224,7 @@ void Fabric::enter_error(QueuePair& qp) {
 
 // ibv_get_async_event(3): IBV_EVENT_PORT_ACTIVE and IBV_EVENT_PORT_ERR name the port.
 void Fabric::set_port(DeviceIndex index, bool up) {
-  if (device(index).port_is_up() == up) return;
+  if (device(index).port_is_up() == up || device(index).removed) return;
   device(index).port_state = up ? abi::PortState::kActive : abi::PortState::kDown;
   for (const auto& [client, of] : clients) {
     if (of == index) raise(client, up ? abi::EventType::kPortActive : abi::EventType::kPortErr, 1);
@@ -332,6 +332,12 @@ void Fabric::destroy_srq(SharedReceiveQueue& srq) {
 }
 
 void Fabric::detach(ClientId client) {
+  release_objects(client);
+  groups_.erase(client);
+  clients.erase(client);
+}
+
+void Fabric::release_objects(ClientId client) {
   // Users before what they use.
   qps.for_each([&](QueuePair& qp) {
     const auto more =
@@ -373,8 +379,6 @@ void Fabric::detach(ClientId client) {
       pds.destroy(pd.id);
     }
   });
-  groups_.erase(client);
-  clients.erase(client);
 }
 
 }  // namespace rocemu::engine

@@ -57,6 +57,7 @@ struct Device {
 
   DeviceConfig config;
   abi::PortState port_state = abi::PortState::kActive;
+  bool removed = false;
   uint64_t device_memory_used = 0;  // bytes
   Counters counters;
 
@@ -127,6 +128,9 @@ class Fabric {
   SharedReceiveQueue* srq_of(ClientId client, SrqId id);
 
   void set_port(DeviceIndex device, bool up);
+  void remove_device(DeviceIndex device);
+  /// Whose every command fails.
+  bool has_lost_its_device(ClientId client) const;
   /// The client needs the QP no more: it goes, unless there are other references. Of several that
   /// the client has, the one with that user handle is given back.
   void release_qp(QueuePair& qp, ClientId client, uint64_t user_handle);
@@ -141,6 +145,8 @@ class Fabric {
 
  private:
   void destroy_qp(QueuePair& qp);
+  /// All that the client has; what others still need of it goes to them.
+  void release_objects(ClientId client);
   struct InFlight {
     DeviceIndex to;
     Frame frame;

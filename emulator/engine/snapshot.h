@@ -93,6 +93,7 @@ struct DeviceSnapshot {
   std::string name;
   std::vector<std::string> gids;
   abi::PortState port_state;
+  bool removed;
   abi::Mtu active_mtu;
   uint32_t ah_count;
   std::vector<PdSnapshot> pds;

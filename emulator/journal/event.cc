@@ -281,6 +281,9 @@ struct DescribeInput {
   void operator()(const engine::SetPort& input) const {
     say("port").add("device", input.device.value).add("state", input.up ? "up" : "down");
   }
+  void operator()(const engine::RemoveDevice& input) const {
+    say("device_removed").add("device", input.device.value);
+  }
   void operator()(const engine::OpenCmChannel& input) const {
     say("open_event_channel").add("channel", input.channel.value);
   }

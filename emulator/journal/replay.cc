@@ -81,6 +81,8 @@ void Replay::check(const Step& step) {
     check_device(frame->device);
   } else if (const auto* port = std::get_if<engine::SetPort>(&input)) {
     check_device(port->device);
+  } else if (const auto* removed = std::get_if<engine::RemoveDevice>(&input)) {
+    check_device(removed->device);
   } else if (const auto* open = std::get_if<engine::OpenCmChannel>(&input)) {
     require(channels_.insert(open->channel).second, "an event channel that is opened twice");
   } else if (const auto* close = std::get_if<engine::CloseCmChannel>(&input)) {

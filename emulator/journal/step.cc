@@ -26,6 +26,7 @@ enum class InputKind : uint8_t {
   kCloseCmChannel,
   kCmCommand,
   kTick,
+  kRemoveDevice,
 };
 
 struct AppendInput {
@@ -81,6 +82,10 @@ struct AppendInput {
     to.put(input.device);
     to.put(input.up);
   }
+  void operator()(const engine::RemoveDevice& input) const {
+    to.put(InputKind::kRemoveDevice);
+    to.put(input.device);
+  }
   void operator()(const engine::OpenCmChannel& input) const {
     to.put(InputKind::kOpenCmChannel);
     to.put(input.channel);
@@ -109,7 +114,7 @@ bool take_bool(Taker& from) {
 void take_input(Taker& from, Step& step) {
   std::optional<engine::Input>& input = step.input;
   const auto client = [&] { return from.take<ClientId>(); };
-  switch (from.take_enum(InputKind::kTick)) {
+  switch (from.take_enum(InputKind::kRemoveDevice)) {
     case InputKind::kAttachClient: {
       engine::AttachClient attach{client(), from.take<engine::DeviceIndex>()};
       const ClientId other = client();
@@ -163,6 +168,9 @@ void take_input(Taker& from, Step& step) {
       input.emplace(engine::SetPort{device, take_bool(from)});
       return;
     }
+    case InputKind::kRemoveDevice:
+      input.emplace(engine::RemoveDevice{from.take<engine::DeviceIndex>()});
+      return;
     case InputKind::kOpenCmChannel:
       input.emplace(engine::OpenCmChannel{from.take<engine::CmChannelId>()});
       return;

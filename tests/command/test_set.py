@@ -61,5 +61,57 @@ class SetPort(CommandTest):
             process.communicate()
 
 
+class SetRemoved(CommandTest):
+    def in_run(self, script):
+        return self.rocemu("run", "--private", "--", "bash", "-c", script, env={"ROCEMU": ROCEMU},
+                           cwd=self.scratch)
+
+    def test_programs_with_verbs_are_told(self):
+        result = self.in_run("""
+            stdbuf -oL ibv_asyncwatch -d rocemu0 > told & watch=$!
+            until $ROCEMU show | grep -q asyncwatch; do :; done
+            $ROCEMU set rocemu0 removed && $ROCEMU set rocemu0 removed
+            until grep -q event_type told; do :; done
+            kill $watch
+            cat told
+        """)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertEqual(result.stdout.count("event_type IBV_EVENT_DEVICE_FATAL"), 1, result.stdout)
+
+    def test_nobody_finds_it_any_more(self):
+        result = self.in_run("""
+            $ROCEMU set rocemu0 removed
+            ibv_devices; ibv_devinfo -d rocemu0; rdma dev; $ROCEMU show | grep '^rocemu'
+        """)
+        self.assertNotIn("node_guid", result.stdout)
+        self.assertIn("rocemu0  port DOWN  MTU 4096  PDs 0  AHs 0  removed", result.stdout)
+        self.assertEqual(result.stdout.count("rocemu0"), 1, result.stdout)
+        self.assertEqual(result.stdout.count("rocemu1"), 3, result.stdout)
+
+    def test_connections_end_at_both_sides(self):
+        result = self.in_run("""
+            rping -s -a 127.0.0.1 > server 2>&1 & server=$!
+            until $ROCEMU show --json | grep -q '"port": *7174'; do :; done
+            rping -c -a 127.0.0.1 -I 127.0.0.2 > client 2>&1 & client=$!
+            until [ $($ROCEMU show | grep -c ' RTS ') = 2 ]; do :; done
+            $ROCEMU set rocemu0 removed
+            wait $client; echo client $?
+            until grep -q removal server; do :; done
+            kill -9 $server
+            cat server client
+        """)
+        self.assertNotIn("client 0", result.stdout)
+        self.assertIn("cma detected device removal", result.stdout)
+        self.assertIn("cq completion failed status 12", result.stdout)  # IBV_WC_RETRY_EXC_ERR
+
+    def test_what_is_removed_has_no_port(self):
+        result = self.in_run("$ROCEMU set rocemu0 removed && $ROCEMU set rocemu0 port up")
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertIn("rocemu0 was removed", result.stderr)
+
+    def test_takes_no_further_arguments(self):
+        self.assert_one_line(self.rocemu("set", "rocemu0", "removed", "now"), 2, "'now'")
+
+
 if __name__ == "__main__":
     unittest.main()

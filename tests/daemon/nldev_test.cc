@@ -34,6 +34,9 @@ class Source : public NldevSource {
     state.devices[1].qps.push_back(qp);
   }
   size_t device_count() const override { return state.devices.size(); }
+  bool has_device(engine::DeviceIndex index) const override {
+    return !state.devices[index.value].removed;
+  }
   SysfsDevice device(engine::DeviceIndex index) override {
     SysfsDevice device{state.devices.at(index.value).name, {}, {}, {}};
     device.attr.node_guid = 0x0200'00ff'fe00'0001;

@@ -68,6 +68,9 @@ class RecordingEngine : public EnginePort {
   void record(const engine::SetPort& in) {
     inputs.push_back("port of " + text(in.device.value) + (in.up ? " up" : " down"));
   }
+  void record(const engine::RemoveDevice& in) {
+    inputs.push_back("remove device " + text(in.device.value));
+  }
   void record(const engine::OpenCmChannel& in) {
     inputs.push_back("open channel " + text(in.channel.value));
   }

@@ -73,6 +73,7 @@ std::optional<LocalAddress> RdmaCm::source_for(const SocketAddress& destination)
   std::optional<LocalAddress> best;
   uint32_t best_score = 0;
   for (uint32_t i = 0; i < fabric_.devices().size(); ++i) {
+    if (fabric_.devices()[i].removed) continue;
     const auto& own = fabric_.devices()[i].config.addresses;
     for (size_t j = 0; j < own.size(); ++j) {
       if (own[j].is_v4() != destination.address.is_v4()) continue;
@@ -88,6 +89,7 @@ std::optional<LocalAddress> RdmaCm::source_for(const SocketAddress& destination)
 
 std::optional<LocalAddress> RdmaCm::first_address(Family family) const {
   for (uint32_t i = 0; i < fabric_.devices().size(); ++i) {
+    if (fabric_.devices()[i].removed) continue;
     const auto& own = fabric_.devices()[i].config.addresses;
     for (size_t j = 0; j < own.size(); ++j) {
       if (fits(family, own[j])) return LocalAddress{DeviceIndex{i}, static_cast<uint8_t>(j)};
@@ -135,6 +137,7 @@ int RdmaCm::bind_to(RdmaId& id, const SocketAddress& address) {
   if (!address.is_any()) {
     local = is_loopback_gid(address) ? first_address(Family::kIb) : local_address(address.address);
     if (!local) return EADDRNOTAVAIL;
+    if (fabric_.device(local->device).removed) return ENODEV;  // the address stays the machine's
   }
   id.source = address;
   id.family_only = id.family_only_option.value_or(address.family == Family::kIpv4);

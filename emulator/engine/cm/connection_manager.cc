@@ -93,6 +93,13 @@ bool ConnectionManager::exists(ConnectionId id) const {
   return connection != nullptr && !connection->orphan;
 }
 
+void ConnectionManager::forget(DeviceIndex device) {
+  for (const ConnectionId id : table_.of_device(device)) {
+    peers_.erase(id);
+    table_.remove(*table_.find(id));
+  }
+}
+
 // ---- Events ----
 
 void ConnectionManager::tell(Connection& connection, EventKind kind,

@@ -103,6 +103,8 @@ class ConnectionManager {
   void receive(DeviceIndex device, const wire::Packet& packet);
   std::optional<Instant> next_deadline();
   void expire_timers();
+  /// The device is gone, and with it all that it has, without a message or an event.
+  void forget(DeviceIndex device);
 
  private:
   struct Listener {

@@ -53,6 +53,14 @@ void ConnectionTable::remove(Connection& connection) {
   connections_.erase(connection.id);
 }
 
+std::vector<ConnectionId> ConnectionTable::of_device(DeviceIndex device) const {
+  std::vector<ConnectionId> ids;
+  for (const auto& [id, connection] : connections_) {
+    if (connection.route.device == device) ids.push_back(id);
+  }
+  return ids;
+}
+
 Connection* ConnectionTable::with_remote_id(const RemoteKey& key) {
   return find(look_up(remote_ids_, key));
 }

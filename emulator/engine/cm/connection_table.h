@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "emulator/engine/cm/connection.h"
 #include "emulator/engine/random.h"
@@ -40,6 +41,8 @@ class ConnectionTable {
   /// by ID.
   Connection* expire(Instant now);
 
+  /// Those of this device, by ID.
+  std::vector<ConnectionId> of_device(DeviceIndex device) const;
   size_t size() const { return connections_.size(); }
   wire::Psn random_psn() { return wire::Psn(static_cast<uint32_t>(random_.next() >> 32)); }
 

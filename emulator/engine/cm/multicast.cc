@@ -65,7 +65,8 @@ int RdmaCm::leave_mcast(const CmCommand& command, std::vector<std::byte>& respon
   if (command.out_size < sizeof(abi::ucma::EventsReported)) return ENOSPC;
   Group* group = groups_.find(GroupNumber{in->id});
   if (group == nullptr) return ENOENT;
-  if (ids_.find(group->id)->channel != command.channel) return EINVAL;
+  RdmaId* id;
+  if (const int error = find(command.channel, group->id.value, id)) return error;
   groups_.destroy(group->number);
   respond(command, abi::ucma::EventsReported{}, response);
   return 0;

@@ -96,7 +96,8 @@ int RdmaCm::dispatch(const CmCommand& command, std::vector<std::byte>& response)
 int RdmaCm::find(CmChannelId channel, uint32_t number, RdmaId*& id) const {
   id = ids_.find(RdmaIdNumber{number});
   if (id == nullptr) return ENOENT;
-  return id->channel == channel ? 0 : EINVAL;
+  if (id->channel != channel) return EINVAL;
+  return id->state == IdState::kRemoved ? ENXIO : 0;
 }
 
 int RdmaCm::find_with_device(CmChannelId channel, uint32_t number, RdmaId*& id) const {
@@ -143,17 +144,36 @@ int RdmaCm::destroy_id(const CmCommand& command, std::vector<std::byte>& respons
   if (!in) return EINVAL;
   if (command.out_size < sizeof(abi::ucma::EventsReported)) return ENOSPC;
   RdmaId* id;
-  if (const int error = find(command.channel, in->id, id)) return error;
+  const int error = find(command.channel, in->id, id);
+  if (error != 0 && error != ENXIO) return error;
   destroy(*id);
   respond(command, abi::ucma::EventsReported{}, response);
   return 0;
 }
 
-void RdmaCm::destroy(RdmaId& id) {
+void RdmaCm::let_go(RdmaId& id) {
   if (id.state == IdState::kListening) stop_listening(id);
   if (id.connection) fabric_.connections.destroy(*id.connection);
+  id.connection.reset();
   if (id.deadline) resolutions_.erase({*id.deadline, id.number});
+  id.deadline.reset();
   ports_.unbind(id);
+}
+
+// rdma_get_cm_event(3): "RDMA_CM_EVENT_DEVICE_REMOVAL The local RDMA device associated with the
+// rdma_cm_id has been removed. Upon receiving this event, the user must destroy the related
+// rdma_cm_id." Ids that listen at the wildcard belong to no device and go on.
+void RdmaCm::remove_device(DeviceIndex device) {
+  ids_.for_each([&](RdmaId& id) {
+    if (id.state == IdState::kRemoved || !id.local || id.local->device != device) return;
+    let_go(id);
+    id.state = IdState::kRemoved;
+    emit(id, abi::ucma::EventType::kDeviceRemoval);
+  });
+}
+
+void RdmaCm::destroy(RdmaId& id) {
+  let_go(id);
   groups_.for_each([&](Group& group) {
     if (group.id == id.number) groups_.destroy(group.number);
   });

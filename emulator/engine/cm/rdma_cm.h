@@ -44,6 +44,8 @@ class RdmaCm {
   /// By number of the id.
   std::vector<ListenerSnapshot> listeners() const;
 
+  /// Tells all ids of the device.
+  void remove_device(DeviceIndex device);
   /// Destroys all ids of the channel.
   void close(CmChannelId channel);
   CmReply execute(const CmCommand& command);
@@ -79,12 +81,14 @@ class RdmaCm {
   int leave_mcast(const CmCommand& command, std::vector<std::byte>& response);
 
   // ---- Ids ----
-  /// ENOENT: there is no such id; EINVAL: it is on another channel.
+  /// ENOENT: there is no such id; EINVAL: it is on another channel; ENXIO: its device was removed.
   int find(CmChannelId channel, uint32_t number, RdmaId*& id) const;
   /// And EINVAL if it has no device yet.
   int find_with_device(CmChannelId channel, uint32_t number, RdmaId*& id) const;
   RdmaId* new_id(CmChannelId channel);
   void destroy(RdmaId& id);
+  /// Its port, and what the connection manager has of it.
+  void let_go(RdmaId& id);
 
   // ---- addresses.cc ----
   int bind_to(RdmaId& id, const SocketAddress& address);

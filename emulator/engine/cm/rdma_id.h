@@ -27,6 +27,7 @@ enum class IdState : uint8_t {
   kListening,
   kConnecting,  // and connected: what it is exactly the connection manager knows
   kDisconnected,
+  kRemoved,  // with its device: it can only be destroyed
 };
 
 /// A device, and the one of its addresses that is used.
