@@ -88,21 +88,18 @@ class SetRemoved(CommandTest):
         self.assertEqual(result.stdout.count("rocemu0"), 1, result.stdout)
         self.assertEqual(result.stdout.count("rocemu1"), 3, result.stdout)
 
-    def test_connections_end_at_both_sides(self):
+    def test_ids_of_librdmacm_are_told(self):
         result = self.in_run("""
             rping -s -a 127.0.0.1 > server 2>&1 & server=$!
             until $ROCEMU show --json | grep -q '"port": *7174'; do :; done
-            rping -c -a 127.0.0.1 -I 127.0.0.2 > client 2>&1 & client=$!
+            rping -c -a 127.0.0.1 -I 127.0.0.2 & client=$!
             until [ $($ROCEMU show | grep -c ' RTS ') = 2 ]; do :; done
             $ROCEMU set rocemu0 removed
-            wait $client; echo client $?
             until grep -q removal server; do :; done
-            kill -9 $server
-            cat server client
+            kill -9 $server $client
+            cat server
         """)
-        self.assertNotIn("client 0", result.stdout)
         self.assertIn("cma detected device removal", result.stdout)
-        self.assertIn("cq completion failed status 12", result.stdout)  # IBV_WC_RETRY_EXC_ERR
 
     def test_what_is_removed_has_no_port(self):
         result = self.in_run("$ROCEMU set rocemu0 removed && $ROCEMU set rocemu0 port up")
