@@ -17,7 +17,7 @@ using Gid = std::array<uint8_t, 16>;
 
 // `width` bits of a byte, `shift` bits above its lowest.
 constexpr uint8_t bits(uint8_t byte, unsigned shift, unsigned width) {
-  return static_cast<uint8_t>(byte >> shift & ((1u << width) - 1));
+  return static_cast<uint8_t>(uint32_t{byte} >> shift & ((1u << width) - 1));
 }
 constexpr uint8_t at(unsigned value, unsigned shift, unsigned width) {
   return static_cast<uint8_t>((value & ((1u << width) - 1)) << shift);
