@@ -15,6 +15,7 @@ ABI = "emulator/abi"
 OS = "emulator/os"
 ENGINE = "emulator/engine"
 JOURNAL = "emulator/journal"
+SCENARIO = "emulator/scenario"
 EMULATOR = "emulator"  # the folder and everything below it
 
 # Folder -> folders it may include. A file belongs to the longest folder that matches.
@@ -24,10 +25,10 @@ RULES = {
     OS: [],
     ENGINE: ["wire", ABI],
     "emulator/capture": [ENGINE, "wire", ABI, OS],
-    JOURNAL: [ENGINE, "wire", ABI, OS],
-    "emulator/scenario": [ENGINE, "wire", ABI],
+    JOURNAL: [ENGINE, SCENARIO, "wire", ABI, OS],
+    SCENARIO: [ENGINE, "wire", ABI],
     "emulator/daemon": [EMULATOR, "wire"],
-    "emulator/command": [ABI, OS, JOURNAL, ENGINE],
+    "emulator/command": [ABI, OS, JOURNAL, SCENARIO, ENGINE],
     "verbs_provider": [ABI],
     "tests": ["wire", EMULATOR, "verbs_provider"],
 }

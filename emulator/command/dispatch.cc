@@ -16,6 +16,11 @@ constexpr std::array kSubcommands = {
     Subcommand{"show", "print devices, queue pairs, memory regions and counters", show, show_help},
     Subcommand{"set", "take a port down or up while programs run", set, set_help},
     Subcommand{"replay", "do again what `run --record` recorded, and compare", replay, replay_help},
+    Subcommand{"check", "say whether a scenario file is right", check, check_help},
+    Subcommand{"inject", "give a running NIC further faults", inject, inject_help},
+    Subcommand{"pause", "stop a running NIC, to step through its frames", pause, pause_help},
+    Subcommand{"step", "let the next frames arrive, one by one", step, step_help},
+    Subcommand{"resume", "let a paused NIC go on", resume, resume_help},
     Subcommand{"doctor", "say what would stop emulation here and how to mend it", doctor,
                doctor_help},
 };

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "emulator/command/error.h"
+#include "emulator/scenario/scenario.h"
 
 namespace rocemu::command {
 namespace po = boost::program_options;
@@ -81,6 +82,7 @@ po::options_description fabric_options() {
       "program, events.jsonl tells it line by line, trace.pcap has the frames");
   add("record-policy", text("POLICY"),
       "when the disk is full: continue without recording (default), or stop the run");
+  add("scenario", text("FILE"), "have the faults that FILE describes (see docs/scenarios.md)");
   add("seed", text("N"), "the seed of everything random (default 0)");
   add("require-grh", po::bool_switch(),
       "refuse address vectors without a GRH, as RoCE hardware does");
@@ -136,6 +138,16 @@ std::vector<std::string> daemon_arguments(std::string_view subcommand,
       throw UsageError(where + "--record-policy '" + policy + "' is neither continue nor stop");
     if (!given("record")) throw UsageError(where + "--record-policy says nothing without --record");
     arguments.insert(arguments.end(), {"--record-policy", policy});
+  }
+  if (given("scenario")) {
+    const std::string file = string_of("scenario");
+    if (file.empty()) throw UsageError(where + "--scenario needs the name of a file");
+    try {
+      scenario::load_scenario(file);  // says so before a NIC is started in vain
+    } catch (const scenario::ScenarioError& error) {
+      throw Failure(error.what());
+    }
+    arguments.insert(arguments.end(), {"--scenario", std::filesystem::absolute(file)});
   }
   if (given("seed")) {
     const std::string text = string_of("seed");

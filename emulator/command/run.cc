@@ -19,6 +19,7 @@
 #include "emulator/command/fabric_options.h"
 #include "emulator/command/installation.h"
 #include "emulator/command/process_exit.h"
+#include "emulator/command/rule_reports.h"
 #include "emulator/command/runtime_dir.h"
 #include "emulator/command/subcommand.h"
 
@@ -30,6 +31,7 @@ po::options_description options_of_run() {
   po::options_description options;
   options.add_options()("private", po::bool_switch(),
                         "a NIC of its own even if a shared one is up");
+  options.add_options()("strict", po::bool_switch(), "fail if a rule of the scenario never acted");
   options.add(fabric_options());
   return options;
 }
@@ -118,6 +120,15 @@ int exit_status(int wait_status) {
                                   : WEXITSTATUS(wait_status);
 }
 
+/// True if there is a rule that never acted, which is said for each.
+bool tell_of_idle_rules(const std::string& dir) {
+  std::optional<ControlClient> client = ControlClient::connect(dir);
+  if (!client) return false;
+  const std::vector<std::string> lines = idle_rules(client->request("rules"));
+  for (const std::string& line : lines) std::cerr << "rocemu: " + line + "\n";
+  return !lines.empty();
+}
+
 /// Runs the command to its end and returns its exit status. `ends_with_daemon`: if its NIC goes, it
 /// is to go too.
 int supervise(Arguments& command, const SignalQueue& signals, std::optional<PrivateDaemon>& daemon,
@@ -154,12 +165,14 @@ std::string run_help() {
          to_text(options_of_run()) +
          "\n"
          "Exit status: that of COMMAND; 128+N if signal N killed it; 127 if there is no such\n"
-         "program, 126 if it cannot be executed; 2 for wrong usage; 1 if emulation failed.\n"
+         "program, 126 if it cannot be executed; 2 for wrong usage; 1 if emulation failed, or\n"
+         "with --strict if COMMAND succeeded and a rule never acted.\n"
          "\n"
          "Examples:\n"
          "  rocemu run -- ibv_devinfo -v\n"
          "  rocemu run --devices 4 -- python3 -m pytest tests/rdma\n"
          "  rocemu run --device mlx5_0=10.0.0.1 --device mlx5_1=10.0.0.2,fd00::2 -- ./my_test\n"
+         "  rocemu run --scenario rnr.yaml --strict -- ./my_test\n"
          "  rocemu run --capture trace.pcap -- sh -c \\\n"
          "      'ibv_rc_pingpong -g 0 & sleep 1; ibv_rc_pingpong -g 0 127.0.0.1'\n"
          "\n"
@@ -196,6 +209,11 @@ int run(const Arguments& arguments) {
   const bool stop_unrecorded = values.count("record-policy") != 0 &&
                                values["record-policy"].as<std::string>() == "stop";
   int status = supervise(command, signals, daemon, stop_unrecorded);
+  const bool strict = values["strict"].as<bool>();
+  if (daemon && !daemon->is_gone() && (strict || values.count("scenario") != 0) &&
+      tell_of_idle_rules(*dir) && strict && status == 0) {
+    status = kExitFailure;
+  }
   if (daemon) {
     const bool nic_was_gone = daemon->is_gone();
     const std::string trouble = daemon->stop();

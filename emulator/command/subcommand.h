@@ -31,6 +31,16 @@ int set(const Arguments& arguments);
 std::string set_help();
 int replay(const Arguments& arguments);
 std::string replay_help();
+int check(const Arguments& arguments);
+std::string check_help();
+int inject(const Arguments& arguments);
+std::string inject_help();
+int pause(const Arguments& arguments);
+std::string pause_help();
+int resume(const Arguments& arguments);
+std::string resume_help();
+int step(const Arguments& arguments);
+std::string step_help();
 int doctor(const Arguments& arguments);
 std::string doctor_help();
 

@@ -1,7 +1,7 @@
 // The socket by which `rocemu` talks to the daemon: one JSON object per line in each direction.
 // {"command":"version"}, {"command":"show"}, {"command":"shutdown"} and
-// {"command":"set","device":NAME,"port":"up" or "down"} are answered with "ok":true and what was
-// asked for, anything else with "ok":false and an "error" in words.
+// {"command":"set","device":NAME,"port":"up" or "down"} and those of fault_commands.h are answered
+// with "ok":true and what was asked for, anything else with "ok":false and an "error" in words.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ namespace rocemu::daemon {
 
 class ControlServer {
  public:
-  static constexpr size_t kMaxLine = 64 * 1024;
+  static constexpr size_t kMaxLine = 2 << 20;
 
   /// Why a command is not done.
   class Refusal : public std::runtime_error {

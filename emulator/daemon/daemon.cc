@@ -16,7 +16,9 @@
 #include <utility>
 
 #include "emulator/abi/control.h"
+#include "emulator/daemon/fault_commands.h"
 #include "emulator/daemon/start_error.h"
+#include "emulator/scenario/scenario.h"
 
 namespace rocemu::daemon {
 namespace {
@@ -108,12 +110,37 @@ Daemon::Daemon(Options options)
     devices.push_back(device({static_cast<uint32_t>(i)}));
   }
   directory_.write_sysfs(sysfs_files(devices));
+  nic_.on_device_changed([this](engine::DeviceIndex device) { write_sysfs_again(device); });
+  load_scenario();
   serve_devices();
   control_ = std::make_unique<ControlServer>(
       loop_, listen_at(directory_.control_socket(), SOCK_STREAM), control_commands());
   NldevSource& source = *this;
   netlink_ = std::make_unique<NetlinkServer>(
       loop_, listen_at(directory_.netlink_socket(), SOCK_SEQPACKET), source);
+}
+
+std::vector<std::string> Daemon::device_names() const {
+  std::vector<std::string> names;
+  for (const engine::DeviceConfig& device : options_.fabric.devices) names.push_back(device.name);
+  return names;
+}
+
+void Daemon::load_scenario() {
+  if (options_.scenario.empty()) return;
+  const scenario::Scenario scenario = scenario::load_scenario(options_.scenario);
+  scenario::check_devices(*scenario.rules, device_names(), options_.scenario);
+  nic_.submit(engine::AddRules{scenario.rules});
+}
+
+void Daemon::write_sysfs_again(engine::DeviceIndex index) {
+  engine::DeviceConfig& config = options_.fabric.devices[index.value];
+  config.addresses = nic_.addresses(index);
+  for (const SysfsFile& file : sysfs_files({device(index)})) {
+    if (!directory_.replace_sysfs(file)) {
+      spdlog::error("sysfs does not tell how {} is now: {}", config.name, std::strerror(errno));
+    }
+  }
 }
 
 SysfsDevice Daemon::device(engine::DeviceIndex index) {
@@ -197,7 +224,9 @@ ControlServer::Commands Daemon::control_commands() {
     stop();
     return Json::object();
   };
-  return {{"version", version}, {"show", show}, {"set", set}, {"shutdown", shutdown}};
+  ControlServer::Commands commands = fault_commands(nic_, device_names());
+  commands.insert({{"version", version}, {"show", show}, {"set", set}, {"shutdown", shutdown}});
+  return commands;
 }
 
 engine::DeviceIndex Daemon::named_device(const Json& request) const {

@@ -46,6 +46,9 @@ class Daemon : private NldevSource {
   engine::DeviceIndex named_device(const Json& request) const;
   void set_port(const Json& request);
   void remove_device(const Json& request);
+  void load_scenario();
+  std::vector<std::string> device_names() const;
+  void write_sysfs_again(engine::DeviceIndex device);
 
   size_t device_count() const override { return options_.fabric.devices.size(); }
   bool has_device(engine::DeviceIndex index) const override { return !removed_.contains(index); }

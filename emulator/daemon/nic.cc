@@ -104,6 +104,18 @@ void Nic::apply() {
   }
   publish();
   outputs_.clear();
+  // Not before: to look at a device is a step of its own.
+  for (const engine::DeviceIndex device : std::exchange(changed_devices_, {})) {
+    if (device_changed_) device_changed_(device);
+  }
+}
+
+void Nic::deliver(const engine::RuleFired& output) {
+  spdlog::info("rule '{}' acts on {}", output.rule->name, output.subject);
+}
+
+void Nic::deliver(const engine::DeviceChanged& output) {
+  changed_devices_.push_back(output.device);
 }
 
 void Nic::deliver(const engine::CqFailed& output) {

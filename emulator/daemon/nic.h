@@ -2,7 +2,10 @@
 // sockets and to the capture.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "emulator/capture/pcap_writer.h"
@@ -31,6 +34,17 @@ class Nic : public EnginePort {
   std::optional<engine::Instant> next_deadline() { return engine_.next_deadline(); }
 
   engine::FabricSnapshot snapshot() const { return engine_.snapshot(); }
+  std::vector<engine::faults::RuleReport> rule_reports() const { return engine_.rule_reports(); }
+  std::vector<wire::IpAddress> addresses(engine::DeviceIndex device) const {
+    return engine_.addresses(device);
+  }
+  bool paused() const { return engine_.paused(); }
+  std::span<const uint8_t> next_frame() const { return engine_.next_frame(); }
+
+  /// Called when a device's port or GID table changed by itself.
+  void on_device_changed(std::function<void(engine::DeviceIndex)> callback) {
+    device_changed_ = std::move(callback);
+  }
 
   /// What the device says of itself; asked as a client of its own that leaves again.
   struct DeviceFacts {
@@ -48,6 +62,8 @@ class Nic : public EnginePort {
   void deliver(const engine::ClientViolation& output);
   void deliver(const engine::TransmitFrame& output);
   void deliver(const engine::FrameTrace& output);
+  void deliver(const engine::RuleFired& output);
+  void deliver(const engine::DeviceChanged& output);
   void deliver(const engine::CmEvent& output) { cm_sessions_.deliver(output); }
 
   SessionTable& sessions_;
@@ -57,6 +73,8 @@ class Nic : public EnginePort {
   journal::Recording* recording_;
   uint32_t facts_client_ = 0xffff'ffff;  // ids are used once, and those of sessions count up from 1:
                                          // see journal::kFirstOwnClient
+  std::function<void(engine::DeviceIndex)> device_changed_;
+  std::vector<engine::DeviceIndex> changed_devices_;
   engine::Engine engine_;
   engine::Outputs outputs_;  // behind the engine, whose frames it holds: goes first
 };

@@ -56,6 +56,7 @@ po::options_description describe() {
   options.add_options()("record-policy", text("POLICY"),
                         "when that cannot go on, as on a full disk: continue (the default) without "
                         "it, or stop");
+  options.add_options()("scenario", text("FILE"), "the faults to have, as YAML");
   options.add_options()("seed", text("N"), "of all that is random, such as MR keys; default 0");
   options.add_options()("require-grh", po::bool_switch(),
                         "refuse address vectors without GRH, as RoCE NICs do");
@@ -239,6 +240,10 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     options.stop_without_record = true;
   } else if (!policy.empty() && policy != "continue") {
     throw UsageError("--record-policy: '" + policy + "' is neither continue nor stop");
+  }
+  options.scenario = text("scenario");
+  if (given.count("scenario") != 0 && options.scenario.empty()) {
+    throw UsageError("--scenario: the file's name is empty");
   }
   if (given.count("ready-fd") != 0) options.ready_fd = parse_fd("--ready-fd", text("ready-fd"));
   if (given.count("lifetime-fd") != 0) {

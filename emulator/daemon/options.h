@@ -17,6 +17,7 @@ struct Options {
   std::string record;    // a directory; empty for none
   /// The run ends when it can no longer be recorded.
   bool stop_without_record = false;
+  std::string scenario;  // empty for none
   int ready_fd = -1;     // -1 for none
   int lifetime_fd = -1;  // -1 for none
   spdlog::level::level_enum log_level = spdlog::level::warn;

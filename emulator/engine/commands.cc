@@ -101,8 +101,15 @@ Reply execute(Fabric& fabric, ClientId client, const Request& request) {
   reply.version = abi::kVersion;
   reply.op = request.op;
   reply.sequence = request.sequence;
-  reply.error =
-      fabric.has_lost_its_device(client) ? EIO : dispatch(fabric, client, request, reply.body);
+  if (fabric.has_lost_its_device(client)) {
+    reply.error = EIO;
+    return reply;
+  }
+  if (fabric.faults.watches(faults::Where::kVerb)) [[unlikely]] {
+    reply.error = fabric.verb_fault(client, request);
+    if (reply.error != 0) return reply;
+  }
+  reply.error = dispatch(fabric, client, request, reply.body);
   return reply;
 }
 

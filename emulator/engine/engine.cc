@@ -84,9 +84,35 @@ struct Apply {
     fabric.remove_device(input.device);
     rdma_cm.remove_device(input.device);
   }
+  void operator()(const AddRules& input) const {
+    fabric.add_rules(*input.rules);
+    for (const faults::Rule& rule : input.rules->rules) {
+      if (rule.where != faults::Where::kNow || !rule.effects.raise_cm) continue;
+      rdma_cm.raise(
+          *rule.effects.raise_cm, rule.effects.cm_status.value_or(0),
+          rule.which.device ? fabric.faults.device_named(*rule.which.device) : std::nullopt);
+    }
+  }
+  void operator()(const RemoveRules& input) const {
+    if (input.name) {
+      fabric.faults.remove(*input.name);
+    } else {
+      fabric.faults.clear();
+    }
+  }
   void operator()(const OpenCmChannel&) const {}
   void operator()(const CloseCmChannel& input) const { rdma_cm.close(input.channel); }
-  void operator()(const CmCommand& input) const { outputs.cm_reply = rdma_cm.execute(input); }
+  void operator()(const CmCommand& input) const {
+    if (fabric.faults.watches(faults::Where::kVerb)) [[unlikely]] {
+      if (const int error = fabric.verb_fault(input)) {
+        outputs.cm_reply = CmReply{.error = error, .response = {}};
+        return;
+      }
+    }
+    outputs.cm_reply = rdma_cm.execute(input);
+  }
+  void operator()(const Pause& input) const { fabric.set_paused(input.paused); }
+  void operator()(const ReleaseFrames& input) const { fabric.release_frames(input.count); }
   void operator()(const Tick&) const {}
 };
 
@@ -98,7 +124,12 @@ Engine::Engine(FabricConfig config, HostMemory& memory)
 
 Engine::~Engine() = default;
 
-void Engine::step(Instant now, const Input& input, Outputs& outputs) {
+void Engine::step(Instant outer_now, const Input& input, Outputs& outputs) {
+  if (const auto* pause = std::get_if<Pause>(&input)) pace_.pause(outer_now, pause->paused);
+  if (std::holds_alternative<ReleaseFrames>(input) && pace_.paused() && !fabric_->has_frames()) {
+    if (const auto next = next_event_time()) pace_.move_to(*next);
+  }
+  const Instant now = pace_.inner(outer_now);
   fabric_->begin_step(now, outputs);
   rdma_cm_->begin_step(outputs);
   std::visit(Apply{*fabric_, *rdma_cm_, outputs}, input);
@@ -107,7 +138,29 @@ void Engine::step(Instant now, const Input& input, Outputs& outputs) {
   } while (rdma_cm_->handle_events());
 }
 
+std::vector<faults::RuleReport> Engine::rule_reports() const {
+  return fabric_->faults.report();
+}
+
 std::optional<Instant> Engine::next_deadline() {
+  const std::optional<Instant> next = next_event_time();
+  if (!next) return std::nullopt;
+  if (!pace_.paused()) return pace_.outer(*next);
+  // Time stands still: only what is left of the latest step is due.
+  if (*next <= pace_.inner({})) return Instant{};
+  return std::nullopt;
+}
+
+std::vector<wire::IpAddress> Engine::addresses(DeviceIndex device) const {
+  return fabric_->devices()[device.value].config.addresses;
+}
+
+std::span<const uint8_t> Engine::next_frame() const {
+  if (!fabric_->has_frames()) return {};
+  return fabric_->next_frame();
+}
+
+std::optional<Instant> Engine::next_event_time() {
   const std::optional<Instant> fabric = fabric_->next_deadline();
   const std::optional<Instant> rdma_cm = rdma_cm_->next_deadline();
   if (!fabric || !rdma_cm) return fabric ? fabric : rdma_cm;

@@ -8,6 +8,7 @@
 #include "emulator/engine/config.h"
 #include "emulator/engine/events.h"
 #include "emulator/engine/host_memory.h"
+#include "emulator/engine/pace.h"
 #include "emulator/engine/snapshot.h"
 
 namespace rocemu::engine {
@@ -23,9 +24,9 @@ class Engine {
   Engine(FabricConfig config, HostMemory& memory);
   ~Engine();
 
-  /// `now` never runs backwards. Outputs are appended; the caller clears them. One step moves a
-  /// bounded number of frames; if work remains, next_deadline() is not after `now`.
-  void step(Instant now, const Input& input, Outputs& outputs);
+  /// `outer_now` never runs backwards. Outputs are appended; the caller clears them. One step moves
+  /// a bounded number of frames; if work remains, next_deadline() is not after `now`.
+  void step(Instant outer_now, const Input& input, Outputs& outputs);
 
   /// When to call step() with a Tick at the latest; nothing if only an input can cause work.
   std::optional<Instant> next_deadline();
@@ -33,7 +34,19 @@ class Engine {
   /// For `rocemu show`: objects, states, counters. Changes nothing.
   FabricSnapshot snapshot() const;
 
+  /// The rules in force and how often each has acted. Changes nothing.
+  std::vector<faults::RuleReport> rule_reports() const;
+
+  /// The frame that arrives next, if one is under way. Valid until the next step.
+  std::span<const uint8_t> next_frame() const;
+  bool paused() const { return pace_.paused(); }
+  /// The device's GID table as it is now.
+  std::vector<wire::IpAddress> addresses(DeviceIndex device) const;
+
  private:
+  std::optional<Instant> next_event_time();
+
+  Pace pace_;
   std::unique_ptr<Fabric> fabric_;
   std::unique_ptr<cm::RdmaCm> rdma_cm_;
 };

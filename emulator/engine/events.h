@@ -6,11 +6,13 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <variant>
 #include <vector>
 
 #include "emulator/abi/control.h"
 #include "emulator/abi/ucma.h"
+#include "emulator/engine/faults/rule.h"
 #include "emulator/engine/frame.h"
 #include "emulator/engine/ids.h"
 #include "emulator/engine/time.h"
@@ -84,6 +86,27 @@ struct RemoveDevice {
   DeviceIndex device;
 };
 
+/// Faults to be had from now on, behind those that there are. Rules for "now" act at once.
+struct AddRules {
+  std::shared_ptr<const faults::RuleSet> rules;
+};
+
+/// The rule of that name goes, or all do.
+struct RemoveRules {
+  std::optional<std::string> name;
+};
+
+/// Time stands still, and frames move only by ReleaseFrames; or all goes on again.
+struct Pause {
+  bool paused;
+};
+
+/// While paused: so many frames arrive. If none is under way, time moves on to where the next
+/// one is.
+struct ReleaseFrames {
+  uint32_t count;
+};
+
 /// A program opened an rdma_cm event channel. Its id was never used before.
 struct OpenCmChannel {
   CmChannelId channel;
@@ -107,9 +130,9 @@ struct CmCommand {
 /// Nothing but the passing of time; also continues work that a step left undone.
 struct Tick {};
 
-using Input =
-    std::variant<AttachClient, DetachClient, Command, PostSend, PostRecv, PostSrqRecv, ArmCq,
-                 ReceiveFrame, SetPort, RemoveDevice, OpenCmChannel, CloseCmChannel, CmCommand, Tick>;
+using Input = std::variant<AttachClient, DetachClient, Command, PostSend, PostRecv, PostSrqRecv,
+                           ArmCq, ReceiveFrame, SetPort, RemoveDevice, AddRules, RemoveRules, Pause,
+                           ReleaseFrames, OpenCmChannel, CloseCmChannel, CmCommand, Tick>;
 
 // ---- Outputs --------------------------------------------------------------------------------
 
@@ -157,6 +180,18 @@ struct FrameTrace {
   Frame frame;
 };
 
+/// A rule acted, on what `subject` says in one line.
+struct RuleFired {
+  Instant at;
+  std::shared_ptr<const faults::Rule> rule;
+  std::string subject;
+};
+
+/// Port or GID table of a device changed by itself: what the file system says of them has to.
+struct DeviceChanged {
+  DeviceIndex device;
+};
+
 /// An event for an rdma_cm event channel. `reserved` is the id that the event is counted for: of a
 /// connect request the listener, of a multicast event the id that joined.
 struct CmEvent {
@@ -165,7 +200,7 @@ struct CmEvent {
 };
 
 using Output = std::variant<Completion, CqFailed, CompletionEvent, AsyncEvent, ClientViolation,
-                            TransmitFrame, FrameTrace, CmEvent>;
+                            TransmitFrame, FrameTrace, RuleFired, DeviceChanged, CmEvent>;
 
 struct CmReply {
   int error = 0;  // 0, or a positive errno value; then there is no response

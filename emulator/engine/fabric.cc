@@ -14,12 +14,21 @@ namespace {
 
 /// Frames that one step moves at most, so that the caller soon looks at its other work.
 constexpr uint32_t kFramesPerStep = 256;
+/// While so many frames are delayed, nobody sends further ones: they are 4 KiB each.
+constexpr size_t kMaxDelayedFrames = 16384;
+
+std::vector<std::string> names_of(const std::vector<DeviceConfig>& devices) {
+  std::vector<std::string> names;
+  for (const DeviceConfig& device : devices) names.push_back(device.name);
+  return names;
+}
 
 }  // namespace
 
 Fabric::Fabric(FabricConfig config, HostMemory& memory)
     : mrs(config.seed),
       connections(*this, config.seed),
+      faults(config.seed, names_of(config.devices)),
       config_(std::move(config)),
       host_memory_(memory) {
   for (const DeviceConfig& device : config_.devices) devices_.emplace_back(device);
@@ -28,19 +37,28 @@ Fabric::Fabric(FabricConfig config, HostMemory& memory)
 void Fabric::begin_step(Instant now, Outputs& outputs) {
   now_ = now;
   outputs_ = &outputs;
+  release_delayed_frames();
+  release_held_completions();
   expire_timers();
   connections.expire_timers();
 }
 
 void Fabric::run() {
   fail_users_of_overrun_cqs();
+  fail_qps();
   for (uint32_t moved = 0; moved < kFramesPerStep;) {
     if (!link_.empty()) {
+      if (paused_ && released_ == 0) break;
+      if (paused_) --released_;
       const InFlight in_flight = std::move(link_.front());
       link_.pop_front();
-      arrive(in_flight.to, in_flight.frame.bytes());
+      if (in_flight.check_icrc) {
+        arrive_intact(in_flight.to, in_flight.frame.bytes());
+      } else {
+        arrive(in_flight.to, in_flight.frame.bytes());
+      }
       ++moved;
-    } else if (!schedule_.empty()) {
+    } else if (may_produce_frames()) {
       QueuePair* qp = qps.find(schedule_.front());
       schedule_.pop_front();
       if (qp != nullptr && qp->scheduled) {
@@ -52,18 +70,24 @@ void Fabric::run() {
       break;
     }
     fail_users_of_overrun_cqs();
+    fail_qps();
   }
 }
 
+bool Fabric::may_produce_frames() const {
+  return !schedule_.empty() && delayed_.size() < kMaxDelayedFrames;
+}
+
 std::optional<Instant> Fabric::next_deadline() {
-  if (!link_.empty() || !schedule_.empty()) return now_;
+  if (link_.empty() ? may_produce_frames() : !paused_ || released_ != 0) return now_;
   const auto entry = timers_.next([this](QpNumber number) {
     QueuePair* qp = qps.find(number);
     return qp != nullptr ? &qp->timers : nullptr;
   });
   std::optional<Instant> first;
   if (entry) first = entry->at;
-  for (const auto& other : {connections.next_deadline(), next_moderated_event()}) {
+  for (const auto& other : {connections.next_deadline(), next_moderated_event(), delayed_.next(),
+                            next_held_completion()}) {
     if (other && (!first || *other < *first)) first = other;
   }
   return first;
@@ -153,14 +177,14 @@ void Fabric::fail_users_of_overrun_cqs() {
   }
 }
 
-void Fabric::raise(ClientId client, abi::EventType type, uint64_t element) {
+void Fabric::deliver_event(ClientId client, abi::EventType type, uint64_t element) {
   outputs_->list.emplace_back(AsyncEvent{client, type, element});
 }
 
 void Fabric::raise(const QueuePair& qp, abi::EventType type) {
-  raise(qp.client, type, qp.user_handle);
+  raise(qp.client, type, qp.user_handle, &qp);
   for (const QueuePair::Reference& other : qp.further_references) {
-    raise(other.client, type, other.user_handle);
+    raise(other.client, type, other.user_handle, &qp);
   }
 }
 
@@ -179,31 +203,57 @@ void Fabric::send(QueuePair& qp, wire::Packet& packet, size_t payload_size, Fram
   packet.hop_limit = path.hop_limit;
   packet.flow_label = path.flow_label;
   packet.bth.dest_qpn = path.peer.value;
-  send(qp.device, path.inside, packet, payload_size, std::move(frame));
+  send(qp.device, path.inside, packet, payload_size, std::move(frame), &qp);
 }
 
 void Fabric::send(DeviceIndex from, std::optional<DeviceIndex> inside, const wire::Packet& packet,
                   size_t payload_size, Frame frame) {
+  send(from, inside, packet, payload_size, std::move(frame), nullptr);
+}
+
+void Fabric::send(DeviceIndex from, std::optional<DeviceIndex> inside, const wire::Packet& packet,
+                  size_t payload_size, Frame frame, const QueuePair* qp) {
   const size_t size = wire::emit_headers(packet, payload_size, frame.storage());
   frame.set_size(size);
-  if (config_.trace_frames || !inside) wire::write_icrc(frame.bytes());
+  const bool disturbed = faults.watches_frames();
+  if (config_.trace_frames || !inside || disturbed) wire::write_icrc(frame.bytes());
 
   Counters& counters = device(from).counters;
   if (!device(from).port_is_up()) return counters.add(Counter::kDroppedPortDown);
   counters.add(Counter::kFramesOut);
   counters.add(Counter::kBytesOut, size);
-  if (config_.trace_frames) outputs_->list.emplace_back(FrameTrace{now_, frame});
+  const auto go = [&](std::optional<DeviceIndex> to, Frame copy, bool traced) {
+    faults::Departure departure{.from = from, .to = to, .frame = std::move(copy), .traced = traced};
+    if (disturbed) return disturb(std::move(departure), qp);
+    launch(std::move(departure));
+  };
+  bool traced = false;
   if (!inside && is_multicast(packet.dst_ip)) {
     // The group may have members outside as well.
     multicast.for_each_device(packet.dst_ip, [&](DeviceIndex member) {
-      link_.push_back({member, frame});
+      go(member, frame, traced);
+      traced = true;
     });
   }
-  if (inside) {
-    link_.push_back({*inside, std::move(frame)});
-  } else {
-    outputs_->list.emplace_back(TransmitFrame{from, std::move(frame)});
+  go(inside, std::move(frame), traced);
+}
+
+void Fabric::launch(faults::Departure departure) {
+  trace(departure);
+  if (departure.to) {
+    link_.push_back({*departure.to, std::move(departure.frame), departure.check_icrc});
+  } else if (departure.from) {
+    outputs_->list.emplace_back(TransmitFrame{*departure.from, std::move(departure.frame)});
   }
+}
+
+void Fabric::trace(const faults::Departure& departure) {
+  if (!config_.trace_frames || departure.traced) return;
+  outputs_->list.emplace_back(FrameTrace{now_, departure.frame});
+}
+
+void Fabric::release_delayed_frames() {
+  while (auto departure = delayed_.take_due(now_)) launch(std::move(*departure));
 }
 
 void Fabric::schedule(QueuePair& qp) {

@@ -15,6 +15,9 @@
 #include "emulator/engine/config.h"
 #include "emulator/engine/counters.h"
 #include "emulator/engine/events.h"
+#include "emulator/engine/faults/delayed_frames.h"
+#include "emulator/engine/faults/faults.h"
+#include "emulator/engine/faults/held_completions.h"
 #include "emulator/engine/frame.h"
 #include "emulator/engine/host_memory.h"
 #include "emulator/engine/limits.h"
@@ -59,6 +62,7 @@ struct Device {
   abi::PortState port_state = abi::PortState::kActive;
   bool removed = false;
   uint64_t device_memory_used = 0;  // bytes
+  uint32_t qps_created = 0;         // ever
   Counters counters;
 
   bool port_is_up() const { return port_state == abi::PortState::kActive; }
@@ -81,9 +85,24 @@ class Fabric {
   Device& device_of(const QueuePair& qp) { return devices_[qp.device.value]; }
   FramePool& frames() { return frames_; }
 
-  /// Adds a completion to the CQ, or overruns it. `solicits`: see CompletionQueue::add.
-  void complete(CqId cq, const abi::Cqe& cqe, bool solicits);
-  void raise(ClientId client, abi::EventType type, uint64_t element);
+  /// Adds a QP's completion to the CQ, or overruns it. `solicits`: see CompletionQueue::add. One
+  /// that is not `wanted` (of an unsignalled success) only exists if a rule makes a failure of it.
+  /// False if a rule did: the QP has to fail.
+  bool complete(const QueuePair& qp, CqId cq, const abi::Cqe& cqe, bool solicits,
+                bool wanted = true) {
+    if (faults.watches(faults::Where::kCompletion)) [[unlikely]] {
+      return judge_completion(qp, cq, cqe, solicits, wanted);
+    }
+    if (wanted) complete(cq, cqe, solicits);
+    return true;
+  }
+  void raise(ClientId client, abi::EventType type, uint64_t element,
+             const QueuePair* qp = nullptr) {
+    if (faults.watches(faults::Where::kEvent)) [[unlikely]] {
+      return judge_event(client, type, element, qp);
+    }
+    deliver_event(client, type, element);
+  }
   /// To all that have a reference to the QP.
   void raise(const QueuePair& qp, abi::EventType type);
   void violation(ClientId client, const char* reason);
@@ -114,6 +133,7 @@ class Fabric {
   MulticastTable multicast;
   std::map<ClientId, DeviceIndex> clients;
   cm::ConnectionManager connections;
+  faults::Faults faults;
 
   void attach(const AttachClient& input);
   /// May one use what the other made? (AttachClient::shares_with)
@@ -131,6 +151,28 @@ class Fabric {
   void remove_device(DeviceIndex device);
   /// Whose every command fails.
   bool has_lost_its_device(ClientId client) const;
+
+  // ---- faults ----
+  void add_rules(const faults::RuleSet& rules);
+  /// What a send work request whose turn it is has to fail with.
+  std::optional<LocalError> work_request_fault(const QueuePair& qp, uint32_t index,
+                                               uint64_t length);
+  /// A rule did with the request packet what it had to; it is not executed.
+  bool request_is_taken(QueuePair& qp, const wire::Packet& packet, const wire::OpcodeInfo& info);
+  /// The errno that a call has to fail with, or 0.
+  int verb_fault(ClientId client, const abi::Request& request);
+  int verb_fault(const CmCommand& command);
+  /// What a rule that acts on something else says of it, and does beside. Nothing without one.
+  void note(const faults::Faults::Acting& acting, std::string subject,
+            std::optional<DeviceIndex> device, const QueuePair* qp);
+  void change_gid(DeviceIndex device, uint32_t index, const wire::IpAddress& address);
+
+  // ---- One frame at a time ----
+  void set_paused(bool paused) { paused_ = paused; }
+  void release_frames(uint32_t count) { released_ = count; }
+  bool has_frames() const { return !link_.empty(); }
+  /// The frame that is to arrive next.
+  std::span<const uint8_t> next_frame() const { return link_.front().frame.bytes(); }
   /// The client needs the QP no more: it goes, unless there are other references. Of several that
   /// the client has, the one with that user handle is given back.
   void release_qp(QueuePair& qp, ClientId client, uint64_t user_handle);
@@ -150,6 +192,7 @@ class Fabric {
   struct InFlight {
     DeviceIndex to;
     Frame frame;
+    bool check_icrc;
   };
 
   ClientId group_of(ClientId client) const;
@@ -160,10 +203,44 @@ class Fabric {
   void overrun(CompletionQueue& cq);
   void fail_users_of_overrun_cqs();
   void expire_timers();
+  bool may_produce_frames() const;
   /// What a device does with a frame that reached it. See packet_flow.cc.
   void arrive(DeviceIndex device, std::span<const uint8_t> bytes);
+  /// The same, if the frame is as it was when it was sent.
+  void arrive_intact(DeviceIndex device, std::span<const uint8_t> bytes);
   void admit(QueuePair& qp, DeviceIndex device, const wire::Packet& packet,
              const wire::OpcodeInfo& info, std::span<const uint8_t> frame);
+
+  // ---- Frames under way ----
+  void send(DeviceIndex from, std::optional<DeviceIndex> inside, const wire::Packet& packet,
+            size_t payload_size, Frame frame, const QueuePair* qp);
+  void launch(faults::Departure departure);
+  void trace(const faults::Departure& departure);
+  void release_delayed_frames();
+
+  // ---- faults/frame_faults.cc ----
+  /// Asks the rules what becomes of a frame. `qp` is the one of this fabric that sends it, or that
+  /// is to get it from outside.
+  void disturb(faults::Departure departure, const QueuePair* qp);
+  void inject(const faults::MadeUpFrame& made_up, const faults::Departure& with,
+              const wire::Packet& packet, const QueuePair* qp);
+  void reject_in_place_of_peer(const faults::Rejection& rejection, const faults::Departure& with,
+                               const wire::Packet& packet);
+
+  // ---- faults/completion_faults.cc ----
+  void complete(CqId cq, const abi::Cqe& cqe, bool solicits);
+  bool judge_completion(const QueuePair& qp, CqId cq, abi::Cqe cqe, bool solicits, bool wanted);
+  void release_held_completions();
+  std::optional<Instant> next_held_completion() const;
+
+  // ---- faults/event_faults.cc ----
+  /// The event and what rules make of it.
+  void judge_event(ClientId client, abi::EventType type, uint64_t element, const QueuePair* qp);
+  void deliver_event(ClientId client, abi::EventType type, uint64_t element);
+  void raise_by_rule(abi::EventType type, std::optional<DeviceIndex> device, const QueuePair* qp);
+  void raise_on_device(abi::EventType type, DeviceIndex device);
+  void act_now(const faults::Rule& rule);
+  void fail_qps();
 
   FabricConfig config_;
   std::map<ClientId, ClientId> groups_;  // of those that share: the client all of it began with
@@ -171,9 +248,14 @@ class Fabric {
   FramePool frames_;
   std::vector<Device> devices_;
   TimerQueue timers_;
-  std::deque<InFlight> link_;      // frames between devices of the fabric, in order
-  std::deque<QpNumber> schedule_;  // QPs that have something to send, in turn
-  std::vector<CqId> overrun_cqs_;  // whose QPs have yet to be failed
+  std::deque<InFlight> link_;  // frames between devices of the fabric, in order
+  faults::DelayedFrames delayed_;
+  std::deque<QpNumber> schedule_;      // QPs that have something to send, in turn
+  std::vector<QpNumber> failing_qps_;  // by an event that a rule raised, as soon as may be
+  std::map<CqId, faults::HeldCompletions> held_completions_;
+  bool paused_ = false;
+  uint32_t released_ = 0;                                // frames that may arrive while paused
+  std::vector<CqId> overrun_cqs_;                        // whose QPs have yet to be failed
   std::set<std::pair<Instant, CqId>> moderated_events_;  // by CompletionQueue::event_deadline
   Instant now_{};
   Outputs* outputs_ = nullptr;

@@ -19,12 +19,23 @@ constexpr uint32_t kMulticastQpn = 0xffffff;
 }  // namespace
 
 void Fabric::receive(DeviceIndex index, std::span<const uint8_t> bytes) {
-  if (config_.trace_frames && bytes.size() <= Frame::kCapacity) {
+  const bool disturbed = faults.watches_frames();
+  if ((config_.trace_frames || disturbed) && bytes.size() <= Frame::kCapacity) {
     Frame frame = frames_.allocate();
     std::copy(bytes.begin(), bytes.end(), frame.storage().begin());
     frame.set_size(bytes.size());
-    outputs_->list.emplace_back(FrameTrace{now_, std::move(frame)});
+    if (config_.trace_frames) outputs_->list.emplace_back(FrameTrace{now_, frame});
+    if (disturbed && wire::check_icrc(bytes)) {
+      const auto packet = wire::parse_frame(bytes);
+      const QueuePair* qp = packet ? qps.find(QpNumber{packet->bth.dest_qpn}) : nullptr;
+      return disturb({.from = {}, .to = index, .frame = frame, .traced = true},
+                     qp != nullptr && qp->device == index ? qp : nullptr);
+    }
   }
+  arrive_intact(index, bytes);
+}
+
+void Fabric::arrive_intact(DeviceIndex index, std::span<const uint8_t> bytes) {
   if (!wire::check_icrc(bytes)) {
     // A frame too short to have an ICRC is malformed rather than corrupt.
     const bool parses = static_cast<bool>(wire::parse_frame(bytes));

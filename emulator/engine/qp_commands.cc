@@ -111,6 +111,7 @@ int create_qp(Fabric& fabric, ClientId client, const abi::Request::Body& in,
   }
   QueuePair* qp = fabric.qps.create(client, fabric.clients.at(client));
   if (qp == nullptr) return ENOMEM;
+  qp->order = ++fabric.device_of(*qp).qps_created;
   qp->type = arguments.type;
   qp->user_handle = arguments.user_handle;
   qp->sq_sig_all = arguments.sq_sig_all != 0;

@@ -36,19 +36,21 @@ struct Path {
   std::optional<DeviceIndex> inside;  // the fabric's device with dst_ip, if one has it
 };
 
+struct LocalError {
+  abi::WcStatus status;
+  VendorError vendor;
+};
+
 /// A send WQE's place in the stream of PSNs, known once its first packet was made.
 struct SendState {
   bool started = false;
+  bool rules_asked = false;         // whether it is to fail
+  std::optional<LocalError> fault;  // what they said
   RequestKind kind = RequestKind::kSend;
   uint32_t length = 0;    // payload bytes of the whole message
   wire::Psn first, last;  // of a local one `last` is before `first`
 };
 struct RecvState {};
-
-struct LocalError {
-  abi::WcStatus status;
-  VendorError vendor;
-};
 
 /// The sending half. WQEs [head, next) are sent and wait for acknowledgement, `next` is being or
 /// will be sent, packet `next_packet` of it first; go-back-N moves (next, next_packet) back.
@@ -113,6 +115,7 @@ struct QueuePair {
   QueuePair(QpNumber n, ClientId c, DeviceIndex d) : number(n), client(c), device(d) {}
 
   QpNumber number;
+  uint32_t order = 0;  // 1: the device's first
   ClientId client;
   DeviceIndex device;
   abi::QpType type = abi::QpType::kRc;

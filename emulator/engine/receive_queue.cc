@@ -12,8 +12,8 @@ using abi::RecvWqe;
 using abi::WcStatus;
 using wire::Operation;
 
-/// Completes the WQE in use.
-void report(Fabric& fabric, QueuePair& qp, abi::Cqe cqe, WcStatus status, VendorError vendor,
+/// Completes the WQE in use. False if a rule made a failure of it.
+bool report(Fabric& fabric, QueuePair& qp, abi::Cqe cqe, WcStatus status, VendorError vendor,
             bool solicited) {
   const ReceiveWqe& wqe = *qp.recv.wqe;
   cqe.wr_id = wqe.wr_id;
@@ -26,7 +26,7 @@ void report(Fabric& fabric, QueuePair& qp, abi::Cqe cqe, WcStatus status, Vendor
   if (wqe.srq) shared_receive_queue::finish(fabric, wqe);
   const CqId cq = wqe.cq;
   qp.recv.wqe.reset();
-  fabric.complete(cq, cqe, solicited || status != WcStatus::kSuccess);
+  return fabric.complete(qp, cq, cqe, solicited || status != WcStatus::kSuccess);
 }
 
 abi::Cqe receive_cqe() {
@@ -116,7 +116,9 @@ void complete(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
     cqe.wc_flags = abi::kWcWithInv;
     cqe.imm_data = packet.ieth.rkey;
   }
-  report(fabric, qp, cqe, WcStatus::kSuccess, VendorError::kNone, packet.bth.solicited);
+  if (!report(fabric, qp, cqe, WcStatus::kSuccess, VendorError::kNone, packet.bth.solicited)) {
+    fabric.enter_error(qp);
+  }
 }
 
 void fail(Fabric& fabric, QueuePair& qp, WcStatus status, VendorError vendor) {

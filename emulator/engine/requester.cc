@@ -132,6 +132,12 @@ bool begin_wqe(Fabric& fabric, QueuePair& qp, const SendWqe& wqe) {
     stop_at_next(fabric, qp, *error);
     return false;
   }
+  if (fabric.faults.watches(faults::Where::kWorkRequest)) [[unlikely]] {
+    if (const auto error = fabric.work_request_fault(qp, send.next, length)) {
+      stop_at_next(fabric, qp, *error);
+      return false;
+    }
+  }
   const RequestKind kind = *request_kind(static_cast<WrOpcode>(wqe.opcode));
   if (kind == RequestKind::kLocal) {
     if (const auto error = execute_local(fabric, qp, wqe)) {

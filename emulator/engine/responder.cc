@@ -242,6 +242,10 @@ void on_request(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
                 const wire::OpcodeInfo& info) {
   if (qp.recv.refusing) return;
   if (!check_psn(fabric, qp, packet, info)) return;
+  if (fabric.faults.watches(faults::Where::kRequest) && fabric.request_is_taken(qp, packet, info))
+      [[unlikely]] {
+    return;
+  }
   if (qp.type == abi::QpType::kXrcRecv && !select_srq(fabric, qp, packet, info)) {
     return refuse(fabric, qp, packet.bth.psn, Verdict::kInvalidRequest);
   }

@@ -12,12 +12,13 @@ using abi::WcStatus;
 using abi::WrOpcode;
 using wire::Psn;
 
-void report(Fabric& fabric, const QueuePair& qp, uint32_t index, WcStatus status,
+/// False if a rule made a failure of it.
+bool report(Fabric& fabric, const QueuePair& qp, uint32_t index, WcStatus status,
             VendorError vendor) {
   const auto wqe = qp.send.queue.header<SendWqe>(index);
-  if (status == WcStatus::kSuccess && (wqe.flags & abi::kSendSignaled) == 0 && !qp.sq_sig_all) {
-    return;
-  }
+  const bool wanted =
+      status != WcStatus::kSuccess || (wqe.flags & abi::kSendSignaled) != 0 || qp.sq_sig_all;
+  if (!wanted && !fabric.faults.watches(faults::Where::kCompletion)) return true;
   abi::Cqe cqe{};
   cqe.wr_id = wqe.wr_id;
   cqe.status = static_cast<uint32_t>(status);
@@ -29,7 +30,15 @@ void report(Fabric& fabric, const QueuePair& qp, uint32_t index, WcStatus status
   cqe.qp_generation = qp.generation;
   cqe.queue = abi::WorkQueue::kSend;
   // ibv_req_notify_cq(3): a successful send is unsolicited, any failure counts as solicited.
-  fabric.complete(qp.send_cq, cqe, status != WcStatus::kSuccess);
+  return fabric.complete(qp, qp.send_cq, cqe, status != WcStatus::kSuccess, wanted);
+}
+
+/// What the failure of its oldest WQE does to the QP.
+void fail_queue(Fabric& fabric, QueuePair& qp) {
+  if (is_reliable(qp.type)) return fabric.enter_error(qp);
+  // 10.3.1.6: only the send queue of an unreliable QP stops; what is posted to it is flushed.
+  qp.state = QpState::kSqe;
+  flush(fabric, qp);
 }
 
 /// The oldest WQE is done.
@@ -37,12 +46,14 @@ void complete_oldest(Fabric& fabric, QueuePair& qp) {
   SendHalf& send = qp.send;
   const bool was_next = send.next == send.queue.head();
   if (wants_response(send.queue.state(send.queue.head()).kind)) --send.responses_outstanding;
-  report(fabric, qp, send.queue.head(), WcStatus::kSuccess, VendorError::kNone);
+  const bool succeeded =
+      report(fabric, qp, send.queue.head(), WcStatus::kSuccess, VendorError::kNone);
   send.queue.pop();
   if (was_next) {  // acknowledged while it was being sent again
     ++send.next;
     send.next_packet = 0;
   }
+  if (!succeeded) fail_queue(fabric, qp);
 }
 
 }  // namespace
@@ -108,10 +119,7 @@ void complete_acknowledged(Fabric& fabric, QueuePair& qp) {
 void fail_oldest(Fabric& fabric, QueuePair& qp, LocalError error) {
   report(fabric, qp, qp.send.queue.head(), error.status, error.vendor);
   qp.send.queue.pop();
-  if (is_reliable(qp.type)) return fabric.enter_error(qp);
-  // 10.3.1.6: only the send queue of an unreliable QP stops; what is posted to it is flushed.
-  qp.state = QpState::kSqe;
-  flush(fabric, qp);
+  fail_queue(fabric, qp);
 }
 
 void stop_at_next(Fabric& fabric, QueuePair& qp, LocalError error) {

@@ -284,6 +284,20 @@ struct DescribeInput {
   void operator()(const engine::RemoveDevice& input) const {
     say("device_removed").add("device", input.device.value);
   }
+  void operator()(const engine::AddRules& input) const {
+    for (const engine::faults::Rule& rule : input.rules->rules) {
+      if (event.what.empty()) say("add_rules");
+      event.add("rule", rule.name);
+    }
+  }
+  void operator()(const engine::RemoveRules& input) const {
+    say("remove_rules");
+    if (input.name) event.add("rule", *input.name);
+  }
+  void operator()(const engine::Pause& input) const { say(input.paused ? "pause" : "resume"); }
+  void operator()(const engine::ReleaseFrames& input) const {
+    say("release_frames").add("count", input.count);
+  }
   void operator()(const engine::OpenCmChannel& input) const {
     say("open_event_channel").add("channel", input.channel.value);
   }
@@ -345,6 +359,14 @@ struct DescribeOutput {
         .add("event", name_of(output.event.event))
         .add("id", output.event.id)
         .add("status", output.event.status);
+  }
+  void operator()(const RecordedRuleFired& output) const {
+    event.what = "fault";
+    event.add("rule", output.rule).add_detail("on", std::string(output.subject));
+  }
+  void operator()(const engine::DeviceChanged& output) const {
+    event.what = "device_changed";
+    event.add("device", output.device.value);
   }
   void operator()(const abi::Reply&) const {}
   void operator()(const RecordedCmReply&) const {}

@@ -1,7 +1,10 @@
 #include "emulator/journal/step.h"
 
 #include <cstddef>
+#include <string>
+#include <utility>
 
+#include "emulator/scenario/scenario.h"
 #include "wire/icrc.h"
 
 namespace rocemu::journal {
@@ -27,6 +30,10 @@ enum class InputKind : uint8_t {
   kCmCommand,
   kTick,
   kRemoveDevice,
+  kAddRules,
+  kRemoveRules,
+  kPause,
+  kReleaseFrames,
 };
 
 struct AppendInput {
@@ -86,6 +93,24 @@ struct AppendInput {
     to.put(InputKind::kRemoveDevice);
     to.put(input.device);
   }
+  // Their text says all of them.
+  void operator()(const engine::AddRules& input) const {
+    to.put(InputKind::kAddRules);
+    to.text(input.rules->text);
+  }
+  void operator()(const engine::RemoveRules& input) const {
+    to.put(InputKind::kRemoveRules);
+    to.put(input.name.has_value());
+    to.text(input.name.value_or(""));
+  }
+  void operator()(const engine::Pause& input) const {
+    to.put(InputKind::kPause);
+    to.put(input.paused);
+  }
+  void operator()(const engine::ReleaseFrames& input) const {
+    to.put(InputKind::kReleaseFrames);
+    to.put(input.count);
+  }
   void operator()(const engine::OpenCmChannel& input) const {
     to.put(InputKind::kOpenCmChannel);
     to.put(input.channel);
@@ -114,7 +139,7 @@ bool take_bool(Taker& from) {
 void take_input(Taker& from, Step& step) {
   std::optional<engine::Input>& input = step.input;
   const auto client = [&] { return from.take<ClientId>(); };
-  switch (from.take_enum(InputKind::kRemoveDevice)) {
+  switch (from.take_enum(InputKind::kReleaseFrames)) {
     case InputKind::kAttachClient: {
       engine::AttachClient attach{client(), from.take<engine::DeviceIndex>()};
       const ClientId other = client();
@@ -187,6 +212,28 @@ void take_input(Taker& from, Step& step) {
     case InputKind::kTick:
       input.emplace(engine::Tick{});
       return;
+    case InputKind::kAddRules:
+      try {
+        input.emplace(engine::AddRules{scenario::parse_rules(from.text())});
+      } catch (const scenario::ScenarioError&) {
+        from.fail();
+        input.emplace(engine::Tick{});
+      }
+      return;
+    case InputKind::kRemoveRules: {
+      const bool named = take_bool(from);
+      engine::RemoveRules remove;
+      const std::string_view name = from.text();
+      if (named) remove.name = std::string(name);
+      input.emplace(std::move(remove));
+      return;
+    }
+    case InputKind::kPause:
+      input.emplace(engine::Pause{take_bool(from)});
+      return;
+    case InputKind::kReleaseFrames:
+      input.emplace(engine::ReleaseFrames{from.take<uint32_t>()});
+      return;
   }
   from.fail();  // 0
 }
@@ -204,6 +251,8 @@ enum class OutputKind : uint8_t {
   kCmEvent,
   kReply,
   kCmReply,
+  kRuleFired,
+  kDeviceChanged,
 };
 
 void append_frame(Appender& to, std::span<const uint8_t> frame) {
@@ -268,6 +317,15 @@ struct AppendOutput {
     to.put(output.channel);
     to.put(*output.event);
   }
+  void operator()(const engine::RuleFired& output) const {
+    to.put(OutputKind::kRuleFired);
+    to.text(output.rule->name);
+    to.text(output.subject);
+  }
+  void operator()(const engine::DeviceChanged& output) const {
+    to.put(OutputKind::kDeviceChanged);
+    to.put(output.device);
+  }
 };
 
 }  // namespace
@@ -323,7 +381,7 @@ std::optional<RecordedOutput> OutputReader::next() {
   std::optional<RecordedOutput> output;
   const auto client = [this] { return taker_.take<ClientId>(); };
   const auto cq = [this] { return taker_.take<engine::CqId>(); };
-  switch (taker_.take_enum(OutputKind::kCmReply)) {
+  switch (taker_.take_enum(OutputKind::kDeviceChanged)) {
     case OutputKind::kCompletion: {
       const ClientId of = client();
       const engine::CqId id = cq();
@@ -380,6 +438,14 @@ std::optional<RecordedOutput> OutputReader::next() {
       output = RecordedCmReply{error, taker_.bytes()};
       break;
     }
+    case OutputKind::kRuleFired: {
+      const std::string_view rule = taker_.text();
+      output = RecordedRuleFired{rule, taker_.text()};
+      break;
+    }
+    case OutputKind::kDeviceChanged:
+      output = engine::DeviceChanged{taker_.take<engine::DeviceIndex>()};
+      break;
   }
   if (!output) taker_.fail();  // 0
   if (taker_.failed()) return std::nullopt;

@@ -71,6 +71,10 @@ struct RecordedCmEvent {
   engine::CmChannelId channel;
   abi::ucma::EventResponse event{};
 };
+struct RecordedRuleFired {
+  std::string_view rule;
+  std::string_view subject;
+};
 struct RecordedCmReply {
   int32_t error = 0;
   Bytes response;
@@ -78,7 +82,8 @@ struct RecordedCmReply {
 
 using RecordedOutput =
     std::variant<engine::Completion, engine::CqFailed, engine::CompletionEvent, engine::AsyncEvent,
-                 RecordedViolation, RecordedFrame, RecordedCmEvent, abi::Reply, RecordedCmReply>;
+                 RecordedViolation, RecordedFrame, RecordedCmEvent, RecordedRuleFired,
+                 engine::DeviceChanged, abi::Reply, RecordedCmReply>;
 
 /// Goes through a step's outputs one by one.
 class OutputReader {

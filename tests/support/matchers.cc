@@ -218,6 +218,12 @@ void PrintTo(const TransmitFrame& output, std::ostream* os) {
 void PrintTo(const FrameTrace& output, std::ostream* os) {
   *os << "trace: " << text_of(output.frame);
 }
+void PrintTo(const RuleFired& output, std::ostream* os) {
+  *os << "rule '" << output.rule->name << "' acts on " << output.subject;
+}
+void PrintTo(const DeviceChanged& output, std::ostream* os) {
+  *os << "device " << output.device.value << " changed";
+}
 void PrintTo(const CmEvent& output, std::ostream* os) {
   *os << "rdma_cm event " << static_cast<uint32_t>(output.event->event) << " (channel "
       << output.channel.value << ") of id " << output.event->id << ", status "

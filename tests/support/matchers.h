@@ -136,6 +136,8 @@ void PrintTo(const AsyncEvent& output, std::ostream* os);
 void PrintTo(const ClientViolation& output, std::ostream* os);
 void PrintTo(const TransmitFrame& output, std::ostream* os);
 void PrintTo(const FrameTrace& output, std::ostream* os);
+void PrintTo(const RuleFired& output, std::ostream* os);
+void PrintTo(const DeviceChanged& output, std::ostream* os);
 void PrintTo(const CmEvent& output, std::ostream* os);
 
 }  // namespace rocemu::engine

@@ -205,6 +205,9 @@ void RdmaCm::emit(const RdmaId& id, abi::ucma::EventType type, int32_t status, c
 }
 
 void RdmaCm::emit(CmChannelId channel, const Event& event) {
+  if (fabric_.faults.watches(faults::Where::kCmEvent)) [[unlikely]] {
+    return judge_event(channel, event);
+  }
   outputs_->list.emplace_back(CmEvent{channel, std::make_shared<const Event>(event)});
 }
 

@@ -50,6 +50,9 @@ class RdmaCm {
   void close(CmChannelId channel);
   CmReply execute(const CmCommand& command);
 
+  /// An event by a rule, to every id that is bound to the device, or to any.
+  void raise(abi::ucma::EventType type, int32_t status, std::optional<DeviceIndex> device);
+
  private:
   using Event = abi::ucma::EventResponse;
   using Param = abi::ucma::EventResponse::Param;
@@ -79,6 +82,9 @@ class RdmaCm {
   int join_ip_mcast(const CmCommand& command, std::vector<std::byte>& response);
   int join_mcast(const CmCommand& command, std::vector<std::byte>& response);
   int leave_mcast(const CmCommand& command, std::vector<std::byte>& response);
+
+  // ---- faults ----
+  void judge_event(CmChannelId channel, Event event);
 
   // ---- Ids ----
   /// ENOENT: there is no such id; EINVAL: it is on another channel; ENXIO: its device was removed.

@@ -1,0 +1,75 @@
+// `rocemu check`: is a scenario file right?
+#include <iostream>
+
+#include "emulator/command/control_client.h"
+#include "emulator/command/error.h"
+#include "emulator/command/subcommand.h"
+#include "emulator/scenario/scenario.h"
+
+namespace rocemu::command {
+namespace po = boost::program_options;
+namespace {
+
+po::options_description options_of_check() {
+  po::options_description options("Options");
+  options.add_options()("json", po::bool_switch(), "print the rules as JSON");
+  return options;
+}
+
+}  // namespace
+
+std::string check_help() {
+  return "usage: rocemu check [--json] FILE...\n"
+         "\n"
+         "Reads scenario files as `rocemu run --scenario` does, and says for each what rules it\n"
+         "has, or in which line and column something is wrong and what would be right there.\n"
+         "\n" +
+         to_text(options_of_check()) +
+         "\n"
+         "Exit status: 0 if all files are right, 1 if one is not.\n"
+         "\n"
+         "Examples:\n"
+         "  rocemu check rnr.yaml\n"
+         "  rocemu check --json scenarios/*.yaml | jq '.[].rules[].name'\n";
+}
+
+int check(const Arguments& arguments) {
+  po::options_description all = options_of_check();
+  all.add_options()("files", po::value<Arguments>());
+  po::positional_options_description positional;
+  positional.add("files", -1);
+  const po::variables_map values = parse_options("check", arguments, all, positional);
+  if (values.count("files") == 0)
+    throw UsageError("check: no file given; for example: rocemu check rnr.yaml");
+  const bool as_json = values["json"].as<bool>();
+  Json list = Json::array();
+  int status = 0;
+  for (const std::string& file : values["files"].as<Arguments>()) {
+    Json json{{"file", file}};
+    try {
+      const scenario::Scenario scenario = scenario::load_scenario(file);
+      json["ok"] = true;
+      json["name"] = scenario.name;
+      json["description"] = scenario.description;
+      Json& rules = json["rules"] = Json::array();
+      for (const auto& rule : scenario.rules->rules)
+        rules.push_back({{"name", rule.name}, {"on", scenario::name_of(rule.where)}});
+      if (!as_json) {
+        const size_t count = scenario.rules->rules.size();
+        std::cout << file << ": " << count << (count == 1 ? " rule" : " rules") << "\n";
+        for (const auto& rule : scenario.rules->rules)
+          std::cout << "  " << rule.name << " (on: " << scenario::name_of(rule.where) << ")\n";
+      }
+    } catch (const scenario::ScenarioError& error) {
+      status = kExitFailure;
+      json["ok"] = false;
+      json["error"] = error.what();
+      if (!as_json) std::cerr << "rocemu: " << error.what() << "\n";
+    }
+    list.push_back(std::move(json));
+  }
+  if (as_json) std::cout << list.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  return status;
+}
+
+}  // namespace rocemu::command

@@ -1,0 +1,54 @@
+// Frames that a fault keeps on their way: until a time, or until others have overtaken them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "emulator/engine/faults/faults.h"
+#include "emulator/engine/frame.h"
+#include "emulator/engine/ids.h"
+#include "emulator/engine/time.h"
+
+namespace rocemu::engine::faults {
+
+/// A frame that leaves one place for another; what is not a device is outside.
+struct Departure {
+  std::optional<DeviceIndex> from;
+  std::optional<DeviceIndex> to;
+  Frame frame;
+  bool check_icrc = false;  // who gets it looks at the ICRC, as if it came from outside
+  bool traced = false;      // it was, when it came in
+};
+
+class DelayedFrames {
+ public:
+  void delay(Instant until, Departure departure) {
+    by_time_.emplace(std::pair(until, next_number_++), std::move(departure));
+  }
+  /// Until `overtakers` more frames of that flow have passed, or it is that late.
+  void hold(const Flow& flow, uint32_t overtakers, Instant until, Departure departure);
+  /// A frame of that flow has passed. What has been overtaken often enough comes out of take_due().
+  void pass(const Flow& flow, Instant now);
+
+  /// What is on its way again by now, in the order in which it is due.
+  std::optional<Departure> take_due(Instant now);
+  std::optional<Instant> next() const;
+  size_t size() const { return by_time_.size(); }
+
+ private:
+  using Key = std::pair<Instant, uint64_t>;
+  struct Held {
+    Key key;  // in by_time_
+    Flow flow;
+    uint32_t overtakers;
+  };
+
+  std::map<Key, Departure> by_time_;
+  std::vector<Held> held_;
+  uint64_t next_number_ = 0;
+};
+
+}  // namespace rocemu::engine::faults

@@ -1,0 +1,213 @@
+// What rules do to frames between the device that sends them and the one that gets them.
+#include <algorithm>
+#include <array>
+
+#include "emulator/engine/fabric.h"
+#include "emulator/engine/faults/change_frame.h"
+#include "wire/cm_messages.h"
+#include "wire/mad.h"
+#include "wire/print.h"
+
+namespace rocemu::engine {
+namespace {
+
+using faults::Answer;
+using faults::Departure;
+using faults::Flow;
+using faults::MadeUpFrame;
+using faults::Occurrence;
+using faults::Rule;
+using faults::Where;
+
+/// How long a frame waits at most for others to overtake it.
+constexpr Duration kLongestHold = std::chrono::milliseconds(10);
+
+/// Of acknowledgements. READ responses say ACK too, but nobody calls them so.
+Answer answer_in(const wire::Packet& packet, const wire::OpcodeInfo* info) {
+  if (info == nullptr || info->operation != wire::Operation::kAck) return Answer::kNone;
+  switch (wire::aeth_kind(packet.aeth.syndrome)) {
+    case wire::AethKind::kAck:
+      return Answer::kAck;
+    case wire::AethKind::kRnrNak:
+      return Answer::kRnrNak;
+    case wire::AethKind::kNak:
+    case wire::AethKind::kReserved:
+      break;
+  }
+  return Answer::kNak;
+}
+
+bool is_mad(const wire::Packet& packet) {
+  return packet.bth.dest_qpn == wire::kGsiQpn && packet.payload.size() == wire::kMadSize;
+}
+
+/// Low byte of the attribute ID, if the packet is a MAD of the connection manager.
+std::optional<uint8_t> cm_message_in(const wire::Packet& packet) {
+  if (!is_mad(packet)) return std::nullopt;
+  const auto header = wire::parse_mad_header(packet.payload.first<wire::MadHeader::kSize>());
+  if (header.mgmt_class != wire::kMadClassCm) return std::nullopt;
+  return static_cast<uint8_t>(header.attribute_id);
+}
+
+/// As seen by the QP of this fabric that sends it (`outgoing`) or is to get it.
+Occurrence describe(const Departure& departure, const wire::Packet& packet, const QueuePair* qp,
+                    bool outgoing) {
+  const wire::OpcodeInfo* info = wire::find_opcode(packet.bth.opcode);
+  Occurrence occurrence{.where = Where::kFrame,
+                        .flow = {},
+                        .device = departure.from,
+                        .to = departure.to,
+                        .kind = static_cast<uint8_t>(packet.bth.opcode),
+                        .answer = answer_in(packet, info),
+                        .dest_qp = packet.bth.dest_qpn,
+                        .psn = packet.bth.psn.value(),
+                        .size = packet.payload.size()};
+  const uint32_t here = (outgoing ? departure.from : departure.to).value_or(DeviceIndex{}).value;
+  if (qp == nullptr) {
+    const uint32_t there = outgoing && departure.to ? departure.to->value + 1 : 0;
+    occurrence.flow = {outgoing ? Flow::Kind::kDevice : Flow::Kind::kFromOutside, here, there};
+    return occurrence;
+  }
+  const bool is_response = info != nullptr && info->is_response;
+  const uint32_t start = is_response == outgoing ? qp->attr.rq_psn : qp->attr.sq_psn;
+  occurrence.flow = {outgoing ? Flow::Kind::kQp : Flow::Kind::kFromOutside, here, qp->order};
+  occurrence.qp = qp->order;
+  occurrence.qp_num = qp->number.value;
+  occurrence.psn = (packet.bth.psn - start).value();
+  if (outgoing) occurrence.message = is_response ? qp->recv.msn : qp->send.next + 1;
+  return occurrence;
+}
+
+struct Plan {
+  std::vector<faults::Faults::Acting> acting;
+  bool drop = false;
+  uint32_t duplicate = 0;
+  uint32_t reorder = 0;
+  Instant at;
+};
+
+}  // namespace
+
+void Fabric::disturb(Departure departure, const QueuePair* qp) {
+  const auto parsed = wire::parse_frame(departure.frame.bytes());
+  if (!parsed) return launch(std::move(departure));  // whoever gets it will say what it is
+  const bool outgoing = departure.from.has_value();
+  wire::Packet packet = *parsed;
+  Occurrence occurrence = describe(departure, packet, qp, outgoing);
+
+  Plan plan{.acting = {}, .at = now_};
+  const auto ask = [&](Where where) {
+    if (!faults.watches(where)) return;
+    occurrence.where = where;
+    const auto& acting = faults.act(occurrence, now_);
+    plan.acting.insert(plan.acting.end(), acting.begin(), acting.end());
+  };
+  ask(Where::kFrame);
+  if (const auto message = cm_message_in(packet)) {
+    const uint8_t opcode = std::exchange(occurrence.kind, *message);
+    ask(Where::kCm);
+    occurrence.kind = opcode;
+  }
+  ask(Where::kLink);
+
+  const std::string text = plan.acting.empty() ? "" : wire::to_string(packet);
+  for (const faults::Faults::Acting& acting : plan.acting) {
+    const auto& [rule, random, link_free_at] = acting;
+    const faults::Effects& effects = rule->effects;
+    if (rule->where != Where::kLink) {
+      note(acting, text, occurrence.device ? occurrence.device : occurrence.to, qp);
+    }
+    if (!effects.rewrite.empty()) {
+      change(packet, effects.rewrite);
+      if (Frame changed = faults::frame_of(frames_, packet)) {
+        departure.frame = std::move(changed);
+        packet = *wire::parse_frame(departure.frame.bytes());
+      }
+    }
+    if (effects.corrupt) {
+      departure.frame = faults::corrupted(frames_, departure.frame, *effects.corrupt, *random);
+      departure.check_icrc = true;
+    }
+    for (const MadeUpFrame& made_up : effects.inject) inject(made_up, departure, *parsed, qp);
+    if (effects.reject) reject_in_place_of_peer(*effects.reject, departure, *parsed);
+    plan.drop |= effects.drop || effects.reject ||
+                 (effects.loss > 0 && faults::happens(*random, effects.loss));
+    plan.duplicate += effects.duplicate;
+    plan.reorder = std::max(plan.reorder, effects.reorder);
+    plan.at += effects.delay + effects.latency;
+    if (effects.bits_per_second != 0) {
+      // Ethernet's preamble, FCS and gap take 24 bytes more than the frame.
+      const uint64_t bits = 8 * (departure.frame.bytes().size() + 24);
+      const auto busy = Duration(bits * 1'000'000'000 / effects.bits_per_second);
+      *link_free_at = std::max(*link_free_at, now_) + busy;
+      plan.at += *link_free_at - now_;
+    }
+  }
+
+  if (plan.drop) {
+    trace(departure);  // or nobody could see what was lost
+  } else {
+    for (uint32_t i = 0; i <= plan.duplicate; ++i) {
+      if (plan.reorder != 0) {
+        delayed_.hold(occurrence.flow, plan.reorder, plan.at + kLongestHold, departure);
+      } else if (plan.at > now_) {
+        delayed_.delay(plan.at, departure);
+      } else {
+        launch(departure);
+      }
+    }
+  }
+  if (plan.reorder == 0) {
+    delayed_.pass(occurrence.flow, now_);
+    release_delayed_frames();
+  }
+}
+
+void Fabric::inject(const MadeUpFrame& made_up, const Departure& with, const wire::Packet& packet,
+                    const QueuePair* qp) {
+  wire::Packet other = packet;
+  const std::vector<uint8_t> payload(made_up.payload);
+  other.payload = payload;
+  Departure departure{.from = with.from, .to = with.to, .frame = {}, .check_icrc = with.check_icrc};
+  if (made_up.to_sender) {
+    std::swap(other.src_mac, other.dst_mac);
+    std::swap(other.src_ip, other.dst_ip);
+    std::swap(departure.from, departure.to);
+    if (qp != nullptr) {
+      other.bth.dest_qpn = with.from ? qp->number.value : qp->attr.dest_qp_num;
+    }
+  }
+  change(other, made_up.changes);
+  departure.frame = faults::frame_of(frames_, other);
+  if (departure.frame) launch(std::move(departure));
+}
+
+// The REJ that a peer would send, who never sees the message (IBTA vol 1, 12.6.7).
+void Fabric::reject_in_place_of_peer(const faults::Rejection& rejection, const Departure& with,
+                                     const wire::Packet& packet) {
+  const auto mad = wire::parse_cm_mad(packet.payload);
+  if (!mad) return;
+  wire::CmRej rej;
+  rej.reason = rejection.reason;
+  if (const auto* req = std::get_if<wire::CmReq>(&mad->message)) {
+    rej.remote_comm_id = req->local_comm_id;
+    rej.message = wire::CmRejected::kReq;
+  } else if (const auto* rep = std::get_if<wire::CmRep>(&mad->message)) {
+    rej.local_comm_id = rep->remote_comm_id;
+    rej.remote_comm_id = rep->local_comm_id;
+    rej.message = wire::CmRejected::kRep;
+  } else {
+    return;  // nothing else can be rejected
+  }
+  const size_t size = std::min(rejection.private_data.size(), rej.private_data.size());
+  std::copy_n(rejection.private_data.begin(), size, rej.private_data.begin());
+  std::array<uint8_t, wire::kMadSize> bytes;
+  wire::emit(wire::CmMad{.transaction_id = mad->transaction_id, .message = rej}, bytes);
+  wire::Packet answer = packet;
+  std::swap(answer.src_mac, answer.dst_mac);
+  std::swap(answer.src_ip, answer.dst_ip);
+  answer.payload = bytes;
+  launch({.from = with.to, .to = with.from, .frame = faults::frame_of(frames_, answer)});
+}
+
+}  // namespace rocemu::engine

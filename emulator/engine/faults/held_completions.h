@@ -1,0 +1,27 @@
+// Completions that rules keep from their CQ for a while. What comes behind them waits too: a CQ
+// is in order.
+#pragma once
+
+#include <deque>
+#include <optional>
+
+#include "emulator/abi/rings.h"
+#include "emulator/engine/time.h"
+
+namespace rocemu::engine::faults {
+
+struct HeldCompletions {
+  struct Held {
+    abi::Cqe cqe;
+    bool solicits;
+    Instant until;
+  };
+  std::deque<Held> queue;
+  uint32_t wanted = 0;  // all wait until so many are there
+
+  bool may_go(Instant now) const {
+    return !queue.empty() && (wanted != 0 ? queue.size() >= wanted : queue.front().until <= now);
+  }
+};
+
+}  // namespace rocemu::engine::faults

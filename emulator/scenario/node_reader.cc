@@ -1,0 +1,227 @@
+#include "emulator/scenario/node_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "emulator/scenario/scenario.h"
+
+namespace rocemu::scenario {
+namespace {
+
+using engine::Duration;
+using engine::faults::Range;
+using engine::faults::Ranges;
+
+constexpr size_t kLongestQuote = 60;
+
+std::string quoted(std::string_view text) {
+  if (text.size() <= kLongestQuote) return fmt::format("'{}'", text);
+  return fmt::format("'{}...'", text.substr(0, kLongestQuote));
+}
+
+std::optional<uint64_t> parse_number(std::string_view text) {
+  int base = 10;
+  if (text.starts_with("0x") || text.starts_with("0X")) {
+    base = 16;
+    text.remove_prefix(2);
+  }
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  if (error != std::errc() || end != text.data() + text.size() || text.empty()) return {};
+  return value;
+}
+
+struct Quantity {
+  double value;
+  std::string_view unit;
+};
+
+/// A number that is not negative and what follows it.
+std::optional<Quantity> parse_quantity(std::string_view text) {
+  Quantity quantity{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), quantity.value,
+                                            std::chars_format::fixed);
+  if (error != std::errc() || !std::isfinite(quantity.value) || quantity.value < 0 ||
+      std::signbit(quantity.value)) {
+    return {};
+  }
+  quantity.unit = text.substr(static_cast<size_t>(end - text.data()));
+  while (quantity.unit.starts_with(' ')) quantity.unit.remove_prefix(1);
+  return quantity;
+}
+
+std::optional<Range> parse_range(std::string_view text, uint64_t most) {
+  const size_t dash = text.find('-');
+  const auto first = parse_number(text.substr(0, dash));
+  if (!first) return {};
+  if (dash == std::string_view::npos) return Range{*first, *first};
+  if (dash + 1 == text.size()) return Range{*first, most};
+  const auto last = parse_number(text.substr(dash + 1));
+  if (!last) return {};
+  return Range{*first, *last};
+}
+
+}  // namespace
+
+std::string listing(std::span<const std::string_view> words) {
+  std::string result;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (i != 0) result += i + 1 == words.size() ? " and " : ", ";
+    result += words[i];
+  }
+  return result;
+}
+
+void NodeReader::fail(const YAML::Mark& mark, const std::string& message) const {
+  if (mark.is_null()) throw ScenarioError(fmt::format("{}: {}", file_, message));
+  throw ScenarioError(fmt::format("{}:{}:{}: {}", file_, mark.line + 1, mark.column + 1, message));
+}
+
+std::string NodeReader::found(const YAML::Node& node) {
+  if (!node.IsDefined() || node.IsNull()) return "nothing";
+  if (node.IsSequence()) return "a list";
+  if (node.IsMap()) return "a mapping";
+  return quoted(node.Scalar());
+}
+
+std::string NodeReader::suggestion(std::string_view text, std::span<const std::string_view> known) {
+  const std::string_view near = nearest(text, known);
+  return near.empty() ? "" : fmt::format("; did you mean '{}'?", near);
+}
+
+std::string NodeReader::text(const YAML::Node& node, std::string_view what) const {
+  if (!node.IsScalar()) fail(node, fmt::format("expected {}, found {}", what, found(node)));
+  return node.Scalar();
+}
+
+bool NodeReader::boolean(const YAML::Node& node) const {
+  const std::string word = node.IsScalar() ? normalized(node.Scalar()) : "";
+  if (word == "TRUE" || word == "YES" || word == "ON") return true;
+  if (word == "FALSE" || word == "NO" || word == "OFF") return false;
+  fail(node, fmt::format("expected true or false, found {}", found(node)));
+}
+
+uint64_t NodeReader::number(const YAML::Node& node, uint64_t least, uint64_t most) const {
+  const auto value = node.IsScalar() ? parse_number(node.Scalar()) : std::nullopt;
+  if (!value || *value < least || *value > most) {
+    fail(node, fmt::format("expected a number from {} to {}, found {}", least, most, found(node)));
+  }
+  return *value;
+}
+
+Ranges NodeReader::ranges(const YAML::Node& node, uint64_t least, uint64_t most) const {
+  const std::string what = fmt::format(
+      "a number from {} to {}, a range such as 3-7 or 3-, or a list of these", least, most);
+  Ranges ranges;
+  for (const YAML::Node& item : items(node, what)) {
+    const auto range = parse_range(text(item, what), most);
+    if (!range || range->first < least || range->last > most) {
+      fail(item, fmt::format("expected {}, found {}", what, found(item)));
+    }
+    if (range->first > range->last) {
+      fail(item, fmt::format("the range {} ends before it begins", found(item)));
+    }
+    ranges.push_back(*range);
+  }
+  return ranges;
+}
+
+Duration NodeReader::duration(const YAML::Node& node) const {
+  constexpr double kLongestNs = 3600e9 * 24 * 365;
+  const auto quantity = node.IsScalar() ? parse_quantity(node.Scalar()) : std::nullopt;
+  double scale = 0;
+  if (quantity) {
+    if (quantity->unit == "ns") scale = 1;
+    if (quantity->unit == "us") scale = 1e3;
+    if (quantity->unit == "ms") scale = 1e6;
+    if (quantity->unit == "s") scale = 1e9;
+    if (quantity->unit == "min") scale = 60e9;
+  }
+  if (scale == 0) {
+    fail(node, fmt::format("expected a time such as 250us or 1.5ms (units: ns, us, ms, s, min), "
+                           "found {}",
+                           found(node)));
+  }
+  const double ns = quantity->value * scale;
+  if (ns > kLongestNs) fail(node, fmt::format("{} is longer than a year", found(node)));
+  return Duration(std::llround(ns));
+}
+
+double NodeReader::probability(const YAML::Node& node) const {
+  const auto quantity = node.IsScalar() ? parse_quantity(node.Scalar()) : std::nullopt;
+  if (quantity && (quantity->unit.empty() || quantity->unit == "%")) {
+    const double value = quantity->unit.empty() ? quantity->value : quantity->value / 100;
+    if (value <= 1) return value;
+  }
+  fail(node,
+       fmt::format("expected a probability from 0 to 1, or 0% to 100%, found {}", found(node)));
+}
+
+uint64_t NodeReader::bandwidth(const YAML::Node& node) const {
+  const auto quantity = node.IsScalar() ? parse_quantity(node.Scalar()) : std::nullopt;
+  double scale = 0;
+  if (quantity) {
+    if (quantity->unit == "bit/s") scale = 1;
+    if (quantity->unit == "kbit/s") scale = 1e3;
+    if (quantity->unit == "Mbit/s") scale = 1e6;
+    if (quantity->unit == "Gbit/s") scale = 1e9;
+  }
+  const double bits = quantity ? quantity->value * scale : 0;
+  if (scale == 0 || bits < 1000 || bits > 1e13) {
+    fail(node, fmt::format("expected a bandwidth from 1kbit/s to 10000Gbit/s (units: bit/s, "
+                           "kbit/s, Mbit/s, Gbit/s), found {}",
+                           found(node)));
+  }
+  return static_cast<uint64_t>(bits);
+}
+
+uint32_t NodeReader::name(const YAML::Node& node, const Names& names) const {
+  const std::string word = text(node, names.what);
+  if (const auto value = names.find(word)) return *value;
+  const std::vector<std::string_view> known = names.texts();
+  const std::string near = suggestion(word, known);
+  fail(node, fmt::format("there is no {} {}{}", names.what, quoted(word),
+                         near.empty() ? "; there are " + listing(known) : near));
+}
+
+std::vector<uint32_t> NodeReader::name_list(const YAML::Node& node, const Names& names) const {
+  std::vector<uint32_t> values;
+  for (const YAML::Node& item : items(node, names.what)) values.push_back(name(item, names));
+  return values;
+}
+
+std::vector<YAML::Node> NodeReader::items(const YAML::Node& node, std::string_view what) const {
+  if (!node.IsSequence()) return {node};
+  if (node.size() == 0) fail(node, fmt::format("expected {}, found an empty list", what));
+  std::vector<YAML::Node> result;
+  for (const YAML::Node& item : node) result.push_back(item);
+  return result;
+}
+
+std::vector<uint8_t> NodeReader::bytes(const YAML::Node& node, size_t most) const {
+  const std::string given = text(node, "a text, or 0x and hexadecimal digits");
+  std::vector<uint8_t> result(given.begin(), given.end());
+  if (given.starts_with("0x")) {
+    result.clear();
+    const std::string_view digits = std::string_view(given).substr(2);
+    for (size_t i = 0; i < digits.size(); i += 2) {
+      const std::string_view pair = digits.substr(i, 2);
+      uint8_t byte = 0;
+      const auto [end, error] = std::from_chars(pair.data(), pair.data() + pair.size(), byte, 16);
+      if (pair.size() != 2 || error != std::errc() || end != pair.data() + 2) {
+        fail(node,
+             fmt::format("expected pairs of hexadecimal digits behind 0x, found {}", found(node)));
+      }
+      result.push_back(byte);
+    }
+  }
+  if (result.size() > most) {
+    fail(node, fmt::format("at most {} bytes fit, here are {}", most, result.size()));
+  }
+  return result;
+}
+
+}  // namespace rocemu::scenario

@@ -1,0 +1,524 @@
+#include "emulator/scenario/rule_keys.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "emulator/engine/config.h"
+#include "wire/aeth.h"
+
+namespace rocemu::scenario {
+namespace {
+
+using engine::faults::Corruption;
+using engine::faults::FieldChange;
+using engine::faults::GidChange;
+using engine::faults::Kinds;
+using engine::faults::MadeUpFrame;
+using engine::faults::PortChange;
+using engine::faults::Queue;
+using engine::faults::Rejection;
+using engine::faults::Where;
+using YAML::Node;
+
+constexpr Places kOnFrames = at(Where::kFrame) | at(Where::kCm);
+constexpr Places kOnWire = kOnFrames | at(Where::kLink);
+constexpr Places kEverywhere = (1u << engine::faults::kPlaces) - 1;
+constexpr Places kWithQp = at(Where::kFrame) | at(Where::kWorkRequest) | at(Where::kRequest) |
+                           at(Where::kCompletion) | at(Where::kEvent) | at(Where::kVerb) |
+                           at(Where::kNow);
+constexpr Places kCounted = kEverywhere & ~at(Where::kNow) & ~at(Where::kLink);
+constexpr uint64_t kAny = UINT64_MAX;
+constexpr uint64_t kMax24 = 0xffffff;
+
+void add_kinds(Reading in, const Kinds& kinds) {
+  in.rule.which.kinds = in.rule.which.kinds.value_or(Kinds()) | kinds;
+}
+
+void read_kinds(Reading in, const Node& value, const Names& names) {
+  for (const uint32_t kind : in.reader.name_list(value, names)) add_kinds(in, Kinds().set(kind));
+}
+
+void read_opcode(Reading in, const Node& value) {
+  if (in.rule.where == Where::kWorkRequest) return read_kinds(in, value, kWrOpcodeNames);
+  if (in.rule.where == Where::kCompletion) return read_kinds(in, value, kWcOpcodeNames);
+  Kinds kinds;
+  std::bitset<4> answers;
+  for (const Node& item : in.reader.items(value, "an opcode or a list of them")) {
+    const std::string word = in.reader.text(item, "an opcode such as SEND, ACK or RC_SEND_FIRST");
+    const auto found = find_opcodes(word);
+    if (!found) {
+      const std::vector<std::string> names = opcode_names();
+      const std::vector<std::string_view> views(names.begin(), names.end());
+      std::string near = NodeReader::suggestion(word, views);
+      if (near.empty()) {
+        near =
+            "; there are groups such as SEND, WRITE, READ, ATOMIC, READ_RESPONSE, ACK, NAK, "
+            "RNR_NAK, REQUEST and RESPONSE, and single opcodes such as RC_SEND_FIRST";
+      }
+      in.reader.fail(item, fmt::format("there is no opcode {}{}", NodeReader::found(item), near));
+    }
+    kinds |= found->kinds;
+    answers |= found->answers;
+  }
+  auto& which = in.rule.which;
+  which.kinds = which.kinds ? *which.kinds & kinds : kinds;
+  which.answers = answers;
+}
+
+void read_transport(Reading in, const Node& value) {
+  const std::string word = in.reader.text(value, "RC, UC, UD or XRC");
+  const auto found = find_transport(word);
+  if (!found) {
+    in.reader.fail(value,
+                   fmt::format("expected RC, UC, UD or XRC, found {}", NodeReader::found(value)));
+  }
+  auto& which = in.rule.which;
+  which.kinds = which.kinds ? *which.kinds & *found : *found;
+}
+
+std::string read_device(Reading in, const Node& value) {
+  const std::string name = in.reader.text(value, "the name of a device");
+  if (name.empty()) in.reader.fail(value, "expected the name of a device, found nothing");
+  return name;
+}
+
+void read_between(Reading in, const Node& value) {
+  if (!value.IsSequence() || value.size() != 2) {
+    in.reader.fail(value, fmt::format("expected two devices, such as [rocemu0, rocemu1], found {}",
+                                      NodeReader::found(value)));
+  }
+  in.rule.which.device = read_device(in, value[0]);
+  in.rule.which.to = read_device(in, value[1]);
+  in.rule.which.either_way = true;
+}
+
+void read_queue(Reading in, const Node& value) {
+  const std::string word = in.reader.text(value, "send or recv");
+  if (word == "send") {
+    in.rule.which.queue = Queue::kSend;
+  } else if (word == "recv") {
+    in.rule.which.queue = Queue::kReceive;
+  } else {
+    in.reader.fail(value, fmt::format("expected send or recv, found {}", NodeReader::found(value)));
+  }
+}
+
+constexpr Key kSelectionKeys[] = {
+    {"device", kEverywhere & ~kOnWire,
+     [](Reading in, const Node& v) { in.rule.which.device = read_device(in, v); }},
+    {"from", kOnWire, [](Reading in, const Node& v) { in.rule.which.device = read_device(in, v); }},
+    {"to", kOnWire, [](Reading in, const Node& v) { in.rule.which.to = read_device(in, v); }},
+    {"between", kOnWire, read_between},
+    {"qp", kWithQp,
+     [](Reading in, const Node& v) { in.rule.which.qp = in.reader.ranges(v, 1, kMax24); }},
+    {"qp_num", kWithQp,
+     [](Reading in, const Node& v) { in.rule.which.qp_num = in.reader.ranges(v, 0, kMax24); }},
+    {"dest_qp", at(Where::kFrame) | at(Where::kWorkRequest),
+     [](Reading in, const Node& v) { in.rule.which.dest_qp = in.reader.ranges(v, 0, kMax24); }},
+    {"transport", at(Where::kFrame), read_transport},
+    {"opcode",
+     at(Where::kFrame) | at(Where::kRequest) | at(Where::kWorkRequest) | at(Where::kCompletion),
+     read_opcode},
+    {"psn", at(Where::kFrame) | at(Where::kRequest),
+     [](Reading in, const Node& v) { in.rule.which.psn = in.reader.ranges(v, 0, kMax24); }},
+    {"message",
+     at(Where::kFrame) | at(Where::kRequest) | at(Where::kWorkRequest) | at(Where::kCompletion),
+     [](Reading in, const Node& v) { in.rule.which.message = in.reader.ranges(v, 1, UINT32_MAX); }},
+    {"size",
+     at(Where::kFrame) | at(Where::kRequest) | at(Where::kWorkRequest) | at(Where::kCompletion),
+     [](Reading in, const Node& v) { in.rule.which.size = in.reader.ranges(v, 0, kAny); }},
+    {"wr_id", at(Where::kWorkRequest) | at(Where::kCompletion),
+     [](Reading in, const Node& v) { in.rule.which.wr_id = in.reader.ranges(v, 0, kAny); }},
+    {"queue", at(Where::kCompletion), read_queue},
+    {"status", at(Where::kCompletion),
+     [](Reading in, const Node& v) {
+       std::bitset<32> statuses;
+       for (const uint32_t status : in.reader.name_list(v, kWcStatusNames)) statuses.set(status);
+       in.rule.which.statuses = statuses;
+     }},
+    {"event", at(Where::kEvent) | at(Where::kCmEvent),
+     [](Reading in, const Node& v) {
+       read_kinds(in, v, in.rule.where == Where::kEvent ? kEventNames : kCmEventNames);
+     }},
+    {"mad", at(Where::kCm), [](Reading in, const Node& v) { read_kinds(in, v, kCmMessageNames); }},
+    {"verb", at(Where::kVerb), [](Reading in, const Node& v) { read_kinds(in, v, kVerbNames); }},
+
+    {"nth", kCounted,
+     [](Reading in, const Node& v) { in.rule.when.nth = in.reader.ranges(v, 1, kAny); }},
+    {"every", kCounted,
+     [](Reading in, const Node& v) { in.rule.when.every = in.reader.number(v, 1, kAny); }},
+    {"count", kCounted,
+     [](Reading in, const Node& v) { in.rule.when.count = in.reader.number(v, 1, kAny); }},
+    {"total", kCounted,
+     [](Reading in, const Node& v) { in.rule.when.total = in.reader.number(v, 1, kAny); }},
+    {"probability", kCounted,
+     [](Reading in, const Node& v) { in.rule.when.probability = in.reader.probability(v); }},
+    {"for", kCounted | at(Where::kLink),
+     [](Reading in, const Node& v) { in.rule.when.lifetime = in.reader.duration(v); }},
+};
+
+// ---- What it does --------------------------------------------------------------------------
+
+/// A named AETH syndrome, "ack", "rnr 12" and the names of NAKs, or a number.
+uint8_t read_syndrome(Reading in, const Node& value) {
+  const std::string word = in.reader.text(value, "a syndrome");
+  if (normalized(word) == "ACK") return wire::ack_syndrome();
+  if (const auto nak = kNakNames.find(word)) {
+    return wire::nak_syndrome(static_cast<wire::NakCode>(*nak));
+  }
+  const bool is_number = !word.empty() && word[0] >= '0' && word[0] <= '9';
+  if (is_number) return static_cast<uint8_t>(in.reader.number(value, 0, 255));
+  const std::vector<std::string_view> known = kNakNames.texts();
+  in.reader.fail(value, fmt::format("expected ACK, a NAK ({}) or a number up to 255, found {}{}",
+                                    listing(known), NodeReader::found(value),
+                                    NodeReader::suggestion(word, known)));
+}
+
+FieldChange read_change(Reading in, const Node& key, const Node& value) {
+  using Field = FieldChange::Field;
+  FieldChange change{.field = static_cast<Field>(in.reader.name(key, kFieldNames))};
+  const std::string word = in.reader.text(value, "a number, or one with + or - before it");
+  if (change.field == Field::kOpcode) {
+    if (const auto opcode = find_opcode(word)) {
+      change.value = *opcode;
+      return change;
+    }
+    if (normalized(word) == "SEND") in.reader.fail(value, "one opcode is needed: SEND_ONLY ...");
+  }
+  if (change.field == Field::kSyndrome) {
+    change.value = read_syndrome(in, value);
+    return change;
+  }
+  const std::string lower = normalized(word);
+  if (lower == "TRUE" || lower == "FALSE") {
+    change.value = lower == "TRUE" ? 1 : 0;
+    return change;
+  }
+  change.relative = word.starts_with('+') || word.starts_with('-');
+  const Node number(change.relative ? word.substr(1) : word);
+  uint64_t amount = 0;
+  try {
+    amount = in.reader.number(number, 0, kAny);
+  } catch (const std::exception&) {
+    in.reader.fail(value, fmt::format("expected a number, or one with + or - before it, found {}",
+                                      NodeReader::found(value)));
+  }
+  change.value = word.starts_with('-') ? 0 - amount : amount;
+  return change;
+}
+
+void read_rewrite(Reading in, const Node& value) {
+  if (!value.IsMap() || value.size() == 0) {
+    in.reader.fail(value, fmt::format("expected header fields, such as {{psn: +1}}, found {}",
+                                      NodeReader::found(value)));
+  }
+  for (const auto& entry : value) {
+    const Node& key = entry.first;
+    const Node& field = entry.second;
+    in.rule.effects.rewrite.push_back(read_change(in, key, field));
+  }
+}
+
+void read_inject(Reading in, const Node& value) {
+  for (const Node& item : in.reader.items(value, "a frame")) {
+    if (!item.IsMap()) {
+      in.reader.fail(item, fmt::format("expected a frame such as {{to: sender, opcode: ACK, psn: "
+                                       "+100}}, found {}",
+                                       NodeReader::found(item)));
+    }
+    MadeUpFrame frame;
+    for (const auto& entry : item) {
+      const Node& key = entry.first;
+      const Node& field = entry.second;
+      const std::string word = in.reader.text(key, "a header field");
+      if (word == "to") {
+        const std::string to = in.reader.text(field, "sender or receiver");
+        if (to != "sender" && to != "receiver") {
+          in.reader.fail(field, fmt::format("expected sender or receiver, found {}",
+                                            NodeReader::found(field)));
+        }
+        frame.to_sender = to == "sender";
+      } else if (word == "payload") {
+        frame.payload = static_cast<uint32_t>(in.reader.number(field, 0, 4096));
+      } else {
+        frame.changes.push_back(read_change(in, key, field));
+      }
+    }
+    in.rule.effects.inject.push_back(std::move(frame));
+  }
+}
+
+void read_corrupt(Reading in, const Node& value) {
+  Corruption corruption;
+  if (value.IsScalar() && (value.Scalar() == "icrc" || value.Scalar() == "true")) {
+    corruption.icrc = true;
+  } else if (value.IsMap()) {
+    for (const auto& entry : value) {
+      const Node& key = entry.first;
+      const Node& what = entry.second;
+      const std::string word = in.reader.text(key, "bits, random_bits or icrc");
+      if (word == "bits") {
+        for (const Node& bit : in.reader.items(what, "the number of a bit")) {
+          corruption.bits.push_back(static_cast<uint32_t>(in.reader.number(bit, 0, 8 * 4400)));
+        }
+      } else if (word == "random_bits") {
+        corruption.random_bits = static_cast<uint32_t>(in.reader.number(what, 1, 1024));
+      } else if (word == "icrc") {
+        corruption.icrc = in.reader.boolean(what);
+      } else {
+        in.reader.fail(key, fmt::format("expected bits, random_bits or icrc, found {}",
+                                        NodeReader::found(key)));
+      }
+    }
+  } else {
+    in.reader.fail(value, fmt::format("expected icrc, {{bits: [...]}} or {{random_bits: N}}, "
+                                      "found {}",
+                                      NodeReader::found(value)));
+  }
+  in.rule.effects.corrupt = corruption;
+}
+
+void read_reject(Reading in, const Node& value) {
+  Rejection rejection;
+  const auto reason_of = [&](const Node& node) {
+    const std::string word = in.reader.text(node, "a reject reason");
+    const bool is_number = !word.empty() && word[0] >= '0' && word[0] <= '9';
+    return static_cast<uint16_t>(is_number ? in.reader.number(node, 0, 0xffff)
+                                           : in.reader.name(node, kRejectReasonNames));
+  };
+  if (!value.IsMap()) {
+    rejection.reason = reason_of(value);
+  } else {
+    for (const auto& entry : value) {
+      const Node& key = entry.first;
+      const Node& what = entry.second;
+      const std::string word = in.reader.text(key, "reason or private_data");
+      if (word == "reason") {
+        rejection.reason = reason_of(what);
+      } else if (word == "private_data") {
+        rejection.private_data = in.reader.bytes(what, 148);
+      } else {
+        in.reader.fail(
+            key, fmt::format("expected reason or private_data, found {}", NodeReader::found(key)));
+      }
+    }
+  }
+  in.rule.effects.reject = std::move(rejection);
+}
+
+void read_rnr(Reading in, const Node& value) {
+  if (value.IsScalar() && value.Scalar() == "true") {
+    in.rule.effects.rnr = true;
+    return;
+  }
+  const auto code = static_cast<uint8_t>(in.reader.number(value, 0, 31));
+  in.rule.effects.answer = wire::rnr_nak_syndrome(code);
+}
+
+void read_nak(Reading in, const Node& value) {
+  const std::string word = in.reader.text(value, "a NAK");
+  const bool is_number = !word.empty() && word[0] >= '0' && word[0] <= '9';
+  const uint32_t code = is_number ? static_cast<uint32_t>(in.reader.number(value, 0, 31))
+                                  : in.reader.name(value, kNakNames);
+  in.rule.effects.answer = wire::nak_syndrome(static_cast<wire::NakCode>(code));
+}
+
+void read_status(Reading in, const Node& value) {
+  if (in.rule.where == Where::kCmEvent || in.rule.where == Where::kNow) {
+    const std::string word = in.reader.text(value, "a status");
+    const bool negative = word.starts_with('-');
+    if (const auto error = kErrnoNames.find(negative ? word.substr(1) : word)) {
+      in.rule.effects.cm_status = -static_cast<int32_t>(*error);
+      return;
+    }
+    const Node number(negative ? word.substr(1) : word);
+    try {
+      const auto amount = static_cast<int32_t>(in.reader.number(number, 0, INT32_MAX));
+      in.rule.effects.cm_status = negative ? -amount : amount;
+    } catch (const std::exception&) {
+      in.reader.fail(value, fmt::format("expected a number or an errno such as ETIMEDOUT, found {}",
+                                        NodeReader::found(value)));
+    }
+    return;
+  }
+  const auto status = static_cast<abi::WcStatus>(in.reader.name(value, kWcStatusNames));
+  if (status == abi::WcStatus::kSuccess) {
+    in.reader.fail(value, "a rule makes failures; a work request succeeds by itself");
+  }
+  in.rule.effects.status = status;
+}
+
+void read_event(Reading in, const Node& value) {
+  if (in.rule.where == Where::kEvent) {
+    in.rule.effects.event = static_cast<abi::EventType>(in.reader.name(value, kEventNames));
+  } else {
+    in.rule.effects.cm_event =
+        static_cast<abi::ucma::EventType>(in.reader.name(value, kCmEventNames));
+  }
+}
+
+void read_errno(Reading in, const Node& value) {
+  const std::string word = in.reader.text(value, "an errno");
+  const bool is_number = !word.empty() && word[0] >= '0' && word[0] <= '9';
+  in.rule.effects.error = static_cast<int>(is_number ? in.reader.number(value, 1, 4095)
+                                                     : in.reader.name(value, kErrnoNames));
+}
+
+void read_port(Reading in, const Node& value) {
+  const std::string word = in.reader.text(value, "up or down");
+  if (word != "up" && word != "down") {
+    in.reader.fail(value, fmt::format("expected up or down, found {}", NodeReader::found(value)));
+  }
+  in.rule.effects.port = PortChange{word == "up"};
+}
+
+void read_gid(Reading in, const Node& value) {
+  if (!value.IsMap() || !value["index"] || !value["address"] || value.size() != 2) {
+    in.reader.fail(value, fmt::format("expected {{index: N, address: IP}}, found {}",
+                                      NodeReader::found(value)));
+  }
+  const auto index =
+      static_cast<uint32_t>(in.reader.number(value["index"], 0, engine::kGidTableLength - 1));
+  const std::string word = in.reader.text(value["address"], "an IP address");
+  const auto address = wire::parse_ip_address(word);
+  if (!address) {
+    in.reader.fail(value["address"], fmt::format("expected an IPv4 or IPv6 address, found {}",
+                                                 NodeReader::found(value["address"])));
+  }
+  in.rule.effects.gid = GidChange{index, *address};
+}
+
+/// `drop: true`, or `drop` alone; `drop: false` is no rule.
+void read_true(Reading in, const Node& value, bool& flag) {
+  if (!in.reader.boolean(value)) in.reader.fail(value, "leave it out instead");
+  flag = true;
+}
+
+constexpr Key kEffectKeys[] = {
+    {"drop", kOnWire | at(Where::kCompletion) | at(Where::kEvent) | at(Where::kCmEvent),
+     [](Reading in, const Node& v) { read_true(in, v, in.rule.effects.drop); }},
+    {"delay", kOnFrames | at(Where::kCompletion),
+     [](Reading in, const Node& v) { in.rule.effects.delay = in.reader.duration(v); }},
+    {"duplicate", kOnFrames,
+     [](Reading in, const Node& v) {
+       in.rule.effects.duplicate = v.IsScalar() && v.Scalar() == "true"
+                                       ? 1
+                                       : static_cast<uint32_t>(in.reader.number(v, 1, 1000));
+     }},
+    {"reorder", kOnFrames,
+     [](Reading in, const Node& v) {
+       in.rule.effects.reorder = v.IsScalar() && v.Scalar() == "true"
+                                     ? 1
+                                     : static_cast<uint32_t>(in.reader.number(v, 1, 100000));
+     }},
+    {"corrupt", kOnFrames, read_corrupt},
+    {"rewrite", kOnFrames, read_rewrite},
+    {"inject", kOnFrames, read_inject},
+    {"reject", at(Where::kCm), read_reject},
+    {"latency", at(Where::kLink),
+     [](Reading in, const Node& v) { in.rule.effects.latency = in.reader.duration(v); }},
+    {"bandwidth", at(Where::kLink),
+     [](Reading in, const Node& v) { in.rule.effects.bits_per_second = in.reader.bandwidth(v); }},
+    {"loss", at(Where::kLink),
+     [](Reading in, const Node& v) { in.rule.effects.loss = in.reader.probability(v); }},
+    {"partition", at(Where::kLink),
+     [](Reading in, const Node& v) { read_true(in, v, in.rule.effects.drop); }},
+    {"rnr", at(Where::kRequest), read_rnr},
+    {"nak", at(Where::kRequest), read_nak},
+    {"silent", at(Where::kRequest),
+     [](Reading in, const Node& v) { read_true(in, v, in.rule.effects.silent); }},
+    {"status",
+     at(Where::kWorkRequest) | at(Where::kCompletion) | at(Where::kCmEvent) | at(Where::kNow),
+     read_status},
+    {"vendor_err", at(Where::kWorkRequest) | at(Where::kCompletion),
+     [](Reading in, const Node& v) {
+       in.rule.effects.vendor_error = static_cast<uint32_t>(in.reader.number(v, 0, UINT32_MAX));
+     }},
+    {"hold", at(Where::kCompletion),
+     [](Reading in, const Node& v) {
+       in.rule.effects.hold = static_cast<uint32_t>(in.reader.number(v, 2, 1u << 20));
+     }},
+    {"overrun", at(Where::kCompletion),
+     [](Reading in, const Node& v) { read_true(in, v, in.rule.effects.overrun); }},
+    {"event", at(Where::kEvent) | at(Where::kCmEvent), read_event},
+    {"errno", at(Where::kVerb), read_errno},
+    {"raise", kEverywhere & ~at(Where::kLink) & ~at(Where::kCmEvent),
+     [](Reading in, const Node& v) {
+       in.rule.effects.raise = static_cast<abi::EventType>(in.reader.name(v, kEventNames));
+     }},
+    {"raise_cm", at(Where::kCmEvent) | at(Where::kNow),
+     [](Reading in, const Node& v) {
+       in.rule.effects.raise_cm =
+           static_cast<abi::ucma::EventType>(in.reader.name(v, kCmEventNames));
+     }},
+    {"port", kEverywhere & ~at(Where::kLink), read_port},
+    {"gid", kEverywhere & ~at(Where::kLink), read_gid},
+};
+
+std::vector<std::string_view> names_at(std::span<const Key> keys, Places place) {
+  std::vector<std::string_view> names;
+  for (const Key& key : keys) {
+    if ((key.places & place) != 0) names.push_back(key.name);
+  }
+  return names;
+}
+
+/// The key of that name, which must be one of the rule's place.
+const Key& find_key(Reading in, const Node& name, std::span<const Key> keys,
+                    std::span<const std::string_view> others) {
+  const std::string word = in.reader.text(name, "a key");
+  const Places place = at(in.rule.where);
+  const Key* elsewhere = nullptr;
+  for (const Key& key : keys) {
+    if (key.name != word) continue;
+    if ((key.places & place) != 0) return key;
+    elsewhere = &key;
+  }
+  std::vector<std::string_view> known = names_at(keys, place);
+  known.insert(known.end(), others.begin(), others.end());
+  const std::string_view on = kPlaceNames.names[static_cast<size_t>(in.rule.where)].text;
+  if (elsewhere != nullptr && elsewhere->places != 0) {
+    std::vector<std::string_view> places;
+    for (const Name& other : kPlaceNames.names) {
+      if ((elsewhere->places >> other.value & 1u) != 0) places.push_back(other.text);
+    }
+    in.reader.fail(name, fmt::format("'{}' is not for 'on: {}' but for {}; here there are {}", word,
+                                     on, listing(places), listing(known)));
+  }
+  const std::string near = NodeReader::suggestion(word, known);
+  in.reader.fail(name, fmt::format("there is no {} for 'on: {}'{}", NodeReader::found(name), on,
+                                   near.empty() ? "; there are " + listing(known) : near));
+}
+
+}  // namespace
+
+std::span<const Key> selection_keys() {
+  return kSelectionKeys;
+}
+std::span<const Key> effect_keys() {
+  return kEffectKeys;
+}
+
+void read_keys(Reading reading, const Node& mapping, std::span<const Key> keys,
+               std::span<const std::string_view> others) {
+  std::set<std::string> seen;
+  for (const auto& entry : mapping) {
+    const Node& name = entry.first;
+    const Node& value = entry.second;
+    const std::string word = reading.reader.text(name, "a key");
+    if (!seen.insert(word).second) {
+      reading.reader.fail(name, fmt::format("'{}' is there twice", word));
+    }
+    if (std::ranges::find(others, word) != others.end()) continue;
+    find_key(reading, name, keys, others).read(reading, value);
+  }
+}
+
+void read_flag(Reading reading, const Node& word) {
+  const Key& key = find_key(reading, word, kEffectKeys, {});
+  key.read(reading, Node("true"));
+}
+
+}  // namespace rocemu::scenario
