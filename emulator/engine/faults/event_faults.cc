@@ -59,7 +59,9 @@ bool contains(const faults::Ranges& ranges, uint64_t number) {
 }  // namespace
 
 void Fabric::judge_event(ClientId client, EventType type, uint64_t element, const QueuePair* qp) {
-  const DeviceIndex device = clients.at(client);
+  const auto attached = clients.find(client);
+  if (attached == clients.end()) return deliver_event(client, type, element);
+  const DeviceIndex device = attached->second;
   const auto acting =
       faults.act({.where = Where::kEvent,
                   .flow = {Flow::Kind::kClient, device.value, qp != nullptr ? qp->order : 0},
