@@ -1,8 +1,11 @@
 #include "verbs_provider/doorbell.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <ctime>
+#include <vector>
 
+#include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -49,9 +52,30 @@ bool DoorbellWriter::wait_for_space(uint32_t producer) {
     const uint32_t used = producer - ring_->consumer.load(std::memory_order_acquire);
     if (used < abi::kDoorbellEntries) return !gone_.load(std::memory_order_relaxed);
     wake_if_sleeping();
-    sched_yield();
+    if (!wait_for_round(ring_)) sched_yield();
     if (yields % kYieldsPerCheck == kYieldsPerCheck - 1 && is_daemon_gone()) return false;
   }
+}
+
+bool DoorbellWriter::wait_for_round(const void* place) {
+  if (ring_->is_virtual.load(std::memory_order_relaxed) == 0) return false;
+  // Where this thread found nothing in that round. The number is that of all contexts. It was read
+  // before this last look, so that what came after the look has another one.
+  thread_local uint32_t round = 0;
+  thread_local std::vector<const void*> empty;
+  const bool seen = std::find(empty.begin(), empty.end(), place) != empty.end();
+  const uint32_t now = ring_->round.load(std::memory_order_seq_cst);
+  if (!seen || now != round) {
+    if (now != round) empty.clear();
+    round = now;
+    empty.push_back(place);
+    return true;
+  }
+  // Not for ever, since nobody counts when the daemon is gone.
+  constexpr timespec kLongest{1, 0};
+  ::syscall(SYS_futex, &ring_->round, FUTEX_WAIT, round, &kLongest, nullptr, 0);
+  empty.clear();
+  return true;
 }
 
 bool DoorbellWriter::is_daemon_gone() {

@@ -16,6 +16,11 @@ class DoorbellWriter {
   /// Adds an entry and sees to it that the daemon looks at it. 0, or EIO if the daemon is gone.
   int ring(abi::DoorbellKind kind, uint32_t object, uint64_t value);
 
+  /// On a virtual clock: nothing was found at `place`. The second time in one round that the
+  /// calling thread finds nothing there it waits for the next, for others to go on. False on a real
+  /// clock.
+  bool wait_for_round(const void* place);
+
   /// Asks the kernel; once gone, always gone.
   bool is_daemon_gone();
 

@@ -30,7 +30,9 @@ EmptyPoll::EmptyPoll(Cq* cq)
 }
 
 bool EmptyPoll::wait(ibv_context* context) {
-  if (sleeps_on_ != nullptr) {
+  if (context_of(context)->parts.doorbells.wait_for_round(cq_)) {
+    // Others go on meanwhile.
+  } else if (sleeps_on_ != nullptr) {
     sleep();
   } else {
     yield();

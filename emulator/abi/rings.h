@@ -43,6 +43,13 @@ struct DoorbellRing {
   /// attention writes 1 to the context's eventfd. Both sides order their own store before their
   /// load of the other's word with a sequentially consistent fence.
   alignas(64) std::atomic<uint32_t> daemon_sleeping;
+  /// On a virtual clock: not 0, and written before the client sees the ring. Whoever then finds
+  /// nothing twice in one round waits on the futex `round`, which the daemon counts up whenever
+  /// there may be something new.
+  std::atomic<uint32_t> is_virtual;
+  std::atomic<uint32_t> round;
+  /// On a virtual clock: device time now.
+  std::atomic<uint64_t> device_time_ns;
   alignas(64) Doorbell entries[kDoorbellEntries];
 };
 static_assert(sizeof(DoorbellRing) == 192 + sizeof(Doorbell) * kDoorbellEntries);

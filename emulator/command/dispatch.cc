@@ -21,6 +21,7 @@ constexpr std::array kSubcommands = {
     Subcommand{"pause", "stop a running NIC, to step through its frames", pause, pause_help},
     Subcommand{"step", "let the next frames arrive, one by one", step, step_help},
     Subcommand{"resume", "let a paused NIC go on", resume, resume_help},
+    Subcommand{"diff", "compare two recordings", diff, diff_help},
     Subcommand{"doctor", "say what would stop emulation here and how to mend it", doctor,
                doctor_help},
 };

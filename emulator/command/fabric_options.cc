@@ -77,6 +77,12 @@ po::options_description fabric_options() {
   add("device", po::value<std::vector<std::string>>()->value_name("NAME[=ADDR,...]"),
       "a device of this name and these IP addresses, instead of the default ones; may be repeated");
   add("capture", text("FILE"), "write every frame to FILE (pcap; Wireshark and tshark read it)");
+  add("clock", text("CLOCK"),
+      "real (default), or virtual: time stands still while anybody has something to do and then "
+      "jumps, so that a retry limit of minutes is reached at once");
+  add("lockstep", po::bool_switch(),
+      "a virtual clock on which a deterministic program has the same run, to the byte, however "
+      "busy the machine is");
   add("record", text("DIR"),
       "write all that happens to the directory DIR: `rocemu replay DIR` does it again without the "
       "program, events.jsonl tells it line by line, trace.pcap has the frames");
@@ -124,6 +130,16 @@ std::vector<std::string> daemon_arguments(std::string_view subcommand,
     // The daemon works in another directory.
     arguments.insert(arguments.end(), {"--capture", std::filesystem::absolute(file)});
   }
+  const bool lockstep = values["lockstep"].as<bool>();
+  if (given("clock")) {
+    const std::string clock = string_of("clock");
+    if (clock != "real" && clock != "virtual")
+      throw UsageError(where + "--clock '" + clock + "' is neither real nor virtual");
+    if (clock == "real" && lockstep)
+      throw UsageError(where + "--lockstep has a virtual clock; leave out --clock real");
+    arguments.insert(arguments.end(), {"--clock", clock});
+  }
+  if (lockstep) arguments.emplace_back("--lockstep");
   if (given("record")) {
     const std::string dir = string_of("record");
     if (dir.empty()) throw UsageError(where + "--record needs the name of a directory");

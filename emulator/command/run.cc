@@ -1,5 +1,7 @@
 // `rocemu run`: a program, the NIC it sees, and nothing left of the NIC afterwards.
 #include <signal.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -8,7 +10,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <iostream>
+#include <memory>
 #include <optional>
 
 #include "emulator/abi/runtime_dir.h"
@@ -17,6 +21,7 @@
 #include "emulator/command/error.h"
 #include "emulator/command/executable.h"
 #include "emulator/command/fabric_options.h"
+#include "emulator/command/golden_run.h"
 #include "emulator/command/installation.h"
 #include "emulator/command/process_exit.h"
 #include "emulator/command/rule_reports.h"
@@ -32,6 +37,9 @@ po::options_description options_of_run() {
   options.add_options()("private", po::bool_switch(),
                         "a NIC of its own even if a shared one is up");
   options.add_options()("strict", po::bool_switch(), "fail if a rule of the scenario never acted");
+  options.add_options()("expect", po::value<std::string>()->value_name("DIR"),
+                        "fail if the run is not as the one recorded in DIR (with --lockstep)");
+  options.add_options()("update", po::bool_switch(), "record the run in the DIR of --expect");
   options.add(fabric_options());
   return options;
 }
@@ -52,6 +60,22 @@ std::optional<std::string> running_shared_daemon() {
   if (!client) return std::nullopt;
   client->require_same_version();
   return client->dir();
+}
+
+/// Of --expect and --update.
+std::unique_ptr<GoldenRun> make_golden_run(const po::variables_map& values) {
+  if (values.count("expect") == 0) {
+    if (values["update"].as<bool>())
+      throw UsageError("run: --update says nothing without --expect DIR");
+    return nullptr;
+  }
+  if (!values["lockstep"].as<bool>())
+    throw UsageError("run: --expect needs --lockstep: other runs are never twice the same");
+  if (values.count("record") != 0 || values.count("capture") != 0)
+    throw UsageError("run: --expect records by itself; leave out --record and --capture");
+  const std::string dir = values["expect"].as<std::string>();
+  if (dir.empty()) throw UsageError("run: --expect needs the name of a directory");
+  return std::make_unique<GoldenRun>(std::filesystem::absolute(dir), values["update"].as<bool>());
 }
 
 void set_variable(const char* name, const std::string& value) {
@@ -101,7 +125,13 @@ class SignalQueue {
   struct sigaction child_action_before_ {};
 };
 
-pid_t start_command(Arguments& command, const SignalQueue& signals) {
+/// Addresses are in frames (RETH): in lockstep they are to be the same each time.
+void keep_addresses() {
+  const int persona = personality(0xffffffff);
+  if (persona >= 0) personality(static_cast<unsigned long>(persona) | ADDR_NO_RANDOMIZE);
+}
+
+pid_t start_command(Arguments& command, const SignalQueue& signals, bool lockstep) {
   std::vector<char*> argv;
   for (std::string& argument : command) argv.push_back(argument.data());
   argv.push_back(nullptr);
@@ -109,6 +139,7 @@ pid_t start_command(Arguments& command, const SignalQueue& signals) {
   if (pid < 0) fail_with_errno("cannot start another process", errno);
   if (pid > 0) return pid;
   signals.restore_in_child();
+  if (lockstep) keep_addresses();
   execvp(argv[0], argv.data());
   const int error = errno;
   dprintf(STDERR_FILENO, "rocemu: cannot run '%s': %s\n", argv[0], strerror(error));
@@ -132,8 +163,10 @@ bool tell_of_idle_rules(const std::string& dir) {
 /// Runs the command to its end and returns its exit status. `ends_with_daemon`: if its NIC goes, it
 /// is to go too.
 int supervise(Arguments& command, const SignalQueue& signals, std::optional<PrivateDaemon>& daemon,
-              bool ends_with_daemon) {
-  const pid_t program = start_command(command, signals);
+              bool ends_with_daemon, bool lockstep) {
+  // Who outlives its parent is still looked at: it becomes a child of ours.
+  if (lockstep) prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const pid_t program = start_command(command, signals, lockstep);
   for (;;) {
     const int number = signals.next();
     // A terminal sends SIGINT and SIGQUIT to the program as well, which decides what they mean.
@@ -191,10 +224,15 @@ int run(const Arguments& arguments) {
   }
   po::positional_options_description none;
   const po::variables_map values = parse_options("run", own, options_of_run(), none);
-  const std::vector<std::string> daemon_options = daemon_arguments("run", values);
+  std::vector<std::string> daemon_options = daemon_arguments("run", values);
   if (command.empty() || command[0].empty())
     throw UsageError("run: no command given; it stands behind '--': rocemu run -- ibv_devices");
   find_executable(command[0]);  // says so before a NIC is started in vain
+
+  const std::unique_ptr<GoldenRun> golden = make_golden_run(values);
+  if (golden != nullptr) {
+    daemon_options.insert(daemon_options.end(), {"--record", golden->record_dir()});
+  }
 
   std::optional<PrivateDaemon> daemon;
   std::optional<std::string> dir;
@@ -208,7 +246,7 @@ int run(const Arguments& arguments) {
   const SignalQueue signals;
   const bool stop_unrecorded = values.count("record-policy") != 0 &&
                                values["record-policy"].as<std::string>() == "stop";
-  int status = supervise(command, signals, daemon, stop_unrecorded);
+  int status = supervise(command, signals, daemon, stop_unrecorded, values["lockstep"].as<bool>());
   const bool strict = values["strict"].as<bool>();
   if (daemon && !daemon->is_gone() && (strict || values.count("scenario") != 0) &&
       tell_of_idle_rules(*dir) && strict && status == 0) {
@@ -221,6 +259,7 @@ int run(const Arguments& arguments) {
     // What a program reports without its NIC, or a test of a NIC that crashed, is no success.
     if ((nic_was_gone || !trouble.empty()) && status == 0) status = kExitFailure;
   }
+  if (golden != nullptr && !golden->check() && status == 0) status = kExitFailure;
   return status;
 }
 

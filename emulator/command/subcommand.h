@@ -41,6 +41,8 @@ int resume(const Arguments& arguments);
 std::string resume_help();
 int step(const Arguments& arguments);
 std::string step_help();
+int diff(const Arguments& arguments);
+std::string diff_help();
 int doctor(const Arguments& arguments);
 std::string doctor_help();
 

@@ -1,11 +1,13 @@
 #include "emulator/daemon/client_session.h"
 
 #include <fmt/format.h>
+#include <linux/futex.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <fstream>
 
@@ -76,7 +78,15 @@ void ClientSession::take_receives() {
 
 bool ClientSession::pump() {
   if (queues_.ended || !attached_) return false;
-  const RingPump::Result result = ring_pump_.run(queues_, noted_, kPumpBudget);
+  return after_pumping(ring_pump_.run(queues_, noted_, kPumpBudget));
+}
+
+bool ClientSession::pump_by_object() {
+  if (queues_.ended || !attached_) return false;
+  return after_pumping(ring_pump_.run_by_object(queues_, noted_));
+}
+
+bool ClientSession::after_pumping(const RingPump::Result& result) {
   if (result.violation != nullptr) {
     end(result.violation);
     return true;
@@ -89,6 +99,14 @@ bool ClientSession::pump() {
     return true;
   }
   return result.worked;
+}
+
+void ClientSession::begin_round(uint32_t round, engine::Instant now) {
+  if (!attached_) return;
+  abi::DoorbellRing& ring = queues_.doorbells();
+  ring.device_time_ns.store(engine::nanoseconds_since_start(now), std::memory_order_relaxed);
+  ring.round.store(round, std::memory_order_seq_cst);
+  syscall(SYS_futex, &ring.round, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
 void ClientSession::set_daemon_sleeping(bool sleeping) {
@@ -246,6 +264,11 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
                                           [this](uint32_t) { end("its process is gone"); });
   }
   queues_.doorbell_memory = std::move(memory->memory);
+  abi::DoorbellRing& ring = queues_.doorbells();
+  ring.is_virtual.store(services_.clock.is_virtual() ? 1 : 0, std::memory_order_relaxed);
+  ring.round.store(services_.owner.round(), std::memory_order_relaxed);
+  ring.device_time_ns.store(engine::nanoseconds_since_start(services_.clock.now()),
+                            std::memory_order_relaxed);
   client_end_ = file_id(fds.client_end.get());
   attached_ = true;
   services_.engine.submit(attach);

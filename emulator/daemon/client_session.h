@@ -33,6 +33,8 @@ class SessionOwner {
   virtual void ended(ClientSession& session) = 0;
   /// The attached session whose client has this as its end of the connection; null if none has.
   virtual ClientSession* find_by_client_end(const FileId& client_end) = 0;
+  /// On a virtual clock: the number of the round, for clients that come in it.
+  virtual uint32_t round() const { return 0; }
 };
 
 class ClientSession {
@@ -61,6 +63,12 @@ class ClientSession {
   void take_receives();
   /// Then the doorbells noted, and the request that waited for them. True if there were any.
   bool pump();
+  /// The same for all doorbells noted, in an order of our own (RingPump::run_by_object).
+  bool pump_by_object();
+
+  /// On a virtual clock: tells the client the time, and lets its threads look again for what they
+  /// wait for.
+  void begin_round(uint32_t round, engine::Instant now);
 
   /// Tells the client's writers whether they must ring the eventfd. They write a doorbell and then
   /// read the flag; we write the flag and then ask has_doorbells(). All four are sequentially
@@ -100,6 +108,7 @@ class ClientSession {
     uint32_t doorbells;  // the producer index that was visible when it came
   };
 
+  bool after_pumping(const RingPump::Result& result);
   void on_readable();
   std::optional<Pending> receive();
   void refuse_version(const abi::Request& request);

@@ -1,4 +1,5 @@
-// The daemon's clock: CLOCK_MONOTONIC as the engine counts it, from 0 at the daemon's start.
+// The daemon's clock, as the engine counts it: either CLOCK_MONOTONIC from 0 at the daemon's start,
+// or a virtual one, which begins at 0 and stands still until it is put forward.
 #pragma once
 
 #include <chrono>
@@ -10,21 +11,39 @@ namespace rocemu::daemon {
 
 class Clock {
  public:
-  engine::Instant now() const {
+  enum class Kind : uint8_t { kReal, kVirtual };
+
+  explicit Clock(Kind kind = Kind::kReal) : kind_(kind) {}
+
+  bool is_virtual() const { return kind_ == Kind::kVirtual; }
+  engine::Instant now() const { return is_virtual() ? virtual_now_ : real_now(); }
+  /// Of a virtual clock; never back.
+  void advance_to(engine::Instant instant) {
+    if (instant > virtual_now_) virtual_now_ = instant;
+  }
+
+  /// What the daemon paces itself by, whatever the engine's clock.
+  engine::Instant real_now() const {
     return engine::Instant(
         std::chrono::duration_cast<engine::Duration>(std::chrono::steady_clock::now() - start_));
   }
 
-  /// CLOCK_MONOTONIC at Instant 0: what makes engine time of any reading of that clock.
+  /// CLOCK_MONOTONIC at Instant 0: what makes engine time of any reading of that clock. A virtual
+  /// clock has nothing to do with it: 0.
   uint64_t start_ns() const {
+    if (is_virtual()) return 0;
     return static_cast<uint64_t>(
         std::chrono::duration_cast<std::chrono::nanoseconds>(start_.time_since_epoch()).count());
   }
 
-  /// The wall-clock time of Instant 0.
-  std::chrono::system_clock::time_point wall_start() const { return wall_start_; }
+  /// The wall-clock time of Instant 0; of a virtual clock always the same, 1970-01-01.
+  std::chrono::system_clock::time_point wall_start() const {
+    return is_virtual() ? std::chrono::system_clock::time_point{} : wall_start_;
+  }
 
  private:
+  Kind kind_;
+  engine::Instant virtual_now_{};
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::chrono::system_clock::time_point wall_start_ = std::chrono::system_clock::now();
 };

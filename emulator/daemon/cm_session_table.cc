@@ -22,6 +22,12 @@ CmSession* CmSessionTable::with_cookie(uint64_t cookie) {
   return nullptr;
 }
 
+std::vector<pid_t> CmSessionTable::pids() const {
+  std::vector<pid_t> pids;
+  for (const auto& [channel, session] : sessions_) pids.push_back(session->pid());
+  return pids;
+}
+
 bool CmSessionTable::reap(EnginePort& engine) {
   if (ended_.empty()) return false;
   // Closing one may end another, which is appended.

@@ -20,6 +20,9 @@ class CmSessionTable : public CmSessionOwner {
   void ended(CmSession& session) override { ended_.push_back(session.channel()); }
   CmSession* with_cookie(uint64_t cookie) override;
 
+  /// Of the programs.
+  std::vector<pid_t> pids() const;
+
   /// Closes and destroys the sessions that have ended. True if there were any.
   bool reap(EnginePort& engine);
 

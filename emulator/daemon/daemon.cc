@@ -60,9 +60,10 @@ std::unique_ptr<journal::Recording> make_recording(const Options& options, const
   if (options.record.empty()) return nullptr;
   journal::Header header;
   header.fabric = options.fabric;
-  header.wall_start_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
-                             clock.wall_start().time_since_epoch())
-                             .count();
+  header.clock = options.lockstep ? "lockstep" : clock.is_virtual() ? "virtual" : "real";
+  header.wall_start_ns =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(clock.wall_start().time_since_epoch())
+          .count();
   auto recording = std::make_unique<journal::Recording>(options.record, header, memory);
   if (const std::string error = recording->take_error(); !error.empty()) throw StartError(error);
   return recording;
@@ -95,6 +96,7 @@ void ask_for_short_slices() {
 
 Daemon::Daemon(Options options)
     : options_(std::move(options)),
+      clock_(options_.clock),
       capture_(make_capture(options_, clock_)),
       directory_(options_.dir, options_.fabric.devices.size()),
       sessions_(clock_),
@@ -177,15 +179,20 @@ void Daemon::serve(const std::string& path,
   Acceptor& acceptor = *acceptors_.back();
   watches_.push_back(
       loop_.watch(acceptor.fd(), EPOLLIN, [&acceptor, connected = std::move(on_connect)](uint32_t) {
-        std::optional<UniqueFd> socket = acceptor.accept();
-        if (!socket) return;
-        const std::optional<PeerCredentials> peer = peer_credentials(socket->get());
-        if (!peer || peer->uid != geteuid()) {
-          spdlog::warn("a process of user {} is refused",
-                       peer ? peer->uid : static_cast<uid_t>(-1));
-          return;
+        std::vector<std::pair<PeerCredentials, UniqueFd>> arrived;
+        while (std::optional<UniqueFd> socket = acceptor.accept()) {
+          const std::optional<PeerCredentials> peer = peer_credentials(socket->get());
+          if (peer && peer->uid == geteuid()) {
+            arrived.emplace_back(*peer, std::move(*socket));
+          } else {
+            spdlog::warn("a process of user {} is refused",
+                         peer ? peer->uid : static_cast<uid_t>(-1));
+          }
         }
-        connected(std::move(*socket), *peer);
+        // Those that came meanwhile, in an order that they do not race for.
+        std::stable_sort(arrived.begin(), arrived.end(),
+                         [](const auto& a, const auto& b) { return a.first.pid < b.first.pid; });
+        for (auto& [peer, socket] : arrived) connected(std::move(socket), peer);
       }));
   if (!watches_.back()) fail_start("cannot watch a device's socket", errno);
 }
@@ -280,6 +287,19 @@ void Daemon::remove_device(const Json& request) {
 
 bool Daemon::run() {
   ask_for_short_slices();
+  if (clock_.is_virtual()) {
+    run_on_virtual_clock();
+  } else {
+    run_on_real_clock();
+  }
+  flush_files();
+  check_recording();
+  // Before the sockets close: who sees the end of its connection finds the directory gone.
+  directory_.remove();
+  return !recording_failed_ || !options_.stop_without_record;
+}
+
+void Daemon::run_on_real_clock() {
   engine::Instant last_work = clock_.now();
   engine::Instant last_poll{};
   engine::Instant crowded_until{};
@@ -312,11 +332,6 @@ bool Daemon::run() {
       last_work = last_poll = clock_.now();
     }
   }
-  flush_files();
-  check_recording();
-  // Before the sockets close: who sees the end of its connection finds the directory gone.
-  directory_.remove();
-  return !recording_failed_ || !options_.stop_without_record;
 }
 
 void Daemon::sleep() {

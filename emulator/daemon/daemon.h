@@ -17,6 +17,7 @@
 #include "emulator/daemon/nic.h"
 #include "emulator/daemon/options.h"
 #include "emulator/daemon/process_memory.h"
+#include "emulator/daemon/quiescence.h"
 #include "emulator/daemon/runtime_directory.h"
 #include "emulator/daemon/session_table.h"
 #include "emulator/daemon/unix_socket.h"
@@ -55,6 +56,13 @@ class Daemon : private NldevSource {
   SysfsDevice device(engine::DeviceIndex index) override;
   engine::FabricSnapshot snapshot() override { return nic_.snapshot(); }
   std::vector<NldevClient> clients() const override;
+
+  void run_on_real_clock();
+  // virtual_time.cc
+  void run_on_virtual_clock();
+  void wait_for_quiet(Quiescence& clients);
+  bool is_quiet(Quiescence& clients);
+  bool handle_what_came();
 
   bool poll(std::optional<engine::Duration> timeout);
   void sleep();

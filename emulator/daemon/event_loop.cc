@@ -54,8 +54,11 @@ EventLoop::Watch EventLoop::watch(int fd, uint32_t events, Callback callback) {
 }
 
 int EventLoop::wait(std::optional<engine::Duration> timeout) {
-  std::array<epoll_event, 64> events;
+  std::array<epoll_event, 256> events;
   const int count = wait_for_events(events.data(), static_cast<int>(events.size()), timeout);
+  // In the order in which they came to be watched, not in which they became ready.
+  std::sort(events.begin(), events.begin() + std::max(count, 0),
+            [](const auto& a, const auto& b) { return a.data.u64 < b.data.u64; });
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events[static_cast<size_t>(i)];
     const auto found = callbacks_.find(event.data.u64);
@@ -64,6 +67,21 @@ int EventLoop::wait(std::optional<engine::Duration> timeout) {
     (*callback)(event.events);
   }
   return std::max(count, 0);
+}
+
+bool EventLoop::run_first() {
+  std::array<epoll_event, 256> events;
+  const int count =
+      wait_for_events(events.data(), static_cast<int>(events.size()), engine::Duration(0));
+  if (count <= 0) return false;
+  const epoll_event& first =
+      *std::min_element(events.begin(), events.begin() + count,
+                        [](const auto& a, const auto& b) { return a.data.u64 < b.data.u64; });
+  if (const auto found = callbacks_.find(first.data.u64); found != callbacks_.end()) {
+    const std::shared_ptr<Callback> callback = found->second;
+    (*callback)(first.events);
+  }
+  return true;
 }
 
 int EventLoop::wait_for_events(epoll_event* events, int count,

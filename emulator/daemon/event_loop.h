@@ -47,6 +47,9 @@ class EventLoop {
 
   /// Waits for events and runs their callbacks; returns how many. No timeout: for ever.
   int wait(std::optional<engine::Duration> timeout);
+  /// Of what is ready now, only what has been watched longest. False if nothing is ready. Not for
+  /// edge-triggered watches: what is left must be ready again.
+  bool run_first();
 
  private:
   int wait_for_events(epoll_event* events, int count, std::optional<engine::Duration> timeout);

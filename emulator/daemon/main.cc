@@ -32,7 +32,8 @@ void set_up_logging(spdlog::level::level_enum level) {
 void set_up_process() {
   umask(077);
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that must not grow is an error of write(), as a full disk
+  std::signal(SIGXFSZ,
+              SIG_IGN);  // a file that must not grow is an error of write(), as a full disk
   prctl(PR_SET_TIMERSLACK, 1UL);  // the default would add 50 us to every retransmission timeout
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) == 0) {

@@ -29,6 +29,7 @@ abi::Reply Nic::command(engine::ClientId client, const abi::Request& request) {
   reply.error = EIO;  // of an engine that does not answer
   if (outputs_.reply) reply = *outputs_.reply;
   apply();
+  release_outputs();
   return reply;
 }
 
@@ -37,6 +38,7 @@ engine::CmReply Nic::cm_command(const engine::CmCommand& command) {
   engine::CmReply reply{EIO, {}};
   if (outputs_.cm_reply) reply = std::move(*outputs_.cm_reply);
   apply();
+  release_outputs();
   return reply;
 }
 
@@ -72,11 +74,48 @@ void Nic::step(const engine::Input& input) {
   const auto* attach = std::get_if<engine::AttachClient>(&input);
   const ClientSession* session = attach != nullptr ? sessions_.find(attach->client) : nullptr;
   if (session == nullptr) return;
-  recording_->name({attach->client, static_cast<uint32_t>(session->peer().pid),
-                    session->command_name()});
+  recording_->name(
+      {attach->client, static_cast<uint32_t>(session->peer().pid), session->command_name()});
+}
+
+void Nic::hold(engine::Output& output) {
+  if (const auto* completion = std::get_if<engine::Completion>(&output)) {
+    CompletionQueue* cq = sessions_.find_cq(completion->client, completion->cq);
+    if (cq == nullptr) return;
+    cq->add(completion->cqe);
+    held_cqs_.emplace_back(completion->client, completion->cq);
+  } else if (std::holds_alternative<engine::FrameTrace>(output) ||
+             std::holds_alternative<engine::TransmitFrame>(output)) {
+    deliver_other(output);  // no client sees it
+  } else {
+    held_.push_back(std::move(output));
+  }
+}
+
+/// All completions before the first event, which may wake somebody who looks for them.
+void Nic::release_outputs() {
+  for (const auto& [client, id] : std::exchange(held_cqs_, {})) {
+    if (CompletionQueue* cq = sessions_.find_cq(client, id)) cq->publish();
+  }
+  for (const engine::Output& output : std::exchange(held_, {})) deliver_other(output);
+}
+
+void Nic::deliver_other(const engine::Output& output) {
+  std::visit(
+      [this](const auto& other) {
+        if constexpr (!std::is_same_v<decltype(other), const engine::Completion&>) {
+          deliver(other);
+        }
+      },
+      output);
 }
 
 void Nic::apply() {
+  if (holding_) {
+    for (engine::Output& output : outputs_.list) hold(output);
+    outputs_.clear();
+    return;
+  }
   CompletionQueue* unpublished = nullptr;  // completions in a row are published together
   const auto publish = [&] {
     if (unpublished != nullptr) std::exchange(unpublished, nullptr)->publish();
@@ -85,13 +124,7 @@ void Nic::apply() {
     const auto* completion = std::get_if<engine::Completion>(&output);
     if (completion == nullptr) {
       publish();  // an event must not overtake its completion
-      std::visit(
-          [this](const auto& other) {
-            if constexpr (!std::is_same_v<decltype(other), const engine::Completion&>) {
-              deliver(other);
-            }
-          },
-          output);
+      deliver_other(output);
       continue;
     }
     CompletionQueue* cq = sessions_.find_cq(completion->client, completion->cq);

@@ -33,6 +33,11 @@ class Nic : public EnginePort {
   bool tick_if_due();
   std::optional<engine::Instant> next_deadline() { return engine_.next_deadline(); }
 
+  /// From now on clients see what was done only when release_outputs() is called, all at once, or
+  /// when they are answered: so that none runs ahead while the others' turn is not over.
+  void hold_outputs() { holding_ = true; }
+  void release_outputs();
+
   engine::FabricSnapshot snapshot() const { return engine_.snapshot(); }
   std::vector<engine::faults::RuleReport> rule_reports() const { return engine_.rule_reports(); }
   std::vector<wire::IpAddress> addresses(engine::DeviceIndex device) const {
@@ -56,6 +61,8 @@ class Nic : public EnginePort {
  private:
   void step(const engine::Input& input);
   void apply();
+  void hold(engine::Output& output);
+  void deliver_other(const engine::Output& output);
   void deliver(const engine::CqFailed& output);
   void deliver(const engine::CompletionEvent& output);
   void deliver(const engine::AsyncEvent& output);
@@ -75,6 +82,11 @@ class Nic : public EnginePort {
                                          // see journal::kFirstOwnClient
   std::function<void(engine::DeviceIndex)> device_changed_;
   std::vector<engine::DeviceIndex> changed_devices_;
+  uint32_t facts_client_ = 0xffff'ffff;  // ids are used once, and those of sessions count up from
+                                         // 1: see journal::kFirstOwnClient
+  bool holding_ = false;
+  std::vector<std::pair<engine::ClientId, engine::CqId>> held_cqs_;  // with new completions
+  std::vector<engine::Output> held_;                                 // events
   engine::Engine engine_;
   engine::Outputs outputs_;  // behind the engine, whose frames it holds: goes first
 };

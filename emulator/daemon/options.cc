@@ -22,6 +22,9 @@ constexpr uint32_t kMaxDevices = 250;
 constexpr uint32_t kDefaultDevices = 2;
 constexpr size_t kMaxNameLength = 63;  // IBV_SYSFS_NAME_MAX with its NUL is 64
 
+/// Of a frame on a virtual clock: about that of a link of 100 Gbit/s with a switch in it.
+constexpr engine::Duration kVirtualLinkLatency = std::chrono::microseconds(1);
+
 constexpr char kUsage[] =
     R"(Usage: rocemud --dir DIR [OPTION...]
 
@@ -51,6 +54,11 @@ po::options_description describe() {
       "emulate a device of this name and, in this order in its GID table, these IP addresses "
       "(default: those of the default device in its place); repeat it for more devices");
   options.add_options()("capture", text("FILE"), "write every frame to this pcap file");
+  options.add_options()("clock", text("CLOCK"),
+                        "real (the default), or virtual: begins at 0, and jumps to the next "
+                        "deadline when nothing else is to be done");
+  options.add_options()("lockstep", po::bool_switch(),
+                        "on a virtual clock, do something only while every client waits");
   options.add_options()("record", text("DIR"),
                         "write all that happens to DIR: journal, events.jsonl, trace.pcap");
   options.add_options()("record-policy", text("POLICY"),
@@ -228,6 +236,14 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   options.capture = text("capture");
   if (given.count("capture") != 0 && options.capture.empty()) {
     throw UsageError("--capture: the file's name is empty");
+  }
+  options.lockstep = given["lockstep"].as<bool>();
+  if (const std::string clock = text("clock"); clock == "virtual" || options.lockstep) {
+    if (clock == "real") throw UsageError("--lockstep has a virtual clock, not --clock real");
+    options.clock = Clock::Kind::kVirtual;
+    options.fabric.link_latency = kVirtualLinkLatency;
+  } else if (!clock.empty() && clock != "real") {
+    throw UsageError("--clock: '" + clock + "' is neither real nor virtual");
   }
   options.record = text("record");
   if (given.count("record") != 0 && options.record.empty()) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "emulator/daemon/clock.h"
 #include "emulator/engine/config.h"
 
 namespace rocemu::daemon {
@@ -13,11 +14,14 @@ namespace rocemu::daemon {
 struct Options {
   std::string dir;
   engine::FabricConfig fabric;
-  std::string capture;   // empty for none
-  std::string record;    // a directory; empty for none
+  std::string capture;  // empty for none
+  std::string record;   // a directory; empty for none
   /// The run ends when it can no longer be recorded.
   bool stop_without_record = false;
   std::string scenario;  // empty for none
+  Clock::Kind clock = Clock::Kind::kReal;
+  /// On a virtual clock: the engine moves only while every client waits.
+  bool lockstep = false;
   int ready_fd = -1;     // -1 for none
   int lifetime_fd = -1;  // -1 for none
   spdlog::level::level_enum log_level = spdlog::level::warn;

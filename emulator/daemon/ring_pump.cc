@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 #include <span>
+#include <tuple>
 
 namespace rocemu::daemon {
 namespace {
@@ -70,6 +71,30 @@ RingPump::Result RingPump::run(ClientQueues& client, uint32_t limit, uint32_t bu
   }
   client.doorbells().consumer.store(client.doorbells_consumed, std::memory_order_release);
   result.more = waiting > 0;
+  return result;
+}
+
+RingPump::Result RingPump::run_by_object(ClientQueues& client, uint32_t limit) {
+  const uint32_t waiting = limit - client.doorbells_consumed;
+  if (waiting == 0 || client.ended) return {};
+  if (waiting > abi::kDoorbellEntries) return {.violation = kTooFarAhead};
+  bells_.clear();
+  for (uint32_t n = client.doorbells_consumed; n != limit; ++n) bells_.push_back(copy(client, n));
+  client.doorbells_consumed = client.receives_taken = limit;
+  client.doorbells_total += waiting;
+  client.doorbells().consumer.store(limit, std::memory_order_release);
+  const auto place = [](const abi::Doorbell& bell) {
+    const int kind = is_receive(bell) ? 0 : bell.kind == abi::DoorbellKind::kCqArm ? 1 : 2;
+    return std::tuple(kind, bell.kind, bell.object);
+  };
+  std::stable_sort(bells_.begin(), bells_.end(),
+                   [&](const auto& a, const auto& b) { return place(a) < place(b); });
+  Result result{.worked = true};
+  for (const abi::Doorbell& bell : bells_) {
+    uint32_t budget = UINT32_MAX;
+    result.violation = handle(client, bell, budget);
+    if (result.violation != nullptr || client.ended) break;
+  }
   return result;
 }
 

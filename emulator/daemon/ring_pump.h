@@ -33,6 +33,10 @@ class RingPump {
   /// client keeps the others waiting.
   Result run(ClientQueues& client, uint32_t limit, uint32_t budget);
 
+  /// Handles all doorbells up to `limit` in an order that does not depend on which of the client's
+  /// threads was first: receives, arms, sends, each by the number of the object.
+  Result run_by_object(ClientQueues& client, uint32_t limit);
+
  private:
   /// Each returns what is wrong, or null. A post may stop with the budget used up; its doorbell is
   /// then looked at again next time and continues at the count seen.
@@ -44,6 +48,7 @@ class RingPump {
   const char* arm(ClientQueues& client, const abi::Doorbell& bell);
 
   EnginePort& engine_;
+  std::vector<abi::Doorbell> bells_;
   std::vector<std::byte> wqe_;  // the private copy of the WQE at hand
   bool unfinished_ = false;     // of the post at hand
 };

@@ -26,7 +26,7 @@ CompletionQueue* SessionTable::find_cq(engine::ClientId client, engine::CqId cq)
 
 void SessionTable::wake(ClientSession& session) {
   if (session.activity().awake || session.has_ended()) return;
-  session.activity() = {clock_.now(), true};
+  session.activity() = {clock_.real_now(), true};
   session.set_daemon_sleeping(false);
   awake_.push_back(&session);
 }
@@ -52,11 +52,32 @@ bool SessionTable::pump() {
   // By index: a session's outputs may wake others, which then have their turn in this round too.
   for (size_t i = 0; i < awake_.size(); ++i) {
     if (awake_[i]->pump()) {
-      awake_[i]->activity().last = clock_.now();
+      awake_[i]->activity().last = clock_.real_now();
       worked = true;
     }
   }
   return worked;
+}
+
+std::vector<ClientSession*> SessionTable::in_order() {
+  std::vector<ClientSession*> sessions;
+  for (const auto& [id, session] : sessions_) sessions.push_back(session.get());
+  std::sort(sessions.begin(), sessions.end(),
+            [](const auto* a, const auto* b) { return a->id() < b->id(); });
+  return sessions;
+}
+
+bool SessionTable::pump_in_order() {
+  const std::vector<ClientSession*> sessions = in_order();
+  for (ClientSession* session : sessions) session->note_doorbells();
+  bool worked = false;
+  for (ClientSession* session : sessions) worked |= session->pump_by_object();
+  return worked;
+}
+
+void SessionTable::begin_round() {
+  ++round_;
+  for (const auto& [id, session] : sessions_) session->begin_round(round_, clock_.now());
 }
 
 void SessionTable::let_sleep(engine::Instant now, engine::Duration idle) {

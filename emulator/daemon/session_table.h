@@ -24,9 +24,15 @@ class SessionTable : public SessionOwner {
   void wake(ClientSession& session) override;
   void ended(ClientSession& session) override { ended_.push_back(session.id()); }
   ClientSession* find_by_client_end(const FileId& client_end) override;
+  uint32_t round() const override { return round_; }
 
   /// Handles the doorbells of all awake sessions; true if there were any.
   bool pump();
+  /// Handles all doorbells of all sessions, in an order that does not depend on who was first; true
+  /// if there were any.
+  bool pump_in_order();
+  /// On a virtual clock: lets all clients look again for what they wait for.
+  void begin_round();
   bool any_awake() const { return !awake_.empty(); }
 
   /// Lets sessions sleep that have been idle for `idle` or longer. One that rings its doorbell just
@@ -40,7 +46,10 @@ class SessionTable : public SessionOwner {
   std::vector<const ClientSession*> list() const;
 
  private:
+  std::vector<ClientSession*> in_order();
+
   const Clock& clock_;
+  uint32_t round_ = 0;
   uint32_t last_id_ = 0;
   std::unordered_map<engine::ClientId, std::unique_ptr<ClientSession>> sessions_;
   std::vector<ClientSession*> awake_;

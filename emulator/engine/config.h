@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "emulator/abi/verbs_values.h"
+#include "emulator/engine/time.h"
 #include "wire/ethernet.h"
 #include "wire/ip.h"
 
@@ -35,6 +36,9 @@ struct FabricConfig {
   /// Emit a FrameTrace output for every frame, and give frames between two devices of the fabric
   /// an ICRC (without a trace nobody can see it, so it is left out, as checksum offload does).
   bool trace_frames = false;
+  /// What a frame between two devices of the fabric takes. 0 on the real clock, where the program's
+  /// own speed is to be seen.
+  Duration link_latency{0};
 };
 
 /// The EUI-64 of the device's MAC, in host byte order.

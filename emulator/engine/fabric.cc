@@ -47,7 +47,7 @@ void Fabric::run() {
   fail_users_of_overrun_cqs();
   fail_qps();
   for (uint32_t moved = 0; moved < kFramesPerStep;) {
-    if (!link_.empty()) {
+    if (!link_.empty() && link_.front().arrives <= now_) {
       if (paused_ && released_ == 0) break;
       if (paused_) --released_;
       const InFlight in_flight = std::move(link_.front());
@@ -79,13 +79,18 @@ bool Fabric::may_produce_frames() const {
 }
 
 std::optional<Instant> Fabric::next_deadline() {
-  if (link_.empty() ? may_produce_frames() : !paused_ || released_ != 0) return now_;
+  const bool held = paused_ && released_ == 0;
+  const bool arrives_now = !link_.empty() && link_.front().arrives <= now_;
+  if (arrives_now ? !held : may_produce_frames()) return now_;
   const auto entry = timers_.next([this](QpNumber number) {
     QueuePair* qp = qps.find(number);
     return qp != nullptr ? &qp->timers : nullptr;
   });
   std::optional<Instant> first;
   if (entry) first = entry->at;
+  if (!link_.empty() && !held && (!first || link_.front().arrives < *first)) {
+    first = std::max(now_, link_.front().arrives);
+  }
   for (const auto& other : {connections.next_deadline(), next_moderated_event(), delayed_.next(),
                             next_held_completion()}) {
     if (other && (!first || *other < *first)) first = other;
@@ -241,7 +246,8 @@ void Fabric::send(DeviceIndex from, std::optional<DeviceIndex> inside, const wir
 void Fabric::launch(faults::Departure departure) {
   trace(departure);
   if (departure.to) {
-    link_.push_back({*departure.to, std::move(departure.frame), departure.check_icrc});
+    link_.push_back({now_ + config_.link_latency, *departure.to, std::move(departure.frame),
+                     departure.check_icrc});
   } else if (departure.from) {
     outputs_->list.emplace_back(TransmitFrame{*departure.from, std::move(departure.frame)});
   }

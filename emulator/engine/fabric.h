@@ -190,6 +190,7 @@ class Fabric {
   /// All that the client has; what others still need of it goes to them.
   void release_objects(ClientId client);
   struct InFlight {
+    Instant arrives;
     DeviceIndex to;
     Frame frame;
     bool check_icrc;

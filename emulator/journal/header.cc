@@ -62,6 +62,7 @@ std::string to_json(const Header& header) {
   json["wall_start_ns"] = header.wall_start_ns;
   json["seed"] = header.fabric.seed;
   json["trace_frames"] = header.fabric.trace_frames;
+  json["link_latency_ns"] = header.fabric.link_latency.count();
   Json& devices = json["devices"] = Json::array();
   for (const engine::DeviceConfig& device : header.fabric.devices) {
     devices.push_back(to_json(device));
@@ -78,6 +79,10 @@ Header parse_header(std::string_view text) {
   header.wall_start_ns = field<int64_t>(json, "wall_start_ns");
   header.fabric.seed = field<uint64_t>(json, "seed");
   header.fabric.trace_frames = field<bool>(json, "trace_frames");
+  header.fabric.link_latency = engine::Duration(field<int64_t>(json, "link_latency_ns"));
+  if (header.fabric.link_latency < engine::Duration(0)) {
+    throw std::runtime_error("its header has a link that is faster than time");
+  }
   for (const Json& device : field<Json>(json, "devices")) {
     header.fabric.devices.push_back(parse_device(device));
   }

@@ -5,7 +5,7 @@ import resource
 import subprocess
 import unittest
 
-from rocemu import ROCEMU, free_port, pingpong_pair, rocemu_run, run, temporary_directory, PAIR
+from rocemu import BIN, ROCEMU, free_port, pingpong_pair, rocemu_run, run, temporary_directory, PAIR
 
 
 class Record(unittest.TestCase):
@@ -110,6 +110,22 @@ class Record(unittest.TestCase):
         result = run(ROCEMU, "replay", self.recording)
         self.assertEqual(result.returncode, 1, result.stdout)
         self.assertRegex(result.stdout, r"it has format \d+, and this is rocemu .* reads format \d+")
+
+    def test_a_broken_engine_is_found_at_the_frame_where_it_is_wrong(self):
+        self.record(*pingpong_pair("-n", "20"))
+        self.replay()
+        acknowledgements = subprocess.run(
+            ["tshark", "-r", str(self.recording / "trace.pcap"), "-T", "fields", "-e",
+             "frame.number", "-e", "infiniband.aeth.msn"], check=True, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True).stdout.splitlines()
+        wrong = next(line.split()[0] for line in acknowledgements if line.split()[1:] == ["7"])
+        result = run(BIN / "rocemu_mutated", "replay", self.recording)
+        self.assertEqual(result.returncode, 1, result.stdout)
+        lines = result.stdout.splitlines()
+        self.assertIn(f", frame {wrong} (", lines[0])
+        self.assertEqual(len([line for line in lines if line.startswith("  {")]), 10)
+        self.assertIn("msn=7", lines[-2])
+        self.assertIn("msn=8", lines[-1])
 
     def limited(self):
         resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))

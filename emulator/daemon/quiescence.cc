@@ -1,0 +1,135 @@
+#include "emulator/daemon/quiescence.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <string_view>
+
+#include "emulator/os/unique_fd.h"
+
+namespace rocemu::daemon {
+namespace {
+
+/// Empty if it cannot be read: the thread is gone.
+std::string contents_of(const std::string& path) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string text;
+  if (!fd) return text;
+  char buffer[4096];
+  for (ssize_t size; (size = read(fd.get(), buffer, sizeof buffer)) > 0;) {
+    text.append(buffer, static_cast<size_t>(size));
+  }
+  return text;
+}
+
+std::vector<pid_t> threads_of(pid_t process) {
+  std::vector<pid_t> threads;
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(
+      opendir(fmt::format("/proc/{}/task", process).c_str()), closedir);
+  if (directory == nullptr) return threads;
+  while (const dirent* entry = readdir(directory.get())) {
+    if (entry->d_name[0] != '.') threads.push_back(std::atoi(entry->d_name));
+  }
+  return threads;
+}
+
+std::vector<pid_t> children_of(pid_t process, pid_t thread) {
+  const std::string text = contents_of(fmt::format("/proc/{}/task/{}/children", process, thread));
+  std::vector<pid_t> children;
+  for (const char* at = text.c_str(); *at != '\0';) {
+    char* end;
+    const long pid = std::strtol(at, &end, 10);
+    if (end == at) break;
+    children.push_back(static_cast<pid_t>(pid));
+    at = end + 1;
+  }
+  return children;
+}
+
+/// proc(5), "State": sleeping, stopped (by a signal or a debugger), a zombie or dead. One that
+/// waits for a disk (D) will soon go on by itself.
+bool is_asleep(std::string_view status) {
+  const size_t at = status.find("\nState:\t");
+  return at != std::string_view::npos &&
+         std::string_view("STtZX").find(status[at + 8]) != std::string_view::npos;
+}
+
+std::string switches_of(const std::string& status) {
+  const size_t at = status.find("\nvoluntary_ctxt_switches");
+  return at == std::string::npos ? "" : status.substr(at);
+}
+
+}  // namespace
+
+Quiescence::Quiescence(std::optional<pid_t> ancestor) : ancestor_(ancestor) {}
+
+bool Quiescence::is_quiet(const std::vector<pid_t>& clients) {
+  look(clients);
+  if (!all_asleep_) return false;
+  look(clients);
+  return all_asleep_ && now_.size() == last_.size() &&
+         std::equal(now_.begin(), now_.end(), last_.begin(), [](const auto& a, const auto& b) {
+           return a.first == b.first && a.second.switches == b.second.switches;
+         });
+}
+
+void Quiescence::look(const std::vector<pid_t>& clients) {
+  std::swap(last_, now_);
+  now_.clear();
+  processes_.clear();
+  running_.clear();
+  all_asleep_ = true;
+  std::vector<pid_t> more = clients;
+  if (ancestor_) {
+    for (const pid_t thread : threads_of(*ancestor_)) {
+      for (const pid_t child : children_of(*ancestor_, thread)) more.push_back(child);
+    }
+  }
+  while (!more.empty()) {
+    const pid_t process = more.back();
+    more.pop_back();
+    if (process == getpid() || !processes_.insert(process).second) continue;
+    look_at(process, more);
+  }
+}
+
+void Quiescence::look_at(pid_t process, std::vector<pid_t>& more) {
+  for (const pid_t thread : threads_of(process)) {
+    const std::string status = contents_of(fmt::format("/proc/{}/task/{}/status", process, thread));
+    if (status.empty()) continue;
+    Thread seen{switches_of(status), {}};
+    if (is_asleep(status)) {
+      ignored_.erase(thread);
+    } else {
+      running_.emplace_back(process, thread);
+      if (!ignored_.contains(thread)) all_asleep_ = false;
+    }
+    // Only who has run can have children that were not seen before.
+    const auto before = last_.find(thread);
+    const bool has_run =
+        before == last_.end() || before->second.switches != seen.switches || !is_asleep(status);
+    seen.children = has_run ? children_of(process, thread) : before->second.children;
+    if (ignored_.contains(thread)) seen.switches.clear();
+    more.insert(more.end(), seen.children.begin(), seen.children.end());
+    now_.emplace(thread, std::move(seen));
+  }
+}
+
+std::string Quiescence::give_up_on_running() {
+  std::string names;
+  for (const auto& [process, thread] : running_) {
+    if (!ignored_.insert(thread).second) continue;
+    std::string name = contents_of(fmt::format("/proc/{}/task/{}/comm", process, thread));
+    while (!name.empty() && name.back() == '\n') name.pop_back();
+    names += fmt::format("{}thread {} (tid {}) of pid {}", names.empty() ? "" : ", ", name, thread,
+                         process);
+  }
+  return names;
+}
+
+}  // namespace rocemu::daemon

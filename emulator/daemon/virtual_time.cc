@@ -1,0 +1,111 @@
+// The daemon's loop on a virtual clock: what came is handled, and when nothing more comes the clock
+// is put forward to the engine's next deadline. That nothing comes is known when all threads of all
+// clients are asleep (quiescence.h); those that poll an empty CQ sleep too
+// (verbs_provider/empty_poll).
+//
+// In lockstep what came is looked at only then, all of it at once and in an order of ours. So it
+// does not matter who was how fast, and a deterministic program has the same run each time.
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "emulator/daemon/daemon.h"
+
+namespace rocemu::daemon {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A thread that runs for so long and calls no verb may do so for ever: the run goes on without
+/// waiting for it.
+constexpr engine::Duration kPatience = 2s;
+constexpr engine::Duration kShortestLook = 30us, kLongestLook = 1ms;
+/// With nothing to come, how often those who poll may look at what else they have to do.
+constexpr engine::Duration kShortestIdle = 1ms, kLongestIdle = 20ms;
+
+}  // namespace
+
+void Daemon::run_on_virtual_clock() {
+  const bool has_run = options_.lifetime_fd >= 0;  // `rocemu run`, which the programs descend from
+  Quiescence clients(has_run ? std::optional(getppid()) : std::nullopt);
+  engine::Duration idle = kShortestIdle;
+  if (options_.lockstep) nic_.hold_outputs();
+  while (!stopping_) {
+    if (options_.lockstep) wait_for_quiet(clients);
+    if (handle_what_came()) {
+      sessions_.begin_round();
+      idle = kShortestIdle;
+      continue;
+    }
+    if (!options_.lockstep) {
+      wait_for_quiet(clients);
+      if (handle_what_came()) {
+        sessions_.begin_round();
+        continue;
+      }
+    }
+    if (const std::optional<engine::Instant> deadline = nic_.next_deadline()) {
+      clock_.advance_to(*deadline);
+      idle = kShortestIdle;
+      const bool worked = nic_.tick_if_due();
+      nic_.release_outputs();
+      if (worked) sessions_.begin_round();
+      continue;
+    }
+    flush_files();
+    check_recording();
+    // Without end: until somebody who sleeps is woken by something else than us.
+    std::this_thread::sleep_for(idle);
+    idle = std::min<engine::Duration>(2 * idle, kLongestIdle);
+    sessions_.begin_round();
+  }
+}
+
+/// Doorbells first: what a client rang before it asked comes before. In lockstep one kind of thing,
+/// and one request, at a time: who is answered runs at once, and must not be faster than the
+/// others.
+bool Daemon::handle_what_came() {
+  if (options_.lockstep) {
+    const bool worked = sessions_.pump_in_order() || loop_.run_first() || nic_.tick_if_due() ||
+                        sessions_.reap(nic_, memory_) || cm_sessions_.reap(nic_);
+    nic_.release_outputs();
+    return worked;
+  }
+  bool worked = sessions_.pump_in_order();
+  worked |= poll(engine::Duration(0));
+  worked |= nic_.tick_if_due();
+  worked |= sessions_.reap(nic_, memory_);
+  worked |= cm_sessions_.reap(nic_);
+  return worked;
+}
+
+void Daemon::wait_for_quiet(Quiescence& clients) {
+  const engine::Instant since = clock_.real_now();
+  engine::Duration pause = kShortestLook;
+  while (!stopping_ && !is_quiet(clients)) {
+    if (!options_.lockstep && handle_what_came()) sessions_.begin_round();
+    if (clock_.real_now() - since > kPatience) {
+      const std::string names = clients.give_up_on_running();
+      if (!names.empty()) {
+        spdlog::warn(
+            "for 2 s without a verb runs {}: what it does counts as outside of the virtual "
+            "clock from now on{}",
+            names, options_.lockstep ? ", and the run is no longer deterministic" : "");
+      }
+      return;
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min<engine::Duration>(pause * 3 / 2, kLongestLook);
+  }
+}
+
+bool Daemon::is_quiet(Quiescence& clients) {
+  std::vector<pid_t> pids;
+  for (const ClientSession* session : sessions_.list()) pids.push_back(session->peer().pid);
+  for (const pid_t pid : cm_sessions_.pids()) pids.push_back(pid);
+  return clients.is_quiet(pids);
+}
+
+}  // namespace rocemu::daemon

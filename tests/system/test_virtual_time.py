@@ -1,0 +1,116 @@
+"""The virtual clock, and lockstep: the same run each time, however busy the machine is."""
+import os
+import pathlib
+import re
+import subprocess
+import unittest
+
+from rocemu import BIN, PAIR, ROCEMU, free_port, pingpong_pair, rocemu_run, run, temporary_directory
+
+# scripts/lockstep asks for more.
+RUNS = int(os.environ.get("ROCEMU_LOCKSTEP_RUNS", "4"))
+
+
+class VirtualClock(unittest.TestCase):
+    def test_the_most_patient_retries_are_over_in_a_second(self):
+        for option in (("--clock", "virtual"), ("--lockstep",)):
+            with self.subTest(option=option):
+                result = rocemu_run(BIN / "dead_peer", options=option)
+                self.assertEqual(result.returncode, 0, result.stdout)
+                found = re.search(r"transport retry counter exceeded after ([\d.]+) s, "
+                                  r"by the device's clock (\d+) s", result.stdout)
+                self.assertIsNotNone(found, result.stdout)
+                self.assertLess(float(found[1]), 1)
+                # IBTA vol 1, 9.7.6.1.3: 4.096 us * 2^31 at least, 4 times that at most; 8 attempts.
+                self.assertGreaterEqual(int(found[2]), 8 * 8796)
+                self.assertLessEqual(int(found[2]), 4 * 8 * 8797)
+
+    def test_ordinary_programs_run(self):
+        result = rocemu_run(*pingpong_pair("-n", "50"), options=("--clock", "virtual"))
+        self.assertEqual(result.returncode, 0, result.stdout)
+
+    def test_who_runs_without_verbs_is_named_and_not_waited_for(self):
+        result = rocemu_run("sh", "-c", "timeout 6 sh -c 'while :; do :; done' & ibv_devinfo; wait",
+                            options=("--lockstep",))
+        self.assertIn("rocemu0", result.stdout)
+        self.assertRegex(result.stdout, r"without a verb runs .*thread sh \(tid \d+\) of pid \d+")
+
+
+class Lockstep(unittest.TestCase):
+    def setUp(self):
+        directory = temporary_directory()
+        self.addCleanup(directory.cleanup)
+        self.directory = pathlib.Path(directory.name)
+
+    def record_again_and_again(self, *command):
+        """Half of the runs beside hogs of the processor; yields each recording but the first, which
+        it was compared with."""
+        first = self.directory / "0"
+        for number in range(RUNS):
+            recording = self.directory / str(number)
+            hogs = None
+            if number % 2 == 1:
+                hogs = subprocess.Popen(["stress-ng", "--quiet", "--cpu", "4"])
+            try:
+                result = rocemu_run(*command, options=("--lockstep", "--record", recording))
+            finally:
+                if hogs is not None:
+                    hogs.terminate()
+                    hogs.wait()
+            self.assertEqual(result.returncode, 0, result.stdout)
+            if number == 0:
+                continue
+            comparison = run(ROCEMU, "diff", first, recording)
+            self.assertEqual(comparison.returncode, 0, f"run {number}: {comparison.stdout}")
+            yield first, recording
+
+    def test_a_pingpong(self):
+        for _ in self.record_again_and_again(*pingpong_pair("-n", "30")):
+            pass
+
+    def test_a_bandwidth_test(self):
+        port = str(free_port())
+        tool = ["ib_send_bw", "-d", "rocemu0", "-p", port, "-n", "1000", "-s", "4096", "-F"]
+        for _ in self.record_again_and_again(*PAIR, port, *tool, "--", *tool, "localhost"):
+            pass
+
+    def test_four_threads_with_a_queue_pair_each(self):
+        for _ in self.record_again_and_again(BIN / "four_threads"):
+            pass
+
+    def test_rping_to_the_byte(self):
+        port = str(free_port())
+        rping = f"rping -a 127.0.0.1 -p {port} -C 20"
+        command = ("sh", "-c", f"{rping} -s & sleep 1; {rping} -c && wait $!")
+        for first, again in self.record_again_and_again(*command):
+            self.assertEqual((first / "trace.pcap").read_bytes(),
+                             (again / "trace.pcap").read_bytes(), str(again))
+
+
+class GoldenRuns(unittest.TestCase):
+    def setUp(self):
+        directory = temporary_directory()
+        self.addCleanup(directory.cleanup)
+        self.golden = pathlib.Path(directory.name) / "golden"
+
+    def run_it(self, *options, messages="10"):
+        return rocemu_run(*pingpong_pair("-n", messages),
+                          options=("--lockstep", "--expect", self.golden, *options))
+
+    def test_a_run_as_expected_succeeds_and_another_fails(self):
+        missing = self.run_it()
+        self.assertEqual(missing.returncode, 2, missing.stdout)
+        self.assertIn("add --update", missing.stdout)
+        self.assertEqual(self.run_it("--update").returncode, 0)
+        same = self.run_it()
+        self.assertEqual(same.returncode, 0, same.stdout)
+        other = self.run_it(messages="11")
+        self.assertEqual(other.returncode, 1, other.stdout)
+        self.assertIn("the recordings part at line", other.stdout)
+        self.assertIn("--update", other.stdout)
+        self.assertEqual(self.run_it("--update", messages="11").returncode, 0)
+        self.assertEqual(self.run_it(messages="11").returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
