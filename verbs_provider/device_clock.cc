@@ -32,8 +32,9 @@ uint64_t wall_clock_lead() {
 
 /// Null on the real clock.
 const abi::DoorbellRing* virtual_clock(ibv_context* context) {
-  const auto* ring =
-      reinterpret_cast<const abi::DoorbellRing*>(context_of(context)->parts.memory.at(0));
+  const SharedMemory& memory = context_of(context)->parts.memory;
+  if (memory.size() == 0) return nullptr;  // a context that a test made, without a daemon
+  const auto* ring = reinterpret_cast<const abi::DoorbellRing*>(memory.at(0));
   return ring->is_virtual.load(std::memory_order_relaxed) != 0 ? ring : nullptr;
 }
 

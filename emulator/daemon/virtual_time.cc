@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "emulator/daemon/daemon.h"
 
@@ -60,6 +61,15 @@ void Daemon::run_on_virtual_clock() {
     std::this_thread::sleep_for(idle);
     idle = std::min<engine::Duration>(2 * idle, kLongestIdle);
     sessions_.begin_round();
+  }
+  // Whoever has left by now is to be gone in the recording too, however soon we were told to stop.
+  bool more = true;
+  while (std::exchange(more, false)) {
+    loop_.wait(engine::Duration(0));
+    more |= sessions_.pump_in_order();
+    more |= sessions_.reap(nic_, memory_);
+    more |= cm_sessions_.reap(nic_);
+    nic_.release_outputs();
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <string>
 
@@ -30,6 +31,7 @@ class FakeContext {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     strcpy(address.sun_path, daemon_.device().c_str());
+    context_->parts.doorbells.attach(doorbells_.get(), -1, base.cmd_fd);
     connected_ = connect(base.cmd_fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
   }
   ~FakeContext() {
@@ -46,6 +48,7 @@ class FakeContext {
 
  private:
   test::FakeDaemon daemon_;
+  std::unique_ptr<abi::DoorbellRing> doorbells_ = std::make_unique<abi::DoorbellRing>();
   Context* context_;
   bool connected_ = false;
 };
