@@ -82,8 +82,6 @@ class Nic : public EnginePort {
                                          // see journal::kFirstOwnClient
   std::function<void(engine::DeviceIndex)> device_changed_;
   std::vector<engine::DeviceIndex> changed_devices_;
-  uint32_t facts_client_ = 0xffff'ffff;  // ids are used once, and those of sessions count up from
-                                         // 1: see journal::kFirstOwnClient
   bool holding_ = false;
   std::vector<std::pair<engine::ClientId, engine::CqId>> held_cqs_;  // with new completions
   std::vector<engine::Output> held_;                                 // events
