@@ -83,7 +83,7 @@ class SetRemoved(CommandTest):
             $ROCEMU set rocemu0 removed
             ibv_devices; ibv_devinfo -d rocemu0; rdma dev; $ROCEMU show | grep '^rocemu'
         """)
-        self.assertNotIn("node_guid", result.stdout)
+        self.assertNotIn("hca_id", result.stdout)
         self.assertIn("rocemu0  port DOWN  MTU 4096  PDs 0  AHs 0  removed", result.stdout)
         self.assertEqual(result.stdout.count("rocemu0"), 1, result.stdout)
         self.assertEqual(result.stdout.count("rocemu1"), 3, result.stdout)
