@@ -1,6 +1,7 @@
 #include "emulator/command/fabric_options.h"
 
 #include <arpa/inet.h>
+#include <net/if.h>
 
 #include <algorithm>
 #include <array>
@@ -43,8 +44,15 @@ bool is_address(const std::string& text) {
          inet_pton(AF_INET6, text.c_str(), &address) == 1;
 }
 
-/// Checks NAME[=ADDRESS[,ADDRESS]...] and returns NAME.
-std::string check_device(const std::string& where, const std::string& device) {
+/// One word that is no address, as long as an interface's name may be; the daemon knows which there
+/// are.
+bool may_be_interface(const std::string& text) {
+  return !text.empty() && text.size() < IFNAMSIZ &&
+         text.find_first_of(",:/ ") == std::string::npos && !is_address(text);
+}
+
+/// Checks NAME[=ADDRESS[,ADDRESS]...] and returns NAME. On UDP, NAME=INTERFACE will do too.
+std::string check_device(const std::string& where, const std::string& device, bool on_udp) {
   const std::string quoted = where + "--device '" + device + "': ";
   const size_t equals = device.find('=');
   const std::string name = device.substr(0, equals);
@@ -53,7 +61,11 @@ std::string check_device(const std::string& where, const std::string& device) {
         quoted +
         "a device's name is 1 to 63 letters, digits, '_', '-' or '.', not '.' first; for "
         "example --device mlx5_0=10.0.0.1");
+  if (on_udp && equals == std::string::npos)
+    throw UsageError(quoted + "with --udp, say where it is, for example --device " + name +
+                     "=eth0");
   if (equals == std::string::npos) return name;
+  if (on_udp && may_be_interface(device.substr(equals + 1))) return name;
   size_t count = 0;
   for (size_t begin = equals + 1; begin <= device.size();) {
     const size_t end = std::min(device.find(',', begin), device.size());
@@ -76,6 +88,9 @@ po::options_description fabric_options() {
   add("devices", text("N"), "rocemu0 to rocemu(N-1), 1 to 250 of them (default 2)");
   add("device", po::value<std::vector<std::string>>()->value_name("NAME[=ADDR,...]"),
       "a device of this name and these IP addresses, instead of the default ones; may be repeated");
+  add("udp", po::bool_switch(),
+      "attach the devices to UDP port 4791 of their addresses, which must be this machine's, to "
+      "reach other daemons, containers and hosts; --device NAME=eth0 takes all of an interface's");
   add("capture", text("FILE"), "write every frame to FILE (pcap; Wireshark and tshark read it)");
   add("clock", text("CLOCK"),
       "real (default), or virtual: time stands still while anybody has something to do and then "
@@ -89,7 +104,8 @@ po::options_description fabric_options() {
   add("record-policy", text("POLICY"),
       "when the disk is full: continue without recording (default), or stop the run");
   add("scenario", text("FILE"), "have the faults that FILE describes (see docs/scenarios.md)");
-  add("seed", text("N"), "the seed of everything random (default 0)");
+  add("seed", text("N"),
+      "the seed of everything random (default 0; with --udp another at each start)");
   add("require-grh", po::bool_switch(),
       "refuse address vectors without a GRH, as RoCE hardware does");
   add("log-level", text("LEVEL"),
@@ -113,10 +129,15 @@ std::vector<std::string> daemon_arguments(std::string_view subcommand,
       throw UsageError(where + "--devices '" + text + "' is not a number from 1 to 250");
     arguments.insert(arguments.end(), {"--devices", text});
   }
+  const bool on_udp = values["udp"].as<bool>();
+  if (on_udp && !given("device"))
+    throw UsageError(where +
+                     "--udp: say which interface or address each device has, for example --device "
+                     "rocemu0=eth0");
   if (given("device")) {
     std::vector<std::string> names;
     for (const std::string& device : values["device"].as<std::vector<std::string>>()) {
-      const std::string name = check_device(where, device);
+      const std::string name = check_device(where, device, on_udp);
       if (std::ranges::find(names, name) != names.end())
         throw UsageError(where + "two devices are named '" + name + "'; names must differ");
       names.push_back(name);
@@ -124,6 +145,7 @@ std::vector<std::string> daemon_arguments(std::string_view subcommand,
     }
     if (names.size() > kMaxDevices) throw UsageError(where + "at most 250 devices are possible");
   }
+  if (on_udp) arguments.emplace_back("--udp");
   if (given("capture")) {
     const std::string file = string_of("capture");
     if (file.empty()) throw UsageError(where + "--capture needs the name of a file");
@@ -140,6 +162,8 @@ std::vector<std::string> daemon_arguments(std::string_view subcommand,
     arguments.insert(arguments.end(), {"--clock", clock});
   }
   if (lockstep) arguments.emplace_back("--lockstep");
+  if (on_udp && (lockstep || (given("clock") && string_of("clock") == "virtual")))
+    throw UsageError(where + "--udp needs the real clock: who is on the network has that one");
   if (given("record")) {
     const std::string dir = string_of("record");
     if (dir.empty()) throw UsageError(where + "--record needs the name of a directory");

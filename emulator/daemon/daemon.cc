@@ -74,6 +74,21 @@ std::string text_in(const Json& request, const char* key) {
   return found != request.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
+/// Opens the devices' sockets, and tells the engine of the interfaces they are on.
+std::vector<UdpSockets> attach_to_udp(Options& options) {
+  std::vector<UdpSockets> sockets;
+  if (options.udp.empty()) return sockets;
+  const std::vector<NetworkInterface> interfaces = list_network_interfaces();
+  auto& devices = options.fabric.devices;
+  attach_to_interfaces(devices, options.udp, interfaces);
+  for (size_t i = 0; i < devices.size(); ++i) {
+    sockets.push_back(
+        open_udp_sockets(devices[i], *find_interface(interfaces, options.udp[i].interface)));
+    devices[i].source_ports = sockets.back().source_ports;
+  }
+  return sockets;
+}
+
 /// Linux 6.12 and later let in who asks for short slices before those who are content with long
 /// ones. Elsewhere nothing changes.
 void ask_for_short_slices() {
@@ -96,6 +111,7 @@ void ask_for_short_slices() {
 
 Daemon::Daemon(Options options)
     : options_(std::move(options)),
+      sockets_(attach_to_udp(options_)),
       clock_(options_.clock),
       capture_(make_capture(options_, clock_)),
       directory_(options_.dir, options_.fabric.devices.size()),
@@ -103,7 +119,8 @@ Daemon::Daemon(Options options)
       client_memory_(memory_, sessions_),
       recording_(make_recording(options_, clock_, client_memory_)),
       nic_(options_.fabric, client_memory_, sessions_, cm_sessions_, clock_, capture_.get(),
-           recording_.get()) {
+           recording_.get()),
+      wanted_down_(options_.fabric.devices.size()) {
   if (directory_.was_stale()) {
     spdlog::warn("{}: removed what an earlier daemon had left there", directory_.path());
   }
@@ -112,6 +129,16 @@ Daemon::Daemon(Options options)
     devices.push_back(device({static_cast<uint32_t>(i)}));
   }
   directory_.write_sysfs(sysfs_files(devices));
+  if (!sockets_.empty()) {
+    network_ = std::make_unique<UdpNetwork>(
+        loop_, options_.fabric.devices, std::move(sockets_),
+        [this](const engine::ReceiveFrame& frame) { nic_.receive(frame); },
+        [this](engine::DeviceIndex index, bool) { update_port(index); });
+    nic_.connect(*network_);
+    for (uint32_t i = 0; i < device_count(); ++i) {
+      if (!network_->is_up({i})) update_port({i});
+    }
+  }
   nic_.on_device_changed([this](engine::DeviceIndex device) { write_sysfs_again(device); });
   load_scenario();
   serve_devices();
@@ -149,6 +176,12 @@ SysfsDevice Daemon::device(engine::DeviceIndex index) {
   const engine::DeviceConfig& config = options_.fabric.devices[index.value];
   const Nic::DeviceFacts facts = nic_.device_facts(index);
   return {config.name, config.addresses, facts.device, facts.port};
+}
+
+engine::FabricSnapshot Daemon::snapshot() {
+  engine::FabricSnapshot snapshot = nic_.snapshot();
+  if (network_ != nullptr) network_->append_counters(snapshot);
+  return snapshot;
 }
 
 std::vector<NldevClient> Daemon::clients() const {
@@ -222,7 +255,7 @@ ControlServer::Commands Daemon::control_commands() {
     for (const engine::DeviceConfig& device : options_.fabric.devices) names.push_back(device.name);
     return json;
   };
-  const auto show = [this](const Json&) { return state_json(nic_.snapshot(), sessions_.list()); };
+  const auto show = [this](const Json&) { return state_json(snapshot(), sessions_.list()); };
   const auto set = [this](const Json& request) {
     request.contains("removed") ? remove_device(request) : set_port(request);
     return Json::object();
@@ -260,10 +293,18 @@ void Daemon::set_port(const Json& request) {
   if (!has_device(index)) {
     throw ControlServer::Refusal(fmt::format("{} was removed, and has no port any more", device));
   }
-  nic_.submit(engine::SetPort{index, port == "up"});
+  wanted_down_[index.value] = port == "down";
+  update_port(index);
+}
+
+void Daemon::update_port(engine::DeviceIndex index) {
+  if (!has_device(index)) return;
+  const bool up = !wanted_down_[index.value] && (network_ == nullptr || network_->is_up(index));
+  nic_.submit(engine::SetPort{index, up});
+  const std::string& device = options_.fabric.devices[index.value].name;
   for (const SysfsFile& file : port_state_files(device, nic_.device_facts(index).port)) {
     if (!directory_.replace_sysfs(file)) {
-      spdlog::error("sysfs does not tell that the port of {} is {}: {}", device, port,
+      spdlog::error("sysfs does not tell that the port of {} is {}: {}", device, up ? "up" : "down",
                     std::strerror(errno));
     }
   }
@@ -305,8 +346,14 @@ void Daemon::run_on_real_clock() {
   engine::Instant crowded_until{};
   engine::Duration crowd{};
   while (!stopping_) {
-    bool worked = sessions_.pump();
-    worked |= nic_.tick_if_due();
+    // What came is older than any timer that has run out meanwhile. While the wire is busy a NIC
+    // makes no frames.
+    bool worked = network_ != nullptr && network_->receive(clock_.now());
+    if (network_ == nullptr || !network_->is_congested()) {
+      worked |= sessions_.pump();
+      worked |= nic_.tick_if_due();
+    }
+    if (network_ != nullptr) worked |= network_->flush(clock_.now());
     worked |= sessions_.reap(nic_, memory_);
     worked |= cm_sessions_.reap(nic_);
     const engine::Instant now = clock_.now();
@@ -336,6 +383,10 @@ void Daemon::run_on_real_clock() {
 
 void Daemon::sleep() {
   const engine::Instant now = clock_.now();
+  if (network_ != nullptr && network_->is_congested()) {
+    poll(std::nullopt);  // for room to send
+    return;
+  }
   const std::optional<engine::Instant> deadline = nic_.next_deadline();
   if (deadline && *deadline - now < kShortestSleep) {
     sched_yield();

@@ -20,6 +20,7 @@
 #include "emulator/daemon/quiescence.h"
 #include "emulator/daemon/runtime_directory.h"
 #include "emulator/daemon/session_table.h"
+#include "emulator/daemon/udp_network.h"
 #include "emulator/daemon/unix_socket.h"
 #include "emulator/journal/recording.h"
 
@@ -50,11 +51,13 @@ class Daemon : private NldevSource {
   void load_scenario();
   std::vector<std::string> device_names() const;
   void write_sysfs_again(engine::DeviceIndex device);
+  /// A port is up if the user wants it and its interface is.
+  void update_port(engine::DeviceIndex device);
 
   size_t device_count() const override { return options_.fabric.devices.size(); }
   bool has_device(engine::DeviceIndex index) const override { return !removed_.contains(index); }
   SysfsDevice device(engine::DeviceIndex index) override;
-  engine::FabricSnapshot snapshot() override { return nic_.snapshot(); }
+  engine::FabricSnapshot snapshot() override;
   std::vector<NldevClient> clients() const override;
 
   void run_on_real_clock();
@@ -70,6 +73,7 @@ class Daemon : private NldevSource {
   void check_recording();
 
   Options options_;
+  std::vector<UdpSockets> sockets_;  // until the network has them
   Clock clock_;
   std::unique_ptr<capture::PcapWriter> capture_;
   EventLoop loop_;
@@ -81,6 +85,8 @@ class Daemon : private NldevSource {
   std::unique_ptr<journal::Recording> recording_;
   Nic nic_;
   std::set<engine::DeviceIndex> removed_;
+  std::unique_ptr<UdpNetwork> network_;  // null: no device is attached to UDP
+  std::vector<bool> wanted_down_;        // ports, by `rocemu set`
   std::vector<std::unique_ptr<Acceptor>>
       acceptors_;  // of the devices, in their order, then rdma_cm
   std::vector<EventLoop::Watch> watches_;

@@ -65,8 +65,13 @@ Nic::DeviceFacts Nic::device_facts(engine::DeviceIndex device) {
   return facts;
 }
 
-void Nic::step(const engine::Input& input) {
-  const engine::Instant now = clock_.now();
+void Nic::receive(const engine::ReceiveFrame& frame) {
+  step(latest_step_, frame);
+  apply();
+}
+
+void Nic::step(engine::Instant now, const engine::Input& input) {
+  latest_step_ = now;
   if (recording_ != nullptr) recording_->begin_step(now, input);
   engine_.step(now, input, outputs_);
   if (recording_ == nullptr) return;
@@ -168,9 +173,13 @@ void Nic::deliver(const engine::ClientViolation& output) {
 }
 
 void Nic::deliver(const engine::TransmitFrame& output) {
-  // Nothing is attached to the outside: the frame is lost, as on a cable that ends nowhere.
+  if (network_ != nullptr) return network_->transmit(output.device, output.frame);
   spdlog::trace("device {} sent a frame of {} bytes to nobody", output.device.value,
                 output.frame.bytes().size());
+}
+
+void Nic::deliver(const engine::GroupChange& output) {
+  if (network_ != nullptr) network_->change_group(output);
 }
 
 void Nic::deliver(const engine::FrameTrace& output) {

@@ -18,12 +18,28 @@
 
 namespace rocemu::daemon {
 
+/// Where frames go that are for no device of the fabric.
+class Network {
+ public:
+  virtual ~Network() = default;
+  /// Takes the frame now and sends it soon; it must be gone before the engine is.
+  virtual void transmit(engine::DeviceIndex from, engine::Frame frame) = 0;
+  virtual void change_group(const engine::GroupChange& change) = 0;
+};
+
 class Nic : public EnginePort {
  public:
   /// `capture` and `recording` may be null.
   Nic(engine::FabricConfig config, engine::HostMemory& memory, SessionTable& sessions,
       CmSessionTable& cm_sessions, const Clock& clock, capture::PcapWriter* capture,
       journal::Recording* recording);
+
+  /// Without one, the cables end nowhere. It must outlive its use.
+  void connect(Network& network) { network_ = &network; }
+
+  /// A frame that came some time ago, at the time of the latest step: what it answers must not time
+  /// out because the daemon was not on a processor.
+  void receive(const engine::ReceiveFrame& frame);
 
   void submit(const engine::Input& input) override;
   abi::Reply command(engine::ClientId client, const abi::Request& request) override;
@@ -59,7 +75,8 @@ class Nic : public EnginePort {
   DeviceFacts device_facts(engine::DeviceIndex device);
 
  private:
-  void step(const engine::Input& input);
+  void step(const engine::Input& input) { step(clock_.now(), input); }
+  void step(engine::Instant now, const engine::Input& input);
   void apply();
   void hold(engine::Output& output);
   void deliver_other(const engine::Output& output);
@@ -68,6 +85,7 @@ class Nic : public EnginePort {
   void deliver(const engine::AsyncEvent& output);
   void deliver(const engine::ClientViolation& output);
   void deliver(const engine::TransmitFrame& output);
+  void deliver(const engine::GroupChange& output);
   void deliver(const engine::FrameTrace& output);
   void deliver(const engine::RuleFired& output);
   void deliver(const engine::DeviceChanged& output);
@@ -76,10 +94,12 @@ class Nic : public EnginePort {
   SessionTable& sessions_;
   CmSessionTable& cm_sessions_;
   const Clock& clock_;
+  engine::Instant latest_step_{};
+  Network* network_ = nullptr;
   capture::PcapWriter* capture_;
   journal::Recording* recording_;
-  uint32_t facts_client_ = 0xffff'ffff;  // ids are used once, and those of sessions count up from 1:
-                                         // see journal::kFirstOwnClient
+  uint32_t facts_client_ = 0xffff'ffff;  // ids are used once, and those of sessions count up from
+                                         // 1: see journal::kFirstOwnClient
   std::function<void(engine::DeviceIndex)> device_changed_;
   std::vector<engine::DeviceIndex> changed_devices_;
   bool holding_ = false;

@@ -7,6 +7,7 @@
 #include <boost/program_options.hpp>
 #include <charconv>
 #include <iostream>
+#include <random>
 #include <set>
 #include <sstream>
 #include <string_view>
@@ -39,6 +40,7 @@ It makes DIR, serves there until SIGTERM or SIGINT, and removes DIR when it ends
 Examples:
   rocemud --dir /tmp/nic --capture /tmp/nic.pcap
   rocemud --dir /tmp/nic --device mlx5_0 --device mlx5_1=10.0.0.1,fd00::1
+  rocemud --dir /tmp/nic --device rocemu0=eth0 --udp
 
 Exit status: 0 after an orderly end, 1 for a failure, 2 for a wrong command line.
 )";
@@ -53,6 +55,10 @@ po::options_description describe() {
       "device", po::value<std::vector<std::string>>()->value_name("NAME[=ADDR[,ADDR...]]"),
       "emulate a device of this name and, in this order in its GID table, these IP addresses "
       "(default: those of the default device in its place); repeat it for more devices");
+  options.add_options()("udp", po::bool_switch(),
+                        "attach the devices to UDP port 4791 of their addresses, for daemons, "
+                        "containers and hosts beyond this one; ADDR is then one of this machine, "
+                        "or the name of a network interface for all of its addresses");
   options.add_options()("capture", text("FILE"), "write every frame to this pcap file");
   options.add_options()("clock", text("CLOCK"),
                         "real (the default), or virtual: begins at 0, and jumps to the next "
@@ -65,7 +71,9 @@ po::options_description describe() {
                         "when that cannot go on, as on a full disk: continue (the default) without "
                         "it, or stop");
   options.add_options()("scenario", text("FILE"), "the faults to have, as YAML");
-  options.add_options()("seed", text("N"), "of all that is random, such as MR keys; default 0");
+  options.add_options()("seed", text("N"),
+                        "of all that is random, such as MR keys; default 0, with --udp another at "
+                        "each start");
   options.add_options()("require-grh", po::bool_switch(),
                         "refuse address vectors without GRH, as RoCE NICs do");
   options.add_options()("ready-fd", text("FD"),
@@ -112,6 +120,13 @@ void check_name(const std::string& name, const std::string& text) {
   }
 }
 
+/// One word that is no address, as long as an interface's name may be.
+bool may_be_interface(std::string_view text) {
+  constexpr size_t kLongest = 15;  // IFNAMSIZ with its NUL is 16
+  return !text.empty() && text.size() <= kLongest &&
+         text.find_first_of(",:/ ") == std::string_view::npos && !wire::parse_ip_address(text);
+}
+
 std::vector<wire::IpAddress> parse_addresses(std::string_view list, const std::string& text) {
   std::vector<wire::IpAddress> addresses;
   while (true) {
@@ -132,11 +147,18 @@ std::vector<wire::IpAddress> parse_addresses(std::string_view list, const std::s
   return addresses;
 }
 
-engine::FabricConfig parse_fabric(const po::variables_map& given) {
+engine::FabricConfig parse_fabric(const po::variables_map& given, std::vector<UdpPlace>& udp) {
   engine::FabricConfig fabric;
+  const bool on_udp = given["udp"].as<bool>();
+  if (on_udp && given.count("device") == 0) {
+    throw UsageError(
+        "--udp: say by --device which interface or address each device has, for example "
+        "--device rocemu0=eth0");
+  }
   if (given.count("device") != 0) {
     if (given.count("devices") != 0) throw UsageError("give --devices or --device, not both");
-    fabric.devices = parse_devices(given["device"].as<std::vector<std::string>>());
+    fabric.devices =
+        parse_devices(given["device"].as<std::vector<std::string>>(), on_udp ? &udp : nullptr);
   } else {
     const uint32_t count = given.count("devices") == 0
                                ? kDefaultDevices
@@ -147,6 +169,8 @@ engine::FabricConfig parse_fabric(const po::variables_map& given) {
   for (engine::DeviceConfig& device : fabric.devices) {
     device.policy.require_grh = given["require-grh"].as<bool>();
   }
+  // Peers remember connections by numbers that come from the seed, longer than a daemon may live.
+  if (on_udp) fabric.seed = std::random_device()();
   if (given.count("seed") != 0) {
     fabric.seed = parse_number<uint64_t>("--seed", given["seed"].as<std::string>(), 0,
                                          std::numeric_limits<uint64_t>::max());
@@ -170,7 +194,8 @@ spdlog::level::level_enum parse_level(const std::string& text) {
 
 }  // namespace
 
-std::vector<engine::DeviceConfig> parse_devices(const std::vector<std::string>& texts) {
+std::vector<engine::DeviceConfig> parse_devices(const std::vector<std::string>& texts,
+                                                std::vector<UdpPlace>* udp) {
   if (texts.size() > kMaxDevices) {
     throw UsageError(fmt::format("at most {} devices are possible", kMaxDevices));
   }
@@ -186,7 +211,15 @@ std::vector<engine::DeviceConfig> parse_devices(const std::vector<std::string>& 
     if (!names.insert(devices[i].name).second) {
       throw UsageError("--device " + text + ": there are two devices of this name");
     }
-    if (equals != std::string::npos) {
+    if (udp != nullptr && equals == std::string::npos) {
+      throw UsageError("--device " + text + ": with --udp, say where it is: " + text +
+                       "=ADDR or =INTERFACE");
+    }
+    if (udp != nullptr) udp->emplace_back();
+    if (udp != nullptr && may_be_interface(std::string_view(text).substr(equals + 1))) {
+      devices[i].addresses.clear();
+      udp->back().interface = text.substr(equals + 1);
+    } else if (equals != std::string::npos) {
       devices[i].addresses = parse_addresses(std::string_view(text).substr(equals + 1), text);
     }
     for (const wire::IpAddress& address : devices[i].addresses) {
@@ -232,7 +265,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   Options options;
   options.dir = text("dir");
   if (options.dir.empty()) throw UsageError("--dir is required: the runtime directory to make");
-  options.fabric = parse_fabric(given);
+  options.fabric = parse_fabric(given, options.udp);
   options.capture = text("capture");
   if (given.count("capture") != 0 && options.capture.empty()) {
     throw UsageError("--capture: the file's name is empty");
@@ -240,6 +273,9 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   options.lockstep = given["lockstep"].as<bool>();
   if (const std::string clock = text("clock"); clock == "virtual" || options.lockstep) {
     if (clock == "real") throw UsageError("--lockstep has a virtual clock, not --clock real");
+    if (!options.udp.empty()) {
+      throw UsageError("--udp needs the real clock: who is on the network has that one");
+    }
     options.clock = Clock::Kind::kVirtual;
     options.fabric.link_latency = kVirtualLinkLatency;
   } else if (!clock.empty() && clock != "real") {

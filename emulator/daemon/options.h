@@ -7,6 +7,7 @@
 #include <string>
 
 #include "emulator/daemon/clock.h"
+#include "emulator/daemon/udp_attachment.h"
 #include "emulator/engine/config.h"
 
 namespace rocemu::daemon {
@@ -14,8 +15,9 @@ namespace rocemu::daemon {
 struct Options {
   std::string dir;
   engine::FabricConfig fabric;
-  std::string capture;  // empty for none
-  std::string record;   // a directory; empty for none
+  std::vector<UdpPlace> udp;  // one for each device; empty: no device is attached to UDP
+  std::string capture;        // empty for none
+  std::string record;         // a directory; empty for none
   /// The run ends when it can no longer be recorded.
   bool stop_without_record = false;
   std::string scenario;  // empty for none
@@ -35,8 +37,9 @@ std::optional<Options> parse_options(int argc, const char* const* argv);
 /// told there; -1 for none.
 int find_ready_fd(int argc, const char* const* argv);
 
-/// Devices by "NAME[=ADDR[,ADDR...]]"; what is not said is as in the default fabric. Throws
-/// UsageError.
-std::vector<engine::DeviceConfig> parse_devices(const std::vector<std::string>& texts);
+/// Devices by "NAME[=ADDR[,ADDR...]]"; what is not said is as in the default fabric. With `udp`,
+/// where each is to be goes there, and may be said by "NAME=INTERFACE". Throws UsageError.
+std::vector<engine::DeviceConfig> parse_devices(const std::vector<std::string>& texts,
+                                                std::vector<UdpPlace>* udp = nullptr);
 
 }  // namespace rocemu::daemon

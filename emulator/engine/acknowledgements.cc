@@ -60,7 +60,9 @@ Acknowledged acknowledge_before(Fabric& fabric, QueuePair& qp, Psn psn) {
   SendHalf& send = qp.send;
   const Psn reached = acknowledgeable(qp, psn);
   const bool all = reached == psn;
-  if (wire::psn_distance(send.unacked, reached) <= 0) return {false, all};
+  const int32_t news = wire::psn_distance(send.unacked, reached);
+  if (news <= 0) return {false, all};
+  send.window = std::min(send.window + news, kLargestWindow);
   send.unacked = reached;
   reset_retries(qp);
   complete_acknowledged(fabric, qp);
@@ -81,6 +83,7 @@ bool retry(Fabric& fabric, QueuePair& qp, VendorError exhausted) {
     return false;
   }
   --qp.send.retries_left;
+  qp.send.window = kFirstWindow;
   go_back(fabric, qp);
   restart_timer(fabric, qp);
   return true;
@@ -194,9 +197,11 @@ std::optional<LocalError> take_answer(Fabric& fabric, QueuePair& qp, const wire:
   if (state.kind != RequestKind::kRead) return bad;
   const uint64_t offset =
       static_cast<uint64_t>(wire::psn_distance(state.first, packet.bth.psn)) * qp.mtu();
-  // 9.7.5.2.7: a response of the wrong length or place in the message is a bad response.
+  // 9.7.5.2.7: a response of the wrong length or place in the message is a bad response. One that
+  // is the last may come early if the READ was asked for in parts.
+  const bool in_parts = !qp.path.inside && fabric.device_of(qp).config.outside;
   if (packet.payload.size() != std::min<uint64_t>(qp.mtu(), state.length - offset) ||
-      info.is_last != (packet.bth.psn == state.last)) {
+      (packet.bth.psn == state.last ? !info.is_last : info.is_last && !in_parts)) {
     return bad;
   }
   return place_response(fabric, qp, offset, packet.payload);
@@ -217,6 +222,7 @@ void on_answer(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
   }
   const SendState& state = send.queue.state(send.queue.head());
   send.unacked = packet.bth.psn + 1;
+  send.window = std::min(send.window + 1, kLargestWindow);
   reset_retries(qp);
   if (packet.bth.psn == state.last) {
     complete_acknowledged(fabric, qp);

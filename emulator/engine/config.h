@@ -26,6 +26,12 @@ struct DeviceConfig {
   wire::MacAddress mac;                    // EUI-64 of it is the node GUID
   std::vector<wire::IpAddress> addresses;  // the GID table, from index 0
   abi::Mtu active_mtu = abi::Mtu::k4096;
+  /// Beyond the fabric there is a network: an address that no device of the fabric has may be
+  /// somebody's there.
+  bool outside = false;
+  /// The UDP source ports that frames have, one for each flow; empty for all of IANA's dynamic
+  /// range. A daemon sends from sockets, and has only so many.
+  std::vector<uint16_t> source_ports = {};
   DevicePolicy policy;
 };
 

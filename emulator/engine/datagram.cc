@@ -54,7 +54,7 @@ std::optional<LocalError> check(const Fabric& fabric, const QueuePair& qp, const
 Path path_of(const Fabric& fabric, const QueuePair& qp, const SendWqe& wqe) {
   Path path = resolve_path(fabric, qp.device, fabric.ahs.find(AhId{wqe.ud.ah})->attr, qp.number,
                            QpNumber{wqe.ud.remote_qpn & 0xffffff});
-  path.udp_src_port = datagram_source_port(qp.number);
+  path.udp_src_port = datagram_source_port(fabric.devices()[qp.device.value].config, qp.number);
   return path;
 }
 

@@ -78,7 +78,7 @@ struct Apply {
         return fabric.violation(input.client, "armed a CQ behind completions that are not there");
     }
   }
-  void operator()(const ReceiveFrame& input) const { fabric.receive(input.device, input.bytes); }
+  void operator()(const ReceiveFrame& input) const { fabric.receive(input); }
   void operator()(const SetPort& input) const { fabric.set_port(input.device, input.up); }
   void operator()(const RemoveDevice& input) const {
     fabric.remove_device(input.device);

@@ -16,6 +16,7 @@
 #include "emulator/engine/frame.h"
 #include "emulator/engine/ids.h"
 #include "emulator/engine/time.h"
+#include "wire/ip_address.h"
 
 namespace rocemu::engine {
 
@@ -73,6 +74,9 @@ struct ArmCq {
 struct ReceiveFrame {
   DeviceIndex device;
   std::span<const uint8_t> bytes;
+  /// False if the frame's IPv4 identification is a guess, since a UDP socket does not show it: then
+  /// the ICRC may be right with any (wire/identification.h).
+  bool identification_known = true;
 };
 
 /// The port's cable: a port that is down neither sends nor receives a frame.
@@ -174,6 +178,14 @@ struct TransmitFrame {
   Frame frame;
 };
 
+/// The first QP of a device with DeviceConfig::outside was attached to the multicast group, or
+/// the last one detached.
+struct GroupChange {
+  DeviceIndex device;
+  wire::IpAddress group;
+  bool member;
+};
+
 /// A frame that a device sent or got from outside, if FabricConfig::trace_frames.
 struct FrameTrace {
   Instant at;
@@ -199,8 +211,9 @@ struct CmEvent {
   std::shared_ptr<const abi::ucma::EventResponse> event;
 };
 
-using Output = std::variant<Completion, CqFailed, CompletionEvent, AsyncEvent, ClientViolation,
-                            TransmitFrame, FrameTrace, RuleFired, DeviceChanged, CmEvent>;
+using Output =
+    std::variant<Completion, CqFailed, CompletionEvent, AsyncEvent, ClientViolation, TransmitFrame,
+                 GroupChange, FrameTrace, RuleFired, DeviceChanged, CmEvent>;
 
 struct CmReply {
   int error = 0;  // 0, or a positive errno value; then there is no response

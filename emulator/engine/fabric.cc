@@ -53,9 +53,9 @@ void Fabric::run() {
       const InFlight in_flight = std::move(link_.front());
       link_.pop_front();
       if (in_flight.check_icrc) {
-        arrive_intact(in_flight.to, in_flight.frame.bytes());
+        arrive_if_intact(in_flight.to, in_flight.frame.bytes(), in_flight.from_outside);
       } else {
-        arrive(in_flight.to, in_flight.frame.bytes());
+        arrive(in_flight.to, in_flight.frame.bytes(), in_flight.from_outside);
       }
       ++moved;
     } else if (may_produce_frames()) {
@@ -247,7 +247,7 @@ void Fabric::launch(faults::Departure departure) {
   trace(departure);
   if (departure.to) {
     link_.push_back({now_ + config_.link_latency, *departure.to, std::move(departure.frame),
-                     departure.check_icrc});
+                     departure.check_icrc, !departure.from});
   } else if (departure.from) {
     outputs_->list.emplace_back(TransmitFrame{*departure.from, std::move(departure.frame)});
   }
@@ -285,6 +285,10 @@ void Fabric::set_port(DeviceIndex index, bool up) {
   for (const auto& [client, of] : clients) {
     if (of == index) raise(client, up ? abi::EventType::kPortActive : abi::EventType::kPortErr, 1);
   }
+}
+
+void Fabric::group_changed(DeviceIndex index, const wire::IpAddress& group, bool member) {
+  if (device(index).config.outside) outputs_->list.emplace_back(GroupChange{index, group, member});
 }
 
 std::optional<DeviceIndex> Fabric::device_with_address(const wire::IpAddress& address) const {
@@ -353,7 +357,11 @@ void Fabric::release_qp(QueuePair& qp, ClientId client, uint64_t user_handle) {
 void Fabric::destroy_qp(QueuePair& qp) {
   mrs.unbind_windows_of(qp.number);
   receive_queue::give_back(*this, qp);
-  if (qp.multicast_groups != 0) multicast.remove(qp.device, qp.number);
+  if (qp.multicast_groups != 0) {
+    for (const wire::IpAddress& left : multicast.remove(qp.device, qp.number)) {
+      group_changed(qp.device, left, false);
+    }
+  }
   if (!qp.xrcd) {
     if (qp.srq) --srqs.find(*qp.srq)->users;
     --cqs.find(qp.send_cq)->users;

@@ -183,7 +183,9 @@ class Fabric {
   void detach(ClientId client);
 
   /// A frame from outside the fabric. See packet_flow.cc.
-  void receive(DeviceIndex device, std::span<const uint8_t> bytes);
+  void receive(const ReceiveFrame& input);
+  /// The device's first QP has joined the group, or the last one left it.
+  void group_changed(DeviceIndex device, const wire::IpAddress& group, bool member);
 
  private:
   void destroy_qp(QueuePair& qp);
@@ -194,6 +196,7 @@ class Fabric {
     DeviceIndex to;
     Frame frame;
     bool check_icrc;
+    bool from_outside;
   };
 
   ClientId group_of(ClientId client) const;
@@ -206,9 +209,10 @@ class Fabric {
   void expire_timers();
   bool may_produce_frames() const;
   /// What a device does with a frame that reached it. See packet_flow.cc.
-  void arrive(DeviceIndex device, std::span<const uint8_t> bytes);
+  void arrive(DeviceIndex device, std::span<const uint8_t> bytes, bool from_outside);
   /// The same, if the frame is as it was when it was sent.
-  void arrive_intact(DeviceIndex device, std::span<const uint8_t> bytes);
+  void arrive_if_intact(DeviceIndex device, std::span<const uint8_t> bytes, bool from_outside);
+  void drop_damaged(DeviceIndex device, std::span<const uint8_t> bytes);
   void admit(QueuePair& qp, DeviceIndex device, const wire::Packet& packet,
              const wire::OpcodeInfo& info, std::span<const uint8_t> frame);
 

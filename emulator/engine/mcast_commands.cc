@@ -27,6 +27,9 @@ int attach_mcast(Fabric& fabric, ClientId client, const abi::Request::Body& in) 
   QueuePair* qp = datagram_qp(fabric, client, in);
   if (qp == nullptr || !is_multicast(group_of(in))) return EINVAL;
   switch (fabric.multicast.attach(qp->device, group_of(in), qp->number)) {
+    case MulticastTable::Attached::kFirst:
+      fabric.group_changed(qp->device, group_of(in), true);
+      [[fallthrough]];
     case MulticastTable::Attached::kNew:
       ++qp->multicast_groups;
       return 0;
@@ -40,11 +43,18 @@ int attach_mcast(Fabric& fabric, ClientId client, const abi::Request::Body& in) 
 
 int detach_mcast(Fabric& fabric, ClientId client, const abi::Request::Body& in) {
   QueuePair* qp = datagram_qp(fabric, client, in);
-  if (qp == nullptr || !fabric.multicast.detach(qp->device, group_of(in), qp->number)) {
-    return EINVAL;
+  if (qp == nullptr) return EINVAL;
+  switch (fabric.multicast.detach(qp->device, group_of(in), qp->number)) {
+    case MulticastTable::Detached::kNotAttached:
+      return EINVAL;
+    case MulticastTable::Detached::kLast:
+      fabric.group_changed(qp->device, group_of(in), false);
+      [[fallthrough]];
+    case MulticastTable::Detached::kOne:
+      --qp->multicast_groups;
+      return 0;
   }
-  --qp->multicast_groups;
-  return 0;
+  __builtin_unreachable();
 }
 
 }  // namespace rocemu::engine

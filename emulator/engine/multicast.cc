@@ -19,30 +19,33 @@ MulticastTable::Attached MulticastTable::attach(DeviceIndex device, const wire::
   if (std::ranges::find(members, qp) != members.end()) return Attached::kAlready;
   if (members.size() == kMaxQpsPerGroup) return Attached::kNoRoom;
   members.push_back(qp);
-  return Attached::kNew;
+  return members.size() == 1 ? Attached::kFirst : Attached::kNew;
 }
 
-bool MulticastTable::detach(DeviceIndex device, const wire::IpAddress& group, QpNumber qp) {
+MulticastTable::Detached MulticastTable::detach(DeviceIndex device, const wire::IpAddress& group,
+                                                QpNumber qp) {
   const auto found = groups_.find({group, device});
-  if (found == groups_.end() || std::erase(found->second, qp) == 0) return false;
-  if (found->second.empty()) {
-    groups_.erase(found);
-    --groups_of_device_[device];
-  }
-  return true;
+  if (found == groups_.end() || std::erase(found->second, qp) == 0) return Detached::kNotAttached;
+  if (!found->second.empty()) return Detached::kOne;
+  groups_.erase(found);
+  --groups_of_device_[device];
+  return Detached::kLast;
 }
 
-void MulticastTable::remove(DeviceIndex device, QpNumber qp) {
+std::vector<wire::IpAddress> MulticastTable::remove(DeviceIndex device, QpNumber qp) {
+  std::vector<wire::IpAddress> left;
   for (auto at = groups_.begin(); at != groups_.end();) {
     auto& [key, members] = *at;
     const bool was_member = key.second == device && std::erase(members, qp) != 0;
     if (was_member && members.empty()) {
+      left.push_back(key.first);
       at = groups_.erase(at);
       --groups_of_device_[device];
     } else {
       ++at;
     }
   }
+  return left;
 }
 
 std::span<const QpNumber> MulticastTable::members(DeviceIndex device,

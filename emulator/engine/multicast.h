@@ -14,12 +14,12 @@ namespace rocemu::engine {
 
 class MulticastTable {
  public:
-  enum class Attached { kNew, kAlready, kNoRoom };
+  enum class Attached { kFirst, kNew, kAlready, kNoRoom };  // kFirst: of the device
   Attached attach(DeviceIndex device, const wire::IpAddress& group, QpNumber qp);
-  /// False if it was not attached.
-  bool detach(DeviceIndex device, const wire::IpAddress& group, QpNumber qp);
-  /// Detaches it from all groups.
-  void remove(DeviceIndex device, QpNumber qp);
+  enum class Detached { kNotAttached, kOne, kLast };  // kLast: of the device
+  Detached detach(DeviceIndex device, const wire::IpAddress& group, QpNumber qp);
+  /// Detaches it from all groups. Returns those in which it was the last of the device.
+  std::vector<wire::IpAddress> remove(DeviceIndex device, QpNumber qp);
 
   /// In the order in which they were attached.
   std::span<const QpNumber> members(DeviceIndex device, const wire::IpAddress& group) const;

@@ -1,6 +1,9 @@
 // From a frame that reached a device to the half of the QP that it is for: the checks that come
 // before any protocol state is looked at (IBTA vol 1, 9.6 "packet transport header validation").
 // Whatever fails them is counted by reason and dropped without an answer.
+#include <algorithm>
+#include <utility>
+
 #include "emulator/engine/acknowledgements.h"
 #include "emulator/engine/datagram.h"
 #include "emulator/engine/fabric.h"
@@ -8,6 +11,7 @@
 #include "emulator/engine/responder.h"
 #include "emulator/engine/transport.h"
 #include "emulator/engine/unreliable_connection.h"
+#include "wire/identification.h"
 #include "wire/mad.h"
 
 namespace rocemu::engine {
@@ -18,34 +22,44 @@ constexpr uint32_t kMulticastQpn = 0xffffff;
 
 }  // namespace
 
-void Fabric::receive(DeviceIndex index, std::span<const uint8_t> bytes) {
+void Fabric::receive(const ReceiveFrame& input) {
+  std::span<const uint8_t> bytes = input.bytes;
+  const uint16_t given = wire::identification_of(bytes);
+  // Annex A17.3.3 covers the identification as well.
+  const std::optional<uint16_t> right = wire::find_identification(bytes);
+  const bool intact = right && (*right == given || !input.identification_known);
+  const bool guessed_wrong = intact && *right != given;
   const bool disturbed = faults.watches_frames();
-  if ((config_.trace_frames || disturbed) && bytes.size() <= Frame::kCapacity) {
-    Frame frame = frames_.allocate();
-    std::copy(bytes.begin(), bytes.end(), frame.storage().begin());
-    frame.set_size(bytes.size());
-    if (config_.trace_frames) outputs_->list.emplace_back(FrameTrace{now_, frame});
-    if (disturbed && wire::check_icrc(bytes)) {
-      const auto packet = wire::parse_frame(bytes);
-      const QueuePair* qp = packet ? qps.find(QpNumber{packet->bth.dest_qpn}) : nullptr;
-      return disturb({.from = {}, .to = index, .frame = frame, .traced = true},
-                     qp != nullptr && qp->device == index ? qp : nullptr);
-    }
+  Frame copy;
+  if ((config_.trace_frames || disturbed || guessed_wrong) && bytes.size() <= Frame::kCapacity) {
+    copy = frames_.allocate();
+    std::copy(bytes.begin(), bytes.end(), copy.storage().begin());
+    copy.set_size(bytes.size());
+    if (guessed_wrong) wire::write_identification(copy.bytes(), *right);
+    bytes = std::as_const(copy).bytes();
+    if (config_.trace_frames) outputs_->list.emplace_back(FrameTrace{now_, copy});
   }
-  arrive_intact(index, bytes);
+  if (!intact) return drop_damaged(input.device, bytes);
+  if (!disturbed || !copy) return arrive(input.device, bytes, true);
+  const auto packet = wire::parse_frame(bytes);
+  const QueuePair* qp = packet ? qps.find(QpNumber{packet->bth.dest_qpn}) : nullptr;
+  disturb({.from = {}, .to = input.device, .frame = std::move(copy), .traced = true},
+          qp != nullptr && qp->device == input.device ? qp : nullptr);
 }
 
-void Fabric::arrive_intact(DeviceIndex index, std::span<const uint8_t> bytes) {
-  if (!wire::check_icrc(bytes)) {
-    // A frame too short to have an ICRC is malformed rather than corrupt.
-    const bool parses = static_cast<bool>(wire::parse_frame(bytes));
-    device(index).counters.add(parses ? Counter::kDroppedBadIcrc : Counter::kDroppedMalformed);
-    return;
-  }
-  arrive(index, bytes);
+void Fabric::arrive_if_intact(DeviceIndex index, std::span<const uint8_t> bytes,
+                              bool from_outside) {
+  if (!wire::check_icrc(bytes)) return drop_damaged(index, bytes);
+  arrive(index, bytes, from_outside);
 }
 
-void Fabric::arrive(DeviceIndex index, std::span<const uint8_t> bytes) {
+void Fabric::drop_damaged(DeviceIndex index, std::span<const uint8_t> bytes) {
+  // A frame too short to have an ICRC is malformed rather than corrupt.
+  const bool parses = static_cast<bool>(wire::parse_frame(bytes));
+  device(index).counters.add(parses ? Counter::kDroppedBadIcrc : Counter::kDroppedMalformed);
+}
+
+void Fabric::arrive(DeviceIndex index, std::span<const uint8_t> bytes, bool from_outside) {
   Counters& counters = device(index).counters;
   if (!device(index).port_is_up()) return counters.add(Counter::kDroppedPortDown);
   counters.add(Counter::kFramesIn);
@@ -55,6 +69,11 @@ void Fabric::arrive(DeviceIndex index, std::span<const uint8_t> bytes) {
   if (!packet) return counters.add(Counter::kDroppedMalformed);
   const wire::OpcodeInfo& info = *wire::find_opcode(packet->bth.opcode);
 
+  // What devices of one fabric send each other never leaves it, but for multicast, which is here
+  // already: from outside it is an echo or a lie.
+  if (from_outside && device(index).config.outside && device_with_address(packet->src_ip)) {
+    return counters.add(Counter::kDroppedWrongSource);
+  }
   if (packet->bth.dest_qpn == wire::kGsiQpn) return connections.receive(index, *packet);
 
   if (packet->bth.dest_qpn == kMulticastQpn && is_multicast(packet->dst_ip)) {

@@ -26,6 +26,12 @@ uint16_t udp_source_port(uint32_t flow_label, QpNumber own, QpNumber peer) {
   return static_cast<uint16_t>(0xc000 | ((flow_label & 0x3fff) ^ (flow_label >> 14)));
 }
 
+/// The port that the device has for that flow.
+uint16_t available_port(const DeviceConfig& config, uint16_t port) {
+  return config.source_ports.empty() ? port
+                                     : config.source_ports[port % config.source_ports.size()];
+}
+
 /// RFC 1112, 6.4 and RFC 2464, 7: the group is in the last 23 or 32 bits.
 wire::MacAddress multicast_mac(const wire::IpAddress& group) {
   const auto& b = group.bytes;
@@ -39,8 +45,9 @@ bool is_multicast(const wire::IpAddress& address) {
   return address.is_v4() ? address.bytes[12] >> 4 == 0xe : address.bytes[0] == 0xff;
 }
 
-uint16_t datagram_source_port(QpNumber own) {
-  return static_cast<uint16_t>(0xc000 + ((own.value * 0x61c88647u) >> 18));
+uint16_t datagram_source_port(const DeviceConfig& config, QpNumber own) {
+  const auto port = static_cast<uint16_t>(0xc000 + ((own.value * 0x61c88647u) >> 18));
+  return available_port(config, port);
 }
 
 int check_address_vector(const Fabric& fabric, DeviceIndex device, const abi::AhAttr& attr) {
@@ -59,7 +66,8 @@ Path resolve_path(const Fabric& fabric, DeviceIndex device, const abi::AhAttr& a
   Path path;
   path.peer = peer;
   path.src_mac = config.mac;
-  path.udp_src_port = udp_source_port(attr.is_global != 0 ? attr.flow_label : 0, own, peer);
+  path.udp_src_port =
+      available_port(config, udp_source_port(attr.is_global != 0 ? attr.flow_label : 0, own, peer));
   if (attr.is_global != 0) {
     path.src_ip = config.addresses[attr.sgid_index];
     path.dst_ip = gid_of(attr);

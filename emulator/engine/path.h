@@ -17,6 +17,6 @@ Path resolve_path(const Fabric& fabric, DeviceIndex device, const abi::AhAttr& a
 bool is_multicast(const wire::IpAddress& address);
 
 /// All datagrams of a QP have one UDP source port (Linux's rule, so that captures compare).
-uint16_t datagram_source_port(QpNumber own);
+uint16_t datagram_source_port(const DeviceConfig& config, QpNumber own);
 
 }  // namespace rocemu::engine

@@ -52,16 +52,23 @@ struct SendState {
 };
 struct RecvState {};
 
+/// Packets that a requester has in flight over a network, where the receiver's buffers are of some
+/// size and what does not fit is lost: few at first, twice as many when they were acknowledged, and
+/// few again after a loss.
+inline constexpr int32_t kFirstWindow = 16;
+inline constexpr int32_t kLargestWindow = 128;
+
 /// The sending half. WQEs [head, next) are sent and wait for acknowledgement, `next` is being or
 /// will be sent, packet `next_packet` of it first; go-back-N moves (next, next_packet) back.
 struct SendHalf {
   WorkRing<SendState> queue;
   uint32_t next = 0;
   uint32_t next_packet = 0;
-  wire::Psn next_psn;    // of the next WQE to start
-  wire::Psn unacked;     // the oldest PSN not acknowledged
-  wire::Psn sent_limit;  // one past the newest PSN ever sent
-  wire::Psn ack_limit;   // one past the newest PSN sent with AckReq since the last go-back
+  wire::Psn next_psn;             // of the next WQE to start
+  wire::Psn unacked;              // the oldest PSN not acknowledged
+  wire::Psn sent_limit;           // one past the newest PSN ever sent
+  wire::Psn ack_limit;            // one past the newest PSN sent with AckReq since the last go-back
+  int32_t window = kFirstWindow;  // packets in flight at most, outside the fabric
   uint32_t responses_outstanding = 0;  // READs and atomics that wait for their answer
   uint8_t retries_left = 0;
   uint8_t rnr_retries_left = 0;

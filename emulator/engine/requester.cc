@@ -27,6 +27,12 @@ using wire::Psn;
 constexpr uint32_t kBurst = 16;
 /// Packets in flight at most; IBTA vol 1, 9.7.2 allows 2^23 - 1.
 constexpr int32_t kWindow = 1 << 20;
+bool goes_outside(const Fabric& fabric, const QueuePair& qp) {
+  return !qp.path.inside && fabric.devices()[qp.device.value].config.outside;
+}
+int32_t window_of(const Fabric& fabric, const QueuePair& qp) {
+  return goes_outside(fabric, qp) ? qp.send.window : kWindow;
+}
 
 /// What is wrong with the WQE itself, before any of it is sent.
 std::optional<LocalError> check_wqe(const Fabric& fabric, const QueuePair& qp, const SendWqe& wqe,
@@ -99,9 +105,9 @@ void send_request(Fabric& fabric, QueuePair& qp, wire::Packet& packet, Psn limit
   if (packet.bth.ack_req) send.ack_limit = limit;
   if (wire::psn_before(packet.bth.psn, send.sent_limit)) {
     fabric.device_of(qp).counters.add(Counter::kRetransmittedFrames);
-  } else {
-    send.sent_limit = limit;
   }
+  // The rest of a READ may be asked for in other parts than before.
+  if (wire::psn_before(send.sent_limit, limit)) send.sent_limit = limit;
   fabric.send(qp, packet, payload, std::move(frame));
 }
 
@@ -116,9 +122,12 @@ void send_packet(Fabric& fabric, QueuePair& qp, const SendWqe& wqe, const SendSt
   packet.imm.value = wqe.imm_data;
   packet.ieth.rkey = wqe.imm_data;
   packet.reth = {.va = wqe.remote_address, .rkey = wqe.rkey, .dma_length = state.length};
-  // The last packet that the window has room for asks too, or nothing would ever open it again.
-  packet.bth.ack_req = is_reliable(qp.type) &&
-                       (last || wire::psn_distance(qp.send.unacked, packet.bth.psn) == kWindow - 1);
+  // The last packet that the window has room for asks too, or nothing would ever open it again;
+  // over a network others as well, so that it moves on in time.
+  packet.bth.ack_req =
+      is_reliable(qp.type) &&
+      (last || wire::psn_distance(qp.send.unacked, packet.bth.psn) == window_of(fabric, qp) - 1 ||
+       (goes_outside(fabric, qp) && (number + 1) % kFirstWindow == 0));
   packet.xrceth.srqn = wqe.remote_srqn & 0xffffff;
   packet.deth = {.qkey = datagram::qkey_of(qp, wqe), .src_qpn = qp.number.value};
   send_request(fabric, qp, packet, packet.bth.psn + 1, payload, std::move(frame));
@@ -200,9 +209,22 @@ std::optional<LocalError> fill_payload(Fabric& fabric, const QueuePair& qp, uint
   return std::nullopt;
 }
 
+/// Packets of the READ response that one request asks for: all that are missing, but over a network
+/// no more than the window, since nothing else keeps the responder from sending them all at once.
+uint32_t response_packets(const Fabric& fabric, const QueuePair& qp, const SendState& state) {
+  const uint32_t missing = psn_count(state.length, qp.mtu()) - qp.send.next_packet;
+  if (state.kind != RequestKind::kRead || !goes_outside(fabric, qp)) return missing;
+  const uint32_t part = std::min(missing, static_cast<uint32_t>(qp.send.window));
+  // A request that is repeated (a "duplicate READ") stays within what was asked for before, or the
+  // responder and we would no longer agree on the next PSN.
+  const int32_t asked_before =
+      wire::psn_distance(state.first + qp.send.next_packet, qp.send.sent_limit);
+  return asked_before > 0 ? std::min(part, static_cast<uint32_t>(asked_before)) : part;
+}
+
 /// A request that wants an answer: one packet, for what of the answer is still missing.
 std::optional<LocalError> send_query(Fabric& fabric, QueuePair& qp, const SendWqe& wqe,
-                                     const SendState& state) {
+                                     const SendState& state, uint32_t packets) {
   const auto opcode = static_cast<WrOpcode>(wqe.opcode);
   const uint32_t have = qp.send.next_packet * qp.mtu();
   wire::Packet packet;
@@ -210,8 +232,9 @@ std::optional<LocalError> send_query(Fabric& fabric, QueuePair& qp, const SendWq
   packet.bth.ack_req = true;
   packet.xrceth.srqn = wqe.remote_srqn & 0xffffff;
   packet.bth.psn = state.first + qp.send.next_packet;
-  packet.reth = {
-      .va = wqe.remote_address + have, .rkey = wqe.rkey, .dma_length = state.length - have};
+  const auto wanted =
+      static_cast<uint32_t>(std::min<uint64_t>(state.length - have, uint64_t{packets} * qp.mtu()));
+  packet.reth = {.va = wqe.remote_address + have, .rkey = wqe.rkey, .dma_length = wanted};
   Frame frame = fabric.frames().allocate();
   size_t payload = 0;
   if (state.kind == RequestKind::kAtomicWrite) {
@@ -230,7 +253,7 @@ std::optional<LocalError> send_query(Fabric& fabric, QueuePair& qp, const SendWq
                      .swap_add = compares ? wqe.atomic.swap : wqe.atomic.compare_add,
                      .compare = compares ? wqe.atomic.compare_add : 0};
   }
-  send_request(fabric, qp, packet, state.last + 1, payload, std::move(frame));
+  send_request(fabric, qp, packet, packet.bth.psn + packets, payload, std::move(frame));
   return std::nullopt;
 }
 
@@ -272,21 +295,29 @@ uint32_t transmit(Fabric& fabric, QueuePair& qp) {
     if (may_send(qp)) fabric.schedule(qp);
     return 1;
   }
+  const int32_t in_flight = wire::psn_distance(send.unacked, state.first + send.next_packet);
+  const int32_t window = window_of(fabric, qp) - in_flight;
+  if (window <= 0) return 1;  // the acknowledgement that opens it schedules us
   if (wants_response(state.kind)) {
-    if (const auto error = send_query(fabric, qp, wqe, state)) {
+    // The rest of a READ is asked for when the part before it is here: for the responder's count of
+    // outstanding requests it is one.
+    if (send.next_packet > 0 && in_flight > 0) return 1;
+    const uint32_t packets = response_packets(fabric, qp, state);
+    if (const auto error = send_query(fabric, qp, wqe, state, packets)) {
       stop_at_next(fabric, qp, *error);
       return 1;
     }
-    ++send.next;
-    send.next_packet = 0;
+    send.next_packet += packets;
+    if (state.first + send.next_packet == state.last + 1) {
+      ++send.next;
+      send.next_packet = 0;
+    }
     if (!TimerQueue::running(qp.timers, TimerKind::kAck))
       acknowledgements::restart_timer(fabric, qp);
     if (may_send(qp)) fabric.schedule(qp);
     return 1;
   }
   const uint32_t packets = psn_count(state.length, qp.mtu());
-  const int32_t window = kWindow - wire::psn_distance(send.unacked, state.first + send.next_packet);
-  if (window <= 0) return 1;  // the acknowledgement that opens it schedules us
   const uint32_t first = send.next_packet;
   const uint32_t count = std::min({packets - first, kBurst, static_cast<uint32_t>(window)});
 

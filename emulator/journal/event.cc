@@ -353,6 +353,10 @@ struct DescribeOutput {
     say("client_violation", output.client).add("reason", output.reason);
   }
   void operator()(const RecordedFrame& output) const { describe_frame(output, event); }
+  void operator()(const engine::GroupChange& output) const {
+    event.what = output.member ? "group_joined" : "group_left";
+    event.add("device", output.device.value).add("group", wire::to_string(output.group));
+  }
   void operator()(const RecordedCmEvent& output) const {
     event.what = "cm_event";
     event.add("channel", output.channel.value)

@@ -19,6 +19,8 @@ Json to_json(const engine::DeviceConfig& device) {
     addresses.push_back(wire::to_string(address));
   }
   json["active_mtu"] = static_cast<uint32_t>(device.active_mtu);
+  json["outside"] = device.outside;
+  json["source_ports"] = device.source_ports;
   json["require_grh"] = device.policy.require_grh;
   return json;
 }
@@ -49,6 +51,8 @@ engine::DeviceConfig parse_device(const Json& json) {
     throw std::runtime_error("its header has a device with an MTU that is none");
   }
   device.active_mtu = static_cast<abi::Mtu>(mtu);
+  device.outside = field<bool>(json, "outside");
+  device.source_ports = field<std::vector<uint16_t>>(json, "source_ports");
   device.policy.require_grh = field<bool>(json, "require_grh");
   return device;
 }

@@ -82,6 +82,7 @@ struct AppendInput {
   void operator()(const engine::ReceiveFrame& input) const {
     to.put(InputKind::kReceiveFrame);
     to.put(input.device);
+    to.put(input.identification_known);
     to.bytes(std::as_bytes(input.bytes));
   }
   void operator()(const engine::SetPort& input) const {
@@ -183,9 +184,12 @@ void take_input(Taker& from, Step& step) {
     }
     case InputKind::kReceiveFrame: {
       const auto device = from.take<engine::DeviceIndex>();
+      const bool identification_known = take_bool(from);
       const Bytes frame = from.bytes();
-      input.emplace(engine::ReceiveFrame{
-          device, {reinterpret_cast<const uint8_t*>(frame.data()), frame.size()}});
+      input.emplace(
+          engine::ReceiveFrame{device,
+                               {reinterpret_cast<const uint8_t*>(frame.data()), frame.size()},
+                               identification_known});
       return;
     }
     case InputKind::kSetPort: {
@@ -253,6 +257,7 @@ enum class OutputKind : uint8_t {
   kCmReply,
   kRuleFired,
   kDeviceChanged,
+  kGroupChange,
 };
 
 void append_frame(Appender& to, std::span<const uint8_t> frame) {
@@ -306,6 +311,12 @@ struct AppendOutput {
     to.put(OutputKind::kTransmitFrame);
     to.put(output.device);
     append_frame(to, output.frame.bytes());
+  }
+  void operator()(const engine::GroupChange& output) const {
+    to.put(OutputKind::kGroupChange);
+    to.put(output.device);
+    to.put(output.group);
+    to.put(output.member);
   }
   void operator()(const engine::FrameTrace& output) const {
     to.put(OutputKind::kFrameTrace);
@@ -381,7 +392,7 @@ std::optional<RecordedOutput> OutputReader::next() {
   std::optional<RecordedOutput> output;
   const auto client = [this] { return taker_.take<ClientId>(); };
   const auto cq = [this] { return taker_.take<engine::CqId>(); };
-  switch (taker_.take_enum(OutputKind::kDeviceChanged)) {
+  switch (taker_.take_enum(OutputKind::kGroupChange)) {
     case OutputKind::kCompletion: {
       const ClientId of = client();
       const engine::CqId id = cq();
@@ -428,6 +439,12 @@ std::optional<RecordedOutput> OutputReader::next() {
     case OutputKind::kCmEvent: {
       const auto channel = taker_.take<engine::CmChannelId>();
       output = RecordedCmEvent{channel, taker_.take<abi::ucma::EventResponse>()};
+      break;
+    }
+    case OutputKind::kGroupChange: {
+      const auto device = taker_.take<engine::DeviceIndex>();
+      const auto group = taker_.take<wire::IpAddress>();
+      output = engine::GroupChange{device, group, take_bool(taker_)};
       break;
     }
     case OutputKind::kReply:

@@ -83,7 +83,7 @@ struct RecordedCmReply {
 using RecordedOutput =
     std::variant<engine::Completion, engine::CqFailed, engine::CompletionEvent, engine::AsyncEvent,
                  RecordedViolation, RecordedFrame, RecordedCmEvent, RecordedRuleFired,
-                 engine::DeviceChanged, abi::Reply, RecordedCmReply>;
+                 engine::DeviceChanged, abi::Reply, RecordedCmReply, engine::GroupChange>;
 
 /// Goes through a step's outputs one by one.
 class OutputReader {

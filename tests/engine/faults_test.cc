@@ -9,6 +9,7 @@
 #include "emulator/scenario/scenario.h"
 #include "tests/support/pair.h"
 #include "tests/support/script.h"
+#include "wire/identification.h"
 
 namespace rocemu::test {
 namespace {
@@ -52,6 +53,30 @@ TEST(FrameFault, DropLosesWhatComesFromOutside) {
   s.at(0ms).app_posts_send(1).expect({send_only(psn(0))});
   s.at(1ms).wire_delivers(ack(psn(0))).expect({fired()});
   s.at(2ms).wire_delivers(ack(psn(0))).expect({completion(1)});
+}
+
+TEST(FrameFault, WhatIsDelayedOnItsWayFromOutsideIsStillFromOutside) {
+  ScriptOptions options;
+  options.outside = true;
+  Script s(options);
+  add_rules(s.bench(), "{on: frame, from: outside, do: {delay: 5ms}}");
+  s.at(0ms).app_posts_recv(1);
+  s.wire_delivers(send_only(psn(0)).from(s.device_ip())).expect({fired()});
+  s.at(5ms).expect_silence().expect_counter(Counter::kDroppedWrongSource, 1);
+}
+
+TEST(FrameFault, AFrameFromOutsideIsDisturbedWithTheIdentificationThatWasFound) {
+  ScriptOptions options;
+  options.outside = true;
+  Script s(options);
+  add_rules(s.bench(), "{on: frame, from: outside, do: {delay: 5ms}}");
+  s.at(0ms).app_posts_recv(1);
+  auto bytes = s.frame(send_only(psn(0)).of_length(64));
+  wire::change_identification(bytes, 0x4711);
+  wire::write_identification(bytes, 0);
+  s.bench().step(engine::ReceiveFrame{engine::DeviceIndex{0}, bytes, false});
+  s.expect({fired()});
+  s.at(5ms).expect({received(1), ack(psn(0))});
 }
 
 TEST(FrameFault, PsnsCountFromTheConnectionsStart) {

@@ -224,6 +224,10 @@ void PrintTo(const RuleFired& output, std::ostream* os) {
 void PrintTo(const DeviceChanged& output, std::ostream* os) {
   *os << "device " << output.device.value << " changed";
 }
+void PrintTo(const GroupChange& output, std::ostream* os) {
+  *os << (output.member ? "joins " : "leaves ") << wire::to_string(output.group) << " on device "
+      << output.device.value;
+}
 void PrintTo(const CmEvent& output, std::ostream* os) {
   *os << "rdma_cm event " << static_cast<uint32_t>(output.event->event) << " (channel "
       << output.channel.value << ") of id " << output.event->id << ", status "

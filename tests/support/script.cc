@@ -12,13 +12,15 @@ constexpr wire::IpAddress kPeer4 = wire::IpAddress::from_v4(10, 0, 0, 2);
 constexpr wire::IpAddress kDevice6 = {{0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
 constexpr wire::IpAddress kPeer6 = {{0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2}};
 
-engine::FabricConfig one_device(bool trace_frames) {
+engine::FabricConfig one_device(const ScriptOptions& options) {
   engine::FabricConfig config;
   config.devices.push_back({.name = "dut",
                             .mac = {{2, 0, 0, 0, 0, 1}},
                             .addresses = {kDevice4, kDevice6},
                             .policy = {}});
-  config.trace_frames = trace_frames;
+  config.devices[0].outside = options.outside;
+  config.devices[0].source_ports = options.source_ports;
+  config.trace_frames = options.trace_frames;
   return config;
 }
 
@@ -36,7 +38,7 @@ Script::Script(const ScriptOptions& options, const char* file, int line)
       options_(options),
       device_ip_(options.ipv6 ? kDevice6 : kDevice4),
       peer_ip_(options.ipv6 ? kPeer6 : kPeer4),
-      bench_(one_device(options.trace_frames)),
+      bench_(one_device(options)),
       app_(bench_, engine::ClientId{1}, engine::DeviceIndex{0}, options) {
   app_connects(options.state, line);
   if (options.state != abi::QpState::kErr) check_silent(line, "while connecting");

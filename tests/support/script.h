@@ -23,6 +23,8 @@ struct ScriptOptions : EndpointOptions {
   abi::QpState state = abi::QpState::kRts;
   bool ipv6 = false;
   bool trace_frames = false;
+  bool outside = false;  // DeviceConfig::outside and source_ports
+  std::vector<uint16_t> source_ports = {};
 };
 
 /// IBTA vol 1, 9.7.6.1.3.

@@ -1,6 +1,7 @@
 // Binding and resolution: from socket addresses to a device of the fabric and its peer's address.
 // Errors and states as in Linux's rdma_cm; where a real machine asks its routing table and ARP,
-// here the fabric knows all there is.
+// here the fabric knows all there is, unless a device has a network beyond it: what only ARP could
+// tell is then taken to be there, and RDMA_CM_EVENT_UNREACHABLE tells of it that it is not.
 #include <algorithm>
 #include <bit>
 #include <cerrno>
@@ -69,12 +70,15 @@ std::optional<LocalAddress> RdmaCm::local_address(const wire::IpAddress& address
 /// machine is so its own source, but 127.0.0.0/8 has 127.0.0.1 for that, as in Linux's local
 /// routes.
 std::optional<LocalAddress> RdmaCm::source_for(const SocketAddress& destination) const {
+  const bool inside = fabric_.device_with_address(destination.address).has_value();
   const bool loopback = is_loopback_v4(destination.address);
   std::optional<LocalAddress> best;
   uint32_t best_score = 0;
   for (uint32_t i = 0; i < fabric_.devices().size(); ++i) {
     if (fabric_.devices()[i].removed) continue;
-    const auto& own = fabric_.devices()[i].config.addresses;
+    const DeviceConfig& config = fabric_.devices()[i].config;
+    if (!inside && !config.outside) continue;
+    const auto& own = config.addresses;
     for (size_t j = 0; j < own.size(); ++j) {
       if (own[j].is_v4() != destination.address.is_v4()) continue;
       const uint32_t score =
@@ -188,12 +192,19 @@ int RdmaCm::resolve(RdmaId& id, const std::optional<SocketAddress>& source,
   return 0;
 }
 
+/// Is there somebody to ask for the destination?
+bool RdmaCm::may_be_outside(const RdmaId& id) const {
+  return id.local ? fabric_.devices()[id.local->device.value].config.outside
+                  : source_for(id.destination).has_value();
+}
+
 /// Now, or after the time that ARP or neighbour discovery would have had for an address that nobody
 /// answers for.
 void RdmaCm::complete_resolution(RdmaId& id, uint32_t timeout_ms) {
   const bool loopback = id.destination.is_any() || is_loopback_gid(id.destination);
   const bool multicast = is_multicast(id.destination.address);  // has no owner to be asked
-  if (!loopback && !multicast && !fabric_.device_with_address(id.destination.address)) {
+  if (!loopback && !multicast && !fabric_.device_with_address(id.destination.address) &&
+      !may_be_outside(id)) {
     id.deadline = fabric_.now() + std::chrono::milliseconds(timeout_ms);
     resolutions_.insert({*id.deadline, id.number});
     return;

@@ -42,7 +42,7 @@ void GeneralServices::send(const Route& route, std::span<const uint8_t, wire::kM
   packet.traffic_class = route.traffic_class;
   packet.hop_limit = route.hop_limit;
   packet.flow_label = route.flow_label;
-  packet.udp_src_port = datagram_source_port(QpNumber{wire::kGsiQpn});
+  packet.udp_src_port = datagram_source_port(config, QpNumber{wire::kGsiQpn});
   packet.bth.opcode = wire::Opcode::kUdSendOnly;
   packet.bth.dest_qpn = wire::kGsiQpn;
   packet.bth.ack_req = true;  // as rxe, on its QP 1 only; a datagram is not acknowledged

@@ -105,6 +105,7 @@ class RdmaCm {
   std::optional<LocalAddress> local_address(const wire::IpAddress& address) const;
   std::optional<LocalAddress> source_for(const SocketAddress& destination) const;
   std::optional<LocalAddress> first_address(Family family) const;
+  bool may_be_outside(const RdmaId& id) const;
   const wire::IpAddress& address_of(const LocalAddress& local) const;
   void give_source(RdmaId& id, const LocalAddress& local);
 

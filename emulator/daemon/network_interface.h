@@ -1,0 +1,46 @@
+// The machine's network interfaces, as far as a device on one of them needs to know.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "emulator/abi/verbs_values.h"
+#include "wire/ethernet.h"
+#include "wire/ip_address.h"
+
+namespace rocemu::daemon {
+
+struct NetworkInterface {
+  struct Address {
+    wire::IpAddress ip;
+    uint32_t prefix_length = 0;  // of 32 or 128 bits
+  };
+
+  std::string name;
+  uint32_t index = 0;
+  uint32_t mtu = 0;
+  bool is_up = false;  // and has a carrier
+  bool is_loopback = false;
+  wire::MacAddress mac{};  // zeros if it has none
+  std::vector<Address> addresses;
+
+  /// Has it this address? All of 127.0.0.0/8 is the loopback interface's.
+  bool has(const wire::IpAddress& address) const;
+};
+
+/// In the order of their numbers. Empty if the system does not tell.
+std::vector<NetworkInterface> list_network_interfaces();
+
+const NetworkInterface* find_interface(const std::vector<NetworkInterface>& interfaces,
+                                       std::string_view name);
+const NetworkInterface* find_owner(const std::vector<NetworkInterface>& interfaces,
+                                   const wire::IpAddress& address);
+
+/// The largest path MTU of which every packet fits into an IP packet of that size; nothing if not
+/// even the smallest does.
+std::optional<abi::Mtu> largest_path_mtu(uint32_t interface_mtu);
+
+}  // namespace rocemu::daemon

@@ -1,0 +1,48 @@
+// A device's way in: datagrams, of which one may hold many frames (UDP_GRO), become the Ethernet
+// frames that the engine takes. Their headers are written before each payload where it lies, so
+// that nothing is copied.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "emulator/daemon/udp_counters.h"
+#include "emulator/engine/events.h"
+#include "wire/ethernet.h"
+#include "wire/ip_address.h"
+
+namespace rocemu::daemon {
+
+/// Room for what one look at a socket gives; one is enough for all sockets of a daemon.
+class ReceiveBuffers;
+struct ReceiveBuffersDeleter {
+  void operator()(ReceiveBuffers* buffers) const;
+};
+using ReceiveBuffersPointer = std::unique_ptr<ReceiveBuffers, ReceiveBuffersDeleter>;
+ReceiveBuffersPointer make_receive_buffers();
+
+class UdpReceiver {
+ public:
+  using Take = std::function<void(const engine::ReceiveFrame&)>;
+
+  /// Datagrams at `socket` are for `address` of the device, which has that MAC address.
+  UdpReceiver(engine::DeviceIndex device, wire::MacAddress mac, wire::IpAddress address, int socket,
+              UdpCounters& counters)
+      : device_(device), mac_(mac), address_(address), socket_(socket), counters_(counters) {}
+
+  /// Of one system call. If as many came, there may be more.
+  static constexpr size_t kMostDatagrams = 8;
+  /// Gives what has come; returns the number of datagrams.
+  size_t receive(ReceiveBuffers& buffers, const Take& take);
+
+ private:
+  engine::DeviceIndex device_;
+  wire::MacAddress mac_;
+  wire::IpAddress address_;
+  int socket_;
+  UdpCounters& counters_;
+  uint32_t overruns_ = 0;  // as the system counts them, in 32 bits
+};
+
+}  // namespace rocemu::daemon

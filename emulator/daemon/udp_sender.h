@@ -1,0 +1,49 @@
+// A device's way out: frames wait in a queue and leave as datagrams, many in one system call where
+// they are for the same peer and of one size (UDP_SEGMENT).
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "emulator/daemon/udp_counters.h"
+#include "emulator/daemon/udp_sockets.h"
+#include "emulator/engine/frame.h"
+
+namespace rocemu::daemon {
+
+class UdpSender {
+ public:
+  UdpSender(const UdpSockets& sockets, UdpCounters& counters)
+      : sockets_(sockets), counters_(counters) {}
+
+  /// Its first bytes say where to. The newest frame is dropped if there is no more room.
+  void add(engine::Frame frame);
+
+  /// Sends what waits. If the system takes no more now, returns the socket to wait for; else -1.
+  int flush();
+
+  /// So much waits that nothing should be added for now: the wire is busy.
+  bool is_congested() const;
+  bool is_empty() const { return next_ == queue_.size(); }
+  /// Before the engine, whose frames they are.
+  void clear();
+
+  /// Reads the errors that came back for what was sent; a pending one would fail the next send.
+  void read_errors(int socket);
+
+ private:
+  enum class Sent { kAll, kBlocked, kNotInOne };
+
+  int socket_of(const engine::Frame& frame) const;
+  size_t bundle_size(size_t first) const;
+  Sent send(size_t first, size_t count);
+  void count_failure(int error, size_t frames);
+
+  const UdpSockets& sockets_;
+  UdpCounters& counters_;
+  bool can_segment_ = true;
+  std::vector<engine::Frame> queue_;  // those before next_ are gone
+  size_t next_ = 0;
+};
+
+}  // namespace rocemu::daemon

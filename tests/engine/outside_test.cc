@@ -1,0 +1,304 @@
+// A device with a network beyond the fabric: what comes from there, and what it is taken for.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/support/event_channel.h"
+#include "tests/support/script.h"
+#include "wire/identification.h"
+
+namespace rocemu::test {
+namespace {
+
+using abi::ucma::EventType;
+using engine::Counter;
+
+ScriptOptions outside() {
+  ScriptOptions options;
+  options.outside = true;
+  return options;
+}
+
+std::vector<uint8_t> with_identification(Script& s, uint16_t identification) {
+  auto bytes = s.frame(send_only(psn(0)).of_length(64));
+  wire::change_identification(bytes, identification);
+  return bytes;
+}
+
+void deliver_with_unknown_identification(Script& s, std::vector<uint8_t> bytes) {
+  wire::write_identification(bytes, 0);
+  s.bench().step(engine::ReceiveFrame{engine::DeviceIndex{0}, bytes, false});
+}
+
+// Annex A17.3.3 covers the identification, but a UDP socket does not tell it.
+TEST(Outside, AFrameWithAnyIdentificationIsTakenIfItIsNotKnown) {
+  for (const int number : {0, 1, 0x4711, 0xffff}) {
+    const auto identification = static_cast<uint16_t>(number);
+    Script s(outside());
+    s.at(0ms).app_posts_recv(1);
+    deliver_with_unknown_identification(s, with_identification(s, identification));
+    s.expect({received(1), ack(psn(0))});
+  }
+}
+
+TEST(Outside, AFrameWithAnotherIdentificationIsRefusedIfItIsKnown) {
+  Script s(outside());
+  auto bytes = with_identification(s, 0x4711);
+  wire::write_identification(bytes, 0x4712);
+  s.at(0ms).app_posts_recv(1).wire_delivers_bytes(bytes).expect_silence();
+  s.expect_counter(Counter::kDroppedBadIcrc, 1);
+}
+
+TEST(Outside, ADamagedFrameIsRefusedAlthoughItsIdentificationIsNotKnown) {
+  Script s(outside());
+  auto bytes = with_identification(s, 0x4711);
+  bytes[70] ^= 1;
+  s.at(0ms).app_posts_recv(1);
+  deliver_with_unknown_identification(s, bytes);
+  s.expect_silence().expect_counter(Counter::kDroppedBadIcrc, 1);
+}
+
+TEST(Outside, TheTraceShowsTheIdentificationThatWasFound) {
+  ScriptOptions options = outside();
+  options.trace_frames = true;
+  Script s(options);
+  const auto bytes = with_identification(s, 0x4711);
+  s.at(0ms).app_posts_recv(1);
+  deliver_with_unknown_identification(s, bytes);
+  ASSERT_FALSE(s.bench().log.empty());
+  const auto traced = std::get<engine::FrameTrace>(s.bench().log[0].output).frame.bytes();
+  EXPECT_TRUE(std::ranges::equal(traced, bytes));
+  s.bench().log.clear();
+}
+
+// What the fabric's own devices send stays inside.
+TEST(Outside, AFrameThatClaimsToBeFromAnAddressOfTheFabricIsDropped) {
+  Script s(outside());
+  s.at(0ms).app_posts_recv(1);
+  s.wire_delivers(send_only(psn(0)).from(s.device_ip())).expect_silence();
+  s.expect_counter(Counter::kDroppedWrongSource, 1);
+}
+
+TEST(Outside, SourcePortsAreThoseThatTheDeviceHas) {
+  ScriptOptions options = outside();
+  options.source_ports = {50001, 50002, 50003};
+  Script s(options);
+  s.at(0ms).app_posts_send(1);
+  const auto& sent = std::get<engine::TransmitFrame>(s.bench().log.at(0).output);
+  const uint16_t port = wire::parse_frame(sent.frame.bytes())->udp_src_port;
+  EXPECT_TRUE(std::ranges::count(options.source_ports, port) == 1) << port;
+  s.bench().log.clear();
+}
+
+// ---- How much is in flight: beyond the fabric buffers are of some size ----
+
+ScriptOptions outside_with_large_buffers() {
+  ScriptOptions options = outside();
+  options.buffer_size = 1 << 19;
+  options.recv_access = abi::kAccessLocalWrite | abi::kAccessRemoteRead;
+  options.connection.mtu = abi::Mtu::k256;
+  return options;
+}
+
+/// The request packets that the device has sent since the last call.
+std::vector<wire::Bth> sent(Script& s) {
+  std::vector<wire::Bth> headers;
+  for (const Timed& got : s.bench().log) {
+    if (const auto* frame = std::get_if<engine::TransmitFrame>(&got.output)) {
+      headers.push_back(wire::parse_frame(frame->frame.bytes())->bth);
+    }
+  }
+  s.bench().log.clear();
+  return headers;
+}
+
+TEST(Outside, ALongMessageWaitsForAcknowledgementsThatItAsksForOnItsWay) {
+  Script s(outside_with_large_buffers());
+  s.at(0ms).app_posts_send(1, 256 * 200);
+  const auto first = sent(s);
+  ASSERT_EQ(first.size(), 16u);
+  for (size_t i = 0; i < first.size(); ++i) EXPECT_EQ(first[i].ack_req, i == 15) << i;
+  s.wire_delivers(ack(psn(15)));
+  EXPECT_EQ(sent(s).size(), 32u);
+  s.wire_delivers(ack(psn(31)));  // half of them
+  EXPECT_EQ(sent(s).size(), 32u);
+  s.wire_delivers(ack(psn(79)));
+  EXPECT_EQ(sent(s).size(), 96u);
+  // A loss: few again, from there on.
+  s.wire_delivers(nak(psn(80), wire::NakCode::kPsnSequenceError));
+  const auto again = sent(s);
+  ASSERT_EQ(again.size(), 16u);
+  EXPECT_EQ(again[0].psn, psn(80));
+  s.wire_delivers(ack(psn(95)));
+  EXPECT_EQ(sent(s).size(), 32u);
+  s.wire_delivers(ack(psn(127)));
+  EXPECT_EQ(sent(s).size(), 64u);
+  s.wire_delivers(ack(psn(191)));
+  EXPECT_EQ(sent(s).size(), 8u);
+  s.wire_delivers(ack(psn(199))).expect({completion(1)});
+}
+
+TEST(Outside, ALongReadIsAskedForInParts) {
+  Script s(outside_with_large_buffers());
+  s.at(0ms).app_posts({.wr_id = 1,
+                       .opcode = abi::WrOpcode::kRdmaRead,
+                       .sges = {s.app().recv_sge(256 * 200)},
+                       .remote_address = 0x1000,
+                       .rkey = 7});
+  const auto answer = [&](uint32_t begin, uint32_t end) {
+    for (uint32_t i = begin; i < end; ++i) {
+      const auto opcode = i == begin     ? wire::Opcode::kRcReadResponseFirst
+                          : i == end - 1 ? wire::Opcode::kRcReadResponseLast
+                                         : wire::Opcode::kRcReadResponseMiddle;
+      s.wire_delivers(packet(opcode, psn(i)).of_length(256));
+    }
+  };
+  const auto request = [&](uint32_t n, uint64_t va, uint32_t length) {
+    PacketSpec spec = packet(wire::Opcode::kRcReadRequest, psn(n));
+    spec.packet.reth = {.va = va, .rkey = 7, .dma_length = length};
+    return spec;
+  };
+  s.expect({request(0, 0x1000, 256 * 16)});
+  answer(0, 16);
+  s.expect({request(16, 0x1000 + 256 * 16, 256 * 32)});
+  answer(16, 48);
+  s.expect({request(48, 0x1000 + 256 * 48, 256 * 64)});
+  answer(48, 112);
+  s.expect({request(112, 0x1000 + 256 * 112, 256 * 88)});
+  answer(112, 200);
+  s.expect({completion(1).opcode(abi::WcOpcode::kRdmaRead)});
+}
+
+TEST(Outside, ALongReadGoesOnFromWhereItsAnswerWasLost) {
+  Script s(outside_with_large_buffers());
+  s.at(0ms).app_posts({.wr_id = 1,
+                       .opcode = abi::WrOpcode::kRdmaRead,
+                       .sges = {s.app().recv_sge(256 * 200)},
+                       .remote_address = 0x1000,
+                       .rkey = 7});
+  s.wire_delivers(packet(wire::Opcode::kRcReadResponseFirst, psn(0)).of_length(256));
+  EXPECT_EQ(sent(s).size(), 1u);
+  s.at(ack_timeout(14));
+  const auto again = sent(s);
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0].psn, psn(1));
+  for (uint32_t i = 1; i < 16; ++i) {
+    s.wire_delivers(packet(i == 1    ? wire::Opcode::kRcReadResponseFirst
+                           : i == 15 ? wire::Opcode::kRcReadResponseLast
+                                     : wire::Opcode::kRcReadResponseMiddle,
+                           psn(i))
+                        .of_length(256));
+  }
+  const auto rest = sent(s);
+  ASSERT_EQ(rest.size(), 1u);
+  EXPECT_EQ(rest[0].psn, psn(16));
+}
+
+// ---- Multicast: the network is told of the first and the last member of a device ----
+
+constexpr wire::IpAddress kGroup = wire::IpAddress::from_v4(239, 1, 2, 3);
+
+struct Members {
+  Members()
+      : bench(fabric()), app(bench, engine::ClientId{1}, engine::DeviceIndex{0}, datagrams()) {
+    second = app.client.create_qp({.pd = app.pd,
+                                   .send_cq = app.send_cq,
+                                   .recv_cq = app.recv_cq,
+                                   .type = abi::QpType::kUd,
+                                   .cap = EndpointOptions{}.cap});
+    bench.log.clear();
+  }
+  static engine::FabricConfig fabric() {
+    engine::FabricConfig config = engine::default_fabric(1);
+    config.devices[0].outside = true;
+    return config;
+  }
+  static EndpointOptions datagrams() {
+    EndpointOptions options;
+    options.connection.type = abi::QpType::kUd;
+    return options;
+  }
+  int change(abi::Op op, uint32_t qpn) {
+    abi::Request::Body body{};
+    body.mcast.qpn = qpn;
+    std::copy(kGroup.bytes.begin(), kGroup.bytes.end(), body.mcast.gid);
+    return app.client.command(op, body).error;
+  }
+  /// What the network was told since the last call.
+  std::vector<bool> told() {
+    std::vector<bool> changes;
+    for (const Timed& got : bench.log) {
+      if (const auto* change = std::get_if<engine::GroupChange>(&got.output)) {
+        EXPECT_EQ(change->group, kGroup);
+        changes.push_back(change->member);
+      }
+    }
+    bench.log.clear();
+    return changes;
+  }
+
+  Bench bench;
+  Endpoint app;
+  uint32_t second;
+};
+
+TEST(Outside, TheFirstMemberJoinsAndTheLastLeaves) {
+  Members m;
+  ASSERT_EQ(m.change(abi::Op::kAttachMcast, m.app.qpn), 0);
+  EXPECT_EQ(m.told(), std::vector<bool>{true});
+  ASSERT_EQ(m.change(abi::Op::kAttachMcast, m.second), 0);
+  ASSERT_EQ(m.change(abi::Op::kAttachMcast, m.second), 0);
+  ASSERT_EQ(m.change(abi::Op::kDetachMcast, m.app.qpn), 0);
+  EXPECT_EQ(m.told(), std::vector<bool>{});
+  ASSERT_EQ(m.change(abi::Op::kDetachMcast, m.second), 0);
+  EXPECT_EQ(m.told(), std::vector<bool>{false});
+}
+
+TEST(Outside, AGroupIsLeftWithItsLastProgram) {
+  Members m;
+  ASSERT_EQ(m.change(abi::Op::kAttachMcast, m.app.qpn), 0);
+  ASSERT_EQ(m.change(abi::Op::kAttachMcast, m.second), 0);
+  m.told();
+  m.bench.detach(m.app.client.id());
+  EXPECT_EQ(m.told(), std::vector<bool>{false});
+}
+
+// ---- rdma_cm ----
+
+struct ResolvesOutside : testing::Test {
+  static engine::FabricConfig fabric() {
+    engine::FabricConfig config = engine::default_fabric(2);
+    config.devices[0].addresses = {wire::IpAddress::from_v4(10, 1, 0, 1)};
+    config.devices[1].addresses = {wire::IpAddress::from_v4(10, 2, 0, 1)};
+    for (auto& device : config.devices) device.outside = true;
+    return config;
+  }
+  CmBench bench{fabric()};
+  EventChannel channel{bench, 1};
+};
+
+// There is nobody to ask who has an address: the connection manager's retries will tell.
+TEST_F(ResolvesOutside, AnAddressOfNobodyKnownIsTakenToBeOnTheNetwork) {
+  const uint32_t id = channel.create_id(1);
+  ASSERT_EQ(channel.resolve(id, ip("10.2.0.9", 7471)), 0);
+  EXPECT_EQ(channel.next_event().event, EventType::kAddrResolved);
+  EXPECT_EQ(channel.source(id).address, ip("10.2.0.1").address);
+}
+
+TEST_F(ResolvesOutside, ABoundIdKeepsItsSource) {
+  const uint32_t id = channel.create_id(1);
+  ASSERT_EQ(channel.bind(id, ip("10.1.0.1")), 0);
+  ASSERT_EQ(channel.resolve(id, ip("10.2.0.9", 7471)), 0);
+  EXPECT_EQ(channel.next_event().event, EventType::kAddrResolved);
+  EXPECT_EQ(channel.source(id).address, ip("10.1.0.1").address);
+}
+
+TEST_F(ResolvesOutside, WithoutAnAddressOfThatFamilyNobodyCanBeReached) {
+  const uint32_t id = channel.create_id(1);
+  ASSERT_EQ(channel.resolve(id, ip("2001:db8::9", 7471), 10), 0);
+  bench.run_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(channel.next_event().event, EventType::kAddrError);
+}
+
+}  // namespace
+}  // namespace rocemu::test
