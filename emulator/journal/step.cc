@@ -339,6 +339,89 @@ struct AppendOutput {
   }
 };
 
+/// False if the kind is none.
+bool take_output(Taker& from, RecordedOutput& output) {
+  const auto client = [&] { return from.take<ClientId>(); };
+  const auto cq = [&] { return from.take<engine::CqId>(); };
+  switch (from.take_enum(OutputKind::kGroupChange)) {
+    case OutputKind::kCompletion: {
+      const ClientId of = client();
+      const engine::CqId id = cq();
+      output.emplace<engine::Completion>(engine::Completion{of, id, from.take<abi::Cqe>()});
+      return true;
+    }
+    case OutputKind::kCqFailed: {
+      const ClientId of = client();
+      output.emplace<engine::CqFailed>(engine::CqFailed{of, cq()});
+      return true;
+    }
+    case OutputKind::kCompletionEvent: {
+      const ClientId of = client();
+      const engine::CqId id = cq();
+      const auto channel = from.take<engine::ChannelId>();
+      output.emplace<engine::CompletionEvent>(
+          engine::CompletionEvent{of, id, channel, from.take<uint64_t>()});
+      return true;
+    }
+    case OutputKind::kAsyncEvent: {
+      const ClientId of = client();
+      const auto type = from.take<abi::EventType>();
+      output.emplace<engine::AsyncEvent>(engine::AsyncEvent{of, type, from.take<uint64_t>()});
+      return true;
+    }
+    case OutputKind::kClientViolation: {
+      const ClientId of = client();
+      output.emplace<RecordedViolation>(RecordedViolation{of, from.text()});
+      return true;
+    }
+    case OutputKind::kTransmitFrame: {
+      RecordedFrame frame;
+      frame.leaves_through = from.take<engine::DeviceIndex>();
+      take_frame(from, frame);
+      output.emplace<RecordedFrame>(frame);
+      return true;
+    }
+    case OutputKind::kFrameTrace: {
+      RecordedFrame frame;
+      frame.at = from.take<engine::Instant>();
+      take_frame(from, frame);
+      output.emplace<RecordedFrame>(frame);
+      return true;
+    }
+    case OutputKind::kCmEvent: {
+      auto& event = output.emplace<RecordedCmEvent>();
+      event.channel = from.take<engine::CmChannelId>();
+      event.event = from.take<abi::ucma::EventResponse>();
+      return true;
+    }
+    case OutputKind::kGroupChange: {
+      const auto device = from.take<engine::DeviceIndex>();
+      const auto group = from.take<wire::IpAddress>();
+      output.emplace<engine::GroupChange>(engine::GroupChange{device, group, take_bool(from)});
+      return true;
+    }
+    case OutputKind::kReply:
+      output.emplace<abi::Reply>(from.take<abi::Reply>());
+      return true;
+    case OutputKind::kCmReply: {
+      RecordedCmReply reply{.error = from.take<int32_t>(), .response = {}};
+      reply.response = from.bytes();
+      output.emplace<RecordedCmReply>(reply);
+      return true;
+    }
+    case OutputKind::kRuleFired: {
+      const std::string_view rule = from.text();
+      output.emplace<RecordedRuleFired>(RecordedRuleFired{rule, from.text()});
+      return true;
+    }
+    case OutputKind::kDeviceChanged:
+      output.emplace<engine::DeviceChanged>(
+          engine::DeviceChanged{from.take<engine::DeviceIndex>()});
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void append(Appender& to, const ClientName& client) {
@@ -389,82 +472,8 @@ bool parse(Bytes body, Step& step) {
 
 std::optional<RecordedOutput> OutputReader::next() {
   if (taker_.at_end() || taker_.failed()) return std::nullopt;
-  std::optional<RecordedOutput> output;
-  const auto client = [this] { return taker_.take<ClientId>(); };
-  const auto cq = [this] { return taker_.take<engine::CqId>(); };
-  switch (taker_.take_enum(OutputKind::kGroupChange)) {
-    case OutputKind::kCompletion: {
-      const ClientId of = client();
-      const engine::CqId id = cq();
-      output = engine::Completion{of, id, taker_.take<abi::Cqe>()};
-      break;
-    }
-    case OutputKind::kCqFailed: {
-      const ClientId of = client();
-      output = engine::CqFailed{of, cq()};
-      break;
-    }
-    case OutputKind::kCompletionEvent: {
-      const ClientId of = client();
-      const engine::CqId id = cq();
-      const auto channel = taker_.take<engine::ChannelId>();
-      output = engine::CompletionEvent{of, id, channel, taker_.take<uint64_t>()};
-      break;
-    }
-    case OutputKind::kAsyncEvent: {
-      const ClientId of = client();
-      const auto type = taker_.take<abi::EventType>();
-      output = engine::AsyncEvent{of, type, taker_.take<uint64_t>()};
-      break;
-    }
-    case OutputKind::kClientViolation: {
-      const ClientId of = client();
-      output = RecordedViolation{of, taker_.text()};
-      break;
-    }
-    case OutputKind::kTransmitFrame: {
-      RecordedFrame frame;
-      frame.leaves_through = taker_.take<engine::DeviceIndex>();
-      take_frame(taker_, frame);
-      output = frame;
-      break;
-    }
-    case OutputKind::kFrameTrace: {
-      RecordedFrame frame;
-      frame.at = taker_.take<engine::Instant>();
-      take_frame(taker_, frame);
-      output = frame;
-      break;
-    }
-    case OutputKind::kCmEvent: {
-      const auto channel = taker_.take<engine::CmChannelId>();
-      output = RecordedCmEvent{channel, taker_.take<abi::ucma::EventResponse>()};
-      break;
-    }
-    case OutputKind::kGroupChange: {
-      const auto device = taker_.take<engine::DeviceIndex>();
-      const auto group = taker_.take<wire::IpAddress>();
-      output = engine::GroupChange{device, group, take_bool(taker_)};
-      break;
-    }
-    case OutputKind::kReply:
-      output = taker_.take<abi::Reply>();
-      break;
-    case OutputKind::kCmReply: {
-      const auto error = taker_.take<int32_t>();
-      output = RecordedCmReply{error, taker_.bytes()};
-      break;
-    }
-    case OutputKind::kRuleFired: {
-      const std::string_view rule = taker_.text();
-      output = RecordedRuleFired{rule, taker_.text()};
-      break;
-    }
-    case OutputKind::kDeviceChanged:
-      output = engine::DeviceChanged{taker_.take<engine::DeviceIndex>()};
-      break;
-  }
-  if (!output) taker_.fail();  // 0
+  RecordedOutput output;
+  if (!take_output(taker_, output)) taker_.fail();
   if (taker_.failed()) return std::nullopt;
   return output;
 }
