@@ -7,7 +7,7 @@ import unittest
 
 from rocemu import BIN, PAIR, ROCEMU, free_port, pingpong_pair, rocemu_run, run, temporary_directory
 
-# scripts/lockstep asks for more.
+# ROCEMU_LOCKSTEP_RUNS=50 asks for more.
 RUNS = int(os.environ.get("ROCEMU_LOCKSTEP_RUNS", "4"))
 
 
