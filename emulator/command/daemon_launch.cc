@@ -26,10 +26,10 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Generous, for machines that run fifty of these at once under a sanitizer. Nobody waits this long
-// for a daemon that works.
+// Generous, for machines that run fifty of these at once: a daemon waits for its turn there, the
+// more so when a hundred programs poll. Nobody waits this long for a daemon that works.
 constexpr milliseconds kReadyTimeout = seconds(30);
-constexpr milliseconds kStopTimeout = seconds(10);
+constexpr milliseconds kStopTimeout = seconds(60);
 
 // Descriptors of the daemon.
 constexpr int kReadyFd = 3;
