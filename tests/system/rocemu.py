@@ -1,4 +1,5 @@
 """What the system tests share: finding the programs, free ports, running things under `rocemu run`."""
+import contextlib
 import os
 import pathlib
 import signal
@@ -27,11 +28,35 @@ def free_port():
     return holder.getsockname()[1]
 
 
-def run(*arguments, **keywords):
-    """subprocess.run with both outputs captured as one text."""
-    keywords.setdefault("timeout", TIMEOUT)
-    return subprocess.run([str(a) for a in arguments], stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, **keywords)
+def run(*arguments, timeout=TIMEOUT, check=False, **keywords):
+    """subprocess.run with both outputs captured as one text. Of what takes too long nothing stays."""
+    command = [str(argument) for argument in arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          stdin=subprocess.DEVNULL, text=True, **keywords) as process:
+        try:
+            output, _ = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            for pid in [*descendants(process.pid), process.pid]:
+                with contextlib.suppress(ProcessLookupError):
+                    kill(pid)
+            raise
+    result = subprocess.CompletedProcess(command, process.returncode, output)
+    if check:
+        result.check_returncode()
+    return result
+
+
+def descendants(pid):
+    """PIDs of the processes that it and its children started."""
+    children = {}
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = stat.read_text().rpartition(")")[2].split()
+            children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
+    found = [pid]
+    for parent in found:
+        found += children.get(parent, [])
+    return found[1:]
 
 
 def rocemu_run(*command, options=(), prefix=(), **keywords):
