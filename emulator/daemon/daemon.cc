@@ -18,6 +18,7 @@
 #include "emulator/abi/control.h"
 #include "emulator/daemon/fault_commands.h"
 #include "emulator/daemon/start_error.h"
+#include "emulator/daemon/time_commands.h"
 #include "emulator/scenario/scenario.h"
 
 namespace rocemu::daemon {
@@ -143,7 +144,12 @@ Daemon::Daemon(Options options)
   load_scenario();
   serve_devices();
   control_ = std::make_unique<ControlServer>(
-      loop_, listen_at(directory_.control_socket(), SOCK_STREAM), control_commands());
+      control_loop_, listen_at(directory_.control_socket(), SOCK_STREAM), control_commands());
+  if (!options_.lockstep) {
+    control_watch_ = loop_.watch(control_loop_.fd(), EPOLLIN,
+                                 [this](uint32_t) { control_loop_.wait(engine::Duration(0)); });
+    if (!control_watch_) fail_start("cannot watch the control socket", errno);
+  }
   NldevSource& source = *this;
   netlink_ = std::make_unique<NetlinkServer>(
       loop_, listen_at(directory_.netlink_socket(), SOCK_SEQPACKET), source);
@@ -163,6 +169,7 @@ void Daemon::load_scenario() {
 }
 
 void Daemon::write_sysfs_again(engine::DeviceIndex index) {
+  if (!nic_.has_device(index)) return hide_device(index);
   engine::DeviceConfig& config = options_.fabric.devices[index.value];
   config.addresses = nic_.addresses(index);
   for (const SysfsFile& file : sysfs_files({device(index)})) {
@@ -265,7 +272,12 @@ ControlServer::Commands Daemon::control_commands() {
     return Json::object();
   };
   ControlServer::Commands commands = fault_commands(nic_, device_names());
-  commands.insert({{"version", version}, {"show", show}, {"set", set}, {"shutdown", shutdown}});
+  commands.merge(time_commands(nic_, sessions_, clock_, time_is_held_));
+  commands.insert({{"version", version},
+                   {"show", show},
+                   {"set", set},
+                   {"sync", [this](const Json&) { return sync_recording(); }},
+                   {"shutdown", shutdown}});
   return commands;
 }
 
@@ -312,10 +324,16 @@ void Daemon::update_port(engine::DeviceIndex index) {
 
 void Daemon::remove_device(const Json& request) {
   const engine::DeviceIndex index = named_device(request);
-  if (!removed_.insert(index).second) return;
-  // First, so that nobody finds or opens what is about to fail.
+  hide_device(index);  // first, or somebody would open what is about to fail
   acceptors_[index.value].reset();
   watches_[index.value].reset();
+  nic_.submit(engine::RemoveDevice{index});
+}
+
+// Not its acceptor, which may be what is at work. Whoever connects still has a device on which all
+// fails.
+void Daemon::hide_device(engine::DeviceIndex index) {
+  if (!removed_.insert(index).second) return;
   directory_.remove_device_socket(index.value);
   const std::string& device = options_.fabric.devices[index.value].name;
   for (const std::string& directory : sysfs_directories(device, index.value)) {
@@ -323,7 +341,6 @@ void Daemon::remove_device(const Json& request) {
       spdlog::error("sysfs still has {}: {}", directory, std::strerror(errno));
     }
   }
-  nic_.submit(engine::RemoveDevice{index});
 }
 
 bool Daemon::run() {
@@ -402,6 +419,15 @@ void Daemon::sleep() {
   } else {
     poll(std::nullopt);
   }
+}
+
+Json Daemon::sync_recording() {
+  if (recording_ == nullptr) {
+    throw ControlServer::Refusal("this NIC does not record; start it with --record DIR");
+  }
+  flush_files();
+  recording_->sync();
+  return Json{{"record", options_.record}};
 }
 
 void Daemon::flush_files() {

@@ -51,6 +51,8 @@ class Daemon : private NldevSource {
   void load_scenario();
   std::vector<std::string> device_names() const;
   void write_sysfs_again(engine::DeviceIndex device);
+  /// So that nobody finds or opens it any more.
+  void hide_device(engine::DeviceIndex device);
   /// A port is up if the user wants it and its interface is.
   void update_port(engine::DeviceIndex device);
 
@@ -66,10 +68,13 @@ class Daemon : private NldevSource {
   void wait_for_quiet(Quiescence& clients);
   bool is_quiet(Quiescence& clients);
   bool handle_what_came();
+  void end_round();
 
   bool poll(std::optional<engine::Duration> timeout);
   void sleep();
   void flush_files();
+  /// All that has happened can be read in the recording.
+  Json sync_recording();
   void check_recording();
 
   Options options_;
@@ -77,6 +82,7 @@ class Daemon : private NldevSource {
   Clock clock_;
   std::unique_ptr<capture::PcapWriter> capture_;
   EventLoop loop_;
+  EventLoop control_loop_;  // the control socket's: in lockstep it has its turn last
   ProcessMemory memory_;
   RuntimeDirectory directory_;
   SessionTable sessions_;
@@ -91,8 +97,10 @@ class Daemon : private NldevSource {
       acceptors_;  // of the devices, in their order, then rdma_cm
   std::vector<EventLoop::Watch> watches_;
   std::unique_ptr<ControlServer> control_;
+  EventLoop::Watch control_watch_;
   std::unique_ptr<NetlinkServer> netlink_;
   bool stopping_ = false;
+  bool time_is_held_ = false;  // by a test, of a virtual clock
   bool recording_failed_ = false;
 };
 

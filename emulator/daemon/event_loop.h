@@ -50,6 +50,8 @@ class EventLoop {
   /// Of what is ready now, only what has been watched longest. False if nothing is ready. Not for
   /// edge-triggered watches: what is left must be ready again.
   bool run_first();
+  /// Readable when something is ready, so that one loop can be watched by another.
+  int fd() const { return epoll_.get(); }
 
  private:
   int wait_for_events(epoll_event* events, int count, std::optional<engine::Duration> timeout);

@@ -90,18 +90,22 @@ void Nic::hold(engine::Output& output) {
     cq->add(completion->cqe);
     held_cqs_.emplace_back(completion->client, completion->cq);
   } else if (std::holds_alternative<engine::FrameTrace>(output) ||
-             std::holds_alternative<engine::TransmitFrame>(output)) {
+             std::holds_alternative<engine::TransmitFrame>(output) ||
+             std::holds_alternative<engine::DeviceChanged>(output)) {
     deliver_other(output);  // no client sees it
   } else {
     held_.push_back(std::move(output));
   }
 }
 
-/// All completions before the first event, which may wake somebody who looks for them.
+/// All completions before the first event, which may wake somebody who looks for them, and the next
+/// round between: whoever wakes is in it, and nobody before who only polls.
 void Nic::release_outputs() {
+  if (!holding_) return;
   for (const auto& [client, id] : std::exchange(held_cqs_, {})) {
     if (CompletionQueue* cq = sessions_.find_cq(client, id)) cq->publish();
   }
+  sessions_.begin_round();
   for (const engine::Output& output : std::exchange(held_, {})) deliver_other(output);
 }
 
@@ -119,7 +123,7 @@ void Nic::apply() {
   if (holding_) {
     for (engine::Output& output : outputs_.list) hold(output);
     outputs_.clear();
-    return;
+    return tell_of_changed_devices();
   }
   CompletionQueue* unpublished = nullptr;  // completions in a row are published together
   const auto publish = [&] {
@@ -142,7 +146,11 @@ void Nic::apply() {
   }
   publish();
   outputs_.clear();
-  // Not before: to look at a device is a step of its own.
+  tell_of_changed_devices();
+}
+
+/// Not while outputs are walked: to look at a device is a step of its own.
+void Nic::tell_of_changed_devices() {
   for (const engine::DeviceIndex device : std::exchange(changed_devices_, {})) {
     if (device_changed_) device_changed_(device);
   }

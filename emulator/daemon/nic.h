@@ -50,7 +50,8 @@ class Nic : public EnginePort {
   std::optional<engine::Instant> next_deadline() { return engine_.next_deadline(); }
 
   /// From now on clients see what was done only when release_outputs() is called, all at once, or
-  /// when they are answered: so that none runs ahead while the others' turn is not over.
+  /// when they are answered: so that none runs ahead while the others' turn is not over. With that
+  /// a round begins.
   void hold_outputs() { holding_ = true; }
   void release_outputs();
 
@@ -59,10 +60,12 @@ class Nic : public EnginePort {
   std::vector<wire::IpAddress> addresses(engine::DeviceIndex device) const {
     return engine_.addresses(device);
   }
+  bool has_device(engine::DeviceIndex device) const { return engine_.has_device(device); }
+  bool is_idle() const { return engine_.is_idle(); }
   bool paused() const { return engine_.paused(); }
   std::span<const uint8_t> next_frame() const { return engine_.next_frame(); }
 
-  /// Called when a device's port or GID table changed by itself.
+  /// Called when a device's port or GID table changed by itself, or it was pulled out.
   void on_device_changed(std::function<void(engine::DeviceIndex)> callback) {
     device_changed_ = std::move(callback);
   }
@@ -78,6 +81,7 @@ class Nic : public EnginePort {
   void step(const engine::Input& input) { step(clock_.now(), input); }
   void step(engine::Instant now, const engine::Input& input);
   void apply();
+  void tell_of_changed_devices();
   void hold(engine::Output& output);
   void deliver_other(const engine::Output& output);
   void deliver(const engine::CqFailed& output);

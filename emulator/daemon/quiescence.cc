@@ -59,6 +59,16 @@ bool is_asleep(std::string_view status) {
          std::string_view("STtZX").find(status[at + 8]) != std::string_view::npos;
 }
 
+/// What a thread that computes has soon had, however busy the machine is.
+constexpr std::chrono::milliseconds kOwnTime{500};
+
+/// Documentation/scheduler/sched-stats: the first number of schedstat is time spent on the
+/// processor, in nanoseconds.
+std::chrono::nanoseconds processor_time_of(pid_t process, pid_t thread) {
+  const std::string text = contents_of(fmt::format("/proc/{}/task/{}/schedstat", process, thread));
+  return std::chrono::nanoseconds(std::strtoll(text.c_str(), nullptr, 10));
+}
+
 std::string switches_of(const std::string& status) {
   const size_t at = status.find("\nvoluntary_ctxt_switches");
   return at == std::string::npos ? "" : status.substr(at);
@@ -120,10 +130,19 @@ void Quiescence::look_at(pid_t process, std::vector<pid_t>& more) {
   }
 }
 
-std::string Quiescence::give_up_on_running() {
+bool Quiescence::anyone_runs() const {
+  return std::ranges::any_of(running_,
+                             [&](const auto& one) { return !ignored_.contains(one.second); });
+}
+
+std::string Quiescence::give_up_on_running(bool all) {
   std::string names;
   for (const auto& [process, thread] : running_) {
-    if (!ignored_.insert(thread).second) continue;
+    if (ignored_.contains(thread)) continue;
+    const std::chrono::nanoseconds time = processor_time_of(process, thread);
+    const auto before = processor_time_.emplace(thread, time).first->second;
+    if (!all && time - before < kOwnTime) continue;
+    ignored_.insert(thread);
     std::string name = contents_of(fmt::format("/proc/{}/task/{}/comm", process, thread));
     while (!name.empty() && name.back() == '\n') name.pop_back();
     names += fmt::format("{}thread {} (tid {}) of pid {}", names.empty() ? "" : ", ", name, thread,

@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <set>
@@ -23,9 +24,14 @@ class Quiescence {
   /// Looks at these processes and their descendants.
   bool is_quiet(const std::vector<pid_t>& clients);
 
-  /// Some thread that was not asleep when is_quiet() looked last: "thread poller (tid 12) of pid
-  /// 11"; empty if there was none. It is not looked at any more until it has slept.
-  std::string give_up_on_running();
+  /// Somebody was not asleep when is_quiet() looked last.
+  bool anyone_runs() const;
+
+  /// Those of them that have had the processor for kOwnTime since the first such question of this
+  /// wait, or `all`: "thread poller (tid 12) of pid 11"; empty if there was none. They are not
+  /// looked at any more until they have slept. Who only waits for a processor is not given up.
+  std::string give_up_on_running(bool all);
+  void begin_wait() { processor_time_.clear(); }
 
  private:
   struct Thread {
@@ -40,9 +46,10 @@ class Quiescence {
   std::optional<pid_t> ancestor_;
   Look last_, now_;
   bool all_asleep_ = false;
-  std::set<pid_t> processes_;                     // of the look in progress
-  std::vector<std::pair<pid_t, pid_t>> running_;  // process, thread
-  std::set<pid_t> ignored_;                       // threads
+  std::set<pid_t> processes_;                                 // of the look in progress
+  std::vector<std::pair<pid_t, pid_t>> running_;              // process, thread
+  std::set<pid_t> ignored_;                                   // threads
+  std::map<pid_t, std::chrono::nanoseconds> processor_time_;  // of threads, at that question
 };
 
 }  // namespace rocemu::daemon

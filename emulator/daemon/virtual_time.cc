@@ -20,8 +20,8 @@ namespace {
 using namespace std::chrono_literals;
 
 /// A thread that runs for so long and calls no verb may do so for ever: the run goes on without
-/// waiting for it.
-constexpr engine::Duration kPatience = 2s;
+/// waiting for it. One that waits for a processor, or for a disk, has more time.
+constexpr engine::Duration kPatience = 2s, kLongestPatience = 60s;
 constexpr engine::Duration kShortestLook = 30us, kLongestLook = 1ms;
 /// With nothing to come, how often those who poll may look at what else they have to do.
 constexpr engine::Duration kShortestIdle = 1ms, kLongestIdle = 20ms;
@@ -36,23 +36,22 @@ void Daemon::run_on_virtual_clock() {
   while (!stopping_) {
     if (options_.lockstep) wait_for_quiet(clients);
     if (handle_what_came()) {
-      sessions_.begin_round();
+      end_round();
       idle = kShortestIdle;
       continue;
     }
     if (!options_.lockstep) {
       wait_for_quiet(clients);
       if (handle_what_came()) {
-        sessions_.begin_round();
+        end_round();
         continue;
       }
     }
-    if (const std::optional<engine::Instant> deadline = nic_.next_deadline()) {
+    const std::optional<engine::Instant> deadline = nic_.next_deadline();
+    if (deadline && !time_is_held_) {
       clock_.advance_to(*deadline);
       idle = kShortestIdle;
-      const bool worked = nic_.tick_if_due();
-      nic_.release_outputs();
-      if (worked) sessions_.begin_round();
+      if (nic_.tick_if_due()) end_round();
       continue;
     }
     flush_files();
@@ -78,10 +77,9 @@ void Daemon::run_on_virtual_clock() {
 /// others.
 bool Daemon::handle_what_came() {
   if (options_.lockstep) {
-    const bool worked = sessions_.pump_in_order() || loop_.run_first() || nic_.tick_if_due() ||
-                        sessions_.reap(nic_, memory_) || cm_sessions_.reap(nic_);
-    nic_.release_outputs();
-    return worked;
+    // Who asks by the control socket, when and how often, must not change what the others do.
+    return sessions_.pump_in_order() || loop_.run_first() || nic_.tick_if_due() ||
+           sessions_.reap(nic_, memory_) || cm_sessions_.reap(nic_) || control_loop_.run_first();
   }
   bool worked = sessions_.pump_in_order();
   worked |= poll(engine::Duration(0));
@@ -91,20 +89,32 @@ bool Daemon::handle_what_came() {
   return worked;
 }
 
+/// Clients see what was done, and look again for what they wait for.
+void Daemon::end_round() {
+  if (options_.lockstep) {
+    nic_.release_outputs();
+  } else {
+    sessions_.begin_round();
+  }
+}
+
 void Daemon::wait_for_quiet(Quiescence& clients) {
   const engine::Instant since = clock_.real_now();
+  clients.begin_wait();
   engine::Duration pause = kShortestLook;
   while (!stopping_ && !is_quiet(clients)) {
     if (!options_.lockstep && handle_what_came()) sessions_.begin_round();
-    if (clock_.real_now() - since > kPatience) {
-      const std::string names = clients.give_up_on_running();
+    const engine::Duration waited = clock_.real_now() - since;
+    if (waited > kPatience) {
+      if (!clients.anyone_runs()) return;  // they sleep, and wake again and again by themselves
+      const std::string names = clients.give_up_on_running(waited > kLongestPatience);
       if (!names.empty()) {
         spdlog::warn(
             "for 2 s without a verb runs {}: what it does counts as outside of the virtual "
             "clock from now on{}",
             names, options_.lockstep ? ", and the run is no longer deterministic" : "");
+        return;
       }
-      return;
     }
     std::this_thread::sleep_for(pause);
     pause = std::min<engine::Duration>(pause * 3 / 2, kLongestLook);

@@ -135,7 +135,24 @@ void Engine::step(Instant outer_now, const Input& input, Outputs& outputs) {
   std::visit(Apply{*fabric_, *rdma_cm_, outputs}, input);
   do {
     fabric_->run();
-  } while (rdma_cm_->handle_events());
+  } while (rdma_cm_->handle_events() || remove_devices());
+}
+
+bool Engine::remove_devices() {
+  const std::vector<DeviceIndex> devices = fabric_->take_removals();
+  for (const DeviceIndex device : devices) {
+    fabric_->remove_device(device);
+    rdma_cm_->remove_device(device);
+  }
+  return !devices.empty();
+}
+
+bool Engine::has_device(DeviceIndex device) const {
+  return !fabric_->devices()[device.value].removed;
+}
+
+bool Engine::is_idle() const {
+  return fabric_->is_idle() && !rdma_cm_->next_deadline();
 }
 
 std::vector<faults::RuleReport> Engine::rule_reports() const {

@@ -31,6 +31,10 @@ class Engine {
   /// When to call step() with a Tick at the latest; nothing if only an input can cause work.
   std::optional<Instant> next_deadline();
 
+  /// Nothing is under way and nobody waits for an answer: only an input can cause something that
+  /// programs see. Changes nothing.
+  bool is_idle() const;
+
   /// For `rocemu show`: objects, states, counters. Changes nothing.
   FabricSnapshot snapshot() const;
 
@@ -42,9 +46,13 @@ class Engine {
   bool paused() const { return pace_.paused(); }
   /// The device's GID table as it is now.
   std::vector<wire::IpAddress> addresses(DeviceIndex device) const;
+  /// False if it was removed.
+  bool has_device(DeviceIndex device) const;
 
  private:
   std::optional<Instant> next_event_time();
+  /// Those that rules pulled out; true if there were any.
+  bool remove_devices();
 
   Pace pace_;
   std::unique_ptr<Fabric> fabric_;

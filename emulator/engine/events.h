@@ -199,7 +199,8 @@ struct RuleFired {
   std::string subject;
 };
 
-/// Port or GID table of a device changed by itself: what the file system says of them has to.
+/// Port or GID table of a device changed by itself, or a rule pulled it out: what the file system
+/// says of it has to change.
 struct DeviceChanged {
   DeviceIndex device;
 };

@@ -39,6 +39,7 @@ void Fabric::begin_step(Instant now, Outputs& outputs) {
   outputs_ = &outputs;
   release_delayed_frames();
   release_held_completions();
+  restore_ports();
   expire_timers();
   connections.expire_timers();
 }
@@ -46,7 +47,7 @@ void Fabric::begin_step(Instant now, Outputs& outputs) {
 void Fabric::run() {
   fail_users_of_overrun_cqs();
   fail_qps();
-  for (uint32_t moved = 0; moved < kFramesPerStep;) {
+  for (uint32_t moved = 0; moved < kFramesPerStep && removals_.empty();) {
     if (!link_.empty() && link_.front().arrives <= now_) {
       if (paused_ && released_ == 0) break;
       if (paused_) --released_;
@@ -92,7 +93,7 @@ std::optional<Instant> Fabric::next_deadline() {
     first = std::max(now_, link_.front().arrives);
   }
   for (const auto& other : {connections.next_deadline(), next_moderated_event(), delayed_.next(),
-                            next_held_completion()}) {
+                            next_held_completion(), next_port_return()}) {
     if (other && (!first || *other < *first)) first = other;
   }
   return first;

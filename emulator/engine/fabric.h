@@ -78,6 +78,8 @@ class Fabric {
   /// Works until nothing is left to do now or the step has moved its share of frames.
   void run();
   std::optional<Instant> next_deadline();
+  /// Nothing is under way and nobody waits for an answer.
+  bool is_idle() const;
 
   // ---- What the protocol's parts ask for ----
   HostMemory& host_memory() { return host_memory_; }
@@ -166,6 +168,8 @@ class Fabric {
   void note(const faults::Faults::Acting& acting, std::string subject,
             std::optional<DeviceIndex> device, const QueuePair* qp);
   void change_gid(DeviceIndex device, uint32_t index, const wire::IpAddress& address);
+  /// The devices that rules have pulled out, for whoever tells all who need to know.
+  std::vector<DeviceIndex> take_removals();
 
   // ---- One frame at a time ----
   void set_paused(bool paused) { paused_ = paused; }
@@ -247,6 +251,12 @@ class Fabric {
   void act_now(const faults::Rule& rule);
   void fail_qps();
 
+  // ---- faults/device_faults.cc ----
+  void change_port(DeviceIndex device, const faults::PortChange& change);
+  /// Ports that were to be down for a time.
+  void restore_ports();
+  std::optional<Instant> next_port_return() const;
+
   FabricConfig config_;
   std::map<ClientId, ClientId> groups_;  // of those that share: the client all of it began with
   HostMemory& host_memory_;
@@ -258,6 +268,8 @@ class Fabric {
   std::deque<QpNumber> schedule_;      // QPs that have something to send, in turn
   std::vector<QpNumber> failing_qps_;  // by an event that a rule raised, as soon as may be
   std::map<CqId, faults::HeldCompletions> held_completions_;
+  std::map<DeviceIndex, Instant> port_returns_;
+  std::vector<DeviceIndex> removals_;  // by rules, as soon as may be
   bool paused_ = false;
   uint32_t released_ = 0;                                // frames that may arrive while paused
   std::vector<CqId> overrun_cqs_;                        // whose QPs have yet to be failed

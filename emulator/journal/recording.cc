@@ -76,6 +76,11 @@ void Recording::flush() {
   if (!events_.empty()) events_file_.write(events_);
 }
 
+void Recording::sync() {
+  flush();
+  events_file_.sync();
+}
+
 std::string Recording::take_error() {
   if (ended_) return "";
   std::string error = journal_.take_error();

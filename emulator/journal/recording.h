@@ -34,6 +34,8 @@ class Recording {
 
   /// Hands what there is to the files.
   void flush();
+  /// Waits until the events are in their file.
+  void sync();
   /// Empty, or why the recording ended, once: from then on nothing is recorded.
   std::string take_error();
 

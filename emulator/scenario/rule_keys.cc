@@ -123,6 +123,8 @@ constexpr Key kSelectionKeys[] = {
      read_opcode},
     {"psn", at(Where::kFrame) | at(Where::kRequest),
      [](Reading in, const Node& v) { in.rule.which.psn = in.reader.ranges(v, 0, kMax24); }},
+    {"psn_num", at(Where::kFrame) | at(Where::kRequest),
+     [](Reading in, const Node& v) { in.rule.which.psn_num = in.reader.ranges(v, 0, kMax24); }},
     {"message",
      at(Where::kFrame) | at(Where::kRequest) | at(Where::kWorkRequest) | at(Where::kCompletion),
      [](Reading in, const Node& v) { in.rule.which.message = in.reader.ranges(v, 1, UINT32_MAX); }},
@@ -367,11 +369,19 @@ void read_errno(Reading in, const Node& value) {
 }
 
 void read_port(Reading in, const Node& value) {
-  const std::string word = in.reader.text(value, "up or down");
-  if (word != "up" && word != "down") {
-    in.reader.fail(value, fmt::format("expected up or down, found {}", NodeReader::found(value)));
+  if (value.IsMap()) {
+    if (value.size() != 1 || !value["down"]) {
+      in.reader.fail(value, "expected up, down or {down: TIME}, after which it is up again");
+    }
+    in.rule.effects.port = PortChange{false, in.reader.duration(value["down"])};
+    return;
   }
-  in.rule.effects.port = PortChange{word == "up"};
+  const std::string word = in.reader.text(value, "up, down or {down: TIME}");
+  if (word != "up" && word != "down") {
+    in.reader.fail(value, fmt::format("expected up, down or {{down: TIME}}, found {}",
+                                      NodeReader::found(value)));
+  }
+  in.rule.effects.port = PortChange{word == "up", {}};
 }
 
 void read_gid(Reading in, const Node& value) {
@@ -455,6 +465,8 @@ constexpr Key kEffectKeys[] = {
      }},
     {"port", kEverywhere & ~at(Where::kLink), read_port},
     {"gid", kEverywhere & ~at(Where::kLink), read_gid},
+    {"remove_device", kEverywhere & ~at(Where::kLink),
+     [](Reading in, const Node& v) { read_true(in, v, in.rule.effects.remove_device); }},
 };
 
 std::vector<std::string_view> names_at(std::span<const Key> keys, Places place) {

@@ -102,6 +102,8 @@ class ConnectionManager {
   /// A packet for QP 1 of the device.
   void receive(DeviceIndex device, const wire::Packet& packet);
   std::optional<Instant> next_deadline();
+  /// Of any message of ours.
+  bool awaits_answer() const;
   void expire_timers();
   /// The device is gone, and with it all that it has, without a message or an event.
   void forget(DeviceIndex device);

@@ -44,6 +44,13 @@ class ConnectionTable {
   /// Those of this device, by ID.
   std::vector<ConnectionId> of_device(DeviceIndex device) const;
   size_t size() const { return connections_.size(); }
+  template <class Predicate>
+  bool any(Predicate predicate) const {
+    for (const auto& [id, connection] : connections_) {
+      if (predicate(connection)) return true;
+    }
+    return false;
+  }
   wire::Psn random_psn() { return wire::Psn(static_cast<uint32_t>(random_.next() >> 32)); }
 
  private:

@@ -1,5 +1,5 @@
 // Async events that rules change, lose or make up, and what else rules do beside the thing they
-// look at: ports, addresses, QPs that fail.
+// look at: events that they raise, QPs that fail with them.
 #include "emulator/engine/fabric.h"
 
 namespace rocemu::engine {
@@ -86,10 +86,9 @@ void Fabric::note(const faults::Faults::Acting& acting, std::string subject,
   const faults::Effects& effects = acting.rule->effects;
   if (effects.raise) raise_by_rule(*effects.raise, device, qp);
   if (!device) return;
-  if (effects.port) {
-    set_port(*device, effects.port->up);
-    outputs_->list.emplace_back(DeviceChanged{*device});
-  }
+  if (effects.port) change_port(*device, *effects.port);
+  // Not now: whoever asked the rules is not done with it.
+  if (effects.remove_device) removals_.push_back(*device);
   if (effects.gid) change_gid(*device, effects.gid->index, effects.gid->address);
 }
 
@@ -131,18 +130,6 @@ void Fabric::fail_qps() {
     }
     enter_error(*qp);
   }
-}
-
-void Fabric::change_gid(DeviceIndex index, uint32_t gid, const wire::IpAddress& address) {
-  auto& addresses = device(index).config.addresses;
-  if (gid >= kGidTableLength || gid > addresses.size()) return;
-  if (gid == addresses.size()) {
-    addresses.push_back(address);
-  } else {
-    addresses[gid] = address;
-  }
-  raise_on_device(EventType::kGidChange, index);
-  outputs_->list.emplace_back(DeviceChanged{index});
 }
 
 void Fabric::add_rules(const faults::RuleSet& rules) {

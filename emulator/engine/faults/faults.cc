@@ -93,6 +93,7 @@ bool Faults::agrees(const Rule& rule, const Occurrence& occurrence) const {
          (!which.queue || *which.queue == occurrence.queue) && is_there(which, occurrence) &&
          contains(which.qp, occurrence.qp) && contains(which.qp_num, occurrence.qp_num) &&
          contains(which.dest_qp, occurrence.dest_qp) && contains(which.psn, occurrence.psn) &&
+         contains(which.psn_num, occurrence.psn_num) &&
          contains(which.message, occurrence.message) && contains(which.size, occurrence.size) &&
          contains(which.wr_id, occurrence.wr_id);
 }

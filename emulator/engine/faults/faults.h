@@ -41,6 +41,7 @@ struct Occurrence {
   uint32_t qp_num = 0;
   uint32_t dest_qp = 0;
   uint32_t psn = 0;
+  uint32_t psn_num = 0;
   uint32_t message = 0;
   uint64_t size = 0;
   uint64_t wr_id = 0;

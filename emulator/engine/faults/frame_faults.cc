@@ -61,6 +61,7 @@ Occurrence describe(const Departure& departure, const wire::Packet& packet, cons
                         .answer = answer_in(packet, info),
                         .dest_qp = packet.bth.dest_qpn,
                         .psn = packet.bth.psn.value(),
+                        .psn_num = packet.bth.psn.value(),
                         .size = packet.payload.size()};
   const uint32_t here = (outgoing ? departure.from : departure.to).value_or(DeviceIndex{}).value;
   if (qp == nullptr) {

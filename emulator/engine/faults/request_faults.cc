@@ -89,6 +89,7 @@ bool Fabric::request_is_taken(QueuePair& qp, const wire::Packet& packet,
                                   .qp = qp.order,
                                   .qp_num = qp.number.value,
                                   .psn = (packet.bth.psn - qp.attr.rq_psn).value(),
+                                  .psn_num = packet.bth.psn.value(),
                                   .message = qp.recv.msn + 1,
                                   .size = packet.payload.size()},
                                  now_);

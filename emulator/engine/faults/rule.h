@@ -63,6 +63,7 @@ struct Selection {
   Ranges qp_num;   // as ibv_qp.qp_num
   Ranges dest_qp;  // of frames, the destination's number
   Ranges psn;      // 0: the connection's first, in the direction of the request
+  Ranges psn_num;  // as the packet has it
   Ranges message;  // 1: the QP's first work request, or the first one it answers
   Ranges size;     // bytes: of a frame's payload, of a work request's or completion's message
   Ranges wr_id;
@@ -134,6 +135,7 @@ struct Rejection {
 
 struct PortChange {
   bool up;
+  std::optional<Duration> lifetime;  // then it is up again
 };
 
 struct GidChange {

@@ -1,0 +1,82 @@
+#include "emulator/daemon/time_commands.h"
+
+#include <fmt/format.h>
+
+namespace rocemu::daemon {
+namespace {
+
+/// 292 years of nanoseconds fit; nobody tests a century.
+constexpr uint64_t kLongestAdvance = 100ull * 365 * 24 * 3600 * 1'000'000'000;
+
+int64_t nanoseconds(engine::Instant instant) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(instant.time_since_epoch()).count();
+}
+
+void require_virtual(const Clock& clock) {
+  if (clock.is_virtual()) return;
+  throw ControlServer::Refusal(
+      "this NIC has the real clock; start it with --clock virtual or --lockstep");
+}
+
+Json clock_json(Nic& nic, const Clock& clock, bool held) {
+  Json json;
+  json["clock"] = clock.is_virtual() ? "virtual" : "real";
+  json["held"] = held;
+  json["now_ns"] = nanoseconds(clock.now());
+  const auto next = nic.next_deadline();
+  json["next_ns"] = next ? Json(nanoseconds(*next)) : Json(nullptr);
+  return json;
+}
+
+void hold(const Clock& clock, bool& held, const Json& request) {
+  const auto found = request.find("held");
+  if (found == request.end()) return;
+  if (!found->is_boolean()) throw ControlServer::Refusal("\"held\" is to be true or false");
+  require_virtual(clock);
+  held = found->get<bool>();
+}
+
+/// What comes of one thing is seen by what is due after it. Programs have their turn afterwards.
+void advance(Nic& nic, SessionTable& sessions, Clock& clock, const Json& request) {
+  require_virtual(clock);
+  const auto found = request.find("ns");
+  if (found == request.end() || !found->is_number_unsigned() ||
+      found->get<uint64_t>() > kLongestAdvance) {
+    throw ControlServer::Refusal(
+        fmt::format("\"ns\" is to be a number of nanoseconds up to {}", kLongestAdvance));
+  }
+  sessions.pump_in_order();  // what was rung before it was asked
+  const engine::Instant target =
+      clock.now() + std::chrono::nanoseconds(static_cast<int64_t>(found->get<uint64_t>()));
+  for (auto next = nic.next_deadline(); next && *next <= target; next = nic.next_deadline()) {
+    clock.advance_to(*next);
+    nic.tick_if_due();
+  }
+  clock.advance_to(target);
+  nic.release_outputs();
+  sessions.begin_round();
+}
+
+}  // namespace
+
+ControlServer::Commands time_commands(Nic& nic, SessionTable& sessions, Clock& clock, bool& held) {
+  return {
+      {"clock",
+       [&](const Json& request) {
+         hold(clock, held, request);
+         return clock_json(nic, clock, held);
+       }},
+      {"advance",
+       [&](const Json& request) {
+         advance(nic, sessions, clock, request);
+         return clock_json(nic, clock, held);
+       }},
+      {"idle",
+       [&](const Json&) {
+         const bool rang = sessions.pump_in_order();
+         return Json{{"idle", !rang && nic.is_idle()}};
+       }},
+  };
+}
+
+}  // namespace rocemu::daemon

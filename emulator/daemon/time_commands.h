@@ -1,0 +1,19 @@
+// What a test asks by the control socket of time, and of what is still under way:
+//   {"command":"clock"}                  which clock, what time it is, when something is due
+//   {"command":"clock","held":true}      virtual time stands still, but for "advance"
+//   {"command":"advance","ns":N}         virtual time moves on, and all that is due happens
+//   {"command":"idle"}                   is nothing under way, and nobody waiting for an answer?
+// docs/control.md tells it in full.
+#pragma once
+
+#include "emulator/daemon/clock.h"
+#include "emulator/daemon/control_server.h"
+#include "emulator/daemon/nic.h"
+#include "emulator/daemon/session_table.h"
+
+namespace rocemu::daemon {
+
+/// All must outlive the commands. `held`: virtual time does not move by itself.
+ControlServer::Commands time_commands(Nic& nic, SessionTable& sessions, Clock& clock, bool& held);
+
+}  // namespace rocemu::daemon
