@@ -3,6 +3,7 @@
 
 #include "emulator/command/control_client.h"
 #include "emulator/command/error.h"
+#include "emulator/command/scenario_library.h"
 #include "emulator/command/subcommand.h"
 #include "emulator/scenario/scenario.h"
 
@@ -19,7 +20,7 @@ po::options_description options_of_check() {
 }  // namespace
 
 std::string check_help() {
-  return "usage: rocemu check [--json] FILE...\n"
+  return "usage: rocemu check [--json] FILE|NAME...\n"
          "\n"
          "Reads scenario files as `rocemu run --scenario` does, and says for each what rules it\n"
          "has, or in which line and column something is wrong and what would be right there.\n"
@@ -47,7 +48,7 @@ int check(const Arguments& arguments) {
   for (const std::string& file : values["files"].as<Arguments>()) {
     Json json{{"file", file}};
     try {
-      const scenario::Scenario scenario = scenario::load_scenario(file);
+      const scenario::Scenario scenario = scenario::load_scenario(find_scenario(file));
       json["ok"] = true;
       json["name"] = scenario.name;
       json["description"] = scenario.description;
@@ -60,7 +61,7 @@ int check(const Arguments& arguments) {
         for (const auto& rule : scenario.rules->rules)
           std::cout << "  " << rule.name << " (on: " << scenario::name_of(rule.where) << ")\n";
       }
-    } catch (const scenario::ScenarioError& error) {
+    } catch (const std::runtime_error& error) {  // no such file or name, or what is in it
       status = kExitFailure;
       json["ok"] = false;
       json["error"] = error.what();

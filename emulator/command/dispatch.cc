@@ -17,6 +17,7 @@ constexpr std::array kSubcommands = {
     Subcommand{"set", "take a port down or up while programs run", set, set_help},
     Subcommand{"replay", "do again what `run --record` recorded, and compare", replay, replay_help},
     Subcommand{"check", "say whether a scenario file is right", check, check_help},
+    Subcommand{"scenarios", "list the scenarios that come with rocemu", scenarios, scenarios_help},
     Subcommand{"inject", "give a running NIC further faults", inject, inject_help},
     Subcommand{"pause", "stop a running NIC, to step through its frames", pause, pause_help},
     Subcommand{"step", "let the next frames arrive, one by one", step, step_help},
@@ -55,11 +56,11 @@ std::string general_help() {
       "\n";
   for (const Subcommand& subcommand : kSubcommands) {
     std::string name(subcommand.name);
-    name.resize(8, ' ');
+    name.resize(10, ' ');
     text += "  " + name + std::string(subcommand.summary) + "\n";
   }
   text +=
-      "  help    explain a command: rocemu help run\n"
+      "  help      explain a command: rocemu help run\n"
       "\n"
       "options: --help, --version\n"
       "\n"

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "emulator/command/error.h"
+#include "emulator/command/scenario_library.h"
 #include "emulator/scenario/scenario.h"
 
 namespace rocemu::command {
@@ -103,7 +104,9 @@ po::options_description fabric_options() {
       "program, events.jsonl tells it line by line, trace.pcap has the frames");
   add("record-policy", text("POLICY"),
       "when the disk is full: continue without recording (default), or stop the run");
-  add("scenario", text("FILE"), "have the faults that FILE describes (see docs/scenarios.md)");
+  add("scenario", text("FILE|NAME"),
+      "have the faults that FILE describes (see docs/scenarios.md), or the scenario of that name "
+      "which comes with rocemu (rocemu scenarios)");
   add("seed", text("N"),
       "the seed of everything random (default 0; with --udp another at each start)");
   add("require-grh", po::bool_switch(),
@@ -180,8 +183,9 @@ std::vector<std::string> daemon_arguments(std::string_view subcommand,
     arguments.insert(arguments.end(), {"--record-policy", policy});
   }
   if (given("scenario")) {
-    const std::string file = string_of("scenario");
-    if (file.empty()) throw UsageError(where + "--scenario needs the name of a file");
+    if (string_of("scenario").empty())
+      throw UsageError(where + "--scenario needs a file, or a name: rocemu scenarios lists them");
+    const std::string file = find_scenario(string_of("scenario"));
     try {
       scenario::load_scenario(file);  // says so before a NIC is started in vain
     } catch (const scenario::ScenarioError& error) {

@@ -70,6 +70,12 @@ std::string provider_path(int private_abi) {
   return find_library("librocemu-rdmav" + std::to_string(private_abi) + ".so");
 }
 
+std::string scenario_library_dir() {
+  const std::string dir = executable_dir() + "/../" ROCEMU_SCENARIO_DIR;
+  const std::string resolved = existing(dir);
+  return resolved.empty() ? dir : resolved;
+}
+
 std::string preload_value(const std::string& present) {
   std::vector<std::string> entries = split_preload(kSanitizerRuntimes);
   const std::string shim = shim_path();

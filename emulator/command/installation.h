@@ -15,6 +15,9 @@ std::string shim_path();
 /// librocemu-rdmavABI.so; empty if there is none.
 std::string provider_path(int private_abi);
 
+/// The directory of the scenarios that come with rocemu. It need not exist.
+std::string scenario_library_dir();
+
 /// The value of LD_PRELOAD that puts the shim (and in a sanitizer build the runtime libraries that
 /// it needs) before `present`, what LD_PRELOAD holds already.
 std::string preload_value(const std::string& present);

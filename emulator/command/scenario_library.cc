@@ -1,0 +1,70 @@
+#include "emulator/command/scenario_library.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+
+#include "emulator/command/error.h"
+#include "emulator/command/installation.h"
+#include "emulator/command/subcommand.h"
+
+namespace rocemu::command {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::string_view kSuffix = ".yaml";
+
+/// The comment at the file's head, up to the first line that is none.
+std::string leading_comment(const fs::path& path) {
+  std::ifstream file(path);
+  std::string text;
+  for (std::string line; std::getline(file, line) && line.starts_with("#");) {
+    const size_t begin = line.find_first_not_of("# ");
+    if (begin == std::string::npos) break;
+    text += (text.empty() ? "" : " ") + line.substr(begin);
+  }
+  return text;
+}
+
+bool is_name(const std::string& word) {
+  return !word.empty() && word.find('/') == std::string::npos && !word.ends_with(kSuffix);
+}
+
+}  // namespace
+
+std::vector<LibraryScenario> scenario_library() {
+  const std::string dir = scenario_library_dir();
+  std::error_code error;
+  std::vector<LibraryScenario> library;
+  for (const fs::directory_entry& entry : fs::directory_iterator(dir, error)) {
+    if (entry.path().extension() != kSuffix) continue;
+    library.push_back({entry.path().stem(), entry.path(), leading_comment(entry.path())});
+  }
+  if (error)
+    throw Failure("cannot read the library of scenarios " + dir + ": " + error.message() +
+                  "; install rocemu again");
+  std::ranges::sort(library, {}, &LibraryScenario::name);
+  return library;
+}
+
+std::string find_scenario(const std::string& file_or_name) {
+  std::error_code ignored;
+  if (!is_name(file_or_name) || fs::is_regular_file(file_or_name, ignored)) return file_or_name;
+  const std::vector<LibraryScenario> library = scenario_library();
+  const auto found = std::ranges::find(library, file_or_name, &LibraryScenario::name);
+  if (found != library.end()) return found->path;
+  std::vector<std::string_view> names;
+  for (const LibraryScenario& scenario : library) names.push_back(scenario.name);
+  const std::string_view meant = nearest(file_or_name, names);
+  throw Failure("there is no file '" + file_or_name + "' and no scenario of that name; " +
+                (meant.empty() ? "rocemu scenarios lists those there are"
+                               : "did you mean '" + std::string(meant) + "'?"));
+}
+
+std::string first_sentence(const std::string& text) {
+  const size_t end = text.find(". ");
+  return end == std::string::npos ? text : text.substr(0, end + 1);
+}
+
+}  // namespace rocemu::command

@@ -1,0 +1,76 @@
+// `rocemu scenarios`: what comes with rocemu, to be used as it is or to begin with.
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+
+#include "emulator/command/control_client.h"
+#include "emulator/command/error.h"
+#include "emulator/command/scenario_library.h"
+#include "emulator/command/subcommand.h"
+
+namespace rocemu::command {
+namespace po = boost::program_options;
+namespace {
+
+po::options_description options_of_scenarios() {
+  po::options_description options("Options");
+  options.add_options()("json", po::bool_switch(), "print names, files and explanations as JSON");
+  return options;
+}
+
+void print_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!(std::cout << file.rdbuf())) throw Failure("cannot read " + path);
+}
+
+}  // namespace
+
+std::string scenarios_help() {
+  return "usage: rocemu scenarios [--json]\n"
+         "       rocemu scenarios NAME...\n"
+         "\n"
+         "Lists the scenarios that come with rocemu, or prints those that are named: what "
+         "happens,\n"
+         "what a program sees, why networks do that, and the rules. `rocemu run`, `up` and "
+         "`check`\n"
+         "take such a name in place of a file.\n"
+         "\n" +
+         to_text(options_of_scenarios()) +
+         "\n"
+         "Examples:\n"
+         "  rocemu scenarios\n"
+         "  rocemu scenarios rtu-lost\n"
+         "  rocemu run --scenario retry-exceeded --clock virtual -- ./my_test\n"
+         "  rocemu scenarios port-flap >mine.yaml    # to begin with\n";
+}
+
+int scenarios(const Arguments& arguments) {
+  po::options_description all = options_of_scenarios();
+  all.add_options()("names", po::value<Arguments>());
+  po::positional_options_description positional;
+  positional.add("names", -1);
+  const po::variables_map values = parse_options("scenarios", arguments, all, positional);
+  const bool as_json = values["json"].as<bool>();
+  if (values.count("names") != 0) {
+    if (as_json) throw UsageError("scenarios: --json is for the list; leave out the names");
+    for (const std::string& name : values["names"].as<Arguments>()) print_file(find_scenario(name));
+    return 0;
+  }
+  const std::vector<LibraryScenario> library = scenario_library();
+  if (as_json) {
+    Json list = Json::array();
+    for (const LibraryScenario& one : library)
+      list.push_back({{"name", one.name}, {"file", one.path}, {"explanation", one.explanation}});
+    std::cout << list.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    return 0;
+  }
+  size_t width = 0;
+  for (const LibraryScenario& one : library) width = std::max(width, one.name.size());
+  for (const LibraryScenario& one : library) {
+    std::cout << one.name << std::string(width + 2 - one.name.size(), ' ')
+              << first_sentence(one.explanation) << "\n";
+  }
+  return 0;
+}
+
+}  // namespace rocemu::command

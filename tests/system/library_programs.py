@@ -1,0 +1,87 @@
+"""For each scenario that comes with rocemu the program that the tests run with it: one that does not
+race with itself, as rping's threads do when it fails."""
+import json
+import pathlib
+import subprocess
+import sys
+
+from rocemu import HERE, PAIR, ROCEMU, free_port, pingpong_pair
+
+CM_PAIR = [sys.executable, str(HERE / "cm_pair.py")]
+
+
+def pingpong(*arguments, program="ibv_rc_pingpong"):
+    return pingpong_pair("-n", "50", *arguments, client_device="rocemu1", program=program)
+
+
+def perftest(tool, *arguments):
+    port = str(free_port())
+    common = [tool, "-p", port, "-n", "50", "-F", *arguments]
+    return [*PAIR, port, *common, "-d", "rocemu0", "--", *common, "-d", "rocemu1", "localhost"]
+
+
+def rping(*arguments):
+    """The server is on rocemu0, the client on rocemu1."""
+    return [*CM_PAIR, "7174", "rping", "-s", "-a", "127.0.0.1", "-V", "-C", "10", *arguments, "--",
+            "rping", "-c", "-a", "127.0.0.1", "-I", "127.0.0.2", "-v", "-V", "-C", "10", *arguments]
+
+
+def ucmatose(times=1):
+    client = "ucmatose -C 10 -s 127.0.0.1 -b 127.0.0.2"
+    return [*CM_PAIR, "7471", "ucmatose", "-C", "10", "--", "sh", "-c", "; ".join([client] * times)]
+
+
+def client_alone(*command):
+    """Of a server that never hears anything: it is ended."""
+    return ["env", "CM_PAIR_KILLS_SERVER=1", *command]
+
+
+def watched(device, *command):
+    """Beside ibv_asyncwatch, which is ended after the command."""
+    return ["bash", "-c", 'stdbuf -oL ibv_asyncwatch -d "$0" & watch=$!; "$@"; status=$?; '
+            "kill $watch; wait $watch; exit $status", device, *command]
+
+
+def own(name):
+    return ["/usr/bin/python3", str(HERE / "library_program.py"), name]
+
+
+COMMANDS = {
+    "cq-overrun": lambda: perftest("ib_write_bw"),
+    "retry-exceeded": lambda: perftest("ib_write_bw"),
+    "rnr-exceeded": lambda: own("rnr-exceeded"),
+    "rnr-recovers": pingpong,
+    "ghost-ack": lambda: pingpong("-c"),
+    "lost-read-response": rping,
+    "duplicate-atomic": lambda: own("duplicate-atomic"),
+    "psn-wrap-loss": lambda: own("psn-wrap-loss"),
+    "remote-access-error": lambda: perftest("ib_write_bw"),
+    "remote-operational-error": pingpong,
+    "local-protection-error": lambda: perftest("ib_write_bw"),
+    "flush-after-error": lambda: own("flush-after-error"),
+    "solicited-only-wakeups": lambda: own("solicited-only-wakeups"),
+    "rtu-lost": ucmatose,
+    "rep-lost": rping,
+    "req-duplicated": ucmatose,
+    "cm-reject": lambda: client_alone(*ucmatose()),
+    "cm-timeout": lambda: client_alone(*ucmatose()),
+    "stale-connection": lambda: ucmatose(times=2),
+    "dreq-crossing": lambda: [*CM_PAIR, "7471", "rdma_server", "--",
+                              "rdma_client", "-s", "127.0.0.1"],
+    "port-flap": lambda: watched("rocemu0", *pingpong()),
+    "device-removal": lambda: own("device-removal"),
+    "srq-limit": lambda: own("srq-limit"),
+    "verb-enomem": pingpong,
+}
+
+
+def library():
+    """Names and explanations, as the command lists what is installed beside it."""
+    listed = subprocess.run([ROCEMU, "scenarios", "--json"], stdout=subprocess.PIPE, check=True)
+    return {one["name"]: one["explanation"] for one in json.loads(listed.stdout)}
+
+
+def events(recording):
+    """What a recording tells, line by line."""
+    lines = (pathlib.Path(recording) / "events.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]

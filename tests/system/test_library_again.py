@@ -1,0 +1,50 @@
+"""Each scenario that comes with rocemu in lockstep, again and again: the same run each time, half of
+them beside hogs of the processor. Where the CM chooses the PSNs, captures are the same to the byte."""
+import os
+import pathlib
+import subprocess
+import unittest
+
+from library_programs import COMMANDS
+from rocemu import ROCEMU, rocemu_run, run, temporary_directory
+
+# ROCEMU_LOCKSTEP_RUNS=50 asks for more.
+RUNS = int(os.environ.get("ROCEMU_LOCKSTEP_RUNS", "2"))
+
+
+class Again(unittest.TestCase):
+    def check(self, name):
+        command = COMMANDS[name]()
+        with temporary_directory() as directory:
+            recordings = [pathlib.Path(directory) / str(number) for number in range(RUNS)]
+            statuses = set()
+            for number, recording in enumerate(recordings):
+                hogs = subprocess.Popen(["stress-ng", "--quiet", "--cpu", "4"]) if number % 2 else None
+                try:
+                    result = rocemu_run(*command, options=(
+                        "--lockstep", "--strict", "--scenario", name, "--record", recording))
+                finally:
+                    if hogs is not None:
+                        hogs.terminate()
+                        hogs.wait()
+                statuses.add(result.returncode)
+                self.assertEqual(len(statuses), 1, result.stdout)
+                if number == 0:
+                    continue
+                comparison = run(ROCEMU, "diff", recordings[0], recording)
+                self.assertEqual(comparison.returncode, 0, f"run {number}: {comparison.stdout}")
+                if "cm_pair.py" in " ".join(command):
+                    self.assertEqual((recordings[0] / "trace.pcap").read_bytes(),
+                                     (recording / "trace.pcap").read_bytes(), f"run {number}")
+
+
+def add_test(name):
+    setattr(Again, "test_" + name.replace("-", "_"), lambda self: self.check(name))
+
+
+for each in COMMANDS:
+    add_test(each)
+
+
+if __name__ == "__main__":
+    unittest.main()
