@@ -11,7 +11,9 @@
 //   again
 //   3. with kMigrateId: the channel that the id is on.
 // Events are messages on the channel itself, an EventResponse each, and kGetEvent is a recv() of
-// the program's own: so the channel is readable exactly while there is an event.
+// the program's own: so the channel is readable exactly while there is an event. When the program
+// has read a connect request, the shim says so by a kGetEvent with a RequestRead, without
+// descriptors and without a reply: it makes room in the listener's backlog.
 //
 // The structs have the kernel's layout (rdma/rdma_user_cm.h; a test compares). Fields named
 // `response` are addresses in the program, which only the shim follows.
@@ -23,7 +25,7 @@
 namespace rocemu::abi::ucma {
 
 inline constexpr uint32_t kMagic = 0x616d6375;  // "ucma" in memory on a little-endian machine
-inline constexpr uint32_t kVersion = 1;
+inline constexpr uint32_t kVersion = 2;
 
 /// The kernel's numbers.
 enum class Command : uint32_t {
@@ -39,7 +41,7 @@ enum class Command : uint32_t {
   kReject,
   kDisconnect,
   kInitQpAttr,
-  kGetEvent,  // never comes to the daemon
+  kGetEvent,  // to the daemon: RequestRead
   kGetOption,
   kSetOption,  // the option's value follows the struct
   kNotify,
@@ -425,6 +427,10 @@ static_assert(sizeof(EventResponse) == 336);
 /// Programs built before `reserved` have no more room than this.
 inline constexpr size_t kMinEventResponse = offsetof(EventResponse, reserved);
 static_assert(kMinEventResponse == 324);
+
+struct RequestRead {
+  uint32_t id;  // the new one, of the event
+};
 
 enum class OptionLevel : uint32_t { kId = 0, kIb = 1 };
 enum class IdOption : uint32_t { kTos, kReuseAddress, kAddressFamilyOnly, kAckTimeout };

@@ -94,6 +94,10 @@ void CmSession::receive() {
       header.version != abi::ucma::kVersion || header.in_size != message.size - sizeof header) {
     return end("a message that is not of the connection manager's protocol");
   }
+  if (header.command == Command::kGetEvent) {
+    ask(header.command, std::span(buffer).subspan(sizeof header, header.in_size), 0);
+    return;
+  }
   if (message.fds.size() < 2) return end("a command without a socket for its reply");
   const std::span<const std::byte> in =
       std::span(buffer).subspan(sizeof header, message.size - sizeof header);

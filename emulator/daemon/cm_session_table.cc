@@ -28,6 +28,11 @@ std::vector<pid_t> CmSessionTable::pids() const {
   return pids;
 }
 
+std::optional<pid_t> CmSessionTable::pid_of(engine::CmChannelId channel) const {
+  const auto found = sessions_.find(channel);
+  return found == sessions_.end() ? std::nullopt : std::optional(found->second->pid());
+}
+
 bool CmSessionTable::reap(EnginePort& engine) {
   if (ended_.empty()) return false;
   // Closing one may end another, which is appended.

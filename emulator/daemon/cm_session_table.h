@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "emulator/daemon/cm_session.h"
@@ -22,6 +23,7 @@ class CmSessionTable : public CmSessionOwner {
 
   /// Of the programs.
   std::vector<pid_t> pids() const;
+  std::optional<pid_t> pid_of(engine::CmChannelId channel) const;
 
   /// Closes and destroys the sessions that have ended. True if there were any.
   bool reap(EnginePort& engine);

@@ -201,6 +201,10 @@ std::vector<NldevClient> Daemon::clients() const {
   return clients;
 }
 
+std::optional<pid_t> Daemon::pid_of(engine::CmChannelId channel) const {
+  return cm_sessions_.pid_of(channel);
+}
+
 void Daemon::serve_devices() {
   for (size_t i = 0; i < options_.fabric.devices.size(); ++i) {
     const engine::DeviceIndex device{static_cast<uint32_t>(i)};

@@ -61,6 +61,7 @@ class Daemon : private NldevSource {
   SysfsDevice device(engine::DeviceIndex index) override;
   engine::FabricSnapshot snapshot() override;
   std::vector<NldevClient> clients() const override;
+  std::optional<pid_t> pid_of(engine::CmChannelId channel) const override;
 
   void run_on_real_clock();
   // virtual_time.cc

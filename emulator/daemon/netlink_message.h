@@ -23,6 +23,7 @@ class NetlinkMessage {
   NetlinkMessage(const nlmsghdr& request, uint16_t type, uint16_t flags);
 
   void add_bytes(std::span<const std::byte> bytes);  // not an attribute; pads to 4 bytes
+  void add_attribute(uint16_t attribute, std::span<const std::byte> value);
   void add_u8(uint16_t attribute, uint8_t value);
   void add_u32(uint16_t attribute, uint32_t value);
   void add_u64(uint16_t attribute, uint64_t value);
@@ -44,8 +45,6 @@ class NetlinkMessage {
   Bytes take();
 
  private:
-  void add_attribute(uint16_t attribute, std::span<const std::byte> value);
-
   Bytes bytes_;
 };
 

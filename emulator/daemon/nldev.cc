@@ -188,7 +188,7 @@ class Answer {
       count("pd", state.pds.size());
       count("cq", state.cqs.size());
       count("qp", state.qps.size());
-      count("cm_id", 0);
+      count("cm_id", ids_of(index).size());
       count("mr", state.mrs.size());
       count("ctx", static_cast<size_t>(contexts));
       count("srq", state.srqs.size());
@@ -216,7 +216,8 @@ class Answer {
         return list(state, index, RDMA_NLDEV_ATTR_RES_CTX, RDMA_NLDEV_ATTR_RES_CTXN, contexts);
       }
       default:
-        return request_.is_dump() ? 0 : ENOENT;  // connection identifiers: none here
+        return list(state, index, RDMA_NLDEV_ATTR_RES_CM_ID, RDMA_NLDEV_ATTR_RES_CM_IDN,
+                    ids_of(index, request_.attributes.u32(RDMA_NLDEV_ATTR_PORT_INDEX).value_or(0)));
     }
   }
 
@@ -245,7 +246,22 @@ class Answer {
     return 0;
   }
 
+  /// The rdma_cm ids of a device, or only those of a port. One that listens at the wildcard listens
+  /// at each device and is of no port, as in the kernel, which makes an id of its own for each
+  /// then.
+  std::vector<engine::RdmaIdSnapshot> ids_of(uint32_t index, uint32_t port = 0) {
+    state_of(index);
+    std::vector<engine::RdmaIdSnapshot> ids;
+    std::copy_if(snapshot_->rdma_ids.begin(), snapshot_->rdma_ids.end(), std::back_inserter(ids),
+                 [&](const engine::RdmaIdSnapshot& id) {
+                   if (id.device) return id.device->value == index && (port == 0 || port == kPort);
+                   return port == 0 && id.state == engine::RdmaIdState::kListen;
+                 });
+    return ids;
+  }
+
   static uint32_t number_of(const engine::QpSnapshot& qp) { return qp.number.value; }
+  static uint32_t number_of(const engine::RdmaIdSnapshot& id) { return id.number; }
   template <class Object>
   static uint32_t number_of(const Object& object) {
     return object.id.value;
@@ -303,6 +319,30 @@ class Answer {
   void describe(NetlinkMessage& message, const NldevClient& context) {
     message.add_u32(RDMA_NLDEV_ATTR_RES_CTXN, context.id.value);
     add_owner(message, context.id);
+  }
+
+  void describe(NetlinkMessage& message, const engine::RdmaIdSnapshot& id) {
+    if (id.device) message.add_u32(RDMA_NLDEV_ATTR_PORT_INDEX, kPort);
+    if (id.qpn != 0) {
+      message.add_u32(RDMA_NLDEV_ATTR_RES_LQPN, id.qpn);
+      message.add_u8(RDMA_NLDEV_ATTR_RES_TYPE, static_cast<uint8_t>(id.qp_type));
+    }
+    message.add_u32(RDMA_NLDEV_ATTR_RES_PS, static_cast<uint32_t>(id.port_space));
+    message.add_u8(RDMA_NLDEV_ATTR_RES_STATE, static_cast<uint8_t>(id.state));
+    add_address(message, RDMA_NLDEV_ATTR_RES_SRC_ADDR, id.source);
+    add_address(message, RDMA_NLDEV_ATTR_RES_DST_ADDR, id.destination);
+    message.add_u32(RDMA_NLDEV_ATTR_RES_CM_IDN, id.number);
+    if (const auto pid = source_.pid_of(id.channel)) {
+      message.add_u32(RDMA_NLDEV_ATTR_RES_PID, static_cast<uint32_t>(*pid));
+    }
+  }
+
+  static void add_address(NetlinkMessage& message, uint16_t attribute,
+                          const abi::ucma::SockaddrStorage& address) {
+    const auto bytes = std::as_bytes(std::span(address.bytes));
+    const bool has_family = std::any_of(bytes.begin(), bytes.begin() + sizeof(sa_family_t),
+                                        [](std::byte byte) { return byte != std::byte{}; });
+    if (has_family) message.add_attribute(attribute, bytes);
   }
 
   /// As many as a message has room for.

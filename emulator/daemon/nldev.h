@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -31,6 +32,8 @@ class NldevSource {
   virtual SysfsDevice device(engine::DeviceIndex index) = 0;  // it has it
   virtual engine::FabricSnapshot snapshot() = 0;
   virtual std::vector<NldevClient> clients() const = 0;
+  /// Of the program whose event channel of rdma_cm it is; nothing if that is gone.
+  virtual std::optional<pid_t> pid_of(engine::CmChannelId channel) const = 0;
 };
 
 /// The messages that answer the requests in one datagram, which may be anything.

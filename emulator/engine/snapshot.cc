@@ -112,6 +112,7 @@ FabricSnapshot Engine::snapshot() const {
     of(mw.client).mws.push_back(window);
   });
   out.listeners = rdma_cm_->listeners();
+  out.rdma_ids = rdma_cm_->ids();
   return out;
 }
 

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "emulator/abi/control.h"
+#include "emulator/abi/ucma.h"
 #include "emulator/abi/verbs_values.h"
 #include "emulator/engine/ids.h"
 
@@ -113,9 +115,37 @@ struct ListenerSnapshot {
   uint16_t port;
 };
 
+/// What the kernel calls the state of an rdma_cm id, with its numbers (enum rdma_cm_state).
+enum class RdmaIdState : uint8_t {
+  kIdle,
+  kAddrQuery,
+  kAddrResolved,
+  kRouteQuery,
+  kRouteResolved,
+  kConnect,  // and connected
+  kDisconnect,
+  kAddrBound,
+  kListen,
+  kDeviceRemoval,
+  kDestroying,
+};
+
+/// An rdma_cm id.
+struct RdmaIdSnapshot {
+  uint32_t number;
+  CmChannelId channel;
+  std::optional<DeviceIndex> device;
+  RdmaIdState state;
+  abi::ucma::PortSpace port_space;
+  abi::QpType qp_type;
+  uint32_t qpn;                                    // 0: none yet
+  abi::ucma::SockaddrStorage source, destination;  // zero while they are not known
+};
+
 struct FabricSnapshot {
   std::vector<DeviceSnapshot> devices;
   std::vector<ListenerSnapshot> listeners;
+  std::vector<RdmaIdSnapshot> rdma_ids;  // by number
 };
 
 }  // namespace rocemu::engine

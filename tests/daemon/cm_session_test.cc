@@ -120,6 +120,18 @@ TEST_F(CmSessions, ACommandIsAnsweredOnItsOwnSocket) {
   EXPECT_EQ(channel.read_event(), 0u) << "the channel itself stays unreadable";
 }
 
+TEST_F(CmSessions, ThatARequestWasReadIsSaidWithoutAnAnswer) {
+  const struct {
+    abi::ucma::CommandHeader header;
+    abi::ucma::RequestRead request;
+  } message{{abi::ucma::kMagic, abi::ucma::kVersion, Command::kGetEvent, 4, 0}, {7}};
+  ASSERT_EQ(send(channel.program.get(), &message, sizeof message, 0), 24);
+  loop.wait(engine::Duration(0));
+  EXPECT_EQ(recorder.cm_commands, std::vector{Command::kGetEvent});
+  EXPECT_FALSE(channel.session->has_ended());
+  EXPECT_EQ(channel.read_event(), 0u);
+}
+
 TEST_F(CmSessions, EventsComeInOrderHoweverMany) {
   constexpr uint32_t kMany = 2000;  // more than a socket holds
   for (uint32_t id = 1; id <= kMany; ++id) channel.session->deliver(event_of(id));

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rdma/rdma_netlink.h>
+#include <sys/socket.h>
 
 #include <cerrno>
 #include <cstring>
@@ -46,6 +47,9 @@ class Source : public NldevSource {
   }
   engine::FabricSnapshot snapshot() override { return state; }
   std::vector<NldevClient> clients() const override { return {{{3}, {1}, 4711}}; }
+  std::optional<pid_t> pid_of(engine::CmChannelId channel) const override {
+    return channel == engine::CmChannelId{5} ? std::optional<pid_t>(4712) : std::nullopt;
+  }
 
   engine::FabricSnapshot state;
 };
@@ -198,6 +202,70 @@ TEST_F(NldevTest, ObjectsAreDumpedInTablesAndFoundByNumber) {
   EXPECT_EQ(error_of(RDMA_NLDEV_CMD_RES_QP_GET, 0, {device, u32(RDMA_NLDEV_ATTR_RES_LQPN, 18)}),
             ENOENT);
   EXPECT_EQ(error_of(RDMA_NLDEV_CMD_RES_QP_GET, 0, {device}), EINVAL);
+}
+
+TEST_F(NldevTest, AnIdOfRdmaCmIsOnItsDeviceAndAListenerAtTheWildcardOnEach) {
+  engine::RdmaIdSnapshot id{};
+  id.number = 7;
+  id.channel = {5};
+  id.device = engine::DeviceIndex{1};
+  id.state = engine::RdmaIdState::kConnect;
+  id.port_space = abi::ucma::PortSpace::kTcp;
+  id.qp_type = abi::QpType::kRc;
+  id.qpn = 17;
+  id.source.bytes[0] = AF_INET;
+  engine::RdmaIdSnapshot listener{};
+  listener.number = 8;
+  listener.channel = {6};  // whose program is gone
+  listener.state = engine::RdmaIdState::kListen;
+  listener.port_space = abi::ucma::PortSpace::kUdp;
+  engine::RdmaIdSnapshot idle{};
+  idle.number = 9;
+  source.state.rdma_ids = {id, listener, idle};
+
+  const auto numbers_of = [&](uint32_t device) {
+    std::vector<uint32_t> found;
+    for (uint32_t number = 0; number < 12; ++number) {
+      const std::vector<Message> messages =
+          ask(RDMA_NLDEV_CMD_RES_CM_ID_GET, 0,
+              {u32(RDMA_NLDEV_ATTR_DEV_INDEX, device), u32(RDMA_NLDEV_ATTR_RES_CM_IDN, number)});
+      if (messages.at(0).header.nlmsg_type != NLMSG_ERROR) found.push_back(number);
+    }
+    EXPECT_THAT(
+        ask(RDMA_NLDEV_CMD_RES_CM_ID_GET, NLM_F_DUMP, {u32(RDMA_NLDEV_ATTR_DEV_INDEX, device)}),
+        SizeIs(found.size() + 1));
+    return found;
+  };
+  const auto of_port = [&](uint32_t port) {
+    return ask(RDMA_NLDEV_CMD_RES_CM_ID_GET, NLM_F_DUMP,
+               {u32(RDMA_NLDEV_ATTR_DEV_INDEX, 1), u32(RDMA_NLDEV_ATTR_PORT_INDEX, port)})
+        .size();
+  };
+  EXPECT_EQ(of_port(0), 3u) << "both, and the end";
+  EXPECT_EQ(of_port(1), 2u) << "a listener at the wildcard is of no port";
+  EXPECT_EQ(of_port(2), 1u);
+  EXPECT_EQ(numbers_of(0), std::vector<uint32_t>{8});
+  EXPECT_EQ(numbers_of(1), (std::vector<uint32_t>{7, 8}));
+
+  const NetlinkAttributes one =
+      ask(RDMA_NLDEV_CMD_RES_CM_ID_GET, 0,
+          {u32(RDMA_NLDEV_ATTR_DEV_INDEX, 1), u32(RDMA_NLDEV_ATTR_RES_CM_IDN, 7)})
+          .at(0)
+          .attributes();
+  EXPECT_EQ(one.u32(RDMA_NLDEV_ATTR_PORT_INDEX), 1u);
+  EXPECT_EQ(one.u32(RDMA_NLDEV_ATTR_RES_LQPN), 17u);
+  EXPECT_EQ(one.u32(RDMA_NLDEV_ATTR_RES_PS), 0x106u);
+  EXPECT_EQ(one.u32(RDMA_NLDEV_ATTR_RES_PID), 4712u);
+  EXPECT_TRUE(one.has(RDMA_NLDEV_ATTR_RES_SRC_ADDR));
+  EXPECT_FALSE(one.has(RDMA_NLDEV_ATTR_RES_DST_ADDR)) << "there is none";
+  const NetlinkAttributes other =
+      ask(RDMA_NLDEV_CMD_RES_CM_ID_GET, 0,
+          {u32(RDMA_NLDEV_ATTR_DEV_INDEX, 0), u32(RDMA_NLDEV_ATTR_RES_CM_IDN, 8)})
+          .at(0)
+          .attributes();
+  EXPECT_FALSE(other.has(RDMA_NLDEV_ATTR_PORT_INDEX)) << "of no port, but of the device";
+  EXPECT_FALSE(other.has(RDMA_NLDEV_ATTR_RES_LQPN));
+  EXPECT_FALSE(other.has(RDMA_NLDEV_ATTR_RES_PID));
 }
 
 TEST_F(NldevTest, OtherOperationsAndSubsystemsAreRefused) {

@@ -18,7 +18,7 @@ class ManyConnections : public testing::Test {
   void SetUp() override {
     listener = passive.create_id(kUid);
     ASSERT_EQ(passive.bind(listener, ip("127.0.0.2", 7471)), 0);
-    ASSERT_EQ(passive.listen(listener), 0);
+    ASSERT_EQ(passive.listen(listener, 1000), 0);
   }
 
   /// An id that has sent its REQ; the one that came of it is the passive side's next event.

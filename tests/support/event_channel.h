@@ -160,8 +160,17 @@ class EventChannel {
         .value_or(engine::cm::SocketAddress{});
   }
 
-  /// The oldest event of this channel; none has the id 0.
+  /// The oldest event of this channel; none has the id 0. Read, as far as a backlog is concerned.
   Event next_event() {
+    const Event event = take_event();
+    if (event.event == abi::ucma::EventType::kConnectRequest && event.id != 0) {
+      ask(Command::kGetEvent, abi::ucma::RequestRead{event.id});
+    }
+    return event;
+  }
+
+ private:
+  Event take_event() {
     for (auto at = bench_.events.begin(); at != bench_.events.end(); ++at) {
       if (at->channel != channel_) continue;
       const Event event = *at->event;
@@ -171,7 +180,6 @@ class EventChannel {
     return Event{};
   }
 
- private:
   CmBench& bench_;
   engine::CmChannelId channel_;
 };

@@ -157,6 +157,42 @@ class Rdma(unittest.TestCase):
         _, (context,) = self.ask("resource", "show", "ctx", prefix=(*HOLD, "rocemu0"))
         self.assertEqual(context["ctxn"], cq["ctxn"])
 
+    def test_ids_of_librdmacm_are_shown_as_the_kernels_are(self):
+        script = """
+            rping -s -a 0.0.0.0 -p 7174 & server=$!
+            until rdma -j -d resource show cm_id | grep -q LISTEN; do :; done
+            rdma -j -d resource show cm_id
+            rping -c -a 127.0.0.2 -p 7174 -C 1000000 & client=$!
+            until [ "$(rdma resource show cm_id | grep -c 'state CONNECT')" = 2 ]; do :; done
+            rdma -j -d resource show cm_id
+            rdma -j resource
+            rdma resource show cm_id
+            kill $client $server
+        """
+        result = rocemu_run("bash", "-c", script)
+        *documents, text = result.stdout.split("\n", 3)
+        before, during, summary = map(json.loads, documents)
+        # A listener at the wildcard is one of each device, and of no port, as with the kernel.
+        self.assertEqual([(each["ifname"], each["state"], each["ps"], each["src-addr"])
+                          for each in before],
+                         [(name, "LISTEN", "TCP", "0.0.0.0:7174") for name in ("rocemu0", "rocemu1")])
+        for each in before:
+            self.assertEqual(each["comm"], "rping")
+            self.assertTrue({"dst-addr", "port", "lqpn"}.isdisjoint(each))
+        active, passive = (each for each in during if each["state"] == "CONNECT")
+        self.assertEqual((active["ifname"], passive["ifname"]), ("rocemu0", "rocemu1"))
+        self.assertEqual(passive["src-addr"], "127.0.0.2:7174")
+        self.assertEqual((active["src-addr"], active["dst-addr"]),
+                         (passive["dst-addr"], passive["src-addr"]))
+        self.assertEqual(passive["pid"], before[0]["pid"])
+        self.assertNotEqual(active["pid"], passive["pid"])
+        for each in (active, passive):
+            self.assertGreater(each["lqpn"], 0)
+            self.assertEqual((each["qp-type"], each["ps"], each["port"]), ("RC", "TCP", 1))
+        self.assertEqual([device["cm_id"] for device in summary], [2, 2])
+        self.assertRegex(text, r"link rocemu1/1 cm-idn \d+ lqpn \d+ qp-type RC state CONNECT ps TCP "
+                               r"pid \d+ comm rping src-addr 127\.0\.0\.2:7174 dst-addr 127\.0\.0")
+
     def test_a_resource_is_found_by_its_number(self):
         script = "rdma -j resource show qp lqpn $(rdma -j resource show qp | " \
                  "sed 's/.*\"lqpn\":\\([0-9]*\\).*/\\1/')"

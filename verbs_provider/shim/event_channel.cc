@@ -181,6 +181,20 @@ int run_command(const Call& call) {
   return error;
 }
 
+/// The daemon counts for the listener's backlog what has not been read. Without a descriptor and a
+/// reply, so that nothing can fail but the daemon.
+void tell_request_was_read(int fd, uint32_t id) {
+  struct {
+    abi::ucma::CommandHeader header;
+    abi::ucma::RequestRead request;
+  } message{{abi::ucma::kMagic, abi::ucma::kVersion, Command::kGetEvent,
+             sizeof(abi::ucma::RequestRead), 0},
+            {id}};
+  complete(fd, POLLOUT, [&] {
+    return raw_syscall(SYS_sendto, fd, &message, sizeof(message), MSG_NOSIGNAL, nullptr, 0);
+  });
+}
+
 /// A cancellation point, and so without anything of ours that would have to be undone.
 int get_event(const Call& call) {
   if (call.out_size < abi::ucma::kMinEventResponse) return ENOSPC;
@@ -194,6 +208,9 @@ int get_event(const Call& call) {
   if (size < 0) return errno == ECONNRESET ? EIO : errno;
   if (size == 0) return EIO;  // the daemon is gone
   if (room == sizeof(*response)) response->reserved = 0;
+  if (response->event == abi::ucma::EventType::kConnectRequest) {
+    tell_request_was_read(call.fd, response->id);
+  }
   return 0;
 }
 

@@ -122,6 +122,11 @@ int RdmaCm::start_listening(RdmaId& id) {
 }
 
 void RdmaCm::stop_listening(RdmaId& id) {
+  if (id.unread_requests > 0) {
+    ids_.for_each([&](RdmaId& requested) {
+      if (requested.requested_of == id.number) requested.requested_of.reset();
+    });
+  }
   const auto found = services_.find(service_id(id, id.source));
   if (found == services_.end()) return;
   std::erase(found->second.ids, id.number);
@@ -130,15 +135,20 @@ void RdmaCm::stop_listening(RdmaId& id) {
   services_.erase(found);
 }
 
-std::vector<ListenerSnapshot> RdmaCm::listeners() const {
-  std::vector<ListenerSnapshot> list;
-  ids_.for_each([&](const RdmaId& id) {
-    if (id.state != IdState::kListening) return;
-    list.push_back({.port_space = static_cast<uint32_t>(id.port_space),
-                    .address = wire::to_string(id.source.address),
-                    .port = id.source.port});
-  });
-  return list;
+void RdmaCm::leave_backlog(RdmaId& requested) {
+  if (!requested.requested_of) return;
+  RdmaId* listener = ids_.find(*requested.requested_of);
+  requested.requested_of.reset();
+  if (listener != nullptr && listener->unread_requests > 0) --listener->unread_requests;
+}
+
+int RdmaCm::request_was_read(const CmCommand& command) {
+  const auto in = parse<abi::ucma::RequestRead>(command);
+  if (!in) return EINVAL;
+  RdmaId* id;
+  if (const int error = find(command.channel, in->id, id)) return error;
+  leave_backlog(*id);
+  return 0;
 }
 
 // ---- Connecting -----------------------------------------------------------------------------

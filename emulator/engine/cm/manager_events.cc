@@ -127,8 +127,14 @@ void RdmaCm::handle_request(const cm::Event& event) {
     if (served && !header) return fabric_.connections.destroy(event.connection);
     return refuse(event);
   }
-  RdmaId* id = new_id(listener->channel);
+  // rdma_listen(3): "backlog: backlog of incoming connection requests". As Linux's rdma_ucm counts
+  // them, a request waits until its event is read; one too many is refused by the consumer (REJ 28,
+  // SIDR_REP 2).
+  const bool is_full = listener->unread_requests >= listener->backlog;
+  RdmaId* id = is_full ? nullptr : new_id(listener->channel);
   if (id == nullptr) return fabric_.connections.destroy(event.connection);
+  id->requested_of = listener->number;
+  ++listener->unread_requests;
 
   id->port_space = listener->port_space;
   id->state = IdState::kConnecting;

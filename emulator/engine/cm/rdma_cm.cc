@@ -67,6 +67,7 @@ int RdmaCm::dispatch(const CmCommand& command, std::vector<std::byte>& response)
     case Command::kInitQpAttr:
       return init_qp_attr(command, response);
     case Command::kGetEvent:
+      return request_was_read(command);
     case Command::kGetOption:
       return ENOSYS;
     case Command::kSetOption:
@@ -152,6 +153,7 @@ int RdmaCm::destroy_id(const CmCommand& command, std::vector<std::byte>& respons
 }
 
 void RdmaCm::let_go(RdmaId& id) {
+  leave_backlog(id);
   if (id.state == IdState::kListening) stop_listening(id);
   if (id.connection) fabric_.connections.destroy(*id.connection);
   id.connection.reset();

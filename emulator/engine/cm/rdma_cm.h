@@ -4,7 +4,7 @@
 //
 // The parts: rdma_cm.cc (ids, channels, the table of commands), addresses.cc (bind, resolve),
 // connections.cc (listen, connect, accept ...), manager_events.cc (what the connection manager
-// tells), queries.cc, options.cc, multicast.cc.
+// tells), queries.cc, options.cc, multicast.cc, inspection.cc (for `rocemu show` and `rdma`).
 #pragma once
 
 #include <algorithm>
@@ -43,6 +43,7 @@ class RdmaCm {
   std::optional<Instant> next_deadline() const;
   /// By number of the id.
   std::vector<ListenerSnapshot> listeners() const;
+  std::vector<RdmaIdSnapshot> ids() const;
 
   /// Tells all ids of the device.
   void remove_device(DeviceIndex device);
@@ -77,6 +78,7 @@ class RdmaCm {
   int reject(const CmCommand& command);
   int disconnect(const CmCommand& command);
   int notify(const CmCommand& command);
+  int request_was_read(const CmCommand& command);
   int init_qp_attr(const CmCommand& command, std::vector<std::byte>& response);
   int set_option(const CmCommand& command);
   int join_ip_mcast(const CmCommand& command, std::vector<std::byte>& response);
@@ -116,6 +118,8 @@ class RdmaCm {
   std::vector<uint8_t> request_data(const RdmaId& id, const abi::ucma::ConnParam& param) const;
   int start_listening(RdmaId& id);
   void stop_listening(RdmaId& id);
+  /// The program has read of a request, or never will: it counts for the backlog no more.
+  void leave_backlog(RdmaId& requested);
   int answer_datagram(RdmaId& id, wire::SidrStatus status, std::span<const uint8_t> data);
   void use_qkey(RdmaId& id, uint32_t qkey) const;
   int connect_datagram(RdmaId& id, const abi::ucma::ConnParam& param);

@@ -61,7 +61,9 @@ struct RdmaId {
   std::optional<uint8_t> ack_timeout;  // code
 
   std::optional<abi::ucma::PortSpace> bound_space;  // in which it holds source.port
-  uint32_t backlog = 0;                             // kListening
+  uint32_t backlog = 0;                             // kListening: as many unread requests at most
+  uint32_t unread_requests = 0;                     // kListening
+  std::optional<RdmaIdNumber> requested_of;  // the listener, until the program has read of it
   /// It had one, if perhaps no longer: a connection, a service ID resolution or a listener.
   bool was_known_to_manager = false;
   std::optional<ConnectionId> connection;

@@ -1,5 +1,7 @@
 // rdma_notify(3), rdma_connect(3), rdma_accept(3), rdma_reject(3), rdma_disconnect(3),
 // rdma_establish(3), rdma_listen(3), rdma_destroy_id(3), rdma_migrate_id(3).
+#include <vector>
+
 #include "tests/system/rdmacm_fixture.h"
 
 namespace rocemu::system_test {
@@ -161,6 +163,52 @@ TEST_F(RdmaDestroyId, OfAListenerRejectsTheRequestsThatNobodyRead) {
   ASSERT_EQ(rdma_destroy_id(listener), 0);
   listener = nullptr;
   active.expect(RDMA_CM_EVENT_REJECTED, 28);
+}
+
+// ---- rdma_listen(3) ---------------------------------------------------------------------------
+
+class RdmaListen : public RdmaCmTest {
+ protected:
+  static constexpr int kBacklog = 8;  // the fixture's
+
+  void TearDown() override {
+    for (rdma_cm_id* id : others) EXPECT_EQ(rdma_destroy_id(id), 0) << std::strerror(errno);
+    RdmaCmTest::TearDown();
+  }
+  /// A further id, which has asked for a connection.
+  rdma_cm_id* ask() {
+    rdma_cm_id* id = nullptr;
+    EXPECT_EQ(rdma_create_id(active.get(), &id, nullptr, RDMA_PS_TCP), 0);
+    others.push_back(id);
+    sockaddr_in to = loopback(rdma_get_src_port(listener));
+    EXPECT_EQ(rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&to), 2000), 0);
+    active.expect(RDMA_CM_EVENT_ADDR_RESOLVED);
+    EXPECT_EQ(rdma_resolve_route(id, 2000), 0);
+    active.expect(RDMA_CM_EVENT_ROUTE_RESOLVED);
+    rdma_conn_param param = parameters();
+    EXPECT_EQ(rdma_connect(id, &param), 0) << std::strerror(errno);
+    return id;
+  }
+
+  std::vector<rdma_cm_id*> others;
+};
+
+// "backlog: backlog of incoming connection requests": what the program has not heard of yet.
+TEST_F(RdmaListen, RefusesMoreRequestsThanItsBacklogUntilOneIsRead) {
+  for (int i = 0; i < kBacklog; ++i) ask();
+  EXPECT_TRUE(active.is_empty());
+  constexpr int kConsumerReject = 28;  // IBTA vol 1, 12.6.7.2
+  rdma_cm_id* refused = ask();
+  EXPECT_EQ(active.expect(RDMA_CM_EVENT_REJECTED, kConsumerReject), refused);
+  others.push_back(passive.expect(RDMA_CM_EVENT_CONNECT_REQUEST));
+  ask();
+  EXPECT_TRUE(active.is_empty()) << "there is room again";
+  refused = ask();
+  EXPECT_EQ(active.expect(RDMA_CM_EVENT_REJECTED, kConsumerReject), refused);
+  for (int i = 0; i < kBacklog; ++i) {
+    others.push_back(passive.expect(RDMA_CM_EVENT_CONNECT_REQUEST));
+  }
+  EXPECT_TRUE(passive.is_empty());
 }
 
 }  // namespace
