@@ -27,7 +27,7 @@ ibv_ah* create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
 int destroy_ah(ibv_ah* ah) {
   abi::Reply reply;
   const int error = call_object(ah->context, abi::Op::kDestroyAh, ah->handle, &reply);
-  if (error != 0) return error;
+  if (error != 0 && !is_gone_with_its_device(error)) return error;
   release(ah->pd);
   dispose(ah);
   return 0;

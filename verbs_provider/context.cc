@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include <fcntl.h>
@@ -137,6 +138,12 @@ int call_object(ibv_context* context, abi::Op op, uint32_t handle, abi::Reply* r
   request.op = op;
   request.body.object.handle = handle;
   return rocemu_call(context->cmd_fd, &request, reply, send_fds, n_send, nullptr, 0);
+}
+
+bool is_gone_with_its_device(int error) {
+  if (error != EIO) return false;
+  const char* allowed = getenv("RDMAV_ALLOW_DISASSOC_DESTROY");
+  return allowed != nullptr && strcmp(allowed, "0") != 0;
 }
 
 int call_for_memory(ibv_context* context, const abi::Request& request, abi::Reply* reply,

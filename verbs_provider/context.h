@@ -53,6 +53,11 @@ int call(ibv_context* context, const abi::Request& request, abi::Reply* reply);
 int call_object(ibv_context* context, abi::Op op, uint32_t handle, abi::Reply* reply,
                 const int* send_fds = nullptr, int n_send = 0);
 
+/// Whether a destruction that failed so has left nothing to destroy. ibv_open_device(3):
+/// "RDMAV_ALLOW_DISASSOC_DESTROY tells the library to relate an EIO from destroy commands as a
+/// success as the kernel resources were already released." Then nobody waits for acknowledgements.
+bool is_gone_with_its_device(int error);
+
 /// A control request answered with a memory file, which is mapped. `memory_size` is its size in
 /// `reply`. If that fails the daemon may have done its part: see is_success().
 int call_for_memory(ibv_context* context, const abi::Request& request, abi::Reply* reply,

@@ -125,11 +125,13 @@ ibv_cq* create_cq(ibv_context* context, int capacity, ibv_comp_channel* channel,
 int destroy_cq(ibv_cq* base) {
   abi::Reply reply;
   const int error = call_destroy_cq(base->context, base->handle, base->channel, &reply);
-  if (error != 0) return error;
-  wait_until(&base->mutex, &base->cond, [&] {
-    return base->comp_events_completed == reply.body.destroyed.completion_events &&
-           base->async_events_completed == reply.body.destroyed.async_events;
-  });
+  if (error != 0 && !is_gone_with_its_device(error)) return error;
+  if (error == 0) {
+    wait_until(&base->mutex, &base->cond, [&] {
+      return base->comp_events_completed == reply.body.destroyed.completion_events &&
+             base->async_events_completed == reply.body.destroyed.async_events;
+    });
+  }
   Cq* cq = ours<Cq>(base);
   ibv_pd* parent_domain = cq->parent_domain;
   dispose_in(cq, Resource::kCq);

@@ -89,8 +89,9 @@ int free_dm(ibv_dm* base) {
   if (dm->users.load(std::memory_order_acquire) != 0) return EBUSY;
   abi::Reply reply;
   const int error = call_object(base->context, abi::Op::kFreeDm, base->handle, &reply);
-  if (error == 0) end(dm);
-  return error;
+  if (error != 0 && !is_gone_with_its_device(error)) return error;
+  end(dm);
+  return 0;
 }
 
 ibv_mr* reg_dm_mr(ibv_pd* pd, ibv_dm* base, uint64_t offset, size_t length, unsigned access) {

@@ -120,7 +120,7 @@ int rereg_mr(VerbsMr* verbs, int flags, ibv_pd* pd, void* address, size_t length
 int dereg_mr(VerbsMr* verbs) {
   abi::Reply reply;
   const int error = call_object(verbs->mr.context, abi::Op::kDeregMr, verbs->mr.handle, &reply);
-  if (error != 0) return error;
+  if (error != 0 && !is_gone_with_its_device(error)) return error;
   Mr* mr = ours<Mr>(verbs);
   release(verbs->mr.pd);
   if (mr->dm != nullptr) mr->dm->users.fetch_sub(1, std::memory_order_release);

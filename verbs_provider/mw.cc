@@ -34,7 +34,7 @@ ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
 int dealloc_mw(ibv_mw* mw) {
   abi::Reply reply;
   const int error = call_object(mw->context, abi::Op::kDeallocMw, mw->handle, &reply);
-  if (error != 0) return error;
+  if (error != 0 && !is_gone_with_its_device(error)) return error;
   release(mw->pd);
   dispose(mw);
   return 0;

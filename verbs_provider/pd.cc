@@ -31,7 +31,7 @@ int dealloc_pd(ibv_pd* base) {
   if (pd->under == nullptr) {
     abi::Reply reply;
     const int error = call_object(base->context, abi::Op::kDeallocPd, base->handle, &reply);
-    if (error != 0) return error;
+    if (error != 0 && !is_gone_with_its_device(error)) return error;
   } else {
     release(&pd->under->pd);
     if (pd->thread_domain != nullptr) pd->thread_domain->users.fetch_sub(1);

@@ -273,13 +273,15 @@ int destroy_qp(ibv_qp* base) {
   Qp* qp = ours<Qp>(base);
   abi::Reply reply;
   const int error = call_destroy_qp(*qp, &reply);
-  if (error != 0) return error;
+  if (error != 0 && !is_gone_with_its_device(error)) return error;
   {
     const BothCqs guard(qp->send_cq(), qp->recv_cq());
     table_of(*base).remove(base->qp_num, qp);
   }
-  wait_until(&base->mutex, &base->cond,
-             [&] { return base->events_completed == reply.body.destroyed.async_events; });
+  if (error == 0) {
+    wait_until(&base->mutex, &base->cond,
+               [&] { return base->events_completed == reply.body.destroyed.async_events; });
+  }
   dispose_qp(qp);
   return 0;
 }

@@ -159,13 +159,14 @@ int query_srq(ibv_srq* base, ibv_srq_attr* attr) {
 
 int destroy_srq(ibv_srq* base) {
   abi::Reply reply;
-  if (const int error = call_destroy_srq(base->context, base->handle, &reply); error != 0) {
-    return error;
-  }
+  const int error = call_destroy_srq(base->context, base->handle, &reply);
+  if (error != 0 && !is_gone_with_its_device(error)) return error;
   Srq* srq = ours<Srq>(base);
   leave(base->context, srq);
-  wait_until(&base->mutex, &base->cond,
-             [&] { return base->events_completed == reply.body.destroyed.async_events; });
+  if (error == 0) {
+    wait_until(&base->mutex, &base->cond,
+               [&] { return base->events_completed == reply.body.destroyed.async_events; });
+  }
   pthread_cond_destroy(&base->cond);
   pthread_mutex_destroy(&base->mutex);
   ibv_pd* pd = base->pd;

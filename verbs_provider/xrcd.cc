@@ -46,8 +46,9 @@ int close_xrcd(ibv_xrcd* base) {
   Xrcd* xrcd = ours<Xrcd>(base);
   abi::Reply reply;
   const int error = call_object(base->context, abi::Op::kCloseXrcd, xrcd->handle, &reply);
-  if (error == 0) dispose(xrcd);
-  return error;
+  if (error != 0 && !is_gone_with_its_device(error)) return error;
+  dispose(xrcd);
+  return 0;
 }
 
 }  // namespace rocemu::provider

@@ -1,7 +1,10 @@
 """`rocemu set`: changing a NIC while it runs."""
+import pathlib
 import unittest
 
 from support import ROCEMU, CommandTest
+
+PROGRAMS = pathlib.Path(__file__).resolve().parent.parent / "system" / "programs"
 
 
 class SetPort(CommandTest):
@@ -65,6 +68,20 @@ class SetRemoved(CommandTest):
     def in_run(self, script):
         return self.rocemu("run", "--private", "--", "bash", "-c", script, env={"ROCEMU": ROCEMU},
                            cwd=self.scratch)
+
+    def test_what_is_left_of_a_device_can_be_destroyed_if_the_program_wants_that(self):
+        """ibv_open_device(3): "Setting the environment variable RDMAV_ALLOW_DISASSOC_DESTROY tells the
+        library to relate an EIO from destroy commands as a success"."""
+        for setting, succeeds in (("", False), ("RDMAV_ALLOW_DISASSOC_DESTROY=0", False),
+                                  ("RDMAV_ALLOW_DISASSOC_DESTROY=1", True)):
+            with self.subTest(setting):
+                result = self.in_run(f"""
+                    env {setting} /usr/bin/python3 {PROGRAMS}/hold_objects.py rocemu0 \\
+                        $ROCEMU set rocemu0 removed
+                """)
+                self.assertEqual(result.returncode == 0, succeeds, result.stdout + result.stderr)
+                if not succeeds:
+                    self.assertIn("Input/output error", result.stderr)
 
     def test_programs_with_verbs_are_told(self):
         result = self.in_run("""
