@@ -50,7 +50,8 @@ void World::on_connection_packet(Side& side, Half& half, uint32_t psn) {
   const bool has_imm = message.op.act != Act::kSend && message.op.act != Act::kTooLong;
   auto& posted = half.receives->posted;
   const bool needs_receive = is_send ? begins : last && message.op.act == Act::kWriteImm;
-  if ((needs_receive && posted.empty()) || message.op.act == Act::kBadWrite) {
+  if ((needs_receive && posted.empty()) || message.op.act == Act::kBadWrite ||
+      message.op.act == Act::kForeignWrite) {
     half.in_message = false;
     return;
   }

@@ -25,6 +25,8 @@ WrOpcode opcode_of(Act act) {
     case Act::kWriteWindow:
     case Act::kBadWrite:
     case Act::kStaleWindow:
+    case Act::kForeignWrite:
+    case Act::kForeignWindow:
       return WrOpcode::kRdmaWrite;
     case Act::kWriteImm:
       return WrOpcode::kRdmaWriteWithImm;
@@ -38,6 +40,7 @@ WrOpcode opcode_of(Act act) {
     case Act::kBadAtomic:
       return WrOpcode::kAtomicFetchAndAdd;
     case Act::kBind:
+    case Act::kForeignBind:
       return WrOpcode::kBindMw;
     case Act::kLocalInvalidate:
       return WrOpcode::kLocalInv;
@@ -48,6 +51,14 @@ WrOpcode opcode_of(Act act) {
 
 bool is_write(Act act) {
   return act == Act::kWrite || act == Act::kWriteImm;
+}
+/// A WRITE that the responder refuses for its R_Key.
+bool is_refused_write(Act act) {
+  return act == Act::kBadWrite || act == Act::kForeignWrite;
+}
+/// A SEND that the requester itself refuses for its L_Key.
+bool has_bad_source(Act act) {
+  return act == Act::kBadSource || act == Act::kForeignSource;
 }
 bool takes_receive(Act act) {
   return act == Act::kSend || act == Act::kSendImm || act == Act::kSendInvalidate ||
@@ -95,11 +106,14 @@ bool World::prepare_payload(const Op& op, Message& message, test::SendWr& wr) {
       if (is_ud) message.fate = WcStatus::kLocLenErr;
       break;
     case Act::kBadSource:
+    case Act::kForeignSource:
       message.fate = WcStatus::kLocProtErr;
       size = std::max(size, 1u);
       break;
     case Act::kBadWrite:
-      wr.rkey ^= 0x7f;
+    case Act::kForeignWrite:
+      wr.rkey = op.act == Act::kBadWrite ? wr.rkey ^ 0x7f
+                                         : peer.mr_not_for_peer(peer.halves[op.connection]).rkey;
       size = std::max(size, 1u);  // no bytes need no key (C9-88)
       if (is_reliable(half.kind)) message.fate = WcStatus::kRemAccessErr;
       break;
@@ -107,7 +121,7 @@ bool World::prepare_payload(const Op& op, Message& message, test::SendWr& wr) {
       break;
   }
   const auto fill = static_cast<uint32_t>(half.posted * 8 + op.connection * 2 + op.side);
-  if (is_write(op.act) || op.act == Act::kBadWrite) {
+  if (is_write(op.act) || is_refused_write(op.act)) {
     if (is_ud) return false;
     message.remote = wr.remote_address = peer.take_memory(size);
   }
@@ -184,11 +198,24 @@ bool World::prepare_window(const Op& op, Message& message, test::SendWr& wr) {
       mine.area = wr.remote_address = side.take_memory(kWindowSize);
       mine.used = 0;
       wr.bind = {.window = mine.mw.handle,
-                 .lkey = side.mr.lkey,
+                 .lkey = side.mr_of_sends(half).lkey,
                  .length = kWindowSize,
                  .access = abi::kAccessRemoteWrite};
       message.signalled = true;
       return true;
+    case Act::kForeignBind: {  // C10-72 and C10-73: window, region and QP are of one PD
+      const bool foreign_window = op.word % 2 != 0;
+      if (!foreign_window && mine.state != Window::State::kFree) return false;
+      const test::Mw& window = foreign_window ? half.foreign_window : mine.mw;
+      wr.rkey = next_rkey(foreign_window ? window.rkey : mine.rkey);
+      wr.remote_address = kConstant;
+      wr.bind = {.window = window.handle,
+                 .lkey = side.mrs[foreign_window ? half.pd : 1u - half.pd].lkey,
+                 .length = kConstantSize,
+                 .access = abi::kAccessRemoteRead};
+      message.fate = WcStatus::kMwBindErr;
+      return true;
+    }
     case Act::kLocalInvalidate: {
       const bool in_use = std::ranges::any_of(
           peer.sends, [](const Message& it) { return it.op.act == Act::kWriteWindow; });
@@ -210,6 +237,17 @@ bool World::prepare_window(const Op& op, Message& message, test::SendWr& wr) {
       theirs.used += message.size;
       message.remote = wr.remote_address = theirs.area + place;
       wr.rkey = theirs.rkey;
+      return true;
+    }
+    case Act::kForeignWindow: {  // 10.6.7.2.1: a window of type 2B is for one QP
+      const auto& halves = sides_[1 - op.side].halves;
+      const Window& window = halves[(op.connection + 1u + op.word % 2u) % kConnections].window;
+      if (window.state != Window::State::kBound) return false;
+      message.fate = WcStatus::kRemAccessErr;
+      message.payload = test::pattern(1);
+      message.size = 1;
+      wr.remote_address = window.area;
+      wr.rkey = window.rkey;
       return true;
     }
     default:  // kStaleWindow
@@ -237,6 +275,8 @@ bool World::prepare(const Op& op, Message& message, test::SendWr& wr) {
     case Act::kSendInvalidate:
     case Act::kWriteWindow:
     case Act::kStaleWindow:
+    case Act::kForeignBind:
+    case Act::kForeignWindow:
       return prepare_window(op, message, wr);
     default:
       return prepare_payload(op, message, wr);
@@ -253,7 +293,9 @@ void World::post_send(const Op& op) {
   message.op = op;
   message.wr_id = (uint64_t{op.connection} << 32) + half.posted;
   message.signalled = op.signalled;
-  test::SendWr wr{.wr_id = message.wr_id, .opcode = opcode_of(op.act), .rkey = peer.mr.rkey};
+  test::SendWr wr{.wr_id = message.wr_id,
+                  .opcode = opcode_of(op.act),
+                  .rkey = peer.mr_for_peer(peer_half).rkey};
   if (!prepare(op, message, wr)) return;
   if (!is_reliable(half.kind) && (half.stopped || half.send_failed)) {
     message.fate = WcStatus::kWrFlushErr;
@@ -264,13 +306,17 @@ void World::post_send(const Op& op) {
 
   wr.flags = (message.signalled ? uint32_t{abi::kSendSignaled} : 0u) |
              (op.fenced ? uint32_t{abi::kSendFence} : 0u);
-  const bool sends_bytes = !message.payload.empty() && op.act != Act::kBadSource;
+  const bool sends_bytes = !message.payload.empty() && !has_bad_source(op.act);
   if (op.is_inline && sends_bytes && message.size <= kCap.max_inline_data) {
     wr.flags |= abi::kSendInline;
     wr.inline_data = message.payload;
   } else if (message.size != 0) {
-    wr.sges = pieces(side, message.local, message.size, std::clamp<uint32_t>(op.sges, 1, 3));
-    for (abi::Sge& sge : wr.sges) sge.lkey ^= op.act == Act::kBadSource ? 0x7f : 0;
+    wr.sges = pieces(side.mr_of_sends(half), message.local, message.size,
+                     std::clamp<uint32_t>(op.sges, 1, 3));
+    for (abi::Sge& sge : wr.sges) {
+      if (op.act == Act::kBadSource) sge.lkey ^= 0x7f;
+      if (op.act == Act::kForeignSource) sge.lkey = side.mrs[1u - half.pd].lkey;
+    }
   }
   if (half.kind == Kind::kXrc) wr.remote_srqn = peer.xrc_srq.srq;
   if (half.kind == Kind::kUd) {
@@ -294,12 +340,12 @@ void World::post_send(const Op& op) {
   collect(op.side);
 }
 
-std::vector<abi::Sge> World::pieces(const Side& side, uint64_t address, uint32_t size,
+std::vector<abi::Sge> World::pieces(const test::Mr& mr, uint64_t address, uint32_t size,
                                     uint32_t count) {
   std::vector<abi::Sge> list;
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t length = i + 1 == count ? size : size / 3;
-    list.push_back({address, length, side.mr.lkey});
+    list.push_back({address, length, mr.lkey});
     address += length;
     size -= length;
   }
@@ -313,7 +359,8 @@ void World::post_receive(uint32_t number, uint32_t connection, uint32_t length) 
   if (queue.posted.size() == kCap.max_recv_wr) return;
   const uint64_t address = side.take_memory(length);
   queue.posted.push_back({address, length});
-  const test::RecvWr wr{.wr_id = address, .sges = {{address, length, side.mr.lkey}}};
+  const test::RecvWr wr{.wr_id = address,
+                        .sges = {{address, length, side.mr_of_receives(half).lkey}}};
   if (is_shared(half.kind)) {
     side.client->post_srq_recv(queue.srq, wr);
   } else {

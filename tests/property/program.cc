@@ -53,6 +53,14 @@ const char* name(Act act) {
       return "bad-atomic";
     case Act::kBadSource:
       return "bad-source";
+    case Act::kForeignWrite:
+      return "foreign-write";
+    case Act::kForeignSource:
+      return "foreign-source";
+    case Act::kForeignBind:
+      return "foreign-bind";
+    case Act::kForeignWindow:
+      return "foreign-window";
     case Act::kTooLong:
       return "too-long";
   }
@@ -97,7 +105,8 @@ std::ostream& operator<<(std::ostream& os, const Program& program) {
       program.first_psn, program.rd_atomic, program.link.seed, program.link.loss,
       program.link.doubling, program.link.lateness);
   for (size_t i = 0; i < program.kinds.size(); ++i) {
-    os << "  connection " << i << ": " << name(program.kinds[i]) << '\n';
+    os << "  connection " << i << ": " << name(program.kinds[i]) << ", PDs " << (program.pds[i] & 1)
+       << " and " << (program.pds[i] >> 1 & 1) << '\n';
   }
   for (size_t i = 0; i < program.ops.size(); ++i) os << "  " << i << ": " << program.ops[i] << '\n';
   return os;

@@ -50,12 +50,16 @@ enum class Act : uint8_t {
   kWait,          // lets time pass
   kResume,        // takes the QP out of SQE
   // Mistakes.
-  kBadWrite,     // with an R_Key that names nothing
-  kBadRead,      // the same
-  kStaleWindow,  // a WRITE with the R_Key of a window that was invalidated
-  kBadAtomic,    // at an address that is no multiple of 8
-  kBadSource,    // with an L_Key that names nothing
-  kTooLong,      // for any receive; for UD, also for the port
+  kBadWrite,       // with an R_Key that names nothing
+  kBadRead,        // the same
+  kStaleWindow,    // a WRITE with the R_Key of a window that was invalidated
+  kBadAtomic,      // at an address that is no multiple of 8
+  kBadSource,      // with an L_Key that names nothing
+  kForeignWrite,   // with an R_Key of the peer's other PD
+  kForeignSource,  // with an L_Key of the other PD
+  kForeignBind,    // of the other PD's region, or of a window that is of the other PD
+  kForeignWindow,  // a WRITE through the window that the peer gave to another connection
+  kTooLong,        // for any receive; for UD, also for the port
 };
 
 struct Op {
@@ -81,6 +85,8 @@ struct Program {
   uint32_t first_psn = 0;
   uint8_t rd_atomic = 1;
   std::array<Kind, kConnections> kinds{};
+  std::array<uint8_t, kConnections>
+      pds{};  // bit 0 and 1: which of its two PDs each side's QP is of
   Link link;
   std::vector<Op> ops;
 };

@@ -43,6 +43,8 @@ struct Arbitrary<Op> {
                                             {3, Act::kResume},         {1, Act::kBadWrite},
                                             {1, Act::kBadRead},        {1, Act::kStaleWindow},
                                             {1, Act::kBadAtomic},      {1, Act::kBadSource},
+                                            {1, Act::kForeignWrite},   {1, Act::kForeignSource},
+                                            {1, Act::kForeignBind},    {1, Act::kForeignWindow},
                                             {1, Act::kTooLong}})),
         gen::set(&Op::side, gen::inRange<uint8_t>(0, rocemu::property::kSides)),
         gen::set(&Op::connection, gen::inRange<uint8_t>(0, rocemu::property::kConnections)),
@@ -75,6 +77,8 @@ struct Arbitrary<Program> {
         gen::set(&Program::kinds,
                  gen::container<std::array<Kind, rocemu::property::kConnections>>(
                      gen::element(Kind::kRc, Kind::kRcShared, Kind::kXrc, Kind::kUc, Kind::kUd))),
+        gen::set(&Program::pds, gen::container<std::array<uint8_t, rocemu::property::kConnections>>(
+                                    gen::inRange<uint8_t>(0, 4))),
         gen::set(&Program::link), gen::set(&Program::ops));
   }
 };

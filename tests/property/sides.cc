@@ -32,8 +32,9 @@ QpType type_of(Kind kind) {
   return QpType::kRc;
 }
 
-void create_qps(Side& side, uint32_t connection, uint32_t pd, uint32_t xrcd) {
+void create_qps(Side& side, uint32_t connection, uint32_t xrcd) {
   Half& half = side.halves[connection];
+  const uint32_t pd = side.pds[half.pd];
   test::QpInit init{.pd = pd,
                     .send_cq = side.cq,
                     .recv_cq = side.cq,
@@ -56,6 +57,7 @@ void create_qps(Side& side, uint32_t connection, uint32_t pd, uint32_t xrcd) {
   if (type_of(half.kind) == QpType::kRc) {
     half.window.mw = side.client->alloc_mw(pd, abi::MwType::k2);
     half.window.rkey = half.window.mw.rkey;
+    half.foreign_window = side.client->alloc_mw(side.pds[1u - half.pd], abi::MwType::k2);
   }
 }
 
@@ -69,10 +71,13 @@ void create(const Program& program, uint32_t number, Side& side) {
   const auto constant = constant_of(number);
   std::ranges::copy(constant, side.memory(kConstant, kConstantSize).begin());
   side.image.set(kConstant, constant);
-  const uint32_t pd = side.client->alloc_pd();
+  for (size_t i = 0; i < side.pds.size(); ++i) {
+    side.pds[i] = side.client->alloc_pd();
+    side.mrs[i] = side.client->reg_mr(side.pds[i], kMemory, kMemorySize,
+                                      abi::kAccessLocalWrite | abi::kAccessMwBind | kRemoteAccess);
+  }
+  const uint32_t pd = side.pds[0];
   const uint32_t xrcd = open_xrcd(*side.client);
-  side.mr = side.client->reg_mr(pd, kMemory, kMemorySize,
-                                abi::kAccessLocalWrite | abi::kAccessMwBind | kRemoteAccess);
   side.cq = side.client->create_cq(65536);
   side.srq.srq = side.client->create_srq(
       {.pd = pd, .max_wr = kCap.max_recv_wr, .max_sge = 1, .user_handle = kSrqHandle});
@@ -84,10 +89,13 @@ void create(const Program& program, uint32_t number, Side& side) {
                                               .xrcd = xrcd,
                                               .cq = side.cq});
   for (uint32_t c = 0; c < kConnections; ++c) {
-    side.halves[c].kind = program.kinds[c];
-    create_qps(side, c, pd, xrcd);
-    if (side.halves[c].kind == Kind::kUd) {
-      side.halves[c].ah = side.client->create_ah(pd, test::address_vector(kAddress[1 - number]));
+    Half& half = side.halves[c];
+    half.kind = program.kinds[c];
+    half.pd = static_cast<uint8_t>(program.pds[c] >> number & 1);
+    create_qps(side, c, xrcd);
+    if (half.kind == Kind::kUd) {
+      half.ah =
+          side.client->create_ah(side.pds[half.pd], test::address_vector(kAddress[1 - number]));
     }
   }
 }

@@ -102,7 +102,9 @@ struct Half {
   std::array<uint64_t, kWordsEach> words{};  // what this side's atomics work on, at the peer
   std::optional<Message> latest_write;
   std::set<abi::WcStatus> mistakes;  // fates of requests that the peer has to refuse
+  uint8_t pd = 0;                    // which of its side's
   Window window;
+  test::Mw foreign_window;  // of the other PD, and never bound
   // What an error that the model knows of has brought about.
   bool send_failed = false, recv_failed = false;  // in ERR
   bool stopped = false;                           // in SQE
@@ -121,7 +123,8 @@ struct Half {
 struct Side {
   std::unique_ptr<test::Bench> bench;
   std::unique_ptr<test::Client> client;
-  test::Mr mr;
+  std::array<uint32_t, 2> pds{};
+  std::array<test::Mr, 2> mrs;  // the same memory, in each PD
   uint32_t cq = 0;
   ReceiveQueue srq, xrc_srq;
   uint64_t free = kFirstFree;
@@ -134,6 +137,18 @@ struct Side {
   /// A piece of memory that nothing else uses, with a gap behind it, so that a byte too many is
   /// seen.
   uint64_t take_memory(size_t size);
+  /// SRQs are of the first PD.
+  const test::Mr& mr_of_sends(const Half& half) const { return mrs[half.pd]; }
+  const test::Mr& mr_of_receives(const Half& half) const {
+    return mrs[is_shared(half.kind) ? 0 : half.pd];
+  }
+  /// A request over XRC uses the PD of the SRQ that it names (IBTA vol 1, annex A14).
+  const test::Mr& mr_for_peer(const Half& half) const {
+    return mrs[half.kind == Kind::kXrc ? 0 : half.pd];
+  }
+  const test::Mr& mr_not_for_peer(const Half& half) const {
+    return mrs[half.kind == Kind::kXrc ? 1 : 1u - half.pd];
+  }
   bool has_memory() const { return free + 2 * kWindowSize < kMemory + kMemoryOfOps; }
 };
 

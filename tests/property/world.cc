@@ -8,6 +8,9 @@ using namespace std::chrono_literals;
 
 World::World(const Program& program) : program_(program), network_(program.link) {
   if (!set_up(program, sides_)) fail("something cannot be created or connected");
+  for (Side& side : sides_) {
+    side.bench->memory.on_mismatch = [this] { fail("memory lists of different total length"); };
+  }
 }
 
 std::string World::run() {

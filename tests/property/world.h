@@ -38,7 +38,7 @@ class World {
   bool prepare_payload(const Op& op, Message& message, test::SendWr& wr);
   bool prepare_query(const Op& op, Message& message, test::SendWr& wr);
   bool prepare_window(const Op& op, Message& message, test::SendWr& wr);
-  std::vector<abi::Sge> pieces(const Side& side, uint64_t address, uint32_t size, uint32_t count);
+  std::vector<abi::Sge> pieces(const test::Mr& mr, uint64_t address, uint32_t size, uint32_t count);
   void post_receive(uint32_t side, uint32_t connection, uint32_t length);
   void arm_limit(Side& side, Half& half, uint32_t limit);
   void resume(uint32_t side, uint32_t connection);
