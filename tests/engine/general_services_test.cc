@@ -2,6 +2,8 @@
 // cannot make it grow or fall.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "emulator/engine/random.h"
 #include "tests/support/cm_script.h"
 
@@ -107,6 +109,52 @@ TEST(GeneralServices, OnlyGetAndSetAreAnsweredWhenNotSupported) {
   }
   EXPECT_EQ(answer({.mgmt_class = 0x07, .class_version = 2, .method = 0x03, .attribute_id = 0x1b}),
             std::nullopt);
+}
+
+// A message for the consumer's only service, but of another version, class, method or attribute.
+TEST(GeneralServices, WhatIsNoMessageOfThisVersionIsNoMessage) {
+  const auto expect_dropped = [](const std::function<void(wire::MadHeader&)>& change) {
+    CmScript s;
+    s.app_listens();
+    Mad mad;
+    wire::emit({.transaction_id = 1, .message = s.peer_req()}, mad);
+    wire::MadHeader header = wire::parse_mad_header(std::span(mad).first<wire::MadHeader::kSize>());
+    change(header);
+    wire::emit(header, std::span(mad).first<wire::MadHeader::kSize>());
+    s.wire_delivers_packet(s.packet_with(mad)).expect_silence();
+    s.expect_counter(Counter::kDroppedUnsupported, 1);
+    EXPECT_EQ(s.manager().size(), 0u);
+  };
+  for (const int version : {0, 2, 255}) {
+    expect_dropped(
+        [=](wire::MadHeader& header) { header.base_version = static_cast<uint8_t>(version); });
+  }
+  for (const int version : {0, 1, 3, 255}) {
+    expect_dropped(
+        [=](wire::MadHeader& header) { header.class_version = static_cast<uint8_t>(version); });
+  }
+  for (const int number : {0x00, 0x01, 0x03, 0x08, 0x81, 0xff}) {
+    expect_dropped(
+        [=](wire::MadHeader& header) { header.mgmt_class = static_cast<uint8_t>(number); });
+  }
+  for (const int attribute : {0, 0x01, 0x0f, 0x1b, 0xffff}) {
+    expect_dropped(
+        [=](wire::MadHeader& header) { header.attribute_id = static_cast<uint16_t>(attribute); });
+  }
+}
+
+// The 256 bytes of a MAD are all there or it is none, wherever it was cut off.
+TEST(GeneralServices, AMadThatIsCutOffIsNone) {
+  CmScript s;
+  s.app_listens();
+  Mad mad;
+  wire::emit({.transaction_id = 1, .message = s.peer_req()}, mad);
+  uint64_t count = 0;
+  for (size_t size = 0; size < mad.size(); ++size) {
+    s.wire_delivers_packet(s.packet_with(std::span(mad).first(size))).expect_silence();
+    s.expect_counter(Counter::kDroppedMalformed, ++count);
+  }
+  EXPECT_EQ(s.manager().size(), 0u);
 }
 
 // ---- Strangers ----
