@@ -30,7 +30,8 @@ RULES = {
     "emulator/daemon": [EMULATOR, "wire"],
     "emulator/command": [ABI, OS, JOURNAL, SCENARIO, ENGINE],
     "verbs_provider": [ABI],
-    "tests": ["wire", EMULATOR, "verbs_provider"],
+    "testing": ["verbs_provider", ABI],
+    "tests": ["wire", EMULATOR, "verbs_provider", "testing"],
 }
 
 SUFFIXES = (".h", ".cc", ".cpp", ".hpp", ".c")

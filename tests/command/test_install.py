@@ -1,4 +1,5 @@
 """`cmake --install`: what is installed works from there, also through a link."""
+import json
 import os
 import pathlib
 import shutil
@@ -29,6 +30,11 @@ class Install(CommandTest):
         shim = pathlib.Path(preload.split(":")[-1])
         self.assertTrue(shim.is_relative_to(self.prefix), shim)
         self.assertIn(f"{self.prefix}/bin/rocemud", self.run_installed("doctor"))
+
+    def test_the_scenarios_are_installed(self):
+        for one in json.loads(self.run_installed("scenarios", "--json")):
+            self.assertTrue(pathlib.Path(one["file"]).is_relative_to(self.prefix), one)
+            self.run_installed("check", one["name"])
 
     def test_runs_through_a_link(self):
         link = self.scratch / "rocemu"

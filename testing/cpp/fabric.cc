@@ -1,0 +1,163 @@
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include "testing/cpp/control_socket.h"
+#include "testing/cpp/nic_process.h"
+#include "testing/cpp/rocemu/testing.h"
+
+namespace rocemu::testing {
+namespace {
+
+constexpr char kDirVariable[] = "ROCEMU_DIR";
+
+std::vector<std::string> options_of_run(const FabricOptions& options) {
+  std::vector<std::string> words;
+  for (const std::string& device : options.devices) words.insert(words.end(), {"--device", device});
+  if (options.clock == ClockKind::kVirtual) words.insert(words.end(), {"--clock", "virtual"});
+  if (options.clock == ClockKind::kLockstep) words.emplace_back("--lockstep");
+  if (!options.scenario.empty()) words.insert(words.end(), {"--scenario", options.scenario});
+  if (options.seed) words.insert(words.end(), {"--seed", std::to_string(*options.seed)});
+  if (!options.record.empty()) words.insert(words.end(), {"--record", options.record});
+  words.insert(words.end(), options.further.begin(), options.further.end());
+  return words;
+}
+
+std::string text_of(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+ClockReading reading_of(const Json& reply) {
+  ClockReading reading;
+  reading.is_virtual = reply.at("clock") == "virtual";
+  reading.held = reply.at("held").get<bool>();
+  reading.now = nanoseconds(reply.at("now_ns").get<int64_t>());
+  const Json& next = reply.at("next_ns");
+  if (!next.is_null()) reading.next = nanoseconds(next.get<int64_t>());
+  return reading;
+}
+
+}  // namespace
+
+/// The process and the connection to it, and the variable by which libibverbs finds it.
+class Fabric::Nic {
+ public:
+  explicit Nic(const FabricOptions& options)
+      : process_(options_of_run(options)), control_(process_.directory()) {
+    if (const char* present = std::getenv(kDirVariable)) directory_before_ = present;
+    setenv(kDirVariable, process_.directory().c_str(), 1);
+  }
+  ~Nic() {
+    if (directory_before_) {
+      setenv(kDirVariable, directory_before_->c_str(), 1);
+    } else {
+      unsetenv(kDirVariable);
+    }
+  }
+  Nic(const Nic&) = delete;
+  Nic& operator=(const Nic&) = delete;
+
+  Json request(const char* command, Json arguments = Json::object()) {
+    arguments["command"] = command;
+    return control_.request(arguments);
+  }
+  Json request(const Json& request) { return control_.request(request); }
+  const std::string& directory() const { return process_.directory(); }
+
+ private:
+  std::optional<std::string> directory_before_;
+  NicProcess process_;
+  ControlSocket control_;
+};
+
+Fabric::Fabric(const FabricOptions& options) : nic_(std::make_unique<Nic>(options)) {}
+Fabric::~Fabric() = default;
+
+std::vector<std::string> Fabric::load_scenario(const std::string& yaml) {
+  return nic_->request("inject", {{"scenario", yaml}}).at("rules").get<std::vector<std::string>>();
+}
+
+std::string Fabric::add_rule(const std::string& yaml) {
+  return nic_->request("inject", {{"rule", yaml}}).at("rules").at(0).get<std::string>();
+}
+
+void Fabric::clear_rules() {
+  nic_->request("clear");
+}
+
+void Fabric::clear_rule(const std::string& name) {
+  nic_->request("clear", {{"name", name}});
+}
+
+std::vector<RuleReport> Fabric::rules() {
+  const Json reply = nic_->request("rules");
+  std::vector<RuleReport> reports;
+  for (const Json& rule : reply.at("rules")) {
+    reports.push_back({rule.at("name").get<std::string>(), rule.at("on").get<std::string>(),
+                       rule.at("matched").get<uint64_t>(), rule.at("fired").get<uint64_t>()});
+  }
+  return reports;
+}
+
+ClockReading Fabric::clock() {
+  return reading_of(nic_->request("clock"));
+}
+
+void Fabric::hold_time(bool held) {
+  nic_->request("clock", {{"held", held}});
+}
+
+void Fabric::advance(nanoseconds time) {
+  nic_->request("advance", {{"ns", time.count()}});
+}
+
+void Fabric::wait_until_idle(std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  while (!nic_->request("idle").at("idle").get<bool>()) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      throw Error("the NIC is not idle after " + std::to_string(timeout.count()) + " ms");
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+std::map<std::string, uint64_t> Fabric::counters(const std::string& device) {
+  const Json reply = nic_->request("show");
+  for (const Json& one : reply.at("fabric").at("devices")) {
+    if (one.at("name") == device) {
+      return one.at("counters").get<std::map<std::string, uint64_t>>();
+    }
+  }
+  throw Error("there is no device '" + device + "'");
+}
+
+std::string Fabric::show() {
+  return nic_->request("show").dump();
+}
+
+std::vector<Event> Fabric::events(const std::string& what) {
+  const std::string directory = nic_->request("sync").at("record").get<std::string>();
+  std::ifstream file(directory + "/events.jsonl");
+  std::vector<Event> events;
+  for (std::string line; std::getline(file, line);) {
+    const Json json = Json::parse(line);
+    Event event;
+    event.what = json.at("what").get<std::string>();
+    if (!what.empty() && event.what != what) continue;
+    for (const auto& [key, value] : json.items()) event.fields.emplace(key, text_of(value));
+    events.push_back(std::move(event));
+  }
+  return events;
+}
+
+std::string Fabric::request(const std::string& json) {
+  const Json request = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  if (!request.is_object()) throw Error("this is no JSON object: " + json);
+  return nic_->request(request).dump();
+}
+
+const std::string& Fabric::directory() const {
+  return nic_->directory();
+}
+
+}  // namespace rocemu::testing

@@ -1,0 +1,110 @@
+#include "testing/cpp/nic_process.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+
+#include "testing/cpp/rocemu/testing.h"
+#include "verbs_provider/shim/call.h"
+
+extern char** environ;
+
+namespace rocemu::testing {
+namespace {
+
+/// Beside the library that makes libibverbs see the NIC, some folders up: PREFIX/lib/TRIPLET,
+/// PREFIX/bin. That the library is named here keeps a linker with --as-needed from leaving it out.
+std::string find_command() {
+  if (const char* chosen = std::getenv("ROCEMU_COMMAND")) return chosen;
+  Dl_info library{};
+  char path[PATH_MAX];
+  if (dladdr(reinterpret_cast<void*>(&rocemu_call), &library) != 0 &&
+      realpath(library.dli_fname, path) != nullptr) {
+    std::string folder = path;
+    for (int up = 0; up < 4 && folder.find('/') != std::string::npos; ++up) {
+      folder.resize(folder.rfind('/'));
+      const std::string command = folder + "/bin/rocemu";
+      if (access(command.c_str(), X_OK) == 0) return command;
+    }
+  }
+  return "rocemu";
+}
+
+std::string read_line(int fd) {
+  std::string line;
+  for (char c = 0;;) {
+    const ssize_t size = read(fd, &c, 1);
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0 || c == '\n') return line;
+    line += c;
+  }
+}
+
+[[noreturn]] void fail(const std::string& what, int error) {
+  throw Error(what + ": " + std::strerror(error));
+}
+
+}  // namespace
+
+NicProcess::NicProcess(const std::vector<std::string>& options) {
+  std::vector<std::string> words = {find_command(), "run", "--private"};
+  words.insert(words.end(), options.begin(), options.end());
+  words.insert(words.end(), {"--", "sh", "-c", "echo \"$ROCEMU_DIR\"; exec cat"});
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+
+  int input[2], output[2];  // close-on-exec: no other child of ours may keep the NIC alive
+  if (pipe2(input, O_CLOEXEC) != 0) fail("cannot make a pipe", errno);
+  if (pipe2(output, O_CLOEXEC) != 0) {
+    const int error = errno;
+    close(input[0]);
+    close(input[1]);
+    fail("cannot make a pipe", error);
+  }
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, input[0], STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, output[1], STDOUT_FILENO);
+  const int error = posix_spawnp(&pid_, argv[0], &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(input[0]);
+  close(output[1]);
+  lifetime_fd_ = input[1];
+  if (error == 0) directory_ = read_line(output[0]);
+  close(output[0]);
+  if (error != 0) {
+    pid_ = -1;
+    end();
+    fail("cannot start " + words[0] + " (ROCEMU_COMMAND says which to use)", error);
+  }
+  if (directory_.empty()) {
+    end();
+    throw Error(words[0] + " could not start a NIC; its message is on standard error");
+  }
+}
+
+NicProcess::~NicProcess() {
+  end();
+}
+
+int NicProcess::end() {
+  if (lifetime_fd_ >= 0) close(lifetime_fd_);
+  lifetime_fd_ = -1;
+  int status = 0;
+  if (pid_ > 0) {
+    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+  }
+  pid_ = -1;
+  return status;
+}
+
+}  // namespace rocemu::testing

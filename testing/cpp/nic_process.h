@@ -1,0 +1,29 @@
+// A NIC of its own for this process: `rocemu run`, with a program that ends when we do.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace rocemu::testing {
+
+class NicProcess {
+ public:
+  /// `options` of `rocemu run`. Throws Error if the NIC cannot be started.
+  explicit NicProcess(const std::vector<std::string>& options);
+  ~NicProcess();
+  NicProcess(const NicProcess&) = delete;
+  NicProcess& operator=(const NicProcess&) = delete;
+
+  const std::string& directory() const { return directory_; }
+
+ private:
+  int end();
+
+  pid_t pid_ = -1;
+  int lifetime_fd_ = -1;  // the NIC lives as long as this is open
+  std::string directory_;
+};
+
+}  // namespace rocemu::testing

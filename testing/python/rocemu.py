@@ -1,0 +1,235 @@
+"""rocemu for test suites in Python: one file, the standard library and nothing else.
+
+    import rocemu
+
+    with rocemu.Fabric(clock="virtual") as fabric:
+        fabric.load("rules:\\n- {on: frame, opcode: SEND, nth: 3, do: drop}\\n")
+        result = fabric.run(["./my_test"], capture_output=True, text=True, timeout=60)
+        assert fabric.rules()[0].fired == 1
+        assert fabric.counters("rocemu0")["retransmitted_frames"] > 0
+
+A Fabric is a NIC of its own, gone with all that it had when its `with` block, or this process, ends.
+The programs that `run` and `popen` start see its devices. A test that uses libibverbs in its own
+process runs under `rocemu run -- python3 -m pytest` instead, and asks for Fabric.current().
+
+What is said to the NIC is docs/control.md; Fabric.request() says anything of it.
+"""
+import collections
+import json
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+
+Rule = collections.namedtuple("Rule", "name on matched fired")
+Clock = collections.namedtuple("Clock", "kind held now next")  # times in seconds; next may be None
+
+
+class Error(Exception):
+    """The NIC refuses, does not answer or could not be started; the text says why."""
+
+
+def command():
+    """The `rocemu` to use: $ROCEMU_COMMAND, the one that this file was installed with, or of PATH."""
+    here = pathlib.Path(os.path.abspath(__file__)).parents[3] / "bin" / "rocemu"
+    for candidate in (os.environ.get("ROCEMU_COMMAND"), here, shutil.which("rocemu")):
+        if candidate and os.access(candidate, os.X_OK):
+            return str(candidate)
+    raise Error("there is no rocemu: put it into PATH, or its name into ROCEMU_COMMAND")
+
+
+class Control:
+    """The control socket of a NIC: one JSON object per line in each direction."""
+
+    def __init__(self, directory, timeout=30):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.settimeout(timeout)
+        try:
+            self.socket.connect(os.path.join(directory, "control"))
+        except OSError as error:
+            self.socket.close()
+            raise Error(f"no NIC listens in {directory}: {error}") from error
+        self.lines = self.socket.makefile("rb")
+
+    def request(self, name, /, **arguments):
+        """What the NIC answers, as a dict; an Error if it refuses."""
+        try:
+            self.socket.sendall(json.dumps({"command": name, **arguments}).encode() + b"\n")
+            line = self.lines.readline()
+        except OSError as error:
+            raise Error(f"the NIC does not answer '{name}': {error}") from error
+        if not line:
+            raise Error(f"the NIC ended before it answered '{name}'")
+        reply = json.loads(line)
+        if not reply.pop("ok"):
+            raise Error(reply["error"])
+        return reply
+
+    def close(self):
+        self.lines.close()
+        self.socket.close()
+
+
+class Fabric:
+    """A private NIC.
+
+    devices: how many, or a list such as ["mlx5_0=10.0.0.1", "mlx5_1=10.0.0.2"].
+    clock: "real", "virtual" or "lockstep". scenario: a file, or the name of one that comes with
+    rocemu. record: True, or a directory: needed for events(). options: further ones of `rocemu run`.
+    """
+
+    def __init__(self, devices=None, clock="real", scenario=None, seed=None, record=False,
+                 options=()):
+        arguments = [command(), "run", "--private"]
+        if isinstance(devices, int):
+            arguments += ["--devices", str(devices)]
+        elif devices:
+            arguments += [f"--device={device}" for device in devices]
+        arguments += ["--lockstep"] if clock == "lockstep" else ["--clock", clock]
+        arguments += ["--scenario", os.fspath(scenario)] if scenario else []
+        arguments += ["--seed", str(seed)] if seed is not None else []
+        self._scratch = tempfile.TemporaryDirectory(prefix="rocemu-") if record is True else None
+        self.recording = self._scratch.name if self._scratch else record
+        arguments += ["--record", os.fspath(self.recording)] if self.recording else []
+        # It lives as long as the pipe to it is open: ours alone, so that it never outlives us.
+        keeper = ["sh", "-c", 'echo "$ROCEMU_DIR"; echo "$LD_PRELOAD"; exec cat']
+        self._keeper = subprocess.Popen([*arguments, *options, "--", *keeper], text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.directory = self._keeper.stdout.readline().rstrip("\n")
+        preload = self._keeper.stdout.readline().rstrip("\n")
+        self.environment = {"ROCEMU_DIR": self.directory, "LD_PRELOAD": preload}
+        self._control = None
+        if not preload:
+            try:
+                self.close()
+            except Error:
+                pass  # of which this is the reason:
+            raise Error("rocemu could not start a NIC; its message is on standard error")
+        try:
+            self._control = Control(self.directory)
+        except Error:
+            self.close()
+            raise
+
+    @classmethod
+    def current(cls):
+        """The NIC that this process runs under, by `rocemu run`. Closing it leaves the NIC alone."""
+        directory = os.environ.get("ROCEMU_DIR")
+        if not directory:
+            raise Error("this process has no NIC; start it by `rocemu run -- COMMAND`")
+        fabric = cls.__new__(cls)
+        fabric.directory, fabric.environment = directory, {}
+        fabric.recording = fabric._scratch = fabric._keeper = None
+        fabric._control = Control(directory)
+        return fabric
+
+    def close(self):
+        """Ends the NIC; an Error if it had failed."""
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        keeper, self._keeper = self._keeper, None
+        if keeper is not None:
+            keeper.stdin.close()
+            keeper.stdout.close()
+            status = keeper.wait()
+        if self._scratch is not None:
+            self._scratch.cleanup()
+        if keeper is not None and status != 0:
+            raise Error(f"the NIC ended with status {status}; its message is on standard error")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    # ---- Programs -------------------------------------------------------------------------------
+
+    def _environment(self, env):
+        return {**(os.environ if env is None else env), **self.environment}
+
+    def run(self, arguments, env=None, **keywords):
+        """subprocess.run of a program that sees the devices."""
+        return subprocess.run(arguments, env=self._environment(env), check=False, **keywords)
+
+    def popen(self, arguments, env=None, **keywords):
+        """subprocess.Popen of a program that sees the devices."""
+        return subprocess.Popen(arguments, env=self._environment(env), **keywords)
+
+    # ---- Faults ---------------------------------------------------------------------------------
+
+    def request(self, name, /, **arguments):
+        """Any request of docs/control.md; its answer as a dict."""
+        return self._control.request(name, **arguments)
+
+    def load(self, scenario):
+        """All rules of a scenario, in YAML, beside those in force; returns their names."""
+        return self.request("inject", scenario=scenario)["rules"]
+
+    def add(self, rule):
+        """One rule, such as '{on: frame, opcode: ACK, do: drop}'; returns its name."""
+        return self.request("inject", rule=rule)["rules"][0]
+
+    def clear(self, name=None):
+        """Takes all rules back, or one."""
+        self.request("clear", **({} if name is None else {"name": name}))
+
+    def rules(self):
+        """Those in force: how often each was asked and has acted."""
+        return [Rule(**one) for one in self.request("rules")["rules"]]
+
+    # ---- Time -----------------------------------------------------------------------------------
+
+    def _clock(self, reply):
+        following = None if reply["next_ns"] is None else reply["next_ns"] / 1e9
+        return Clock(reply["clock"], reply["held"], reply["now_ns"] / 1e9, following)
+
+    def clock(self):
+        """What time it is for the NIC, in seconds, and when something is due."""
+        return self._clock(self.request("clock"))
+
+    def hold(self, held=True):
+        """Virtual time stands still until advance(), or hold(False)."""
+        return self._clock(self.request("clock", held=held))
+
+    def advance(self, seconds):
+        """Moves virtual time on; all that is due by then happens."""
+        return self._clock(self.request("advance", ns=round(seconds * 1e9)))
+
+    def wait_until_idle(self, timeout=30):
+        """Until nothing is under way and nobody waits for an answer; an Error after that time."""
+        deadline = time.monotonic() + timeout
+        while not self.request("idle")["idle"]:
+            if time.monotonic() > deadline:
+                raise Error(f"the NIC is not idle after {timeout} s")
+            time.sleep(0.001)
+
+    # ---- What there is and was ------------------------------------------------------------------
+
+    def show(self):
+        """All objects, as `rocemu show --json` has them."""
+        return self.request("show")
+
+    def device(self, name):
+        """The part of show() that is about one device."""
+        for device in self.show()["fabric"]["devices"]:
+            if device["name"] == name:
+                return device
+        raise Error(f"there is no device '{name}'")
+
+    def counters(self, device):
+        return self.device(device)["counters"]
+
+    def events(self, what=None, **fields):
+        """The events of the recording so far, of that kind and with these fields, as dicts."""
+        if not self.recording:
+            raise Error("events are recorded ones: Fabric(record=True)")
+        self.request("sync")
+        lines = (pathlib.Path(self.recording) / "events.jsonl").read_text().splitlines()
+        return [event for event in map(json.loads, lines)
+                if what in (None, event["what"]) and
+                all(event.get(key) == value for key, value in fields.items())]
