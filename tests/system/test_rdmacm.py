@@ -190,7 +190,8 @@ class Sockets(unittest.TestCase):
                 (with_rsockets curl -sS --max-time 100 -o "$directory/copy" http://127.0.0.1:8080/)
                 status=$?
                 "$ROCEMU_BIN/rocemu" show
-                [ $status -eq 0 ] && wait $server
+                [ $status -eq 0 ] || kill $server
+                wait $server
             """, preload=RSPRELOAD, directory=directory)
             self.assertEqual((path / "file").read_bytes(), (path / "copy").read_bytes())
         sent = int(re.search(r"bytes_out +(\d+)", said)[1])

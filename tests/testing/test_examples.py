@@ -45,7 +45,7 @@ class Examples(unittest.TestCase):
     def test_cpp(self):
         (self.project / "CMakeLists.txt").write_text(example("cmake"))
         (self.project / "my_test.cc").write_text(example("cpp"))
-        self.run_there("cmake", "-S", ".", "-B", "build", f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        self.run_there("cmake", "-G", "Ninja", "-S", ".", "-B", "build", f"-DCMAKE_PREFIX_PATH={self.prefix}")
         self.run_there("cmake", "--build", "build")
         self.assertIn("[  PASSED  ] 1 test.", self.run_there("build/my_test"))
 
