@@ -149,16 +149,16 @@ class Trouble(OnNetwork):
     def setUp(self):
         self.first, self.second, self.third = self.hosts
 
-    def endless_pingpong(self, server_host, client_host):
-        """A pingpong that will not end by itself, once it is under way."""
-        options = ("-g", "0", "-n", "100000000", "-e", "-s", "64")
-        server = server_host.popen("ibv_rc_pingpong", *options, "-d", server_host.device)
+    def endless_writes(self, server_host, client_host):
+        """A client that always waits for acknowledgements, once it is under way; a pingpong may
+        just then wait for a message, for which there is no limit. Its server needs its NIC no more."""
+        options = ("ib_write_bw", "--run_infinitely", "-D", "1", "-x", "0", "-s", "4096")
+        server = server_host.popen(*options, "-d", server_host.device)
         server_host.wait_for_tcp(18515, server)
-        client = client_host.popen("ibv_rc_pingpong", *options, "-d", client_host.device,
-                                   server_host.ipv4)
+        client = client_host.popen(*options, "-d", client_host.device, server_host.ipv4)
         before = client_host.counters()["frames_in"]
         client_host.wait_for(lambda: client_host.counters()["frames_in"] > before + 100, "traffic")
-        return server, client
+        return client
 
     def check_traffic(self):
         for host in (self.second, self.third):
@@ -167,26 +167,22 @@ class Trouble(OnNetwork):
             finish(self, server, host.popen("rping", "-c", "-a", self.first.ipv4, "-V", "-C", "10"))
 
     def test_a_killed_daemon_is_a_dead_nic_to_its_peers_and_can_be_restarted(self):
-        server, client = self.endless_pingpong(self.second, self.first)
+        client = self.endless_writes(self.second, self.first)
         self.second.kill()
-        said = hosts.end_of(client)
-        self.assertIn("Failed status transport retry counter exceeded (12)", said)
+        self.assertIn("Failed status 12:", hosts.end_of(client))  # IBV_WC_RETRY_EXC_ERR
         self.assertNotEqual(client.returncode, 0)
-        hosts.end_of(server)  # its device is gone
         self.assertGreater(self.first.counters()["udp_icmp_errors"], 0)
         self.second.start()
         self.check_traffic()
 
     def test_a_cut_link_is_a_port_event_and_a_retry_error_and_comes_back(self):
         watch = self.first.popen("stdbuf", "-oL", "ibv_asyncwatch", "-d", self.first.device)
-        server, client = self.endless_pingpong(self.second, self.first)
+        client = self.endless_writes(self.second, self.first)
         self.first.link("down")
-        said = hosts.end_of(client)
-        self.assertIn("Failed status transport retry counter exceeded (12)", said)
+        self.assertIn("Failed status 12:", hosts.end_of(client))
         self.first.wait_for(lambda: self.port_state() == "DOWN", "port down")
         self.first.link("up")
         self.first.wait_for(lambda: self.port_state() == "ACTIVE", "port up")
-        server.kill()
         self.check_traffic()
         watch.terminate()
         said = hosts.end_of(watch)
