@@ -7,6 +7,8 @@ namespace {
 
 /// 292 years of nanoseconds fit; nobody tests a century.
 constexpr uint64_t kLongestAdvance = 100ull * 365 * 24 * 3600 * 1'000'000'000;
+/// Of one request. A queue pair that may retry for ever (rnr_retry 7) makes a century long.
+constexpr int kMostTurns = 100'000;
 
 int64_t nanoseconds(engine::Instant instant) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(instant.time_since_epoch()).count();
@@ -48,13 +50,21 @@ void advance(Nic& nic, SessionTable& sessions, Clock& clock, const Json& request
   sessions.pump_in_order();  // what was rung before it was asked
   const engine::Instant target =
       clock.now() + std::chrono::nanoseconds(static_cast<int64_t>(found->get<uint64_t>()));
-  for (auto next = nic.next_deadline(); next && *next <= target; next = nic.next_deadline()) {
+  auto next = nic.next_deadline();
+  for (int turn = 0; turn < kMostTurns && next && *next <= target; ++turn) {
     clock.advance_to(*next);
     nic.tick_if_due();
+    next = nic.next_deadline();
   }
-  clock.advance_to(target);
+  const bool arrived = !next || *next > target;
+  if (arrived) clock.advance_to(target);
   nic.release_outputs();
   sessions.begin_round();
+  if (arrived) return;
+  throw ControlServer::Refusal(
+      fmt::format("after {} turns the time is {} ns, not {}: something goes on for ever; advance by "
+                  "less, or ask again",
+                  kMostTurns, nanoseconds(clock.now()), nanoseconds(target)));
 }
 
 }  // namespace

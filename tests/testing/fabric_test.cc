@@ -144,6 +144,26 @@ TEST_F(Connection, TimeMovesWhenTheTestSaysSo) {
   fabric->hold_time(false);
 }
 
+TEST_F(Connection, WhatIsRetriedForEverDoesNotKeepTheTestForEver) {
+  fabric->hold_time();
+  // rnr_retry 7: without end (ibv_modify_qp(3)).
+  fabric->add_rule("{name: never, on: request, do: {rnr: 31}}");
+  send_a_message();
+  try {
+    fabric->advance(std::chrono::hours(24 * 365));
+    ADD_FAILURE() << "a year is over";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("goes on for ever"), std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(completions(sides[0]), 0);
+  fabric->clear_rules();
+  fabric->advance(1s);
+  EXPECT_EQ(completions(sides[0]), 1);
+  EXPECT_EQ(completions(sides[1]), 1);
+  fabric->hold_time(false);
+}
+
 TEST_F(Connection, ARuleActsAndIsReported) {
   fabric->load_scenario("rules:\n- {name: no, on: request, do: {nak: remote_access_error}}\n");
   send_a_message();
