@@ -7,16 +7,17 @@ import unittest
 
 from support import PYTHON, ROCEMU, CommandTest
 
-# Says when it is ready, then which signal it got, then whether its NIC is still there.
+# Says when it is ready, then which signal it got, then whether its NIC is still there. Not by print,
+# which cannot be interrupted by itself.
 PROGRAM = """if True:
-    import signal, subprocess, sys, time
+    import os, signal, subprocess, sys, time
     def report(number, frame):
         show = subprocess.run([sys.argv[1], "show"], stdout=subprocess.DEVNULL)
-        print(signal.Signals(number).name, show.returncode, flush=True)
+        os.write(1, f"{signal.Signals(number).name} {show.returncode}\\n".encode())
         sys.exit(5)
     for name in ("SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT"):
         signal.signal(getattr(signal, name), report)
-    print("ready", flush=True)
+    os.write(1, b"ready\\n")
     time.sleep(60)
 """
 
