@@ -132,7 +132,7 @@ Daemon::Daemon(Options options)
   directory_.write_sysfs(sysfs_files(devices));
   if (!sockets_.empty()) {
     network_ = std::make_unique<UdpNetwork>(
-        loop_, options_.fabric.devices, std::move(sockets_),
+        loop_, options_.fabric.devices, std::move(sockets_), [this] { sessions_.take_receives(); },
         [this](const engine::ReceiveFrame& frame) { nic_.receive(frame); },
         [this](engine::DeviceIndex index, bool) { update_port(index); });
     nic_.connect(*network_);

@@ -41,13 +41,7 @@ ClientSession* SessionTable::find_by_client_end(const FileId& client_end) {
 bool SessionTable::pump() {
   bool rang = false;
   for (ClientSession* session : awake_) rang |= session->note_doorbells();
-  if (rang) {
-    // One that sleeps may have posted a receive before what was noted, and its eventfd not be read.
-    for (const auto& [id, session] : sessions_) {
-      if (!session->activity().awake && session->has_doorbells()) wake(*session);
-    }
-    for (size_t i = 0; i < awake_.size(); ++i) awake_[i]->take_receives();
-  }
+  if (rang) take_receives();
   bool worked = false;
   // By index: a session's outputs may wake others, which then have their turn in this round too.
   for (size_t i = 0; i < awake_.size(); ++i) {
@@ -57,6 +51,14 @@ bool SessionTable::pump() {
     }
   }
   return worked;
+}
+
+void SessionTable::take_receives() {
+  // One that sleeps may have posted, and its eventfd not be read.
+  for (const auto& [id, session] : sessions_) {
+    if (!session->activity().awake && session->has_doorbells()) wake(*session);
+  }
+  for (size_t i = 0; i < awake_.size(); ++i) awake_[i]->take_receives();
 }
 
 std::vector<ClientSession*> SessionTable::in_order() {

@@ -28,6 +28,8 @@ class SessionTable : public SessionOwner {
 
   /// Handles the doorbells of all awake sessions; true if there were any.
   bool pump();
+  /// Hands over what has been posted to receive queues by now, and nothing else.
+  void take_receives();
   /// Handles all doorbells of all sessions, in an order that does not depend on who was first; true
   /// if there were any.
   bool pump_in_order();

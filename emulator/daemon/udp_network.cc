@@ -51,9 +51,10 @@ struct UdpNetwork::Port {
 };
 
 UdpNetwork::UdpNetwork(EventLoop& loop, std::vector<engine::DeviceConfig> devices,
-                       std::vector<UdpSockets> sockets, UdpReceiver::Take take,
-                       LinkChanged link_changed)
+                       std::vector<UdpSockets> sockets, UdpReceiver::Arrived arrived,
+                       UdpReceiver::Take take, LinkChanged link_changed)
     : loop_(loop),
+      arrived_(std::move(arrived)),
       take_(std::move(take)),
       link_changed_(std::move(link_changed)),
       buffers_(make_receive_buffers()),
@@ -135,10 +136,10 @@ void UdpNetwork::transmit(engine::DeviceIndex from, engine::Frame frame) {
 
 bool UdpNetwork::receive(Source& source, engine::Instant now) {
   source.called = false;
-  size_t count = source.receiver.receive(*buffers_, take_);
+  size_t count = source.receiver.receive(*buffers_, arrived_, take_);
   const bool something = count > 0;
   for (int more = kMostReads; more > 0 && count == UdpReceiver::kMostDatagrams; --more) {
-    count = source.receiver.receive(*buffers_, take_);
+    count = source.receiver.receive(*buffers_, arrived_, take_);
   }
   if (something) {
     source.last_datagram = now;

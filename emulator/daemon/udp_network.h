@@ -24,7 +24,8 @@ class UdpNetwork : public Network {
 
   /// `sockets` has an entry for each device. Throws StartError.
   UdpNetwork(EventLoop& loop, std::vector<engine::DeviceConfig> devices,
-             std::vector<UdpSockets> sockets, UdpReceiver::Take take, LinkChanged link_changed);
+             std::vector<UdpSockets> sockets, UdpReceiver::Arrived arrived, UdpReceiver::Take take,
+             LinkChanged link_changed);
   ~UdpNetwork() override;
 
   void transmit(engine::DeviceIndex from, engine::Frame frame) override;
@@ -53,6 +54,7 @@ class UdpNetwork : public Network {
   void reopen(Port& port, const NetworkInterface& interface);
 
   EventLoop& loop_;
+  UdpReceiver::Arrived arrived_;
   UdpReceiver::Take take_;
   LinkChanged link_changed_;
   ReceiveBuffersPointer buffers_;

@@ -114,9 +114,10 @@ ReceiveBuffersPointer make_receive_buffers() {
   return ReceiveBuffersPointer(new ReceiveBuffers);
 }
 
-size_t UdpReceiver::receive(ReceiveBuffers& buffers, const Take& take) {
+size_t UdpReceiver::receive(ReceiveBuffers& buffers, const Arrived& arrived, const Take& take) {
   const int received = buffers.receive(socket_);
   const size_t count = received > 0 ? static_cast<size_t>(received) : 0;
+  if (count > 0) arrived();
   for (size_t at = 0; at < count; ++at) {
     const Control control = read_control(buffers.messages[at].msg_hdr);
     const SocketAddress from = buffers.from(at);

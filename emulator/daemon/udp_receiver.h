@@ -24,6 +24,9 @@ ReceiveBuffersPointer make_receive_buffers();
 
 class UdpReceiver {
  public:
+  /// Called before the first frame of what has come together: whatever a peer waited for before it
+  /// sent, such as a posted receive, has been done by now.
+  using Arrived = std::function<void()>;
   using Take = std::function<void(const engine::ReceiveFrame&)>;
 
   /// Datagrams at `socket` are for `address` of the device, which has that MAC address.
@@ -34,7 +37,7 @@ class UdpReceiver {
   /// Of one system call. If as many came, there may be more.
   static constexpr size_t kMostDatagrams = 8;
   /// Gives what has come; returns the number of datagrams.
-  size_t receive(ReceiveBuffers& buffers, const Take& take);
+  size_t receive(ReceiveBuffers& buffers, const Arrived& arrived, const Take& take);
 
  private:
   engine::DeviceIndex device_;

@@ -209,8 +209,17 @@ def end_of(process):
 
 
 def finish(test, *processes):
-    """Their outputs, all of them having ended well."""
+    """Their outputs, all of them having ended well. If one has not, the others are not waited for."""
+    deadline = time.monotonic() + TIMEOUT
+    while any(process.poll() is None for process in processes):
+        if time.monotonic() > deadline or any(process.poll() for process in processes):
+            for process in processes:
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
+        time.sleep(0.01)
     outputs = [end_of(process) for process in processes]
+    story = "\n".join(f"{process.args}: status {process.returncode}\n{output}"
+                      for process, output in zip(processes, outputs))
     for process in processes:
-        test.assertEqual(process.returncode, 0, f"{process.args}:\n" + "\n".join(outputs))
+        test.assertEqual(process.returncode, 0, story)
     return outputs
