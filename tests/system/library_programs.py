@@ -37,9 +37,14 @@ def client_alone(*command):
 
 
 def watched(device, *command):
-    """Beside ibv_asyncwatch, which is ended after the command."""
-    return ["bash", "-c", 'stdbuf -oL ibv_asyncwatch -d "$0" & watch=$!; "$@"; status=$?; '
-            "kill $watch; wait $watch; exit $status", device, *command]
+    """Beside ibv_asyncwatch, which comes before the command, and goes when the NIC has seen its end."""
+    return ["bash", "-c", """
+        rocemu=$1; shift
+        stdbuf -oL ibv_asyncwatch -d "$0" & watch=$!
+        until "$rocemu" show | grep -q ibv_asyncwatch; do kill -0 $watch || exit 1; done
+        "$@"; status=$?
+        "$rocemu" show >/dev/null
+        kill $watch; wait $watch; exit $status""", device, ROCEMU, *command]
 
 
 def own(name):
