@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 #include "emulator/abi/runtime_dir.h"
@@ -72,6 +73,23 @@ struct Launch {
   int ready_fd;
   int lifetime_fd;  // -1 for none
   int log_fd;       // -1: our standard error
+};
+
+/// Who is killed while this lives dies when it goes.
+class HeldSignals {
+ public:
+  HeldSignals() {
+    sigset_t held;
+    sigemptyset(&held);
+    for (const int number : {SIGTERM, SIGHUP, SIGINT, SIGQUIT}) sigaddset(&held, number);
+    sigprocmask(SIG_BLOCK, &held, &before_);
+  }
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+  ~HeldSignals() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
 };
 
 /// The child between fork and exec.
@@ -172,8 +190,10 @@ PrivateDaemon::PrivateDaemon(std::string dir, pid_t pid, UniqueFd lifetime)
     : dir_(std::move(dir)), pid_(pid), lifetime_(std::move(lifetime)) {}
 
 PrivateDaemon PrivateDaemon::start(const std::vector<std::string>& arguments) {
-  const std::string base = base_dir();
   for (int attempt = 1;; ++attempt) {
+    // Until there is a daemon, which removes directories when we are gone.
+    std::optional<HeldSignals> held(std::in_place);
+    const std::string base = base_dir();
     const OpenBase open_base(base);
     const std::string dir = check_dir(new_private_dir(base));
     Pipe ready = make_pipe();
@@ -184,6 +204,7 @@ PrivateDaemon PrivateDaemon::start(const std::vector<std::string>& arguments) {
                   .log_fd = -1};
     launch.arguments.insert(launch.arguments.end(), {"--lifetime-fd", std::to_string(kLifetimeFd)});
     PrivateDaemon daemon(dir, fork_daemon(launch), std::move(lifetime.write_end));
+    held.reset();
     ready.write_end.reset();
     lifetime.read_end.reset();
     const std::string why = wait_until_ready(ready.read_end.get());
