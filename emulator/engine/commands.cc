@@ -1,6 +1,7 @@
 #include "emulator/engine/commands.h"
 
 #include <cerrno>
+#include <cstring>
 
 #include "emulator/engine/ah_commands.h"
 #include "emulator/engine/cq_commands.h"
@@ -96,7 +97,10 @@ int dispatch(Fabric& fabric, ClientId client, const Request& request, Reply::Bod
 }  // namespace
 
 Reply execute(Fabric& fabric, ClientId client, const Request& request) {
-  Reply reply{};
+  // All of it, where {} would leave what lies beyond a union's first member: replies leave the
+  // process, and a replay compares them.
+  Reply reply;
+  std::memset(&reply, 0, sizeof reply);
   reply.magic = abi::kMagic;
   reply.version = abi::kVersion;
   reply.op = request.op;
