@@ -2,6 +2,7 @@
 them beside hogs of the processor. Where the CM chooses the PSNs, captures are the same to the byte."""
 import os
 import pathlib
+import re
 import subprocess
 import unittest
 
@@ -10,6 +11,12 @@ from rocemu import ROCEMU, rocemu_run, run, temporary_directory
 
 # ROCEMU_LOCKSTEP_RUNS=50 asks for more.
 RUNS = int(os.environ.get("ROCEMU_LOCKSTEP_RUNS", "2"))
+
+
+# A server that would serve for ever is killed when its client has gone. When that comes is no matter
+# of lockstep: the test does it, at some real time; nothing else may differ.
+KILLED = re.compile(r"  \d+ detach client=\S+\n(  \d+ close_event_channel channel=\d+\n)?"
+                    r"(\S+: \d+ close_event_channel channel=\d+\n){2}\s*\Z")
 
 
 class Again(unittest.TestCase):
@@ -32,7 +39,8 @@ class Again(unittest.TestCase):
                 if number == 0:
                     continue
                 comparison = run(ROCEMU, "diff", recordings[0], recording)
-                self.assertEqual(comparison.returncode, 0, f"run {number}: {comparison.stdout}")
+                if "CM_PAIR_KILLS_SERVER=1" not in command or not KILLED.search(comparison.stdout):
+                    self.assertEqual(comparison.returncode, 0, f"run {number}: {comparison.stdout}")
                 if "cm_pair.py" in " ".join(command):
                     self.assertEqual((recordings[0] / "trace.pcap").read_bytes(),
                                      (recording / "trace.pcap").read_bytes(), f"run {number}")
