@@ -86,7 +86,7 @@ class SetRemoved(CommandTest):
     def test_programs_with_verbs_are_told(self):
         result = self.in_run("""
             stdbuf -oL ibv_asyncwatch -d rocemu0 > told & watch=$!
-            until $ROCEMU show | grep -q asyncwatch; do :; done
+            until grep -q 'event FD' told; do kill -0 $watch || exit 1; done  # it is open
             $ROCEMU set rocemu0 removed && $ROCEMU set rocemu0 removed
             until grep -q event_type told; do :; done
             kill $watch
