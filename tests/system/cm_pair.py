@@ -4,8 +4,8 @@
 
 The first client starts once an rdma_cm id listens at PORT, each further one once those before it
 are connected, as `rocemu show` says: a server that keeps one request at a time in mind, as rping's
-does, would mix them up. Exit status 0 if all had 0; otherwise the first other one. Meant to run
-under `rocemu run`.
+does, would mix them up. Exit status 0 if all had 0; otherwise the first other one. A server that
+goes on waiting for a client that failed is ended. Meant to run under `rocemu run`.
 """
 import json
 import os
@@ -15,6 +15,7 @@ import sys
 import time
 
 ROCEMU = str(pathlib.Path(os.environ["ROCEMU_BIN"]) / "rocemu")
+PATIENCE = 10  # seconds that a server has to see that a client failed
 
 
 def show():
@@ -68,7 +69,11 @@ def main():
         server.kill()
         server.wait()
     else:
-        statuses.append(server.wait())
+        try:
+            statuses.append(server.wait(PATIENCE if any(statuses) else None))
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
     sys.exit(next((abs(status) for status in statuses if status), 0))
 
 

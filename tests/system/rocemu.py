@@ -29,7 +29,8 @@ def free_port():
 
 
 def run(*arguments, timeout=TIMEOUT, check=False, **keywords):
-    """subprocess.run with both outputs captured as one text. Of what takes too long nothing stays."""
+    """subprocess.run with both outputs captured as one text. Of what takes too long nothing stays
+    but what it said."""
     command = [str(argument) for argument in arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           stdin=subprocess.DEVNULL, text=True, **keywords) as process:
@@ -39,6 +40,7 @@ def run(*arguments, timeout=TIMEOUT, check=False, **keywords):
             for pid in [*descendants(process.pid), process.pid]:
                 with contextlib.suppress(ProcessLookupError):
                     kill(pid)
+            print(f"took too long, having said:\n{process.communicate()[0]}", file=sys.stderr)
             raise
     result = subprocess.CompletedProcess(command, process.returncode, output)
     if check:
