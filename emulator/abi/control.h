@@ -4,10 +4,13 @@
 // N. The client sends one Request, the daemon answers with one Reply of the same op and sequence;
 // both have a fixed size, so a message of any other size is garbage and ends the client. File
 // descriptors travel beside the message (SCM_RIGHTS) as noted per operation. These structs are also
-// the engine's input and what a journal holds, so they contain no pointers that anybody follows.
+// the engine's input and what a journal holds, so they contain no pointers that anybody follows,
+// and a Request{} or Reply{} has no byte that is not zero: what was in memory before is nobody's
+// concern, and would not be the same in a replay.
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "emulator/abi/rings.h"
 #include "emulator/abi/verbs_values.h"
@@ -150,6 +153,7 @@ struct DeviceAttr {
   uint8_t local_ca_ack_delay;
   uint8_t phys_port_cnt;
   uint32_t num_comp_vectors;
+  uint32_t reserved;
   uint64_t max_dm_size;       // bytes
   uint64_t timestamp_mask;    // bits of a completion's timestamp that count
   uint64_t hca_core_clock;    // kHz of the timestamp's clock
@@ -205,6 +209,7 @@ struct Request {
   Op op;
   uint32_t sequence;  // chosen by the client, echoed in the reply
   union Body {
+    uint8_t raw[288];  // first: that is what {} zeroes
     struct {
       uint32_t import;  // non-zero: share the objects of the context whose connection came along
     } hello;
@@ -314,7 +319,6 @@ struct Request {
       uint32_t pd;
       AhAttr attr;
     } create_ah;
-    uint8_t raw[288];
   } body;
 };
 static_assert(sizeof(Request) == 16 + 288);
@@ -327,6 +331,7 @@ struct Reply {
   int32_t error;  // 0, or a positive errno value; then the body is zero
   uint32_t reserved;
   union Body {
+    uint8_t raw[320];  // first: that is what {} zeroes
     struct {
       uint32_t client;  // for messages and `rocemu show`
       uint32_t device_index;
@@ -345,6 +350,7 @@ struct Reply {
       uint32_t handle;
       uint32_t lkey;
       uint32_t rkey;
+      uint32_t reserved;
       uint64_t address;
       uint64_t length;
     } reg_mr;  // rereg_mr, query_mr
@@ -361,6 +367,7 @@ struct Reply {
       uint32_t handle;  // also the number that XRC requests name (ibv_get_srq_num(3))
       uint32_t max_wr;
       uint32_t max_sge;
+      uint32_t reserved;
       WorkQueueLayout recv;
       uint64_t memory_size;
     } create_srq;
@@ -398,10 +405,21 @@ struct Reply {
       uint32_t completion_events;
       uint32_t async_events;
     } destroyed;
-    uint8_t raw[320];
   } body;
 };
 static_assert(sizeof(Reply) == 24 + 320);
+
+/// Whoever assigns a whole part of a body assigns its padding too, if it has any.
+template <class... Parts>
+inline constexpr bool kHaveNoPadding = (std::has_unique_object_representations_v<Parts> && ...);
+static_assert(kHaveNoPadding<decltype(Reply::Body::hello), decltype(Reply::Body::device),
+                             decltype(Reply::Body::port), decltype(Reply::Body::create_channel),
+                             decltype(Reply::Body::object), decltype(Reply::Body::reg_mr),
+                             decltype(Reply::Body::alloc_mw), decltype(Reply::Body::create_cq),
+                             decltype(Reply::Body::create_srq), decltype(Reply::Body::query_srq),
+                             decltype(Reply::Body::open_qp), decltype(Reply::Body::create_qp),
+                             decltype(Reply::Body::modify_qp), decltype(Reply::Body::query_qp),
+                             decltype(Reply::Body::destroyed)>);
 
 /// What a read() of an event socket yields: the layout libibverbs expects of the kernel.
 struct CompletionEventRecord {

@@ -417,13 +417,13 @@ struct EventResponse {
   EventType event;
   uint32_t status;
   union Param {
+    UdParam ud;  // first, since it is the larger: that is what {} zeroes
     ConnParam conn;
-    UdParam ud;
   } param;
   uint32_t reserved;  // on its way: the id that the event is counted for; the shim clears it
   Ece ece;
 };
-static_assert(sizeof(EventResponse) == 336);
+static_assert(sizeof(EventResponse) == 336 && sizeof(EventResponse::Param) == sizeof(UdParam));
 /// Programs built before `reserved` have no more room than this.
 inline constexpr size_t kMinEventResponse = offsetof(EventResponse, reserved);
 static_assert(kMinEventResponse == 324);

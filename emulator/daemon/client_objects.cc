@@ -48,7 +48,7 @@ Answer ClientObjects::execute(const abi::Request& request, std::span<const Uniqu
 Answer ClientObjects::create_channel() {
   ClientEvents::NewChannel channel = events_.open_channel();
   if (!channel.client_end) return refusal(EMFILE);
-  abi::Reply reply = empty_reply();
+  abi::Reply reply{};
   reply.body.create_channel.inode = channel.id.value;
   return with_fd(reply, std::move(channel.client_end));
 }

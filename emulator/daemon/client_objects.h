@@ -2,7 +2,6 @@
 // share, and the events of objects that go.
 #pragma once
 
-#include <cstring>
 #include <span>
 #include <vector>
 
@@ -13,15 +12,8 @@
 
 namespace rocemu::daemon {
 
-/// With every byte 0, also those beyond a union's first member: clients see them all.
-inline abi::Reply empty_reply() {
-  abi::Reply reply;
-  std::memset(&reply, 0, sizeof reply);
-  return reply;
-}
-
 struct Answer {
-  abi::Reply reply = empty_reply();
+  abi::Reply reply{};
   std::vector<UniqueFd> fds{};      // that go with it
   const char* violation = nullptr;  // what the client did that cannot be; end it instead
 };

@@ -1,7 +1,6 @@
 #include "emulator/engine/commands.h"
 
 #include <cerrno>
-#include <cstring>
 
 #include "emulator/engine/ah_commands.h"
 #include "emulator/engine/cq_commands.h"
@@ -97,10 +96,7 @@ int dispatch(Fabric& fabric, ClientId client, const Request& request, Reply::Bod
 }  // namespace
 
 Reply execute(Fabric& fabric, ClientId client, const Request& request) {
-  // All of it, where {} would leave what lies beyond a union's first member: replies leave the
-  // process, and a replay compares them.
-  Reply reply;
-  std::memset(&reply, 0, sizeof reply);
+  Reply reply{};
   reply.magic = abi::kMagic;
   reply.version = abi::kVersion;
   reply.op = request.op;

@@ -72,12 +72,12 @@ int check(Fabric& fabric, ClientId client, const Registration& wanted) {
 }
 
 void describe(const MemoryRegion& region, abi::Reply::Body& out) {
-  // One by one: an assignment of all would bring whatever its padding had.
-  out.reg_mr.handle = region.id.value;
-  out.reg_mr.lkey = region.lkey;
-  out.reg_mr.rkey = region.rkey;
-  out.reg_mr.address = region.address;
-  out.reg_mr.length = region.length;
+  out.reg_mr = {.handle = region.id.value,
+                .lkey = region.lkey,
+                .rkey = region.rkey,
+                .reserved = 0,
+                .address = region.address,
+                .length = region.length};
 }
 
 void apply(const Registration& registration, MemoryRegion& region) {
