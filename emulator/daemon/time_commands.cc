@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace rocemu::daemon {
 namespace {
 
 /// 292 years of nanoseconds fit; nobody tests a century.
-constexpr uint64_t kLongestAdvance = 100ull * 365 * 24 * 3600 * 1'000'000'000;
+constexpr int64_t kEndOfTime = 100ll * 365 * 24 * 3600 * 1'000'000'000;
 /// Of one request. A queue pair that may retry for ever (rnr_retry 7) makes a century long.
 constexpr int kMostTurns = 100'000;
 
@@ -42,10 +44,11 @@ void hold(const Clock& clock, bool& held, const Json& request) {
 void advance(Nic& nic, SessionTable& sessions, Clock& clock, const Json& request) {
   require_virtual(clock);
   const auto found = request.find("ns");
+  const int64_t longest = std::max<int64_t>(kEndOfTime - nanoseconds(clock.now()), 0);
   if (found == request.end() || !found->is_number_unsigned() ||
-      found->get<uint64_t>() > kLongestAdvance) {
+      found->get<uint64_t>() > static_cast<uint64_t>(longest)) {
     throw ControlServer::Refusal(
-        fmt::format("\"ns\" is to be a number of nanoseconds up to {}", kLongestAdvance));
+        fmt::format("\"ns\" is to be a number of nanoseconds up to {}", longest));
   }
   sessions.pump_in_order();  // what was rung before it was asked
   const engine::Instant target =
@@ -61,10 +64,10 @@ void advance(Nic& nic, SessionTable& sessions, Clock& clock, const Json& request
   nic.release_outputs();
   sessions.begin_round();
   if (arrived) return;
-  throw ControlServer::Refusal(
-      fmt::format("after {} turns the time is {} ns, not {}: something goes on for ever; advance by "
-                  "less, or ask again",
-                  kMostTurns, nanoseconds(clock.now()), nanoseconds(target)));
+  throw ControlServer::Refusal(fmt::format(
+      "after {} turns the time is {} ns, not {}: something goes on for ever; advance by "
+      "less, or ask again",
+      kMostTurns, nanoseconds(clock.now()), nanoseconds(target)));
 }
 
 }  // namespace

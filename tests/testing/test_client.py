@@ -65,6 +65,15 @@ class Time(unittest.TestCase):
             self.assertFalse(fabric.hold(False).held)
             fabric.wait_until_idle()
 
+    def test_ends_after_a_century(self):
+        century = 100 * 365 * 24 * 3600
+        with rocemu.Fabric(clock="virtual") as fabric:
+            fabric.hold()
+            fabric.advance(century - 3600)
+            with self.assertRaisesRegex(rocemu.Error, "number of nanoseconds up to"):
+                fabric.advance(3601)
+            self.assertLess(fabric.clock().now, century)
+
 
 class WhatThereIs(unittest.TestCase):
     def test_objects_counters_and_events(self):
