@@ -60,6 +60,12 @@ std::string_view name(Counter counter) {
       return "error_naks_sent";
     case Counter::kErrorNaksReceived:
       return "error_naks_received";
+    case Counter::kCongestionMarks:
+      return "congestion_marks";
+    case Counter::kCnpsSent:
+      return "cnps_sent";
+    case Counter::kCnpsReceived:
+      return "cnps_received";
     case Counter::kCqOverruns:
       return "cq_overruns";
     case Counter::kCmRetries:

@@ -39,6 +39,9 @@ enum class Counter : uint8_t {
   kSequenceNaksReceived,
   kErrorNaksSent,
   kErrorNaksReceived,
+  kCongestionMarks,  // packets that a switch marked (ECN)
+  kCnpsSent,
+  kCnpsReceived,
   kCqOverruns,
   kCmRetries,    // messages of the connection manager that were repeated
   kMadsDropped,  // that no connection waits for

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "emulator/engine/acknowledgements.h"
+#include "emulator/engine/congestion.h"
 #include "emulator/engine/datagram.h"
 #include "emulator/engine/fabric.h"
 #include "emulator/engine/path.h"
@@ -92,7 +93,9 @@ void Fabric::admit(QueuePair& qp, DeviceIndex index, const wire::Packet& packet,
   Counters& counters = device(index).counters;
   // 9.6.1.1: a QP in RESET, INIT or ERR does not receive.
   if (qp.device != index || !qp.can_receive()) return counters.add(Counter::kDroppedUnknownQp);
-  if (info.transport != transport_of(qp.type)) {
+  const bool is_cnp = packet.bth.opcode == wire::Opcode::kCnp;
+  const bool fits = is_cnp ? qp.type != abi::QpType::kUd : info.transport == transport_of(qp.type);
+  if (!fits) {
     return counters.add(Counter::kDroppedWrongTransport);
   }
   if ((packet.bth.pkey & 0x7fff) != (wire::kDefaultPkey & 0x7fff)) {
@@ -103,6 +106,8 @@ void Fabric::admit(QueuePair& qp, DeviceIndex index, const wire::Packet& packet,
   if (packet.src_ip != qp.path.dst_ip || packet.dst_ip != qp.path.src_ip) {
     return counters.add(Counter::kDroppedWrongSource);
   }
+  if (is_cnp) return counters.add(Counter::kCnpsReceived);
+  congestion::on_packet(*this, qp, packet);
   // Annex A14: an XRC QP is one half only.
   const bool has_half =
       qp.type != (info.is_response ? abi::QpType::kXrcRecv : abi::QpType::kXrcSend);

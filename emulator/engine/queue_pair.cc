@@ -10,6 +10,7 @@ void QueuePair::reset() {
   attr.cap = cap;
   path = Path{};
   for (Timer& timer : timers) timer.deadline.reset();
+  next_cnp = {};
 
   send.queue.clear();
   recv.queue.clear();

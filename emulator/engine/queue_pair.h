@@ -142,6 +142,7 @@ struct QueuePair {
   Path path;                      // UD: of the datagram that is being sent
   uint32_t multicast_groups = 0;  // that it is attached to
   TimerSet timers;
+  Instant next_cnp{};  // not before then (congestion.h)
   SendHalf send;
   RecvHalf recv;
 

@@ -75,7 +75,7 @@ TEST(PacketAdmission, DropsAResponseBeforeRts) {
 // IBTA vol 1, 9.6.1.2: the packet's transport has to be the QP's.
 TEST(PacketAdmission, DropsAFrameOfAnotherTransport) {
   for (const Opcode opcode : {Opcode::kUcSendOnly, Opcode::kUdSendOnly, Opcode::kXrcSendOnly,
-                              Opcode::kXrcAck, Opcode::kCnp}) {
+                              Opcode::kXrcAck}) {
     Script s;
     s.at(0ms).app_posts_recv(1).wire_delivers(packet(opcode, psn(0)));
     expect_only_drop(s, Counter::kDroppedWrongTransport);

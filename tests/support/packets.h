@@ -60,6 +60,11 @@ struct PacketSpec {
     spec.packet.bth.pkey = value;
     return spec;
   }
+  PacketSpec traffic_class(uint8_t value) const {
+    PacketSpec spec = *this;
+    spec.packet.traffic_class = value;
+    return spec;
+  }
   /// The same operation of another transport.
   PacketSpec over(wire::Transport transport) const {
     PacketSpec spec = *this;
