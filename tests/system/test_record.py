@@ -5,7 +5,8 @@ import resource
 import subprocess
 import unittest
 
-from rocemu import BIN, ROCEMU, free_port, pingpong_pair, rocemu_run, run, temporary_directory, PAIR
+from rocemu import (BIN, HERE, PAIR, ROCEMU, free_port, pingpong_pair, rocemu_run, run,
+                    temporary_directory)
 
 
 class Record(unittest.TestCase):
@@ -55,6 +56,22 @@ class Record(unittest.TestCase):
         port = str(free_port())
         tool = ["ib_send_bw", "-d", "rocemu0", "-p", port, "-n", "500", "-s", "65536", "-F"]
         self.record(*PAIR, port, *tool, "--", *tool, "localhost")
+        self.replay()
+
+    def test_a_bandwidth_test_on_a_network_that_loses_frames(self):
+        scenario = self.directory / "loss.yaml"
+        scenario.write_text("rules:\n  - {name: lost, on: frame, probability: 0.02, do: drop}\n")
+        port = str(free_port())
+        tool = ["ib_write_bw", "-d", "rocemu0", "-p", port, "-n", "500", "-s", "16384", "-u", "10"]
+        self.record(*PAIR, port, *tool, "--", *tool, "localhost",
+                    options=("--scenario", scenario, "--seed", "7"))
+        self.assertIn("lost", {event["rule"] for event in self.events() if event["what"] == "fault"})
+        self.replay()
+
+    def test_rdma_cores_own_tests(self):
+        result = run("/usr/bin/python3", HERE / "pyverbs" / "run_pyverbs.py", "--record",
+                     self.recording)
+        self.assertEqual(result.returncode, 0, result.stdout)
         self.replay()
 
     def test_a_connection_by_rdma_cm_replays_and_its_messages_are_events(self):

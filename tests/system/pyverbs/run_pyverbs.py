@@ -40,8 +40,9 @@ def copy_tests(destination):
             shutil.copy(source, destination)
 
 
-def run_all(rocemu, limit, texts):
+def run_all(rocemu, limit, texts, record=None):
     """Results by test id."""
+    options = ["--record", os.path.abspath(record)] if record else []
     with tempfile.TemporaryDirectory(prefix="rocemu-pyverbs-") as directory:
         directory = pathlib.Path(directory)
         copy_tests(directory / "tests")
@@ -50,7 +51,7 @@ def run_all(rocemu, limit, texts):
         scratch.mkdir()
         # A test of address handles wants what hardware does without a GRH.
         subprocess.run(
-            [rocemu, "run", "--private", "--require-grh", "--", "/usr/bin/python3",
+            [rocemu, "run", "--private", "--require-grh", *options, "--", "/usr/bin/python3",
              HERE / "one_by_one.py", directory, lines, str(limit), *texts],
             stdin=subprocess.DEVNULL, check=True, cwd=scratch,
             env={**os.environ, "TMPDIR": str(scratch), "PYTHONDONTWRITEBYTECODE": "1"})
@@ -128,6 +129,7 @@ def main():
     parser.add_argument("--rocemu", default=os.path.join(os.environ.get("ROCEMU_BIN", ""), "rocemu"),
                         help="the command (default: that in $ROCEMU_BIN, or else in $PATH)")
     parser.add_argument("--results", help="write result, test and reason here, tab-separated")
+    parser.add_argument("--record", metavar="DIR", help="keep a recording of the run in a new DIR")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="run N times in a row")
     parser.add_argument("--limit", type=float, default=60, help="seconds for one test")
     parser.add_argument("--update", action="store_true", help="correct the table instead of failing")
@@ -142,7 +144,8 @@ def main():
                     if any(text in test for text in arguments.text)}
     failed = 0
     for number in range(1, arguments.repeat + 1):
-        results = run_all(os.path.abspath(rocemu), arguments.limit, arguments.text)
+        results = run_all(os.path.abspath(rocemu), arguments.limit, arguments.text,
+                          arguments.record)
         if arguments.results:
             pathlib.Path(arguments.results).write_text("".join(
                 f"{got.result}\t{test}\t{got.reason}\n" for test, got in sorted(results.items())))
