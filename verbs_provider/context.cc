@@ -140,6 +140,11 @@ int call_object(ibv_context* context, abi::Op op, uint32_t handle, abi::Reply* r
   return rocemu_call(context->cmd_fd, &request, reply, send_fds, n_send, nullptr, 0);
 }
 
+int ask_daemon(ibv_context* context, abi::Op operation, uint32_t object) {
+  abi::Reply reply;
+  return call_object(context, operation, object, &reply);
+}
+
 bool is_gone_with_its_device(int error) {
   if (error != EIO) return false;
   const char* allowed = getenv("RDMAV_ALLOW_DISASSOC_DESTROY");

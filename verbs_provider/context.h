@@ -53,6 +53,16 @@ int call(ibv_context* context, const abi::Request& request, abi::Reply* reply);
 int call_object(ibv_context* context, abi::Op op, uint32_t handle, abi::Reply* reply,
                 const int* send_fds = nullptr, int n_send = 0);
 
+/// What a rule makes of an operation that the daemon is asked for (abi::may_be_asked_for): 0, or the
+/// errno value that it fails with.
+int ask_daemon(ibv_context* context, abi::Op operation, uint32_t object);
+inline int ask(ibv_context* context, abi::Op operation, uint32_t object) {
+  if (!context_of(context)->parts.doorbells.asks_for(operation)) [[likely]] {
+    return 0;
+  }
+  return ask_daemon(context, operation, object);
+}
+
 /// Whether a destruction that failed so has left nothing to destroy. ibv_open_device(3):
 /// "RDMAV_ALLOW_DISASSOC_DESTROY tells the library to relate an EIO from destroy commands as a
 /// success as the kernel resources were already released." Then nobody waits for acknowledgements.

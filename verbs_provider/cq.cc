@@ -176,6 +176,10 @@ int modify_cq(ibv_cq* base, ibv_modify_cq_attr* attr) {
 }
 
 int poll_cq(ibv_cq* base, int num_entries, ibv_wc* wc) {
+  if (const int error = ask(base->context, abi::Op::kPollCq, base->handle); error != 0) {
+    errno = error;  // ibv_poll_cq(3) has no more to say than a negative number
+    return kPollFailed;
+  }
   Cq* cq = ours<Cq>(base);
   std::optional<EmptyPoll> empty;
   {
@@ -197,6 +201,9 @@ int poll_cq(ibv_cq* base, int num_entries, ibv_wc* wc) {
 }
 
 int req_notify_cq(ibv_cq* base, int solicited_only) {
+  if (const int error = ask(base->context, abi::Op::kReqNotifyCq, base->handle); error != 0) {
+    return error;
+  }
   Cq* cq = ours<Cq>(base);
   uint64_t seen;
   {

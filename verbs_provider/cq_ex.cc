@@ -29,6 +29,7 @@ bool advance(Cq* cq) {
 /// Leaves the CQ locked if it returns 0; "If an error code is given, end_poll shouldn't be called."
 int start_poll(ibv_cq_ex* base, ibv_poll_cq_attr* attr) {
   if (attr->comp_mask != 0) return EINVAL;
+  if (const int error = ask(base->context, abi::Op::kPollCq, base->handle); error != 0) return error;
   Cq* cq = ours<Cq>(base);
   cq->lock.lock();
   if (!cq->overran() && advance(cq)) {

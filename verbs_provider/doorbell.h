@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "emulator/abi/rings.h"
+#include "emulator/abi/control.h"
 #include "verbs_provider/lock.h"
 
 namespace rocemu::provider {
@@ -20,6 +20,11 @@ class DoorbellWriter {
   /// calling thread finds nothing there it waits for the next, for others to go on. False on a real
   /// clock.
   bool wait_for_round(const void* place);
+
+  /// Whether a rule may make such an operation fail (abi::DoorbellRing::asked_for).
+  bool asks_for(abi::Op operation) const {
+    return (ring_->asked_for.load(std::memory_order_relaxed) & abi::asked_for_bit(operation)) != 0;
+  }
 
   /// Asks the kernel; once gone, always gone.
   bool is_daemon_gone();

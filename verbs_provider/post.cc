@@ -90,13 +90,12 @@ void write_send(ibv_qp_type type, const ibv_send_wr& wr, std::byte* slot) {
   memcpy(slot, &wqe, sizeof(wqe));
 }
 
-int post(ibv_qp* base, ibv_send_wr* list, ibv_send_wr** bad_wr, ibv_mw_type window_type) {
+int post(abi::Op call, ibv_qp* base, ibv_send_wr* list, ibv_send_wr** bad_wr,
+         ibv_mw_type window_type) {
   Qp* qp = ours<Qp>(base);
   const bool ready = can_send(qp->state.load(std::memory_order_acquire));
-  const QueueDoorbell doorbell{context_of(base->context)->parts.doorbells, abi::DoorbellKind::kSend,
-                               base->qp_num};
   return post_list(
-      &qp->send, doorbell, list, bad_wr,
+      &qp->send, Posting{base->context, call, abi::DoorbellKind::kSend, base->qp_num}, list, bad_wr,
       [&](const ibv_send_wr& wr) { return ready ? check(*qp, wr, window_type) : EINVAL; },
       [&](const ibv_send_wr& wr, std::byte* slot) { write_send(base->qp_type, wr, slot); });
 }
@@ -108,22 +107,21 @@ bool has_receive_queue(const ibv_qp& qp) {
 }  // namespace
 
 int post_send(ibv_qp* qp, ibv_send_wr* list, ibv_send_wr** bad_wr) {
-  return post(qp, list, bad_wr, IBV_MW_TYPE_2);
+  return post(abi::Op::kPostSend, qp, list, bad_wr, IBV_MW_TYPE_2);
 }
 
 int post_bind(ibv_qp* qp, ibv_send_wr* wr) {
   ibv_send_wr* bad_wr;
-  return post(qp, wr, &bad_wr, IBV_MW_TYPE_1);
+  return post(abi::Op::kBindMw, qp, wr, &bad_wr, IBV_MW_TYPE_1);
 }
 
 int post_recv(ibv_qp* base, ibv_recv_wr* list, ibv_recv_wr** bad_wr) {
   Qp* qp = ours<Qp>(base);
   const bool ready =
       has_receive_queue(*base) && qp->state.load(std::memory_order_acquire) != abi::QpState::kReset;
-  const QueueDoorbell doorbell{context_of(base->context)->parts.doorbells, abi::DoorbellKind::kRecv,
-                               base->qp_num};
   return post_list(
-      &qp->recv, doorbell, list, bad_wr,
+      &qp->recv, Posting{base->context, abi::Op::kPostRecv, abi::DoorbellKind::kRecv, base->qp_num},
+      list, bad_wr,
       [&](const ibv_recv_wr& wr) {
         return ready && is_valid_sge_count(wr.num_sge, qp->recv) ? 0 : EINVAL;
       },

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "verbs_provider/doorbell.h"
+#include "verbs_provider/context.h"
 #include "verbs_provider/work_queue.h"
 
 namespace rocemu::provider {
@@ -31,20 +31,28 @@ inline void write_recv(const ibv_recv_wr& wr, std::byte* slot) {
   copy_sges(wr.sg_list, wqe.num_sge, slot + sizeof(wqe));
 }
 
-/// The doorbell of one work queue.
-struct QueueDoorbell {
-  DoorbellWriter& writer;
+/// Which call posts, and the doorbell of its work queue.
+struct Posting {
+  ibv_context* context;
+  abi::Op call;
   abi::DoorbellKind kind;
   uint32_t object;
 
-  int ring(uint64_t posted) const { return writer.ring(kind, object, posted); }
+  int ask() const { return provider::ask(context, call, object); }
+  int ring(uint64_t posted) const {
+    return context_of(context)->parts.doorbells.ring(kind, object, posted);
+  }
 };
 
-/// Posts a list up to the first request that `check` refuses or that finds the queue full. If the
-/// daemon is gone, nothing was posted.
+/// Posts a list up to the first request that `check` refuses or that finds the queue full. If a rule
+/// is against the call or the daemon is gone, nothing was posted.
 template <class Wr, class Check, class Write>
-int post_list(WorkQueue* queue, const QueueDoorbell& doorbell, Wr* list, Wr** bad_wr, Check check,
+int post_list(WorkQueue* queue, const Posting& posting, Wr* list, Wr** bad_wr, Check check,
               Write write) {
+  if (const int error = posting.ask(); error != 0) {
+    *bad_wr = list;
+    return error;
+  }
   const Guard guard(queue->lock);
   const uint64_t posted_before = queue->posted;
   Wr* wr = list;
@@ -56,7 +64,7 @@ int post_list(WorkQueue* queue, const QueueDoorbell& doorbell, Wr* list, Wr** ba
     write(*wr, queue->next_slot());
     ++queue->posted;
   }
-  if (queue->posted != posted_before && doorbell.ring(queue->posted) != 0) {
+  if (queue->posted != posted_before && posting.ring(queue->posted) != 0) {
     queue->posted = posted_before;
     error = EIO;
     wr = list;

@@ -233,9 +233,11 @@ int wr_complete(ibv_qp_ex* base) {
   Qp* qp = builder_qp(base);
   WorkRequestBuilder& builder = qp->builder;
   finish_request(qp);
+  ibv_context* context = base->qp_base.context;
   int error = builder.error;
+  if (error == 0) error = ask(context, abi::Op::kPostSend, base->qp_base.qp_num);
   if (error == 0 && qp->send.posted != builder.posted_before) {
-    DoorbellWriter& doorbells = context_of(base->qp_base.context)->parts.doorbells;
+    DoorbellWriter& doorbells = context_of(context)->parts.doorbells;
     error = doorbells.ring(abi::DoorbellKind::kSend, base->qp_base.qp_num, qp->send.posted);
   }
   if (error != 0) qp->send.posted = builder.posted_before;

@@ -184,10 +184,10 @@ int get_srq_num(ibv_srq* base, uint32_t* number) {
 
 int post_srq_recv(ibv_srq* base, ibv_recv_wr* list, ibv_recv_wr** bad_wr) {
   WorkQueue* queue = &ours<Srq>(base)->recv;
-  const QueueDoorbell doorbell{context_of(base->context)->parts.doorbells,
-                               abi::DoorbellKind::kSrqRecv, base->handle};
   return post_list(
-      queue, doorbell, list, bad_wr,
+      queue,
+      Posting{base->context, abi::Op::kPostSrqRecv, abi::DoorbellKind::kSrqRecv, base->handle}, list,
+      bad_wr,
       [&](const ibv_recv_wr& wr) { return is_valid_sge_count(wr.num_sge, *queue) ? 0 : EINVAL; },
       write_recv);
 }

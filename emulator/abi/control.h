@@ -63,7 +63,26 @@ enum class Op : uint32_t {
   kAttachMcast,
   kDetachMcast,
   kQueryPd,  // of a shared context, for ibv_import_pd
+
+  // What clients do by themselves. While DoorbellRing::asked_for says so they ask first whether a
+  // rule makes it fail; the object is the QP, SRQ or CQ, and the reply says nothing else.
+  kPostSend,
+  kBindMw,
+  kPostRecv,
+  kPostSrqRecv,
+  kPollCq,
+  kReqNotifyCq,
 };
+inline constexpr Op kFirstAskedFor = Op::kPostSend;
+inline constexpr Op kLastOp = Op::kReqNotifyCq;
+
+constexpr bool may_be_asked_for(Op op) {
+  return op >= kFirstAskedFor && op <= kLastOp;
+}
+/// In DoorbellRing::asked_for, of an operation that may be.
+constexpr uint32_t asked_for_bit(Op op) {
+  return 1u << (static_cast<uint32_t>(op) - static_cast<uint32_t>(kFirstAskedFor));
+}
 
 struct QpCap {
   uint32_t max_send_wr;

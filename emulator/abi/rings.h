@@ -48,6 +48,9 @@ struct DoorbellRing {
   /// there may be something new.
   std::atomic<uint32_t> is_virtual;
   std::atomic<uint32_t> round;
+  /// The operations, as asked_for_bit() has them, that a rule may make fail: the client sends a
+  /// request for each of them before it does it.
+  std::atomic<uint32_t> asked_for;
   /// On a virtual clock: device time now.
   std::atomic<uint64_t> device_time_ns;
   alignas(64) Doorbell entries[kDoorbellEntries];

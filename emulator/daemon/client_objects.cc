@@ -8,7 +8,7 @@ namespace rocemu::daemon {
 namespace {
 
 bool is_engine_op(abi::Op op) {
-  return op >= abi::Op::kQueryDevice && op <= abi::Op::kQueryPd;
+  return op >= abi::Op::kQueryDevice && op <= abi::kLastOp;
 }
 
 Answer with_fd(const abi::Reply& reply, UniqueFd fd) {

@@ -109,6 +109,10 @@ void ClientSession::begin_round(uint32_t round, engine::Instant now) {
   syscall(SYS_futex, &ring.round, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
+void ClientSession::set_asked_for(uint32_t operations) {
+  if (attached_) queues_.doorbells().asked_for.store(operations, std::memory_order_relaxed);
+}
+
 void ClientSession::set_daemon_sleeping(bool sleeping) {
   if (attached_) {
     queues_.doorbells().daemon_sleeping.store(sleeping ? 1 : 0, std::memory_order_seq_cst);
@@ -267,6 +271,7 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
   abi::DoorbellRing& ring = queues_.doorbells();
   ring.is_virtual.store(services_.clock.is_virtual() ? 1 : 0, std::memory_order_relaxed);
   ring.round.store(services_.owner.round(), std::memory_order_relaxed);
+  ring.asked_for.store(services_.owner.asked_for(), std::memory_order_relaxed);
   ring.device_time_ns.store(engine::nanoseconds_since_start(services_.clock.now()),
                             std::memory_order_relaxed);
   client_end_ = file_id(fds.client_end.get());

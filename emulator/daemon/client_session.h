@@ -35,6 +35,8 @@ class SessionOwner {
   virtual ClientSession* find_by_client_end(const FileId& client_end) = 0;
   /// On a virtual clock: the number of the round, for clients that come in it.
   virtual uint32_t round() const { return 0; }
+  /// Which operations clients have to ask for (abi::DoorbellRing::asked_for).
+  virtual uint32_t asked_for() const { return 0; }
 };
 
 class ClientSession {
@@ -69,6 +71,9 @@ class ClientSession {
   /// On a virtual clock: tells the client the time, and lets its threads look again for what they
   /// wait for.
   void begin_round(uint32_t round, engine::Instant now);
+
+  /// Tells the client which operations it has to ask for from now on.
+  void set_asked_for(uint32_t operations);
 
   /// Tells the client's writers whether they must ring the eventfd. They write a doorbell and then
   /// read the flag; we write the flag and then ask has_doorbells(). All four are sequentially

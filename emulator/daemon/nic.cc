@@ -74,6 +74,10 @@ void Nic::step(engine::Instant now, const engine::Input& input) {
   latest_step_ = now;
   if (recording_ != nullptr) recording_->begin_step(now, input);
   engine_.step(now, input, outputs_);
+  if (std::holds_alternative<engine::AddRules>(input) ||
+      std::holds_alternative<engine::RemoveRules>(input)) {
+    sessions_.set_asked_for(engine_.asked_for());
+  }
   if (recording_ == nullptr) return;
   recording_->end_step(outputs_);
   const auto* attach = std::get_if<engine::AttachClient>(&input);

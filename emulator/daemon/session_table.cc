@@ -82,6 +82,12 @@ void SessionTable::begin_round() {
   for (const auto& [id, session] : sessions_) session->begin_round(round_, clock_.now());
 }
 
+void SessionTable::set_asked_for(uint32_t operations) {
+  if (operations == asked_for_) return;
+  asked_for_ = operations;
+  for (const auto& [id, session] : sessions_) session->set_asked_for(operations);
+}
+
 void SessionTable::let_sleep(engine::Instant now, engine::Duration idle) {
   dozing_.clear();
   std::erase_if(awake_, [&](ClientSession* session) {

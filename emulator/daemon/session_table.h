@@ -25,6 +25,7 @@ class SessionTable : public SessionOwner {
   void ended(ClientSession& session) override { ended_.push_back(session.id()); }
   ClientSession* find_by_client_end(const FileId& client_end) override;
   uint32_t round() const override { return round_; }
+  uint32_t asked_for() const override { return asked_for_; }
 
   /// Handles the doorbells of all awake sessions; true if there were any.
   bool pump();
@@ -35,6 +36,8 @@ class SessionTable : public SessionOwner {
   bool pump_in_order();
   /// On a virtual clock: lets all clients look again for what they wait for.
   void begin_round();
+  /// For all clients, those that come as well.
+  void set_asked_for(uint32_t operations);
   bool any_awake() const { return !awake_.empty(); }
 
   /// Lets sessions sleep that have been idle for `idle` or longer. One that rings its doorbell just
@@ -52,6 +55,7 @@ class SessionTable : public SessionOwner {
 
   const Clock& clock_;
   uint32_t round_ = 0;
+  uint32_t asked_for_ = 0;
   uint32_t last_id_ = 0;
   std::unordered_map<engine::ClientId, std::unique_ptr<ClientSession>> sessions_;
   std::vector<ClientSession*> awake_;

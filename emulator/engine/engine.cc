@@ -159,6 +159,10 @@ std::vector<faults::RuleReport> Engine::rule_reports() const {
   return fabric_->faults.report();
 }
 
+uint32_t Engine::asked_for() const {
+  return fabric_->faults.asked_for();
+}
+
 std::optional<Instant> Engine::next_deadline() {
   const std::optional<Instant> next = next_event_time();
   if (!next) return std::nullopt;

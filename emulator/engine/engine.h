@@ -40,6 +40,8 @@ class Engine {
 
   /// The rules in force and how often each has acted. Changes nothing.
   std::vector<faults::RuleReport> rule_reports() const;
+  /// What clients have to ask for before they do it (abi::DoorbellRing::asked_for).
+  uint32_t asked_for() const;
 
   /// The frame that arrives next, if one is under way. Valid until the next step.
   std::span<const uint8_t> next_frame() const;

@@ -39,9 +39,14 @@ FieldKind kind_of_object(abi::Op op) {
     case abi::Op::kResizeCq:
     case abi::Op::kModifyCq:
     case abi::Op::kCreateCq:
+    case abi::Op::kPollCq:
+    case abi::Op::kReqNotifyCq:
       return FieldKind::kCq;
     case abi::Op::kDestroyQp:
     case abi::Op::kQueryQp:
+    case abi::Op::kPostSend:
+    case abi::Op::kBindMw:
+    case abi::Op::kPostRecv:
       return FieldKind::kQp;
     case abi::Op::kDeregMr:
     case abi::Op::kQueryMr:
@@ -53,6 +58,7 @@ FieldKind kind_of_object(abi::Op op) {
       return FieldKind::kAh;
     case abi::Op::kDestroySrq:
     case abi::Op::kQuerySrq:
+    case abi::Op::kPostSrqRecv:
       return FieldKind::kSrq;
     case abi::Op::kOpenXrcd:
     case abi::Op::kCloseXrcd:
@@ -176,6 +182,12 @@ void add_verb(Event& event, const abi::Request& request, const abi::Reply& reply
     case abi::Op::kDestroySrq:
     case abi::Op::kCloseXrcd:
     case abi::Op::kQueryPd:
+    case abi::Op::kPostSend:
+    case abi::Op::kBindMw:
+    case abi::Op::kPostRecv:
+    case abi::Op::kPostSrqRecv:
+    case abi::Op::kPollCq:
+    case abi::Op::kReqNotifyCq:
       event.add("object", kind_of_object(request.op), in.object.handle);
       return;
   }

@@ -14,15 +14,16 @@ Name look_up(const Name (&names)[kCount], Value value) {
 }
 
 constexpr Name kOps[] = {
-    "",           "hello",      "query_device", "query_port",   "create_comp_channel",
-    "alloc_pd",   "dealloc_pd", "reg_mr",       "dereg_mr",     "create_cq",
-    "destroy_cq", "create_qp",  "modify_qp",    "query_qp",     "destroy_qp",
-    "create_ah",  "destroy_ah", "rereg_mr",     "query_mr",     "advise_mr",
-    "alloc_mw",   "dealloc_mw", "alloc_dm",     "free_dm",      "resize_cq",
-    "modify_cq",  "create_srq", "modify_srq",   "query_srq",    "destroy_srq",
-    "open_xrcd",  "close_xrcd", "open_qp",      "attach_mcast", "detach_mcast",
-    "query_pd"};
-static_assert(std::size(kOps) == static_cast<size_t>(abi::Op::kQueryPd) + 1);
+    "",           "hello",        "query_device", "query_port",   "create_comp_channel",
+    "alloc_pd",   "dealloc_pd",   "reg_mr",       "dereg_mr",     "create_cq",
+    "destroy_cq", "create_qp",    "modify_qp",    "query_qp",     "destroy_qp",
+    "create_ah",  "destroy_ah",   "rereg_mr",     "query_mr",     "advise_mr",
+    "alloc_mw",   "dealloc_mw",   "alloc_dm",     "free_dm",      "resize_cq",
+    "modify_cq",  "create_srq",   "modify_srq",   "query_srq",    "destroy_srq",
+    "open_xrcd",  "close_xrcd",   "open_qp",      "attach_mcast", "detach_mcast",
+    "query_pd",   "post_send",    "bind_mw",      "post_recv",    "post_srq_recv",
+    "poll_cq",    "req_notify_cq"};
+static_assert(std::size(kOps) == static_cast<size_t>(abi::kLastOp) + 1);
 
 constexpr Name kQpStates[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
 

@@ -440,6 +440,23 @@ TEST(VerbFault, TheNthCallFails) {
   bench.log.clear();
 }
 
+TEST(VerbFault, WhatClientsDoThemselvesIsAskedForWhileARuleIsThere) {
+  Bench bench(engine::default_fabric(1));
+  EXPECT_EQ(bench.engine().asked_for(), 0u);
+  add_rules(bench, "{name: a, on: verb, verb: alloc_pd, do: {errno: ENOMEM}}");
+  EXPECT_EQ(bench.engine().asked_for(), 0u);
+  add_rules(bench, "{name: b, on: verb, verb: [post_send, poll_cq], nth: 2, do: {errno: EIO}}");
+  EXPECT_EQ(bench.engine().asked_for(),
+            abi::asked_for_bit(abi::Op::kPostSend) | abi::asked_for_bit(abi::Op::kPollCq));
+  Client client(bench, engine::ClientId{1}, engine::DeviceIndex{0});
+  abi::Request::Body body{};
+  EXPECT_EQ(client.command(abi::Op::kPostSend, body).error, 0);
+  EXPECT_EQ(client.command(abi::Op::kPollCq, body).error, EIO) << "the rule's second call";
+  bench.step(engine::RemoveRules{"b"});
+  EXPECT_EQ(bench.engine().asked_for(), 0u);
+  bench.log.clear();
+}
+
 TEST(Port, GoesDownAtAChosenFrame) {
   Script s;
   add_rules(s.bench(), "{on: frame, from: dut, psn: 0, nth: 1, do: {drop: true, port: down}}");

@@ -46,7 +46,7 @@ class HostileRequests : public testing::TestWithParam<uint64_t> {
 
 TEST_P(HostileRequests, AreAnsweredAndHurtNobodyElse) {
   constexpr auto kFirst = static_cast<uint32_t>(Op::kQueryDevice);
-  constexpr auto kBeyondLast = static_cast<uint32_t>(Op::kQueryPd) + 3;
+  constexpr auto kBeyondLast = static_cast<uint32_t>(abi::kLastOp) + 3;
   Pair pair;
   Client hostile(pair.bench, ClientId{77}, DeviceIndex{0});
   pair.bench.memory.map(hostile.id(), 0x1000, 1 << 16);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "emulator/abi/control.h"
+
 namespace rocemu::engine::faults {
 namespace {
 
@@ -18,6 +20,16 @@ uint64_t hash(uint64_t value, std::string_view text) {
     value *= 0x100000001b3u;
   }
   return value;
+}
+
+uint32_t asked_for_by(const Rule& rule) {
+  const auto first = static_cast<uint32_t>(abi::kFirstAskedFor);
+  uint32_t operations = 0;
+  for (uint32_t op = first; op <= static_cast<uint32_t>(abi::kLastOp); ++op) {
+    if (rule.which.kinds && !rule.which.kinds->test(op)) continue;
+    operations |= abi::asked_for_bit(static_cast<abi::Op>(op));
+  }
+  return operations;
 }
 
 }  // namespace
@@ -57,12 +69,13 @@ void Faults::clear() {
 }
 
 void Faults::rebuild() {
-  watched_ = 0;
+  watched_ = asked_for_ = 0;
   for (auto& place : by_place_) place.clear();
   for (size_t i = 0; i < entries_.size(); ++i) {
     const Where where = entries_[i].rule->where;
     watched_ |= bit(where);
     by_place_[static_cast<size_t>(where)].push_back(i);
+    if (where == Where::kVerb) asked_for_ |= asked_for_by(*entries_[i].rule);
   }
 }
 

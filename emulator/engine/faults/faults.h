@@ -69,6 +69,10 @@ class Faults {
     return watches_any(bit(Where::kFrame) | bit(Where::kLink) | bit(Where::kCm));
   }
 
+  /// The operations that a client would do by itself and a rule may make fail, as
+  /// abi::asked_for_bit() has them.
+  uint32_t asked_for() const { return asked_for_; }
+
   /// A rule that acts, and what it draws chance and keeps account from.
   struct Acting {
     std::shared_ptr<const Rule> rule;
@@ -117,6 +121,7 @@ class Faults {
   std::vector<Entry> entries_;
   std::array<std::vector<size_t>, kPlaces> by_place_;  // positions in entries_
   uint32_t watched_ = 0;
+  uint32_t asked_for_ = 0;
   std::vector<Acting> acting_;
 };
 

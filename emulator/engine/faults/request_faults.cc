@@ -38,6 +38,9 @@ QpNumber qp_in(const abi::Request& request) {
       return QpNumber{request.body.modify_qp.qpn};
     case abi::Op::kQueryQp:
     case abi::Op::kDestroyQp:
+    case abi::Op::kPostSend:
+    case abi::Op::kBindMw:
+    case abi::Op::kPostRecv:
       return QpNumber{request.body.object.handle};
     case abi::Op::kAttachMcast:
     case abi::Op::kDetachMcast:
