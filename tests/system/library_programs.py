@@ -3,11 +3,8 @@ race with itself, as rping's threads do when it fails."""
 import json
 import pathlib
 import subprocess
-import sys
 
-from rocemu import HERE, PAIR, ROCEMU, free_port, pingpong_pair
-
-CM_PAIR = [sys.executable, str(HERE / "cm_pair.py")]
+from rocemu import CM_PAIR, HERE, PAIR, ROCEMU, free_port, pingpong_pair
 
 
 def pingpong(*arguments, program="ibv_rc_pingpong"):

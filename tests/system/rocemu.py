@@ -12,6 +12,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 BIN = pathlib.Path(os.environ["ROCEMU_BIN"])
 ROCEMU = str(BIN / "rocemu")
 PAIR = [sys.executable, str(HERE / "pair.py")]
+CM_PAIR = [sys.executable, str(HERE / "cm_pair.py")]
 TIMEOUT = 240  # seconds that nothing here comes near
 
 

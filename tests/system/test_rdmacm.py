@@ -4,15 +4,13 @@ import os
 import pathlib
 import re
 import subprocess
-import sys
 import unittest
 from xml.etree import ElementTree
 
 import rocemu
-from rocemu import HERE, rocemu_run, temporary_directory
+from rocemu import CM_PAIR, HERE, rocemu_run, temporary_directory
 
 RSPRELOAD = "/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so"
-CM_PAIR = [sys.executable, str(HERE / "cm_pair.py")]
 
 
 def cm_pair(port, *commands, **keywords):

@@ -5,7 +5,7 @@ import resource
 import subprocess
 import unittest
 
-from rocemu import (BIN, HERE, PAIR, ROCEMU, free_port, pingpong_pair, rocemu_run, run,
+from rocemu import (BIN, CM_PAIR, HERE, PAIR, ROCEMU, free_port, pingpong_pair, rocemu_run, run,
                     temporary_directory)
 
 
@@ -76,9 +76,8 @@ class Record(unittest.TestCase):
 
     def test_a_connection_by_rdma_cm_replays_and_its_messages_are_events(self):
         port = str(free_port())
-        common = ["rping", "-a", "127.0.0.1", "-p", port, "-C", "20"]
-        self.record("sh", "-c", " ".join(common) + " -s & sleep 1; " + " ".join(common) +
-                    " -c && wait $!")
+        rping = ["rping", "-a", "127.0.0.1", "-p", port, "-C", "20"]
+        self.record(*CM_PAIR, port, *rping, "-s", "--", *rping, "-c")
         self.replay()
         messages = [event["message"] for event in self.events() if event["what"] == "cm_message"]
         for message in ("REQ", "REP", "RTU", "DREQ", "DREP"):

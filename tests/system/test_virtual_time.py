@@ -5,7 +5,8 @@ import re
 import subprocess
 import unittest
 
-from rocemu import BIN, PAIR, ROCEMU, free_port, pingpong_pair, rocemu_run, run, temporary_directory
+from rocemu import (BIN, CM_PAIR, PAIR, ROCEMU, free_port, pingpong_pair, rocemu_run, run,
+                    temporary_directory)
 
 # ROCEMU_LOCKSTEP_RUNS=50 asks for more.
 RUNS = int(os.environ.get("ROCEMU_LOCKSTEP_RUNS", "4"))
@@ -80,9 +81,9 @@ class Lockstep(unittest.TestCase):
 
     def test_rping_to_the_byte(self):
         port = str(free_port())
-        rping = f"rping -a 127.0.0.1 -p {port} -C 20"
-        command = ("sh", "-c", f"{rping} -s & sleep 1; {rping} -c && wait $!")
-        for first, again in self.record_again_and_again(*command):
+        rping = ["rping", "-a", "127.0.0.1", "-p", port, "-C", "20"]
+        for first, again in self.record_again_and_again(*CM_PAIR, port, *rping, "-s", "--", *rping,
+                                                        "-c"):
             self.assertEqual((first / "trace.pcap").read_bytes(),
                              (again / "trace.pcap").read_bytes(), str(again))
 
