@@ -92,6 +92,9 @@ po::options_description fabric_options() {
   add("udp", po::bool_switch(),
       "attach the devices to UDP port 4791 of their addresses, which must be this machine's, to "
       "reach other daemons, containers and hosts; --device NAME=eth0 takes all of an interface's");
+  add("strict-icrc", po::bool_switch(),
+      "with --udp, check ICRCs over IPv4 with the IP header that came, for which CAP_NET_RAW is "
+      "needed; else 16 of their 32 bits tell damage");
   add("capture", text("FILE"), "write every frame to FILE (pcap; Wireshark and tshark read it)");
   add("clock", text("CLOCK"),
       "real (default), or virtual: time stands still while anybody has something to do and then "
@@ -149,6 +152,11 @@ std::vector<std::string> daemon_arguments(std::string_view subcommand,
     if (names.size() > kMaxDevices) throw UsageError(where + "at most 250 devices are possible");
   }
   if (on_udp) arguments.emplace_back("--udp");
+  if (values["strict-icrc"].as<bool>()) {
+    if (!on_udp)
+      throw UsageError(where + "--strict-icrc is for frames that come by --udp; give both");
+    arguments.emplace_back("--strict-icrc");
+  }
   if (given("capture")) {
     const std::string file = string_of("capture");
     if (file.empty()) throw UsageError(where + "--capture needs the name of a file");

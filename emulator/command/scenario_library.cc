@@ -22,7 +22,8 @@ std::string leading_comment(const fs::path& path) {
   for (std::string line; std::getline(file, line) && line.starts_with("#");) {
     const size_t begin = line.find_first_not_of("# ");
     if (begin == std::string::npos) break;
-    text += (text.empty() ? "" : " ") + line.substr(begin);
+    if (!text.empty()) text += ' ';
+    text.append(line, begin);
   }
   return text;
 }

@@ -16,8 +16,10 @@ struct Options {
   std::string dir;
   engine::FabricConfig fabric;
   std::vector<UdpPlace> udp;  // one for each device; empty: no device is attached to UDP
-  std::string capture;        // empty for none
-  std::string record;         // a directory; empty for none
+  /// Frames from UDP are checked with the IP headers that they came with.
+  bool strict_icrc = false;
+  std::string capture;  // empty for none
+  std::string record;   // a directory; empty for none
   /// The run ends when it can no longer be recorded.
   bool stop_without_record = false;
   std::string scenario;  // empty for none

@@ -13,10 +13,11 @@ struct UdpCounters {
   uint64_t receives = 0;            // datagrams received, as many frames as one may hold
   uint64_t dropped_send_queue = 0;  // the network did not take frames as fast as they came
   uint64_t dropped_unreachable = 0;
-  uint64_t dropped_too_big = 0;   // for the path's MTU
-  uint64_t dropped_refused = 0;   // by the system for another reason, such as a firewall
-  uint64_t icmp_errors = 0;       // of frames that had left: the peer's host has no daemon
-  uint64_t receive_overruns = 0;  // datagrams that came faster than they were read
+  uint64_t dropped_too_big = 0;     // for the path's MTU
+  uint64_t dropped_refused = 0;     // by the system for another reason, such as a firewall
+  uint64_t icmp_errors = 0;         // of frames that had left: the peer's host has no daemon
+  uint64_t receive_overruns = 0;    // datagrams that came faster than they were read
+  uint64_t dropped_unverified = 0;  // --strict-icrc: the IP header came to nobody's knowledge
 
   void append_to(engine::CounterList& list) const {
     list.emplace_back("udp_sends", sends);
@@ -27,6 +28,7 @@ struct UdpCounters {
     list.emplace_back("udp_dropped_refused", dropped_refused);
     list.emplace_back("udp_icmp_errors", icmp_errors);
     list.emplace_back("udp_receive_overruns", receive_overruns);
+    list.emplace_back("udp_dropped_unverified", dropped_unverified);
   }
 };
 

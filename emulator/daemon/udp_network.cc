@@ -71,11 +71,11 @@ UdpNetwork::~UdpNetwork() = default;
 
 std::unique_ptr<UdpNetwork::Source> UdpNetwork::make_source(Port& port,
                                                             const wire::IpAddress& address,
-                                                            int socket) {
-  auto source = std::unique_ptr<Source>(
-      new Source{.owned = {},
-                 .receiver = {port.index, port.config.mac, address, socket, port.counters},
-                 .watch = {}});
+                                                            int socket, UniqueFd headers) {
+  auto source = std::unique_ptr<Source>(new Source{
+      .owned = {},
+      .receiver = {port.index, port.config.mac, address, socket, std::move(headers), port.counters},
+      .watch = {}});
   source->watch =
       loop_.watch(socket, EPOLLIN, [at = source.get()](uint32_t) { at->called = true; });
   if (!source->watch) fail_start("cannot watch a UDP socket", errno);
@@ -83,8 +83,9 @@ std::unique_ptr<UdpNetwork::Source> UdpNetwork::make_source(Port& port,
 }
 
 void UdpNetwork::open(Port& port) {
-  for (const UdpEndpoint& endpoint : port.sockets.endpoints) {
-    port.sources.push_back(make_source(port, endpoint.address, endpoint.receive.get()));
+  for (UdpEndpoint& endpoint : port.sockets.endpoints) {
+    port.sources.push_back(
+        make_source(port, endpoint.address, endpoint.receive.get(), std::move(endpoint.headers)));
     for (const UniqueFd& socket : endpoint.send) {
       const int fd = socket.get();
       // EPOLLERR is told even to who asked for nothing.
@@ -111,13 +112,19 @@ void UdpNetwork::close(Port& port) {
 
 void UdpNetwork::join(Port& port, const wire::IpAddress& group) {
   std::unique_ptr<Source>& source = port.groups[group];
-  UniqueFd socket = open_group_socket(group, port.sockets.interface);
+  const bool strict_icrc = port.sockets.strict_icrc;
+  UniqueFd socket = open_group_socket(group, port.sockets.interface, strict_icrc);
+  UniqueFd headers;
+  if (socket && strict_icrc && group.is_v4()) {
+    headers = IpHeaders::open_socket(group);
+    if (!headers) socket.reset();
+  }
   if (!socket) {
     spdlog::warn("{} cannot be a member of {} on {}: {}", port.config.name, wire::to_string(group),
                  port.sockets.interface.name, std::strerror(errno));
     return;
   }
-  source = make_source(port, group, socket.get());
+  source = make_source(port, group, socket.get(), std::move(headers));
   source->owned = std::move(socket);
 }
 
@@ -206,7 +213,8 @@ void UdpNetwork::look_at_links() {
 void UdpNetwork::reopen(Port& port, const NetworkInterface& interface) {
   close(port);
   try {
-    port.sockets = open_udp_sockets(port.config, interface, port.sockets.source_ports);
+    port.sockets = open_udp_sockets(port.config, interface, port.sockets.strict_icrc,
+                                    port.sockets.source_ports);
     open(port);
   } catch (const StartError& error) {
     spdlog::error("{}", error.what());

@@ -47,7 +47,8 @@ class UdpNetwork : public Network {
 
   void open(Port& port);
   void close(Port& port);
-  std::unique_ptr<Source> make_source(Port& port, const wire::IpAddress& address, int socket);
+  std::unique_ptr<Source> make_source(Port& port, const wire::IpAddress& address, int socket,
+                                      UniqueFd headers);
   bool receive(Source& source, engine::Instant now);
   void join(Port& port, const wire::IpAddress& group);
   void look_at_links();

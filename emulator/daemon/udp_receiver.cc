@@ -118,6 +118,7 @@ size_t UdpReceiver::receive(ReceiveBuffers& buffers, const Arrived& arrived, con
   const int received = buffers.receive(socket_);
   const size_t count = received > 0 ? static_cast<size_t>(received) : 0;
   if (count > 0) arrived();
+  if (count > 0 && headers_) headers_->read();
   for (size_t at = 0; at < count; ++at) {
     const Control control = read_control(buffers.messages[at].msg_hdr);
     const SocketAddress from = buffers.from(at);
@@ -131,6 +132,14 @@ size_t UdpReceiver::receive(ReceiveBuffers& buffers, const Arrived& arrived, con
     }
 
     const std::span<uint8_t> datagram = buffers.datagram(at);
+    std::optional<IpHeaders::Header> known;
+    if (headers_) {
+      known = headers_->take(from.ip(), from.port(), datagram);
+      if (!known) {
+        ++counters_.dropped_unverified;
+        continue;
+      }
+    }
     const size_t step = control.segment_size == 0 ? datagram.size() : control.segment_size;
     uint16_t piece = 0;
     size_t begin = 0;
@@ -149,7 +158,8 @@ size_t UdpReceiver::receive(ReceiveBuffers& buffers, const Arrived& arrived, con
         // A peer that sends as we do numbers the pieces of one system call.
         wire::emit(wire::Ipv4Header{.traffic_class = control.traffic_class,
                                     .total_length = static_cast<uint16_t>(ip_size + udp_size),
-                                    .identification = piece,
+                                    .identification = known ? known->identification : piece,
+                                    .dont_fragment = !known || known->dont_fragment,
                                     .hop_limit = control.hop_limit,
                                     .src = from.ip(),
                                     .dst = address_},
@@ -164,7 +174,7 @@ size_t UdpReceiver::receive(ReceiveBuffers& buffers, const Arrived& arrived, con
       }
       wire::emit(wire::UdpHeader{.src_port = from.port(), .length = udp_size},
                  ip.subspan(ip_size).first<wire::UdpHeader::kSize>());
-      take(engine::ReceiveFrame{device_, frame, false});
+      take(engine::ReceiveFrame{device_, frame, known.has_value()});
       ++piece;
       begin += step;
     } while (begin < datagram.size());

@@ -6,7 +6,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <utility>
 
+#include "emulator/daemon/ip_headers.h"
 #include "emulator/daemon/udp_counters.h"
 #include "emulator/engine/events.h"
 #include "wire/ethernet.h"
@@ -29,10 +32,13 @@ class UdpReceiver {
   using Arrived = std::function<void()>;
   using Take = std::function<void(const engine::ReceiveFrame&)>;
 
-  /// Datagrams at `socket` are for `address` of the device, which has that MAC address.
+  /// Datagrams at `socket` are for `address` of the device, which has that MAC address. `headers`,
+  /// if there is a socket, gets their IPv4 headers: then they are checked with those.
   UdpReceiver(engine::DeviceIndex device, wire::MacAddress mac, wire::IpAddress address, int socket,
-              UdpCounters& counters)
-      : device_(device), mac_(mac), address_(address), socket_(socket), counters_(counters) {}
+              UniqueFd headers, UdpCounters& counters)
+      : device_(device), mac_(mac), address_(address), socket_(socket), counters_(counters) {
+    if (headers) headers_.emplace(std::move(headers));
+  }
 
   /// Of one system call. If as many came, there may be more.
   static constexpr size_t kMostDatagrams = 8;
@@ -45,6 +51,7 @@ class UdpReceiver {
   wire::IpAddress address_;
   int socket_;
   UdpCounters& counters_;
+  std::optional<IpHeaders> headers_;
   uint32_t overruns_ = 0;  // as the system counts them, in 32 bits
 };
 

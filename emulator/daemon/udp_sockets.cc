@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <optional>
 
+#include "emulator/daemon/ip_headers.h"
 #include "emulator/daemon/socket_address.h"
 #include "emulator/daemon/start_error.h"
 #include "wire/udp.h"
@@ -40,10 +41,11 @@ UniqueFd open_socket(bool is_v4) {
   return fd;
 }
 
-void make_receiver(int fd, bool is_v4) {
+void make_receiver(int fd, bool is_v4, bool strict_icrc) {
   set(fd, SOL_SOCKET, SO_RCVBUF, kSocketBuffer);
   set(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
-  set(fd, IPPROTO_UDP, UDP_GRO, 1);
+  // Of packets that the system puts together only the first one's header is left.
+  if (!strict_icrc) set(fd, IPPROTO_UDP, UDP_GRO, 1);
   if (is_v4) {
     set(fd, IPPROTO_IP, IP_RECVTOS, 1);
     set(fd, IPPROTO_IP, IP_RECVTTL, 1);
@@ -97,9 +99,9 @@ uint16_t next_source_port(uint16_t port) {
 }
 
 UniqueFd open_receiver(const engine::DeviceConfig& device, const wire::IpAddress& ip,
-                       const NetworkInterface& interface) {
+                       const NetworkInterface& interface, bool strict_icrc) {
   UniqueFd fd = open_socket(ip.is_v4());
-  make_receiver(fd.get(), ip.is_v4());
+  make_receiver(fd.get(), ip.is_v4(), strict_icrc);
   if (bind_to(fd.get(), ip, wire::kRoceUdpPort, interface)) return fd;
   if (errno == EADDRINUSE) {
     throw StartError(fmt::format(
@@ -111,13 +113,31 @@ UniqueFd open_receiver(const engine::DeviceConfig& device, const wire::IpAddress
              errno);
 }
 
+UniqueFd open_headers(const engine::DeviceConfig& device, const wire::IpAddress& ip) {
+  UniqueFd fd = IpHeaders::open_socket(ip);
+  if (fd) return fd;
+  if (errno == EPERM || errno == EACCES) {
+    throw StartError(fmt::format(
+        "device {}: --strict-icrc needs CAP_NET_RAW, to see IP headers; run as root, or "
+        "`setcap cap_net_raw+ep` rocemud, or go without the option",
+        device.name));
+  }
+  fail_start(
+      fmt::format("device {}: cannot see the IP headers of {}", device.name, wire::to_string(ip)),
+      errno);
+}
+
 }  // namespace
 
 UdpSockets open_udp_sockets(const engine::DeviceConfig& device, const NetworkInterface& interface,
-                            std::vector<uint16_t> source_ports) {
-  UdpSockets sockets{.interface = interface, .source_ports = {}, .endpoints = {}};
+                            bool strict_icrc, std::vector<uint16_t> source_ports) {
+  UdpSockets sockets{
+      .interface = interface, .strict_icrc = strict_icrc, .source_ports = {}, .endpoints = {}};
   for (const wire::IpAddress& ip : device.addresses) {
-    sockets.endpoints.push_back({ip, open_receiver(device, ip, interface), {}});
+    UdpEndpoint endpoint{ip, {}, {}, {}};
+    if (strict_icrc && ip.is_v4()) endpoint.headers = open_headers(device, ip);
+    endpoint.receive = open_receiver(device, ip, interface, strict_icrc);
+    sockets.endpoints.push_back(std::move(endpoint));
   }
   const bool choose = source_ports.empty();
   // Daemons of one host begin at different places.
@@ -140,10 +160,11 @@ UdpSockets open_udp_sockets(const engine::DeviceConfig& device, const NetworkInt
   return sockets;
 }
 
-UniqueFd open_group_socket(const wire::IpAddress& group, const NetworkInterface& interface) {
+UniqueFd open_group_socket(const wire::IpAddress& group, const NetworkInterface& interface,
+                           bool strict_icrc) {
   const bool is_v4 = group.is_v4();
   UniqueFd fd = open_socket(is_v4);
-  make_receiver(fd.get(), is_v4);
+  make_receiver(fd.get(), is_v4, strict_icrc);
   // Several daemons of one host may be members.
   set(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   if (!bind_to(fd.get(), group, wire::kRoceUdpPort, interface)) return {};

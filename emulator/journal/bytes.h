@@ -26,7 +26,11 @@ class Appender {
 
   template <Plain T>
   void put(const T& value) {
-    raw({reinterpret_cast<const std::byte*>(&value), sizeof value});
+    if constexpr (sizeof value == 1) {
+      buffer_.push_back(std::bit_cast<std::byte>(value));
+    } else {
+      raw({reinterpret_cast<const std::byte*>(&value), sizeof value});
+    }
   }
   /// With its length before it.
   void bytes(Bytes bytes) {

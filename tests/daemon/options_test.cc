@@ -72,6 +72,7 @@ TEST(Options, SaysWhatIsWrong) {
   EXPECT_THAT(error_of({"--ready-fd", "9999"}), HasSubstr("9999 is not open"));
   EXPECT_THAT(error_of({"--log-level", "loud"}), HasSubstr("'loud'"));
   EXPECT_THAT(error_of({"--udp"}), HasSubstr("--device rocemu0=eth0"));
+  EXPECT_THAT(error_of({"--strict-icrc"}), HasSubstr("--udp"));
   EXPECT_THAT(error_of({"--udp", "--device", "a=eth0", "--lockstep"}), HasSubstr("real clock"));
   EXPECT_THAT(error_of({"--udp", "--device", "a=eth0", "--clock", "virtual"}),
               HasSubstr("real clock"));

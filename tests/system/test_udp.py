@@ -16,6 +16,7 @@ FAMILIES = (4, 6)
 class OnNetwork(unittest.TestCase):
     """A network of three hosts with started NICs for all tests of the class."""
     mtu = 1500
+    start_options = ()
 
     @classmethod
     def setUpClass(cls):
@@ -27,7 +28,7 @@ class OnNetwork(unittest.TestCase):
         cls.hosts = network.__enter__()
         cls.addClassCleanup(network.__exit__, None, None, None)
         for host in cls.hosts:
-            host.start()
+            host.start(*cls.start_options)
 
     def tearDown(self):
         for host in self.hosts:

@@ -149,7 +149,8 @@ for line in sys.stdin:
 
 class FromAnotherImplementation(OnNetwork):
     """Frames that Linux's rdma_rxe sent, with its own IP identifications, from a raw socket."""
-    options = ()
+    # Of what the ICRC covers outside the UDP payload: the source port.
+    covered = (20, 21)
 
     def rxe_packets(self):
         """IPv4 packets, one of each opcode, whose ICRC is right as captured."""
@@ -208,7 +209,7 @@ class FromAnotherImplementation(OnNetwork):
         self.assertEqual((change["frames_in"], change["dropped_bad_icrc"]), (len(packets), 0))
         flipped = []
         for packet in packets:
-            for byte in range(28, len(packet)):
+            for byte in (*self.covered, *range(28, len(packet))):
                 if byte == 32:  # FECN, BECN and reserved bits are not covered
                     continue
                 bit = random.randrange(8)
@@ -221,6 +222,18 @@ class FromAnotherImplementation(OnNetwork):
             # What is not even a packet any more is called malformed rather than corrupt.
             self.assertEqual(change["frames_in"], 0)
             self.assertEqual(change["dropped_bad_icrc"] + change["dropped_malformed"], len(part))
+
+
+class FromAnotherImplementationStrictly(FromAnotherImplementation):
+    """The same, checked with the IP header that came."""
+    start_options = ("--strict-icrc",)
+    covered = (4, 5, 20, 21)  # the identification as well
+
+    def test_many_frames_of_one_system_call_are_numbered_by_their_places(self):
+        for family in (4, 6):
+            self.pingpong("ibv_rc_pingpong", family, "-s", "60000")
+        self.assertEqual(self.hosts[1].counters()["dropped_bad_icrc"], 0)
+        self.assertEqual(self.hosts[1].counters()["udp_dropped_unverified"], 0)
 
 
 # Run in a host's namespace: random datagrams of 4 to 64 bytes for some seconds, many in one system
