@@ -57,7 +57,9 @@ class Source : public NldevSource {
 struct Message {
   nlmsghdr header;
   Bytes payload;
-  NetlinkAttributes attributes() const { return NetlinkAttributes::parse(payload).value(); }
+  /// They are views of the message.
+  NetlinkAttributes attributes() const& { return NetlinkAttributes::parse(payload).value(); }
+  NetlinkAttributes attributes() && = delete;
   int error() const {
     EXPECT_EQ(header.nlmsg_type, NLMSG_ERROR);
     int error = 0;
@@ -247,22 +249,20 @@ TEST_F(NldevTest, AnIdOfRdmaCmIsOnItsDeviceAndAListenerAtTheWildcardOnEach) {
   EXPECT_EQ(numbers_of(0), std::vector<uint32_t>{8});
   EXPECT_EQ(numbers_of(1), (std::vector<uint32_t>{7, 8}));
 
-  const NetlinkAttributes one =
+  const std::vector<Message> about_one =
       ask(RDMA_NLDEV_CMD_RES_CM_ID_GET, 0,
-          {u32(RDMA_NLDEV_ATTR_DEV_INDEX, 1), u32(RDMA_NLDEV_ATTR_RES_CM_IDN, 7)})
-          .at(0)
-          .attributes();
+          {u32(RDMA_NLDEV_ATTR_DEV_INDEX, 1), u32(RDMA_NLDEV_ATTR_RES_CM_IDN, 7)});
+  const NetlinkAttributes one = about_one.at(0).attributes();
   EXPECT_EQ(one.u32(RDMA_NLDEV_ATTR_PORT_INDEX), 1u);
   EXPECT_EQ(one.u32(RDMA_NLDEV_ATTR_RES_LQPN), 17u);
   EXPECT_EQ(one.u32(RDMA_NLDEV_ATTR_RES_PS), 0x106u);
   EXPECT_EQ(one.u32(RDMA_NLDEV_ATTR_RES_PID), 4712u);
   EXPECT_TRUE(one.has(RDMA_NLDEV_ATTR_RES_SRC_ADDR));
   EXPECT_FALSE(one.has(RDMA_NLDEV_ATTR_RES_DST_ADDR)) << "there is none";
-  const NetlinkAttributes other =
+  const std::vector<Message> about_other =
       ask(RDMA_NLDEV_CMD_RES_CM_ID_GET, 0,
-          {u32(RDMA_NLDEV_ATTR_DEV_INDEX, 0), u32(RDMA_NLDEV_ATTR_RES_CM_IDN, 8)})
-          .at(0)
-          .attributes();
+          {u32(RDMA_NLDEV_ATTR_DEV_INDEX, 0), u32(RDMA_NLDEV_ATTR_RES_CM_IDN, 8)});
+  const NetlinkAttributes other = about_other.at(0).attributes();
   EXPECT_FALSE(other.has(RDMA_NLDEV_ATTR_PORT_INDEX)) << "of no port, but of the device";
   EXPECT_FALSE(other.has(RDMA_NLDEV_ATTR_RES_LQPN));
   EXPECT_FALSE(other.has(RDMA_NLDEV_ATTR_RES_PID));

@@ -323,7 +323,8 @@ TEST(Xrc, HostileFramesDoNoHarm) {
     packet.bth.opcode = kOpcodes[random.next() % kOpcodes.size()];
     packet.bth.dest_qpn = x->target;
     packet.bth.ack_req = true;
-    for (const auto& qp : x->bench.engine().snapshot().devices[1].qps) {
+    const engine::FabricSnapshot now = x->bench.engine().snapshot();
+    for (const auto& qp : now.devices[1].qps) {
       packet.bth.psn = wire::Psn(qp.expected_psn) + static_cast<uint32_t>(random.next() % 16 == 0);
     }
     const std::array srqs = {x->first.srq, x->second.srq, x->first.srq, 77u};
@@ -343,8 +344,9 @@ TEST(Xrc, HostileFramesDoNoHarm) {
     ASSERT_LE(completed, posted);
   }
   x->first.client.set_state(x->target, abi::QpState::kReset);
+  const engine::FabricSnapshot at_the_end = x->bench.engine().snapshot();
   uint64_t left = 0;
-  for (const auto& srq : x->bench.engine().snapshot().devices[1].srqs) left += srq.posted;
+  for (const auto& srq : at_the_end.devices[1].srqs) left += srq.posted;
   EXPECT_EQ(left, posted - completed);
 }
 

@@ -91,7 +91,9 @@ class EventChannel {
   std::pair<int, Out> ask_for(Command number, const In& in) {
     const engine::CmReply reply = command(number, std::as_bytes(std::span(&in, 1)));
     Out out{};
-    std::memcpy(&out, reply.response.data(), std::min(sizeof out, reply.response.size()));
+    if (!reply.response.empty()) {
+      std::memcpy(&out, reply.response.data(), std::min(sizeof out, reply.response.size()));
+    }
     return {reply.error, out};
   }
 
