@@ -27,7 +27,7 @@ int dealloc_pd(ibv_pd* base) {
   Pd* pd = ours<Pd>(base);
   // "All resources created with the parent domain should be destroyed prior to deallocating the
   // parent domain." A protection domain under a parent domain is in use by that.
-  if (pd->users.load(std::memory_order_acquire) != 0) return EBUSY;
+  if (pd->users.load(std::memory_order_acquire) != 1) return EBUSY;
   if (pd->under == nullptr) {
     abi::Reply reply;
     const int error = call_object(base->context, abi::Op::kDeallocPd, base->handle, &reply);
@@ -36,7 +36,7 @@ int dealloc_pd(ibv_pd* base) {
     release(&pd->under->pd);
     if (pd->thread_domain != nullptr) pd->thread_domain->users.fetch_sub(1);
   }
-  dispose(pd);
+  release(base);
   return 0;
 }
 
@@ -53,9 +53,10 @@ ibv_pd* import_pd(ibv_context* context, uint32_t handle) {
   return &pd->pd;
 }
 
-/// "cleanup what ever is needed/opposite of the import without calling the kernel"
+/// "cleanup what ever is needed/opposite of the import without calling the kernel". It cannot fail:
+/// what was made with it and is still there goes on.
 void unimport_pd(ibv_pd* pd) {
-  dispose(ours<Pd>(pd));
+  release(pd);
 }
 
 // ---- Thread domains -------------------------------------------------------------------------

@@ -23,9 +23,10 @@ struct Td {
 struct Pd {
   ibv_pd pd;  // must be first
 
-  /// Objects made with it that are still there: their `pd` points here. The daemon counts the users
-  /// of a protection domain, but not those that have to end before a parent domain can.
-  std::atomic<uint32_t> users{0};
+  /// The application, until it deallocates or unimports it, and objects made with it that are still
+  /// there: their `pd` points here. The daemon counts the users of a protection domain, but not
+  /// those that have to end before a parent domain can, or that outlive an import.
+  std::atomic<uint32_t> users{1};
 
   // Of a parent domain.
   Pd* under = nullptr;
@@ -39,8 +40,11 @@ struct Pd {
 inline void hold(ibv_pd* pd) {
   if (pd != nullptr) ours<Pd>(pd)->users.fetch_add(1, std::memory_order_relaxed);
 }
+/// Whoever is the last frees it.
 inline void release(ibv_pd* pd) {
-  if (pd != nullptr) ours<Pd>(pd)->users.fetch_sub(1, std::memory_order_relaxed);
+  if (pd != nullptr && ours<Pd>(pd)->users.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    dispose(ours<Pd>(pd));
+  }
 }
 
 inline bool is_parent_domain(const ibv_pd& pd) {

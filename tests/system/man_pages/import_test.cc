@@ -129,6 +129,21 @@ TEST_F(Import, UnimportingAPdLeavesItAndDeallocatingEndsIt) {
   ibv_unimport_pd(other);
 }
 
+// It cannot fail, and rdma-core's own tests do it before they destroy what they made with the PD.
+TEST_F(Import, WhatWasMadeWithAPdOutlivesItsImport) {
+  const ContextPtr imported = import_from(context.get());
+  ibv_pd* shared = ibv_import_pd(imported.get(), pd->handle);
+  ASSERT_NE(shared, nullptr);
+  CqPtr cq(ibv_create_cq(imported.get(), 2, nullptr, nullptr, 0));
+  ibv_qp_init_attr init{};
+  init.send_cq = init.recv_cq = cq.get();
+  init.qp_type = IBV_QPT_RC;
+  QpPtr qp(ibv_create_qp(shared, &init));
+  ASSERT_NE(qp, nullptr);
+  ibv_unimport_pd(shared);
+  ASSERT_NO_FATAL_FAILURE(to_init(qp.get()));
+}
+
 // ibv_import_mr(3): "The addr field in the imported MR is not applicable, NULL value is expected."
 TEST_F(Import, OfAnMrHasItsKeys) {
   const ContextPtr imported = import_from(context.get());
