@@ -141,8 +141,15 @@ class Datagrams(unittest.TestCase):
 class Sockets(unittest.TestCase):
     """rsocket(7). What has no listening rdma_cm id announces itself in other ways."""
 
+    # Before the shim, which is the system to it; but nothing comes before a sanitizer.
+    WITH_RSOCKETS = """
+        sanitizer=$(tr ': ' '\\n\\n' <<< "$LD_PRELOAD" | grep -m1 'lib[a-z]*san')
+        with_rsockets() { LD_PRELOAD=${sanitizer:+$sanitizer:}$preload:$LD_PRELOAD exec "$@"; }
+    """
+
     def in_run(self, script, **variables):
-        result = rocemu_run("bash", "-c", script, env={**os.environ, **variables})
+        result = rocemu_run("bash", "-c", self.WITH_RSOCKETS + script,
+                            env={**os.environ, "preload": RSPRELOAD, **variables})
         self.assertEqual(result.returncode, 0, result.stdout)
         return result.stdout
 
@@ -164,25 +171,24 @@ class Sockets(unittest.TestCase):
     # it never translated for its own. So it is on any NIC; without one, sockets are TCP's and right.
     def test_librspreload_carries_an_unmodified_server_and_client(self):
         said = self.in_run("""
-            with_rsockets() { LD_PRELOAD=$preload:$LD_PRELOAD exec "$@"; }
             with_rsockets iperf -s -B 127.0.0.1 -p 5001 & server=$!
             until "$ROCEMU_BIN/rocemu" show --json | grep -q '"port": *5001'; do :; done
             (with_rsockets timeout 100 iperf -c 127.0.0.1 -p 5001 -n 20M); status=$?
             "$ROCEMU_BIN/rocemu" show
             kill $server
             exit $status
-        """, preload=RSPRELOAD)
+        """)
         self.assertIn("20.0 MBytes", said)
         sent = int(re.search(r"bytes_out +(\d+)", said)[1])
         self.assertGreater(sent, 20 << 20, "it went over the device")
 
-
+    @unittest.skipIf(os.environ.get("ROCEMU_SANITIZE"),
+                     "curl 7.88 hangs in setlocale(3) with libasan preloaded, without rocemu, too")
     def test_curl_fetches_a_file_through_librspreload(self):
         with temporary_directory() as directory:
             path = pathlib.Path(directory)
             (path / "file").write_bytes(os.urandom(3_000_000))
             said = self.in_run("""
-                with_rsockets() { LD_PRELOAD=$preload:$LD_PRELOAD exec "$@"; }
                 with_rsockets "$ROCEMU_BIN/http_server" 127.0.0.1 8080 "$directory/file" & server=$!
                 until "$ROCEMU_BIN/rocemu" show --json | grep -q '"port": *8080'; do :; done
                 (with_rsockets curl -sS --max-time 100 -o "$directory/copy" http://127.0.0.1:8080/)
@@ -190,7 +196,7 @@ class Sockets(unittest.TestCase):
                 "$ROCEMU_BIN/rocemu" show
                 [ $status -eq 0 ] || kill $server
                 wait $server
-            """, preload=RSPRELOAD, directory=directory)
+            """, directory=directory)
             self.assertEqual((path / "file").read_bytes(), (path / "copy").read_bytes())
         sent = int(re.search(r"bytes_out +(\d+)", said)[1])
         self.assertGreater(sent, 3_000_000, "it went over the device")
