@@ -51,13 +51,16 @@ std::vector<pid_t> children_of(pid_t process, pid_t thread) {
   return children;
 }
 
-/// proc(5), "State": sleeping, stopped (by a signal or a debugger), a zombie or dead. One that
-/// waits for a disk (D) will soon go on by itself.
-bool is_asleep(std::string_view status) {
-  const size_t at = status.find("\nState:\t");
-  return at != std::string_view::npos &&
-         std::string_view("STtZX").find(status[at + 8]) != std::string_view::npos;
+/// proc(5), "State"; a space if it is not told.
+char state_of(std::string_view status) {
+  constexpr std::string_view kField = "\nState:\t";
+  const size_t at = status.find(kField);
+  return at == std::string_view::npos ? ' ' : status[at + kField.size()];
 }
+
+/// Who has ended is a zombie before his parent is woken, and it can take so long until it is: a
+/// virtual machine's processor may stop in between.
+constexpr std::chrono::milliseconds kUntilParentsWake{10};
 
 /// What a thread that computes has soon had, however busy the machine is.
 constexpr std::chrono::milliseconds kOwnTime{500};
@@ -77,6 +80,16 @@ std::string switches_of(const std::string& status) {
 }  // namespace
 
 Quiescence::Quiescence(std::optional<pid_t> ancestor) : ancestor_(ancestor) {}
+
+/// Sleeping, stopped (by a signal or a debugger), or dead for a while. One that waits for a disk
+/// (D) will soon go on by itself.
+bool Quiescence::is_asleep(pid_t thread, char state) {
+  if (state == 'Z' || state == 'X') {
+    const auto now = std::chrono::steady_clock::now();
+    return now - dead_since_.emplace(thread, now).first->second >= kUntilParentsWake;
+  }
+  return state == 'S' || state == 'T' || state == 't';
+}
 
 bool Quiescence::is_quiet(const std::vector<pid_t>& clients) {
   look(clients);
@@ -106,6 +119,7 @@ void Quiescence::look(const std::vector<pid_t>& clients) {
     if (process == getpid() || !processes_.insert(process).second) continue;
     look_at(process, more);
   }
+  std::erase_if(dead_since_, [&](const auto& one) { return !now_.contains(one.first); });
 }
 
 void Quiescence::look_at(pid_t process, std::vector<pid_t>& more) {
@@ -113,7 +127,8 @@ void Quiescence::look_at(pid_t process, std::vector<pid_t>& more) {
     const std::string status = contents_of(fmt::format("/proc/{}/task/{}/status", process, thread));
     if (status.empty()) continue;
     Thread seen{switches_of(status), {}};
-    if (is_asleep(status)) {
+    const bool asleep = is_asleep(thread, state_of(status));
+    if (asleep) {
       ignored_.erase(thread);
     } else {
       running_.emplace_back(process, thread);
@@ -122,7 +137,7 @@ void Quiescence::look_at(pid_t process, std::vector<pid_t>& more) {
     // Only who has run can have children that were not seen before.
     const auto before = last_.find(thread);
     const bool has_run =
-        before == last_.end() || before->second.switches != seen.switches || !is_asleep(status);
+        before == last_.end() || before->second.switches != seen.switches || !asleep;
     seen.children = has_run ? children_of(process, thread) : before->second.children;
     if (ignored_.contains(thread)) seen.switches.clear();
     more.insert(more.end(), seen.children.begin(), seen.children.end());

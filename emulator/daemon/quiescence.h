@@ -40,15 +40,17 @@ class Quiescence {
   };
   using Look = std::map<pid_t, Thread>;  // by thread
 
+  bool is_asleep(pid_t thread, char state);
   void look(const std::vector<pid_t>& clients);
   void look_at(pid_t process, std::vector<pid_t>& more);
 
   std::optional<pid_t> ancestor_;
   Look last_, now_;
   bool all_asleep_ = false;
-  std::set<pid_t> processes_;                                 // of the look in progress
-  std::vector<std::pair<pid_t, pid_t>> running_;              // process, thread
-  std::set<pid_t> ignored_;                                   // threads
+  std::map<pid_t, std::chrono::steady_clock::time_point> dead_since_;  // by thread
+  std::set<pid_t> processes_;                                          // of the look in progress
+  std::vector<std::pair<pid_t, pid_t>> running_;                       // process, thread
+  std::set<pid_t> ignored_;                                            // threads
   std::map<pid_t, std::chrono::nanoseconds> processor_time_;  // of threads, at that question
 };
 

@@ -1,0 +1,74 @@
+// When all threads of some processes are asleep.
+#include "emulator/daemon/quiescence.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+namespace rocemu::daemon {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Child {
+ public:
+  template <class Body>
+  explicit Child(Body body) : pid_(fork()) {
+    if (pid_ == 0) {
+      body();
+      _exit(0);
+    }
+  }
+  ~Child() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_;
+};
+
+/// Within a minute, which is more than a machine ever takes.
+bool becomes_quiet(Quiescence& quiescence, pid_t pid) {
+  const auto deadline = std::chrono::steady_clock::now() + 1min;
+  while (!quiescence.is_quiet({pid})) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(100us);
+  }
+  return true;
+}
+
+TEST(Quiescence, WhoSleepsIsQuiet) {
+  const Child child([] { pause(); });
+  Quiescence quiescence(std::nullopt);
+  EXPECT_TRUE(becomes_quiet(quiescence, child.pid()));
+  EXPECT_FALSE(quiescence.anyone_runs());
+}
+
+TEST(Quiescence, WhoComputesIsNot) {
+  const Child child([] {
+    for (std::atomic<int> i = 0;; ++i) {
+    }
+  });
+  Quiescence quiescence(std::nullopt);
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(quiescence.is_quiet({child.pid()}));
+  EXPECT_TRUE(quiescence.anyone_runs());
+}
+
+// Its parent is about to be woken, and does not look it yet.
+TEST(Quiescence, WhoHasJustEndedIsNotYet) {
+  const Child child([] {});
+  siginfo_t info{};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child.pid()), &info, WEXITED | WNOWAIT), 0);
+  Quiescence quiescence(std::nullopt);
+  EXPECT_FALSE(quiescence.is_quiet({child.pid()}));
+  EXPECT_TRUE(becomes_quiet(quiescence, child.pid())) << "but it does not run for ever";
+}
+
+}  // namespace
+}  // namespace rocemu::daemon
