@@ -83,9 +83,8 @@ std::vector<UdpSockets> attach_to_udp(Options& options) {
   auto& devices = options.fabric.devices;
   attach_to_interfaces(devices, options.udp, interfaces);
   for (size_t i = 0; i < devices.size(); ++i) {
-    sockets.push_back(
-        open_udp_sockets(devices[i], *find_interface(interfaces, options.udp[i].interface),
-                         options.strict_icrc));
+    sockets.push_back(open_udp_sockets(
+        devices[i], *find_interface(interfaces, options.udp[i].interface), options.strict_icrc));
     devices[i].source_ports = sockets.back().source_ports;
   }
   return sockets;

@@ -90,11 +90,17 @@ std::optional<IpHeaders::Header> IpHeaders::take(const wire::IpAddress& src, uin
                                                  std::span<const uint8_t> payload) {
   std::array<uint8_t, kBeginning> beginning{};
   std::ranges::copy(payload.first(std::min(payload.size(), kBeginning)), beginning.begin());
-  const auto is_of_it = [&](const Packet& packet) {
-    return packet.src_port == src_port && packet.src == src && payload.size() <= packet.left &&
-           (packet.pieces > 0 || packet.beginning == beginning);
+  const auto find = [&](auto agrees) {
+    return std::ranges::find_if(packets_, [&](const Packet& packet) {
+      return packet.src_port == src_port && packet.src == src && payload.size() <= packet.left &&
+             agrees(packet);
+    });
   };
-  const auto found = std::ranges::find_if(packets_, is_of_it);
+  // A packet's beginning first: of the one before it the UDP socket may have had no room for the
+  // rest.
+  auto found = find(
+      [&](const Packet& packet) { return packet.pieces == 0 && packet.beginning == beginning; });
+  if (found == packets_.end()) found = find([](const Packet& packet) { return packet.pieces > 0; });
   if (found == packets_.end()) return std::nullopt;
   Header header = found->header;
   header.identification = static_cast<uint16_t>(header.identification + found->pieces);

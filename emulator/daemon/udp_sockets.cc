@@ -41,11 +41,11 @@ UniqueFd open_socket(bool is_v4) {
   return fd;
 }
 
-void make_receiver(int fd, bool is_v4, bool strict_icrc) {
+/// Of packets that the system puts together (`join`) only the first one's header is left.
+void make_receiver(int fd, bool is_v4, bool join) {
   set(fd, SOL_SOCKET, SO_RCVBUF, kSocketBuffer);
   set(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
-  // Of packets that the system puts together only the first one's header is left.
-  if (!strict_icrc) set(fd, IPPROTO_UDP, UDP_GRO, 1);
+  if (join) set(fd, IPPROTO_UDP, UDP_GRO, 1);
   if (is_v4) {
     set(fd, IPPROTO_IP, IP_RECVTOS, 1);
     set(fd, IPPROTO_IP, IP_RECVTTL, 1);
@@ -101,7 +101,7 @@ uint16_t next_source_port(uint16_t port) {
 UniqueFd open_receiver(const engine::DeviceConfig& device, const wire::IpAddress& ip,
                        const NetworkInterface& interface, bool strict_icrc) {
   UniqueFd fd = open_socket(ip.is_v4());
-  make_receiver(fd.get(), ip.is_v4(), strict_icrc);
+  make_receiver(fd.get(), ip.is_v4(), !(strict_icrc && ip.is_v4()));
   if (bind_to(fd.get(), ip, wire::kRoceUdpPort, interface)) return fd;
   if (errno == EADDRINUSE) {
     throw StartError(fmt::format(
@@ -164,7 +164,7 @@ UniqueFd open_group_socket(const wire::IpAddress& group, const NetworkInterface&
                            bool strict_icrc) {
   const bool is_v4 = group.is_v4();
   UniqueFd fd = open_socket(is_v4);
-  make_receiver(fd.get(), is_v4, strict_icrc);
+  make_receiver(fd.get(), is_v4, !(strict_icrc && is_v4));
   // Several daemons of one host may be members.
   set(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   if (!bind_to(fd.get(), group, wire::kRoceUdpPort, interface)) return {};
