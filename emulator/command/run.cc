@@ -88,6 +88,8 @@ void set_environment(const std::string& dir) {
   set_variable(abi::kDirVariable, dir);
   // A stock program's leaks are not ours to report.
   if (is_sanitized_with("address")) setenv("ASAN_OPTIONS", "detect_leaks=0", 0);
+  // Nor what it and its libraries do to memory of their own; how they agree about that is not seen.
+  if (is_sanitized_with("thread")) setenv("TSAN_OPTIONS", "ignore_noninstrumented_modules=1", 0);
 }
 
 /// Signals that `rocemu run` takes from a queue while the command runs, instead of dying of them.

@@ -4,6 +4,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import unittest
 from xml.etree import ElementTree
 
@@ -65,6 +66,9 @@ class Connected(unittest.TestCase):
         self.check(7471, ["ucmatose", "-C", "10", "-m"],
                    ["ucmatose", "-C", "10", "-m", "-s", "127.0.0.1"])
 
+    @unittest.skipIf("thread" in os.environ.get("ROCEMU_SANITIZE", ""),
+                     "its threads hand QPs over by counters that they spin on, which "
+                     "ThreadSanitizer does not see")
     def test_cmtime(self):
         said = self.check(7471, ["cmtime"], ["cmtime", "-s", "127.0.0.1", "-c", "1000"],
                           env={**os.environ, "CM_PAIR_KILLS_SERVER": "1"})
@@ -104,11 +108,17 @@ class Connected(unittest.TestCase):
 
     def test_a_killed_server_is_a_disconnection_for_its_client(self):
         script = """
-            rping -s -a 127.0.0.1 & server=$!
-            until "$ROCEMU_BIN/rocemu" show --json | grep -q '"port": *7174'; do :; done
-            rping -c -a 127.0.0.1 -v 2>&1 | { read -r first; kill -9 $server; cat; }
-        """
-        result = rocemu_run("bash", "-c", script)
+import subprocess, sys
+from cm_pair import listening
+server = subprocess.Popen(["rping", "-s", "-a", "127.0.0.1"])
+while not listening(7174): pass
+client = subprocess.Popen(["rping", "-c", "-a", "127.0.0.1", "-v"], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT)
+client.stdout.readline()
+server.kill()
+sys.stdout.buffer.write(client.stdout.read())
+"""
+        result = rocemu_run(sys.executable, "-c", script)
         self.assertIn("DISCONNECT EVENT", result.stdout)
 
     def test_rcopy(self):
@@ -128,12 +138,17 @@ class Datagrams(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stdout)
 
     def test_mckey_with_both_kinds_of_join(self):
+        script = """
+import subprocess, sys
+receiver = subprocess.Popen(["mckey", "-m", "239.1.2.3", "-b", "127.0.0.2", "-C", "10"])
+sender = subprocess.run(["mckey", "-m", "239.1.2.3", "-b", "127.0.0.1", "-C", "10", "-s",
+                         *sys.argv[1:]])
+if sender.returncode != 0: receiver.kill()
+sys.exit(sender.returncode or receiver.wait())
+"""
         for kind in [[], ["-o"]]:
             with self.subTest(kind):
-                result = rocemu_run("bash", "-c", f"""
-                    mckey -m 239.1.2.3 -b 127.0.0.2 -C 10 & receiver=$!
-                    mckey -m 239.1.2.3 -b 127.0.0.1 -C 10 -s {" ".join(kind)} && wait $receiver
-                """)
+                result = rocemu_run(sys.executable, "-c", script, *kind)
                 self.assertEqual(result.returncode, 0, result.stdout)
                 self.assertEqual(result.stdout.count("return status 0"), 2, result.stdout)
 
