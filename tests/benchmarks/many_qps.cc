@@ -1,6 +1,8 @@
 // How a NIC bears many QPs: N connected RC QPs of one process, each of which sends and receives,
 // for N from 2 to 16,384. Prints a line for each N:
 //   N qps, NANOSECONDS ns a message, BYTES of the daemon for each QP
+// many_qps idle N instead says "idle" once N QPs are connected, and does nothing until its input
+// ends.
 // Run under `rocemu run --private`; ROCEMUD_PID, if set, is the process whose memory is looked at.
 #include <infiniband/verbs.h>
 #include <sys/resource.h>
@@ -173,8 +175,15 @@ class Bench {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   Bench bench;
+  if (argc == 3 && std::strcmp(argv[1], "idle") == 0) {
+    bench.grow_to(static_cast<uint32_t>(std::strtoul(argv[2], nullptr, 10)));
+    std::puts("idle");
+    std::fflush(stdout);
+    while (std::getchar() != EOF) continue;
+    return 0;
+  }
   const char* daemon = std::getenv("ROCEMUD_PID");
   const uint64_t memory_before = daemon != nullptr ? memory_of(daemon) : 0;
   for (uint32_t count = 2; count <= kMostQps; count *= 2) {

@@ -1,5 +1,5 @@
 // Two processes that throw a UDP datagram to and fro over loopback: the least that a network stack
-// takes for what ibv_rc_pingpong does. udp_pingpong blocking|busy BYTES ITERATIONS
+// takes for what ibv_rc_pingpong and ib_send_lat do. udp_pingpong blocking|busy BYTES ITERATIONS
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -84,14 +85,23 @@ int main(int argc, char** argv) {
     return 0;
   }
   Side side(client_socket, server_address, mode == "busy", bytes);
+  std::vector<double> one_way;  // half of each round trip, in microseconds, as ib_send_lat counts
+  one_way.reserve(iterations);
   const auto start = std::chrono::steady_clock::now();
+  auto before = start;
   for (unsigned long i = 0; i < iterations; ++i) {
     side.send_one();
     side.receive_one();
+    const auto after = std::chrono::steady_clock::now();
+    one_way.push_back(std::chrono::duration<double, std::micro>(after - before).count() / 2);
+    before = after;
   }
-  const std::chrono::duration<double, std::micro> taken = std::chrono::steady_clock::now() - start;
+  const std::chrono::duration<double, std::micro> taken = before - start;
   std::printf("%lu iters in %.2f seconds = %.2f usec/iter\n", iterations, taken.count() / 1e6,
               taken.count() / static_cast<double>(iterations));
+  std::sort(one_way.begin(), one_way.end());
+  std::printf("one way: %.2f usec typical, %.2f usec 99%%\n", one_way[one_way.size() / 2],
+              one_way[one_way.size() * 99 / 100]);
   waitpid(server, nullptr, 0);
   return 0;
 }

@@ -23,6 +23,9 @@ struct Timed {
 class Bench {
  public:
   explicit Bench(engine::FabricConfig config) : engine_(std::move(config), memory) {}
+  /// With another memory than `memory`, which must outlive it.
+  Bench(engine::FabricConfig config, engine::HostMemory& instead)
+      : engine_(std::move(config), instead) {}
 
   engine::Engine& engine() { return engine_; }
   const engine::Engine& engine() const { return engine_; }

@@ -1,0 +1,97 @@
+"""Running programs, what they cost, and medians of alternating rounds."""
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+SOURCE = pathlib.Path(__file__).resolve().parents[3]
+BUILD = SOURCE / "build" / "release"
+BIN = BUILD / "bin"
+WITHOUT_FAULTS = SOURCE / "build" / "release-without-faults"
+ROCEMU = str(BIN / "rocemu")
+TIMEOUT = 300  # seconds; nothing here comes near
+
+os.environ["ROCEMU_BIN"] = str(BIN)
+sys.path.insert(0, str(SOURCE / "tests" / "system"))
+from rocemu import CM_PAIR, PAIR, free_port  # noqa: E402  (it wants ROCEMU_BIN)
+
+
+class Failed(Exception):
+    """A program that is measured did not do its work."""
+
+
+def start(*command, **keywords):
+    return subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
+                            **keywords)
+
+
+def finish(process):
+    """What it said. The process is over, whatever happens."""
+    try:
+        output, _ = process.communicate(timeout=TIMEOUT)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise Failed(f"{process.args} took too long:\n{process.communicate()[0]}") from None
+    if process.returncode != 0:
+        raise Failed(f"{process.args} failed:\n{output}")
+    return output
+
+
+def run(*command, **keywords):
+    return finish(start(*command, **keywords))
+
+
+def both(server, client, wait=0.3, **keywords):
+    """What a client says whose server runs beside it, for programs that cannot be asked whether
+    they listen already."""
+    serving = start(*server, **keywords)
+    time.sleep(wait)
+    try:
+        return run(*client, **keywords)
+    finally:
+        try:
+            finish(serving)
+        except Failed:
+            serving.kill()
+
+
+def seconds(*command, **keywords):
+    before = time.monotonic()
+    run(*command, **keywords)
+    return time.monotonic() - before
+
+
+class ProcessorTime:
+    """Seconds of processor that the processes used that ended meanwhile."""
+
+    def __enter__(self):
+        self._before = self._now()
+        self.seconds = 0.0
+        return self
+
+    def __exit__(self, *_):
+        self.seconds = self._now() - self._before
+
+    @staticmethod
+    def _now():
+        times = os.times()
+        return times.children_user + times.children_system
+
+
+def median_of(values):
+    """Of numbers, or of dicts of numbers key by key."""
+    if isinstance(values[0], dict):
+        return {key: statistics.median(value[key] for value in values) for key in values[0]}
+    return statistics.median(values)
+
+
+def medians(rounds, **measures):
+    """Each measure once a round, in turn, so that a machine whose speed drifts is fair to all."""
+    results = {name: [] for name in measures}
+    for _ in range(rounds):
+        for name, measure in measures.items():
+            results[name].append(measure())
+    return {name: median_of(values) for name, values in results.items()}

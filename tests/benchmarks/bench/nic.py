@@ -1,0 +1,162 @@
+"""rocemu by stock programs: inside one daemon, and over UDP between two."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+from .harness import (BIN, CM_PAIR, PAIR, ROCEMU, WITHOUT_FAULTS, Failed, ProcessorTime, finish,
+                      free_port, run, seconds, start)
+
+LISTEN = [sys.executable, "-c", """
+import sys
+sys.path.insert(0, sys.argv[1])
+from pair import listening
+import time
+while not listening(int(sys.argv[2])): time.sleep(0.002)
+""", str(pathlib.Path(PAIR[1]).parent)]
+
+
+def inside(program, *options, rocemu=ROCEMU, nic=()):
+    """What both sides of a perftest program or pingpong say, on one daemon of their own."""
+    port = free_port()
+    side = [program, "-p", port, *options]
+    return run(rocemu, "run", "--private", *nic, "--", *PAIR, port, *side, "--", *side,
+               "localhost")
+
+
+def over_udp(program, *options):
+    """What the client says: each side has a daemon, at UDP port 4791 of a loopback address."""
+    port = free_port()
+
+    def side(address, *arguments):
+        return start(ROCEMU, "run", "--private", "--device", f"rocemu0={address}", "--udp", "--",
+                     program, "-p", port, *options, *arguments)
+    server = side("127.0.0.1")
+    try:
+        run(*LISTEN, port)
+        output = finish(side("127.0.0.2", "localhost"))
+        finish(server)
+        return output
+    finally:
+        server.kill()
+
+
+def _row(output, size):
+    """The numbers of a perftest program's line for messages of that size."""
+    lines = [line.split() for line in output.splitlines()]
+    return next([float(word) for word in line] for line in lines
+                if line and line[0] == str(size) and len(line) > 3)
+
+
+def latency(where, program, size, iterations=20000):
+    """One way, in microseconds; perftest's "typical" is the median."""
+    row = _row(where(program, "-d", "rocemu0", "-s", size, "-n", iterations), size)
+    return {"p50": row[4], "p99": row[7]}
+
+
+def bandwidth(where, program, size, iterations, *options, **keywords):
+    with ProcessorTime() as processor:
+        output = where(program, "-d", "rocemu0", "-s", size, "-n", iterations, *options, **keywords)
+    row = _row(output, size)  # perftest's MB are 2^20 bytes
+    return {"MB/s": row[3] * 2**20 / 1e6, "million/s": row[4],
+            "CPU s/GiB": processor.seconds / (size * iterations / 2**30)}
+
+
+def write_bw(**keywords):
+    return bandwidth(inside, "ib_write_bw", 65536, 20000, **keywords)["MB/s"]
+
+
+def recorded_write_bw():
+    with tempfile.TemporaryDirectory() as directory:
+        return write_bw(nic=["--record", pathlib.Path(directory) / "recording"])
+
+
+def pingpong(size, iterations, *options, **keywords):
+    """Round trip of ibv_rc_pingpong, in microseconds."""
+    output = inside("ibv_rc_pingpong", "-g", "0", "-s", size, "-n", iterations, *options, **keywords)
+    return float(re.search(r"= ([\d.]+) usec/iter", output)[1])
+
+
+def without_faults():
+    """The rocemu whose engine no rule can act on."""
+    return str(WITHOUT_FAULTS / "bin" / "rocemu")
+
+
+def start_and_end():
+    """Milliseconds of `rocemu run -- true`."""
+    return 1e3 * seconds(ROCEMU, "run", "--private", "--", "true")
+
+
+def many_qps():
+    """By number of connected QPs: nanoseconds a message, and the daemon's bytes for each QP."""
+    inner = f'ROCEMUD_PID=$("{ROCEMU}" show --json | python3 -c "import json, sys; ' \
+            f'print(json.load(sys.stdin)[\'pid\'])") exec "{BIN}/many_qps"'
+    output = run(ROCEMU, "run", "--private", "--", "sh", "-c", inner)
+    times = {int(n): float(ns) for n, ns in re.findall(r"(\d+) qps, (\d+) ns", output)}
+    memory = {int(n): float(b) for n, b in re.findall(r"(\d+) qps, .* (\d+) bytes", output)}
+    return times, memory
+
+
+def _wakeups_and_ticks(pid):
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    switches = sum(map(int, re.findall(r"ctxt_switches:\s+(\d+)", status)))
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return switches, int(fields[11]) + int(fields[12])
+
+
+def idle(qps=10000, watched=5):
+    """Of a daemon with so many connected QPs and nothing to do: how often it runs, and what of a
+    processor it uses."""
+    script = f'"{ROCEMU}" show --json; exec "{BIN}/many_qps" idle {qps}'
+    process = subprocess.Popen([ROCEMU, "run", "--private", "--", "sh", "-c", script],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        lines = []
+        while not lines or lines[-1] != "idle\n":
+            lines.append(process.stdout.readline())
+            if not lines[-1]:
+                raise Failed(f"many_qps idle ended: {''.join(lines)}")
+        pid = json.loads("".join(lines[:-1]))["pid"]
+        time.sleep(2)
+        before = _wakeups_and_ticks(pid)
+        time.sleep(watched)
+        after = _wakeups_and_ticks(pid)
+    finally:
+        process.communicate()
+    ticks_per_second = os.sysconf("SC_CLK_TCK")
+    return {"wake-ups per second": (after[0] - before[0]) / watched,
+            "processor, percent": 100 * (after[1] - before[1]) / ticks_per_second / watched}
+
+
+def connections():
+    """Of 1,000 at once with cmtime, eleven times: connections set up and torn down per second, and
+    by how much the daemon's memory grew after the first thousand, in bytes."""
+    inner = """
+        pid=$("$ROCEMU_BIN/rocemu" show --json | grep -m1 '"pid"' | tr -dc 0-9)
+        for round in 1 2 3 4 5 6 7 8 9 10 11; do
+          "$@" || exit
+          grep RssAnon /proc/$pid/status
+        done
+    """
+    cmtime = [*CM_PAIR, "7471", "cmtime", "--", "cmtime", "-s", "127.0.0.1", "-c", "1000"]
+    output = run(ROCEMU, "run", "--private", "--", "sh", "-c", inner, "sh", *cmtime,
+                 env={**os.environ, "CM_PAIR_KILLS_SERVER": "1"})
+    steps = [float(total) for total in re.findall(r"^[a-z ]+: +([\d.]+)", output, re.M)]
+    memory = [1024 * int(kilobytes) for kilobytes in re.findall(r"RssAnon:\s+(\d+)", output)]
+    return {"per second": 11 * 1000 / (sum(steps) / 1000), "growth": memory[-1] - memory[0]}
+
+
+def compiling():
+    """Seconds to compile three small files, under rocemu and without."""
+    source = "#include <map>\n#include <regex>\nint main() { std::regex r(\"a*\"); }\n"
+    compiler = ["sh", "-c", "for i in 1 2 3; do g++ -O1 -c a.cc -o a.o; done"]
+
+    def measure(*prefix):
+        with tempfile.TemporaryDirectory() as directory:
+            (pathlib.Path(directory) / "a.cc").write_text(source)
+            return seconds(*prefix, *compiler, cwd=directory)
+    return {"under": lambda: measure(ROCEMU, "run", "--private", "--"), "plain": measure}

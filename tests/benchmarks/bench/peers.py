@@ -1,0 +1,78 @@
+"""What rocemu is compared with: the network stack, what others built on it, and the machine."""
+import json
+import os
+import re
+
+from .harness import BIN, ProcessorTime, both, free_port, run
+
+# TCP, and what shares memory: the two ways that a program has on one machine without a NIC.
+UCX_WAYS = {"tcp": "tcp,self", "shared memory": "posix,sysv,cma,self"}
+
+
+def udp_latency(mode, size, iterations=50000):
+    """One way, in microseconds: half of a round trip. `mode`: blocking or busy."""
+    output = run(BIN / "udp_pingpong", mode, size, iterations)
+    typical, late = re.search(r"one way: ([\d.]+) usec typical, ([\d.]+) usec 99%", output).groups()
+    return {"p50": float(typical), "p99": float(late)}
+
+
+def udp_stream(segment=4096 + 60):
+    """MB/s with segmentation offload, in packets as long as RoCE's."""
+    return float(re.search(r"([\d.]+) MB/s", run(BIN / "udp_stream", segment, 1))[1])
+
+
+def tcp_bandwidth():
+    """Of one stream on loopback with iperf3."""
+    port = free_port()
+    with ProcessorTime() as processor:
+        output = both(["iperf3", "-s", "-1", "-p", port],
+                      ["iperf3", "-c", "127.0.0.1", "-p", port, "-t", 1, "-l", 65536, "-J"])
+    received = json.loads(output)["end"]["sum_received"]
+    return {"MB/s": received["bits_per_second"] / 8e6,
+            "CPU s/GiB": processor.seconds / (received["bytes"] / 2**30)}
+
+
+def libfabric_latency(size, iterations=5000):
+    """One way, of fi_pingpong with the tcp provider, which says no percentile: the mean."""
+    port = free_port()
+    common = ["fi_pingpong", "-p", "tcp", "-e", "msg", "-I", iterations, "-S", size]
+    output = both([*common, "-B", port], [*common, "-P", port, "127.0.0.1"])
+    return {"mean": float(output.strip().splitlines()[-1].split()[-2])}
+
+
+def _ucx(way, test, size, iterations):
+    port = free_port()
+    environment = {**os.environ, "UCX_TLS": UCX_WAYS[way], "UCX_LOG_LEVEL": "error"}
+    with ProcessorTime() as processor:
+        output = both(["ucx_perftest", "-p", port],
+                      ["ucx_perftest", "127.0.0.1", "-p", port, "-t", test, "-s", size,
+                       "-n", iterations, "-f", "-v"], env=environment)
+    lines = output.strip().splitlines()
+    names = next(line for line in lines if line.startswith("iterations")).split(",")
+    return dict(zip(names, map(float, lines[-1].split(",")))), processor.seconds
+
+
+def ucx_latency(way, size, iterations=20000):
+    figures, _ = _ucx(way, "tag_lat", size, iterations)
+    return {"p50": figures["50.0_percentile_lat"]}
+
+
+def ucx_bandwidth(way, size, iterations):
+    """Of ucp_put_bw, which is what ib_write_bw does."""
+    figures, processor = _ucx(way, "ucp_put_bw", size, iterations)
+    return {"MB/s": figures["overall_bw"] * 2**20 / 1e6,
+            "CPU s/GiB": processor / (size * iterations / 2**30)}
+
+
+def parts():
+    """The micro benchmarks: nanoseconds a call, and MB/s where bytes are moved, by name."""
+    output = run(BIN / "micro_benchmarks", "--benchmark_format=json", "--benchmark_min_time=0.1",
+                 "--benchmark_repetitions=3", "--benchmark_report_aggregates_only=true")
+    figures = {}
+    for result in json.loads(output[output.index("{"):])["benchmarks"]:
+        if result.get("aggregate_name") != "median":
+            continue
+        figures[result["run_name"]] = {"ns": result["real_time"]}
+        if "bytes_per_second" in result:
+            figures[result["run_name"]]["MB/s"] = result["bytes_per_second"] / 1e6
+    return figures

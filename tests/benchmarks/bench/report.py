@@ -1,0 +1,149 @@
+"""Figures as a table for the terminal, and as docs/performance.md and the README's table."""
+import os
+import platform
+import re
+
+from . import plot
+from .harness import SOURCE
+
+UNITS = {"latency": "64 bytes one way, µs", "bandwidth": "64 KiB messages in one direction",
+         "message_rate": "64 bytes, million messages a second",
+         "sizes": "by message size: latency in µs, bandwidth in MB/s",
+         "queue_pairs": "connected QPs that take turns", "connections": "librdmacm, 1,000 at a time",
+         "recording": "64 KiB ib_write_bw, MB/s",
+         "fault_layer": "with and without the code that asks for fault rules; µs and MB/s",
+         "other_programs": "programs without RDMA; ms and s", "micro": "parts by themselves"}
+
+
+def machine():
+    with open("/proc/cpuinfo", encoding="utf-8") as info:
+        model = next((line.partition(":")[2].strip() for line in info if "model name" in line),
+                     platform.machine())
+    return {"processor": model, "cores": os.cpu_count(), "kernel": platform.release()}
+
+
+def _number(value):
+    if isinstance(value, int) or value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if value < 1 else f"{value:.2f}"
+
+
+def _lines(value, indent=2):
+    for name, inner in value.items():
+        label = " " * indent + str(name)
+        if not isinstance(inner, dict):
+            yield f"{label:50} {_number(inner):>12}"
+        elif all(not isinstance(deeper, dict) for deeper in inner.values()) and len(inner) < 4:
+            figures = "   ".join(f"{key} {_number(number)}" for key, number in inner.items())
+            yield f"{label:50} {figures}"
+        else:
+            yield label
+            yield from _lines(inner, indent + 2)
+
+
+def table(results):
+    lines = []
+    for part, unit in UNITS.items():
+        if part in results:
+            lines += [f"{part}: {unit}", *_lines(results[part]), ""]
+    lines.append("ratios")
+    for ratio in results["ratios"]:
+        verdict = "" if ratio["holds"] else "   missed"
+        lines.append(f"  {ratio['name']:62} {ratio['value']:8.3f}   {ratio['limit']}{verdict}")
+    lines.append(f"\n{results['seconds']} s")
+    return "\n".join(lines)
+
+
+# ---- docs -------------------------------------------------------------------------------------
+
+PAGE = """# Performance
+
+Written by `scripts/bench --update-docs`, which builds rocemu and what it is compared with, measures all of it in
+one run, side by side, and draws the picture. The figures below are of one machine; on another one run `scripts/bench`.
+
+Machine: {processor}, {cores} processors, Linux {kernel}. Medians of {rounds} rounds that alternate between the
+rows of a table; the run took {seconds} s.
+
+## How to read it
+
+- Absolute figures are those of this machine at that moment. What says something are ratios between rows of one table.
+- A one-way latency is half of a round trip, as perftest counts. "UDP, busy" is two processes that throw a datagram to and fro over
+  loopback and never sleep: the least that a network stack takes. "UDP, blocking" is the same with a plain `recv`.
+- Three parties share the processors: two programs and the daemon. With two processors, each message costs at least one change
+  from one party to another.
+- CPU s/GiB is the processor time of all processes, starting and ending included, for each GiB moved.
+- "over UDP" is two daemons, each with a loopback address: frames leave one by a socket and come in by the other's.
+- process_vm_readv is how the daemon reaches the memory of programs, once for the sender and once for the receiver; so half of
+  its speed is what the daemon could have at most with nothing else to do.
+
+![latency and bandwidth by message size](performance.svg)
+
+{tables}
+## Ratios
+
+| ratio | here | wanted | |
+|---|---|---|---|
+{ratios}
+"""
+
+TITLES = {"latency": "Latency", "bandwidth": "Bandwidth", "message_rate": "Messages a second",
+          "sizes": "Message sizes", "queue_pairs": "Many queue pairs", "connections": "Connections",
+          "recording": "Recording", "fault_layer": "The fault layer",
+          "other_programs": "Programs without RDMA", "micro": "The parts"}
+
+BEGIN, END = "<!-- scripts/bench writes from here -->", "<!-- to here -->"
+
+
+def _rows(figures):
+    """A dict of dicts as the rows of a table, or of numbers as rows of two."""
+    if not all(isinstance(row, dict) for row in figures.values()):
+        return ["| | |", "|---|---|", *(f"| {name} | {_number(value)} |"
+                                         for name, value in figures.items())]
+    columns = list(dict.fromkeys(key for row in figures.values() for key in row))
+    return ["| | " + " | ".join(map(str, columns)) + " |", "|---|" + "---|" * len(columns),
+            *("| " + " | ".join([str(name), *(_number(row[key]) if key in row else ""
+                                               for key in columns)]) + " |"
+              for name, row in figures.items())]
+
+
+def _section(part, figures):
+    lines = [f"## {TITLES[part]}", "", UNITS[part][0].upper() + UNITS[part][1:] + ".", ""]
+    if part in ("sizes", "queue_pairs"):
+        for name, inner in figures.items():
+            lines += [f"**{name}**", "", *_rows(inner), ""]
+    else:
+        lines += [*_rows(figures), ""]
+    return "\n".join(lines) + "\n"
+
+
+def _headline(results):
+    latency, bandwidth = results["latency"], results["bandwidth"]
+    rows = {"rocemu": (latency["ib_send_lat"]["p50"], bandwidth["ib_write_bw"]["MB/s"]),
+            "rocemu, two daemons over UDP": (latency["ib_send_lat over UDP"]["p50"],
+                                             bandwidth["ib_write_bw over UDP"]["MB/s"]),
+            "UDP (busy; GSO and GRO)": (latency["UDP, busy"]["p50"],
+                                        bandwidth["UDP with GSO and GRO"]["MB/s"]),
+            "UDP, blocking": (latency["UDP, blocking"]["p50"], None),
+            "TCP (libfabric; iperf3)": (latency["libfabric, TCP"]["mean"],
+                                        bandwidth["TCP, iperf3"]["MB/s"]),
+            "UCX over TCP": (latency["UCX, TCP"]["p50"], bandwidth["UCX, TCP"]["MB/s"]),
+            "UCX over shared memory": (latency["UCX, shared memory"]["p50"],
+                                       bandwidth["UCX, shared memory"]["MB/s"])}
+    return "\n".join(["| | 64 bytes one way, µs | 64 KiB messages, MB/s |", "|---|---|---|",
+                      *(f"| {name} | {_number(time)} | {'' if rate is None else _number(rate)} |"
+                        for name, (time, rate) in rows.items())])
+
+
+def update_docs(results):
+    tables = "".join(_section(part, results[part]) for part in TITLES)
+    ratios = "\n".join(f"| {ratio['name']} | {ratio['value']:.2f} | {ratio['limit']} | "
+                       f"{'' if ratio['holds'] else 'missed'} |" for ratio in results["ratios"])
+    page = PAGE.format(**results["machine"], rounds=results["rounds"], seconds=results["seconds"],
+                       tables=tables, ratios=ratios)
+    (SOURCE / "docs" / "performance.md").write_text(page, encoding="utf-8")
+    plot.draw(results, SOURCE / "docs" / "performance.svg")
+    readme = SOURCE / "README.md"
+    text = readme.read_text(encoding="utf-8")
+    between = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.S)
+    readme.write_text(between.sub(lambda _: f"{BEGIN}\n{_headline(results)}\n{END}", text),
+                      encoding="utf-8")

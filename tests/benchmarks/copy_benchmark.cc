@@ -1,0 +1,87 @@
+// What moving bytes costs on this machine at least: within a process, and between two without
+// either's help, which is how the daemon reaches the memory of programs.
+#include <benchmark/benchmark.h>
+#include <sys/prctl.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace {
+
+constexpr size_t kLargest = 8 << 20;
+
+/// A child with the same buffer at the same address, which does nothing until it is killed.
+class OtherProcess {
+ public:
+  OtherProcess() : buffer_(kLargest, 'x'), pid_(fork()) {
+    if (pid_ != 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    std::memset(buffer_.data(), 'y', buffer_.size());  // pages of its own
+    for (;;) pause();
+  }
+  ~OtherProcess() {
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  OtherProcess(const OtherProcess&) = delete;
+  OtherProcess& operator=(const OtherProcess&) = delete;
+
+  pid_t pid() const { return pid_; }
+  char* buffer() { return buffer_.data(); }
+
+ private:
+  std::vector<char> buffer_;
+  pid_t pid_;
+};
+
+void count_bytes(benchmark::State& state) {
+  state.SetBytesProcessed(static_cast<int64_t>(state.iterations()) * state.range(0));
+}
+
+void copy_memcpy(benchmark::State& state) {
+  const auto size = static_cast<size_t>(state.range(0));
+  const std::vector<char> from(size, 'x');
+  std::vector<char> to(size);
+  for (auto _ : state) {
+    std::memcpy(to.data(), from.data(), size);
+    benchmark::DoNotOptimize(to.data());
+    benchmark::ClobberMemory();
+  }
+  count_bytes(state);
+}
+
+template <class Call>
+void copy_between_processes(benchmark::State& state, Call call) {
+  static OtherProcess other;
+  const auto size = static_cast<size_t>(state.range(0));
+  std::vector<char> mine(size);
+  const iovec local{mine.data(), size};
+  const iovec remote{other.buffer(), size};
+  for (auto _ : state) {
+    if (call(other.pid(), &local, 1, &remote, 1, 0) != static_cast<ssize_t>(size)) {
+      state.SkipWithError("the other process's memory cannot be reached");
+      break;
+    }
+  }
+  count_bytes(state);
+}
+
+void copy_process_vm_readv(benchmark::State& state) {
+  copy_between_processes(state, process_vm_readv);
+}
+
+void copy_process_vm_writev(benchmark::State& state) {
+  copy_between_processes(state, process_vm_writev);
+}
+
+BENCHMARK(copy_memcpy)->Arg(64)->Arg(4096)->Arg(65536)->Arg(1 << 20);
+BENCHMARK(copy_process_vm_readv)->Arg(64)->Arg(4096)->Arg(65536)->Arg(1 << 20);
+BENCHMARK(copy_process_vm_writev)->Arg(64)->Arg(4096)->Arg(65536)->Arg(1 << 20);
+
+}  // namespace

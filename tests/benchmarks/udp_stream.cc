@@ -1,0 +1,99 @@
+// One process sends UDP over loopback as fast as it can, another receives: what the network stack
+// moves at most with segmentation and reassembly left to it (UDP_SEGMENT, UDP_GRO).
+// udp_stream SEGMENT_BYTES SECONDS
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+namespace {
+
+constexpr size_t kLongestDatagram = 65507;  // that IPv4 has room for
+constexpr int kReceiveBuffer = 4 << 20;     // as much of it as the system allows
+
+using Clock = std::chrono::steady_clock;
+
+[[noreturn]] void fail(const char* what) {
+  std::perror(what);
+  std::exit(1);
+}
+
+void set_option(int fd, int level, int name, int value, const char* what) {
+  if (setsockopt(fd, level, name, &value, sizeof value) != 0) fail(what);
+}
+
+void send_until(int fd, size_t segment, Clock::time_point end) {
+  const size_t segments = std::min<size_t>(kLongestDatagram / segment, 64);
+  const std::vector<char> data(segment * segments);
+  set_option(fd, IPPROTO_UDP, UDP_SEGMENT, static_cast<int>(segment), "UDP_SEGMENT");
+  while (Clock::now() < end) {
+    if (send(fd, data.data(), data.size(), 0) < 0 && errno != ENOBUFS) fail("send");
+  }
+}
+
+/// Prints how many megabytes a second came until nothing more does.
+void receive(int fd) {
+  std::vector<char> data(1 << 16);
+  uint64_t bytes = 0;
+  Clock::time_point first, last;
+  for (;;) {
+    const ssize_t got = recv(fd, data.data(), data.size(), 0);
+    if (got < 0 && errno == EAGAIN) break;  // SO_RCVTIMEO
+    if (got < 0) fail("recv");
+    last = Clock::now();
+    if (bytes == 0) first = last;
+    bytes += static_cast<uint64_t>(got);
+  }
+  const std::chrono::duration<double> taken = last - first;
+  std::printf("%.0f MB/s\n", static_cast<double>(bytes) / 1e6 / taken.count());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const size_t segment = argc == 3 ? std::strtoul(argv[1], nullptr, 10) : 0;
+  const unsigned long seconds = argc == 3 ? std::strtoul(argv[2], nullptr, 10) : 0;
+  if (segment == 0 || segment > kLongestDatagram || seconds == 0) {
+    std::fprintf(stderr, "usage: udp_stream SEGMENT_BYTES SECONDS\n");
+    return 2;
+  }
+  const int receiver = socket(AF_INET, SOCK_DGRAM, 0);
+  const int sender = socket(AF_INET, SOCK_DGRAM, 0);
+  if (receiver < 0 || sender < 0) fail("socket");
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  if (bind(receiver, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+      getsockname(receiver, reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
+      connect(sender, reinterpret_cast<sockaddr*>(&address), size) != 0) {
+    fail("bind and connect");
+  }
+  set_option(receiver, IPPROTO_UDP, UDP_GRO, 1, "UDP_GRO");
+  set_option(receiver, SOL_SOCKET, SO_RCVBUF, kReceiveBuffer, "SO_RCVBUF");
+  const timeval patience{.tv_sec = 0, .tv_usec = 500'000};
+  if (setsockopt(receiver, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) != 0) {
+    fail("SO_RCVTIMEO");
+  }
+  const pid_t child = fork();
+  if (child < 0) fail("fork");
+  if (child == 0) {
+    send_until(sender, segment, Clock::now() + std::chrono::seconds(seconds));
+    return 0;
+  }
+  receive(receiver);
+  waitpid(child, nullptr, 0);
+  return 0;
+}
