@@ -13,9 +13,14 @@ import unittest
 
 from rocemu import PAIR, free_port, rocemu_run, temporary_directory
 
+SANITIZE = os.environ.get("ROCEMU_SANITIZE", "")
 LONG = os.environ.get("ROCEMU_LONG_TESTS", "0") != "0"
 TROUBLE = re.compile(r"fail|error|couldn't|unable|wrong|mismatch|invalid|syndrom", re.IGNORECASE)
 MTUS = (256, 512, 1024, 2048, 4096)
+# perftest compares the processor's cycle counter with the clock before it reports, and gives up on a
+# machine too busy for that.
+NO_CLOCK = "Correlation coefficient"
+TRIES = 5
 LARGEST = {"RC": 2 ** 23, "UC": 2 ** 23, "XRC": 2 ** 23, "UD": 4096}  # messages of -a
 
 
@@ -91,6 +96,15 @@ class Perftest:
 
     def run_pair(self, *options, client_device):
         """What the server and the client say, and all of it for a message."""
+        for _ in range(TRIES):
+            status, *texts, story = self.try_pair(*options, client_device=client_device)
+            if NO_CLOCK not in story:
+                break
+        self.assertEqual(status, 0, story)
+        self.assertNotRegex("\n".join(texts), TROUBLE, story)
+        return *texts, story
+
+    def try_pair(self, *options, client_device):
         port = str(free_port())
         command = [self.tool, "-p", port, *options]
         with temporary_directory() as directory:
@@ -98,10 +112,7 @@ class Perftest:
             result = rocemu_run(*PAIR, "--outputs", *outputs, port, *command, "-d", "rocemu0", "--",
                                 *command, "-d", client_device, "localhost")
             texts = [path.read_text(errors="replace") if path.exists() else "" for path in outputs]
-        story = "\n".join([" ".join(command), result.stdout, *texts])
-        self.assertEqual(result.returncode, 0, story)
-        self.assertNotRegex("\n".join(texts), TROUBLE, story)
-        return *texts, story
+        return result.returncode, *texts, "\n".join([" ".join(command), result.stdout, *texts])
 
     def check(self, case, transport, client_device):
         options = case.options.split()
@@ -180,7 +191,10 @@ class WriteBw(Perftest, OverRc, OverUc, OverXrc, unittest.TestCase):
 
 class WriteLat(Perftest, OverRc, OverUc, OverXrc, unittest.TestCase):
     tool = "ib_write_lat"
-    cases = COMMON + INLINE
+    # With -D a signal ends it, while it spins on memory; ThreadSanitizer delivers signals only when
+    # a function of the C library is called.
+    cases = [case for case in COMMON + INLINE
+             if "thread" not in SANITIZE or "-D" not in case.options]
 
 
 class ReadBw(Perftest, OverRc, OverXrc, unittest.TestCase):
