@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -34,18 +33,13 @@ ControlServer::ControlServer(EventLoop& loop, UniqueFd listener, Commands comman
 }
 
 void ControlServer::on_connect() {
-  std::optional<UniqueFd> socket = acceptor_.accept();
-  if (!socket) return;
-  const std::optional<PeerCredentials> peer = peer_credentials(socket->get());
-  if (!peer || peer->uid != geteuid()) {
-    spdlog::warn("a process of another user is refused at the control socket");
-    return;
-  }
-  const int fd = socket->get();
+  auto accepted = acceptor_.accept();
+  if (!accepted) return;
+  const int fd = accepted->socket.get();
   Connection connection;
   connection.watch = loop_.watch(fd, EPOLLIN, [this, fd](uint32_t) { on_ready(fd); });
   if (!connection.watch) return;
-  connection.socket = std::move(*socket);
+  connection.socket = std::move(accepted->socket);
   connections_.emplace(fd, std::move(connection));
 }
 

@@ -223,20 +223,11 @@ void Daemon::serve(const std::string& path,
   Acceptor& acceptor = *acceptors_.back();
   watches_.push_back(
       loop_.watch(acceptor.fd(), EPOLLIN, [&acceptor, connected = std::move(on_connect)](uint32_t) {
-        std::vector<std::pair<PeerCredentials, UniqueFd>> arrived;
-        while (std::optional<UniqueFd> socket = acceptor.accept()) {
-          const std::optional<PeerCredentials> peer = peer_credentials(socket->get());
-          if (peer && peer->uid == geteuid()) {
-            arrived.emplace_back(*peer, std::move(*socket));
-          } else {
-            spdlog::warn("a process of user {} is refused",
-                         peer ? peer->uid : static_cast<uid_t>(-1));
-          }
-        }
+        std::vector<Acceptor::Accepted> arrived;
+        while (auto accepted = acceptor.accept()) arrived.push_back(std::move(*accepted));
         // Those that came meanwhile, in an order that they do not race for.
-        std::stable_sort(arrived.begin(), arrived.end(),
-                         [](const auto& a, const auto& b) { return a.first.pid < b.first.pid; });
-        for (auto& [peer, socket] : arrived) connected(std::move(socket), peer);
+        std::ranges::stable_sort(arrived, {}, [](const auto& one) { return one.peer.pid; });
+        for (auto& [socket, peer] : arrived) connected(std::move(socket), peer);
       }));
   if (!watches_.back()) fail_start("cannot watch a device's socket", errno);
 }

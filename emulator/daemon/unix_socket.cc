@@ -1,9 +1,11 @@
 #include "emulator/daemon/unix_socket.h"
 
 #include <fcntl.h>
+#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -45,9 +47,13 @@ UniqueFd listen_at(const std::string& path, int type) {
 
 Acceptor::Acceptor(UniqueFd listener) : listener_(std::move(listener)), spare_(open_spare()) {}
 
-std::optional<UniqueFd> Acceptor::accept() {
-  UniqueFd connection(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (connection) return connection;
+std::optional<Acceptor::Accepted> Acceptor::accept() {
+  while (
+      UniqueFd socket{accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)}) {
+    const std::optional<PeerCredentials> peer = peer_credentials(socket.get());
+    if (peer && peer->uid == geteuid()) return Accepted{std::move(socket), *peer};
+    spdlog::warn("a process of user {} is refused", peer ? peer->uid : static_cast<uid_t>(-1));
+  }
   if (errno == EMFILE || errno == ENFILE) {
     spare_.reset();
     UniqueFd(::accept(listener_.get(), nullptr, nullptr)).reset();

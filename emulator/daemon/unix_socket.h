@@ -25,13 +25,19 @@ inline constexpr size_t kMaxSocketPath = 107;
 /// A non-blocking listening socket. `type` is SOCK_STREAM or SOCK_SEQPACKET. Throws StartError.
 UniqueFd listen_at(const std::string& path, int type);
 
-/// Accepts one connection, non-blocking; none if there is none. With no file descriptor left the
-/// connection is refused rather than left to wake us for ever.
+/// Accepts processes of our user; any other is refused, and the log says so. With no file
+/// descriptor left a connection is refused too rather than left to wake us for ever.
 class Acceptor {
  public:
+  struct Accepted {
+    UniqueFd socket;  // non-blocking
+    PeerCredentials peer;
+  };
+
   explicit Acceptor(UniqueFd listener);
   int fd() const { return listener_.get(); }
-  std::optional<UniqueFd> accept();
+  /// The next that waits; none if none does.
+  std::optional<Accepted> accept();
 
  private:
   UniqueFd listener_;
