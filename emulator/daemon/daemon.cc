@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <malloc.h>
 #include <sched.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
@@ -366,8 +367,8 @@ void Daemon::run_on_real_clock() {
       worked |= nic_.tick_if_due();
     }
     if (network_ != nullptr) worked |= network_->flush(clock_.now());
-    worked |= sessions_.reap(nic_, memory_);
-    worked |= cm_sessions_.reap(nic_);
+    if (sessions_.reap(nic_, memory_)) worked = somebody_left_ = true;
+    if (cm_sessions_.reap(nic_)) worked = somebody_left_ = true;
     const engine::Instant now = clock_.now();
     if (now - last_poll >= kPollInterval) {
       worked |= poll(engine::Duration(0));
@@ -412,6 +413,9 @@ void Daemon::sleep() {
   if (deadline) {
     poll(std::max(*deadline - clock_.now(), engine::Duration(0)));
   } else {
+    // Of what they had nothing is still to end, such as the timewait of connections: the system
+    // gets back what it all took.
+    if (std::exchange(somebody_left_, false)) malloc_trim(0);
     poll(std::nullopt);
   }
 }

@@ -101,7 +101,8 @@ class Daemon : private NldevSource {
   EventLoop::Watch control_watch_;
   std::unique_ptr<NetlinkServer> netlink_;
   bool stopping_ = false;
-  bool time_is_held_ = false;  // by a test, of a virtual clock
+  bool somebody_left_ = false;  // since memory was given back
+  bool time_is_held_ = false;   // by a test, of a virtual clock
   bool recording_failed_ = false;
 };
 
