@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "wire/big_endian.h"
 #include "wire/layout.h"
@@ -37,15 +38,23 @@ struct Ipv6Layout {
 };
 static_assert(sizeof(Ipv6Layout) == Ipv6Header::kSize && alignof(Ipv6Layout) == 1);
 
-// RFC 1071. Over a header with its checksum in place the sum comes out as zero.
+// RFC 1071. Over a header with its checksum in place the sum comes out as zero. `bytes` are whole
+// 32-bit words; the sum of words in any byte order is the sum in network order, so turned (2. B).
 uint16_t internet_checksum(std::span<const uint8_t> bytes) {
-  uint32_t sum = 0;
-  for (size_t i = 0; i + 1 < bytes.size(); i += 2) {
-    sum += static_cast<uint32_t>(bytes[i] << 8 | bytes[i + 1]);
+  uint64_t sum = 0;
+  for (size_t i = 0; i + sizeof(uint32_t) <= bytes.size(); i += sizeof(uint32_t)) {
+    uint32_t word;
+    std::memcpy(&word, &bytes[i], sizeof word);
+    sum += word;
   }
+  sum = (sum & 0xffff'ffff) + (sum >> 32);
+  sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
   sum = (sum & 0xffff) + (sum >> 16);
   sum = (sum & 0xffff) + (sum >> 16);
-  return static_cast<uint16_t>(~sum);
+  const auto folded = static_cast<uint16_t>(~sum);
+  std::array<uint8_t, 2> in_order;
+  std::memcpy(in_order.data(), &folded, sizeof folded);
+  return static_cast<uint16_t>(in_order[0] << 8 | in_order[1]);
 }
 
 IpAddress from_v4(const std::array<uint8_t, 4>& quad) {
