@@ -48,14 +48,13 @@ def both(server, client, wait=0.3, **keywords):
     """What a client says whose server runs beside it, for programs that cannot be asked whether
     they listen already."""
     serving = start(*server, **keywords)
-    time.sleep(wait)
     try:
-        return run(*client, **keywords)
+        time.sleep(wait)
+        output = run(*client, **keywords)
+        finish(serving)
+        return output
     finally:
-        try:
-            finish(serving)
-        except Failed:
-            serving.kill()
+        serving.kill()
 
 
 def seconds(*command, **keywords):

@@ -47,9 +47,10 @@ def over_udp(program, *options):
 
 def _row(output, size):
     """The numbers of a perftest program's line for messages of that size."""
-    lines = [line.split() for line in output.splitlines()]
-    return next([float(word) for word in line] for line in lines
-                if line and line[0] == str(size) and len(line) > 3)
+    for line in map(str.split, output.splitlines()):
+        if len(line) > 3 and line[0] == str(size):
+            return [float(word) for word in line]
+    raise Failed(f"no line for {size} bytes in\n{output}")
 
 
 def latency(where, program, size, iterations=20000):
