@@ -59,8 +59,9 @@ char state_of(std::string_view status) {
 }
 
 /// Who has ended is a zombie before his parent is woken, and it can take so long until it is: a
-/// virtual machine's processor may stop in between.
-constexpr std::chrono::milliseconds kUntilParentsWake{10};
+/// virtual machine's processor may stop in between. Only a parent that does not wait makes the run
+/// wait for that long.
+constexpr std::chrono::milliseconds kUntilParentsWake{100};
 
 /// What a thread that computes has soon had, however busy the machine is.
 constexpr std::chrono::milliseconds kOwnTime{500};
