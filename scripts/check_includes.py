@@ -31,7 +31,8 @@ RULES = {
     "emulator/command": [ABI, OS, JOURNAL, SCENARIO, ENGINE],
     "verbs_provider": [ABI],
     "testing": ["verbs_provider", ABI],
-    "tests": ["wire", EMULATOR, "verbs_provider", "testing"],
+    "vipl": [],
+    "tests": ["wire", EMULATOR, "verbs_provider", "testing", "vipl"],
 }
 
 SUFFIXES = (".h", ".cc", ".cpp", ".hpp", ".c")

@@ -1,0 +1,28 @@
+// What libvipl says to itself in rdma_cm's private data: 56 bytes in a request, 196 in an answer.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "vipl/vipl.h"
+
+namespace rocemu::vipl {
+
+/// What each side says of its VI.
+struct Hello {
+  VIP_VI_ATTRIBUTES attributes{};
+  bool of_peer = false;       // VipConnectPeerRequest
+  std::string discriminator;  // of the other side; empty in an answer
+  std::string own_discriminator;
+};
+
+enum class Refusal : uint8_t { kNoMatch = 1, kByConsumer = 2, kReliability = 3, kMtu = 4 };
+
+std::string to_bytes(const Hello& hello);
+/// Nothing if it is not of this library.
+std::optional<Hello> hello_of(const std::string& bytes);
+
+std::string to_bytes(Refusal refusal);
+std::optional<Refusal> refusal_of(const std::string& bytes);
+
+}  // namespace rocemu::vipl

@@ -1,0 +1,43 @@
+// VIP_NET_ADDRESS to a value and back, and how a discriminator becomes a port.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "vipl/vipl.h"
+
+namespace rocemu::vipl {
+
+/// rdma_cm's private data has 56 bytes in a request, which carries two of them: cm_messages.h.
+inline constexpr size_t kMaxDiscriminator = 20;
+
+/// The ports of a discriminator are kPortsTried in a row, below those that systems give away
+/// themselves. Several processes can wait on one NIC: each takes the first port that is free, and
+/// clients try them all.
+inline constexpr uint16_t kFirstPort = 20000;
+inline constexpr uint16_t kPortRange = 8000;
+inline constexpr uint16_t kPortsTried = 8;
+
+struct NetAddress {
+  std::string host;  // 4 or 16 bytes
+  std::string discriminator;
+
+  auto operator<=>(const NetAddress&) const = default;
+};
+
+/// Nothing if it is null or no address of this provider.
+std::optional<NetAddress> read_address(const VIP_NET_ADDRESS* address);
+/// The caller has room for it.
+void write_address(const NetAddress& from, VIP_NET_ADDRESS* to);
+
+uint16_t port_of(const std::string& discriminator, uint16_t attempt);
+
+/// The socket address of a host; port in the machine's byte order.
+sockaddr_storage socket_address(const std::string& host, uint16_t port);
+std::string host_of(const sockaddr* address);
+
+}  // namespace rocemu::vipl
