@@ -130,8 +130,8 @@ TEST_F(CompletionQueue, FlushedDescriptorsHaveEntriesToo) {
   EXPECT_EQ(VipCQDone(cq, &vi, &recv), VIP_SUCCESS);
   VIP_DESCRIPTOR* done = nullptr;
   EXPECT_EQ(VipRecvDone(vi, &done), VIP_DESCRIPTOR_ERROR);
-  EXPECT_EQ(done->CS.Status, VIP_UINT32{VIP_STATUS_DONE | VIP_STATUS_OP_RECEIVE |
-                                        VIP_STATUS_DESC_FLUSHED_ERROR});
+  EXPECT_EQ(done->CS.Status,
+            VIP_UINT32{VIP_STATUS_DONE | VIP_STATUS_OP_RECEIVE | VIP_STATUS_DESC_FLUSHED_ERROR});
 }
 
 TEST_F(CompletionQueue, WrongArguments) {

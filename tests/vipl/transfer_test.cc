@@ -21,10 +21,8 @@ TEST_F(Transfer, AMessageArrivesAndBothDescriptorsSayHowLongItWas) {
 }
 
 TEST_F(Transfer, AllReliabilityLevelsCarryMessages) {
-  for (const VIP_RELIABILITY_LEVEL level :
-       std::initializer_list<VIP_RELIABILITY_LEVEL>{VIP_SERVICE_UNRELIABLE,
-                                                    VIP_SERVICE_RELIABLE_DELIVERY,
-                                                    VIP_SERVICE_RELIABLE_RECEPTION}) {
+  for (const VIP_RELIABILITY_LEVEL level : std::initializer_list<VIP_RELIABILITY_LEVEL>{
+           VIP_SERVICE_UNRELIABLE, VIP_SERVICE_RELIABLE_DELIVERY, VIP_SERVICE_RELIABLE_RECEPTION}) {
     connect_pair(level);
     VIP_DESCRIPTOR* recv = node.descriptor(0);
     VIP_DESCRIPTOR* send = node.descriptor(1);
@@ -206,9 +204,9 @@ TEST_F(Transfer, OfAQueueWithACompletionQueueNobodyWaitsElsewhere) {
   VIP_DESCRIPTOR* done = nullptr;
   post_recv(a, node.descriptor(0));
   EXPECT_EQ(VipRecvWait(a, 0, &done), VIP_ERROR_RESOURCE);
-  EXPECT_EQ(VipRecvNotify(a, nullptr, [](VIP_PVOID, VIP_NIC_HANDLE, VIP_VI_HANDLE,
-                                         VIP_DESCRIPTOR*) {}),
-            VIP_ERROR_RESOURCE);
+  EXPECT_EQ(
+      VipRecvNotify(a, nullptr, [](VIP_PVOID, VIP_NIC_HANDLE, VIP_VI_HANDLE, VIP_DESCRIPTOR*) {}),
+      VIP_ERROR_RESOURCE);
 }
 
 struct Notified {
@@ -234,7 +232,7 @@ TEST_F(Transfer, ANotifyHandlerGetsTheDescriptorThatIsComplete) {
   EXPECT_EQ(call.descriptor, recv);
   EXPECT_EQ(recv->CS.Status, VIP_UINT32{VIP_STATUS_DONE | VIP_STATUS_OP_RECEIVE});
   VIP_DESCRIPTOR* done = nullptr;
-  EXPECT_EQ(VipRecvDone(b, &done), VIP_DESCRIPTOR_ERROR);  // it is out of the queue
+  EXPECT_EQ(VipRecvDone(b, &done), VIP_DESCRIPTOR_ERROR);               // it is out of the queue
   EXPECT_EQ(VipSendNotify(a, &notified, &Notified::add), VIP_SUCCESS);  // after
   EXPECT_EQ(notified.calls.wait_for(2)[1].descriptor, send);
 }

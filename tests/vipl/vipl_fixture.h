@@ -34,7 +34,9 @@ struct Address {
   }
   Address() : Address("", "") {}
   VIP_NET_ADDRESS* get() { return reinterpret_cast<VIP_NET_ADDRESS*>(bytes); }
-  std::string host() { return {reinterpret_cast<char*>(get()->HostAddress), get()->HostAddressLen}; }
+  std::string host() {
+    return {reinterpret_cast<char*>(get()->HostAddress), get()->HostAddressLen};
+  }
   std::string discriminator() {
     return {reinterpret_cast<char*>(get()->HostAddress) + get()->HostAddressLen,
             get()->DiscriminatorLen};
@@ -155,8 +157,9 @@ inline void connect(Node& client, VIP_VI_HANDLE active, Node& server, VIP_VI_HAN
     Address from;
     VIP_VI_ATTRIBUTES theirs{};
     VIP_CONN_HANDLE connection = nullptr;
-    ASSERT_EQ(VipConnectWait(server.nic, local.get(), kPatienceMs, from.get(), &theirs, &connection),
-              VIP_SUCCESS);
+    ASSERT_EQ(
+        VipConnectWait(server.nic, local.get(), kPatienceMs, from.get(), &theirs, &connection),
+        VIP_SUCCESS);
     ASSERT_EQ(VipConnectAccept(connection, passive), VIP_SUCCESS);
   });
   EXPECT_EQ(request(active, client.address("client"), local), VIP_SUCCESS);
@@ -208,15 +211,16 @@ class Errors {
   VIP_ERROR_DESCRIPTOR wait_for(VIP_ERROR_CODE code) {
     std::unique_lock lock(mutex_);
     VIP_ERROR_DESCRIPTOR found{};
-    EXPECT_TRUE(changed_.wait_for(lock, std::chrono::milliseconds(kPatienceMs), [&] {
-      for (const auto& error : errors_) {
-        if (error.ErrorCode != code) continue;
-        found = error;
-        return true;
-      }
-      return false;
-    })) << "no error "
-        << code;
+    EXPECT_TRUE(changed_.wait_for(lock, std::chrono::milliseconds(kPatienceMs),
+                                  [&] {
+                                    for (const auto& error : errors_) {
+                                      if (error.ErrorCode != code) continue;
+                                      found = error;
+                                      return true;
+                                    }
+                                    return false;
+                                  }))
+        << "no error " << code;
     return found;
   }
   size_t count() {
@@ -265,7 +269,9 @@ class PairTest : public testing::Test {
     return {result, done != nullptr ? done->CS.Status : 0};
   }
   using Outcome = std::pair<VIP_RETURN, VIP_UINT32>;
-  static Outcome success(VIP_UINT32 operation) { return {VIP_SUCCESS, VIP_STATUS_DONE | operation}; }
+  static Outcome success(VIP_UINT32 operation) {
+    return {VIP_SUCCESS, VIP_STATUS_DONE | operation};
+  }
   static Outcome failure(VIP_UINT32 bits) { return {VIP_DESCRIPTOR_ERROR, VIP_STATUS_DONE | bits}; }
 
   Node node;

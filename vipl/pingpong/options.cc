@@ -1,0 +1,83 @@
+#include "vipl/pingpong/options.h"
+
+#include <boost/program_options.hpp>
+#include <cstdlib>
+#include <iostream>
+
+namespace rocemu::vipl::pingpong {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr const char* kAbout =
+    R"(Sends a message to and fro by the Virtual Interface Architecture's library (VIPL 1.0), and says how
+long a round trip takes, in the words of ibv_rc_pingpong.
+
+usage: vipl_pingpong [OPTION]...            the server; it says at which address it waits
+       vipl_pingpong [OPTION]... SERVER     the client; SERVER is a name or an address
+
+Both under one NIC, for example:
+  rocemu run -- sh -c 'vipl_pingpong & vipl_pingpong localhost'
+
+How a side learns that a message has come is its own matter (--mode):
+  poll     VipRecvDone until it says so
+  wait     VipRecvWait sleeps
+  notify   VipCQNotify calls a handler, which takes the message, answers, and registers itself again
+)";
+
+[[noreturn]] void refuse(const std::string& what) {
+  std::cerr << "vipl_pingpong: " << what << "\nSee vipl_pingpong --help.\n";
+  std::exit(2);
+}
+
+Mode mode_of(const std::string& name) {
+  if (name == "poll") return Mode::kPoll;
+  if (name == "wait") return Mode::kWait;
+  if (name == "notify") return Mode::kNotify;
+  refuse("there is no mode '" + name + "', but poll, wait and notify");
+}
+
+}  // namespace
+
+Options read_options(int argc, char** argv) {
+  Options options;
+  std::string mode = "poll";
+  po::options_description shown("Options");
+  shown.add_options()          //
+      ("help,h", "this text")  //
+      ("device,d", po::value(&options.device),
+       "the NIC: a verbs device (rocemu0), or VINIC and a number; default: the first")         //
+      ("mode,m", po::value(&mode)->default_value(mode), "poll, wait or notify")                //
+      ("size,s", po::value(&options.size)->default_value(options.size), "bytes of a message")  //
+      ("iters,n", po::value(&options.iterations)->default_value(options.iterations),
+       "how many round trips")  //
+      ("unreliable,u", po::bool_switch(&options.unreliable),
+       "VIP_SERVICE_UNRELIABLE; both sides, and a lost message ends the run")  //
+      ("discriminator", po::value(&options.discriminator)->default_value(options.discriminator),
+       "what the two sides find each other by, up to 20 bytes")  //
+      ("patience", po::value(&options.patience_s)->default_value(options.patience_s),
+       "seconds that a side waits for the other one");
+  po::options_description all;
+  all.add(shown).add_options()("server", po::value(&options.server));
+  po::positional_options_description positional;
+  positional.add("server", 1);
+  po::variables_map found;
+  try {
+    po::store(po::command_line_parser(argc, argv).options(all).positional(positional).run(), found);
+    po::notify(found);
+  } catch (const po::error& error) {
+    refuse(error.what());
+  }
+  if (found.contains("help")) {
+    std::cout << kAbout << '\n' << shown;
+    std::exit(0);
+  }
+  options.mode = mode_of(mode);
+  constexpr unsigned kMost = 1u << 30;
+  if (options.size == 0 || options.size > kMost) refuse("--size must be from 1 to 2^30 bytes");
+  if (options.iterations == 0) refuse("--iters must be at least 1");
+  if (options.discriminator.size() > 20) refuse("--discriminator is at most 20 bytes long");
+  return options;
+}
+
+}  // namespace rocemu::vipl::pingpong
