@@ -27,8 +27,9 @@ void take_event(Cq& cq);
 void keep_armed(Cq& cq);
 void wake_waiters(Cq& cq);
 
-/// Waits until ready() says what to return. The lock is open meanwhile.
-VIP_RETURN wait_for(Lock& lock, Cq& cq, Clock::time_point deadline,
+/// Waits until ready() says what to return. The lock is open meanwhile. `likely_there` makes no
+/// difference but that in the time it takes.
+VIP_RETURN wait_for(Lock& lock, Cq& cq, Clock::time_point deadline, bool likely_there,
                     const std::function<std::optional<VIP_RETURN>()>& ready);
 
 /// Gives what is complete to the handlers that are registered.

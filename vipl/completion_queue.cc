@@ -97,13 +97,18 @@ void wake_waiters(Cq& cq) {
   cq.followers.notify_all();
 }
 
-VIP_RETURN wait_for(Lock& lock, Cq& cq, Clock::time_point deadline,
+VIP_RETURN wait_for(Lock& lock, Cq& cq, Clock::time_point deadline, bool likely_there,
                     const std::function<std::optional<VIP_RETURN>()>& ready) {
+  // An empty ibv_cq is not polled without need: providers of software devices give the processor
+  // away then, which is right for who polls and wrong for who is about to sleep.
+  if (likely_there) drain(cq);
   for (;;) {
     if (cq.dead) return VIP_INVALID_PARAMETER;
-    drain(cq);
     if (const auto result = ready()) return *result;
-    if (Clock::now() >= deadline) return VIP_TIMEOUT;
+    if (Clock::now() >= deadline) {
+      drain(cq);
+      return ready().value_or(VIP_TIMEOUT);
+    }
     if (cq.has_leader) {
       if (deadline == Clock::time_point::max()) {
         cq.followers.wait(lock);

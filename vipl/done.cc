@@ -23,12 +23,14 @@ VIP_RETURN wait(VIP_VI_HANDLE handle, WorkQueue Vi::*queue, VIP_ULONG timeout,
     // Its completions are announced by the completion queue, and by nothing else.
     if (wanted.cq->visible) return VIP_ERROR_RESOURCE;
     const std::shared_ptr<Cq> cq = wanted.cq;
-    return wait_for(vi.lock, *cq, deadline_after(timeout), [&]() -> std::optional<VIP_RETURN> {
-      if (vi->dead) return VIP_INVALID_PARAMETER;
-      const VIP_RETURN result = take_descriptor(wanted, descriptor);
-      if (result == VIP_NOT_DONE) return std::nullopt;
-      return result;
-    });
+    const bool likely_there = !wanted.recv;  // who waits for a send has mostly done other things
+    return wait_for(vi.lock, *cq, deadline_after(timeout), likely_there,
+                    [&]() -> std::optional<VIP_RETURN> {
+                      if (vi->dead) return VIP_INVALID_PARAMETER;
+                      const VIP_RETURN result = take_descriptor(wanted, descriptor);
+                      if (result == VIP_NOT_DONE) return std::nullopt;
+                      return result;
+                    });
   });
 }
 
@@ -75,9 +77,10 @@ VIP_RETURN VipCQWait(VIP_CQ_HANDLE CQHandle, VIP_ULONG Timeout, VIP_VI_HANDLE* V
   return guarded([&] {
     Access<Cq> cq(cqs, CQHandle);
     if (!cq || ViHandle == nullptr || RecvQueue == nullptr) return VIP_INVALID_PARAMETER;
-    return wait_for(cq.lock, *cq, deadline_after(Timeout), [&]() -> std::optional<VIP_RETURN> {
-      if (take_entry(*cq, ViHandle, RecvQueue)) return VIP_SUCCESS;
-      return std::nullopt;
-    });
+    return wait_for(cq.lock, *cq, deadline_after(Timeout), false,
+                    [&]() -> std::optional<VIP_RETURN> {
+                      if (take_entry(*cq, ViHandle, RecvQueue)) return VIP_SUCCESS;
+                      return std::nullopt;
+                    });
   });
 }

@@ -116,8 +116,12 @@ void report(Nic& nic, VIP_RESOURCE_CODE resource, VIP_ERROR_CODE code, Vi* vi, C
                      const VIP_ERROR_HANDLER handler =
                          nic.error_handler != nullptr ? nic.error_handler : log_error;
                      const VIP_PVOID context = nic.error_context;
+                     nic.in_error_handler = true;
                      lock.unlock();
                      handler(context, &error);
+                     lock.lock();
+                     nic.in_error_handler = false;
+                     nic.changed.notify_all();
                    }});
 }
 
@@ -159,6 +163,10 @@ VIP_RETURN VipErrorCallback(VIP_NIC_HANDLE NicHandle, VIP_PVOID Context,
     if (!nic) return VIP_INVALID_PARAMETER;
     nic->error_handler = Handler;
     nic->error_context = Context;
+    // What the old handler uses can be given up when this returns.
+    if (std::this_thread::get_id() != nic->handler_thread.get_id()) {
+      nic->changed.wait(nic.lock, [&] { return !nic->in_error_handler; });
+    }
     return VIP_SUCCESS;
   });
 }

@@ -131,9 +131,10 @@ VIP_RETURN notify(VIP_VI_HANDLE handle, WorkQueue Vi::*queue, VIP_PVOID context,
     if (!vi || handler == nullptr) return VIP_INVALID_PARAMETER;
     WorkQueue& wanted = (*vi).*queue;
     if (wanted.cq->visible) return VIP_ERROR_RESOURCE;
-    drain(*wanted.cq);
     wanted.handlers.push_back({handler, context});
     ++wanted.cq->registrations;
+    // Arming polls; if it is armed, what came since would make its call only later.
+    if (wanted.published == 0 && wanted.cq->armed) drain(*wanted.cq);
     serve(*vi, wanted);
     keep_armed(*wanted.cq);
     return VIP_SUCCESS;
@@ -157,9 +158,9 @@ VIP_RETURN VipCQNotify(VIP_CQ_HANDLE CQHandle, VIP_PVOID Context, VIP_CQ_CALLBAC
   return guarded([&] {
     Access<Cq> cq(cqs, CQHandle);
     if (!cq || Handler == nullptr) return VIP_INVALID_PARAMETER;
-    drain(*cq);
     cq->handlers.push_back({Handler, Context});
     ++cq->registrations;
+    if (cq->entries.empty() && cq->armed) drain(*cq);
     serve(*cq);
     keep_armed(*cq);
     return VIP_SUCCESS;

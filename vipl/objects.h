@@ -209,6 +209,7 @@ struct Nic : std::enable_shared_from_this<Nic> {
   const Object* running = nullptr;  // whose handler runs
   VIP_ERROR_HANDLER error_handler = nullptr;
   VIP_PVOID error_context = nullptr;
+  bool in_error_handler = false;
 
   // The thread that reads events of connections and of the device: events.cc.
   std::thread event_thread;

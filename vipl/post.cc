@@ -124,7 +124,6 @@ VIP_RETURN VipPostSend(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* DescriptorPtr,
   return guarded([&] {
     Access<Vi> vi(vis, ViHandle);
     if (!vi || DescriptorPtr == nullptr) return VIP_INVALID_PARAMETER;
-    drain(*vi->send.cq);  // an end of the connection counts before what is posted after it
     return post(*vi, vi->send, DescriptorPtr, MemoryHandle);
   });
 }

@@ -204,9 +204,13 @@ class Calls {
 /// Collects what error handlers are called with.
 class Errors {
  public:
-  explicit Errors(VIP_NIC_HANDLE nic) {
+  explicit Errors(VIP_NIC_HANDLE nic) : nic_(nic) {
     EXPECT_EQ(VipErrorCallback(nic, this, &Errors::add), VIP_SUCCESS);
   }
+  ~Errors() { VipErrorCallback(nic_, nullptr, nullptr); }
+  Errors(const Errors&) = delete;
+  Errors& operator=(const Errors&) = delete;
+
   /// The first error of that code.
   VIP_ERROR_DESCRIPTOR wait_for(VIP_ERROR_CODE code) {
     std::unique_lock lock(mutex_);
@@ -239,10 +243,11 @@ class Errors {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<VIP_ERROR_DESCRIPTOR> errors_;
+  VIP_NIC_HANDLE nic_;
 };
 
 /// Two connected VIs of one NIC.
-class PairTest : public testing::Test {
+class PairTest : public ::testing::Test {
  protected:
   void connect_pair(VIP_RELIABILITY_LEVEL level = VIP_SERVICE_RELIABLE_DELIVERY) {
     a = node.vi(level);

@@ -21,9 +21,9 @@ void exchange(Side& side, const Options& options) {
       result = VipRecvWait(side.vi(), VIP_INFINITE, &done);
     }
     side.check_received(result, done);
-    side.post_receive(i);
     side.reap_send();
     if (side.is_server() || i + 1 < options.iterations) side.send();
+    side.post_receive(i);  // another one is posted already
   }
   side.reap_send();
 }
@@ -49,11 +49,10 @@ class Notified {
     VIP_DESCRIPTOR* done = nullptr;
     const VIP_RETURN result = VipRecvDone(vi, &done);
     side_.check_received(result, done);
-    side_.post_receive(received_);
     side_.reap_send();
-    ++received_;
-    const bool last = received_ == options_.iterations;
+    const bool last = received_ + 1 == options_.iterations;
     if (side_.is_server() || !last) side_.send();
+    side_.post_receive(received_++);  // another one is posted already
     if (!last) {
       check(VipCQNotify(side_.cq(), this, &Notified::handle), "VipCQNotify");
       return;
