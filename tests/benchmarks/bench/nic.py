@@ -82,6 +82,14 @@ def pingpong(size, iterations, *options, **keywords):
     return float(re.search(r"= ([\d.]+) usec/iter", output)[1])
 
 
+def vipl_pingpong(mode, size, iterations):
+    """Round trip of vipl_pingpong, in microseconds."""
+    side = [BIN / "vipl_pingpong", "-m", mode, "-s", size, "-n", iterations]
+    output = run(ROCEMU, "run", "--private", "--", "sh", "-c",
+                 '"$@" & server=$!; "$@" localhost && wait $server', "sh", *side)
+    return float(re.search(r"= ([\d.]+) usec/iter", output)[1])
+
+
 def without_faults():
     """The rocemu whose engine no rule can act on."""
     return str(WITHOUT_FAULTS / "bin" / "rocemu")

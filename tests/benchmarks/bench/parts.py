@@ -101,6 +101,17 @@ def fault_layer(rounds):
            "write, without": lambda: nic.write_bw(rocemu=without)})
 
 
+def vipl(rounds):
+    """Round trips of 4 KiB by VIPL and by verbs, in microseconds: each way to learn of a message."""
+    return medians(
+        rounds,
+        **{"vipl_pingpong, polling": partial(nic.vipl_pingpong, "poll", 4096, 5000),
+           "ibv_rc_pingpong": partial(nic.pingpong, 4096, 5000),
+           "vipl_pingpong, waiting": partial(nic.vipl_pingpong, "wait", 4096, 5000),
+           "vipl_pingpong, notified": partial(nic.vipl_pingpong, "notify", 4096, 5000),
+           "ibv_rc_pingpong -e": partial(nic.pingpong, 4096, 5000, "-e")})
+
+
 def other_programs(rounds):
     """What programs pay that use no RDMA: milliseconds of `rocemu run -- true`, and seconds of
     compiling three small files."""
@@ -117,4 +128,4 @@ def micro(rounds):
 
 PARTS = {"latency": latency, "bandwidth": bandwidth, "message_rate": message_rate, "sizes": sizes,
          "queue_pairs": queue_pairs, "connections": connections, "recording": recording,
-         "fault_layer": fault_layer, "other_programs": other_programs, "micro": micro}
+         "fault_layer": fault_layer, "vipl": vipl, "other_programs": other_programs, "micro": micro}

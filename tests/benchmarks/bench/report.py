@@ -12,6 +12,7 @@ UNITS = {"latency": "64 bytes one way, µs", "bandwidth": "64 KiB messages in on
          "queue_pairs": "connected QPs that take turns", "connections": "librdmacm, 1,000 at a time",
          "recording": "64 KiB ib_write_bw, MB/s",
          "fault_layer": "with and without the code that asks for fault rules; µs and MB/s",
+         "vipl": "round trips of 4 KiB by VIPL and by verbs, µs",
          "other_programs": "programs without RDMA; ms and s", "micro": "parts by themselves"}
 
 
@@ -89,6 +90,7 @@ rows of a table; the run took {seconds} s.
 TITLES = {"latency": "Latency", "bandwidth": "Bandwidth", "message_rate": "Messages a second",
           "sizes": "Message sizes", "queue_pairs": "Many queue pairs", "connections": "Connections",
           "recording": "Recording", "fault_layer": "The fault layer",
+          "vipl": "VIPL and verbs",
           "other_programs": "Programs without RDMA", "micro": "The parts"}
 
 BEGIN, END = "<!-- scripts/bench writes from here -->", "<!-- to here -->"
