@@ -186,7 +186,7 @@ VIP_RETURN VipConnectAccept(VIP_CONN_HANDLE ConnHandle, VIP_VI_HANDLE ViHandle) 
   return guarded([&] {
     const std::shared_ptr<Request> request = requests.find(ConnHandle);
     Access<Vi> vi(vis, ViHandle);
-    if (request == nullptr || !vi || request->dead || request->nic != vi->nic) {
+    if (request == nullptr || !vi || request->nic != vi->nic || request->dead) {
       return VIP_INVALID_PARAMETER;
     }
     if (vi->state != VIP_STATE_IDLE) return VIP_INVALID_STATE;

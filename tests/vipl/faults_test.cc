@@ -95,6 +95,20 @@ TEST_F(Faults, EventsOfTheDeviceAreErrorsOfTheNic) {
   errors.wait_for(VIP_ERROR_CONN_LOST);
 }
 
+TEST_F(Faults, ACompletionQueueThatOverrunsIsACatastropheOfIt) {
+  VIP_CQ_HANDLE cq = node.cq();
+  a = node.vi(VIP_SERVICE_RELIABLE_DELIVERY, cq, nullptr);
+  b = node.vi();
+  connect(node, a, node, b);
+  Errors errors(node.nic);
+  post_recv(b, node.descriptor(0));
+  fabric->add_rule("{on: completion, queue: send, do: overrun}");
+  post_send(a, node.descriptor(1));
+  EXPECT_EQ(errors.wait_for(VIP_ERROR_CATASTROPHIC, VIP_RESOURCE_CQ).CQHandle, cq);
+  EXPECT_EQ(errors.wait_for(VIP_ERROR_CATASTROPHIC, VIP_RESOURCE_VI).ViHandle, a);
+  EXPECT_TRUE(eventually([&] { return state_of(a) == VIP_STATE_ERROR; }));
+}
+
 TEST_F(Faults, ADeviceThatFailsFlushesEverything) {
   connect_pair();
   Errors errors(node.nic);

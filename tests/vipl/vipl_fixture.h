@@ -211,14 +211,17 @@ class Errors {
   Errors(const Errors&) = delete;
   Errors& operator=(const Errors&) = delete;
 
-  /// The first error of that code.
-  VIP_ERROR_DESCRIPTOR wait_for(VIP_ERROR_CODE code) {
+  /// The first error of that code, and about such an object if `resource` says so.
+  VIP_ERROR_DESCRIPTOR wait_for(VIP_ERROR_CODE code, int resource = -1) {
     std::unique_lock lock(mutex_);
     VIP_ERROR_DESCRIPTOR found{};
     EXPECT_TRUE(changed_.wait_for(lock, std::chrono::milliseconds(kPatienceMs),
                                   [&] {
                                     for (const auto& error : errors_) {
                                       if (error.ErrorCode != code) continue;
+                                      if (resource >= 0 &&
+                                          error.ResourceCode != static_cast<unsigned>(resource))
+                                        continue;
                                       found = error;
                                       return true;
                                     }
