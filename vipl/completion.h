@@ -23,7 +23,8 @@ std::shared_ptr<Cq> make_cq(const std::shared_ptr<Nic>& nic, uint32_t entries, b
 void close_cq(Cq& cq);
 /// An event has come, perhaps.
 void take_event(Cq& cq);
-/// If handlers are registered, an event is asked for, and what came before it is not missed.
+/// If handlers are registered or a thread sleeps, an event is asked for, and what came before it is
+/// not missed.
 void keep_armed(Cq& cq);
 void wake_waiters(Cq& cq);
 

@@ -82,8 +82,9 @@ int milliseconds_until(Clock::time_point deadline) {
 }
 
 void keep_armed(Cq& cq) {
-  if (cq.dead || cq.registrations == 0) return;
-  watch(cq, EPOLL_CTL_MOD);
+  // A leader sleeps on an event that may have been the one which was just taken.
+  if (cq.dead || (cq.registrations == 0 && !cq.has_leader)) return;
+  if (cq.registrations != 0) watch(cq, EPOLL_CTL_MOD);
   if (cq.armed) return;
   arm(cq);
   drain(cq);  // what completed before it was armed makes no event

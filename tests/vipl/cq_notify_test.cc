@@ -275,24 +275,34 @@ TEST_F(CQNotify, ThreadsThatRegisterAtOnceGetEachEntryOnce) {
   EXPECT_EQ(own_calls.count(), kThreads * kEach);
 }
 
-// Beside a thread that waits for the same queue, no entry is lost, and none comes to both.
-TEST_F(CQNotify, ShareTheQueueWithAThreadThatWaits) {
-  std::atomic<size_t> waited{0};
+// Beside a thread that sleeps on the same queue and one that polls it, no entry is lost, and none
+// comes to two of them.
+TEST_F(CQNotify, ShareTheQueueWithThreadsThatWaitAndPoll) {
+  std::atomic<size_t> taken{0};
+  std::atomic<bool> over{false};
   std::thread waiting([&] {
     VIP_VI_HANDLE vi = nullptr;
     VIP_BOOLEAN recv = 0;
-    while (VipCQWait(cq, VIP_INFINITE, &vi, &recv) == VIP_SUCCESS) ++waited;
+    while (VipCQWait(cq, VIP_INFINITE, &vi, &recv) == VIP_SUCCESS) ++taken;
+  });
+  std::thread polling([&] {
+    while (!over) taken += has_entry() ? 1 : 0;
   });
   for (int i = 0; i < 50; ++i) {
     EXPECT_EQ(notify(nullptr), VIP_SUCCESS);
     deliver(2);
   }
   own_calls.wait_for(50);
-  EXPECT_TRUE(eventually([&] { return waited == 50; }));
+  EXPECT_TRUE(eventually([&] { return taken == 50; }));
+  over = true;
+  polling.join();
+  for (size_t i = 0; i < 20; ++i) deliver(1);  // for the sleeper alone
+  EXPECT_TRUE(eventually([&] { return taken == 70; }));
   empty_queues();
   EXPECT_EQ(VipDestroyVi(b), VIP_SUCCESS);
   EXPECT_EQ(VipDestroyCQ(cq), VIP_SUCCESS);
   waiting.join();
+  EXPECT_EQ(own_calls.count(), 50u);
 }
 
 TEST_F(CQNotify, AWrongQueueOrHandlerIsAnInvalidParameter) {
