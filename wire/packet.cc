@@ -186,16 +186,20 @@ struct Shape {
   size_t frame() const { return payload_at() + payload + pad + kIcrcSize; }
 };
 
-Shape shape_of(const Packet& packet, size_t payload_size) {
-  // An unequal pair of addresses is the caller's mistake; it becomes an IPv6 packet that every
-  // receiver refuses.
-  const bool is_v4 = packet.src_ip.is_v4() && packet.dst_ip.is_v4();
-  const OpcodeInfo* info = find_opcode(packet.bth.opcode);
+Shape shape_of(bool is_v4, Opcode opcode, size_t payload_size) {
+  const OpcodeInfo* info = find_opcode(opcode);
   return {.is_v4 = is_v4,
           .ip_header = is_v4 ? Ipv4Header::kSize : Ipv6Header::kSize,
           .extended_headers = info == nullptr ? size_t{0} : info->headers_size,
           .payload = payload_size,
           .pad = (4 - payload_size % 4) % 4};
+}
+
+Shape shape_of(const Packet& packet, size_t payload_size) {
+  // An unequal pair of addresses is the caller's mistake; it becomes an IPv6 packet that every
+  // receiver refuses.
+  const bool is_v4 = packet.src_ip.is_v4() && packet.dst_ip.is_v4();
+  return shape_of(is_v4, packet.bth.opcode, payload_size);
 }
 
 // A cursor over the frame: writes one header after the other.
@@ -299,6 +303,10 @@ Result<Packet> parse_datagram(Bytes ip_packet) {
 
 size_t payload_offset(const Packet& packet) {
   return shape_of(packet, 0).payload_at();
+}
+
+size_t payload_offset(bool is_v4, Opcode opcode) {
+  return shape_of(is_v4, opcode, 0).payload_at();
 }
 
 size_t frame_size(const Packet& packet, size_t payload_size) {

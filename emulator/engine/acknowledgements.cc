@@ -204,6 +204,7 @@ std::optional<LocalError> take_answer(Fabric& fabric, QueuePair& qp, const wire:
       (packet.bth.psn == state.last ? !info.is_last : info.is_last && !in_parts)) {
     return bad;
   }
+  if (fabric.payload_is_in_place()) return std::nullopt;
   return place_response(fabric, qp, offset, packet.payload);
 }
 

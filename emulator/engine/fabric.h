@@ -120,6 +120,8 @@ class Fabric {
   void set_timer(QueuePair& qp, TimerKind kind, Instant at) {
     timers_.set(qp.number, qp.timers, kind, at);
   }
+  /// The payload of the packet at hand was written to where it belongs before (write_ahead.cc).
+  bool payload_is_in_place() const { return written_ahead_ != 0; }
   /// To the error state: what is posted is flushed (IBTA vol 1, 10.3.1.5).
   void enter_error(QueuePair& qp);
 
@@ -214,9 +216,18 @@ class Fabric {
   bool may_produce_frames() const;
   /// What a device does with a frame that reached it. See packet_flow.cc.
   void arrive(DeviceIndex device, std::span<const uint8_t> bytes, bool from_outside);
+  /// The same for a frame of this fabric that carries along what it says.
+  void arrive_parsed(DeviceIndex device, const Frame& frame);
   /// The same, if the frame is as it was when it was sent.
   void arrive_if_intact(DeviceIndex device, std::span<const uint8_t> bytes, bool from_outside);
+  /// The payload of `next`, which is about to arrive, and of those on the link behind it, `limit`
+  /// in all, if they belong together. See write_ahead.cc.
+  void write_ahead(const InFlight& next, uint32_t limit);
   void drop_damaged(DeviceIndex device, std::span<const uint8_t> bytes);
+  /// False if the port is down: then the frame is lost.
+  bool count_arrival(DeviceIndex device, size_t size);
+  /// To the QPs that a frame is for.
+  void dispatch(DeviceIndex device, const wire::Packet& packet, std::span<const uint8_t> frame);
   void admit(QueuePair& qp, DeviceIndex device, const wire::Packet& packet,
              const wire::OpcodeInfo& info, std::span<const uint8_t> frame);
 
@@ -264,6 +275,7 @@ class Fabric {
   std::vector<Device> devices_;
   TimerQueue timers_;
   std::deque<InFlight> link_;  // frames between devices of the fabric, in order
+  uint32_t written_ahead_ = 0;  // frames next on the link whose payload is in place
   faults::DelayedFrames delayed_;
   std::deque<QpNumber> schedule_;      // QPs that have something to send, in turn
   std::vector<QpNumber> failing_qps_;  // by an event that a rule raised, as soon as may be

@@ -1,6 +1,9 @@
 // A frame in flight: one contiguous Ethernet frame (Ethernet, IP, UDP, BTH ... ICRC) in a buffer
 // that a pool takes back when the last reference goes. References are counted without atomics: a
 // pool and its frames belong to one thread.
+//
+// What a device of the fabric sends it need not parse to know: such a frame carries along what it
+// says, for as long as nobody changes its bytes.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +11,8 @@
 #include <span>
 #include <utility>
 #include <vector>
+
+#include "wire/packet.h"
 
 namespace rocemu::engine {
 
@@ -38,12 +43,28 @@ class Frame {
   std::span<const uint8_t> bytes() const { return {buffer_->bytes, buffer_->size}; }
   void set_size(size_t size) { buffer_->size = size; }
 
+  /// What parse_frame() would say of its bytes; nullptr if it has to be asked.
+  const wire::Packet* packet() const { return buffer_->parsed ? &buffer_->packet : nullptr; }
+  /// `packet` is what the frame, whose size is set, was emitted from.
+  void set_packet(const wire::Packet& packet, size_t payload_size) {
+    const std::span<const uint8_t> behind_headers =
+        std::as_const(*this).bytes().subspan(wire::payload_offset(packet));
+    wire::Packet& own = buffer_->packet;
+    own = packet;
+    own.payload = behind_headers.first(payload_size);
+    own.bth.pad_count =
+        static_cast<uint8_t>(behind_headers.size() - payload_size - wire::kIcrcSize);
+    buffer_->parsed = true;
+  }
+
  private:
   friend class FramePool;
   struct Buffer {
     FramePool* pool;
     uint32_t references;
+    bool parsed;
     size_t size;
+    wire::Packet packet;
     alignas(64) uint8_t bytes[kCapacity];
   };
   explicit Frame(Buffer* buffer) : buffer_(buffer) {}
@@ -64,6 +85,7 @@ class FramePool {
     Frame::Buffer* buffer = free_.back();
     free_.pop_back();
     buffer->references = 1;
+    buffer->parsed = false;
     buffer->size = 0;
     return Frame(buffer);
   }

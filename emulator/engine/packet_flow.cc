@@ -61,31 +61,46 @@ void Fabric::drop_damaged(DeviceIndex index, std::span<const uint8_t> bytes) {
 }
 
 void Fabric::arrive(DeviceIndex index, std::span<const uint8_t> bytes, bool from_outside) {
+  if (!count_arrival(index, bytes.size())) return;
   Counters& counters = device(index).counters;
-  if (!device(index).port_is_up()) return counters.add(Counter::kDroppedPortDown);
-  counters.add(Counter::kFramesIn);
-  counters.add(Counter::kBytesIn, bytes.size());
-
   const auto packet = wire::parse_frame(bytes);
   if (!packet) return counters.add(Counter::kDroppedMalformed);
-  const wire::OpcodeInfo& info = *wire::find_opcode(packet->bth.opcode);
-
   // What devices of one fabric send each other never leaves it, but for multicast, which is here
   // already: from outside it is an echo or a lie.
   if (from_outside && device(index).config.outside && device_with_address(packet->src_ip)) {
     return counters.add(Counter::kDroppedWrongSource);
   }
-  if (packet->bth.dest_qpn == wire::kGsiQpn) return connections.receive(index, *packet);
+  dispatch(index, *packet, bytes);
+}
 
-  if (packet->bth.dest_qpn == kMulticastQpn && is_multicast(packet->dst_ip)) {
-    for (const QpNumber member : multicast.members(index, packet->dst_ip)) {
-      admit(*qps.find(member), index, *packet, info, bytes);
+void Fabric::arrive_parsed(DeviceIndex index, const Frame& frame) {
+  if (count_arrival(index, frame.bytes().size())) dispatch(index, *frame.packet(), frame.bytes());
+}
+
+bool Fabric::count_arrival(DeviceIndex index, size_t size) {
+  Counters& counters = device(index).counters;
+  if (!device(index).port_is_up()) {
+    counters.add(Counter::kDroppedPortDown);
+    return false;
+  }
+  counters.add(Counter::kFramesIn);
+  counters.add(Counter::kBytesIn, size);
+  return true;
+}
+
+void Fabric::dispatch(DeviceIndex index, const wire::Packet& packet,
+                      std::span<const uint8_t> frame) {
+  const wire::OpcodeInfo& info = *wire::find_opcode(packet.bth.opcode);
+  if (packet.bth.dest_qpn == wire::kGsiQpn) return connections.receive(index, packet);
+  if (packet.bth.dest_qpn == kMulticastQpn && is_multicast(packet.dst_ip)) {
+    for (const QpNumber member : multicast.members(index, packet.dst_ip)) {
+      admit(*qps.find(member), index, packet, info, frame);
     }
     return;
   }
-  QueuePair* qp = qps.find(QpNumber{packet->bth.dest_qpn});
-  if (qp == nullptr) return counters.add(Counter::kDroppedUnknownQp);
-  admit(*qp, index, *packet, info, bytes);
+  QueuePair* qp = qps.find(QpNumber{packet.bth.dest_qpn});
+  if (qp == nullptr) return device(index).counters.add(Counter::kDroppedUnknownQp);
+  admit(*qp, index, packet, info, frame);
 }
 
 void Fabric::admit(QueuePair& qp, DeviceIndex index, const wire::Packet& packet,

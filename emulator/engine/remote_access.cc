@@ -28,7 +28,7 @@ std::optional<Verdict> write(Fabric& fabric, QueuePair& qp, const wire::Packet& 
   if (info.is_last ? after != reth.dma_length : after >= reth.dma_length) {
     return Verdict::kInvalidRequest;
   }
-  if (packet.payload.empty()) return std::nullopt;
+  if (packet.payload.empty() || fabric.payload_is_in_place()) return std::nullopt;
   // Of each packet again: what the message began with may be gone by now.
   const auto target = place(recv.received, packet.payload.size());
   if (!target) return Verdict::kRemoteAccess;

@@ -166,14 +166,6 @@ bool begin_wqe(Fabric& fabric, QueuePair& qp, const SendWqe& wqe) {
   return true;
 }
 
-size_t payload_offset(const QueuePair& qp, const SendWqe& wqe, bool first, bool last) {
-  wire::Packet packet;
-  packet.src_ip = qp.path.src_ip;
-  packet.dst_ip = qp.path.dst_ip;
-  packet.bth.opcode = opcode_of(qp, wqe, first, last);
-  return wire::payload_offset(packet);
-}
-
 /// Reads the payload of packets [number, number + frames.size()) into their frames.
 std::optional<LocalError> fill_payload(Fabric& fabric, const QueuePair& qp, uint32_t index,
                                        const SendWqe& wqe, uint32_t number, uint32_t packets,
@@ -183,10 +175,12 @@ std::optional<LocalError> fill_payload(Fabric& fabric, const QueuePair& qp, uint
   const uint64_t end = std::min<uint64_t>(begin + frames.size() * qp.mtu(), state.length);
   if (begin == end) return std::nullopt;
 
+  const bool is_v4 = qp.path.src_ip.is_v4() && qp.path.dst_ip.is_v4();
   std::array<std::span<uint8_t>, kBurst> targets;
   for (size_t i = 0; i < frames.size(); ++i) {
     const size_t size = std::min<uint64_t>(qp.mtu(), end - begin - i * qp.mtu());
-    const size_t offset = payload_offset(qp, wqe, number + i == 0, number + i + 1 == packets);
+    const size_t offset = wire::payload_offset(
+        is_v4, opcode_of(qp, wqe, number + i == 0, number + i + 1 == packets));
     targets[i] = std::span<uint8_t>(frames[i].storage()).subspan(offset, size);
   }
   const auto behind_header = qp.send.queue.rest(index, sizeof(SendWqe));
