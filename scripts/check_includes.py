@@ -28,7 +28,7 @@ RULES = {
     JOURNAL: [ENGINE, SCENARIO, "wire", ABI, OS],
     SCENARIO: [ENGINE, "wire", ABI],
     "emulator/daemon": [EMULATOR, "wire"],
-    "emulator/command": [ABI, OS, JOURNAL, SCENARIO, ENGINE],
+    "emulator/command": [ABI, OS, JOURNAL, SCENARIO, "emulator/capture", ENGINE],
     "verbs_provider": [ABI],
     "testing": ["verbs_provider", ABI],
     "vipl": [],

@@ -72,6 +72,10 @@ bool PcapWriter::flush() {
   return disk_.write(unwritten_) || fail(disk_.error());
 }
 
+bool PcapWriter::finish() {
+  return flush() && (disk_.sync() || fail(disk_.error()));
+}
+
 bool PcapWriter::fail(int error) {
   error_ = "cannot write the capture " + path_ + ": " + std::strerror(error);
   if (file_ != nullptr) pcap_dump_close(file_);

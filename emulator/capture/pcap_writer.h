@@ -29,6 +29,8 @@ class PcapWriter {
   /// both do nothing.
   bool write(engine::Instant at, std::span<const uint8_t> frame);
   bool flush();
+  /// The same, and waits until all is in the file.
+  bool finish();
 
   bool is_open() const { return file_ != nullptr; }
   const std::string& error() const { return error_; }

@@ -104,7 +104,7 @@ po::options_description fabric_options() {
       "busy the machine is");
   add("record", text("DIR"),
       "write all that happens to the directory DIR: `rocemu replay DIR` does it again without the "
-      "program, events.jsonl tells it line by line, trace.pcap has the frames");
+      "program, events.jsonl tells it line by line, and when it is over trace.pcap has the frames");
   add("record-policy", text("POLICY"),
       "when the disk is full: continue without recording (default), or stop the run");
   add("scenario", text("FILE|NAME"),

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "emulator/command/error.h"
+#include "emulator/command/recorded_capture.h"
 #include "emulator/command/subcommand.h"
 #include "emulator/journal/recording.h"
 #include "emulator/journal/replay.h"
@@ -18,6 +19,9 @@ po::options_description options_of_replay() {
   options.add_options()("until", po::value<std::string>()->value_name("frame=N|event=N"),
                         "stop with the step that made frame N of trace.pcap, or line N of "
                         "events.jsonl; show what led there and the queue pairs as they are then");
+  options.add_options()("capture", po::value<std::string>()->value_name("FILE"),
+                        "write the frames to FILE, as trace.pcap has them: of a run that was "
+                        "killed, or up to where --until stops");
   return options;
 }
 
@@ -64,7 +68,7 @@ void print_queue_pairs(const engine::FabricSnapshot& fabric) {
 }  // namespace
 
 std::string replay_help() {
-  return "usage: rocemu replay [--until frame=N|event=N] DIR\n"
+  return "usage: rocemu replay [--until frame=N|event=N] [--capture FILE] DIR\n"
          "\n"
          "Gives a new NIC everything that the one of `rocemu run --record DIR` got, without the\n"
          "program, and compares everything that comes out. Prints how much was the same, or the\n"
@@ -97,7 +101,11 @@ int replay(const Arguments& arguments) {
   const std::string path = values["recording"].as<std::string>() + journal::kJournalFile;
   journal::JournalReader journal(path);
   journal::Replay replay(journal);
-  if (const auto difference = replay.run(until)) return report(path, *difference);
+  const auto difference =
+      values.count("capture") != 0
+          ? replay_into_capture(journal, replay, until, values["capture"].as<std::string>())
+          : replay.run(until);
+  if (difference) return report(path, *difference);
   if (until.frame || until.event) {
     print_context(path, journal.offset() + 1, until);
     print_queue_pairs(replay.snapshot());

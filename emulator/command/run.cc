@@ -24,6 +24,7 @@
 #include "emulator/command/golden_run.h"
 #include "emulator/command/installation.h"
 #include "emulator/command/process_exit.h"
+#include "emulator/command/recorded_capture.h"
 #include "emulator/command/rule_reports.h"
 #include "emulator/command/runtime_dir.h"
 #include "emulator/command/subcommand.h"
@@ -185,6 +186,12 @@ int supervise(Arguments& command, const SignalQueue& signals, std::optional<Priv
   }
 }
 
+/// The directory that is to have a capture in the end. What --expect only compares needs none.
+std::string recording_to_finish(const po::variables_map& values) {
+  if (values.count("record") != 0) return values["record"].as<std::string>();
+  return values["update"].as<bool>() ? values["expect"].as<std::string>() : "";
+}
+
 }  // namespace
 
 std::string run_help() {
@@ -260,6 +267,10 @@ int run(const Arguments& arguments) {
     if (!trouble.empty()) std::cerr << "rocemu: " + trouble + "\n";
     // What a program reports without its NIC, or a test of a NIC that crashed, is no success.
     if ((nic_was_gone || !trouble.empty()) && status == 0) status = kExitFailure;
+    const std::string recording = recording_to_finish(values);
+    if (!recording.empty() && !finish_recording(recording) && stop_unrecorded && status == 0) {
+      status = kExitFailure;
+    }
   }
   if (golden != nullptr && !golden->check() && status == 0) status = kExitFailure;
   return status;

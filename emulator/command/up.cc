@@ -12,6 +12,7 @@
 #include "emulator/command/error.h"
 #include "emulator/command/fabric_options.h"
 #include "emulator/command/process_exit.h"
+#include "emulator/command/recorded_capture.h"
 #include "emulator/command/runtime_dir.h"
 #include "emulator/command/subcommand.h"
 
@@ -45,6 +46,17 @@ std::string device_names(const Json& version_reply) {
         (names.empty() ? "" : ", ") + (name.is_string() ? name.get<std::string>() : name.dump());
   }
   return names;
+}
+
+/// The directory that the NIC records into, or nothing.
+std::string recording_of(ControlClient& client) {
+  try {
+    const Json answer = client.request("sync");
+    const auto directory = answer.find("record");
+    return directory != answer.end() && directory->is_string() ? directory->get<std::string>() : "";
+  } catch (const Failure&) {
+    return "";  // it does not record
+  }
 }
 
 }  // namespace
@@ -137,6 +149,7 @@ int down(const Arguments& arguments) {
   }
   const pid_t pid = client->daemon_pid();
   if (pid <= 0) throw Failure("cannot tell which process listens in " + dir);
+  const std::string recording = recording_of(*client);
   bool asked = true;
   try {
     client->request("shutdown");
@@ -152,8 +165,9 @@ int down(const Arguments& arguments) {
   remove_all();
   if (!ended)
     throw Failure("the shared NIC (pid " + std::to_string(pid) + ") did not end and was killed");
+  const bool complete = recording.empty() || finish_recording(recording);
   std::cout << (asked ? "down\n" : "down (it did not answer and was terminated)\n");
-  return 0;
+  return complete ? 0 : kExitFailure;
 }
 
 }  // namespace rocemu::command

@@ -42,17 +42,9 @@ constexpr engine::Duration kLongYield = 300us;
 constexpr engine::Duration kShortestCrowd = 20ms;
 constexpr engine::Duration kLongestCrowd = 1s;
 
-/// Of a recording the directory is made here.
 std::unique_ptr<capture::PcapWriter> make_capture(const Options& options, const Clock& clock) {
-  std::string path = options.capture;
-  if (!options.record.empty()) {
-    if (mkdir(options.record.c_str(), 0777) != 0 && errno != EEXIST) {
-      fail_start("cannot make the directory " + options.record, errno);
-    }
-    path = options.record + journal::kCaptureFile;
-  }
-  if (path.empty()) return nullptr;
-  auto capture = std::make_unique<capture::PcapWriter>(path, clock.wall_start());
+  if (options.capture.empty()) return nullptr;
+  auto capture = std::make_unique<capture::PcapWriter>(options.capture, clock.wall_start());
   if (!capture->is_open()) throw StartError(capture->error());
   return capture;
 }
@@ -60,6 +52,9 @@ std::unique_ptr<capture::PcapWriter> make_capture(const Options& options, const 
 std::unique_ptr<journal::Recording> make_recording(const Options& options, const Clock& clock,
                                                    engine::HostMemory& memory) {
   if (options.record.empty()) return nullptr;
+  if (mkdir(options.record.c_str(), 0777) != 0 && errno != EEXIST) {
+    fail_start("cannot make the directory " + options.record, errno);
+  }
   journal::Header header;
   header.fabric = options.fabric;
   header.clock = options.lockstep ? "lockstep" : clock.is_virtual() ? "virtual" : "real";
@@ -438,8 +433,7 @@ void Daemon::flush_files() {
 
 void Daemon::check_recording() {
   if (recording_ == nullptr || recording_failed_) return;
-  std::string error = recording_->take_error();
-  if (error.empty() && !capture_->is_open()) error = capture_->error();
+  const std::string error = recording_->take_error();
   if (error.empty()) return;
   recording_failed_ = true;
   if (options_.stop_without_record) {

@@ -70,7 +70,7 @@ po::options_description describe() {
   options.add_options()("lockstep", po::bool_switch(),
                         "on a virtual clock, do something only while every client waits");
   options.add_options()("record", text("DIR"),
-                        "write all that happens to DIR: journal, events.jsonl, trace.pcap");
+                        "write all that happens to DIR: journal, events.jsonl");
   options.add_options()("record-policy", text("POLICY"),
                         "when that cannot go on, as on a full disk: continue (the default) without "
                         "it, or stop");

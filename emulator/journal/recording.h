@@ -1,6 +1,6 @@
 // `rocemu run --record DIR`: writes DIR/journal and DIR/events.jsonl while the engine runs. Whoever
-// owns the engine gives it memory() and says when a step begins and ends. (DIR/trace.pcap is the
-// capture, which is the owner's.)
+// owns the engine gives it memory() and says when a step begins and ends. (DIR/trace.pcap is
+// made of the journal when the run is over.)
 #pragma once
 
 #include <memory>

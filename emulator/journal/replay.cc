@@ -101,9 +101,12 @@ std::optional<Difference> Replay::replay(const Step& step) {
   Appender to(encoded_);
   append_outputs(to, outputs_);
   if (std::optional<Difference> difference = compare(step)) return difference;
-  frames_ += static_cast<uint64_t>(std::ranges::count_if(outputs_.list, [](const auto& output) {
-    return std::holds_alternative<engine::FrameTrace>(output);
-  }));
+  for (const engine::Output& output : outputs_.list) {
+    const auto* trace = std::get_if<engine::FrameTrace>(&output);
+    if (trace == nullptr) continue;
+    ++frames_;
+    if (on_frame_) on_frame_(trace->at, trace->frame.bytes());
+  }
   const std::string asked = memory_.difference();
   if (asked.empty()) return std::nullopt;
   return Difference{journal_.offset(), step.now, std::nullopt, "other accesses to memory", asked};

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,6 +40,10 @@ class Replay {
   /// Throws JournalError for a journal that is damaged or that no daemon can have recorded.
   std::optional<Difference> run(const Until& until = {});
 
+  /// Called for each frame of the trace that is as it was recorded, in order.
+  using OnFrame = std::function<void(engine::Instant at, std::span<const uint8_t> frame)>;
+  void on_frame(OnFrame callback) { on_frame_ = std::move(callback); }
+
   uint64_t steps() const { return steps_; }
   uint64_t frames() const { return frames_; }
   /// Counted only with Until::event.
@@ -56,6 +62,7 @@ class Replay {
   engine::Outputs outputs_;
   std::vector<std::byte> encoded_;
   std::vector<Event> described_;
+  OnFrame on_frame_;
   std::set<engine::ClientId> clients_;
   std::set<engine::CmChannelId> channels_;
   engine::Instant now_{};

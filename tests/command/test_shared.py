@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 
@@ -66,6 +67,15 @@ class Shared(CommandTest):
         self.assertEqual(self.show()["fabric"]["devices"][0]["name"], "mlx5_0")
         self.down()
         self.assertTrue((self.scratch / "a.pcap").exists())
+
+    def test_that_records_has_a_capture_when_it_is_down(self):
+        with tempfile.TemporaryDirectory() as directory:
+            recording = os.path.join(directory, "recording")
+            self.up("--record", recording)
+            self.assertFalse(os.path.exists(os.path.join(recording, "trace.pcap")))
+            self.down()
+            with open(os.path.join(recording, "trace.pcap"), "rb") as capture:
+                self.assertEqual(len(capture.read()), 24)  # a pcap file's header: nothing was sent
 
     def test_up_twice_is_no_failure_unless_options_would_be_lost(self):
         self.up()

@@ -38,6 +38,22 @@ class Record(unittest.TestCase):
                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.assertIn(f" {len(frames.stdout.splitlines())} frames", output)
 
+    def test_a_replay_writes_the_capture_again(self):
+        self.record(*pingpong_pair("-s", "5000", "-n", "20"))
+        again, part = self.directory / "again.pcap", self.directory / "part.pcap"
+        self.replay("--capture", again)
+        capture = (self.recording / "trace.pcap").read_bytes()
+        self.assertEqual(again.read_bytes(), capture)
+        self.replay("--capture", part, "--until", "frame=5")
+        self.assertLess(len(part.read_bytes()), len(capture))
+        self.assertTrue(capture.startswith(part.read_bytes()))
+
+    def test_a_capture_that_cannot_be_written_is_an_error_that_names_it(self):
+        self.record("true")
+        result = run(ROCEMU, "replay", "--capture", "/dev/full/capture", self.recording)
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertIn("/dev/full/capture", result.stdout)
+
     def test_the_events_tell_of_every_verb_and_completion(self):
         self.record(*pingpong_pair("-n", "10"))
         events = self.events()
