@@ -11,6 +11,8 @@ import time
 from .harness import (BIN, CM_PAIR, PAIR, ROCEMU, WITHOUT_FAULTS, Failed, ProcessorTime, finish,
                       free_port, run, seconds, start)
 
+WRITE_BW_SIZE, WRITE_BW_MESSAGES = 65536, 20000
+
 LISTEN = [sys.executable, "-c", """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -68,12 +70,16 @@ def bandwidth(where, program, size, iterations, *options, **keywords):
 
 
 def write_bw(**keywords):
-    return bandwidth(inside, "ib_write_bw", 65536, 20000, **keywords)["MB/s"]
+    return bandwidth(inside, "ib_write_bw", WRITE_BW_SIZE, WRITE_BW_MESSAGES, **keywords)["MB/s"]
 
 
 def recorded_write_bw():
+    """In MB/s, and in seconds; and the seconds of a replay of that."""
     with tempfile.TemporaryDirectory() as directory:
-        return write_bw(nic=["--record", pathlib.Path(directory) / "recording"])
+        recording = pathlib.Path(directory) / "recording"
+        rate = write_bw(nic=["--record", recording])
+        return {"MB/s": rate, "recorded, s": WRITE_BW_SIZE * WRITE_BW_MESSAGES / 1e6 / rate,
+                "replayed, s": seconds(ROCEMU, "replay", recording)}
 
 
 def pingpong(size, iterations, *options, **keywords):

@@ -10,7 +10,7 @@ UNITS = {"latency": "64 bytes one way, µs", "bandwidth": "64 KiB messages in on
          "message_rate": "64 bytes, million messages a second",
          "sizes": "by message size: latency in µs, bandwidth in MB/s",
          "queue_pairs": "connected QPs that take turns", "connections": "librdmacm, 1,000 at a time",
-         "recording": "64 KiB ib_write_bw, MB/s",
+         "recording": "64 KiB ib_write_bw, MB/s; the transfer that was recorded and a replay of all, s",
          "fault_layer": "with and without the code that asks for fault rules; µs and MB/s",
          "vipl": "round trips of 4 KiB by VIPL and by verbs, µs",
          "other_programs": "programs without RDMA; ms and s", "micro": "parts by themselves"}
