@@ -253,8 +253,8 @@ int run(const Arguments& arguments) {
   }
   set_environment(*dir);
   const SignalQueue signals;
-  const bool stop_unrecorded = values.count("record-policy") != 0 &&
-                               values["record-policy"].as<std::string>() == "stop";
+  const bool stop_unrecorded =
+      values.count("record-policy") != 0 && values["record-policy"].as<std::string>() == "stop";
   int status = supervise(command, signals, daemon, stop_unrecorded, values["lockstep"].as<bool>());
   const bool strict = values["strict"].as<bool>();
   if (daemon && !daemon->is_gone() && (strict || values.count("scenario") != 0) &&

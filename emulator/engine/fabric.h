@@ -274,7 +274,7 @@ class Fabric {
   FramePool frames_;
   std::vector<Device> devices_;
   TimerQueue timers_;
-  std::deque<InFlight> link_;  // frames between devices of the fabric, in order
+  std::deque<InFlight> link_;   // frames between devices of the fabric, in order
   uint32_t written_ahead_ = 0;  // frames next on the link whose payload is in place
   faults::DelayedFrames delayed_;
   std::deque<QpNumber> schedule_;      // QPs that have something to send, in turn

@@ -179,8 +179,8 @@ std::optional<LocalError> fill_payload(Fabric& fabric, const QueuePair& qp, uint
   std::array<std::span<uint8_t>, kBurst> targets;
   for (size_t i = 0; i < frames.size(); ++i) {
     const size_t size = std::min<uint64_t>(qp.mtu(), end - begin - i * qp.mtu());
-    const size_t offset = wire::payload_offset(
-        is_v4, opcode_of(qp, wqe, number + i == 0, number + i + 1 == packets));
+    const size_t offset =
+        wire::payload_offset(is_v4, opcode_of(qp, wqe, number + i == 0, number + i + 1 == packets));
     targets[i] = std::span<uint8_t>(frames[i].storage()).subspan(offset, size);
   }
   const auto behind_header = qp.send.queue.rest(index, sizeof(SendWqe));

@@ -71,11 +71,14 @@ bool add_cm_message(const wire::Packet& packet, Event& event) {
 
 }  // namespace
 
-void describe_frame(const RecordedFrame& frame, Event& event) {
-  event.what = "frame";
+void describe_frame(const RecordedFrame& frame, Frames wanted, Event& event) {
+  // A MAD is short, and kept whole.
+  if (wanted == Frames::kConnectionManager && frame.size > kWholeFrame) return;
   const std::vector<uint8_t> bytes = restored(frame);
   const auto packet = wire::parse_frame(bytes);
   if (packet && add_cm_message(*packet, event)) return;
+  if (wanted == Frames::kConnectionManager) return;
+  event.what = "frame";
   if (frame.leaves_through) event.add("leaves_through", frame.leaves_through->value);
   event.add("size", frame.size);
   if (packet) {

@@ -1,10 +1,12 @@
-// A recorded frame as an event: "cm_message" if the connection manager sent it, else "frame".
+// A recorded frame as an event: "cm_message" if the connection manager sent it, else "frame", if
+// such are wanted.
 #pragma once
 
 #include "emulator/journal/event.h"
 
 namespace rocemu::journal {
 
-void describe_frame(const RecordedFrame& frame, Event& event);
+/// Leaves the event without a name if frames of that kind are not wanted.
+void describe_frame(const RecordedFrame& frame, Frames wanted, Event& event);
 
 }  // namespace rocemu::journal

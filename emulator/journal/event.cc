@@ -330,6 +330,7 @@ struct DescribeInput {
 
 struct DescribeOutput {
   Event& event;
+  Frames frames;
 
   Event& say(std::string_view what, engine::ClientId client) const {
     event.what = what;
@@ -364,7 +365,7 @@ struct DescribeOutput {
   void operator()(const RecordedViolation& output) const {
     say("client_violation", output.client).add("reason", output.reason);
   }
-  void operator()(const RecordedFrame& output) const { describe_frame(output, event); }
+  void operator()(const RecordedFrame& output) const { describe_frame(output, frames, event); }
   void operator()(const engine::GroupChange& output) const {
     event.what = output.member ? "group_joined" : "group_left";
     event.add("device", output.device.value).add("group", wire::to_string(output.group));
@@ -387,6 +388,19 @@ struct DescribeOutput {
   void operator()(const abi::Reply&) const {}
   void operator()(const RecordedCmReply&) const {}
 };
+
+/// In quotes. Names of processes may have anything in them; most text has nothing to escape.
+void append_text(const std::string& text, std::string& line) {
+  const bool plain = std::ranges::all_of(
+      text, [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
+  if (plain) {
+    line += '"';
+    line += text;
+    line += '"';
+  } else {
+    line += nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  }
+}
 
 }  // namespace
 
@@ -412,19 +426,17 @@ void describe(const Step& step, Frames frames, std::vector<Event>& events) {
     const auto* frame = std::get_if<RecordedFrame>(&*output);
     if (frame != nullptr) {
       if (frame->leaves_through) continue;  // its trace is among the outputs too
-      // A MAD is short; the others are not looked at in vain.
-      if (frames == Frames::kConnectionManager && frame->size > kWholeFrame) continue;
     }
     event = {step.now, "", {}};
-    std::visit(DescribeOutput{event}, *output);
-    if (event.what.empty() || (event.what == "frame" && frames != Frames::kAll)) continue;
+    std::visit(DescribeOutput{event, frames}, *output);
+    if (event.what.empty()) continue;
     events.push_back(std::move(event));
   }
 }
 
 Event describe(engine::Instant now, const RecordedOutput& output) {
   Event event{now, "", {}};
-  std::visit(DescribeOutput{event}, output);
+  std::visit(DescribeOutput{event, Frames::kAll}, output);
   return event;
 }
 
@@ -436,21 +448,26 @@ void describe(engine::Instant now, const ClientName& client, std::vector<Event>&
   events.push_back(std::move(event));
 }
 
+// A few lines for each message that is recorded: put together by hand, which is quicker.
 std::string to_json(const Event& event) {
-  std::string line =
-      fmt::format(R"({{"t":{},"what":"{}")", event.at.time_since_epoch().count(), event.what);
-  const auto out = std::back_inserter(line);
+  std::string line;
+  line.reserve(256);
+  line += R"({"t":)";
+  line += fmt::format_int(event.at.time_since_epoch().count()).c_str();
+  line += R"(,"what":")";
+  line += event.what;
+  line += '"';
   for (const Field& field : event.fields) {
+    line += R"(,")";
+    line += field.key;
+    line += R"(":)";
     if (field.kind == FieldKind::kText || field.kind == FieldKind::kDetail) {
-      // Names of processes may have anything in them.
-      fmt::format_to(
-          out, R"(,"{}":{})", field.key,
-          nlohmann::json(field.text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
+      append_text(field.text, line);
     } else {
-      fmt::format_to(out, R"(,"{}":{})", field.key, field.number);
+      line += fmt::format_int(field.number).c_str();
     }
   }
-  return line + "}";
+  return line += '}';
 }
 
 }  // namespace rocemu::journal

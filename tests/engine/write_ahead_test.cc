@@ -19,8 +19,7 @@ PairOptions options(abi::QpType type = abi::QpType::kRc, uint32_t srq_wr = 0) {
     side->connection.mtu = abi::Mtu::k1024;
     side->connection.access = abi::kAccessRemoteWrite | abi::kAccessRemoteRead;
     side->connection.max_rd_atomic = 1;
-    side->recv_access =
-        abi::kAccessLocalWrite | abi::kAccessRemoteWrite | abi::kAccessRemoteRead;
+    side->recv_access = abi::kAccessLocalWrite | abi::kAccessRemoteWrite | abi::kAccessRemoteRead;
     side->srq_wr = srq_wr;
   }
   return options;
@@ -66,10 +65,9 @@ TEST(WriteAhead, APartOfAMessageThatIsSentInOneTurnIsWrittenInOneCall) {
 TEST(WriteAhead, SoIsTheDataOfARead) {
   Pair pair(options());
   const auto message = pattern(20 * kMtu, 3);
-  std::ranges::copy(message,
-                    pair.right.memory()
-                        .at(pair.right.client.id(), Endpoint::kRecvBuffer, message.size())
-                        .begin());
+  std::ranges::copy(message, pair.right.memory()
+                                 .at(pair.right.client.id(), Endpoint::kRecvBuffer, message.size())
+                                 .begin());
   SendWr read = transfer(pair, WrOpcode::kRdmaRead, 20 * kMtu);
   read.sges = {pair.left.recv_sge(20 * kMtu)};
   EXPECT_EQ(writes_of(pair, read), 2u);
@@ -109,8 +107,8 @@ TEST(WriteAhead, MemoryThatIsNotThereIsFoundByThePacketThatMeetsIt) {
   EXPECT_EQ(writes_of(pair, transfer(pair, WrOpcode::kSend, 6 * kMtu)), 6u);
   EXPECT_EQ(only_status(pair.take_right()), WcStatus::kLocProtErr);
   EXPECT_EQ(only_status(pair.take_left()), WcStatus::kRemOpErr);
-  EXPECT_TRUE(std::ranges::equal(pair.right.recv_bytes(2 * kMtu),
-                                 std::span(message).first(2 * kMtu)));
+  EXPECT_TRUE(
+      std::ranges::equal(pair.right.recv_bytes(2 * kMtu), std::span(message).first(2 * kMtu)));
 }
 
 TEST(WriteAhead, AMessageThatIsTooLongIsRefusedAsEver) {
