@@ -163,7 +163,8 @@ class Rdma(unittest.TestCase):
             until rdma -j -d resource show cm_id | grep -q LISTEN; do :; done
             rdma -j -d resource show cm_id
             rping -c -a 127.0.0.2 -p 7174 -C 1000000 & client=$!
-            until [ "$(rdma resource show cm_id | grep -c 'state CONNECT')" = 2 ]; do :; done
+            # The server's id says CONNECT when the request is there, and has a QP a moment later.
+            until [ "$(rdma resource show cm_id | grep -c 'lqpn .* state CONNECT')" = 2 ]; do :; done
             rdma -j -d resource show cm_id
             rdma -j resource
             rdma resource show cm_id
