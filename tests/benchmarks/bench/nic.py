@@ -48,10 +48,12 @@ def over_udp(program, *options):
 
 
 def _row(output, size):
-    """The numbers of a perftest program's line for messages of that size."""
-    for line in map(str.split, output.splitlines()):
-        if len(line) > 3 and line[0] == str(size):
-            return [float(word) for word in line]
+    """The numbers of a perftest program's line for messages of that size. Both sides write to one
+    pipe: what the other says may stand behind them, without a space."""
+    for line in output.splitlines():
+        row = re.match(r"[\d.\s]*", line)[0].split()
+        if len(row) > 3 and row[0] == str(size):
+            return [float(word) for word in row]
     raise Failed(f"no line for {size} bytes in\n{output}")
 
 
