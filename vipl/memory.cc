@@ -5,6 +5,12 @@ namespace rocemu::vipl {
 
 Handles<Ptag> ptags(4);
 
+std::shared_ptr<Ptag> find_ptag(const Nic& nic, VIP_PROTECTION_HANDLE handle) {
+  auto ptag = ptags.find(handle);
+  if (ptag == nullptr || ptag->nic.get() != &nic || ptag->dead) return nullptr;
+  return ptag;
+}
+
 namespace {
 
 int access_of(const VIP_MEM_ATTRIBUTES& attributes) {
@@ -12,12 +18,6 @@ int access_of(const VIP_MEM_ATTRIBUTES& attributes) {
   if (attributes.EnableRdmaWrite) access |= IBV_ACCESS_REMOTE_WRITE;
   if (attributes.EnableRdmaRead) access |= IBV_ACCESS_REMOTE_READ;
   return access;
-}
-
-std::shared_ptr<Ptag> find_ptag(const Nic& nic, VIP_PROTECTION_HANDLE handle) {
-  auto ptag = ptags.find(handle);
-  if (ptag == nullptr || ptag->dead || ptag->nic.get() != &nic) return nullptr;
-  return ptag;
 }
 
 /// Null if that is no region of the NIC, or does not begin there.

@@ -230,6 +230,9 @@ extern Handles<Vi> vis;
 extern Handles<Cq> cqs;
 extern Handles<Request> requests;
 
+/// The NIC's tag of that handle, or null. With the NIC locked.
+std::shared_ptr<Ptag> find_ptag(const Nic& nic, VIP_PROTECTION_HANDLE handle);
+
 inline Nic& nic_of(Nic& nic) {
   return nic;
 }

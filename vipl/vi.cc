@@ -19,8 +19,8 @@ VIP_RETURN check(const Nic& nic, const VIP_VI_ATTRIBUTES& attributes, std::share
   if (ibv_query_port(nic.context, kPort, &port) != 0) return VIP_ERROR_RESOURCE;
   if (attributes.MaxTransferSize > port.max_msg_sz) return VIP_INVALID_MTU;
   if (attributes.QoS != nullptr) return VIP_INVALID_QOS;  // VIPL 1.0 does not say what one is
-  *ptag = ptags.find(attributes.Ptag);
-  if (*ptag == nullptr || (*ptag)->dead || (*ptag)->nic.get() != &nic) return VIP_INVALID_PTAG;
+  *ptag = find_ptag(nic, attributes.Ptag);
+  if (*ptag == nullptr) return VIP_INVALID_PTAG;
   if (attributes.EnableRdmaRead && level == VIP_SERVICE_UNRELIABLE) return VIP_INVALID_RDMAREAD;
   return VIP_SUCCESS;
 }

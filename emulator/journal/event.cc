@@ -424,9 +424,7 @@ void describe(const Step& step, Frames frames, std::vector<Event>& events) {
   OutputReader outputs(step.outputs);
   while (const auto output = outputs.next()) {
     const auto* frame = std::get_if<RecordedFrame>(&*output);
-    if (frame != nullptr) {
-      if (frame->leaves_through) continue;  // its trace is among the outputs too
-    }
+    if (frame != nullptr && frame->leaves_through) continue;  // its trace is among the outputs too
     event = {step.now, "", {}};
     std::visit(DescribeOutput{event, frames}, *output);
     if (event.what.empty()) continue;
