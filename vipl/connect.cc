@@ -53,7 +53,7 @@ class Attempt {
 
   VIP_RETURN run(const NetAddress& local, const NetAddress& remote, uint16_t port,
                  const std::string& hello, VIP_VI_ATTRIBUTES* theirs) {
-    connection_ = make_connection(*vi_.nic);
+    if (ensure_qp(vi_)) connection_ = make_connection(*vi_.nic);
     if (connection_ == nullptr) return failed(vi_, nullptr, VIP_ERROR_RESOURCE, false);
     rdma_cm_id* id = connection_->id;
     sockaddr_storage from = socket_address(local.host, 0);

@@ -135,6 +135,7 @@ VIP_RETURN accept_connection(Lock& lock, Vi& vi, Request& request) {
   if (!connection->events.empty()) {  // the client has given up
     return failed(vi, connection.get(), VIP_TIMEOUT, false);
   }
+  if (!ensure_qp(vi)) return failed(vi, connection.get(), VIP_ERROR_RESOURCE, false);
   const std::string hello = to_bytes(Hello{vi.attributes, request.of_peer, "", ""});
   rdma_conn_param param = parameters(vi, hello);
   // What the device tells of the QP, while its answer is on its way, concerns this connection.

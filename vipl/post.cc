@@ -106,7 +106,7 @@ VIP_RETURN post(Vi& vi, WorkQueue& queue, VIP_DESCRIPTOR* descriptor, VIP_MEM_HA
   } else {
     if (!queue.recv) posted.length = static_cast<uint32_t>(total);
     posted.on_qp = true;
-    if (post_to_qp(vi, queue, serial, posted) != 0) return VIP_ERROR_RESOURCE;
+    if (!ensure_qp(vi) || post_to_qp(vi, queue, serial, posted) != 0) return VIP_ERROR_RESOURCE;
   }
   link_behind_last(vi, queue, posted);
   queue.posted.push_back(posted);

@@ -28,6 +28,15 @@ int read_segments(const Vi& vi, const VIP_DESCRIPTOR& descriptor, unsigned first
   return count;
 }
 
+bool post_receives(Vi& vi) {
+  uint64_t serial = vi.recv.first_serial;
+  for (const Posted& posted : vi.recv.posted) {
+    if (!posted.finished && post_to_qp(vi, vi.recv, serial, posted) != 0) return false;
+    ++serial;
+  }
+  return true;
+}
+
 }  // namespace
 
 bool set_access(Vi& vi) {
@@ -46,6 +55,10 @@ void destroy_qp(Vi& vi) {
   vi.qp = nullptr;
 }
 
+bool ensure_qp(Vi& vi) {
+  return vi.qp != nullptr || renew_qp(vi);
+}
+
 bool renew_qp(Vi& vi) {
   destroy_qp(vi);
   ibv_qp_init_attr init{};
@@ -57,13 +70,9 @@ bool renew_qp(Vi& vi) {
   vi.qp = ibv_create_qp(vi.ptag->pd, &init);
   if (vi.qp == nullptr) return false;
   vi.nic->vi_of_qp[vi.qp->qp_num] = &vi;
-  if (!set_access(vi)) return false;
-  uint64_t serial = vi.recv.first_serial;
-  for (Posted& posted : vi.recv.posted) {
-    if (!posted.finished && post_to_qp(vi, vi.recv, serial, posted) != 0) return false;
-    ++serial;
-  }
-  return true;
+  const bool usable = set_access(vi) && post_receives(vi);
+  if (!usable) destroy_qp(vi);
+  return usable;
 }
 
 bool make_ready(Vi& vi, rdma_cm_id* id) {

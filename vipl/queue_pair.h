@@ -6,7 +6,9 @@
 namespace rocemu::vipl {
 
 /// Gives an idle VI a QP in INIT, in place of the one it may have, and posts its receives to it.
+/// False if there cannot be one now: then it has none until ensure_qp() succeeds.
 bool renew_qp(Vi& vi);
+bool ensure_qp(Vi& vi);
 void destroy_qp(Vi& vi);
 /// Access rights of a QP in INIT, after its VI's attributes changed.
 bool set_access(Vi& vi);

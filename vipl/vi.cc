@@ -1,4 +1,6 @@
 // VipCreateVi, VipDestroyVi, VipQueryVi, VipSetViAttributes.
+#include <utility>
+
 #include "vipl/completion.h"
 #include "vipl/handlers.h"
 #include "vipl/queue_pair.h"
@@ -131,13 +133,17 @@ VIP_RETURN VipSetViAttributes(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* ViAttri
     const VIP_RETURN result = check(*vi->nic, *ViAttribs, &ptag);
     if (result != VIP_SUCCESS) return result;
     // Of a QP neither type nor PD can change.
-    const bool other_qp =
-        ptag != vi->ptag || ViAttribs->ReliabilityLevel != vi->attributes.ReliabilityLevel;
-    --vi->ptag->users;
-    ++ptag->users;
-    vi->ptag = ptag;
-    vi->attributes = *ViAttribs;
-    const bool done = other_qp ? renew_qp(*vi) : set_access(*vi);
-    return done ? VIP_SUCCESS : VIP_ERROR_RESOURCE;
+    const bool other_qp = vi->qp == nullptr || ptag != vi->ptag ||
+                          ViAttribs->ReliabilityLevel != vi->attributes.ReliabilityLevel;
+    const VIP_VI_ATTRIBUTES old = std::exchange(vi->attributes, *ViAttribs);
+    std::swap(vi->ptag, ptag);
+    if (other_qp ? renew_qp(*vi) : set_access(*vi)) {
+      --ptag->users;
+      ++vi->ptag->users;
+      return VIP_SUCCESS;
+    }
+    vi->attributes = old;
+    std::swap(vi->ptag, ptag);
+    return VIP_ERROR_RESOURCE;
   });
 }

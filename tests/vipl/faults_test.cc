@@ -133,6 +133,48 @@ TEST_F(Faults, MemoryThatTheNicHasNotIsALackOfResources) {
   EXPECT_EQ(VipCreateVi(node.nic, &attributes, nullptr, nullptr, &a), VIP_SUCCESS);
 }
 
+// The VI has a QP again as soon as the NIC has one for it.
+TEST_F(Faults, AViForWhichTheNicHasNoQpFailsUntilThereIsOne) {
+  const char* const kNoQps = "{on: verb, verb: create_qp, do: {errno: ENOMEM}}";
+  connect_pair();
+  fabric->add_rule(kNoQps);
+  EXPECT_EQ(VipDisconnect(a), VIP_ERROR_RESOURCE);
+  EXPECT_EQ(state_of(a), VIP_STATE_IDLE);
+  EXPECT_EQ(VipPostRecv(a, node.descriptor(0), node.memory), VIP_ERROR_RESOURCE);
+  VIP_VI_ATTRIBUTES closed = node.attributes();
+  closed.EnableRdmaWrite = VIP_FALSE;
+  EXPECT_EQ(VipSetViAttributes(a, &closed), VIP_ERROR_RESOURCE);
+  Address local = node.address("a"), remote = node.address("b");
+  VIP_VI_ATTRIBUTES theirs{};
+  EXPECT_EQ(VipConnectRequest(a, local.get(), remote.get(), kPatienceMs, &theirs),
+            VIP_ERROR_RESOURCE);
+  EXPECT_EQ(state_of(a), VIP_STATE_IDLE);
+  EXPECT_TRUE(eventually([&] { return state_of(b) == VIP_STATE_ERROR; }));
+  fabric->clear_rules();
+
+  EXPECT_EQ(VipDisconnect(b), VIP_SUCCESS);
+  post_recv(a, node.descriptor(0));
+  connect(node, a, node, b);
+  VIP_DESCRIPTOR* send = node.descriptor(1);
+  post_send(b, send);
+  EXPECT_EQ(sent(b, send), success(VIP_STATUS_OP_SEND));
+  EXPECT_EQ(received(a, node.descriptor(0)), success(VIP_STATUS_OP_RECEIVE));
+}
+
+TEST_F(Faults, AttributesThatTheNicHasNoQpForAreNotTaken) {
+  VIP_VI_HANDLE vi = node.vi();
+  VIP_VI_ATTRIBUTES unreliable = node.attributes(VIP_SERVICE_UNRELIABLE);
+  fabric->add_rule("{on: verb, verb: create_qp, count: 1, do: {errno: ENOMEM}}");
+  EXPECT_EQ(VipSetViAttributes(vi, &unreliable), VIP_ERROR_RESOURCE);
+  VIP_VI_STATE state = VIP_STATE_ERROR;
+  VIP_VI_ATTRIBUTES attributes{};
+  VIP_BOOLEAN send_empty = VIP_FALSE, recv_empty = VIP_FALSE;
+  EXPECT_EQ(VipQueryVi(vi, &state, &attributes, &send_empty, &recv_empty), VIP_SUCCESS);
+  EXPECT_EQ(attributes.ReliabilityLevel, VIP_SERVICE_RELIABLE_DELIVERY);
+  EXPECT_EQ(VipSetViAttributes(vi, &unreliable), VIP_SUCCESS);
+  EXPECT_EQ(VipDestroyVi(vi), VIP_SUCCESS);
+}
+
 TEST_F(Faults, ALostMessageOfTheConnectionsSetupIsSentAgain) {
   for (const char* message : {"REQ", "REP", "RTU"}) {
     fabric->add_rule(std::string("{on: cm, mad: ") + message + ", nth: 1, do: drop}");
