@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <climits>
 #include <ctime>
+#include <span>
 
 #include "emulator/daemon/start_error.h"
 
@@ -69,17 +70,19 @@ int EventLoop::wait(std::optional<engine::Duration> timeout) {
   return std::max(count, 0);
 }
 
-bool EventLoop::run_first() {
+bool EventLoop::run_first(uint32_t wanted) {
   std::array<epoll_event, 256> events;
   const int count =
       wait_for_events(events.data(), static_cast<int>(events.size()), engine::Duration(0));
-  if (count <= 0) return false;
-  const epoll_event& first =
-      *std::min_element(events.begin(), events.begin() + count,
-                        [](const auto& a, const auto& b) { return a.data.u64 < b.data.u64; });
-  if (const auto found = callbacks_.find(first.data.u64); found != callbacks_.end()) {
+  const epoll_event* first = nullptr;
+  for (const epoll_event& event : std::span(events).first(static_cast<size_t>(std::max(count, 0)))) {
+    if ((event.events & wanted) == 0) continue;
+    if (first == nullptr || event.data.u64 < first->data.u64) first = &event;
+  }
+  if (first == nullptr) return false;
+  if (const auto found = callbacks_.find(first->data.u64); found != callbacks_.end()) {
     const std::shared_ptr<Callback> callback = found->second;
-    (*callback)(first.events);
+    (*callback)(first->events);
   }
   return true;
 }

@@ -47,9 +47,9 @@ class EventLoop {
 
   /// Waits for events and runs their callbacks; returns how many. No timeout: for ever.
   int wait(std::optional<engine::Duration> timeout);
-  /// Of what is ready now, only what has been watched longest. False if nothing is ready. Not for
-  /// edge-triggered watches: what is left must be ready again.
-  bool run_first();
+  /// Of what is ready now with one of these events, only what has been watched longest. False if
+  /// nothing is. Not for edge-triggered watches: what is left must be ready again.
+  bool run_first(uint32_t wanted = UINT32_MAX);
   /// Readable when something is ready, so that one loop can be watched by another.
   int fd() const { return epoll_.get(); }
 

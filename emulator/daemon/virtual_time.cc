@@ -77,9 +77,12 @@ void Daemon::run_on_virtual_clock() {
 /// others.
 bool Daemon::handle_what_came() {
   if (options_.lockstep) {
-    // Who asks by the control socket, when and how often, must not change what the others do.
-    return sessions_.pump_in_order() || loop_.run_first() || nic_.tick_if_due() ||
-           sessions_.reap(nic_, memory_) || cm_sessions_.reap(nic_) || control_loop_.run_first();
+    // Who has ended is gone before anybody else comes, who may be the next program of one script: it
+    // was so if the script's shell took long to go on. Who asks by the control socket, when and how
+    // often, must not change what the others do.
+    return sessions_.pump_in_order() || loop_.run_first(EPOLLHUP) ||
+           sessions_.reap(nic_, memory_) || cm_sessions_.reap(nic_) || loop_.run_first() ||
+           nic_.tick_if_due() || control_loop_.run_first();
   }
   bool worked = sessions_.pump_in_order();
   worked |= poll(engine::Duration(0));

@@ -79,6 +79,14 @@ class Lockstep(unittest.TestCase):
         for _ in self.record_again_and_again(BIN / "four_threads"):
             pass
 
+    def test_a_program_is_gone_before_the_next_one_comes(self):
+        for name, pause in (("at-once", "0"), ("later", "0.5")):
+            result = rocemu_run("sh", "-c", f"ibv_devinfo; sleep {pause}; ibv_devinfo",
+                                options=("--lockstep", "--record", self.directory / name))
+            self.assertEqual(result.returncode, 0, result.stdout)
+        comparison = run(ROCEMU, "diff", self.directory / "at-once", self.directory / "later")
+        self.assertEqual(comparison.returncode, 0, comparison.stdout)
+
     def test_rping_to_the_byte(self):
         port = str(free_port())
         rping = ["rping", "-a", "127.0.0.1", "-p", port, "-C", "20"]
