@@ -9,6 +9,7 @@
 
 namespace rocemu::provider {
 
+struct Mr;
 struct Qp;
 struct Srq;
 
@@ -28,6 +29,10 @@ struct Context {
     /// as `srqs_lock` is held. It is taken after the lock of a CQ.
     NumberTable<Srq> srqs;
     Mutex srqs_lock;
+    /// Regions that short messages may be copied from when they are posted, by region_number(). What
+    /// is found stays for as long as the lock is held.
+    NumberTable<Mr> regions;
+    Mutex regions_lock;
   };
   union {
     Parts parts;

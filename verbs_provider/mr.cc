@@ -27,6 +27,21 @@ uint64_t iova_of(int access, uint64_t iova) {
   return (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : iova;
 }
 
+/// For carry(); not with length 0. If there is no memory for the entry, data of this region is fetched.
+void enter(Mr* mr, uint64_t address, uint64_t length) {
+  Context::Parts& parts = context_of(mr->verbs.mr.context)->parts;
+  const Guard guard(parts.regions_lock);
+  mr->own_address = address;
+  mr->own_length = length;
+  if (length != 0) parts.regions.insert(region_number(mr->verbs.mr.lkey), mr);
+}
+
+void leave(Mr* mr) {
+  Context::Parts& parts = context_of(mr->verbs.mr.context)->parts;
+  const Guard guard(parts.regions_lock);
+  parts.regions.remove(region_number(mr->verbs.mr.lkey), mr);
+}
+
 }  // namespace
 
 Mr* register_region(ibv_pd* pd, const decltype(abi::Request::Body::reg_mr)& wanted, MrType type) {
@@ -58,7 +73,10 @@ ibv_mr* reg_mr(ibv_pd* pd, void* address, size_t length, uint64_t iova, int acce
                             .iova = iova_of(access, iova),
                             .kind = abi::RegionKind::kMemory},
                            MrType::kMr);
-  return mr == nullptr ? nullptr : &mr->verbs.mr;
+  if (mr == nullptr) return nullptr;
+  const auto own_address = reinterpret_cast<uint64_t>(address);
+  enter(mr, own_address, iova_of(access, iova) == own_address ? length : 0);
+  return &mr->verbs.mr;
 }
 
 ibv_mr* alloc_null_mr(ibv_pd* pd) {
@@ -81,6 +99,7 @@ int rereg_mr(VerbsMr* verbs, int flags, ibv_pd* pd, void* address, size_t length
   const bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
   const bool changes_pd = (flags & IBV_REREG_MR_CHANGE_PD) != 0;
   const bool changes_access = (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0;
+  uint64_t own_address = mr->own_address, own_length = mr->own_length;
   int error = 0;
   // Device memory stays where it is, and has no address by which another could be meant.
   if (moves && mr->dm != nullptr) error = EINVAL;
@@ -98,6 +117,8 @@ int rereg_mr(VerbsMr* verbs, int flags, ibv_pd* pd, void* address, size_t length
       wanted.address = reinterpret_cast<uint64_t>(address);
       wanted.length = length;
       wanted.iova = iova_of(changes_access ? access : verbs->access, wanted.address);
+      own_address = wanted.address;
+      own_length = wanted.iova == own_address ? length : 0;
     }
     error = call(verbs->mr.context, request, &reply);
   }
@@ -105,6 +126,7 @@ int rereg_mr(VerbsMr* verbs, int flags, ibv_pd* pd, void* address, size_t length
     errno = error;  // the application gets one of ibv_rereg_mr_err_code instead
     return error;
   }
+  leave(mr);
   verbs->mr.handle = reply.body.reg_mr.handle;
   verbs->mr.lkey = reply.body.reg_mr.lkey;
   verbs->mr.rkey = reply.body.reg_mr.rkey;
@@ -114,6 +136,7 @@ int rereg_mr(VerbsMr* verbs, int flags, ibv_pd* pd, void* address, size_t length
     release(verbs->mr.pd);
     verbs->mr.pd = pd;
   }
+  enter(mr, own_address, own_length);
   return 0;
 }
 
@@ -122,6 +145,7 @@ int dereg_mr(VerbsMr* verbs) {
   const int error = call_object(verbs->mr.context, abi::Op::kDeregMr, verbs->mr.handle, &reply);
   if (error != 0 && !is_gone_with_its_device(error)) return error;
   Mr* mr = ours<Mr>(verbs);
+  leave(mr);
   release(verbs->mr.pd);
   if (mr->dm != nullptr) mr->dm->users.fetch_sub(1, std::memory_order_release);
   dispose(mr);

@@ -13,7 +13,14 @@ namespace rocemu::provider {
 struct Mr {
   VerbsMr verbs;     // must be first
   Dm* dm = nullptr;  // whose memory it is, for as long as it exists
+  /// What of this process's memory it is, if a list names that by its own addresses.
+  uint64_t own_address = 0, own_length = 0;
 };
+
+/// What a region is called in Context::Parts::regions.
+constexpr uint32_t region_number(uint32_t lkey) {
+  return lkey >> 8;
+}
 
 /// Has the daemon register what `wanted` says, for `pd`, and fills all of the ibv_mr but its
 /// address and length. Null with errno set if it refuses.

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "verbs_provider/carried_data.h"
 #include "verbs_provider/context.h"
 #include "verbs_provider/objects.h"
 #include "verbs_provider/post_list.h"
@@ -54,17 +55,22 @@ uint32_t copy_inline(const ibv_send_wr& wr, std::byte* to) {
   return size;
 }
 
-void write_data(const ibv_send_wr& wr, std::byte* data, abi::SendWqe* wqe) {
+void write_data(ibv_context* context, const ibv_send_wr& wr, std::byte* data, abi::SendWqe* wqe) {
   if ((bit(wr.opcode) & kDataless) != 0) return;
   if ((wr.send_flags & IBV_SEND_INLINE) != 0) {
     wqe->inline_size = copy_inline(wr, data);
   } else {
     wqe->num_sge = static_cast<uint32_t>(wr.num_sge);
     copy_sges(wr.sg_list, wqe->num_sge, data);
+    if (can_carry(wr.opcode, wr.send_flags)) {
+      wqe->inline_size =
+          carry(context, wr.sg_list, wqe->num_sge, data + wqe->num_sge * sizeof(abi::Sge));
+    }
   }
 }
 
-void write_send(ibv_qp_type type, const ibv_send_wr& wr, std::byte* slot) {
+void write_send(const ibv_qp& qp, const ibv_send_wr& wr, std::byte* slot) {
+  const ibv_qp_type type = qp.qp_type;
   abi::SendWqe wqe{};
   wqe.wr_id = wr.wr_id;
   wqe.opcode = wr.opcode;
@@ -86,7 +92,7 @@ void write_send(ibv_qp_type type, const ibv_send_wr& wr, std::byte* slot) {
     write_bind(*wr.bind_mw.mw, wr.bind_mw.rkey, wr.bind_mw.bind_info, &wqe);
   }
   if (type == IBV_QPT_XRC_SEND) wqe.remote_srqn = wr.qp_type.xrc.remote_srqn;
-  write_data(wr, slot + sizeof(wqe), &wqe);
+  write_data(qp.context, wr, slot + sizeof(wqe), &wqe);
   memcpy(slot, &wqe, sizeof(wqe));
 }
 
@@ -97,7 +103,7 @@ int post(abi::Op call, ibv_qp* base, ibv_send_wr* list, ibv_send_wr** bad_wr,
   return post_list(
       &qp->send, Posting{base->context, call, abi::DoorbellKind::kSend, base->qp_num}, list, bad_wr,
       [&](const ibv_send_wr& wr) { return ready ? check(*qp, wr, window_type) : EINVAL; },
-      [&](const ibv_send_wr& wr, std::byte* slot) { write_send(base->qp_type, wr, slot); });
+      [&](const ibv_send_wr& wr, std::byte* slot) { write_send(*base, wr, slot); });
 }
 
 bool has_receive_queue(const ibv_qp& qp) {

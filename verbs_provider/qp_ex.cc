@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "verbs_provider/carried_data.h"
 #include "verbs_provider/context.h"
 #include "verbs_provider/objects.h"
 #include "verbs_provider/post_list.h"
@@ -186,7 +187,12 @@ void wr_set_sge_list(ibv_qp_ex* base, size_t count, const ibv_sge* list) {
   if (wqe == nullptr) return;
   if (count > qp->send.max_sge) return fail_session(qp, EINVAL);
   wqe->num_sge = static_cast<uint32_t>(count);
-  copy_sges(list, wqe->num_sge, qp->send.next_slot() + sizeof(*wqe));
+  std::byte* data = qp->send.next_slot() + sizeof(*wqe);
+  copy_sges(list, wqe->num_sge, data);
+  if (can_carry(static_cast<ibv_wr_opcode>(wqe->opcode), wqe->flags)) {
+    wqe->inline_size = carry(base->qp_base.context, list, wqe->num_sge,
+                             data + wqe->num_sge * sizeof(abi::Sge));
+  }
 }
 
 void wr_set_sge(ibv_qp_ex* base, uint32_t lkey, uint64_t address, uint32_t length) {

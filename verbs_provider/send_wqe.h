@@ -36,6 +36,11 @@ inline constexpr uint32_t kRdma = kWrites | bit(IBV_WR_RDMA_READ) | bit(IBV_WR_A
 /// "IBV_SEND_INLINE: Valid only for Send and RDMA Write", of which the atomic one is one.
 inline constexpr uint32_t kInlineable = kSends | kWrites | bit(IBV_WR_ATOMIC_WRITE);
 
+/// Whether what a request sends may be copied when it is posted (carried_data.h).
+constexpr bool can_carry(ibv_wr_opcode opcode, unsigned send_flags) {
+  return (bit(opcode) & kInlineable) != 0 && (send_flags & IBV_SEND_FENCE) == 0;
+}
+
 /// ibv_post_send(3) has the table: which opcodes a QP's transport knows. ATOMIC WRITE, which it
 /// lacks, is of the reliable transports (IBTA vol 1, A19).
 constexpr uint32_t opcodes_of(ibv_qp_type type) {

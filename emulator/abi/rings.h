@@ -108,7 +108,13 @@ struct Sge {
 };
 static_assert(sizeof(Sge) == 16);
 
+/// Bytes of a message that a send WQE without kSendInline may carry all the same: then a WQE with one
+/// Sge takes 256.
+inline constexpr uint32_t kMaxCarried = 176;
+
 /// A send WQE: this header, then num_sge Sge or, with kSendInline, inline_size bytes of payload.
+/// Without it inline_size is 0 or the whole message's length: then the message, as it was when it
+/// was posted, is behind the Sges, and need not be fetched from where they say that it is.
 struct SendWqe {
   uint64_t wr_id;
   uint32_t opcode;    // WrOpcode
@@ -169,7 +175,7 @@ constexpr uint32_t round_up(uint32_t value, uint32_t multiple) {
 }
 
 constexpr uint32_t send_stride(uint32_t max_sge, uint32_t max_inline) {
-  const uint32_t sges = max_sge * static_cast<uint32_t>(sizeof(Sge));
+  const uint32_t sges = max_sge * static_cast<uint32_t>(sizeof(Sge)) + kMaxCarried;
   return round_up(static_cast<uint32_t>(sizeof(SendWqe)) + (sges > max_inline ? sges : max_inline),
                   64);
 }

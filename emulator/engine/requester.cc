@@ -166,6 +166,12 @@ bool begin_wqe(Fabric& fabric, QueuePair& qp, const SendWqe& wqe) {
   return true;
 }
 
+/// Whether the message is in the WQE. What the client says of its size is not believed: a stride has
+/// room for kMaxCarried bytes behind the longest list (abi::send_stride).
+bool carries_message(const SendWqe& wqe, uint32_t length) {
+  return wqe.inline_size == length && length <= abi::kMaxCarried;
+}
+
 /// Reads the payload of packets [number, number + frames.size()) into their frames.
 std::optional<LocalError> fill_payload(Fabric& fabric, const QueuePair& qp, uint32_t index,
                                        const SendWqe& wqe, uint32_t number, uint32_t packets,
@@ -183,18 +189,25 @@ std::optional<LocalError> fill_payload(Fabric& fabric, const QueuePair& qp, uint
         wire::payload_offset(is_v4, opcode_of(qp, wqe, number + i == 0, number + i + 1 == packets));
     targets[i] = std::span<uint8_t>(frames[i].storage()).subspan(offset, size);
   }
+  const auto copy = [&](std::span<const std::byte> source) {
+    for (const std::span<uint8_t> target : std::span(targets).first(frames.size())) {
+      std::memcpy(target.data(), source.data(), target.size());
+      source = source.subspan(target.size());
+    }
+  };
   const auto behind_header = qp.send.queue.rest(index, sizeof(SendWqe));
   if ((wqe.flags & abi::kSendInline) != 0) {
-    auto source = behind_header.subspan(begin, end - begin);
-    for (size_t i = 0; i < frames.size(); ++i) {
-      std::memcpy(targets[i].data(), source.data(), targets[i].size());
-      source = source.subspan(targets[i].size());
-    }
+    copy(behind_header.subspan(begin, end - begin));
     return std::nullopt;
   }
   const auto ranges =
       resolve(fabric.mrs, qp.pd, read_sges(behind_header, wqe.num_sge), begin, end - begin, 0);
   if (!ranges) return LocalError{WcStatus::kLocProtErr, VendorError::kBadSendLKey};
+  if (carries_message(wqe, state.length)) {
+    const size_t sges = wqe.num_sge * sizeof(abi::Sge);
+    copy(behind_header.subspan(sges + begin, end - begin));
+    return std::nullopt;
+  }
   const MemoryResult read =
       ranges->read(fabric.host_memory(), std::span(targets).first(frames.size()));
   if (read != MemoryResult::kDone) {

@@ -93,8 +93,8 @@ TEST_F(RingPumpTest, HandsOverEachNewWqeInOrder) {
   ring_bell(DoorbellKind::kSend, kQp, 2);
   EXPECT_EQ(violation(), "");
   EXPECT_THAT(engine.inputs,
-              ElementsAre("recv 17 wr 200 of 48 bytes", "send 17 wr 100 of 128 bytes",
-                          "send 17 wr 101 of 128 bytes"));
+              ElementsAre("recv 17 wr 200 of 48 bytes", "send 17 wr 100 of 256 bytes",
+                          "send 17 wr 101 of 256 bytes"));
   EXPECT_EQ(ring().consumer.load(), 2u);
 }
 

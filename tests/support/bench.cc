@@ -281,6 +281,9 @@ std::vector<std::byte> send_wqe(const SendWr& wr, const abi::QpCap& cap) {
     const size_t size = std::min(room, wr.sges.size() * sizeof(abi::Sge));
     std::copy_n(reinterpret_cast<const std::byte*>(wr.sges.data()), size,
                 bytes.begin() + sizeof(header));
+    std::copy_n(reinterpret_cast<const std::byte*>(wr.inline_data.data()),
+                std::min(room - size, wr.inline_data.size()),
+                bytes.begin() + static_cast<ptrdiff_t>(sizeof(header) + size));
   }
   return bytes;
 }

@@ -95,7 +95,7 @@ struct SendWr {
   uint32_t flags = abi::kSendSignaled;
   uint32_t imm = 0;
   std::vector<abi::Sge> sges = {};
-  std::vector<uint8_t> inline_data = {};  // with kSendInline
+  std::vector<uint8_t> inline_data = {};  // with kSendInline; without, what the WQE carries
   uint64_t remote_address = 0;
   uint32_t rkey = 0;
   uint64_t compare_add = 0;

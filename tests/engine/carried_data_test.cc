@@ -1,0 +1,93 @@
+// Short messages that a send WQE carries behind its list: nothing is read from the application, and
+// nothing else differs.
+#include <gtest/gtest.h>
+
+#include "tests/support/pair.h"
+
+namespace rocemu::test {
+namespace {
+
+using abi::WcStatus;
+using abi::WrOpcode;
+
+class CarriedData : public testing::Test {
+ protected:
+  CarriedData() {
+    pair_.left.fill_send_buffer(in_memory_);
+    pair_.right.post_recv({.wr_id = 1, .sges = {pair_.right.recv_sge(4096)}});
+  }
+
+  SendWr send(std::vector<abi::Sge> sges, std::vector<uint8_t> carried) {
+    return {.wr_id = 7, .sges = std::move(sges), .inline_data = std::move(carried)};
+  }
+  WcStatus only_status(const std::vector<abi::Cqe>& cqes) {
+    EXPECT_EQ(cqes.size(), 1u);
+    return cqes.empty() ? WcStatus::kGeneralErr : static_cast<WcStatus>(cqes[0].status);
+  }
+  uint64_t reads_of(const SendWr& wr) {
+    const uint64_t before = pair_.bench.memory.reads;
+    pair_.left.post_send(wr);
+    return pair_.bench.memory.reads - before;
+  }
+
+  Pair pair_{PairOptions{}};
+  std::vector<uint8_t> in_memory_ = pattern(4096);
+};
+
+TEST_F(CarriedData, IsSentWithoutALookAtMemory) {
+  const auto data = pattern(abi::kMaxCarried, 9);
+  EXPECT_EQ(reads_of(send({pair_.left.send_sge(abi::kMaxCarried)}, data)), 0u);
+  EXPECT_EQ(only_status(pair_.take_right()), WcStatus::kSuccess);
+  EXPECT_EQ(only_status(pair_.take_left()), WcStatus::kSuccess);
+  EXPECT_EQ(pair_.right.recv_bytes(abi::kMaxCarried), data);
+}
+
+TEST_F(CarriedData, IsBehindAListOfSeveralEntries) {
+  const auto data = pattern(50, 9);
+  EXPECT_EQ(reads_of(send({pair_.left.send_sge(20), pair_.left.send_sge(30)}, data)), 0u);
+  EXPECT_EQ(pair_.right.recv_bytes(50), data);
+}
+
+TEST_F(CarriedData, IsSentAgainAfterALoss) {
+  JoinedPair pair;
+  pair.right.post_recv({.wr_id = 1, .sges = {pair.right.recv_sge(4096)}});
+  const auto data = pattern(64, 9);
+  const uint64_t reads_before = pair.left_bench.memory.reads;
+  pair.drop_next(FrameKind::kRequest);
+  pair.left.post_send(send({pair.left.send_sge(64)}, data));
+  pair.run_until(10s);
+  EXPECT_EQ(only_status(pair.take_left()), WcStatus::kSuccess);
+  EXPECT_EQ(pair.right.recv_bytes(64), data);
+  EXPECT_EQ(pair.left_bench.memory.reads, reads_before);
+}
+
+TEST_F(CarriedData, NeedsAKeyAllTheSame) {
+  abi::Sge sge = pair_.left.send_sge(64);
+  sge.lkey ^= 1;
+  pair_.left.post_send(send({sge}, pattern(64, 9)));
+  EXPECT_EQ(only_status(pair_.take_left()), WcStatus::kLocProtErr);
+}
+
+TEST_F(CarriedData, NeedsARangeThatIsRegistered) {
+  abi::Sge sge = pair_.left.send_sge(64);
+  sge.address -= 1;
+  pair_.left.post_send(send({sge}, pattern(64, 9)));
+  EXPECT_EQ(only_status(pair_.take_left()), WcStatus::kLocProtErr);
+}
+
+// A client may say anything of the size: only the whole of a short message is believed.
+TEST_F(CarriedData, OfAnotherSizeIsNotLookedAt) {
+  for (const uint32_t lie : {1u, 63u, 65u, 176u}) {
+    EXPECT_EQ(reads_of(send({pair_.left.send_sge(64)}, std::vector<uint8_t>(lie, 0xee))), 1u);
+    EXPECT_EQ(only_status(pair_.take_right()), WcStatus::kSuccess);
+    EXPECT_TRUE(std::ranges::equal(pair_.right.recv_bytes(64), std::span(in_memory_).first(64)));
+    pair_.right.post_recv({.wr_id = 1, .sges = {pair_.right.recv_sge(4096)}});
+  }
+  const uint32_t longer = abi::kMaxCarried + 1;
+  EXPECT_EQ(reads_of(send({pair_.left.send_sge(longer)}, std::vector<uint8_t>(longer, 0xee))), 1u);
+  EXPECT_TRUE(
+      std::ranges::equal(pair_.right.recv_bytes(longer), std::span(in_memory_).first(longer)));
+}
+
+}  // namespace
+}  // namespace rocemu::test

@@ -1,0 +1,74 @@
+#include "verbs_provider/carried_data.h"
+
+#include <cerrno>
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "emulator/abi/rings.h"
+#include "verbs_provider/context.h"
+#include "verbs_provider/mr.h"
+
+namespace rocemu::provider {
+namespace {
+
+constexpr uint64_t kPage = 4096;  // or a multiple of it
+
+/// Whether the word around the address can be read. An `how` that does not exist has the kernel
+/// look at the set, and change nothing.
+bool is_readable(uint64_t address) {
+  constexpr int kNoHow = -1;
+  constexpr uint64_t kWord = 8;
+  const int saved = errno;
+  ::syscall(SYS_rt_sigprocmask, kNoHow, address & ~(kWord - 1), nullptr, kWord);
+  const bool readable = errno != EFAULT;
+  errno = saved;
+  return readable;
+}
+
+/// A region may have holes: what a program posts there is an error completion, and no crash.
+bool is_there(const ibv_sge& sge) {
+  const uint64_t last = sge.addr + sge.length - 1;
+  return is_readable(sge.addr) && (sge.addr / kPage == last / kPage || is_readable(last));
+}
+
+bool is_registered(Context::Parts& parts, const ibv_sge& sge) {
+  const Guard guard(parts.regions_lock);
+  const Mr* mr = parts.regions.find(region_number(sge.lkey));
+  if (mr == nullptr || mr->verbs.mr.lkey != sge.lkey || sge.addr < mr->own_address) return false;
+  const uint64_t offset = sge.addr - mr->own_address;
+  return offset <= mr->own_length && sge.length <= mr->own_length - offset;
+}
+
+/// Not memcpy(), which in a program under a sanitizer looks at what the program may touch: a NIC
+/// does not ask.
+__attribute__((no_sanitize_address, no_sanitize_thread)) void copy(uint64_t from, uint32_t length,
+                                                                  std::byte* to) {
+  const auto* source = reinterpret_cast<const std::byte*>(from);
+  constexpr uint32_t kWord = 8;
+  for (; length >= kWord; length -= kWord, source += kWord, to += kWord) {
+    __builtin_memcpy(to, source, kWord);
+  }
+  for (; length > 0; --length) {
+    *to++ = *source++;
+    asm volatile("" : : : "memory");  // or the compiler makes a memcpy() of the loop
+  }
+}
+
+}  // namespace
+
+uint32_t carry(ibv_context* context, const ibv_sge* list, uint32_t count, std::byte* to) {
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < count; ++i) total += list[i].length;
+  if (total == 0 || total > abi::kMaxCarried) return 0;
+  Context::Parts& parts = context_of(context)->parts;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (list[i].length == 0) continue;
+    if (!is_registered(parts, list[i]) || !is_there(list[i])) return 0;
+    copy(list[i].addr, list[i].length, to);
+    to += list[i].length;
+  }
+  return static_cast<uint32_t>(total);
+}
+
+}  // namespace rocemu::provider
