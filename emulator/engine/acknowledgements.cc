@@ -77,13 +77,14 @@ Acknowledged acknowledge_before(Fabric& fabric, QueuePair& qp, Psn psn) {
   return {true, all};
 }
 
-bool retry(Fabric& fabric, QueuePair& qp, VendorError exhausted) {
+/// `window` packets are sent again, and more when they are acknowledged; all inside the fabric.
+bool retry(Fabric& fabric, QueuePair& qp, VendorError exhausted, int32_t window) {
   if (qp.send.retries_left == 0) {
     fail_oldest(fabric, qp, {WcStatus::kRetryExcErr, exhausted});
     return false;
   }
   --qp.send.retries_left;
-  qp.send.window = kFirstWindow;
+  qp.send.window = window;
   go_back(fabric, qp);
   restart_timer(fabric, qp);
   return true;
@@ -94,7 +95,7 @@ bool retry(Fabric& fabric, QueuePair& qp, VendorError exhausted) {
 void on_implied_nak(Fabric& fabric, QueuePair& qp) {
   if (qp.send.waiting_for_rnr || qp.send.loss_noticed) return;
   qp.send.loss_noticed = true;
-  retry(fabric, qp, VendorError::kSequenceRetries);
+  retry(fabric, qp, VendorError::kSequenceRetries, kFirstWindow);
 }
 
 void on_rnr_nak(Fabric& fabric, QueuePair& qp, uint8_t timer_code) {
@@ -126,7 +127,9 @@ void on_nak(Fabric& fabric, QueuePair& qp, uint8_t code) {
   if (nak == wire::NakCode::kPsnSequenceError) {
     counters.add(Counter::kSequenceNaksReceived);
     // While the receiver is known not to be ready, sending again has to wait for the RNR timer.
-    if (!qp.send.waiting_for_rnr) retry(fabric, qp, VendorError::kSequenceRetries);
+    if (!qp.send.waiting_for_rnr) {
+      retry(fabric, qp, VendorError::kSequenceRetries, kFirstWindow);
+    }
     return;
   }
   const auto action = action_for(nak);
@@ -265,7 +268,7 @@ void on_timer(Fabric& fabric, QueuePair& qp, TimerKind kind) {
     case TimerKind::kAck:
       fabric.device_of(qp).counters.add(Counter::kAckTimeouts);
       qp.send.loss_noticed = false;
-      retry(fabric, qp, VendorError::kAckTimeout);
+      retry(fabric, qp, VendorError::kAckTimeout, kWindowAfterTimeout);
       return;
     case TimerKind::kRnr:
       qp.send.waiting_for_rnr = false;

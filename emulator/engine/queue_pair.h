@@ -54,8 +54,10 @@ struct RecvState {};
 
 /// Packets that a requester has in flight over a network, where the receiver's buffers are of some
 /// size and what does not fit is lost: few at first, twice as many when they were acknowledged, and
-/// few again after a loss.
+/// few again after a loss. After a timeout it is one: perhaps nothing was lost, but waits at a
+/// receiver that has no time, and to repeat much of it would leave him even less.
 inline constexpr int32_t kFirstWindow = 16;
+inline constexpr int32_t kWindowAfterTimeout = 1;
 inline constexpr int32_t kLargestWindow = 128;
 
 /// The sending half. WQEs [head, next) are sent and wait for acknowledgement, `next` is being or

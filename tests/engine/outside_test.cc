@@ -138,6 +138,24 @@ TEST(Outside, ALongMessageWaitsForAcknowledgementsThatItAsksForOnItsWay) {
   s.wire_delivers(ack(psn(199))).expect({completion(1)});
 }
 
+// Perhaps the receiver has it all and has had no time to say so: one packet asks, and what it brings
+// opens the way again.
+TEST(Outside, AfterATimeoutOnePacketAsksHowItIs) {
+  Script s(outside_with_large_buffers());
+  s.at(0ms).app_posts_send(1, 256 * 200);
+  s.wire_delivers(ack(psn(15)));
+  EXPECT_EQ(sent(s).size(), 48u);
+  s.at(ack_timeout(14));
+  const auto again = sent(s);
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0].psn, psn(16));
+  EXPECT_TRUE(again[0].ack_req);
+  s.wire_delivers(ack(psn(47)));  // it had
+  const auto rest = sent(s);
+  ASSERT_EQ(rest.size(), 33u);
+  EXPECT_EQ(rest[0].psn, psn(48));
+}
+
 TEST(Outside, ALongReadIsAskedForInParts) {
   Script s(outside_with_large_buffers());
   s.at(0ms).app_posts({.wr_id = 1,
@@ -179,15 +197,19 @@ TEST(Outside, ALongReadGoesOnFromWhereItsAnswerWasLost) {
   s.wire_delivers(packet(wire::Opcode::kRcReadResponseFirst, psn(0)).of_length(256));
   EXPECT_EQ(sent(s).size(), 1u);
   s.at(ack_timeout(14));
-  const auto again = sent(s);
-  ASSERT_EQ(again.size(), 1u);
-  EXPECT_EQ(again[0].psn, psn(1));
-  for (uint32_t i = 1; i < 16; ++i) {
-    s.wire_delivers(packet(i == 1    ? wire::Opcode::kRcReadResponseFirst
-                           : i == 15 ? wire::Opcode::kRcReadResponseLast
-                                     : wire::Opcode::kRcReadResponseMiddle,
-                           psn(i))
-                        .of_length(256));
+  // One packet, and then as many more as have come: 1, 2, 4 and 8 are what was asked for before.
+  for (uint32_t begin = 1, count = 1; begin < 16; begin += count, count *= 2) {
+    const auto again = sent(s);
+    ASSERT_EQ(again.size(), 1u);
+    EXPECT_EQ(again[0].psn, psn(begin));
+    for (uint32_t i = begin; i < begin + count; ++i) {
+      s.wire_delivers(packet(count == 1               ? wire::Opcode::kRcReadResponseOnly
+                             : i == begin             ? wire::Opcode::kRcReadResponseFirst
+                             : i == begin + count - 1 ? wire::Opcode::kRcReadResponseLast
+                                                      : wire::Opcode::kRcReadResponseMiddle,
+                             psn(i))
+                          .of_length(256));
+    }
   }
   const auto rest = sent(s);
   ASSERT_EQ(rest.size(), 1u);
