@@ -24,6 +24,15 @@ using wire::Psn;
 /// rnr_retry and retry_cnt are 3 bits; 7 means "for ever" for RNR only (ibv_modify_qp(3)).
 constexpr uint8_t kInfiniteRnrRetry = 7;
 
+/// IBTA vol 1, 9.7.6.1.3: T = 4.096 us * 2^timeout, and a timeout is noticed between T and 4 T. Over
+/// a network the second attempt has 2 T and later ones 4 T: a receiver without time is none that is
+/// gone.
+Duration ack_timeout(const Fabric& fabric, const QueuePair& qp) {
+  const int attempts = qp.attr.retry_cnt - qp.send.retries_left;
+  const int backoff = fabric.goes_outside(qp) ? std::min(attempts, 2) : 0;
+  return Duration(int64_t{4096} << (qp.attr.timeout + backoff));
+}
+
 /// Back to the oldest unacknowledged PSN, which is in the oldest WQE.
 void go_back(Fabric& fabric, QueuePair& qp) {
   SendHalf& send = qp.send;
@@ -202,7 +211,7 @@ std::optional<LocalError> take_answer(Fabric& fabric, QueuePair& qp, const wire:
       static_cast<uint64_t>(wire::psn_distance(state.first, packet.bth.psn)) * qp.mtu();
   // 9.7.5.2.7: a response of the wrong length or place in the message is a bad response. One that
   // is the last may come early if the READ was asked for in parts.
-  const bool in_parts = !qp.path.inside && fabric.device_of(qp).config.outside;
+  const bool in_parts = fabric.goes_outside(qp);
   if (packet.payload.size() != std::min<uint64_t>(qp.mtu(), state.length - offset) ||
       (packet.bth.psn == state.last ? !info.is_last : info.is_last && !in_parts)) {
     return bad;
@@ -281,12 +290,12 @@ void on_timer(Fabric& fabric, QueuePair& qp, TimerKind kind) {
 
 void restart_timer(Fabric& fabric, QueuePair& qp) {
   const bool waiting = wire::psn_before(qp.send.unacked, qp.send.ack_limit);
-  if (!waiting || qp.send.waiting_for_rnr || qp.attr.timeout == 0) {
+  const bool never = qp.attr.timeout == 0;  // IBTA vol 1, 9.7.6.1.3
+  if (!waiting || qp.send.waiting_for_rnr || never) {
     TimerQueue::cancel(qp.timers, TimerKind::kAck);
     return;
   }
-  // IBTA vol 1, 9.7.6.1.3: 4.096 us * 2^timeout; 0 means never.
-  fabric.set_timer(qp, TimerKind::kAck, fabric.now() + Duration(int64_t{4096} << qp.attr.timeout));
+  fabric.set_timer(qp, TimerKind::kAck, fabric.now() + ack_timeout(fabric, qp));
 }
 
 }  // namespace rocemu::engine::acknowledgements

@@ -85,6 +85,10 @@ class Fabric {
   HostMemory& host_memory() { return host_memory_; }
   Device& device(DeviceIndex index) { return devices_[index.value]; }
   Device& device_of(const QueuePair& qp) { return devices_[qp.device.value]; }
+  /// Its packets go over a network, which loses some and delays others.
+  bool goes_outside(const QueuePair& qp) const {
+    return !qp.path.inside && devices_[qp.device.value].config.outside;
+  }
   FramePool& frames() { return frames_; }
 
   /// Adds a QP's completion to the CQ, or overruns it. `solicits`: see CompletionQueue::add. One

@@ -27,11 +27,8 @@ using wire::Psn;
 constexpr uint32_t kBurst = 16;
 /// Packets in flight at most; IBTA vol 1, 9.7.2 allows 2^23 - 1.
 constexpr int32_t kWindow = 1 << 20;
-bool goes_outside(const Fabric& fabric, const QueuePair& qp) {
-  return !qp.path.inside && fabric.devices()[qp.device.value].config.outside;
-}
 int32_t window_of(const Fabric& fabric, const QueuePair& qp) {
-  return goes_outside(fabric, qp) ? qp.send.window : kWindow;
+  return fabric.goes_outside(qp) ? qp.send.window : kWindow;
 }
 
 /// What is wrong with the WQE itself, before any of it is sent.
@@ -127,7 +124,7 @@ void send_packet(Fabric& fabric, QueuePair& qp, const SendWqe& wqe, const SendSt
   packet.bth.ack_req =
       is_reliable(qp.type) &&
       (last || wire::psn_distance(qp.send.unacked, packet.bth.psn) == window_of(fabric, qp) - 1 ||
-       (goes_outside(fabric, qp) && (number + 1) % kFirstWindow == 0));
+       (fabric.goes_outside(qp) && (number + 1) % kFirstWindow == 0));
   packet.xrceth.srqn = wqe.remote_srqn & 0xffffff;
   packet.deth = {.qkey = datagram::qkey_of(qp, wqe), .src_qpn = qp.number.value};
   send_request(fabric, qp, packet, packet.bth.psn + 1, payload, std::move(frame));
@@ -220,7 +217,7 @@ std::optional<LocalError> fill_payload(Fabric& fabric, const QueuePair& qp, uint
 /// no more than the window, since nothing else keeps the responder from sending them all at once.
 uint32_t response_packets(const Fabric& fabric, const QueuePair& qp, const SendState& state) {
   const uint32_t missing = psn_count(state.length, qp.mtu()) - qp.send.next_packet;
-  if (state.kind != RequestKind::kRead || !goes_outside(fabric, qp)) return missing;
+  if (state.kind != RequestKind::kRead || !fabric.goes_outside(qp)) return missing;
   const uint32_t part = std::min(missing, static_cast<uint32_t>(qp.send.window));
   // A request that is repeated (a "duplicate READ") stays within what was asked for before, or the
   // responder and we would no longer agree on the next PSN.

@@ -156,6 +156,22 @@ TEST(Outside, AfterATimeoutOnePacketAsksHowItIs) {
   EXPECT_EQ(rest[0].psn, psn(48));
 }
 
+// IBTA vol 1, 9.7.6.1.3: between T and 4 T.
+TEST(Outside, TimeoutsComeLaterAndLater) {
+  Script s(outside());
+  s.at(0ms).app_posts_send(1, 100);
+  EXPECT_EQ(sent(s).size(), 1u);
+  engine::Duration time = 0ms;
+  for (const int factor : {1, 2, 4, 4, 4, 4, 4}) {
+    time += factor * ack_timeout(14);
+    s.at(time - 1ns);
+    EXPECT_EQ(sent(s).size(), 0u) << factor;
+    s.at(time);
+    EXPECT_EQ(sent(s).size(), 1u) << factor;
+  }
+  s.at(time + 4 * ack_timeout(14)).expect({completion(1).status(abi::WcStatus::kRetryExcErr)});
+}
+
 TEST(Outside, ALongReadIsAskedForInParts) {
   Script s(outside_with_large_buffers());
   s.at(0ms).app_posts({.wr_id = 1,
