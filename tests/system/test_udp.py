@@ -2,7 +2,9 @@
 
 The stock programs run unmodified, as on hosts with NICs; the network is the kernel's.
 """
+import os
 import re
+import signal
 import subprocess
 import time
 import unittest
@@ -183,6 +185,21 @@ class Trouble(OnNetwork):
         said = hosts.end_of(watch)
         self.assertEqual(re.findall(r"IBV_EVENT_\w+", said),
                          ["IBV_EVENT_PORT_ERR", "IBV_EVENT_PORT_ACTIVE"], said)
+
+    def test_a_host_without_time_is_waited_for(self):
+        # Its NIC is stopped again and again, for longer than an ACK timeout (14: 67 ms).
+        options = ("ib_send_bw", "-x", "0", "-q", "64", "-s", "4096", "-n", "300")
+        server = self.second.popen(*options, "-d", self.second.device)
+        self.second.wait_for_tcp(18515, server)
+        client = self.first.popen(*options, "-d", self.first.device, self.second.ipv4)
+        self.first.wait_for(lambda: self.first.counters()["frames_in"] > 100, "traffic")
+        end = time.monotonic() + hosts.TIMEOUT
+        while client.poll() is None and time.monotonic() < end:
+            os.kill(self.second.daemon, signal.SIGSTOP)
+            time.sleep(0.09)
+            os.kill(self.second.daemon, signal.SIGCONT)
+            time.sleep(0.01)
+        finish(self, server, client)
 
     def test_a_short_cut_is_bridged_by_retransmission(self):
         server = self.second.popen("rping", "-s", "-V", "-C", "3000")
