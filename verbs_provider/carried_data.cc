@@ -43,7 +43,7 @@ bool is_registered(Context::Parts& parts, const ibv_sge& sge) {
 /// Not memcpy(), which in a program under a sanitizer looks at what the program may touch: a NIC
 /// does not ask.
 __attribute__((no_sanitize_address, no_sanitize_thread)) void copy(uint64_t from, uint32_t length,
-                                                                  std::byte* to) {
+                                                                   std::byte* to) {
   const auto* source = reinterpret_cast<const std::byte*>(from);
   constexpr uint32_t kWord = 8;
   for (; length >= kWord; length -= kWord, source += kWord, to += kWord) {

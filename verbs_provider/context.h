@@ -29,8 +29,8 @@ struct Context {
     /// as `srqs_lock` is held. It is taken after the lock of a CQ.
     NumberTable<Srq> srqs;
     Mutex srqs_lock;
-    /// Regions that short messages may be copied from when they are posted, by region_number(). What
-    /// is found stays for as long as the lock is held.
+    /// Regions that short messages may be copied from when they are posted, by region_number().
+    /// What is found stays for as long as the lock is held.
     NumberTable<Mr> regions;
     Mutex regions_lock;
   };
@@ -58,8 +58,8 @@ int call(ibv_context* context, const abi::Request& request, abi::Reply* reply);
 int call_object(ibv_context* context, abi::Op op, uint32_t handle, abi::Reply* reply,
                 const int* send_fds = nullptr, int n_send = 0);
 
-/// What a rule makes of an operation that the daemon is asked for (abi::may_be_asked_for): 0, or the
-/// errno value that it fails with.
+/// What a rule makes of an operation that the daemon is asked for (abi::may_be_asked_for): 0, or
+/// the errno value that it fails with.
 int ask_daemon(ibv_context* context, abi::Op operation, uint32_t object);
 inline int ask(ibv_context* context, abi::Op operation, uint32_t object) {
   if (!context_of(context)->parts.doorbells.asks_for(operation)) [[likely]] {

@@ -186,7 +186,7 @@ int poll_cq(ibv_cq* base, int num_entries, ibv_wc* wc) {
     const Guard guard(cq->lock);
     if (cq->overran()) return kPollFailed;
     const uint64_t first = cq->consumed;
-    const uint64_t produced = cq->produced();
+    const uint64_t produced = await_completion(cq);
     int taken = 0;
     abi::Cqe cqe;
     while (taken < num_entries && cq->take(produced, &cqe)) convert(cqe, &wc[taken++]);

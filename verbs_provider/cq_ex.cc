@@ -18,9 +18,9 @@ const abi::Cqe& current(ibv_cq_ex* cq) {
 
 // ---- Going through the completions ----------------------------------------------------------
 
-bool advance(Cq* cq) {
+bool advance(Cq* cq, uint64_t produced) {
   ibv_cq_ex& base = cq->verbs.cq_ex;
-  if (!cq->take(cq->produced(), &cq->current)) return false;
+  if (!cq->take(produced, &cq->current)) return false;
   base.wr_id = cq->current.wr_id;
   base.status = static_cast<ibv_wc_status>(cq->current.status);
   return true;
@@ -29,10 +29,11 @@ bool advance(Cq* cq) {
 /// Leaves the CQ locked if it returns 0; "If an error code is given, end_poll shouldn't be called."
 int start_poll(ibv_cq_ex* base, ibv_poll_cq_attr* attr) {
   if (attr->comp_mask != 0) return EINVAL;
-  if (const int error = ask(base->context, abi::Op::kPollCq, base->handle); error != 0) return error;
+  if (const int error = ask(base->context, abi::Op::kPollCq, base->handle); error != 0)
+    return error;
   Cq* cq = ours<Cq>(base);
   cq->lock.lock();
-  if (!cq->overran() && advance(cq)) {
+  if (!cq->overran() && advance(cq, await_completion(cq))) {
     cq->empty_polls = 0;
     return 0;
   }
@@ -47,7 +48,7 @@ int start_poll(ibv_cq_ex* base, ibv_poll_cq_attr* attr) {
 int next_poll(ibv_cq_ex* base) {
   Cq* cq = ours<Cq>(base);
   if (cq->overran()) return EIO;
-  return advance(cq) ? 0 : ENOENT;
+  return advance(cq, cq->produced()) ? 0 : ENOENT;
 }
 
 void end_poll(ibv_cq_ex* base) {

@@ -58,7 +58,7 @@ bool DoorbellWriter::wait_for_space(uint32_t producer) {
 }
 
 bool DoorbellWriter::wait_for_round(const void* place) {
-  if (ring_->is_virtual.load(std::memory_order_relaxed) == 0) return false;
+  if (!is_virtual()) return false;
   // Where this thread found nothing in that round. The number is that of all contexts. It was read
   // before this last look, so that what came after the look has another one.
   thread_local uint32_t round = 0;

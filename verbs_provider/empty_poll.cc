@@ -17,12 +17,72 @@ constexpr uint32_t kPollsPerCheck = 1000;
 constexpr uint32_t kFewSleeps = 200, kManySleeps = 10'000;
 constexpr long kLongYieldNs = 300'000;
 constexpr timespec kLongestSleep{0, 100'000};
+/// About as long as it takes to give the processor to somebody else.
+constexpr long kAwakeNs = 1'500;
+
+/// Since this thread last found a completion: the CQ in which it then found nothing, which is only
+/// compared and may be gone, and how often that was another than before.
+thread_local const Cq* last_empty = nullptr;
+thread_local uint32_t other_cqs = 0;
+/// Many programs have one CQ to send and one to receive.
+constexpr uint32_t kFewCqs = 2;
+
+timespec now() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time;
+}
+
+long nanoseconds_since(const timespec& before) {
+  const timespec after = now();
+  return (after.tv_sec - before.tv_sec) * 1'000'000'000 + after.tv_nsec - before.tv_nsec;
+}
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+/// With one processor nothing can come while we have it. As it was at the first look: a process
+/// that is confined later only waits in vain.
+bool has_one_processor() {
+  static std::atomic<int> count{0};
+  if (count.load(std::memory_order_relaxed) == 0) {
+    cpu_set_t allowed;
+    const bool known = sched_getaffinity(0, sizeof(allowed), &allowed) == 0;
+    count.store(known ? CPU_COUNT(&allowed) : 1, std::memory_order_relaxed);
+  }
+  return count.load(std::memory_order_relaxed) == 1;
+}
 
 }  // namespace
+
+uint64_t await_completion(Cq* cq) {
+  uint64_t produced = cq->produced();
+  if (produced != cq->consumed) {
+    other_cqs = 0;
+    return produced;
+  }
+  if (other_cqs > kFewCqs) return produced;
+  if (cq->crowded.load(std::memory_order_relaxed) != 0 || has_one_processor()) return produced;
+  if (context_of(cq->verbs.cq.context)->parts.doorbells.is_virtual()) return produced;
+  const timespec begin = now();
+  do {
+    relax();
+    produced = cq->produced();
+  } while (produced == cq->consumed && nanoseconds_since(begin) < kAwakeNs);
+  if (produced != cq->consumed) other_cqs = 0;
+  return produced;
+}
 
 EmptyPoll::EmptyPoll(Cq* cq)
     : cq_(cq), seen_(static_cast<uint32_t>(cq->consumed)), polls_(++cq->empty_polls) {
   const uint32_t crowded = cq->crowded.load(std::memory_order_relaxed);
+  if (last_empty != cq) ++other_cqs;
+  last_empty = cq;
   if (crowded == 0) return;
   cq->crowded.store(crowded - 1, std::memory_order_relaxed);
   sleeps_on_ = &cq->ring->producer;
@@ -47,11 +107,9 @@ void EmptyPoll::sleep() const {
 }
 
 void EmptyPoll::yield() {
-  timespec before, after;
-  clock_gettime(CLOCK_MONOTONIC, &before);
+  const timespec before = now();
   sched_yield();
-  clock_gettime(CLOCK_MONOTONIC, &after);
-  const long took = (after.tv_sec - before.tv_sec) * 1'000'000'000 + after.tv_nsec - before.tv_nsec;
+  const long took = nanoseconds_since(before);
   const uint32_t before_last = cq_->crowd.load(std::memory_order_relaxed);
   const uint32_t crowd =
       took < kLongYieldNs ? 0 : std::clamp(2 * before_last, kFewSleeps, kManySleeps);

@@ -1,4 +1,4 @@
-// What a poll does that found nothing, of ibv_poll_cq(3) and of ibv_start_poll.
+// What a poll does that finds nothing, of ibv_poll_cq(3) and of ibv_start_poll.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,11 @@
 #include "verbs_provider/cq.h"
 
 namespace rocemu::provider {
+
+/// Cq::produced(), after a short wait for a completion if none is there: to give way takes as long,
+/// and a short message may arrive meanwhile. Not for a thread that looks at many CQs in turn and
+/// would wait for each. Under the CQ's lock.
+uint64_t await_completion(Cq* cq);
 
 /// Nothing came. The daemon may need this processor to make something come. Where others want it
 /// too, who yields waits for the slices of all of them, but who sleeps is let in at once when he is

@@ -27,7 +27,8 @@ uint64_t iova_of(int access, uint64_t iova) {
   return (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : iova;
 }
 
-/// For carry(); not with length 0. If there is no memory for the entry, data of this region is fetched.
+/// For carry(); not with length 0. If there is no memory for the entry, data of this region is
+/// fetched.
 void enter(Mr* mr, uint64_t address, uint64_t length) {
   Context::Parts& parts = context_of(mr->verbs.mr.context)->parts;
   const Guard guard(parts.regions_lock);

@@ -44,8 +44,8 @@ struct Posting {
   }
 };
 
-/// Posts a list up to the first request that `check` refuses or that finds the queue full. If a rule
-/// is against the call or the daemon is gone, nothing was posted.
+/// Posts a list up to the first request that `check` refuses or that finds the queue full. If a
+/// rule is against the call or the daemon is gone, nothing was posted.
 template <class Wr, class Check, class Write>
 int post_list(WorkQueue* queue, const Posting& posting, Wr* list, Wr** bad_wr, Check check,
               Write write) {

@@ -190,8 +190,8 @@ void wr_set_sge_list(ibv_qp_ex* base, size_t count, const ibv_sge* list) {
   std::byte* data = qp->send.next_slot() + sizeof(*wqe);
   copy_sges(list, wqe->num_sge, data);
   if (can_carry(static_cast<ibv_wr_opcode>(wqe->opcode), wqe->flags)) {
-    wqe->inline_size = carry(base->qp_base.context, list, wqe->num_sge,
-                             data + wqe->num_sge * sizeof(abi::Sge));
+    wqe->inline_size =
+        carry(base->qp_base.context, list, wqe->num_sge, data + wqe->num_sge * sizeof(abi::Sge));
   }
 }
 

@@ -24,9 +24,9 @@ using wire::Psn;
 /// rnr_retry and retry_cnt are 3 bits; 7 means "for ever" for RNR only (ibv_modify_qp(3)).
 constexpr uint8_t kInfiniteRnrRetry = 7;
 
-/// IBTA vol 1, 9.7.6.1.3: T = 4.096 us * 2^timeout, and a timeout is noticed between T and 4 T. Over
-/// a network the second attempt has 2 T and later ones 4 T: a receiver without time is none that is
-/// gone.
+/// IBTA vol 1, 9.7.6.1.3: T = 4.096 us * 2^timeout, and a timeout is noticed between T and 4 T.
+/// Over a network the second attempt has 2 T and later ones 4 T: a receiver without time is none
+/// that is gone.
 Duration ack_timeout(const Fabric& fabric, const QueuePair& qp) {
   const int attempts = qp.attr.retry_cnt - qp.send.retries_left;
   const int backoff = fabric.goes_outside(qp) ? std::min(attempts, 2) : 0;

@@ -163,8 +163,8 @@ bool begin_wqe(Fabric& fabric, QueuePair& qp, const SendWqe& wqe) {
   return true;
 }
 
-/// Whether the message is in the WQE. What the client says of its size is not believed: a stride has
-/// room for kMaxCarried bytes behind the longest list (abi::send_stride).
+/// Whether the message is in the WQE. What the client says of its size is not believed: a stride
+/// has room for kMaxCarried bytes behind the longest list (abi::send_stride).
 bool carries_message(const SendWqe& wqe, uint32_t length) {
   return wqe.inline_size == length && length <= abi::kMaxCarried;
 }

@@ -138,8 +138,8 @@ TEST(Outside, ALongMessageWaitsForAcknowledgementsThatItAsksForOnItsWay) {
   s.wire_delivers(ack(psn(199))).expect({completion(1)});
 }
 
-// Perhaps the receiver has it all and has had no time to say so: one packet asks, and what it brings
-// opens the way again.
+// Perhaps the receiver has it all and has had no time to say so: one packet asks, and what it
+// brings opens the way again.
 TEST(Outside, AfterATimeoutOnePacketAsksHowItIs) {
   Script s(outside_with_large_buffers());
   s.at(0ms).app_posts_send(1, 256 * 200);
