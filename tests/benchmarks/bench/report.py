@@ -75,7 +75,7 @@ rows of a table; the run took {seconds} s.
 - CPU s/GiB is the processor time of all processes, starting and ending included, for each GiB moved.
 - "over UDP" is two daemons, each with a loopback address: frames leave one by a socket and come in by the other's.
 - process_vm_readv is how the daemon reaches the memory of programs, once for the sender and once for the receiver; so half of
-  its speed is what the daemon could have at most with nothing else to do.
+  its speed is what the daemon could have at most with nothing else to do. Up to 176 bytes come with the work request instead.
 
 ![latency and bandwidth by message size](performance.svg)
 
