@@ -26,6 +26,9 @@ thread_local const Cq* last_empty = nullptr;
 thread_local uint32_t other_cqs = 0;
 /// Many programs have one CQ to send and one to receive.
 constexpr uint32_t kFewCqs = 2;
+/// How long this thread's latest yield took. Where many want the processor nobody keeps it waiting.
+thread_local long latest_yield_ns = 0;
+constexpr long kFewPartiesNs = 10'000;
 
 timespec now() {
   timespec time;
@@ -66,7 +69,7 @@ uint64_t await_completion(Cq* cq) {
     other_cqs = 0;
     return produced;
   }
-  if (other_cqs > kFewCqs) return produced;
+  if (other_cqs > kFewCqs || latest_yield_ns > kFewPartiesNs) return produced;
   if (cq->crowded.load(std::memory_order_relaxed) != 0 || has_one_processor()) return produced;
   if (context_of(cq->verbs.cq.context)->parts.doorbells.is_virtual()) return produced;
   const timespec begin = now();
@@ -110,6 +113,7 @@ void EmptyPoll::yield() {
   const timespec before = now();
   sched_yield();
   const long took = nanoseconds_since(before);
+  latest_yield_ns = took;
   const uint32_t before_last = cq_->crowd.load(std::memory_order_relaxed);
   const uint32_t crowd =
       took < kLongYieldNs ? 0 : std::clamp(2 * before_last, kFewSleeps, kManySleeps);
