@@ -98,6 +98,16 @@ class Words(unittest.TestCase):
         result = rocemu_run(PINGPONG, "--patience", "1")
         self.assertIn("no client came", result.stdout)
 
+    def test_a_network_without_an_answer_is_told_of(self):
+        with temporary_directory() as directory:
+            lost = pathlib.Path(directory) / "lost.yaml"
+            lost.write_text("rules:\n- {on: cm, mad: REQ, do: drop}\n")
+            result = rocemu_run(PINGPONG, "--patience", "1", "localhost",
+                                options=["--scenario", str(lost)])
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("no answer came from localhost; start `vipl_pingpong` there first",
+                      result.stdout)
+
     def test_sides_that_differ_are_told_so(self):
         result = rocemu_run("sh", "-c", '"$1" -s 100 & "$1" -s 200 localhost; wait', "sh", PINGPONG)
         self.assertIn("the server refuses; --size", result.stdout)

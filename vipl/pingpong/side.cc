@@ -211,6 +211,10 @@ void Side::ask_server(Address& local) {
     fail("nobody waits at " + name + " for '" + options_.discriminator +
          "'; start `vipl_pingpong` there first");
   }
+  if (result == VIP_TIMEOUT) {
+    fail("no answer came from " + name +
+         "; start `vipl_pingpong` there first, or wait longer with --patience");
+  }
   if (result == VIP_REJECT) {
     fail("the server refuses; --size and --unreliable must be the same on both sides");
   }
