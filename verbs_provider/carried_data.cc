@@ -8,6 +8,7 @@
 #include "emulator/abi/rings.h"
 #include "verbs_provider/context.h"
 #include "verbs_provider/mr.h"
+#include "verbs_provider/unchecked_copy.h"
 
 namespace rocemu::provider {
 namespace {
@@ -32,27 +33,14 @@ bool is_there(const ibv_sge& sge) {
   return is_readable(sge.addr) && (sge.addr / kPage == last / kPage || is_readable(last));
 }
 
-bool is_registered(Context::Parts& parts, const ibv_sge& sge) {
+/// Registered, and not of pages that the daemon reaches as easily.
+bool has_to_be_fetched(Context::Parts& parts, const ibv_sge& sge) {
   const Guard guard(parts.regions_lock);
   const Mr* mr = parts.regions.find(region_number(sge.lkey));
   if (mr == nullptr || mr->verbs.mr.lkey != sge.lkey || sge.addr < mr->own_address) return false;
   const uint64_t offset = sge.addr - mr->own_address;
-  return offset <= mr->own_length && sge.length <= mr->own_length - offset;
-}
-
-/// Not memcpy(), which in a program under a sanitizer looks at what the program may touch: a NIC
-/// does not ask.
-__attribute__((no_sanitize_address, no_sanitize_thread)) void copy(uint64_t from, uint32_t length,
-                                                                   std::byte* to) {
-  const auto* source = reinterpret_cast<const std::byte*>(from);
-  constexpr uint32_t kWord = 8;
-  for (; length >= kWord; length -= kWord, source += kWord, to += kWord) {
-    __builtin_memcpy(to, source, kWord);
-  }
-  for (; length > 0; --length) {
-    *to++ = *source++;
-    asm volatile("" : : : "memory");  // or the compiler makes a memcpy() of the loop
-  }
+  return offset <= mr->own_length && sge.length <= mr->own_length - offset &&
+         !mr->memory.is_lent(sge.addr, sge.length);
 }
 
 }  // namespace
@@ -64,8 +52,8 @@ uint32_t carry(ibv_context* context, const ibv_sge* list, uint32_t count, std::b
   Context::Parts& parts = context_of(context)->parts;
   for (uint32_t i = 0; i < count; ++i) {
     if (list[i].length == 0) continue;
-    if (!is_registered(parts, list[i]) || !is_there(list[i])) return 0;
-    copy(list[i].addr, list[i].length, to);
+    if (!has_to_be_fetched(parts, list[i]) || !is_there(list[i])) return 0;
+    unchecked_copy(to, reinterpret_cast<const std::byte*>(list[i].addr), list[i].length);
     to += list[i].length;
   }
   return static_cast<uint32_t>(total);

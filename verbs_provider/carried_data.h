@@ -14,8 +14,8 @@
 namespace rocemu::provider {
 
 /// Copies to `to`, which has room for abi::kMaxCarried bytes, all that the list names. Its size, or
-/// 0 if the daemon has to fetch it: it is longer, or not of memory that this process registered
-/// under its own addresses, or not there.
+/// 0 if the daemon is to fetch it: it is longer, or not of memory that this process registered
+/// under its own addresses, or not there; or lent, where nothing is gained.
 uint32_t carry(ibv_context* context, const ibv_sge* list, uint32_t count, std::byte* to);
 
 }  // namespace rocemu::provider

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "verbs_provider/lent_pages.h"
 #include "verbs_provider/objects.h"
 #include "verbs_provider/shim/async_fd.h"
 #include "verbs_provider/shim/call.h"
@@ -48,6 +49,7 @@ int greet(Context* context, int shared) {
 
   Context::Parts& parts = context->parts;
   parts.wake_fd = fds[kWake];
+  parts.opened_by = getpid();
   parts.clock_start_ns = reply.body.hello.clock_start_ns;
   base.async_fd = fds[kAsync];
   if (fds[kMemory] < 0 || fds[kWake] < 0 || fds[kAsync] < 0 ||
@@ -122,6 +124,7 @@ verbs_context* import_context(ibv_device* device, int cmd_fd) {
 
 void free_context(ibv_context* base) {
   Context* context = context_of(base);
+  leave_all_regions_of(base);
   close_fd(context->parts.wake_fd);
   context->parts.~Parts();
   verbs_uninit_context(&context->verbs);

@@ -1,6 +1,8 @@
 // One opened device: the connection to the daemon, the doorbells and what is looked up by number.
 #pragma once
 
+#include <sys/types.h>
+
 #include "emulator/abi/control.h"
 #include "verbs_provider/doorbell.h"
 #include "verbs_provider/number_table.h"
@@ -20,6 +22,7 @@ struct Context {
   struct Parts {
     SharedMemory memory;  // a DoorbellRing
     int wake_fd = -1;
+    pid_t opened_by = 0;          // whose memory the daemon reaches
     uint64_t clock_start_ns = 0;  // see device_clock.h
     DoorbellWriter doorbells;
     /// A QP is entered before it can have completions and removed under the locks of its CQs:

@@ -1,5 +1,6 @@
 // ibv_reg_mr(3) and its relatives. Nothing is pinned: the daemon reaches the memory as it is when
-// it is used. So every region is as good as one for on-demand paging, and fork() disturbs nothing.
+// it is used, but for pages that are lent to it. So every region is as good as one for on-demand
+// paging, and fork() disturbs nothing.
 #include "verbs_provider/mr.h"
 
 #include <algorithm>
@@ -77,6 +78,9 @@ ibv_mr* reg_mr(ibv_pd* pd, void* address, size_t length, uint64_t iova, int acce
   if (mr == nullptr) return nullptr;
   const auto own_address = reinterpret_cast<uint64_t>(address);
   enter(mr, own_address, iova_of(access, iova) == own_address ? length : 0);
+  const bool on_demand = (access & IBV_ACCESS_ON_DEMAND) != 0;
+  enter_region_memory(pd->context, &mr->memory, own_address, length,
+                      on_demand ? Lending::kNo : Lending::kIfPossible);
   return &mr->verbs.mr;
 }
 
@@ -138,6 +142,10 @@ int rereg_mr(VerbsMr* verbs, int flags, ibv_pd* pd, void* address, size_t length
     verbs->mr.pd = pd;
   }
   enter(mr, own_address, own_length);
+  if (moves) {
+    leave_region_memory(&mr->memory);
+    enter_region_memory(verbs->mr.context, &mr->memory, own_address, length, Lending::kNo);
+  }
   return 0;
 }
 
@@ -147,6 +155,7 @@ int dereg_mr(VerbsMr* verbs) {
   if (error != 0 && !is_gone_with_its_device(error)) return error;
   Mr* mr = ours<Mr>(verbs);
   leave(mr);
+  leave_region_memory(&mr->memory);
   release(verbs->mr.pd);
   if (mr->dm != nullptr) mr->dm->users.fetch_sub(1, std::memory_order_release);
   dispose(mr);
@@ -194,9 +203,13 @@ ibv_mr* import_mr(ibv_pd* pd, uint32_t handle) {
   return &mr->verbs.mr;
 }
 
+/// It may be one of our own, which somebody else who imported it has deregistered.
 void unimport_mr(ibv_mr* base) {
+  Mr* mr = ours<Mr>(base);
+  leave(mr);
+  leave_region_memory(&mr->memory);
   release(base->pd);
-  dispose(ours<Mr>(base));
+  dispose(mr);
 }
 
 }  // namespace rocemu::provider

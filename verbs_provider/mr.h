@@ -6,6 +6,7 @@
 
 #include "emulator/abi/control.h"
 #include "verbs_provider/dm.h"
+#include "verbs_provider/lent_pages.h"
 #include "verbs_provider/private_abi.h"
 
 namespace rocemu::provider {
@@ -15,6 +16,7 @@ struct Mr {
   Dm* dm = nullptr;  // whose memory it is, for as long as it exists
   /// What of this process's memory it is, if a list names that by its own addresses.
   uint64_t own_address = 0, own_length = 0;
+  RegionMemory memory;
 };
 
 /// What a region is called in Context::Parts::regions.

@@ -72,9 +72,17 @@ enum class Op : uint32_t {
   kPostSrqRecv,
   kPollCq,
   kReqNotifyCq,
+
+  // Not the engine's concern: how the daemon reaches what is registered.
+  kLendMemory,      // sends: a memory file, sealed against shrinking, that this memory is pages of
+  kTakeBackMemory,  // what was lent at that address
 };
 inline constexpr Op kFirstAskedFor = Op::kPostSend;
-inline constexpr Op kLastOp = Op::kReqNotifyCq;
+inline constexpr Op kLastOp = Op::kReqNotifyCq;  // of the engine's
+
+/// Pieces of memory, and bytes in all, that a client may lend at a time.
+inline constexpr uint32_t kMostLentPieces = 64;
+inline constexpr uint64_t kMostLentBytes = uint64_t{64} << 20;
 
 constexpr bool may_be_asked_for(Op op) {
   return op >= kFirstAskedFor && op <= kLastOp;
@@ -272,6 +280,10 @@ struct Request {
       uint64_t length;
       uint32_t log_align;
     } alloc_dm;
+    struct {
+      uint64_t address;
+      uint64_t length;
+    } lend_memory;  // take_back_memory
     struct {
       uint32_t handle;
       uint32_t capacity;

@@ -205,6 +205,9 @@ void ClientSession::execute(Pending pending) {
     if (!fds) return end("a hello with other file descriptors than it has to have");
     return hello(request, std::move(*fds));
   }
+  if (request.op == abi::Op::kLendMemory || request.op == abi::Op::kTakeBackMemory) {
+    return reply_error(request, change_lent_memory(request, std::move(pending.fds)));
+  }
   const Answer answer = objects_.execute(request, pending.fds);
   if (answer.violation != nullptr) return end(answer.violation);
   std::vector<int> given;
@@ -286,6 +289,15 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
   welcome.body.hello.clock_start_ns = services_.clock.start_ns();
   const int given[] = {memory->file.get(), doorbell_fd_.get(), async.get()};
   reply(request, welcome, given);
+}
+
+int ClientSession::change_lent_memory(const abi::Request& request, std::vector<UniqueFd> fds) {
+  const auto& lent = request.body.lend_memory;
+  if (request.op == abi::Op::kTakeBackMemory) {
+    return services_.memory.take_back(id(), lent.address);
+  }
+  if (fds.size() != 1) return EINVAL;
+  return services_.memory.lend(id(), {lent.address, lent.length}, fds.front());
 }
 
 void ClientSession::reply(const abi::Request& request, abi::Reply answer,

@@ -128,6 +128,8 @@ class ClientSession {
   ClientSession* find_imported(const UniqueFd& client_end);
   void reply(const abi::Request& request, abi::Reply reply, std::span<const int> fds);
   void reply_error(const abi::Request& request, int error);
+  /// 0 or an errno value.
+  int change_lent_memory(const abi::Request& request, std::vector<UniqueFd> fds);
 
   Services services_;
   engine::DeviceIndex device_;

@@ -105,6 +105,17 @@ void ProcessMemory::remove(engine::ClientId client) {
   clients_.erase(client);
 }
 
+int ProcessMemory::lend(engine::ClientId client, const engine::RemoteRange& what,
+                        const UniqueFd& file) {
+  const auto found = clients_.find(client);
+  return found != clients_.end() ? found->second.lent.add(what, file) : EINVAL;
+}
+
+int ProcessMemory::take_back(engine::ClientId client, uint64_t address) {
+  const auto found = clients_.find(client);
+  return found != clients_.end() ? found->second.lent.remove(address) : EINVAL;
+}
+
 engine::MemoryResult ProcessMemory::read(engine::ClientId client,
                                          std::span<const engine::RemoteRange> from,
                                          std::span<const std::span<uint8_t>> to) {
@@ -126,6 +137,7 @@ engine::MemoryResult ProcessMemory::copy(engine::ClientId client,
   const auto found = clients_.find(client);
   if (found == clients_.end()) return MemoryResult::kGone;
   const Client& target = found->second;
+  if (target.lent.copy(remote, local)) return MemoryResult::kDone;
   Cursor<engine::RemoteRange> theirs(remote);
   Cursor<std::span<Bytes>> ours(local);
 

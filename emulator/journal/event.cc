@@ -93,6 +93,8 @@ void add_verb(Event& event, const abi::Request& request, const abi::Reply& reply
     case abi::Op::kHello:
     case abi::Op::kCreateChannel:
     case abi::Op::kQueryDevice:
+    case abi::Op::kLendMemory:
+    case abi::Op::kTakeBackMemory:
       return;
     case abi::Op::kQueryPort:
       event.add("port", in.query_port.port);

@@ -74,8 +74,9 @@ rows of a table; the run took {seconds} s.
   from one party to another.
 - CPU s/GiB is the processor time of all processes, starting and ending included, for each GiB moved.
 - "over UDP" is two daemons, each with a loopback address: frames leave one by a socket and come in by the other's.
-- process_vm_readv is how the daemon reaches the memory of programs, once for the sender and once for the receiver; so half of
-  its speed is what the daemon could have at most with nothing else to do. Up to 176 bytes come with the work request instead.
+- The daemon maps the memory of programs such as perftest, and copies each message twice: out of the sender's memory and into
+  the receiver's. Memory that cannot be lent to it (ARCHITECTURE.md) it reaches by process_vm_readv and process_vm_writev, one
+  call for each direction; then half of their speed is the most that there could be.
 
 ![latency and bandwidth by message size](performance.svg)
 
