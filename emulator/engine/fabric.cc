@@ -224,19 +224,19 @@ void Fabric::send(DeviceIndex from, std::optional<DeviceIndex> inside, const wir
 
 void Fabric::send(DeviceIndex from, std::optional<DeviceIndex> inside, const wire::Packet& packet,
                   size_t payload_size, Frame frame, const QueuePair* qp) {
-  const size_t size = wire::emit_headers(packet, payload_size, frame.storage());
-  frame.set_size(size);
   const bool disturbed = faults.watches_frames();
-  if (config_.trace_frames || !inside || disturbed) wire::write_icrc(frame.bytes());
   // A pair of addresses of two kinds makes a frame that says something else (wire/packet.cc).
   if (inside && !disturbed && packet.src_ip.is_v4() == packet.dst_ip.is_v4()) {
     frame.set_packet(packet, payload_size);
+  } else {
+    frame.set_size(wire::emit_headers(packet, payload_size, frame.storage()));
   }
+  if (config_.trace_frames || !inside || disturbed) wire::write_icrc(frame.bytes());
 
   Counters& counters = device(from).counters;
   if (!device(from).port_is_up()) return counters.add(Counter::kDroppedPortDown);
   counters.add(Counter::kFramesOut);
-  counters.add(Counter::kBytesOut, size);
+  counters.add(Counter::kBytesOut, frame.size());
   const auto go = [&](std::optional<DeviceIndex> to, Frame copy, bool traced) {
     faults::Departure departure{.from = from, .to = to, .frame = std::move(copy), .traced = traced};
     if (disturbed) return disturb(std::move(departure), qp);

@@ -231,6 +231,7 @@ class Fabric {
   /// False if the port is down: then the frame is lost.
   bool count_arrival(DeviceIndex device, size_t size);
   /// To the QPs that a frame is for.
+  /// `frame` may be empty but for a datagram.
   void dispatch(DeviceIndex device, const wire::Packet& packet, std::span<const uint8_t> frame);
   void admit(QueuePair& qp, DeviceIndex device, const wire::Packet& packet,
              const wire::OpcodeInfo& info, std::span<const uint8_t> frame);

@@ -3,7 +3,8 @@
 // pool and its frames belong to one thread.
 //
 // What a device of the fabric sends it need not parse to know: such a frame carries along what it
-// says, for as long as nobody changes its bytes.
+// says, for as long as nobody changes its bytes. Its headers are written when somebody looks at
+// them, which inside a fabric is seldom.
 #pragma once
 
 #include <cstdint>
@@ -39,22 +40,31 @@ class Frame {
 
   /// All bytes that the buffer can hold, whatever the frame's size.
   std::span<uint8_t, kCapacity> storage() { return buffer_->bytes; }
-  std::span<uint8_t> bytes() { return {buffer_->bytes, buffer_->size}; }
-  std::span<const uint8_t> bytes() const { return {buffer_->bytes, buffer_->size}; }
+  std::span<uint8_t> bytes() {
+    write_headers();
+    return {buffer_->bytes, buffer_->size};
+  }
+  std::span<const uint8_t> bytes() const {
+    write_headers();
+    return {buffer_->bytes, buffer_->size};
+  }
+  size_t size() const { return buffer_->size; }
   void set_size(size_t size) { buffer_->size = size; }
 
   /// What parse_frame() would say of its bytes; nullptr if it has to be asked.
   const wire::Packet* packet() const { return buffer_->parsed ? &buffer_->packet : nullptr; }
-  /// `packet` is what the frame, whose size is set, was emitted from.
+  /// A frame without an ICRC, whose payload is or will be in place, is what wire::emit_headers()
+  /// makes of that.
   void set_packet(const wire::Packet& packet, size_t payload_size) {
-    const std::span<const uint8_t> behind_headers =
-        std::as_const(*this).bytes().subspan(wire::payload_offset(packet));
+    const size_t offset = wire::payload_offset(packet);
+    const size_t pad = (4 - payload_size % 4) % 4;
+    buffer_->size = offset + payload_size + pad + wire::kIcrcSize;
     wire::Packet& own = buffer_->packet;
     own = packet;
-    own.payload = behind_headers.first(payload_size);
-    own.bth.pad_count =
-        static_cast<uint8_t>(behind_headers.size() - payload_size - wire::kIcrcSize);
+    own.payload = std::span<const uint8_t>(buffer_->bytes).subspan(offset, payload_size);
+    own.bth.pad_count = static_cast<uint8_t>(pad);
     buffer_->parsed = true;
+    buffer_->needs_headers = true;
   }
 
  private:
@@ -63,11 +73,17 @@ class Frame {
     FramePool* pool;
     uint32_t references;
     bool parsed;
+    bool needs_headers;  // of `packet`
     size_t size;
     wire::Packet packet;
     alignas(64) uint8_t bytes[kCapacity];
   };
   explicit Frame(Buffer* buffer) : buffer_(buffer) {}
+  void write_headers() const {
+    if (!buffer_->needs_headers) return;
+    buffer_->needs_headers = false;
+    wire::emit_headers(buffer_->packet, buffer_->packet.payload.size(), buffer_->bytes);
+  }
   inline void release();
 
   Buffer* buffer_ = nullptr;
@@ -85,7 +101,7 @@ class FramePool {
     Frame::Buffer* buffer = free_.back();
     free_.pop_back();
     buffer->references = 1;
-    buffer->parsed = false;
+    buffer->parsed = buffer->needs_headers = false;
     buffer->size = 0;
     return Frame(buffer);
   }

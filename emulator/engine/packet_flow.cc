@@ -74,7 +74,11 @@ void Fabric::arrive(DeviceIndex index, std::span<const uint8_t> bytes, bool from
 }
 
 void Fabric::arrive_parsed(DeviceIndex index, const Frame& frame) {
-  if (count_arrival(index, frame.bytes().size())) dispatch(index, *frame.packet(), frame.bytes());
+  if (!count_arrival(index, frame.size())) return;
+  const wire::Packet& packet = *frame.packet();
+  // A datagram comes with its route header; of others nobody looks at the bytes.
+  const bool is_datagram = wire::find_opcode(packet.bth.opcode)->transport == wire::Transport::kUd;
+  dispatch(index, packet, is_datagram ? frame.bytes() : std::span<const uint8_t>());
 }
 
 bool Fabric::count_arrival(DeviceIndex index, size_t size) {

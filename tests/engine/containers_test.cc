@@ -1,7 +1,9 @@
 // The engine's containers on their own: Table, WorkRing, TimerQueue, FramePool, MemoryTable.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <vector>
 
 #include "emulator/engine/frame.h"
 #include "emulator/engine/random.h"
@@ -279,6 +281,34 @@ TEST(FramePool, GivesAFrameBackWhenTheLastReferenceGoes) {
   EXPECT_TRUE(const_cast<Frame&>(a).storage().data() == first ||
               const_cast<Frame&>(b).storage().data() == first);
   EXPECT_EQ(a.bytes().size(), 0u);
+}
+
+TEST(FramePool, AFrameThatCarriesItsPacketHasTheSameBytesWhenSomebodyLooks) {
+  FramePool pool;
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{6}, size_t{4096}}) {
+    wire::Packet packet;
+    packet.bth.opcode = wire::Opcode::kRcSendOnly;
+    packet.bth.psn = wire::Psn{77};
+    packet.bth.dest_qpn = 0x1234;
+    std::vector<uint8_t> expected(Frame::kCapacity);
+    expected.resize(wire::emit_headers(packet, size, expected));
+    Frame frame = pool.allocate();
+    std::fill(frame.storage().begin(), frame.storage().end(), uint8_t{0xaa});  // of an earlier one
+    frame.set_packet(packet, size);
+    const auto payload = std::span<uint8_t>(frame.storage()).subspan(wire::payload_offset(packet));
+    for (size_t i = 0; i < size; ++i) {
+      expected[wire::payload_offset(packet) + i] = payload[i] = static_cast<uint8_t>(i);
+    }
+    EXPECT_EQ(frame.size(), expected.size());
+    EXPECT_EQ(frame.packet()->payload.size(), size);
+    const Frame copy = frame;
+    for (const Frame& one : {copy, frame}) {
+      const auto bytes = one.bytes();
+      EXPECT_TRUE(std::equal(bytes.begin(), bytes.end() - wire::kIcrcSize, expected.begin(),
+                             expected.end() - wire::kIcrcSize))
+          << size;
+    }
+  }
 }
 
 }  // namespace
