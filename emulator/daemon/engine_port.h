@@ -13,11 +13,28 @@ class EnginePort {
 
   virtual void submit(const engine::Input& input) = 0;
 
+  /// While one exists, what inputs want done may be done only when it ends, for many of them
+  /// together. Only submit() may be called.
+  class Batch {
+   public:
+    explicit Batch(EnginePort& engine) : engine_(engine) { engine_.begin_batch(); }
+    ~Batch() { engine_.end_batch(); }
+    Batch(const Batch&) = delete;
+    Batch& operator=(const Batch&) = delete;
+
+   private:
+    EnginePort& engine_;
+  };
+
   /// A control request and its answer; completions and events it causes are delivered already.
   virtual abi::Reply command(engine::ClientId client, const abi::Request& request) = 0;
 
   /// A command of librdmacm and its answer; events it causes are delivered already.
   virtual engine::CmReply cm_command(const engine::CmCommand& command) = 0;
+
+ private:
+  virtual void begin_batch() {}
+  virtual void end_batch() {}
 };
 
 }  // namespace rocemu::daemon

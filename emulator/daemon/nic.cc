@@ -7,6 +7,12 @@
 #include <variant>
 
 namespace rocemu::daemon {
+namespace {
+
+/// Outputs that wait for the end of a batch, of some microseconds: others wait for them.
+constexpr size_t kMostOfBatch = 16;
+
+}  // namespace
 
 Nic::Nic(engine::FabricConfig config, engine::HostMemory& memory, SessionTable& sessions,
          CmSessionTable& cm_sessions, const Clock& clock, capture::PcapWriter* capture,
@@ -19,7 +25,24 @@ Nic::Nic(engine::FabricConfig config, engine::HostMemory& memory, SessionTable& 
       engine_(std::move(config), recording != nullptr ? recording->memory() : memory) {}
 
 void Nic::submit(const engine::Input& input) {
-  step(input);
+  if (!batch_time_) {
+    step(input);
+    return apply();
+  }
+  step(*batch_time_, input);
+  if (outputs_.list.size() < kMostOfBatch) return;
+  apply();
+  batch_time_ = clock_.now();
+}
+
+/// A recording has the outputs of each input by themselves.
+void Nic::begin_batch() {
+  if (recording_ == nullptr) batch_time_ = clock_.now();
+}
+
+void Nic::end_batch() {
+  if (!batch_time_) return;
+  batch_time_.reset();
   apply();
 }
 

@@ -78,6 +78,8 @@ class Nic : public EnginePort {
   DeviceFacts device_facts(engine::DeviceIndex device);
 
  private:
+  void begin_batch() override;
+  void end_batch() override;
   void step(const engine::Input& input) { step(clock_.now(), input); }
   void step(engine::Instant now, const engine::Input& input);
   void apply();
@@ -99,6 +101,7 @@ class Nic : public EnginePort {
   CmSessionTable& cm_sessions_;
   const Clock& clock_;
   engine::Instant latest_step_{};
+  std::optional<engine::Instant> batch_time_;  // of the inputs of a batch, while there is one
   Network* network_ = nullptr;
   capture::PcapWriter* capture_;
   journal::Recording* recording_;

@@ -53,6 +53,7 @@ RingPump::Result RingPump::run(ClientQueues& client, uint32_t limit, uint32_t bu
   if (waiting == 0 || client.ended) return {};
   if (waiting > abi::kDoorbellEntries) return {.violation = kTooFarAhead};
   Result result{.worked = true};
+  const EnginePort::Batch batch(engine_);
   while (waiting > 0 && budget > 0 && !client.ended) {
     const abi::Doorbell bell = copy(client, client.doorbells_consumed);
     --budget;

@@ -21,6 +21,8 @@ class RecordingEngine : public EnginePort {
   std::function<engine::CmReply(const engine::CmCommand&)> cm_answer =
       [](const engine::CmCommand&) { return engine::CmReply{}; };
   std::function<void()> on_submit = [] {};
+  /// How many inputs came in each batch.
+  std::vector<size_t> batches;
 
   void submit(const engine::Input& input) override {
     std::visit([this](const auto& one) { record(one); }, input);
@@ -37,6 +39,10 @@ class RecordingEngine : public EnginePort {
   }
 
  private:
+  void begin_batch() override { batch_begin_ = inputs.size(); }
+  void end_batch() override { batches.push_back(inputs.size() - batch_begin_); }
+  size_t batch_begin_ = 0;
+
   static std::string text(uint64_t number) { return std::to_string(number); }
   static std::string wr_id(std::span<const std::byte> wqe) {
     uint64_t id;

@@ -96,12 +96,14 @@ TEST_F(RingPumpTest, HandsOverEachNewWqeInOrder) {
               ElementsAre("recv 17 wr 200 of 48 bytes", "send 17 wr 100 of 256 bytes",
                           "send 17 wr 101 of 256 bytes"));
   EXPECT_EQ(ring().consumer.load(), 2u);
+  EXPECT_THAT(engine.batches, ElementsAre(3u)) << "what they do becomes visible together";
 }
 
 TEST_F(RingPumpTest, DoesNothingWithoutDoorbells) {
   const RingPump::Result result = run(kPlenty);
   EXPECT_FALSE(result.worked);
   EXPECT_THAT(engine.inputs, IsEmpty());
+  EXPECT_THAT(engine.batches, IsEmpty());
 }
 
 TEST_F(RingPumpTest, StopsAtItsBudgetAndContinuesThere) {
