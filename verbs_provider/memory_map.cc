@@ -1,7 +1,6 @@
 #include "verbs_provider/memory_map.h"
 
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 

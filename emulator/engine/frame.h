@@ -57,12 +57,12 @@ class Frame {
   /// makes of that.
   void set_packet(const wire::Packet& packet, size_t payload_size) {
     const size_t offset = wire::payload_offset(packet);
-    const size_t pad = (4 - payload_size % 4) % 4;
-    buffer_->size = offset + payload_size + pad + wire::kIcrcSize;
+    buffer_->size = wire::frame_size(packet, payload_size);
     wire::Packet& own = buffer_->packet;
     own = packet;
     own.payload = std::span<const uint8_t>(buffer_->bytes).subspan(offset, payload_size);
-    own.bth.pad_count = static_cast<uint8_t>(pad);
+    own.bth.pad_count =
+        static_cast<uint8_t>(buffer_->size - offset - payload_size - wire::kIcrcSize);
     buffer_->parsed = true;
     buffer_->needs_headers = true;
   }
