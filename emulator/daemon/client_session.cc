@@ -189,7 +189,7 @@ std::optional<ClientSession::Pending> ClientSession::receive() {
 }
 
 void ClientSession::refuse_version(const abi::Request& request) {
-  reply_error(request, EPROTO);
+  reply_status(request, EPROTO);
   end(fmt::format("it speaks version {} of the control protocol, this daemon {}", request.version,
                   abi::kVersion));
 }
@@ -206,7 +206,7 @@ void ClientSession::execute(Pending pending) {
     return hello(request, std::move(*fds));
   }
   if (request.op == abi::Op::kLendMemory || request.op == abi::Op::kTakeBackMemory) {
-    return reply_error(request, change_lent_memory(request, std::move(pending.fds)));
+    return reply_status(request, change_lent_memory(request, pending.fds));
   }
   const Answer answer = objects_.execute(request, pending.fds);
   if (answer.violation != nullptr) return end(answer.violation);
@@ -240,7 +240,7 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
   engine::AttachClient attach{id(), device_};
   if (fds.imported) {
     const ClientSession* imported = find_imported(fds.imported);
-    if (imported == nullptr) return reply_error(request, EINVAL);
+    if (imported == nullptr) return reply_status(request, EINVAL);
     attach.shares_with = imported->id();
   }
   std::optional<NewSharedMemory> memory =
@@ -254,11 +254,11 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
                                            [this](uint32_t) { services_.owner.wake(*this); });
   }
   if (!memory || !async || !doorbell_watch_) {
-    reply_error(request, ENOMEM);
+    reply_status(request, ENOMEM);
     return end("no memory or file descriptors left for it");
   }
   if (services_.memory.add(id(), peer_.pid, std::move(fds.mem_file)) == ProcessMemory::Way::kNone) {
-    reply_error(request, EPERM);
+    reply_status(request, EPERM);
     return end(
         "its memory cannot be reached: the kernel permits neither process_vm_readv on it, "
         "nor did it pass its /proc/self/mem");
@@ -291,7 +291,7 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
   reply(request, welcome, given);
 }
 
-int ClientSession::change_lent_memory(const abi::Request& request, std::vector<UniqueFd> fds) {
+int ClientSession::change_lent_memory(const abi::Request& request, std::span<const UniqueFd> fds) {
   const auto& lent = request.body.lend_memory;
   if (request.op == abi::Op::kTakeBackMemory) {
     return services_.memory.take_back(id(), lent.address);
@@ -323,7 +323,7 @@ void ClientSession::reply(const abi::Request& request, abi::Reply answer,
   }
 }
 
-void ClientSession::reply_error(const abi::Request& request, int error) {
+void ClientSession::reply_status(const abi::Request& request, int error) {
   reply(request, refusal(error).reply, {});
 }
 

@@ -127,9 +127,10 @@ class ClientSession {
   void hello(const abi::Request& request, HelloFds fds);
   ClientSession* find_imported(const UniqueFd& client_end);
   void reply(const abi::Request& request, abi::Reply reply, std::span<const int> fds);
-  void reply_error(const abi::Request& request, int error);
+  /// With nothing but 0 or an errno value.
+  void reply_status(const abi::Request& request, int error);
   /// 0 or an errno value.
-  int change_lent_memory(const abi::Request& request, std::vector<UniqueFd> fds);
+  int change_lent_memory(const abi::Request& request, std::span<const UniqueFd> fds);
 
   Services services_;
   engine::DeviceIndex device_;
