@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "tests/system/map_pages.h"
 #include "tests/system/transport_fixture.h"
 
 namespace rocemu::system_test {
@@ -14,9 +15,7 @@ constexpr size_t kPage = 4096;
 /// Three pages.
 class Pages {
  public:
-  Pages()
-      : address_(static_cast<uint8_t*>(mmap(nullptr, 3 * kPage, PROT_READ | PROT_WRITE,
-                                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {}
+  Pages() : address_(map_pages(3 * kPage)) {}
   ~Pages() { munmap(address_, 3 * kPage); }
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;

@@ -1,6 +1,7 @@
 // On-demand paging: ibv_reg_mr(3), ibv_advise_mr(3) and ibv_query_device_ex(3).
 #include <sys/mman.h>
 
+#include "tests/system/map_pages.h"
 #include "tests/system/verbs_fixture.h"
 
 namespace rocemu::system_test {
@@ -11,10 +12,7 @@ constexpr unsigned kOnDemand = IBV_ACCESS_ON_DEMAND | IBV_ACCESS_LOCAL_WRITE;
 /// Pages that nobody has touched yet.
 class Pages {
  public:
-  explicit Pages(size_t size)
-      : size_(size),
-        data_(static_cast<uint8_t*>(
-            mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {}
+  explicit Pages(size_t size) : size_(size), data_(map_pages(size)) {}
   ~Pages() { unmap_from(0); }
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;

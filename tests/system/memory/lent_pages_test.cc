@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/system/map_pages.h"
 #include "tests/system/verbs_fixture.h"
 
 namespace rocemu::system_test {
@@ -42,10 +43,7 @@ constexpr const char* kOwn = "rw-p ";
 /// Pages with a pattern.
 class Pages {
  public:
-  explicit Pages(size_t count)
-      : size_(count * kPage),
-        data_(static_cast<uint8_t*>(
-            mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+  explicit Pages(size_t count) : size_(count * kPage), data_(map_pages(size_)) {
     for (size_t i = 0; i < size_; ++i) data_[i] = pattern(i);
   }
   ~Pages() { munmap(data_, size_); }
@@ -355,13 +353,11 @@ TEST_F(LentPages, AreNotThoseThatAnotherRegionHasAPartOf) {
 }
 
 TEST_F(LentPages, AreNotThoseOfOtherMemory) {
-  const auto map = [](int protection, int flags) {
-    return static_cast<uint8_t*>(mmap(nullptr, 4 * kPage, protection, flags, -1, 0));
-  };
-  uint8_t* shared = map(PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS);
-  uint8_t* protected_page = map(PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+  auto* shared = static_cast<uint8_t*>(
+      mmap(nullptr, 4 * kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  uint8_t* protected_page = map_pages(4 * kPage);
   ASSERT_EQ(mprotect(protected_page + kPage, kPage, PROT_READ), 0);
-  uint8_t* holed = map(PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+  uint8_t* holed = map_pages(4 * kPage);
   ASSERT_EQ(munmap(holed + kPage, kPage), 0);
   for (uint8_t* pages : {shared, protected_page, holed}) {
     const std::string before = kind_at(pages);
