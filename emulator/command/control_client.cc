@@ -3,9 +3,13 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iostream>
+#include <utility>
 
 #include "emulator/abi/control.h"
 #include "emulator/abi/runtime_dir.h"
@@ -14,14 +18,16 @@
 namespace rocemu::command {
 namespace {
 
-constexpr int kReplyTimeoutSeconds = 10;
+/// After so long without an answer the user is told what is waited for.
+constexpr std::chrono::seconds kProgressInterval{5};
 
 }  // namespace
 
-ControlClient::ControlClient(std::string dir, UniqueFd socket)
-    : dir_(std::move(dir)), socket_(std::move(socket)) {}
+ControlClient::ControlClient(std::string dir, UniqueFd socket, std::chrono::seconds patience)
+    : dir_(std::move(dir)), socket_(std::move(socket)), patience_(patience) {}
 
-std::optional<ControlClient> ControlClient::connect(const std::string& dir) {
+std::optional<ControlClient> ControlClient::connect(const std::string& dir,
+                                                    std::chrono::seconds patience) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   const std::string path = dir + "/" + abi::kControlSocket;
@@ -29,18 +35,25 @@ std::optional<ControlClient> ControlClient::connect(const std::string& dir) {
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd) fail_with_errno("cannot make a socket", errno);
-  const timeval timeout{.tv_sec = kReplyTimeoutSeconds, .tv_usec = 0};
-  setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
-  setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
+  const timeval read_timeout{.tv_sec = std::min(patience, kProgressInterval).count(), .tv_usec = 0};
+  const timeval write_timeout{.tv_sec = patience.count(), .tv_usec = 0};
+  setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &read_timeout, sizeof read_timeout);
+  setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &write_timeout, sizeof write_timeout);
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     if (errno == ENOENT || errno == ECONNREFUSED || errno == ENOTDIR || errno == ENOTSOCK)
       return std::nullopt;
     fail_with_errno("cannot reach the daemon in " + dir, errno);
   }
-  return ControlClient(dir, std::move(fd));
+  return ControlClient(dir, std::move(fd), patience);
+}
+
+std::string ControlClient::daemon_name() const {
+  return "the daemon in " + dir_ + " (pid " + std::to_string(daemon_pid()) + ")";
 }
 
 std::string ControlClient::read_line() {
+  const auto deadline = std::chrono::steady_clock::now() + patience_;
+  bool tells = isatty(STDERR_FILENO) != 0;
   for (;;) {
     if (const size_t end = received_.find('\n'); end != std::string::npos) {
       std::string line = received_.substr(0, end);
@@ -54,8 +67,10 @@ std::string ControlClient::read_line() {
     } else if (count == 0 || errno == ECONNRESET) {
       throw Failure("the daemon in " + dir_ + " closed the connection without an answer");
     } else if (errno == EAGAIN) {
-      throw Failure("the daemon in " + dir_ + " (pid " + std::to_string(daemon_pid()) +
-                    ") does not answer");
+      if (std::chrono::steady_clock::now() >= deadline) {
+        throw Failure(daemon_name() + " does not answer");
+      }
+      if (std::exchange(tells, false)) std::cerr << "waiting for " << daemon_name() << "\n";
     } else if (errno != EINTR) {
       fail_with_errno("cannot read from the daemon in " + dir_, errno);
     }

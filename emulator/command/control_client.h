@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -16,8 +17,14 @@ using Json = nlohmann::ordered_json;
 
 class ControlClient {
  public:
-  /// Nothing if no daemon listens in `dir`.
-  static std::optional<ControlClient> connect(const std::string& dir);
+  /// In lockstep the daemon answers when all its clients wait, and one that has no processor, or
+  /// waits for a disk, it gives a minute.
+  static constexpr std::chrono::seconds kPatience{120};
+
+  /// Nothing if no daemon listens in `dir`. For an answer it is waited for `patience`; if it takes
+  /// some seconds, a terminal is told.
+  static std::optional<ControlClient> connect(const std::string& dir,
+                                              std::chrono::seconds patience = kPatience);
 
   /// Sends {"command": command} and `arguments` beside it, and returns the reply. Throws Failure if
   /// the daemon refuses or does not answer in time.
@@ -31,11 +38,13 @@ class ControlClient {
   const std::string& dir() const { return dir_; }
 
  private:
-  ControlClient(std::string dir, UniqueFd socket);
+  ControlClient(std::string dir, UniqueFd socket, std::chrono::seconds patience);
   std::string read_line();
+  std::string daemon_name() const;
 
   std::string dir_;
   UniqueFd socket_;
+  std::chrono::seconds patience_;
   std::string received_;
 };
 

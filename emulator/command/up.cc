@@ -20,7 +20,9 @@ namespace rocemu::command {
 namespace po = boost::program_options;
 namespace {
 
-constexpr std::chrono::seconds kStopTimeout{10};
+/// Of one that is to end: for its answer, and then for its end.
+constexpr std::chrono::seconds kAnswerTimeout{30};
+constexpr std::chrono::seconds kStopTimeout{60};
 
 std::string log_path() {
   return shared_dir() + ".log";
@@ -141,7 +143,7 @@ int down(const Arguments& arguments) {
     return 0;
   }
   const OpenBase open_base = lock_base(base);
-  std::optional<ControlClient> client = ControlClient::connect(dir);
+  std::optional<ControlClient> client = ControlClient::connect(dir, kAnswerTimeout);
   if (!client) {
     std::cout << (remove_all() ? "no shared NIC is up; removed what a killed one left behind\n"
                                : "no shared NIC is up\n");

@@ -13,7 +13,7 @@
 namespace rocemu::testing {
 namespace {
 
-constexpr int kTimeoutSeconds = 30;
+constexpr int kTimeoutSeconds = 120;
 
 }  // namespace
 

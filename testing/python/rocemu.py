@@ -44,7 +44,7 @@ def command():
 class Control:
     """The control socket of a NIC: one JSON object per line in each direction."""
 
-    def __init__(self, directory, timeout=30):
+    def __init__(self, directory, timeout=120):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.socket.settimeout(timeout)
         try:

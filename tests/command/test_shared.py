@@ -1,4 +1,5 @@
 """`rocemu up` and `rocemu down`, and how `rocemu run` joins."""
+import json
 import os
 import signal
 import subprocess
@@ -7,7 +8,7 @@ import tempfile
 import threading
 import unittest
 
-from support import PYTHON, CommandTest, wait_for
+from support import PYTHON, ROCEMU, CommandTest, wait_for
 
 PRINT_DIR = "import os; print(os.environ['ROCEMU_DIR'])"
 
@@ -53,6 +54,21 @@ class Shared(CommandTest):
         self.assertFalse(os.path.exists(f"/proc/{pid}/fd/0"), "the daemon still runs")
         self.assertEqual(os.listdir(self.runtime), [])
         self.assertNotEqual(self.run_python(PRINT_DIR).strip(), self.shared)
+
+    def test_that_is_slow_is_waited_for(self):
+        self.up()
+        pid = self.show()["pid"]
+        os.kill(pid, signal.SIGSTOP)
+        terminal, end = os.openpty()
+        self.addCleanup(os.close, terminal)
+        show = subprocess.Popen([ROCEMU, "show", "--json"], stdout=subprocess.PIPE, stderr=end,
+                                env=self.environment)
+        os.close(end)
+        self.assertIn(f"(pid {pid})".encode(), os.read(terminal, 1000))
+        os.kill(pid, signal.SIGCONT)
+        self.assertEqual(json.loads(show.communicate()[0])["pid"], pid)
+        self.assertEqual(show.returncode, 0)
+        self.down()
 
     def test_is_not_joined_with_options_of_one_s_own(self):
         self.up()

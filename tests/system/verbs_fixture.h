@@ -17,7 +17,7 @@
 namespace rocemu::system_test {
 
 /// Long enough for any machine under any load; never waited for when all is well.
-inline constexpr std::chrono::seconds kPatience{30};
+inline constexpr std::chrono::seconds kPatience{60};
 
 template <class T, int (*Destroy)(T*)>
 struct Destroyer {
