@@ -2,6 +2,7 @@
 
 #include <pcap/pcap.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -54,26 +55,39 @@ PcapWriter::~PcapWriter() {
   if (format_ != nullptr) pcap_close(format_);
 }
 
+bool PcapWriter::is_open() const {
+  const std::lock_guard guard(mutex_);
+  return file_ != nullptr;
+}
+
 bool PcapWriter::write(engine::Instant at, std::span<const uint8_t> frame) {
+  const std::lock_guard guard(mutex_);
   if (file_ == nullptr) return true;
   constexpr int64_t kBillion = 1'000'000'000;
-  const int64_t time = (start_ + at.time_since_epoch()).count();
+  const int64_t time = std::max(latest_, (start_ + at.time_since_epoch()).count());
+  latest_ = time;
   pcap_pkthdr header{};
   header.ts.tv_sec = static_cast<time_t>(time / kBillion);
   header.ts.tv_usec = static_cast<suseconds_t>(time % kBillion);  // nanoseconds, by the precision
   header.caplen = static_cast<bpf_u_int32>(frame.size());
   header.len = header.caplen;
   pcap_dump(reinterpret_cast<u_char*>(file_), &header, frame.data());
-  return unwritten_.size() < kHandOver || flush();
+  return unwritten_.size() < kHandOver || hand_over();
 }
 
 bool PcapWriter::flush() {
+  const std::lock_guard guard(mutex_);
+  return hand_over();
+}
+
+bool PcapWriter::hand_over() {
   if (file_ == nullptr || unwritten_.empty()) return true;
   return disk_.write(unwritten_) || fail(disk_.error());
 }
 
 bool PcapWriter::finish() {
-  return flush() && (disk_.sync() || fail(disk_.error()));
+  const std::lock_guard guard(mutex_);
+  return hand_over() && (disk_.sync() || fail(disk_.error()));
 }
 
 bool PcapWriter::fail(int error) {

@@ -1,9 +1,11 @@
-// Writes frames into a pcap file that any Wireshark opens: Ethernet, nanosecond timestamps.
+// Writes frames into a pcap file that any Wireshark opens: Ethernet, nanosecond timestamps. For any
+// thread.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,16 +34,20 @@ class PcapWriter {
   /// The same, and waits until all is in the file.
   bool finish();
 
-  bool is_open() const { return file_ != nullptr; }
+  bool is_open() const;
+  /// Once something was false.
   const std::string& error() const { return error_; }
 
  private:
+  bool hand_over();
   bool fail(int error);
 
+  mutable std::mutex mutex_;
   std::string path_;
   BackgroundFile disk_;
   std::vector<std::byte> unwritten_;
   std::chrono::nanoseconds start_;
+  int64_t latest_ = 0;  // of several threads none is to take the file's time back
   std::string error_;
   pcap* format_ = nullptr;
   pcap_dumper* file_ = nullptr;

@@ -112,6 +112,9 @@ po::options_description fabric_options() {
       "which comes with rocemu (rocemu scenarios)");
   add("seed", text("N"),
       "the seed of everything random (default 0; with --udp another at each start)");
+  add("threads", po::bool_switch(),
+      "each device in a thread of its own, for machines with processors to spare; without faults, "
+      "recording, virtual time and --udp, which need one thread");
   add("require-grh", po::bool_switch(),
       "refuse address vectors without a GRH, as RoCE hardware does");
   add("log-level", text("LEVEL"),
@@ -207,6 +210,17 @@ std::vector<std::string> daemon_arguments(std::string_view subcommand,
     if (!read_number(text, seed))
       throw UsageError(where + "--seed '" + text + "' is not a number from 0 to 2^64-1");
     arguments.insert(arguments.end(), {"--seed", text});
+  }
+  if (values["threads"].as<bool>()) {
+    const auto refuse = [&](bool is_given, const char* option) {
+      if (is_given) throw UsageError(where + option + " needs one thread; leave out --threads");
+    };
+    refuse(lockstep, "--lockstep");
+    refuse(given("clock") && string_of("clock") == "virtual", "--clock virtual");
+    refuse(given("record"), "--record");
+    refuse(given("scenario"), "--scenario");
+    refuse(on_udp, "--udp");
+    arguments.emplace_back("--threads");
   }
   if (values["require-grh"].as<bool>()) arguments.emplace_back("--require-grh");
   if (given("log-level")) {

@@ -2,13 +2,9 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <malloc.h>
-#include <sched.h>
 #include <spdlog/spdlog.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,23 +20,6 @@
 
 namespace rocemu::daemon {
 namespace {
-
-using namespace std::chrono_literals;
-
-/// How often sockets are looked at while rings keep the daemon busy: a system call of 0.3 us.
-constexpr engine::Duration kPollInterval = 10us;
-/// With nothing to do for so long the daemon sleeps; then a doorbell costs an eventfd, about 4 us.
-constexpr engine::Duration kSpinTime = 50us;
-/// While others keep the daemon busy anyway, a session's ring is looked at for longer.
-constexpr engine::Duration kSessionIdleTime = 1ms;
-/// A deadline closer than this is waited for awake.
-constexpr engine::Duration kShortestSleep = 20us;
-/// A yield that took longer gave the processor to somebody who has work of his own.
-constexpr engine::Duration kLongYield = 300us;
-/// For so long after a long yield the daemon sleeps instead: who sleeps is let in soon when he is
-/// woken, who yields waits for the slices of all others. Doubled each time that this was too short.
-constexpr engine::Duration kShortestCrowd = 20ms;
-constexpr engine::Duration kLongestCrowd = 1s;
 
 std::unique_ptr<capture::PcapWriter> make_capture(const Options& options, const Clock& clock) {
   if (options.capture.empty()) return nullptr;
@@ -66,9 +45,27 @@ std::unique_ptr<journal::Recording> make_recording(const Options& options, const
   return recording;
 }
 
+/// Of faults with several threads: who is first is nobody's choice then.
+void refuse(ControlServer::Commands& commands, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    commands[name] = [](const Json&) -> Json {
+      throw ControlServer::Refusal(
+          "this NIC runs in several threads, and does nothing on purpose; start it without "
+          "--threads");
+    };
+  }
+}
+
 std::string text_in(const Json& request, const char* key) {
   const auto found = request.find(key);
   return found != request.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+/// What the main thread has of the fabric.
+engine::FabricConfig part_of_main(const Options& options) {
+  engine::FabricConfig fabric = options.fabric;
+  if (options.threads) fabric.part.of = engine::Part::Of::kConnections;
+  return fabric;
 }
 
 /// Opens the devices' sockets, and tells the engine of the interfaces they are on.
@@ -86,24 +83,6 @@ std::vector<UdpSockets> attach_to_udp(Options& options) {
   return sockets;
 }
 
-/// Linux 6.12 and later let in who asks for short slices before those who are content with long
-/// ones. Elsewhere nothing changes.
-void ask_for_short_slices() {
-  struct {
-    uint32_t size, policy;
-    uint64_t flags;
-    int32_t nice;
-    uint32_t priority;
-    uint64_t runtime, deadline, period;
-  } attributes{};
-  constexpr uint64_t kSliceNs = 100'000;
-  attributes.size = sizeof attributes;
-  attributes.policy = SCHED_OTHER;
-  attributes.nice = getpriority(PRIO_PROCESS, 0);
-  attributes.runtime = kSliceNs;
-  syscall(SYS_sched_setattr, 0, &attributes, 0);
-}
-
 }  // namespace
 
 Daemon::Daemon(Options options)
@@ -112,12 +91,14 @@ Daemon::Daemon(Options options)
       clock_(options_.clock),
       capture_(make_capture(options_, clock_)),
       directory_(options_.dir, options_.fabric.devices.size()),
-      sessions_(clock_),
-      client_memory_(memory_, sessions_),
-      recording_(make_recording(options_, clock_, client_memory_)),
-      nic_(options_.fabric, client_memory_, sessions_, cm_sessions_, clock_, capture_.get(),
-           recording_.get()),
+      main_(part_of_main(options_), clock_, capture_.get(), {},
+            [this](engine::HostMemory& memory) { return make_recording(options_, clock_, memory); },
+            {.check = [this] { check_recording(); }, .flush = [this] { flush_files(); }}),
       wanted_down_(options_.fabric.devices.size()) {
+  if (options_.threads) {
+    threads_ = std::make_unique<DeviceThreads>(
+        options_.fabric, clock_, capture_.get(), [this] { flush_files(); }, main_);
+  }
   if (directory_.was_stale()) {
     spdlog::warn("{}: removed what an earlier daemon had left there", directory_.path());
   }
@@ -128,27 +109,29 @@ Daemon::Daemon(Options options)
   directory_.write_sysfs(sysfs_files(devices));
   if (!sockets_.empty()) {
     network_ = std::make_unique<UdpNetwork>(
-        loop_, options_.fabric.devices, std::move(sockets_), [this] { sessions_.take_receives(); },
-        [this](const engine::ReceiveFrame& frame) { nic_.receive(frame); },
+        main_.loop(), options_.fabric.devices, std::move(sockets_),
+        [this] { main_.sessions().take_receives(); },
+        [this](const engine::ReceiveFrame& frame) { main_.nic().receive(frame); },
         [this](engine::DeviceIndex index, bool) { update_port(index); });
-    nic_.connect(*network_);
+    main_.nic().connect(*network_);
+    main_.connect(*network_);
     for (uint32_t i = 0; i < device_count(); ++i) {
       if (!network_->is_up({i})) update_port({i});
     }
   }
-  nic_.on_device_changed([this](engine::DeviceIndex device) { write_sysfs_again(device); });
+  main_.nic().on_device_changed([this](engine::DeviceIndex device) { write_sysfs_again(device); });
   load_scenario();
   serve_devices();
   control_ = std::make_unique<ControlServer>(
       control_loop_, listen_at(directory_.control_socket(), SOCK_STREAM), control_commands());
   if (!options_.lockstep) {
-    control_watch_ = loop_.watch(control_loop_.fd(), EPOLLIN,
-                                 [this](uint32_t) { control_loop_.wait(engine::Duration(0)); });
+    control_watch_ = main_.loop().watch(
+        control_loop_.fd(), EPOLLIN, [this](uint32_t) { control_loop_.wait(engine::Duration(0)); });
     if (!control_watch_) fail_start("cannot watch the control socket", errno);
   }
   NldevSource& source = *this;
   netlink_ = std::make_unique<NetlinkServer>(
-      loop_, listen_at(directory_.netlink_socket(), SOCK_SEQPACKET), source);
+      main_.loop(), listen_at(directory_.netlink_socket(), SOCK_SEQPACKET), source);
 }
 
 std::vector<std::string> Daemon::device_names() const {
@@ -161,13 +144,13 @@ void Daemon::load_scenario() {
   if (options_.scenario.empty()) return;
   const scenario::Scenario scenario = scenario::load_scenario(options_.scenario);
   scenario::check_devices(*scenario.rules, device_names(), options_.scenario);
-  nic_.submit(engine::AddRules{scenario.rules});
+  main_.nic().submit(engine::AddRules{scenario.rules});
 }
 
 void Daemon::write_sysfs_again(engine::DeviceIndex index) {
-  if (!nic_.has_device(index)) return hide_device(index);
+  if (!main_.nic().has_device(index)) return hide_device(index);
   engine::DeviceConfig& config = options_.fabric.devices[index.value];
-  config.addresses = nic_.addresses(index);
+  config.addresses = main_.nic().addresses(index);
   for (const SysfsFile& file : sysfs_files({device(index)})) {
     if (!directory_.replace_sysfs(file)) {
       spdlog::error("sysfs does not tell how {} is now: {}", config.name, std::strerror(errno));
@@ -177,19 +160,50 @@ void Daemon::write_sysfs_again(engine::DeviceIndex index) {
 
 SysfsDevice Daemon::device(engine::DeviceIndex index) {
   const engine::DeviceConfig& config = options_.fabric.devices[index.value];
-  const Nic::DeviceFacts facts = nic_.device_facts(index);
+  const Nic::DeviceFacts facts = main_.nic().device_facts(index);
   return {config.name, config.addresses, facts.device, facts.port};
 }
 
+Worker& Daemon::worker_of(engine::DeviceIndex device) {
+  return threads_ != nullptr ? threads_->of(device) : main_;
+}
+
+std::vector<Worker*> Daemon::workers() {
+  std::vector<Worker*> workers{&main_};
+  if (threads_ == nullptr) return workers;
+  for (uint32_t i = 0; i < device_count(); ++i) workers.push_back(&threads_->of({i}));
+  return workers;
+}
+
+std::unique_ptr<DeviceThreads::Pause> Daemon::pause_threads() {
+  return threads_ != nullptr ? std::make_unique<DeviceThreads::Pause>(*threads_) : nullptr;
+}
+
+std::vector<const ClientSession*> Daemon::sessions() {
+  std::vector<const ClientSession*> sessions;
+  for (Worker* worker : workers()) {
+    for (const ClientSession* session : worker->sessions().list()) sessions.push_back(session);
+  }
+  std::ranges::sort(sessions, {}, &ClientSession::id);
+  return sessions;
+}
+
 engine::FabricSnapshot Daemon::snapshot() {
-  engine::FabricSnapshot snapshot = nic_.snapshot();
+  const auto pause = pause_threads();
+  engine::FabricSnapshot snapshot = main_.nic().snapshot();
+  if (threads_ != nullptr) {
+    for (uint32_t i = 0; i < device_count(); ++i) {
+      engine::merge(snapshot, threads_->of({i}).nic().snapshot());
+    }
+  }
   if (network_ != nullptr) network_->append_counters(snapshot);
   return snapshot;
 }
 
-std::vector<NldevClient> Daemon::clients() const {
+std::vector<NldevClient> Daemon::clients() {
+  const auto pause = pause_threads();
   std::vector<NldevClient> clients;
-  for (const ClientSession* session : sessions_.list()) {
+  for (const ClientSession* session : sessions()) {
     if (session->is_attached()) {
       clients.push_back({session->id(), session->device(), session->peer().pid});
     }
@@ -198,27 +212,28 @@ std::vector<NldevClient> Daemon::clients() const {
 }
 
 std::optional<pid_t> Daemon::pid_of(engine::CmChannelId channel) const {
-  return cm_sessions_.pid_of(channel);
+  return main_.cm_sessions().pid_of(channel);
 }
 
 void Daemon::serve_devices() {
   for (size_t i = 0; i < options_.fabric.devices.size(); ++i) {
     const engine::DeviceIndex device{static_cast<uint32_t>(i)};
-    serve(directory_.device_socket(i), [this, device](UniqueFd socket, PeerCredentials peer) {
-      on_connect(device, std::move(socket), peer);
-    });
+    serve(worker_of(device).loop(), directory_.device_socket(i),
+          [this, device](UniqueFd socket, PeerCredentials peer) {
+            on_connect(device, std::move(socket), peer);
+          });
   }
-  serve(directory_.cm_socket(), [this](UniqueFd socket, PeerCredentials peer) {
+  serve(main_.loop(), directory_.cm_socket(), [this](UniqueFd socket, PeerCredentials peer) {
     on_connect_to_cm(std::move(socket), peer);
   });
 }
 
-void Daemon::serve(const std::string& path,
+void Daemon::serve(EventLoop& loop, const std::string& path,
                    std::function<void(UniqueFd, PeerCredentials)> on_connect) {
   acceptors_.push_back(std::make_unique<Acceptor>(listen_at(path, SOCK_SEQPACKET)));
   Acceptor& acceptor = *acceptors_.back();
   watches_.push_back(
-      loop_.watch(acceptor.fd(), EPOLLIN, [&acceptor, connected = std::move(on_connect)](uint32_t) {
+      loop.watch(acceptor.fd(), EPOLLIN, [&acceptor, connected = std::move(on_connect)](uint32_t) {
         std::vector<Acceptor::Accepted> arrived;
         while (auto accepted = acceptor.accept()) arrived.push_back(std::move(*accepted));
         // Those that came meanwhile, in an order that they do not race for.
@@ -229,18 +244,21 @@ void Daemon::serve(const std::string& path,
 }
 
 void Daemon::on_connect(engine::DeviceIndex device, UniqueFd socket, PeerCredentials peer) {
+  Worker& worker = worker_of(device);  // whose thread this is
   auto session = std::make_unique<ClientSession>(
-      ClientSession::Services{nic_, loop_, memory_, sessions_, clock_}, sessions_.next_id(), device,
-      std::move(socket), peer);
+      ClientSession::Services{worker.nic(), worker.loop(), worker.memory(), worker.sessions(),
+                              clock_},
+      worker.sessions().next_id(), device, std::move(socket), peer);
   spdlog::debug("{} opens {}", session->description(), options_.fabric.devices[device.value].name);
-  sessions_.add(std::move(session));
+  worker.sessions().add(std::move(session));
 }
 
 void Daemon::on_connect_to_cm(UniqueFd socket, PeerCredentials peer) {
-  auto session = std::make_unique<CmSession>(CmSession::Services{nic_, loop_, cm_sessions_},
-                                             cm_sessions_.next_channel(), std::move(socket), peer);
+  auto session = std::make_unique<CmSession>(
+      CmSession::Services{main_.nic(), main_.loop(), main_.cm_sessions()},
+      main_.cm_sessions().next_channel(), std::move(socket), peer);
   spdlog::debug("pid {} opens event channel {}", peer.pid, session->channel().value);
-  cm_sessions_.add(std::move(session));
+  main_.cm_sessions().add(std::move(session));
 }
 
 ControlServer::Commands Daemon::control_commands() {
@@ -253,7 +271,7 @@ ControlServer::Commands Daemon::control_commands() {
     for (const engine::DeviceConfig& device : options_.fabric.devices) names.push_back(device.name);
     return json;
   };
-  const auto show = [this](const Json&) { return state_json(snapshot(), sessions_.list()); };
+  const auto show = [this](const Json&) { return state_json(snapshot(), sessions()); };
   const auto set = [this](const Json& request) {
     request.contains("removed") ? remove_device(request) : set_port(request);
     return Json::object();
@@ -262,14 +280,32 @@ ControlServer::Commands Daemon::control_commands() {
     stop();
     return Json::object();
   };
-  ControlServer::Commands commands = fault_commands(nic_, device_names());
-  commands.merge(time_commands(nic_, sessions_, clock_, time_is_held_));
+  ControlServer::Commands commands = fault_commands(main_.nic(), device_names());
+  commands.merge(time_commands(main_.nic(), main_.sessions(), clock_, time_is_held_));
+  if (threads_ != nullptr) refuse(commands, {"inject", "pause", "resume", "step"});
   commands.insert({{"version", version},
+                   {"idle",
+                    [this](const Json&) {
+                      return Json{{"idle", is_idle()}};
+                    }},
                    {"show", show},
                    {"set", set},
                    {"sync", [this](const Json&) { return sync_recording(); }},
                    {"shutdown", shutdown}});
+  for (auto& [name, command] : commands) {
+    command = [this, original = std::move(command)](const Json& request) {
+      const auto pause = pause_threads();
+      return original(request);
+    };
+  }
   return commands;
+}
+
+bool Daemon::is_idle() {
+  bool idle = true;
+  for (Worker* worker : workers()) idle &= !worker->sessions().pump_in_order();
+  for (Worker* worker : workers()) idle &= worker->nic().is_idle();
+  return idle && (threads_ == nullptr || threads_->is_idle());
 }
 
 engine::DeviceIndex Daemon::named_device(const Json& request) const {
@@ -303,9 +339,9 @@ void Daemon::set_port(const Json& request) {
 void Daemon::update_port(engine::DeviceIndex index) {
   if (!has_device(index)) return;
   const bool up = !wanted_down_[index.value] && (network_ == nullptr || network_->is_up(index));
-  nic_.submit(engine::SetPort{index, up});
+  for (Worker* worker : workers()) worker->nic().submit(engine::SetPort{index, up});
   const std::string& device = options_.fabric.devices[index.value].name;
-  for (const SysfsFile& file : port_state_files(device, nic_.device_facts(index).port)) {
+  for (const SysfsFile& file : port_state_files(device, main_.nic().device_facts(index).port)) {
     if (!directory_.replace_sysfs(file)) {
       spdlog::error("sysfs does not tell that the port of {} is {}: {}", device, up ? "up" : "down",
                     std::strerror(errno));
@@ -318,7 +354,7 @@ void Daemon::remove_device(const Json& request) {
   hide_device(index);  // first, or somebody would open what is about to fail
   acceptors_[index.value].reset();
   watches_[index.value].reset();
-  nic_.submit(engine::RemoveDevice{index});
+  for (Worker* worker : workers()) worker->nic().submit(engine::RemoveDevice{index});
 }
 
 // Not its acceptor, which may be what is at work. Whoever connects still has a device on which all
@@ -335,12 +371,13 @@ void Daemon::hide_device(engine::DeviceIndex index) {
 }
 
 bool Daemon::run() {
-  ask_for_short_slices();
+  if (threads_ != nullptr) threads_->start();
   if (clock_.is_virtual()) {
     run_on_virtual_clock();
   } else {
-    run_on_real_clock();
+    main_.run(stopping_);
   }
+  if (threads_ != nullptr) threads_->stop();
   flush_files();
   check_recording();
   // Before the sockets close: who sees the end of its connection finds the directory gone.
@@ -348,92 +385,25 @@ bool Daemon::run() {
   return !recording_failed_ || !options_.stop_without_record;
 }
 
-void Daemon::run_on_real_clock() {
-  engine::Instant last_work = clock_.now();
-  engine::Instant last_poll{};
-  engine::Instant crowded_until{};
-  engine::Duration crowd{};
-  while (!stopping_) {
-    // What came is older than any timer that has run out meanwhile. While the wire is busy a NIC
-    // makes no frames.
-    bool worked = network_ != nullptr && network_->receive(clock_.now());
-    if (network_ == nullptr || !network_->is_congested()) {
-      worked |= sessions_.pump();
-      worked |= nic_.tick_if_due();
-    }
-    if (network_ != nullptr) worked |= network_->flush(clock_.now());
-    if (sessions_.reap(nic_, memory_)) worked = somebody_left_ = true;
-    if (cm_sessions_.reap(nic_)) worked = somebody_left_ = true;
-    const engine::Instant now = clock_.now();
-    if (now - last_poll >= kPollInterval) {
-      worked |= poll(engine::Duration(0));
-      sessions_.let_sleep(now, kSessionIdleTime);
-      check_recording();
-      last_poll = now;
-    }
-    if (worked) {
-      last_work = now;
-    } else if (now - last_work < kSpinTime && now >= crowded_until) {
-      sched_yield();
-      const engine::Instant after = clock_.now();
-      if (after - now > kLongYield) {
-        crowd = std::clamp(2 * crowd, kShortestCrowd, kLongestCrowd);
-        crowded_until = after + crowd;
-      } else {
-        crowd = engine::Duration(0);
-      }
-    } else {
-      sleep();
-      last_work = last_poll = clock_.now();
-    }
-  }
-}
-
-void Daemon::sleep() {
-  const engine::Instant now = clock_.now();
-  if (network_ != nullptr && network_->is_congested()) {
-    poll(std::nullopt);  // for room to send
-    return;
-  }
-  const std::optional<engine::Instant> deadline = nic_.next_deadline();
-  if (deadline && *deadline - now < kShortestSleep) {
-    sched_yield();
-    return;
-  }
-  sessions_.let_sleep(now, engine::Duration(0));
-  if (sessions_.any_awake()) return;  // a doorbell came just now
-  flush_files();
-  check_recording();
-  if (stopping_) return;
-  if (deadline) {
-    poll(std::max(*deadline - clock_.now(), engine::Duration(0)));
-  } else {
-    // Of what they had nothing is still to end, such as the timewait of connections: the system
-    // gets back what it all took.
-    if (std::exchange(somebody_left_, false)) malloc_trim(0);
-    poll(std::nullopt);
-  }
-}
-
 Json Daemon::sync_recording() {
-  if (recording_ == nullptr) {
+  if (main_.recording() == nullptr) {
     throw ControlServer::Refusal("this NIC does not record; start it with --record DIR");
   }
   flush_files();
-  recording_->sync();
+  main_.recording()->sync();
   return Json{{"record", options_.record}};
 }
 
 void Daemon::flush_files() {
-  if (recording_ != nullptr) recording_->flush();
+  if (main_.recording() != nullptr) main_.recording()->flush();
   if (capture_ != nullptr && !capture_->flush()) {
     spdlog::error("the capture stops here: {}", capture_->error());
   }
 }
 
 void Daemon::check_recording() {
-  if (recording_ == nullptr || recording_failed_) return;
-  const std::string error = recording_->take_error();
+  if (main_.recording() == nullptr || recording_failed_) return;
+  const std::string error = main_.recording()->take_error();
   if (error.empty()) return;
   recording_failed_ = true;
   if (options_.stop_without_record) {
@@ -442,10 +412,6 @@ void Daemon::check_recording() {
   } else {
     spdlog::error("the recording ends here, the run goes on: {}", error);
   }
-}
-
-bool Daemon::poll(std::optional<engine::Duration> timeout) {
-  return loop_.wait(timeout) > 0;
 }
 
 }  // namespace rocemu::daemon

@@ -1,6 +1,7 @@
-// The daemon put together: sockets, sessions, NIC, and the loop that runs them in one thread.
+// The daemon put together: who serves what, and all that can be commanded.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -8,21 +9,17 @@
 #include <vector>
 
 #include "emulator/capture/pcap_writer.h"
-#include "emulator/daemon/client_memory.h"
 #include "emulator/daemon/clock.h"
-#include "emulator/daemon/cm_session_table.h"
 #include "emulator/daemon/control_server.h"
+#include "emulator/daemon/device_threads.h"
 #include "emulator/daemon/event_loop.h"
 #include "emulator/daemon/netlink_server.h"
-#include "emulator/daemon/nic.h"
 #include "emulator/daemon/options.h"
-#include "emulator/daemon/process_memory.h"
 #include "emulator/daemon/quiescence.h"
 #include "emulator/daemon/runtime_directory.h"
-#include "emulator/daemon/session_table.h"
 #include "emulator/daemon/udp_network.h"
 #include "emulator/daemon/unix_socket.h"
-#include "emulator/journal/recording.h"
+#include "emulator/daemon/worker.h"
 
 namespace rocemu::daemon {
 
@@ -37,14 +34,17 @@ class Daemon : private NldevSource {
   bool run();
   void stop() { stopping_ = true; }
 
-  EventLoop& loop() { return loop_; }
+  EventLoop& loop() { return main_.loop(); }
 
  private:
   void serve_devices();
-  void serve(const std::string& path, std::function<void(UniqueFd, PeerCredentials)> on_connect);
+  void serve(EventLoop& loop, const std::string& path,
+             std::function<void(UniqueFd, PeerCredentials)> on_connect);
   void on_connect(engine::DeviceIndex device, UniqueFd socket, PeerCredentials peer);
   void on_connect_to_cm(UniqueFd socket, PeerCredentials peer);
   ControlServer::Commands control_commands();
+  /// Nothing is under way, and nobody waits for an answer. Rings are looked at before.
+  bool is_idle();
   engine::DeviceIndex named_device(const Json& request) const;
   void set_port(const Json& request);
   void remove_device(const Json& request);
@@ -60,10 +60,17 @@ class Daemon : private NldevSource {
   bool has_device(engine::DeviceIndex index) const override { return !removed_.contains(index); }
   SysfsDevice device(engine::DeviceIndex index) override;
   engine::FabricSnapshot snapshot() override;
-  std::vector<NldevClient> clients() const override;
+  std::vector<NldevClient> clients() override;
   std::optional<pid_t> pid_of(engine::CmChannelId channel) const override;
 
-  void run_on_real_clock();
+  Worker& worker_of(engine::DeviceIndex device);
+  /// The main thread's first.
+  std::vector<Worker*> workers();
+  /// By id; while threads stand still.
+  std::vector<const ClientSession*> sessions();
+  /// While it exists the main thread can touch what is the others'. Null if there are none.
+  std::unique_ptr<DeviceThreads::Pause> pause_threads();
+
   // virtual_time.cc
   void run_on_virtual_clock();
   void wait_for_quiet(Quiescence& clients);
@@ -71,8 +78,6 @@ class Daemon : private NldevSource {
   bool handle_what_came();
   void end_round();
 
-  bool poll(std::optional<engine::Duration> timeout);
-  void sleep();
   void flush_files();
   /// All that has happened can be read in the recording.
   Json sync_recording();
@@ -82,15 +87,10 @@ class Daemon : private NldevSource {
   std::vector<UdpSockets> sockets_;  // until the network has them
   Clock clock_;
   std::unique_ptr<capture::PcapWriter> capture_;
-  EventLoop loop_;
   EventLoop control_loop_;  // the control socket's: in lockstep it has its turn last
-  ProcessMemory memory_;
   RuntimeDirectory directory_;
-  SessionTable sessions_;
-  CmSessionTable cm_sessions_;
-  ClientMemory client_memory_;
-  std::unique_ptr<journal::Recording> recording_;
-  Nic nic_;
+  Worker main_;
+  std::unique_ptr<DeviceThreads> threads_;  // null: the main thread has all devices
   std::set<engine::DeviceIndex> removed_;
   std::unique_ptr<UdpNetwork> network_;  // null: no device is attached to UDP
   std::vector<bool> wanted_down_;        // ports, by `rocemu set`
@@ -100,9 +100,8 @@ class Daemon : private NldevSource {
   std::unique_ptr<ControlServer> control_;
   EventLoop::Watch control_watch_;
   std::unique_ptr<NetlinkServer> netlink_;
-  bool stopping_ = false;
-  bool somebody_left_ = false;  // since memory was given back
-  bool time_is_held_ = false;   // by a test, of a virtual clock
+  std::atomic<bool> stopping_{false};
+  bool time_is_held_ = false;  // by a test, of a virtual clock
   bool recording_failed_ = false;
 };
 

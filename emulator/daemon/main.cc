@@ -22,7 +22,7 @@ namespace rocemu::daemon {
 namespace {
 
 void set_up_logging(spdlog::level::level_enum level) {
-  auto logger = spdlog::stderr_logger_st("rocemud");
+  auto logger = spdlog::stderr_logger_mt("rocemud");
   logger->set_pattern("rocemud: %l: %v");
   logger->set_level(level);
   logger->flush_on(spdlog::level::trace);

@@ -27,6 +27,14 @@ class Network {
   virtual void change_group(const engine::GroupChange& change) = 0;
 };
 
+/// Where frames go that are for another part of the fabric (engine/part.h).
+class OtherParts {
+ public:
+  virtual ~OtherParts() = default;
+  /// The frame, or a copy of it, arrives there soon; it must be gone before the engine is.
+  virtual void forward(engine::ForwardFrame frame) = 0;
+};
+
 class Nic : public EnginePort {
  public:
   /// `capture` and `recording` may be null.
@@ -36,6 +44,8 @@ class Nic : public EnginePort {
 
   /// Without one, the cables end nowhere. It must outlive its use.
   void connect(Network& network) { network_ = &network; }
+  /// Needed if the engine is one part of several.
+  void connect(OtherParts& others) { others_ = &others; }
 
   /// A frame that came some time ago, at the time of the latest step: what it answers must not time
   /// out because the daemon was not on a processor.
@@ -91,6 +101,7 @@ class Nic : public EnginePort {
   void deliver(const engine::AsyncEvent& output);
   void deliver(const engine::ClientViolation& output);
   void deliver(const engine::TransmitFrame& output);
+  void deliver(const engine::ForwardFrame& output) { others_->forward(output); }
   void deliver(const engine::GroupChange& output);
   void deliver(const engine::FrameTrace& output);
   void deliver(const engine::RuleFired& output);
@@ -103,6 +114,7 @@ class Nic : public EnginePort {
   engine::Instant latest_step_{};
   std::optional<engine::Instant> batch_time_;  // of the inputs of a batch, while there is one
   Network* network_ = nullptr;
+  OtherParts* others_ = nullptr;
   capture::PcapWriter* capture_;
   journal::Recording* recording_;
   uint32_t facts_client_ = 0xffff'ffff;  // ids are used once, and those of sessions count up from

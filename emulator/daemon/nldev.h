@@ -31,7 +31,7 @@ class NldevSource {
   virtual bool has_device(engine::DeviceIndex index) const = 0;
   virtual SysfsDevice device(engine::DeviceIndex index) = 0;  // it has it
   virtual engine::FabricSnapshot snapshot() = 0;
-  virtual std::vector<NldevClient> clients() const = 0;
+  virtual std::vector<NldevClient> clients() = 0;
   /// Of the program whose event channel of rdma_cm it is; nothing if that is gone.
   virtual std::optional<pid_t> pid_of(engine::CmChannelId channel) const = 0;
 };

@@ -78,6 +78,10 @@ po::options_description describe() {
   options.add_options()("seed", text("N"),
                         "of all that is random, such as MR keys; default 0, with --udp another at "
                         "each start");
+  options.add_options()("threads", po::bool_switch(),
+                        "each device in a thread of its own, for machines with cores to spare: "
+                        "faster, but without faults, recording, virtual time and --udp, which need "
+                        "one thread");
   options.add_options()("require-grh", po::bool_switch(),
                         "refuse address vectors without GRH, as RoCE NICs do");
   options.add_options()("ready-fd", text("FD"),
@@ -196,6 +200,20 @@ spdlog::level::level_enum parse_level(const std::string& text) {
   return found->second;
 }
 
+/// What happens in several threads happens in an order that nobody chose.
+void refuse_with_threads(const po::variables_map& given) {
+  const bool is_virtual =
+      given.count("clock") != 0 && given["clock"].as<std::string>() == "virtual";
+  const char* option = nullptr;
+  if (given["lockstep"].as<bool>()) option = "--lockstep";
+  if (is_virtual) option = "--clock virtual";
+  if (given.count("record") != 0) option = "--record";
+  if (given.count("scenario") != 0) option = "--scenario";
+  if (given["udp"].as<bool>()) option = "--udp";
+  if (option == nullptr) return;
+  throw UsageError(fmt::format("{} needs one thread; leave out --threads", option));
+}
+
 }  // namespace
 
 std::vector<engine::DeviceConfig> parse_devices(const std::vector<std::string>& texts,
@@ -305,6 +323,8 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   if (given.count("scenario") != 0 && options.scenario.empty()) {
     throw UsageError("--scenario: the file's name is empty");
   }
+  options.threads = given["threads"].as<bool>();
+  if (options.threads) refuse_with_threads(given);
   if (given.count("ready-fd") != 0) options.ready_fd = parse_fd("--ready-fd", text("ready-fd"));
   if (given.count("lifetime-fd") != 0) {
     options.lifetime_fd = parse_fd("--lifetime-fd", text("lifetime-fd"));

@@ -26,6 +26,8 @@ struct Options {
   Clock::Kind clock = Clock::Kind::kReal;
   /// On a virtual clock: the engine moves only while every client waits.
   bool lockstep = false;
+  /// Each device in a thread of its own.
+  bool threads = false;
   int ready_fd = -1;     // -1 for none
   int lifetime_fd = -1;  // -1 for none
   spdlog::level::level_enum log_level = spdlog::level::warn;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "emulator/daemon/client_session.h"
@@ -12,11 +13,19 @@
 
 namespace rocemu::daemon {
 
+/// Of one table of several, so that no two clients have the same id: every `step`-th.
+struct ClientIds {
+  uint32_t first = 1;
+  uint32_t step = 1;
+};
+
 class SessionTable : public SessionOwner {
  public:
-  explicit SessionTable(const Clock& clock) : clock_(clock) {}
+  explicit SessionTable(const Clock& clock, ClientIds ids = {}) : clock_(clock), ids_(ids) {}
 
-  engine::ClientId next_id() { return engine::ClientId{++last_id_}; }
+  engine::ClientId next_id() {
+    return engine::ClientId{std::exchange(ids_.first, ids_.first + ids_.step)};
+  }
   void add(std::unique_ptr<ClientSession> session);
   ClientSession* find(engine::ClientId id);
   CompletionQueue* find_cq(engine::ClientId client, engine::CqId cq);
@@ -54,9 +63,9 @@ class SessionTable : public SessionOwner {
   std::vector<ClientSession*> in_order();
 
   const Clock& clock_;
+  ClientIds ids_;
   uint32_t round_ = 0;
   uint32_t asked_for_ = 0;
-  uint32_t last_id_ = 0;
   std::unordered_map<engine::ClientId, std::unique_ptr<ClientSession>> sessions_;
   std::vector<ClientSession*> awake_;
   std::vector<ClientSession*> dozing_;

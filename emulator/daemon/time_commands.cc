@@ -84,11 +84,6 @@ ControlServer::Commands time_commands(Nic& nic, SessionTable& sessions, Clock& c
          advance(nic, sessions, clock, request);
          return clock_json(nic, clock, held);
        }},
-      {"idle",
-       [&](const Json&) {
-         const bool rang = sessions.pump_in_order();
-         return Json{{"idle", !rang && nic.is_idle()}};
-       }},
   };
 }
 

@@ -1,8 +1,7 @@
-// What a test asks by the control socket of time, and of what is still under way:
+// What a test asks by the control socket of time:
 //   {"command":"clock"}                  which clock, what time it is, when something is due
 //   {"command":"clock","held":true}      virtual time stands still, but for "advance"
 //   {"command":"advance","ns":N}         virtual time moves on, and all that is due happens
-//   {"command":"idle"}                   is nothing under way, and nobody waiting for an answer?
 // docs/control.md tells it in full.
 #pragma once
 

@@ -10,6 +10,7 @@
 
 #include "emulator/daemon/event_loop.h"
 #include "emulator/daemon/link_watch.h"
+#include "emulator/daemon/medium.h"
 #include "emulator/daemon/nic.h"
 #include "emulator/daemon/udp_receiver.h"
 #include "emulator/daemon/udp_sender.h"
@@ -17,7 +18,7 @@
 
 namespace rocemu::daemon {
 
-class UdpNetwork : public Network {
+class UdpNetwork : public Network, public Medium {
  public:
   /// Called when a device's interface becomes usable or unusable.
   using LinkChanged = std::function<void(engine::DeviceIndex device, bool up)>;
@@ -32,11 +33,11 @@ class UdpNetwork : public Network {
   void change_group(const engine::GroupChange& change) override;
 
   /// Takes what came to sockets at which there lately was something. True if there was more.
-  bool receive(engine::Instant now);
+  bool receive(engine::Instant now) override;
   /// Sends what waits; true if there was something.
-  bool flush(engine::Instant now);
+  bool flush(engine::Instant now) override;
   /// A wire is busy: what would make more frames has to wait until there is room.
-  bool is_congested() const;
+  bool is_congested() const override;
 
   bool is_up(engine::DeviceIndex device) const;
   void append_counters(engine::FabricSnapshot& snapshot) const;

@@ -32,7 +32,7 @@ void Daemon::run_on_virtual_clock() {
   const bool has_run = options_.lifetime_fd >= 0;  // `rocemu run`, which the programs descend from
   Quiescence clients(has_run ? std::optional(getppid()) : std::nullopt);
   engine::Duration idle = kShortestIdle;
-  if (options_.lockstep) nic_.hold_outputs();
+  if (options_.lockstep) main_.nic().hold_outputs();
   while (!stopping_) {
     if (options_.lockstep) wait_for_quiet(clients);
     if (handle_what_came()) {
@@ -47,11 +47,11 @@ void Daemon::run_on_virtual_clock() {
         continue;
       }
     }
-    const std::optional<engine::Instant> deadline = nic_.next_deadline();
+    const std::optional<engine::Instant> deadline = main_.nic().next_deadline();
     if (deadline && !time_is_held_) {
       clock_.advance_to(*deadline);
       idle = kShortestIdle;
-      if (nic_.tick_if_due()) end_round();
+      if (main_.nic().tick_if_due()) end_round();
       continue;
     }
     flush_files();
@@ -59,16 +59,16 @@ void Daemon::run_on_virtual_clock() {
     // Without end: until somebody who sleeps is woken by something else than us.
     std::this_thread::sleep_for(idle);
     idle = std::min<engine::Duration>(2 * idle, kLongestIdle);
-    sessions_.begin_round();
+    main_.sessions().begin_round();
   }
   // Whoever has left by now is to be gone in the recording too, however soon we were told to stop.
   bool more = true;
   while (std::exchange(more, false)) {
-    loop_.wait(engine::Duration(0));
-    more |= sessions_.pump_in_order();
-    more |= sessions_.reap(nic_, memory_);
-    more |= cm_sessions_.reap(nic_);
-    nic_.release_outputs();
+    main_.loop().wait(engine::Duration(0));
+    more |= main_.sessions().pump_in_order();
+    more |= main_.sessions().reap(main_.nic(), main_.memory());
+    more |= main_.cm_sessions().reap(main_.nic());
+    main_.nic().release_outputs();
   }
 }
 
@@ -77,27 +77,28 @@ void Daemon::run_on_virtual_clock() {
 /// others.
 bool Daemon::handle_what_came() {
   if (options_.lockstep) {
-    // Who has ended is gone before anybody else comes, who may be the next program of one script: it
-    // was so if the script's shell took long to go on. Who asks by the control socket, when and how
-    // often, must not change what the others do.
-    return sessions_.pump_in_order() || loop_.run_first(EPOLLHUP) ||
-           sessions_.reap(nic_, memory_) || cm_sessions_.reap(nic_) || loop_.run_first() ||
-           nic_.tick_if_due() || control_loop_.run_first();
+    // Who has ended is gone before anybody else comes, who may be the next program of one script:
+    // it was so if the script's shell took long to go on. Who asks by the control socket, when and
+    // how often, must not change what the others do.
+    return main_.sessions().pump_in_order() || main_.loop().run_first(EPOLLHUP) ||
+           main_.sessions().reap(main_.nic(), main_.memory()) ||
+           main_.cm_sessions().reap(main_.nic()) || main_.loop().run_first() ||
+           main_.nic().tick_if_due() || control_loop_.run_first();
   }
-  bool worked = sessions_.pump_in_order();
-  worked |= poll(engine::Duration(0));
-  worked |= nic_.tick_if_due();
-  worked |= sessions_.reap(nic_, memory_);
-  worked |= cm_sessions_.reap(nic_);
+  bool worked = main_.sessions().pump_in_order();
+  worked |= main_.loop().wait(engine::Duration(0)) > 0;
+  worked |= main_.nic().tick_if_due();
+  worked |= main_.sessions().reap(main_.nic(), main_.memory());
+  worked |= main_.cm_sessions().reap(main_.nic());
   return worked;
 }
 
 /// Clients see what was done, and look again for what they wait for.
 void Daemon::end_round() {
   if (options_.lockstep) {
-    nic_.release_outputs();
+    main_.nic().release_outputs();
   } else {
-    sessions_.begin_round();
+    main_.sessions().begin_round();
   }
 }
 
@@ -106,7 +107,7 @@ void Daemon::wait_for_quiet(Quiescence& clients) {
   clients.begin_wait();
   engine::Duration pause = kShortestLook;
   while (!stopping_ && !is_quiet(clients)) {
-    if (!options_.lockstep && handle_what_came()) sessions_.begin_round();
+    if (!options_.lockstep && handle_what_came()) main_.sessions().begin_round();
     const engine::Duration waited = clock_.real_now() - since;
     if (waited > kPatience) {
       if (!clients.anyone_runs()) return;  // they sleep, and wake again and again by themselves
@@ -126,8 +127,8 @@ void Daemon::wait_for_quiet(Quiescence& clients) {
 
 bool Daemon::is_quiet(Quiescence& clients) {
   std::vector<pid_t> pids;
-  for (const ClientSession* session : sessions_.list()) pids.push_back(session->peer().pid);
-  for (const pid_t pid : cm_sessions_.pids()) pids.push_back(pid);
+  for (const ClientSession* session : main_.sessions().list()) pids.push_back(session->peer().pid);
+  for (const pid_t pid : main_.cm_sessions().pids()) pids.push_back(pid);
   return clients.is_quiet(pids);
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "emulator/abi/verbs_values.h"
+#include "emulator/engine/part.h"
 #include "emulator/engine/time.h"
 #include "wire/ethernet.h"
 #include "wire/ip.h"
@@ -37,6 +38,7 @@ struct DeviceConfig {
 
 struct FabricConfig {
   std::vector<DeviceConfig> devices;
+  Part part;
   /// The only source of chance: MR key tags and, later, fault decisions.
   uint64_t seed = 0;
   /// Emit a FrameTrace output for every frame, and give frames between two devices of the fabric

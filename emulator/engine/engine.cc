@@ -79,6 +79,7 @@ struct Apply {
     }
   }
   void operator()(const ReceiveFrame& input) const { fabric.receive(input); }
+  void operator()(const ForwardedFrames& input) const { fabric.receive(input); }
   void operator()(const SetPort& input) const { fabric.set_port(input.device, input.up); }
   void operator()(const RemoveDevice& input) const {
     fabric.remove_device(input.device);

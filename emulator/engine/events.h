@@ -79,6 +79,20 @@ struct ReceiveFrame {
   bool identification_known = true;
 };
 
+/// A frame of another part of the fabric (part.h).
+struct ForwardedFrame {
+  DeviceIndex to;
+  bool check_icrc;
+  /// What it says; or null, and then the bytes are all of it.
+  const wire::Packet* packet;
+  std::span<const uint8_t> bytes;
+};
+
+/// Some of them, in the order in which they left.
+struct ForwardedFrames {
+  std::span<const ForwardedFrame> frames;
+};
+
 /// The port's cable: a port that is down neither sends nor receives a frame.
 struct SetPort {
   DeviceIndex device;
@@ -134,9 +148,10 @@ struct CmCommand {
 /// Nothing but the passing of time; also continues work that a step left undone.
 struct Tick {};
 
-using Input = std::variant<AttachClient, DetachClient, Command, PostSend, PostRecv, PostSrqRecv,
-                           ArmCq, ReceiveFrame, SetPort, RemoveDevice, AddRules, RemoveRules, Pause,
-                           ReleaseFrames, OpenCmChannel, CloseCmChannel, CmCommand, Tick>;
+using Input =
+    std::variant<AttachClient, DetachClient, Command, PostSend, PostRecv, PostSrqRecv, ArmCq,
+                 ReceiveFrame, ForwardedFrames, SetPort, RemoveDevice, AddRules, RemoveRules, Pause,
+                 ReleaseFrames, OpenCmChannel, CloseCmChannel, CmCommand, Tick>;
 
 // ---- Outputs --------------------------------------------------------------------------------
 
@@ -178,6 +193,14 @@ struct TransmitFrame {
   Frame frame;
 };
 
+/// A frame for another part of the fabric (part.h).
+struct ForwardFrame {
+  DeviceIndex to;
+  bool to_connections;  // for the device's QP 1
+  bool check_icrc;
+  Frame frame;
+};
+
 /// The first QP of a device with DeviceConfig::outside was attached to the multicast group, or
 /// the last one detached.
 struct GroupChange {
@@ -214,7 +237,7 @@ struct CmEvent {
 
 using Output =
     std::variant<Completion, CqFailed, CompletionEvent, AsyncEvent, ClientViolation, TransmitFrame,
-                 GroupChange, FrameTrace, RuleFired, DeviceChanged, CmEvent>;
+                 ForwardFrame, GroupChange, FrameTrace, RuleFired, DeviceChanged, CmEvent>;
 
 struct CmReply {
   int error = 0;  // 0, or a positive errno value; then there is no response

@@ -135,7 +135,7 @@ class Fabric {
   Table<AhId, AddressHandle> ahs{1, kMaxAhs};
   Table<XrcdId, XrcDomain> xrcds{1, kMaxXrcds};
   Table<SrqId, SharedReceiveQueue> srqs{1, kMaxSrqs};
-  Table<QpNumber, QueuePair> qps{kFirstQpn, kMaxQps};
+  Table<QpNumber, QueuePair> qps;
   Table<DmId, DeviceMemory> dms{1, kMaxDms};
   MemoryTable mrs;
   MulticastTable multicast;
@@ -194,6 +194,8 @@ class Fabric {
 
   /// A frame from outside the fabric. See packet_flow.cc.
   void receive(const ReceiveFrame& input);
+  /// Frames of other parts of the fabric.
+  void receive(const ForwardedFrames& input);
   /// The device's first QP has joined the group, or the last one left it.
   void group_changed(DeviceIndex device, const wire::IpAddress& group, bool member);
 
@@ -240,6 +242,9 @@ class Fabric {
   void send(DeviceIndex from, std::optional<DeviceIndex> inside, const wire::Packet& packet,
             size_t payload_size, Frame frame, const QueuePair* qp);
   void launch(faults::Departure departure);
+  /// To another part of the fabric; false if it is for this one.
+  bool forward(faults::Departure& departure);
+  bool concerns_nobody(const ForwardedFrame& forwarded) const;
   void trace(const faults::Departure& departure);
   void release_delayed_frames();
 

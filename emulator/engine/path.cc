@@ -80,7 +80,8 @@ Path resolve_path(const Fabric& fabric, DeviceIndex device, const abi::AhAttr& a
     if (attr.hop_limit > 1) path.hop_limit = attr.hop_limit;
   } else {
     const QueuePair* there = fabric.qps.find(peer);
-    path.inside = there != nullptr ? there->device : device;
+    path.inside =
+        there != nullptr ? there->device : fabric.config().part.device_with(peer).value_or(device);
     path.src_ip = config.addresses[0];
     path.dst_ip = fabric.devices()[path.inside->value].config.addresses[0];
   }

@@ -148,4 +148,7 @@ struct FabricSnapshot {
   std::vector<RdmaIdSnapshot> rdma_ids;  // by number
 };
 
+/// Adds what another part of the same fabric (part.h) has.
+void merge(FabricSnapshot& into, FabricSnapshot&& part);
+
 }  // namespace rocemu::engine

@@ -292,6 +292,7 @@ struct DescribeInput {
   void operator()(const engine::ReceiveFrame& input) const {
     say("frame_from_outside").add("device", input.device.value).add("size", input.bytes.size());
   }
+  void operator()(const engine::ForwardedFrames&) const {}  // no journal has it
   void operator()(const engine::SetPort& input) const {
     say("port").add("device", input.device.value).add("state", input.up ? "up" : "down");
   }

@@ -73,7 +73,7 @@ class Shared(CommandTest):
     def test_is_not_joined_with_options_of_one_s_own(self):
         self.up()
         for options in (["--private"], ["--devices", "2"], ["--device", "x"], ["--seed", "1"],
-                        ["--require-grh"], ["--capture", "/dev/null"]):
+                        ["--require-grh"], ["--threads"], ["--capture", "/dev/null"]):
             with self.subTest(options=options):
                 self.assertIn("/run-", self.run_python(PRINT_DIR, *options))
         self.down()

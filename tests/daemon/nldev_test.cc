@@ -46,7 +46,7 @@ class Source : public NldevSource {
     return device;
   }
   engine::FabricSnapshot snapshot() override { return state; }
-  std::vector<NldevClient> clients() const override { return {{{3}, {1}, 4711}}; }
+  std::vector<NldevClient> clients() override { return {{{3}, {1}, 4711}}; }
   std::optional<pid_t> pid_of(engine::CmChannelId channel) const override {
     return channel == engine::CmChannelId{5} ? std::optional<pid_t>(4712) : std::nullopt;
   }

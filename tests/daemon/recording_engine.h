@@ -71,6 +71,7 @@ class RecordingEngine : public EnginePort {
                      (in.solicited_only ? " solicited" : ""));
   }
   void record(const engine::ReceiveFrame&) {}
+  void record(const engine::ForwardedFrames&) {}
   void record(const engine::SetPort& in) {
     inputs.push_back("port of " + text(in.device.value) + (in.up ? " up" : " down"));
   }

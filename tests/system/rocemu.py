@@ -14,6 +14,7 @@ ROCEMU = str(BIN / "rocemu")
 PAIR = [sys.executable, str(HERE / "pair.py")]
 CM_PAIR = [sys.executable, str(HERE / "cm_pair.py")]
 TIMEOUT = 240  # seconds that nothing here comes near
+EVERY_RUN_HAS = []  # options of each `rocemu run`
 
 
 _held_ports = []
@@ -63,7 +64,8 @@ def descendants(pid):
 
 
 def rocemu_run(*command, options=(), prefix=(), **keywords):
-    return run(*prefix, ROCEMU, "run", "--private", *options, "--", *command, **keywords)
+    return run(*prefix, ROCEMU, "run", "--private", *EVERY_RUN_HAS, *options, "--", *command,
+               **keywords)
 
 
 def pingpong_pair(*arguments, server_device="rocemu0", client_device="rocemu0",

@@ -1,0 +1,140 @@
+#include "emulator/daemon/worker.h"
+
+#include <malloc.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace rocemu::daemon {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// How often sockets are looked at while rings keep the daemon busy: a system call of 0.3 us.
+constexpr engine::Duration kPollInterval = 10us;
+/// With nothing to do for so long the daemon sleeps; then a doorbell costs an eventfd, about 4 us.
+constexpr engine::Duration kSpinTime = 50us;
+/// While others keep the daemon busy anyway, a session's ring is looked at for longer.
+constexpr engine::Duration kSessionIdleTime = 1ms;
+/// A deadline closer than this is waited for awake.
+constexpr engine::Duration kShortestSleep = 20us;
+/// A yield that took longer gave the processor to somebody who has work of his own.
+constexpr engine::Duration kLongYield = 300us;
+/// For so long after a long yield the daemon sleeps instead: who sleeps is let in soon when he is
+/// woken, who yields waits for the slices of all others. Doubled each time that this was too short.
+constexpr engine::Duration kShortestCrowd = 20ms;
+constexpr engine::Duration kLongestCrowd = 1s;
+
+/// Linux 6.12 and later let in who asks for short slices before those who are content with long
+/// ones. Elsewhere nothing changes.
+void ask_for_short_slices() {
+  struct {
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime, deadline, period;
+  } attributes{};
+  constexpr uint64_t kSliceNs = 100'000;
+  attributes.size = sizeof attributes;
+  attributes.policy = SCHED_OTHER;
+  attributes.nice = getpriority(PRIO_PROCESS, 0);
+  attributes.runtime = kSliceNs;
+  syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
+
+}  // namespace
+
+Worker::Worker(const engine::FabricConfig& fabric, const Clock& clock, capture::PcapWriter* capture,
+               ClientIds ids, const MakeRecording& make_recording, Files files)
+    : clock_(clock),
+      waker_(loop_),
+      sessions_(clock, ids),
+      client_memory_(memory_, sessions_),
+      recording_(make_recording ? make_recording(client_memory_) : nullptr),
+      nic_(fabric, client_memory_, sessions_, cm_sessions_, clock, capture, recording_.get()),
+      files_(std::move(files)) {}
+
+bool Worker::reap() {
+  bool worked = sessions_.reap(nic_, memory_);
+  worked |= cm_sessions_.reap(nic_);
+  if (worked) somebody_left_ = true;
+  return worked;
+}
+
+void Worker::run(const std::atomic<bool>& stopping) {
+  ask_for_short_slices();
+  engine::Instant last_work = clock_.now();
+  engine::Instant last_poll{};
+  engine::Instant crowded_until{};
+  engine::Duration crowd{};
+  while (!stopping.load(std::memory_order_relaxed)) {
+    if (parking_.is_asked()) [[unlikely]] {
+      parking_.park();
+    }
+    // What came is older than any timer that has run out meanwhile. While the medium is busy a NIC
+    // makes no frames.
+    bool worked = medium_ != nullptr && medium_->receive(clock_.now());
+    if (medium_ == nullptr || !medium_->is_congested()) {
+      worked |= sessions_.pump();
+      worked |= nic_.tick_if_due();
+    }
+    if (medium_ != nullptr) worked |= medium_->flush(clock_.now());
+    worked |= reap();
+    const engine::Instant now = clock_.now();
+    if (now - last_poll >= kPollInterval) {
+      worked |= poll(engine::Duration(0));
+      sessions_.let_sleep(now, kSessionIdleTime);
+      files_.check();
+      last_poll = now;
+    }
+    if (worked) {
+      last_work = now;
+    } else if (now - last_work < kSpinTime && now >= crowded_until) {
+      sched_yield();
+      const engine::Instant after = clock_.now();
+      if (after - now > kLongYield) {
+        crowd = std::clamp(2 * crowd, kShortestCrowd, kLongestCrowd);
+        crowded_until = after + crowd;
+      } else {
+        crowd = engine::Duration(0);
+      }
+    } else {
+      sleep(stopping);
+      last_work = last_poll = clock_.now();
+    }
+  }
+}
+
+void Worker::sleep(const std::atomic<bool>& stopping) {
+  const engine::Instant now = clock_.now();
+  if (medium_ != nullptr && medium_->is_congested()) {
+    poll(medium_->longest_wait());  // for room to send
+    return;
+  }
+  const std::optional<engine::Instant> deadline = nic_.next_deadline();
+  if (deadline && *deadline - now < kShortestSleep) {
+    sched_yield();
+    return;
+  }
+  sessions_.let_sleep(now, engine::Duration(0));
+  if (sessions_.any_awake()) return;  // a doorbell came just now
+  files_.flush();
+  files_.check();
+  if (stopping) return;
+  if (!deadline && std::exchange(somebody_left_, false)) {
+    // Of what they had nothing is still to end, such as the timewait of connections: the system
+    // gets back what it all took.
+    malloc_trim(0);
+  }
+  if (medium_ != nullptr && !medium_->fall_asleep()) return;
+  poll(deadline ? std::optional(std::max(*deadline - clock_.now(), engine::Duration(0)))
+                : std::nullopt);
+  if (medium_ != nullptr) medium_->stay_awake();
+}
+
+}  // namespace rocemu::daemon

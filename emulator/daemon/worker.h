@@ -1,0 +1,76 @@
+// An engine with those clients whose devices it has, and the loop that serves them in one thread.
+// Without --threads there is one, which has all; with it one for each device and one for rdma_cm.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "emulator/capture/pcap_writer.h"
+#include "emulator/daemon/client_memory.h"
+#include "emulator/daemon/clock.h"
+#include "emulator/daemon/cm_session_table.h"
+#include "emulator/daemon/event_loop.h"
+#include "emulator/daemon/medium.h"
+#include "emulator/daemon/nic.h"
+#include "emulator/daemon/parking.h"
+#include "emulator/daemon/process_memory.h"
+#include "emulator/daemon/session_table.h"
+#include "emulator/daemon/waker.h"
+#include "emulator/journal/recording.h"
+
+namespace rocemu::daemon {
+
+class Worker {
+ public:
+  /// Null if there is to be no recording.
+  using MakeRecording = std::function<std::unique_ptr<journal::Recording>(engine::HostMemory&)>;
+  /// What else there is to do for the files that are written.
+  struct Files {
+    std::function<void()> check = [] {};  // now and then
+    std::function<void()> flush = [] {};  // before a sleep
+  };
+
+  /// `capture` may be null. Throws StartError.
+  Worker(const engine::FabricConfig& fabric, const Clock& clock, capture::PcapWriter* capture,
+         ClientIds ids, const MakeRecording& make_recording, Files files);
+
+  /// Without one no frame comes or goes. It must outlive run().
+  void connect(Medium& medium) { medium_ = &medium; }
+
+  /// On the real clock, until `stopping` is set; another thread wakes it then.
+  void run(const std::atomic<bool>& stopping);
+  /// Destroys the sessions that have ended. True if there were any.
+  bool reap();
+
+  EventLoop& loop() { return loop_; }
+  Waker& waker() { return waker_; }
+  Parking& parking() { return parking_; }
+  Nic& nic() { return nic_; }
+  SessionTable& sessions() { return sessions_; }
+  CmSessionTable& cm_sessions() { return cm_sessions_; }
+  const CmSessionTable& cm_sessions() const { return cm_sessions_; }
+  ProcessMemory& memory() { return memory_; }
+  journal::Recording* recording() { return recording_.get(); }
+
+ private:
+  bool poll(std::optional<engine::Duration> timeout) { return loop_.wait(timeout) > 0; }
+  void sleep(const std::atomic<bool>& stopping);
+
+  const Clock& clock_;
+  EventLoop loop_;
+  Waker waker_;
+  Parking parking_;
+  ProcessMemory memory_;
+  SessionTable sessions_;
+  CmSessionTable cm_sessions_;
+  ClientMemory client_memory_;
+  std::unique_ptr<journal::Recording> recording_;
+  Nic nic_;
+  Files files_;
+  Medium* medium_ = nullptr;
+  bool somebody_left_ = false;  // since memory was given back
+};
+
+}  // namespace rocemu::daemon
