@@ -61,9 +61,16 @@ std::string text_in(const Json& request, const char* key) {
   return found != request.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
+/// On a virtual clock and in a recording runs are compared: no frame is to depend on who was fast.
+engine::FabricConfig fabric_of(const Options& options) {
+  engine::FabricConfig fabric = options.fabric;
+  fabric.joins_acknowledgements = options.clock == Clock::Kind::kReal && options.record.empty();
+  return fabric;
+}
+
 /// What the main thread has of the fabric.
 engine::FabricConfig part_of_main(const Options& options) {
-  engine::FabricConfig fabric = options.fabric;
+  engine::FabricConfig fabric = fabric_of(options);
   if (options.threads) fabric.part.of = engine::Part::Of::kConnections;
   return fabric;
 }
@@ -97,7 +104,7 @@ Daemon::Daemon(Options options)
       wanted_down_(options_.fabric.devices.size()) {
   if (options_.threads) {
     threads_ = std::make_unique<DeviceThreads>(
-        options_.fabric, clock_, capture_.get(), [this] { flush_files(); }, main_);
+        fabric_of(options_), clock_, capture_.get(), [this] { flush_files(); }, main_);
   }
   if (directory_.was_stale()) {
     spdlog::warn("{}: removed what an earlier daemon had left there", directory_.path());

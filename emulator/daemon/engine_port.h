@@ -12,6 +12,8 @@ class EnginePort {
   virtual ~EnginePort() = default;
 
   virtual void submit(const engine::Input& input) = 0;
+  /// How many WQEs a PostSend may have.
+  virtual size_t most_wqes() const { return 1; }
 
   /// While one exists, what inputs want done may be done only when it ends, for many of them
   /// together. Only submit() may be called.

@@ -11,6 +11,8 @@ namespace {
 
 /// Outputs that wait for the end of a batch, of some microseconds: others wait for them.
 constexpr size_t kMostOfBatch = 16;
+/// As many as the engine sends short messages in one turn.
+constexpr size_t kMostWqes = 16;
 
 }  // namespace
 
@@ -33,6 +35,11 @@ void Nic::submit(const engine::Input& input) {
   if (outputs_.list.size() < kMostOfBatch) return;
   apply();
   batch_time_ = clock_.now();
+}
+
+/// A recording has them one by one, and so is a virtual clock, on which runs are compared.
+size_t Nic::most_wqes() const {
+  return recording_ == nullptr && !clock_.is_virtual() ? kMostWqes : 1;
 }
 
 /// A recording has the outputs of each input by themselves.

@@ -52,6 +52,7 @@ class Nic : public EnginePort {
   void receive(const engine::ReceiveFrame& frame);
 
   void submit(const engine::Input& input) override;
+  size_t most_wqes() const override;
   abi::Reply command(engine::ClientId client, const abi::Request& request) override;
   engine::CmReply cm_command(const engine::CmCommand& command) override;
 

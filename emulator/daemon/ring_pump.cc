@@ -48,6 +48,20 @@ const char* RingPump::take_receives(ClientQueues& client) {
   return nullptr;
 }
 
+/// Those in a row for one send queue are as the last of them, which says how many WQEs there are:
+/// so that short messages find each other. Returns how many they are, at most `limit`.
+uint32_t RingPump::join_sends(const ClientQueues& client, abi::Doorbell& bell, uint32_t limit) {
+  uint32_t bells = 1;
+  while (bells < limit) {
+    const abi::Doorbell next = copy(client, client.doorbells_consumed + bells);
+    if (next.kind != bell.kind || next.object != bell.object) break;
+    if (is_before(static_cast<uint32_t>(next.value), static_cast<uint32_t>(bell.value))) break;
+    bell = next;
+    ++bells;
+  }
+  return bells;
+}
+
 RingPump::Result RingPump::run(ClientQueues& client, uint32_t limit, uint32_t budget) {
   uint32_t waiting = limit - client.doorbells_consumed;
   if (waiting == 0 || client.ended) return {};
@@ -55,17 +69,19 @@ RingPump::Result RingPump::run(ClientQueues& client, uint32_t limit, uint32_t bu
   Result result{.worked = true};
   const EnginePort::Batch batch(engine_);
   while (waiting > 0 && budget > 0 && !client.ended) {
-    const abi::Doorbell bell = copy(client, client.doorbells_consumed);
+    abi::Doorbell bell = copy(client, client.doorbells_consumed);
     --budget;
     unfinished_ = false;
+    uint32_t bells = 1;
+    if (bell.kind == abi::DoorbellKind::kSend) bells = join_sends(client, bell, waiting);
     if (!is_receive(bell) || !is_before(client.doorbells_consumed, client.receives_taken)) {
       result.violation = handle(client, bell, budget);
       if (result.violation != nullptr) return result;
       if (unfinished_) break;
     }
-    ++client.doorbells_consumed;
-    ++client.doorbells_total;
-    --waiting;
+    client.doorbells_consumed += bells;
+    client.doorbells_total += bells;
+    waiting -= bells;
   }
   if (is_before(client.receives_taken, client.doorbells_consumed)) {
     client.receives_taken = client.doorbells_consumed;
@@ -108,18 +124,19 @@ const char* RingPump::handle(ClientQueues& client, const abi::Doorbell& bell, ui
       const auto found = client.qps.find(bell.object);
       if (found == client.qps.end()) return "a doorbell for a QP that the client does not have";
       if (bell.kind == abi::DoorbellKind::kSend) {
-        return post(client, found->second.send, bell.value, budget, [&](Wqe wqe) {
-          engine_.submit(engine::PostSend{client.id, qpn, wqe});
-        });
+        return post(client, found->second.send, bell.value, budget, engine_.most_wqes(),
+                    [&](Wqe wqes) {
+                      engine_.submit(engine::PostSend{client.id, qpn, wqes});
+                    });
       }
-      return post(client, found->second.recv, bell.value, budget, [&](Wqe wqe) {
+      return post(client, found->second.recv, bell.value, budget, 1, [&](Wqe wqe) {
         engine_.submit(engine::PostRecv{client.id, qpn, wqe});
       });
     }
     case abi::DoorbellKind::kSrqRecv: {
       const auto found = client.srqs.find(bell.object);
       if (found == client.srqs.end()) return "a doorbell for an SRQ that the client does not have";
-      return post(client, found->second.recv, bell.value, budget, [&](Wqe wqe) {
+      return post(client, found->second.recv, bell.value, budget, 1, [&](Wqe wqe) {
         engine_.submit(engine::PostSrqRecv{client.id, srq, wqe});
       });
     }
@@ -131,21 +148,24 @@ const char* RingPump::handle(ClientQueues& client, const abi::Doorbell& bell, ui
 
 template <class Submit>
 const char* RingPump::post(ClientQueues& client, WorkQueueView& work, uint64_t value,
-                           uint32_t& budget, Submit submit) {
+                           uint32_t& budget, size_t together, Submit submit) {
   // Counts wrap at 2^32 as the indices of the rings do; the upper half of the value says nothing.
   uint32_t fresh = static_cast<uint32_t>(value) - work.seen;
   if (fresh > work.slots) return "a doorbell announces more WQEs than the queue has slots";
-  if (wqe_.size() < work.stride) wqe_.resize(work.stride);
+  if (wqes_.size() < together * work.stride) wqes_.resize(together * work.stride);
   while (fresh > 0) {
     if (budget == 0) {
       unfinished_ = true;
       break;
     }
-    --budget;
-    std::memcpy(wqe_.data(), work.slot(work.seen), work.stride);
-    ++work.seen;
-    --fresh;
-    submit(Wqe{wqe_.data(), work.stride});
+    const uint32_t count = std::min({fresh, budget, static_cast<uint32_t>(together)});
+    for (uint32_t i = 0; i < count; ++i) {
+      std::memcpy(&wqes_[size_t{i} * work.stride], work.slot(work.seen + i), work.stride);
+    }
+    budget -= count;
+    work.seen += count;
+    fresh -= count;
+    submit(Wqe{wqes_.data(), size_t{count} * work.stride});
     if (client.ended) break;  // the engine found something in it that cannot be
   }
   return nullptr;

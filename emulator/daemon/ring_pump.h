@@ -42,15 +42,17 @@ class RingPump {
   /// then looked at again next time and continues at the count seen.
   const char* handle(ClientQueues& client, const abi::Doorbell& bell, uint32_t& budget);
   static abi::Doorbell copy(const ClientQueues& client, uint32_t n);
+  static uint32_t join_sends(const ClientQueues& client, abi::Doorbell& bell, uint32_t limit);
+  /// `together`: the most WQEs that are submitted at once.
   template <class Submit>
   const char* post(ClientQueues& client, WorkQueueView& work, uint64_t value, uint32_t& budget,
-                   Submit submit);
+                   size_t together, Submit submit);
   const char* arm(ClientQueues& client, const abi::Doorbell& bell);
 
   EnginePort& engine_;
   std::vector<abi::Doorbell> bells_;
-  std::vector<std::byte> wqe_;  // the private copy of the WQE at hand
-  bool unfinished_ = false;     // of the post at hand
+  std::vector<std::byte> wqes_;  // the private copy of the WQEs at hand
+  bool unfinished_ = false;      // of the post at hand
 };
 
 }  // namespace rocemu::daemon

@@ -44,6 +44,9 @@ struct FabricConfig {
   /// Emit a FrameTrace output for every frame, and give frames between two devices of the fabric
   /// an ICRC (without a trace nobody can see it, so it is left out, as checksum offload does).
   bool trace_frames = false;
+  /// Requests that arrive in a row get one acknowledgement for all of them, unless there are rules
+  /// for frames. Else each message has its own, however the program's posts meet each other.
+  bool joins_acknowledgements = false;
   /// What a frame between two devices of the fabric takes. 0 on the real clock, where the program's
   /// own speed is to be seen.
   Duration link_latency{0};

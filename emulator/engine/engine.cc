@@ -25,13 +25,16 @@ struct Apply {
     if (fabric.has_lost_its_device(input.client)) return;  // rung in vain
     QueuePair* qp = fabric.qp_of(input.client, input.qp);
     if (qp == nullptr) return fabric.violation(input.client, "send doorbell for a QP not its own");
-    if (qp->send.queue.full()) {
-      return fabric.violation(input.client, "more send WQEs than the QP has room for");
-    }
-    if (input.wqe.size() != qp->send.queue.stride()) {
+    const size_t stride = qp->send.queue.stride();
+    if (stride == 0 || input.wqes.empty() || input.wqes.size() % stride != 0) {
       return fabric.violation(input.client, "send WQE of the wrong size");
     }
-    send_queue::post(fabric, *qp, input.wqe);
+    for (size_t at = 0; at < input.wqes.size(); at += stride) {
+      if (qp->send.queue.full()) {
+        return fabric.violation(input.client, "more send WQEs than the QP has room for");
+      }
+      send_queue::post(fabric, *qp, input.wqes.subspan(at, stride));
+    }
   }
   void operator()(const PostRecv& input) const {
     if (fabric.has_lost_its_device(input.client)) return;  // rung in vain

@@ -43,11 +43,12 @@ struct Command {
   const abi::Request& request;
 };
 
-/// One WQE as copied out of the client's send ring: SendWqe and what follows it, one stride long.
+/// One or more WQEs as copied out of the client's send ring: SendWqe and what follows it, each one
+/// stride long. A journal has them one by one.
 struct PostSend {
   ClientId client;
   QpNumber qp;
-  std::span<const std::byte> wqe;
+  std::span<const std::byte> wqes;
 };
 
 struct PostRecv {

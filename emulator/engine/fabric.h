@@ -124,6 +124,11 @@ class Fabric {
   void set_timer(QueuePair& qp, TimerKind kind, Instant at) {
     timers_.set(qp.number, qp.timers, kind, at);
   }
+  /// An acknowledgement is to wait, since behind the packet at hand comes another one now.
+  bool delays_acknowledgement() const {
+    return config_.joins_acknowledgements && !link_.empty() && link_.front().arrives <= now_ &&
+           !paused_ && !faults.watches_frames();
+  }
   /// The payload of the packet at hand was written to where it belongs before (write_ahead.cc).
   bool payload_is_in_place() const { return written_ahead_ != 0; }
   /// To the error state: what is posted is flushed (IBTA vol 1, 10.3.1.5).

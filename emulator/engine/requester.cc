@@ -279,16 +279,15 @@ void sent_unreliably(Fabric& fabric, QueuePair& qp) {
   send_queue::check_drained(fabric, qp);
 }
 
-}  // namespace
-
-uint32_t transmit(Fabric& fabric, QueuePair& qp) {
-  if (!may_send(qp)) return 1;
+/// Up to `budget` packets of WQE `next`; 0 if it waits for something, which then schedules the QP,
+/// or failed.
+uint32_t send_next(Fabric& fabric, QueuePair& qp, uint32_t budget) {
   SendHalf& send = qp.send;
   const uint32_t index = send.next;
   const auto wqe = send.queue.header<SendWqe>(index);
   if (!send.queue.state(index).started) {
-    if (waits_for_responses(qp, wqe)) return 1;  // the answer schedules us
-    if (!begin_wqe(fabric, qp, wqe)) return 1;
+    if (waits_for_responses(qp, wqe)) return 0;
+    if (!begin_wqe(fabric, qp, wqe)) return 0;
   }
 
   const SendState state = send.queue.state(index);
@@ -296,20 +295,19 @@ uint32_t transmit(Fabric& fabric, QueuePair& qp) {
     ++send.next;
     send.next_packet = 0;
     send_queue::complete_acknowledged(fabric, qp);
-    if (may_send(qp)) fabric.schedule(qp);
     return 1;
   }
   const int32_t in_flight = wire::psn_distance(send.unacked, state.first + send.next_packet);
   const int32_t window = window_of(fabric, qp) - in_flight;
-  if (window <= 0) return 1;  // the acknowledgement that opens it schedules us
+  if (window <= 0) return 0;
   if (wants_response(state.kind)) {
     // The rest of a READ is asked for when the part before it is here: for the responder's count of
     // outstanding requests it is one.
-    if (send.next_packet > 0 && in_flight > 0) return 1;
+    if (send.next_packet > 0 && in_flight > 0) return 0;
     const uint32_t packets = response_packets(fabric, qp, state);
     if (const auto error = send_query(fabric, qp, wqe, state, packets)) {
       stop_at_next(fabric, qp, *error);
-      return 1;
+      return 0;
     }
     send.next_packet += packets;
     if (state.first + send.next_packet == state.last + 1) {
@@ -318,19 +316,18 @@ uint32_t transmit(Fabric& fabric, QueuePair& qp) {
     }
     if (!TimerQueue::running(qp.timers, TimerKind::kAck))
       acknowledgements::restart_timer(fabric, qp);
-    if (may_send(qp)) fabric.schedule(qp);
     return 1;
   }
   const uint32_t packets = psn_count(state.length, qp.mtu());
   const uint32_t first = send.next_packet;
-  const uint32_t count = std::min({packets - first, kBurst, static_cast<uint32_t>(window)});
+  const uint32_t count = std::min({packets - first, budget, static_cast<uint32_t>(window)});
 
   std::array<Frame, kBurst> frames;
   for (uint32_t i = 0; i < count; ++i) frames[i] = fabric.frames().allocate();
   if (const auto error =
           fill_payload(fabric, qp, index, wqe, first, packets, {frames.data(), count})) {
     stop_at_next(fabric, qp, *error);
-    return 1;
+    return 0;
   }
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t number = first + i;
@@ -348,8 +345,21 @@ uint32_t transmit(Fabric& fabric, QueuePair& qp) {
   } else if (!TimerQueue::running(qp.timers, TimerKind::kAck)) {
     acknowledgements::restart_timer(fabric, qp);
   }
-  if (may_send(qp)) fabric.schedule(qp);
   return count;
+}
+
+}  // namespace
+
+uint32_t transmit(Fabric& fabric, QueuePair& qp) {
+  uint32_t sent = 0;
+  // Short messages in a row are one turn: one acknowledgement can be for all of them.
+  while (sent < kBurst && may_send(qp)) {
+    const uint32_t count = send_next(fabric, qp, kBurst - sent);
+    if (count == 0) return std::max(sent, 1u);
+    sent += count;
+  }
+  if (may_send(qp)) fabric.schedule(qp);
+  return std::max(sent, 1u);
 }
 
 }  // namespace rocemu::engine::requester

@@ -113,10 +113,12 @@ void queue(Fabric& fabric, QueuePair& qp, const Response& response) {
 
 void answer(Fabric& fabric, QueuePair& qp, Psn psn, uint8_t syndrome) {
   auto& responses = qp.recv.responses;
-  if (responses.empty()) return send_acknowledge(fabric, qp, psn, syndrome, qp.recv.msn);
+  // 9.7.5.1.2: an acknowledgement is for all before it as well.
+  const bool waits = syndrome == wire::ack_syndrome() && fabric.delays_acknowledgement();
+  if (responses.empty() && !waits) return send_acknowledge(fabric, qp, psn, syndrome, qp.recv.msn);
   const Response response{
       .kind = Response::Kind::kAcknowledge, .psn = psn, .msn = qp.recv.msn, .syndrome = syndrome};
-  if (responses.back().kind == Response::Kind::kAcknowledge) {
+  if (!responses.empty() && responses.back().kind == Response::Kind::kAcknowledge) {
     responses.back() = response;
   } else {
     queue(fabric, qp, response);

@@ -265,13 +265,13 @@ struct DescribeInput {
     add_verb(event, input.request, answers.reply);
   }
   void operator()(const engine::PostSend& input) const {
-    const auto wqe = copied<abi::SendWqe>(input.wqe);
+    const auto wqe = copied<abi::SendWqe>(input.wqes);
     say("post_send", input.client)
         .add("qp", FieldKind::kQp, input.qp.value)
         .add("wr_id", FieldKind::kName, wqe.wr_id)
         .add("opcode", name_of(static_cast<abi::WrOpcode>(wqe.opcode)))
         .add("flags", wqe.flags)
-        .add("bytes", bytes_to_send(input.wqe));
+        .add("bytes", bytes_to_send(input.wqes));
   }
   void operator()(const engine::PostRecv& input) const {
     say("post_recv", input.client)

@@ -64,7 +64,7 @@ struct AppendInput {
     to.put(InputKind::kPostSend);
     to.put(input.client);
     to.put(input.qp);
-    to.bytes(input.wqe);
+    to.bytes(input.wqes);
   }
   void operator()(const engine::PostRecv& input) const {
     to.put(InputKind::kPostRecv);

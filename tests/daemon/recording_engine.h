@@ -23,7 +23,9 @@ class RecordingEngine : public EnginePort {
   std::function<void()> on_submit = [] {};
   /// How many inputs came in each batch.
   std::vector<size_t> batches;
+  size_t most = 1;  // WQEs of a PostSend
 
+  size_t most_wqes() const override { return most; }
   void submit(const engine::Input& input) override {
     std::visit([this](const auto& one) { record(one); }, input);
     on_submit();
@@ -58,7 +60,7 @@ class RecordingEngine : public EnginePort {
   }
   void record(const engine::Command&) {}
   void record(const engine::PostSend& in) {
-    inputs.push_back("send " + text(in.qp.value) + " wr " + wr_id(in.wqe));
+    inputs.push_back("send " + text(in.qp.value) + " wr " + wr_id(in.wqes));
   }
   void record(const engine::PostRecv& in) {
     inputs.push_back("recv " + text(in.qp.value) + " wr " + wr_id(in.wqe));

@@ -117,6 +117,43 @@ TEST_F(RingPumpTest, StopsAtItsBudgetAndContinuesThere) {
   EXPECT_EQ(ring().consumer.load(), 1u);
 }
 
+TEST_F(RingPumpTest, SendsThatWereRungOneByOneAreHandedOverTogether) {
+  engine.most = 3;
+  for (uint32_t i = 0; i < 4; ++i) {
+    write_send_wqe(i, 100 + i);
+    ring_bell(DoorbellKind::kSend, kQp, i + 1);
+  }
+  EXPECT_EQ(violation(), "");
+  EXPECT_THAT(engine.inputs,
+              ElementsAre("send 17 wr 100 of 768 bytes", "send 17 wr 103 of 256 bytes"));
+  EXPECT_EQ(ring().consumer.load(), 4u);
+  EXPECT_EQ(client.doorbells_total, 4u);
+}
+
+TEST_F(RingPumpTest, SendsStayBehindWhatWasRungBeforeThem) {
+  engine.most = 3;
+  write_send_wqe(0, 100);
+  write_send_wqe(1, 101);
+  ring_bell(DoorbellKind::kSend, kQp, 1);
+  ring_bell(DoorbellKind::kCqArm, kCq, 0);
+  ring_bell(DoorbellKind::kSend, kQp, 2);
+  EXPECT_EQ(violation(), "");
+  EXPECT_THAT(engine.inputs, ElementsAre("send 17 wr 100 of 256 bytes", "arm 5 at 0",
+                                         "send 17 wr 101 of 256 bytes"));
+}
+
+TEST_F(RingPumpTest, MoreDoorbellsOfOneSendQueueThanTheBudgetAreGoneThroughAllTheSame) {
+  for (uint32_t i = 0; i < 4; ++i) {
+    write_send_wqe(i, i);
+    ring_bell(DoorbellKind::kSend, kQp, i + 1);
+  }
+  for (size_t runs = 1; runs <= 4; ++runs) {
+    EXPECT_EQ(run(2).more, runs < 4);  // one doorbell, one WQE
+    EXPECT_THAT(engine.inputs, SizeIs(runs));
+  }
+  EXPECT_EQ(ring().consumer.load(), 4u);
+}
+
 TEST_F(RingPumpTest, FindsSlotsWhenCountsAndIndicesWrap) {
   client.qps[kQp].send.seen = 0xffff'fffe;
   client.doorbells_consumed = client.receives_taken = 0xffff'ffff;

@@ -234,6 +234,16 @@ void Client::post_send(uint32_t qpn, const SendWr& wr) {
   bench_.step(engine::PostSend{id_, engine::QpNumber{qpn}, wqe});
 }
 
+void Client::post_sends(uint32_t qpn, const std::vector<SendWr>& wrs) {
+  const abi::QpCap cap = query_qp(qpn).cap;
+  std::vector<std::byte> wqes;
+  for (const SendWr& wr : wrs) {
+    const auto wqe = send_wqe(wr, cap);
+    wqes.insert(wqes.end(), wqe.begin(), wqe.end());
+  }
+  bench_.step(engine::PostSend{id_, engine::QpNumber{qpn}, wqes});
+}
+
 void Client::post_recv(uint32_t qpn, const RecvWr& wr) {
   const auto wqe = recv_wqe(wr, query_qp(qpn).cap.max_recv_sge);
   bench_.step(engine::PostRecv{id_, engine::QpNumber{qpn}, wqe});

@@ -194,6 +194,8 @@ class Client {
   abi::QpState state(uint32_t qpn) { return static_cast<abi::QpState>(query_qp(qpn).qp_state); }
 
   void post_send(uint32_t qpn, const SendWr& wr);
+  /// All with one input.
+  void post_sends(uint32_t qpn, const std::vector<SendWr>& wrs);
   void post_recv(uint32_t qpn, const RecvWr& wr);
   void post_srq_recv(uint32_t srq, const RecvWr& wr);
   /// It has polled `count` completions in all.
