@@ -38,6 +38,12 @@ int DoorbellWriter::ring(abi::DoorbellKind kind, uint32_t object, uint64_t value
   return 0;
 }
 
+bool DoorbellWriter::shares_processor() const {
+  const uint32_t of_daemon = ring_->daemon_processor.load(std::memory_order_relaxed);
+  return of_daemon != 0 && static_cast<uint32_t>(sched_getcpu()) + 1 == of_daemon &&
+         ring_->daemon_sleeping.load(std::memory_order_relaxed) == 0;
+}
+
 void DoorbellWriter::wake_if_sleeping() {
   if (ring_->daemon_sleeping.load(std::memory_order_seq_cst) == 0) return;
   const uint64_t one = 1;

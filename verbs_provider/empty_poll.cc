@@ -71,7 +71,8 @@ uint64_t await_completion(Cq* cq) {
   }
   if (other_cqs > kFewCqs || latest_yield_ns > kFewPartiesNs) return produced;
   if (cq->crowded.load(std::memory_order_relaxed) != 0 || has_one_processor()) return produced;
-  if (context_of(cq->verbs.cq.context)->parts.doorbells.is_virtual()) return produced;
+  const DoorbellWriter& doorbells = context_of(cq->verbs.cq.context)->parts.doorbells;
+  if (doorbells.is_virtual() || doorbells.shares_processor()) return produced;
   const timespec begin = now();
   do {
     relax();

@@ -9,7 +9,7 @@ namespace rocemu::provider {
 
 /// Cq::produced(), after a short wait for a completion if none is there: to give way takes as long,
 /// and a short message may arrive meanwhile. Not for a thread that looks at many CQs in turn and
-/// would wait for each. Under the CQ's lock.
+/// would wait for each, nor while the daemon waits for this processor. Under the CQ's lock.
 uint64_t await_completion(Cq* cq);
 
 /// Nothing came. The daemon may need this processor to make something come. Where others want it

@@ -53,6 +53,9 @@ struct DoorbellRing {
   std::atomic<uint32_t> asked_for;
   /// On a virtual clock: device time now.
   std::atomic<uint64_t> device_time_ns;
+  /// The processor that the daemon was last seen on by itself, from 1; 0 if that cannot be told. To
+  /// a client on the same one nothing comes until it gives way.
+  std::atomic<uint32_t> daemon_processor;
   alignas(64) Doorbell entries[kDoorbellEntries];
 };
 static_assert(sizeof(DoorbellRing) == 192 + sizeof(Doorbell) * kDoorbellEntries);

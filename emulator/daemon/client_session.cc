@@ -119,6 +119,10 @@ void ClientSession::set_daemon_sleeping(bool sleeping) {
   }
 }
 
+void ClientSession::set_daemon_processor(uint32_t processor) {
+  if (attached_) queues_.doorbells().daemon_processor.store(processor, std::memory_order_relaxed);
+}
+
 bool ClientSession::has_doorbells() const {
   return attached_ &&
          queues_.doorbells().producer.load(std::memory_order_acquire) != queues_.doorbells_consumed;

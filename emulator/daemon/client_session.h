@@ -80,6 +80,8 @@ class ClientSession {
   /// consistent, so that one of the two sees the other.
   void set_daemon_sleeping(bool sleeping);
   bool has_doorbells() const;
+  /// Tells the client on which processor we are (abi::DoorbellRing::daemon_processor).
+  void set_daemon_processor(uint32_t processor);
 
   void deliver(const engine::CompletionEvent& event);
   void deliver(const engine::AsyncEvent& event);

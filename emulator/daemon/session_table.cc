@@ -28,6 +28,7 @@ void SessionTable::wake(ClientSession& session) {
   if (session.activity().awake || session.has_ended()) return;
   session.activity() = {clock_.real_now(), true};
   session.set_daemon_sleeping(false);
+  session.set_daemon_processor(processor_);
   awake_.push_back(&session);
 }
 
@@ -51,6 +52,12 @@ bool SessionTable::pump() {
     }
   }
   return worked;
+}
+
+void SessionTable::set_processor(uint32_t processor) {
+  if (processor == processor_) return;
+  processor_ = processor;
+  for (ClientSession* session : awake_) session->set_daemon_processor(processor);
 }
 
 void SessionTable::take_receives() {

@@ -48,6 +48,8 @@ class SessionTable : public SessionOwner {
   /// For all clients, those that come as well.
   void set_asked_for(uint32_t operations);
   bool any_awake() const { return !awake_.empty(); }
+  /// For all that are awake, or wake: the processor that we are on, from 1; 0 if it is not known.
+  void set_processor(uint32_t processor);
 
   /// Lets sessions sleep that have been idle for `idle` or longer. One that rings its doorbell just
   /// then stays awake.
@@ -64,6 +66,7 @@ class SessionTable : public SessionOwner {
 
   const Clock& clock_;
   ClientIds ids_;
+  uint32_t processor_ = 0;
   uint32_t round_ = 0;
   uint32_t asked_for_ = 0;
   std::unordered_map<engine::ClientId, std::unique_ptr<ClientSession>> sessions_;

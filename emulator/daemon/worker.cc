@@ -76,6 +76,7 @@ void Worker::run(const std::atomic<bool>& stopping) {
     if (parking_.is_asked()) [[unlikely]] {
       parking_.park();
     }
+    sessions_.set_processor(static_cast<uint32_t>(sched_getcpu()) + 1);
     // What came is older than any timer that has run out meanwhile. While the medium is busy a NIC
     // makes no frames.
     bool worked = medium_ != nullptr && medium_->receive(clock_.now());

@@ -104,8 +104,9 @@ class TestClient {
   /// The n-th descriptor that came with the last reply.
   UniqueFd take_fd(size_t n) { return n < fds_.size() ? std::move(fds_[n]) : UniqueFd(); }
 
+  abi::DoorbellRing& doorbells() { return *reinterpret_cast<abi::DoorbellRing*>(context_.data()); }
   void ring(abi::DoorbellKind kind, uint32_t object, uint64_t value) {
-    auto& ring = *reinterpret_cast<abi::DoorbellRing*>(context_.data());
+    auto& ring = doorbells();
     const uint32_t n = ring.producer.load(std::memory_order_relaxed);
     ring.entries[n % abi::kDoorbellEntries] = {kind, object, value};
     ring.producer.store(n + 1, std::memory_order_seq_cst);

@@ -9,6 +9,8 @@
 #include <memory>
 #include <thread>
 
+#include "tests/support/one_processor.h"
+
 namespace rocemu::provider {
 namespace {
 
@@ -69,6 +71,18 @@ TEST_F(Doorbells, WakeOnlyADaemonThatSleeps) {
   ring_->daemon_sleeping = 1;
   writer_.ring(DoorbellKind::kSend, 1, 2);
   EXPECT_EQ(wake_ups(), 1u);
+}
+
+TEST_F(Doorbells, TellWhetherTheDaemonNeedsThisProcessor) {
+  const test::OneProcessor here;
+  EXPECT_FALSE(writer_.shares_processor()) << "it did not say";
+  ring_->daemon_processor = here.number() + 1;
+  EXPECT_TRUE(writer_.shares_processor());
+  ring_->daemon_sleeping = 1;
+  EXPECT_FALSE(writer_.shares_processor());
+  ring_->daemon_sleeping = 0;
+  ring_->daemon_processor = here.number() + 2;
+  EXPECT_FALSE(writer_.shares_processor());
 }
 
 TEST_F(Doorbells, WaitForSpaceInAFullRing) {
