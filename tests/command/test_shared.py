@@ -58,14 +58,19 @@ class Shared(CommandTest):
     def test_that_is_slow_is_waited_for(self):
         self.up()
         pid = self.show()["pid"]
-        os.kill(pid, signal.SIGSTOP)
         terminal, end = os.openpty()
         self.addCleanup(os.close, terminal)
-        show = subprocess.Popen([ROCEMU, "show", "--json"], stdout=subprocess.PIPE, stderr=end,
-                                env=self.environment)
-        os.close(end)
-        self.assertIn(f"(pid {pid})".encode(), os.read(terminal, 1000))
-        os.kill(pid, signal.SIGCONT)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            show = subprocess.Popen([ROCEMU, "show", "--json"], stdout=subprocess.PIPE, stderr=end,
+                                    env=self.environment)
+            os.close(end)
+            said = b""
+            while not said.endswith(b"\n"):
+                said += os.read(terminal, 1000)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        self.assertIn(f"(pid {pid})".encode(), said)
         self.assertEqual(json.loads(show.communicate()[0])["pid"], pid)
         self.assertEqual(show.returncode, 0)
         self.down()
