@@ -12,7 +12,7 @@
 
 namespace rocemu::daemon {
 
-/// Of all parts; of a device that has none of its own the entry is null.
+/// Of all parts.
 struct Inboxes {
   FrameInbox* connections = nullptr;
   std::vector<FrameInbox*> devices{};

@@ -247,11 +247,13 @@ class Fabric {
   void send(DeviceIndex from, std::optional<DeviceIndex> inside, const wire::Packet& packet,
             size_t payload_size, Frame frame, const QueuePair* qp);
   void launch(faults::Departure departure);
+  void trace(const faults::Departure& departure);
+  void release_delayed_frames();
+
+  // ---- forwarding.cc ----
   /// To another part of the fabric; false if it is for this one.
   bool forward(faults::Departure& departure);
   bool concerns_nobody(const ForwardedFrame& forwarded) const;
-  void trace(const faults::Departure& departure);
-  void release_delayed_frames();
 
   // ---- faults/frame_faults.cc ----
   /// Asks the rules what becomes of a frame. `qp` is the one of this fabric that sends it, or that
