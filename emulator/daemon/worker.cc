@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 namespace rocemu::daemon {
@@ -45,6 +46,14 @@ void ask_for_short_slices() {
   attributes.nice = getpriority(PRIO_PROCESS, 0);
   attributes.runtime = kSliceNs;
   syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
+
+/// One thread at a time: a call is for the memory of all, and where a sanitizer has taken the place
+/// of the C library's allocator the first one sets that up, which two threads must not.
+void return_free_memory() {
+  static std::mutex one_at_a_time;
+  const std::scoped_lock lock(one_at_a_time);
+  malloc_trim(0);
 }
 
 }  // namespace
@@ -130,7 +139,7 @@ void Worker::sleep(const std::atomic<bool>& stopping) {
   if (!deadline && std::exchange(somebody_left_, false)) {
     // Of what they had nothing is still to end, such as the timewait of connections: the system
     // gets back what it all took.
-    malloc_trim(0);
+    return_free_memory();
   }
   if (medium_ != nullptr && !medium_->fall_asleep()) return;
   poll(deadline ? std::optional(std::max(*deadline - clock_.now(), engine::Duration(0)))
