@@ -25,11 +25,11 @@ using wire::Psn;
 constexpr uint8_t kInfiniteRnrRetry = 7;
 
 /// IBTA vol 1, 9.7.6.1.3: T = 4.096 us * 2^timeout, and a timeout is noticed between T and 4 T.
-/// Over a network the second attempt has 2 T and later ones 4 T: a receiver without time is none
-/// that is gone.
+/// To a peer that is away the second attempt has 2 T and later ones 4 T: a receiver without time is
+/// none that is gone.
 Duration ack_timeout(const Fabric& fabric, const QueuePair& qp) {
   const int attempts = qp.attr.retry_cnt - qp.send.retries_left;
-  const int backoff = fabric.goes_outside(qp) ? std::min(attempts, 2) : 0;
+  const int backoff = fabric.goes_away(qp) ? std::min(attempts, 2) : 0;
   return Duration(int64_t{4096} << (qp.attr.timeout + backoff));
 }
 
@@ -211,7 +211,7 @@ std::optional<LocalError> take_answer(Fabric& fabric, QueuePair& qp, const wire:
       static_cast<uint64_t>(wire::psn_distance(state.first, packet.bth.psn)) * qp.mtu();
   // 9.7.5.2.7: a response of the wrong length or place in the message is a bad response. One that
   // is the last may come early if the READ was asked for in parts.
-  const bool in_parts = fabric.goes_outside(qp);
+  const bool in_parts = fabric.goes_away(qp);
   if (packet.payload.size() != std::min<uint64_t>(qp.mtu(), state.length - offset) ||
       (packet.bth.psn == state.last ? !info.is_last : info.is_last && !in_parts)) {
     return bad;

@@ -85,9 +85,11 @@ class Fabric {
   HostMemory& host_memory() { return host_memory_; }
   Device& device(DeviceIndex index) { return devices_[index.value]; }
   Device& device_of(const QueuePair& qp) { return devices_[qp.device.value]; }
-  /// Its packets go over a network, which loses some and delays others.
-  bool goes_outside(const QueuePair& qp) const {
-    return !qp.path.inside && devices_[qp.device.value].config.outside;
+  /// Its packets leave what this engine steps. A network loses some and delays others; another
+  /// part's thread may have no processor for long.
+  bool goes_away(const QueuePair& qp) const {
+    return qp.path.inside ? config_.part.is_without(*qp.path.inside)
+                          : devices_[qp.device.value].config.outside;
   }
   FramePool& frames() { return frames_; }
 

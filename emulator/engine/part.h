@@ -18,6 +18,8 @@ struct Part {
 
   /// Whether a frame to that QP of the device is for this part.
   bool has(DeviceIndex of_device, QpNumber qp) const;
+  /// Whether all QPs of that device but its first are another part's.
+  bool is_without(DeviceIndex that) const { return of == Of::kDevice && that != device; }
 
   /// The QPNs that this part gives out. Those of the devices differ, so that a QPN tells its
   /// device.

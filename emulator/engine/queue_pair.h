@@ -52,10 +52,11 @@ struct SendState {
 };
 struct RecvState {};
 
-/// Packets that a requester has in flight over a network, where the receiver's buffers are of some
-/// size and what does not fit is lost: few at first, twice as many when they were acknowledged, and
-/// few again after a loss. After a timeout it is one: perhaps nothing was lost, but waits at a
-/// receiver that has no time, and to repeat much of it would leave him even less.
+/// Packets that a requester has in flight to a peer that is away (Fabric::goes_away). Over a
+/// network the receiver's buffers are of some size and what does not fit is lost: few at first,
+/// twice as many when they were acknowledged, and few again after a loss. After a timeout it is
+/// one: perhaps nothing was lost, but waits at a receiver that has no time, and to repeat much of
+/// it would leave him even less.
 inline constexpr int32_t kFirstWindow = 16;
 inline constexpr int32_t kWindowAfterTimeout = 1;
 inline constexpr int32_t kLargestWindow = 128;
@@ -70,7 +71,7 @@ struct SendHalf {
   wire::Psn unacked;              // the oldest PSN not acknowledged
   wire::Psn sent_limit;           // one past the newest PSN ever sent
   wire::Psn ack_limit;            // one past the newest PSN sent with AckReq since the last go-back
-  int32_t window = kFirstWindow;  // packets in flight at most, outside the fabric
+  int32_t window = kFirstWindow;  // packets in flight at most, to a peer that is away
   uint32_t responses_outstanding = 0;  // READs and atomics that wait for their answer
   uint8_t retries_left = 0;
   uint8_t rnr_retries_left = 0;

@@ -28,7 +28,7 @@ constexpr uint32_t kBurst = 16;
 /// Packets in flight at most; IBTA vol 1, 9.7.2 allows 2^23 - 1.
 constexpr int32_t kWindow = 1 << 20;
 int32_t window_of(const Fabric& fabric, const QueuePair& qp) {
-  return fabric.goes_outside(qp) ? qp.send.window : kWindow;
+  return fabric.goes_away(qp) ? qp.send.window : kWindow;
 }
 
 /// What is wrong with the WQE itself, before any of it is sent.
@@ -120,11 +120,11 @@ void send_packet(Fabric& fabric, QueuePair& qp, const SendWqe& wqe, const SendSt
   packet.ieth.rkey = wqe.imm_data;
   packet.reth = {.va = wqe.remote_address, .rkey = wqe.rkey, .dma_length = state.length};
   // The last packet that the window has room for asks too, or nothing would ever open it again;
-  // over a network others as well, so that it moves on in time.
+  // to a peer that is away others as well, so that it moves on in time.
   packet.bth.ack_req =
       is_reliable(qp.type) &&
       (last || wire::psn_distance(qp.send.unacked, packet.bth.psn) == window_of(fabric, qp) - 1 ||
-       (fabric.goes_outside(qp) && (number + 1) % kFirstWindow == 0));
+       (fabric.goes_away(qp) && (number + 1) % kFirstWindow == 0));
   packet.xrceth.srqn = wqe.remote_srqn & 0xffffff;
   packet.deth = {.qkey = datagram::qkey_of(qp, wqe), .src_qpn = qp.number.value};
   send_request(fabric, qp, packet, packet.bth.psn + 1, payload, std::move(frame));
@@ -213,11 +213,12 @@ std::optional<LocalError> fill_payload(Fabric& fabric, const QueuePair& qp, uint
   return std::nullopt;
 }
 
-/// Packets of the READ response that one request asks for: all that are missing, but over a network
-/// no more than the window, since nothing else keeps the responder from sending them all at once.
+/// Packets of the READ response that one request asks for: all that are missing, but of a peer
+/// that is away no more than the window, since nothing else keeps the responder from sending them
+/// all at once.
 uint32_t response_packets(const Fabric& fabric, const QueuePair& qp, const SendState& state) {
   const uint32_t missing = psn_count(state.length, qp.mtu()) - qp.send.next_packet;
-  if (state.kind != RequestKind::kRead || !fabric.goes_outside(qp)) return missing;
+  if (state.kind != RequestKind::kRead || !fabric.goes_away(qp)) return missing;
   const uint32_t part = std::min(missing, static_cast<uint32_t>(qp.send.window));
   // A request that is repeated (a "duplicate READ") stays within what was asked for before, or the
   // responder and we would no longer agree on the next PSN.

@@ -11,6 +11,7 @@
 #include "emulator/engine/limits.h"
 #include "tests/support/endpoint.h"
 #include "tests/support/pair.h"
+#include "tests/support/script.h"
 #include "wire/mad.h"
 
 namespace rocemu::test {
@@ -100,6 +101,14 @@ class TwoParts : public testing::TestWithParam<bool> {
     }
   }
 
+  /// Drops what a device has sent; how many frames.
+  size_t forwards(size_t from) {
+    const std::vector<Timed> log = std::exchange(benches[from].log, {});
+    return static_cast<size_t>(std::ranges::count_if(log, [](const Timed& entry) {
+      return std::holds_alternative<engine::ForwardFrame>(entry.output);
+    }));
+  }
+
   /// Those of one device, together.
   bool forward_all(size_t from) {
     const std::vector<Timed> log = std::exchange(benches[from].log, {});
@@ -162,6 +171,33 @@ TEST_P(TwoParts, PacketsThatComeTogetherAreWrittenTogether) {
   left.post_send({.wr_id = 6, .sges = {left.send_sge(8192)}});
   ASSERT_TRUE(forward_all(0));
   EXPECT_EQ(right.memory().writes, 1u);
+}
+
+// The peer's thread may have no processor: IBTA vol 1, 9.7.6.1.3 allows up to 4 T.
+TEST_P(TwoParts, APeerThatSaysNothingIsAskedLaterAndLater) {
+  connect();
+  right.post_recv({.wr_id = 5, .sges = {right.recv_sge(8)}});
+  left.post_send({.wr_id = 6, .sges = {left.send_sge(8)}});
+  EXPECT_EQ(forwards(0), 1u);
+  engine::Duration time{};
+  for (const int factor : {1, 2, 4}) {
+    time += factor * ack_timeout(14);
+    benches[0].advance_to(time - 1ns);
+    EXPECT_EQ(forwards(0), 0u) << factor;
+    benches[0].advance_to(time);
+    EXPECT_EQ(forwards(0), 1u) << factor;
+  }
+  benches[0].advance_to(time + 4 * ack_timeout(14));
+  settle();  // now it has one
+  ASSERT_EQ(done[0].size(), 1u);
+  EXPECT_EQ(done[0][0].status, static_cast<uint32_t>(abi::WcStatus::kSuccess));
+}
+
+TEST_P(TwoParts, FewPacketsAreUnderWayAtFirst) {
+  connect();
+  right.post_recv({.wr_id = 5, .sges = {right.recv_sge(200'000)}});
+  left.post_send({.wr_id = 6, .sges = {left.send_sge(200'000)}});
+  EXPECT_EQ(forwards(0), 16u);
 }
 
 TEST_P(TwoParts, EachSideIsCountedOnce) {
