@@ -47,7 +47,8 @@ def message_rate(rounds):
         return lambda: nic.bandwidth(where, program, 64, 200000)["million/s"]
     return medians(rounds, **{"ib_send_bw": of(nic.inside, "ib_send_bw"),
                               "ib_write_bw": of(nic.inside, "ib_write_bw"),
-                              "ib_send_bw over UDP": of(nic.over_udp, "ib_send_bw")})
+                              "ib_send_bw over UDP": of(nic.over_udp, "ib_send_bw"),
+                              "rings without a NIC": peers.doorbell_limit})
 
 
 def sizes(rounds):

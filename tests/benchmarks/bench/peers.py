@@ -21,6 +21,11 @@ def udp_stream(segment=4096 + 60):
     return float(re.search(r"([\d.]+) MB/s", run(BIN / "udp_stream", segment, 1))[1])
 
 
+def doorbell_limit(messages=2_000_000):
+    """Million messages a second that the rings between programs and daemon allow."""
+    return float(re.search(r"([\d.]+) million/s", run(BIN / "doorbell_limit", messages))[1])
+
+
 def tcp_bandwidth():
     """Of one stream on loopback with iperf3."""
     port = free_port()

@@ -72,6 +72,8 @@ rows of a table; the run took {seconds} s.
   loopback and never sleep: the least that a network stack takes. "UDP, blocking" is the same with a plain `recv`.
 - Three parties share the processors: two programs and the daemon. With two processors, each message costs at least one change
   from one party to another.
+- "Rings without a NIC" is the doorbell limit: three processes that do of ib_send_bw what the rings in shared memory ask for, with
+  nothing between them.
 - CPU s/GiB is the processor time of all processes, starting and ending included, for each GiB moved.
 - "over UDP" is two daemons, each with a loopback address: frames leave one by a socket and come in by the other's.
 - The daemon maps the memory of programs such as perftest, and copies each message twice: out of the sender's memory and into
