@@ -17,6 +17,9 @@ namespace {
 /// How often a loop that waits for the daemon asks the kernel whether there still is one.
 constexpr uint32_t kYieldsPerCheck = 1000;
 
+/// As the ring has it: from 1, or 0.
+uint32_t processor() { return static_cast<uint32_t>(sched_getcpu() + 1); }
+
 }  // namespace
 
 void DoorbellWriter::attach(abi::DoorbellRing* ring, int wake_fd, int connection) {
@@ -30,6 +33,7 @@ int DoorbellWriter::ring(abi::DoorbellKind kind, uint32_t object, uint64_t value
   const uint32_t producer = ring_->producer.load(std::memory_order_relaxed);
   if (!wait_for_space(producer)) return EIO;
   ring_->entries[producer % abi::kDoorbellEntries] = {kind, object, value};
+  ring_->client_processor.store(processor(), std::memory_order_relaxed);
   // Sequentially consistent like the look at daemon_sleeping: with the daemon's fence between its
   // store of that and its last look at producer, one of the two sees the other. (A fence here would
   // do the same, but ThreadSanitizer does not know fences.)
@@ -38,10 +42,13 @@ int DoorbellWriter::ring(abi::DoorbellKind kind, uint32_t object, uint64_t value
   return 0;
 }
 
-bool DoorbellWriter::shares_processor() const {
+bool DoorbellWriter::is_beside_daemon() const {
   const uint32_t of_daemon = ring_->daemon_processor.load(std::memory_order_relaxed);
-  return of_daemon != 0 && static_cast<uint32_t>(sched_getcpu()) + 1 == of_daemon &&
-         ring_->daemon_sleeping.load(std::memory_order_relaxed) == 0;
+  return of_daemon != 0 && processor() == of_daemon;
+}
+
+bool DoorbellWriter::shares_processor() const {
+  return is_beside_daemon() && ring_->daemon_sleeping.load(std::memory_order_relaxed) == 0;
 }
 
 void DoorbellWriter::wake_if_sleeping() {

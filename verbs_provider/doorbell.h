@@ -16,7 +16,9 @@ class DoorbellWriter {
   /// Adds an entry and sees to it that the daemon looks at it. 0, or EIO if the daemon is gone.
   int ring(abi::DoorbellKind kind, uint32_t object, uint64_t value);
 
-  /// The daemon is awake, and needs the processor that the caller runs on.
+  /// The daemon, when it was last awake, was on the processor that the caller runs on.
+  bool is_beside_daemon() const;
+  /// And it is awake, and needs that processor.
   bool shares_processor() const;
 
   bool is_virtual() const { return ring_->is_virtual.load(std::memory_order_relaxed) != 0; }

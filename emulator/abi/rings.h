@@ -38,6 +38,9 @@ static_assert(sizeof(Doorbell) == 16);
 
 struct DoorbellRing {
   alignas(64) std::atomic<uint32_t> producer;  // written by the client
+  /// The processor that the client rang its latest doorbell on, from 1; 0 if that cannot be told.
+  /// While the daemon is awake on the same one, that client cannot go on.
+  std::atomic<uint32_t> client_processor;
   alignas(64) std::atomic<uint32_t> consumer;  // written by the daemon
   /// Non-zero while the daemon sleeps or is about to: whoever then adds an entry that needs
   /// attention writes 1 to the context's eventfd. Both sides order their own store before their

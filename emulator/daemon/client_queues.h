@@ -99,6 +99,7 @@ struct ClientQueues {
   uint32_t receives_taken = 0;   // never before doorbells_consumed
   uint64_t doorbells_total = 0;  // for `rocemu show`
   bool ended = false;            // nothing of this client is looked at any more
+  bool expects_event = false;    // armed a CQ, and no completion event came since
   std::unordered_map<uint32_t, QueuePair> qps;
   std::unordered_map<uint32_t, CompletionQueue> cqs;
   std::unordered_map<uint32_t, SharedReceiveQueue> srqs;

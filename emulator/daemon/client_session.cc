@@ -123,6 +123,10 @@ void ClientSession::set_daemon_processor(uint32_t processor) {
   if (attached_) queues_.doorbells().daemon_processor.store(processor, std::memory_order_relaxed);
 }
 
+uint32_t ClientSession::client_processor() const {
+  return attached_ ? queues_.doorbells().client_processor.load(std::memory_order_relaxed) : 0;
+}
+
 bool ClientSession::has_doorbells() const {
   return attached_ &&
          queues_.doorbells().producer.load(std::memory_order_acquire) != queues_.doorbells_consumed;
@@ -131,6 +135,7 @@ bool ClientSession::has_doorbells() const {
 // ---- Events ---------------------------------------------------------------------------------
 
 void ClientSession::deliver(const engine::CompletionEvent& event) {
+  queues_.expects_event = false;
   if (!events_.deliver(event)) end("a completion channel has too many unread events");
 }
 

@@ -82,6 +82,8 @@ class ClientSession {
   bool has_doorbells() const;
   /// Tells the client on which processor we are (abi::DoorbellRing::daemon_processor).
   void set_daemon_processor(uint32_t processor);
+  /// Where the client was at its latest doorbell (abi::DoorbellRing::client_processor).
+  uint32_t client_processor() const;
 
   void deliver(const engine::CompletionEvent& event);
   void deliver(const engine::AsyncEvent& event);

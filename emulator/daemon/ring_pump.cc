@@ -178,6 +178,7 @@ const char* RingPump::arm(ClientQueues& client, const abi::Doorbell& bell) {
   if (static_cast<int32_t>(found->second.produced() - producer) < 0) {
     return "a CQ armed at an index that it has not reached";
   }
+  client.expects_event = true;
   engine_.submit(engine::ArmCq{client.id, engine::CqId{bell.object}, producer,
                                (bell.value & abi::kCqArmSolicited) != 0});
   return nullptr;

@@ -5,6 +5,11 @@
 #include <algorithm>
 
 namespace rocemu::daemon {
+namespace {
+
+constexpr engine::Duration kNotLongAgo = std::chrono::microseconds(100);
+
+}  // namespace
 
 void SessionTable::add(std::unique_ptr<ClientSession> session) {
   const engine::ClientId id = session->id();
@@ -48,6 +53,7 @@ bool SessionTable::pump() {
   for (size_t i = 0; i < awake_.size(); ++i) {
     if (awake_[i]->pump()) {
       awake_[i]->activity().last = clock_.real_now();
+      rung_beside_ = awake_[i]->client_processor() == processor_;
       worked = true;
     }
   }
@@ -58,6 +64,15 @@ void SessionTable::set_processor(uint32_t processor) {
   if (processor == processor_) return;
   processor_ = processor;
   for (ClientSession* session : awake_) session->set_daemon_processor(processor);
+}
+
+Rest::Clients SessionTable::recent(engine::Instant now) const {
+  bool beside = false, elsewhere = false;
+  for (ClientSession* session : awake_) {
+    if (now - session->activity().last > kNotLongAgo || session->queues().expects_event) continue;
+    (session->client_processor() == processor_ ? beside : elsewhere) = true;
+  }
+  return {.both_sides = beside && elsewhere, .rung_beside = rung_beside_};
 }
 
 void SessionTable::take_receives() {
@@ -97,6 +112,7 @@ void SessionTable::set_asked_for(uint32_t operations) {
 
 void SessionTable::let_sleep(engine::Instant now, engine::Duration idle) {
   dozing_.clear();
+  fell_asleep_ = now;
   std::erase_if(awake_, [&](ClientSession* session) {
     if (now - session->activity().last < idle) return false;
     session->set_daemon_sleeping(true);
@@ -107,6 +123,16 @@ void SessionTable::let_sleep(engine::Instant now, engine::Duration idle) {
     session->activity().awake = false;
     if (session->has_doorbells()) wake(*session);
   }
+}
+
+void SessionTable::wake_busy() {
+  for (ClientSession* session : dozing_) {
+    const engine::Instant last = session->activity().last;
+    if (fell_asleep_ - last > kNotLongAgo) continue;
+    wake(*session);
+    session->activity().last = last;
+  }
+  dozing_.clear();
 }
 
 bool SessionTable::reap(EnginePort& engine, ProcessMemory& memory) {
@@ -124,6 +150,7 @@ bool SessionTable::reap(EnginePort& engine, ProcessMemory& memory) {
     if (session.is_attached()) engine.submit(engine::DetachClient{session.id()});
     memory.remove(session.id());
     std::erase(awake_, &session);
+    std::erase(dozing_, &session);
     sessions_.erase(found);
   }
   ended_.clear();

@@ -10,6 +10,7 @@
 
 #include "emulator/daemon/client_session.h"
 #include "emulator/daemon/clock.h"
+#include "emulator/daemon/rest.h"
 
 namespace rocemu::daemon {
 
@@ -51,9 +52,15 @@ class SessionTable : public SessionOwner {
   /// For all that are awake, or wake: the processor that we are on, from 1; 0 if it is not known.
   void set_processor(uint32_t processor);
 
+  /// Where those were that rang not long ago and do not wait for an event.
+  Rest::Clients recent(engine::Instant now) const;
+
   /// Lets sessions sleep that have been idle for `idle` or longer. One that rings its doorbell just
   /// then stays awake.
   void let_sleep(engine::Instant now, engine::Duration idle);
+  /// Wakes those that sleep since the latest let_sleep() and had been busy until then: who is awake
+  /// anyway looks at their rings.
+  void wake_busy();
 
   /// Detaches and destroys the sessions that have ended. True if there were any.
   bool reap(EnginePort& engine, ProcessMemory& memory);
@@ -67,11 +74,13 @@ class SessionTable : public SessionOwner {
   const Clock& clock_;
   ClientIds ids_;
   uint32_t processor_ = 0;
+  engine::Instant fell_asleep_{};
+  bool rung_beside_ = false;
   uint32_t round_ = 0;
   uint32_t asked_for_ = 0;
   std::unordered_map<engine::ClientId, std::unique_ptr<ClientSession>> sessions_;
   std::vector<ClientSession*> awake_;
-  std::vector<ClientSession*> dozing_;
+  std::vector<ClientSession*> dozing_;  // since the latest let_sleep()
   std::vector<engine::ClientId> ended_;
 };
 

@@ -10,6 +10,8 @@
 #include <mutex>
 #include <utility>
 
+#include "emulator/daemon/rest.h"
+
 namespace rocemu::daemon {
 namespace {
 
@@ -17,18 +19,10 @@ using namespace std::chrono_literals;
 
 /// How often sockets are looked at while rings keep the daemon busy: a system call of 0.3 us.
 constexpr engine::Duration kPollInterval = 10us;
-/// With nothing to do for so long the daemon sleeps; then a doorbell costs an eventfd, about 4 us.
-constexpr engine::Duration kSpinTime = 50us;
 /// While others keep the daemon busy anyway, a session's ring is looked at for longer.
 constexpr engine::Duration kSessionIdleTime = 1ms;
 /// A deadline closer than this is waited for awake.
 constexpr engine::Duration kShortestSleep = 20us;
-/// A yield that took longer gave the processor to somebody who has work of his own.
-constexpr engine::Duration kLongYield = 300us;
-/// For so long after a long yield the daemon sleeps instead: who sleeps is let in soon when he is
-/// woken, who yields waits for the slices of all others. Doubled each time that this was too short.
-constexpr engine::Duration kShortestCrowd = 20ms;
-constexpr engine::Duration kLongestCrowd = 1s;
 
 /// Linux 6.12 and later let in who asks for short slices before those who are content with long
 /// ones. Elsewhere nothing changes.
@@ -77,10 +71,8 @@ bool Worker::reap() {
 
 void Worker::run(const std::atomic<bool>& stopping) {
   ask_for_short_slices();
-  engine::Instant last_work = clock_.now();
+  Rest rest(clock_.now());
   engine::Instant last_poll{};
-  engine::Instant crowded_until{};
-  engine::Duration crowd{};
   while (!stopping.load(std::memory_order_relaxed)) {
     if (parking_.is_asked()) [[unlikely]] {
       parking_.park();
@@ -103,19 +95,20 @@ void Worker::run(const std::atomic<bool>& stopping) {
       last_poll = now;
     }
     if (worked) {
-      last_work = now;
-    } else if (now - last_work < kSpinTime && now >= crowded_until) {
-      sched_yield();
-      const engine::Instant after = clock_.now();
-      if (after - now > kLongYield) {
-        crowd = std::clamp(2 * crowd, kShortestCrowd, kLongestCrowd);
-        crowded_until = after + crowd;
-      } else {
-        crowd = engine::Duration(0);
-      }
-    } else {
-      sleep(stopping);
-      last_work = last_poll = clock_.now();
+      rest.worked(now);
+      continue;
+    }
+    switch (rest.next(now, sessions_.recent(now))) {
+      case Rest::Way::kLookAgain:
+        break;
+      case Rest::Way::kGiveWay:
+        sched_yield();
+        rest.gave_way(now, clock_.now());
+        break;
+      case Rest::Way::kSleep:
+        sleep(stopping);
+        last_poll = clock_.now();
+        rest.worked(last_poll);
     }
   }
 }
@@ -144,6 +137,7 @@ void Worker::sleep(const std::atomic<bool>& stopping) {
   if (medium_ != nullptr && !medium_->fall_asleep()) return;
   poll(deadline ? std::optional(std::max(*deadline - clock_.now(), engine::Duration(0)))
                 : std::nullopt);
+  sessions_.wake_busy();
   if (medium_ != nullptr) medium_->stay_awake();
 }
 

@@ -80,9 +80,17 @@ TEST_F(Doorbells, TellWhetherTheDaemonNeedsThisProcessor) {
   EXPECT_TRUE(writer_.shares_processor());
   ring_->daemon_sleeping = 1;
   EXPECT_FALSE(writer_.shares_processor());
+  EXPECT_TRUE(writer_.is_beside_daemon()) << "where it will wake, most likely";
   ring_->daemon_sleeping = 0;
   ring_->daemon_processor = here.number() + 2;
   EXPECT_FALSE(writer_.shares_processor());
+  EXPECT_FALSE(writer_.is_beside_daemon());
+}
+
+TEST_F(Doorbells, TellTheDaemonWhereTheyWereRung) {
+  const test::OneProcessor here;
+  writer_.ring(DoorbellKind::kSend, 1, 1);
+  EXPECT_EQ(ring_->client_processor, here.number() + 1);
 }
 
 TEST_F(Doorbells, WaitForSpaceInAFullRing) {

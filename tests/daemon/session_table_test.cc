@@ -1,0 +1,125 @@
+// Who is awake, and what the table knows of where its clients are.
+#include "emulator/daemon/session_table.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <memory>
+#include <span>
+
+#include "tests/daemon/recording_engine.h"
+
+namespace rocemu::daemon {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr uint32_t kOurs = 3, kOther = 4;  // processors
+
+class SessionTableTest : public testing::Test {
+ protected:
+  SessionTableTest() {
+    for (size_t i = 0; i < sockets.size(); ++i) {
+      int ends[2];
+      EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+      sockets[i] = UniqueFd(ends[0]);
+      auto session = std::make_unique<ClientSession>(
+          ClientSession::Services{engine, loop, memory, table, clock}, table.next_id(),
+          engine::DeviceIndex{0}, UniqueFd(ends[1]), PeerCredentials{getpid(), geteuid()});
+      sessions[i] = session.get();
+      table.add(std::move(session));
+      ask(i, abi::Op::kHello);
+      EXPECT_TRUE(sessions[i]->is_attached());
+      table.wake(*sessions[i]);
+    }
+    table.set_processor(kOurs);
+  }
+
+  abi::Reply ask(size_t i, abi::Op op) {
+    abi::Request request{};
+    request.magic = abi::kMagic;
+    request.version = abi::kVersion;
+    request.op = op;
+    if (op == abi::Op::kCreateCq) request.body.create_cq.capacity = 16;
+    const UniqueFd mem_file(open("/proc/self/mem", O_RDWR | O_CLOEXEC));
+    std::vector<int> fds;
+    if (op == abi::Op::kHello) fds = {sockets[i].get(), mem_file.get()};
+    EXPECT_EQ(send_message(sockets[i].get(), std::as_bytes(std::span(&request, 1)), fds),
+              SendStatus::kOk);
+    loop.wait(0ns);
+    abi::Reply reply{};
+    receive_message(sockets[i].get(), std::as_writable_bytes(std::span(&reply, 1)));
+    EXPECT_EQ(reply.error, 0);
+    return reply;
+  }
+  abi::DoorbellRing& ring(size_t i) { return sessions[i]->queues().doorbells(); }
+  /// What of its ring the client says.
+  void is_on(size_t i, uint32_t processor) { ring(i).client_processor = processor; }
+  void arm(size_t i, uint32_t cq) {
+    ring(i).entries[ring(i).producer % abi::kDoorbellEntries] = {abi::DoorbellKind::kCqArm, cq, 0};
+    ++ring(i).producer;
+  }
+  bool sleeps(size_t i) { return ring(i).daemon_sleeping != 0; }
+  void last_rang(size_t i, engine::Instant at) { sessions[i]->activity().last = at; }
+
+  const Clock clock;
+  EventLoop loop;
+  RecordingEngine engine;
+  ProcessMemory memory;
+  SessionTable table{clock};
+  std::array<UniqueFd, 3> sockets;
+  std::array<ClientSession*, 3> sessions{};
+};
+
+TEST_F(SessionTableTest, KnowsOnWhichSidesItsClientsAre) {
+  const engine::Instant now(1s);
+  for (size_t i = 0; i < 3; ++i) last_rang(i, now);
+  for (size_t i = 0; i < 3; ++i) is_on(i, kOther);
+  EXPECT_FALSE(table.recent(now).both_sides);
+  is_on(1, kOurs);
+  EXPECT_TRUE(table.recent(now).both_sides);
+  last_rang(1, now - 101us);
+  EXPECT_FALSE(table.recent(now).both_sides) << "it may be doing anything by now";
+}
+
+TEST_F(SessionTableTest, DoesNotCountWhoWaitsForAnEvent) {
+  engine.answer = [](const abi::Request&) {
+    abi::Reply reply{};
+    reply.body.create_cq.handle = 5;
+    return reply;
+  };
+  const uint32_t cq = ask(0, abi::Op::kCreateCq).body.create_cq.handle;
+  is_on(0, kOurs);
+  is_on(1, kOther);
+  arm(0, cq);
+  EXPECT_TRUE(table.pump());
+  EXPECT_EQ(sessions[0]->end_reason(), "");
+  const engine::Instant now = clock.real_now();
+  for (size_t i = 0; i < 3; ++i) last_rang(i, now);
+  EXPECT_FALSE(table.recent(now).both_sides);
+  EXPECT_TRUE(table.recent(now).rung_beside);
+  sessions[0]->deliver(engine::CompletionEvent{});
+  EXPECT_TRUE(table.recent(now).both_sides);
+}
+
+TEST_F(SessionTableTest, OneThatWakesIsNotAloneAmongTheBusy) {
+  const engine::Instant now(1s);
+  last_rang(0, now - 1us);
+  last_rang(1, now - 99us);
+  last_rang(2, now - 5ms);
+  table.let_sleep(now, 0ns);
+  EXPECT_FALSE(table.any_awake());
+  for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(sleeps(i));
+  table.wake_busy();
+  EXPECT_FALSE(sleeps(0));
+  EXPECT_FALSE(sleeps(1));
+  EXPECT_TRUE(sleeps(2));
+  EXPECT_EQ(sessions[1]->activity().last, now - 99us) << "it has not rung";
+  table.let_sleep(now + 1ms, 500us);
+  EXPECT_FALSE(table.any_awake());
+}
+
+}  // namespace
+}  // namespace rocemu::daemon
