@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "verbs_provider/polling_place.h"
+
 namespace rocemu::provider {
 namespace {
 
@@ -29,6 +31,7 @@ void DoorbellWriter::attach(abi::DoorbellRing* ring, int wake_fd, int connection
 }
 
 int DoorbellWriter::ring(abi::DoorbellKind kind, uint32_t object, uint64_t value) {
+  polling_place().posts();
   const Guard guard(mutex_);
   const uint32_t producer = ring_->producer.load(std::memory_order_relaxed);
   if (!wait_for_space(producer)) return EIO;
@@ -56,7 +59,9 @@ void DoorbellWriter::wake_if_sleeping() {
   const uint64_t one = 1;
   // Not write(): that may be the shim's, and is a cancellation point. EAGAIN: it is awake already.
   const int saved = errno;
+  const int64_t before = now_ns();
   ::syscall(SYS_write, wake_fd_, &one, sizeof(one));
+  polling_place().was_kept(now_ns() - before);
   errno = saved;
 }
 

@@ -9,16 +9,17 @@
 #include <unistd.h>
 
 #include "verbs_provider/context.h"
+#include "verbs_provider/polling_place.h"
 
 namespace rocemu::provider {
 namespace {
 
 constexpr uint32_t kPollsPerCheck = 1000;
 constexpr uint32_t kFewSleeps = 200, kManySleeps = 10'000;
-constexpr long kLongYieldNs = 300'000;
+constexpr int64_t kLongYieldNs = 300'000;
 constexpr timespec kLongestSleep{0, 100'000};
 /// About as long as it takes to give the processor to somebody else.
-constexpr long kAwakeNs = 1'500;
+constexpr int64_t kAwakeNs = 1'500;
 
 /// Since this thread last found a completion: the CQ in which it then found nothing, which is only
 /// compared and may be gone, and how often that was another than before.
@@ -27,19 +28,9 @@ thread_local uint32_t other_cqs = 0;
 /// Many programs have one CQ to send and one to receive.
 constexpr uint32_t kFewCqs = 2;
 /// How long this thread's latest yield took. Where many want the processor nobody keeps it waiting.
-thread_local long latest_yield_ns = 0;
-constexpr long kFewPartiesNs = 10'000;
-
-timespec now() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return time;
-}
-
-long nanoseconds_since(const timespec& before) {
-  const timespec after = now();
-  return (after.tv_sec - before.tv_sec) * 1'000'000'000 + after.tv_nsec - before.tv_nsec;
-}
+thread_local int64_t latest_yield_ns = 0;
+/// One that took less let nobody in.
+constexpr int64_t kShortestTurnNs = 1'000;
 
 void relax() {
 #if defined(__x86_64__)
@@ -47,6 +38,11 @@ void relax() {
 #elif defined(__aarch64__)
   asm volatile("yield");
 #endif
+}
+
+void found(uint64_t completions) {
+  other_cqs = 0;
+  polling_place().finds(completions);
 }
 
 /// With one processor nothing can come while we have it. As it was at the first look: a process
@@ -66,19 +62,24 @@ bool has_one_processor() {
 uint64_t await_completion(Cq* cq) {
   uint64_t produced = cq->produced();
   if (produced != cq->consumed) {
-    other_cqs = 0;
+    found(produced - cq->consumed);
     return produced;
   }
-  if (other_cqs > kFewCqs || latest_yield_ns > kFewPartiesNs) return produced;
+  if (other_cqs > kFewCqs || latest_yield_ns > kShortestTurnNs) return produced;
   if (cq->crowded.load(std::memory_order_relaxed) != 0 || has_one_processor()) return produced;
   const DoorbellWriter& doorbells = context_of(cq->verbs.cq.context)->parts.doorbells;
   if (doorbells.is_virtual() || doorbells.shares_processor()) return produced;
-  const timespec begin = now();
+  const int64_t begin = now_ns();
+  PollingPlace& place = polling_place();
+  if (place.begins(doorbells.is_beside_daemon(), begin)) leave_processor();
+  int64_t now;
   do {
     relax();
     produced = cq->produced();
-  } while (produced == cq->consumed && nanoseconds_since(begin) < kAwakeNs);
-  if (produced != cq->consumed) other_cqs = 0;
+    now = now_ns();
+  } while (produced == cq->consumed && now - begin < kAwakeNs);
+  place.ends(now);
+  if (produced != cq->consumed) found(produced - cq->consumed);
   return produced;
 }
 
@@ -94,15 +95,20 @@ EmptyPoll::EmptyPoll(Cq* cq)
 }
 
 bool EmptyPoll::wait(ibv_context* context) {
-  if (context_of(context)->parts.doorbells.wait_for_round(cq_)) {
-    // Others go on meanwhile.
-  } else if (sleeps_on_ != nullptr) {
-    sleep();
-  } else {
-    yield();
+  DoorbellWriter& doorbells = context_of(context)->parts.doorbells;
+  if (!doorbells.wait_for_round(cq_)) {
+    PollingPlace& place = polling_place();
+    const int64_t begin = now_ns();
+    if (place.begins(doorbells.is_beside_daemon(), begin)) leave_processor();
+    if (sleeps_on_ != nullptr) {
+      sleep();
+    } else {
+      yield();
+    }
+    place.ends(now_ns());
   }
   if (polls_ % kPollsPerCheck != 0) return true;
-  return !context_of(context)->parts.doorbells.is_daemon_gone();
+  return !doorbells.is_daemon_gone();
 }
 
 /// A resize may unmap the ring meanwhile: the kernel then says EFAULT.
@@ -111,9 +117,9 @@ void EmptyPoll::sleep() const {
 }
 
 void EmptyPoll::yield() {
-  const timespec before = now();
+  const int64_t before = now_ns();
   sched_yield();
-  const long took = nanoseconds_since(before);
+  const int64_t took = now_ns() - before;
   latest_yield_ns = took;
   const uint32_t before_last = cq_->crowd.load(std::memory_order_relaxed);
   const uint32_t crowd =
