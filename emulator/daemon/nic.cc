@@ -72,8 +72,13 @@ engine::CmReply Nic::cm_command(const engine::CmCommand& command) {
   return reply;
 }
 
+std::optional<engine::Instant> Nic::next_deadline() {
+  if (!deadline_) deadline_.emplace(engine_.next_deadline());
+  return *deadline_;
+}
+
 bool Nic::tick_if_due() {
-  const std::optional<engine::Instant> deadline = engine_.next_deadline();
+  const std::optional<engine::Instant> deadline = next_deadline();
   if (!deadline || *deadline > clock_.now()) return false;
   submit(engine::Tick{});
   return true;
@@ -102,6 +107,7 @@ void Nic::receive(const engine::ReceiveFrame& frame) {
 
 void Nic::step(engine::Instant now, const engine::Input& input) {
   latest_step_ = now;
+  deadline_.reset();
   if (recording_ != nullptr) recording_->begin_step(now, input);
   engine_.step(now, input, outputs_);
   if (std::holds_alternative<engine::AddRules>(input) ||

@@ -58,7 +58,8 @@ class Nic : public EnginePort {
 
   /// Lets the engine go on if it wants to by now. True if it did.
   bool tick_if_due();
-  std::optional<engine::Instant> next_deadline() { return engine_.next_deadline(); }
+  /// When it wants to, by itself. Asked for in each round, and another one only after a step.
+  std::optional<engine::Instant> next_deadline();
 
   /// From now on clients see what was done only when release_outputs() is called, all at once, or
   /// when they are answered: so that none runs ahead while the others' turn is not over. With that
@@ -113,6 +114,8 @@ class Nic : public EnginePort {
   CmSessionTable& cm_sessions_;
   const Clock& clock_;
   engine::Instant latest_step_{};
+  std::optional<std::optional<engine::Instant>>
+      deadline_;                               // since the latest step, once it was asked for
   std::optional<engine::Instant> batch_time_;  // of the inputs of a batch, while there is one
   Network* network_ = nullptr;
   OtherParts* others_ = nullptr;

@@ -1,6 +1,7 @@
 // What a thread of the daemon does after a round that found nothing to do. To look again at once is
-// what answers soonest, but whoever needs the processor waits meanwhile; who sleeps has to be woken,
-// which takes some 3 us from the same processor and 20 us from another that is a virtual one.
+// what answers soonest, but whoever needs the processor waits meanwhile; who sleeps has to be
+// woken, which takes some 3 us from the same processor and 20 us from another that is a virtual
+// one.
 #pragma once
 
 #include "emulator/engine/time.h"
@@ -17,7 +18,7 @@ class Rest {
 
   /// Where those are that rang not long ago.
   struct Clients {
-    bool both_sides;    // some on our processor and some on others
+    bool both_sides;   // some on our processor and some on others
     bool rung_beside;  // the latest on our processor
   };
 
