@@ -20,7 +20,9 @@ namespace {
 constexpr uint32_t kYieldsPerCheck = 1000;
 
 /// As the ring has it: from 1, or 0.
-uint32_t processor() { return static_cast<uint32_t>(sched_getcpu() + 1); }
+uint32_t processor() {
+  return static_cast<uint32_t>(sched_getcpu() + 1);
+}
 
 }  // namespace
 

@@ -18,8 +18,11 @@ constexpr uint32_t kPollsPerCheck = 1000;
 constexpr uint32_t kFewSleeps = 200, kManySleeps = 10'000;
 constexpr int64_t kLongYieldNs = 300'000;
 constexpr timespec kLongestSleep{0, 100'000};
-/// About as long as it takes to give the processor to somebody else.
+/// How long a poll waits awake: about as long as it takes to give the processor to somebody else.
 constexpr int64_t kAwakeNs = 1'500;
+/// Where others take turns with us a completion is nearly here when our turn comes: what it takes
+/// to miss none by a little, and so all turns of a round.
+constexpr int64_t kAwakeInTurnsNs = 300;
 
 /// Since this thread last found a completion: the CQ in which it then found nothing, which is only
 /// compared and may be gone, and how often that was another than before.
@@ -27,10 +30,12 @@ thread_local const Cq* last_empty = nullptr;
 thread_local uint32_t other_cqs = 0;
 /// Many programs have one CQ to send and one to receive.
 constexpr uint32_t kFewCqs = 2;
-/// How long this thread's latest yield took. Where many want the processor nobody keeps it waiting.
+/// How long this thread's latest yield took.
 thread_local int64_t latest_yield_ns = 0;
 /// One that took less let nobody in.
 constexpr int64_t kShortestTurnNs = 1'000;
+/// Where it took more, many want the processor, and nobody keeps it waiting.
+constexpr int64_t kFewPartiesNs = 10'000;
 
 void relax() {
 #if defined(__x86_64__)
@@ -65,19 +70,20 @@ uint64_t await_completion(Cq* cq) {
     found(produced - cq->consumed);
     return produced;
   }
-  if (other_cqs > kFewCqs || latest_yield_ns > kShortestTurnNs) return produced;
+  if (other_cqs > kFewCqs || latest_yield_ns > kFewPartiesNs) return produced;
   if (cq->crowded.load(std::memory_order_relaxed) != 0 || has_one_processor()) return produced;
   const DoorbellWriter& doorbells = context_of(cq->verbs.cq.context)->parts.doorbells;
   if (doorbells.is_virtual() || doorbells.shares_processor()) return produced;
   const int64_t begin = now_ns();
   PollingPlace& place = polling_place();
   if (place.begins(doorbells.is_beside_daemon(), begin)) leave_processor();
+  const int64_t awake = latest_yield_ns < kShortestTurnNs ? kAwakeNs : kAwakeInTurnsNs;
   int64_t now;
   do {
     relax();
     produced = cq->produced();
     now = now_ns();
-  } while (produced == cq->consumed && now - begin < kAwakeNs);
+  } while (produced == cq->consumed && now - begin < awake);
   place.ends(now);
   if (produced != cq->consumed) found(produced - cq->consumed);
   return produced;

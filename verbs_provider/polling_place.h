@@ -33,10 +33,10 @@ class PollingPlace {
   bool goes_back(bool is_late, int64_t now_ns);
 
   int64_t ended_ns_ = 0;
-  int64_t stays_until_ns_ = 0;  // where it is, whatever happens
+  int64_t stays_until_ns_ = 0;       // where it is, whatever happens
   uint64_t found_ = 0, posted_ = 0;  // since a wait last began
-  uint32_t waits_ = 0;          // beside the daemon, in a row, with nothing else done between
-  uint32_t delays_ = 0;         // waits elsewhere that came after other things, less the others
+  uint32_t waits_ = 0;               // beside the daemon, in a row, with nothing else done between
+  uint32_t delays_ = 0;  // waits elsewhere that came after other things, less the others
   bool left_ = false;
 };
 
