@@ -27,7 +27,7 @@ std::optional<Verdict> place(Fabric& fabric, QueuePair& qp, const wire::Packet& 
   const auto grh = route_header(frame, packet.src_ip.is_v4());
   RecvHalf& recv = qp.recv;
   recv.received = 0;
-  if (recv.wqe->well_formed && recv.wqe->sges.total() < kGrhSize + packet.payload.size()) {
+  if (recv.wqe->well_formed && total(recv.wqe->sges) < kGrhSize + packet.payload.size()) {
     return Verdict::kReceiveTooSmall;
   }
   if (const auto verdict = receive_queue::scatter(fabric, qp, grh)) return verdict;

@@ -2,34 +2,29 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <span>
 
+#include "emulator/engine/bounded_list.h"
 #include "emulator/engine/limits.h"
 #include "emulator/engine/memory.h"
 #include "emulator/engine/memory_access.h"
 
 namespace rocemu::engine {
 
-struct SgeList {
-  std::array<abi::Sge, kMaxSge> entries;
-  uint32_t count = 0;
+using SgeList = BoundedList<abi::Sge, kMaxSge>;
 
-  uint64_t total() const {
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < count; ++i) bytes += entries[i].length;
-    return bytes;
-  }
-};
+inline uint64_t total(const SgeList& list) {
+  uint64_t bytes = 0;
+  for (const abi::Sge& sge : list) bytes += sge.length;
+  return bytes;
+}
 
 /// The list behind a WQE's header; `count` is at most kMaxSge and what the WQE has room for.
 inline SgeList read_sges(std::span<const std::byte> behind_header, uint32_t count) {
   SgeList list;
-  list.count = count;
-  std::memcpy(list.entries.data(), behind_header.data(), count * sizeof(abi::Sge));
+  list.assign(behind_header.first(count * sizeof(abi::Sge)));
   return list;
 }
 
@@ -38,9 +33,9 @@ inline SgeList read_sges(std::span<const std::byte> behind_header, uint32_t coun
 /// range longer than the list is cut at its end.
 inline std::optional<MemoryList> resolve(const MemoryTable& memory, PdId pd, const SgeList& list,
                                          uint64_t offset, uint64_t length, uint32_t access) {
-  MemoryList out;
-  for (uint32_t i = 0; i < list.count && length > 0; ++i) {
-    const abi::Sge& sge = list.entries[i];
+  std::optional<MemoryList> out(std::in_place);
+  for (const abi::Sge& sge : list) {
+    if (length == 0) break;
     if (offset >= sge.length) {
       offset -= sge.length;
       continue;
@@ -48,7 +43,7 @@ inline std::optional<MemoryList> resolve(const MemoryTable& memory, PdId pd, con
     const uint64_t part = std::min<uint64_t>(sge.length - offset, length);
     const auto place = memory.resolve_local(pd, sge.lkey, sge.address + offset, part, access);
     if (!place) return std::nullopt;
-    out.add(*place, part);
+    out->add(*place, part);
     length -= part;
     offset = 0;
   }

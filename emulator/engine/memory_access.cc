@@ -1,6 +1,7 @@
 #include "emulator/engine/memory_access.h"
 
 #include <algorithm>
+#include <array>
 
 namespace rocemu::engine {
 namespace {
@@ -32,17 +33,18 @@ MemoryResult for_each_piece(std::span<const RemoteRange> ranges,
 }  // namespace
 
 void MemoryList::add(const Place& place, uint64_t length) {
-  of_one_client_ = of_one_client_ && !place.null && (count_ == 0 || clients_[0] == place.client);
-  if (place.null) null_ |= 1u << count_;
-  ranges_[count_] = {place.address, length};
-  clients_[count_++] = place.client;
+  of_one_client_ =
+      of_one_client_ && !place.null && (ranges_.empty() || clients_[0] == place.client);
+  if (place.null) null_ |= 1u << ranges_.size();
+  ranges_.push_back({place.address, length});
+  clients_.push_back(place.client);
 }
 
 MemoryResult MemoryList::read(HostMemory& memory, std::span<const std::span<uint8_t>> to) const {
-  if (count_ == 0) return MemoryResult::kDone;
-  if (of_one_client_) return memory.read(clients_[0], ranges(), to);
+  if (ranges_.empty()) return MemoryResult::kDone;
+  if (of_one_client_) return memory.read(clients_[0], ranges_, to);
   return for_each_piece<uint8_t>(
-      ranges(), to, [&](size_t index, const RemoteRange& from, std::span<uint8_t> piece) {
+      ranges_, to, [&](size_t index, const RemoteRange& from, std::span<uint8_t> piece) {
         if ((null_ >> index & 1) != 0) {
           std::ranges::fill(piece, uint8_t{0});
           return MemoryResult::kDone;
@@ -54,10 +56,10 @@ MemoryResult MemoryList::read(HostMemory& memory, std::span<const std::span<uint
 
 MemoryResult MemoryList::write(HostMemory& memory,
                                std::span<const std::span<const uint8_t>> from) const {
-  if (count_ == 0) return MemoryResult::kDone;
-  if (of_one_client_) return memory.write(clients_[0], ranges(), from);
+  if (ranges_.empty()) return MemoryResult::kDone;
+  if (of_one_client_) return memory.write(clients_[0], ranges_, from);
   return for_each_piece<const uint8_t>(
-      ranges(), from, [&](size_t index, const RemoteRange& to, std::span<const uint8_t> piece) {
+      ranges_, from, [&](size_t index, const RemoteRange& to, std::span<const uint8_t> piece) {
         if ((null_ >> index & 1) != 0) return MemoryResult::kDone;
         const std::array<std::span<const uint8_t>, 1> source{piece};
         return memory.write(clients_[index], {&to, 1}, source);

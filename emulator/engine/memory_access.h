@@ -2,10 +2,10 @@
 // shared protection domain, of several, and of null regions.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 
+#include "emulator/engine/bounded_list.h"
 #include "emulator/engine/host_memory.h"
 #include "emulator/engine/limits.h"
 #include "emulator/engine/memory.h"
@@ -25,13 +25,10 @@ class MemoryList {
   MemoryResult write(HostMemory& memory, std::span<const std::span<const uint8_t>> from) const;
 
  private:
-  std::span<const RemoteRange> ranges() const { return {ranges_.data(), count_}; }
-
-  std::array<RemoteRange, kMaxSge> ranges_;
-  std::array<ClientId, kMaxSge> clients_;
-  uint32_t null_ = 0;  // bit i: range i is nowhere
-  uint32_t count_ = 0;
-  bool of_one_client_ = true;  // and none of them null: one call does it
+  BoundedList<RemoteRange, kMaxSge> ranges_;
+  BoundedList<ClientId, kMaxSge> clients_;  // of each of them
+  uint32_t null_ = 0;                       // bit i: range i is nowhere
+  bool of_one_client_ = true;               // and none of them null: one call does it
   static_assert(kMaxSge <= 32);
 };
 

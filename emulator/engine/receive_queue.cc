@@ -88,7 +88,7 @@ std::optional<Verdict> scatter(Fabric& fabric, QueuePair& qp, std::span<const ui
   const ReceiveWqe& wqe = *recv.wqe;
   if (!wqe.well_formed) return Verdict::kBadReceiveWqe;
   if (payload.empty() || fabric.payload_is_in_place()) return std::nullopt;
-  if (recv.received + payload.size() > wqe.sges.total()) return Verdict::kReceiveTooSmall;
+  if (recv.received + payload.size() > total(wqe.sges)) return Verdict::kReceiveTooSmall;
   const auto ranges =
       resolve(fabric.mrs, wqe.pd, wqe.sges, recv.received, payload.size(), abi::kAccessLocalWrite);
   if (!ranges) return Verdict::kBadReceiveLKey;

@@ -92,7 +92,7 @@ uint64_t message_length(const QueuePair& qp, uint32_t index, const SendWqe& wqe)
   if (opcode == WrOpcode::kFlush || request_kind(opcode) == RequestKind::kLocal) return 0;
   if ((wqe.flags & abi::kSendInline) != 0) return wqe.inline_size;
   const uint32_t count = std::min(wqe.num_sge, qp.attr.cap.max_send_sge);
-  return read_sges(qp.send.queue.rest(index, sizeof(SendWqe)), count).total();
+  return total(read_sges(qp.send.queue.rest(index, sizeof(SendWqe)), count));
 }
 
 /// Sends one request packet, whose answers end before `limit`, and keeps account of it.

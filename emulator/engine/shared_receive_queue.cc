@@ -34,12 +34,12 @@ void finish(Fabric& fabric, const ReceiveWqe& wqe) {
 void put_back(Fabric& fabric, const ReceiveWqe& wqe) {
   SharedReceiveQueue* srq = fabric.srqs.find(*wqe.srq);
   if (srq == nullptr) return;
-  std::array<std::byte, sizeof(RecvWqe) + sizeof(wqe.sges.entries)> bytes;
+  std::array<std::byte, sizeof(RecvWqe) + kMaxSge * sizeof(abi::Sge)> bytes;
   const RecvWqe header{.wr_id = wqe.wr_id, .num_sge = wqe.posted_sges, .reserved = 0};
   std::memcpy(bytes.data(), &header, sizeof(header));
-  std::memcpy(bytes.data() + sizeof(header), wqe.sges.entries.data(),
-              wqe.sges.count * sizeof(abi::Sge));
-  srq->queue.push_front({bytes.data(), sizeof(header) + wqe.sges.count * sizeof(abi::Sge)});
+  const size_t sges = wqe.sges.size() * sizeof(abi::Sge);
+  std::memcpy(bytes.data() + sizeof(header), wqe.sges.data(), sges);
+  srq->queue.push_front({bytes.data(), sizeof(header) + sges});
   --srq->taken;
 }
 

@@ -67,7 +67,7 @@ std::optional<MemoryList> place_of_send(Fabric& fabric, QueuePair& qp, const Row
   receive_queue::take(fabric, qp);  // as the packet that begins the message is about to
   const ReceiveWqe& wqe = *qp.recv.wqe;
   const uint64_t offset = qp.recv.in_message ? qp.recv.received : 0;
-  if (!wqe.well_formed || offset + row.bytes() > wqe.sges.total()) return std::nullopt;
+  if (!wqe.well_formed || offset + row.bytes() > total(wqe.sges)) return std::nullopt;
   return resolve(fabric.mrs, wqe.pd, wqe.sges, offset, row.bytes(), abi::kAccessLocalWrite);
 }
 

@@ -1,0 +1,50 @@
+// A short list in place. Nearly always it has one entry of the many that there may be, so only
+// those that there are are ever written or copied.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <type_traits>
+
+namespace rocemu::engine {
+
+template <class T, size_t kMost>
+class BoundedList {
+  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
+
+ public:
+  BoundedList() {}  // not defaulted: `{}` would set all of it to zero
+  BoundedList(const BoundedList& other) { *this = other; }
+  BoundedList& operator=(const BoundedList& other) {
+    if (this != &other) std::memcpy(bytes_, other.bytes_, other.size_ * sizeof(T));
+    size_ = other.size_;
+    return *this;
+  }
+
+  /// At most `kMost` times.
+  void push_back(const T& value) { std::construct_at(data() + size_++, value); }
+  /// As many as there are at most.
+  void assign(std::span<const std::byte> bytes) {
+    std::memcpy(bytes_, bytes.data(), bytes.size());
+    size_ = bytes.size() / sizeof(T);
+  }
+
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  const T& operator[](size_t index) const { return data()[index]; }
+  const T* data() const { return reinterpret_cast<const T*>(bytes_); }
+  const T* begin() const { return data(); }
+  const T* end() const { return data() + size_; }
+
+ private:
+  T* data() { return reinterpret_cast<T*>(bytes_); }
+
+  size_t size_ = 0;
+  alignas(T) std::byte bytes_[kMost * sizeof(T)];
+};
+
+}  // namespace rocemu::engine
