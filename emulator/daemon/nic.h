@@ -114,8 +114,7 @@ class Nic : public EnginePort {
   CmSessionTable& cm_sessions_;
   const Clock& clock_;
   engine::Instant latest_step_{};
-  std::optional<std::optional<engine::Instant>>
-      deadline_;                               // since the latest step, once it was asked for
+  std::optional<std::optional<engine::Instant>> deadline_;  // if asked for since then
   std::optional<engine::Instant> batch_time_;  // of the inputs of a batch, while there is one
   Network* network_ = nullptr;
   OtherParts* others_ = nullptr;

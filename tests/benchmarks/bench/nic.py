@@ -57,7 +57,7 @@ def _row(output, size):
     raise Failed(f"no line for {size} bytes in\n{output}")
 
 
-def latency(where, program, size, iterations=20000):
+def latency(where, program, size, iterations=100000):
     """One way, in microseconds; perftest's "typical" is the median."""
     row = _row(where(program, "-d", "rocemu0", "-s", size, "-n", iterations), size)
     return {"p50": row[4], "p99": row[7]}

@@ -72,6 +72,9 @@ rows of a table; the run took {seconds} s.
   loopback and never sleep: the least that a network stack takes. "UDP, blocking" is the same with a plain `recv`.
 - Three parties share the processors: two programs and the daemon. With two processors, each message costs at least one change
   from one party to another.
+  Programs that poll go away from the daemon's processor and take turns on the other one (ARCHITECTURE.md, "Place").
+- Over UDP four parties share them, and a message changes twice more from one to another than in plain UDP: from the program to its
+  daemon and from the other daemon to the other program. With two processors each of that takes 1 to 3 µs.
 - "Rings without a NIC" is the doorbell limit: three processes that do of ib_send_bw what the rings in shared memory ask for, with
   nothing between them.
 - CPU s/GiB is the processor time of all processes, starting and ending included, for each GiB moved.
