@@ -29,7 +29,7 @@ class BoundedList {
   void push_back(const T& value) { std::construct_at(data() + size_++, value); }
   /// As many as there are at most.
   void assign(std::span<const std::byte> bytes) {
-    std::memcpy(bytes_, bytes.data(), bytes.size());
+    if (!bytes.empty()) std::memcpy(bytes_, bytes.data(), bytes.size());
     size_ = bytes.size() / sizeof(T);
   }
 
