@@ -58,7 +58,7 @@ class Nic : public EnginePort {
 
   /// Lets the engine go on if it wants to by now. True if it did.
   bool tick_if_due();
-  /// When it wants to, by itself. Asked for in each round, and another one only after a step.
+  /// When it wants to, by itself. Computed once after each step, since every round asks.
   std::optional<engine::Instant> next_deadline();
 
   /// From now on clients see what was done only when release_outputs() is called, all at once, or

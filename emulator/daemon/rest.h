@@ -1,6 +1,6 @@
 // What a thread of the daemon does after a round that found nothing to do. To look again at once is
 // what answers soonest, but whoever needs the processor waits meanwhile; who sleeps has to be
-// woken, which takes some 3 us from the same processor and 20 us from another that is a virtual
+// woken, which takes some 2 us from the same processor and 20 us from another that is a virtual
 // one.
 #pragma once
 

@@ -7,6 +7,7 @@
 namespace rocemu::daemon {
 namespace {
 
+/// Whoever rang within that is in the middle of something.
 constexpr engine::Duration kNotLongAgo = std::chrono::microseconds(100);
 
 }  // namespace

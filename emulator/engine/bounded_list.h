@@ -2,8 +2,6 @@
 // those that there are are ever written or copied.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstring>
 #include <memory>
