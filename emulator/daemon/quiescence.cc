@@ -6,9 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <memory>
 #include <string_view>
+#include <thread>
 
 #include "emulator/os/unique_fd.h"
 
@@ -73,6 +76,50 @@ std::chrono::nanoseconds processor_time_of(pid_t process, pid_t thread) {
   return std::chrono::nanoseconds(std::strtoll(text.c_str(), nullptr, 10));
 }
 
+/// The name of the kernel function, or "0" if it has a processor, waits for one, or we may not
+/// know. Empty if the kernel has no such names (proc(5), /proc/pid/wchan).
+std::string place_of(pid_t process, pid_t thread) {
+  return contents_of(fmt::format("/proc/{}/task/{}/wchan", process, thread));
+}
+
+/// From Linux 4.14 to 5.15 "0" was said of many who sleep: asked of a thread that surely does.
+bool kernel_tells_places() {
+  static const bool tells = [] {
+    constexpr std::chrono::milliseconds kLongEnough{100};
+    std::atomic<bool> wanted = true;
+    std::atomic<pid_t> sleeper_id = 0;
+    std::thread sleeper([&] {
+      sleeper_id = gettid();
+      sleeper_id.notify_one();
+      wanted.wait(true);
+    });
+    sleeper_id.wait(0);
+    const auto deadline = std::chrono::steady_clock::now() + kLongEnough;
+    std::string place;
+    do {
+      std::this_thread::yield();
+      place = place_of(getpid(), sleeper_id);
+    } while (place == "0" && std::chrono::steady_clock::now() < deadline);
+    wanted = false;
+    wanted.notify_one();
+    sleeper.join();
+    return place != "0" && !place.empty();
+  }();
+  return tells;
+}
+
+/// proc(5): what is told of where it sleeps is as secret as which program it runs.
+bool may_ask(pid_t process) {
+  char program[1];
+  return readlink(fmt::format("/proc/{}/exe", process).c_str(), program, sizeof program) >= 0 ||
+         errno != EACCES;
+}
+
+/// Has a processor, or waits for one, whatever its state says.
+bool is_runnable(pid_t process, pid_t thread) {
+  return place_of(process, thread) == "0" && may_ask(process) && kernel_tells_places();
+}
+
 std::string switches_of(const std::string& status) {
   const size_t at = status.find("\nvoluntary_ctxt_switches");
   return at == std::string::npos ? "" : status.substr(at);
@@ -84,25 +131,25 @@ Quiescence::Quiescence(std::optional<pid_t> ancestor) : ancestor_(ancestor) {}
 
 /// Sleeping, stopped (by a signal or a debugger), or dead for a while. One that waits for a disk
 /// (D) will soon go on by itself.
-bool Quiescence::is_asleep(pid_t thread, char state) {
+bool Quiescence::is_asleep(pid_t thread, char state, bool runnable) {
   if (state == 'Z' || state == 'X') {
     const auto now = std::chrono::steady_clock::now();
     return now - dead_since_.emplace(thread, now).first->second >= kUntilParentsWake;
   }
-  return state == 'S' || state == 'T' || state == 't';
+  return !runnable && (state == 'S' || state == 'T' || state == 't');
 }
 
 bool Quiescence::is_quiet(const std::vector<pid_t>& clients) {
-  look(clients);
+  look(clients, Proof::kState);
   if (!all_asleep_) return false;
-  look(clients);
+  look(clients, Proof::kPlace);
   return all_asleep_ && now_.size() == last_.size() &&
          std::equal(now_.begin(), now_.end(), last_.begin(), [](const auto& a, const auto& b) {
            return a.first == b.first && a.second.switches == b.second.switches;
          });
 }
 
-void Quiescence::look(const std::vector<pid_t>& clients) {
+void Quiescence::look(const std::vector<pid_t>& clients, Proof proof) {
   std::swap(last_, now_);
   now_.clear();
   processes_.clear();
@@ -118,17 +165,19 @@ void Quiescence::look(const std::vector<pid_t>& clients) {
     const pid_t process = more.back();
     more.pop_back();
     if (process == getpid() || !processes_.insert(process).second) continue;
-    look_at(process, more);
+    look_at(process, more, proof);
   }
   std::erase_if(dead_since_, [&](const auto& one) { return !now_.contains(one.first); });
 }
 
-void Quiescence::look_at(pid_t process, std::vector<pid_t>& more) {
+void Quiescence::look_at(pid_t process, std::vector<pid_t>& more, Proof proof) {
   for (const pid_t thread : threads_of(process)) {
+    // Before its switches are read: who went to sleep after that has one more.
+    const bool runnable = proof == Proof::kPlace && is_runnable(process, thread);
     const std::string status = contents_of(fmt::format("/proc/{}/task/{}/status", process, thread));
     if (status.empty()) continue;
     Thread seen{switches_of(status), {}};
-    const bool asleep = is_asleep(thread, state_of(status));
+    const bool asleep = is_asleep(thread, state_of(status), runnable);
     if (asleep) {
       ignored_.erase(thread);
     } else {

@@ -1,8 +1,12 @@
 // Whether all threads of some processes were asleep at one instant.
 //
-// A thread is looked at twice. If it was asleep both times and has not been switched to in between,
-// it was asleep all the while; and between the end of the first look at all of them and the
-// beginning of the second there is an instant at which that holds for every one.
+// A thread is looked at twice. If it was asleep both times and has not been switched from in
+// between, it was asleep all the while; and between the end of the first look at all of them and
+// the beginning of the second there is an instant at which that holds for every one.
+//
+// "State: S" alone does not say that a thread sleeps: it says so before it looks whether it has to,
+// and wait4(2) reaps a child in that state. So the second look asks where it sleeps, which the
+// kernel does not tell of one that has a processor or waits for one.
 #pragma once
 
 #include <sys/types.h>
@@ -40,9 +44,11 @@ class Quiescence {
   };
   using Look = std::map<pid_t, Thread>;  // by thread
 
-  bool is_asleep(pid_t thread, char state);
-  void look(const std::vector<pid_t>& clients);
-  void look_at(pid_t process, std::vector<pid_t>& more);
+  enum class Proof { kState, kPlace };
+
+  bool is_asleep(pid_t thread, char state, bool runnable);
+  void look(const std::vector<pid_t>& clients, Proof proof);
+  void look_at(pid_t process, std::vector<pid_t>& more, Proof proof);
 
   std::optional<pid_t> ancestor_;
   Look last_, now_;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -58,6 +59,21 @@ TEST(Quiescence, WhoComputesIsNot) {
   Quiescence quiescence(std::nullopt);
   for (int i = 0; i < 20; ++i) EXPECT_FALSE(quiescence.is_quiet({child.pid()}));
   EXPECT_TRUE(quiescence.anyone_runs());
+}
+
+// wait4(2) looks at the children in the state in which it would sleep, and does not sleep.
+TEST(Quiescence, WhoOnlyHasTheStateOfOneWhoSleepsIsNot) {
+  const Child child([] {
+    for (int i = 0; i < 200; ++i) {
+      if (fork() == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        while (true) pause();
+      }
+    }
+    while (true) waitpid(-1, nullptr, WNOHANG);
+  });
+  Quiescence quiescence(std::nullopt);
+  for (int i = 0; i < 200; ++i) ASSERT_FALSE(quiescence.is_quiet({child.pid()})) << "look " << i;
 }
 
 // Its parent is about to be woken, and does not look it yet.
