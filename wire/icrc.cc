@@ -1,6 +1,6 @@
 #include "wire/icrc.h"
 
-#include <libdeflate.h>
+#include <isa-l/crc.h>
 
 #include <algorithm>
 #include <array>
@@ -44,9 +44,9 @@ uint32_t compute_icrc(std::span<const uint8_t> ip_packet) {
   head[udp_at + 6] = head[udp_at + 7] = 0xff;  // checksum
   head[bth_at + 4] = 0xff;                     // FECN, BECN and reserved bits
 
-  const uint32_t crc = libdeflate_crc32(kCrcOfEightOnes, head.data(), head_size);
+  const uint32_t crc = crc32_gzip_refl(kCrcOfEightOnes, head.data(), head_size);
   const auto rest = ip_packet.subspan(head_size);
-  return libdeflate_crc32(crc, rest.data(), rest.size());
+  return crc32_gzip_refl(crc, rest.data(), rest.size());
 }
 
 void store_icrc(uint32_t icrc, std::span<uint8_t, kIcrcSize> bytes) {

@@ -1,6 +1,6 @@
 #include "emulator/journal/journal_writer.h"
 
-#include <libdeflate.h>
+#include <isa-l/crc.h>
 
 #include <cstring>
 
@@ -12,8 +12,10 @@ constexpr size_t kHandOver = 1 << 20;
 }  // namespace
 
 uint32_t record_crc(uint32_t length, Bytes body) {
-  const uint32_t crc = libdeflate_crc32(0, &length, sizeof length);
-  return libdeflate_crc32(crc, body.data(), body.size());
+  const auto crc_of = [](uint32_t crc, const void* bytes, size_t size) {
+    return crc32_gzip_refl(crc, static_cast<const uint8_t*>(bytes), size);
+  };
+  return crc_of(crc_of(0, &length, sizeof length), body.data(), body.size());
 }
 
 JournalWriter::JournalWriter(const std::string& path, const Header& header)

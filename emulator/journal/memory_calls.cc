@@ -1,7 +1,7 @@
 #include "emulator/journal/memory_calls.h"
 
 #include <fmt/format.h>
-#include <libdeflate.h>
+#include <isa-l/crc.h>
 
 #include <algorithm>
 #include <cstring>
@@ -40,10 +40,10 @@ uint32_t checksum(std::span<const std::span<const uint8_t>> parts) {
   uint32_t crc = 0;
   for (const auto& part : parts) {
     if (part.size() <= 2 * kEnd) {
-      crc = libdeflate_crc32(crc, part.data(), part.size());
+      crc = crc32_gzip_refl(crc, part.data(), part.size());
     } else {
-      crc = libdeflate_crc32(crc, part.data(), kEnd);
-      crc = libdeflate_crc32(crc, part.last(kEnd).data(), kEnd);
+      crc = crc32_gzip_refl(crc, part.data(), kEnd);
+      crc = crc32_gzip_refl(crc, part.last(kEnd).data(), kEnd);
     }
   }
   return crc;
