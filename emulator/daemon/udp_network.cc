@@ -179,6 +179,7 @@ bool UdpNetwork::flush(engine::Instant now) {
   for (const auto& port : ports_) {
     if (port->sender.is_empty() || port->blocked) continue;
     worked = true;
+    if (port->sender.holds_back(now)) continue;
     const int full = port->sender.flush();
     if (full >= 0) {
       port->blocked = true;

@@ -13,6 +13,7 @@
 #include "wire/ethernet.h"
 #include "wire/identification.h"
 #include "wire/ip.h"
+#include "wire/opcode.h"
 #include "wire/udp.h"
 
 namespace rocemu::daemon {
@@ -26,6 +27,15 @@ constexpr size_t kQueueLimit = 16384;
 constexpr size_t kMostSegments = 64;
 /// The largest IPv4 packet, less its headers.
 constexpr size_t kMostBytes = 65535 - wire::Ipv4Header::kSize - wire::UdpHeader::kSize;
+
+/// How long acknowledgements wait: a program that polls posts its answer sooner, and to send them
+/// by themselves takes longer.
+constexpr engine::Duration kCompanyTime = std::chrono::nanoseconds(1'500);
+/// More than that have company enough.
+constexpr size_t kMostHeld = 4;
+/// Having waited in vain so often, only one in so many waits: a program may begin to answer.
+constexpr uint32_t kDiscouraged = 8;
+constexpr uint32_t kSeldom = 16;
 
 constexpr size_t kIpAt = wire::EthernetHeader::kSize;
 
@@ -92,6 +102,21 @@ class ControlWriter {
   size_t size_ = 0;
 };
 
+/// nullptr if it is none that we know.
+const wire::OpcodeInfo* opcode_of(const engine::Frame& frame) {
+  return wire::find_opcode(frame.bytes()[Outline(frame.bytes()).payload_at()]);
+}
+
+bool is_acknowledgement(const engine::Frame& frame) {
+  const wire::OpcodeInfo* opcode = opcode_of(frame);
+  return opcode != nullptr && opcode->operation == wire::Operation::kAck;
+}
+
+bool is_request(const engine::Frame& frame) {
+  const wire::OpcodeInfo* opcode = opcode_of(frame);
+  return opcode != nullptr && !opcode->is_response;
+}
+
 }  // namespace
 
 void UdpSender::add(engine::Frame frame) {
@@ -109,6 +134,36 @@ bool UdpSender::is_congested() const {
 void UdpSender::clear() {
   queue_.clear();
   next_ = 0;
+  held_since_.reset();
+}
+
+bool UdpSender::holds_back(engine::Instant now) {
+  const auto first = queue_.begin() + static_cast<ptrdiff_t>(next_);
+  if (!is_acknowledgement(*first)) return false;
+  if (queue_.size() - next_ > kMostHeld || !std::all_of(first, queue_.end(), is_acknowledgement)) {
+    if (held_since_) held_in_vain_ = 0;
+    put_acknowledgements_last();
+    return false;
+  }
+  if (held_since_) return now - *held_since_ < kCompanyTime;
+  if (held_in_vain_ >= kDiscouraged && held_in_vain_ % kSeldom != 0) {
+    ++held_in_vain_;
+    return false;
+  }
+  held_since_ = now;
+  ++held_in_vain_;
+  return true;
+}
+
+/// The first of a bundle is the longest. Requests may overtake acknowledgements, which are of the
+/// other direction; responses may not, since a responder answers requests in their order.
+void UdpSender::put_acknowledgements_last() {
+  const auto first = queue_.begin() + static_cast<ptrdiff_t>(next_);
+  const auto others = std::find_if_not(first, queue_.end(), is_acknowledgement);
+  if (queue_.size() - next_ > kMostSegments || !std::all_of(others, queue_.end(), is_request)) {
+    return;
+  }
+  std::rotate(first, others, queue_.end());
 }
 
 int UdpSender::socket_of(const engine::Frame& frame) const {

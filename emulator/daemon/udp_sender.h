@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "emulator/daemon/udp_counters.h"
 #include "emulator/daemon/udp_sockets.h"
 #include "emulator/engine/frame.h"
+#include "emulator/engine/time.h"
 
 namespace rocemu::daemon {
 
@@ -19,6 +21,10 @@ class UdpSender {
   /// Its first bytes say where to. The newest frame is dropped if there is no more room.
   void add(engine::Frame frame);
 
+  /// Acknowledgements alone wait for a moment: whoever got what they are for may answer it, and
+  /// both leave in one system call (IBTA vol 1, 9.7.5.1.2 lets a responder choose when it
+  /// acknowledges). Not where that was in vain of late.
+  bool holds_back(engine::Instant now);
   /// Sends what waits. If the system takes no more now, returns the socket to wait for; else -1.
   int flush();
 
@@ -34,6 +40,7 @@ class UdpSender {
  private:
   enum class Sent { kAll, kBlocked, kNotInOne };
 
+  void put_acknowledgements_last();
   int socket_of(const engine::Frame& frame) const;
   size_t bundle_size(size_t first) const;
   Sent send(size_t first, size_t count);
@@ -44,6 +51,8 @@ class UdpSender {
   bool can_segment_ = true;
   std::vector<engine::Frame> queue_;  // those before next_ are gone
   size_t next_ = 0;
+  std::optional<engine::Instant> held_since_;
+  uint32_t held_in_vain_ = 0;  // in a row
 };
 
 }  // namespace rocemu::daemon
