@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <utility>
 
 #include <linux/futex.h>
 #include <sched.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "verbs_provider/context.h"
+#include "verbs_provider/lead.h"
 #include "verbs_provider/polling_place.h"
 
 namespace rocemu::provider {
@@ -30,6 +32,10 @@ thread_local const Cq* last_empty = nullptr;
 thread_local uint32_t other_cqs = 0;
 /// Many programs have one CQ to send and one to receive.
 constexpr uint32_t kFewCqs = 2;
+/// With work for so long ahead of the NIC a thread sleeps for half of that.
+constexpr int64_t kLongLeadNs = 800'000;
+constexpr timespec kNap{0, kLongLeadNs / 2};
+thread_local bool naps = false;
 /// How long this thread's latest yield took.
 thread_local int64_t latest_yield_ns = 0;
 /// One that took less let nobody in.
@@ -73,9 +79,11 @@ uint64_t await_completion(Cq* cq) {
   if (other_cqs > kFewCqs || latest_yield_ns > kFewPartiesNs) return produced;
   if (cq->crowded.load(std::memory_order_relaxed) != 0 || has_one_processor()) return produced;
   const DoorbellWriter& doorbells = context_of(cq->verbs.cq.context)->parts.doorbells;
-  if (doorbells.is_virtual() || doorbells.shares_processor()) return produced;
+  if (doorbells.is_virtual()) return produced;
   const int64_t begin = now_ns();
   PollingPlace& place = polling_place();
+  naps = lead().left_ns(begin) >= kLongLeadNs && place.may_sleep(begin);
+  if (naps || doorbells.shares_processor()) return produced;
   if (place.begins(doorbells.is_beside_daemon(), begin)) leave_processor();
   const int64_t awake = latest_yield_ns < kShortestTurnNs ? kAwakeNs : kAwakeInTurnsNs;
   int64_t now;
@@ -104,12 +112,16 @@ bool EmptyPoll::wait(ibv_context* context) {
   DoorbellWriter& doorbells = context_of(context)->parts.doorbells;
   if (!doorbells.wait_for_round(cq_)) {
     PollingPlace& place = polling_place();
-    const int64_t begin = now_ns();
-    if (place.begins(doorbells.is_beside_daemon(), begin)) leave_processor();
-    if (sleeps_on_ != nullptr) {
-      sleep();
+    if (std::exchange(naps, false)) {
+      sleep(&cq_->ring->producer, kNap);
     } else {
-      yield();
+      const int64_t begin = now_ns();
+      if (place.begins(doorbells.is_beside_daemon(), begin)) leave_processor();
+      if (sleeps_on_ != nullptr) {
+        sleep(sleeps_on_, kLongestSleep);
+      } else {
+        yield();
+      }
     }
     place.ends(now_ns());
   }
@@ -118,8 +130,8 @@ bool EmptyPoll::wait(ibv_context* context) {
 }
 
 /// A resize may unmap the ring meanwhile: the kernel then says EFAULT.
-void EmptyPoll::sleep() const {
-  ::syscall(SYS_futex, sleeps_on_, FUTEX_WAIT, seen_, &kLongestSleep, nullptr, 0);
+void EmptyPoll::sleep(const void* futex, const timespec& longest) const {
+  ::syscall(SYS_futex, futex, FUTEX_WAIT, seen_, &longest, nullptr, 0);
 }
 
 void EmptyPoll::yield() {

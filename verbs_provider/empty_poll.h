@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ctime>
 
 #include "verbs_provider/cq.h"
 
@@ -25,7 +26,7 @@ class EmptyPoll {
   bool wait(ibv_context* context);
 
  private:
-  void sleep() const;
+  void sleep(const void* futex, const timespec& longest) const;
   void yield();
 
   Cq* cq_;

@@ -25,10 +25,21 @@ constexpr int64_t kStaysAfterRegretNs = 1'000'000'000;
 }  // namespace
 
 bool PollingPlace::begins(bool beside_daemon, int64_t now_ns) {
-  const auto found = static_cast<int64_t>(std::exchange(found_, 0));
-  const auto posted = static_cast<int64_t>(std::exchange(posted_, 0));
-  const bool is_late = now_ns - ended_ns_ > kLongestNs * (1 + found) + kLongestPostNs * posted;
-  return beside_daemon ? leaves_daemon(is_late, found != 0, now_ns) : goes_back(is_late, now_ns);
+  const bool late = is_late(now_ns);
+  const uint64_t found = std::exchange(found_, 0);
+  posted_ = 0;
+  return beside_daemon ? leaves_daemon(late, found != 0, now_ns) : goes_back(late, now_ns);
+}
+
+bool PollingPlace::may_sleep(int64_t now_ns) {
+  if (is_late(now_ns)) return false;
+  found_ = posted_ = 0;
+  return true;
+}
+
+bool PollingPlace::is_late(int64_t now_ns) const {
+  const auto found = static_cast<int64_t>(found_), posted = static_cast<int64_t>(posted_);
+  return now_ns - ended_ns_ > kLongestNs * (1 + found) + kLongestPostNs * posted;
 }
 
 bool PollingPlace::leaves_daemon(bool is_late, bool is_new, int64_t now_ns) {

@@ -17,6 +17,9 @@ class PollingPlace {
   /// A wait for a completion begins, on the daemon's processor or on another. Whether the thread is
   /// better off where it is not.
   bool begins(bool beside_daemon, int64_t now_ns);
+  /// It does nothing else between its waits, so that a longer one would keep it from nothing. Such
+  /// a one is no wait that begins().
+  bool may_sleep(int64_t now_ns);
   /// It ends.
   void ends(int64_t now_ns) { ended_ns_ = now_ns; }
   /// What a thread that does nothing but communicate does between its waits: it gets completions
@@ -29,6 +32,7 @@ class PollingPlace {
  private:
   static constexpr uint64_t kMostFound = 16;  // as many as it may take at once
 
+  bool is_late(int64_t now_ns) const;
   bool leaves_daemon(bool is_late, bool is_new, int64_t now_ns);
   bool goes_back(bool is_late, int64_t now_ns);
 

@@ -69,6 +69,7 @@ int post_list(WorkQueue* queue, const Posting& posting, Wr* list, Wr** bad_wr, C
     error = EIO;
     wr = list;
   }
+  queue->told.store(static_cast<uint32_t>(queue->posted), std::memory_order_relaxed);
   if (error != 0) *bad_wr = wr;
   return error;
 }

@@ -247,6 +247,7 @@ int wr_complete(ibv_qp_ex* base) {
     error = doorbells.ring(abi::DoorbellKind::kSend, base->qp_base.qp_num, qp->send.posted);
   }
   if (error != 0) qp->send.posted = builder.posted_before;
+  qp->send.told.store(static_cast<uint32_t>(qp->send.posted), std::memory_order_relaxed);
   qp->send.lock.unlock();
   return error;
 }

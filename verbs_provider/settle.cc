@@ -1,5 +1,6 @@
 #include "verbs_provider/settle.h"
 
+#include "verbs_provider/lead.h"
 #include "verbs_provider/qp.h"
 #include "verbs_provider/srq.h"
 
@@ -19,6 +20,7 @@ bool settle_shared(Context::Parts& parts, const abi::Cqe& cqe, uint64_t index) {
     Srq* srq = parts.srqs.find(cqe.wqe_count);
     if (srq == nullptr || index < srq->first_completion) return false;
     // Its WQE is finished, whatever has become of the QP that took it.
+    lead().receives();
     srq->recv.released.fetch_add(1, std::memory_order_release);
     // The QP may be another process's: who shares an XRC SRQ's domain shares its messages.
     if (srq->is_xrc()) return true;
@@ -35,6 +37,12 @@ bool settle(Context::Parts& parts, const abi::Cqe& cqe, uint64_t index) {
   if (qp == nullptr) return false;
   WorkQueue& queue = cqe.queue == abi::WorkQueue::kSend ? qp->send : qp->recv;
   if (index < queue.first_completion) return false;
+  if (cqe.queue == abi::WorkQueue::kSend) {
+    lead().sends_end(cqe.wqe_count - queue.released.load(std::memory_order_relaxed),
+                     queue.told.load(std::memory_order_relaxed) - cqe.wqe_count);
+  } else {
+    lead().receives();
+  }
   queue.released.store(cqe.wqe_count, std::memory_order_release);
   return true;
 }

@@ -21,6 +21,8 @@ struct WorkQueue {
 
   Mutex lock;           // of posting
   uint64_t posted = 0;  // WQEs ever written; a RESET does not begin anew
+  /// What of `posted` the daemon was told, modulo 2^32: for who reads it without the lock.
+  std::atomic<uint32_t> told{0};
   /// WQEs of which the application has seen the end: their completion, or that of a later one, was
   /// polled. What makes a queue full does not depend on how fast the daemon is.
   std::atomic<uint32_t> released{0};

@@ -48,6 +48,18 @@ class Thread {
   int64_t now_ = 1'000'000'000;
 };
 
+TEST(PollingPlace, OnlyAThreadThatDoesNothingElseMaySleepLonger) {
+  PollingPlace place;
+  place.ends(1'000'000);
+  EXPECT_TRUE(place.may_sleep(1'000'500));
+  place.ends(2'000'000);
+  EXPECT_FALSE(place.may_sleep(2'002'000));
+  place.finds(4);
+  place.posts();
+  EXPECT_TRUE(place.may_sleep(2'002'000)) << "it had completions to look at";
+  EXPECT_FALSE(place.may_sleep(2'002'000)) << "which count once";
+}
+
 TEST(PollingPlace, IsLeftByWhoDoesNothingElse) {
   Thread thread;
   EXPECT_EQ(thread.leaves_at(1000, 1'000), kWaits);
