@@ -64,12 +64,13 @@ int post_list(WorkQueue* queue, const Posting& posting, Wr* list, Wr** bad_wr, C
     write(*wr, queue->next_slot());
     ++queue->posted;
   }
+  queue->tell();  // before another thread can have the completion
   if (queue->posted != posted_before && posting.ring(queue->posted) != 0) {
     queue->posted = posted_before;
+    queue->tell();
     error = EIO;
     wr = list;
   }
-  queue->told.store(static_cast<uint32_t>(queue->posted), std::memory_order_relaxed);
   if (error != 0) *bad_wr = wr;
   return error;
 }

@@ -243,11 +243,14 @@ int wr_complete(ibv_qp_ex* base) {
   int error = builder.error;
   if (error == 0) error = ask(context, abi::Op::kPostSend, base->qp_base.qp_num);
   if (error == 0 && qp->send.posted != builder.posted_before) {
+    qp->send.tell();
     DoorbellWriter& doorbells = context_of(context)->parts.doorbells;
     error = doorbells.ring(abi::DoorbellKind::kSend, base->qp_base.qp_num, qp->send.posted);
   }
-  if (error != 0) qp->send.posted = builder.posted_before;
-  qp->send.told.store(static_cast<uint32_t>(qp->send.posted), std::memory_order_relaxed);
+  if (error != 0) {
+    qp->send.posted = builder.posted_before;
+    qp->send.tell();
+  }
   qp->send.lock.unlock();
   return error;
 }

@@ -21,7 +21,7 @@ struct WorkQueue {
 
   Mutex lock;           // of posting
   uint64_t posted = 0;  // WQEs ever written; a RESET does not begin anew
-  /// What of `posted` the daemon was told, modulo 2^32: for who reads it without the lock.
+  /// `posted` for who has not the lock, modulo 2^32.
   std::atomic<uint32_t> told{0};
   /// WQEs of which the application has seen the end: their completion, or that of a later one, was
   /// polled. What makes a queue full does not depend on how fast the daemon is.
@@ -29,6 +29,7 @@ struct WorkQueue {
   /// Where the CQ stood when the QP was made: earlier completions are of a QP with the same number.
   uint64_t first_completion = 0;
 
+  void tell() { told.store(static_cast<uint32_t>(posted), std::memory_order_relaxed); }
   bool is_full() const {
     return static_cast<uint32_t>(posted) - released.load(std::memory_order_acquire) >= max_wr;
   }
