@@ -32,9 +32,11 @@ thread_local const Cq* last_empty = nullptr;
 thread_local uint32_t other_cqs = 0;
 /// Many programs have one CQ to send and one to receive.
 constexpr uint32_t kFewCqs = 2;
-/// With work for so long ahead of the NIC a thread sleeps for half of that.
+/// With work for so long ahead of the NIC a thread sleeps for half of that. The daemon does not
+/// wake it, which would be at each of the many completions.
 constexpr int64_t kLongLeadNs = 800'000;
 constexpr timespec kNap{0, kLongLeadNs / 2};
+/// Whether it is to do so now, as await_completion() says to the EmptyPoll that follows.
 thread_local bool naps = false;
 /// How long this thread's latest yield took.
 thread_local int64_t latest_yield_ns = 0;

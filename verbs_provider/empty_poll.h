@@ -10,13 +10,14 @@ namespace rocemu::provider {
 
 /// Cq::produced(), after a short wait for a completion if none is there: to give way takes as long,
 /// and a short message may arrive meanwhile. Not for a thread that looks at many CQs in turn and
-/// would wait for each, nor while the daemon waits for this processor. Under the CQ's lock.
+/// would wait for each, nor while the daemon waits for this processor, nor for one that has posted
+/// far ahead (lead.h). Under the CQ's lock.
 uint64_t await_completion(Cq* cq);
 
 /// Nothing came. The daemon may need this processor to make something come. Where others want it
 /// too, who yields waits for the slices of all of them, but who sleeps is let in at once when he is
-/// woken: after a long yield the next polls sleep until the daemon adds a completion. Never for
-/// long: the application may have other things to look at.
+/// woken: after a long yield the next polls sleep until the daemon adds a completion. Who has
+/// posted far ahead sleeps too. Never for long: the application may have other things to look at.
 class EmptyPoll {
  public:
   /// Under the CQ's lock.
