@@ -48,6 +48,13 @@ struct UdpNetwork::Port {
   std::map<int, EventLoop::Watch> senders{};                    // by socket
   bool blocked = false;                                         // until one of them has room again
   bool up = true;
+
+  /// For room in that socket, if it is one.
+  void wait_for(int socket) {
+    if (socket < 0) return;
+    blocked = true;
+    senders[socket].set_events(EPOLLOUT);
+  }
 };
 
 UdpNetwork::UdpNetwork(EventLoop& loop, std::vector<engine::DeviceConfig> devices,
@@ -138,7 +145,9 @@ void UdpNetwork::change_group(const engine::GroupChange& change) {
 }
 
 void UdpNetwork::transmit(engine::DeviceIndex from, engine::Frame frame) {
-  ports_[from.value]->sender.add(std::move(frame));
+  Port& port = *ports_[from.value];
+  port.sender.add(std::move(frame));
+  if (!port.blocked && port.sender.has_many()) port.wait_for(port.sender.flush_full());
 }
 
 bool UdpNetwork::receive(Source& source, engine::Instant now) {
@@ -180,11 +189,7 @@ bool UdpNetwork::flush(engine::Instant now) {
     if (port->sender.is_empty() || port->blocked) continue;
     worked = true;
     if (port->sender.holds_back(now)) continue;
-    const int full = port->sender.flush();
-    if (full >= 0) {
-      port->blocked = true;
-      port->senders[full].set_events(EPOLLOUT);
-    }
+    port->wait_for(port->sender.flush());
     for (const auto& source : port->sources) {
       if (now - source->last_datagram < kLately) source->hot_until = now + kHotTime;
     }

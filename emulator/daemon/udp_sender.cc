@@ -245,20 +245,39 @@ UdpSender::Sent UdpSender::send(size_t first, size_t count) {
   }
 }
 
+/// -1, or the socket to wait for.
+int UdpSender::send_next(size_t count) {
+  Sent sent = send(next_, count);
+  if (sent == Sent::kNotInOne) sent = send(next_, count = 1);
+  if (sent == Sent::kBlocked) {
+    forget_sent();
+    return socket_of(queue_[0]);
+  }
+  // The next frames are made in these buffers, which the caches have.
+  for (size_t i = 0; i < count; ++i) queue_[next_++] = {};
+  return -1;
+}
+
+void UdpSender::forget_sent() {
+  queue_.erase(queue_.begin(), queue_.begin() + static_cast<ptrdiff_t>(next_));
+  next_ = 0;
+}
+
 int UdpSender::flush() {
   while (!is_empty()) {
-    size_t count = bundle_size(next_);
-    Sent sent = send(next_, count);
-    if (sent == Sent::kNotInOne) sent = send(next_, count = 1);
-    if (sent == Sent::kBlocked) {
-      const int socket = socket_of(queue_[next_]);
-      queue_.erase(queue_.begin(), queue_.begin() + static_cast<ptrdiff_t>(next_));
-      next_ = 0;
-      return socket;
-    }
-    next_ += count;
+    if (const int full = send_next(bundle_size(next_)); full >= 0) return full;
   }
   clear();
+  return -1;
+}
+
+int UdpSender::flush_full() {
+  while (!is_empty()) {
+    const size_t count = bundle_size(next_);
+    if (next_ + count == queue_.size()) break;
+    if (const int full = send_next(count); full >= 0) return full;
+  }
+  forget_sent();
   return -1;
 }
 

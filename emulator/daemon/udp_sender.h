@@ -27,6 +27,14 @@ class UdpSender {
   bool holds_back(engine::Instant now);
   /// Sends what waits. If the system takes no more now, returns the socket to wait for; else -1.
   int flush();
+  /// So much waits that it is time for flush_full().
+  bool has_many() const {
+    const size_t waiting = queue_.size() - next_;
+    return waiting != 0 && waiting % kMany == 0;
+  }
+  /// Sends what no later frame can go with, while it is in the processor's caches. Returns what
+  /// flush() does.
+  int flush_full();
 
   /// So much waits that nothing should be added for now: the wire is busy.
   bool is_congested() const;
@@ -38,11 +46,14 @@ class UdpSender {
   void read_errors(int socket);
 
  private:
+  static constexpr size_t kMany = 16;
   enum class Sent { kAll, kBlocked, kNotInOne };
 
   void put_acknowledgements_last();
   int socket_of(const engine::Frame& frame) const;
   size_t bundle_size(size_t first) const;
+  int send_next(size_t count);
+  void forget_sent();
   Sent send(size_t first, size_t count);
   void count_failure(int error, size_t frames);
 

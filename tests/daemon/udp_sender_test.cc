@@ -147,5 +147,22 @@ TEST_F(UdpSenderTest, WhoNeverAnswersIsSeldomWaitedFor) {
   EXPECT_TRUE(waits(3)) << "an answer came";
 }
 
+TEST_F(UdpSenderTest, WhatFillsADatagramLeavesBeforeTheRest) {
+  constexpr size_t kLarge = 4096, kLargeSize = wire::Bth::kSize + kLarge + wire::kIcrcSize;
+  for (uint32_t i = 0; i < 16; ++i) {
+    EXPECT_FALSE(sender.has_many()) << i;
+    sender.add(send(i, kLarge));
+  }
+  EXPECT_TRUE(sender.has_many());
+  EXPECT_EQ(sender.flush_full(), -1);
+  EXPECT_EQ(arrived(kLargeSize), (Arrived{{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}}));
+  sender.add(send(16, kLarge));
+  EXPECT_EQ(sender.flush_full(), -1);
+  EXPECT_EQ(counters.sends, 1u) << "more may come that leaves with it";
+  EXPECT_EQ(sender.flush(), -1);
+  EXPECT_EQ(arrived(kLargeSize), (Arrived{{15, 16}}));
+  EXPECT_TRUE(sender.is_empty());
+}
+
 }  // namespace
 }  // namespace rocemu::daemon
