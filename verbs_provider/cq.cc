@@ -186,16 +186,16 @@ int poll_cq(ibv_cq* base, int num_entries, ibv_wc* wc) {
     const Guard guard(cq->lock);
     if (cq->overran()) return kPollFailed;
     const uint64_t first = cq->consumed;
-    const uint64_t produced = await_completion(cq);
+    const Look look = await_completion(cq);
     int taken = 0;
     abi::Cqe cqe;
-    while (taken < num_entries && cq->take(produced, &cqe)) convert(cqe, &wc[taken++]);
+    while (taken < num_entries && cq->take(look.produced, &cqe)) convert(cqe, &wc[taken++]);
     if (cq->consumed != first) {
       cq->publish_consumed();
       cq->empty_polls = 0;
       return taken;
     }
-    empty.emplace(cq);
+    empty.emplace(cq, look);
   }
   return empty->wait(base->context) ? 0 : kPollFailed;
 }

@@ -33,12 +33,13 @@ int start_poll(ibv_cq_ex* base, ibv_poll_cq_attr* attr) {
     return error;
   Cq* cq = ours<Cq>(base);
   cq->lock.lock();
-  if (!cq->overran() && advance(cq, await_completion(cq))) {
+  const Look look = await_completion(cq);
+  if (!cq->overran() && advance(cq, look.produced)) {
     cq->empty_polls = 0;
     return 0;
   }
   const bool overran = cq->overran();
-  EmptyPoll empty(cq);
+  EmptyPoll empty(cq, look);
   cq->publish_consumed();
   cq->lock.unlock();
   return !overran && empty.wait(base->context) ? ENOENT : EIO;

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "verbs_provider/lead.h"
 #include "verbs_provider/polling_place.h"
 
 namespace rocemu::provider {
@@ -34,6 +35,7 @@ void DoorbellWriter::attach(abi::DoorbellRing* ring, int wake_fd, int connection
 
 int DoorbellWriter::ring(abi::DoorbellKind kind, uint32_t object, uint64_t value) {
   polling_place().posts();
+  if (kind == abi::DoorbellKind::kSend) lead().sends();
   const Guard guard(mutex_);
   const uint32_t producer = ring_->producer.load(std::memory_order_relaxed);
   if (!wait_for_space(producer)) return EIO;

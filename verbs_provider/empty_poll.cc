@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <utility>
 
 #include <linux/futex.h>
 #include <sched.h>
@@ -32,12 +31,8 @@ thread_local const Cq* last_empty = nullptr;
 thread_local uint32_t other_cqs = 0;
 /// Many programs have one CQ to send and one to receive.
 constexpr uint32_t kFewCqs = 2;
-/// With work for so long ahead of the NIC a thread sleeps for half of that. The daemon does not
-/// wake it, which would be at each of the many completions.
-constexpr int64_t kLongLeadNs = 800'000;
-constexpr timespec kNap{0, kLongLeadNs / 2};
-/// Whether it is to do so now, as await_completion() says to the EmptyPoll that follows.
-thread_local bool naps = false;
+/// No timer of the system's ends sooner, which is what costs: to set one, on a virtual machine.
+constexpr timespec kLongestAway{0, 5'000'000};
 /// How long this thread's latest yield took.
 thread_local int64_t latest_yield_ns = 0;
 /// One that took less let nobody in.
@@ -72,20 +67,23 @@ bool has_one_processor() {
 
 }  // namespace
 
-uint64_t await_completion(Cq* cq) {
+Look await_completion(Cq* cq) {
   uint64_t produced = cq->produced();
   if (produced != cq->consumed) {
     found(produced - cq->consumed);
-    return produced;
+    return {produced};
   }
-  if (other_cqs > kFewCqs || latest_yield_ns > kFewPartiesNs) return produced;
-  if (cq->crowded.load(std::memory_order_relaxed) != 0 || has_one_processor()) return produced;
+  if (other_cqs > kFewCqs || latest_yield_ns > kFewPartiesNs) return {produced};
+  if (cq->crowded.load(std::memory_order_relaxed) != 0 || has_one_processor()) return {produced};
   const DoorbellWriter& doorbells = context_of(cq->verbs.cq.context)->parts.doorbells;
-  if (doorbells.is_virtual()) return produced;
+  if (doorbells.is_virtual()) return {produced};
   const int64_t begin = now_ns();
   PollingPlace& place = polling_place();
-  naps = lead().left_ns(begin) >= kLongLeadNs && place.may_sleep(begin);
-  if (naps || doorbells.shares_processor()) return produced;
+  if (other_cqs == 0 && last_empty == cq) {  // which is all that it looks at
+    const uint32_t completions = lead().completions_to_await(begin);
+    if (completions != 0 && place.may_sleep(begin)) return {produced, completions};
+  }
+  if (doorbells.shares_processor()) return {produced};
   if (place.begins(doorbells.is_beside_daemon(), begin)) leave_processor();
   const int64_t awake = latest_yield_ns < kShortestTurnNs ? kAwakeNs : kAwakeInTurnsNs;
   int64_t now;
@@ -96,17 +94,20 @@ uint64_t await_completion(Cq* cq) {
   } while (produced == cq->consumed && now - begin < awake);
   place.ends(now);
   if (produced != cq->consumed) found(produced - cq->consumed);
-  return produced;
+  return {produced};
 }
 
-EmptyPoll::EmptyPoll(Cq* cq)
+EmptyPoll::EmptyPoll(Cq* cq, const Look& look)
     : cq_(cq), seen_(static_cast<uint32_t>(cq->consumed)), polls_(++cq->empty_polls) {
   const uint32_t crowded = cq->crowded.load(std::memory_order_relaxed);
   if (last_empty != cq) ++other_cqs;
   last_empty = cq;
-  if (crowded == 0) return;
-  cq->crowded.store(crowded - 1, std::memory_order_relaxed);
+  if (crowded == 0 && look.to_sleep_for == 0) return;
+  if (crowded != 0) cq->crowded.store(crowded - 1, std::memory_order_relaxed);
+  is_away_ = crowded == 0;
   sleeps_on_ = &cq->ring->producer;
+  cq->ring->wake_at.store(seen_ + (crowded != 0 ? 1 : look.to_sleep_for),
+                          std::memory_order_relaxed);
   cq->ring->waiting.store(1, std::memory_order_seq_cst);
 }
 
@@ -114,17 +115,10 @@ bool EmptyPoll::wait(ibv_context* context) {
   DoorbellWriter& doorbells = context_of(context)->parts.doorbells;
   if (!doorbells.wait_for_round(cq_)) {
     PollingPlace& place = polling_place();
-    if (std::exchange(naps, false)) {
-      sleep(&cq_->ring->producer, kNap);
-    } else {
-      const int64_t begin = now_ns();
-      if (place.begins(doorbells.is_beside_daemon(), begin)) leave_processor();
-      if (sleeps_on_ != nullptr) {
-        sleep(sleeps_on_, kLongestSleep);
-      } else {
-        yield();
-      }
+    if (!is_away_) {
+      if (place.begins(doorbells.is_beside_daemon(), now_ns())) leave_processor();
     }
+    sleeps_on_ != nullptr ? sleep() : yield();
     place.ends(now_ns());
   }
   if (polls_ % kPollsPerCheck != 0) return true;
@@ -132,8 +126,9 @@ bool EmptyPoll::wait(ibv_context* context) {
 }
 
 /// A resize may unmap the ring meanwhile: the kernel then says EFAULT.
-void EmptyPoll::sleep(const void* futex, const timespec& longest) const {
-  ::syscall(SYS_futex, futex, FUTEX_WAIT, seen_, &longest, nullptr, 0);
+void EmptyPoll::sleep() const {
+  ::syscall(SYS_futex, sleeps_on_, FUTEX_WAIT, seen_, is_away_ ? &kLongestAway : &kLongestSleep,
+            nullptr, 0);
 }
 
 void EmptyPoll::yield() {

@@ -2,17 +2,22 @@
 #pragma once
 
 #include <cstdint>
-#include <ctime>
 
 #include "verbs_provider/cq.h"
 
 namespace rocemu::provider {
 
-/// Cq::produced(), after a short wait for a completion if none is there: to give way takes as long,
-/// and a short message may arrive meanwhile. Not for a thread that looks at many CQs in turn and
-/// would wait for each, nor while the daemon waits for this processor, nor for one that has posted
-/// far ahead (lead.h). Under the CQ's lock.
-uint64_t await_completion(Cq* cq);
+/// What a look at a CQ found.
+struct Look {
+  uint64_t produced;          // as Cq::produced()
+  uint32_t to_sleep_for = 0;  // completions, of which a thread that is far ahead needs no earlier
+};
+
+/// After a short wait for a completion if none is there: to give way takes as long, and a short
+/// message may arrive meanwhile. Not for a thread that looks at many CQs in turn and would wait for
+/// each, nor while the daemon waits for this processor, nor for one that has posted far ahead
+/// (lead.h). Under the CQ's lock.
+Look await_completion(Cq* cq);
 
 /// Nothing came. The daemon may need this processor to make something come. Where others want it
 /// too, who yields waits for the slices of all of them, but who sleeps is let in at once when he is
@@ -21,19 +26,20 @@ uint64_t await_completion(Cq* cq);
 class EmptyPoll {
  public:
   /// Under the CQ's lock.
-  explicit EmptyPoll(Cq* cq);
+  EmptyPoll(Cq* cq, const Look& look);
 
   /// Without the lock. False if the daemon is gone, which is asked every so many polls in a row.
   bool wait(ibv_context* context);
 
  private:
-  void sleep(const void* futex, const timespec& longest) const;
+  void sleep() const;
   void yield();
 
   Cq* cq_;
   uint32_t seen_;
   uint32_t polls_;
-  const void* sleeps_on_ = nullptr;
+  const void* sleeps_on_ = nullptr;  // a futex; else it yields
+  bool is_away_ = false;             // until there are many
 };
 
 }  // namespace rocemu::provider

@@ -1,9 +1,10 @@
-// How far ahead of the NIC a thread has posted. Who has given it work for a long time need not
-// watch it, and leaves his processor to those who do the work: where messages go over the network,
-// that is two daemons.
+// How far ahead of the NIC a thread has posted. Who has given it work for a long time, or places
+// for many messages, need not watch it, and leaves his processor to those who do the work: where
+// messages go over the network, that is two daemons.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 namespace rocemu::provider {
 
@@ -11,23 +12,36 @@ namespace rocemu::provider {
 class Lead {
  public:
   /// So many send work requests have ended, and so many of the same QP have not.
-  void sends_end(uint32_t requests, uint32_t ahead) {
-    ended_ += requests;
-    ahead_ = ahead;
-  }
-  /// It is sent messages, and may have to answer.
-  void receives() { received_ = true; }
-  /// It found nothing to poll. For how long the NIC still has work, in nanoseconds; 0 if that is
-  /// not known or not all that it waits for.
-  int64_t left_ns(int64_t now_ns);
+  void sends_end(uint32_t requests, uint32_t ahead) { sends_.end(requests, ahead); }
+  /// So many receive work requests.
+  void receives_end(uint32_t requests, uint32_t ahead) { receives_.end(requests, ahead); }
+  /// It posts to a send queue, whoever may see that end.
+  void sends() { sends_.is_fresh = true; }
+  /// It found nothing to poll. So many completions may come before it is of use to look again; 0 if
+  /// that is not known, or if it both sends and receives, so that somebody may wait for its answer.
+  uint32_t completions_to_await(int64_t now_ns);
 
  private:
-  uint32_t ahead_ = 0;
-  uint64_t ended_ = 0;  // since begin_ns_
-  bool received_ = false;
-  int64_t begin_ns_ = 0;
-  int64_t each_ns_ = 0;  // what a request took before that; 0 if that is not known
-  int64_t quiet_from_ns_ = 0;
+  struct Flow {
+    void end(uint32_t requests, uint32_t still_ahead) {
+      ended += requests;
+      ++completions;
+      ahead = still_ahead;
+      is_fresh = true;
+    }
+    void look(int64_t now_ns);
+    uint32_t completions_to_await() const;
+
+    uint32_t ahead = 0;
+    uint32_t completions = 0;  // since begin_ns
+    uint64_t ended = 0;
+    int64_t begin_ns = 0;
+    int64_t request_ns = 0, completion_ns = 0;  // what one took before that; 0 if that is not known
+    bool is_fresh = false;                      // since the latest look
+    int64_t latest_ns = std::numeric_limits<int64_t>::min() / 2;
+  };
+
+  Flow sends_, receives_;
 };
 
 Lead& lead();

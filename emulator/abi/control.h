@@ -19,7 +19,7 @@ namespace rocemu::abi {
 
 inline constexpr uint32_t kMagic = 0x65636f72;  // "roce" in memory on a little-endian machine
 /// Both sides must speak the same version; there is no negotiation, since they are built together.
-inline constexpr uint32_t kVersion = 1;
+inline constexpr uint32_t kVersion = 2;
 
 /// Values of ours that a reply's error may have beside errno's: none. Errors are errno values.
 enum class Op : uint32_t {

@@ -98,6 +98,9 @@ struct CqRing {
   /// Written 1 by a client that waits on the futex `producer`, 0 by the daemon, which then wakes
   /// all who wait: after it has changed `producer`, with a sequentially consistent fence between.
   std::atomic<uint32_t> waiting;
+  /// Written before `waiting`: the daemon need not wake anybody before `producer` is there, modulo
+  /// 2^32, as long as more completions are to come.
+  std::atomic<uint32_t> wake_at;
   /// Completions ever taken; written by the client, and read when the CQ seems full: what space it
   /// has is decided at the last moment, as a NIC does that reads the consumer index from memory.
   alignas(64) std::atomic<uint32_t> consumer;
@@ -114,8 +117,8 @@ struct Sge {
 };
 static_assert(sizeof(Sge) == 16);
 
-/// Bytes of a message that a send WQE without kSendInline may carry all the same: then a WQE with one
-/// Sge takes 256.
+/// Bytes of a message that a send WQE without kSendInline may carry all the same: then a WQE with
+/// one Sge takes 256.
 inline constexpr uint32_t kMaxCarried = 176;
 
 /// A send WQE: this header, then num_sge Sge or, with kSendInline, inline_size bytes of payload.

@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 namespace rocemu::daemon {
 namespace {
@@ -61,7 +62,7 @@ bool CompletionQueue::move_to(SharedMemory memory, uint32_t capacity) {
   capacity_ = capacity;
   mask_ = mask;
   if (failed_) set_error();
-  publish();
+  ring_in(memory_).producer.store(produced_, std::memory_order_release);
   return true;
 }
 
@@ -73,11 +74,25 @@ void CompletionQueue::add(const abi::Cqe& cqe) {
   ++produced_;
 }
 
-void CompletionQueue::publish() {
+bool CompletionQueue::publish() {
   abi::CqRing& ring = ring_in(memory_);
   ring.producer.store(produced_, std::memory_order_release);
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (ring.waiting.load(std::memory_order_relaxed) == 0) return;
+  if (ring.waiting.load(std::memory_order_relaxed) == 0) return false;
+  if (static_cast<int32_t>(produced_ - ring.wake_at.load(std::memory_order_relaxed)) < 0) {
+    return !std::exchange(told_of_waiting_, true);
+  }
+  wake();
+  return false;
+}
+
+void CompletionQueue::wake_waiting() {
+  told_of_waiting_ = false;
+  if (ring_in(memory_).waiting.load(std::memory_order_relaxed) != 0) wake();
+}
+
+void CompletionQueue::wake() {
+  abi::CqRing& ring = ring_in(memory_);
   ring.waiting.store(0, std::memory_order_relaxed);
   syscall(SYS_futex, &ring.producer, FUTEX_WAKE, std::numeric_limits<int>::max(), nullptr, nullptr,
           0);

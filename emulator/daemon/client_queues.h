@@ -49,7 +49,10 @@ class CompletionQueue {
 
   /// The client sees it after publish().
   void add(const abi::Cqe& cqe);
-  void publish();
+  /// True if somebody waits for more, and wake_waiting() is to come when no more do. That is told
+  /// once.
+  [[nodiscard]] bool publish();
+  void wake_waiting();
   void set_error();
 
   uint32_t produced() const { return produced_; }
@@ -60,11 +63,14 @@ class CompletionQueue {
   engine::ChannelId channel() const { return channel_; }  // 0 for none
 
  private:
+  void wake();
+
   SharedMemory memory_;
   uint32_t capacity_;
   uint32_t mask_;
   uint32_t produced_ = 0;  // modulo 2^32
   bool failed_ = false;
+  bool told_of_waiting_ = false;
   uint64_t user_handle_;
   engine::ChannelId channel_;
 };

@@ -143,7 +143,7 @@ void Nic::hold(engine::Output& output) {
 void Nic::release_outputs() {
   if (!holding_) return;
   for (const auto& [client, id] : std::exchange(held_cqs_, {})) {
-    if (CompletionQueue* cq = sessions_.find_cq(client, id)) cq->publish();
+    if (CompletionQueue* cq = sessions_.find_cq(client, id)) publish(*cq, client, id);
   }
   sessions_.begin_round();
   for (const engine::Output& output : std::exchange(held_, {})) deliver_other(output);
@@ -159,32 +159,39 @@ void Nic::deliver_other(const engine::Output& output) {
       output);
 }
 
+void Nic::publish(CompletionQueue& cq, engine::ClientId client, engine::CqId id) {
+  if (cq.publish()) sessions_.wake_when_idle(client, id);
+}
+
 void Nic::apply() {
   if (holding_) {
     for (engine::Output& output : outputs_.list) hold(output);
     outputs_.clear();
     return tell_of_changed_devices();
   }
+  const engine::Completion* latest = nullptr;
   CompletionQueue* unpublished = nullptr;  // completions in a row are published together
-  const auto publish = [&] {
-    if (unpublished != nullptr) std::exchange(unpublished, nullptr)->publish();
+  const auto publish_latest = [&] {
+    if (unpublished == nullptr) return;
+    publish(*std::exchange(unpublished, nullptr), latest->client, latest->cq);
   };
   for (const engine::Output& output : outputs_.list) {
     const auto* completion = std::get_if<engine::Completion>(&output);
     if (completion == nullptr) {
-      publish();  // an event must not overtake its completion
+      publish_latest();  // an event must not overtake its completion
       deliver_other(output);
       continue;
     }
     CompletionQueue* cq = sessions_.find_cq(completion->client, completion->cq);
     if (cq == nullptr) continue;
-    if (cq != unpublished) publish();
+    if (cq != unpublished) publish_latest();
     cq->add(completion->cqe);
     unpublished = cq;
+    latest = completion;
     // Whoever gets a completion will soon poll it and post again.
     sessions_.wake(*sessions_.find(completion->client));
   }
-  publish();
+  publish_latest();
   outputs_.clear();
   tell_of_changed_devices();
 }

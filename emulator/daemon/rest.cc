@@ -11,6 +11,8 @@ using namespace std::chrono_literals;
 constexpr engine::Duration kSpinTime = 50us;
 /// In which the peer answers, on another processor, what came from a client on this one.
 constexpr engine::Duration kAnswerTime = 3us;
+/// Where messages come over a network, the next is here after less than this.
+constexpr engine::Duration kPause = 20us;
 /// A yield that took less let nobody in.
 constexpr engine::Duration kShortestTurn = 1us;
 /// A yield that took longer gave the processor to somebody who has work of his own.
@@ -21,6 +23,10 @@ constexpr engine::Duration kShortestCrowd = 20ms;
 constexpr engine::Duration kLongestCrowd = 1s;
 
 }  // namespace
+
+bool Rest::is_idle(engine::Instant now) const {
+  return now - last_work_ >= kPause;
+}
 
 Rest::Way Rest::next(engine::Instant now, const Clients& clients) const {
   if (clients.both_sides) {

@@ -26,6 +26,8 @@ class Rest {
 
   /// A round found something to do, or a sleep ended.
   void worked(engine::Instant now) { last_work_ = now; }
+  /// Nothing more comes for now.
+  bool is_idle(engine::Instant now) const;
   Way next(engine::Instant now, const Clients& clients) const;
   /// What a yield took.
   void gave_way(engine::Instant begin, engine::Instant end);

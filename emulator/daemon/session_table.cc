@@ -100,6 +100,13 @@ bool SessionTable::pump_in_order() {
   return worked;
 }
 
+void SessionTable::wake_waiting() {
+  for (const auto& [client, id] : waiting_) {
+    if (CompletionQueue* cq = find_cq(client, id)) cq->wake_waiting();
+  }
+  waiting_.clear();
+}
+
 void SessionTable::begin_round() {
   ++round_;
   for (const auto& [id, session] : sessions_) session->begin_round(round_, clock_.now());

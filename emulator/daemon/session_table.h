@@ -37,6 +37,13 @@ class SessionTable : public SessionOwner {
   uint32_t round() const override { return round_; }
   uint32_t asked_for() const override { return asked_for_; }
 
+  /// Somebody waits for more completions in that CQ than there are, and is to be woken when no more
+  /// come.
+  void wake_when_idle(engine::ClientId client, engine::CqId cq) {
+    waiting_.emplace_back(client, cq);
+  }
+  /// No more come for now.
+  void wake_waiting();
   /// Handles the doorbells of all awake sessions; true if there were any.
   bool pump();
   /// Hands over what has been posted to receive queues by now, and nothing else.
@@ -80,7 +87,8 @@ class SessionTable : public SessionOwner {
   uint32_t asked_for_ = 0;
   std::unordered_map<engine::ClientId, std::unique_ptr<ClientSession>> sessions_;
   std::vector<ClientSession*> awake_;
-  std::vector<ClientSession*> dozing_;  // since the latest let_sleep()
+  std::vector<std::pair<engine::ClientId, engine::CqId>> waiting_;  // for completions
+  std::vector<ClientSession*> dozing_;                              // since the latest let_sleep()
   std::vector<engine::ClientId> ended_;
 };
 

@@ -98,6 +98,7 @@ void Worker::run(const std::atomic<bool>& stopping) {
       rest.worked(now);
       continue;
     }
+    if (rest.is_idle(now)) sessions_.wake_waiting();
     switch (rest.next(now, sessions_.recent(now))) {
       case Rest::Way::kLookAgain:
         break;
@@ -124,6 +125,7 @@ void Worker::sleep(const std::atomic<bool>& stopping) {
     sched_yield();
     return;
   }
+  sessions_.wake_waiting();
   sessions_.let_sleep(now, engine::Duration(0));
   if (sessions_.any_awake()) return;  // a doorbell came just now
   files_.flush();

@@ -30,6 +30,14 @@ TEST(Rest, BetweenClientsWaitsOnlyForAnAnswerFromElsewhere) {
   EXPECT_EQ(rest.next(kStart, rung_elsewhere), Way::kSleep);
 }
 
+TEST(Rest, MessagesOfANetworkComeAfterAPause) {
+  Rest rest(kStart);
+  EXPECT_FALSE(rest.is_idle(kStart + 19us));
+  EXPECT_TRUE(rest.is_idle(kStart + 20us));
+  rest.worked(kStart + 20us);
+  EXPECT_FALSE(rest.is_idle(kStart + 20us));
+}
+
 /// Of a yield that takes `took`, after which it sleeps at once for as long as this returns.
 engine::Duration crowd_after(Rest& rest, engine::Instant& now, engine::Duration took) {
   rest.worked(now);

@@ -381,7 +381,7 @@ class CqMoveTest : public testing::Test {
       cqe.wr_id = next_wr_id++;
       cq->add(cqe);
     }
-    cq->publish();
+    is_told_of_waiting = cq->publish();
   }
   void make(uint32_t capacity) {
     SharedMemory first = memory(capacity);
@@ -398,6 +398,7 @@ class CqMoveTest : public testing::Test {
   std::optional<CompletionQueue> cq;
   abi::CqRing* first_ring = nullptr;
   uint64_t next_wr_id = 0;
+  bool is_told_of_waiting = false;
 };
 
 TEST_F(CqMoveTest, TakesTheUnreadCompletionsAlongAndCountsOn) {
@@ -439,12 +440,60 @@ TEST_F(CqMoveTest, RefusesAConsumerIndexThatCannotBe) {
   EXPECT_EQ(cq->capacity(), 4u);
 }
 
+class CqWaitTest : public CqMoveTest {
+ protected:
+  CqWaitTest() { make(64); }
+  void wait_for(uint32_t completions) {
+    first_ring->wake_at = first_ring->producer + completions;
+    first_ring->waiting = 1;
+  }
+  bool waits() const { return first_ring->waiting != 0; }
+};
+
+TEST_F(CqWaitTest, IsWokenWhenThereAreSoMany) {
+  wait_for(3);
+  add(2);
+  EXPECT_TRUE(waits());
+  EXPECT_TRUE(is_told_of_waiting);
+  add(1);
+  EXPECT_FALSE(waits());
+  EXPECT_FALSE(is_told_of_waiting);
+  wait_for(1);
+  add(5);
+  EXPECT_FALSE(waits());
+}
+
+TEST_F(CqWaitTest, IsWokenWhenNoMoreCome) {
+  wait_for(30);
+  add(1);
+  EXPECT_TRUE(is_told_of_waiting);
+  add(1);
+  EXPECT_FALSE(is_told_of_waiting) << "once";
+  EXPECT_TRUE(waits());
+  cq->wake_waiting();
+  EXPECT_FALSE(waits());
+  wait_for(30);
+  add(1);
+  EXPECT_TRUE(is_told_of_waiting) << "another time";
+}
+
+// 2^32 completions lie behind it, and a client may say anything.
+TEST_F(CqWaitTest, CountsModulo2To32) {
+  first_ring->wake_at = 0xffff'fff0;
+  first_ring->waiting = 1;
+  add(1);
+  EXPECT_FALSE(waits()) << "that was long ago";
+  wait_for(0x8000'0001);
+  add(1);
+  EXPECT_TRUE(waits());
+}
+
 TEST(CqMemory, IsSparseHoweverLarge) {
   std::optional<NewSharedMemory> memory = NewSharedMemory::create("test", cq_memory_size(1u << 22));
   ASSERT_TRUE(memory);
   CompletionQueue cq(std::move(memory->memory), 1u << 22, 0, {});
   cq.add({});
-  cq.publish();
+  EXPECT_FALSE(cq.publish());
   struct stat status {};
   ASSERT_EQ(fstat(memory->file.get(), &status), 0);
   EXPECT_GT(status.st_size, 256 << 20);

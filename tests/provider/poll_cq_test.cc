@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/provider/fake_queues.h"
+#include "verbs_provider/empty_poll.h"
 #include "verbs_provider/verbs.h"
 
 namespace rocemu::provider {
@@ -120,6 +121,28 @@ TEST_F(PollCq, FailsSoonAfterTheDaemonDied) {
   int result = 0;
   for (int i = 0; i < 1000 && result == 0; ++i) result = poll();
   EXPECT_LT(result, 0);
+}
+
+TEST_F(PollCq, WhoIsFarAheadSaysWhenToWakeIt) {
+  queues_.complete(queues_.completion(1, 1));
+  EXPECT_EQ(poll(), 1);
+  EmptyPoll empty(queues_.cq.get(), {.produced = 1, .to_sleep_for = 30});
+  EXPECT_EQ(queues_.cq->ring->waiting, 1u);
+  EXPECT_EQ(queues_.cq->ring->wake_at, 31u);
+  EXPECT_TRUE(empty.wait(queues_.cq_base()->context)) << "not for ever";
+}
+
+TEST_F(PollCq, InACrowdTheNextCompletionWakes) {
+  queues_.cq->crowded = 2;
+  EmptyPoll empty(queues_.cq.get(), {.produced = 0, .to_sleep_for = 30});
+  EXPECT_EQ(queues_.cq->ring->waiting, 1u);
+  EXPECT_EQ(queues_.cq->ring->wake_at, 1u);
+  EXPECT_EQ(queues_.cq->crowded, 1u);
+}
+
+TEST_F(PollCq, OthersGiveWay) {
+  EmptyPoll empty(queues_.cq.get(), {.produced = 0});
+  EXPECT_EQ(queues_.cq->ring->waiting, 0u);
 }
 
 TEST_F(PollCq, ArmingTellsWhatCouldHaveBeenSeen) {

@@ -34,7 +34,8 @@ def bandwidth(rounds):
     return medians(
         rounds,
         **{"ib_write_bw": partial(nic.bandwidth, nic.inside, "ib_write_bw", 65536, 20000),
-           "ib_write_bw over UDP": partial(nic.bandwidth, nic.over_udp, "ib_write_bw", 65536, 20000),
+           "ib_write_bw over UDP": partial(nic.bandwidth, nic.over_udp, "ib_write_bw", 65536, 60000),
+           "ib_send_bw over UDP": partial(nic.bandwidth, nic.over_udp, "ib_send_bw", 65536, 60000),
            "UDP with GSO and GRO": udp_stream,
            "TCP, iperf3": peers.tcp_bandwidth,
            "UCX, shared memory": partial(peers.ucx_bandwidth, "shared memory", 65536, 20000),

@@ -79,6 +79,8 @@ rows of a table; the run took {seconds} s.
   nothing between them.
 - CPU s/GiB is the processor time of all processes, starting and ending included, for each GiB moved.
 - "over UDP" is two daemons, each with a loopback address: frames leave one by a socket and come in by the other's.
+- UDP with GSO and GRO sends datagrams whose pieces are all of one size, as the packets of SENDs are. The first packet of a
+  WRITE is longer by its RETH, so that each message takes two datagrams.
 - The daemon maps the memory of programs such as perftest, and copies each message twice: out of the sender's memory and into
   the receiver's. Memory that cannot be lent to it (ARCHITECTURE.md) it reaches by process_vm_readv and process_vm_writev, one
   call for each direction; then half of their speed is the most that there could be.

@@ -24,8 +24,9 @@ def ratios(results):
         rows = {name: row["MB/s"] for name, row in results["bandwidth"].items()}
         write = rows["ib_write_bw"]
         ratio("64 KiB bandwidth to UCX over TCP", write / rows["UCX, TCP"], at_least=1.0)
-        ratio("64 KiB bandwidth between two daemons to UDP with GSO and GRO",
-              rows["ib_write_bw over UDP"] / rows["UDP with GSO and GRO"], at_least=0.4)
+        for program in ("ib_send_bw", "ib_write_bw"):
+            ratio(f"64 KiB {program} between two daemons to UDP with GSO and GRO",
+                  rows[f"{program} over UDP"] / rows["UDP with GSO and GRO"], at_least=0.4)
         if "micro" in results:
             copy = results["micro"]["copy_process_vm_readv/65536"]["MB/s"]
             wanted = min(3 * rows["TCP, iperf3"], copy / 2)
