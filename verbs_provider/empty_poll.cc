@@ -31,7 +31,8 @@ thread_local const Cq* last_empty = nullptr;
 thread_local uint32_t other_cqs = 0;
 /// Many programs have one CQ to send and one to receive.
 constexpr uint32_t kFewCqs = 2;
-/// No timer of the system's ends sooner, which is what costs: to set one, on a virtual machine.
+/// More than the scheduler's tick: to set a timer that ends sooner is expensive on virtual
+/// machines.
 constexpr timespec kLongestAway{0, 5'000'000};
 /// How long this thread's latest yield took.
 thread_local int64_t latest_yield_ns = 0;

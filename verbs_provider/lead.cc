@@ -25,8 +25,11 @@ void Lead::Flow::look(int64_t now_ns) {
   const int64_t elapsed = now_ns - begin_ns;
   if (elapsed < kShortestNs || (completions < kFewest && elapsed < kLongestNs)) return;
   const bool flows = elapsed < kLongestNs;
-  completion_ns = flows ? elapsed / completions : 0;
-  request_ns = flows ? elapsed / static_cast<int64_t>(std::max<uint64_t>(ended, 1)) : 0;
+  const auto each = [&](uint64_t count) {
+    return std::max<int64_t>(elapsed / static_cast<int64_t>(std::max<uint64_t>(count, 1)), 1);
+  };
+  completion_ns = flows ? each(completions) : 0;
+  request_ns = flows ? each(ended) : 0;
   begin_ns = now_ns;
   completions = 0;
   ended = 0;

@@ -43,6 +43,13 @@ TEST_P(LeadOf, CountsRequestsWithoutACompletion) {
       << "the next is awaited at least";
 }
 
+TEST_P(LeadOf, IsOfCompletionsThatEndNothing) {
+  Lead lead = lead_of(GetParam(), 20 * kUs, 127, 0);
+  EXPECT_EQ(lead.completions_to_await(kNow), 20u);
+  for (int i = 0; i < 5'000'000; ++i) (lead.*GetParam())(1, 1'000'000'000);
+  EXPECT_GT(lead.completions_to_await(kNow + 1 * kMs), 0u) << "each took no time at all";
+}
+
 TEST_P(LeadOf, IsOfTheLatestCompletionsQp) {
   Lead lead = lead_of(GetParam(), 20 * kUs, 127);
   (lead.*GetParam())(1, 1);
