@@ -7,6 +7,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "tests/daemon/recording_engine.h"
@@ -50,9 +51,18 @@ class SessionTableTest : public testing::Test {
               SendStatus::kOk);
     loop.wait(0ns);
     abi::Reply reply{};
-    receive_message(sockets[i].get(), std::as_writable_bytes(std::span(&reply, 1)));
+    latest = receive_message(sockets[i].get(), std::as_writable_bytes(std::span(&reply, 1)));
     EXPECT_EQ(reply.error, 0);
     return reply;
+  }
+  uint32_t make_cq(size_t i) {
+    engine.answer = [](const abi::Request&) {
+      abi::Reply reply{};
+      reply.body.create_cq.handle = 5;
+      reply.body.create_cq.capacity = 16;
+      return reply;
+    };
+    return ask(i, abi::Op::kCreateCq).body.create_cq.handle;
   }
   abi::DoorbellRing& ring(size_t i) { return sessions[i]->queues().doorbells(); }
   /// What of its ring the client says.
@@ -70,6 +80,7 @@ class SessionTableTest : public testing::Test {
   ProcessMemory memory;
   SessionTable table{clock};
   std::array<UniqueFd, 3> sockets;
+  Message latest;
   std::array<ClientSession*, 3> sessions{};
 };
 
@@ -85,12 +96,7 @@ TEST_F(SessionTableTest, KnowsOnWhichSidesItsClientsAre) {
 }
 
 TEST_F(SessionTableTest, DoesNotCountWhoWaitsForAnEvent) {
-  engine.answer = [](const abi::Request&) {
-    abi::Reply reply{};
-    reply.body.create_cq.handle = 5;
-    return reply;
-  };
-  const uint32_t cq = ask(0, abi::Op::kCreateCq).body.create_cq.handle;
+  const uint32_t cq = make_cq(0);
   is_on(0, kOurs);
   is_on(1, kOther);
   arm(0, cq);
@@ -119,6 +125,29 @@ TEST_F(SessionTableTest, OneThatWakesIsNotAloneAmongTheBusy) {
   EXPECT_EQ(sessions[1]->activity().last, now - 99us) << "it has not rung";
   table.let_sleep(now + 1ms, 500us);
   EXPECT_FALSE(table.any_awake());
+}
+
+TEST_F(SessionTableTest, WakesWhoWaitsForMoreCompletionsThanCome) {
+  const engine::CqId id{make_cq(0)};
+  ASSERT_EQ(latest.fds.size(), 1u);
+  const std::optional<SharedMemory> client_end = map_sealed(latest.fds[0], cq_memory_size(16));
+  ASSERT_TRUE(client_end);
+  auto& client_ring = *reinterpret_cast<abi::CqRing*>(client_end->data());
+  client_ring.wake_at = 10;
+  client_ring.waiting = 1;
+  const engine::ClientId client = sessions[0]->id();
+  CompletionQueue* cq = table.find_cq(client, id);
+  ASSERT_NE(cq, nullptr);
+  cq->add({});
+  ASSERT_TRUE(cq->publish());
+  table.wake_when_idle(client, id);
+  table.wake_when_idle(client, engine::CqId{6});  // is gone by now
+  EXPECT_EQ(client_ring.waiting, 1u);
+  table.wake_waiting();
+  EXPECT_EQ(client_ring.waiting, 0u);
+  client_ring.waiting = 1;
+  table.wake_waiting();
+  EXPECT_EQ(client_ring.waiting, 1u) << "nobody was named since";
 }
 
 }  // namespace

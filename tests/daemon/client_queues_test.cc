@@ -1,0 +1,184 @@
+// The queues that a client and the daemon share: how large they are, and who is told of
+// completions.
+#include "emulator/daemon/client_queues.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <optional>
+#include <utility>
+
+namespace rocemu::daemon {
+namespace {
+
+TEST(QpMemoryPlan, KeepsQueuesApartAndLetsAQpWithoutAnyBeMapped) {
+  const QpMemoryPlan none = plan_qp_memory({});
+  EXPECT_EQ(none.send.slots, 0u);
+  EXPECT_EQ(none.recv.slots, 0u);
+  EXPECT_GT(none.size, 0u);
+
+  const QpMemoryPlan both = plan_qp_memory({.max_send_wr = 100,
+                                            .max_recv_wr = 1,
+                                            .max_send_sge = 4,
+                                            .max_recv_sge = 3,
+                                            .max_inline_data = 200});
+  EXPECT_EQ(both.send.slots, 128u);
+  EXPECT_EQ(both.send.stride, 320u);
+  EXPECT_EQ(both.recv.slots, 1u);
+  EXPECT_EQ(both.recv.stride, 64u);
+  EXPECT_EQ(both.recv.offset, 128u * 320u);
+  EXPECT_GE(both.size, both.recv.offset + 64u);
+}
+
+TEST(QpMemoryPlan, HasNoRingsForQueuesThatAQpDoesNotHave) {
+  const abi::QpCap cap{.max_send_wr = 4,
+                       .max_recv_wr = 8,
+                       .max_send_sge = 1,
+                       .max_recv_sge = 1,
+                       .max_inline_data = 0};
+  const auto slots = [&](abi::QpType type, bool has_srq) {
+    const QpMemoryPlan plan = plan_qp_memory(without_missing_queues(cap, type, has_srq));
+    return std::pair(plan.send.slots, plan.recv.slots);
+  };
+  EXPECT_EQ(slots(abi::QpType::kRc, false), std::pair(4u, 8u));
+  EXPECT_EQ(slots(abi::QpType::kRc, true), std::pair(4u, 0u));
+  EXPECT_EQ(slots(abi::QpType::kXrcSend, false), std::pair(4u, 0u));
+  EXPECT_EQ(slots(abi::QpType::kXrcRecv, false), std::pair(0u, 0u));
+}
+
+class CqMoveTest : public testing::Test {
+ protected:
+  static SharedMemory memory(uint32_t capacity) {
+    return std::move(NewSharedMemory::create("test", cq_memory_size(capacity))->memory);
+  }
+  /// The same pages as the client sees them.
+  static abi::CqRing& ring(const SharedMemory& memory) {
+    return *reinterpret_cast<abi::CqRing*>(memory.data());
+  }
+  void add(uint32_t count) {
+    abi::Cqe cqe{};
+    for (uint32_t i = 0; i < count; ++i) {
+      cqe.wr_id = next_wr_id++;
+      cq->add(cqe);
+    }
+    is_told_of_waiting = cq->publish();
+  }
+  void make(uint32_t capacity) {
+    SharedMemory first = memory(capacity);
+    first_ring = &ring(first);
+    cq.emplace(std::move(first), capacity, 0, engine::ChannelId{});
+  }
+  abi::CqRing& move(uint32_t capacity) {
+    SharedMemory next = memory(capacity);
+    abi::CqRing& next_ring = ring(next);
+    EXPECT_TRUE(cq->move_to(std::move(next), capacity));
+    return next_ring;
+  }
+
+  std::optional<CompletionQueue> cq;
+  abi::CqRing* first_ring = nullptr;
+  uint64_t next_wr_id = 0;
+  bool is_told_of_waiting = false;
+};
+
+TEST_F(CqMoveTest, TakesTheUnreadCompletionsAlongAndCountsOn) {
+  make(4);
+  add(4);
+  first_ring->consumer.store(3);
+  add(2);  // 3, 4 and 5 are waiting
+  abi::CqRing& larger = move(16);
+  EXPECT_EQ(larger.producer.load(), 6u);
+  EXPECT_EQ(larger.consumer.load(), 3u);
+  for (uint32_t n = 3; n < 6; ++n) EXPECT_EQ(larger.entries[n % 16].wr_id, n);
+  add(1);
+  EXPECT_EQ(larger.entries[6].wr_id, 6u);
+  EXPECT_EQ(larger.producer.load(), 7u);
+  larger.consumer.store(5);
+  abi::CqRing& smaller = move(2);
+  EXPECT_EQ(smaller.consumer.load(), 5u);
+  EXPECT_EQ(smaller.entries[5 % 2].wr_id, 5u);
+  EXPECT_EQ(smaller.entries[6 % 2].wr_id, 6u);
+  EXPECT_EQ(smaller.error.load(), 0u);
+}
+
+TEST_F(CqMoveTest, StaysOverrun) {
+  make(4);
+  cq->set_error();
+  first_ring->error.store(0);  // the client's word
+  EXPECT_EQ(move(8).error.load(), 1u);
+}
+
+TEST_F(CqMoveTest, RefusesAConsumerIndexThatCannotBe) {
+  make(4);
+  add(4);
+  for (const uint32_t consumer : {5u, 0x8000'0000u, 0xffff'ffffu}) {
+    first_ring->consumer.store(consumer);
+    EXPECT_FALSE(cq->move_to(memory(1u << 20), 1u << 20)) << consumer;
+  }
+  first_ring->consumer.store(1);  // 3 waiting, which the engine was told are fewer
+  EXPECT_FALSE(cq->move_to(memory(2), 2));
+  EXPECT_EQ(cq->capacity(), 4u);
+}
+
+class CqWaitTest : public CqMoveTest {
+ protected:
+  CqWaitTest() { make(64); }
+  void wait_for(uint32_t completions) {
+    first_ring->wake_at = first_ring->producer + completions;
+    first_ring->waiting = 1;
+  }
+  bool waits() const { return first_ring->waiting != 0; }
+};
+
+TEST_F(CqWaitTest, IsWokenWhenThereAreSoMany) {
+  wait_for(3);
+  add(2);
+  EXPECT_TRUE(waits());
+  EXPECT_TRUE(is_told_of_waiting);
+  add(1);
+  EXPECT_FALSE(waits());
+  EXPECT_FALSE(is_told_of_waiting);
+  wait_for(1);
+  add(5);
+  EXPECT_FALSE(waits());
+}
+
+TEST_F(CqWaitTest, IsWokenWhenNoMoreCome) {
+  wait_for(30);
+  add(1);
+  EXPECT_TRUE(is_told_of_waiting);
+  add(1);
+  EXPECT_FALSE(is_told_of_waiting) << "once";
+  EXPECT_TRUE(waits());
+  cq->wake_waiting();
+  EXPECT_FALSE(waits());
+  wait_for(30);
+  add(1);
+  EXPECT_TRUE(is_told_of_waiting) << "another time";
+}
+
+// 2^32 completions lie behind it, and a client may say anything.
+TEST_F(CqWaitTest, CountsModulo2To32) {
+  first_ring->wake_at = 0xffff'fff0;
+  first_ring->waiting = 1;
+  add(1);
+  EXPECT_FALSE(waits()) << "that was long ago";
+  wait_for(0x8000'0001);
+  add(1);
+  EXPECT_TRUE(waits());
+}
+
+TEST(CqMemory, IsSparseHoweverLarge) {
+  std::optional<NewSharedMemory> memory = NewSharedMemory::create("test", cq_memory_size(1u << 22));
+  ASSERT_TRUE(memory);
+  CompletionQueue cq(std::move(memory->memory), 1u << 22, 0, {});
+  cq.add({});
+  EXPECT_FALSE(cq.publish());
+  struct stat status {};
+  ASSERT_EQ(fstat(memory->file.get(), &status), 0);
+  EXPECT_GT(status.st_size, 256 << 20);
+  EXPECT_LT(status.st_blocks * 512, 4 << 20);
+}
+
+}  // namespace
+}  // namespace rocemu::daemon
