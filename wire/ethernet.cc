@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cstdio>
+#include <new>
 
 #include "wire/big_endian.h"
 #include "wire/layout.h"
@@ -44,9 +45,8 @@ EthernetHeader parse_ethernet(std::span<const uint8_t, EthernetHeader::kSize> by
 }
 
 void emit(const EthernetHeader& header, std::span<uint8_t, EthernetHeader::kSize> bytes) {
-  const Layout layout{
+  ::new (bytes.data()) Layout{
       .dst = header.dst.bytes, .src = header.src.bytes, .ether_type = Be16(header.ether_type)};
-  store(layout, bytes);
 }
 
 }  // namespace rocemu::wire

@@ -16,35 +16,57 @@ namespace {
 // The CRC starts with eight bytes of ones, in the place of an InfiniBand local route header.
 constexpr uint32_t kCrcOfEightOnes = 0x2144df1c;
 
-constexpr size_t kLargestIpHeader = 60;
-static_assert(kLargestIpHeader >= Ipv6Header::kSize);
+constexpr size_t kBehindIp = UdpHeader::kSize + Bth::kSize;
+constexpr size_t kV4Head = Ipv4Header::kSize + kBehindIp;
+constexpr size_t kV6Head = Ipv6Header::kSize + kBehindIp;
+constexpr size_t kLargestHead = 60 + kBehindIp;  // IPv4 with options
+static_assert(kLargestHead >= kV6Head);
+
+using Head = std::array<uint8_t, kLargestHead>;
+
+// What may change on the way counts as ones. All of it lies in the headers up to the BTH.
+constexpr Head ones_in_head(bool is_v4, size_t ip_size) {
+  Head ones{};
+  if (is_v4) {
+    ones[1] = 0xff;              // traffic class
+    ones[8] = 0xff;              // hop limit
+    ones[10] = ones[11] = 0xff;  // header checksum
+  } else {
+    ones[0] = 0x0f;                      // traffic class
+    ones[1] = ones[2] = ones[3] = 0xff;  // the rest of it, and the flow label
+    ones[7] = 0xff;                      // hop limit
+  }
+  ones[ip_size + 6] = ones[ip_size + 7] = 0xff;  // UDP checksum
+  ones[ip_size + UdpHeader::kSize + 4] = 0xff;   // FECN, BECN and reserved bits
+  return ones;
+}
+
+constexpr Head kV4Ones = ones_in_head(true, Ipv4Header::kSize);
+constexpr Head kV6Ones = ones_in_head(false, Ipv6Header::kSize);
+
+// Of a copy: the payload stays where it is. With a size known at compile time that is done in
+// vectors, which the CRC can read at once.
+template <size_t kExtent>
+uint32_t crc_of_head(std::span<const uint8_t, kExtent> bytes, const Head& ones) {
+  Head head;
+  for (size_t i = 0; i < bytes.size(); ++i) head[i] = bytes[i] | ones[i];
+  return crc32_gzip_refl(kCrcOfEightOnes, head.data(), bytes.size());
+}
 
 }  // namespace
 
 uint32_t compute_icrc(std::span<const uint8_t> ip_packet) {
   const bool is_v4 = ip_version(ip_packet) == 4;
   const size_t ip_size = is_v4 ? size_t{4} * (ip_packet[0] & 0xf) : Ipv6Header::kSize;
-  const size_t udp_at = ip_size;
-  const size_t bth_at = udp_at + UdpHeader::kSize;
-
-  // What may change on the way counts as ones. All of it lies in the headers up to the BTH, so a
-  // copy of these is enough, and the payload stays where it is.
-  std::array<uint8_t, kLargestIpHeader + UdpHeader::kSize + Bth::kSize> head{};
-  const size_t head_size = std::min(ip_packet.size(), bth_at + Bth::kSize);
-  if (head_size > 0) std::memcpy(head.data(), ip_packet.data(), head_size);
-  if (is_v4) {
-    head[1] = 0xff;              // traffic class
-    head[8] = 0xff;              // hop limit
-    head[10] = head[11] = 0xff;  // header checksum
+  const size_t head_size = std::min(ip_packet.size(), ip_size + kBehindIp);
+  uint32_t crc;
+  if (head_size == kV4Head && ip_size == Ipv4Header::kSize) {
+    crc = crc_of_head(ip_packet.first<kV4Head>(), kV4Ones);
+  } else if (head_size == kV6Head && !is_v4) {
+    crc = crc_of_head(ip_packet.first<kV6Head>(), kV6Ones);
   } else {
-    head[0] |= 0x0f;                     // traffic class
-    head[1] = head[2] = head[3] = 0xff;  // the rest of it, and the flow label
-    head[7] = 0xff;                      // hop limit
+    crc = crc_of_head(ip_packet.first(head_size), ones_in_head(is_v4, ip_size));
   }
-  head[udp_at + 6] = head[udp_at + 7] = 0xff;  // checksum
-  head[bth_at + 4] = 0xff;                     // FECN, BECN and reserved bits
-
-  const uint32_t crc = crc32_gzip_refl(kCrcOfEightOnes, head.data(), head_size);
   const auto rest = ip_packet.subspan(head_size);
   return crc32_gzip_refl(crc, rest.data(), rest.size());
 }

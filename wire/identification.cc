@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "wire/ethernet.h"
 #include "wire/icrc.h"
@@ -59,19 +60,36 @@ constexpr uint32_t bits_to_icrc(size_t ip_packet_size) {
   return static_cast<uint32_t>(8 * (ip_packet_size - kIcrcSize - kIdentificationAt));
 }
 
-// Frames come in few sizes, mostly the same one again.
+// What each bit of an identification, as a little-endian number, changes in the ICRC, and how the
+// way back is multiplied. Frames come in few sizes, mostly the same one again.
 struct Powers {
   size_t ip_packet_size = 0;
-  Polynomial there = kOne, back = kOne;
+  std::array<Polynomial, 16> bits{};
+  Polynomial back = kOne;
+
+  Polynomial change_of(uint16_t identification) const {
+    Polynomial change = 0;
+    for (unsigned rest = identification; rest != 0; rest &= rest - 1) {
+      change ^= bits[static_cast<size_t>(std::countr_zero(rest))];
+    }
+    return change;
+  }
 };
+
+Powers make_powers(size_t ip_packet_size) {
+  const uint32_t distance = bits_to_icrc(ip_packet_size);
+  Powers powers{.ip_packet_size = ip_packet_size, .back = power_of_x(kOrder - distance)};
+  powers.bits.back() = multiply(1u << (powers.bits.size() - 1), power_of_x(distance));
+  for (size_t i = powers.bits.size() - 1; i > 0; --i) {
+    powers.bits[i - 1] = times_x(powers.bits[i]);
+  }
+  return powers;
+}
 
 const Powers& powers_for(size_t ip_packet_size) {
   static thread_local std::array<Powers, 64> known{};
   Powers& powers = known[ip_packet_size / 4 % known.size()];
-  if (powers.ip_packet_size != ip_packet_size) {
-    const uint32_t distance = bits_to_icrc(ip_packet_size);
-    powers = {ip_packet_size, power_of_x(distance), power_of_x(kOrder - distance)};
-  }
+  if (powers.ip_packet_size != ip_packet_size) powers = make_powers(ip_packet_size);
   return powers;
 }
 
@@ -145,9 +163,8 @@ void change_identification(std::span<uint8_t> frame, uint16_t identification) {
   const uint16_t change =
       swapped(static_cast<uint16_t>(load_be16(packet, kIdentificationAt) ^ identification));
   write_identification(frame, identification);
-  const uint32_t difference = multiply(change, powers_for(packet.size()).there);
   const auto icrc = packet.last<kIcrcSize>();
-  store_icrc(load_icrc(icrc) ^ difference, icrc);
+  store_icrc(load_icrc(icrc) ^ powers_for(packet.size()).change_of(change), icrc);
 }
 
 }  // namespace rocemu::wire

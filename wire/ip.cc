@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <new>
 
 #include "wire/big_endian.h"
 #include "wire/layout.h"
@@ -13,6 +14,7 @@ namespace {
 constexpr uint16_t kDontFragment = 0x4000;
 constexpr uint16_t kMoreFragmentsOrOffset = 0x3fff;
 constexpr uint8_t kIpv6FragmentHeader = 44;
+constexpr uint8_t kVersionAndWords = 4 << 4 | Ipv4Header::kSize / 4;
 
 struct Ipv4Layout {
   uint8_t version_and_words;  // 4 bits each; the header length in units of 4 bytes
@@ -55,6 +57,24 @@ uint16_t internet_checksum(std::span<const uint8_t> bytes) {
   std::array<uint8_t, 2> in_order;
   std::memcpy(in_order.data(), &folded, sizeof folded);
   return static_cast<uint16_t>(in_order[0] << 8 | in_order[1]);
+}
+
+uint32_t sum_of_v4(const IpAddress& address) {
+  const auto& bytes = address.bytes;
+  return (uint32_t{bytes[12]} << 8 | bytes[13]) + (uint32_t{bytes[14]} << 8 | bytes[15]);
+}
+
+// As internet_checksum() of the emitted header, from the values.
+uint16_t checksum_of(const Ipv4Header& header, uint16_t flags) {
+  uint32_t sum = kVersionAndWords << 8 | header.traffic_class;
+  sum += header.total_length;
+  sum += header.identification;
+  sum += flags;
+  sum += uint32_t{header.hop_limit} << 8 | header.protocol;
+  sum += sum_of_v4(header.src) + sum_of_v4(header.dst);
+  sum = (sum & 0xffff) + (sum >> 16);
+  sum = (sum & 0xffff) + (sum >> 16);
+  return static_cast<uint16_t>(~sum);
 }
 
 IpAddress from_v4(const std::array<uint8_t, 4>& quad) {
@@ -121,19 +141,16 @@ Result<Ipv6Header> parse_ipv6(std::span<const uint8_t> ip_packet) {
 
 void emit(const Ipv4Header& header, std::span<uint8_t, Ipv4Header::kSize> bytes) {
   const auto flags = header.dont_fragment ? kDontFragment : uint16_t{0};
-  const Ipv4Layout layout{.version_and_words = 4 << 4 | Ipv4Header::kSize / 4,
-                          .traffic_class = header.traffic_class,
-                          .total_length = Be16(header.total_length),
-                          .identification = Be16(header.identification),
-                          .flags_and_offset = Be16(flags),
-                          .hop_limit = header.hop_limit,
-                          .protocol = header.protocol,
-                          .checksum = {},
-                          .src = to_v4(header.src),
-                          .dst = to_v4(header.dst)};
-  store(layout, bytes);
-  const Be16 checksum(internet_checksum(bytes));
-  store(checksum, bytes.subspan<offsetof(Ipv4Layout, checksum), sizeof checksum>());
+  ::new (bytes.data()) Ipv4Layout{.version_and_words = kVersionAndWords,
+                                  .traffic_class = header.traffic_class,
+                                  .total_length = Be16(header.total_length),
+                                  .identification = Be16(header.identification),
+                                  .flags_and_offset = Be16(flags),
+                                  .hop_limit = header.hop_limit,
+                                  .protocol = header.protocol,
+                                  .checksum = Be16(checksum_of(header, flags)),
+                                  .src = to_v4(header.src),
+                                  .dst = to_v4(header.dst)};
 }
 
 void emit(const Ipv6Header& header, std::span<uint8_t, Ipv6Header::kSize> bytes) {

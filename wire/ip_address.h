@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -19,10 +20,9 @@ struct IpAddress {
   }
 
   constexpr bool is_v4() const {
-    for (size_t i = 0; i < 10; ++i) {
-      if (bytes[i] != 0) return false;
-    }
-    return bytes[10] == 0xff && bytes[11] == 0xff;
+    constexpr auto kPrefix = std::bit_cast<std::array<uint32_t, 4>>(from_v4(0, 0, 0, 0).bytes);
+    const auto words = std::bit_cast<std::array<uint32_t, 4>>(bytes);
+    return words[0] == kPrefix[0] && words[1] == kPrefix[1] && words[2] == kPrefix[2];
   }
 
   friend constexpr auto operator<=>(const IpAddress&, const IpAddress&) = default;

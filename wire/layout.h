@@ -1,5 +1,9 @@
 // Moves layout structs (structs of big_endian.h fields) in and out of frames. The span's extent is
 // the layout's size, so neither direction can fail: the caller checked the length at the door.
+//
+// The headers that every frame has are made where they belong (::new (bytes.data()) Layout{...}):
+// a processor waits for what was written in small pieces before it reads them in larger ones, as a
+// copy does.
 #pragma once
 
 #include <cstddef>

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "wire/identification.h"
 #include "wire/packet.h"
 
 namespace rocemu {
@@ -46,6 +47,15 @@ void codec_write_icrc(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(frame.size()));
 }
 
+void codec_change_identification(benchmark::State& state) {
+  std::vector<uint8_t> frame = frame_of(static_cast<size_t>(state.range(0)));
+  uint16_t identification = 0;
+  for (auto _ : state) {
+    wire::change_identification(frame, ++identification % 16);
+    benchmark::ClobberMemory();
+  }
+}
+
 void codec_parse_frame(benchmark::State& state) {
   const std::vector<uint8_t> frame = frame_of(static_cast<size_t>(state.range(0)));
   for (auto _ : state) {
@@ -56,6 +66,7 @@ void codec_parse_frame(benchmark::State& state) {
 
 BENCHMARK(codec_emit_headers)->Arg(64)->Arg(4096);
 BENCHMARK(codec_write_icrc)->Arg(64)->Arg(4096);
+BENCHMARK(codec_change_identification)->Arg(64)->Arg(4096);
 BENCHMARK(codec_parse_frame)->Arg(64)->Arg(4096);
 
 }  // namespace
