@@ -75,7 +75,7 @@ Look await_completion(Cq* cq) {
     return {produced};
   }
   if (other_cqs > kFewCqs || latest_yield_ns > kFewPartiesNs) return {produced};
-  if (cq->crowded.load(std::memory_order_relaxed) != 0 || has_one_processor()) return {produced};
+  if (cq->crowded.load(std::memory_order_relaxed) != 0) return {produced};
   const DoorbellWriter& doorbells = context_of(cq->verbs.cq.context)->parts.doorbells;
   if (doorbells.is_virtual()) return {produced};
   const int64_t begin = now_ns();
@@ -84,7 +84,7 @@ Look await_completion(Cq* cq) {
     const uint32_t completions = lead().completions_to_await(begin);
     if (completions != 0 && place.may_sleep(begin)) return {produced, completions};
   }
-  if (doorbells.shares_processor()) return {produced};
+  if (has_one_processor() || doorbells.shares_processor()) return {produced};
   if (place.begins(doorbells.is_beside_daemon(), begin)) leave_processor();
   const int64_t awake = latest_yield_ns < kShortestTurnNs ? kAwakeNs : kAwakeInTurnsNs;
   int64_t now;
