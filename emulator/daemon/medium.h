@@ -14,8 +14,11 @@ class Medium {
 
   /// Takes what came, as far as it is known where to look. True if there was something.
   virtual bool receive(engine::Instant now) = 0;
-  /// Sends what waits; true if there was something.
+  /// Sends what waits, but for what is held back; true if there was something.
   virtual bool flush(engine::Instant now) = 0;
+  /// Something waits for what may go with it, and leaves soon anyhow. Nobody sleeps meanwhile, but
+  /// others may have the processor: it is they who make what it waits for.
+  virtual bool holds_back() const { return false; }
   /// What would make more frames has to wait until there is room.
   virtual bool is_congested() const = 0;
   /// How long to wait for room at most; nothing: the event loop will be told.

@@ -187,14 +187,20 @@ bool UdpNetwork::flush(engine::Instant now) {
   bool worked = false;
   for (const auto& port : ports_) {
     if (port->sender.is_empty() || port->blocked) continue;
-    worked = true;
     if (port->sender.holds_back(now)) continue;
+    worked = true;
     port->wait_for(port->sender.flush());
     for (const auto& source : port->sources) {
       if (now - source->last_datagram < kLately) source->hot_until = now + kHotTime;
     }
   }
   return worked;
+}
+
+/// After a flush, that is all that waits where there is room to send.
+bool UdpNetwork::holds_back() const {
+  return std::ranges::any_of(
+      ports_, [](const auto& port) { return !port->blocked && !port->sender.is_empty(); });
 }
 
 void UdpNetwork::look_at_links() {

@@ -34,8 +34,8 @@ class UdpNetwork : public Network, public Medium {
 
   /// Takes what came to sockets at which there lately was something. True if there was more.
   bool receive(engine::Instant now) override;
-  /// Sends what waits; true if there was something.
   bool flush(engine::Instant now) override;
+  bool holds_back() const override;
   /// A wire is busy: what would make more frames has to wait until there is room.
   bool is_congested() const override;
 

@@ -107,6 +107,7 @@ void Worker::run(const std::atomic<bool>& stopping) {
         rest.gave_way(now, clock_.now());
         break;
       case Rest::Way::kSleep:
+        if (medium_ != nullptr && medium_->holds_back()) break;
         sleep(stopping);
         last_poll = clock_.now();
         rest.worked(last_poll);

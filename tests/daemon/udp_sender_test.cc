@@ -4,10 +4,10 @@
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <vector>
 
+#include "tests/daemon/loopback_sockets.h"
 #include "tests/support/packets.h"
 
 namespace rocemu::daemon {
@@ -17,18 +17,6 @@ using namespace std::chrono_literals;
 using Bytes = std::vector<uint8_t>;
 
 constexpr engine::Instant kStart{1s};
-
-/// Sockets of an address of the loopback interface that is this process's own.
-UdpSockets sockets_of(uint8_t host) {
-  const auto pid = static_cast<uint32_t>(getpid());
-  const auto address = wire::IpAddress::from_v4(127, static_cast<uint8_t>(1 + (pid >> 8) % 250),
-                                                static_cast<uint8_t>(pid), host);
-  engine::DeviceConfig device{};
-  device.name = "rocemu0";
-  device.addresses = {address};
-  const std::vector<NetworkInterface> interfaces = list_network_interfaces();
-  return open_udp_sockets(device, *find_owner(interfaces, address), false);
-}
 
 class UdpSenderTest : public testing::Test {
  protected:
@@ -65,7 +53,7 @@ class UdpSenderTest : public testing::Test {
   static constexpr size_t kShort = 64;
   static constexpr size_t kShortSize = wire::Bth::kSize + kShort + wire::kIcrcSize;
 
-  UdpSockets ours = sockets_of(1), theirs = sockets_of(2);
+  UdpSockets ours = loopback_sockets(1), theirs = loopback_sockets(2);
   UdpCounters counters;
   engine::FramePool pool;
   UdpSender sender{ours, counters};
