@@ -1,18 +1,25 @@
 // Two processes that throw a UDP datagram to and fro over loopback: the least that a network stack
-// takes for what ibv_rc_pingpong and ib_send_lat do. udp_pingpong blocking|busy BYTES ITERATIONS
+// takes for what ibv_rc_pingpong and ib_send_lat do. Relayed, each has its socket in a process of
+// its own, which it reaches by shared memory, as a program has its NIC in a daemon: the least that
+// any NIC takes that is a process, whatever it does with what it relays.
+// udp_pingpong blocking|busy|relayed BYTES ITERATIONS
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -40,51 +47,96 @@ int open_socket(sockaddr_in& address) {
 
 class Side {
  public:
-  Side(int fd, const sockaddr_in& peer, bool busy, size_t bytes)
-      : fd_(fd), busy_(busy), data_(bytes) {
+  Side(int fd, const sockaddr_in& peer, bool busy, size_t bytes) : fd_(fd), data_(bytes) {
     if (connect(fd, reinterpret_cast<const sockaddr*>(&peer), sizeof peer) != 0) fail("connect");
     if (busy) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
   }
   void send_one() {
     if (send(fd_, data_.data(), data_.size(), 0) < 0) fail("send");
   }
+  /// False if nothing has come, which only a busy side is told.
+  bool receive_if_there() {
+    if (recv(fd_, data_.data(), data_.size(), 0) >= 0) return true;
+    if (errno != EAGAIN) fail("recv");
+    return false;
+  }
   void receive_one() {
-    while (recv(fd_, data_.data(), data_.size(), 0) < 0) {
-      if (!busy_ || errno != EAGAIN) fail("recv");
-      sched_yield();
-    }
+    while (!receive_if_there()) sched_yield();
   }
 
  private:
   int fd_;
-  bool busy_;
   std::vector<char> data_;
 };
 
-}  // namespace
+/// What a program and the relay that has its socket share.
+struct Mailbox {
+  alignas(64) std::atomic<unsigned long> sent{0};
+  alignas(64) std::atomic<unsigned long> received{0};
+};
 
-int main(int argc, char** argv) {
-  const std::string mode = argc == 4 ? argv[1] : "";
-  const size_t bytes = argc == 4 ? std::strtoul(argv[2], nullptr, 10) : 0;
-  const unsigned long iterations = argc == 4 ? std::strtoul(argv[3], nullptr, 10) : 0;
-  if ((mode != "blocking" && mode != "busy") || bytes == 0 || bytes > 65000 || iterations == 0) {
-    std::fprintf(stderr, "usage: udp_pingpong blocking|busy BYTES ITERATIONS\n");
-    return 2;
+struct Mailboxes {
+  std::array<Mailbox, 2> of;
+  std::atomic<bool> stop{false};
+};
+
+/// A program without a socket.
+class RelayedSide {
+ public:
+  explicit RelayedSide(Mailbox& mailbox) : mailbox_(mailbox) {}
+  void send_one() { mailbox_.sent.fetch_add(1, std::memory_order_release); }
+  void receive_one() {
+    ++received_;
+    while (mailbox_.received.load(std::memory_order_acquire) != received_) sched_yield();
   }
-  sockaddr_in server_address, client_address;
-  const int server_socket = open_socket(server_address);
-  const int client_socket = open_socket(client_address);
-  const pid_t server = fork();
-  if (server < 0) fail("fork");
-  if (server == 0) {
-    Side side(server_socket, client_address, mode == "busy", bytes);
-    for (unsigned long i = 0; i < iterations; ++i) {
-      side.receive_one();
+
+ private:
+  Mailbox& mailbox_;
+  unsigned long received_ = 0;
+};
+
+void relay(Side side, Mailbox& mailbox, const std::atomic<bool>& stop) {
+  unsigned long sent = 0;
+  while (!stop.load(std::memory_order_relaxed)) {
+    if (mailbox.sent.load(std::memory_order_acquire) != sent) {
       side.send_one();
+      ++sent;
+    } else if (side.receive_if_there()) {
+      mailbox.received.fetch_add(1, std::memory_order_release);
+    } else {
+      sched_yield();
     }
-    return 0;
   }
-  Side side(client_socket, server_address, mode == "busy", bytes);
+}
+
+Mailboxes& share_mailboxes() {
+  void* memory =
+      mmap(nullptr, sizeof(Mailboxes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) fail("mmap");
+  return *new (memory) Mailboxes;
+}
+
+template <class Work>
+pid_t start(Work work) {
+  const pid_t child = fork();
+  if (child < 0) fail("fork");
+  if (child == 0) {
+    work();
+    std::_Exit(0);
+  }
+  return child;
+}
+
+template <class OneSide>
+void answer(OneSide side, unsigned long iterations) {
+  for (unsigned long i = 0; i < iterations; ++i) {
+    side.receive_one();
+    side.send_one();
+  }
+}
+
+template <class OneSide>
+void ask(OneSide side, unsigned long iterations) {
   std::vector<double> one_way;  // half of each round trip, in microseconds, as ib_send_lat counts
   one_way.reserve(iterations);
   const auto start = std::chrono::steady_clock::now();
@@ -102,6 +154,39 @@ int main(int argc, char** argv) {
   std::sort(one_way.begin(), one_way.end());
   std::printf("one way: %.2f usec typical, %.2f usec 99%%\n", one_way[one_way.size() / 2],
               one_way[one_way.size() * 99 / 100]);
-  waitpid(server, nullptr, 0);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string mode = argc == 4 ? argv[1] : "";
+  const size_t bytes = argc == 4 ? std::strtoul(argv[2], nullptr, 10) : 0;
+  const unsigned long iterations = argc == 4 ? std::strtoul(argv[3], nullptr, 10) : 0;
+  if ((mode != "blocking" && mode != "busy" && mode != "relayed") || bytes == 0 || bytes > 65000 ||
+      iterations == 0) {
+    std::fprintf(stderr, "usage: udp_pingpong blocking|busy|relayed BYTES ITERATIONS\n");
+    return 2;
+  }
+  const bool busy = mode != "blocking";
+  sockaddr_in server_address, client_address;
+  const int server_socket = open_socket(server_address);
+  const int client_socket = open_socket(client_address);
+  const auto server_side = [&] { return Side(server_socket, client_address, busy, bytes); };
+  const auto client_side = [&] { return Side(client_socket, server_address, busy, bytes); };
+
+  std::vector<pid_t> children;
+  if (mode != "relayed") {
+    children.push_back(start([&] { answer(server_side(), iterations); }));
+    ask(client_side(), iterations);
+  } else {
+    Mailboxes& mailboxes = share_mailboxes();
+    auto& [server, client] = mailboxes.of;
+    children.push_back(start([&] { relay(server_side(), server, mailboxes.stop); }));
+    children.push_back(start([&] { relay(client_side(), client, mailboxes.stop); }));
+    children.push_back(start([&] { answer(RelayedSide(server), iterations); }));
+    ask(RelayedSide(client), iterations);
+    mailboxes.stop.store(true, std::memory_order_relaxed);
+  }
+  for (const pid_t child : children) waitpid(child, nullptr, 0);
   return 0;
 }

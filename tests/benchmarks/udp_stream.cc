@@ -1,6 +1,8 @@
 // One process sends UDP over loopback as fast as it can, another receives: what the network stack
-// moves at most with segmentation and reassembly left to it (UDP_SEGMENT, UDP_GRO).
-// udp_stream SEGMENT_BYTES SECONDS
+// moves at most with segmentation and reassembly left to it (UDP_SEGMENT, UDP_GRO). With a third
+// argument it sends messages of so many pieces, of which the first is longer, as that of an RDMA
+// WRITE is by its RETH: each message then takes two datagrams.
+// udp_stream SEGMENT_BYTES SECONDS [PIECES]
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
@@ -10,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -21,7 +24,8 @@
 namespace {
 
 constexpr size_t kLongestDatagram = 65507;  // that IPv4 has room for
-constexpr int kReceiveBuffer = 4 << 20;     // as much of it as the system allows
+constexpr size_t kReth = 16;
+constexpr int kReceiveBuffer = 4 << 20;  // as much of it as the system allows
 
 using Clock = std::chrono::steady_clock;
 
@@ -34,12 +38,35 @@ void set_option(int fd, int level, int name, int value, const char* what) {
   if (setsockopt(fd, level, name, &value, sizeof value) != 0) fail(what);
 }
 
+/// One datagram, which the system may cut into segments.
+void send_one(int fd, const std::vector<char>& data, size_t segment) {
+  iovec part{const_cast<char*>(data.data()), data.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(uint16_t))> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = IPPROTO_UDP;
+  header->cmsg_type = UDP_SEGMENT;
+  header->cmsg_len = CMSG_LEN(sizeof(uint16_t));
+  const auto size = static_cast<uint16_t>(segment);
+  std::memcpy(CMSG_DATA(header), &size, sizeof size);
+  if (sendmsg(fd, &message, 0) < 0 && errno != ENOBUFS) fail("sendmsg");
+}
+
 void send_until(int fd, size_t segment, Clock::time_point end) {
   const size_t segments = std::min<size_t>(kLongestDatagram / segment, 64);
   const std::vector<char> data(segment * segments);
-  set_option(fd, IPPROTO_UDP, UDP_SEGMENT, static_cast<int>(segment), "UDP_SEGMENT");
+  while (Clock::now() < end) send_one(fd, data, segment);
+}
+
+void send_writes_until(int fd, size_t segment, size_t pieces, Clock::time_point end) {
+  const std::vector<char> head(segment + kReth + segment), rest(segment * (pieces - 2));
   while (Clock::now() < end) {
-    if (send(fd, data.data(), data.size(), 0) < 0 && errno != ENOBUFS) fail("send");
+    send_one(fd, head, segment + kReth);
+    send_one(fd, rest, segment);
   }
 }
 
@@ -63,10 +90,17 @@ void receive(int fd) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const size_t segment = argc == 3 ? std::strtoul(argv[1], nullptr, 10) : 0;
-  const unsigned long seconds = argc == 3 ? std::strtoul(argv[2], nullptr, 10) : 0;
-  if (segment == 0 || segment > kLongestDatagram || seconds == 0) {
-    std::fprintf(stderr, "usage: udp_stream SEGMENT_BYTES SECONDS\n");
+  const bool enough = argc == 3 || argc == 4;
+  const size_t segment = enough ? std::strtoul(argv[1], nullptr, 10) : 0;
+  const unsigned long seconds = enough ? std::strtoul(argv[2], nullptr, 10) : 0;
+  const size_t pieces = argc == 4 ? std::strtoul(argv[3], nullptr, 10) : 0;
+  const size_t most_together = std::max<size_t>(pieces, 3) - 2;
+  if (segment == 0 || segment > (kLongestDatagram - kReth) / std::max<size_t>(most_together, 2) ||
+      seconds == 0 || (argc == 4 && pieces < 3)) {
+    std::fprintf(stderr,
+                 "usage: udp_stream SEGMENT_BYTES SECONDS [PIECES]\n"
+                 "PIECES: 3 or more, and no datagram longer than %zu bytes\n",
+                 kLongestDatagram);
     return 2;
   }
   const int receiver = socket(AF_INET, SOCK_DGRAM, 0);
@@ -90,7 +124,9 @@ int main(int argc, char** argv) {
   const pid_t child = fork();
   if (child < 0) fail("fork");
   if (child == 0) {
-    send_until(sender, segment, Clock::now() + std::chrono::seconds(seconds));
+    const auto end = Clock::now() + std::chrono::seconds(seconds);
+    pieces == 0 ? send_until(sender, segment, end)
+                : send_writes_until(sender, segment, pieces, end);
     return 0;
   }
   receive(receiver);

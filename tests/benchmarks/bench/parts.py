@@ -21,6 +21,7 @@ def latency(rounds):
            "ib_write_lat": partial(nic.latency, nic.inside, "ib_write_lat", 64),
            "ib_send_lat over UDP": partial(nic.latency, nic.over_udp, "ib_send_lat", 64),
            "UDP, busy": partial(peers.udp_latency, "busy", 64),
+           "UDP, busy, relayed": partial(peers.udp_latency, "relayed", 64),
            "UDP, blocking": partial(peers.udp_latency, "blocking", 64),
            "UCX, shared memory": partial(peers.ucx_latency, "shared memory", 64),
            "UCX, TCP": partial(peers.ucx_latency, "tcp", 64),
@@ -29,14 +30,15 @@ def latency(rounds):
 
 def bandwidth(rounds):
     """64 KiB messages in one direction, in MB (10^6 bytes) a second."""
-    def udp_stream():
-        return {"MB/s": peers.udp_stream()}
+    def udp_stream(pieces=None):
+        return {"MB/s": peers.udp_stream(pieces)}
     return medians(
         rounds,
         **{"ib_write_bw": partial(nic.bandwidth, nic.inside, "ib_write_bw", 65536, 20000),
            "ib_write_bw over UDP": partial(nic.bandwidth, nic.over_udp, "ib_write_bw", 65536, 60000),
            "ib_send_bw over UDP": partial(nic.bandwidth, nic.over_udp, "ib_send_bw", 65536, 60000),
            "UDP with GSO and GRO": udp_stream,
+           "UDP with GSO and GRO, as WRITEs": partial(udp_stream, 65536 // 4096),
            "TCP, iperf3": peers.tcp_bandwidth,
            "UCX, shared memory": partial(peers.ucx_bandwidth, "shared memory", 65536, 20000),
            "UCX, TCP": partial(peers.ucx_bandwidth, "tcp", 65536, 20000)})

@@ -10,15 +10,17 @@ UCX_WAYS = {"tcp": "tcp,self", "shared memory": "posix,sysv,cma,self"}
 
 
 def udp_latency(mode, size, iterations=50000):
-    """One way, in microseconds: half of a round trip. `mode`: blocking or busy."""
+    """One way, in microseconds: half of a round trip. `mode`: blocking, busy or relayed."""
     output = run(BIN / "udp_pingpong", mode, size, iterations)
     typical, late = re.search(r"one way: ([\d.]+) usec typical, ([\d.]+) usec 99%", output).groups()
     return {"p50": float(typical), "p99": float(late)}
 
 
-def udp_stream(segment=4096 + 60):
-    """MB/s with segmentation offload, in packets as long as RoCE's."""
-    return float(re.search(r"([\d.]+) MB/s", run(BIN / "udp_stream", segment, 1))[1])
+def udp_stream(pieces=None, segment=4096 + 60):
+    """MB/s with segmentation offload, in packets as long as RoCE's; with `pieces` in messages of so
+    many, whose first is longer than the others, as that of a WRITE is."""
+    messages = [] if pieces is None else [pieces]
+    return float(re.search(r"([\d.]+) MB/s", run(BIN / "udp_stream", segment, 1, *messages))[1])
 
 
 def doorbell_limit(messages=2_000_000):

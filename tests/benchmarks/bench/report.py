@@ -74,13 +74,15 @@ rows of a table; the run took {seconds} s.
   from one party to another.
   Programs that poll go away from the daemon's processor and take turns on the other one (ARCHITECTURE.md, "Place").
 - Over UDP four parties share them, and a message changes twice more from one to another than in plain UDP: from the program to its
-  daemon and from the other daemon to the other program. With two processors each of that takes 1 to 3 µs.
+  daemon and from the other daemon to the other program. "UDP, busy, relayed" is what that takes by itself: each of the two
+  processes has its socket in a third and a fourth, which it reaches by shared memory and which do nothing but relay. On as many
+  processors no NIC that is a process of its own comes closer to "UDP, busy", whatever it does with what it relays.
 - "Rings without a NIC" is the doorbell limit: three processes that do of ib_send_bw what the rings in shared memory ask for, with
   nothing between them.
 - CPU s/GiB is the processor time of all processes, starting and ending included, for each GiB moved.
 - "over UDP" is two daemons, each with a loopback address: frames leave one by a socket and come in by the other's.
 - UDP with GSO and GRO sends datagrams whose pieces are all of one size, as the packets of SENDs are. The first packet of a
-  WRITE is longer by its RETH, so that each message takes two datagrams.
+  WRITE is longer by its RETH, so that each message takes two datagrams: that is the row "as WRITEs".
 - The daemon maps the memory of programs such as perftest, and copies each message twice: out of the sender's memory and into
   the receiver's. Memory that cannot be lent to it (ARCHITECTURE.md) it reaches by process_vm_readv and process_vm_writev, one
   call for each direction; then half of their speed is the most that there could be.
