@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <atomic>
+#include <mutex>
 #include <vector>
 
 #include "tests/provider/fake_context.h"
@@ -45,10 +46,22 @@ class ResizeCq : public testing::Test {
     cq_->context = context_.get();  // as libibverbs does
     pthread_mutex_init(&cq_->mutex, nullptr);
     pthread_cond_init(&cq_->cond, nullptr);
+    set_refusal(0);  // what we did with descriptors so far comes before what the daemon will do
   }
   ~ResizeCq() override { EXPECT_EQ(destroy_cq(cq_), 0); }
 
+  // The daemon is a thread, and ThreadSanitizer does not see that its socket orders the two.
+  void set_refusal(int error) {
+    const std::scoped_lock lock(mutex_);
+    refuse_ = error;
+  }
+  abi::Request last() {
+    const std::scoped_lock lock(mutex_);
+    return last_;
+  }
+
   Answer answer(const abi::Request& request) {
+    const std::scoped_lock lock(mutex_);
     last_ = request;
     Answer answer;
     if (refuse_ != 0) {
@@ -63,8 +76,9 @@ class ResizeCq : public testing::Test {
   }
 
   CqMemory small_{4}, big_{8};
-  std::atomic<int> refuse_{0};
-  bool too_small_ = false;
+  std::mutex mutex_;
+  int refuse_ = 0;
+  std::atomic<bool> too_small_{false};
   abi::Request last_{};
   FakeContext context_;
   ibv_cq* cq_;
@@ -76,8 +90,8 @@ TEST_F(ResizeCq, GoesOnInTheNewMemoryWhereItWasInTheOld) {
   big_.ring->producer = 12;
   big_.ring->entries[10 % 8].wr_id = 77;  // of a QP that is gone
   ASSERT_EQ(resize_cq(cq_, 5), 0);
-  EXPECT_EQ(last_.body.resize_cq.handle, 5u);
-  EXPECT_EQ(last_.body.resize_cq.capacity, 5u);
+  EXPECT_EQ(last().body.resize_cq.handle, 5u);
+  EXPECT_EQ(last().body.resize_cq.capacity, 5u);
   EXPECT_EQ(cq_->cqe, 5);  // "The cqe member of cq will be updated to the actual size."
   ibv_wc wc;
   EXPECT_EQ(poll_cq(cq_, 1, &wc), 0);
@@ -86,19 +100,18 @@ TEST_F(ResizeCq, GoesOnInTheNewMemoryWhereItWasInTheOld) {
 }
 
 TEST_F(ResizeCq, ThatIsRefusedLeavesTheCqAsItWas) {
-  refuse_ = EINVAL;
+  set_refusal(EINVAL);
   EXPECT_EQ(resize_cq(cq_, 5), EINVAL);
-  refuse_ = 0;
+  set_refusal(0);
   EXPECT_EQ(cq_->cqe, 3);
   ibv_wc wc;
   EXPECT_EQ(poll_cq(cq_, 1, &wc), 0);
 }
 
 TEST_F(ResizeCq, OfNoEntriesIsRefused) {
-  last_ = {};
   EXPECT_EQ(resize_cq(cq_, 0), EINVAL);
   EXPECT_EQ(resize_cq(cq_, -1), EINVAL);
-  EXPECT_NE(last_.op, abi::Op::kResizeCq);
+  EXPECT_NE(last().op, abi::Op::kResizeCq);
 }
 
 // The daemon has moved the completions to where we cannot look.
@@ -114,9 +127,9 @@ TEST_F(ResizeCq, ModerationIsTheDaemonsBusiness) {
   attr.attr_mask = IBV_CQ_ATTR_MODERATE;
   attr.moderate = {.cq_count = 7, .cq_period = 9};
   EXPECT_EQ(modify_cq(cq_, &attr), 0);
-  EXPECT_EQ(last_.op, abi::Op::kModifyCq);
-  EXPECT_EQ(last_.body.modify_cq.count, 7u);
-  EXPECT_EQ(last_.body.modify_cq.period, 9u);
+  EXPECT_EQ(last().op, abi::Op::kModifyCq);
+  EXPECT_EQ(last().body.modify_cq.count, 7u);
+  EXPECT_EQ(last().body.modify_cq.period, 9u);
   attr.attr_mask = IBV_CQ_ATTR_RESERVED;
   EXPECT_EQ(modify_cq(cq_, &attr), EINVAL);
 }
