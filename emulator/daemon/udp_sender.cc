@@ -62,7 +62,7 @@ struct Outline {
   bool goes_with(const Outline& other) const {
     return is_v4 == other.is_v4 && hop_limit() == other.hop_limit() &&
            traffic_class() == other.traffic_class() && source_port() == other.source_port() &&
-           std::ranges::equal(addresses(), other.addresses());
+           (is_v4 ? same_at<8>(other, 12) : same_at<32>(other, 8));
   }
 
   bool is_v4;
@@ -70,8 +70,10 @@ struct Outline {
   std::span<const uint8_t> bytes;
 
  private:
-  std::span<const uint8_t> addresses() const {
-    return is_v4 ? bytes.subspan(kIpAt + 12, 8) : bytes.subspan(kIpAt + 8, 32);
+  /// Both addresses, of a size that is known here: for each frame once.
+  template <size_t kSize>
+  bool same_at(const Outline& other, size_t offset) const {
+    return std::memcmp(&bytes[kIpAt + offset], &other.bytes[kIpAt + offset], kSize) == 0;
   }
   wire::IpAddress address_at(size_t offset) const {
     wire::IpAddress address = wire::IpAddress::from_v4(0, 0, 0, 0);
