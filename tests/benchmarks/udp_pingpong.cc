@@ -1,7 +1,7 @@
 // Two processes that throw a UDP datagram to and fro over loopback: the least that a network stack
 // takes for what ibv_rc_pingpong and ib_send_lat do. Relayed, each has its socket in a process of
-// its own, which it reaches by shared memory, as a program has its NIC in a daemon: the least that
-// any NIC takes that is a process, whatever it does with what it relays.
+// its own, which it reaches by shared memory, as a program has its NIC in a daemon: what that
+// takes when nothing is done with what is relayed.
 // udp_pingpong blocking|busy|relayed BYTES ITERATIONS
 #include <arpa/inet.h>
 #include <fcntl.h>
