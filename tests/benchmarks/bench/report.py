@@ -76,7 +76,7 @@ rows of a table; the run took {seconds} s.
 - Over UDP four parties share them, and a message changes twice more from one to another than in plain UDP: from the program to its
   daemon and from the other daemon to the other program. "UDP, busy, relayed" is what that takes by itself: each of the two
   processes has its socket in a third and a fourth, which it reaches by shared memory and which do nothing but relay. Where the
-  system puts the four makes a difference: pinned to two processors in the best of the ways that were tried it was a sixth faster.
+  system puts the four makes a difference.
 - "Rings without a NIC" is the doorbell limit: three processes that do of ib_send_bw what the rings in shared memory ask for, with
   nothing between them.
 - CPU s/GiB is the processor time of all processes, starting and ending included, for each GiB moved.
