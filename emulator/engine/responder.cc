@@ -1,5 +1,7 @@
 #include "emulator/engine/responder.h"
 
+#include <algorithm>
+
 #include "emulator/engine/receive_queue.h"
 #include "emulator/engine/remote_access.h"
 #include "emulator/engine/request.h"
@@ -60,15 +62,6 @@ bool opcode_in_sequence(const RecvHalf& recv, const wire::OpcodeInfo& info) {
   return false;
 }
 
-/// 9.7.4.1.5: READs and atomics that are not answered yet are limited (max_dest_rd_atomic).
-bool has_room_for_query(const QueuePair& qp) {
-  uint32_t pending = 0;
-  for (const Response& response : qp.recv.responses) {
-    if (response.kind == Response::Kind::kRead) ++pending;
-  }
-  return pending < qp.attr.max_dest_rd_atomic;
-}
-
 // ---- Execution ----
 
 /// 9.7.5.1.4 and C9-105: a duplicate SEND or WRITE is acknowledged again, not executed (the answer
@@ -77,34 +70,31 @@ bool has_room_for_query(const QueuePair& qp) {
 void repeat(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
             const wire::OpcodeInfo& info) {
   RecvHalf& recv = qp.recv;
-  if (info.operation == Operation::kReadRequest) {
-    Response response;
-    if (!has_room_for_query(qp) || !operation_allowed(qp, info) ||
-        remote_access::begin_read(fabric, qp, packet, response)) {
-      return;  // no longer what it was: the requester's retries come to an end
+  switch (info.operation) {
+    case Operation::kReadRequest: {
+      Response response;
+      // No longer what it was: the requester's retries come to an end.
+      if (!operation_allowed(qp, info) || remote_access::begin_read(fabric, qp, packet, response)) {
+        return;
+      }
+      response.msn = recv.msn;
+      return responses::queue_again(fabric, qp, response);
     }
-    response.msn = recv.msn;
-    // What is being answered already is answered anew from there, not twice.
-    std::erase_if(recv.responses, [&](const Response& pending) {
-      return pending.kind == Response::Kind::kRead || pending.kind == Response::Kind::kAcknowledge;
-    });
-    return responses::queue(fabric, qp, response);
-  }
-  if (info.operation == Operation::kCompareSwap || info.operation == Operation::kFetchAdd) {
-    for (const Response& kept : recv.atomic_answers) {
-      if (kept.psn != packet.bth.psn) continue;
-      Response again = kept;
+    case Operation::kCompareSwap:
+    case Operation::kFetchAdd: {
+      const auto kept = std::ranges::find(recv.atomic_answers, packet.bth.psn, &Response::psn);
+      if (kept == recv.atomic_answers.end()) return;
+      Response again = *kept;
       again.msn = recv.msn;  // 9.7.7.1: how many messages are complete now
-      return responses::queue(fabric, qp, again);
+      return responses::queue_again(fabric, qp, again);
     }
-    return;
+    case Operation::kAtomicWrite:
+    case Operation::kFlush:
+      return responses::queue_again(
+          fabric, qp, {.kind = Response::Kind::kRead, .psn = packet.bth.psn, .msn = recv.msn});
+    default:
+      return answer(fabric, qp, recv.expected - 1, wire::ack_syndrome());
   }
-  if (info.operation == Operation::kAtomicWrite || info.operation == Operation::kFlush) {
-    if (!has_room_for_query(qp)) return;
-    return responses::queue(
-        fabric, qp, {.kind = Response::Kind::kRead, .psn = packet.bth.psn, .msn = recv.msn});
-  }
-  answer(fabric, qp, recv.expected - 1, wire::ack_syndrome());
 }
 
 void count_message(RecvHalf& recv) {
@@ -174,7 +164,7 @@ void on_query(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
               const wire::OpcodeInfo& info) {
   RecvHalf& recv = qp.recv;
   const Psn psn = packet.bth.psn;
-  if (!has_room_for_query(qp)) return refuse(fabric, qp, psn, Verdict::kInvalidRequest);
+  if (!responses::has_room(qp)) return refuse(fabric, qp, psn, Verdict::kInvalidRequest);
   Response response{.kind = Response::Kind::kRead, .psn = psn};
   if (const auto verdict = execute_query(fabric, qp, packet, info, response)) {
     return refuse(fabric, qp, psn, *verdict);

@@ -35,6 +35,15 @@ void send_atomic_answer(Fabric& fabric, QueuePair& qp, const Response& response)
   fabric.send(qp, packet, 0, fabric.frames().allocate());
 }
 
+bool takes_resources(const Response& response) {
+  return response.kind == Response::Kind::kRead || response.kind == Response::Kind::kAtomic;
+}
+
+/// The PSN of the last packet that is still to be sent of it.
+Psn last_psn(const QueuePair& qp, const Response& response) {
+  return response.psn + psn_count(response.left, qp.mtu()) - 1;
+}
+
 /// The QP is lost: NAK, tell the application through the receive WQE in use or an event, flush.
 void execute_refusal(Fabric& fabric, QueuePair& qp, Psn psn, Verdict verdict) {
   const ResponderAction action = action_for(verdict);
@@ -108,6 +117,25 @@ uint32_t send_read_data(Fabric& fabric, QueuePair& qp, Response& response, uint3
 
 void queue(Fabric& fabric, QueuePair& qp, const Response& response) {
   qp.recv.responses.push_back(response);
+  fabric.schedule(qp);
+}
+
+bool has_room(const QueuePair& qp) {
+  return std::ranges::count_if(qp.recv.responses, takes_resources) < qp.attr.max_dest_rd_atomic;
+}
+
+void queue_again(Fabric& fabric, QueuePair& qp, const Response& response) {
+  auto& responses = qp.recv.responses;
+  const Psn last = last_psn(qp, response);
+  if (!wire::psn_before(last, qp.recv.expected)) return;
+  std::erase_if(responses, [&](const Response& pending) {
+    return takes_resources(pending) && !wire::psn_before(last, pending.psn) &&
+           !wire::psn_before(last_psn(qp, pending), response.psn);
+  });
+  if (!has_room(qp)) return;
+  const auto behind = std::ranges::find_if(
+      responses, [&](const Response& pending) { return wire::psn_before(last, pending.psn); });
+  responses.insert(behind, response);
   fabric.schedule(qp);
 }
 

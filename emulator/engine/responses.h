@@ -6,8 +6,18 @@
 
 namespace rocemu::engine::responses {
 
+/// True while the responder has resources for one more READ, atomic, ATOMIC WRITE or FLUSH: those
+/// that are not answered yet are limited to max_dest_rd_atomic (IBTA vol 1, 9.7.4.1.5).
+bool has_room(const QueuePair& qp);
+
 /// Adds one to the queue.
 void queue(Fabric& fabric, QueuePair& qp, const Response& response);
+
+/// Queues the response to a duplicate READ, atomic, ATOMIC WRITE or FLUSH where its PSN belongs, in
+/// place of what is queued for the same PSNs. The requester repeats all that follows a lost
+/// response, so several duplicates may be queued at once; none takes the place of another. Ignores
+/// a response that reaches beyond the requests so far, or for which there is no room.
+void queue_again(Fabric& fabric, QueuePair& qp, const Response& response);
 
 /// An acknowledgement, at once unless something is to go before it. One that waits stands for those
 /// before it, so that only the newest waits.
