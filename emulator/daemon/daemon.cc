@@ -117,7 +117,10 @@ Daemon::Daemon(Options options)
   if (!sockets_.empty()) {
     network_ = std::make_unique<UdpNetwork>(
         main_.loop(), options_.fabric.devices, std::move(sockets_),
-        [this] { main_.sessions().take_receives(); },
+        [this] {
+          main_.sessions().take_receives();
+          main_.nic().begin_arrivals();
+        },
         [this](const engine::ReceiveFrame& frame) { main_.nic().receive(frame); },
         [this](engine::DeviceIndex index, bool) { update_port(index); });
     main_.nic().connect(*network_);

@@ -77,9 +77,9 @@ std::optional<engine::Instant> Nic::next_deadline() {
   return *deadline_;
 }
 
-bool Nic::tick_if_due() {
+bool Nic::tick_if_due(engine::Instant by) {
   const std::optional<engine::Instant> deadline = next_deadline();
-  if (!deadline || *deadline > clock_.now()) return false;
+  if (!deadline || *deadline > by) return false;
   submit(engine::Tick{});
   return true;
 }
@@ -101,12 +101,11 @@ Nic::DeviceFacts Nic::device_facts(engine::DeviceIndex device) {
 }
 
 void Nic::receive(const engine::ReceiveFrame& frame) {
-  step(latest_step_, frame);
+  step(arrival_time_, frame);
   apply();
 }
 
 void Nic::step(engine::Instant now, const engine::Input& input) {
-  latest_step_ = now;
   deadline_.reset();
   if (recording_ != nullptr) recording_->begin_step(now, input);
   engine_.step(now, input, outputs_);

@@ -47,8 +47,8 @@ class Nic : public EnginePort {
   /// Needed if the engine is one part of several.
   void connect(OtherParts& others) { others_ = &others; }
 
-  /// A frame that came some time ago, at the time of the latest step: what it answers must not time
-  /// out because the daemon was not on a processor.
+  /// Notes the time at which the frames arrive that receive() is called for next.
+  void begin_arrivals() { arrival_time_ = clock_.now(); }
   void receive(const engine::ReceiveFrame& frame);
 
   void submit(const engine::Input& input) override;
@@ -56,8 +56,9 @@ class Nic : public EnginePort {
   abi::Reply command(engine::ClientId client, const abi::Request& request) override;
   engine::CmReply cm_command(const engine::CmCommand& command) override;
 
-  /// Lets the engine go on if it wants to by now. True if it did.
-  bool tick_if_due();
+  /// Lets the engine go on if it wanted to by then. True if it did. All that came before is to be
+  /// handled already, since timers may expire.
+  bool tick_if_due(engine::Instant by);
   /// When it wants to, by itself. Computed once after each step, since every round asks.
   std::optional<engine::Instant> next_deadline();
 
@@ -114,7 +115,7 @@ class Nic : public EnginePort {
   SessionTable& sessions_;
   CmSessionTable& cm_sessions_;
   const Clock& clock_;
-  engine::Instant latest_step_{};
+  engine::Instant arrival_time_{};
   std::optional<std::optional<engine::Instant>> deadline_;  // if asked for since then
   std::optional<engine::Instant> batch_time_;  // of the inputs of a batch, while there is one
   Network* network_ = nullptr;

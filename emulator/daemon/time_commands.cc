@@ -56,7 +56,7 @@ void advance(Nic& nic, SessionTable& sessions, Clock& clock, const Json& request
   auto next = nic.next_deadline();
   for (int turn = 0; turn < kMostTurns && next && *next <= target; ++turn) {
     clock.advance_to(*next);
-    nic.tick_if_due();
+    nic.tick_if_due(clock.now());
     next = nic.next_deadline();
   }
   const bool arrived = !next || *next > target;

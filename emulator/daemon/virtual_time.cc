@@ -51,7 +51,7 @@ void Daemon::run_on_virtual_clock() {
     if (deadline && !time_is_held_) {
       clock_.advance_to(*deadline);
       idle = kShortestIdle;
-      if (main_.nic().tick_if_due()) end_round();
+      if (main_.nic().tick_if_due(clock_.now())) end_round();
       continue;
     }
     flush_files();
@@ -83,11 +83,11 @@ bool Daemon::handle_what_came() {
     return main_.sessions().pump_in_order() || main_.loop().run_first(EPOLLHUP) ||
            main_.sessions().reap(main_.nic(), main_.memory()) ||
            main_.cm_sessions().reap(main_.nic()) || main_.loop().run_first() ||
-           main_.nic().tick_if_due() || control_loop_.run_first();
+           main_.nic().tick_if_due(clock_.now()) || control_loop_.run_first();
   }
   bool worked = main_.sessions().pump_in_order();
   worked |= main_.loop().wait(engine::Duration(0)) > 0;
-  worked |= main_.nic().tick_if_due();
+  worked |= main_.nic().tick_if_due(clock_.now());
   worked |= main_.sessions().reap(main_.nic(), main_.memory());
   worked |= main_.cm_sessions().reap(main_.nic());
   return worked;

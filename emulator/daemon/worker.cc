@@ -78,22 +78,24 @@ void Worker::run(const std::atomic<bool>& stopping) {
       parking_.park();
     }
     sessions_.set_processor(static_cast<uint32_t>(sched_getcpu()) + 1);
-    // What came is older than any timer that has run out meanwhile. While the medium is busy a NIC
+    bool worked = false;
+    const engine::Instant began = clock_.now();
+    if (began - last_poll >= kPollInterval) {
+      worked |= poll(engine::Duration(0));
+      sessions_.let_sleep(began, kSessionIdleTime);
+      files_.check();
+      last_poll = began;
+    }
+    // What came is older than any timer that has run out by now. While the medium is busy a NIC
     // makes no frames.
-    bool worked = medium_ != nullptr && medium_->receive(clock_.now());
+    worked |= medium_ != nullptr && medium_->receive(began);
     if (medium_ == nullptr || !medium_->is_congested()) {
       worked |= sessions_.pump();
-      worked |= nic_.tick_if_due();
+      worked |= nic_.tick_if_due(began);
     }
     if (medium_ != nullptr) worked |= medium_->flush(clock_.now());
     worked |= reap();
     const engine::Instant now = clock_.now();
-    if (now - last_poll >= kPollInterval) {
-      worked |= poll(engine::Duration(0));
-      sessions_.let_sleep(now, kSessionIdleTime);
-      files_.check();
-      last_poll = now;
-    }
     if (worked) {
       rest.worked(now);
       continue;

@@ -137,6 +137,7 @@ void Engine::step(Instant outer_now, const Input& input, Outputs& outputs) {
   fabric_->begin_step(now, outputs);
   rdma_cm_->begin_step(outputs);
   std::visit(Apply{*fabric_, *rdma_cm_, outputs}, input);
+  if (std::holds_alternative<Tick>(input)) fabric_->begin_expiry();
   do {
     fabric_->run();
   } while (rdma_cm_->handle_events() || remove_devices());

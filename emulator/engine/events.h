@@ -146,7 +146,9 @@ struct CmCommand {
   uint32_t out_size;  // the program's room for the response
 };
 
-/// Nothing but the passing of time; also continues work that a step left undone.
+/// Nothing but the passing of time; also continues work that a step left undone. Only here timers
+/// of the protocol expire: whatever else has come by now is to be given to the engine before, since
+/// it may hold the answer that a timer waits for.
 struct Tick {};
 
 using Input =

@@ -41,15 +41,30 @@ void Fabric::begin_step(Instant now, Outputs& outputs) {
   release_delayed_frames();
   release_held_completions();
   restore_ports();
-  expire_timers();
-  connections.expire_timers();
+  release_moderated_events();
+}
+
+void Fabric::begin_expiry() {
+  expiring_ = next_timeout() <= now_;
+}
+
+/// IBTA vol 1, 9.7.6.1.3 leaves open how late a timeout is noticed. An engine that was not stepped
+/// for a while finds timers due whose answers are under way, or are still to be made by a responder
+/// that had no turn: those come first, once around.
+bool Fabric::may_expire() {
+  if (!may_produce_frames()) return true;
+  if (!last_turn_before_expiry_) last_turn_before_expiry_ = turns_scheduled_;
+  return turns_taken_ >= *last_turn_before_expiry_;
 }
 
 void Fabric::run() {
   fail_users_of_overrun_cqs();
   fail_qps();
   for (uint32_t moved = 0; moved < kFramesPerStep && removals_.empty();) {
-    if (!link_.empty() && link_.front().arrives <= now_) {
+    const bool arrives = !link_.empty() && link_.front().arrives <= now_;
+    if (!arrives && expiring_ && may_expire()) [[unlikely]] {
+      expire_timers();
+    } else if (arrives) {
       if (paused_ && released_ == 0) break;
       if (paused_) --released_;
       const InFlight in_flight = std::move(link_.front());
@@ -67,6 +82,7 @@ void Fabric::run() {
     } else if (may_produce_frames()) {
       QueuePair* qp = qps.find(schedule_.front());
       schedule_.pop_front();
+      ++turns_taken_;
       if (qp != nullptr && qp->scheduled) {
         qp->scheduled = false;
         moved += responses::transmit(*this, *qp);
@@ -89,12 +105,8 @@ std::optional<Instant> Fabric::next_deadline() {
   const bool held = paused_ && released_ == 0;
   const bool arrives_now = !link_.empty() && link_.front().arrives <= now_;
   if (arrives_now ? !held : may_produce_frames()) return now_;
-  const auto entry = timers_.next([this](QpNumber number) {
-    QueuePair* qp = qps.find(number);
-    return qp != nullptr ? &qp->timers : nullptr;
-  });
   std::optional<Instant> first;
-  if (entry) first = entry->at;
+  if (const auto timer = next_timer()) first = timer->at;
   if (!link_.empty() && !held && (!first || link_.front().arrives < *first)) {
     first = std::max(now_, link_.front().arrives);
   }
@@ -105,17 +117,31 @@ std::optional<Instant> Fabric::next_deadline() {
   return first;
 }
 
-void Fabric::expire_timers() {
-  const auto timers_of = [this](QpNumber number) {
+std::optional<TimerQueue::Entry> Fabric::next_timer() {
+  return timers_.next([this](QpNumber number) {
     QueuePair* qp = qps.find(number);
     return qp != nullptr ? &qp->timers : nullptr;
-  };
-  for (auto entry = timers_.next(timers_of); entry && entry->at <= now_;
-       entry = timers_.next(timers_of)) {
+  });
+}
+
+Instant Fabric::next_timeout() {
+  const auto timer = next_timer();
+  return std::min(timer ? timer->at : Instant::max(),
+                  connections.next_deadline().value_or(Instant::max()));
+}
+
+void Fabric::expire_timers() {
+  expiring_ = false;
+  last_turn_before_expiry_.reset();
+  for (auto entry = next_timer(); entry && entry->at <= now_; entry = next_timer()) {
     QueuePair& qp = *qps.find(entry->qp);
     timers_.expire(*entry, qp.timers);
     acknowledgements::on_timer(*this, qp, entry->kind);
   }
+  connections.expire_timers();
+}
+
+void Fabric::release_moderated_events() {
   for (auto at = next_moderated_event(); at && *at <= now_; at = next_moderated_event()) {
     CompletionQueue& cq = *cqs.find(moderated_events_.begin()->second);
     cq.disarm();
@@ -283,6 +309,7 @@ void Fabric::schedule(QueuePair& qp) {
   if (qp.scheduled) return;
   qp.scheduled = true;
   schedule_.push_back(qp.number);
+  ++turns_scheduled_;
 }
 
 void Fabric::enter_error(QueuePair& qp) {

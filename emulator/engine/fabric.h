@@ -75,6 +75,9 @@ class Fabric {
   // ---- The step in progress ----
   Instant now() const { return now_; }
   void begin_step(Instant now, Outputs& outputs);
+  /// Lets run() expire the timers of QPs and connections that are due, as soon as what was under
+  /// way before has arrived.
+  void begin_expiry();
   /// Works until nothing is left to do now or the step has moved its share of frames.
   void run();
   std::optional<Instant> next_deadline();
@@ -225,6 +228,11 @@ class Fabric {
   std::optional<Instant> next_moderated_event();
   void overrun(CompletionQueue& cq);
   void fail_users_of_overrun_cqs();
+  void release_moderated_events();
+  std::optional<TimerQueue::Entry> next_timer();
+  /// Of a QP or of a connection.
+  Instant next_timeout();
+  bool may_expire();
   void expire_timers();
   bool may_produce_frames() const;
   /// What a device does with a frame that reached it. See packet_flow.cc.
@@ -296,7 +304,11 @@ class Fabric {
   std::deque<InFlight> link_;   // frames between devices of the fabric, in order
   uint32_t written_ahead_ = 0;  // frames next on the link whose payload is in place
   faults::DelayedFrames delayed_;
-  std::deque<QpNumber> schedule_;      // QPs that have something to send, in turn
+  std::deque<QpNumber> schedule_;  // QPs that have something to send, in turn
+  uint64_t turns_scheduled_ = 0, turns_taken_ = 0;
+  bool expiring_ = false;  // timers are due
+  /// The last of the turns that were scheduled when that was noticed.
+  std::optional<uint64_t> last_turn_before_expiry_;
   std::vector<QpNumber> failing_qps_;  // by an event that a rule raised, as soon as may be
   std::map<CqId, faults::HeldCompletions> held_completions_;
   std::map<DeviceIndex, Instant> port_returns_;

@@ -93,6 +93,7 @@ class Side {
   template <class Call>
   void act(Call call) {
     fabric_.begin_step(engine::Instant(), outputs_);
+    fabric_.begin_expiry();
     call();
     fabric_.run();
     for (const engine::Output& output : outputs_.list) {

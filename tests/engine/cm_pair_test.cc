@@ -42,6 +42,7 @@ struct Bed {
   void step(Call call) {
     outputs.clear();
     fabric.begin_step(now, outputs);
+    fabric.begin_expiry();
     call(fabric.connections);
     fabric.run();
     while (const auto event = fabric.connections.next_event()) events.push_back(*event);

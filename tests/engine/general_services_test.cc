@@ -232,11 +232,13 @@ TEST(GeneralServices, HostileMessagesDoNoHarm) {
     engine::Instant now{};
     std::vector<engine::cm::ConnectionId> ids(1);
     fabric.begin_step(now, outputs);
+    fabric.begin_expiry();
     ASSERT_TRUE(manager.listen({.service_id = CmScript::kService}));
     const auto pick = [&](size_t n) { return static_cast<size_t>(random.next() % n); };
     for (int i = 0; i < 2000; ++i) {
       now += engine::Duration(random.next() % 2'000'000'000);
       fabric.begin_step(now, outputs);
+      fabric.begin_expiry();
       const auto id = ids[pick(ids.size())];
       const auto& t = template_of_messages;
       switch (pick(10)) {
@@ -296,6 +298,7 @@ TEST(GeneralServices, HostileMessagesDoNoHarm) {
     // Whatever happened, all of it comes to an end.
     for (const auto id : ids) {
       fabric.begin_step(now, outputs);
+      fabric.begin_expiry();
       manager.destroy(id);
       fabric.run();
       outputs.clear();
@@ -303,6 +306,7 @@ TEST(GeneralServices, HostileMessagesDoNoHarm) {
     for (auto next = manager.next_deadline(); next; next = manager.next_deadline()) {
       now = std::max(now, *next);
       fabric.begin_step(now, outputs);
+      fabric.begin_expiry();
       fabric.run();
       while (const auto event = manager.next_event()) manager.destroy(event->connection);
       outputs.clear();

@@ -27,6 +27,7 @@ constexpr uint64_t kServices[] = {0x0000000001061c06, 0x0000000001061d2f, 0x0000
 struct Manager {
   Manager() : fabric(config(), memory) {
     fabric.begin_step(now, outputs);
+    fabric.begin_expiry();
     for (const uint64_t service : kServices) (void)manager().listen({.service_id = service});
     finish_step();
   }
@@ -118,11 +119,13 @@ struct Manager {
 
   void end() {
     fabric.begin_step(now, outputs);
+    fabric.begin_expiry();
     for (const ConnectionId id : known) manager().destroy(id);
     finish_step();
     while (const auto next = manager().next_deadline()) {
       now = std::max(now, *next);
       fabric.begin_step(now, outputs);
+      fabric.begin_expiry();
       finish_step();
     }
     if (manager().size() != 0) std::abort();
@@ -153,6 +156,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (size_t at = 0; at < size;) {
     const uint8_t record = data[at++];
     manager.fabric.begin_step(manager.now, manager.outputs);
+    manager.fabric.begin_expiry();
     if (record < 0x80) {
       manager.call(record);
     } else {

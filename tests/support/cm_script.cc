@@ -72,6 +72,7 @@ void CmScript::check_silent(const char* when, int line) {
 CmScript& CmScript::step(const std::function<void()>& input, int line) {
   line_ = line;
   fabric_.begin_step(now_, outputs_);
+  fabric_.begin_expiry();
   if (input) input();
   fabric_.run();
   collect(line);
