@@ -1,59 +1,14 @@
 """Clients that die, stop or send garbage hurt only themselves."""
-import json
 import os
-import pathlib
 import signal
 import socket
-import subprocess
-import time
 import unittest
 
-from rocemu import ROCEMU, free_port, pingpong_pair, processes_of, run, temporary_directory
+from rocemu import ROCEMU, free_port, pingpong_pair, run
+from shared_daemon import SharedDaemon
 
 
-class SharedDaemon(unittest.TestCase):
-    """A daemon of its own for each test, in a directory of its own."""
-
-    def setUp(self):
-        holder = temporary_directory()
-        self.addCleanup(holder.cleanup)
-        self.base = pathlib.Path(holder.name)
-        self.environment = {**os.environ, "XDG_RUNTIME_DIR": holder.name}
-        self.environment.pop("ROCEMU_DIR", None)
-        self.shared_memory = set(os.listdir("/dev/shm"))
-        up = self.rocemu("up")
-        self.assertEqual(up.returncode, 0, up.stdout)
-        self.addCleanup(self.check_nothing_left)
-
-    def check_nothing_left(self):
-        down = self.rocemu("down")
-        self.assertEqual(down.returncode, 0, down.stdout)
-        self.assertEqual(os.listdir(self.base), [])
-        self.assertEqual(processes_of(str(self.base)), [])
-        self.assertEqual(set(os.listdir("/dev/shm")) - self.shared_memory, set())
-
-    def rocemu(self, *arguments):
-        return run(ROCEMU, *arguments, env=self.environment)
-
-    def start(self, *command):
-        return subprocess.Popen([ROCEMU, "run", "--", *command], env=self.environment,
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-    def fabric(self):
-        shown = self.rocemu("show", "--json")
-        self.assertEqual(shown.returncode, 0, shown.stdout)
-        return json.loads(shown.stdout)
-
-    def objects(self):
-        return sum(len(device[kind]) for device in self.fabric()["fabric"]["devices"]
-                   for kind in ("qps", "cqs", "mrs"))
-
-    def wait_until(self, condition, what):
-        deadline = time.monotonic() + 60
-        while not condition():
-            self.assertLess(time.monotonic(), deadline, f"{what} did not come about")
-            time.sleep(0.005)
-
+class Clients(SharedDaemon):
     def endless_pingpong(self):
         """A server and a client process that have exchanged messages."""
         before = self.frames_out()

@@ -1,0 +1,72 @@
+#!/usr/bin/python3
+"""Runs a server and its client to the end, and prints as JSON what became of each:
+two_sides.py SECONDS tcp|cm PORT SERVER... -- CLIENT...
+
+The client starts once something listens at PORT of TCP, or of the connection manager. When one side
+has failed the other has a while to notice. A side that has not ended then, or after so many SECONDS,
+is ended, and has no status. Meant to run under `rocemu run`.
+"""
+import json
+import subprocess
+import sys
+import tempfile
+import time
+
+import cm_pair
+import pair
+
+TO_LISTEN, TO_NOTICE = 60, 2  # seconds of real time
+LISTENS = {"tcp": pair.listening, "cm": cm_pair.listening}
+
+
+class Side:
+    def __init__(self, command):
+        self.output = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(command, stdout=self.output, stderr=self.output)
+        self.status = None
+
+    def running(self):
+        if self.status is None:
+            self.status = self.process.poll()
+        return self.status is None
+
+    def end(self):
+        if self.running():
+            self.process.kill()
+            self.process.wait()
+
+    def report(self):
+        self.output.seek(0)
+        return {"status": self.status, "output": self.output.read().decode(errors="replace")}
+
+
+def wait(sides, seconds):
+    """Until all have ended, or one has failed, or so much time is over."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        running = [side.running() for side in sides]
+        if not any(running) or any(side.status for side in sides):
+            return
+        time.sleep(0.01)
+
+
+def main():
+    seconds, kind, port, *arguments = sys.argv[1:]
+    split = arguments.index("--")
+    server = Side(arguments[:split])
+    sides = [server]
+    deadline = time.monotonic() + TO_LISTEN
+    while not LISTENS[kind](int(port)) and server.running() and time.monotonic() < deadline:
+        time.sleep(0.002)
+    client = Side(arguments[split + 1:])
+    sides.append(client)
+    wait(sides, float(seconds))
+    if any(side.status for side in sides):
+        wait([side for side in sides if side.running()], TO_NOTICE)
+    for side in sides:
+        side.end()
+    print(json.dumps({"server": server.report(), "client": client.report()}))
+
+
+if __name__ == "__main__":
+    main()
