@@ -118,7 +118,8 @@ void on_message_packet(Fabric& fabric, QueuePair& qp, const wire::Packet& packet
   if (info.is_first) recv.operation = info.operation;
   const bool was_in_message = recv.in_message;
   recv.in_message = true;
-  if (is_send && takes_wqe) receive_queue::take(fabric, qp);
+  // Before anything can go wrong: the WQE is where the application is told (9.9.3, class C).
+  if (takes_wqe) receive_queue::take(fabric, qp);
   auto verdict = is_send ? receive_queue::scatter(fabric, qp, packet.payload)
                          : remote_access::write(fabric, qp, packet, info);
   if (!verdict && info.has(wire::ExtendedHeader::kIeth) &&

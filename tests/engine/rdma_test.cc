@@ -85,6 +85,70 @@ TEST(RdmaWrite, WithImmediateWaitsForAReceive) {
   EXPECT_EQ(pair.take_right().size(), 1u);
 }
 
+std::vector<WcStatus> statuses_of(const std::vector<abi::Cqe>& done) {
+  std::vector<WcStatus> out;
+  for (const abi::Cqe& cqe : done) out.push_back(static_cast<WcStatus>(cqe.status));
+  return out;
+}
+
+// IBTA vol 1, 9.9.3 (class C) and 11.6.2, "local access error": a WRITE with immediate uses a
+// receive of its target, which is where the target is told of the R_Key.
+TEST(RdmaWrite, WithImmediateAndABadKeyFailsTheReceiveThatItTakes) {
+  for (const bool shared : {false, true}) {
+    SCOPED_TRACE(shared ? "SRQ" : "its own queue");
+    PairOptions options = both(open_to_all());
+    if (shared) options.right.srq_wr = 4;
+    Pair pair(options);
+    pair.right.post_recv({.wr_id = 9});
+    pair.right.post_recv({.wr_id = 10});
+    SendWr wr = rdma(pair.right, WrOpcode::kRdmaWriteWithImm, 0, pair.left.send_sge(8));
+    wr.rkey ^= 0x100;
+    pair.bench.log.clear();
+    pair.left.post_send(wr);
+    for (const Timed& entry : pair.bench.log) {
+      const auto* event = std::get_if<engine::AsyncEvent>(&entry.output);
+      if (event == nullptr) continue;
+      EXPECT_EQ(event->type, abi::EventType::kQpLastWqeReached) << "the receive tells of it";
+    }
+    const auto done = pair.take_right();
+    ASSERT_EQ(done.size(), shared ? 1u : 2u);
+    EXPECT_EQ(done[0].wr_id, 9u);
+    EXPECT_EQ(done[0].status, static_cast<uint32_t>(WcStatus::kLocAccessErr));
+    if (!shared) {
+      EXPECT_EQ(done[1].status, static_cast<uint32_t>(WcStatus::kWrFlushErr));
+    }
+    EXPECT_EQ(statuses_of(pair.take_left()), std::vector{WcStatus::kRemAccessErr});
+    EXPECT_EQ(pair.right.state(), QpState::kErr);
+  }
+}
+
+// Of several packets only the last has the immediate data. That the message would have taken a
+// receive cannot be known before.
+TEST(RdmaWrite, WithImmediateTakesItsReceiveWithTheLastPacket) {
+  Pair pair(both(open_to_all()));
+  pair.right.post_recv({.wr_id = 9});
+  SendWr wr = rdma(pair.right, WrOpcode::kRdmaWriteWithImm, 0, pair.left.send_sge(600));
+  wr.rkey ^= 0x100;
+  pair.left.post_send(wr);
+  EXPECT_EQ(statuses_of(pair.take_right()), std::vector{WcStatus::kWrFlushErr});
+
+  ScriptOptions options = {open_to_all()};
+  Script s(options);
+  const auto write = [&](Opcode opcode, uint32_t number, uint32_t length) {
+    PacketSpec spec = packet(opcode, psn(number)).of_length(length);
+    spec.packet.reth = {
+        .va = Endpoint::kRecvBuffer, .rkey = s.app().recv_mr.rkey, .dma_length = 600};
+    return spec;
+  };
+  s.at(0ms).app_posts_recv(1).app_posts_recv(2);
+  s.wire_delivers(write(Opcode::kRcWriteFirst, 0, 256)).expect_silence();
+  s.wire_delivers(write(Opcode::kRcWriteMiddle, 1, 256)).expect_silence();
+  EXPECT_EQ(s.client().dereg_mr(s.app().recv_mr.handle), 0);
+  s.wire_delivers(write(Opcode::kRcWriteLastImm, 2, 88))
+      .expect({nak(psn(2), wire::NakCode::kRemoteAccessError), failed(1, WcStatus::kLocAccessErr),
+               flushed(2)});
+}
+
 TEST(RdmaRead, FetchesEverySize) {
   for (const uint32_t size : {0u, 1u, 256u, 257u, 5000u, 60000u}) {
     SCOPED_TRACE(size);

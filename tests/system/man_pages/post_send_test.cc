@@ -160,6 +160,21 @@ TEST_F(PostSendRc, RdmaWriteRdmaReadAndWriteWithImm) {
   EXPECT_EQ(be32toh(received.imm_data), 9u);
 }
 
+// The receive that the message would have taken tells of its R_Key; what is posted behind it is
+// flushed.
+TEST_F(PostSendRc, RdmaWriteWithImmAndABadKeyFailsTheReceive) {
+  ASSERT_EQ(post_recv(peer.get(), 7), 0);
+  ASSERT_EQ(post_recv(peer.get(), 8), 0);
+  ibv_send_wr wr = rdma(IBV_WR_RDMA_WRITE_WITH_IMM, 4);
+  wr.wr.rdma.rkey ^= 0x100;
+  ASSERT_EQ(post(qp.get(), wr), 0);
+  EXPECT_EQ(next_status(), IBV_WC_REM_ACCESS_ERR);
+  const auto received = poll_for(peer_cq.get(), 2);
+  EXPECT_EQ(received.at(0).wr_id, 7u);
+  EXPECT_EQ(received.at(0).status, IBV_WC_LOC_ACCESS_ERR);
+  EXPECT_EQ(received.at(1).status, IBV_WC_WR_FLUSH_ERR);
+}
+
 TEST_F(PostSendRc, Atomics) {
   word(3) = 40;
   ibv_send_wr wr = request(IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 0, 8);
