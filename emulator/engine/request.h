@@ -34,6 +34,12 @@ constexpr bool has_immediate(abi::WrOpcode opcode) {
   return opcode == abi::WrOpcode::kSendWithImm || opcode == abi::WrOpcode::kRdmaWriteWithImm;
 }
 
+/// ibv_post_send(3), IBV_SEND_SOLICITED: "Valid only for Send and RDMA Write with immediate", which
+/// use up a receive. IBTA vol 1, 9.2.3: no other request has the SE bit.
+constexpr bool can_be_solicited(RequestKind kind, abi::WrOpcode opcode) {
+  return kind == RequestKind::kSend || opcode == abi::WrOpcode::kRdmaWriteWithImm;
+}
+
 /// A request that is complete only when its answer has come. The responder has room for so many at
 /// a time (max_rd_atomic), and a fence waits for them.
 constexpr bool wants_response(RequestKind kind) {

@@ -114,7 +114,8 @@ void send_packet(Fabric& fabric, QueuePair& qp, const SendWqe& wqe, const SendSt
   const bool last = number + 1 == packets;
   wire::Packet packet;
   packet.bth.opcode = opcode_of(qp, wqe, number == 0, last);
-  packet.bth.solicited = last && (wqe.flags & abi::kSendSolicited) != 0;
+  packet.bth.solicited = last && (wqe.flags & abi::kSendSolicited) != 0 &&
+                         can_be_solicited(state.kind, static_cast<WrOpcode>(wqe.opcode));
   packet.bth.psn = state.first + number;
   packet.imm.value = wqe.imm_data;
   packet.ieth.rkey = wqe.imm_data;

@@ -149,6 +149,37 @@ TEST(RdmaWrite, WithImmediateTakesItsReceiveWithTheLastPacket) {
                flushed(2)});
 }
 
+// ibv_post_send(3), IBV_SEND_SOLICITED: "Valid only for Send and RDMA Write with immediate". IBTA
+// vol 1, 9.2.3: no other request has the SE bit.
+TEST(RdmaWrite, HasTheSolicitedEventBitOnlyWithImmediate) {
+  for (const auto type : {abi::QpType::kRc, abi::QpType::kUc}) {
+    const bool uc = type == abi::QpType::kUc;
+    ScriptOptions options;
+    options.connection.type = type;
+    options.connection.mtu = abi::Mtu::k256;
+    const auto sent = [&](const PacketSpec& spec) {
+      return uc ? spec.over(wire::Transport::kUc).ack_req(false) : spec;
+    };
+    Script s(options);
+    SendWr wr{.wr_id = 1,
+              .opcode = WrOpcode::kRdmaWrite,
+              .flags = abi::kSendSolicited,
+              .sges = {s.app().send_sge(8)}};
+    s.at(0ms).app_posts(wr).expect({sent(packet(Opcode::kRcWriteOnly, psn(0)).of_length(8))});
+    wr.sges = {s.app().send_sge(300)};
+    s.app_posts(wr).expect(
+        {sent(packet(Opcode::kRcWriteFirst, psn(1)).of_length(256)).ack_req(false),
+         sent(packet(Opcode::kRcWriteLast, psn(2)).of_length(44))});
+    wr.opcode = WrOpcode::kRdmaWriteWithImm;
+    s.app_posts(wr).expect(
+        {sent(packet(Opcode::kRcWriteFirst, psn(3)).of_length(256)).ack_req(false),
+         sent(packet(Opcode::kRcWriteLastImm, psn(4)).of_length(44)).solicited()});
+    wr.opcode = WrOpcode::kSend;
+    wr.sges = {s.app().send_sge(8)};
+    s.app_posts(wr).expect({sent(send_only(psn(5)).of_length(8)).solicited()});
+  }
+}
+
 TEST(RdmaRead, FetchesEverySize) {
   for (const uint32_t size : {0u, 1u, 256u, 257u, 5000u, 60000u}) {
     SCOPED_TRACE(size);
