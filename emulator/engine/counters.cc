@@ -28,6 +28,8 @@ std::string_view name(Counter counter) {
       return "dropped_wrong_qkey";
     case Counter::kDroppedNoReceive:
       return "dropped_no_receive";
+    case Counter::kDroppedReceiveTooSmall:
+      return "dropped_receive_too_small";
     case Counter::kDroppedNoMessage:
       return "dropped_no_message";
     case Counter::kDroppedInvalidRequest:

@@ -22,11 +22,12 @@ enum class Counter : uint8_t {
   kDroppedWrongSource,     // from another address than the QP's peer
   kDroppedWrongPkey,
   kDroppedWrongQkey,
-  kDroppedNoReceive,       // unreliable transport, and no receive WQE
-  kDroppedNoMessage,       // UC: a Middle or Last of a message whose beginning was lost
-  kDroppedInvalidRequest,  // unreliable transport: wrong length, or no right to do it
-  kDroppedPortDown,        // sent by or for a port that is down
-  kDroppedUnsupported,     // an opcode this device does not implement
+  kDroppedNoReceive,        // unreliable transport, and no receive WQE
+  kDroppedReceiveTooSmall,  // unreliable transport: the receive WQE has no room for the message
+  kDroppedNoMessage,        // UC: a Middle or Last of a message whose beginning was lost
+  kDroppedInvalidRequest,   // unreliable transport: wrong length, or no right to do it
+  kDroppedPortDown,         // sent by or for a port that is down
+  kDroppedUnsupported,      // an opcode this device does not implement
   kDuplicateRequests,
   kOutOfSequence,  // requests ahead of the expected PSN
   kStaleAcks,      // acknowledge what was acknowledged before

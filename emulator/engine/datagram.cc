@@ -27,9 +27,6 @@ std::optional<Verdict> place(Fabric& fabric, QueuePair& qp, const wire::Packet& 
   const auto grh = route_header(frame, packet.src_ip.is_v4());
   RecvHalf& recv = qp.recv;
   recv.received = 0;
-  if (recv.wqe->well_formed && total(recv.wqe->sges) < kGrhSize + packet.payload.size()) {
-    return Verdict::kReceiveTooSmall;
-  }
   if (const auto verdict = receive_queue::scatter(fabric, qp, grh)) return verdict;
   recv.received = kGrhSize;
   if (const auto verdict = receive_queue::scatter(fabric, qp, packet.payload)) return verdict;
@@ -65,6 +62,11 @@ void on_packet(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
   if (packet.deth.qkey != qp.attr.qkey) return counters.add(Counter::kDroppedWrongQkey);
   if (packet.payload.size() > qp.mtu()) return counters.add(Counter::kDroppedInvalidRequest);
   if (!receive_queue::available(fabric, qp)) return counters.add(Counter::kDroppedNoReceive);
+  // IBTA vol 1, 9.9.3, class D: too long for the receive is dropped, and the WQE stays for the
+  // next.
+  if (!receive_queue::has_room(fabric, qp, kGrhSize + packet.payload.size())) {
+    return counters.add(Counter::kDroppedReceiveTooSmall);
+  }
   receive_queue::take(fabric, qp);
   if (const auto verdict = place(fabric, qp, packet, frame)) {
     if (*verdict == Verdict::kReceiverGone) return;

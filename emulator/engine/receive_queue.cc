@@ -29,6 +29,28 @@ bool report(Fabric& fabric, QueuePair& qp, abi::Cqe cqe, WcStatus status, Vendor
   return fabric.complete(qp, cq, cqe, solicited || status != WcStatus::kSuccess);
 }
 
+/// The WQE in use, or the one that will be next; only when there is one.
+ReceiveWqe next(const Fabric& fabric, const QueuePair& qp) {
+  const RecvHalf& recv = qp.recv;
+  if (recv.wqe) return *recv.wqe;
+  if (qp.srq) {
+    ReceiveWqe wqe = shared_receive_queue::oldest(*fabric.srqs.find(*qp.srq));
+    if (qp.type != abi::QpType::kXrcRecv) wqe.cq = qp.recv_cq;
+    return wqe;
+  }
+  const uint32_t index = recv.queue.head();
+  const auto header = recv.queue.header<RecvWqe>(index);
+  const bool well_formed = header.num_sge <= qp.attr.cap.max_recv_sge;
+  return {
+      .wr_id = header.wr_id,
+      .wqe_count = index + 1,
+      .srq = {},
+      .pd = qp.pd,
+      .cq = qp.recv_cq,
+      .well_formed = well_formed,
+      .sges = read_sges(recv.queue.rest(index, sizeof(RecvWqe)), well_formed ? header.num_sge : 0)};
+}
+
 abi::Cqe receive_cqe() {
   abi::Cqe cqe{};
   cqe.opcode = static_cast<uint32_t>(abi::WcOpcode::kRecv);
@@ -56,26 +78,20 @@ bool available(const Fabric& fabric, const QueuePair& qp) {
   return qp.srq ? !fabric.srqs.find(*qp.srq)->queue.empty() : !qp.recv.queue.empty();
 }
 
+bool has_room(const Fabric& fabric, const QueuePair& qp, uint64_t length) {
+  const ReceiveWqe wqe = next(fabric, qp);
+  return !wqe.well_formed || length <= total(wqe.sges);
+}
+
 void take(Fabric& fabric, QueuePair& qp) {
   RecvHalf& recv = qp.recv;
   if (recv.wqe) return;
+  recv.wqe = next(fabric, qp);
   if (qp.srq) {
-    recv.wqe = shared_receive_queue::take(fabric, *fabric.srqs.find(*qp.srq));
-    if (qp.type != abi::QpType::kXrcRecv) recv.wqe->cq = qp.recv_cq;
-    return;
+    shared_receive_queue::take(fabric, *fabric.srqs.find(*qp.srq));
+  } else {
+    recv.queue.pop();
   }
-  const uint32_t index = recv.queue.head();
-  const auto header = recv.queue.header<RecvWqe>(index);
-  const bool well_formed = header.num_sge <= qp.attr.cap.max_recv_sge;
-  recv.wqe = ReceiveWqe{
-      .wr_id = header.wr_id,
-      .wqe_count = index + 1,
-      .srq = {},
-      .pd = qp.pd,
-      .cq = qp.recv_cq,
-      .well_formed = well_formed,
-      .sges = read_sges(recv.queue.rest(index, sizeof(RecvWqe)), well_formed ? header.num_sge : 0)};
-  recv.queue.pop();
 }
 
 void give_back(Fabric& fabric, QueuePair& qp) {

@@ -16,6 +16,9 @@ void post(Fabric& fabric, QueuePair& qp, std::span<const std::byte> wqe);
 bool failed(const Fabric& fabric, const QueuePair& qp);
 /// Is there a WQE for a message that begins, or has one begun already?
 bool available(const Fabric& fabric, const QueuePair& qp);
+/// Whether the WQE that the next message takes has room for `length` bytes. One that is malformed
+/// has: what is wrong with it is found when it is used.
+bool has_room(const Fabric& fabric, const QueuePair& qp, uint64_t length);
 /// The message takes the oldest WQE: a SEND when it begins, a WRITE with immediate when it ends.
 /// Only when there is one.
 void take(Fabric& fabric, QueuePair& qp);

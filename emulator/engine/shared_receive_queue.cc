@@ -9,22 +9,24 @@ namespace rocemu::engine::shared_receive_queue {
 
 using abi::RecvWqe;
 
-ReceiveWqe take(Fabric& fabric, SharedReceiveQueue& srq) {
+ReceiveWqe oldest(const SharedReceiveQueue& srq) {
   const uint32_t index = srq.queue.head();
   const auto header = srq.queue.header<RecvWqe>(index);
   const uint32_t sges = std::min(header.num_sge, srq.max_sge);
-  ReceiveWqe wqe{.wr_id = header.wr_id,
-                 .wqe_count = srq.id.value,
-                 .srq = srq.id,
-                 .pd = srq.pd,
-                 .cq = srq.cq,
-                 .well_formed = header.num_sge <= srq.max_sge,
-                 .posted_sges = header.num_sge,
-                 .sges = read_sges(srq.queue.rest(index, sizeof(RecvWqe)), sges)};
+  return {.wr_id = header.wr_id,
+          .wqe_count = srq.id.value,
+          .srq = srq.id,
+          .pd = srq.pd,
+          .cq = srq.cq,
+          .well_formed = header.num_sge <= srq.max_sge,
+          .posted_sges = header.num_sge,
+          .sges = read_sges(srq.queue.rest(index, sizeof(RecvWqe)), sges)};
+}
+
+void take(Fabric& fabric, SharedReceiveQueue& srq) {
   srq.queue.pop();
   ++srq.taken;
   check_limit(fabric, srq);
-  return wqe;
 }
 
 void finish(Fabric& fabric, const ReceiveWqe& wqe) {

@@ -49,8 +49,10 @@ struct SharedReceiveQueue {
 
 namespace shared_receive_queue {
 
-/// Takes the oldest WQE; not when there is none.
-ReceiveWqe take(Fabric& fabric, SharedReceiveQueue& srq);
+/// The WQE that is the next; not when there is none.
+ReceiveWqe oldest(const SharedReceiveQueue& srq);
+/// A message takes it.
+void take(Fabric& fabric, SharedReceiveQueue& srq);
 /// The WQE is complete.
 void finish(Fabric& fabric, const ReceiveWqe& wqe);
 /// The WQE was not used after all, since its QP is gone: it is the next again.

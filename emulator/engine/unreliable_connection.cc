@@ -17,11 +17,11 @@ void abandon(Fabric& fabric, QueuePair& qp) {
   if (recv.wqe && recv.wqe->srq) receive_queue::give_back(fabric, qp);
 }
 
-/// What is wrong with the peer's packet drops its message; what is wrong here fails the QP (IBTA
-/// vol 1, 9.9.3, classes D and A).
+/// What is wrong with the peer's message drops it, its length too; what is wrong with our own WQE
+/// fails the QP (IBTA vol 1, 9.9.3, classes D and A).
 bool is_peers_mistake(Verdict verdict) {
-  return verdict != Verdict::kReceiveTooSmall && verdict != Verdict::kBadReceiveLKey &&
-         verdict != Verdict::kReceiveMemoryUnwritable && verdict != Verdict::kBadReceiveWqe;
+  return verdict != Verdict::kBadReceiveLKey && verdict != Verdict::kReceiveMemoryUnwritable &&
+         verdict != Verdict::kBadReceiveWqe;
 }
 
 }  // namespace
@@ -61,6 +61,7 @@ void on_request(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
                                : remote_access::write(fabric, qp, packet, info);
   if (verdict) {
     if (*verdict == Verdict::kReceiverGone) return abandon(fabric, qp);
+    if (*verdict == Verdict::kReceiveTooSmall) return drop(Counter::kDroppedReceiveTooSmall);
     if (is_peers_mistake(*verdict)) return drop(Counter::kDroppedInvalidRequest);
     const ResponderAction action = action_for(*verdict);
     receive_queue::fail(fabric, qp, action.status, action.vendor);

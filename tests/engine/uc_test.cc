@@ -199,13 +199,42 @@ TEST(UcResponder, WithoutRemoteWriteAccessAWriteIsDropped) {
   s.expect_counter(Counter::kDroppedInvalidRequest, 1).expect_state(abi::QpState::kRts);
 }
 
-// Local errors are this side's: the WQE completes with one and the QP fails.
-TEST(UcResponder, AMessageTooLongForTheBufferFailsTheQp) {
+// IBTA vol 1, 9.9.3, class D: the message is dropped, and its WQE is for the next one. As Linux
+// rxe.
+TEST(UcResponder, AMessageTooLongForTheReceiveIsDroppedAndTheReceiveStays) {
+  for (const uint32_t srq_wr : {0u, 4u}) {
+    Script s(uc(0, srq_wr));
+    s.at(0ms).app_posts_recv(1, 4).app_posts_recv(2);
+    s.at(1ms).wire_delivers(send_only(psn(0)).over(kUc).of_length(5)).expect_silence();
+    s.expect_state(abi::QpState::kRts).expect_counter(Counter::kDroppedReceiveTooSmall, 1);
+    s.at(2ms)
+        .wire_delivers(send_only(psn(1)).over(kUc).of_length(4))
+        .expect({CompletionSpec(1).bytes(4)});
+    s.at(3ms)
+        .wire_delivers(send_only(psn(2)).over(kUc).of_length(5))
+        .expect({CompletionSpec(2).bytes(5)});
+  }
+}
+
+TEST(UcResponder, FindsAReceiveTooSmallOnTheWayAndDropsTheRest) {
   Script s(uc());
-  s.at(0ms).app_posts_recv(1, 4).app_posts_recv(2);
+  s.at(0ms).app_posts_recv(1, 1500);
+  s.at(1ms).wire_delivers(send_first(psn(0)).over(kUc).of_length(1024)).expect_silence();
+  s.at(2ms).wire_delivers(send_middle(psn(1)).over(kUc).of_length(1024)).expect_silence();
+  s.at(3ms).wire_delivers(send_last(psn(2)).over(kUc).of_length(8)).expect_silence();
+  s.expect_state(abi::QpState::kRts)
+      .expect_counter(Counter::kDroppedReceiveTooSmall, 1)
+      .expect_counter(Counter::kDroppedNoMessage, 1);
+  s.at(4ms).wire_delivers(send_only(psn(3)).over(kUc).of_length(8)).expect({received(1).bytes(8)});
+}
+
+// What is wrong with this side's own WQE still fails the QP (class A).
+TEST(UcResponder, ABadLKeyFailsTheQp) {
+  Script s(uc());
+  s.at(0ms).app_posts_recv_list({.wr_id = 1, .sges = {{Endpoint::kRecvBuffer, 8, 12345}}});
   s.at(1ms)
-      .wire_delivers(send_only(psn(0)).over(kUc).of_length(5))
-      .expect({failed(1, WcStatus::kLocLenErr), flushed(2)});
+      .wire_delivers(send_only(psn(0)).over(kUc).of_length(8))
+      .expect({failed(1, WcStatus::kLocProtErr)});
   s.expect_state(abi::QpState::kErr);
 }
 
@@ -233,6 +262,23 @@ TEST(UcPair, CarriesMessagesBothWays) {
   ASSERT_EQ(done.size(), 1u);
   EXPECT_EQ(done[0].byte_len, 5000u);
   EXPECT_EQ(pair.right.recv_bytes(4), (std::vector<uint8_t>{1, 2, 3, 4}));
+}
+
+// Packets in a row are written together; a message that does not fit is dropped all the same.
+TEST(UcPair, AMessageTooLongForTheReceiveDoesNotStopThoseBehindIt) {
+  PairOptions options;
+  options.left = options.right = uc();
+  Pair pair(options);
+  pair.right.post_recv({.wr_id = 1, .sges = {pair.right.recv_sge(2500)}});
+  pair.right.post_recv({.wr_id = 2, .sges = {pair.right.recv_sge(8192)}});
+  pair.left.client.post_sends(pair.left.qpn, {{.wr_id = 1, .sges = {pair.left.send_sge(8000)}},
+                                              {.wr_id = 2, .sges = {pair.left.send_sge(2500)}},
+                                              {.wr_id = 3, .sges = {pair.left.send_sge(8000)}}});
+  EXPECT_EQ(pair.take_left().size(), 3u);
+  const auto done = pair.take_right();
+  ASSERT_EQ(done.size(), 2u);
+  EXPECT_EQ(done[0].byte_len, 2500u);
+  EXPECT_EQ(done[1].byte_len, 8000u);
 }
 
 TEST(UcJoinedPair, ALostPacketLosesItsMessageOnly) {

@@ -185,14 +185,39 @@ TEST(DatagramReceiver, WithoutAReceiveWqeItIsDropped) {
   s.at(2ms).wire_delivers(datagram(psn(1))).expect({received_datagram(1)});
 }
 
-// 11.6.2: "Local Length Error ... too small to receive a valid incoming message"; the 40 bytes
-// count.
-TEST(DatagramReceiver, ABufferWithoutRoomForTheRouteHeaderIsALengthError) {
+// IBTA vol 1, 9.9.3, class D: dropped, and the WQE is for the next one; or everybody who knows the
+// Q_Key could end the QP. The 40 bytes of the route header count.
+TEST(DatagramReceiver, OneTooLongForTheReceiveIsDroppedAndTheReceiveStays) {
   DatagramScript s;
   s.at(0ms).app_posts_recv(1, 47).app_posts_recv(2, 48);
-  s.at(1ms)
-      .wire_delivers(datagram(psn(0)).of_length(8))
-      .expect({failed(1, WcStatus::kLocLenErr), flushed(2)});
+  s.at(1ms).wire_delivers(datagram(psn(0)).of_length(8)).expect_silence();
+  s.at(2ms).wire_delivers(datagram(psn(1)).of_length(4096)).expect_silence();
+  s.expect_state(abi::QpState::kRts).expect_counter(Counter::kDroppedReceiveTooSmall, 2);
+  s.expect_received(std::vector<uint8_t>(47));  // nothing of it was placed
+  s.at(3ms).wire_delivers(datagram(psn(2)).of_length(7)).expect({received_datagram(1).bytes(47)});
+  s.at(4ms).wire_delivers(datagram(psn(3)).of_length(8)).expect({received_datagram(2).bytes(48)});
+}
+
+// The SRQ is left alone: no WQE is missing for the other QPs, and no limit is reached.
+TEST(DatagramReceiver, OneTooLongForTheReceiveLeavesTheSrqAsItIs) {
+  ScriptOptions options = ud();
+  options.srq_wr = 4;
+  DatagramScript s(options);
+  s.at(0ms).app_posts_recv(1, 47).app_posts_recv(2, 48);
+  s.client().modify_srq(s.app().srq, abi::kSrqLimit, 0, 2);
+  s.at(1ms).wire_delivers(datagram(psn(0)).of_length(8)).expect_silence();
+  EXPECT_EQ(s.bench().engine().snapshot().devices[0].srqs[0].posted, 2u);
+  s.at(2ms)
+      .wire_delivers(datagram(psn(1)).of_length(7))
+      .expect({event(abi::EventType::kSrqLimitReached, Endpoint::kSrqHandle),
+               CompletionSpec(1).on(abi::WorkQueue::kSrq).grh().bytes(47)});
+}
+
+// What is wrong with this side's own WQE still fails the QP (class A).
+TEST(DatagramReceiver, ABadLKeyFailsTheQp) {
+  DatagramScript s;
+  s.at(0ms).app_posts_recv_list({.wr_id = 1, .sges = {{Endpoint::kRecvBuffer, 64, 12345}}});
+  s.at(1ms).wire_delivers(datagram(psn(0)).of_length(8)).expect({failed(1, WcStatus::kLocProtErr)});
   s.expect_state(abi::QpState::kErr);
 }
 

@@ -155,8 +155,7 @@ void World::on_receive_completion(uint32_t number, uint32_t connection, const ab
   if (half.due.empty()) return fail(what + ", but no message is complete");
   const Due due = half.due.front();
   half.due.pop_front();
-  if (due.wr_id != cqe.wr_id || due.status != status) return fail(what + ", not as due");
-  if (status != WcStatus::kSuccess) return fail_qp(half, false);
+  if (due.wr_id != cqe.wr_id || status != WcStatus::kSuccess) return fail(what + ", not as due");
   const bool has_imm = (cqe.wc_flags & abi::kWcWithImm) != 0;
   const bool has_grh = (cqe.wc_flags & abi::kWcGrh) != 0;
   if (cqe.byte_len != due.byte_len || has_imm != due.imm.has_value() ||

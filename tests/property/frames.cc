@@ -59,16 +59,15 @@ void World::on_connection_packet(Side& side, Half& half, uint32_t psn) {
   const auto payload = all.subspan(std::min<size_t>(number * kMtu, all.size()));
   const auto piece = payload.first(std::min<size_t>(payload.size(), kMtu));
   const size_t end = number * kMtu + piece.size();
-  if (is_send && end > posted.front().length) {
-    half.due.push_back({posted.front().address, abi::WcStatus::kLocLenErr, 0, {}});
+  if (is_send && end > posted.front().length) {  // 9.9.3, class D: the receive is for the next one
+    half.in_message = false;
     return;
   }
   side.image.set((is_send ? posted.front().address : message.remote) + number * kMtu, piece);
   if (!last) return;
   half.in_message = false;
   if (!is_send && message.op.act != Act::kWriteImm) return;
-  half.due.push_back({posted.front().address, abi::WcStatus::kSuccess,
-                      static_cast<uint32_t>(all.size()),
+  half.due.push_back({posted.front().address, static_cast<uint32_t>(all.size()),
                       has_imm ? std::optional(message.imm) : std::nullopt});
 }
 
@@ -80,13 +79,10 @@ void World::on_datagram(Side& side, Half& half, const Message& message,
   if (posted.empty()) return;
   const Receive& receive = posted.front();
   const auto size = static_cast<uint32_t>(kGrh + message.payload.size());
-  if (size > receive.length) {
-    half.due.push_back({receive.address, abi::WcStatus::kLocLenErr, 0, {}});
-    return;
-  }
+  if (size > receive.length) return;  // 9.9.3, class D
   side.image.set(receive.address + kGrh - kIpv4, frame.subspan(wire::EthernetHeader::kSize, kIpv4));
   side.image.set(receive.address + kGrh, message.payload);
-  half.due.push_back({receive.address, abi::WcStatus::kSuccess, size,
+  half.due.push_back({receive.address, size,
                       message.op.act == Act::kSendImm ? std::optional(message.imm) : std::nullopt});
 }
 

@@ -84,7 +84,6 @@ struct Fragment {
 /// A completion that is due.
 struct Due {
   uint64_t wr_id = 0;
-  abi::WcStatus status{};
   uint32_t byte_len = 0;
   std::optional<uint32_t> imm;
 };

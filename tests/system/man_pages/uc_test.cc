@@ -59,6 +59,18 @@ TEST_F(UcTest, WithoutAReceiveAMessageIsDropped) {
   EXPECT_EQ(next_status(), IBV_WC_SUCCESS);
 }
 
+// IBTA vol 1, 9.9.3, class D: the receive stays posted, and the QP goes on.
+TEST_F(UcTest, AMessageLongerThanTheReceiveIsDropped) {
+  ASSERT_EQ(post_recv(peer.get(), 7, 1, 3000), 0);
+  ASSERT_EQ(post_send(qp.get(), 1, IBV_SEND_SIGNALED, 5000), 0);
+  ASSERT_EQ(post_send(qp.get(), 2, IBV_SEND_SIGNALED, 3000), 0);
+  EXPECT_EQ(poll_for(cq.get(), 2).at(1).status, IBV_WC_SUCCESS);
+  const ibv_wc wc = poll_for(peer_cq.get(), 1).at(0);
+  EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+  EXPECT_EQ(wc.wr_id, 7u);
+  EXPECT_EQ(wc.byte_len, 3000u);
+}
+
 TEST_F(UcTest, AWriteWithABadKeyIsDropped) {
   ASSERT_EQ(post(qp.get(), write(IBV_WR_RDMA_WRITE, 16, 0xbad)), 0);
   EXPECT_EQ(next_status(), IBV_WC_SUCCESS);

@@ -142,6 +142,19 @@ TEST_F(UdTest, WithoutAReceiveAMessageIsDropped) {
   EXPECT_EQ(next_status(), IBV_WC_SUCCESS);
 }
 
+// IBTA vol 1, 9.9.3, class D: so is one that is too long for the receive with the 40 bytes before
+// it; the receive stays posted, and the QP goes on.
+TEST_F(UdTest, AMessageLongerThanTheReceiveIsDropped) {
+  ASSERT_EQ(post_recv(peer.get(), 7, 1, kGrhSize + 8), 0);
+  ASSERT_EQ(post(qp.get(), datagram(IBV_WR_SEND, 9)), 0);
+  ASSERT_EQ(post(qp.get(), datagram(IBV_WR_SEND, 8)), 0);
+  EXPECT_EQ(poll_for(cq.get(), 2).at(1).status, IBV_WC_SUCCESS);
+  const ibv_wc wc = poll_for(peer_cq.get(), 1).at(0);
+  EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+  EXPECT_EQ(wc.wr_id, 7u);
+  EXPECT_EQ(wc.byte_len, kGrhSize + 8);
+}
+
 // IBTA vol 1, 9.8.3: "a message is one packet": no longer than the path's MTU.
 TEST_F(UdTest, AMessageIsOnePacket) {
   ASSERT_EQ(post_recv(peer.get(), 7), 0);
