@@ -313,6 +313,7 @@ void Fabric::schedule(QueuePair& qp) {
 }
 
 void Fabric::enter_error(QueuePair& qp) {
+  responses::settle(*this, qp);
   qp.state = abi::QpState::kErr;
   for (Timer& timer : qp.timers) timer.deadline.reset();
   send_queue::flush(*this, qp);

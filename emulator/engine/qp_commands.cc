@@ -6,6 +6,7 @@
 #include "emulator/engine/path.h"
 #include "emulator/engine/qp_attributes.h"
 #include "emulator/engine/receive_queue.h"
+#include "emulator/engine/responses.h"
 #include "emulator/engine/send_queue.h"
 
 namespace rocemu::engine {
@@ -17,6 +18,7 @@ using abi::QpState;
 void enter_state(Fabric& fabric, QueuePair& qp, QpState from, QpState to, uint32_t mask) {
   switch (to) {
     case QpState::kReset:
+      responses::settle(fabric, qp);
       receive_queue::give_back(fabric, qp);
       qp.reset();
       return;

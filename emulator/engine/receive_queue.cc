@@ -112,9 +112,10 @@ std::optional<Verdict> scatter(Fabric& fabric, QueuePair& qp, std::span<const ui
   return verdict_of(ranges->write(fabric.host_memory(), source), Verdict::kReceiveMemoryUnwritable);
 }
 
-void complete(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+bool complete(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
               const wire::OpcodeInfo& info) {
   RecvHalf& recv = qp.recv;
+  const CqId cq = recv.wqe->cq;
   abi::Cqe cqe = receive_cqe();
   if (info.operation == Operation::kWrite) {
     cqe.opcode = static_cast<uint32_t>(abi::WcOpcode::kRecvRdmaWithImm);
@@ -135,6 +136,8 @@ void complete(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
   if (!report(fabric, qp, cqe, WcStatus::kSuccess, VendorError::kNone, packet.bth.solicited)) {
     fabric.enter_error(qp);
   }
+  const CompletionQueue* told = fabric.cqs.find(cq);
+  return told != nullptr && !told->failed;
 }
 
 void fail(Fabric& fabric, QueuePair& qp, WcStatus status, VendorError vendor) {

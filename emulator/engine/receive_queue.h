@@ -28,8 +28,9 @@ void give_back(Fabric& fabric, QueuePair& qp);
 /// SEND: places the payload behind what the message already brought.
 std::optional<Verdict> scatter(Fabric& fabric, QueuePair& qp, std::span<const uint8_t> payload);
 
-/// The message is complete, and its WQE with it.
-void complete(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+/// The message is complete, and its WQE with it. False if the CQ overran, so that the application
+/// will not know.
+bool complete(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
               const wire::OpcodeInfo& info);
 /// The same for a message that failed.
 void fail(Fabric& fabric, QueuePair& qp, abi::WcStatus status, VendorError vendor);

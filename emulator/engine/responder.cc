@@ -103,6 +103,13 @@ void count_message(RecvHalf& recv) {
   recv.msn = (recv.msn + 1) & wire::kPsnMask;
 }
 
+/// 9.9.3, class G: the message is complete, but its CQ overran, so that nobody has received it. It
+/// is not acknowledged; its QP is about to fail with the CQ and says no more. An XRC target goes
+/// on unless it is told: only the SRQ is bound to the CQ.
+void lose_message(Fabric& fabric, QueuePair& qp, Psn psn) {
+  if (qp.type == abi::QpType::kXrcRecv) refuse(fabric, qp, psn, Verdict::kReceiveQueueFailed);
+}
+
 /// SEND and WRITE.
 void on_message_packet(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
                        const wire::OpcodeInfo& info) {
@@ -135,9 +142,8 @@ void on_message_packet(Fabric& fabric, QueuePair& qp, const wire::Packet& packet
   recv.nak_outstanding = false;
   report_established(fabric, qp);
   if (info.is_last) {
-    if (is_send || takes_wqe) {
-      receive_queue::take(fabric, qp);
-      receive_queue::complete(fabric, qp, packet, info);
+    if ((is_send || takes_wqe) && !receive_queue::complete(fabric, qp, packet, info)) {
+      return lose_message(fabric, qp, psn);
     }
     count_message(recv);
   }

@@ -153,6 +153,14 @@ void answer(Fabric& fabric, QueuePair& qp, Psn psn, uint8_t syndrome) {
   }
 }
 
+void settle(Fabric& fabric, QueuePair& qp) {
+  auto& responses = qp.recv.responses;
+  if (responses.empty() || responses.front().kind != Response::Kind::kAcknowledge) return;
+  const Response response = responses.front();
+  responses.pop_front();
+  send_acknowledge(fabric, qp, response.psn, response.syndrome, response.msn);
+}
+
 void refuse(Fabric& fabric, QueuePair& qp, Psn psn, Verdict verdict) {
   // The daemon is about to detach the client; until then its NIC is as dead as the process.
   if (verdict == Verdict::kReceiverGone) return;

@@ -23,6 +23,11 @@ void queue_again(Fabric& fabric, QueuePair& qp, const Response& response);
 /// before it, so that only the newest waits.
 void answer(Fabric& fabric, QueuePair& qp, wire::Psn psn, uint8_t syndrome);
 
+/// Sends the acknowledgement that waits to be joined with a later one, since the QP is about to
+/// fall silent: its client has the completions of those messages already. What waits behind the
+/// data of a READ is lost with it.
+void settle(Fabric& fabric, QueuePair& qp);
+
 /// NAK for good, and the end of the QP. Answers to earlier requests go first; until then the QP
 /// hears nothing more.
 void refuse(Fabric& fabric, QueuePair& qp, wire::Psn psn, Verdict verdict);

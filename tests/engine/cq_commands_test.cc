@@ -34,7 +34,7 @@ TEST(ResizeCq, KeepsRoomForWhatWaits) {
   s.client().consume(cq, 1);
   EXPECT_EQ(s.client().resize_cq(cq, 1), 0);
   s.wire_delivers(send_only(psn(2)))
-      .expect({cq_failed(), event(abi::EventType::kCqErr, Endpoint::kRecvCqHandle), ack(psn(2)),
+      .expect({cq_failed(), event(abi::EventType::kCqErr, Endpoint::kRecvCqHandle),
                event(abi::EventType::kQpFatal, Endpoint::kQpHandle)});
   EXPECT_EQ(s.client().resize_cq(cq, 8), EINVAL) << "it cannot be used";
 }

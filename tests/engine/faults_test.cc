@@ -394,6 +394,18 @@ TEST(CompletionFault, OverrunFailsTheCqAndItsQps) {
   s.expect_state(QpState::kErr);
 }
 
+// As when the CQ is full: nobody has received the message, and so it is not acknowledged.
+TEST(CompletionFault, AnOverrunLeavesItsMessageUnacknowledged) {
+  Script s;
+  add_rules(s.bench(), "{on: completion, queue: recv, nth: 2, do: overrun}");
+  s.at(0ms).app_posts_recv(1).app_posts_recv(2);
+  s.wire_delivers(send_only(psn(0))).expect({received(1), ack(psn(0))});
+  s.wire_delivers(send_only(psn(1)))
+      .expect({fired(), cq_failed(), event(EventType::kCqErr, Endpoint::kRecvCqHandle),
+               event(EventType::kQpFatal, Endpoint::kQpHandle)});
+  s.expect_state(QpState::kErr);
+}
+
 // ---- Events, calls, and what happens by the way
 // --------------------------------------------------
 

@@ -22,7 +22,11 @@ engine::FabricConfig two_devices(bool joins) {
 }
 
 struct World {
-  explicit World(bool joins) : bench(two_devices(joins)) {
+  explicit World(bool joins, const EndpointOptions& receiver = {},
+                 const EndpointOptions& sender = {})
+      : bench(two_devices(joins)),
+        left(bench, engine::ClientId{1}, engine::DeviceIndex{0}, sender),
+        right(bench, engine::ClientId{2}, engine::DeviceIndex{1}, receiver) {
     const auto& devices = engine::default_fabric(2).devices;
     EXPECT_TRUE(bring_up(left.client, left.qpn, abi::QpState::kRts, {},
                          address_vector(devices[1].addresses[0]), right.qpn));
@@ -46,9 +50,14 @@ struct World {
   uint64_t acknowledgements() { return counter(bench.engine(), Counter::kFramesOut, 1); }
 
   Bench bench;
-  Endpoint left{bench, engine::ClientId{1}, engine::DeviceIndex{0}, {}};
-  Endpoint right{bench, engine::ClientId{2}, engine::DeviceIndex{1}, {}};
+  Endpoint left, right;
 };
+
+std::vector<WcStatus> statuses_of(const std::vector<abi::Cqe>& done) {
+  std::vector<WcStatus> out;
+  for (const abi::Cqe& cqe : done) out.push_back(static_cast<WcStatus>(cqe.status));
+  return out;
+}
 
 void expect_all_in_order(const std::vector<abi::Cqe>& done, uint32_t count) {
   ASSERT_EQ(done.size(), count);
@@ -115,6 +124,78 @@ TEST(JoinedAcknowledgements, AMessageThatCannotBeSentFailsBehindThoseBeforeIt) {
   EXPECT_EQ(done[1].status, static_cast<uint32_t>(WcStatus::kLocProtErr));
   EXPECT_EQ(done[2].status, static_cast<uint32_t>(WcStatus::kWrFlushErr));
 }
+
+// IBTA vol 1, 9.7.5.1.2: what was received is acknowledged, whatever ends the QP behind it. The
+// message whose completion found the CQ full is not, wherever in the row it is and whether its
+// acknowledgement would have waited or not.
+TEST(JoinedAcknowledgements, AnOverrunOfTheCqIsAcknowledgedUpToTheMessageBeforeIt) {
+  for (const bool joins : {true, false}) {
+    for (const uint32_t srq_wr : {0u, 64u}) {
+      for (const uint32_t room : {1u, 3u, 4u, 15u}) {
+        SCOPED_TRACE("joins " + std::to_string(joins) + ", SRQ " + std::to_string(srq_wr) +
+                     ", room " + std::to_string(room));
+        EndpointOptions options;
+        options.cq_capacity = room;
+        options.srq_wr = srq_wr;
+        World world(joins, options);
+        world.receive(32);
+        expect_all_in_order(world.send(16), room);
+        EXPECT_EQ(completions_of(world.bench.log, engine::ClientId{2}).size(), room);
+        EXPECT_EQ(world.right.state(), abi::QpState::kErr);
+        EXPECT_EQ(world.left.state(), abi::QpState::kRts);
+        // Nobody answers any more.
+        world.bench.advance_to(60s);
+        std::vector<WcStatus> expected(room, WcStatus::kSuccess);
+        expected.push_back(WcStatus::kRetryExcErr);
+        expected.resize(16, WcStatus::kWrFlushErr);
+        EXPECT_EQ(statuses_of(completions_of(world.bench.log, engine::ClientId{1})), expected);
+      }
+    }
+  }
+}
+
+/// What a receiver does between two steps, when it has completions of a row that is still arriving.
+struct Leaves {
+  const char* name;
+  void (*act)(Endpoint& receiver);
+};
+
+class ReceiverThatLeaves : public testing::TestWithParam<Leaves> {};
+
+TEST_P(ReceiverThatLeaves, HasAcknowledgedWhatItReceived) {
+  constexpr uint32_t kMessages = 200;
+  EndpointOptions options;
+  options.cap.max_send_wr = options.cap.max_recv_wr = kMessages;
+  World world(true, options, options);
+  world.receive(kMessages);
+  std::vector<std::byte> wqes;
+  for (uint32_t i = 0; i < kMessages; ++i) {
+    const auto wqe = send_wqe({.wr_id = i, .sges = {world.left.send_sge(8)}}, options.cap);
+    wqes.insert(wqes.end(), wqe.begin(), wqe.end());
+  }
+  // A step moves so many frames and no more: it ends within a row.
+  world.bench.step_once(
+      engine::PostSend{engine::ClientId{1}, engine::QpNumber{world.left.qpn}, wqes});
+  const size_t had = completions_of(world.bench.log, engine::ClientId{2}).size();
+  ASSERT_GT(had, completions_of(world.bench.log, engine::ClientId{1}).size());
+  ASSERT_LT(had, kMessages);
+  GetParam().act(world.right);
+  world.bench.advance_to(60s);
+  size_t succeeded = 0;
+  for (const WcStatus status : statuses_of(completions_of(world.bench.log, engine::ClientId{1}))) {
+    if (status == WcStatus::kSuccess) ++succeeded;
+  }
+  EXPECT_EQ(succeeded, had);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    By, ReceiverThatLeaves,
+    testing::Values(
+        Leaves{"Error", [](Endpoint& at) { at.client.set_state(at.qpn, abi::QpState::kErr); }},
+        Leaves{"Reset", [](Endpoint& at) { at.client.set_state(at.qpn, abi::QpState::kReset); }},
+        Leaves{"Destroying", [](Endpoint& at) { at.client.destroy_qp(at.qpn); }},
+        Leaves{"Dying", [](Endpoint& at) { at.bench().detach(at.client.id()); }}),
+    [](const auto& one) { return one.param.name; });
 
 TEST(PostSend, OfNotAWholeNumberOfWqesEndsTheClient) {
   World world(true);

@@ -365,12 +365,38 @@ TEST(Xrc, AnOverrunOfItsCqFailsTheSrq) {
     x.first.client.post_srq_recv(srq, {.wr_id = i, .sges = {{kBuffer, 64, x.first.mr.lkey}}});
     x.sender.post_send(x.initiator, send);
   }
-  EXPECT_EQ(x.take_events(), (std::vector<std::pair<uint32_t, abi::EventType>>{
-                                 {2, abi::EventType::kCqErr}, {2, abi::EventType::kSrqErr}}));
+  // The message that overran the CQ is refused: its sender must not believe that it arrived.
+  const auto done = x.take(x.sender.id());
+  ASSERT_EQ(done.size(), 2u);
+  EXPECT_EQ(done[0].status, 0u);
+  EXPECT_EQ(done[1].status, static_cast<uint32_t>(WcStatus::kRemOpErr));
+  std::vector<std::pair<uint32_t, abi::EventType>> expected = {{2, abi::EventType::kCqErr}};
+  for (const auto type : {abi::EventType::kQpReqErr, abi::EventType::kQpLastWqeReached}) {
+    for (const uint32_t holder : {2u, 3u}) expected.emplace_back(holder, type);
+  }
+  expected.emplace_back(2, abi::EventType::kSrqErr);
+  EXPECT_EQ(x.take_events(), expected);
+}
 
-  // A receive is left, but nobody would learn that it was used.
-  x.take(x.sender.id());
+/// Makes the XRC SRQ of `cq` fail without a message: a QP of the same CQ is flushed into it.
+void overrun(Receiver& receiver, uint32_t cq) {
+  const uint32_t qp = receiver.client.create_qp(
+      {.pd = receiver.pd, .send_cq = cq, .recv_cq = cq, .cap = EndpointOptions{}.cap});
+  ASSERT_TRUE(bring_up(receiver.client, qp, abi::QpState::kRts, {}, address_vector(kSender), 1));
+  for (uint64_t i = 0; i < 2; ++i) receiver.client.post_recv(qp, {.wr_id = i});
+  receiver.client.set_state(qp, abi::QpState::kErr);
+}
+
+// A receive is left, but nobody would learn that it was used.
+TEST(Xrc, AnSrqThatFailedRefusesMessages) {
+  Xrc x;
+  const uint32_t cq = x.first.client.create_cq(1);
+  const uint32_t srq = x.first.client.create_srq(
+      {.pd = x.first.pd, .type = abi::SrqType::kXrc, .xrcd = x.first.xrcd, .cq = cq});
+  ASSERT_NO_FATAL_FAILURE(overrun(x.first, cq));
   x.first.client.post_srq_recv(srq, {.wr_id = 2, .sges = {{kBuffer, 64, x.first.mr.lkey}}});
+  SendWr send = x.wr(1, x.first);
+  send.remote_srqn = srq;
   x.sender.post_send(x.initiator, send);
   const auto done = x.take(x.sender.id());
   ASSERT_EQ(done.size(), 1u);
@@ -383,17 +409,14 @@ TEST(Xrc, AnSrqThatFailedStillNamesMemory) {
   const uint32_t cq = x.first.client.create_cq(1);
   const uint32_t srq = x.first.client.create_srq(
       {.pd = x.first.pd, .type = abi::SrqType::kXrc, .xrcd = x.first.xrcd, .cq = cq});
-  SendWr send = x.wr(1, x.first);
-  send.remote_srqn = srq;
-  for (uint64_t i = 0; i < 2; ++i) {
-    x.first.client.post_srq_recv(srq, {.wr_id = i, .sges = {{kBuffer, 64, x.first.mr.lkey}}});
-    x.sender.post_send(x.initiator, send);
-  }
-  send.opcode = WrOpcode::kRdmaWrite;
-  x.sender.post_send(x.initiator, send);
+  ASSERT_NO_FATAL_FAILURE(overrun(x.first, cq));
+  SendWr write = x.wr(1, x.first);
+  write.remote_srqn = srq;
+  write.opcode = WrOpcode::kRdmaWrite;
+  x.sender.post_send(x.initiator, write);
   const auto done = x.take(x.sender.id());
-  ASSERT_EQ(done.size(), 3u);
-  EXPECT_EQ(done[2].status, 0u);
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].status, 0u);
 }
 
 // ibv_get_async_event(3), IBV_EVENT_QP_LAST_WQE_REACHED: each process that holds the target learns

@@ -7,7 +7,7 @@ namespace rocemu::test {
 
 using engine::Instant;
 
-void Bench::run(const engine::Input& input) {
+void Bench::step_once(const engine::Input& input) {
   outputs_.clear();
   engine_.step(now_, input, outputs_);
   if (outputs_.reply) reply_ = outputs_.reply;
@@ -16,9 +16,9 @@ void Bench::run(const engine::Input& input) {
 }
 
 void Bench::step(const engine::Input& input) {
-  run(input);
+  step_once(input);
   for (auto next = engine_.next_deadline(); next && *next <= now_; next = engine_.next_deadline()) {
-    run(engine::Tick{});
+    step_once(engine::Tick{});
   }
 }
 

@@ -33,6 +33,8 @@ class Bench {
 
   /// One input now, and all the work that follows now.
   void step(const engine::Input& input);
+  /// The same, but not the work that one step leaves for the next.
+  void step_once(const engine::Input& input);
   /// To `time` after the start, with a step at each deadline on the way.
   void advance_to(engine::Duration time);
 
@@ -46,8 +48,6 @@ class Bench {
   ArrayMemory memory;
 
  private:
-  void run(const engine::Input& input);
-
   engine::Engine engine_;
   engine::Instant now_{};
 

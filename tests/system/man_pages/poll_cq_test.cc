@@ -153,6 +153,38 @@ TEST_F(OverrunCq, TakesTheQpsOfTheCqWithIt) {
   EXPECT_EQ(attr.qp_state, IBV_QPS_ERR);
 }
 
+// IBTA vol 1, 9.9.3, class G: of messages that are posted together, those that were received are
+// acknowledged; the one whose completion found no room is not, and nobody answers any more.
+TEST_F(OverrunCq, LeavesTheMessageUnacknowledged) {
+  CqPtr small = create_cq(2);
+  CqPtr large = create_cq();
+  QpPtr sender = create_qp(large.get(), large.get());
+  QpPtr receiver = create_qp(small.get(), small.get());
+  ASSERT_NO_FATAL_FAILURE(connect(sender.get(), receiver.get()));
+  ibv_sge entry = sge(0, 4);
+  ibv_send_wr wrs[5] = {};
+  for (uint64_t i = 0; i < 5; ++i) {
+    ASSERT_EQ(post_recv(receiver.get(), i), 0);
+    wrs[i].wr_id = i;
+    wrs[i].next = i < 4 ? &wrs[i + 1] : nullptr;
+    wrs[i].sg_list = &entry;
+    wrs[i].num_sge = 1;
+    wrs[i].opcode = IBV_WR_SEND;
+    wrs[i].send_flags = IBV_SEND_SIGNALED;
+  }
+  const auto room = static_cast<size_t>(small->cqe);
+  ASSERT_LT(room, 5u);
+  ibv_send_wr* bad = nullptr;
+  ASSERT_EQ(ibv_post_send(sender.get(), wrs, &bad), 0);
+  const auto done = poll_for(large.get(), 5);
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(done.at(i).status, i < room    ? IBV_WC_SUCCESS
+                                 : i == room ? IBV_WC_RETRY_EXC_ERR
+                                             : IBV_WC_WR_FLUSH_ERR)
+        << i;
+  }
+}
+
 // "The user should consume work completions at a rate that prevents CQ overrun": one that is
 // emptied in time holds any number.
 TEST_F(PollCq, ACqThatIsEmptiedDoesNotOverrun) {
