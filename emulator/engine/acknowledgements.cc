@@ -174,7 +174,8 @@ void on_acknowledge(Fabric& fabric, QueuePair& qp, const wire::Packet& packet) {
   if (qp.state != QpState::kErr && result.progress) restart_timer(fabric, qp);
 }
 
-/// Places a part of the answer where the WQE wants it. `bytes` is in host byte order.
+/// Places a part of the answer where the WQE wants it. `bytes` is in host byte order. The L_Key is
+/// looked at now and not before, as NICs do: the request itself touches no local memory.
 std::optional<LocalError> place_response(Fabric& fabric, QueuePair& qp, uint64_t offset,
                                          std::span<const uint8_t> bytes) {
   if (bytes.empty()) return std::nullopt;

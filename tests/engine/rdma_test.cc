@@ -223,6 +223,84 @@ TEST(Atomics, AddAndSwapAndReturnWhatWasThere) {
   EXPECT_EQ(pair.take_left().size(), 4u);
 }
 
+struct Unplaceable {
+  const char* name;
+  abi::Sge (*sge)(Endpoint&);
+  engine::VendorError vendor;
+};
+
+class UnplaceableAnswer : public testing::TestWithParam<Unplaceable> {};
+
+// IBTA vol 1, 11.6.2, "local protection error": where an answer goes is looked at when it comes, as
+// NICs and Linux rxe do. By then the request has been carried out.
+TEST_P(UnplaceableAnswer, IsALocalProtectionErrorAfterTheRequestWasCarriedOut) {
+  for (const uint32_t size : {8u, 2000u}) {
+    Pair pair(both(open_to_all()));
+    abi::Sge sge = GetParam().sge(pair.left);
+    sge.length = size;
+    pair.left.post_send(rdma(pair.right, WrOpcode::kRdmaRead, 0, sge, 1));
+    pair.left.post_send({.wr_id = 2, .sges = {pair.left.send_sge(8)}});
+    const auto done = pair.take_left();
+    ASSERT_EQ(done.size(), 2u);
+    EXPECT_EQ(done[0].wr_id, 1u);
+    EXPECT_EQ(done[0].status, static_cast<uint32_t>(WcStatus::kLocProtErr));
+    EXPECT_EQ(done[0].vendor_err, static_cast<uint32_t>(GetParam().vendor));
+    EXPECT_EQ(done[1].status, static_cast<uint32_t>(WcStatus::kWrFlushErr));
+    EXPECT_EQ(pair.left.state(), QpState::kErr);
+    EXPECT_EQ(pair.right.state(), QpState::kRts) << "nothing is wrong there";
+  }
+  Pair pair(both(open_to_all()));
+  abi::Sge sge = GetParam().sge(pair.left);
+  sge.length = 8;
+  SendWr add = rdma(pair.right, WrOpcode::kAtomicFetchAndAdd, 64, sge);
+  add.compare_add = 5;
+  pair.left.post_send(add);
+  EXPECT_EQ(statuses_of(pair.take_left()), std::vector{WcStatus::kLocProtErr});
+  EXPECT_EQ(pair.right.recv_bytes(1, 64), std::vector<uint8_t>{5}) << "it was added";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    For, UnplaceableAnswer,
+    testing::Values(Unplaceable{"AnUnknownKey",
+                                [](Endpoint& app) {
+                                  abi::Sge sge = app.recv_sge(8);
+                                  sge.lkey ^= 0x5500;
+                                  return sge;
+                                },
+                                engine::VendorError::kBadSendLKey},
+                    Unplaceable{"ARegionWithoutLocalWrite",
+                                [](Endpoint& app) { return app.send_sge(8); },
+                                engine::VendorError::kBadSendLKey},
+                    Unplaceable{"ARangeBehindTheRegion",
+                                [](Endpoint& app) { return app.recv_sge(8, (1 << 16) - 7); },
+                                engine::VendorError::kBadSendLKey},
+                    Unplaceable{"UnmappedMemory",
+                                [](Endpoint& app) {
+                                  app.memory().map(app.client.id(), 0x7000, 4096);
+                                  const Mr mr = app.client.reg_mr(app.pd, 0x7000, 4096);
+                                  app.memory().unmap(app.client.id(), 0x7000);
+                                  return abi::Sge{0x7000, 8, mr.lkey};
+                                },
+                                engine::VendorError::kResponseMemoryUnwritable}),
+    [](const testing::TestParamInfo<Unplaceable>& one) { return one.param.name; });
+
+TEST(RdmaRead, FailsIfItsRegionIsGoneWhenTheAnswerComes) {
+  ScriptOptions options = {open_to_all()};
+  Script s(options);
+  const Mr mr = s.client().reg_mr(s.app().pd, Endpoint::kRecvBuffer, 4096);
+  s.at(0ms)
+      .app_posts({.wr_id = 1,
+                  .opcode = WrOpcode::kRdmaRead,
+                  .sges = {{Endpoint::kRecvBuffer, 8, mr.lkey}}})
+      .expect({packet(Opcode::kRcReadRequest, psn(0))});
+  EXPECT_EQ(s.client().dereg_mr(mr.handle), 0);
+  PacketSpec answer = packet(Opcode::kRcReadResponseOnly, psn(0)).of_length(8);
+  answer.packet.aeth.syndrome = wire::ack_syndrome();
+  s.wire_delivers(answer)
+      .expect({failed(1, WcStatus::kLocProtErr).vendor(engine::VendorError::kBadSendLKey)})
+      .expect_state(QpState::kErr);
+}
+
 struct Refused {
   const char* name;
   WcStatus status;

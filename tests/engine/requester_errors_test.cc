@@ -193,10 +193,6 @@ INSTANTIATE_TEST_SUITE_P(
                 }},
         BadSend{"ATsoSend", WcStatus::kLocQpOpErr, VendorError::kOpcodeNotSupported,
                 [](Script&) { return SendWr{.opcode = WrOpcode::kTso}; }},
-        BadSend{"AReadWhoseAnswerHasNoPlace", WcStatus::kLocProtErr, VendorError::kBadSendLKey,
-                [](Script& s) {  // registered without local write
-                  return SendWr{.opcode = WrOpcode::kRdmaRead, .sges = {s.app().send_sge(8)}};
-                }},
         BadSend{"AnAtomicOfAnotherSizeThanEight", WcStatus::kLocLenErr, VendorError::kBadWqe,
                 [](Script& s) {
                   return SendWr{.opcode = WrOpcode::kAtomicFetchAndAdd,

@@ -175,6 +175,17 @@ TEST_F(PostSendRc, RdmaWriteWithImmAndABadKeyFailsTheReceive) {
   EXPECT_EQ(received.at(1).status, IBV_WC_WR_FLUSH_ERR);
 }
 
+// As on NICs: where the answer goes is looked at when it comes.
+TEST_F(PostSendRc, AnAtomicWhoseAnswerHasNoPlaceIsCarriedOut) {
+  word(3) = 40;
+  ibv_send_wr wr = request(IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 0, 8);
+  wr.wr.atomic = {remote(3), 2, 0, remote_mr->rkey};
+  wr.sg_list->lkey ^= 0x100;
+  ASSERT_EQ(post(qp.get(), wr), 0);
+  EXPECT_EQ(next_status(), IBV_WC_LOC_PROT_ERR);
+  EXPECT_EQ(word(3), 42u);
+}
+
 TEST_F(PostSendRc, Atomics) {
   word(3) = 40;
   ibv_send_wr wr = request(IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 0, 8);
