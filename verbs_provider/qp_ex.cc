@@ -277,8 +277,8 @@ void install_flush(QpEx& ex) {
   if constexpr (header_has_flush<QpEx>) ex.wr_flush = wr_flush;
 }
 
-/// The flags that an ibv_qp_ex of this header has a function for, and ibv_post_send() may not have.
-constexpr uint64_t kBuilderOnly = header_has_flush<ibv_qp_ex> ? kWithFlush : 0;
+/// Opcodes that an ibv_qp_ex of this header has no function for.
+constexpr uint32_t kWithoutBuilder = header_has_flush<ibv_qp_ex> ? 0 : bit(kFlush);
 
 struct Operation {
   uint64_t flag;
@@ -316,9 +316,7 @@ uint32_t opcodes_with(uint64_t send_ops_flags) {
 bool offers(ibv_qp_type type, uint64_t send_ops_flags) {
   const uint32_t opcodes = opcodes_with(send_ops_flags);
   if (opcodes == 0 && send_ops_flags != 0) return false;
-  const bool is_reliable = type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND;
-  const uint32_t builder_only = is_reliable && kBuilderOnly != 0 ? bit(kFlush) : 0;
-  return (opcodes & ~(opcodes_of(type) | builder_only)) == 0;
+  return (opcodes & ~(opcodes_of(type) & ~kWithoutBuilder)) == 0;
 }
 
 /// FLUSH names a range of the peer's memory and takes no data (IBTA vol 1, A19).

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "emulator/abi/rings.h"
+#include "emulator/abi/send_opcodes.h"
 #include "emulator/abi/verbs_values.h"
 
 namespace rocemu::provider {
@@ -41,21 +42,9 @@ constexpr bool can_carry(ibv_wr_opcode opcode, unsigned send_flags) {
   return (bit(opcode) & kInlineable) != 0 && (send_flags & IBV_SEND_FENCE) == 0;
 }
 
-/// ibv_post_send(3) has the table: which opcodes a QP's transport knows. ATOMIC WRITE, which it
-/// lacks, is of the reliable transports (IBTA vol 1, A19).
+/// What a QP of that type can be asked for, by ibv_post_send(3) or ibv_wr_post(3).
 constexpr uint32_t opcodes_of(ibv_qp_type type) {
-  constexpr uint32_t kUnreliable = kSends | kWrites | kLocal;
-  switch (type) {
-    case IBV_QPT_RC:
-    case IBV_QPT_XRC_SEND:
-      return kUnreliable | kAtomics | kRdma;
-    case IBV_QPT_UC:
-      return kUnreliable;
-    case IBV_QPT_UD:
-      return bit(IBV_WR_SEND) | bit(IBV_WR_SEND_WITH_IMM);
-    default:
-      return 0;
-  }
+  return abi::send_opcodes(static_cast<abi::QpType>(type));
 }
 
 constexpr bool can_send(abi::QpState state) {

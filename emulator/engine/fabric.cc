@@ -400,6 +400,7 @@ void Fabric::release_qp(QueuePair& qp, ClientId client, uint64_t user_handle) {
 }
 
 void Fabric::destroy_qp(QueuePair& qp) {
+  responses::settle(*this, qp);
   mrs.unbind_windows_of(qp.number);
   receive_queue::give_back(*this, qp);
   if (qp.multicast_groups != 0) {

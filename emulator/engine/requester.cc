@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "emulator/abi/send_opcodes.h"
 #include "emulator/engine/acknowledgements.h"
 #include "emulator/engine/datagram.h"
 #include "emulator/engine/gather.h"
@@ -35,8 +36,9 @@ int32_t window_of(const Fabric& fabric, const QueuePair& qp) {
 std::optional<LocalError> check_wqe(const Fabric& fabric, const QueuePair& qp, const SendWqe& wqe,
                                     uint64_t length) {
   const auto kind = request_kind(static_cast<WrOpcode>(wqe.opcode));
-  if (!kind || !can_post(qp.type, static_cast<WrOpcode>(wqe.opcode)))
+  if (!kind || !abi::supports(qp.type, static_cast<WrOpcode>(wqe.opcode))) {
     return LocalError{WcStatus::kLocQpOpErr, VendorError::kOpcodeNotSupported};
+  }
   if (*kind == RequestKind::kLocal) return std::nullopt;
   const bool is_inline = (wqe.flags & abi::kSendInline) != 0;
   if (is_inline ? wqe.inline_size > qp.attr.cap.max_inline_data

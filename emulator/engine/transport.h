@@ -1,4 +1,4 @@
-// What each QP type can carry, and how its packets are called on the wire.
+// How the packets of each QP type are called on the wire.
 #pragma once
 
 #include "emulator/abi/verbs_values.h"
@@ -10,9 +10,6 @@ wire::Transport transport_of(abi::QpType type);
 
 /// Requests are acknowledged and repeated: RC and XRC.
 bool is_reliable(abi::QpType type);
-
-/// ibv_post_send(3), table of the operations that each QP type supports.
-bool can_post(abi::QpType type, abi::WrOpcode opcode);
 
 /// The operation of an RC opcode, in another transport that has it.
 constexpr wire::Opcode in_transport(wire::Transport transport, wire::Opcode rc) {

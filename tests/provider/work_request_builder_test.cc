@@ -12,10 +12,17 @@ namespace {
 
 constexpr uint64_t kUdOps = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
 constexpr uint64_t kUcOps = kUdOps | IBV_QP_EX_WITH_RDMA_WRITE |
-                            IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND_WITH_INV |
-                            IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW;
-constexpr uint64_t kRcOps = kUcOps | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-                            IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_ATOMIC_WRITE;
+                            IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_LOCAL_INV |
+                            IBV_QP_EX_WITH_BIND_MW;
+constexpr uint64_t kXrcOps = kUcOps | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_READ |
+                             IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                             IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+constexpr uint64_t kRcOps = kXrcOps | IBV_QP_EX_WITH_ATOMIC_WRITE;
+constexpr uint64_t kWithFlush = 1u << 11;  // IBV_QP_EX_WITH_FLUSH of later versions of verbs.h
+template <class QpEx>
+constexpr bool has_flush = requires(QpEx& ex) {
+  ex.wr_flush;
+};
 
 class Builder : public testing::Test {
  protected:
@@ -49,7 +56,7 @@ class UdBuilder : public Builder {
 
 class XrcBuilder : public Builder {
  protected:
-  XrcBuilder() : Builder(IBV_QPT_XRC_SEND) {}
+  XrcBuilder() : Builder(IBV_QPT_XRC_SEND, kXrcOps) {}
 };
 
 class SendOnlyBuilder : public Builder {
@@ -59,12 +66,15 @@ class SendOnlyBuilder : public Builder {
 
 // ibv_wr_post(3) has the table of operations and QP types.
 TEST(BuilderOperations, AreThoseOfTheQpType) {
-  for (const ibv_qp_type type : {IBV_QPT_RC, IBV_QPT_XRC_SEND}) EXPECT_TRUE(offers(type, kRcOps));
+  EXPECT_TRUE(offers(IBV_QPT_RC, kRcOps));
+  EXPECT_TRUE(offers(IBV_QPT_XRC_SEND, kXrcOps));
   EXPECT_TRUE(offers(IBV_QPT_UC, kUcOps));
   EXPECT_TRUE(offers(IBV_QPT_UD, kUdOps));
   EXPECT_TRUE(offers(IBV_QPT_RC, 0));
   for (uint64_t bit = 1; bit != 0; bit <<= 1) {
-    EXPECT_EQ(offers(IBV_QPT_RC, bit), (kRcOps & bit) != 0) << bit;
+    const bool is_flush = bit == kWithFlush && has_flush<ibv_qp_ex>;
+    EXPECT_EQ(offers(IBV_QPT_RC, bit), (kRcOps & bit) != 0 || is_flush) << bit;
+    EXPECT_EQ(offers(IBV_QPT_XRC_SEND, bit), (kXrcOps & bit) != 0) << bit;
     EXPECT_EQ(offers(IBV_QPT_UC, bit), (kUcOps & bit) != 0) << bit;
     EXPECT_EQ(offers(IBV_QPT_UD, bit), (kUdOps & bit) != 0) << bit;
     EXPECT_FALSE(offers(IBV_QPT_XRC_RECV, bit)) << bit;

@@ -1,0 +1,65 @@
+// The table of ibv_post_send(3), "Each QP Transport Service Type supports a specific set of
+// opcodes", and where this device differs from it. The provider and the engine are both held
+// against it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "emulator/abi/verbs_values.h"
+
+namespace rocemu::test {
+
+struct PostSendRow {
+  abi::WrOpcode opcode;
+  bool ud, uc, rc, xrc_send;
+};
+
+// clang-format off
+inline constexpr std::array kPostSendTable = {
+    //                                             UD     UC     RC     XRC_SEND
+    PostSendRow{abi::WrOpcode::kSend,              true,  true,  true,  true},
+    PostSendRow{abi::WrOpcode::kSendWithImm,       true,  true,  true,  true},
+    PostSendRow{abi::WrOpcode::kRdmaWrite,         false, true,  true,  true},
+    PostSendRow{abi::WrOpcode::kRdmaWriteWithImm,  false, true,  true,  true},
+    PostSendRow{abi::WrOpcode::kRdmaRead,          false, false, true,  true},
+    PostSendRow{abi::WrOpcode::kAtomicCmpAndSwp,   false, false, true,  true},
+    PostSendRow{abi::WrOpcode::kAtomicFetchAndAdd, false, false, true,  true},
+    PostSendRow{abi::WrOpcode::kLocalInv,          false, true,  true,  true},
+    PostSendRow{abi::WrOpcode::kBindMw,            false, true,  true,  true},
+    PostSendRow{abi::WrOpcode::kSendWithInv,       false, true,  true,  true},
+    PostSendRow{abi::WrOpcode::kTso,               true,  false, false, false},
+};
+// clang-format on
+
+/// Every number that `opcode` is tried with, known or not.
+inline constexpr uint32_t kOpcodesTried = 40;
+
+constexpr bool device_supports(abi::QpType type, uint32_t opcode) {
+  using enum abi::WrOpcode;
+  const auto known = static_cast<abi::WrOpcode>(opcode);
+  // IBTA vol 1, table "OpCode field": no UC opcode carries an IETH, and ibv_query_device_ex(3)
+  // reports tso_caps.max_tso as 0.
+  if (type == abi::QpType::kUc && known == kSendWithInv) return false;
+  if (known == kTso) return false;
+  // The page lacks both (IBTA vol 1, annex A19).
+  if (known == kFlush || known == kAtomicWrite) return type == abi::QpType::kRc;
+  for (const PostSendRow& row : kPostSendTable) {
+    if (row.opcode != known) continue;
+    switch (type) {
+      case abi::QpType::kUd:
+        return row.ud;
+      case abi::QpType::kUc:
+        return row.uc;
+      case abi::QpType::kRc:
+        return row.rc;
+      case abi::QpType::kXrcSend:
+        return row.xrc_send;
+      case abi::QpType::kXrcRecv:
+        return false;
+    }
+  }
+  return false;
+}
+
+}  // namespace rocemu::test
