@@ -29,8 +29,9 @@ constexpr abi::QpCap kCap = {.max_send_wr = 16,
 constexpr uint32_t kAllAccess = abi::kAccessLocalWrite | abi::kAccessRemoteWrite |
                                 abi::kAccessRemoteRead | abi::kAccessRemoteAtomic;
 
-engine::FabricConfig two_devices() {
+engine::FabricConfig two_devices(bool joins_acknowledgements) {
   engine::FabricConfig config;
+  config.joins_acknowledgements = joins_acknowledgements;
   config.devices = {
       {.name = "left", .mac = {{2, 0, 0, 0, 0, 1}}, .addresses = {kSender}, .policy = {}},
       {.name = "right", .mac = {{2, 0, 0, 0, 0, 2}}, .addresses = {kReceivers}, .policy = {}}};
@@ -94,8 +95,8 @@ struct Receiver {
 };
 
 struct Xrc {
-  Xrc()
-      : bench(two_devices()),
+  explicit Xrc(bool joins_acknowledgements = false)
+      : bench(two_devices(joins_acknowledgements)),
         sender(bench, engine::ClientId{1}, engine::DeviceIndex{0}),
         first(bench, 2),
         second(bench, 3) {
@@ -376,6 +377,32 @@ TEST(Xrc, AnOverrunOfItsCqFailsTheSrq) {
   }
   expected.emplace_back(2, abi::EventType::kSrqErr);
   EXPECT_EQ(x.take_events(), expected);
+}
+
+// In a row of messages, too: those that were received are acknowledged before the NAK.
+TEST(Xrc, AnOverrunInARowOfMessagesRefusesTheOneThatFoundNoRoom) {
+  for (const bool joins : {false, true}) {
+    Xrc x(joins);
+    const uint32_t cq = x.first.client.create_cq(3);
+    const uint32_t srq = x.first.client.create_srq(
+        {.pd = x.first.pd, .type = abi::SrqType::kXrc, .xrcd = x.first.xrcd, .cq = cq});
+    std::vector<SendWr> sends;
+    for (uint64_t i = 0; i < 6; ++i) {
+      x.first.client.post_srq_recv(srq, {.wr_id = i, .sges = {{kBuffer, 64, x.first.mr.lkey}}});
+      sends.push_back(x.wr(i, x.first));
+      sends.back().remote_srqn = srq;
+    }
+    x.sender.post_sends(x.initiator, sends);
+    const auto done = x.take(x.sender.id());
+    ASSERT_EQ(done.size(), 6u);
+    for (size_t i = 0; i < done.size(); ++i) {
+      EXPECT_EQ(done[i].status, static_cast<uint32_t>(i < 3    ? WcStatus::kSuccess
+                                                      : i == 3 ? WcStatus::kRemOpErr
+                                                               : WcStatus::kWrFlushErr))
+          << i;
+    }
+    EXPECT_EQ(x.take(x.first.client.id()).size(), 3u);
+  }
 }
 
 /// Makes the XRC SRQ of `cq` fail without a message: a QP of the same CQ is flushed into it.
