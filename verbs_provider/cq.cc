@@ -205,14 +205,12 @@ int req_notify_cq(ibv_cq* base, int solicited_only) {
     return error;
   }
   Cq* cq = ours<Cq>(base);
-  uint64_t seen;
-  {
-    const Guard guard(cq->ring_lock);
-    // A CQ that overran cannot be used: there will never be the completion to notify of.
-    if (cq->overran()) return EIO;
-    // What the application could have polled by now gives no event (rings.h).
-    seen = cq->ring->producer.load(std::memory_order_acquire);
-  }
+  // Until the doorbell is rung: of several threads' requests none comes after one that saw more.
+  const Guard guard(cq->ring_lock);
+  // A CQ that overran cannot be used: there will never be the completion to notify of.
+  if (cq->overran()) return EIO;
+  // What the application could have polled by now gives no event (rings.h).
+  const uint64_t seen = cq->ring->producer.load(std::memory_order_acquire);
   return context_of(base->context)
       ->parts.doorbells.ring(abi::DoorbellKind::kCqArm, base->handle,
                              seen | (solicited_only != 0 ? abi::kCqArmSolicited : 0));

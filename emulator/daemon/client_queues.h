@@ -100,7 +100,8 @@ SrqMemoryPlan plan_srq_memory(uint32_t max_wr, uint32_t max_sge);
 struct ClientQueues {
   engine::ClientId id;
   SharedMemory doorbell_memory;
-  // Both modulo 2^32. Of the doorbells between them, those of receives are handled already.
+  // Both modulo 2^32. Of the doorbells between them, those of receives and arms are handled
+  // already.
   uint32_t doorbells_consumed = 0;
   uint32_t receives_taken = 0;   // never before doorbells_consumed
   uint64_t doorbells_total = 0;  // for `rocemu show`

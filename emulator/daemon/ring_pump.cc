@@ -22,6 +22,11 @@ bool is_receive(const abi::Doorbell& bell) {
   return bell.kind == abi::DoorbellKind::kRecv || bell.kind == abi::DoorbellKind::kSrqRecv;
 }
 
+/// What others' messages have to find when they come.
+bool is_taken_first(const abi::Doorbell& bell) {
+  return is_receive(bell) || bell.kind == abi::DoorbellKind::kCqArm;
+}
+
 }  // namespace
 
 uint32_t RingPump::end_of(const ClientQueues& client) {
@@ -40,7 +45,7 @@ const char* RingPump::take_receives(ClientQueues& client) {
   while (is_before(client.receives_taken, end) && !client.ended) {
     const abi::Doorbell bell = copy(client, client.receives_taken);
     uint32_t budget = UINT32_MAX;  // a round ends in any case: the queues have that many slots
-    if (is_receive(bell)) {
+    if (is_taken_first(bell)) {
       if (const char* violation = handle(client, bell, budget)) return violation;
     }
     ++client.receives_taken;
@@ -74,7 +79,7 @@ RingPump::Result RingPump::run(ClientQueues& client, uint32_t limit, uint32_t bu
     unfinished_ = false;
     uint32_t bells = 1;
     if (bell.kind == abi::DoorbellKind::kSend) bells = join_sends(client, bell, waiting);
-    if (!is_receive(bell) || !is_before(client.doorbells_consumed, client.receives_taken)) {
+    if (!is_taken_first(bell) || !is_before(client.doorbells_consumed, client.receives_taken)) {
       result.violation = handle(client, bell, budget);
       if (result.violation != nullptr) return result;
       if (unfinished_) break;

@@ -25,8 +25,8 @@ class RingPump {
   /// Where the client's doorbells end now: what run() takes as its limit.
   static uint32_t end_of(const ClientQueues& client);
 
-  /// Hands over all that has been posted to receive queues, ahead of other doorbells. Null, or what
-  /// is wrong.
+  /// Hands over all that has been posted to receive queues and all requests for notification, ahead
+  /// of other doorbells. Null, or what is wrong.
   const char* take_receives(ClientQueues& client);
 
   /// Handles the doorbells up to `limit`, and at most `budget` of them and their WQEs, so that no

@@ -43,8 +43,10 @@ struct CompletionQueue {
   bool add(bool qualifies);
   /// An event would be due but for the moderation.
   bool event_waits() const { return moderated_ != 0; }
-  /// It was sent, or waited long enough to be.
-  void disarm();
+  /// The event that waits has waited long enough.
+  void disarm() { answer(produced_); }
+  /// Changes the moderation. True if the event that waits is due by the new one.
+  bool moderate(const Moderation& by);
 
   bool full() const { return waiting() == capacity; }
 
@@ -52,14 +54,27 @@ struct CompletionQueue {
   bool consume(uint32_t count);
 
   /// The client asks for an event for the first completion after the `seen`-th that qualifies.
-  /// Such a one may have been added between its call and now.
-  enum class ArmResult { kArmed, kEventDue, kImpossible };
+  /// Such completions may have been added between its call and now; an event for one of them may
+  /// have answered the request already.
+  enum class ArmResult { kArmed, kAnswered, kEventDue, kImpossible };
   ArmResult arm(uint32_t seen, bool solicited_only);
 
  private:
+  /// How many completions an event stands for, unless time runs out.
+  uint32_t completions_per_event() const;
+  /// How many of the latest `count` completions qualified for a solicited request. Of those before
+  /// the latest 64, all together count as one.
+  uint32_t solicited_among(uint32_t count) const;
+  /// The `n`-th of them, as a value of produced_.
+  uint64_t find_solicited(uint32_t count, uint32_t n) const;
+  /// The event for the completion `produced` answers all requests made before it was seen.
+  void answer(uint64_t produced);
+
   uint64_t produced_;  // what the client counts with is its lower half
   uint32_t consumed_;
   uint64_t last_solicited_ = 0;  // produced_ after the latest completion that qualified
+  uint64_t solicited_ = 0;       // the latest 64 completions: bit 0 is set if the last qualified
+  uint64_t answered_ = 0;        // produced_ after the completion that the latest event was for
   Notify armed_ = Notify::kNone;
   uint32_t moderated_ = 0;  // completions that the event that waits stands for
 };

@@ -44,8 +44,8 @@ int modify_cq(Fabric& fabric, ClientId client, const abi::Request::Body& in) {
   CompletionQueue* cq = owned(fabric.cqs, arguments.handle, client);
   if (cq == nullptr) return EINVAL;
   if (arguments.count > kMaxCqModeration || arguments.period > kMaxCqModeration) return EINVAL;
-  cq->moderation = {.count = arguments.count,
-                    .period = std::chrono::microseconds(arguments.period)};
+  fabric.moderate(
+      *cq, {.count = arguments.count, .period = std::chrono::microseconds(arguments.period)});
   return 0;
 }
 

@@ -66,20 +66,7 @@ struct Apply {
   }
   void operator()(const ArmCq& input) const {
     if (fabric.has_lost_its_device(input.client)) return;  // rung in vain
-    CompletionQueue* cq = fabric.cq_of(input.client, input.cq);
-    if (cq == nullptr) return fabric.violation(input.client, "arm doorbell for a CQ not its own");
-    switch (cq->arm(input.producer, input.solicited_only)) {
-      case CompletionQueue::ArmResult::kArmed:
-        return;
-      case CompletionQueue::ArmResult::kEventDue:
-        if (cq->channel.value != 0) {
-          outputs.list.emplace_back(
-              CompletionEvent{cq->client, cq->id, cq->channel, cq->user_handle});
-        }
-        return;
-      case CompletionQueue::ArmResult::kImpossible:
-        return fabric.violation(input.client, "armed a CQ behind completions that are not there");
-    }
+    fabric.arm(input);
   }
   void operator()(const ReceiveFrame& input) const { fabric.receive(input); }
   void operator()(const ForwardedFrames& input) const { fabric.receive(input); }

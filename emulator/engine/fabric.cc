@@ -162,12 +162,33 @@ void Fabric::complete(CqId id, const abi::Cqe& cqe, bool solicits) {
   abi::Cqe stamped = cqe;
   stamped.timestamp_ns = nanoseconds_since_start(now_);
   outputs_->list.emplace_back(Completion{cq->client, id, stamped});
-  if (cq->add(solicits)) {
-    notify(*cq);
-  } else if (cq->event_waits() && !cq->event_deadline) {
-    cq->event_deadline = now_ + cq->moderation.period;
-    moderated_events_.emplace(*cq->event_deadline, id);
+  if (cq->add(solicits)) return notify(*cq);
+  limit_wait(*cq);
+}
+
+void Fabric::arm(const ArmCq& input) {
+  CompletionQueue* cq = cq_of(input.client, input.cq);
+  if (cq == nullptr) return violation(input.client, "arm doorbell for a CQ not its own");
+  switch (cq->arm(input.producer, input.solicited_only)) {
+    case CompletionQueue::ArmResult::kArmed:
+      return limit_wait(*cq);
+    case CompletionQueue::ArmResult::kAnswered:
+      return;
+    case CompletionQueue::ArmResult::kEventDue:
+      return notify(*cq);
+    case CompletionQueue::ArmResult::kImpossible:
+      return violation(input.client, "armed a CQ behind completions that are not there");
   }
+}
+
+void Fabric::moderate(CompletionQueue& cq, const Moderation& moderation) {
+  if (cq.moderate(moderation)) notify(cq);
+}
+
+void Fabric::limit_wait(CompletionQueue& cq) {
+  if (!cq.event_waits() || cq.event_deadline) return;
+  cq.event_deadline = now_ + cq.moderation.period;
+  moderated_events_.emplace(*cq.event_deadline, cq.id);
 }
 
 void Fabric::notify(const CompletionQueue& cq) {

@@ -117,6 +117,9 @@ class Fabric {
   /// To all that have a reference to the QP.
   void raise(const QueuePair& qp, abi::EventType type);
   void violation(ClientId client, const char* reason);
+  /// ibv_req_notify_cq(3) and ibv_modify_cq(3).
+  void arm(const ArmCq& input);
+  void moderate(CompletionQueue& cq, const Moderation& moderation);
 
   /// Sends `frame`, whose payload of that size is in place, on the QP's path.
   void send(QueuePair& qp, wire::Packet& packet, size_t payload_size, Frame frame);
@@ -224,6 +227,8 @@ class Fabric {
   ClientId group_of(ClientId client) const;
   std::optional<ClientId> heir_of(ClientId client) const;
   void notify(const CompletionQueue& cq);
+  /// Sees to it that an event that waits for more completions is sent in time.
+  void limit_wait(CompletionQueue& cq);
   /// The first of the events that wait for more completions; forgets what waits no more.
   std::optional<Instant> next_moderated_event();
   void overrun(CompletionQueue& cq);

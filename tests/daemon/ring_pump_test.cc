@@ -183,6 +183,18 @@ TEST_F(RingPumpTest, ReceivesCanBeTakenAheadAndAreNotTakenAgain) {
   EXPECT_EQ(ring().consumer.load(), 3u);
 }
 
+// So that a CQ is armed when what another client sent later completes.
+TEST_F(RingPumpTest, RequestsForNotificationAreTakenAheadWithTheReceives) {
+  write_send_wqe(0, 100);
+  ring_bell(DoorbellKind::kSend, kQp, 1);
+  ring_bell(DoorbellKind::kCqArm, kCq, 0);
+  ring_bell(DoorbellKind::kCqArm, kCq, abi::kCqArmSolicited);
+  EXPECT_EQ(pump.take_receives(client), nullptr);
+  EXPECT_THAT(engine.inputs, ElementsAre(HasSubstr("arm"), HasSubstr("arm")));
+  EXPECT_EQ(violation(), "");
+  EXPECT_THAT(engine.inputs, ElementsAre(HasSubstr("arm"), HasSubstr("arm"), HasSubstr("wr 100 ")));
+}
+
 TEST_F(RingPumpTest, WhatComesAfterTheLimitWaits) {
   write_send_wqe(0, 100);
   ring_bell(DoorbellKind::kSend, kQp, 1);
