@@ -51,6 +51,7 @@ int greet(Context* context, int shared) {
   parts.wake_fd = fds[kWake];
   parts.opened_by = getpid();
   parts.clock_start_ns = reply.body.hello.clock_start_ns;
+  parts.wall_start_ns = reply.body.hello.wall_start_ns;
   base.async_fd = fds[kAsync];
   if (fds[kMemory] < 0 || fds[kWake] < 0 || fds[kAsync] < 0 ||
       reply.body.hello.memory_size < sizeof(abi::DoorbellRing)) {

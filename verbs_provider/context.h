@@ -23,7 +23,8 @@ struct Context {
     SharedMemory memory;  // a DoorbellRing
     int wake_fd = -1;
     pid_t opened_by = 0;          // whose memory the daemon reaches
-    uint64_t clock_start_ns = 0;  // see device_clock.h
+    uint64_t clock_start_ns = 0;  // see device_clock.h, as the next
+    uint64_t wall_start_ns = 0;
     DoorbellWriter doorbells;
     /// A QP is entered before it can have completions and removed under the locks of its CQs:
     /// whoever polls one of them finds a QP that stays for as long as the CQ's lock is held.

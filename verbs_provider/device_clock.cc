@@ -13,23 +13,6 @@ uint64_t read_clock(clockid_t id) {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
-/// How far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC. They cannot be read at once; of a few
-/// attempts the one that took least time is the best.
-uint64_t wall_clock_lead() {
-  constexpr uint64_t kGoodEnough = 1000;
-  uint64_t lead = 0;
-  uint64_t best = UINT64_MAX;
-  for (int attempt = 0; attempt < 5 && best > kGoodEnough; ++attempt) {
-    const uint64_t before = read_clock(CLOCK_MONOTONIC);
-    const uint64_t wall = read_clock(CLOCK_REALTIME);
-    const uint64_t took = read_clock(CLOCK_MONOTONIC) - before;
-    if (took >= best) continue;
-    best = took;
-    lead = wall - (before + took / 2);
-  }
-  return lead;
-}
-
 /// Null on the real clock.
 const abi::DoorbellRing* virtual_clock(ibv_context* context) {
   const SharedMemory& memory = context_of(context)->parts.memory;
@@ -48,9 +31,7 @@ uint64_t device_time_ns(ibv_context* context) {
 }
 
 uint64_t wall_clock_ns(ibv_context* context, uint64_t device_time_ns) {
-  // A virtual clock begins with the year 1970, as its capture does.
-  if (virtual_clock(context) != nullptr) return device_time_ns;
-  return context_of(context)->parts.clock_start_ns + device_time_ns + wall_clock_lead();
+  return context_of(context)->parts.wall_start_ns + device_time_ns;
 }
 
 }  // namespace rocemu::provider

@@ -19,7 +19,7 @@ namespace rocemu::abi {
 
 inline constexpr uint32_t kMagic = 0x65636f72;  // "roce" in memory on a little-endian machine
 /// Both sides must speak the same version; there is no negotiation, since they are built together.
-inline constexpr uint32_t kVersion = 2;
+inline constexpr uint32_t kVersion = 3;
 
 /// Values of ours that a reply's error may have beside errno's: none. Errors are errno values.
 enum class Op : uint32_t {
@@ -368,6 +368,7 @@ struct Reply {
       uint32_t device_index;
       uint64_t memory_size;     // of the context memory: a DoorbellRing
       uint64_t clock_start_ns;  // CLOCK_MONOTONIC when device time was 0 (see Cqe::timestamp_ns)
+      uint64_t wall_start_ns;   // CLOCK_REALTIME then
     } hello;
     DeviceAttr device;
     PortAttr port;

@@ -296,6 +296,7 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
   welcome.body.hello.device_index = device_.value;
   welcome.body.hello.memory_size = queues_.doorbell_memory.size();
   welcome.body.hello.clock_start_ns = services_.clock.start_ns();
+  welcome.body.hello.wall_start_ns = services_.clock.wall_start_ns();
   const int given[] = {memory->file.get(), doorbell_fd_.get(), async.get()};
   reply(request, welcome, given);
 }

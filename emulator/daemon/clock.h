@@ -40,12 +40,34 @@ class Clock {
   std::chrono::system_clock::time_point wall_start() const {
     return is_virtual() ? std::chrono::system_clock::time_point{} : wall_start_;
   }
+  uint64_t wall_start_ns() const {
+    return static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(wall_start().time_since_epoch())
+            .count());
+  }
 
  private:
+  /// The wall-clock time at `instant`, which is past, as the clock is set now. The two clocks
+  /// cannot be read at once; of a few attempts the one that took least time is the best.
+  static std::chrono::system_clock::time_point wall_time_at(
+      std::chrono::steady_clock::time_point instant) {
+    std::chrono::system_clock::time_point best;
+    auto shortest = std::chrono::steady_clock::duration::max();
+    for (int attempt = 0; attempt < 10; ++attempt) {
+      const auto before = std::chrono::steady_clock::now();
+      const auto wall = std::chrono::system_clock::now();
+      const auto took = std::chrono::steady_clock::now() - before;
+      if (took >= shortest) continue;
+      shortest = took;
+      best = wall - (before + took / 2 - instant);
+    }
+    return best;
+  }
+
   Kind kind_;
   engine::Instant virtual_now_{};
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  std::chrono::system_clock::time_point wall_start_ = std::chrono::system_clock::now();
+  std::chrono::system_clock::time_point wall_start_ = wall_time_at(start_);
 };
 
 }  // namespace rocemu::daemon

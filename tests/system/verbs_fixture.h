@@ -50,8 +50,10 @@ class VerbsTest : public testing::Test {
   static constexpr size_t kSlots = 64;
   static constexpr uint32_t kQueueDepth = 32;
 
-  void SetUp() override {
-    context = open_device();
+  void SetUp() override { set_up(0); }
+
+  void set_up(int device) {
+    context = open_device(device);
     ASSERT_NE(context, nullptr) << "no device: is this run under `rocemu run`?";
     pd.reset(ibv_alloc_pd(context.get()));
     ASSERT_NE(pd, nullptr);
@@ -99,7 +101,8 @@ class VerbsTest : public testing::Test {
               0);
   }
 
-  void to_rtr(ibv_qp* qp, uint32_t peer_qpn) {
+  /// `peer_gid` may be left out: then the peer is on the same device.
+  void to_rtr(ibv_qp* qp, uint32_t peer_qpn, const ibv_gid* peer_gid = nullptr) {
     ibv_qp_attr attr{};
     attr.qp_state = IBV_QPS_RTR;
     attr.path_mtu = IBV_MTU_1024;
@@ -110,7 +113,11 @@ class VerbsTest : public testing::Test {
     attr.ah_attr.is_global = 1;
     attr.ah_attr.port_num = 1;
     attr.ah_attr.grh.hop_limit = 64;
-    ASSERT_EQ(ibv_query_gid(context.get(), 1, 0, &attr.ah_attr.grh.dgid), 0);
+    if (peer_gid != nullptr) {
+      attr.ah_attr.grh.dgid = *peer_gid;
+    } else {
+      ASSERT_EQ(ibv_query_gid(context.get(), 1, 0, &attr.ah_attr.grh.dgid), 0);
+    }
     ASSERT_EQ(ibv_modify_qp(qp, &attr,
                             IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
                                 IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
