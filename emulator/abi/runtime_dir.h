@@ -26,6 +26,10 @@ inline constexpr char kSysDir[] = "sys";                // below DIR
 inline constexpr char kControlSocket[] = "control";     // below DIR
 inline constexpr char kNetlinkSocket[] = "netlink";     // below DIR
 
+/// How the daemon's end of each event socket (completion channels and async event files) is called
+/// in the abstract namespace; its inode follows. By that a client knows its own end.
+inline constexpr char kEventSocketPrefix[] = "rocemu/events/";
+
 /// What fstat() on uverbsN must report: a character device of the kernel's InfiniBand major.
 inline constexpr unsigned kDeviceMajor = 231;
 inline constexpr unsigned kDeviceMinorBase = 192;  // plus N

@@ -28,6 +28,8 @@ class ClientEvents {
     UniqueFd client_end;  // empty if the system has no more
   };
   NewChannel open_channel();
+  /// Whoever waits for an event of a channel, or comes to wait, is told that it failed.
+  void close_channels() { channels_.clear(); }
   bool has_channel(engine::ChannelId id) const { return channels_.contains(id.value); }
 
   /// False if too many events wait for the client. Sockets that it closed take any number.

@@ -22,7 +22,7 @@ Answer with_fd(const abi::Reply& reply, UniqueFd fd) {
 Answer ClientObjects::execute(const abi::Request& request, std::span<const UniqueFd> fds) {
   switch (request.op) {
     case abi::Op::kCreateChannel:
-      return create_channel();
+      return create_channel(request);
     case abi::Op::kCreateCq:
       return create_cq(request);
     case abi::Op::kResizeCq:
@@ -45,10 +45,11 @@ Answer ClientObjects::execute(const abi::Request& request, std::span<const Uniqu
   }
 }
 
-Answer ClientObjects::create_channel() {
+Answer ClientObjects::create_channel(const abi::Request& request) {
+  abi::Reply reply = command(request);
+  if (reply.error != 0 || queues_.ended) return {reply};
   ClientEvents::NewChannel channel = events_.open_channel();
   if (!channel.client_end) return refusal(EMFILE);
-  abi::Reply reply{};
   reply.body.create_channel.inode = channel.id.value;
   return with_fd(reply, std::move(channel.client_end));
 }

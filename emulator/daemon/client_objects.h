@@ -34,7 +34,7 @@ class ClientObjects {
   Answer execute(const abi::Request& request, std::span<const UniqueFd> fds);
 
  private:
-  Answer create_channel();
+  Answer create_channel(const abi::Request& request);
   Answer create_cq(const abi::Request& request);
   Answer resize_cq(const abi::Request& request);
   Answer create_srq(const abi::Request& request);

@@ -58,10 +58,11 @@ class ClientSession {
   ClientSession& operator=(const ClientSession&) = delete;
 
   /// A round in three parts, each for all sessions before the next, so that what was posted before
-  /// counts before: a receive that one context posted is there for what another sent afterwards.
-  /// First, how many doorbells this round is about; true if there are any.
+  /// counts before: a receive that one context posted is there for what another sent afterwards,
+  /// and a CQ that it armed is armed when that completes. First, how many doorbells this round is
+  /// about; true if there are any.
   bool note_doorbells();
-  /// Then the receives that were posted until now.
+  /// Then the receives and arms until now.
   void take_receives();
   /// Then the doorbells noted, and the request that waited for them. True if there were any.
   bool pump();
@@ -87,6 +88,7 @@ class ClientSession {
 
   void deliver(const engine::CompletionEvent& event);
   void deliver(const engine::AsyncEvent& event);
+  void deliver(const engine::DeviceLost&) { events_.close_channels(); }
 
   /// The first reason counts. An empty one is an orderly goodbye.
   void end(std::string reason);

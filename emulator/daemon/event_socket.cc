@@ -1,12 +1,50 @@
 #include "emulator/daemon/event_socket.h"
 
+#include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
+#include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 
+#include "emulator/abi/runtime_dir.h"
+
 namespace rocemu::daemon {
+namespace {
+
+/// Names the daemon's end, by which the client's is recognised.
+bool give_name(int daemon_end) {
+  struct stat status {};
+  if (fstat(daemon_end, &status) != 0) return false;
+  const std::string name = fmt::format("{}{}", abi::kEventSocketPrefix, status.st_ino);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, name.data(), name.size());  // after the 0: abstract
+  const size_t size = offsetof(sockaddr_un, sun_path) + 1 + name.size();
+  return bind(daemon_end, reinterpret_cast<const sockaddr*>(&address),
+              static_cast<socklen_t>(size)) == 0;
+}
+
+/// Fills what the client's end may have under way, with something that is never read. So poll(2)
+/// never finds room to write there, as on Linux, whose event files cannot be written to. And when
+/// our end is closed the client's is in error rather than at its end.
+bool make_unwritable(int client_end) {
+  constexpr int kSmallest = 1;  // the system takes its own minimum
+  if (setsockopt(client_end, SOL_SOCKET, SO_SNDBUF, &kSmallest, sizeof kSmallest) != 0) {
+    return false;
+  }
+  constexpr std::array<std::byte, 2048> kFilling{};
+  ssize_t sent = 0;
+  while (sent >= 0) {
+    sent = send(client_end, kFilling.data(), kFilling.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+  return errno == EAGAIN;
+}
+
+}  // namespace
 
 EventSocket::Created EventSocket::create(EventLoop& loop, size_t record_size,
                                          std::function<void()> on_hangup) {
@@ -16,6 +54,7 @@ EventSocket::Created EventSocket::create(EventLoop& loop, size_t record_size,
   std::unique_ptr<EventSocket> socket(new EventSocket(UniqueFd(ends[0]), record_size));
   struct stat status {};
   if (fstat(client_end.get(), &status) != 0) return {};
+  if (!give_name(ends[0]) || !make_unwritable(client_end.get())) return {};
   socket->device_ = status.st_dev;
   socket->inode_ = status.st_ino;
   socket->watch_ =

@@ -214,6 +214,10 @@ void Nic::deliver(const engine::CqFailed& output) {
   if (CompletionQueue* cq = sessions_.find_cq(output.client, output.cq)) cq->set_error();
 }
 
+void Nic::deliver(const engine::DeviceLost& output) {
+  if (ClientSession* session = sessions_.find(output.client)) session->deliver(output);
+}
+
 void Nic::deliver(const engine::CompletionEvent& output) {
   if (ClientSession* session = sessions_.find(output.client)) session->deliver(output);
 }

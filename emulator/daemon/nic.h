@@ -101,6 +101,7 @@ class Nic : public EnginePort {
   void hold(engine::Output& output);
   void deliver_other(const engine::Output& output);
   void deliver(const engine::CqFailed& output);
+  void deliver(const engine::DeviceLost& output);
   void deliver(const engine::CompletionEvent& output);
   void deliver(const engine::AsyncEvent& output);
   void deliver(const engine::ClientViolation& output);

@@ -88,6 +88,7 @@ int dispatch(Fabric& fabric, ClientId client, const Request& request, Reply::Bod
       return create_ah(fabric, client, in, out.object.handle);
     case Op::kDestroyAh:
       return destroy_ah(fabric, client, in.object.handle);
+    case Op::kCreateChannel:
     case Op::kPostSend:
     case Op::kBindMw:
     case Op::kPostRecv:

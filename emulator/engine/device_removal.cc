@@ -13,7 +13,9 @@ void Fabric::remove_device(DeviceIndex index) {
   gone.port_state = abi::PortState::kDown;
   connections.forget(index);
   for (const auto& [client, of] : clients) {
-    if (of == index) raise(client, abi::EventType::kDeviceFatal, 0);
+    if (of != index) continue;
+    raise(client, abi::EventType::kDeviceFatal, 0);
+    outputs_->list.emplace_back(DeviceLost{client});
   }
   for (const auto& [client, of] : clients) {
     if (of == index) release_objects(client);

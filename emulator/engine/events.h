@@ -37,7 +37,7 @@ struct DetachClient {
 };
 
 /// A control request, already checked for size, magic and version. Answered in Outputs::reply.
-/// kHello and kCreateChannel are the daemon's own business and never come here.
+/// kHello is the daemon's own business and never comes here; of kCreateChannel only what fails it.
 struct Command {
   ClientId client;
   const abi::Request& request;
@@ -184,6 +184,11 @@ struct AsyncEvent {
   uint64_t element;  // user handle of the CQ, QP or SRQ, or the port number
 };
 
+/// The client's device was removed: its completion channels fail from now on.
+struct DeviceLost {
+  ClientId client;
+};
+
 /// The client broke the contract of abi/ (an index, length or handle that cannot be): end it.
 struct ClientViolation {
   ClientId client;
@@ -238,9 +243,9 @@ struct CmEvent {
   std::shared_ptr<const abi::ucma::EventResponse> event;
 };
 
-using Output =
-    std::variant<Completion, CqFailed, CompletionEvent, AsyncEvent, ClientViolation, TransmitFrame,
-                 ForwardFrame, GroupChange, FrameTrace, RuleFired, DeviceChanged, CmEvent>;
+using Output = std::variant<Completion, CqFailed, CompletionEvent, AsyncEvent, DeviceLost,
+                            ClientViolation, TransmitFrame, ForwardFrame, GroupChange, FrameTrace,
+                            RuleFired, DeviceChanged, CmEvent>;
 
 struct CmReply {
   int error = 0;  // 0, or a positive errno value; then there is no response

@@ -365,6 +365,7 @@ struct DescribeOutput {
         .add("event", name_of(output.type))
         .add("element", FieldKind::kName, output.element);
   }
+  void operator()(const engine::DeviceLost& output) const { say("device_lost", output.client); }
   void operator()(const RecordedViolation& output) const {
     say("client_violation", output.client).add("reason", output.reason);
   }

@@ -265,6 +265,7 @@ enum class OutputKind : uint8_t {
   kRuleFired,
   kDeviceChanged,
   kGroupChange,
+  kDeviceLost,
 };
 
 void append_frame(Appender& to, std::span<const uint8_t> frame) {
@@ -344,6 +345,10 @@ struct AppendOutput {
   void operator()(const engine::DeviceChanged& output) const {
     to.put(OutputKind::kDeviceChanged);
     to.put(output.device);
+  }
+  void operator()(const engine::DeviceLost& output) const {
+    to.put(OutputKind::kDeviceLost);
+    to.put(output.client);
   }
 };
 
@@ -425,6 +430,9 @@ bool take_output(Taker& from, RecordedOutput& output) {
     case OutputKind::kDeviceChanged:
       output.emplace<engine::DeviceChanged>(
           engine::DeviceChanged{from.take<engine::DeviceIndex>()});
+      return true;
+    case OutputKind::kDeviceLost:
+      output.emplace<engine::DeviceLost>(engine::DeviceLost{client()});
       return true;
   }
   return false;

@@ -82,8 +82,9 @@ struct RecordedCmReply {
 
 using RecordedOutput =
     std::variant<engine::Completion, engine::CqFailed, engine::CompletionEvent, engine::AsyncEvent,
-                 RecordedViolation, RecordedFrame, RecordedCmEvent, RecordedRuleFired,
-                 engine::DeviceChanged, abi::Reply, RecordedCmReply, engine::GroupChange>;
+                 engine::DeviceLost, RecordedViolation, RecordedFrame, RecordedCmEvent,
+                 RecordedRuleFired, engine::DeviceChanged, abi::Reply, RecordedCmReply,
+                 engine::GroupChange>;
 
 /// Goes through a step's outputs one by one.
 class OutputReader {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "tests/support/event_channel.h"
 #include "tests/support/pair.h"
@@ -12,13 +13,15 @@ namespace {
 using abi::WcStatus;
 using abi::ucma::Command;
 using abi::ucma::EventType;
+using engine::ClientId;
 using engine::DeviceIndex;
+using engine::DeviceLost;
 using engine::RemoveDevice;
 
 constexpr uint64_t kUid = 0x1234'5678'9abc'def0;
 constexpr DeviceIndex kFirst{0};
 
-std::vector<abi::EventType> async_events_of(const Bench& bench, engine::ClientId client) {
+std::vector<abi::EventType> async_events_of(const Bench& bench, ClientId client) {
   std::vector<abi::EventType> events;
   for (const Timed& timed : bench.log) {
     const auto* event = std::get_if<engine::AsyncEvent>(&timed.output);
@@ -37,8 +40,27 @@ TEST(DeviceRemoval, IsAFatalEventForItsClientsOnly) {
             std::vector{abi::EventType::kDeviceFatal});
   EXPECT_EQ(async_events_of(pair.bench, pair.right.client.id()), std::vector<abi::EventType>{});
   pair.bench.step(RemoveDevice{kFirst});
-  EXPECT_EQ(pair.bench.log.size(), 1u) << "once";
+  EXPECT_EQ(async_events_of(pair.bench, pair.left.client.id()).size(), 1u) << "once";
   pair.bench.log.clear();
+}
+
+// What a client waits for on its completion channels will never come, and that it is told once.
+TEST(DeviceRemoval, IsToldToEachClientOfTheDevice) {
+  Pair pair;
+  const auto lost = [&] {
+    std::vector<ClientId> clients;
+    for (const auto& timed : std::exchange(pair.bench.log, {})) {
+      const auto* output = std::get_if<DeviceLost>(&timed.output);
+      if (output != nullptr) clients.push_back(output->client);
+    }
+    return clients;
+  };
+  pair.bench.step(RemoveDevice{kFirst});
+  EXPECT_EQ(lost(), std::vector{pair.left.client.id()});
+  pair.bench.step(RemoveDevice{kFirst});
+  EXPECT_EQ(lost(), std::vector<ClientId>{});
+  EXPECT_EQ(pair.left.client.command(abi::Op::kCreateChannel, {}).error, EIO);
+  EXPECT_EQ(pair.right.client.command(abi::Op::kCreateChannel, {}).error, 0);
 }
 
 TEST(DeviceRemoval, FailsEveryCommandFromThenOn) {

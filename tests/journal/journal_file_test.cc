@@ -159,7 +159,7 @@ TEST(JournalFile, OfAnotherFormatNamesBoth) {
   std::vector<std::byte> bytes = recorded.bytes();
   bytes[sizeof kMagic] = std::byte{kFormatVersion + 7};
   EXPECT_THAT(replay(bytes).error,
-              ContainsRegex("it has format 10, and this is rocemu .*, which reads format 3"));
+              ContainsRegex("it has format 11, and this is rocemu .*, which reads format 4"));
 }
 
 TEST(JournalFile, ThatIsNoneSaysWhatMakesOne) {

@@ -201,6 +201,9 @@ void PrintTo(const Completion& output, std::ostream* os) {
 void PrintTo(const CqFailed& output, std::ostream* os) {
   *os << "CQ failed (client " << output.client.value << ", CQ " << output.cq.value << ")";
 }
+void PrintTo(const DeviceLost& output, std::ostream* os) {
+  *os << "device lost (client " << output.client.value << ")";
+}
 void PrintTo(const CompletionEvent& output, std::ostream* os) {
   *os << "completion event (client " << output.client.value << ", CQ " << output.cq.value
       << ", channel " << output.channel.value << ") of " << output.user_handle;

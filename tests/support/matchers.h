@@ -133,6 +133,7 @@ void PrintTo(const Completion& output, std::ostream* os);
 void PrintTo(const CqFailed& output, std::ostream* os);
 void PrintTo(const CompletionEvent& output, std::ostream* os);
 void PrintTo(const AsyncEvent& output, std::ostream* os);
+void PrintTo(const DeviceLost& output, std::ostream* os);
 void PrintTo(const ClientViolation& output, std::ostream* os);
 void PrintTo(const TransmitFrame& output, std::ostream* os);
 void PrintTo(const FrameTrace& output, std::ostream* os);

@@ -80,6 +80,35 @@ TEST_F(CompChannel, ItsFdWorksWithONonblock) {
   EXPECT_EQ(take_event(channel.get()), cq.get());
 }
 
+// ... but to it nothing can be written: as on Linux, none of the files that events are read from
+// ever reports POLLOUT, whatever comes and is read.
+TEST_F(CompChannel, ItsFdAndTheAsyncFdNeverReportPollout) {
+  const auto writable = [](int fd) {
+    pollfd entry{fd, POLLOUT, 0};
+    return poll(&entry, 1, 0) != 0;
+  };
+  EXPECT_FALSE(writable(channel->fd));
+  EXPECT_FALSE(writable(context->async_fd));
+  constexpr int kMoreThanASocketHolds = 1000;
+  for (int i = 0; i < kMoreThanASocketHolds; ++i) {
+    ASSERT_NO_FATAL_FAILURE(cause_event());
+    ASSERT_EQ(poll_for(cq.get(), 1).size(), 1u);
+  }
+  EXPECT_FALSE(writable(channel->fd));
+  for (int i = 0; i < kMoreThanASocketHolds; ++i) ASSERT_EQ(take_event(channel.get()), cq.get());
+  EXPECT_FALSE(writable(channel->fd));
+  const int epoll = epoll_create1(EPOLL_CLOEXEC);
+  epoll_event interest{};
+  interest.events = EPOLLIN | EPOLLOUT | EPOLLET;
+  ASSERT_EQ(epoll_ctl(epoll, EPOLL_CTL_ADD, channel->fd, &interest), 0);
+  ASSERT_NO_FATAL_FAILURE(cause_event());
+  epoll_event ready{};
+  EXPECT_EQ(epoll_wait(epoll, &ready, 1, 30'000), 1);
+  EXPECT_EQ(ready.events, uint32_t{EPOLLIN});
+  EXPECT_EQ(take_event(channel.get()), cq.get());
+  close(epoll);
+}
+
 // ... and a plain read: 8 bytes, the CQ's address, one event each.
 TEST_F(CompChannel, ItsFdWorksWithRead) {
   cause_event();

@@ -1,0 +1,254 @@
+// A device that is pulled out while a program waits for its completions: ibv_get_cq_event(3) and
+// ibv_create_comp_channel(3), and what Linux's uverbs does to a completion channel whose device is
+// gone: reading it fails with EIO, and poll(2) says POLLERR, from then on.
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "tests/system/verbs_fixture.h"
+
+namespace rocemu::system_test {
+namespace {
+
+/// Talks to the control socket (docs/control.md) of the NIC that the test runs on.
+void remove_device(const std::string& name) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = std::string(std::getenv("ROCEMU_DIR")) + "/control";
+  ASSERT_LT(path.size(), sizeof address.sun_path);
+  std::memcpy(address.sun_path, path.data(), path.size());
+  const int control = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(connect(control, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  const std::string request =
+      R"({"command": "set", "device": ")" + name + R"(", "removed": true})" + "\n";
+  ASSERT_EQ(send(control, request.data(), request.size(), 0), static_cast<ssize_t>(request.size()));
+  std::string answer;
+  char next = 0;
+  while (next != '\n' && recv(control, &next, 1, 0) == 1) answer += next;
+  EXPECT_NE(answer.find("true"), std::string::npos) << answer;
+  close(control);
+}
+
+/// What ibv_get_cq_event() fails with, or 0.
+int get_event(ibv_comp_channel* channel) {
+  ibv_cq* cq = nullptr;
+  void* cq_context = nullptr;
+  errno = 0;
+  return ibv_get_cq_event(channel, &cq, &cq_context) == 0 ? 0 : errno;
+}
+
+int poll_events(int fd, short events) {
+  pollfd entry{fd, events, 0};
+  return poll(&entry, 1, 0) >= 0 ? entry.revents : -1;
+}
+
+/// Returns when the thread sleeps in the kernel.
+void await_sleep(pid_t thread) {
+  const std::string path = "/proc/self/task/" + std::to_string(thread) + "/stat";
+  for (;;) {
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    char text[256] = {};
+    const bool sleeps = read(file, text, sizeof text - 1) > 0 && strstr(text, ") S ") != nullptr;
+    close(file);
+    if (sleeps) return;
+    std::this_thread::yield();
+  }
+}
+
+class DeviceRemoval : public ConnectedTest {
+ protected:
+  static void SetUpTestSuite() {
+    // Destroying what is gone succeeds (ibv_open_device(3)), so that nothing is left over.
+    setenv("RDMAV_ALLOW_DISASSOC_DESTROY", "1", 1);
+  }
+
+  void remove() { remove_device(ibv_get_device_name(context->device)); }
+
+  /// Threads that wait for an event, asleep when this returns.
+  struct Waiter {
+    std::thread thread;
+    int error = -1;
+  };
+  void start(Waiter& waiter) {
+    std::atomic<pid_t> id{0};
+    waiter.thread = std::thread([&waiter, &id, this] {
+      id = gettid();
+      waiter.error = get_event(channel.get());
+    });
+    while (id == 0) std::this_thread::yield();
+    await_sleep(id);
+  }
+};
+
+// "returns 0 on success, and -1 if the request fails", with errno as a read of the channel has it.
+TEST_F(DeviceRemoval, AGetThatWaitsForAnEventFailsWithEio) {
+  Waiter waiter;
+  start(waiter);
+  remove();
+  waiter.thread.join();
+  EXPECT_EQ(waiter.error, EIO);
+  EXPECT_EQ(get_event(channel.get()), EIO) << "and so does the next";
+}
+
+TEST_F(DeviceRemoval, EveryThreadThatWaitsFailsAndTheChannelStaysInError) {
+  std::array<Waiter, 4> waiters;
+  for (Waiter& waiter : waiters) start(waiter);
+  std::atomic<pid_t> id{0};
+  int found = 0;
+  std::thread poller([&] {
+    id = gettid();
+    pollfd entry{channel->fd, POLLIN, 0};
+    if (poll(&entry, 1, 30'000) == 1) found = entry.revents;
+  });
+  while (id == 0) std::this_thread::yield();
+  await_sleep(id);
+  remove();
+  for (Waiter& waiter : waiters) waiter.thread.join();
+  poller.join();
+  for (const Waiter& waiter : waiters) EXPECT_EQ(waiter.error, EIO);
+  EXPECT_NE(found & POLLERR, 0) << found;
+  EXPECT_NE(poll_events(channel->fd, POLLIN) & POLLERR, 0);
+}
+
+TEST_F(DeviceRemoval, PollAndEpollReportAnErrorOfTheChannel) {
+  std::array<int, 2> epolls{};
+  const std::array<uint32_t, 2> modes{uint32_t{0}, uint32_t{EPOLLET}};
+  for (size_t i = 0; i < epolls.size(); ++i) {
+    epolls[i] = epoll_create1(EPOLL_CLOEXEC);
+    epoll_event interest{};
+    interest.events = EPOLLIN | modes[i];
+    ASSERT_EQ(epoll_ctl(epolls[i], EPOLL_CTL_ADD, channel->fd, &interest), 0);
+  }
+  EXPECT_EQ(poll_events(channel->fd, POLLIN | POLLOUT), 0);
+  remove();
+  for (const int epoll : epolls) {
+    epoll_event ready{};
+    EXPECT_EQ(epoll_wait(epoll, &ready, 1, 30'000), 1);
+    EXPECT_NE(ready.events & EPOLLERR, 0u) << ready.events;
+    close(epoll);
+  }
+  EXPECT_NE(poll_events(channel->fd, POLLIN) & POLLERR, 0);
+  EXPECT_NE(poll_events(channel->fd, 0) & POLLERR, 0);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(get_event(channel.get()), EIO);
+    EXPECT_NE(poll_events(channel->fd, POLLIN) & POLLERR, 0) << "after " << i << " reads";
+  }
+}
+
+TEST_F(DeviceRemoval, ANonblockingChannelFailsWithEioToo) {
+  ASSERT_EQ(fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK), 0);
+  EXPECT_EQ(get_event(channel.get()), EAGAIN);
+  remove();
+  EXPECT_EQ(get_event(channel.get()), EIO);
+}
+
+// As on Linux: what was not read of the device's completion events is freed with its CQs.
+TEST_F(DeviceRemoval, EventsThatNobodyHadReadAreGone) {
+  ASSERT_EQ(ibv_req_notify_cq(cq.get(), 0), 0);
+  deliver_message(1);
+  ASSERT_TRUE(readable(channel->fd, 30'000));
+  remove();
+  EXPECT_EQ(get_event(channel.get()), EIO);
+  EXPECT_EQ(get_event(channel.get()), EIO);
+}
+
+// But the asynchronous event that tells of it can be read, and behind it the file does not fail.
+TEST_F(DeviceRemoval, TheAsyncEventIsReadWhenTheChannelFails) {
+  remove();
+  EXPECT_EQ(take_async_event().event_type, IBV_EVENT_DEVICE_FATAL);
+  EXPECT_EQ(poll_events(context->async_fd, POLLIN | POLLOUT), 0);
+}
+
+TEST_F(DeviceRemoval, NoChannelCanBeCreated) {
+  remove();
+  errno = 0;
+  EXPECT_EQ(ibv_create_comp_channel(context.get()), nullptr);
+  EXPECT_EQ(errno, EIO);
+}
+
+TEST_F(DeviceRemoval, TheChannelsOfOtherDevicesGoOn) {
+  const ContextPtr other = open_device(1);
+  ASSERT_NE(other, nullptr);
+  const ChannelPtr theirs(ibv_create_comp_channel(other.get()));
+  ASSERT_NE(theirs, nullptr);
+  remove();
+  EXPECT_EQ(get_event(channel.get()), EIO);
+  EXPECT_EQ(poll_events(theirs->fd, POLLIN | POLLOUT), 0);
+  const ChannelPtr another(ibv_create_comp_channel(other.get()));
+  EXPECT_NE(another, nullptr);
+}
+
+// A child shares the channel's file.
+TEST_F(DeviceRemoval, AChildThatWaitsFailsTogetherWithItsParent) {
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const char byte = 0;
+    if (write(ready[1], &byte, 1) != 1) _exit(255);
+    const int error = get_event(channel.get());
+    _exit(error);
+  }
+  char byte;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  Waiter waiter;
+  start(waiter);
+  remove();
+  waiter.thread.join();
+  EXPECT_EQ(waiter.error, EIO);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), EIO);
+  close(ready[0]);
+  close(ready[1]);
+}
+
+// What is replaced in a program is the read of a channel, and it is to stay a read: a signal does
+// not end it if its handler was installed with SA_RESTART, and ends it with EINTR if not ...
+TEST_F(DeviceRemoval, SignalsInterruptAGetAsTheyInterruptARead) {
+  for (const int flags : {0, SA_RESTART}) {
+    struct sigaction action {};
+    action.sa_handler = [](int) {};
+    action.sa_flags = flags;
+    struct sigaction before {};
+    ASSERT_EQ(sigaction(SIGUSR1, &action, &before), 0);
+    Waiter waiter;
+    start(waiter);
+    pthread_kill(waiter.thread.native_handle(), SIGUSR1);
+    if (flags == 0) {
+      waiter.thread.join();
+      EXPECT_EQ(waiter.error, EINTR);
+    } else {
+      ASSERT_EQ(ibv_req_notify_cq(cq.get(), 0), 0);
+      deliver_message(1);
+      waiter.thread.join();
+      EXPECT_EQ(waiter.error, 0);
+      ibv_ack_cq_events(cq.get(), 1);
+    }
+    sigaction(SIGUSR1, &before, nullptr);
+  }
+}
+
+// ... and it is a cancellation point.
+TEST_F(DeviceRemoval, AThreadThatWaitsForAnEventCanBeCancelled) {
+  Waiter waiter;
+  start(waiter);
+  ASSERT_EQ(pthread_cancel(waiter.thread.native_handle()), 0);
+  waiter.thread.join();
+  EXPECT_EQ(waiter.error, -1);
+}
+
+}  // namespace
+}  // namespace rocemu::system_test

@@ -1,0 +1,108 @@
+// read(2) of a completion channel or of an async event file, which libibverbs reads events from. It
+// is a socket; what a real one says when its device is gone is said here.
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+
+#include "emulator/abi/control.h"
+#include "emulator/abi/runtime_dir.h"
+#include "verbs_provider/shim/device_socket.h"
+#include "verbs_provider/shim/interpose.h"
+#include "verbs_provider/shim/raw.h"
+
+namespace rocemu::shim {
+namespace {
+
+Next<ssize_t(int, void*, size_t)> next_read("read");
+
+bool is_event_socket(int fd) {
+  sockaddr_un address;
+  memset(&address, 0, sizeof(address));
+  socklen_t length = sizeof(address);
+  constexpr size_t kPrefix = sizeof(abi::kEventSocketPrefix) - 1;
+  return raw_syscall(SYS_getpeername, fd, &address, &length) == 0 &&
+         address.sun_family == AF_UNIX && address.sun_path[0] == '\0' &&
+         memcmp(address.sun_path + 1, abi::kEventSocketPrefix, kPrefix) == 0;
+}
+
+bool is_nonblocking(int fd) {
+  return (raw_syscall(SYS_fcntl, fd, F_GETFL) & O_NONBLOCK) != 0;
+}
+
+/// Whether read(2) would go on after a signal: all handlers were installed with SA_RESTART. poll(2)
+/// never does, and of which signal it was nobody says.
+bool restarts_after_signals() {
+  struct KernelAction {  // its beginning is the same everywhere
+    uintptr_t handler;
+    unsigned long flags;
+    unsigned long rest[6];
+  };
+  constexpr int kLast = 64, kOfTheLibrary = 32;  // and 33
+  for (int signal = 1; signal <= kLast; ++signal) {
+    if (signal == kOfTheLibrary || signal == kOfTheLibrary + 1) continue;
+    KernelAction action{};
+    if (raw_syscall(SYS_rt_sigaction, signal, nullptr, &action, 8) != 0) continue;
+    if (action.handler == reinterpret_cast<uintptr_t>(SIG_DFL) ||
+        action.handler == reinterpret_cast<uintptr_t>(SIG_IGN)) {
+      continue;
+    }
+    if ((action.flags & SA_RESTART) == 0) return false;
+  }
+  return true;
+}
+
+/// 0, or the errno value that the read fails with. A cancellation point, and so without anything of
+/// ours that would have to be undone.
+int receive_event(int fd, void* event, size_t size, ssize_t* received) {
+  for (;;) {
+    // The socket is looked at first: to receive takes the error off, and all who wait are to find
+    // it, now and later. So nobody waits in recv(2).
+    pollfd entry{fd, POLLIN, 0};
+    int ready = poll(&entry, 1, 0);
+    if (ready == 0) {
+      if (is_nonblocking(fd)) return EAGAIN;
+      ready = poll(&entry, 1, -1);
+    }
+    if (ready < 0) {
+      if (errno == EINTR && restarts_after_signals()) continue;
+      return errno;
+    }
+    // The other end is closed. As on Linux, which frees the events of a device that goes, there are
+    // none any more.
+    if ((entry.revents & (POLLERR | POLLHUP)) != 0) return EIO;
+    *received = recv(fd, event, size, MSG_DONTWAIT);
+    if (*received > 0) return 0;
+    // Another thread took it, or the device went just now.
+    if (*received == 0 || (errno != EAGAIN && errno != EINTR && errno != ECONNRESET)) return EIO;
+  }
+}
+
+__attribute__((noinline)) ssize_t read_event(int fd, void* event, size_t size) {
+  const int saved = errno;
+  ssize_t received = -1;
+  const int error = receive_event(fd, event, size, &received);
+  errno = error != 0 ? error : saved;
+  return error != 0 ? -1 : received;
+}
+
+}  // namespace
+}  // namespace rocemu::shim
+
+using namespace rocemu::shim;
+
+ROCEMU_REPLACE(ssize_t, read, (int fd, void* data, size_t size)) {
+  const bool fits = size == sizeof(rocemu::abi::CompletionEventRecord) ||
+                    size == sizeof(rocemu::abi::AsyncEventRecord);
+  if (__builtin_expect(fits, 0) && has_seen_device() && is_event_socket(fd)) {
+    return read_event(fd, data, size);
+  }
+  return next_read(fd, data, size);
+}
