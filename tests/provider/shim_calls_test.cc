@@ -1,5 +1,6 @@
 // The replaced functions of libc, as the test program itself calls them.
 #include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <gtest/gtest.h>
@@ -7,9 +8,12 @@
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,7 +21,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "emulator/abi/runtime_dir.h"
 #include "tests/provider/fake_daemon.h"
@@ -123,11 +130,198 @@ TEST_F(ShimCalls, ASuccessfulCallLeavesErrnoAlone) {
   EXPECT_EQ(errno, 77);
 }
 
-TEST_F(ShimCalls, NullPathsFailAsTheKernelSays) {
-  // Not open() itself, which is declared to be called with a path.
-  int (*volatile call)(const char*, int, ...) = open;
-  EXPECT_EQ(call(nullptr, O_RDONLY), -1);
+/// A socket that connections wait at.
+class Listener {
+ public:
+  explicit Listener(const std::string& path)
+      : fd_(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    strcpy(address.sun_path, path.c_str());
+    EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    EXPECT_EQ(listen(fd_, 1), 0);
+  }
+  ~Listener() { close(fd_); }
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+
+  int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+/// Paths that are none: null, small, in memory that cannot be read, beyond what can be mapped, and
+/// one that begins like a served name and has no end.
+class BadPaths {
+ public:
+  BadPaths()
+      : pages_(static_cast<char*>(
+            mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+    mprotect(pages_ + kPage, kPage, PROT_NONE);
+    constexpr char kStart[] = "/sys/class/infiniband/";
+    constexpr size_t kLength = sizeof(kStart) - 1;
+    char* const endless = pages_ + kPage - kLength;
+    memcpy(endless, kStart, kLength);
+    paths = {nullptr, reinterpret_cast<const char*>(8), pages_ + kPage,
+             reinterpret_cast<const char*>(0xdead'0000'0000'0000), endless};
+  }
+  ~BadPaths() { munmap(pages_, 2 * kPage); }
+
+  std::vector<const char*> paths;
+
+ private:
+  static constexpr size_t kPage = 4096;
+  char* pages_;
+};
+
+/// The shim's replacement of a function, without what its declaration promises of the arguments and
+/// without a sanitizer's own replacement, which would look at them first.
+template <class Function>
+Function* of_shim(const char* name, Function*) {
+  static void* const shim = dlopen("librocemu.so", RTLD_LAZY | RTLD_NOLOAD);
+  return reinterpret_cast<Function*>(dlsym(shim, name));
+}
+template <class Result, class... Parameters, class... Arguments>
+Result call(const char* name, Result (*declared)(Parameters...), Arguments... arguments) {
+  Result (*volatile function)(Parameters...) = of_shim(name, declared);
+  return function(arguments...);
+}
+template <class Result, class... Parameters, class... Arguments>
+Result call(const char* name, Result (*declared)(Parameters..., ...), Arguments... arguments) {
+  Result (*volatile function)(Parameters..., ...) = of_shim(name, declared);
+  return function(arguments...);
+}
+
+// As man pages say: "EFAULT: pathname is outside your accessible address space".
+TEST_F(ShimCalls, ABadPathIsEfaultToEveryCallThatTakesOne) {
+  const BadPaths bad;
+  char out[64];
+  struct stat status;
+  struct statx statx_status;
+  const std::pair<const char*, std::function<bool(const char*)>> calls[] = {
+      {"open", [](auto* path) { return call("open", open, path, O_RDONLY) < 0; }},
+      {"open, creating",
+       [](auto* path) { return call("open", open, path, O_RDWR | O_CREAT, 0600) < 0; }},
+      {"openat", [](auto* path) { return call("openat", openat, AT_FDCWD, path, O_RDONLY) < 0; }},
+      {"fopen", [](auto* path) { return call("fopen", fopen, path, "r") == nullptr; }},
+      {"access", [](auto* path) { return call("access", access, path, F_OK) < 0; }},
+      {"eaccess", [](auto* path) { return call("eaccess", eaccess, path, F_OK) < 0; }},
+      {"faccessat",
+       [](auto* path) { return call("faccessat", faccessat, AT_FDCWD, path, F_OK, 0) < 0; }},
+      {"stat", [&](auto* path) { return call("stat", stat, path, &status) < 0; }},
+      {"lstat", [&](auto* path) { return call("lstat", lstat, path, &status) < 0; }},
+      {"fstatat",
+       [&](auto* path) { return call("fstatat", fstatat, AT_FDCWD, path, &status, 0) < 0; }},
+      {"statx",
+       [&](auto* path) { return call("statx", statx, AT_FDCWD, path, 0, 0u, &statx_status) < 0; }},
+      {"readlink",
+       [&](auto* path) { return call("readlink", readlink, path, out, sizeof(out)) < 0; }},
+      {"readlinkat",
+       [&](auto* path) {
+         return call("readlinkat", readlinkat, AT_FDCWD, path, out, sizeof(out)) < 0;
+       }},
+      {"chdir", [](auto* path) { return call("chdir", chdir, path) < 0; }},
+      {"getxattr",
+       [&](auto* path) {
+         return call("getxattr", getxattr, path, "user.a", out, sizeof(out)) < 0;
+       }},
+      {"lgetxattr",
+       [&](auto* path) {
+         return call("lgetxattr", lgetxattr, path, "user.a", out, sizeof(out)) < 0;
+       }},
+  };
+  for (const auto& [name, fails] : calls) {
+    for (const char* path : bad.paths) {
+      errno = 0;
+      EXPECT_TRUE(fails(path)) << name;
+      EXPECT_EQ(errno, EFAULT) << name << " of " << static_cast<const void*>(path);
+    }
+  }
+}
+
+TEST_F(ShimCalls, ABadPlaceForTheAnswerIsEfaultToo) {
+  char* const nowhere = reinterpret_cast<char*>(8);
+  EXPECT_EQ(call("stat", stat, kGuid, reinterpret_cast<struct stat*>(nowhere)), -1);
   EXPECT_EQ(errno, EFAULT);
+  errno = 0;
+  EXPECT_EQ(call("statx", statx, AT_FDCWD, kGuid, 0, 0u, reinterpret_cast<struct statx*>(nowhere)),
+            -1);
+  EXPECT_EQ(errno, EFAULT);
+}
+
+TEST_F(ShimCalls, ABadPointerWrittenToADeviceIsEfault) {
+  const Listener event_channels(daemon_.dir() + "/dev/infiniband/rdma_cm");
+  void* const nowhere = reinterpret_cast<void*>(8);
+  for (const char* device : {"/dev/infiniband/uverbs0", "/dev/infiniband/rdma_cm"}) {
+    const int fd = open(device, O_RDWR);
+    ASSERT_GE(fd, 0) << device;
+    EXPECT_EQ(call("write", write, fd, nowhere, size_t{16}), -1) << device;
+    EXPECT_EQ(errno, EFAULT) << device;
+    close(fd);
+  }
+  const int connection = open("/dev/infiniband/uverbs0", O_RDWR);
+  rocemu_offer_async_fd(connection, 77);
+  EXPECT_EQ(call("ioctl", ioctl, connection, RDMA_VERBS_IOCTL, nowhere), -1);
+  rocemu_offer_async_fd(-1, -1);
+  close(connection);
+}
+
+TEST_F(ShimCalls, ADeviceIsFoundFromItsDirectory) {
+  for (const bool by_cwd : {false, true}) {
+    const int directory = open("/dev/infiniband", O_RDONLY | O_DIRECTORY);
+    ASSERT_GE(directory, 0);
+    const int before = open(".", O_RDONLY | O_DIRECTORY);
+    if (by_cwd) {
+      ASSERT_EQ(fchdir(directory), 0);
+    }
+    const int from = by_cwd ? AT_FDCWD : directory;
+    struct stat status;
+    EXPECT_EQ(fstatat(from, "uverbs0", &status, 0), 0);
+    EXPECT_TRUE(S_ISCHR(status.st_mode));
+    errno = 77;
+    const int fd = openat(from, "./uverbs0", O_RDWR | O_CLOEXEC);
+    EXPECT_GE(fd, 0) << strerror(errno);
+    EXPECT_EQ(errno, 77);
+    EXPECT_EQ(fstat(fd, &status), 0);
+    EXPECT_TRUE(S_ISCHR(status.st_mode));
+    close(fd);
+    EXPECT_EQ(openat(from, "no-such-device", O_RDWR), -1);
+    EXPECT_EQ(errno, ENOENT);
+    ASSERT_EQ(fchdir(before), 0);
+    close(before);
+    close(directory);
+  }
+}
+
+// open(2): "the file itself is not opened".
+TEST_F(ShimCalls, ADeviceThatIsOnlyFoundIsNotOpened) {
+  const int fd = open("/dev/infiniband/uverbs0", O_PATH);
+  ASSERT_GE(fd, 0);
+  EXPECT_NE(fcntl(fd, F_GETFL) & O_PATH, 0);
+  struct stat status;
+  EXPECT_EQ(fstat(fd, &status), 0);
+  EXPECT_TRUE(S_ISCHR(status.st_mode));
+  EXPECT_EQ(fstatat(fd, "", &status, AT_EMPTY_PATH), 0);
+  EXPECT_TRUE(S_ISCHR(status.st_mode));
+  close(fd);
+  EXPECT_EQ(open("/dev/infiniband/uverbs0", O_RDWR | O_DIRECTORY), -1);
+  EXPECT_EQ(errno, ENOTDIR);
+  EXPECT_EQ(open("/dev/infiniband/uverbs0", O_RDWR | O_CREAT | O_EXCL, 0600), -1);
+  EXPECT_EQ(errno, EEXIST);
+}
+
+TEST_F(ShimCalls, WithoutDescriptorsLeftADeviceIsEmfile) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const int fd = open("/dev/infiniband/uverbs0", O_RDWR);
+  const int error = errno;
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_EQ(fd, -1);
+  EXPECT_EQ(error, EMFILE);
 }
 
 TEST_F(ShimCalls, RdmaNetlinkIsRefusedAndTheProviderAnnounced) {
@@ -155,23 +349,17 @@ TEST_F(ShimCalls, TheOtherVariableIsServedIfItIsSet) {
 class ShimNetlink : public ShimCalls {
  protected:
   ShimNetlink() {
-    listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    strcpy(address.sun_path, (daemon_.dir() + "/netlink").c_str());
-    EXPECT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-    EXPECT_EQ(listen(listener, 1), 0);
     fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA);
     EXPECT_GE(fd, 0) << strerror(errno);
-    kernel = accept(listener, nullptr, nullptr);
+    kernel = accept(listener.fd(), nullptr, nullptr);
   }
   ~ShimNetlink() override {
     close(kernel);
     close(fd);
-    close(listener);
   }
   const ScopedVariable drivers{"IBV_DRIVERS", nullptr};
-  int listener, fd, kernel;
+  const Listener listener{daemon_.dir() + "/netlink"};
+  int fd, kernel;
 };
 
 TEST_F(ShimNetlink, HasTheAddressesThatNetlinkLibrariesLookAt) {
@@ -211,6 +399,21 @@ TEST_F(ShimNetlink, HasTheAddressesThatNetlinkLibrariesLookAt) {
   message.msg_namelen = 0;
   EXPECT_EQ(send(kernel, "tell", 4, 0), 4);
   EXPECT_EQ(recvmsg(fd, &message, 0), 4);
+}
+
+TEST_F(ShimNetlink, ABadPointerIsEfault) {
+  void* const nowhere = reinterpret_cast<void*>(8);
+  sockaddr_nl own{};
+  socklen_t length = sizeof(own);
+  auto* const address = reinterpret_cast<sockaddr*>(&own);
+  EXPECT_EQ(call("getsockname", getsockname, fd, static_cast<sockaddr*>(nowhere), &length), -1);
+  EXPECT_EQ(errno, EFAULT);
+  errno = 0;
+  EXPECT_EQ(call("getsockname", getsockname, fd, address, static_cast<socklen_t*>(nowhere)), -1);
+  EXPECT_EQ(errno, EFAULT);
+  errno = 0;
+  EXPECT_EQ(call("recvmsg", recvmsg, fd, static_cast<msghdr*>(nowhere), MSG_DONTWAIT), -1);
+  EXPECT_EQ(errno, EFAULT);
 }
 
 TEST_F(ShimNetlink, LeavesOtherSocketsAlone) {

@@ -11,6 +11,7 @@
 #include "emulator/abi/runtime_dir.h"
 #include "verbs_provider/shim/daemon_socket.h"
 #include "verbs_provider/shim/raw.h"
+#include "verbs_provider/shim/text.h"
 
 namespace rocemu::shim {
 namespace {
@@ -46,6 +47,25 @@ bool device_of_name(const char* path, DeviceNumber* number) {
   if (strncmp(dir, abi::kDeviceDir, kDeviceDirLength) != 0) return false;
   if (dir != path && dir[-1] != '/') return false;
   return device_of_file_name(slash + 1, number);
+}
+
+bool device_of_relative_path(int dirfd, const char* path, DeviceNumber* number,
+                             char (&name)[kMaxPath]) {
+  if (*path == '/') return false;
+  while (path[0] == '.' && path[1] == '/') path += 2;
+  char link[64], directory[kMaxPath];
+  Text link_text(link, sizeof(link));
+  link_text.add(dirfd == AT_FDCWD ? "/proc/self/cwd" : "/proc/self/fd/");
+  if (dirfd != AT_FDCWD) link_text.add_number(static_cast<unsigned long>(dirfd));
+  const long size = raw_syscall(SYS_readlinkat, AT_FDCWD, link, directory, sizeof(directory));
+  if (size <= 0 || size == static_cast<long>(sizeof(directory))) return false;
+  Text text(name, sizeof(name));
+  text.add(directory, static_cast<size_t>(size));
+  if (*path != '\0') {
+    text.add("/");
+    text.add(path);
+  }
+  return text.fits() && device_of_name(name, number);
 }
 
 bool device_of_fd(int fd, DeviceNumber* number) {

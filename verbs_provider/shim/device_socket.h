@@ -5,6 +5,7 @@
 #pragma once
 
 #include "emulator/abi/runtime_dir.h"
+#include "verbs_provider/shim/served_paths.h"
 
 namespace rocemu::shim {
 
@@ -19,6 +20,12 @@ struct DeviceNumber {
 /// Whether a socket of this name stands for a device, and for which. The daemon must bind its
 /// sockets under names that end so (runtime_dir.h).
 bool device_of_name(const char* path, DeviceNumber* number);
+
+/// The same for the existing socket that `path` names, relative to `dirfd` as openat(2) has it
+/// (with an empty path, `dirfd` itself). Its whole name goes to `name`. For a program that went
+/// into the devices' directory or opened it; asks the kernel where that is.
+bool device_of_relative_path(int dirfd, const char* path, DeviceNumber* number,
+                             char (&name)[kMaxPath]);
 
 /// Whether the descriptor is connected to such a socket.
 bool device_of_fd(int fd, DeviceNumber* number);

@@ -13,6 +13,7 @@
 #include "verbs_provider/shim/device_socket.h"
 #include "verbs_provider/shim/messages.h"
 #include "verbs_provider/shim/raw.h"
+#include "verbs_provider/shim/user_memory.h"
 
 namespace rocemu::shim {
 namespace {
@@ -87,6 +88,12 @@ constexpr Shape shape_of(Command command) {
   return shape(0);
 }
 
+/// What the shim reads of a command itself lies within so many bytes.
+constexpr size_t kOwnPart = 32;
+static_assert(sizeof(abi::ucma::SetOption) <= kOwnPart &&
+              sizeof(abi::ucma::MigrateId) <= kOwnPart && sizeof(abi::ucma::GetEvent) <= kOwnPart &&
+              offsetof(abi::ucma::CreateId, response) + sizeof(uint64_t) <= kOwnPart);
+
 /// One command on its way.
 struct Call {
   int fd;
@@ -95,6 +102,14 @@ struct Call {
   const char* in;  // in_size bytes of the application's
   size_t in_size;
   size_t out_size;
+  char own_part[kOwnPart];  // the first of them
+
+  template <class Arguments>
+  Arguments arguments() const {
+    Arguments arguments;
+    memcpy(&arguments, own_part, sizeof(arguments));
+    return arguments;
+  }
 };
 
 int open_pair(int (&pair)[2]) {
@@ -110,22 +125,20 @@ int check_old_channel(int fd) {
   return device_of_fd(fd, &number) && number.is_event_channel() ? 0 : EINVAL;
 }
 
-/// Sends the command with what belongs to it; `pair[1]` goes to the daemon. The kernel copies an
-/// option's value, and says EFAULT if there is none where the application says.
+/// Sends the command with what belongs to it; `pair[1]` goes to the daemon. The kernel copies the
+/// rest of a command and an option's value, and says EFAULT if the application has none there.
 int send_command(const Call& call, const int (&pair)[2]) {
   const char* value = nullptr;
   size_t value_size = 0;
   int fds[3] = {pair[1], call.fd, -1};
   int fd_count = 2;
   if (call.command == Command::kSetOption) {
-    abi::ucma::SetOption option;
-    memcpy(&option, call.in, sizeof(option));
+    const auto option = call.arguments<abi::ucma::SetOption>();
     value = reinterpret_cast<const char*>(option.value);
     value_size = option.length;
     if (call.in_size + value_size > abi::ucma::kMaxCommand) return EINVAL;
   } else if (call.command == Command::kMigrateId) {
-    abi::ucma::MigrateId migration;
-    memcpy(&migration, call.in, sizeof(migration));
+    const auto migration = call.arguments<abi::ucma::MigrateId>();
     fds[fd_count++] = static_cast<int>(migration.fd);
     if (const int error = check_old_channel(fds[2]); error != 0) return error;
   }
@@ -172,7 +185,7 @@ int run_command(const Call& call) {
     uint64_t response = 0;
     size_t room = 0;
     if (call.shape.response >= 0) {
-      memcpy(&response, call.in + call.shape.response, sizeof(response));
+      memcpy(&response, call.own_part + call.shape.response, sizeof(response));
       room = call.out_size;
     }
     error = receive_reply(pair[0], reinterpret_cast<void*>(response), room);
@@ -198,8 +211,7 @@ void tell_request_was_read(int fd, uint32_t id) {
 /// A cancellation point, and so without anything of ours that would have to be undone.
 int get_event(const Call& call) {
   if (call.out_size < abi::ucma::kMinEventResponse) return ENOSPC;
-  abi::ucma::GetEvent arguments;
-  memcpy(&arguments, call.in, sizeof(arguments));
+  const auto arguments = call.arguments<abi::ucma::GetEvent>();
   const size_t room = call.out_size < sizeof(abi::ucma::EventResponse)
                           ? call.out_size
                           : sizeof(abi::ucma::EventResponse);
@@ -217,15 +229,19 @@ int get_event(const Call& call) {
 int execute(int fd, const char* data, size_t size) {
   KernelHeader header;
   if (size < sizeof(header)) return EINVAL;
-  memcpy(&header, data, sizeof(header));
+  if (const int error = copy_from_program(&header, data, sizeof(header)); error != 0) return error;
   if (header.command >= abi::ucma::kCommands) return EINVAL;
   if (header.in_size + sizeof(header) > size) return EINVAL;
   const auto command = static_cast<Command>(header.command);
-  const Call call{
-      fd, command, shape_of(command), data + sizeof(header), header.in_size, header.out_size};
+  Call call{fd, command, shape_of(command), data + sizeof(header), header.in_size, header.out_size,
+            {}};
   if (call.shape.size == 0) return ENOSYS;
   // The kernel does not look at the size and reads what is there.
   if (call.in_size < static_cast<size_t>(call.shape.size)) return EINVAL;
+  const size_t own_size = call.in_size < kOwnPart ? call.in_size : kOwnPart;
+  if (const int error = copy_from_program(call.own_part, call.in, own_size); error != 0) {
+    return error;
+  }
   return command == Command::kGetEvent ? get_event(call) : run_command(call);
 }
 

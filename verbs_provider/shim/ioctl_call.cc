@@ -9,6 +9,7 @@
 
 #include "verbs_provider/shim/async_fd.h"
 #include "verbs_provider/shim/interpose.h"
+#include "verbs_provider/shim/user_memory.h"
 
 namespace rocemu::shim {
 namespace {
@@ -22,11 +23,31 @@ struct Offer {
 // Of the initial model, which needs no function to find it: we are loaded with the program.
 __attribute__((tls_model("initial-exec"))) thread_local Offer offer{-1, -1};
 
-/// Whether `header` asks for the async event file, as the only thing.
-bool wants_async_fd(const ib_uverbs_ioctl_hdr& header) {
-  return header.object_id == UVERBS_OBJECT_ASYNC_EVENT &&
-         header.method_id == UVERBS_METHOD_ASYNC_EVENT_ALLOC && header.num_attrs == 1 &&
-         header.attrs[0].attr_id == UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE;
+/// A command with one attribute, which stands behind its header.
+struct Command {
+  ib_uverbs_ioctl_hdr& header() { return *reinterpret_cast<ib_uverbs_ioctl_hdr*>(bytes); }
+  ib_uverbs_attr& attribute() { return header().attrs[0]; }
+
+  alignas(ib_uverbs_ioctl_hdr) char bytes[sizeof(ib_uverbs_ioctl_hdr) + sizeof(ib_uverbs_attr)];
+};
+
+/// Whether the async event file is asked for, and nothing else.
+bool wants_async_fd(Command& command) {
+  return command.header().object_id == UVERBS_OBJECT_ASYNC_EVENT &&
+         command.header().method_id == UVERBS_METHOD_ASYNC_EVENT_ALLOC &&
+         command.header().num_attrs == 1 &&
+         command.attribute().attr_id == UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE;
+}
+
+/// True if this was the command that the offer is for.
+bool take_offer(void* argument) {
+  Command command;
+  if (copy_from_program(command.bytes, argument, sizeof(command.bytes)) != 0) return false;
+  if (!wants_async_fd(command)) return false;
+  command.attribute().data_s64 = offer.async_fd;
+  if (copy_to_program(argument, command.bytes, sizeof(command.bytes)) != 0) return false;
+  offer = {-1, -1};
+  return true;
 }
 
 }  // namespace
@@ -45,12 +66,7 @@ ROCEMU_REPLACE(int, ioctl, (int fd, unsigned long request, ...)) {
   void* argument = va_arg(args, void*);
   va_end(args);
   if (__builtin_expect(request == RDMA_VERBS_IOCTL, 0) && fd >= 0 && fd == offer.connection) {
-    auto* header = static_cast<ib_uverbs_ioctl_hdr*>(argument);
-    if (wants_async_fd(*header)) {
-      header->attrs[0].data_s64 = offer.async_fd;
-      offer = {-1, -1};
-      return 0;
-    }
+    if (take_offer(argument)) return 0;
   }
   return next_ioctl(fd, request, argument);
 }

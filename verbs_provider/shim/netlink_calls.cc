@@ -4,7 +4,6 @@
 // from here.
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include <linux/netlink.h>
 #include <sys/socket.h>
@@ -15,6 +14,7 @@
 #include "verbs_provider/shim/netlink_socket.h"
 #include "verbs_provider/shim/runtime_dir.h"
 #include "verbs_provider/shim/served_paths.h"
+#include "verbs_provider/shim/user_memory.h"
 
 namespace rocemu::shim {
 namespace {
@@ -42,13 +42,20 @@ inline bool is_ours(int fd) {
   return __builtin_expect(has_seen_rdma_netlink(), 0) && is_rdma_netlink(fd);
 }
 
-/// As the kernel gives an address: cut off where it does not fit, with its whole length.
-void give_address(uint32_t port, void* address, socklen_t* length) {
+/// As the kernel gives an address: cut off where it does not fit in `room`, and the whole length.
+/// Returns 0 or EFAULT.
+int give_address(uint32_t port, void* address, socklen_t room, socklen_t* length) {
   sockaddr_nl given{};
   given.nl_family = AF_NETLINK;
   given.nl_pid = port;
-  memcpy(address, &given, std::min(*length, static_cast<socklen_t>(sizeof(given))));
-  *length = sizeof(given);
+  constexpr socklen_t kSize = sizeof(given);
+  const int error = copy_to_program(address, &given, std::min(room, kSize));
+  return error != 0 ? error : copy_to_program(length, &kSize, sizeof(kSize));
+}
+
+int fail(int error) {
+  errno = error;
+  return -1;
 }
 
 }  // namespace
@@ -72,17 +79,19 @@ ROCEMU_REPLACE(int, bind, (int fd, const sockaddr* address, socklen_t length)) {
 
 ROCEMU_REPLACE(int, getsockname, (int fd, sockaddr* address, socklen_t* length)) {
   if (!is_ours(fd)) return next_getsockname(fd, address, length);
-  give_address(static_cast<uint32_t>(getpid()), address, length);
-  return 0;
+  socklen_t room;
+  int error = copy_from_program(&room, length, sizeof(room));
+  if (error == 0) error = give_address(static_cast<uint32_t>(getpid()), address, room, length);
+  return error != 0 ? fail(error) : 0;
 }
 
 ROCEMU_REPLACE(ssize_t, recvmsg, (int fd, msghdr* message, int flags)) {
   if (!is_ours(fd)) return next_recvmsg(fd, message, flags);
-  socklen_t length = message->msg_namelen;
+  msghdr asked;
+  if (copy_from_program(&asked, message, sizeof(asked)) != 0) return fail(EFAULT);
   const ssize_t size = next_recvmsg(fd, message, flags);
-  if (size >= 0 && message->msg_name != nullptr) {
-    give_address(0, message->msg_name, &length);  // port 0: the kernel's
-    message->msg_namelen = length;
-  }
-  return size;
+  if (size < 0 || asked.msg_name == nullptr) return size;
+  // Port 0: the kernel's.
+  const int error = give_address(0, asked.msg_name, asked.msg_namelen, &message->msg_namelen);
+  return error != 0 ? fail(error) : size;
 }

@@ -24,17 +24,45 @@ bool is_socket(const char* path) {
   return raw_syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0 && S_ISSOCK(status.st_mode);
 }
 
+/// Whether a device's file would be opened with these flags, and not only found or refused.
+bool opens_file(int flags) {
+  return (flags & (O_PATH | O_DIRECTORY)) == 0 &&
+         (flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
+}
+
+int connect_to_device(const char* name, int flags) {
+  const int fd = open_device(name, flags);
+  if (fd >= 0) return fd;
+  errno = -fd;
+  return -1;
+}
+
+/// Of a path that the kernel refused to open with ENXIO, as it does sockets: a device, if the
+/// directory is that of the devices.
+__attribute__((noinline)) int open_from_directory(int dirfd, const char* path, int flags) {
+  DeviceNumber number;
+  char name[kMaxPath];
+  if (device_of_relative_path(dirfd, path, &number, name) && is_socket(name)) {
+    return connect_to_device(name, flags);
+  }
+  errno = ENXIO;
+  return -1;
+}
+
 /// `open` opens a path with the flags and mode of the caller.
 template <class Open>
-int open_served(int dirfd, const char* path, int flags, Open open) {
-  return with_mapped_path(dirfd, path, [&](const char* name) {
+int open_path(int dirfd, const char* path, int flags, Open open) {
+  const int saved = errno;
+  const int fd = use_path(dirfd, path, [=](const char* name) {
     DeviceNumber number;
-    if (name == path || !device_of_name(name, &number) || !is_socket(name)) return open(name);
-    const int fd = open_device(name, flags);
-    if (fd >= 0) return fd;
-    errno = -fd;
-    return -1;
+    if (name == path || !opens_file(flags) || !device_of_name(name, &number) || !is_socket(name)) {
+      return open(name);
+    }
+    return connect_to_device(name, flags);
   });
+  if (fd >= 0 || errno != ENXIO || !opens_file(flags)) return fd;
+  errno = saved;
+  return open_from_directory(dirfd, path, flags);
 }
 
 /// A mode is there only if the flags ask for one (O_TMPFILE includes O_DIRECTORY).
@@ -55,9 +83,8 @@ ROCEMU_REPLACE(int, open, (const char* path, int flags, ...)) {
     mode = va_arg(args, mode_t);
     va_end(args);
   }
-  if (served_name(path) == nullptr) return next_open(path, flags, mode);
-  return open_served(AT_FDCWD, path, flags,
-                     [=](const char* name) { return next_open(name, flags, mode); });
+  return open_path(AT_FDCWD, path, flags,
+                   [=](const char* name) { return next_open(name, flags, mode); });
 }
 ROCEMU_REPLACE_ALIAS(open64, open);
 
@@ -69,23 +96,20 @@ ROCEMU_REPLACE(int, openat, (int dirfd, const char* path, int flags, ...)) {
     mode = va_arg(args, mode_t);
     va_end(args);
   }
-  if (served_name(path) == nullptr) return next_openat(dirfd, path, flags, mode);
-  return open_served(dirfd, path, flags,
-                     [=](const char* name) { return next_openat(dirfd, name, flags, mode); });
+  return open_path(dirfd, path, flags,
+                   [=](const char* name) { return next_openat(dirfd, name, flags, mode); });
 }
 ROCEMU_REPLACE_ALIAS(openat64, openat);
 
 // What _FORTIFY_SOURCE makes of calls without a mode.
 ROCEMU_REPLACE(int, __open_2, (const char* path, int flags)) {
-  if (served_name(path) == nullptr) return next_open_2(path, flags);
-  return open_served(AT_FDCWD, path, flags,
-                     [=](const char* name) { return next_open_2(name, flags); });
+  return open_path(AT_FDCWD, path, flags,
+                   [=](const char* name) { return next_open_2(name, flags); });
 }
 ROCEMU_REPLACE_ALIAS(__open64_2, __open_2);
 
 ROCEMU_REPLACE(int, __openat_2, (int dirfd, const char* path, int flags)) {
-  if (served_name(path) == nullptr) return next_openat_2(dirfd, path, flags);
-  return open_served(dirfd, path, flags,
-                     [=](const char* name) { return next_openat_2(dirfd, name, flags); });
+  return open_path(dirfd, path, flags,
+                   [=](const char* name) { return next_openat_2(dirfd, name, flags); });
 }
 ROCEMU_REPLACE_ALIAS(__openat64_2, __openat_2);

@@ -29,85 +29,76 @@ Next<int(const char*)> next_chdir("chdir");
 Next<ssize_t(const char*, const char*, void*, size_t)> next_getxattr("getxattr");
 Next<ssize_t(const char*, const char*, void*, size_t)> next_lgetxattr("lgetxattr");
 
-template <class Call>
-inline auto redirect(int dirfd, const char* path, Call call) {
-  if (served_name(path) == nullptr) return call(path);
-  return with_mapped_path(dirfd, path, call);
-}
-
-template <class Call>
-inline auto redirect(const char* path, Call call) {
-  return redirect(AT_FDCWD, path, call);
-}
-
 }  // namespace
 }  // namespace rocemu::shim
 
 using namespace rocemu::shim;
 
 ROCEMU_REPLACE(DIR*, opendir, (const char* path)) {
-  return redirect(path, [](const char* name) { return next_opendir(name); });
+  return use_path(AT_FDCWD, path, [](const char* name) { return next_opendir(name); });
 }
 
 ROCEMU_REPLACE(int, scandir,
                (const char* path, dirent*** entries, Filter filter, Compare compare)) {
-  return redirect(path,
+  return use_path(AT_FDCWD, path,
                   [=](const char* name) { return next_scandir(name, entries, filter, compare); });
 }
 ROCEMU_REPLACE_ALIAS(scandir64, scandir);
 
 ROCEMU_REPLACE(FILE*, fopen, (const char* path, const char* mode)) {
-  return redirect(path, [=](const char* name) { return next_fopen(name, mode); });
+  return use_path(AT_FDCWD, path, [=](const char* name) { return next_fopen(name, mode); });
 }
 ROCEMU_REPLACE_ALIAS(fopen64, fopen);
 
 ROCEMU_REPLACE(int, access, (const char* path, int mode)) {
-  return redirect(path, [=](const char* name) { return next_access(name, mode); });
+  return query_path(AT_FDCWD, path, [=](const char* name) { return next_access(name, mode); });
 }
 
 ROCEMU_REPLACE(int, eaccess, (const char* path, int mode)) {
-  return redirect(path, [=](const char* name) { return next_eaccess(name, mode); });
+  return query_path(AT_FDCWD, path, [=](const char* name) { return next_eaccess(name, mode); });
 }
 ROCEMU_REPLACE_ALIAS(euidaccess, eaccess);
 
 ROCEMU_REPLACE(int, faccessat, (int dirfd, const char* path, int mode, int flags)) {
-  return redirect(dirfd, path,
-                  [=](const char* name) { return next_faccessat(dirfd, name, mode, flags); });
+  return query_path(dirfd, path,
+                    [=](const char* name) { return next_faccessat(dirfd, name, mode, flags); });
 }
 
 ROCEMU_REPLACE(ssize_t, readlink, (const char* path, char* out, size_t size)) {
-  return redirect(path, [=](const char* name) { return next_readlink(name, out, size); });
+  return query_path(AT_FDCWD, path,
+                    [=](const char* name) { return next_readlink(name, out, size); });
 }
 
 ROCEMU_REPLACE(ssize_t, readlinkat, (int dirfd, const char* path, char* out, size_t size)) {
-  return redirect(dirfd, path,
-                  [=](const char* name) { return next_readlinkat(dirfd, name, out, size); });
+  return query_path(dirfd, path,
+                    [=](const char* name) { return next_readlinkat(dirfd, name, out, size); });
 }
 
 ROCEMU_REPLACE(ssize_t, __readlink_chk, (const char* path, char* out, size_t size, size_t room)) {
-  return redirect(path, [=](const char* name) { return next_readlink_chk(name, out, size, room); });
+  return query_path(AT_FDCWD, path,
+                    [=](const char* name) { return next_readlink_chk(name, out, size, room); });
 }
 
 ROCEMU_REPLACE(ssize_t, __readlinkat_chk,
                (int dirfd, const char* path, char* out, size_t size, size_t room)) {
-  return redirect(dirfd, path, [=](const char* name) {
+  return query_path(dirfd, path, [=](const char* name) {
     return next_readlinkat_chk(dirfd, name, out, size, room);
   });
 }
 
 ROCEMU_REPLACE(int, chdir, (const char* path)) {
-  return redirect(path, [](const char* name) { return next_chdir(name); });
+  return use_path(AT_FDCWD, path, [](const char* name) { return next_chdir(name); });
 }
 
 // `ls -l` asks for access control lists.
 ROCEMU_REPLACE(ssize_t, getxattr,
                (const char* path, const char* attribute, void* out, size_t size)) {
-  return redirect(path,
-                  [=](const char* name) { return next_getxattr(name, attribute, out, size); });
+  return query_path(AT_FDCWD, path,
+                    [=](const char* name) { return next_getxattr(name, attribute, out, size); });
 }
 
 ROCEMU_REPLACE(ssize_t, lgetxattr,
                (const char* path, const char* attribute, void* out, size_t size)) {
-  return redirect(path,
-                  [=](const char* name) { return next_lgetxattr(name, attribute, out, size); });
+  return query_path(AT_FDCWD, path,
+                    [=](const char* name) { return next_lgetxattr(name, attribute, out, size); });
 }

@@ -26,11 +26,19 @@ Next<int(int, int, const char*, Stat*, int)> next_fxstatat("__fxstatat");
 
 constexpr mode_t kDeviceMode = S_IFCHR | 0666;
 
-/// A socket's status: if `path`, or with an empty path `fd`, is a device, a device's.
+/// Whether `path`, or with an empty path `fd`, which was opened or only found (O_PATH), is a
+/// device.
+bool find_device(int fd, const char* path, DeviceNumber* number) {
+  const bool by_fd = path == nullptr || *path == '\0';
+  if (by_fd ? device_of_fd(fd, number) : device_of_name(path, number)) return true;
+  char name[kMaxPath];
+  return device_of_relative_path(fd, by_fd ? "" : path, number, name);
+}
+
+/// A socket's status: if it is a device, a device's.
 void correct(int fd, const char* path, Stat* status) {
   DeviceNumber number;
-  const bool by_fd = path == nullptr || *path == '\0';
-  if (!(by_fd ? device_of_fd(fd, &number) : device_of_name(path, &number))) return;
+  if (!find_device(fd, path, &number)) return;
   status->st_mode = kDeviceMode;
   status->st_rdev = makedev(number.major, number.minor);
 }
@@ -46,8 +54,7 @@ inline int stat_path(int dirfd, const char* path, Stat* status, Call call) {
   const auto stat_name = [=](const char* name) {
     return correct_result(call(name), dirfd, name, status);
   };
-  if (served_name(path) == nullptr) return stat_name(path);
-  return with_mapped_path(dirfd, path, stat_name);
+  return query_path(dirfd, path, stat_name);
 }
 
 }  // namespace
@@ -90,8 +97,7 @@ ROCEMU_REPLACE(int, statx, (int dirfd, const char* path, int flags, unsigned mas
     status->stx_rdev_minor = minor(converted.st_rdev);
     return result;
   };
-  if (served_name(path) == nullptr) return statx_name(path);
-  return with_mapped_path(dirfd, path, statx_name);
+  return query_path(dirfd, path, statx_name);
 }
 
 // What programs built before glibc 2.33 call.

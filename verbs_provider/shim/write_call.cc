@@ -4,14 +4,16 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
+#include <sys/syscall.h>
 #include <sys/types.h>
 
 #include "verbs_provider/shim/call.h"
 #include "verbs_provider/shim/device_socket.h"
 #include "verbs_provider/shim/event_channel.h"
 #include "verbs_provider/shim/interpose.h"
+#include "verbs_provider/shim/raw.h"
+#include "verbs_provider/shim/user_memory.h"
 
 namespace rocemu::shim {
 namespace {
@@ -36,8 +38,9 @@ int create_channel(int fd, uint64_t response) {
   const int error = rocemu_call(fd, &request, &reply, nullptr, 0, &channel, 1);
   if (error != 0) return error;
   if (channel < 0) return EIO;
-  memcpy(reinterpret_cast<void*>(response), &channel, sizeof(channel));
-  return 0;
+  const int fault = copy_to_program(reinterpret_cast<void*>(response), &channel, sizeof(channel));
+  if (fault != 0) raw_syscall(SYS_close, channel);
+  return fault;
 }
 
 __attribute__((noinline)) ssize_t write_to_device(int fd, const void* data, size_t size) {
@@ -46,8 +49,9 @@ __attribute__((noinline)) ssize_t write_to_device(int fd, const void* data, size
   if (size < sizeof(command.command) + sizeof(command.in_words) + sizeof(command.out_words)) {
     error = EINVAL;
   } else if (size == sizeof(command)) {
-    memcpy(&command, data, sizeof(command));
-    if (command.command == kCreateChannelCommand && command.out_words >= 1) {
+    if (copy_from_program(&command, data, sizeof(command)) != 0) {
+      error = EFAULT;
+    } else if (command.command == kCreateChannelCommand && command.out_words >= 1) {
       error = create_channel(fd, command.response);
     }
   }
