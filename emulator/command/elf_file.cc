@@ -66,6 +66,11 @@ std::vector<std::string> read_needed(int fd, const std::vector<ElfW(Phdr)>& segm
   return needed;
 }
 
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 }  // namespace
 
 std::optional<ElfFile> read_elf(const std::string& path) {
@@ -105,10 +110,13 @@ std::string script_interpreter(const std::string& path) {
   return "";
 }
 
+bool has_text(const std::string& path, std::string_view text) {
+  return bytes_of(path).find(text) != std::string::npos;
+}
+
 int private_abi_of(const std::string& libibverbs_path) {
   constexpr std::string_view kPrefix = "IBVERBS_PRIVATE_";
-  std::ifstream file(libibverbs_path, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  const std::string bytes = bytes_of(libibverbs_path);
   const size_t at = bytes.find(kPrefix);
   return at == std::string::npos ? 0 : std::atoi(bytes.c_str() + at + kPrefix.size());
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace rocemu::command {
@@ -24,6 +25,10 @@ std::optional<ElfFile> read_elf(const std::string& path);
 /// The program that a script's "#!" line names, resolved (also through /usr/bin/env); empty if the
 /// file does not begin with one.
 std::string script_interpreter(const std::string& path);
+
+/// Whether the file has these bytes anywhere, as it has the name of a symbol that it exports or
+/// wants.
+bool has_text(const std::string& path, std::string_view text);
 
 /// The NN of IBVERBS_PRIVATE_NN, which names the provider interface of this libibverbs; 0 if the
 /// file has no such symbol version.
