@@ -110,7 +110,8 @@ ibv_mr* reg_dm_mr(ibv_pd* pd, ibv_dm* base, uint64_t offset, size_t length, unsi
                             .address = reinterpret_cast<uint64_t>(dm->data + offset),
                             .length = length,
                             .iova = 0,
-                            .kind = abi::RegionKind::kMemory},
+                            .kind = abi::RegionKind::kMemory,
+                            .reserved = 0},
                            MrType::kMr);
   if (mr == nullptr) return nullptr;
   mr->verbs.mr.length = length;

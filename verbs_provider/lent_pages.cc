@@ -19,6 +19,7 @@
 #include "verbs_provider/memory_map.h"
 #include "verbs_provider/shim/call.h"
 #include "verbs_provider/unchecked_copy.h"
+#include "verbs_provider/valgrind.h"
 
 namespace rocemu::provider {
 namespace {
@@ -380,7 +381,8 @@ void enter_region_memory(ibv_context* context, RegionMemory* region, uint64_t ad
   const Context::Parts& parts = context_of(context)->parts;
   // On a virtual clock it would only be more to wait for. And to the daemon a child with its
   // parent's connection is the parent.
-  const bool may_lend = !parts.doorbells.is_virtual() && parts.opened_by == getpid();
+  const bool may_lend =
+      !parts.doorbells.is_virtual() && parts.opened_by == getpid() && !runs_under_valgrind();
   if (lending == Lending::kIfPossible && may_lend) lend(region);
   region->next = state.regions;
   if (region->next != nullptr) region->next->previous = region;

@@ -9,6 +9,7 @@
 #include "verbs_provider/context.h"
 #include "verbs_provider/objects.h"
 #include "verbs_provider/pd.h"
+#include "verbs_provider/valgrind.h"
 #include "verbs_provider/verbs.h"
 
 namespace rocemu::provider {
@@ -28,14 +29,15 @@ uint64_t iova_of(int access, uint64_t iova) {
   return (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : iova;
 }
 
-/// For carry(); not with length 0. If there is no memory for the entry, data of this region is
-/// fetched.
+/// For carry(); not with length 0, and not under Valgrind. If there is no memory for the entry,
+/// data of this region is fetched.
 void enter(Mr* mr, uint64_t address, uint64_t length) {
   Context::Parts& parts = context_of(mr->verbs.mr.context)->parts;
   const Guard guard(parts.regions_lock);
   mr->own_address = address;
   mr->own_length = length;
-  if (length != 0) parts.regions.insert(region_number(mr->verbs.mr.lkey), mr);
+  if (length != 0 && !runs_under_valgrind())
+    parts.regions.insert(region_number(mr->verbs.mr.lkey), mr);
 }
 
 void leave(Mr* mr) {
@@ -73,7 +75,8 @@ ibv_mr* reg_mr(ibv_pd* pd, void* address, size_t length, uint64_t iova, int acce
                             .address = reinterpret_cast<uint64_t>(address),
                             .length = length,
                             .iova = iova_of(access, iova),
-                            .kind = abi::RegionKind::kMemory},
+                            .kind = abi::RegionKind::kMemory,
+                            .reserved = 0},
                            MrType::kMr);
   if (mr == nullptr) return nullptr;
   const auto own_address = reinterpret_cast<uint64_t>(address);
@@ -92,7 +95,8 @@ ibv_mr* alloc_null_mr(ibv_pd* pd) {
                             .address = 0,
                             .length = SIZE_MAX,
                             .iova = 0,
-                            .kind = abi::RegionKind::kNull},
+                            .kind = abi::RegionKind::kNull,
+                            .reserved = 0},
                            MrType::kNullMr);
   if (mr == nullptr) return nullptr;
   mr->verbs.mr.length = SIZE_MAX;

@@ -255,6 +255,7 @@ struct Request {
       uint64_t length;
       uint64_t iova;  // the address remote and local work requests name
       RegionKind kind;
+      uint32_t reserved;
     } reg_mr;
     struct {
       uint32_t handle;
@@ -444,6 +445,8 @@ static_assert(sizeof(Reply) == 24 + 320);
 /// Whoever assigns a whole part of a body assigns its padding too, if it has any.
 template <class... Parts>
 inline constexpr bool kHaveNoPadding = (std::has_unique_object_representations_v<Parts> && ...);
+static_assert(
+    kHaveNoPadding<decltype(Request::Body::reg_mr), decltype(Request::Body::lend_memory)>);
 static_assert(kHaveNoPadding<decltype(Reply::Body::hello), decltype(Reply::Body::device),
                              decltype(Reply::Body::port), decltype(Reply::Body::create_channel),
                              decltype(Reply::Body::object), decltype(Reply::Body::reg_mr),

@@ -88,6 +88,7 @@ void FakeDaemon::serve_connection(int connection) {
       header->cmsg_type = SCM_RIGHTS;
       header->cmsg_len = CMSG_LEN(bytes);
       memcpy(CMSG_DATA(header), answer.fds.data(), bytes);
+      memset(CMSG_DATA(header) + bytes, 0, CMSG_SPACE(bytes) - CMSG_LEN(bytes));
     }
     sendmsg(connection, &message, MSG_NOSIGNAL);
     for (int fd : answer.fds) close(fd);

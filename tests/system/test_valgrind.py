@@ -1,0 +1,83 @@
+"""Valgrind finds nothing in the provider and the shim: neither an uninitialised byte that a verb
+hands over, nor memory that is lost. Stock programs show it, and our own tests of the provider and of
+the man pages, each as one process."""
+import re
+import unittest
+
+from rocemu import BIN, CM_PAIR, HERE, PAIR, free_port, rocemu_run, run
+
+VALGRIND = ["valgrind", "--quiet", "--error-exitcode=99",
+            f"--suppressions={HERE / 'stock_programs.supp'}"]
+# Of programs that destroy what they create, which perftest for one does not.
+WITH_LEAKS = [*VALGRIND, "--leak-check=full", "--show-leak-kinds=definite,indirect",
+              "--errors-for-leak-kinds=none"]
+
+# What is meant to be reported: wrong addresses are passed on purpose.
+ABOUT_BAD_ADDRESSES = ["*.ABad*", "*BadPath*", "Carry.*", "RdmaCmCommands.ResponsesNeedRoomAndAnAddress",
+                       "RdmaCmCommands.AnOptionsValueMustBeThere"]
+# What valgrind, which plays the machine, does in its own way: it has stacks in anonymous memory, and
+# keeps the limit of descriptors itself.
+ABOUT_THE_MACHINE = ["MemoryMap.HasTheHeapAndNotTheStack", "CompChannel.CreationReturnsNullOnFailure",
+                     "*.WithoutDescriptorsLeft*"]
+
+
+class Valgrind(unittest.TestCase):
+    def check(self, result):
+        self.assertEqual(result.returncode, 0, result.stdout)
+        # What valgrind says itself is a complaint, unless it is about a leak of somebody else's.
+        said = {}
+        for pid, line in re.findall(r"(?:==|--)(\d+)(?:==|--) ?(.*)", result.stdout):
+            said[pid] = said.get(pid, "") + line + "\n"
+        for complaints in said.values():
+            for complaint in filter(None, re.split(r"\n\s*\n", complaints.strip())):
+                self.assertIn("lost in loss record", complaint)
+                self.assertNotRegex(complaint, r"rocemu::(provider|shim)|librocemu")
+
+    def pair(self, *command, client=("localhost",)):
+        port = str(free_port())
+        side = [*VALGRIND, *command, "-p", port]
+        self.check(rocemu_run(*PAIR, port, *side, "--", *side, *client))
+
+    def cm_pair(self, server, client):
+        port = str(free_port())
+        self.check(rocemu_run(*CM_PAIR, port, *VALGRIND, *server, "-p", port, "--",
+                              *VALGRIND, *client, "-p", port))
+
+    def test_devices(self):
+        self.check(rocemu_run(*WITH_LEAKS, "ibv_devinfo", "-v"))
+        self.check(rocemu_run(*WITH_LEAKS, "ibv_devices"))
+
+    def test_pingpongs(self):
+        for kind in ("rc", "uc", "ud", "srq"):
+            for size in ("64", "4096"):
+                with self.subTest(kind=kind, size=size):
+                    options = ["-n", "50", "-g", "0", "-s", size if kind != "ud" else "64"]
+                    self.pair(f"ibv_{kind}_pingpong", *options)
+                    self.pair(f"ibv_{kind}_pingpong", *options, "-e")
+
+    def test_timestamps_and_memory_that_is_registered_on_demand(self):
+        for option in ("-t", "-o", "-N"):
+            with self.subTest(option):
+                self.pair("ibv_rc_pingpong", "-n", "20", "-g", "0", option)
+
+    def test_perftest(self):
+        for tool in ("ib_write_bw", "ib_read_bw", "ib_send_bw", "ib_atomic_bw", "ib_send_lat"):
+            with self.subTest(tool):
+                self.pair(tool, "-n", "20", "-x", "0", *([] if "atomic" in tool else ["-s", "100"]))
+
+    def test_rdmacm(self):
+        self.cm_pair(["rping", "-s", "-C", "5", "-a", "127.0.0.1"],
+                     ["rping", "-c", "-C", "5", "-a", "127.0.0.1"])
+
+    OUR_TESTS = ["--gtest_brief=1",
+                 "--gtest_filter=-" + ":".join(ABOUT_BAD_ADDRESSES + ABOUT_THE_MACHINE)]
+
+    def test_the_providers_tests(self):
+        self.check(run(*WITH_LEAKS, BIN / "provider_tests", *self.OUR_TESTS))
+
+    def test_the_man_pages_sentence_by_sentence(self):
+        self.check(rocemu_run(*WITH_LEAKS, BIN / "man_page_tests", *self.OUR_TESTS))
+
+
+if __name__ == "__main__":
+    unittest.main()
