@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "emulator/abi/control.h"
+#include "emulator/daemon/control_request.h"
 #include "emulator/daemon/fault_commands.h"
 #include "emulator/daemon/start_error.h"
 #include "emulator/daemon/time_commands.h"
@@ -54,11 +55,6 @@ void refuse(ControlServer::Commands& commands, std::initializer_list<const char*
           "--threads");
     };
   }
-}
-
-std::string text_in(const Json& request, const char* key) {
-  const auto found = request.find(key);
-  return found != request.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 /// On a virtual clock and in a recording runs are compared: no frame is to depend on who was fast.
@@ -283,7 +279,13 @@ ControlServer::Commands Daemon::control_commands() {
   };
   const auto show = [this](const Json&) { return state_json(snapshot(), sessions()); };
   const auto set = [this](const Json& request) {
-    request.contains("removed") ? remove_device(request) : set_port(request);
+    const auto port = text_of(request, "port");
+    const auto removed = flag_of(request, "removed");
+    if (port.has_value() == removed.has_value()) {
+      throw ControlServer::Refusal(R"(either "port" or "removed" is to be given)");
+    }
+    const engine::DeviceIndex device = named_device(request);
+    port ? set_port(device, *port) : remove_device(device, *removed);
     return Json::object();
   };
   const auto shutdown = [this](const Json&) {
@@ -293,15 +295,14 @@ ControlServer::Commands Daemon::control_commands() {
   ControlServer::Commands commands = fault_commands(main_.nic(), device_names());
   commands.merge(time_commands(main_.nic(), main_.sessions(), clock_, time_is_held_));
   if (threads_ != nullptr) refuse(commands, {"inject", "pause", "resume", "step"});
-  commands.insert({{"version", version},
-                   {"idle",
-                    [this](const Json&) {
-                      return Json{{"idle", is_idle()}};
-                    }},
-                   {"show", show},
-                   {"set", set},
-                   {"sync", [this](const Json&) { return sync_recording(); }},
-                   {"shutdown", shutdown}});
+  const auto idle = [this](const Json&) { return Json{{"idle", is_idle()}}; };
+  const auto sync = [this](const Json&) { return sync_recording(); };
+  commands.insert({{"version", taking({}, version)},
+                   {"idle", taking({}, idle)},
+                   {"show", taking({}, show)},
+                   {"set", taking({"device", "port", "removed"}, set)},
+                   {"sync", taking({}, sync)},
+                   {"shutdown", taking({}, shutdown)}});
   for (auto& [name, command] : commands) {
     command = [this, original = std::move(command)](const Json& request) {
       const auto pause = pause_threads();
@@ -319,7 +320,9 @@ bool Daemon::is_idle() {
 }
 
 engine::DeviceIndex Daemon::named_device(const Json& request) const {
-  const std::string name = text_in(request, "device");
+  const auto given = text_of(request, "device");
+  if (!given) throw ControlServer::Refusal(R"("device" is to name the device)");
+  const std::string& name = *given;
   const auto& devices = options_.fabric.devices;
   const auto found = std::find_if(devices.begin(), devices.end(),
                                   [&](const auto& config) { return config.name == name; });
@@ -332,12 +335,10 @@ engine::DeviceIndex Daemon::named_device(const Json& request) const {
   return {static_cast<uint32_t>(found - devices.begin())};
 }
 
-void Daemon::set_port(const Json& request) {
-  const std::string port = text_in(request, "port");
+void Daemon::set_port(engine::DeviceIndex index, const std::string& port) {
   if (port != "up" && port != "down") {
     throw ControlServer::Refusal(R"("port" is to be "up" or "down")");
   }
-  const engine::DeviceIndex index = named_device(request);
   const std::string& device = options_.fabric.devices[index.value].name;
   if (!has_device(index)) {
     throw ControlServer::Refusal(fmt::format("{} was removed, and has no port any more", device));
@@ -359,8 +360,11 @@ void Daemon::update_port(engine::DeviceIndex index) {
   }
 }
 
-void Daemon::remove_device(const Json& request) {
-  const engine::DeviceIndex index = named_device(request);
+void Daemon::remove_device(engine::DeviceIndex index, bool removed) {
+  if (!removed) {
+    throw ControlServer::Refusal(
+        R"("removed" can only be true: a device that was removed does not come back)");
+  }
   hide_device(index);  // first, or somebody would open what is about to fail
   acceptors_[index.value].reset();
   watches_[index.value].reset();

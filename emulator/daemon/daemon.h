@@ -46,8 +46,8 @@ class Daemon : private NldevSource {
   /// Nothing is under way, and nobody waits for an answer. Rings are looked at before.
   bool is_idle();
   engine::DeviceIndex named_device(const Json& request) const;
-  void set_port(const Json& request);
-  void remove_device(const Json& request);
+  void set_port(engine::DeviceIndex index, const std::string& port);
+  void remove_device(engine::DeviceIndex index, bool removed);
   void load_scenario();
   std::vector<std::string> device_names() const;
   void write_sysfs_again(engine::DeviceIndex device);

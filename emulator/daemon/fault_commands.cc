@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "emulator/daemon/control_request.h"
 #include "emulator/scenario/scenario.h"
 #include "wire/packet.h"
 #include "wire/print.h"
@@ -14,18 +15,9 @@ namespace {
 
 constexpr uint64_t kMostFrames = 1000;
 
-std::optional<std::string> text_in(const Json& request, const char* key) {
-  const auto found = request.find(key);
-  if (found == request.end()) return std::nullopt;
-  if (!found->is_string()) {
-    throw ControlServer::Refusal(fmt::format("\"{}\" is to be a string", key));
-  }
-  return found->get<std::string>();
-}
-
 Json inject(Nic& nic, const std::vector<std::string>& devices, const Json& request) {
-  const auto rule = text_in(request, "rule");
-  const auto scenario = text_in(request, "scenario");
+  const auto rule = text_of(request, "rule");
+  const auto scenario = text_of(request, "scenario");
   if (rule.has_value() == scenario.has_value()) {
     throw ControlServer::Refusal(R"(either "rule" or "scenario" is to be given)");
   }
@@ -58,7 +50,7 @@ Json rules_json(const Nic& nic) {
 }
 
 Json clear(Nic& nic, const Json& request) {
-  const auto name = text_in(request, "name");
+  const auto name = text_of(request, "name");
   if (name) {
     const auto reports = nic.rule_reports();
     if (std::ranges::find(reports, *name, &engine::faults::RuleReport::name) == reports.end()) {
@@ -121,15 +113,7 @@ Json step(Nic& nic, const Json& request) {
   if (!nic.paused()) {
     throw ControlServer::Refusal("the NIC is not paused; pause it first: rocemu pause");
   }
-  uint64_t frames = 1;
-  if (const auto found = request.find("frames"); found != request.end()) {
-    if (!found->is_number_unsigned() || found->get<uint64_t>() < 1 ||
-        found->get<uint64_t>() > kMostFrames) {
-      throw ControlServer::Refusal(
-          fmt::format("\"frames\" is to be a number from 1 to {}", kMostFrames));
-    }
-    frames = found->get<uint64_t>();
-  }
+  const uint64_t frames = number_of(request, "frames", 1, kMostFrames).value_or(1);
   Json json;
   Json& list = json["frames"] = Json::array();
   for (uint64_t i = 0; i < frames; ++i) {
@@ -148,13 +132,15 @@ ControlServer::Commands fault_commands(Nic& nic, const std::vector<std::string>&
     return Json::object();
   };
   return {
-      {"inject",
-       [&nic, device_names](const Json& request) { return inject(nic, device_names, request); }},
-      {"rules", [&nic](const Json&) { return rules_json(nic); }},
-      {"clear", [&nic](const Json& request) { return clear(nic, request); }},
-      {"pause", [set_paused](const Json&) { return set_paused(true); }},
-      {"resume", [set_paused](const Json&) { return set_paused(false); }},
-      {"step", [&nic](const Json& request) { return step(nic, request); }},
+      {"inject", taking({"rule", "scenario"},
+                        [&nic, device_names](const Json& request) {
+                          return inject(nic, device_names, request);
+                        })},
+      {"rules", taking({}, [&nic](const Json&) { return rules_json(nic); })},
+      {"clear", taking({"name"}, [&nic](const Json& request) { return clear(nic, request); })},
+      {"pause", taking({}, [set_paused](const Json&) { return set_paused(true); })},
+      {"resume", taking({}, [set_paused](const Json&) { return set_paused(false); })},
+      {"step", taking({"frames"}, [&nic](const Json& request) { return step(nic, request); })},
   };
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "emulator/daemon/control_request.h"
+
 namespace rocemu::daemon {
 namespace {
 
@@ -33,11 +35,10 @@ Json clock_json(Nic& nic, const Clock& clock, bool held) {
 }
 
 void hold(const Clock& clock, bool& held, const Json& request) {
-  const auto found = request.find("held");
-  if (found == request.end()) return;
-  if (!found->is_boolean()) throw ControlServer::Refusal("\"held\" is to be true or false");
+  const auto wanted = flag_of(request, "held");
+  if (!wanted) return;
   require_virtual(clock);
-  held = found->get<bool>();
+  held = *wanted;
 }
 
 /// What comes of one thing is seen by what is due after it. Programs have their turn afterwards.
@@ -74,16 +75,16 @@ void advance(Nic& nic, SessionTable& sessions, Clock& clock, const Json& request
 
 ControlServer::Commands time_commands(Nic& nic, SessionTable& sessions, Clock& clock, bool& held) {
   return {
-      {"clock",
-       [&](const Json& request) {
-         hold(clock, held, request);
-         return clock_json(nic, clock, held);
-       }},
-      {"advance",
-       [&](const Json& request) {
-         advance(nic, sessions, clock, request);
-         return clock_json(nic, clock, held);
-       }},
+      {"clock", taking({"held"},
+                       [&](const Json& request) {
+                         hold(clock, held, request);
+                         return clock_json(nic, clock, held);
+                       })},
+      {"advance", taking({"ns"},
+                         [&](const Json& request) {
+                           advance(nic, sessions, clock, request);
+                           return clock_json(nic, clock, held);
+                         })},
   };
 }
 

@@ -34,8 +34,10 @@ class RunningDaemon {
   ~RunningDaemon() { stop(); }
 
   nlohmann::json command(const std::string& name) {
-    return nlohmann::json::parse(
-        ask_control(dir_ + "/control", "{\"command\":\"" + name + "\"}\n"));
+    return request("{\"command\":\"" + name + "\"}");
+  }
+  nlohmann::json request(const std::string& line) {
+    return nlohmann::json::parse(ask_control(dir_ + "/control", line + "\n"));
   }
   void stop() {
     if (!thread_.joinable()) return;
@@ -254,6 +256,44 @@ TEST(Daemon, LeavesNothingBehindWhenItCannotStart) {
   const TempDir temp;
   EXPECT_THROW(RunningDaemon(temp / "nic", temp / "no/such/out.pcap"), StartError);
   EXPECT_FALSE(std::filesystem::exists(temp / "nic"));
+}
+
+TEST(Daemon, RefusesARequestThatSaysAnythingWrongAndDoesNothing) {
+  const TempDir temp;
+  RunningDaemon daemon(temp / "nic");
+  const std::pair<const char*, const char*> requests[] = {
+      {R"("command":"set","removed":false)", "device"},
+      {R"("command":"set","device":"rocemu0","removed":false)", "removed"},
+      {R"("command":"set","device":"rocemu0","removed":null)", "removed"},
+      {R"("command":"set","device":"rocemu0","removed":1)", "removed"},
+      {R"("command":"set","device":"rocemu0","removed":"true")", "removed"},
+      {R"("command":"set","device":"rocemu0","removed":true,"port":"up")", "either"},
+      {R"("command":"set","device":"rocemu0")", "either"},
+      {R"("command":"set","device":"rocemu0","port":true)", "port"},
+      {R"("command":"set","device":"rocemu0","port":"Down")", "port"},
+      {R"("command":"set","device":["rocemu0"],"port":"down")", "device"},
+      {R"("command":"set","device":"rocemu9","port":"down")", "rocemu9"},
+      {R"("command":"set","device":"rocemu0","port":"down","force":true)", "force"},
+      {R"("command":"pause","frames":1)", "frames"},
+      {R"("command":"step","frames":0)", "paused"},
+      {R"("command":"clock","held":0)", "held"},
+      {R"("command":"clock","now_ns":0)", "now_ns"},
+      {R"("command":"advance","ns":-1)", "real"},
+      {R"("command":"inject","rule":1)", "rule"},
+      {R"("command":"inject")", "either"},
+      {R"("command":"clear","name":null)", "name"},
+      {R"("command":"shutdown","when":"never")", "when"},
+  };
+  for (const auto& [fields, named] : requests) {
+    const nlohmann::json reply = daemon.request("{" + std::string(fields) + "}");
+    EXPECT_FALSE(reply["ok"]) << fields;
+    EXPECT_THAT(reply.value("error", ""), HasSubstr(named)) << fields;
+  }
+  const nlohmann::json show = daemon.command("show");
+  EXPECT_EQ(show["fabric"]["devices"].size(), 2u);
+  EXPECT_TRUE(std::filesystem::exists(daemon.device(0)));
+  EXPECT_TRUE(daemon.request(R"({"command":"set","device":"rocemu0","removed":true})")["ok"]);
+  EXPECT_FALSE(std::filesystem::exists(daemon.device(0)));
 }
 
 }  // namespace
