@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace rocemu::capture {
 namespace {
@@ -27,16 +28,18 @@ std::FILE* open_buffer(std::vector<std::byte>& buffer) {
 
 }  // namespace
 
-PcapWriter::PcapWriter(const std::string& path, std::chrono::system_clock::time_point start)
-    : path_(path),
-      disk_(path),
+PcapWriter::PcapWriter(CaptureFile opened, std::chrono::system_clock::time_point start,
+                       SlowReader slow_reader)
+    : name_(std::move(opened.name)),
+      slow_reader_(slow_reader),
+      disk_(std::move(opened.fd)),
       start_(std::chrono::duration_cast<std::chrono::nanoseconds>(start.time_since_epoch())),
       format_(pcap_open_dead_with_tstamp_precision(DLT_EN10MB, kSnapshotLength,
                                                    PCAP_TSTAMP_PRECISION_NANO)) {
   // Opened by us: libpcap takes "-" for standard output, words its errors in several ways, and
   // would wait for the disk.
-  if (const int error = disk_.error()) {
-    fail(error);
+  if (!opened.error.empty()) {
+    error_ = opened.error;
     return;
   }
   std::FILE* file = open_buffer(unwritten_);
@@ -72,6 +75,7 @@ bool PcapWriter::write(engine::Instant at, std::span<const uint8_t> frame) {
   header.caplen = static_cast<bpf_u_int32>(frame.size());
   header.len = header.caplen;
   pcap_dump(reinterpret_cast<u_char*>(file_), &header, frame.data());
+  ++unwritten_frames_;
   return unwritten_.size() < kHandOver || hand_over();
 }
 
@@ -82,16 +86,34 @@ bool PcapWriter::flush() {
 
 bool PcapWriter::hand_over() {
   if (file_ == nullptr || unwritten_.empty()) return true;
-  return disk_.write(unwritten_) || fail(disk_.error());
+  const uint64_t frames = std::exchange(unwritten_frames_, 0);
+  if (slow_reader_ == SlowReader::kIsWaitedFor || disk_.has_room()) {
+    return disk_.write(unwritten_) || fail(disk_.error());
+  }
+  lost_frames_ += frames;
+  unwritten_.clear();
+  return true;
 }
 
 bool PcapWriter::finish() {
   const std::lock_guard guard(mutex_);
-  return hand_over() && (disk_.sync() || fail(disk_.error()));
+  if (file_ == nullptr) return true;
+  using Patience = BackgroundFile::Patience;
+  const auto patience =
+      slow_reader_ == SlowReader::kIsWaitedFor ? Patience::kEndless : Patience::kLimited;
+  return hand_over() && (disk_.sync(patience) || fail(disk_.error()));
+}
+
+uint64_t PcapWriter::lost_frames() const {
+  const std::lock_guard guard(mutex_);
+  return lost_frames_;
 }
 
 bool PcapWriter::fail(int error) {
-  error_ = "cannot write the capture " + path_ + ": " + std::strerror(error);
+  const char* const reason = error == EPIPE       ? "its reader has gone"
+                             : error == ETIMEDOUT ? "its reader takes no more"
+                                                  : std::strerror(error);
+  error_ = "cannot write the capture " + name_ + ": " + reason;
   if (file_ != nullptr) pcap_dump_close(file_);
   file_ = nullptr;
   return false;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "emulator/capture/capture_file.h"
 #include "emulator/engine/time.h"
 #include "emulator/os/background_file.h"
 
@@ -18,11 +19,17 @@ struct pcap_dumper;
 
 namespace rocemu::capture {
 
+/// What becomes of frames that the reader of a stream has no room for yet.
+enum class SlowReader { kIsWaitedFor, kMissesFrames };
+
 class PcapWriter {
  public:
-  /// `start` is the wall-clock time of Instant 0. If the file cannot be made, is_open() is false
-  /// and error() names the path and the reason.
-  PcapWriter(const std::string& path, std::chrono::system_clock::time_point start);
+  /// `start` is the wall-clock time of Instant 0. If the file is not open, or cannot be written,
+  /// is_open() is false and error() names it and the reason.
+  PcapWriter(CaptureFile file, std::chrono::system_clock::time_point start,
+             SlowReader slow_reader = SlowReader::kIsWaitedFor);
+  PcapWriter(const std::string& path, std::chrono::system_clock::time_point start)
+      : PcapWriter(open_capture_file(path), start) {}
   ~PcapWriter();
   PcapWriter(const PcapWriter&) = delete;
   PcapWriter& operator=(const PcapWriter&) = delete;
@@ -31,8 +38,12 @@ class PcapWriter {
   /// both do nothing.
   bool write(engine::Instant at, std::span<const uint8_t> frame);
   bool flush();
-  /// The same, and waits until all is in the file.
+  /// The same, and waits until all is in the file. A reader that may miss frames is not waited for
+  /// once it takes no more.
   bool finish();
+
+  /// Frames that are not in the capture because its reader was too slow (kMissesFrames).
+  uint64_t lost_frames() const;
 
   bool is_open() const;
   /// Once something was false.
@@ -43,9 +54,12 @@ class PcapWriter {
   bool fail(int error);
 
   mutable std::mutex mutex_;
-  std::string path_;
+  std::string name_;
+  SlowReader slow_reader_;
   BackgroundFile disk_;
-  std::vector<std::byte> unwritten_;
+  std::vector<std::byte> unwritten_;  // the header, or whole frames
+  uint64_t unwritten_frames_ = 0;
+  uint64_t lost_frames_ = 0;
   std::chrono::nanoseconds start_;
   int64_t latest_ = 0;  // of several threads none is to take the file's time back
   std::string error_;

@@ -28,15 +28,16 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 // Generous, for machines that run fifty of these at once: a daemon waits for its turn there, the
-// more so when hundreds of programs poll: 18 s were measured beside 300, over 30 seen in a test run.
-// Nobody waits this long for a daemon that works.
+// more so when hundreds of programs poll: 18 s were measured beside 300, over 30 seen in a test
+// run. Nobody waits this long for a daemon that works.
 constexpr milliseconds kReadyTimeout = seconds(120);
 constexpr milliseconds kStopTimeout = seconds(60);
 
 // Descriptors of the daemon.
 constexpr int kReadyFd = 3;
 constexpr int kLifetimeFd = 4;
-constexpr int kFirstOtherFd = 5;
+constexpr int kCaptureFd = 5;
+constexpr int kFirstOtherFd = 6;
 
 struct Pipe {
   UniqueFd read_end, write_end;
@@ -74,6 +75,7 @@ struct Launch {
   int ready_fd;
   int lifetime_fd;  // -1 for none
   int log_fd;       // -1: our standard error
+  int capture_fd;   // -1 for none
 };
 
 /// Who is killed while this lives dies when it goes.
@@ -93,6 +95,15 @@ class HeldSignals {
   sigset_t before_;
 };
 
+/// Gives the descriptor the number `to`; -1 leaves that closed.
+void place(int fd, int to) {
+  if (fd >= 0) {
+    dup2(fd, to);
+  } else {
+    close(to);
+  }
+}
+
 /// The child between fork and exec.
 [[noreturn]] void become_daemon(const Launch& launch, char* const* argv, char* const* envp) {
   // A session of its own: a ^C in the terminal is for the program, not for its NIC.
@@ -104,18 +115,22 @@ class HeldSignals {
   if (chdir("/") != 0) _exit(kExitFailure);
 
   // First out of the way of the numbers they are to get, whatever they are now.
-  const int ready = fcntl(launch.ready_fd, F_DUPFD, 2 * kFirstOtherFd);
-  const int lifetime =
-      launch.lifetime_fd < 0 ? -1 : fcntl(launch.lifetime_fd, F_DUPFD, 2 * kFirstOtherFd);
-  const int log = launch.log_fd < 0 ? -1 : fcntl(launch.log_fd, F_DUPFD, 2 * kFirstOtherFd);
+  const auto out_of_the_way = [](int fd) {
+    return fd < 0 ? -1 : fcntl(fd, F_DUPFD, 2 * kFirstOtherFd);
+  };
+  const int ready = out_of_the_way(launch.ready_fd);
+  const int lifetime = out_of_the_way(launch.lifetime_fd);
+  const int log = out_of_the_way(launch.log_fd);
+  const int capture = out_of_the_way(launch.capture_fd);
   const int null = open("/dev/null", O_RDWR);
   dup2(null, STDIN_FILENO);
   dup2(null, STDOUT_FILENO);
   if (log >= 0) dup2(log, STDERR_FILENO);
-  dup2(ready, kReadyFd);
-  if (lifetime >= 0) dup2(lifetime, kLifetimeFd);
+  place(ready, kReadyFd);
+  place(lifetime, kLifetimeFd);
+  place(capture, kCaptureFd);
   // A descriptor somebody waits to see closed must not be kept open by a daemon.
-  close_range(static_cast<unsigned>(lifetime >= 0 ? kFirstOtherFd : kLifetimeFd), ~0u, 0);
+  close_range(kFirstOtherFd, ~0u, 0);
 
   execve(argv[0], argv, envp);
   dprintf(kReadyFd, "error: cannot start %s: %s\n", argv[0], strerror(errno));
@@ -133,10 +148,11 @@ pid_t fork_daemon(Launch& launch) {
 }
 
 std::vector<std::string> command_line(const std::string& dir,
-                                      const std::vector<std::string>& arguments) {
+                                      const std::vector<std::string>& arguments, int capture_fd) {
   std::vector<std::string> line = {daemon_path(), "--dir", dir, "--ready-fd",
                                    std::to_string(kReadyFd)};
   line.insert(line.end(), arguments.begin(), arguments.end());
+  if (capture_fd >= 0) line.insert(line.end(), {"--capture-fd", std::to_string(kCaptureFd)});
   return line;
 }
 
@@ -190,7 +206,7 @@ std::string check_dir(const std::string& dir) {
 PrivateDaemon::PrivateDaemon(std::string dir, pid_t pid, UniqueFd lifetime)
     : dir_(std::move(dir)), pid_(pid), lifetime_(std::move(lifetime)) {}
 
-PrivateDaemon PrivateDaemon::start(const std::vector<std::string>& arguments) {
+PrivateDaemon PrivateDaemon::start(const std::vector<std::string>& arguments, int capture_fd) {
   for (int attempt = 1;; ++attempt) {
     // Until there is a daemon, which removes directories when we are gone.
     std::optional<HeldSignals> held(std::in_place);
@@ -199,10 +215,11 @@ PrivateDaemon PrivateDaemon::start(const std::vector<std::string>& arguments) {
     const std::string dir = check_dir(new_private_dir(base));
     Pipe ready = make_pipe();
     Pipe lifetime = make_pipe();
-    Launch launch{.arguments = command_line(dir, arguments),
+    Launch launch{.arguments = command_line(dir, arguments, capture_fd),
                   .ready_fd = ready.write_end.get(),
                   .lifetime_fd = lifetime.read_end.get(),
-                  .log_fd = -1};
+                  .log_fd = -1,
+                  .capture_fd = capture_fd};
     launch.arguments.insert(launch.arguments.end(), {"--lifetime-fd", std::to_string(kLifetimeFd)});
     PrivateDaemon daemon(dir, fork_daemon(launch), std::move(lifetime.write_end));
     held.reset();
@@ -235,16 +252,17 @@ std::string PrivateDaemon::stop() {
 }
 
 void start_background_daemon(const std::string& dir, const std::vector<std::string>& arguments,
-                             const std::string& log_path) {
+                             const std::string& log_path, int capture_fd) {
   check_dir(dir);
   const UniqueFd log(open(log_path.c_str(),
                           O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!log) fail_with_errno("cannot write the log " + log_path, errno);
   Pipe ready = make_pipe();
-  Launch launch{.arguments = command_line(dir, arguments),
+  Launch launch{.arguments = command_line(dir, arguments, capture_fd),
                 .ready_fd = ready.write_end.get(),
                 .lifetime_fd = -1,
-                .log_fd = log.get()};
+                .log_fd = log.get(),
+                .capture_fd = capture_fd};
   // When we end, init is its parent.
   const pid_t pid = fork_daemon(launch);
   ready.write_end.reset();

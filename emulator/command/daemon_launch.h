@@ -16,7 +16,8 @@ namespace rocemu::command {
 class PrivateDaemon {
  public:
   /// Starts it in a new directory BASE/run-*. Throws Failure with the daemon's own reason.
-  static PrivateDaemon start(const std::vector<std::string>& arguments);
+  /// `capture_fd` is what it writes its capture to; -1 for none.
+  static PrivateDaemon start(const std::vector<std::string>& arguments, int capture_fd = -1);
   PrivateDaemon(PrivateDaemon&&) = default;
   PrivateDaemon& operator=(PrivateDaemon&&) = delete;
   /// Ends it, if stop() was not called.
@@ -45,7 +46,7 @@ class PrivateDaemon {
 
 /// Starts a daemon in `dir` that outlives this process; what it has to say goes to `log_path`.
 void start_background_daemon(const std::string& dir, const std::vector<std::string>& arguments,
-                             const std::string& log_path);
+                             const std::string& log_path, int capture_fd);
 
 /// BASE, opened. While a directory is open one can tell whether it was removed meanwhile: the last
 /// daemon to end removes BASE, perhaps just before a new one makes its directory in it.

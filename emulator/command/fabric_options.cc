@@ -95,7 +95,11 @@ po::options_description fabric_options() {
   add("strict-icrc", po::bool_switch(),
       "with --udp, check ICRCs over IPv4 with the IP header that came, for which CAP_NET_RAW is "
       "needed; else 16 of their 32 bits tell damage");
-  add("capture", text("FILE"), "write every frame to FILE (pcap; Wireshark and tshark read it)");
+  add("capture", text("FILE"),
+      "write every frame to FILE (pcap; Wireshark and tshark read it). FILE may be a FIFO that has "
+      "a reader, or - for standard output, to be piped into tshark -r -; a reader that falls "
+      "behind "
+      "misses frames, and the end of the run tells how many");
   add("clock", text("CLOCK"),
       "real (default), or virtual: time stands still while anybody has something to do and then "
       "jumps, so that a retry limit of minutes is reached at once");
@@ -163,8 +167,7 @@ std::vector<std::string> daemon_arguments(std::string_view subcommand,
   if (given("capture")) {
     const std::string file = string_of("capture");
     if (file.empty()) throw UsageError(where + "--capture needs the name of a file");
-    // The daemon works in another directory.
-    arguments.insert(arguments.end(), {"--capture", std::filesystem::absolute(file)});
+    arguments.insert(arguments.end(), {"--capture", file});
   }
   const bool lockstep = values["lockstep"].as<bool>();
   if (given("clock")) {
@@ -231,6 +234,13 @@ std::vector<std::string> daemon_arguments(std::string_view subcommand,
     arguments.insert(arguments.end(), {"--log-level", level});
   }
   return arguments;
+}
+
+std::optional<capture::CaptureFile> open_capture(const po::variables_map& values) {
+  if (values.count("capture") == 0) return std::nullopt;
+  capture::CaptureFile file = capture::open_capture_file(values["capture"].as<std::string>());
+  if (!file.error.empty()) throw Failure(file.error);
+  return file;
 }
 
 }  // namespace rocemu::command

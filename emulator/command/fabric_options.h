@@ -3,9 +3,12 @@
 #pragma once
 
 #include <boost/program_options.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "emulator/capture/capture_file.h"
 
 namespace rocemu::command {
 
@@ -14,5 +17,10 @@ boost::program_options::options_description fabric_options();
 /// The arguments for rocemud; empty if no option was given. Throws UsageError.
 std::vector<std::string> daemon_arguments(std::string_view subcommand,
                                           const boost::program_options::variables_map& values);
+
+/// What --capture names, opened: by us, since it may be one of our descriptors, and a relative
+/// name. Nothing if it was not given. Throws Failure.
+std::optional<capture::CaptureFile> open_capture(
+    const boost::program_options::variables_map& values);
 
 }  // namespace rocemu::command

@@ -1,5 +1,7 @@
 #include "emulator/command/recorded_capture.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <csignal>
 #include <exception>
@@ -44,9 +46,12 @@ std::optional<journal::Difference> replay_into_capture(journal::JournalReader& j
                                                        const std::string& path) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may grow no more is an error like a full disk
   const std::chrono::nanoseconds start(journal.header().wall_start_ns);
+  capture::CaptureFile file = capture::open_capture_file(path);
+  // What is said about the replay goes to standard error then.
+  if (file.descriptor == STDOUT_FILENO) dup2(STDERR_FILENO, STDOUT_FILENO);
   capture::PcapWriter capture(
-      path, std::chrono::system_clock::time_point(
-                std::chrono::duration_cast<std::chrono::system_clock::duration>(start)));
+      std::move(file), std::chrono::system_clock::time_point(
+                           std::chrono::duration_cast<std::chrono::system_clock::duration>(start)));
   Progress progress(path);
   replay.on_frame([&](engine::Instant at, std::span<const uint8_t> frame) {
     if (!capture.write(at, frame)) throw Failure(capture.error());

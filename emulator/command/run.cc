@@ -147,7 +147,16 @@ void keep_addresses() {
   if (persona >= 0) personality(static_cast<unsigned long>(persona) | ADDR_NO_RANDOMIZE);
 }
 
-pid_t start_command(Arguments& command, const SignalQueue& signals, bool lockstep) {
+/// The descriptor is the capture's: what is printed goes to standard error, as with other tools
+/// that write a capture to standard output, and no other descriptor stays open to keep a reader
+/// waiting.
+void leave_to_capture(int descriptor) {
+  if (descriptor == STDOUT_FILENO) dup2(STDERR_FILENO, STDOUT_FILENO);
+  if (descriptor > STDERR_FILENO) close(descriptor);
+}
+
+pid_t start_command(Arguments& command, const SignalQueue& signals, int capture_descriptor,
+                    bool lockstep) {
   std::vector<char*> argv;
   for (std::string& argument : command) argv.push_back(argument.data());
   argv.push_back(nullptr);
@@ -155,6 +164,7 @@ pid_t start_command(Arguments& command, const SignalQueue& signals, bool lockste
   if (pid < 0) fail_with_errno("cannot start another process", errno);
   if (pid > 0) return pid;
   signals.restore_in_child();
+  leave_to_capture(capture_descriptor);
   if (lockstep) keep_addresses();
   execvp(argv[0], argv.data());
   const int error = errno;
@@ -179,10 +189,10 @@ bool tell_of_idle_rules(const std::string& dir) {
 /// Runs the command to its end and returns its exit status. `ends_with_daemon`: if its NIC goes, it
 /// is to go too.
 int supervise(Arguments& command, const SignalQueue& signals, std::optional<PrivateDaemon>& daemon,
-              bool ends_with_daemon, bool lockstep) {
+              int capture_descriptor, bool ends_with_daemon, bool lockstep) {
   // Who outlives its parent is still looked at: it becomes a child of ours.
   if (lockstep) prctl(PR_SET_CHILD_SUBREAPER, 1);
-  const pid_t program = start_command(command, signals, lockstep);
+  const pid_t program = start_command(command, signals, capture_descriptor, lockstep);
   for (;;) {
     const int number = signals.next();
     // A terminal sends SIGINT and SIGQUIT to the program as well, which decides what they mean.
@@ -211,7 +221,9 @@ std::string run_help() {
   return "usage: rocemu run [options] -- COMMAND [ARGUMENT...]\n"
          "\n"
          "Runs COMMAND so that it, and every process it starts, sees emulated RDMA devices. Its\n"
-         "input, output and exit status are its own.\n"
+         "input, output and exit status are its own; but with --capture - its standard output "
+         "goes\n"
+         "to standard error.\n"
          "\n"
          "The NIC is a daemon of this one run. It is gone, with all its files, when COMMAND ends.\n"
          "If `rocemu up` started a shared NIC, COMMAND joins that one instead, unless any of the\n"
@@ -230,6 +242,7 @@ std::string run_help() {
          "  rocemu run --scenario rnr.yaml --strict -- ./my_test\n"
          "  rocemu run --capture trace.pcap -- sh -c \\\n"
          "      'ibv_rc_pingpong -g 0 & sleep 1; ibv_rc_pingpong -g 0 127.0.0.1'\n"
+         "  rocemu run --capture - -- ./my_test | tshark -r -\n"
          "\n"
          "If COMMAND sees no devices: rocemu doctor COMMAND\n";
 }
@@ -258,17 +271,21 @@ int run(const Arguments& arguments) {
 
   std::optional<PrivateDaemon> daemon;
   std::optional<std::string> dir;
+  int capture_descriptor = -1;
   if (!values["private"].as<bool>() && daemon_options.empty()) dir = running_shared_daemon();
   // Until the daemon is ready a signal ends us at once: the daemon notices by itself.
   if (!dir) {
-    daemon.emplace(PrivateDaemon::start(daemon_options));
+    const std::optional<capture::CaptureFile> capture = open_capture(values);
+    if (capture) capture_descriptor = capture->descriptor;
+    daemon.emplace(PrivateDaemon::start(daemon_options, capture ? capture->fd.get() : -1));
     dir = daemon->dir();
   }
   set_environment(*dir);
   const SignalQueue signals;
   const bool stop_unrecorded =
       values.count("record-policy") != 0 && values["record-policy"].as<std::string>() == "stop";
-  int status = supervise(command, signals, daemon, stop_unrecorded, values["lockstep"].as<bool>());
+  int status = supervise(command, signals, daemon, capture_descriptor, stop_unrecorded,
+                         values["lockstep"].as<bool>());
   const bool strict = values["strict"].as<bool>();
   if (daemon && !daemon->is_gone() && (strict || values.count("scenario") != 0) &&
       tell_of_idle_rules(*dir) && strict && status == 0) {

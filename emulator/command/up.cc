@@ -88,6 +88,7 @@ int up(const Arguments& arguments) {
   const std::vector<std::string> daemon_options = daemon_arguments("up", values);
   const std::string base = base_dir();
   const std::string dir = shared_dir();
+  std::optional<capture::CaptureFile> capture;
   for (int attempt = 1;; ++attempt) {
     const OpenBase open_base = lock_base(base);
     if (std::optional<ControlClient> client = ControlClient::connect(dir)) {
@@ -101,7 +102,8 @@ int up(const Arguments& arguments) {
     }
     remove_remains(dir);  // of a daemon that was killed
     try {
-      start_background_daemon(dir, daemon_options, log_path());
+      if (!capture) capture = open_capture(values);
+      start_background_daemon(dir, daemon_options, log_path(), capture ? capture->fd.get() : -1);
       break;
     } catch (const Error& error) {
       if (open_base.made_fail(dir, error.what(), attempt)) continue;
@@ -112,10 +114,11 @@ int up(const Arguments& arguments) {
   }
   std::optional<ControlClient> client = ControlClient::connect(dir);
   if (!client) throw Failure("the shared NIC ended at once; see " + log_path());
-  std::cout << "up: " << device_names(client->request("version")) << " (pid "
-            << client->daemon_pid() << ", log " << log_path() << ")\n"
-            << "Programs started with `rocemu run -- COMMAND` use it. `rocemu show` looks at it,\n"
-            << "`rocemu down` ends it.\n";
+  std::ostream& out = capture && capture->descriptor == STDOUT_FILENO ? std::cerr : std::cout;
+  out << "up: " << device_names(client->request("version")) << " (pid " << client->daemon_pid()
+      << ", log " << log_path() << ")\n"
+      << "Programs started with `rocemu run -- COMMAND` use it. `rocemu show` looks at it,\n"
+      << "`rocemu down` ends it.\n";
   return 0;
 }
 

@@ -24,7 +24,12 @@ namespace {
 
 std::unique_ptr<capture::PcapWriter> make_capture(const Options& options, const Clock& clock) {
   if (options.capture.empty()) return nullptr;
-  auto capture = std::make_unique<capture::PcapWriter>(options.capture, clock.wall_start());
+  capture::CaptureFile file =
+      options.capture_fd < 0
+          ? capture::open_capture_file(options.capture)
+          : capture::CaptureFile{options.capture, UniqueFd(options.capture_fd), -1, ""};
+  auto capture = std::make_unique<capture::PcapWriter>(std::move(file), clock.wall_start(),
+                                                       capture::SlowReader::kMissesFrames);
   if (!capture->is_open()) throw StartError(capture->error());
   return capture;
 }
@@ -393,6 +398,7 @@ bool Daemon::run() {
   }
   if (threads_ != nullptr) threads_->stop();
   flush_files();
+  finish_capture();
   check_recording();
   // Before the sockets close: who sees the end of its connection finds the directory gone.
   directory_.remove();
@@ -412,6 +418,15 @@ void Daemon::flush_files() {
   if (main_.recording() != nullptr) main_.recording()->flush();
   if (capture_ != nullptr && !capture_->flush()) {
     spdlog::error("the capture stops here: {}", capture_->error());
+  }
+}
+
+void Daemon::finish_capture() {
+  if (capture_ == nullptr) return;
+  if (!capture_->finish()) spdlog::error("the capture is not whole: {}", capture_->error());
+  if (const uint64_t lost = capture_->lost_frames(); lost > 0) {
+    spdlog::warn("{} frames are not in the capture {}: its reader was too slow", lost,
+                 options_.capture);
   }
 }
 

@@ -79,6 +79,8 @@ class Daemon : private NldevSource {
   void end_round();
 
   void flush_files();
+  /// Tells what is missing from it.
+  void finish_capture();
   /// All that has happened can be read in the recording.
   Json sync_recording();
   void check_recording();

@@ -64,6 +64,8 @@ po::options_description describe() {
                         "identification, which a UDP socket does not tell, is else computed from "
                         "the ICRC, so that one damaged frame in 65,536 passes. Needs CAP_NET_RAW");
   options.add_options()("capture", text("FILE"), "write every frame to this pcap file");
+  options.add_options()("capture-fd", text("N"),
+                        "the capture is open already, as descriptor N; FILE is its name");
   options.add_options()("clock", text("CLOCK"),
                         "real (the default), or virtual: begins at 0, and jumps to the next "
                         "deadline when nothing else is to be done");
@@ -295,6 +297,10 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   options.capture = text("capture");
   if (given.count("capture") != 0 && options.capture.empty()) {
     throw UsageError("--capture: the file's name is empty");
+  }
+  if (given.count("capture-fd") != 0) {
+    if (options.capture.empty()) throw UsageError("--capture-fd: say its name by --capture");
+    options.capture_fd = parse_fd("--capture-fd", text("capture-fd"));
   }
   options.lockstep = given["lockstep"].as<bool>();
   if (const std::string clock = text("clock"); clock == "virtual" || options.lockstep) {

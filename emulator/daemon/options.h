@@ -19,6 +19,7 @@ struct Options {
   /// Frames from UDP are checked with the IP headers that they came with.
   bool strict_icrc = false;
   std::string capture;  // empty for none
+  int capture_fd = -1;  // if it is open already, and `capture` its name
   std::string record;   // a directory; empty for none
   /// The run ends when it can no longer be recorded.
   bool stop_without_record = false;

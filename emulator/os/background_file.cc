@@ -1,8 +1,14 @@
 #include "emulator/os/background_file.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <climits>
 #include <utility>
 
 namespace rocemu {
@@ -13,11 +19,30 @@ constexpr size_t kLittle = 64 * 1024;
 constexpr size_t kMostWaiting = 64 << 20;
 constexpr size_t kSpares = 8;
 
+/// At the end, of the reader of a stream: without taking anything, and in all.
+constexpr std::chrono::seconds kPatience{2};
+constexpr std::chrono::seconds kMostPatience{20};
+
+bool is_stream(int fd) {
+  struct stat status;
+  return fstat(fd, &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode));
+}
+
 }  // namespace
 
 BackgroundFile::BackgroundFile(const std::string& path)
-    : fd_(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)) {
-  if (!fd_) error_ = errno;
+    : fd_(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC, 0600)) {
+  if (!fd_) {
+    error_ = errno;
+  } else if (is_stream(fd_.get())) {
+    error_ = ESPIPE;  // a FIFO in the file's place: nothing may be left out of a file
+  }
+}
+
+BackgroundFile::BackgroundFile(UniqueFd fd) : fd_(std::move(fd)), is_stream_(is_stream(fd_.get())) {
+  if (!is_stream_) return;
+  ended_ = UniqueFd(eventfd(0, EFD_CLOEXEC));
+  if (!ended_) error_ = errno;
 }
 
 BackgroundFile::~BackgroundFile() {
@@ -25,13 +50,14 @@ BackgroundFile::~BackgroundFile() {
     const std::lock_guard guard(mutex_);
     ending_ = true;
   }
+  if (ended_) eventfd_write(ended_.get(), 1);
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
 }
 
 bool BackgroundFile::write(std::vector<std::byte>& bytes) {
   std::unique_lock lock(mutex_);
-  if (waiting_bytes_ == 0 && bytes.size() <= kLittle) {
+  if (waiting_bytes_ == 0 && bytes.size() <= kLittle && !is_stream_) {
     if (error_ == 0) error_ = write_now(bytes);
     bytes.clear();
     return error_ == 0;
@@ -57,9 +83,21 @@ bool BackgroundFile::write(std::vector<std::byte>& bytes) {
   return true;
 }
 
-bool BackgroundFile::sync() {
+bool BackgroundFile::has_room() {
+  const std::lock_guard guard(mutex_);
+  return !is_stream_ || waiting_bytes_ < kMostWaiting;
+}
+
+bool BackgroundFile::sync(Patience patience) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return waiting_bytes_ == 0 || error_ != 0; });
+  const auto done = [&] { return waiting_bytes_ == 0 || error_ != 0; };
+  if (!is_stream_ || patience == Patience::kEndless) changed_.wait(lock, done);
+  const auto end = std::chrono::steady_clock::now() + kMostPatience;
+  while (!done() && std::chrono::steady_clock::now() < end) {
+    const uint64_t taken_before = taken_bytes_;
+    if (!changed_.wait_for(lock, kPatience, done) && taken_bytes_ == taken_before) break;
+  }
+  if (!done()) error_ = ETIMEDOUT;
   return error_ == 0;
 }
 
@@ -79,7 +117,7 @@ void BackgroundFile::work() {
       lock.unlock();
       const int error = write_now(bytes);
       lock.lock();
-      error_ = error;
+      if (error_ == 0) error_ = error;
     }
     waiting_bytes_ -= bytes.size();
     bytes.clear();
@@ -89,16 +127,28 @@ void BackgroundFile::work() {
 }
 
 /// By the thread, or by the caller while the thread has nothing to do. Returns errno or 0.
-int BackgroundFile::write_now(std::span<const std::byte> bytes) const {
+int BackgroundFile::write_now(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = ::write(fd_.get(), bytes.data(), bytes.size());
+    const size_t size = is_stream_ ? wait_for_reader(bytes.size()) : bytes.size();
+    if (size == 0) return ECANCELED;
+    const ssize_t written = ::write(fd_.get(), bytes.data(), size);
     if (written >= 0) {
       bytes = bytes.subspan(static_cast<size_t>(written));
-    } else if (errno != EINTR) {
+      taken_bytes_ += static_cast<size_t>(written);
+    } else if (errno != EINTR && errno != EAGAIN) {
       return errno;
     }
   }
   return 0;
+}
+
+/// How much of `size` can be written without waiting, once it is more than nothing; 0 at the end.
+/// The file may be our parent's standard output, which is not ours to make non-blocking.
+size_t BackgroundFile::wait_for_reader(size_t size) const {
+  pollfd entries[] = {{fd_.get(), POLLOUT, 0}, {ended_.get(), POLLIN, 0}};
+  while (poll(entries, 2, -1) < 0) {
+  }
+  return entries[1].revents != 0 ? 0 : std::min<size_t>(size, PIPE_BUF);
 }
 
 }  // namespace rocemu

@@ -55,6 +55,8 @@ TEST(Options, DevicesCanBeNamedAndAddressed) {
 
 TEST(Options, ACaptureMakesTheEngineTrace) {
   EXPECT_TRUE(parse({"--capture", "f.pcap"}).fabric.trace_frames);
+  EXPECT_EQ(parse({"--capture", "f.pcap"}).capture_fd, -1);
+  EXPECT_EQ(parse({"--capture", "-", "--capture-fd", "2"}).capture_fd, 2);
 }
 
 TEST(Options, SaysWhatIsWrong) {

@@ -1,10 +1,17 @@
 // What we write, libpcap reads.
 #include "emulator/capture/pcap_writer.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pcap/pcap.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <csignal>
+#include <memory>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/daemon/temp_dir.h"
@@ -85,6 +92,85 @@ TEST(PcapWriter, SaysOnceThatTheDiskIsFull) {
   EXPECT_THAT(writer.error(), HasSubstr("/dev/full: No space left on device"));
   EXPECT_TRUE(writer.write(at(0ns), std::vector<uint8_t>(60)));
   EXPECT_TRUE(writer.flush());
+}
+
+/// A capture to a pipe.
+class PcapStream : public testing::Test {
+ protected:
+  PcapStream() {
+    int ends[2];
+    EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    reader.reset(ends[0]);
+    writer = std::make_unique<PcapWriter>(CaptureFile{"live", UniqueFd(ends[1]), -1, ""}, kStart,
+                                          SlowReader::kMissesFrames);
+  }
+  /// Far more than a pipe holds, and than may wait for its reader.
+  void write_too_much() {
+    const std::vector<uint8_t> frame(4096);
+    for (int i = 0; i < 20'000; ++i) EXPECT_TRUE(writer->write(at(0ns), frame));
+    EXPECT_TRUE(writer->flush());
+  }
+
+  UniqueFd reader;
+  std::unique_ptr<PcapWriter> writer;
+};
+
+TEST_F(PcapStream, LeavesFramesOutInsteadOfWaitingForItsReader) {
+  write_too_much();
+  EXPECT_GT(writer->lost_frames(), 0u);
+  EXPECT_TRUE(writer->is_open());
+}
+
+TEST_F(PcapStream, IsGivenUpAtTheEndIfItsReaderTakesNothing) {
+  write_too_much();
+  EXPECT_FALSE(writer->finish());
+  EXPECT_THAT(writer->error(), HasSubstr("live: its reader takes no more"));
+  writer.reset();  // nor does this wait
+}
+
+TEST_F(PcapStream, SaysThatItsReaderHasGone) {
+  reader.reset();
+  std::signal(SIGPIPE, SIG_IGN);
+  writer->write(at(0ns), std::vector<uint8_t>(60));
+  EXPECT_FALSE(writer->finish());
+  EXPECT_THAT(writer->error(), HasSubstr("live: its reader has gone"));
+  EXPECT_TRUE(writer->write(at(0ns), std::vector<uint8_t>(60))) << "it is told once";
+}
+
+TEST_F(PcapStream, EndsInOrderWhileItsReaderReads) {
+  std::vector<std::byte> read_bytes;
+  std::thread thread([&] {
+    std::vector<std::byte> piece(65536);
+    ssize_t size;
+    while ((size = read(reader.get(), piece.data(), piece.size())) > 0) {
+      read_bytes.insert(read_bytes.end(), piece.begin(), piece.begin() + size);
+    }
+  });
+  for (int i = 0; i < 1000; ++i) writer->write(at(0ns), std::vector<uint8_t>(1000));
+  EXPECT_TRUE(writer->finish()) << writer->error();
+  EXPECT_EQ(writer->lost_frames(), 0u);
+  writer.reset();
+  thread.join();
+  EXPECT_EQ(read_bytes.size(), 24u + 1000 * (16 + 1000));
+}
+
+TEST(CaptureFile, AFifoWithoutAReaderIsRefused) {
+  const daemon::TempDir dir;
+  const std::string path = dir / "fifo";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const CaptureFile file = open_capture_file(path);
+  EXPECT_FALSE(file.fd);
+  EXPECT_THAT(file.error, HasSubstr(path + ": nobody reads this FIFO"));
+}
+
+TEST(CaptureFile, ANameOfADescriptorIsThatDescriptor) {
+  for (const auto& [name, descriptor] :
+       {std::pair("-", 1), {"/dev/stdout", 1}, {"/dev/fd/0", 0}, {"/proc/self/fd/2", 2}}) {
+    EXPECT_EQ(open_capture_file(name).descriptor, descriptor) << name;
+  }
+  for (const char* name : {"/dev/fd/", "/dev/fd/-1", "/dev/fd/1x", "/dev/fd/99999999999"}) {
+    EXPECT_EQ(open_capture_file(name).descriptor, -1) << name;
+  }
 }
 
 }  // namespace

@@ -1,0 +1,85 @@
+#include "emulator/capture/capture_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <thread>
+
+namespace rocemu::capture {
+namespace {
+
+/// `tshark -i fifo & rocemu run --capture fifo ...`: tshark needs a second before it opens it.
+constexpr std::chrono::seconds kReaderTimeout{2};
+constexpr std::chrono::milliseconds kReaderPoll{10};
+
+/// N of /dev/fd/N and what else names a descriptor.
+std::optional<int> named_descriptor(std::string_view name) {
+  if (name == "-" || name == "/dev/stdout") return STDOUT_FILENO;
+  if (name == "/dev/stderr") return STDERR_FILENO;
+  for (const std::string_view directory : {"/dev/fd/", "/proc/self/fd/"}) {
+    if (!name.starts_with(directory)) continue;
+    const char* const end = name.data() + name.size();
+    int number = 0;
+    const auto [stop, error] = std::from_chars(name.data() + directory.size(), end, number);
+    if (error == std::errc() && stop == end && number >= 0) return number;
+  }
+  return std::nullopt;
+}
+
+bool is_fifo(const std::string& name) {
+  struct stat status;
+  return stat(name.c_str(), &status) == 0 && S_ISFIFO(status.st_mode);
+}
+
+/// Opened so that a FIFO without a reader is an error (ENXIO) and no wait.
+UniqueFd open_now(const std::string& name) {
+  return UniqueFd(
+      open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600));
+}
+
+UniqueFd open_with_reader(const std::string& name) {
+  const auto deadline = std::chrono::steady_clock::now() + kReaderTimeout;
+  for (;;) {
+    UniqueFd fd = open_now(name);
+    if (fd || errno != ENXIO || !is_fifo(name)) return fd;
+    if (std::chrono::steady_clock::now() >= deadline) {
+      errno = ENXIO;
+      return fd;
+    }
+    std::this_thread::sleep_for(kReaderPoll);
+  }
+}
+
+std::string reason(const CaptureFile& file, int error) {
+  if (error != ENXIO || !is_fifo(file.name)) return std::strerror(error);
+  return "nobody reads this FIFO; start its reader first, for example tshark -i " + file.name;
+}
+
+}  // namespace
+
+CaptureFile open_capture_file(const std::string& name) {
+  CaptureFile file{.name = name, .fd = {}, .descriptor = -1, .error = ""};
+  const std::string cannot = "cannot write the capture " + name + ": ";
+  if (const auto descriptor = named_descriptor(name)) {
+    file.descriptor = *descriptor;
+    file.fd = UniqueFd(fcntl(*descriptor, F_DUPFD_CLOEXEC, 0));
+  } else {
+    file.fd = open_with_reader(name);
+  }
+  if (!file.fd) {
+    file.error = cannot + reason(file, errno);
+  } else if (isatty(file.fd.get())) {
+    file.fd.reset();
+    file.error = cannot + "it is a terminal; pipe it to a reader, for example | tshark -r -";
+  }
+  return file;
+}
+
+}  // namespace rocemu::capture
