@@ -41,7 +41,7 @@ int dealloc_mw(ibv_mw* mw) {
 }
 
 /// "In case of a success, the R_key of the memory window after the bind is returned": of a type 1
-/// window it is the device that chooses it, which is us.
+/// window it is the device that chooses it, which is us. Posting sets it.
 int bind_mw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind) {
   ibv_send_wr wr{};
   wr.wr_id = bind->wr_id;
@@ -50,9 +50,7 @@ int bind_mw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind) {
   wr.bind_mw.mw = mw;
   wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
   wr.bind_mw.bind_info = bind->bind_info;
-  if (const int error = post_bind(qp, &wr); error != 0) return error;
-  mw->rkey = wr.bind_mw.rkey;
-  return 0;
+  return post_bind(qp, &wr);
 }
 
 }  // namespace rocemu::provider

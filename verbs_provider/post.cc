@@ -91,6 +91,7 @@ void write_send(const ibv_qp& qp, const ibv_send_wr& wr, std::byte* slot) {
     wqe.rkey = wr.wr.rdma.rkey;
   } else if (wr.opcode == IBV_WR_BIND_MW) {
     write_bind(*wr.bind_mw.mw, wr.bind_mw.rkey, wr.bind_mw.bind_info, &wqe);
+    wr.bind_mw.mw->rkey = wqe.rkey;  // already now, for the requests behind it
   }
   if (type == IBV_QPT_XRC_SEND) wqe.remote_srqn = wr.qp_type.xrc.remote_srqn;
   write_data(qp.context, wr, slot + sizeof(wqe), &wqe);

@@ -20,6 +20,7 @@ struct WorkRequestBuilder {
   uint64_t posted_before = 0;
   int error = 0;          // the first one; ends what the session can still do
   bool building = false;  // `wqe` belongs in the next slot
+  bool binds = false;     // there is a bind among the requests of this session
   uint32_t missing = 0;   // setters that must still be called, and
   uint32_t allowed = 0;   // those that may be, for `wqe`: see qp_ex.cc
   abi::SendWqe wqe{};

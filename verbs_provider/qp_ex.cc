@@ -127,6 +127,22 @@ void wr_bind_mw(ibv_qp_ex* base, ibv_mw* mw, uint32_t rkey, const ibv_mw_bind_in
     return fail_session(builder_qp(base), EINVAL);
   }
   write_bind(*mw, rkey, *info, wqe);
+  Qp* qp = builder_qp(base);
+  memcpy(qp->send.next_slot() + sizeof(*wqe), &mw, sizeof(mw));  // a bind has no data there
+  qp->builder.binds = true;
+}
+
+/// The windows that were bound in this session have their new keys, now that it is posted.
+void tell_keys(const Qp& qp) {
+  for (uint64_t i = qp.builder.posted_before; i != qp.send.posted; ++i) {
+    const std::byte* slot = qp.send.slot(i);
+    abi::SendWqe wqe;
+    memcpy(&wqe, slot, sizeof(wqe));
+    if (wqe.opcode != IBV_WR_BIND_MW) continue;
+    ibv_mw* window;
+    memcpy(&window, slot + sizeof(wqe), sizeof(window));
+    window->rkey = wqe.rkey;
+  }
 }
 
 void wr_rdma_write(ibv_qp_ex* base, uint32_t rkey, uint64_t address) {
@@ -232,6 +248,7 @@ void wr_start(ibv_qp_ex* base) {
   qp->builder.posted_before = qp->send.posted;
   qp->builder.error = 0;
   qp->builder.building = false;
+  qp->builder.binds = false;
 }
 
 /// If any of the posted work requests is invalid, "the entire posting will be aborted".
@@ -244,6 +261,7 @@ int wr_complete(ibv_qp_ex* base) {
   if (error == 0) error = ask(context, abi::Op::kPostSend, base->qp_base.qp_num);
   if (error == 0 && qp->send.posted != builder.posted_before) {
     qp->send.tell();
+    if (builder.binds) tell_keys(*qp);
     DoorbellWriter& doorbells = context_of(context)->parts.doorbells;
     error = doorbells.ring(abi::DoorbellKind::kSend, base->qp_base.qp_num, qp->send.posted);
   }

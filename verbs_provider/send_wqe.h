@@ -72,10 +72,13 @@ constexpr bool is_valid(const ibv_mw_bind_info& info) {
   return info.mr != nullptr || (info.addr == 0 && info.length == 0);
 }
 
+/// "Bind a MW type 2 ... specified by the rkey" (ibv_wr_post(3)): of that the consumer owns the low
+/// 8 bits. The rest is the window's, whatever the request says, as with mlx5, irdma and rxe.
 inline void write_bind(const ibv_mw& window, uint32_t rkey, const ibv_mw_bind_info& info,
                        abi::SendWqe* wqe) {
+  constexpr uint32_t kConsumers = 0xff;
   wqe->window = window.handle;
-  wqe->rkey = rkey;
+  wqe->rkey = (window.rkey & ~kConsumers) | (rkey & kConsumers);
   wqe->remote_address = info.addr;
   wqe->bind.length = info.length;
   wqe->bind.lkey = info.mr != nullptr ? info.mr->lkey : 0;

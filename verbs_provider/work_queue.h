@@ -33,7 +33,8 @@ struct WorkQueue {
   bool is_full() const {
     return static_cast<uint32_t>(posted) - released.load(std::memory_order_acquire) >= max_wr;
   }
-  std::byte* next_slot() const { return slots + (posted & slot_mask) * uint64_t{stride}; }
+  std::byte* slot(uint64_t index) const { return slots + (index & slot_mask) * uint64_t{stride}; }
+  std::byte* next_slot() const { return slot(posted); }
 };
 
 /// Finds the queue that the daemon made in `memory`. 0, or EIO if it cannot be one.

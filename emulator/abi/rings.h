@@ -144,7 +144,7 @@ struct SendWqe {
       uint32_t remote_qkey;
       uint32_t reserved;
     } ud;
-    struct {  // kBindMw: [remote_address, +length) of the region; `rkey` is the window's new R_Key
+    struct {  // kBindMw: [remote_address, +length) of the region; `rkey`: the new key's low 8 bits
       uint64_t length;  // 0 unbinds
       uint32_t lkey;
       uint32_t access;

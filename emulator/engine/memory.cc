@@ -84,8 +84,7 @@ bool MemoryTable::may_bind(const MemoryUser& user, const MemoryWindow& window,
   // ibv_bind_mw(3) has no LOCAL_WRITE among its flags, but programs name it, and NICs ignore it.
   constexpr uint32_t kKnown = kNeedsLocalWrite | kFlush | abi::kAccessRemoteRead |
                               abi::kAccessZeroBased | abi::kAccessLocalWrite;
-  // The new R_Key is the window's own number and a tag of the consumer's choice.
-  if (window.pd != user.pd || number_of(bind.rkey) != window.id.value) return false;
+  if (window.pd != user.pd) return false;
   if (window.type == abi::MwType::k2) {
     // o10-37.2.30: only a free one can be bound. o10-37.2.40: nor is it freed by a bind of length
     // 0, but by an invalidate.
@@ -115,7 +114,9 @@ bool MemoryTable::bind(const MemoryUser& user, const Bind& bind) {
   MemoryWindow* window = windows_.find(bind.window);
   if (window == nullptr || !may_bind(user, *window, bind)) return false;
   unbind(*window);
-  window->rkey = bind.rkey;
+  // Of the key of a type 2 window the consumer owns the low 8 bits (10.6.7.2). NICs look at no more
+  // of what a bind says, and so do we.
+  window->rkey = key_of(window->id.value, bind.rkey);
   if (bind.length == 0) return true;
   MemoryRegion* region = regions_.find(MrId{number_of(bind.lkey)});
   ++region->windows;

@@ -60,7 +60,7 @@ struct MemoryUser {
 /// A bind work request.
 struct Bind {
   MwId window;
-  uint32_t rkey;  // the window's from now on
+  uint32_t rkey;  // its low 8 bits are the window's from now on
   uint32_t lkey;  // of the region
   uint64_t address;
   uint64_t length;  // 0: no longer bound

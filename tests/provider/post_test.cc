@@ -129,6 +129,25 @@ TEST_F(PostBind, WritesWhatToBindToWhat) {
   EXPECT_EQ(wqe.bind.access, static_cast<uint32_t>(IBV_ACCESS_REMOTE_WRITE));
 }
 
+// As with mlx5, irdma and rxe: the low 8 bits are the program's, the others the window's.
+TEST_F(PostBind, GivesTheWindowItsNewKeyAtOnce) {
+  wr_.bind_mw.rkey = 0xabcdef55;
+  ASSERT_EQ(send(&wr_), 0);
+  EXPECT_EQ(queues_.send_wqe(0).rkey, 0x155u);
+  EXPECT_EQ(window_.rkey, 0x155u);
+}
+
+TEST_F(PostBind, ThatIsNotPostedLeavesTheKey) {
+  ibv_mw other = window_;
+  ibv_send_wr second = wr_;
+  second.bind_mw.mw = &other;
+  second.bind_mw.bind_info.mr = nullptr;
+  wr_.next = &second;
+  EXPECT_EQ(send(&wr_), EINVAL);
+  EXPECT_EQ(window_.rkey, 0x155u) << "was posted";
+  EXPECT_EQ(other.rkey, 0x1ffu) << "was not";
+}
+
 TEST_F(PostBind, RefusesWindowsOfType1AndLengthsWithoutARegion) {
   window_.type = IBV_MW_TYPE_1;
   expect_refused(EINVAL);

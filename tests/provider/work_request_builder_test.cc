@@ -251,6 +251,38 @@ TEST_F(Builder, BindsWindowsOfType2Only) {
   EXPECT_EQ(ibv_wr_complete(qp_), EINVAL);
 }
 
+// ibv_wr_post(3): nothing is posted before ibv_wr_complete(), and nothing if that fails.
+TEST_F(Builder, GivesWindowsTheirNewKeysWhenTheBindsArePosted) {
+  ibv_mr mr{};
+  ibv_mw one{}, two{};
+  for (ibv_mw* window : {&one, &two}) {
+    window->type = IBV_MW_TYPE_2;
+    window->rkey = window == &one ? 0x100 : 0x200;
+  }
+  const ibv_mw_bind_info info{.mr = &mr, .addr = 0x1000, .length = 64, .mw_access_flags = 0};
+  const auto bind_all = [&] {
+    ibv_wr_start(qp_);
+    ibv_wr_bind_mw(qp_, &one, 0xabcdef55, &info);
+    ibv_wr_bind_mw(qp_, &two, 0x66, &info);
+    ibv_wr_bind_mw(qp_, &one, 0x77, &info);
+    EXPECT_EQ(one.rkey, 0x100u);
+    EXPECT_EQ(two.rkey, 0x200u);
+  };
+  bind_all();
+  ibv_wr_abort(qp_);
+  EXPECT_EQ(one.rkey, 0x100u);
+  bind_all();
+  ibv_wr_set_sge(qp_, 1, 2, 3);  // a bind has none
+  expect_refused(EINVAL);
+  EXPECT_EQ(one.rkey, 0x100u);
+  EXPECT_EQ(two.rkey, 0x200u);
+  bind_all();
+  EXPECT_EQ(ibv_wr_complete(qp_), 0);
+  EXPECT_EQ(one.rkey, 0x177u) << "of the last bind";
+  EXPECT_EQ(two.rkey, 0x266u);
+  EXPECT_EQ(queues_.send_wqe(0).rkey, 0x155u);
+}
+
 TEST_F(Builder, RefusesSettersThatTheRequestHasNot) {
   ibv_wr_start(qp_);
   ibv_wr_set_sge(qp_, 1, 2, 3);  // no request yet

@@ -240,12 +240,187 @@ TEST_F(MwTest, ASendBehindABindFindsItDone) {
   EXPECT_EQ(next_status(), IBV_WC_SUCCESS);
 }
 
-// ibv_inc_rkey(3): "Increases the 8 LSB of rkey and returns the new value", "different ... on its
-// tag part but has the same index (bits 0xffffff00)": the index is all of a type 2 key that is not
-// the program's to choose.
-TEST_F(MwTest, AKeyOfAnotherIndexCannotBeBound) {
+// ---- Whose the key of a type 2 window is
+// --------------------------------------------------------- ibv_inc_rkey(3): "Increases the 8 LSB
+// of rkey and returns the new value", "different ... on its tag part but has the same index (bits
+// 0xffffff00)": the tag is the program's to choose, and the index the device's. mlx5, irdma and rxe
+// take the low 8 bits of ibv_send_wr::bind_mw.rkey whatever the others are, and set ibv_mw::rkey
+// when the bind is posted.
+
+/// The key that a window has after a bind with `rkey`.
+uint32_t key_after(uint32_t before, uint32_t rkey) {
+  return (before & 0xffffff00) | (rkey & 0xff);
+}
+
+TEST_F(MwTest, OnlyTheLow8BitsOfABindsKeyAreTheConsumers) {
+  for (const uint32_t others : {0u, 0xffffff00u, 0x00000100u, 0x12345600u}) {
+    const MwPtr mw = alloc(IBV_MW_TYPE_2);
+    const uint32_t before = mw->rkey;
+    const uint32_t wanted = others | ((before + 1) & 0xff);
+    ASSERT_EQ(bind2(mw.get(), wanted, part(1, 64)), IBV_WC_SUCCESS) << std::hex << others;
+    EXPECT_EQ(mw->rkey, key_after(before, wanted));
+    EXPECT_EQ(write(mw->rkey, 1), IBV_WC_SUCCESS);
+    EXPECT_EQ(local_inv(mw->rkey), IBV_WC_SUCCESS);
+  }
+}
+
+TEST_F(MwTest, AType2WindowHasItsNewKeyWhenTheBindIsPosted) {
   const MwPtr mw = alloc(IBV_MW_TYPE_2);
-  EXPECT_EQ(bind2(mw.get(), mw->rkey ^ 0x100, part(1, 64)), IBV_WC_MW_BIND_ERR);
+  const uint32_t before = mw->rkey;
+  ibv_send_wr wr = request(IBV_WR_BIND_MW, 51);
+  wr.num_sge = 0;
+  wr.bind_mw = {mw.get(), ibv_inc_rkey(before), part(1, 64)};
+  ASSERT_EQ(post(owner.get(), wr), 0);
+  EXPECT_EQ(mw->rkey, ibv_inc_rkey(before));
+  EXPECT_EQ(next_status(), IBV_WC_SUCCESS);
+  EXPECT_EQ(write(mw->rkey, 1), IBV_WC_SUCCESS);
+}
+
+TEST_F(MwTest, ABuilderGivesTheNewKeyWhenItsSessionCompletes) {
+  QpPtr builder = make_qp({.send_ops = IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV});
+  QpPtr user = make_qp({.cq = peer_cq.get()});
+  ASSERT_NO_FATAL_FAILURE(bring_up_pair(builder.get(), user.get()));
+  const MwPtr mw = alloc(IBV_MW_TYPE_2);
+  const uint32_t before = mw->rkey;
+  const ibv_mw_bind_info info = part(1, 64);
+  ibv_qp_ex* ex = ibv_qp_to_qp_ex(builder.get());
+  ex->wr_id = 51;
+  ex->wr_flags = IBV_SEND_SIGNALED;
+  const auto bind = [&](uint32_t rkey) {
+    ibv_wr_start(ex);
+    ibv_wr_bind_mw(ex, mw.get(), rkey, &info);
+  };
+  bind(before + 1);
+  ibv_wr_abort(ex);
+  EXPECT_EQ(mw->rkey, before) << "nothing was posted";
+  bind((before + 2) & 0xff);
+  ASSERT_EQ(ibv_wr_complete(ex), 0);
+  EXPECT_EQ(mw->rkey, key_after(before, before + 2));
+  EXPECT_EQ(next_status(), IBV_WC_SUCCESS);
+  ibv_send_wr wr = request(IBV_WR_RDMA_WRITE, 60, 9);
+  wr.wr.rdma = {.remote_addr = reinterpret_cast<uint64_t>(slot(1)), .rkey = mw->rkey};
+  ASSERT_EQ(post(user.get(), wr), 0);
+  EXPECT_EQ(next_status(peer_cq.get()), IBV_WC_SUCCESS);
+}
+
+// Each bind of a type 2 window after an invalidate: as many times as there are tags, and more.
+TEST_F(MwTest, AWindowIsBoundAndInvalidatedAgainAndAgain) {
+  const MwPtr mw = alloc(IBV_MW_TYPE_2);
+  for (int i = 0; i < 300; ++i) {
+    const uint32_t old = mw->rkey;
+    ASSERT_EQ(bind2(mw.get(), (old + 1) & 0xff, part(1, 64)), IBV_WC_SUCCESS) << i;
+    ASSERT_EQ(mw->rkey, ibv_inc_rkey(old));
+    ASSERT_EQ(write(mw->rkey, 1), IBV_WC_SUCCESS) << i;
+    if (i % 2 == 0) {
+      ASSERT_EQ(local_inv(mw->rkey), IBV_WC_SUCCESS) << i;
+      continue;
+    }
+    ASSERT_EQ(post_recv(owner.get(), 70, 2), 0);
+    ibv_send_wr wr = request(IBV_WR_SEND_WITH_INV, 71, 9);
+    wr.invalidate_rkey = mw->rkey;
+    ASSERT_EQ(post(peer.get(), wr), 0);
+    ASSERT_EQ(next_status(peer_cq.get()), IBV_WC_SUCCESS) << i;
+    ASSERT_EQ(next_status(), IBV_WC_SUCCESS) << i;
+  }
+}
+
+TEST_F(MwTest, BindsAndInvalidatesOfOneListAreDoneInOrder) {
+  constexpr int kTimes = 8;
+  const MwPtr mw = alloc(IBV_MW_TYPE_2);
+  const uint32_t before = mw->rkey;
+  std::array<ibv_send_wr, 2 * kTimes + 1> list;
+  for (size_t i = 0; i < list.size(); ++i) {
+    const auto tag = static_cast<uint32_t>(i / 2 + 1);
+    list[i] = request(i % 2 == 0 ? IBV_WR_BIND_MW : IBV_WR_LOCAL_INV, i);
+    list[i].num_sge = 0;
+    if (i % 2 == 0) {
+      list[i].bind_mw = {mw.get(), (before + tag) & 0xff, part(1, 64)};
+    } else {
+      list[i].invalidate_rkey = key_after(before, before + tag);
+    }
+    list[i].next = i + 1 < list.size() ? &list[i + 1] : nullptr;
+  }
+  ibv_send_wr* bad = nullptr;
+  ASSERT_EQ(ibv_post_send(owner.get(), list.data(), &bad), 0);
+  EXPECT_EQ(mw->rkey, key_after(before, before + kTimes + 1));
+  for (const ibv_wc& wc : poll_for(cq.get(), list.size())) {
+    EXPECT_EQ(wc.status, IBV_WC_SUCCESS) << wc.wr_id;
+  }
+  EXPECT_EQ(write(mw->rkey, 1), IBV_WC_SUCCESS);
+  EXPECT_EQ(write(key_after(before, before + kTimes), 1), IBV_WC_REM_ACCESS_ERR);
+}
+
+TEST_F(MwTest, ABindThatWasNotPostedLeavesTheKey) {
+  const MwPtr one = alloc(IBV_MW_TYPE_2), two = alloc(IBV_MW_TYPE_2);
+  const uint32_t before_one = one->rkey, before_two = two->rkey;
+  ibv_send_wr second = request(IBV_WR_BIND_MW, 2);
+  second.num_sge = 100;  // more than the QP has
+  second.bind_mw = {two.get(), before_two + 1, part(2, 64)};
+  ibv_send_wr first = request(IBV_WR_BIND_MW, 1);
+  first.num_sge = 0;
+  first.bind_mw = {one.get(), before_one + 1, part(1, 64)};
+  first.next = &second;
+  ibv_send_wr* bad = nullptr;
+  EXPECT_EQ(ibv_post_send(owner.get(), &first, &bad), EINVAL);
+  EXPECT_EQ(bad, &second);
+  EXPECT_EQ(one->rkey, key_after(before_one, before_one + 1));
+  EXPECT_EQ(two->rkey, before_two);
+  EXPECT_EQ(next_status(), IBV_WC_SUCCESS);
+}
+
+/// From any state back to RTS, connected as it was.
+void reset(ibv_qp* qp) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RESET;
+  ASSERT_EQ(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+}
+
+// What ibv_mw::rkey says after a bind that failed is the key of no bind; the next one works with it
+// as with any other, since only its low 8 bits count.
+TEST_F(MwTest, AWindowCanBeBoundAfterABindThatFailedOrWasFlushed) {
+  const MwPtr mw = alloc(IBV_MW_TYPE_2);
+  EXPECT_EQ(bind2(mw.get(), ibv_inc_rkey(mw->rkey), part(1, sizeof(memory) + (1u << 30))),
+            IBV_WC_MW_BIND_ERR);
+  EXPECT_EQ(bind2(mw.get(), ibv_inc_rkey(mw->rkey), part(1, 64)), IBV_WC_WR_FLUSH_ERR);
+  for (ibv_qp* qp : {owner.get(), peer.get()}) ASSERT_NO_FATAL_FAILURE(reset(qp));
+  ASSERT_NO_FATAL_FAILURE(bring_up_pair(owner.get(), peer.get()));
+  EXPECT_EQ(bind2(mw.get(), ibv_inc_rkey(mw->rkey), part(1, 64)), IBV_WC_SUCCESS);
+  EXPECT_EQ(write(mw->rkey, 1), IBV_WC_SUCCESS);
+  EXPECT_EQ(local_inv(mw->rkey), IBV_WC_SUCCESS);
+}
+
+// A type 2 window that is bound has to be invalidated first (IBTA vol 1, o10-37.2.30). Until then
+// the key of the bind that worked is good, whatever the program was told since.
+TEST_F(MwTest, ABoundWindowKeepsItsKeyWhenAnotherBindFails) {
+  QpPtr other = make_qp({}), other_peer = make_qp({.cq = peer_cq.get()});
+  ASSERT_NO_FATAL_FAILURE(bring_up_pair(other.get(), other_peer.get()));
+  const MwPtr mw = alloc(IBV_MW_TYPE_2);
+  ASSERT_EQ(bind2(mw.get(), ibv_inc_rkey(mw->rkey), part(1, 64)), IBV_WC_SUCCESS);
+  const uint32_t good = mw->rkey;
+  ibv_send_wr wr = request(IBV_WR_BIND_MW, 51);
+  wr.num_sge = 0;
+  wr.bind_mw = {mw.get(), ibv_inc_rkey(good), part(1, 64)};
+  ASSERT_EQ(post(other.get(), wr), 0);
+  EXPECT_EQ(next_status(), IBV_WC_MW_BIND_ERR);
+  EXPECT_EQ(write(good, 1), IBV_WC_SUCCESS);
+  EXPECT_EQ(write(ibv_inc_rkey(good), 1), IBV_WC_REM_ACCESS_ERR);
+}
+
+TEST_F(MwTest, AnUnreliableConnectionsWindowTakesTheLow8BitsToo) {
+  QpPtr uc = make_qp({.type = IBV_QPT_UC}), uc_peer = make_qp({.type = IBV_QPT_UC});
+  ASSERT_NO_FATAL_FAILURE(bring_up_pair(uc.get(), uc_peer.get()));
+  const MwPtr mw = alloc(IBV_MW_TYPE_2);
+  const uint32_t before = mw->rkey;
+  ibv_send_wr wr = request(IBV_WR_BIND_MW, 51);
+  wr.num_sge = 0;
+  wr.bind_mw = {mw.get(), (before + 1) & 0xff, part(1, 64)};
+  ASSERT_EQ(post(uc.get(), wr), 0);
+  EXPECT_EQ(next_status(), IBV_WC_SUCCESS);
+  wr = request(IBV_WR_RDMA_WRITE_WITH_IMM, 52, 9);
+  wr.wr.rdma = {.remote_addr = reinterpret_cast<uint64_t>(slot(1)), .rkey = mw->rkey};
+  ASSERT_EQ(post_recv(uc.get(), 53, 2), 0);
+  ASSERT_EQ(post(uc_peer.get(), wr), 0);
+  for (const ibv_wc& wc : poll_for(cq.get(), 2)) EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
 }
 
 }  // namespace
