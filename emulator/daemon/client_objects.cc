@@ -75,7 +75,7 @@ Answer ClientObjects::create_cq(const abi::Request& request) {
 
 Answer ClientObjects::resize_cq(const abi::Request& request) {
   const auto found = queues_.cqs.find(request.body.resize_cq.handle);
-  if (found == queues_.cqs.end()) return refusal(EINVAL);
+  if (found == queues_.cqs.end()) return refusal(ENOENT);
   CompletionQueue& cq = found->second;
   abi::Reply reply = command(request);
   if (reply.error != 0 || queues_.ended) return {reply};
@@ -151,7 +151,7 @@ Answer ClientObjects::open_qp(const abi::Request& request) {
 
 Answer ClientObjects::destroy_cq(const abi::Request& request, std::span<const UniqueFd> fds) {
   const auto found = queues_.cqs.find(request.body.object.handle);
-  if (found == queues_.cqs.end()) return refusal(EINVAL);
+  if (found == queues_.cqs.end()) return refusal(ENOENT);
   abi::Reply reply = command(request);
   if (reply.error != 0) return {reply};
   const CompletionQueue& cq = found->second;
@@ -164,7 +164,7 @@ Answer ClientObjects::destroy_cq(const abi::Request& request, std::span<const Un
 
 Answer ClientObjects::destroy_srq(const abi::Request& request, std::span<const UniqueFd> fds) {
   const auto found = queues_.srqs.find(request.body.object.handle);
-  if (found == queues_.srqs.end()) return refusal(EINVAL);
+  if (found == queues_.srqs.end()) return refusal(ENOENT);
   abi::Reply reply = command(request);
   if (reply.error != 0) return {reply};
   reply.body.destroyed = {.completion_events = 0,
@@ -175,11 +175,11 @@ Answer ClientObjects::destroy_srq(const abi::Request& request, std::span<const U
 
 Answer ClientObjects::destroy_qp(const abi::Request& request, std::span<const UniqueFd> fds) {
   const auto found = queues_.qps.find(request.body.object.handle);
-  if (found == queues_.qps.end()) return refusal(EINVAL);
+  if (found == queues_.qps.end()) return refusal(ENOENT);
   std::vector<uint64_t>& references = found->second.user_handles;
   const auto reference =
       std::find(references.begin(), references.end(), request.body.object.user_handle);
-  if (reference == references.end()) return refusal(EINVAL);
+  if (reference == references.end()) return refusal(ENOENT);
   abi::Reply reply = command(request);
   if (reply.error != 0) return {reply};
   reply.body.destroyed = {.completion_events = 0,

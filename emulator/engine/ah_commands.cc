@@ -9,7 +9,7 @@ namespace rocemu::engine {
 
 int create_ah(Fabric& fabric, ClientId client, const abi::Request::Body& in, uint32_t& handle) {
   ProtectionDomain* pd = shared(fabric, fabric.pds, in.create_ah.pd, client);
-  if (pd == nullptr) return EINVAL;
+  if (pd == nullptr) return ENOENT;
   if (const int error =
           check_address_vector(fabric, fabric.clients.at(client), in.create_ah.attr)) {
     return error;
@@ -24,7 +24,7 @@ int create_ah(Fabric& fabric, ClientId client, const abi::Request::Body& in, uin
 
 int destroy_ah(Fabric& fabric, ClientId client, uint32_t handle) {
   const AddressHandle* ah = owned(fabric.ahs, handle, client);
-  if (ah == nullptr) return EINVAL;
+  if (ah == nullptr) return ENOENT;
   --fabric.pds.find(ah->pd)->users;
   fabric.ahs.destroy(ah->id);
   return 0;

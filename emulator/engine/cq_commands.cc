@@ -25,7 +25,8 @@ int resize_cq(Fabric& fabric, ClientId client, const abi::Request::Body& in,
               abi::Reply::Body& out) {
   const auto& arguments = in.resize_cq;
   CompletionQueue* cq = owned(fabric.cqs, arguments.handle, client);
-  if (cq == nullptr || cq->failed) return EINVAL;
+  if (cq == nullptr) return ENOENT;
+  if (cq->failed) return EINVAL;
   if (arguments.capacity == 0 || arguments.capacity > kMaxCqe) return EINVAL;
   if (!cq->consume(fabric.host_memory().completions_taken(client, cq->id))) {
     fabric.violation(client, "took more completions than there were");
@@ -42,7 +43,7 @@ int resize_cq(Fabric& fabric, ClientId client, const abi::Request::Body& in,
 int modify_cq(Fabric& fabric, ClientId client, const abi::Request::Body& in) {
   const auto& arguments = in.modify_cq;
   CompletionQueue* cq = owned(fabric.cqs, arguments.handle, client);
-  if (cq == nullptr) return EINVAL;
+  if (cq == nullptr) return ENOENT;
   if (arguments.count > kMaxCqModeration || arguments.period > kMaxCqModeration) return EINVAL;
   fabric.moderate(
       *cq, {.count = arguments.count, .period = std::chrono::microseconds(arguments.period)});
@@ -51,7 +52,7 @@ int modify_cq(Fabric& fabric, ClientId client, const abi::Request::Body& in) {
 
 int destroy_cq(Fabric& fabric, ClientId client, uint32_t handle) {
   const CompletionQueue* cq = owned(fabric.cqs, handle, client);
-  if (cq == nullptr) return EINVAL;
+  if (cq == nullptr) return ENOENT;
   if (cq->users != 0) return EBUSY;
   fabric.cqs.destroy(cq->id);
   return 0;

@@ -15,17 +15,21 @@ wire::IpAddress group_of(const abi::Request::Body& in) {
   return group;
 }
 
-/// ibv_attach_mcast(3): "Only QPs of Transport Service Type IBV_QPT_UD may be attached".
-QueuePair* datagram_qp(Fabric& fabric, ClientId client, const abi::Request::Body& in) {
-  QueuePair* qp = owned(fabric.qps, in.mcast.qpn, client);
-  return qp != nullptr && qp->type == abi::QpType::kUd ? qp : nullptr;
+/// 0 and the QP, or why it cannot be one of a multicast group.
+int find_datagram_qp(Fabric& fabric, ClientId client, const abi::Request::Body& in,
+                     QueuePair*& qp) {
+  qp = owned(fabric.qps, in.mcast.qpn, client);
+  if (qp == nullptr) return ENOENT;
+  // ibv_attach_mcast(3): "Only QPs of Transport Service Type IBV_QPT_UD may be attached".
+  return qp->type == abi::QpType::kUd ? 0 : EINVAL;
 }
 
 }  // namespace
 
 int attach_mcast(Fabric& fabric, ClientId client, const abi::Request::Body& in) {
-  QueuePair* qp = datagram_qp(fabric, client, in);
-  if (qp == nullptr || !is_multicast(group_of(in))) return EINVAL;
+  QueuePair* qp;
+  if (const int error = find_datagram_qp(fabric, client, in, qp)) return error;
+  if (!is_multicast(group_of(in))) return EINVAL;
   switch (fabric.multicast.attach(qp->device, group_of(in), qp->number)) {
     case MulticastTable::Attached::kFirst:
       fabric.group_changed(qp->device, group_of(in), true);
@@ -42,8 +46,8 @@ int attach_mcast(Fabric& fabric, ClientId client, const abi::Request::Body& in) 
 }
 
 int detach_mcast(Fabric& fabric, ClientId client, const abi::Request::Body& in) {
-  QueuePair* qp = datagram_qp(fabric, client, in);
-  if (qp == nullptr) return EINVAL;
+  QueuePair* qp;
+  if (const int error = find_datagram_qp(fabric, client, in, qp)) return error;
   switch (fabric.multicast.detach(qp->device, group_of(in), qp->number)) {
     case MulticastTable::Detached::kNotAttached:
       return EINVAL;

@@ -98,20 +98,20 @@ int alloc_pd(Fabric& fabric, ClientId client, uint32_t& handle) {
 
 int dealloc_pd(Fabric& fabric, ClientId client, uint32_t handle) {
   const ProtectionDomain* pd = shared(fabric, fabric.pds, handle, client);
-  if (pd == nullptr) return EINVAL;
+  if (pd == nullptr) return ENOENT;
   if (pd->users != 0) return EBUSY;
   fabric.pds.destroy(pd->id);
   return 0;
 }
 
 int query_pd(const Fabric& fabric, ClientId client, uint32_t handle) {
-  return shared(fabric, fabric.pds, handle, client) != nullptr ? 0 : EINVAL;
+  return shared(fabric, fabric.pds, handle, client) != nullptr ? 0 : ENOENT;
 }
 
 int reg_mr(Fabric& fabric, ClientId client, const abi::Request::Body& in, abi::Reply::Body& out) {
   const auto& arguments = in.reg_mr;
   ProtectionDomain* pd = shared(fabric, fabric.pds, arguments.pd, client);
-  if (pd == nullptr) return EINVAL;
+  if (pd == nullptr) return ENOENT;
   const bool zero_based = (arguments.access & abi::kAccessZeroBased) != 0;
   Registration wanted{.access = arguments.access,
                       .address = arguments.address,
@@ -142,12 +142,13 @@ int rereg_mr(Fabric& fabric, ClientId client, const abi::Request::Body& in, abi:
   constexpr uint32_t kAll = abi::kReregTranslation | abi::kReregPd | abi::kReregAccess;
   if (arguments.flags == 0 || (arguments.flags & ~kAll) != 0) return EINVAL;
   MemoryRegion* region = shared(fabric, fabric.mrs.regions(), arguments.handle, client);
+  if (region == nullptr) return ENOENT;
   // ibv_alloc_null_mr(3): "The use of ibv_rereg_mr() [...] with this MR is invalid".
-  if (region == nullptr || region->kind == abi::RegionKind::kNull) return EINVAL;
+  if (region->kind == abi::RegionKind::kNull) return EINVAL;
   if (region->windows != 0) return EBUSY;
   ProtectionDomain* pd = changes(abi::kReregPd) ? shared(fabric, fabric.pds, arguments.pd, client)
                                                 : fabric.pds.find(region->pd);
-  if (pd == nullptr) return EINVAL;
+  if (pd == nullptr) return ENOENT;
 
   Registration wanted{.access = region->access,
                       .address = region->address,
@@ -179,7 +180,7 @@ int rereg_mr(Fabric& fabric, ClientId client, const abi::Request::Body& in, abi:
 
 int dereg_mr(Fabric& fabric, ClientId client, uint32_t handle) {
   MemoryRegion* region = shared(fabric, fabric.mrs.regions(), handle, client);
-  if (region == nullptr) return EINVAL;
+  if (region == nullptr) return ENOENT;
   // ibv_reg_mr(3): "ibv_dereg_mr() fails if any memory window is still bound to this MR."
   if (region->windows != 0) return EBUSY;
   fabric.destroy_mr(*region);
@@ -188,7 +189,7 @@ int dereg_mr(Fabric& fabric, ClientId client, uint32_t handle) {
 
 int query_mr(const Fabric& fabric, ClientId client, uint32_t handle, abi::Reply::Body& out) {
   const MemoryRegion* region = shared(fabric, fabric.mrs.regions(), handle, client);
-  if (region == nullptr) return EINVAL;
+  if (region == nullptr) return ENOENT;
   describe(*region, out);
   return 0;
 }
@@ -199,7 +200,8 @@ int advise_mr(Fabric& fabric, ClientId client, const abi::Request::Body& in) {
   constexpr uint32_t kFlush = 1;
   if (arguments.advice >= kEnd) return ENOTSUP;
   const ProtectionDomain* pd = shared(fabric, fabric.pds, arguments.pd, client);
-  if (pd == nullptr || (arguments.flags & ~kFlush) != 0 || arguments.num_sge == 0 ||
+  if (pd == nullptr) return ENOENT;
+  if ((arguments.flags & ~kFlush) != 0 || arguments.num_sge == 0 ||
       arguments.num_sge > abi::kMaxAdviseSges) {
     return EINVAL;
   }
@@ -233,7 +235,7 @@ int advise_mr(Fabric& fabric, ClientId client, const abi::Request::Body& in) {
 int alloc_mw(Fabric& fabric, ClientId client, const abi::Request::Body& in, abi::Reply::Body& out) {
   const auto& arguments = in.alloc_mw;
   ProtectionDomain* pd = shared(fabric, fabric.pds, arguments.pd, client);
-  if (pd == nullptr) return EINVAL;
+  if (pd == nullptr) return ENOENT;
   if (arguments.type != abi::MwType::k1 && arguments.type != abi::MwType::k2) return EINVAL;
   const MemoryWindow* window = fabric.mrs.create_window(client, pd->id, arguments.type);
   if (window == nullptr) return ENOMEM;
@@ -244,7 +246,7 @@ int alloc_mw(Fabric& fabric, ClientId client, const abi::Request::Body& in, abi:
 
 int dealloc_mw(Fabric& fabric, ClientId client, uint32_t handle) {
   MemoryWindow* window = owned(fabric.mrs.windows(), handle, client);
-  if (window == nullptr) return EINVAL;
+  if (window == nullptr) return ENOENT;
   // ibv_alloc_mw(3): "Unbinds in case was previously bound and deallocates the MW".
   fabric.destroy_mw(*window);
   return 0;
@@ -264,7 +266,7 @@ int alloc_dm(Fabric& fabric, ClientId client, const abi::Request::Body& in, uint
 
 int free_dm(Fabric& fabric, ClientId client, uint32_t handle) {
   DeviceMemory* dm = shared(fabric, fabric.dms, handle, client);
-  if (dm == nullptr) return EINVAL;
+  if (dm == nullptr) return ENOENT;
   fabric.free_dm(*dm);
   return 0;
 }

@@ -1,4 +1,5 @@
-// Whose object is it?
+// Whose object is it? A handle that none of the client's objects has is ENOENT, as in the kernel's
+// uverbs, which look it up among what the file has opened.
 #pragma once
 
 #include "emulator/engine/fabric.h"

@@ -74,15 +74,16 @@ int find_parts(Fabric& fabric, ClientId client, const abi::Request::Body& in, Pa
   switch (arguments.type) {
     case abi::QpType::kXrcRecv:
       parts.xrcd = fabric.xrcds.find(XrcdId{arguments.xrcd});
-      return parts.xrcd != nullptr && parts.xrcd->opened_by(client) ? 0 : EINVAL;
+      return parts.xrcd != nullptr && parts.xrcd->opened_by(client) ? 0 : ENOENT;
     case abi::QpType::kRc:
     case abi::QpType::kUc:
     case abi::QpType::kUd:
       parts.recv_cq = owned(fabric.cqs, arguments.recv_cq, client);
-      if (parts.recv_cq == nullptr) return EINVAL;
+      if (parts.recv_cq == nullptr) return ENOENT;
       if (arguments.srq != 0) {
         parts.srq = owned(fabric.srqs, arguments.srq, client);
-        if (parts.srq == nullptr || parts.srq->type != abi::SrqType::kBasic) return EINVAL;
+        if (parts.srq == nullptr) return ENOENT;
+        if (parts.srq->type != abi::SrqType::kBasic) return EINVAL;
       }
       break;
     case abi::QpType::kXrcSend:
@@ -92,7 +93,7 @@ int find_parts(Fabric& fabric, ClientId client, const abi::Request::Body& in, Pa
   }
   parts.pd = shared(fabric, fabric.pds, arguments.pd, client);
   parts.send_cq = owned(fabric.cqs, arguments.send_cq, client);
-  return parts.pd != nullptr && parts.send_cq != nullptr ? 0 : EINVAL;
+  return parts.pd != nullptr && parts.send_cq != nullptr ? 0 : ENOENT;
 }
 
 }  // namespace
@@ -151,7 +152,7 @@ int modify_qp(Fabric& fabric, ClientId client, const abi::Request::Body& in,
               abi::Reply::Body& out) {
   const auto& arguments = in.modify_qp;
   QueuePair* qp = fabric.qp_of(client, QpNumber{arguments.qpn});
-  if (qp == nullptr) return EINVAL;
+  if (qp == nullptr) return ENOENT;
   const abi::QpAttr& attr = arguments.attr;
   const uint32_t mask = relevant_attributes(qp->type, arguments.mask);
   const abi::Mtu active_mtu = fabric.device_of(*qp).config.active_mtu;
@@ -176,7 +177,7 @@ int modify_qp(Fabric& fabric, ClientId client, const abi::Request::Body& in,
 
 int query_qp(Fabric& fabric, ClientId client, uint32_t handle, abi::Reply::Body& out) {
   const QueuePair* qp = fabric.qp_of(client, QpNumber{handle});
-  if (qp == nullptr) return EINVAL;
+  if (qp == nullptr) return ENOENT;
   out.query_qp.attr = qp->attr;
   out.query_qp.attr.qp_state = out.query_qp.attr.cur_qp_state = static_cast<uint32_t>(qp->state);
   out.query_qp.attr.sq_draining = qp->state == QpState::kSqd && !send_queue::drained(*qp) ? 1 : 0;
@@ -187,7 +188,7 @@ int query_qp(Fabric& fabric, ClientId client, uint32_t handle, abi::Reply::Body&
 
 int destroy_qp(Fabric& fabric, ClientId client, const abi::Request::Body& in) {
   QueuePair* qp = fabric.qp_of(client, QpNumber{in.object.handle});
-  if (qp == nullptr) return EINVAL;
+  if (qp == nullptr) return ENOENT;
   // ibv_destroy_qp(3): "fails if the QP is attached to a multicast group".
   if (qp->multicast_groups != 0) return EBUSY;
   fabric.release_qp(*qp, client, in.object.user_handle);

@@ -10,7 +10,7 @@ int create_srq(Fabric& fabric, ClientId client, const abi::Request::Body& in,
                abi::Reply::Body& out) {
   const auto& arguments = in.create_srq;
   ProtectionDomain* pd = shared(fabric, fabric.pds, arguments.pd, client);
-  if (pd == nullptr) return EINVAL;
+  if (pd == nullptr) return ENOENT;
   XrcDomain* xrcd = nullptr;
   CompletionQueue* cq = nullptr;
   switch (arguments.type) {
@@ -19,7 +19,7 @@ int create_srq(Fabric& fabric, ClientId client, const abi::Request::Body& in,
     case abi::SrqType::kXrc:
       xrcd = fabric.xrcds.find(XrcdId{arguments.xrcd});
       cq = owned(fabric.cqs, arguments.cq, client);
-      if (xrcd == nullptr || !xrcd->opened_by(client) || cq == nullptr) return EINVAL;
+      if (xrcd == nullptr || !xrcd->opened_by(client) || cq == nullptr) return ENOENT;
       break;
     default:
       return EOPNOTSUPP;
@@ -51,7 +51,7 @@ int create_srq(Fabric& fabric, ClientId client, const abi::Request::Body& in,
 int modify_srq(Fabric& fabric, ClientId client, const abi::Request::Body& in) {
   const auto& arguments = in.modify_srq;
   SharedReceiveQueue* srq = owned(fabric.srqs, arguments.handle, client);
-  if (srq == nullptr) return EINVAL;
+  if (srq == nullptr) return ENOENT;
   if ((arguments.mask & ~uint32_t{abi::kSrqMaxWr | abi::kSrqLimit}) != 0) return EINVAL;
   // ibv_modify_srq(3): "Not all devices support resizing SRQs"; this one has no
   // IBV_DEVICE_SRQ_RESIZE. "If any of the modify attributes is invalid, none ... will be modified."
@@ -66,7 +66,7 @@ int modify_srq(Fabric& fabric, ClientId client, const abi::Request::Body& in) {
 
 int query_srq(Fabric& fabric, ClientId client, uint32_t handle, abi::Reply::Body& out) {
   const SharedReceiveQueue* srq = owned(fabric.srqs, handle, client);
-  if (srq == nullptr) return EINVAL;
+  if (srq == nullptr) return ENOENT;
   out.query_srq.max_wr = srq->max_wr;
   out.query_srq.max_sge = srq->max_sge;
   out.query_srq.limit = srq->limit;
@@ -75,7 +75,7 @@ int query_srq(Fabric& fabric, ClientId client, uint32_t handle, abi::Reply::Body
 
 int destroy_srq(Fabric& fabric, ClientId client, uint32_t handle) {
   SharedReceiveQueue* srq = owned(fabric.srqs, handle, client);
-  if (srq == nullptr) return EINVAL;
+  if (srq == nullptr) return ENOENT;
   // ibv_destroy_srq(3): "fails if any queue pair is still associated with this SRQ".
   if (srq->users != 0) return EBUSY;
   fabric.destroy_srq(*srq);

@@ -47,9 +47,9 @@ int open_xrcd(Fabric& fabric, ClientId client, const abi::Request::Body& in, uin
 
 int close_xrcd(Fabric& fabric, ClientId client, uint32_t handle) {
   XrcDomain* domain = fabric.xrcds.find(XrcdId{handle});
-  if (domain == nullptr) return EINVAL;
+  if (domain == nullptr) return ENOENT;
   const auto opener = domain->openers.find(client);
-  if (opener == domain->openers.end()) return EINVAL;
+  if (opener == domain->openers.end()) return ENOENT;
   // ibv_close_xrcd(3): "may fail if any other resource is still associated with the XRCD".
   if (opener->second.times == 1 && opener->second.objects != 0) return EBUSY;
   if (--opener->second.times != 0) return 0;
@@ -62,7 +62,7 @@ int close_xrcd(Fabric& fabric, ClientId client, uint32_t handle) {
 int open_qp(Fabric& fabric, ClientId client, const abi::Request::Body& in, abi::Reply::Body& out) {
   const auto& arguments = in.open_qp;
   XrcDomain* domain = fabric.xrcds.find(XrcdId{arguments.xrcd});
-  if (domain == nullptr || !domain->opened_by(client)) return EINVAL;
+  if (domain == nullptr || !domain->opened_by(client)) return ENOENT;
   // ibv_open_qp(3): fails for a QP "that does not exist within the xrcd".
   QueuePair* qp = fabric.qps.find(QpNumber{arguments.qpn});
   if (qp == nullptr || qp->type != abi::QpType::kXrcRecv || qp->xrcd != domain->id) return EINVAL;

@@ -410,7 +410,7 @@ TEST_F(ClientSessionTest, TheReceiveRingOfAnSrqLiesInItsMemory) {
   destroy.body.object.handle = 6;
   EXPECT_EQ(ask(destroy, {greeting.fds[2].get()}).reply.body.destroyed.async_events, 1u);
   EXPECT_FALSE(session->queues().srqs.contains(6));
-  EXPECT_EQ(ask(destroy).reply.error, EINVAL);
+  EXPECT_EQ(ask(destroy).reply.error, ENOENT);
 }
 
 TEST_F(ClientSessionTest, AnXrcTargetQpHasNoRingsAndAReferenceForEachTimeItIsOpened) {
@@ -434,7 +434,7 @@ TEST_F(ClientSessionTest, AnXrcTargetQpHasNoRingsAndAReferenceForEachTimeItIsOpe
   abi::Request destroy = request(Op::kDestroyQp);
   destroy.body.object.handle = 9;
   destroy.body.object.user_handle = 0xc;
-  EXPECT_EQ(ask(destroy).reply.error, EINVAL);
+  EXPECT_EQ(ask(destroy).reply.error, ENOENT);
   destroy.body.object.user_handle = 0xb;
   EXPECT_EQ(ask(destroy, {greeting.fds[2].get()}).reply.body.destroyed.async_events, 0u);
   destroy.body.object.user_handle = 0xa;
@@ -445,7 +445,7 @@ TEST_F(ClientSessionTest, AnXrcTargetQpHasNoRingsAndAReferenceForEachTimeItIsOpe
 TEST_F(ClientSessionTest, NobodyDestroysQueuesOfWhichAnotherHasTheMemory) {
   hello();
   for (const Op op : {Op::kDestroyCq, Op::kDestroyQp, Op::kDestroySrq, Op::kResizeCq}) {
-    EXPECT_EQ(ask(request(op)).reply.error, EINVAL);
+    EXPECT_EQ(ask(request(op)).reply.error, ENOENT);
   }
   EXPECT_TRUE(engine.commands.empty());
 }

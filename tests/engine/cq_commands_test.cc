@@ -30,7 +30,7 @@ TEST(ResizeCq, KeepsRoomForWhatWaits) {
   EXPECT_EQ(s.client().resize_cq(cq, 0), EINVAL);
   EXPECT_EQ(s.client().resize_cq(cq, engine::kMaxCqe), 0);
   EXPECT_EQ(s.client().resize_cq(cq, engine::kMaxCqe + 1), EINVAL);
-  EXPECT_EQ(s.client().resize_cq(cq + 50, 8), EINVAL);
+  EXPECT_EQ(s.client().resize_cq(cq + 50, 8), ENOENT);
   s.client().consume(cq, 1);
   EXPECT_EQ(s.client().resize_cq(cq, 1), 0);
   s.wire_delivers(send_only(psn(2)))
@@ -113,7 +113,7 @@ TEST_F(Moderation, HasLimits) {
   EXPECT_EQ(s.client().modify_cq(cq, engine::kMaxCqModeration, engine::kMaxCqModeration), 0);
   EXPECT_EQ(s.client().modify_cq(cq, engine::kMaxCqModeration + 1, 0), EINVAL);
   EXPECT_EQ(s.client().modify_cq(cq, 0, engine::kMaxCqModeration + 1), EINVAL);
-  EXPECT_EQ(s.client().modify_cq(cq + 50, 0, 0), EINVAL);
+  EXPECT_EQ(s.client().modify_cq(cq + 50, 0, 0), ENOENT);
 }
 
 TEST_F(Moderation, EndsWithItsClient) {

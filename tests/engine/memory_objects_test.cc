@@ -88,7 +88,7 @@ TEST_F(MemoryObjects, NullRegionsNeedNoMemory) {
   EXPECT_EQ(client.error, EINVAL);
   EXPECT_EQ(client.dereg_mr(null.handle), 0);
   stranger.alloc_null_mr(pd);
-  EXPECT_EQ(stranger.error, EINVAL);
+  EXPECT_EQ(stranger.error, ENOENT);
 }
 
 TEST_F(MemoryObjects, ARegionOfAKindThatIsNoneIsRefused) {
@@ -107,9 +107,9 @@ TEST_F(MemoryObjects, ARegionCanBeQueried) {
   EXPECT_EQ(reply.body.reg_mr.rkey, mr.rkey);
   EXPECT_EQ(reply.body.reg_mr.address, kBuffer + 8);
   EXPECT_EQ(reply.body.reg_mr.length, 100u);
-  EXPECT_EQ(query_mr(stranger, mr.handle).error, EINVAL);
-  EXPECT_EQ(query_mr(client, mr.handle + 1).error, EINVAL);
-  EXPECT_EQ(query_mr(client, 0).error, EINVAL);
+  EXPECT_EQ(query_mr(stranger, mr.handle).error, ENOENT);
+  EXPECT_EQ(query_mr(client, mr.handle + 1).error, ENOENT);
+  EXPECT_EQ(query_mr(client, 0).error, ENOENT);
 }
 
 // ---- Reregistration ---------------------------------------------------------------------------
@@ -186,8 +186,8 @@ TEST_F(Rereg, ThatFailsLeavesTheRegionAsItWas) {
   constexpr uint32_t kAccess = abi::kReregAccess, kWhere = abi::kReregTranslation;
   for (const Case& one :
        {Case{0, 0, 0, 0, 0, EINVAL}, Case{8, 0, 0, 0, 0, EINVAL},
-        Case{kWhere | 8, 0, kBuffer, 8, 0, EINVAL}, Case{abi::kReregPd, foreign, 0, 0, 0, EINVAL},
-        Case{abi::kReregPd, 99, 0, 0, 0, EINVAL},
+        Case{kWhere | 8, 0, kBuffer, 8, 0, EINVAL}, Case{abi::kReregPd, foreign, 0, 0, 0, ENOENT},
+        Case{abi::kReregPd, 99, 0, 0, 0, ENOENT},
         Case{kAccess, 0, 0, 0, abi::kAccessRemoteWrite, EINVAL},
         Case{kAccess, 0, 0, 0, 1u << 10, EOPNOTSUPP}, Case{kWhere, 0, kHuge - 1, 64, 0, EINVAL},
         Case{kWhere | kAccess, 0, 0x900000, 64, kLocal, EFAULT}}) {
@@ -197,9 +197,9 @@ TEST_F(Rereg, ThatFailsLeavesTheRegionAsItWas) {
     EXPECT_EQ(reach(pd, mr.lkey, kBuffer, 65), EFAULT);
   }
   stranger.rereg_mr(mr.handle, kAccess, 0, 0, 0, kLocal);
-  EXPECT_EQ(stranger.error, EINVAL);
+  EXPECT_EQ(stranger.error, ENOENT);
   client.rereg_mr(mr.handle + 1, kAccess, 0, 0, 0, kLocal);
-  EXPECT_EQ(client.error, EINVAL);
+  EXPECT_EQ(client.error, ENOENT);
 }
 
 // ---- Advice -----------------------------------------------------------------------------------
@@ -215,8 +215,8 @@ TEST_F(MemoryObjects, AdviceIsCheckedAsItsManPageSays) {
   EXPECT_EQ(client.advise_mr(pd, kPrefetchNoFault, 1, {good}), 0);
   EXPECT_EQ(client.advise_mr(pd, 3, 0, {good}), ENOTSUP);
   EXPECT_EQ(client.advise_mr(pd, kPrefetch, 2, {good}), EINVAL) << "flags";
-  EXPECT_EQ(client.advise_mr(99, kPrefetch, 0, {good}), EINVAL) << "no PD";
-  EXPECT_EQ(stranger.advise_mr(pd, kPrefetch, 0, {good}), EINVAL);
+  EXPECT_EQ(client.advise_mr(99, kPrefetch, 0, {good}), ENOENT) << "no PD";
+  EXPECT_EQ(stranger.advise_mr(pd, kPrefetch, 0, {good}), ENOENT);
   EXPECT_EQ(client.advise_mr(pd, kPrefetch, 0, {}), EINVAL);
   EXPECT_EQ(client.advise_mr(pd, kPrefetch, 0, std::vector(abi::kMaxAdviseSges + 1, good)), EINVAL);
   EXPECT_EQ(client.advise_mr(pd, kPrefetch, 0, std::vector(abi::kMaxAdviseSges, good)), 0);
@@ -252,18 +252,18 @@ TEST_F(MemoryObjects, AWindowNeedsAPdAndAType) {
   EXPECT_EQ(client.error, 0);
   EXPECT_NE(one.rkey >> 8, two.rkey >> 8);
   client.alloc_mw(99, MwType::k1);
-  EXPECT_EQ(client.error, EINVAL);
+  EXPECT_EQ(client.error, ENOENT);
   stranger.alloc_mw(pd, MwType::k1);
-  EXPECT_EQ(stranger.error, EINVAL);
+  EXPECT_EQ(stranger.error, ENOENT);
   client.alloc_mw(pd, static_cast<MwType>(0));
   EXPECT_EQ(client.error, EINVAL);
   client.alloc_mw(pd, static_cast<MwType>(3));
   EXPECT_EQ(client.error, EINVAL);
   EXPECT_EQ(client.dealloc_pd(pd), EBUSY);
-  EXPECT_EQ(stranger.dealloc_mw(one.handle), EINVAL);
-  EXPECT_EQ(client.dereg_mr(one.handle), EINVAL) << "a window is no region";
+  EXPECT_EQ(stranger.dealloc_mw(one.handle), ENOENT);
+  EXPECT_EQ(client.dereg_mr(one.handle), ENOENT) << "a window is no region";
   EXPECT_EQ(client.dealloc_mw(one.handle), 0);
-  EXPECT_EQ(client.dealloc_mw(one.handle), EINVAL);
+  EXPECT_EQ(client.dealloc_mw(one.handle), ENOENT);
   EXPECT_EQ(client.dealloc_mw(two.handle), 0);
   EXPECT_EQ(client.dealloc_pd(pd), 0);
 }
@@ -282,9 +282,9 @@ TEST_F(MemoryObjects, DeviceMemoryIsLimitedPerDevice) {
   EXPECT_EQ(stranger.error, 0);
   elsewhere.alloc_dm(engine::kMaxDeviceMemory);
   EXPECT_EQ(elsewhere.error, 0);
-  EXPECT_EQ(client.free_dm(rest), EINVAL);
+  EXPECT_EQ(client.free_dm(rest), ENOENT);
   EXPECT_EQ(client.free_dm(most), 0);
-  EXPECT_EQ(client.free_dm(most), EINVAL);
+  EXPECT_EQ(client.free_dm(most), ENOENT);
   bench.detach(stranger.id());
   client.alloc_dm(engine::kMaxDeviceMemory);
   EXPECT_EQ(client.error, 0) << "what the client held is free again";
@@ -316,12 +316,12 @@ TEST_F(Sharing, GivesTheObjectsOfEachToAll) {
     EXPECT_EQ(one->query_pd(pd), 0);
     EXPECT_EQ(query_mr(*one, mr.handle).body.reg_mr.lkey, mr.lkey);
   }
-  EXPECT_EQ(stranger.query_pd(pd), EINVAL);
+  EXPECT_EQ(stranger.query_pd(pd), ENOENT);
   EXPECT_EQ(client.query_pd(third.alloc_pd()), 0);
   EXPECT_EQ(third.dereg_mr(mr.handle), 0);
   EXPECT_EQ(partner.free_dm(dm), 0);
   EXPECT_EQ(partner.dealloc_pd(pd), 0);
-  EXPECT_EQ(client.query_pd(pd), EINVAL);
+  EXPECT_EQ(client.query_pd(pd), ENOENT);
 }
 
 TEST_F(Sharing, RegistersTheMemoryOfWhoAsks) {
@@ -343,7 +343,7 @@ TEST_F(Sharing, KeepsAPdAsLongAsSomebodyIsThere) {
   bench.memory.map(third.id(), kTheirs, 64);
   const Mr theirs = third.reg_mr(pd, kTheirs, 64);
   bench.detach(client.id());
-  EXPECT_EQ(query_mr(third, ours.handle).error, EINVAL) << "its memory is gone";
+  EXPECT_EQ(query_mr(third, ours.handle).error, ENOENT) << "its memory is gone";
   EXPECT_EQ(query_mr(partner, theirs.handle).error, 0);
   EXPECT_EQ(partner.dealloc_pd(pd), EBUSY);
   bench.detach(partner.id());

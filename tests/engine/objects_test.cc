@@ -57,7 +57,7 @@ TEST_F(Objects, APdThatIsUsedIsBusy) {
   EXPECT_EQ(client.dealloc_pd(pd), EBUSY);
   EXPECT_EQ(client.destroy_qp(qpn), 0);
   EXPECT_EQ(client.dealloc_pd(pd), 0);
-  EXPECT_EQ(client.dealloc_pd(pd), EINVAL);
+  EXPECT_EQ(client.dealloc_pd(pd), ENOENT);
 }
 
 // ---- Memory regions ---------------------------------------------------------------------------
@@ -157,7 +157,7 @@ TEST_F(Objects, ACqThatIsUsedIsBusy) {
   EXPECT_EQ(client.destroy_qp(qpn), 0);
   EXPECT_EQ(client.destroy_cq(send_cq), 0);
   EXPECT_EQ(client.destroy_cq(recv_cq), 0);
-  EXPECT_EQ(client.destroy_cq(recv_cq), EINVAL);
+  EXPECT_EQ(client.destroy_cq(recv_cq), ENOENT);
 }
 
 TEST_F(Objects, OneCqCanServeBothQueues) {
@@ -229,10 +229,10 @@ TEST_F(Objects, ADestroyedQpIsGone) {
   const uint32_t cq = client.create_cq(1);
   const uint32_t qpn = client.create_qp(pd, cq, cq, kCap);
   EXPECT_EQ(client.destroy_qp(qpn), 0);
-  EXPECT_EQ(client.destroy_qp(qpn), EINVAL);
-  EXPECT_EQ(client.set_state(qpn, QpState::kErr), EINVAL);
+  EXPECT_EQ(client.destroy_qp(qpn), ENOENT);
+  EXPECT_EQ(client.set_state(qpn, QpState::kErr), ENOENT);
   client.query_qp(qpn);
-  EXPECT_EQ(client.error, EINVAL);
+  EXPECT_EQ(client.error, ENOENT);
 }
 
 // ---- Somebody else's --------------------------------------------------------------------------
@@ -249,34 +249,34 @@ TEST_F(Objects, HandlesOfOthersAreNoHandles) {
   const uint32_t own_pd = stranger.alloc_pd();
   const uint32_t own_cq = stranger.create_cq(1);
 
-  EXPECT_EQ(stranger.dealloc_pd(pd), EINVAL);
-  EXPECT_EQ(stranger.dereg_mr(mr.handle), EINVAL);
-  EXPECT_EQ(stranger.destroy_cq(cq), EINVAL);
-  EXPECT_EQ(stranger.destroy_ah(ah), EINVAL);
-  EXPECT_EQ(stranger.destroy_qp(qpn), EINVAL);
-  EXPECT_EQ(stranger.set_state(qpn, QpState::kErr), EINVAL);
+  EXPECT_EQ(stranger.dealloc_pd(pd), ENOENT);
+  EXPECT_EQ(stranger.dereg_mr(mr.handle), ENOENT);
+  EXPECT_EQ(stranger.destroy_cq(cq), ENOENT);
+  EXPECT_EQ(stranger.destroy_ah(ah), ENOENT);
+  EXPECT_EQ(stranger.destroy_qp(qpn), ENOENT);
+  EXPECT_EQ(stranger.set_state(qpn, QpState::kErr), ENOENT);
   stranger.query_qp(qpn);
-  EXPECT_EQ(stranger.error, EINVAL);
+  EXPECT_EQ(stranger.error, ENOENT);
   stranger.reg_mr(pd, 0x1000, 64);
-  EXPECT_EQ(stranger.error, EINVAL);
+  EXPECT_EQ(stranger.error, ENOENT);
   stranger.create_ah(pd, vector);
-  EXPECT_EQ(stranger.error, EINVAL);
+  EXPECT_EQ(stranger.error, ENOENT);
   stranger.create_qp(pd, own_cq, own_cq, kCap);
-  EXPECT_EQ(stranger.error, EINVAL);
+  EXPECT_EQ(stranger.error, ENOENT);
   stranger.create_qp(own_pd, cq, own_cq, kCap);
-  EXPECT_EQ(stranger.error, EINVAL);
+  EXPECT_EQ(stranger.error, ENOENT);
   stranger.create_qp(own_pd, own_cq, cq, kCap);
-  EXPECT_EQ(stranger.error, EINVAL);
+  EXPECT_EQ(stranger.error, ENOENT);
   EXPECT_EQ(client.state(qpn), QpState::kReset);
 }
 
 TEST_F(Objects, HandlesThatDoNotExistAreRefused) {
   for (const uint32_t handle : {0u, 1u, 16u, 17u, 0xffffffu, 0xffffffffu}) {
-    EXPECT_EQ(client.dealloc_pd(handle), EINVAL);
-    EXPECT_EQ(client.dereg_mr(handle), EINVAL);
-    EXPECT_EQ(client.destroy_cq(handle), EINVAL);
-    EXPECT_EQ(client.destroy_ah(handle), EINVAL);
-    EXPECT_EQ(client.destroy_qp(handle), EINVAL);
+    EXPECT_EQ(client.dealloc_pd(handle), ENOENT);
+    EXPECT_EQ(client.dereg_mr(handle), ENOENT);
+    EXPECT_EQ(client.destroy_cq(handle), ENOENT);
+    EXPECT_EQ(client.destroy_ah(handle), ENOENT);
+    EXPECT_EQ(client.destroy_qp(handle), ENOENT);
   }
 }
 

@@ -215,7 +215,7 @@ TEST(SharedReceiveQueue, IsNotResizedAndTakesNoLimitBeyondItsSize) {
   EXPECT_EQ(client.modify_srq(srq, abi::kSrqLimit, 0, 5), EINVAL);
   EXPECT_EQ(client.modify_srq(srq, abi::kSrqMaxWr | abi::kSrqLimit, 8, 2), EOPNOTSUPP);
   EXPECT_EQ(client.modify_srq(srq, 4, 0, 0), EINVAL);
-  EXPECT_EQ(client.modify_srq(srq + 1, abi::kSrqLimit, 0, 1), EINVAL);
+  EXPECT_EQ(client.modify_srq(srq + 1, abi::kSrqLimit, 0, 1), ENOENT);
   const SrqAttr attr = client.query_srq(srq);
   EXPECT_EQ(attr.max_wr, 4u);
   EXPECT_EQ(attr.max_sge, 4u);
@@ -232,7 +232,7 @@ TEST(SharedReceiveQueue, IsBusyWhileAQpUsesItAndKeepsItsPdBusy) {
   EXPECT_EQ(client.dereg_mr(s.app().recv_mr.handle), 0);
   EXPECT_EQ(client.dealloc_pd(s.app().pd), EBUSY);
   EXPECT_EQ(client.destroy_srq(s.app().srq), 0);
-  EXPECT_EQ(client.destroy_srq(s.app().srq), EINVAL);
+  EXPECT_EQ(client.destroy_srq(s.app().srq), ENOENT);
   EXPECT_EQ(client.dealloc_pd(s.app().pd), 0);
 }
 
@@ -241,7 +241,7 @@ TEST(SharedReceiveQueue, IsCreatedWithinTheLimitsOfTheDevice) {
   Client& client = s.client();
   const uint32_t pd = s.app().pd;
   EXPECT_EQ(client.create_srq({.pd = pd + 1}), 0u);
-  EXPECT_EQ(client.error, EINVAL);
+  EXPECT_EQ(client.error, ENOENT);
   const abi::DeviceAttr device = client.command(abi::Op::kQueryDevice, {}).body.device;
   ASSERT_NE(device.max_srq, 0u);
   client.create_srq({.pd = pd, .max_wr = device.max_srq_wr + 1});

@@ -363,7 +363,7 @@ TEST(Multicast, FromOutsideReachesTheAttached) {
 TEST(Multicast, IsForDatagramQpsAndMulticastGidsOnly) {
   DatagramScript s;
   EXPECT_EQ(attach(s.client(), s.qpn(), kRight), EINVAL);
-  EXPECT_EQ(attach(s.client(), s.qpn() + 1, kGroup4), EINVAL);
+  EXPECT_EQ(attach(s.client(), s.qpn() + 1, kGroup4), ENOENT);
   EXPECT_EQ(detach(s.client(), s.qpn(), kGroup4), EINVAL);
   Script rc;
   EXPECT_EQ(attach(rc.client(), rc.qpn(), kGroup4), EINVAL);

@@ -274,7 +274,7 @@ TEST(Xrc, AnEmptySrqIsReceiverNotReady) {
 TEST(Xrc, TheTargetLivesUntilItsLastReferenceIsDestroyed) {
   Xrc x;
   EXPECT_EQ(x.first.client.destroy_qp(x.target), 0);
-  EXPECT_EQ(x.first.client.destroy_qp(x.target), EINVAL);
+  EXPECT_EQ(x.first.client.destroy_qp(x.target), ENOENT);
   x.second.post(20);
   x.sender.post_send(x.initiator, x.wr(1, x.second));
   EXPECT_EQ(x.take(x.second.client.id()).size(), 1u);
@@ -474,7 +474,7 @@ TEST(Xrc, ADestroyedSrqIsRefusedAndItsObjectsAreBusyUntilThen) {
   EXPECT_EQ(close_xrcd(x.first.client, x.first.xrcd), EBUSY);  // the target QP
   EXPECT_EQ(x.first.client.destroy_qp(x.target), 0);
   EXPECT_EQ(close_xrcd(x.first.client, x.first.xrcd), 0);
-  EXPECT_EQ(close_xrcd(x.first.client, x.first.xrcd), EINVAL);
+  EXPECT_EQ(close_xrcd(x.first.client, x.first.xrcd), ENOENT);
 }
 
 TEST(Xrc, OpeningAQpNeedsItsDomainAndATarget) {
@@ -483,18 +483,18 @@ TEST(Xrc, OpeningAQpNeedsItsDomainAndATarget) {
   EXPECT_EQ(open_qp(x.second.client, other, x.target, 0), EINVAL);
   EXPECT_EQ(open_qp(x.second.client, x.second.xrcd, x.initiator, 0), EINVAL);
   EXPECT_EQ(open_qp(x.second.client, x.second.xrcd, 999999, 0), EINVAL);
-  EXPECT_EQ(open_qp(x.sender, x.second.xrcd, x.target, 0), EINVAL);
+  EXPECT_EQ(open_qp(x.sender, x.second.xrcd, x.target, 0), ENOENT);
 }
 
 TEST(Xrc, CreatingInADomainNeedsTheClientToHaveOpenedIt) {
   Xrc x;
   x.sender.create_qp({.xrcd = x.first.xrcd, .type = QpType::kXrcRecv});
-  EXPECT_EQ(x.sender.error, EINVAL);
+  EXPECT_EQ(x.sender.error, ENOENT);
   x.sender.create_srq({.pd = x.pd, .type = abi::SrqType::kXrc, .xrcd = x.first.xrcd, .cq = x.cq});
-  EXPECT_EQ(x.sender.error, EINVAL);
+  EXPECT_EQ(x.sender.error, ENOENT);
   x.first.client.create_srq(
       {.pd = x.first.pd, .type = abi::SrqType::kXrc, .xrcd = x.first.xrcd, .cq = x.cq});
-  EXPECT_EQ(x.first.client.error, EINVAL);
+  EXPECT_EQ(x.first.client.error, ENOENT);
   // An XRC SRQ is not for QPs that are bound to one.
   x.first.client.create_qp({.pd = x.first.pd,
                             .send_cq = x.first.cq,
@@ -541,10 +541,10 @@ TEST(XrcDomain, IsTheSameForAllThatOpenTheSameFile) {
   EXPECT_NE(open_xrcd(elsewhere), domain);
 
   EXPECT_EQ(close_xrcd(a, domain), 0);
-  EXPECT_EQ(close_xrcd(a, domain), EINVAL);
+  EXPECT_EQ(close_xrcd(a, domain), ENOENT);
   EXPECT_EQ(close_xrcd(b, domain), 0);
   EXPECT_EQ(close_xrcd(b, domain), 0);
-  EXPECT_EQ(close_xrcd(b, domain), EINVAL);
+  EXPECT_EQ(close_xrcd(b, domain), ENOENT);
   open_xrcd(b, {.create = false});
   EXPECT_EQ(b.error, ENOENT);
 }

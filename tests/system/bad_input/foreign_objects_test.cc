@@ -32,7 +32,7 @@ class ForeignObjects : public TransportTest {
   void expect_no_qp(ibv_qp_init_attr_ex init) {
     errno = 0;
     EXPECT_EQ(ibv_create_qp_ex(context.get(), &init), nullptr);
-    EXPECT_EQ(errno, EINVAL);
+    EXPECT_EQ(errno, ENOENT);
   }
   /// The status of an RDMA request with these keys, from a QP to another.
   ibv_wc_status status_of(ibv_wr_opcode opcode, uint32_t lkey, uint32_t rkey) {
@@ -109,13 +109,13 @@ TEST_F(ForeignObjects, HandlesOfOthersAndOfNobodyAreInvalid) {
     const uint32_t right = std::exchange(pd->handle, handle);
     errno = 0;
     EXPECT_EQ(ibv_reg_mr(pd.get(), memory.data(), 64, 0), nullptr) << handle;
-    EXPECT_EQ(errno, EINVAL);
+    EXPECT_EQ(errno, ENOENT);
     expect_no_qp(wish());
     pd->handle = right;
   }
   for (const uint32_t handle : {other_mr->handle, 0u, ~0u}) {
     const uint32_t right = std::exchange(mr->handle, handle);
-    EXPECT_EQ(ibv_dereg_mr(mr.get()), EINVAL) << handle;
+    EXPECT_EQ(ibv_dereg_mr(mr.get()), ENOENT) << handle;
     mr->handle = right;
   }
   const QpPtr qp = make_qp({});
@@ -123,7 +123,7 @@ TEST_F(ForeignObjects, HandlesOfOthersAndOfNobodyAreInvalid) {
     const uint32_t right = std::exchange(qp->qp_num, number);
     ibv_qp_attr attr{};
     ibv_qp_init_attr init{};
-    EXPECT_EQ(ibv_query_qp(qp.get(), &attr, 0, &init), EINVAL) << number;
+    EXPECT_EQ(ibv_query_qp(qp.get(), &attr, 0, &init), ENOENT) << number;
     qp->qp_num = right;
   }
 }

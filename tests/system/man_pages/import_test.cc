@@ -106,7 +106,7 @@ TEST_F(Import, OfAPdIsTheSamePd) {
 TEST_F(Import, OfAPdThatIsNotThereFails) {
   const ContextPtr imported = import_from(context.get());
   EXPECT_EQ(ibv_import_pd(imported.get(), 12345), nullptr);
-  EXPECT_EQ(errno, EINVAL);
+  EXPECT_EQ(errno, ENOENT);
   // Of a context that shares nothing, it is not there either.
   const ContextPtr stranger = open_device();
   EXPECT_EQ(ibv_import_pd(stranger.get(), pd->handle), nullptr);
@@ -158,7 +158,7 @@ TEST_F(Import, OfAnMrHasItsKeys) {
   EXPECT_EQ(region->pd, shared.get());
   EXPECT_EQ(region->context, imported.get());
   EXPECT_EQ(ibv_import_mr(shared.get(), 999'999), nullptr);
-  EXPECT_EQ(errno, EINVAL);
+  EXPECT_EQ(errno, ENOENT);
 }
 
 // "The first one will go to the kernel to destroy the object": so does ibv_dereg_mr of an import.
