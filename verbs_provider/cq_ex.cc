@@ -7,6 +7,7 @@
 #include "verbs_provider/device_clock.h"
 #include "verbs_provider/empty_poll.h"
 #include "verbs_provider/objects.h"
+#include "verbs_provider/verb.h"
 #include "verbs_provider/verbs.h"
 
 namespace rocemu::provider {
@@ -108,8 +109,8 @@ constexpr uint64_t kFields = uint64_t{IBV_WC_STANDARD_FLAGS} | IBV_WC_EX_WITH_CO
 /// is no function for the others, so that whoever forgot one finds out here.
 void make_extended(Cq* ours, uint64_t wc_flags) {
   ibv_cq_ex* cq = &ours->verbs.cq_ex;
-  cq->start_poll = start_poll;
-  cq->next_poll = next_poll;
+  cq->start_poll = verb<start_poll>;
+  cq->next_poll = verb<next_poll>;
   cq->end_poll = end_poll;
   cq->read_opcode = read_opcode;
   cq->read_vendor_err = read_vendor_err;

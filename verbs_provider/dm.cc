@@ -9,6 +9,7 @@
 #include "verbs_provider/context.h"
 #include "verbs_provider/mr.h"
 #include "verbs_provider/objects.h"
+#include "verbs_provider/verb.h"
 #include "verbs_provider/verbs.h"
 
 namespace rocemu::provider {
@@ -31,11 +32,15 @@ int copy_to(ibv_dm* base, uint64_t offset, const void* from, size_t length) {
   return 0;
 }
 
-int copy_from(void* to, ibv_dm* base, uint64_t offset, size_t length) {
+int copy_out(ibv_dm* base, uint64_t offset, void* to, size_t length) {
   const Dm* dm = ours<Dm>(base);
   if (!can_be_copied(*dm, offset, length)) return EINVAL;
   if (length != 0) memcpy(to, dm->data + offset, length);
   return 0;
+}
+
+int copy_from(void* to, ibv_dm* dm, uint64_t offset, size_t length) {
+  return verb<copy_out>(dm, offset, to, length);
 }
 
 /// Aligned as any mapping is, which is all that the daemon admits.
@@ -77,7 +82,7 @@ ibv_dm* alloc_dm(ibv_context* context, ibv_alloc_dm_attr* attr) {
   }
   dm->dm.context = context;
   dm->dm.comp_mask = IBV_DM_MASK_HANDLE;
-  dm->dm.memcpy_to_dm = copy_to;
+  dm->dm.memcpy_to_dm = verb<copy_to>;
   dm->dm.memcpy_from_dm = copy_from;
   return &dm->dm;
 }

@@ -131,10 +131,7 @@ int rereg_mr(VerbsMr* verbs, int flags, ibv_pd* pd, void* address, size_t length
     }
     error = call(verbs->mr.context, request, &reply);
   }
-  if (error != 0) {
-    errno = error;  // the application gets one of ibv_rereg_mr_err_code instead
-    return error;
-  }
+  if (error != 0) return error;  // of which the application sees an ibv_rereg_mr_err_code and errno
   leave(mr);
   verbs->mr.handle = reply.body.reg_mr.handle;
   verbs->mr.lkey = reply.body.reg_mr.lkey;

@@ -8,6 +8,7 @@
 #include "verbs_provider/context.h"
 #include "verbs_provider/objects.h"
 #include "verbs_provider/private_abi.h"
+#include "verbs_provider/verb.h"
 #include "verbs_provider/verbs.h"
 
 namespace rocemu::provider {
@@ -59,58 +60,58 @@ __attribute__((constructor)) void register_provider() {
 
 constinit const ContextOps kContextOps = [] {
   ContextOps ops{};
-  ops.advise_mr = advise_mr;
-  ops.alloc_dm = alloc_dm;
-  ops.alloc_mw = alloc_mw;
-  ops.alloc_null_mr = alloc_null_mr;
-  ops.alloc_parent_domain = alloc_parent_domain;
-  ops.alloc_pd = alloc_pd;
-  ops.alloc_td = alloc_td;
-  ops.attach_mcast = attach_mcast;
-  ops.bind_mw = bind_mw;
-  ops.close_xrcd = close_xrcd;
-  ops.create_ah = create_ah;
-  ops.create_cq = create_cq;
-  ops.create_cq_ex = create_cq_ex;
-  ops.create_qp = create_qp;
-  ops.create_qp_ex = create_qp_ex;
-  ops.create_srq = create_srq;
-  ops.create_srq_ex = create_srq_ex;
-  ops.dealloc_mw = dealloc_mw;
-  ops.dealloc_pd = dealloc_pd;
-  ops.dealloc_td = dealloc_td;
-  ops.dereg_mr = dereg_mr;
-  ops.destroy_ah = destroy_ah;
-  ops.destroy_cq = destroy_cq;
-  ops.destroy_qp = destroy_qp;
-  ops.destroy_srq = destroy_srq;
-  ops.detach_mcast = detach_mcast;
-  ops.free_context = free_context;
-  ops.free_dm = free_dm;
-  ops.get_srq_num = get_srq_num;
-  ops.import_mr = import_mr;
-  ops.import_pd = import_pd;
-  ops.modify_cq = modify_cq;
-  ops.modify_qp = modify_qp;
-  ops.modify_srq = modify_srq;
-  ops.open_qp = open_qp;
-  ops.open_xrcd = open_xrcd;
-  ops.poll_cq = poll_cq;
-  ops.post_recv = post_recv;
-  ops.post_send = post_send;
-  ops.post_srq_recv = post_srq_recv;
-  ops.query_device_ex = query_device_ex;
-  ops.query_port = query_port;
-  ops.query_qp = query_qp;
-  ops.query_rt_values = query_rt_values;
-  ops.query_srq = query_srq;
-  ops.reg_dm_mr = reg_dm_mr;
-  ops.reg_mr = reg_mr;
-  ops.req_notify_cq = req_notify_cq;
-  ops.rereg_mr = rereg_mr;
-  ops.resize_cq = resize_cq;
-  ops.unimport_mr = unimport_mr;
-  ops.unimport_pd = unimport_pd;
+  ops.advise_mr = verb<advise_mr>;
+  ops.alloc_dm = verb<alloc_dm>;
+  ops.alloc_mw = verb<alloc_mw>;
+  ops.alloc_null_mr = verb<alloc_null_mr>;
+  ops.alloc_parent_domain = verb<alloc_parent_domain>;
+  ops.alloc_pd = verb<alloc_pd>;
+  ops.alloc_td = verb<alloc_td>;
+  ops.attach_mcast = verb<attach_mcast>;
+  ops.bind_mw = verb<bind_mw>;
+  ops.close_xrcd = verb<close_xrcd>;
+  ops.create_ah = verb<create_ah>;
+  ops.create_cq = verb<create_cq>;
+  ops.create_cq_ex = verb<create_cq_ex>;
+  ops.create_qp = verb<create_qp>;
+  ops.create_qp_ex = verb<create_qp_ex>;
+  ops.create_srq = verb<create_srq>;
+  ops.create_srq_ex = verb<create_srq_ex>;
+  ops.dealloc_mw = verb<dealloc_mw>;
+  ops.dealloc_pd = verb<dealloc_pd>;
+  ops.dealloc_td = verb<dealloc_td>;
+  ops.dereg_mr = verb<dereg_mr>;
+  ops.destroy_ah = verb<destroy_ah>;
+  ops.destroy_cq = verb<destroy_cq>;
+  ops.destroy_qp = verb<destroy_qp>;
+  ops.destroy_srq = verb<destroy_srq>;
+  ops.detach_mcast = verb<detach_mcast>;
+  ops.free_context = verb<free_context>;
+  ops.free_dm = verb<free_dm>;
+  ops.get_srq_num = verb<get_srq_num>;
+  ops.import_mr = verb<import_mr>;
+  ops.import_pd = verb<import_pd>;
+  ops.modify_cq = verb<modify_cq>;
+  ops.modify_qp = verb<modify_qp>;
+  ops.modify_srq = verb<modify_srq>;
+  ops.open_qp = verb<open_qp>;
+  ops.open_xrcd = verb<open_xrcd>;
+  ops.poll_cq = poll_cq;  // returns how many
+  ops.post_recv = verb<post_recv>;
+  ops.post_send = verb<post_send>;
+  ops.post_srq_recv = verb<post_srq_recv>;
+  ops.query_device_ex = verb<query_device_ex>;
+  ops.query_port = verb<query_port>;
+  ops.query_qp = verb<query_qp>;
+  ops.query_rt_values = verb<query_rt_values>;
+  ops.query_srq = verb<query_srq>;
+  ops.reg_dm_mr = verb<reg_dm_mr>;
+  ops.reg_mr = verb<reg_mr>;
+  ops.req_notify_cq = verb<req_notify_cq>;
+  ops.rereg_mr = verb<rereg_mr>;
+  ops.resize_cq = verb<resize_cq>;
+  ops.unimport_mr = verb<unimport_mr>;
+  ops.unimport_pd = verb<unimport_pd>;
   return ops;
 }();
 

@@ -9,6 +9,7 @@
 #include "verbs_provider/objects.h"
 #include "verbs_provider/post_list.h"
 #include "verbs_provider/send_wqe.h"
+#include "verbs_provider/verb.h"
 
 namespace rocemu::provider {
 namespace {
@@ -375,7 +376,7 @@ void install_work_request_builder(Qp* qp, uint64_t send_ops_flags) {
   ex.wr_set_inline_data = wr_set_inline_data;
   ex.wr_set_inline_data_list = wr_set_inline_data_list;
   ex.wr_start = wr_start;
-  ex.wr_complete = wr_complete;
+  ex.wr_complete = verb<wr_complete>;
   ex.wr_abort = wr_abort;
 }
 

@@ -1,5 +1,5 @@
 // The verbs that we provide, by the file that defines them. They return what their man pages say:
-// a pointer or null with errno set, or 0 or a positive errno value.
+// a pointer or null with errno set, or 0 or a positive errno value, which verb.h puts in errno too.
 #pragma once
 
 #include <infiniband/verbs.h>
