@@ -49,7 +49,6 @@ int greet(Context* context, int shared) {
 
   Context::Parts& parts = context->parts;
   parts.wake_fd = fds[kWake];
-  parts.opened_by = getpid();
   parts.clock_start_ns = reply.body.hello.clock_start_ns;
   parts.wall_start_ns = reply.body.hello.wall_start_ns;
   base.async_fd = fds[kAsync];

@@ -1,12 +1,11 @@
 // One opened device: the connection to the daemon, the doorbells and what is looked up by number.
 #pragma once
 
-#include <sys/types.h>
-
 #include "emulator/abi/control.h"
 #include "verbs_provider/doorbell.h"
 #include "verbs_provider/number_table.h"
 #include "verbs_provider/private_abi.h"
+#include "verbs_provider/process.h"
 #include "verbs_provider/shared_memory.h"
 
 namespace rocemu::provider {
@@ -22,8 +21,8 @@ struct Context {
   struct Parts {
     SharedMemory memory;  // a DoorbellRing
     int wake_fd = -1;
-    pid_t opened_by = 0;          // whose memory the daemon reaches
-    uint64_t clock_start_ns = 0;  // see device_clock.h, as the next
+    const uint64_t opened_by = this_process();  // whose memory the daemon reaches
+    uint64_t clock_start_ns = 0;                // see device_clock.h, as the next
     uint64_t wall_start_ns = 0;
     DoorbellWriter doorbells;
     /// A QP is entered before it can have completions and removed under the locks of its CQs:
@@ -48,6 +47,11 @@ struct Context {
 
 inline Context* context_of(ibv_context* context) {
   return reinterpret_cast<Context*>(verbs_get_ctx(context));
+}
+
+/// False in a child of fork(), of a context that its parent opened.
+inline bool is_of_this_process(ibv_context* context) {
+  return is_this_process(context_of(context)->parts.opened_by);
 }
 
 /// Operations of DeviceOps and ContextOps.

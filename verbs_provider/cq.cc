@@ -176,7 +176,10 @@ int modify_cq(ibv_cq* base, ibv_modify_cq_attr* attr) {
 }
 
 int poll_cq(ibv_cq* base, int num_entries, ibv_wc* wc) {
-  if (const int error = ask(base->context, abi::Op::kPollCq, base->handle); error != 0) {
+  const int error = is_of_this_process(base->context)
+                        ? ask(base->context, abi::Op::kPollCq, base->handle)
+                        : EPERM;
+  if (error != 0) {
     errno = error;  // ibv_poll_cq(3) has no more to say than a negative number
     return kPollFailed;
   }

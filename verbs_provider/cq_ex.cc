@@ -111,7 +111,7 @@ void make_extended(Cq* ours, uint64_t wc_flags) {
   ibv_cq_ex* cq = &ours->verbs.cq_ex;
   cq->start_poll = verb<start_poll>;
   cq->next_poll = verb<next_poll>;
-  cq->end_poll = end_poll;
+  cq->end_poll = verb<end_poll>;
   cq->read_opcode = read_opcode;
   cq->read_vendor_err = read_vendor_err;
   cq->read_wc_flags = read_wc_flags;
@@ -125,7 +125,7 @@ void make_extended(Cq* ours, uint64_t wc_flags) {
   if (has(IBV_WC_EX_WITH_DLID_PATH_BITS)) cq->read_dlid_path_bits = read_dlid_path_bits;
   if (has(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)) cq->read_completion_ts = read_completion_ts;
   if (has(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)) {
-    cq->read_completion_wallclock_ns = read_completion_wallclock_ns;
+    cq->read_completion_wallclock_ns = verb<read_completion_wallclock_ns>;
   }
 }
 

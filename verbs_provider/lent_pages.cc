@@ -43,7 +43,7 @@ struct State {
   uint64_t bytes;  // lent
   uint64_t bytes_ever;
   uint32_t times_ever;
-  bool forks_are_watched;
+  bool forks_are_watched;  // since the library was loaded
 };
 /// For as long as the process is there: somebody may deregister when it ends.
 union Lasting {
@@ -256,12 +256,10 @@ void after_fork_in_child() {
   state.lock.unlock();
 }
 
-bool watch_forks() {
-  if (!state.forks_are_watched) {
-    state.forks_are_watched =
-        pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
-  }
-  return state.forks_are_watched;
+/// From the beginning: a child must not inherit the lock from a thread that it does not have.
+__attribute__((constructor)) void watch_forks() {
+  state.forks_are_watched =
+      pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
 }
 
 // ---- Lending ----------------------------------------------------------------------------------
@@ -274,6 +272,8 @@ Lent* free_entry() {
 }
 
 int tell_daemon(abi::Op op, const Lent& lent, const int* file) {
+  if (!is_of_this_process(lent.context))
+    return 0;  // for the daemon it would be the parent's memory
   abi::Request request{};
   request.op = op;
   request.body.lend_memory = {.address = lent.begin, .length = lent.size()};
@@ -321,7 +321,9 @@ void lend(RegionMemory* region) {
   if (begin >= end || end - begin > abi::kMostLentBytes - state.bytes || lent == nullptr) return;
   if (state.times_ever == kMostTimes || end - begin > kMostBytesEver - state.bytes_ever) return;
   if (!has_one_thread() || is_of_any_region(begin, end) || !is_own(begin, end)) return;
-  if (is_this_stack(begin, end) || !may_be_a_file(end - begin) || !watch_forks()) return;
+  if (is_this_stack(begin, end) || !may_be_a_file(end - begin) || !state.forks_are_watched) {
+    return;
+  }
 
   Lent wanted{};
   wanted.begin = begin;
@@ -381,8 +383,8 @@ void enter_region_memory(ibv_context* context, RegionMemory* region, uint64_t ad
   const Context::Parts& parts = context_of(context)->parts;
   // On a virtual clock it would only be more to wait for. And to the daemon a child with its
   // parent's connection is the parent.
-  const bool may_lend =
-      !parts.doorbells.is_virtual() && parts.opened_by == getpid() && !runs_under_valgrind();
+  const bool may_lend = !parts.doorbells.is_virtual() && is_of_this_process(context) &&
+                        !runs_under_valgrind();
   if (lending == Lending::kIfPossible && may_lend) lend(region);
   region->next = state.regions;
   if (region->next != nullptr) region->next->previous = region;

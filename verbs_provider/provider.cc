@@ -86,9 +86,9 @@ constinit const ContextOps kContextOps = [] {
   ops.destroy_qp = verb<destroy_qp>;
   ops.destroy_srq = verb<destroy_srq>;
   ops.detach_mcast = verb<detach_mcast>;
-  ops.free_context = verb<free_context>;
+  ops.free_context = verb<free_context, InChild::kWorks>;
   ops.free_dm = verb<free_dm>;
-  ops.get_srq_num = verb<get_srq_num>;
+  ops.get_srq_num = verb<get_srq_num, InChild::kWorks>;
   ops.import_mr = verb<import_mr>;
   ops.import_pd = verb<import_pd>;
   ops.modify_cq = verb<modify_cq>;
@@ -100,18 +100,18 @@ constinit const ContextOps kContextOps = [] {
   ops.post_recv = verb<post_recv>;
   ops.post_send = verb<post_send>;
   ops.post_srq_recv = verb<post_srq_recv>;
-  ops.query_device_ex = verb<query_device_ex>;
-  ops.query_port = verb<query_port>;
-  ops.query_qp = verb<query_qp>;
+  ops.query_device_ex = verb<query_device_ex, InChild::kWorks>;
+  ops.query_port = verb<query_port, InChild::kWorks>;
+  ops.query_qp = verb<query_qp, InChild::kWorks>;
   ops.query_rt_values = verb<query_rt_values>;
-  ops.query_srq = verb<query_srq>;
+  ops.query_srq = verb<query_srq, InChild::kWorks>;
   ops.reg_dm_mr = verb<reg_dm_mr>;
   ops.reg_mr = verb<reg_mr>;
   ops.req_notify_cq = verb<req_notify_cq>;
   ops.rereg_mr = verb<rereg_mr>;
   ops.resize_cq = verb<resize_cq>;
-  ops.unimport_mr = verb<unimport_mr>;
-  ops.unimport_pd = verb<unimport_pd>;
+  ops.unimport_mr = verb<unimport_mr, InChild::kWorks>;
+  ops.unimport_pd = verb<unimport_pd, InChild::kWorks>;
   return ops;
 }();
 

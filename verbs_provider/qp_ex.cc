@@ -293,7 +293,7 @@ constexpr bool header_has_flush = requires(QpEx& ex) {
 
 template <class QpEx>
 void install_flush(QpEx& ex) {
-  if constexpr (header_has_flush<QpEx>) ex.wr_flush = wr_flush;
+  if constexpr (header_has_flush<QpEx>) ex.wr_flush = verb<wr_flush>;
 }
 
 /// Opcodes that an ibv_qp_ex of this header has no function for.
@@ -356,28 +356,28 @@ void install_work_request_builder(Qp* qp, uint64_t send_ops_flags) {
   qp->builder_opcodes = opcodes_with(send_ops_flags);
   qp->verbs.comp_mask |= kVerbsQpEx;
   ibv_qp_ex& ex = qp->verbs.qp_ex;
-  ex.wr_send = wr_send;
-  ex.wr_send_imm = wr_send_imm;
-  ex.wr_send_inv = wr_send_inv;
-  ex.wr_send_tso = wr_send_tso;
-  ex.wr_local_inv = wr_local_inv;
-  ex.wr_bind_mw = wr_bind_mw;
-  ex.wr_rdma_write = wr_rdma_write;
-  ex.wr_rdma_write_imm = wr_rdma_write_imm;
-  ex.wr_rdma_read = wr_rdma_read;
-  ex.wr_atomic_cmp_swp = wr_atomic_cmp_swp;
-  ex.wr_atomic_fetch_add = wr_atomic_fetch_add;
-  ex.wr_atomic_write = wr_atomic_write;
+  ex.wr_send = verb<wr_send>;
+  ex.wr_send_imm = verb<wr_send_imm>;
+  ex.wr_send_inv = verb<wr_send_inv>;
+  ex.wr_send_tso = verb<wr_send_tso>;
+  ex.wr_local_inv = verb<wr_local_inv>;
+  ex.wr_bind_mw = verb<wr_bind_mw>;
+  ex.wr_rdma_write = verb<wr_rdma_write>;
+  ex.wr_rdma_write_imm = verb<wr_rdma_write_imm>;
+  ex.wr_rdma_read = verb<wr_rdma_read>;
+  ex.wr_atomic_cmp_swp = verb<wr_atomic_cmp_swp>;
+  ex.wr_atomic_fetch_add = verb<wr_atomic_fetch_add>;
+  ex.wr_atomic_write = verb<wr_atomic_write>;
   install_flush(ex);
-  ex.wr_set_ud_addr = wr_set_ud_addr;
-  ex.wr_set_xrc_srqn = wr_set_xrc_srqn;
-  ex.wr_set_sge = wr_set_sge;
-  ex.wr_set_sge_list = wr_set_sge_list;
-  ex.wr_set_inline_data = wr_set_inline_data;
-  ex.wr_set_inline_data_list = wr_set_inline_data_list;
-  ex.wr_start = wr_start;
+  ex.wr_set_ud_addr = verb<wr_set_ud_addr>;
+  ex.wr_set_xrc_srqn = verb<wr_set_xrc_srqn>;
+  ex.wr_set_sge = verb<wr_set_sge>;
+  ex.wr_set_sge_list = verb<wr_set_sge_list>;
+  ex.wr_set_inline_data = verb<wr_set_inline_data>;
+  ex.wr_set_inline_data_list = verb<wr_set_inline_data_list>;
+  ex.wr_start = verb<wr_start>;
   ex.wr_complete = verb<wr_complete>;
-  ex.wr_abort = wr_abort;
+  ex.wr_abort = verb<wr_abort>;
 }
 
 }  // namespace rocemu::provider

@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "verbs_provider/process.h"
+
 namespace rocemu::provider {
 
 class SharedMemory {
@@ -22,7 +24,8 @@ class SharedMemory {
     return *this;
   }
   ~SharedMemory() {
-    if (size_ != 0) munmap(data_, size_);
+    // In a child of fork() there is nothing, or by now something else.
+    if (size_ != 0 && is_this_process(mapped_by_)) munmap(data_, size_);
   }
 
   /// Maps the file's first `size` bytes. Returns 0 or a positive errno value.
@@ -39,6 +42,7 @@ class SharedMemory {
     madvise(data, size, MADV_DONTFORK);
     data_ = static_cast<std::byte*>(data);
     size_ = size;
+    mapped_by_ = this_process();
     return 0;
   }
 
@@ -49,10 +53,12 @@ class SharedMemory {
   void swap(SharedMemory& other) {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
+    std::swap(mapped_by_, other.mapped_by_);
   }
 
   std::byte* data_ = nullptr;
   uint64_t size_ = 0;
+  uint64_t mapped_by_ = 0;
 };
 
 }  // namespace rocemu::provider
