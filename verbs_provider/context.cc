@@ -52,6 +52,7 @@ int greet(Context* context, int shared) {
   parts.clock_start_ns = reply.body.hello.clock_start_ns;
   parts.wall_start_ns = reply.body.hello.wall_start_ns;
   base.async_fd = fds[kAsync];
+  base.num_comp_vectors = static_cast<int>(reply.body.hello.num_comp_vectors);
   if (fds[kMemory] < 0 || fds[kWake] < 0 || fds[kAsync] < 0 ||
       reply.body.hello.memory_size < sizeof(abi::DoorbellRing)) {
     error = EIO;
@@ -65,15 +66,6 @@ int greet(Context* context, int shared) {
   return 0;
 }
 
-int ask_for_limits(ibv_context* context) {
-  abi::Request request{};
-  request.op = abi::Op::kQueryDevice;
-  abi::Reply reply;
-  if (const int error = call(context, request, &reply); error != 0) return error;
-  context->num_comp_vectors = static_cast<int>(reply.body.device.num_comp_vectors);
-  return 0;
-}
-
 /// From now on the context owns cmd_fd.
 verbs_context* open_context(ibv_device* device, int cmd_fd, int shared) {
   auto* context = static_cast<Context*>(
@@ -81,8 +73,7 @@ verbs_context* open_context(ibv_device* device, int cmd_fd, int shared) {
   if (context == nullptr) return nullptr;
   new (&context->parts) Context::Parts();
   verbs_set_ops(&context->verbs, &kContextOps);
-  int error = greet(context, shared);
-  if (error == 0) error = ask_for_limits(&context->verbs.context);
+  const int error = greet(context, shared);
   if (error == 0) return &context->verbs;
   free_context(&context->verbs.context);
   return fail<verbs_context>(error);

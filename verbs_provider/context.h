@@ -69,7 +69,7 @@ int call_object(ibv_context* context, abi::Op op, uint32_t handle, abi::Reply* r
 /// What a rule makes of an operation that the daemon is asked for (abi::may_be_asked_for): 0, or
 /// the errno value that it fails with.
 int ask_daemon(ibv_context* context, abi::Op operation, uint32_t object);
-inline int ask(ibv_context* context, abi::Op operation, uint32_t object) {
+inline int ask(ibv_context* context, abi::Op operation, uint32_t object = 0) {
   if (!context_of(context)->parts.doorbells.asks_for(operation)) [[likely]] {
     return 0;
   }

@@ -48,6 +48,9 @@ int start_poll(ibv_cq_ex* base, ibv_poll_cq_attr* attr) {
 
 /// "If an error code is given, end_poll should still be called".
 int next_poll(ibv_cq_ex* base) {
+  if (const int error = ask(base->context, abi::Op::kNextPoll, base->handle); error != 0) {
+    return error;
+  }
   Cq* cq = ours<Cq>(base);
   if (cq->overran()) return EIO;
   return advance(cq, cq->produced()) ? 0 : ENOENT;

@@ -28,6 +28,7 @@ bool can_be_copied(const Dm& dm, uint64_t offset, size_t length) {
 int copy_to(ibv_dm* base, uint64_t offset, const void* from, size_t length) {
   Dm* dm = ours<Dm>(base);
   if (!can_be_copied(*dm, offset, length)) return EINVAL;
+  if (const int error = ask(base->context, abi::Op::kMemcpyToDm); error != 0) return error;
   if (length != 0) memcpy(dm->data + offset, from, length);
   return 0;
 }
@@ -35,6 +36,7 @@ int copy_to(ibv_dm* base, uint64_t offset, const void* from, size_t length) {
 int copy_out(ibv_dm* base, uint64_t offset, void* to, size_t length) {
   const Dm* dm = ours<Dm>(base);
   if (!can_be_copied(*dm, offset, length)) return EINVAL;
+  if (const int error = ask(base->context, abi::Op::kMemcpyFromDm); error != 0) return error;
   if (length != 0) memcpy(to, dm->data + offset, length);
   return 0;
 }
@@ -115,7 +117,7 @@ ibv_mr* reg_dm_mr(ibv_pd* pd, ibv_dm* base, uint64_t offset, size_t length, unsi
                             .address = reinterpret_cast<uint64_t>(dm->data + offset),
                             .length = length,
                             .iova = 0,
-                            .kind = abi::RegionKind::kMemory,
+                            .kind = abi::RegionKind::kDevice,
                             .reserved = 0},
                            MrType::kMr);
   if (mr == nullptr) return nullptr;

@@ -33,6 +33,8 @@ int dealloc_pd(ibv_pd* base) {
     const int error = call_object(base->context, abi::Op::kDeallocPd, base->handle, &reply);
     if (error != 0 && !is_gone_with_its_device(error)) return error;
   } else {
+    const int error = ask(base->context, abi::Op::kDeallocParentDomain);
+    if (error != 0) return error;
     release(&pd->under->pd);
     if (pd->thread_domain != nullptr) pd->thread_domain->users.fetch_sub(1);
   }
@@ -64,6 +66,7 @@ void unimport_pd(ibv_pd* pd) {
 ibv_td* alloc_td(ibv_context* context, ibv_td_init_attr* attr) {
   if (attr == nullptr) return fail<ibv_td>(EINVAL);
   if (attr->comp_mask != 0) return fail<ibv_td>(EOPNOTSUPP);
+  if (const int error = ask(context, abi::Op::kAllocTd); error != 0) return fail<ibv_td>(error);
   auto* td = make<Td>();
   if (td == nullptr) return nullptr;
   td->td.context = context;
@@ -73,6 +76,7 @@ ibv_td* alloc_td(ibv_context* context, ibv_td_init_attr* attr) {
 int dealloc_td(ibv_td* base) {
   Td* td = ours<Td>(base);
   if (td->users.load(std::memory_order_acquire) != 0) return EBUSY;
+  if (const int error = ask(base->context, abi::Op::kDeallocTd); error != 0) return error;
   dispose(td);
   return 0;
 }
@@ -89,6 +93,9 @@ ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* a
   const bool allocates = (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) != 0;
   if (allocates && (attr->alloc == nullptr || attr->free == nullptr)) return fail<ibv_pd>(EINVAL);
 
+  if (const int error = ask(context, abi::Op::kAllocParentDomain); error != 0) {
+    return fail<ibv_pd>(error);
+  }
   auto* parent = make<Pd>();
   if (parent == nullptr) return nullptr;
   parent->pd.context = context;

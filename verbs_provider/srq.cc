@@ -178,6 +178,9 @@ int destroy_srq(ibv_srq* base) {
 /// "return srq number associated with the given XRC shared receive queue"
 int get_srq_num(ibv_srq* base, uint32_t* number) {
   if (!ours<Srq>(base)->is_xrc()) return EINVAL;
+  if (const int error = ask(base->context, abi::Op::kGetSrqNum, base->handle); error != 0) {
+    return error;
+  }
   *number = base->handle;
   return 0;
 }
@@ -186,8 +189,8 @@ int post_srq_recv(ibv_srq* base, ibv_recv_wr* list, ibv_recv_wr** bad_wr) {
   WorkQueue* queue = &ours<Srq>(base)->recv;
   return post_list(
       queue,
-      Posting{base->context, abi::Op::kPostSrqRecv, abi::DoorbellKind::kSrqRecv, base->handle}, list,
-      bad_wr,
+      Posting{base->context, abi::Op::kPostSrqRecv, abi::DoorbellKind::kSrqRecv, base->handle},
+      list, bad_wr,
       [&](const ibv_recv_wr& wr) { return is_valid_sge_count(wr.num_sge, *queue) ? 0 : EINVAL; },
       write_recv);
 }

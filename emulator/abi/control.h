@@ -65,20 +65,30 @@ enum class Op : uint32_t {
   kQueryPd,  // of a shared context, for ibv_import_pd
 
   // What clients do by themselves. While DoorbellRing::asked_for says so they ask first whether a
-  // rule makes it fail; the object is the QP, SRQ or CQ, and the reply says nothing else.
+  // rule makes it fail; the object is the QP, SRQ or CQ if there is one, and the reply says nothing
+  // else.
   kPostSend,
   kBindMw,
   kPostRecv,
   kPostSrqRecv,
   kPollCq,
   kReqNotifyCq,
+  kNextPoll,
+  kGetSrqNum,
+  kAllocTd,
+  kDeallocTd,
+  kAllocParentDomain,
+  kDeallocParentDomain,
+  kMemcpyToDm,
+  kMemcpyFromDm,
+  kQueryRtValues,
 
   // Not the engine's concern: how the daemon reaches what is registered.
   kLendMemory,      // sends: a memory file, sealed against shrinking, that this memory is pages of
   kTakeBackMemory,  // what was lent at that address
 };
 inline constexpr Op kFirstAskedFor = Op::kPostSend;
-inline constexpr Op kLastOp = Op::kReqNotifyCq;  // of the engine's
+inline constexpr Op kLastOp = Op::kQueryRtValues;  // of the engine's
 
 /// Pieces of memory, and bytes in all, that a client may lend at a time.
 inline constexpr uint32_t kMostLentPieces = 64;
@@ -198,6 +208,7 @@ inline constexpr uint32_t kMaxAdviseSges = 14;
 enum class RegionKind : uint32_t {
   kMemory = 0,  // the client's memory
   kNull,        // nothing: reads give zeros, what is written vanishes (ibv_alloc_null_mr(3))
+  kDevice,      // device memory, which is a mapping of the client's as well (ibv_reg_dm_mr(3))
 };
 
 enum class MwType : uint32_t { k1 = 1, k2 = 2 };
@@ -370,6 +381,8 @@ struct Reply {
       uint64_t memory_size;     // of the context memory: a DoorbellRing
       uint64_t clock_start_ns;  // CLOCK_MONOTONIC when device time was 0 (see Cqe::timestamp_ns)
       uint64_t wall_start_ns;   // CLOCK_REALTIME then
+      uint32_t num_comp_vectors;
+      uint32_t reserved;
     } hello;
     DeviceAttr device;
     PortAttr port;

@@ -13,7 +13,8 @@
 // Events are messages on the channel itself, an EventResponse each, and kGetEvent is a recv() of
 // the program's own: so the channel is readable exactly while there is an event. When the program
 // has read a connect request, the shim says so by a kGetEvent with a RequestRead, without
-// descriptors and without a reply: it makes room in the listener's backlog.
+// descriptors and without a reply: it makes room in the listener's backlog. Before an event that a
+// rule lets rdma_get_cm_event() fail for comes one of type kGetEventFailed.
 //
 // The structs have the kernel's layout (rdma/rdma_user_cm.h; a test compares). Fields named
 // `response` are addresses in the program, which only the shim follows.
@@ -52,8 +53,10 @@ enum class Command : uint32_t {
   kBind,
   kResolveAddr,
   kJoinMcast,
+  kOpenChannel,  // not the kernel's: the shim's first, to be told whether a rule lets open() fail
 };
-inline constexpr uint32_t kCommands = 23;
+inline constexpr uint32_t kKernelCommands = 23;
+inline constexpr uint32_t kCommands = 24;
 
 /// The longest command: an option's value, or a ResolveAddr.
 inline constexpr size_t kMaxCommand = 1024;
@@ -97,6 +100,9 @@ enum class EventType : uint32_t {
   kMulticastError,
   kAddrChange,
   kTimewaitExit,
+  /// Not the kernel's, and none that a program sees: kGetEvent is to fail with the errno in
+  /// `status` instead of giving the event behind it.
+  kGetEventFailed = 0xffffffff,
 };
 
 /// sockaddr_in, sockaddr_in6 or sockaddr_ib, as the program gave it.

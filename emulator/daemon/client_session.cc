@@ -11,6 +11,8 @@
 #include <cstring>
 #include <fstream>
 
+#include "emulator/engine/limits.h"
+
 namespace rocemu::daemon {
 namespace {
 
@@ -290,6 +292,10 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
   attached_ = true;
   services_.engine.submit(attach);
   services_.owner.wake(*this);
+  if (const int error = services_.engine.command(id(), request).error; error != 0) {
+    reply_status(request, error);
+    return end("");
+  }
 
   abi::Reply welcome{};
   welcome.body.hello.client = id().value;
@@ -297,6 +303,7 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
   welcome.body.hello.memory_size = queues_.doorbell_memory.size();
   welcome.body.hello.clock_start_ns = services_.clock.start_ns();
   welcome.body.hello.wall_start_ns = services_.clock.wall_start_ns();
+  welcome.body.hello.num_comp_vectors = engine::kCompVectors;
   const int given[] = {memory->file.get(), doorbell_fd_.get(), async.get()};
   reply(request, welcome, given);
 }

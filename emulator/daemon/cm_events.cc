@@ -77,6 +77,7 @@ uint32_t CmEvents::take_reported_of_group(uint32_t group) {
 
 void CmEvents::count(const Event& event, uint32_t by) {
   delivered_ += static_cast<uint64_t>(static_cast<int32_t>(by));
+  if (event.event == abi::ucma::EventType::kGetEventFailed) return;  // nobody acknowledges it
   Reported& reported = reported_[counted_for(event)];
   reported.all += by;
   if (is_multicast(event)) reported.of_groups[event.id] += by;

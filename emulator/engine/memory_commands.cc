@@ -119,6 +119,7 @@ int reg_mr(Fabric& fabric, ClientId client, const abi::Request::Body& in, abi::R
                       .iova = zero_based ? 0 : arguments.iova};
   switch (arguments.kind) {
     case abi::RegionKind::kMemory:
+    case abi::RegionKind::kDevice:
       if (const int error = check(fabric, client, wanted)) return error;
       break;
     case abi::RegionKind::kNull:  // ibv_alloc_null_mr(3): "It has the maximum length"

@@ -41,6 +41,7 @@ FieldKind kind_of_object(abi::Op op) {
     case abi::Op::kCreateCq:
     case abi::Op::kPollCq:
     case abi::Op::kReqNotifyCq:
+    case abi::Op::kNextPoll:
       return FieldKind::kCq;
     case abi::Op::kDestroyQp:
     case abi::Op::kQueryQp:
@@ -59,6 +60,7 @@ FieldKind kind_of_object(abi::Op op) {
     case abi::Op::kDestroySrq:
     case abi::Op::kQuerySrq:
     case abi::Op::kPostSrqRecv:
+    case abi::Op::kGetSrqNum:
       return FieldKind::kSrq;
     case abi::Op::kOpenXrcd:
     case abi::Op::kCloseXrcd:
@@ -93,6 +95,13 @@ void add_verb(Event& event, const abi::Request& request, const abi::Reply& reply
     case abi::Op::kHello:
     case abi::Op::kCreateChannel:
     case abi::Op::kQueryDevice:
+    case abi::Op::kAllocTd:
+    case abi::Op::kDeallocTd:
+    case abi::Op::kAllocParentDomain:
+    case abi::Op::kDeallocParentDomain:
+    case abi::Op::kMemcpyToDm:
+    case abi::Op::kMemcpyFromDm:
+    case abi::Op::kQueryRtValues:
     case abi::Op::kLendMemory:
     case abi::Op::kTakeBackMemory:
       return;
@@ -190,6 +199,8 @@ void add_verb(Event& event, const abi::Request& request, const abi::Reply& reply
     case abi::Op::kPostSrqRecv:
     case abi::Op::kPollCq:
     case abi::Op::kReqNotifyCq:
+    case abi::Op::kNextPoll:
+    case abi::Op::kGetSrqNum:
       event.add("object", kind_of_object(request.op), in.object.handle);
       return;
   }
@@ -229,6 +240,8 @@ uint64_t id_of(const engine::CmCommand& command, const RecordedCmReply& reply) {
     case Command::kBind:
     case Command::kResolveAddr:
       return copied<uint32_t>(command.in);
+    case Command::kOpenChannel:
+      return 0;
   }
   return 0;
 }

@@ -13,16 +13,57 @@ Name look_up(const Name (&names)[kCount], Value value) {
   return index < kCount && !names[index].empty() ? names[index] : "unknown";
 }
 
-constexpr Name kOps[] = {
-    "",           "hello",        "query_device", "query_port",   "create_comp_channel",
-    "alloc_pd",   "dealloc_pd",   "reg_mr",       "dereg_mr",     "create_cq",
-    "destroy_cq", "create_qp",    "modify_qp",    "query_qp",     "destroy_qp",
-    "create_ah",  "destroy_ah",   "rereg_mr",     "query_mr",     "advise_mr",
-    "alloc_mw",   "dealloc_mw",   "alloc_dm",     "free_dm",      "resize_cq",
-    "modify_cq",  "create_srq",   "modify_srq",   "query_srq",    "destroy_srq",
-    "open_xrcd",  "close_xrcd",   "open_qp",      "attach_mcast", "detach_mcast",
-    "query_pd",   "post_send",    "bind_mw",      "post_recv",    "post_srq_recv",
-    "poll_cq",    "req_notify_cq"};
+constexpr Name kOps[] = {"",
+                         "open_device",
+                         "query_device",
+                         "query_port",
+                         "create_comp_channel",
+                         "alloc_pd",
+                         "dealloc_pd",
+                         "reg_mr",
+                         "dereg_mr",
+                         "create_cq",
+                         "destroy_cq",
+                         "create_qp",
+                         "modify_qp",
+                         "query_qp",
+                         "destroy_qp",
+                         "create_ah",
+                         "destroy_ah",
+                         "rereg_mr",
+                         "query_mr",
+                         "advise_mr",
+                         "alloc_mw",
+                         "dealloc_mw",
+                         "alloc_dm",
+                         "free_dm",
+                         "resize_cq",
+                         "modify_cq",
+                         "create_srq",
+                         "modify_srq",
+                         "query_srq",
+                         "destroy_srq",
+                         "open_xrcd",
+                         "close_xrcd",
+                         "open_qp",
+                         "attach_mcast",
+                         "detach_mcast",
+                         "query_pd",
+                         "post_send",
+                         "bind_mw",
+                         "post_recv",
+                         "post_srq_recv",
+                         "poll_cq",
+                         "req_notify_cq",
+                         "next_poll",
+                         "get_srq_num",
+                         "alloc_td",
+                         "dealloc_td",
+                         "alloc_parent_domain",
+                         "dealloc_parent_domain",
+                         "memcpy_to_dm",
+                         "memcpy_from_dm",
+                         "query_rt_values"};
 static_assert(std::size(kOps) == static_cast<size_t>(abi::kLastOp) + 1);
 
 constexpr Name kQpStates[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
@@ -97,7 +138,7 @@ constexpr Name kCmCommands[] = {
     "create_id",  "destroy_id", "bind_ip",    "resolve_ip",   "resolve_route", "query_route",
     "connect",    "listen",     "accept",     "reject",       "disconnect",    "init_qp_attr",
     "get_event",  "get_option", "set_option", "notify",       "join_ip_mcast", "leave_mcast",
-    "migrate_id", "query",      "bind",       "resolve_addr", "join_mcast"};
+    "migrate_id", "query",      "bind",       "resolve_addr", "join_mcast",    "open_channel"};
 static_assert(std::size(kCmCommands) == abi::ucma::kCommands);
 
 constexpr Name kCmEvents[] = {
@@ -132,6 +173,7 @@ Name name_of(abi::ucma::Command command) {
   return look_up(kCmCommands, command);
 }
 Name name_of(abi::ucma::EventType type) {
+  if (type == abi::ucma::EventType::kGetEventFailed) return "GET_EVENT_FAILED";
   return look_up(kCmEvents, type);
 }
 

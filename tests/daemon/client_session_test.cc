@@ -135,11 +135,24 @@ TEST_F(ClientSessionTest, HelloAttachesAndGivesMemoryEventfdAndAsyncSocket) {
   EXPECT_EQ(answer.reply.body.hello.memory_size, sizeof(abi::DoorbellRing));
   EXPECT_EQ(answer.reply.body.hello.clock_start_ns, clock.start_ns());
   EXPECT_EQ(answer.fds.size(), 3u);
-  EXPECT_THAT(engine.inputs, ElementsAre("attach 1"));
+  EXPECT_THAT(engine.inputs, ElementsAre("attach 1", "command"));
   struct stat status {};
   ASSERT_EQ(fstat(answer.fds[0].get(), &status), 0);
   EXPECT_EQ(status.st_size, static_cast<off_t>(sizeof(abi::DoorbellRing)));
   EXPECT_NE(ftruncate(answer.fds[0].get(), 0), 0) << "a client could raise SIGBUS in the daemon";
+}
+
+// A rule for open_device: the engine knows.
+TEST_F(ClientSessionTest, AHelloThatTheEngineRefusesFailsAndLeavesNothing) {
+  engine.answer = [](const abi::Request& asked) {
+    abi::Reply reply{};
+    reply.error = asked.op == Op::kHello ? EMFILE : 0;
+    return reply;
+  };
+  const Received answer = hello();
+  EXPECT_EQ(answer.reply.error, EMFILE);
+  EXPECT_TRUE(answer.fds.empty());
+  EXPECT_EQ(ended_because(), "");
 }
 
 TEST_F(ClientSessionTest, HelloNeedsTheClientsOwnEndOfTheConnection) {
@@ -186,12 +199,12 @@ class ImportTest : public ClientSessionTest {
 TEST_F(ImportTest, SharesWithTheClientWhoseConnectionCameAlong) {
   const UniqueFd mem_file(open("/proc/self/mem", O_RDWR | O_CLOEXEC));
   EXPECT_EQ(import({socket.get(), mem_file.get(), other_socket.get()}), 0);
-  EXPECT_THAT(engine.inputs, ElementsAre("attach 1 shares with 7"));
+  EXPECT_THAT(engine.inputs, ElementsAre("attach 1 shares with 7", "command"));
 }
 
 TEST_F(ImportTest, NeedsNoMemoryFile) {
   EXPECT_EQ(import({socket.get(), other_socket.get()}), 0);
-  EXPECT_THAT(engine.inputs, ElementsAre("attach 1 shares with 7"));
+  EXPECT_THAT(engine.inputs, ElementsAre("attach 1 shares with 7", "command"));
 }
 
 TEST_F(ImportTest, FailsForAnotherDescriptorAndMayBeTriedAgain) {
@@ -375,7 +388,7 @@ TEST_F(ClientSessionTest, WithoutMemoryTheObjectIsDestroyedAgain) {
   const Received answer = ask(request(Op::kCreateCq));
   EXPECT_EQ(answer.reply.error, ENOMEM);
   EXPECT_TRUE(answer.fds.empty());
-  EXPECT_THAT(engine.commands, ElementsAre(Op::kCreateCq, Op::kDestroyCq));
+  EXPECT_THAT(engine.commands, ElementsAre(Op::kHello, Op::kCreateCq, Op::kDestroyCq));
 }
 
 TEST_F(ClientSessionTest, TheReceiveRingOfAnSrqLiesInItsMemory) {
@@ -447,7 +460,7 @@ TEST_F(ClientSessionTest, NobodyDestroysQueuesOfWhichAnotherHasTheMemory) {
   for (const Op op : {Op::kDestroyCq, Op::kDestroyQp, Op::kDestroySrq, Op::kResizeCq}) {
     EXPECT_EQ(ask(request(op)).reply.error, ENOENT);
   }
-  EXPECT_TRUE(engine.commands.empty());
+  EXPECT_THAT(engine.commands, ElementsAre(Op::kHello));
 }
 
 class ResizeCqTest : public ClientSessionTest {
@@ -553,7 +566,7 @@ TEST_F(ClientSessionTest, ACqNeedsAChannelOfItsOwnClient) {
   abi::Request asked = request(Op::kCreateCq);
   asked.body.create_cq.channel_inode = 12345;
   EXPECT_EQ(ask(asked).reply.error, EINVAL);
-  EXPECT_TRUE(engine.commands.empty());
+  EXPECT_THAT(engine.commands, ElementsAre(Op::kHello));
 }
 
 class DestroyCqTest : public ClientSessionTest {

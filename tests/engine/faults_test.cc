@@ -460,6 +460,10 @@ TEST(VerbFault, WhatClientsDoThemselvesIsAskedForWhileARuleIsThere) {
   add_rules(bench, "{name: b, on: verb, verb: [post_send, poll_cq], nth: 2, do: {errno: EIO}}");
   EXPECT_EQ(bench.engine().asked_for(),
             abi::asked_for_bit(abi::Op::kPostSend) | abi::asked_for_bit(abi::Op::kPollCq));
+  add_rules(bench, "{name: c, on: verb, verb: dealloc_pd, nth: 9, do: {errno: EBUSY}}");
+  EXPECT_TRUE(
+      (bench.engine().asked_for() & abi::asked_for_bit(abi::Op::kDeallocParentDomain)) != 0);
+  bench.step(engine::RemoveRules{"c"});
   Client client(bench, engine::ClientId{1}, engine::DeviceIndex{0});
   abi::Request::Body body{};
   EXPECT_EQ(client.command(abi::Op::kPostSend, body).error, 0);

@@ -94,7 +94,7 @@ TEST_F(MemoryObjects, NullRegionsNeedNoMemory) {
 TEST_F(MemoryObjects, ARegionOfAKindThatIsNoneIsRefused) {
   abi::Request::Body body{};
   body.reg_mr.pd = pd;
-  body.reg_mr.kind = static_cast<abi::RegionKind>(2);
+  body.reg_mr.kind = static_cast<abi::RegionKind>(3);
   EXPECT_EQ(client.command(abi::Op::kRegMr, body).error, EINVAL);
 }
 

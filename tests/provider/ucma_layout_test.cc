@@ -157,7 +157,7 @@ TEST(UcmaLayout, CommandsHaveTheKernelsNumbers) {
   EXPECT_EQ(static_cast<uint32_t>(Command::kSetOption), uint32_t{RDMA_USER_CM_CMD_SET_OPTION});
   EXPECT_EQ(static_cast<uint32_t>(Command::kMigrateId), uint32_t{RDMA_USER_CM_CMD_MIGRATE_ID});
   EXPECT_EQ(static_cast<uint32_t>(Command::kJoinMcast), uint32_t{RDMA_USER_CM_CMD_JOIN_MCAST});
-  EXPECT_EQ(kCommands, uint32_t{RDMA_USER_CM_CMD_JOIN_MCAST} + 1);
+  EXPECT_EQ(kKernelCommands, uint32_t{RDMA_USER_CM_CMD_JOIN_MCAST} + 1);
 }
 
 TEST(UcmaLayout, ValuesAreTheKernels) {

@@ -18,16 +18,11 @@
 #include <string>
 #include <vector>
 
+#include "tests/system/faults_page.h"
 #include "tests/system/verbs_fixture.h"
 
 namespace rocemu::system_test {
 namespace {
-
-std::string content_of(const char* path) {
-  std::ifstream file(path);
-  EXPECT_TRUE(file.is_open()) << path;
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 /// The enumerators of an enum in a header, in order: from 0, all of them without a value.
 std::vector<std::string> enumerators(const char* header, const std::string& name) {
@@ -44,41 +39,6 @@ std::vector<std::string> enumerators(const char* header, const std::string& name
     if (std::regex_search(entry, word, std::regex("([A-Z][A-Z0-9_]+)"))) names.push_back(word[1]);
   }
   return names;
-}
-
-/// The page's rule for the value; "none" if it comes of itself.
-std::string rule_for(const std::string& name) {
-  std::stringstream lines(content_of(ROCEMU_FAULTS_PAGE));
-  for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with("| `" + name + "` | ")) continue;
-    const size_t begin = line.find('{');
-    return begin == std::string::npos ? "none" : line.substr(begin, line.rfind('}') - begin + 1);
-  }
-  ADD_FAILURE() << "docs/faults.md does not say how to cause " << name;
-  return "none";
-}
-
-/// The control socket of the daemon that this program runs under, as docs/scenarios.md has it.
-std::string ask_daemon(const std::string& request) {
-  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string path = std::string(getenv("ROCEMU_DIR")) + "/control";
-  path.copy(address.sun_path, sizeof address.sun_path - 1);
-  EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  const std::string line = request + "\n";
-  EXPECT_EQ(write(fd, line.data(), line.size()), static_cast<ssize_t>(line.size()));
-  std::string reply;
-  for (char c = 0; read(fd, &c, 1) == 1 && c != '\n';) reply += c;
-  close(fd);
-  return reply;
-}
-
-void inject(const std::string& rule) {
-  if (rule == "none") return;
-  const std::string escaped = std::regex_replace(rule, std::regex("\""), "\\\"");
-  const std::string reply = ask_daemon(R"({"command":"inject","rule":")" + escaped + R"("})");
-  EXPECT_NE(reply.find(R"("ok":true)"), std::string::npos) << reply;
 }
 
 class FaultTable : public VerbsTest {

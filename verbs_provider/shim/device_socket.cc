@@ -10,6 +10,7 @@
 
 #include "emulator/abi/runtime_dir.h"
 #include "verbs_provider/shim/daemon_socket.h"
+#include "verbs_provider/shim/event_channel.h"
 #include "verbs_provider/shim/raw.h"
 #include "verbs_provider/shim/text.h"
 
@@ -85,9 +86,12 @@ int open_device(const char* path, int open_flags) {
     // Of a verbs device O_NONBLOCK is left out: it says nothing about ioctl() and write() of a real
     // one, and would make calls to the daemon fail.
     DeviceNumber number;
-    if ((open_flags & O_NONBLOCK) != 0 && device_of_name(path, &number) &&
-        number.is_event_channel()) {
-      raw_syscall(SYS_fcntl, fd, F_SETFL, O_NONBLOCK);
+    if (device_of_name(path, &number) && number.is_event_channel()) {
+      if (const int error = ask_to_open_event_channel(static_cast<int>(fd)); error != 0) {
+        raw_syscall(SYS_close, fd);
+        return -error;
+      }
+      if ((open_flags & O_NONBLOCK) != 0) raw_syscall(SYS_fcntl, fd, F_SETFL, O_NONBLOCK);
     }
     seen_device.store(true, std::memory_order_relaxed);
     return static_cast<int>(fd);

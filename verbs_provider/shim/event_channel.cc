@@ -83,6 +83,7 @@ constexpr Shape shape_of(Command command) {
     case Command::kJoinMcast:
       return shape(sizeof(ucma::JoinMcast), 0);
     case Command::kGetOption:
+    case Command::kOpenChannel:
       break;
   }
   return shape(0);
@@ -219,6 +220,10 @@ int get_event(const Call& call) {
   const ssize_t size = recv(call.fd, response, room, 0);
   if (size < 0) return errno == ECONNRESET ? EIO : errno;
   if (size == 0) return EIO;  // the daemon is gone
+  // It is at the program's response, as what the kernel left there when it failed would be.
+  if (response->event == abi::ucma::EventType::kGetEventFailed) {
+    return static_cast<int>(response->status);
+  }
   if (room == sizeof(*response)) response->reserved = 0;
   if (response->event == abi::ucma::EventType::kConnectRequest) {
     tell_request_was_read(call.fd, response->id);
@@ -230,7 +235,7 @@ int execute(int fd, const char* data, size_t size) {
   KernelHeader header;
   if (size < sizeof(header)) return EINVAL;
   if (const int error = copy_from_program(&header, data, sizeof(header)); error != 0) return error;
-  if (header.command >= abi::ucma::kCommands) return EINVAL;
+  if (header.command >= abi::ucma::kKernelCommands) return EINVAL;
   if (header.in_size + sizeof(header) > size) return EINVAL;
   const auto command = static_cast<Command>(header.command);
   Call call{fd, command, shape_of(command), data + sizeof(header), header.in_size, header.out_size,
@@ -246,6 +251,10 @@ int execute(int fd, const char* data, size_t size) {
 }
 
 }  // namespace
+
+int ask_to_open_event_channel(int fd) {
+  return run_command({fd, Command::kOpenChannel, {}, nullptr, 0, 0});
+}
 
 ssize_t write_to_event_channel(int fd, const void* data, size_t size) {
   const int saved = errno;

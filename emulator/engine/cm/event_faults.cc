@@ -34,11 +34,8 @@ void RdmaCm::judge_event(CmChannelId channel, Event event) {
       made_up.push_back(other);
     }
   }
-  const auto deliver = [&](const Event& one) {
-    outputs_->list.emplace_back(CmEvent{channel, std::make_shared<const Event>(one)});
-  };
-  if (!drop) deliver(event);
-  for (const Event& one : made_up) deliver(one);
+  if (!drop) deliver(channel, event);
+  for (const Event& one : made_up) deliver(channel, one);
 }
 
 void RdmaCm::raise(abi::ucma::EventType type, int32_t status, std::optional<DeviceIndex> device) {
@@ -49,7 +46,7 @@ void RdmaCm::raise(abi::ucma::EventType type, int32_t status, std::optional<Devi
     event.id = event.reserved = id.number.value;
     event.event = type;
     event.status = static_cast<uint32_t>(status);
-    outputs_->list.emplace_back(CmEvent{id.channel, std::make_shared<const Event>(event)});
+    deliver(id.channel, event);
   });
 }
 

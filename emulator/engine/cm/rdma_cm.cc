@@ -88,6 +88,8 @@ int RdmaCm::dispatch(const CmCommand& command, std::vector<std::byte>& response)
       return resolve_addr(command);
     case Command::kJoinMcast:
       return join_mcast(command, response);
+    case Command::kOpenChannel:
+      return command.in.empty() ? 0 : EINVAL;
   }
   return EINVAL;  // a number that none of them has
 }
@@ -209,6 +211,19 @@ void RdmaCm::emit(const RdmaId& id, abi::ucma::EventType type, int32_t status, c
 void RdmaCm::emit(CmChannelId channel, const Event& event) {
   if (fabric_.faults.watches(faults::Where::kCmEvent)) [[unlikely]] {
     return judge_event(channel, event);
+  }
+  deliver(channel, event);
+}
+
+void RdmaCm::deliver(CmChannelId channel, const Event& event) {
+  if (fabric_.faults.watches(faults::Where::kVerb)) [[unlikely]] {
+    const CmCommand get{channel, Command::kGetEvent, {}, 0};
+    if (const int error = fabric_.verb_fault(get)) {
+      Event failure = event;  // of the same id, with which it is taken back
+      failure.event = abi::ucma::EventType::kGetEventFailed;
+      failure.status = static_cast<uint32_t>(error);
+      outputs_->list.emplace_back(CmEvent{channel, std::make_shared<const Event>(failure)});
+    }
   }
   outputs_->list.emplace_back(CmEvent{channel, std::make_shared<const Event>(event)});
 }

@@ -153,6 +153,8 @@ class RdmaCm {
   void emit(const RdmaId& id, abi::ucma::EventType type, int32_t status = 0,
             const Param& param = {});
   void emit(CmChannelId channel, const Event& event);
+  /// Behind what makes rdma_get_cm_event() fail, if a rule wants that.
+  void deliver(CmChannelId channel, const Event& event);
 
   /// One listener of the connection manager for all ids that listen at a service ID.
   struct Service {

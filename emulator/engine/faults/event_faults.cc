@@ -42,12 +42,6 @@ Element element_of(EventType type) {
   return Element::kDevice;
 }
 
-/// IBTA vol 1, 11.6.3.2: affiliated asynchronous errors, with which a QP goes to the error state.
-bool fails_qp(EventType type) {
-  return type == EventType::kQpFatal || type == EventType::kQpReqErr ||
-         type == EventType::kQpAccessErr;
-}
-
 bool contains(const faults::Ranges& ranges, uint64_t number) {
   if (ranges.empty()) return true;
   for (const faults::Range& range : ranges) {
@@ -105,7 +99,7 @@ void Fabric::raise_by_rule(EventType type, std::optional<DeviceIndex> device, co
       deliver_event(other.client, type, other.user_handle);
     }
     // Not now: whoever asked the rules is not done with it.
-    if (fails_qp(type)) failing_qps_.push_back(qp->number);
+    if (faults::fails_qp(type)) failing_qps_.push_back(qp->number);
   } else if (element == Element::kCq) {
     CompletionQueue* cq = cqs.find(qp->send_cq);
     if (cq != nullptr && !cq->failed) overrun(*cq);

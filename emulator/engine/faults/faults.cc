@@ -26,7 +26,10 @@ uint32_t asked_for_by(const Rule& rule) {
   const auto first = static_cast<uint32_t>(abi::kFirstAskedFor);
   uint32_t operations = 0;
   for (uint32_t op = first; op <= static_cast<uint32_t>(abi::kLastOp); ++op) {
-    if (rule.which.kinds && !rule.which.kinds->test(op)) continue;
+    const uint32_t kind = op == static_cast<uint32_t>(abi::Op::kDeallocParentDomain)
+                              ? static_cast<uint32_t>(abi::Op::kDeallocPd)
+                              : op;
+    if (rule.which.kinds && !rule.which.kinds->test(kind)) continue;
     operations |= abi::asked_for_bit(static_cast<abi::Op>(op));
   }
   return operations;

@@ -1,4 +1,6 @@
 // Work requests, requests at the responder and calls that rules let fail.
+#include <cstring>
+
 #include "emulator/engine/fabric.h"
 #include "emulator/engine/request.h"
 #include "emulator/engine/responses.h"
@@ -11,6 +13,7 @@ namespace {
 using abi::SendWqe;
 using faults::Flow;
 using faults::Occurrence;
+using faults::OtherVerb;
 using faults::Where;
 using wire::NakCode;
 
@@ -29,6 +32,39 @@ std::optional<Verdict> verdict_for(uint8_t syndrome) {
       break;
   }
   return std::nullopt;
+}
+
+uint8_t verb_kind(const abi::Request& request) {
+  const abi::Request::Body& body = request.body;
+  switch (request.op) {
+    case abi::Op::kHello:
+      if (body.hello.import != 0) return static_cast<uint8_t>(OtherVerb::kImportDevice);
+      break;
+    case abi::Op::kRegMr:
+      if (body.reg_mr.kind == abi::RegionKind::kNull) {
+        return static_cast<uint8_t>(OtherVerb::kAllocNullMr);
+      }
+      if (body.reg_mr.kind == abi::RegionKind::kDevice) {
+        return static_cast<uint8_t>(OtherVerb::kRegDmMr);
+      }
+      break;
+    case abi::Op::kDeallocParentDomain:
+      return static_cast<uint8_t>(abi::Op::kDeallocPd);
+    default:
+      break;
+  }
+  return static_cast<uint8_t>(request.op);
+}
+
+/// librdmacm's rdma_establish() is an accept that says nothing.
+uint8_t verb_kind(const CmCommand& command) {
+  if (command.command == abi::ucma::Command::kAccept &&
+      command.in.size() >= offsetof(abi::ucma::Accept, ece)) {
+    abi::ucma::ConnParam param;
+    std::memcpy(&param, command.in.data() + offsetof(abi::ucma::Accept, param), sizeof param);
+    if (param.valid == 0) return static_cast<uint8_t>(OtherVerb::kRdmaEstablish);
+  }
+  return faults::verb_kind(command.command);
 }
 
 /// The QP that a call is about, if it is about one.
@@ -119,11 +155,12 @@ bool Fabric::request_is_taken(QueuePair& qp, const wire::Packet& packet,
 int Fabric::verb_fault(ClientId client, const abi::Request& request) {
   const DeviceIndex at = clients.at(client);
   const QueuePair* qp = qps.find(qp_in(request));
-  Occurrence occurrence{.where = Where::kVerb,
-                        .flow = {Flow::Kind::kClient, at.value, client.value},
-                        .device = at,
-                        .to = {},
-                        .kind = static_cast<uint8_t>(request.op)};
+  // A context that is being opened is the device's next, and none that counts by itself.
+  const Flow flow = request.op == abi::Op::kHello
+                        ? Flow{Flow::Kind::kDevice, at.value, 0}
+                        : Flow{Flow::Kind::kClient, at.value, client.value};
+  Occurrence occurrence{
+      .where = Where::kVerb, .flow = flow, .device = at, .to = {}, .kind = verb_kind(request)};
   if (qp != nullptr) occurrence.qp = qp->order;
   if (qp != nullptr) occurrence.qp_num = qp->number.value;
   int error = 0;
@@ -135,11 +172,12 @@ int Fabric::verb_fault(ClientId client, const abi::Request& request) {
 }
 
 int Fabric::verb_fault(const CmCommand& command) {
+  const bool opens = command.command == abi::ucma::Command::kOpenChannel;
   const Occurrence occurrence{.where = Where::kVerb,
-                              .flow = {Flow::Kind::kChannel, 0, command.channel.value},
+                              .flow = {Flow::Kind::kChannel, 0, opens ? 0 : command.channel.value},
                               .device = {},
                               .to = {},
-                              .kind = faults::verb_kind(command.command)};
+                              .kind = verb_kind(command)};
   int error = 0;
   for (const auto& one : std::vector(faults.act(occurrence, now_))) {
     note(one, "rdma_cm command " + std::to_string(static_cast<uint32_t>(command.command)), {},

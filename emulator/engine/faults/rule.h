@@ -204,9 +204,22 @@ struct RuleReport {
   uint64_t fired = 0;
 };
 
-/// The kind of a call: what the numbers of abi::Op leave room for above them is librdmacm's. What
-/// the kernel has two commands for is one kind.
+/// IBTA vol 1, 11.6.3.2: affiliated asynchronous errors, with which a QP goes to the error state.
+constexpr bool fails_qp(abi::EventType type) {
+  return type == abi::EventType::kQpFatal || type == abi::EventType::kQpReqErr ||
+         type == abi::EventType::kQpAccessErr;
+}
+
+/// The kind of a call: abi::Op has the numbers below 100. What the numbers of abi::Op leave room
+/// for above them is librdmacm's. What the kernel has two commands for is one kind; what has no
+/// number of its own has one of these.
 inline constexpr uint8_t kCmVerbs = 128;
+enum class OtherVerb : uint8_t {
+  kImportDevice = 100,
+  kAllocNullMr,
+  kRegDmMr,
+  kRdmaEstablish = 200,  // an accept without parameters
+};
 constexpr uint8_t verb_kind(abi::ucma::Command command) {
   using abi::ucma::Command;
   if (command == Command::kBindIp) command = Command::kBind;

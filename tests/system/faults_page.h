@@ -1,0 +1,69 @@
+// docs/faults.md as tests read it, and the daemon that they run under as docs/control.md has it.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <sstream>
+#include <string>
+
+namespace rocemu::system_test {
+
+inline std::string content_of(const char* path) {
+  std::ifstream file(path);
+  EXPECT_TRUE(file.is_open()) << path;
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// The page's rule for a value or a function; "none" if it has none. A row may be for all names
+/// that begin so, `ibv_wr_*`; one of the whole name comes first.
+inline std::string rule_for(const std::string& name) {
+  std::stringstream lines(content_of(ROCEMU_FAULTS_PAGE));
+  const std::regex star("`([a-z_]+)\\*`");
+  bool is_covered = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("| ")) continue;
+    const std::string names = line.substr(0, line.find(" | "));
+    if (names.find("`" + name + "`") != std::string::npos) {
+      const size_t begin = line.find('{');
+      return begin == std::string::npos ? "none" : line.substr(begin, line.rfind('}') - begin + 1);
+    }
+    for (std::sregex_iterator it(names.begin(), names.end(), star), end; it != end; ++it) {
+      is_covered |= name.starts_with((*it)[1].str());
+    }
+  }
+  if (is_covered) return "none";
+  ADD_FAILURE() << "docs/faults.md does not say how to cause " << name;
+  return "none";
+}
+
+/// The control socket of the daemon that this program runs under, as docs/scenarios.md has it.
+inline std::string ask_daemon(const std::string& request) {
+  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = std::string(getenv("ROCEMU_DIR")) + "/control";
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  const std::string line = request + "\n";
+  EXPECT_EQ(write(fd, line.data(), line.size()), static_cast<ssize_t>(line.size()));
+  std::string reply;
+  for (char c = 0; read(fd, &c, 1) == 1 && c != '\n';) reply += c;
+  close(fd);
+  return reply;
+}
+
+inline void inject(const std::string& rule) {
+  if (rule == "none") return;
+  const std::string escaped = std::regex_replace(rule, std::regex("\""), "\\\"");
+  const std::string reply = ask_daemon(R"({"command":"inject","rule":")" + escaped + R"("})");
+  EXPECT_NE(reply.find(R"("ok":true)"), std::string::npos) << reply;
+}
+
+}  // namespace rocemu::system_test
