@@ -23,7 +23,8 @@ std::string check_help() {
   return "usage: rocemu check [--json] FILE|NAME...\n"
          "\n"
          "Reads scenario files as `rocemu run --scenario` does, and says for each what rules it\n"
-         "has, or in which line and column something is wrong and what would be right there.\n"
+         "has, or of everything that is wrong the line and column and what would be right there.\n"
+         "What is allowed but probably not meant is a warning.\n"
          "\n" +
          to_text(options_of_check()) +
          "\n"
@@ -50,6 +51,8 @@ int check(const Arguments& arguments) {
     try {
       const scenario::Scenario scenario = scenario::load_scenario(find_scenario(file));
       json["ok"] = true;
+      json["warnings"] = scenario.warnings;
+      if (!as_json) print_warnings(scenario.warnings);
       json["name"] = scenario.name;
       json["description"] = scenario.description;
       Json& rules = json["rules"] = Json::array();
@@ -65,6 +68,15 @@ int check(const Arguments& arguments) {
       status = kExitFailure;
       json["ok"] = false;
       json["error"] = error.what();
+      Json& problems = json["problems"] = Json::array();
+      if (const auto* wrong = dynamic_cast<const scenario::ScenarioError*>(&error)) {
+        for (const scenario::Problem& problem : wrong->problems()) {
+          problems.push_back({{"line", problem.place.line},
+                              {"column", problem.place.column},
+                              {"message", problem.message},
+                              {"warning", problem.is_warning}});
+        }
+      }
       if (!as_json) std::cerr << "rocemu: " << error.what() << "\n";
     }
     list.push_back(std::move(json));

@@ -111,9 +111,9 @@ po::options_description fabric_options() {
       "program, events.jsonl tells it line by line, and when it is over trace.pcap has the frames");
   add("record-policy", text("POLICY"),
       "when the disk is full: continue without recording (default), or stop the run");
-  add("scenario", text("FILE|NAME"),
+  add("scenario", po::value<std::vector<std::string>>()->value_name("FILE|NAME"),
       "have the faults that FILE describes (see docs/scenarios.md), or the scenario of that name "
-      "which comes with rocemu (rocemu scenarios)");
+      "which comes with rocemu (rocemu scenarios); may be repeated");
   add("seed", text("N"),
       "the seed of everything random (default 0; with --udp another at each start)");
   add("threads", po::bool_switch(),
@@ -197,15 +197,19 @@ std::vector<std::string> daemon_arguments(std::string_view subcommand,
     arguments.insert(arguments.end(), {"--record-policy", policy});
   }
   if (given("scenario")) {
-    if (string_of("scenario").empty())
-      throw UsageError(where + "--scenario needs a file, or a name: rocemu scenarios lists them");
-    const std::string file = find_scenario(string_of("scenario"));
+    std::vector<std::string> files;
+    for (const std::string& one : values["scenario"].as<std::vector<std::string>>()) {
+      if (one.empty())
+        throw UsageError(where + "--scenario needs a file, or a name: rocemu scenarios lists them");
+      files.push_back(find_scenario(one));
+    }
     try {
-      scenario::load_scenario(file);  // says so before a NIC is started in vain
+      print_warnings(scenario::load_scenarios(files).warnings);  // before a NIC starts in vain
     } catch (const scenario::ScenarioError& error) {
       throw Failure(error.what());
     }
-    arguments.insert(arguments.end(), {"--scenario", std::filesystem::absolute(file)});
+    for (const std::string& file : files)
+      arguments.insert(arguments.end(), {"--scenario", std::filesystem::absolute(file)});
   }
   if (given("seed")) {
     const std::string text = string_of("seed");

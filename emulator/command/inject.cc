@@ -1,10 +1,14 @@
 // `rocemu inject`: faults for programs that run already.
+#include <filesystem>
 #include <iostream>
+#include <map>
 
 #include "emulator/command/choose_daemon.h"
 #include "emulator/command/error.h"
 #include "emulator/command/rule_reports.h"
+#include "emulator/command/scenario_library.h"
 #include "emulator/command/subcommand.h"
+#include "emulator/scenario/scenario.h"
 
 namespace rocemu::command {
 namespace po = boost::program_options;
@@ -20,16 +24,57 @@ po::options_description options_of_inject() {
   return options;
 }
 
+/// A mapping has a colon, which names of files seldom have; a file that is there is a file.
+bool is_rule(const std::string& word) {
+  std::error_code ignored;
+  return word.find(':') != std::string::npos && !std::filesystem::is_regular_file(word, ignored);
+}
+
+/// Enters the names of the rules. Throws Failure if one is there, and would be replaced at once.
+void check_names(const engine::faults::RuleSet& rules, const std::string& word,
+                 std::map<std::string, std::string>& words_of) {
+  for (const auto& rule : rules.rules) {
+    const auto [other, is_new] = words_of.emplace(rule.name, word);
+    if (!is_new)
+      throw Failure(other->second + " and " + word + " both have a rule '" + rule.name +
+                    "'; give it different names");
+  }
+}
+
+/// What the NIC is told of a rule, file or name. `words_of`: where the rules of that name are from.
+/// Throws Failure if it is wrong.
+Json rules_of(const std::string& word, std::map<std::string, std::string>& words_of) {
+  try {
+    std::vector<std::string> warnings;
+    if (is_rule(word)) {
+      check_names(*scenario::parse_rule(word, &warnings), word, words_of);
+      print_warnings(warnings);
+      return {{"rule", word}};
+    }
+    const std::string path = find_scenario(word);
+    const std::string text = scenario::read_scenario(path);
+    const scenario::Scenario scenario = scenario::parse_scenario(text, path);
+    check_names(*scenario.rules, word, words_of);
+    print_warnings(scenario.warnings);
+    return {{"scenario", text}};
+  } catch (const scenario::ScenarioError& error) {
+    throw Failure(error.what());
+  }
+}
+
 }  // namespace
 
 std::string inject_help() {
-  return "usage: rocemu inject RULE... [--dir DIR]\n"
+  return "usage: rocemu inject RULE|FILE|NAME... [--dir DIR]\n"
          "       rocemu inject --list [--json] [--dir DIR]\n"
          "       rocemu inject --clear [NAME...] [--dir DIR]\n"
          "\n"
-         "Gives a running NIC further rules, each in YAML as a scenario file has them, and prints\n"
-         "their names. A rule without a name has its text as name; one of the name of another\n"
-         "takes its place. When this returns the rules are in force.\n"
+         "Gives a running NIC further rules and prints their names: a rule in YAML as scenario\n"
+         "files have them, all rules of a file, or those of the scenario of that name which comes\n"
+         "with rocemu (rocemu scenarios). A rule without a name has its text as name, or in a "
+         "file\n"
+         "its number; one of the name of another takes its place. If one is wrong, none is given.\n"
+         "When this returns the rules are in force.\n"
          "\n" +
          choice_in_words() + "\n" + to_text(options_of_inject()) +
          "\n"
@@ -37,6 +82,7 @@ std::string inject_help() {
          "  rocemu inject '{on: frame, opcode: ACK, probability: 10%, do: drop}'\n"
          "  rocemu inject '{name: cut, on: link, between: [rocemu0, rocemu1], do: partition}'\n"
          "  rocemu inject --clear cut\n"
+         "  rocemu inject rtu-lost ./mine.yaml\n"
          "  rocemu inject '{on: now, device: rocemu0, do: {raise: DEVICE_FATAL}}'\n";
 }
 
@@ -56,6 +102,11 @@ int inject(const Arguments& arguments) {
     throw UsageError(
         "inject: no rule given; for example: rocemu inject "
         "'{on: frame, opcode: ACK, do: drop}'");
+  std::vector<Json> to_inject;
+  if (!list && !clear) {
+    std::map<std::string, std::string> words_of;
+    for (const std::string& word : words) to_inject.push_back(rules_of(word, words_of));
+  }
   ControlClient client = choose_daemon(values, "inject");
   client.require_same_version();
   if (list) {
@@ -64,8 +115,8 @@ int inject(const Arguments& arguments) {
     if (words.empty()) client.request("clear");
     for (const std::string& name : words) client.request("clear", {{"name", name}});
   } else {
-    for (const std::string& rule : words) {
-      const Json reply = client.request("inject", {{"rule", rule}});
+    for (const Json& rules : to_inject) {
+      const Json reply = client.request("inject", rules);
       for (const Json& name : reply.at("rules")) std::cout << name.get<std::string>() << "\n";
     }
   }

@@ -177,11 +177,17 @@ int exit_status(int wait_status) {
                                   : WEXITSTATUS(wait_status);
 }
 
-/// True if there is a rule that never acted, which is said for each.
-bool tell_of_idle_rules(const std::string& dir) {
+/// True if there is a rule that never acted, which is said for each. `strict`: also if there is no
+/// rule at all.
+bool tell_of_idle_rules(const std::string& dir, bool strict) {
   std::optional<ControlClient> client = ControlClient::connect(dir);
   if (!client) return false;
-  const std::vector<std::string> lines = idle_rules(client->request("rules"));
+  const Json reply = client->request("rules");
+  if (strict && reply.at("rules").empty()) {
+    std::cerr << "rocemu: warning: --strict says nothing, since there was no rule; give --scenario "
+                 "FILE\n";
+  }
+  const std::vector<std::string> lines = idle_rules(reply);
   for (const std::string& line : lines) std::cerr << "rocemu: " + line + "\n";
   return !lines.empty();
 }
@@ -272,7 +278,10 @@ int run(const Arguments& arguments) {
   std::optional<PrivateDaemon> daemon;
   std::optional<std::string> dir;
   int capture_descriptor = -1;
-  if (!values["private"].as<bool>() && daemon_options.empty()) dir = running_shared_daemon();
+  const bool strict = values["strict"].as<bool>();
+  if (!values["private"].as<bool>() && !strict && daemon_options.empty()) {
+    dir = running_shared_daemon();
+  }
   // Until the daemon is ready a signal ends us at once: the daemon notices by itself.
   if (!dir) {
     const std::optional<capture::CaptureFile> capture = open_capture(values);
@@ -286,9 +295,8 @@ int run(const Arguments& arguments) {
       values.count("record-policy") != 0 && values["record-policy"].as<std::string>() == "stop";
   int status = supervise(command, signals, daemon, capture_descriptor, stop_unrecorded,
                          values["lockstep"].as<bool>());
-  const bool strict = values["strict"].as<bool>();
   if (daemon && !daemon->is_gone() && (strict || values.count("scenario") != 0) &&
-      tell_of_idle_rules(*dir) && strict && status == 0) {
+      tell_of_idle_rules(*dir, strict) && strict && status == 0) {
     status = kExitFailure;
   }
   if (daemon) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <string_view>
 
 #include "emulator/command/error.h"
@@ -61,6 +62,10 @@ std::string find_scenario(const std::string& file_or_name) {
   throw Failure("there is no file '" + file_or_name + "' and no scenario of that name; " +
                 (meant.empty() ? "rocemu scenarios lists those there are"
                                : "did you mean '" + std::string(meant) + "'?"));
+}
+
+void print_warnings(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) std::cerr << "rocemu: " + warning + "\n";
 }
 
 std::string first_sentence(const std::string& text) {

@@ -19,6 +19,9 @@ std::vector<LibraryScenario> scenario_library();
 /// that name. Throws Failure, with the nearest name, if it is neither; a path stays as it is.
 std::string find_scenario(const std::string& file_or_name);
 
+/// Says on standard error what of a scenario is probably not meant.
+void print_warnings(const std::vector<std::string>& warnings);
+
 /// Up to the first full stop that ends a sentence.
 std::string first_sentence(const std::string& text);
 

@@ -152,9 +152,10 @@ std::vector<std::string> Daemon::device_names() const {
 }
 
 void Daemon::load_scenario() {
-  if (options_.scenario.empty()) return;
-  const scenario::Scenario scenario = scenario::load_scenario(options_.scenario);
-  scenario::check_devices(*scenario.rules, device_names(), options_.scenario);
+  if (options_.scenarios.empty()) return;
+  const scenario::Scenario scenario = scenario::load_scenarios(options_.scenarios);
+  scenario::check_devices(*scenario.rules, device_names(),
+                          fmt::format("{}", fmt::join(options_.scenarios, ", ")));
   main_.nic().submit(engine::AddRules{scenario.rules});
 }
 

@@ -22,13 +22,21 @@ Json inject(Nic& nic, const std::vector<std::string>& devices, const Json& reque
     throw ControlServer::Refusal(R"(either "rule" or "scenario" is to be given)");
   }
   try {
-    const auto rules =
-        rule ? scenario::parse_rule(*rule) : scenario::parse_scenario(*scenario, "scenario").rules;
+    std::vector<std::string> warnings;
+    std::shared_ptr<const engine::faults::RuleSet> rules;
+    if (rule) {
+      rules = scenario::parse_rule(*rule, &warnings);
+    } else {
+      scenario::Scenario parsed = scenario::parse_scenario(*scenario, "scenario");
+      rules = std::move(parsed.rules);
+      warnings = std::move(parsed.warnings);
+    }
     scenario::check_devices(*rules, devices, rule ? "rule" : "scenario");
     nic.submit(engine::AddRules{rules});
     Json json;
     Json& names = json["rules"] = Json::array();
     for (const auto& one : rules->rules) names.push_back(one.name);
+    if (!warnings.empty()) json["warnings"] = warnings;
     return json;
   } catch (const scenario::ScenarioError& error) {
     throw ControlServer::Refusal(error.what());

@@ -76,7 +76,8 @@ po::options_description describe() {
   options.add_options()("record-policy", text("POLICY"),
                         "when that cannot go on, as on a full disk: continue (the default) without "
                         "it, or stop");
-  options.add_options()("scenario", text("FILE"), "the faults to have, as YAML");
+  options.add_options()("scenario", po::value<std::vector<std::string>>()->value_name("FILE"),
+                        "the faults to have, as YAML; may be repeated");
   options.add_options()("seed", text("N"),
                         "of all that is random, such as MR keys; default 0, with --udp another at "
                         "each start");
@@ -325,8 +326,10 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   } else if (!policy.empty() && policy != "continue") {
     throw UsageError("--record-policy: '" + policy + "' is neither continue nor stop");
   }
-  options.scenario = text("scenario");
-  if (given.count("scenario") != 0 && options.scenario.empty()) {
+  if (given.count("scenario") != 0) {
+    options.scenarios = given["scenario"].as<std::vector<std::string>>();
+  }
+  if (std::ranges::find(options.scenarios, "") != options.scenarios.end()) {
     throw UsageError("--scenario: the file's name is empty");
   }
   options.threads = given["threads"].as<bool>();

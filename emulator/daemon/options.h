@@ -23,7 +23,7 @@ struct Options {
   std::string record;   // a directory; empty for none
   /// The run ends when it can no longer be recorded.
   bool stop_without_record = false;
-  std::string scenario;  // empty for none
+  std::vector<std::string> scenarios;  // files
   Clock::Kind clock = Clock::Kind::kReal;
   /// On a virtual clock: the engine moves only while every client waits.
   bool lockstep = false;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
+#include <cstring>
 
 #include "emulator/abi/control.h"
 #include "wire/aeth.h"
@@ -220,43 +221,21 @@ constexpr Name kFields[] = {
     {"udp_src_port", number(Field::kUdpSourcePort)},
 };
 
-constexpr Name kErrnos[] = {
-    {"EPERM", EPERM},
-    {"ENOENT", ENOENT},
-    {"EINTR", EINTR},
-    {"EIO", EIO},
-    {"ENXIO", ENXIO},
-    {"EBADF", EBADF},
-    {"EAGAIN", EAGAIN},
-    {"ENOMEM", ENOMEM},
-    {"EACCES", EACCES},
-    {"EFAULT", EFAULT},
-    {"EBUSY", EBUSY},
-    {"EEXIST", EEXIST},
-    {"ENODEV", ENODEV},
-    {"EINVAL", EINVAL},
-    {"ENFILE", ENFILE},
-    {"EMFILE", EMFILE},
-    {"ENOSPC", ENOSPC},
-    {"ENOSYS", ENOSYS},
-    {"EPROTO", EPROTO},
-    {"EOVERFLOW", EOVERFLOW},
-    {"EMSGSIZE", EMSGSIZE},
-    {"EOPNOTSUPP", EOPNOTSUPP},
-    {"EADDRINUSE", EADDRINUSE},
-    {"EADDRNOTAVAIL", EADDRNOTAVAIL},
-    {"ENETDOWN", ENETDOWN},
-    {"ENETUNREACH", ENETUNREACH},
-    {"ECONNABORTED", ECONNABORTED},
-    {"ECONNRESET", ECONNRESET},
-    {"ENOBUFS", ENOBUFS},
-    {"EISCONN", EISCONN},
-    {"ENOTCONN", ENOTCONN},
-    {"ETIMEDOUT", ETIMEDOUT},
-    {"ECONNREFUSED", ECONNREFUSED},
-    {"EHOSTUNREACH", EHOSTUNREACH},
-    {"ENOTSUP", ENOTSUP},
-};
+/// Of the C library, so that none is missing.
+std::vector<Name> make_errno_names() {
+  constexpr int kHighest = 133;  // EHWPOISON
+  std::vector<Name> names;
+  for (int number = 1; number <= kHighest; ++number) {
+    const char* name = strerrorname_np(number);
+    if (name != nullptr) names.push_back({name, static_cast<uint32_t>(number)});
+  }
+  for (const Name& other : {Name{"ENOTSUP", ENOTSUP}, Name{"EWOULDBLOCK", EWOULDBLOCK}}) {
+    if (std::string_view(strerrorname_np(static_cast<int>(other.value))) != other.text) {
+      names.push_back(other);
+    }
+  }
+  return names;
+}
 
 using abi::Op;
 using engine::faults::OtherVerb;
@@ -421,8 +400,13 @@ const Names kWrOpcodeNames{"work request opcode", "IBV_WR_", kWrOpcodes};
 const Names kWcOpcodeNames{"completion opcode", "IBV_WC_", kWcOpcodes};
 const Names kNakNames{"NAK code", "", kNaks};
 const Names kFieldNames{"header field", "", kFields};
-const Names kErrnoNames{"errno", "", kErrnos};
 const Names kVerbNames{"verb", "IBV_", kVerbs};
+
+const Names& errno_names() {
+  static const std::vector<Name> names = make_errno_names();
+  static const Names result{"errno", "", names};
+  return result;
+}
 
 std::string normalized(std::string_view text) {
   std::string result(text);
@@ -445,6 +429,11 @@ std::vector<std::string_view> Names::texts() const {
   std::vector<std::string_view> result;
   for (const Name& name : names) result.push_back(name.text);
   return result;
+}
+
+std::string_view Names::text_of(uint32_t value) const {
+  const auto found = std::ranges::find(names, value, &Name::value);
+  return found == names.end() ? std::string_view() : found->text;
 }
 
 std::optional<Opcodes> find_opcodes(std::string_view text) {

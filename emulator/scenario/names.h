@@ -25,6 +25,8 @@ struct Names {
 
   std::optional<uint32_t> find(std::string_view text) const;
   std::vector<std::string_view> texts() const;
+  /// "" if no name has it.
+  std::string_view text_of(uint32_t value) const;
 };
 
 extern const Names kPlaceNames;
@@ -37,7 +39,8 @@ extern const Names kWrOpcodeNames;
 extern const Names kWcOpcodeNames;
 extern const Names kNakNames;
 extern const Names kFieldNames;
-extern const Names kErrnoNames;
+/// All errno values of Linux.
+const Names& errno_names();
 extern const Names kVerbNames;
 
 /// A BTH opcode ("RC_SEND_FIRST", "SEND_FIRST" of every transport) or group of them ("SEND").

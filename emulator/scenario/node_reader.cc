@@ -6,8 +6,6 @@
 #include <charconv>
 #include <cmath>
 
-#include "emulator/scenario/scenario.h"
-
 namespace rocemu::scenario {
 namespace {
 
@@ -20,18 +18,6 @@ constexpr size_t kLongestQuote = 60;
 std::string quoted(std::string_view text) {
   if (text.size() <= kLongestQuote) return fmt::format("'{}'", text);
   return fmt::format("'{}...'", text.substr(0, kLongestQuote));
-}
-
-std::optional<uint64_t> parse_number(std::string_view text) {
-  int base = 10;
-  if (text.starts_with("0x") || text.starts_with("0X")) {
-    base = 16;
-    text.remove_prefix(2);
-  }
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  if (error != std::errc() || end != text.data() + text.size() || text.empty()) return {};
-  return value;
 }
 
 struct Quantity {
@@ -55,11 +41,11 @@ std::optional<Quantity> parse_quantity(std::string_view text) {
 
 std::optional<Range> parse_range(std::string_view text, uint64_t most) {
   const size_t dash = text.find('-');
-  const auto first = parse_number(text.substr(0, dash));
+  const auto first = NodeReader::parse_number(text.substr(0, dash));
   if (!first) return {};
   if (dash == std::string_view::npos) return Range{*first, *first};
   if (dash + 1 == text.size()) return Range{*first, most};
-  const auto last = parse_number(text.substr(dash + 1));
+  const auto last = NodeReader::parse_number(text.substr(dash + 1));
   if (!last) return {};
   return Range{*first, *last};
 }
@@ -75,16 +61,57 @@ std::string listing(std::span<const std::string_view> words) {
   return result;
 }
 
-void NodeReader::fail(const YAML::Mark& mark, const std::string& message) const {
-  if (mark.is_null()) throw ScenarioError(fmt::format("{}: {}", file_, message));
-  throw ScenarioError(fmt::format("{}:{}:{}: {}", file_, mark.line + 1, mark.column + 1, message));
+void NodeReader::add(Problem problem) const {
+  problems_.push_back(std::move(problem));
+  if (problems_.size() >= kMostProblems) throw TooManyProblems();
 }
 
-std::string NodeReader::found(const YAML::Node& node) {
-  if (!node.IsDefined() || node.IsNull()) return "nothing";
-  if (node.IsSequence()) return "a list";
-  if (node.IsMap()) return "a mapping";
-  return quoted(node.Scalar());
+void NodeReader::fail(const Place& place, const std::string& message) const {
+  throw Mistake{{place, message}};
+}
+
+void NodeReader::fail(const Node& node, const std::string& message) const {
+  if (node.kind == Node::Kind::kBroken) throw AlreadyTold();
+  fail(node.place, message);
+}
+
+void NodeReader::complain(const Node& node, const std::string& message) const {
+  add({node.place, message});
+}
+
+void NodeReader::warn(const Node& node, const std::string& message) const {
+  if (problems_.size() >= kMostProblems) return;
+  problems_.push_back({.place = node.place, .message = message, .is_warning = true});
+}
+
+std::string NodeReader::found(const Node& node) {
+  switch (node.kind) {
+    case Node::Kind::kList:
+      return "a list";
+    case Node::Kind::kMapping:
+      return "a mapping";
+    case Node::Kind::kScalar:
+      return quoted(node.text);
+    case Node::Kind::kNothing:
+    case Node::Kind::kBroken:
+      break;
+  }
+  return "nothing";
+}
+
+// YAML 1.1 has numbers that begin with 0 in octal, 1.2 does not: they are none here.
+std::optional<uint64_t> NodeReader::parse_number(std::string_view text) {
+  int base = 10;
+  if (text.starts_with("0x") || text.starts_with("0X")) {
+    base = 16;
+    text.remove_prefix(2);
+  } else if (text.size() > 1 && text[0] == '0') {
+    return {};
+  }
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  if (error != std::errc() || end != text.data() + text.size() || text.empty()) return {};
+  return value;
 }
 
 std::string NodeReader::suggestion(std::string_view text, std::span<const std::string_view> known) {
@@ -92,46 +119,48 @@ std::string NodeReader::suggestion(std::string_view text, std::span<const std::s
   return near.empty() ? "" : fmt::format("; did you mean '{}'?", near);
 }
 
-std::string NodeReader::text(const YAML::Node& node, std::string_view what) const {
-  if (!node.IsScalar()) fail(node, fmt::format("expected {}, found {}", what, found(node)));
-  return node.Scalar();
+std::string NodeReader::text(const Node& node, std::string_view what) const {
+  if (!node.is_scalar()) fail(node, fmt::format("expected {}, found {}", what, found(node)));
+  return node.text;
 }
 
-bool NodeReader::boolean(const YAML::Node& node) const {
-  const std::string word = node.IsScalar() ? normalized(node.Scalar()) : "";
+bool NodeReader::boolean(const Node& node) const {
+  const std::string word = node.is_scalar() ? normalized(node.text) : "";
   if (word == "TRUE" || word == "YES" || word == "ON") return true;
   if (word == "FALSE" || word == "NO" || word == "OFF") return false;
   fail(node, fmt::format("expected true or false, found {}", found(node)));
 }
 
-uint64_t NodeReader::number(const YAML::Node& node, uint64_t least, uint64_t most) const {
-  const auto value = node.IsScalar() ? parse_number(node.Scalar()) : std::nullopt;
+uint64_t NodeReader::number(const Node& node, uint64_t least, uint64_t most) const {
+  const auto value = node.is_scalar() ? parse_number(node.text) : std::nullopt;
   if (!value || *value < least || *value > most) {
     fail(node, fmt::format("expected a number from {} to {}, found {}", least, most, found(node)));
   }
   return *value;
 }
 
-Ranges NodeReader::ranges(const YAML::Node& node, uint64_t least, uint64_t most) const {
+Ranges NodeReader::ranges(const Node& node, uint64_t least, uint64_t most) const {
   const std::string what = fmt::format(
       "a number from {} to {}, a range such as 3-7 or 3-, or a list of these", least, most);
   Ranges ranges;
-  for (const YAML::Node& item : items(node, what)) {
-    const auto range = parse_range(text(item, what), most);
-    if (!range || range->first < least || range->last > most) {
-      fail(item, fmt::format("expected {}, found {}", what, found(item)));
-    }
-    if (range->first > range->last) {
-      fail(item, fmt::format("the range {} ends before it begins", found(item)));
-    }
-    ranges.push_back(*range);
+  for (const Node& item : items(node, what)) {
+    attempt([&] {
+      const auto range = parse_range(text(item, what), most);
+      if (!range || range->first < least || range->last > most) {
+        fail(item, fmt::format("expected {}, found {}", what, found(item)));
+      }
+      if (range->first > range->last) {
+        fail(item, fmt::format("the range {} ends before it begins", found(item)));
+      }
+      ranges.push_back(*range);
+    });
   }
   return ranges;
 }
 
-Duration NodeReader::duration(const YAML::Node& node) const {
+Duration NodeReader::duration(const Node& node) const {
   constexpr double kLongestNs = 3600e9 * 24 * 365;
-  const auto quantity = node.IsScalar() ? parse_quantity(node.Scalar()) : std::nullopt;
+  const auto quantity = node.is_scalar() ? parse_quantity(node.text) : std::nullopt;
   double scale = 0;
   if (quantity) {
     if (quantity->unit == "ns") scale = 1;
@@ -147,11 +176,12 @@ Duration NodeReader::duration(const YAML::Node& node) const {
   }
   const double ns = quantity->value * scale;
   if (ns > kLongestNs) fail(node, fmt::format("{} is longer than a year", found(node)));
+  if (ns != 0 && ns < 0.5) fail(node, fmt::format("{} is shorter than 1ns", found(node)));
   return Duration(std::llround(ns));
 }
 
-double NodeReader::probability(const YAML::Node& node) const {
-  const auto quantity = node.IsScalar() ? parse_quantity(node.Scalar()) : std::nullopt;
+double NodeReader::probability(const Node& node) const {
+  const auto quantity = node.is_scalar() ? parse_quantity(node.text) : std::nullopt;
   if (quantity && (quantity->unit.empty() || quantity->unit == "%")) {
     const double value = quantity->unit.empty() ? quantity->value : quantity->value / 100;
     if (value <= 1) return value;
@@ -160,8 +190,8 @@ double NodeReader::probability(const YAML::Node& node) const {
        fmt::format("expected a probability from 0 to 1, or 0% to 100%, found {}", found(node)));
 }
 
-uint64_t NodeReader::bandwidth(const YAML::Node& node) const {
-  const auto quantity = node.IsScalar() ? parse_quantity(node.Scalar()) : std::nullopt;
+uint64_t NodeReader::bandwidth(const Node& node) const {
+  const auto quantity = node.is_scalar() ? parse_quantity(node.text) : std::nullopt;
   double scale = 0;
   if (quantity) {
     if (quantity->unit == "bit/s") scale = 1;
@@ -178,7 +208,7 @@ uint64_t NodeReader::bandwidth(const YAML::Node& node) const {
   return static_cast<uint64_t>(bits);
 }
 
-uint32_t NodeReader::name(const YAML::Node& node, const Names& names) const {
+uint32_t NodeReader::name(const Node& node, const Names& names) const {
   const std::string word = text(node, names.what);
   if (const auto value = names.find(word)) return *value;
   const std::vector<std::string_view> known = names.texts();
@@ -187,21 +217,21 @@ uint32_t NodeReader::name(const YAML::Node& node, const Names& names) const {
                          near.empty() ? "; there are " + listing(known) : near));
 }
 
-std::vector<uint32_t> NodeReader::name_list(const YAML::Node& node, const Names& names) const {
+std::vector<uint32_t> NodeReader::name_list(const Node& node, const Names& names) const {
   std::vector<uint32_t> values;
-  for (const YAML::Node& item : items(node, names.what)) values.push_back(name(item, names));
+  for (const Node& item : items(node, names.what)) {
+    attempt([&] { values.push_back(name(item, names)); });
+  }
   return values;
 }
 
-std::vector<YAML::Node> NodeReader::items(const YAML::Node& node, std::string_view what) const {
-  if (!node.IsSequence()) return {node};
-  if (node.size() == 0) fail(node, fmt::format("expected {}, found an empty list", what));
-  std::vector<YAML::Node> result;
-  for (const YAML::Node& item : node) result.push_back(item);
-  return result;
+std::span<const Node> NodeReader::items(const Node& node, std::string_view what) const {
+  if (!node.is_list()) return {&node, 1};
+  if (node.items.empty()) fail(node, fmt::format("expected {}, found an empty list", what));
+  return node.items;
 }
 
-std::vector<uint8_t> NodeReader::bytes(const YAML::Node& node, size_t most) const {
+std::vector<uint8_t> NodeReader::bytes(const Node& node, size_t most) const {
   const std::string given = text(node, "a text, or 0x and hexadecimal digits");
   std::vector<uint8_t> result(given.begin(), given.end());
   if (given.starts_with("0x")) {

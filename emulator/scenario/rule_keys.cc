@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "emulator/engine/config.h"
 #include "wire/aeth.h"
@@ -20,7 +19,6 @@ using engine::faults::PortChange;
 using engine::faults::Queue;
 using engine::faults::Rejection;
 using engine::faults::Where;
-using YAML::Node;
 
 constexpr Places kOnFrames = at(Where::kFrame) | at(Where::kCm);
 constexpr Places kOnWire = kOnFrames | at(Where::kLink);
@@ -31,6 +29,8 @@ constexpr Places kWithQp = at(Where::kFrame) | at(Where::kWorkRequest) | at(Wher
 constexpr Places kCounted = kEverywhere & ~at(Where::kNow) & ~at(Where::kLink);
 constexpr uint64_t kAny = UINT64_MAX;
 constexpr uint64_t kMax24 = 0xffffff;
+constexpr uint64_t kLongestPayload = 4096;               // the largest path MTU
+constexpr uint64_t kLongestMessage = uint64_t{1} << 31;  // IBTA vol 1, 9.7.7
 
 void add_kinds(Reading in, const Kinds& kinds) {
   in.rule.which.kinds = in.rule.which.kinds.value_or(Kinds()) | kinds;
@@ -45,7 +45,7 @@ void read_opcode(Reading in, const Node& value) {
   if (in.rule.where == Where::kCompletion) return read_kinds(in, value, kWcOpcodeNames);
   Kinds kinds;
   std::bitset<4> answers;
-  for (const Node& item : in.reader.items(value, "an opcode or a list of them")) {
+  const auto read = [&](const Node& item) {
     const std::string word = in.reader.text(item, "an opcode such as SEND, ACK or RC_SEND_FIRST");
     const auto found = find_opcodes(word);
     if (!found) {
@@ -61,6 +61,9 @@ void read_opcode(Reading in, const Node& value) {
     }
     kinds |= found->kinds;
     answers |= found->answers;
+  };
+  for (const Node& item : in.reader.items(value, "an opcode or a list of them")) {
+    in.reader.attempt([&] { read(item); });
   }
   auto& which = in.rule.which;
   which.kinds = which.kinds ? *which.kinds & kinds : kinds;
@@ -85,12 +88,12 @@ std::string read_device(Reading in, const Node& value) {
 }
 
 void read_between(Reading in, const Node& value) {
-  if (!value.IsSequence() || value.size() != 2) {
+  if (!value.is_list() || value.items.size() != 2) {
     in.reader.fail(value, fmt::format("expected two devices, such as [rocemu0, rocemu1], found {}",
                                       NodeReader::found(value)));
   }
-  in.rule.which.device = read_device(in, value[0]);
-  in.rule.which.to = read_device(in, value[1]);
+  in.rule.which.device = read_device(in, value.items[0]);
+  in.rule.which.to = read_device(in, value.items[1]);
   in.rule.which.either_way = true;
 }
 
@@ -104,6 +107,8 @@ void read_queue(Reading in, const Node& value) {
     in.reader.fail(value, fmt::format("expected send or recv, found {}", NodeReader::found(value)));
   }
 }
+
+engine::Duration read_time(Reading in, const Node& value);
 
 constexpr Key kSelectionKeys[] = {
     {"device", kEverywhere & ~kOnWire,
@@ -130,7 +135,10 @@ constexpr Key kSelectionKeys[] = {
      [](Reading in, const Node& v) { in.rule.which.message = in.reader.ranges(v, 1, UINT32_MAX); }},
     {"size",
      at(Where::kFrame) | at(Where::kRequest) | at(Where::kWorkRequest) | at(Where::kCompletion),
-     [](Reading in, const Node& v) { in.rule.which.size = in.reader.ranges(v, 0, kAny); }},
+     [](Reading in, const Node& v) {
+       const bool of_packet = in.rule.where == Where::kFrame || in.rule.where == Where::kRequest;
+       in.rule.which.size = in.reader.ranges(v, 0, of_packet ? kLongestPayload : kLongestMessage);
+     }},
     {"wr_id", at(Where::kWorkRequest) | at(Where::kCompletion),
      [](Reading in, const Node& v) { in.rule.which.wr_id = in.reader.ranges(v, 0, kAny); }},
     {"queue", at(Where::kCompletion), read_queue},
@@ -158,10 +166,15 @@ constexpr Key kSelectionKeys[] = {
     {"probability", kCounted,
      [](Reading in, const Node& v) { in.rule.when.probability = in.reader.probability(v); }},
     {"for", kCounted | at(Where::kLink),
-     [](Reading in, const Node& v) { in.rule.when.lifetime = in.reader.duration(v); }},
+     [](Reading in, const Node& v) { in.rule.when.lifetime = read_time(in, v); }},
 };
 
 // ---- What it does --------------------------------------------------------------------------
+
+bool is_known_errno(uint64_t number) {
+  return std::ranges::any_of(errno_names().names,
+                             [&](const Name& name) { return name.value == number; });
+}
 
 /// A named AETH syndrome, "ack", "rnr 12" and the names of NAKs, or a number.
 uint8_t read_syndrome(Reading in, const Node& value) {
@@ -176,6 +189,47 @@ uint8_t read_syndrome(Reading in, const Node& value) {
   in.reader.fail(value, fmt::format("expected ACK, a NAK ({}) or a number up to 255, found {}{}",
                                     listing(known), NodeReader::found(value),
                                     NodeReader::suggestion(word, known)));
+}
+
+/// What the field has bits for.
+uint64_t most_in(FieldChange::Field field) {
+  using Field = FieldChange::Field;
+  switch (field) {
+    case Field::kSolicited:
+    case Field::kMigReq:
+    case Field::kFecn:
+    case Field::kBecn:
+    case Field::kAckReq:
+      return 1;
+    case Field::kTver:
+      return 0xf;
+    case Field::kOpcode:
+    case Field::kSyndrome:
+    case Field::kTrafficClass:
+    case Field::kHopLimit:
+      return 0xff;
+    case Field::kPkey:
+    case Field::kUdpSourcePort:
+      return 0xffff;
+    case Field::kDestQp:
+    case Field::kPsn:
+    case Field::kMsn:
+    case Field::kSrcQp:
+    case Field::kSrq:
+      return kMax24;
+    case Field::kRkey:
+    case Field::kDmaLength:
+    case Field::kQkey:
+    case Field::kImmediate:
+    case Field::kInvalidateRkey:
+      return UINT32_MAX;
+    case Field::kVa:
+    case Field::kSwapAdd:
+    case Field::kCompare:
+    case Field::kOriginal:
+      return kAny;
+  }
+  return kAny;
 }
 
 FieldChange read_change(Reading in, const Node& key, const Node& value) {
@@ -193,73 +247,76 @@ FieldChange read_change(Reading in, const Node& key, const Node& value) {
     change.value = read_syndrome(in, value);
     return change;
   }
+  const uint64_t most = most_in(change.field);
   const std::string lower = normalized(word);
-  if (lower == "TRUE" || lower == "FALSE") {
+  if (most == 1 && (lower == "TRUE" || lower == "FALSE")) {
     change.value = lower == "TRUE" ? 1 : 0;
     return change;
   }
   change.relative = word.starts_with('+') || word.starts_with('-');
-  const Node number(change.relative ? word.substr(1) : word);
-  uint64_t amount = 0;
-  try {
-    amount = in.reader.number(number, 0, kAny);
-  } catch (const std::exception&) {
-    in.reader.fail(value, fmt::format("expected a number, or one with + or - before it, found {}",
-                                      NodeReader::found(value)));
+  const auto amount =
+      NodeReader::parse_number(std::string_view(word).substr(change.relative ? 1 : 0));
+  if (!amount || *amount > most) {
+    in.reader.fail(
+        value, fmt::format("{} is a number from 0 to {}, or one with + or - before it; found {}",
+                           key.text, most, NodeReader::found(value)));
   }
-  change.value = word.starts_with('-') ? 0 - amount : amount;
+  change.value = word.starts_with('-') ? 0 - *amount : *amount;
   return change;
 }
 
 void read_rewrite(Reading in, const Node& value) {
-  if (!value.IsMap() || value.size() == 0) {
+  if (!value.is_mapping() || value.entries.empty()) {
     in.reader.fail(value, fmt::format("expected header fields, such as {{psn: +1}}, found {}",
                                       NodeReader::found(value)));
   }
-  for (const auto& entry : value) {
-    const Node& key = entry.first;
-    const Node& field = entry.second;
-    in.rule.effects.rewrite.push_back(read_change(in, key, field));
+  for (const auto& [key, field] : value.entries) {
+    in.reader.attempt([&, &key = key, &field = field] {
+      in.rule.effects.rewrite.push_back(read_change(in, key, field));
+    });
   }
+}
+
+MadeUpFrame read_frame(Reading in, const Node& node) {
+  if (!node.is_mapping()) {
+    in.reader.fail(node, fmt::format("expected a frame such as {{to: sender, opcode: ACK, psn: "
+                                     "+100}}, found {}",
+                                     NodeReader::found(node)));
+  }
+  MadeUpFrame frame;
+  const auto read = [&](const Node& key, const Node& field) {
+    const std::string word = in.reader.text(key, "a header field");
+    if (word == "to") {
+      const std::string to = in.reader.text(field, "sender or receiver");
+      if (to != "sender" && to != "receiver") {
+        in.reader.fail(
+            field, fmt::format("expected sender or receiver, found {}", NodeReader::found(field)));
+      }
+      frame.to_sender = to == "sender";
+    } else if (word == "payload") {
+      frame.payload = static_cast<uint32_t>(in.reader.number(field, 0, kLongestPayload));
+    } else {
+      frame.changes.push_back(read_change(in, key, field));
+    }
+  };
+  for (const Entry& entry : node.entries) {
+    in.reader.attempt([&] { read(entry.key, entry.value); });
+  }
+  return frame;
 }
 
 void read_inject(Reading in, const Node& value) {
   for (const Node& item : in.reader.items(value, "a frame")) {
-    if (!item.IsMap()) {
-      in.reader.fail(item, fmt::format("expected a frame such as {{to: sender, opcode: ACK, psn: "
-                                       "+100}}, found {}",
-                                       NodeReader::found(item)));
-    }
-    MadeUpFrame frame;
-    for (const auto& entry : item) {
-      const Node& key = entry.first;
-      const Node& field = entry.second;
-      const std::string word = in.reader.text(key, "a header field");
-      if (word == "to") {
-        const std::string to = in.reader.text(field, "sender or receiver");
-        if (to != "sender" && to != "receiver") {
-          in.reader.fail(field, fmt::format("expected sender or receiver, found {}",
-                                            NodeReader::found(field)));
-        }
-        frame.to_sender = to == "sender";
-      } else if (word == "payload") {
-        frame.payload = static_cast<uint32_t>(in.reader.number(field, 0, 4096));
-      } else {
-        frame.changes.push_back(read_change(in, key, field));
-      }
-    }
-    in.rule.effects.inject.push_back(std::move(frame));
+    in.reader.attempt([&] { in.rule.effects.inject.push_back(read_frame(in, item)); });
   }
 }
 
 void read_corrupt(Reading in, const Node& value) {
   Corruption corruption;
-  if (value.IsScalar() && (value.Scalar() == "icrc" || value.Scalar() == "true")) {
+  if (value.is_scalar() && (value.text == "icrc" || value.text == "true")) {
     corruption.icrc = true;
-  } else if (value.IsMap()) {
-    for (const auto& entry : value) {
-      const Node& key = entry.first;
-      const Node& what = entry.second;
+  } else if (value.is_mapping()) {
+    for (const auto& [key, what] : value.entries) {
       const std::string word = in.reader.text(key, "bits, random_bits or icrc");
       if (word == "bits") {
         for (const Node& bit : in.reader.items(what, "the number of a bit")) {
@@ -290,12 +347,10 @@ void read_reject(Reading in, const Node& value) {
     return static_cast<uint16_t>(is_number ? in.reader.number(node, 0, 0xffff)
                                            : in.reader.name(node, kRejectReasonNames));
   };
-  if (!value.IsMap()) {
+  if (!value.is_mapping()) {
     rejection.reason = reason_of(value);
   } else {
-    for (const auto& entry : value) {
-      const Node& key = entry.first;
-      const Node& what = entry.second;
+    for (const auto& [key, what] : value.entries) {
       const std::string word = in.reader.text(key, "reason or private_data");
       if (word == "reason") {
         rejection.reason = reason_of(what);
@@ -311,7 +366,7 @@ void read_reject(Reading in, const Node& value) {
 }
 
 void read_rnr(Reading in, const Node& value) {
-  if (value.IsScalar() && value.Scalar() == "true") {
+  if (value.is_scalar() && value.text == "true") {
     in.rule.effects.rnr = true;
     return;
   }
@@ -327,23 +382,33 @@ void read_nak(Reading in, const Node& value) {
   in.rule.effects.answer = wire::nak_syndrome(static_cast<wire::NakCode>(code));
 }
 
+/// rdma_get_cm_event(3): "status" is 0, a negative errno, or of REJECTED the reason of the REJ; of
+/// UNREACHABLE it may be what the peer's SIDR_REP says.
+void read_cm_status(Reading in, const Node& value) {
+  const std::string word = in.reader.text(value, "a status");
+  const bool negative = word.starts_with('-');
+  const std::string amount_text = negative ? word.substr(1) : word;
+  if (const auto error = errno_names().find(amount_text)) {
+    in.rule.effects.cm_status = -static_cast<int32_t>(*error);
+    return;
+  }
+  if (const auto reason = kRejectReasonNames.find(word)) {
+    in.rule.effects.cm_status = static_cast<int32_t>(*reason);
+    return;
+  }
+  const auto amount = NodeReader::parse_number(amount_text);
+  const bool is_errno = amount && (*amount == 0 || is_known_errno(*amount));
+  if (!amount || *amount > 0xffff || (negative && !is_errno)) {
+    in.reader.fail(value, fmt::format("expected 0, an errno such as -ETIMEDOUT or -110, or the "
+                                      "reason of a REJECTED, such as CONSUMER or 28; found {}",
+                                      NodeReader::found(value)));
+  }
+  in.rule.effects.cm_status = static_cast<int32_t>(negative ? -int64_t(*amount) : int64_t(*amount));
+}
+
 void read_status(Reading in, const Node& value) {
   if (in.rule.where == Where::kCmEvent || in.rule.where == Where::kNow) {
-    const std::string word = in.reader.text(value, "a status");
-    const bool negative = word.starts_with('-');
-    if (const auto error = kErrnoNames.find(negative ? word.substr(1) : word)) {
-      in.rule.effects.cm_status = -static_cast<int32_t>(*error);
-      return;
-    }
-    const Node number(negative ? word.substr(1) : word);
-    try {
-      const auto amount = static_cast<int32_t>(in.reader.number(number, 0, INT32_MAX));
-      in.rule.effects.cm_status = negative ? -amount : amount;
-    } catch (const std::exception&) {
-      in.reader.fail(value, fmt::format("expected a number or an errno such as ETIMEDOUT, found {}",
-                                        NodeReader::found(value)));
-    }
-    return;
+    return read_cm_status(in, value);
   }
   const auto status = static_cast<abi::WcStatus>(in.reader.name(value, kWcStatusNames));
   if (status == abi::WcStatus::kSuccess) {
@@ -363,17 +428,20 @@ void read_event(Reading in, const Node& value) {
 
 void read_errno(Reading in, const Node& value) {
   const std::string word = in.reader.text(value, "an errno");
-  const bool is_number = !word.empty() && word[0] >= '0' && word[0] <= '9';
-  in.rule.effects.error = static_cast<int>(is_number ? in.reader.number(value, 1, 4095)
-                                                     : in.reader.name(value, kErrnoNames));
+  const auto number = NodeReader::parse_number(word);
+  if (number && !is_known_errno(*number)) {
+    in.reader.fail(value, fmt::format("Linux has no errno {}: 1 is EPERM, 133 EHWPOISON", word));
+  }
+  in.rule.effects.error = static_cast<int>(number ? *number : in.reader.name(value, errno_names()));
 }
 
 void read_port(Reading in, const Node& value) {
-  if (value.IsMap()) {
-    if (value.size() != 1 || !value["down"]) {
+  if (value.is_mapping()) {
+    const Node* down = value.find("down");
+    if (value.entries.size() != 1 || down == nullptr) {
       in.reader.fail(value, "expected up, down or {down: TIME}, after which it is up again");
     }
-    in.rule.effects.port = PortChange{false, in.reader.duration(value["down"])};
+    in.rule.effects.port = PortChange{false, in.reader.duration(*down)};
     return;
   }
   const std::string word = in.reader.text(value, "up, down or {down: TIME}");
@@ -385,19 +453,27 @@ void read_port(Reading in, const Node& value) {
 }
 
 void read_gid(Reading in, const Node& value) {
-  if (!value.IsMap() || !value["index"] || !value["address"] || value.size() != 2) {
+  const Node* index = value.find("index");
+  const Node* address = value.find("address");
+  if (index == nullptr || address == nullptr || value.entries.size() != 2) {
     in.reader.fail(value, fmt::format("expected {{index: N, address: IP}}, found {}",
                                       NodeReader::found(value)));
   }
-  const auto index =
-      static_cast<uint32_t>(in.reader.number(value["index"], 0, engine::kGidTableLength - 1));
-  const std::string word = in.reader.text(value["address"], "an IP address");
-  const auto address = wire::parse_ip_address(word);
-  if (!address) {
-    in.reader.fail(value["address"], fmt::format("expected an IPv4 or IPv6 address, found {}",
-                                                 NodeReader::found(value["address"])));
+  const auto number =
+      static_cast<uint32_t>(in.reader.number(*index, 0, engine::kGidTableLength - 1));
+  const auto ip = wire::parse_ip_address(in.reader.text(*address, "an IP address"));
+  if (!ip) {
+    in.reader.fail(*address, fmt::format("expected an IPv4 or IPv6 address, found {}",
+                                         NodeReader::found(*address)));
   }
-  in.rule.effects.gid = GidChange{index, *address};
+  in.rule.effects.gid = GidChange{number, *ip};
+}
+
+/// A time that makes a difference.
+engine::Duration read_time(Reading in, const Node& value) {
+  const engine::Duration time = in.reader.duration(value);
+  if (time == engine::Duration{}) in.reader.fail(value, "no time at all; leave it out instead");
+  return time;
 }
 
 /// `drop: true`, or `drop` alone; `drop: false` is no rule.
@@ -410,16 +486,16 @@ constexpr Key kEffectKeys[] = {
     {"drop", kOnWire | at(Where::kCompletion) | at(Where::kEvent) | at(Where::kCmEvent),
      [](Reading in, const Node& v) { read_true(in, v, in.rule.effects.drop); }},
     {"delay", kOnFrames | at(Where::kCompletion),
-     [](Reading in, const Node& v) { in.rule.effects.delay = in.reader.duration(v); }},
+     [](Reading in, const Node& v) { in.rule.effects.delay = read_time(in, v); }},
     {"duplicate", kOnFrames,
      [](Reading in, const Node& v) {
-       in.rule.effects.duplicate = v.IsScalar() && v.Scalar() == "true"
+       in.rule.effects.duplicate = v.is_scalar() && v.text == "true"
                                        ? 1
                                        : static_cast<uint32_t>(in.reader.number(v, 1, 1000));
      }},
     {"reorder", kOnFrames,
      [](Reading in, const Node& v) {
-       in.rule.effects.reorder = v.IsScalar() && v.Scalar() == "true"
+       in.rule.effects.reorder = v.is_scalar() && v.text == "true"
                                      ? 1
                                      : static_cast<uint32_t>(in.reader.number(v, 1, 100000));
      }},
@@ -513,24 +589,26 @@ std::span<const Key> effect_keys() {
   return kEffectKeys;
 }
 
-void read_keys(Reading reading, const Node& mapping, std::span<const Key> keys,
-               std::span<const std::string_view> others) {
-  std::set<std::string> seen;
-  for (const auto& entry : mapping) {
-    const Node& name = entry.first;
-    const Node& value = entry.second;
-    const std::string word = reading.reader.text(name, "a key");
-    if (!seen.insert(word).second) {
-      reading.reader.fail(name, fmt::format("'{}' is there twice", word));
-    }
-    if (std::ranges::find(others, word) != others.end()) continue;
-    find_key(reading, name, keys, others).read(reading, value);
+void read_keys(Reading in, const Node& mapping, std::span<const Key> keys,
+               std::span<const std::string_view> others, std::set<std::string>& seen) {
+  const auto read = [&](const Node& name, const Node& value) {
+    const std::string word = in.reader.text(name, "a key");
+    if (std::ranges::find(others, word) != others.end()) return;
+    const Key& key = find_key(in, name, keys, others);
+    if (!seen.insert(word).second) in.reader.fail(name, fmt::format("'{}' is there twice", word));
+    key.read(in, value);
+  };
+  for (const Entry& entry : mapping.entries) {
+    in.reader.attempt([&] { read(entry.key, entry.value); });
   }
 }
 
-void read_flag(Reading reading, const Node& word) {
-  const Key& key = find_key(reading, word, kEffectKeys, {});
-  key.read(reading, Node("true"));
+void read_flag(Reading in, const Node& word, std::set<std::string>& seen) {
+  const Key& key = find_key(in, word, kEffectKeys, {});
+  if (!seen.insert(word.text).second) {
+    in.reader.fail(word, fmt::format("'{}' is there twice", word.text));
+  }
+  key.read(in, Node::of(Node::Kind::kScalar, word.place, "true"));
 }
 
 }  // namespace rocemu::scenario

@@ -1,8 +1,8 @@
 // The keys of a rule: one table for what it picks and when it acts, one for what it does.
 #pragma once
 
-#include <yaml-cpp/yaml.h>
-
+#include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -26,7 +26,7 @@ struct Reading {
 struct Key {
   std::string_view name;
   Places places;
-  void (*read)(Reading reading, const YAML::Node& value);
+  void (*read)(Reading reading, const Node& value);
 };
 
 /// Of a rule, beside on, name and do.
@@ -34,12 +34,15 @@ std::span<const Key> selection_keys();
 /// Of `do`.
 std::span<const Key> effect_keys();
 
-/// Reads a mapping's values by the keys of that place. Throws ScenarioError for a key that is not
-/// one of them, or is there twice.
-void read_keys(Reading reading, const YAML::Node& mapping, std::span<const Key> keys,
-               std::span<const std::string_view> others);
+/// Reads a mapping's values by the keys of that place, and complains of those that are not one of
+/// them. `seen` has the keys that were read before for the same thing, and then these too.
+void read_keys(Reading reading, const Node& mapping, std::span<const Key> keys,
+               std::span<const std::string_view> others, std::set<std::string>& seen);
 
 /// One name of a key alone: `do: drop`.
-void read_flag(Reading reading, const YAML::Node& word);
+void read_flag(Reading reading, const Node& word, std::set<std::string>& seen);
+
+/// What cannot be had together, and what is probably not meant. For a rule without mistakes.
+void check_consistency(Reading reading, const Node& effects);
 
 }  // namespace rocemu::scenario

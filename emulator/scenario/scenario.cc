@@ -1,15 +1,16 @@
 #include "emulator/scenario/scenario.h"
 
 #include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
+#include <set>
 
 #include "emulator/scenario/node_reader.h"
 #include "emulator/scenario/rule_keys.h"
@@ -17,153 +18,267 @@
 namespace rocemu::scenario {
 namespace {
 
-using engine::faults::Effects;
 using engine::faults::Rule;
 using engine::faults::RuleSet;
 using engine::faults::Where;
-using YAML::Node;
 
 constexpr size_t kLongestText = 1 << 20;
 constexpr size_t kMostRules = 10000;
 constexpr size_t kLongestName = 200;
+/// What RuleSet::text of several files begins with; behind it each has "LENGTH LABEL\n" and a text.
+constexpr std::string_view kSeveral = "#!rocemu several scenarios\n";
 
 constexpr std::array<std::string_view, 3> kRuleKeys = {"on", "name", "do"};
 constexpr std::array<std::string_view, 3> kFileKeys = {"name", "description", "rules"};
 
-/// Effects that cannot be had together.
-void check_consistency(const NodeReader& reader, const Node& node, const Rule& rule) {
-  const Effects& effects = rule.effects;
-  const bool moves =
-      effects.delay != engine::Duration{} || effects.duplicate != 0 || effects.reorder != 0;
-  if (effects.drop && (moves || effects.corrupt || !effects.rewrite.empty() ||
-                       effects.latency != engine::Duration{} || effects.bits_per_second != 0)) {
-    reader.fail(node, "what is dropped can not be delayed, doubled, reordered or changed as well");
-  }
-  if (effects.reject && moves) {
-    reader.fail(node, "what is rejected does not arrive: no delay, duplicate or reorder");
-  }
-  const int answers = (effects.rnr ? 1 : 0) + (effects.answer ? 1 : 0) + (effects.silent ? 1 : 0);
-  if (answers > 1) reader.fail(node, "a request gets one of rnr, nak and silent");
-  if (effects.drop && (effects.status || effects.overrun || effects.hold != 0 || effects.event ||
-                       effects.cm_event)) {
-    reader.fail(node, "what is dropped can not be changed or held as well");
-  }
-  if (effects.vendor_error != 0 && !effects.status) {
-    reader.fail(node, "vendor_err is for a status: say which");
-  }
-  const bool delivers_cm = effects.cm_event || effects.raise_cm;
-  if (rule.where == Where::kNow && effects.cm_status && !delivers_cm) {
-    reader.fail(node, "status is for raise_cm: say which event");
-  }
-  if (rule.which.kinds && rule.which.kinds->none()) {
-    reader.fail(node, "this transport has no such opcode");
-  }
+/// A rule that makes a completion fail takes the QP to the error state, and what is flushed then is
+/// the consequence: IBTA vol 1, 10.3.1.5, has it complete as flushed in error. Only a rule that
+/// names WR_FLUSH_ERR is for those too.
+void leave_out_flushes(Rule& rule) {
+  const bool fails =
+      rule.effects.status || (rule.effects.raise && engine::faults::fails_qp(*rule.effects.raise));
+  if (rule.where != Where::kCompletion || !fails || rule.which.statuses) return;
+  rule.which.statuses =
+      std::bitset<32>().set().reset(static_cast<size_t>(abi::WcStatus::kWrFlushErr));
 }
 
-void read_effects(Reading in, const Node& node, const Node& rule_node) {
-  if (!node.IsDefined() || node.IsNull()) {
+void read_effects(Reading in, const Node* node, const Node& rule_node) {
+  if (node == nullptr || node->is_nothing()) {
     in.reader.fail(rule_node, "a rule says what to do: do: drop, for example");
   }
-  if (node.IsScalar()) {
-    read_flag(in, node);
-  } else if (node.IsSequence()) {
-    for (const Node& item : node) {
-      if (item.IsMap()) {
-        read_keys(in, item, effect_keys(), {});
-      } else {
-        read_flag(in, item);
-      }
+  std::set<std::string> seen;
+  const auto read = [&](const Node& item) {
+    if (item.is_mapping() && !item.entries.empty()) {
+      read_keys(in, item, effect_keys(), {}, seen);
+    } else if (item.is_scalar()) {
+      read_flag(in, item, seen);
+    } else {
+      in.reader.fail(item, "nothing is to be done; for example do: drop");
     }
-    if (node.size() == 0) in.reader.fail(node, "nothing is to be done; for example do: drop");
-  } else {
-    if (node.size() == 0) in.reader.fail(node, "nothing is to be done; for example do: drop");
-    read_keys(in, node, effect_keys(), {});
-  }
-  check_consistency(in.reader, node, in.rule);
+  };
+  if (!node->is_list() || node->items.empty()) return read(*node);
+  for (const Node& item : node->items) in.reader.attempt([&] { read(item); });
 }
 
-Rule read_rule(const NodeReader& reader, const Node& node) {
-  if (!node.IsMap()) {
+/// One line that can be printed and given to `rocemu inject --clear`.
+bool is_name(std::string_view text) {
+  return !text.empty() && text.size() <= kLongestName &&
+         text.find_first_of("\n\t") == std::string_view::npos;
+}
+
+/// Of a rule's text, which may have several lines. Every character stays whole.
+std::string name_from(std::string_view text) {
+  size_t size = std::min(text.size(), kLongestName);
+  while (size > 0 && size < text.size() &&
+         (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) {
+    --size;
+  }
+  std::string name(text.substr(0, size));
+  std::ranges::replace_if(
+      name, [](char c) { return c == '\n' || c == '\t' || c == '\r'; }, ' ');
+  return name;
+}
+
+Rule read_rule(const NodeReader& reader, const std::vector<Problem>& problems, const Node& node) {
+  if (!node.is_mapping()) {
     reader.fail(node, fmt::format("expected a rule such as {{on: frame, opcode: ACK, do: drop}}, "
                                   "found {}",
                                   NodeReader::found(node)));
   }
-  const Node on = node["on"];
-  if (!on.IsDefined()) {
+  Rule rule;
+  if (const Node* name = node.find("name")) {
+    reader.attempt([&] {
+      rule.name = reader.text(*name, "a name");
+      if (!is_name(rule.name)) {
+        reader.fail(*name, fmt::format("a name is a line of 1 to {} characters", kLongestName));
+      }
+    });
+  }
+  const Node* on = node.find("on");
+  if (on == nullptr) {
     reader.fail(node,
                 fmt::format("a rule says where it looks: on: {}", listing(kPlaceNames.texts())));
   }
-  Rule rule;
-  rule.where = static_cast<Where>(reader.name(on, kPlaceNames));
-  if (const Node name = node["name"]) {
-    rule.name = reader.text(name, "a name");
-    if (rule.name.empty() || rule.name.size() > kLongestName) {
-      reader.fail(name, fmt::format("a name has 1 to {} characters", kLongestName));
-    }
-  }
+  rule.where = static_cast<Where>(reader.name(*on, kPlaceNames));
   const Reading reading{reader, rule};
-  read_keys(reading, node, selection_keys(), kRuleKeys);
-  read_effects(reading, node["do"], node);
+  const size_t before = problems.size();
+  std::set<std::string> seen;
+  read_keys(reading, node, selection_keys(), kRuleKeys, seen);
+  if (seen.contains("between") && (seen.contains("from") || seen.contains("to"))) {
+    reader.complain(node, "between says from and to already");
+  }
+  const Node* effects = node.find("do");
+  reader.attempt([&] { read_effects(reading, effects, node); });
+  if (problems.size() == before) check_consistency(reading, *effects);
+  leave_out_flushes(rule);
   return rule;
 }
 
-Node load(const NodeReader& reader, std::string_view text) {
-  if (text.size() > kLongestText) {
-    reader.fail(YAML::Mark::null_mark(), fmt::format("a scenario has at most {} bytes, here are {}",
-                                                     kLongestText, text.size()));
+void read_rules(const NodeReader& reader, const std::vector<Problem>& problems, const Node& list,
+                RuleSet& rules) {
+  if (!list.is_list() && !list.is_nothing()) {
+    reader.fail(list, fmt::format("expected a list of rules, found {}", NodeReader::found(list)));
   }
-  try {
-    return YAML::Load(std::string(text));
-  } catch (const YAML::Exception& error) {
-    reader.fail(error.mark, "this is no YAML: " + error.msg);
+  if (list.items.size() > kMostRules) {
+    reader.fail(list, fmt::format("a scenario has at most {} rules", kMostRules));
+  }
+  std::map<std::string, int> lines;
+  size_t number = 0;
+  for (const Node& node : list.items) {
+    ++number;
+    reader.attempt([&] {
+      Rule rule = read_rule(reader, problems, node);
+      if (rule.name.empty()) rule.name = fmt::format("rule {}", number);
+      const auto [other, is_new] = lines.emplace(rule.name, node.place.line);
+      if (!is_new) {
+        reader.fail(node,
+                    fmt::format("the rule in line {} is named '{}' too", other->second, rule.name));
+      }
+      rules.rules.push_back(std::move(rule));
+    });
   }
 }
 
-/// yaml-cpp throws of its own what it does not like on the way.
-template <class Read>
-auto with_places(const NodeReader& reader, Read read) {
-  try {
-    return read();
-  } catch (const YAML::Exception& error) {
-    reader.fail(error.mark, error.msg);
-  }
-}
-
-void read_file(const NodeReader& reader, const Node& root, Scenario& scenario, RuleSet& rules) {
-  if (!root.IsMap()) {
+void read_file(const NodeReader& reader, const std::vector<Problem>& problems, const Node& root,
+               Scenario& scenario, RuleSet& rules) {
+  if (!root.is_mapping()) {
     reader.fail(root, fmt::format("a scenario is a mapping with the key rules, and perhaps name "
                                   "and description; found {}",
                                   NodeReader::found(root)));
   }
-  for (const auto& entry : root) {
-    const Node& key = entry.first;
+  const auto check_key = [&](const Node& key) {
     const std::string word = reader.text(key, "a key");
-    if (std::ranges::find(kFileKeys, word) != kFileKeys.end()) continue;
+    if (std::ranges::find(kFileKeys, word) != kFileKeys.end()) return;
     std::string near = NodeReader::suggestion(word, kFileKeys);
     if (near.empty()) near = "; there are " + listing(kFileKeys);
     reader.fail(key, fmt::format("a scenario has no key {}{}", NodeReader::found(key), near));
+  };
+  bool has_strange_keys = false;
+  for (const Entry& entry : root.entries) {
+    has_strange_keys |= !reader.attempt([&] { check_key(entry.key); });
   }
-  if (root["name"]) scenario.name = reader.text(root["name"], "a name");
-  if (root["description"]) scenario.description = reader.text(root["description"], "a text");
-  const Node list = root["rules"];
-  if (!list.IsDefined()) reader.fail(root, "the scenario has no rules: rules: [...]");
-  if (!list.IsSequence() && !list.IsNull()) {
-    reader.fail(list, fmt::format("expected a list of rules, found {}", NodeReader::found(list)));
+  const auto read_text = [&](const char* key, std::string& text) {
+    const Node* node = root.find(key);
+    if (node == nullptr) return;
+    reader.attempt([&] { text = reader.text(*node, "a text"); });
+  };
+  read_text("name", scenario.name);
+  read_text("description", scenario.description);
+  const Node* list = root.find("rules");
+  if (list != nullptr) {
+    reader.attempt([&] { read_rules(reader, problems, *list, rules); });
+  } else if (!has_strange_keys) {  // one of which may be meant
+    reader.fail(root, "the scenario has no rules: rules: [...]");
   }
-  if (list.size() > kMostRules) {
-    reader.fail(list, fmt::format("a scenario has at most {} rules", kMostRules));
-  }
-  std::map<std::string, int> lines;
-  for (const Node& node : list) {
-    Rule rule = read_rule(reader, node);
-    if (rule.name.empty()) rule.name = fmt::format("rule {}", rules.rules.size() + 1);
-    const auto [other, is_new] = lines.emplace(rule.name, node.Mark().line + 1);
-    if (!is_new) {
-      reader.fail(node,
-                  fmt::format("the rule in line {} is named '{}' too", other->second, rule.name));
+}
+
+bool is_all_warnings(const std::vector<Problem>& problems) {
+  return std::ranges::all_of(problems, &Problem::is_warning);
+}
+
+/// Reads the text's document by `read(reader, problems, root, scenario, rules)`.
+template <class Read>
+Scenario parse(std::string_view text, std::string_view file, Read read) {
+  Scenario scenario;
+  auto rules = std::make_shared<RuleSet>();
+  std::vector<Problem> problems;
+  if (text.size() > kLongestText) {
+    problems.push_back(
+        {{},
+         fmt::format("a scenario has at most {} bytes, here are {}", kLongestText, text.size())});
+  } else {
+    rules->text = text;
+    const Node root = parse_document(text, problems);
+    const NodeReader reader(problems);
+    try {
+      reader.attempt([&] { read(reader, problems, root, scenario, *rules); });
+    } catch (const NodeReader::TooManyProblems&) {
     }
-    rules.rules.push_back(std::move(rule));
   }
+  std::string rest;
+  if (problems.size() >= kMostProblems && !is_all_warnings(problems)) {
+    rest = fmt::format("\n{}: so much for now; there may be more", file);
+  }
+  std::ranges::stable_sort(problems, {}, [](const Problem& problem) {
+    return std::pair(problem.place.line, problem.place.column);
+  });
+  std::string mistakes;
+  for (const Problem& problem : problems) {
+    std::string description = describe(problem, file, text);
+    if (problem.is_warning) {
+      scenario.warnings.push_back(std::move(description));
+    } else {
+      mistakes += (mistakes.empty() ? "" : "\n") + description;
+    }
+  }
+  if (!mistakes.empty()) throw ScenarioError(mistakes + rest, std::move(problems));
+  scenario.rules = std::move(rules);
+  return scenario;
+}
+
+/// A text and where it is from: in messages, and in names of rules.
+struct Source {
+  std::string file;
+  std::string label;
+  std::string_view text;
+};
+
+Scenario combine(std::span<const Source> sources) {
+  Scenario all;
+  auto rules = std::make_shared<RuleSet>();
+  rules->text = kSeveral;
+  std::map<std::string, std::string> files;  // by the scenarios' names
+  std::set<std::string> names;
+  for (const Source& source : sources) {
+    Scenario one = parse_scenario(source.text, source.file);
+    if (!one.name.empty()) {
+      const auto [other, is_new] = files.emplace(one.name, source.file);
+      if (!is_new) {
+        throw ScenarioError(fmt::format("{} and {} are both named '{}'; name them differently",
+                                        other->second, source.file, one.name));
+      }
+      all.name += (all.name.empty() ? "" : " + ") + one.name;
+    }
+    if (!one.description.empty()) {
+      all.description += (all.description.empty() ? "" : " ") + one.description;
+    }
+    std::ranges::move(one.warnings, std::back_inserter(all.warnings));
+    std::set<std::string> own;
+    for (Rule rule : one.rules->rules) {
+      if (names.contains(rule.name)) rule.name += " (" + source.label + ")";
+      if (names.contains(rule.name) || !own.insert(rule.name).second) {
+        throw ScenarioError(fmt::format("{}: there is a rule '{}' already; give it another name",
+                                        source.file, rule.name));
+      }
+      rules->rules.push_back(std::move(rule));
+    }
+    names.merge(own);
+    rules->text += fmt::format("{} {}\n{}", source.text.size(), source.label, source.text);
+  }
+  if (rules->rules.size() > kMostRules) {
+    throw ScenarioError(fmt::format("all scenarios have more than {} rules", kMostRules));
+  }
+  all.rules = std::move(rules);
+  return all;
+}
+
+/// What combine() made a text of.
+std::shared_ptr<const RuleSet> parse_several(std::string_view text) {
+  std::vector<Source> sources;
+  for (std::string_view rest = text.substr(kSeveral.size()); !rest.empty();) {
+    size_t length = 0;
+    const size_t line_end = rest.find('\n');
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), length);
+    const auto digits = static_cast<size_t>(end - rest.data());
+    if (error != std::errc() || line_end == std::string_view::npos || digits >= line_end ||
+        rest[digits] != ' ' || length > rest.size() - line_end - 1) {
+      throw ScenarioError("several scenarios that are cut off");
+    }
+    const std::string label(rest.substr(digits + 1, line_end - digits - 1));
+    sources.push_back({label, label, rest.substr(line_end + 1, length)});
+    rest.remove_prefix(line_end + 1 + length);
+  }
+  return combine(sources).rules;
 }
 
 }  // namespace
@@ -173,30 +288,24 @@ std::string_view name_of(Where where) {
 }
 
 Scenario parse_scenario(std::string_view text, std::string_view file) {
-  const NodeReader reader(file);
-  return with_places(reader, [&] {
-    Scenario scenario;
-    auto rules = std::make_shared<RuleSet>();
-    rules->text = text;
-    read_file(reader, load(reader, text), scenario, *rules);
-    scenario.rules = std::move(rules);
-    return scenario;
-  });
+  return parse(text, file, read_file);
 }
 
-std::shared_ptr<const RuleSet> parse_rule(std::string_view text) {
-  const NodeReader reader("rule");
-  return with_places(reader, [&] {
-    auto rules = std::make_shared<RuleSet>();
-    rules->text = text;
-    Rule rule = read_rule(reader, load(reader, text));
-    if (rule.name.empty()) rule.name = std::string(text.substr(0, kLongestName));
-    rules->rules.push_back(std::move(rule));
-    return std::shared_ptr<const RuleSet>(std::move(rules));
-  });
+std::shared_ptr<const RuleSet> parse_rule(std::string_view text,
+                                          std::vector<std::string>* warnings) {
+  Scenario scenario = parse(text, "rule",
+                            [&](const NodeReader& reader, const std::vector<Problem>& problems,
+                                const Node& root, Scenario&, RuleSet& rules) {
+                              Rule rule = read_rule(reader, problems, root);
+                              if (rule.name.empty()) rule.name = name_from(text);
+                              rules.rules.push_back(std::move(rule));
+                            });
+  if (warnings != nullptr) std::ranges::move(scenario.warnings, std::back_inserter(*warnings));
+  return std::move(scenario.rules);
 }
 
 std::shared_ptr<const RuleSet> parse_rules(std::string_view text) {
+  if (text.starts_with(kSeveral)) return parse_several(text);
   try {
     return parse_scenario(text, "scenario").rules;
   } catch (const ScenarioError&) {
@@ -207,18 +316,20 @@ std::shared_ptr<const RuleSet> parse_rules(std::string_view text) {
 void check_devices(const RuleSet& rules, std::span<const std::string> devices,
                    std::string_view file) {
   std::vector<std::string_view> known(devices.begin(), devices.end());
+  std::string mistakes;
   const auto check = [&](const Rule& rule, const std::optional<std::string>& name) {
     if (!name || std::ranges::find(known, *name) != known.end() || *name == "outside") return;
-    throw ScenarioError(fmt::format("{}: rule '{}': there is no device '{}', but {}", file,
-                                    rule.name, *name, listing(known)));
+    mistakes += fmt::format("{}{}: rule '{}': there is no device '{}', but {}",
+                            mistakes.empty() ? "" : "\n", file, rule.name, *name, listing(known));
   };
   for (const Rule& rule : rules.rules) {
     check(rule, rule.which.device);
     check(rule, rule.which.to);
   }
+  if (!mistakes.empty()) throw ScenarioError(mistakes);
 }
 
-Scenario load_scenario(const std::string& path) {
+std::string read_scenario(const std::string& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::string text;
@@ -231,7 +342,33 @@ Scenario load_scenario(const std::string& path) {
     throw ScenarioError(fmt::format("cannot read the scenario {}: {}", path,
                                     std::strerror(errno != 0 ? errno : EIO)));
   }
-  return parse_scenario(text, path);
+  if (text.size() > kLongestText) {
+    throw ScenarioError(fmt::format("{}: a scenario has at most {} bytes", path, kLongestText));
+  }
+  return text;
+}
+
+Scenario load_scenario(const std::string& path) {
+  return parse_scenario(read_scenario(path), path);
+}
+
+Scenario load_scenarios(std::span<const std::string> paths) {
+  if (paths.size() == 1) return load_scenario(paths.front());
+  std::set<std::filesystem::path> files;
+  for (const std::string& path : paths) {
+    std::error_code ignored;
+    if (!files.insert(std::filesystem::weakly_canonical(path, ignored)).second) {
+      throw ScenarioError(path + " is given twice");
+    }
+  }
+  std::vector<std::string> texts;
+  for (const std::string& path : paths) texts.push_back(read_scenario(path));
+  std::vector<Source> sources;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    sources.push_back(
+        {paths[i], name_from(std::filesystem::path(paths[i]).stem().string()), texts[i]});
+  }
+  return combine(sources);
 }
 
 }  // namespace rocemu::scenario

@@ -78,7 +78,7 @@ class Fabric:
 
     devices: how many, or a list such as ["mlx5_0=10.0.0.1", "mlx5_1=10.0.0.2"].
     clock: "real", "virtual" or "lockstep". scenario: a file, or the name of one that comes with
-    rocemu. record: True, or a directory: needed for events(). options: further ones of `rocemu run`.
+    rocemu, or a list of such. record: True, or a directory: needed for events(). options: further ones of `rocemu run`.
     """
 
     def __init__(self, devices=None, clock="real", scenario=None, seed=None, record=False,
@@ -89,7 +89,9 @@ class Fabric:
         elif devices:
             arguments += [f"--device={device}" for device in devices]
         arguments += ["--lockstep"] if clock == "lockstep" else ["--clock", clock]
-        arguments += ["--scenario", os.fspath(scenario)] if scenario else []
+        several = isinstance(scenario, (list, tuple))
+        for one in scenario if several else [scenario] if scenario else []:
+            arguments += ["--scenario", os.fspath(one)]
         arguments += ["--seed", str(seed)] if seed is not None else []
         self._scratch = tempfile.TemporaryDirectory(prefix="rocemu-") if record is True else None
         self.recording = self._scratch.name if self._scratch else record

@@ -337,10 +337,53 @@ TEST(CompletionFault, EveryStatusCanBeHad) {
     s.at(0ms).app_posts_send(1).app_posts_send(2).expect({send_only(psn(0)), send_only(psn(1))});
     s.at(1ms)
         .wire_delivers(ack(psn(1)))
-        .expect({fired(), completion(1).status(static_cast<WcStatus>(value)), fired(),
-                 completion(2).status(static_cast<WcStatus>(value))});
+        .expect({fired(), completion(1).status(static_cast<WcStatus>(value)),
+                 completion(2).status(WcStatus::kWrFlushErr)});
     s.expect_state(QpState::kErr);
   }
+}
+
+// IBTA vol 1, 10.3.1.5: in the error state work requests complete as flushed in error. They are the
+// failure's consequence, not what the rule is for: it neither changes nor counts them.
+TEST(CompletionFault, WithAStatusLeavesTheFlushThatFollowsAlone) {
+  for (const char* when : {"", "every: 1, ", "nth: 1-, ", "probability: 1, ", "total: 9, "}) {
+    SCOPED_TRACE(when);
+    Script s;
+    add_rules(s.bench(), std::string("{name: r, on: completion, ") + when +
+                             "do: {status: REM_ABORT_ERR, vendor_err: 5}}");
+    s.at(0ms).app_posts_recv(7).app_posts_send(1).app_posts_send(2).app_posts_send(3).expect(
+        {send_only(psn(0)), send_only(psn(1)), send_only(psn(2))});
+    s.at(1ms)
+        .wire_delivers(ack(psn(1)))
+        .expect({fired(), completion(1).status(WcStatus::kRemAbortErr),
+                 completion(2).status(WcStatus::kWrFlushErr),
+                 completion(3).status(WcStatus::kWrFlushErr),
+                 received(7).status(WcStatus::kWrFlushErr)});
+    EXPECT_EQ(s.bench().engine().rule_reports()[0].matched, 1u);
+  }
+}
+
+TEST(CompletionFault, ForWrFlushErrIsForTheFlush) {
+  Script s;
+  add_rules(s.bench(), "{on: completion, status: WR_FLUSH_ERR, nth: 2, do: {status: GENERAL_ERR}}");
+  add_rules(s.bench(), "{name: f, on: completion, do: {status: REM_ABORT_ERR}}");
+  s.at(0ms).app_posts_send(1).app_posts_send(2).app_posts_send(3).expect(
+      {send_only(psn(0)), send_only(psn(1)), send_only(psn(2))});
+  s.at(1ms)
+      .wire_delivers(ack(psn(0)))
+      .expect({fired(), completion(1).status(WcStatus::kRemAbortErr),
+               completion(2).status(WcStatus::kWrFlushErr), fired(),
+               completion(3).status(WcStatus::kGeneralErr)});
+}
+
+TEST(CompletionFault, ThatRaisesAnEventThatFailsTheQpDoesSoOnce) {
+  Script s;
+  add_rules(s.bench(), "{on: completion, do: {raise: QP_FATAL}}");
+  s.at(0ms).app_posts_send(1).app_posts_send(2).expect({send_only(psn(0)), send_only(psn(1))});
+  s.at(1ms)
+      .wire_delivers(ack(psn(0)))
+      .expect({fired(), event(EventType::kQpFatal, Endpoint::kQpHandle), completion(1),
+               completion(2).status(WcStatus::kWrFlushErr)});
 }
 
 TEST(CompletionFault, AReceiveFailsWithItsQp) {
@@ -461,8 +504,8 @@ TEST(VerbFault, WhatClientsDoThemselvesIsAskedForWhileARuleIsThere) {
   EXPECT_EQ(bench.engine().asked_for(),
             abi::asked_for_bit(abi::Op::kPostSend) | abi::asked_for_bit(abi::Op::kPollCq));
   add_rules(bench, "{name: c, on: verb, verb: dealloc_pd, nth: 9, do: {errno: EBUSY}}");
-  EXPECT_TRUE(
-      (bench.engine().asked_for() & abi::asked_for_bit(abi::Op::kDeallocParentDomain)) != 0);
+  EXPECT_TRUE((bench.engine().asked_for() & abi::asked_for_bit(abi::Op::kDeallocParentDomain)) !=
+              0);
   bench.step(engine::RemoveRules{"c"});
   Client client(bench, engine::ClientId{1}, engine::DeviceIndex{0});
   abi::Request::Body body{};

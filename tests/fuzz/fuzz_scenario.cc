@@ -24,5 +24,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     scenario::parse_rule(text);
   } catch (const scenario::ScenarioError&) {
   }
+  try {  // of one file, of several, or of a rule, as a journal has it
+    const auto rules = scenario::parse_rules(text);
+    if (scenario::parse_rules(rules->text)->rules.size() != rules->rules.size()) std::abort();
+  } catch (const scenario::ScenarioError&) {
+  }
   return 0;
 }

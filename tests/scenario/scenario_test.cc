@@ -4,7 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 
 namespace rocemu::scenario {
 namespace {
@@ -19,12 +23,20 @@ Rule rule(std::string_view text) {
   return parse_rule(text)->rules.at(0);
 }
 
-/// What is said of the text, without the file's name.
+/// All that is said of the text, a line each, without the file's name and the text's lines.
 std::string error_of(std::string_view text) {
   try {
     parse_scenario(text, "f");
   } catch (const ScenarioError& error) {
-    return std::string(error.what()).substr(2);
+    EXPECT_TRUE(std::string_view(error.what()).starts_with("f:"));
+    std::string lines;
+    for (const Problem& problem : error.problems()) {
+      if (!lines.empty()) lines += '\n';
+      const auto [line, column] = problem.place;
+      if (line != 0) lines += std::to_string(line) + ":" + std::to_string(column) + ": ";
+      lines += problem.message;
+    }
+    return lines;
   }
   return "no error";
 }
@@ -173,6 +185,311 @@ TEST(ScenarioError, IsSaidOfTextThatIsNoYaml) {
   EXPECT_THAT(error_of(""), testing::HasSubstr("found nothing"));
   EXPECT_THAT(error_of(std::string(2 << 20, ' ')), testing::HasSubstr("at most 1048576 bytes"));
   EXPECT_THAT(error_of(std::string(100000, '[')), testing::Not("no error"));
+}
+
+TEST(ScenarioError, IsSaidOfAllMistakesEachWithItsLine) {
+  const std::string text = R"(name: [a]
+rules:
+  - on: frame
+    opcode: [SEND, SENT]   # ü
+    nth: 0
+    do: dorp
+  - {on: fram, do: drop}
+  - just text
+  - {on: completion, do: {status: FATAL_ER, vendor_err: -1}}
+  - {name: "ü", on: fram, do: drop}
+)";
+  try {
+    parse_scenario(text, "f.yaml");
+    FAIL();
+  } catch (const ScenarioError& error) {
+    EXPECT_STREQ(error.what(), R"(f.yaml:1:7: expected a text, found a list
+    name: [a]
+          ^
+f.yaml:4:20: there is no opcode 'SENT'; did you mean 'SEND'?
+        opcode: [SEND, SENT]   # ü
+                       ^
+f.yaml:5:10: expected a number from 1 to 18446744073709551615, a range such as 3-7 or 3-, or a list of these, found '0'
+        nth: 0
+             ^
+f.yaml:6:9: there is no 'dorp' for 'on: frame'; did you mean 'drop'?
+        do: dorp
+            ^
+f.yaml:7:10: there is no place 'fram'; did you mean 'frame'?
+      - {on: fram, do: drop}
+             ^
+f.yaml:8:5: expected a rule such as {on: frame, opcode: ACK, do: drop}, found 'just text'
+      - just text
+        ^
+f.yaml:9:35: there is no completion status 'FATAL_ER'; did you mean 'FATAL_ERR'?
+      - {on: completion, do: {status: FATAL_ER, vendor_err: -1}}
+                                      ^
+f.yaml:9:57: expected a number from 0 to 4294967295, found '-1'
+      - {on: completion, do: {status: FATAL_ER, vendor_err: -1}}
+                                                            ^
+f.yaml:10:21: there is no place 'fram'; did you mean 'frame'?
+      - {name: "ü", on: fram, do: drop}
+                        ^)");
+  }
+}
+
+TEST(ScenarioError, EndsAfterAHundredMistakes) {
+  std::string text = "rules:\n";
+  for (int i = 0; i < 9000; ++i) text += "- {on: frame, nth: x, do: drop}\n";
+  try {
+    parse_scenario(text, "f");
+    FAIL();
+  } catch (const ScenarioError& error) {
+    EXPECT_EQ(error.problems().size(), 100u);
+    EXPECT_THAT(error.what(), testing::EndsWith("\nf: so much for now; there may be more"));
+  }
+}
+
+TEST(ScenarioError, RefusesWhatIsWiderThanItsField) {
+  const std::pair<const char*, uint64_t> kFields[] = {
+      {"opcode", 0xff},     {"solicited", 1},
+      {"mig_req", 1},       {"tver", 0xf},
+      {"pkey", 0xffff},     {"fecn", 1},
+      {"becn", 1},          {"dest_qp", 0xffffff},
+      {"ack_req", 1},       {"psn", 0xffffff},
+      {"rkey", 0xffffffff}, {"dma_length", 0xffffffff},
+      {"syndrome", 0xff},   {"msn", 0xffffff},
+      {"qkey", 0xffffffff}, {"src_qp", 0xffffff},
+      {"imm", 0xffffffff},  {"inv_rkey", 0xffffffff},
+      {"srq", 0xffffff},    {"traffic_class", 0xff},
+      {"hop_limit", 0xff},  {"udp_src_port", 0xffff}};
+  for (const auto& [field, most] : kFields) {
+    for (const std::string change : {"rewrite: {", "inject: {to: sender, "}) {
+      for (const std::string sign : {"", "+", "-"}) {
+        if (!sign.empty() && std::string(field) == "syndrome") continue;
+        const auto error = [&](uint64_t value) {
+          return rule_error("on: frame, do: {" + change + field + ": " + sign +
+                            std::to_string(value) + "}}");
+        };
+        EXPECT_EQ(error(most), "no error") << field;
+        EXPECT_THAT(error(most + 1), testing::HasSubstr("found '" + sign)) << field;
+      }
+    }
+  }
+  EXPECT_EQ(rule_error("on: frame, do: {rewrite: {va: 0xffffffffffffffff}}"), "no error");
+  EXPECT_THAT(rule_error("on: frame, do: {rewrite: {va: 0x10000000000000000}}"),
+              testing::HasSubstr("va is a number from 0 to 18446744073709551615"));
+  EXPECT_THAT(rule_error("on: frame, do: {rewrite: {psn: true}}"), testing::HasSubstr("'true'"));
+  EXPECT_THAT(rule_error("on: frame, size: 4097, do: drop"), testing::HasSubstr("0 to 4096"));
+  EXPECT_THAT(rule_error("on: completion, size: 2147483649, do: drop"),
+              testing::HasSubstr("0 to 2147483648"));
+}
+
+TEST(ScenarioError, RefusesWhatYamlHasForWritingThingsTwice) {
+  EXPECT_EQ(error_of("rules: []\n---\nrules: []\n"),
+            "2:1: a second YAML document; a scenario is one, so leave out the line '---'");
+  EXPECT_EQ(error_of("---\nrules: []\n...\n"), "no error");
+  EXPECT_EQ(error_of("rules: []\nname: a\nrules: []\n"),
+            "3:1: 'rules' is there twice, first in line 1");
+  EXPECT_EQ(rule_error("on: frame, do: drop, on: frame"),
+            "2:25: 'on' is there twice, first in line 2");
+  EXPECT_EQ(rule_error("on: frame, do: {rewrite: {psn: 1, psn: 2}}"),
+            "2:38: 'psn' is there twice, first in line 2");
+  EXPECT_EQ(rule_error("on: frame, do: [{delay: 1ms}, duplicate, {delay: 2ms}]"),
+            "2:46: 'delay' is there twice");
+  EXPECT_EQ(rule_error("on: frame, do: [reorder, reorder]"), "2:29: 'reorder' is there twice");
+  EXPECT_EQ(error_of("rules:\n- &a {on: frame, do: drop}\n- *a\n"),
+            "2:3: no anchors ('&') here: write it out\n3:3: no aliases ('*') here: write it out");
+  EXPECT_EQ(rule_error("<<: {on: frame}, on: cm, do: drop"),
+            "2:4: no merge keys ('<<') here: write it out");
+  EXPECT_EQ(rule_error("on: !!str frame, do: drop"), "2:8: no tags ('tag:yaml.org,2002:str') here");
+  EXPECT_EQ(rule_error("on: 'frame', do: \"drop\""), "no error");
+}
+
+TEST(ScenarioError, NamesTabs) {
+  EXPECT_EQ(error_of("rules:\n\t- {on: frame, do: drop}\n"),
+            "2:1: a tab in the indentation; YAML wants spaces");
+  EXPECT_EQ(error_of("rules:\n  - on: frame\n\tdo: drop\n"),
+            "3:1: a tab in the indentation; YAML wants spaces");
+  try {
+    parse_scenario("rules: [{on: \"fr\tame\", do: drop}]", "f");
+    FAIL();
+  } catch (const ScenarioError& error) {
+    EXPECT_STREQ(error.what(),
+                 "f:1:14: there is no place 'fr\\tame'; did you mean 'frame'?\n"
+                 "    rules: [{on: \"fr\tame\", do: drop}]\n"
+                 "                 ^");
+  }
+}
+
+TEST(ScenarioError, IsSaidOfEveryTextWhateverItIs) {
+  EXPECT_THAT(error_of("# only\n# comments\n"), testing::HasSubstr("found nothing"));
+  EXPECT_THAT(error_of(std::string(10 << 20, '#')), testing::HasSubstr("at most 1048576 bytes"));
+  EXPECT_THAT(error_of("rules: [{on: frame, do: drop}]\n\x04\n"),
+              testing::StartsWith("2:1: the control"));
+  EXPECT_THAT(error_of(std::string("rules: []\n\0", 11)), testing::StartsWith("2:1: the control"));
+  EXPECT_THAT(error_of("name: \xff\nrules: []"),
+              testing::StartsWith("1:7: the byte 0xff is no UTF-8"));
+  EXPECT_THAT(error_of("\xff\xfer\0u\0"), testing::HasSubstr("is no UTF-8"));
+  EXPECT_THAT(error_of("rules:\r- {}"), testing::HasSubstr("control character 0x0d"));
+  for (const char* piece :
+       {"[", "{a: ", "- ", "? ", "{? ", "[{", "'", "\"", "&a ", "*a ", "|\n ", "%\n"}) {
+    std::string text;
+    while (text.size() < 500'000) text += piece;
+    EXPECT_NE(error_of(text), "no error") << piece;
+  }
+}
+
+TEST(Scenario, MayComeFromWindows) {
+  const Scenario scenario = parse_scenario(
+      "\xef\xbb\xbfname: a\r\nrules:\r\n  - {name: b, on: frame, do: drop}\r\n", "f");
+  EXPECT_EQ(scenario.name, "a");
+  EXPECT_EQ(scenario.rules->rules[0].name, "b");
+  EXPECT_EQ(error_of("\xef\xbb\xbfnam: a\r\nrules:\r\n"),
+            "1:1: a scenario has no key 'nam'; did you mean 'name'?");
+}
+
+// YAML 1.1 has numbers and booleans that YAML 1.2 has not; nothing is taken for what it may not be.
+TEST(ScenarioError, TakesNoNumberForAnother) {
+  for (const char* number :
+       {"0777", "00", "0o17", "1_000", "1e3", "+5", "-1", "-0", "1.0", ".5", "0x",
+        "18446744073709551616", "nan", ".inf", "~", "''", "yes", "0b1"}) {
+    EXPECT_THAT(rule_error(std::string("on: frame, count: ") + number + ", do: drop"),
+                testing::StartsWith("2:22: expected a number from 1 to 18446744073709551615"))
+        << number;
+  }
+  EXPECT_EQ(rule_error("on: frame, count: 18446744073709551615, do: drop"), "no error");
+  for (const char* time : {"5", "1 hour", "-1ms", "nanms", "infs", "1e3ms", "0ms", "0.1ns",
+                           "1ms ago", "99999999999999999999s", "1,5ms", "ms", "1MS"}) {
+    EXPECT_NE(rule_error(std::string("on: frame, do: {delay: ") + time + "}"), "no error") << time;
+  }
+  for (const char* chance : {"-1", "1.5", "101%", "nan", "1e-3", "half", "0.5.5"}) {
+    EXPECT_NE(rule_error(std::string("on: frame, probability: ") + chance + ", do: drop"),
+              "no error")
+        << chance;
+  }
+  for (const char* flag : {"no", "off", "false", "0", "1", "y", "n", "~"}) {
+    EXPECT_NE(rule_error(std::string("on: frame, do: {drop: ") + flag + "}"), "no error") << flag;
+  }
+}
+
+TEST(ScenarioError, RefusesErrnosAndStatusesThatCannotBe) {
+  for (const char* error : {"0", "41", "58", "134", "512", "4095", "EDROP", "-5", "SUCCESS"}) {
+    EXPECT_NE(rule_error(std::string("on: verb, do: {errno: ") + error + "}"), "no error") << error;
+  }
+  EXPECT_EQ(rule("{on: verb, do: {errno: 133}}").effects.error, EHWPOISON);
+  EXPECT_EQ(rule("{on: verb, do: {errno: EPIPE}}").effects.error, EPIPE);
+  EXPECT_EQ(rule("{on: verb, do: {errno: ENOTSUP}}").effects.error, EOPNOTSUPP);
+  const auto cm = [](const std::string& event, const std::string& status) {
+    return rule_error("on: cm_event, event: ADDR_RESOLVED, do: {event: " + event +
+                      ", status: " + status + "}");
+  };
+  EXPECT_EQ(cm("ADDR_ERROR", "-ETIMEDOUT"), "no error");
+  EXPECT_EQ(cm("ADDR_ERROR", "-110"), "no error");
+  EXPECT_EQ(cm("REJECTED", "28"), "no error");
+  EXPECT_EQ(cm("REJECTED", "CONSUMER"), "no error");
+  EXPECT_THAT(cm("ADDR_ERROR", "110"), testing::HasSubstr("is the reason of a REJECTED"));
+  EXPECT_NE(cm("ADDR_ERROR", "-512"), "no error");
+  EXPECT_NE(cm("REJECTED", "65536"), "no error");
+  EXPECT_EQ(rule_error("on: event, event: QP_FATAL, do: {event: COMM_EST}"), "no error");
+  EXPECT_THAT(rule_error("on: event, event: QP_FATAL, do: {event: CQ_ERR}"),
+              testing::HasSubstr("an event stays one about a QP"));
+  EXPECT_THAT(rule_error("on: event, do: {event: PORT_ERR}"),
+              testing::HasSubstr("an event stays one about a QP"));
+  EXPECT_THAT(rule_error("on: completion, queue: send, opcode: RECV, do: drop"),
+              testing::HasSubstr("this queue has no such opcode"));
+  EXPECT_THAT(rule_error("on: frame, from: a, between: [a, b], do: drop"),
+              testing::HasSubstr("between"));
+}
+
+std::vector<std::string> warnings_of(const std::string& keys) {
+  return parse_scenario("rules:\n- {" + keys + "}", "f").warnings;
+}
+
+TEST(ScenarioWarning, IsSaidOfAStatusThatTheOperationNeverHas) {
+  EXPECT_THAT(
+      warnings_of("on: completion, queue: recv, do: {status: RETRY_EXC_ERR}"),
+      testing::ElementsAre("f:2:37: warning: a receive never completes with RETRY_EXC_ERR\n"
+                           "    - {on: completion, queue: recv, do: {status: RETRY_EXC_ERR}}\n"
+                           "                                        ^"));
+  EXPECT_EQ(warnings_of("on: work_request, opcode: SEND, do: {status: MW_BIND_ERR}").size(), 1u);
+  EXPECT_EQ(warnings_of("on: work_request, opcode: LOCAL_INV, do: {status: REM_OP_ERR}").size(),
+            1u);
+  EXPECT_EQ(
+      warnings_of("on: completion, opcode: RDMA_READ, do: {status: RNR_RETRY_EXC_ERR}").size(), 1u);
+  EXPECT_TRUE(warnings_of("on: work_request, do: {status: MW_BIND_ERR}").empty());
+  EXPECT_TRUE(warnings_of("on: completion, queue: recv, do: {status: LOC_LEN_ERR}").empty());
+}
+
+TEST(ScenarioWarning, IsSaidOfAnErrnoThatTheManPageDoesNotHave) {
+  EXPECT_EQ(warnings_of("on: verb, verb: advise_mr, do: {errno: EBUSY}").size(), 1u);
+  EXPECT_EQ(warnings_of("on: verb, verb: next_poll, do: {errno: ENOENT}").size(), 1u);
+  EXPECT_TRUE(warnings_of("on: verb, verb: advise_mr, do: {errno: EFAULT}").empty());
+  EXPECT_TRUE(warnings_of("on: verb, verb: reg_mr, do: {errno: EBUSY}").empty());
+}
+
+TEST(ScenarioWarning, IsNoMistakeHoweverManyThereAre) {
+  std::string text = "rules:\n";
+  for (int i = 0; i < 300; ++i) {
+    text += "- {on: completion, queue: recv, do: {status: REM_OP_ERR}}\n";
+  }
+  EXPECT_EQ(parse_scenario(text, "f").rules->rules.size(), 300u);
+}
+
+// ---- Several files -----------------------------------------------------------------------------
+
+class SeveralScenarios : public testing::Test {
+ protected:
+  SeveralScenarios() {
+    std::string name = testing::TempDir() + "rocemu-scenarios-XXXXXX";
+    directory_ = mkdtemp(name.data());
+  }
+  ~SeveralScenarios() override { std::filesystem::remove_all(directory_); }
+
+  std::string file(const std::string& name, const std::string& text) {
+    const std::filesystem::path path = directory_ / (name + ".yaml");
+    std::ofstream(path) << text;
+    return path;
+  }
+  static std::vector<std::string> names(const engine::faults::RuleSet& set) {
+    std::vector<std::string> result;
+    for (const Rule& one : set.rules) result.push_back(one.name);
+    return result;
+  }
+
+ private:
+  std::filesystem::path directory_;
+};
+
+TEST_F(SeveralScenarios, HaveAllRulesUnderNamesOfTheirOwn) {
+  const std::string files[] = {
+      file("a", "name: one\nrules:\n- {on: frame, do: drop}\n- {name: lost, on: cm, do: drop}\n"),
+      file("b",
+           "name: two\nrules:\n- {name: lost, on: cm, do: drop}\n- {name: x, on: cm, do: drop}"),
+      file("c", "rules:\n- {on: frame, nth: 9, do: drop}\n")};
+  const Scenario all = load_scenarios(files);
+  EXPECT_EQ(all.name, "one + two");
+  EXPECT_THAT(names(*all.rules),
+              testing::ElementsAre("rule 1", "lost", "lost (b)", "x", "rule 1 (c)"));
+  const auto again = parse_rules(all.rules->text);  // as from a journal
+  EXPECT_EQ(names(*again), names(*all.rules));
+  EXPECT_EQ(again->text, all.rules->text);
+  for (size_t length = 0; length < all.rules->text.size(); ++length) {
+    try {
+      EXPECT_LT(parse_rules(all.rules->text.substr(0, length))->rules.size(), 5u) << length;
+    } catch (const ScenarioError&) {
+    }
+  }
+}
+
+TEST_F(SeveralScenarios, AreNotOneOfThemTwice) {
+  const std::string a = file("a", "rules:\n- {on: frame, do: drop}\n");
+  const std::string twice[] = {a, a};
+  EXPECT_THROW(load_scenarios(twice), ScenarioError);
+  const std::string named[] = {file("x", "name: n\nrules: []\n"),
+                               file("y", "name: n\nrules: []\n")};
+  try {
+    load_scenarios(named);
+    FAIL();
+  } catch (const ScenarioError& error) {
+    EXPECT_EQ(error.what(),
+              named[0] + " and " + named[1] + " are both named 'n'; name them differently");
+  }
 }
 
 TEST(ScenarioError, IsSaidOfDevicesThatThereAreNot) {

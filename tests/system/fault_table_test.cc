@@ -141,6 +141,20 @@ TEST_F(FaultTable, CausesEveryCompletionStatus) {
   }
 }
 
+// docs/scenarios.md: what is flushed when a rule fails the QP is its consequence, and completes as
+// flushed (IBTA vol 1, 10.3.1.5), also without a count.
+TEST_F(FaultTable, AFailedCompletionIsFollowedByFlushedOnes) {
+  inject("{name: r, on: completion, queue: send, do: {status: GENERAL_ERR}}");
+  for (uint64_t wr_id = 0; wr_id < 8; ++wr_id) ASSERT_EQ(post_send(qps[0], wr_id), 0);
+  const auto done = poll_for(send_cq.get(), 8);
+  ASSERT_EQ(done.size(), 8u);
+  for (uint64_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(done[i].wr_id, i);
+    EXPECT_EQ(done[i].status, i == 0 ? IBV_WC_GENERAL_ERR : IBV_WC_WR_FLUSH_ERR) << i;
+  }
+  take_remaining_events();
+}
+
 TEST_F(FaultTable, CausesEveryAsyncEvent) {
   const auto names = enumerators(ROCEMU_VERBS_H, "ibv_event_type");
   ASSERT_GE(names.size(), 20u);

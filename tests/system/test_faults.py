@@ -88,7 +88,9 @@ class Report(FaultTest):
         result = rocemu_run("echo", "ran", options=["--scenario", path])
         self.assertEqual(result.returncode, 1)
         self.assertEqual(result.stdout, f"rocemu: {path}:2:19: there is no 'dorp' for 'on: frame'; "
-                                        "did you mean 'drop'?\n")
+                                        "did you mean 'drop'?\n"
+                                        "    - {on: frame, do: dorp}\n"
+                                        "                      ^\n")
 
     def test_a_device_that_there_is_not(self):
         path = self.scenario("{on: frame, from: mlx5_0, do: drop}")
@@ -120,8 +122,10 @@ class WhileItRuns(FaultTest):
     def test_a_wrong_rule_is_said_with_its_place(self):
         result = rocemu_run(ROCEMU, "inject", "{on: frame, do: dorp}")
         self.assertEqual(result.returncode, 1)
-        self.assertTrue(result.stdout.endswith("rule:1:17: there is no 'dorp' for 'on: frame'; "
-                                               "did you mean 'drop'?\n"), result.stdout)
+        self.assertEqual(result.stdout, "rocemu: rule:1:17: there is no 'dorp' for 'on: frame'; "
+                                        "did you mean 'drop'?\n"
+                                        "    {on: frame, do: dorp}\n"
+                                        "                    ^\n")
 
     def test_step_by_step(self):
         pair = " ".join(pingpong_pair("-n", "2", "-r", "1", "-s", "512", client_device="rocemu1"))

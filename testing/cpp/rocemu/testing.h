@@ -46,7 +46,8 @@ struct FabricOptions {
   /// "mlx5_0", "mlx5_1=10.0.0.2,fd00::2"; empty: rocemu0 and rocemu1.
   std::vector<std::string> devices = {};
   ClockKind clock = ClockKind::kReal;
-  /// A file, or the name of a scenario that comes with rocemu.
+  /// A file, or the name of a scenario that comes with rocemu. Others beside it: `further` takes
+  /// {"--scenario", FILE}.
   std::string scenario = {};
   std::optional<uint64_t> seed = {};
   /// The directory of a recording; needed for events().

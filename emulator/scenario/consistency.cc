@@ -1,0 +1,182 @@
+// Rules whose parts are right, but not together.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "emulator/abi/control.h"
+#include "emulator/scenario/rule_keys.h"
+
+namespace rocemu::scenario {
+namespace {
+
+using abi::WcOpcode;
+using abi::WcStatus;
+using abi::WrOpcode;
+using engine::faults::Effects;
+using engine::faults::Kinds;
+using engine::faults::Queue;
+using engine::faults::Rule;
+using engine::faults::Where;
+
+template <class... Kind>
+Kinds set_of(Kind... kind) {
+  Kinds kinds;
+  (kinds.set(static_cast<size_t>(kind)), ...);
+  return kinds;
+}
+
+bool is_within(const Kinds& kinds, const Kinds& others) {
+  return kinds.any() && (kinds & ~others).none();
+}
+
+void check_effects(Reading in, const Node& node) {
+  const NodeReader& reader = in.reader;
+  const Effects& effects = in.rule.effects;
+  const bool moves =
+      effects.delay != engine::Duration{} || effects.duplicate != 0 || effects.reorder != 0;
+  if (effects.drop && (moves || effects.corrupt || !effects.rewrite.empty() ||
+                       effects.latency != engine::Duration{} || effects.bits_per_second != 0)) {
+    reader.fail(node, "what is dropped can not be delayed, doubled, reordered or changed as well");
+  }
+  if (effects.reject && moves) {
+    reader.fail(node, "what is rejected does not arrive: no delay, duplicate or reorder");
+  }
+  const int answers = (effects.rnr ? 1 : 0) + (effects.answer ? 1 : 0) + (effects.silent ? 1 : 0);
+  if (answers > 1) reader.fail(node, "a request gets one of rnr, nak and silent");
+  if (effects.drop && (effects.status || effects.overrun || effects.hold != 0 || effects.event ||
+                       effects.cm_event)) {
+    reader.fail(node, "what is dropped can not be changed or held as well");
+  }
+  if (effects.vendor_error != 0 && !effects.status) {
+    reader.fail(node, "vendor_err is for a status: say which");
+  }
+  const bool delivers_cm = effects.cm_event || effects.raise_cm;
+  if (in.rule.where == Where::kNow && effects.cm_status && !delivers_cm) {
+    reader.fail(node, "status is for raise_cm: say which event");
+  }
+}
+
+void check_selection(Reading in, const Node& node) {
+  const Kinds kReceives = set_of(WcOpcode::kRecv, WcOpcode::kRecvRdmaWithImm);
+  const auto& which = in.rule.which;
+  if (!which.kinds) return;
+  if (which.kinds->none()) in.reader.fail(node, "this transport has no such opcode");
+  if (in.rule.where != Where::kCompletion || !which.queue) return;
+  const Kinds of_queue = *which.queue == Queue::kReceive ? kReceives : ~kReceives;
+  if ((*which.kinds & of_queue).none()) {
+    in.reader.fail(node,
+                   "this queue has no such opcode: RECV and RECV_RDMA_WITH_IMM are of recv, "
+                   "all others of send");
+  }
+}
+
+// IBTA vol 1, 11.6.2, says which completions can have which status.
+void check_wc_status(Reading in, const Node& node) {
+  if (!in.rule.effects.status) return;
+  const auto& which = in.rule.which;
+  const bool at_completion = in.rule.where == Where::kCompletion;
+  const Kinds kinds = which.kinds.value_or(Kinds());
+  const Kinds local = at_completion ? set_of(WcOpcode::kBindMw, WcOpcode::kLocalInv)
+                                    : set_of(WrOpcode::kBindMw, WrOpcode::kLocalInv);
+  const Kinds without_receive =
+      at_completion ? set_of(WcOpcode::kRdmaRead, WcOpcode::kCompSwap, WcOpcode::kFetchAdd)
+                    : set_of(WrOpcode::kRdmaRead, WrOpcode::kAtomicCmpAndSwp,
+                             WrOpcode::kAtomicFetchAndAdd, WrOpcode::kRdmaWrite);
+  const bool is_receive =
+      at_completion && ((which.queue && *which.queue == Queue::kReceive) ||
+                        is_within(kinds, set_of(WcOpcode::kRecv, WcOpcode::kRecvRdmaWithImm)));
+  const auto warn = [&](std::string_view what) {
+    in.reader.warn(
+        node, fmt::format("{} never completes with {}", what,
+                          kWcStatusNames.text_of(static_cast<uint32_t>(*in.rule.effects.status))));
+  };
+  switch (*in.rule.effects.status) {
+    case WcStatus::kMwBindErr:
+      if (is_receive) return warn("a receive");
+      if (kinds.any() && (kinds & local).none()) return warn("what binds no memory window");
+      return;
+    case WcStatus::kRnrRetryExcErr:
+      if (is_within(kinds, without_receive)) return warn("what takes no receive of the peer");
+      [[fallthrough]];
+    case WcStatus::kBadRespErr:
+    case WcStatus::kRemInvReqErr:
+    case WcStatus::kRemAccessErr:
+    case WcStatus::kRemOpErr:
+    case WcStatus::kRetryExcErr:
+    case WcStatus::kRemInvRdReqErr:
+      if (is_receive) return warn("a receive");
+      if (is_within(kinds, local)) return warn("what sends nothing");
+      return;
+    default:
+      return;
+  }
+}
+
+void check_cm_status(Reading in, const Node& node) {
+  using abi::ucma::EventType;
+  const Effects& effects = in.rule.effects;
+  if (effects.cm_status.value_or(0) <= 0) return;
+  const Kinds with_reason = set_of(EventType::kRejected, EventType::kUnreachable);
+  const auto event = effects.cm_event ? effects.cm_event : effects.raise_cm;
+  const Kinds kinds = event ? set_of(*event) : in.rule.which.kinds.value_or(with_reason);
+  if (is_within(kinds, with_reason)) return;
+  in.reader.fail(node, fmt::format("status {} is the reason of a REJECTED; of other events it is 0 "
+                                   "or an errno, such as -ETIMEDOUT",
+                                   *effects.cm_status));
+}
+
+// A verb that does not say with which errno it fails may have any; ibv_advise_mr(3) says it, and
+// ibv_start_poll(3) and ibv_next_poll(3) have one that is no failure.
+void check_errno(Reading in, const Node& node) {
+  constexpr int kOfAdviseMr[] = {EOPNOTSUPP, EINVAL, EFAULT, ENOENT, ENOMEM, ENOSYS, EPERM};
+  const int error = in.rule.effects.error;
+  if (in.rule.where != Where::kVerb || error == 0 || !in.rule.which.kinds) return;
+  const Kinds& kinds = *in.rule.which.kinds;
+  if (kinds == set_of(abi::Op::kAdviseMr) &&
+      std::ranges::find(kOfAdviseMr, error) == std::end(kOfAdviseMr)) {
+    in.reader.warn(node, fmt::format("ibv_advise_mr(3) does not have {}",
+                                     errno_names().text_of(static_cast<uint32_t>(error))));
+  }
+  if (error == ENOENT && is_within(kinds, set_of(abi::Op::kPollCq, abi::Op::kNextPoll))) {
+    in.reader.warn(node,
+                   "ENOENT of ibv_start_poll(3) and ibv_next_poll(3) is an empty CQ, and no "
+                   "failure");
+  }
+}
+
+// libibverbs gives the program a pointer to the QP, CQ or SRQ that the event is about, or a port:
+// an event must not become one about something else (ibv_get_async_event(3)).
+void check_event(Reading in, const Node& node) {
+  using abi::EventType;
+  if (!in.rule.effects.event) return;
+  const Kinds kGroups[] = {
+      set_of(EventType::kQpFatal, EventType::kQpReqErr, EventType::kQpAccessErr,
+             EventType::kCommEst, EventType::kSqDrained, EventType::kPathMig,
+             EventType::kPathMigErr, EventType::kQpLastWqeReached),
+      set_of(EventType::kCqErr), set_of(EventType::kSrqErr, EventType::kSrqLimitReached),
+      set_of(EventType::kDeviceFatal, EventType::kPortActive, EventType::kPortErr,
+             EventType::kLidChange, EventType::kPkeyChange, EventType::kSmChange,
+             EventType::kClientReregister, EventType::kGidChange)};
+  const auto becomes = static_cast<size_t>(*in.rule.effects.event);
+  const Kinds from = in.rule.which.kinds.value_or(Kinds());
+  for (const Kinds& group : kGroups) {
+    if (group.test(becomes) && is_within(from, group)) return;
+  }
+  in.reader.fail(node,
+                 "an event stays one about a QP, a CQ, an SRQ or the device; say which events "
+                 "are to become this one: event: QP_FATAL, for example");
+}
+
+}  // namespace
+
+void check_consistency(Reading in, const Node& effects) {
+  check_effects(in, effects);
+  check_selection(in, effects);
+  check_wc_status(in, effects);
+  check_cm_status(in, effects);
+  check_errno(in, effects);
+  check_event(in, effects);
+}
+
+}  // namespace rocemu::scenario

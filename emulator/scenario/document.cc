@@ -1,0 +1,291 @@
+#include "emulator/scenario/document.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <sstream>
+
+namespace rocemu::scenario {
+namespace {
+
+constexpr size_t kDeepest = 16;  // a rule in a file has 7 levels at most
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
+/// The text ends here for us.
+struct Stop {};
+
+bool continues_character(char c) {
+  return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
+}
+
+std::string_view without_byte_order_mark(std::string_view text) {
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  return text;
+}
+
+/// Without its end, also of a file with the line ends of Windows. `number` is from 1.
+std::string_view line_of(std::string_view text, int number) {
+  text = without_byte_order_mark(text);
+  for (int line = 1; line < number; ++line) {
+    const size_t end = text.find('\n');
+    if (end == std::string_view::npos) return {};
+    text.remove_prefix(end + 1);
+  }
+  text = text.substr(0, text.find('\n'));
+  if (text.ends_with('\r')) text.remove_suffix(1);
+  return text;
+}
+
+/// How many bytes the UTF-8 character at the text's beginning has; 0 if there is none.
+size_t character_size(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  const size_t size = first < 0x80   ? 1
+                      : first < 0xc2 ? 0
+                      : first < 0xe0 ? 2
+                      : first < 0xf0 ? 3
+                      : first < 0xf5 ? 4
+                                     : 0;
+  if (size == 0 || text.size() < size) return 0;
+  for (size_t i = 1; i < size; ++i) {
+    if (!continues_character(text[i])) return 0;
+  }
+  return size;
+}
+
+/// YAML 1.2, 5.1: no control characters but tab and line ends. yaml-cpp takes some for the end of
+/// the text and changes others.
+std::optional<Problem> find_foreign_character(std::string_view text) {
+  text = without_byte_order_mark(text);
+  Place place{1, 1};
+  while (!text.empty()) {
+    const size_t size = character_size(text);
+    const auto c = static_cast<unsigned char>(text[0]);
+    if (size == 0) {
+      return Problem{place,
+                     fmt::format("the byte 0x{:02x} is no UTF-8 text; save the file as UTF-8", c)};
+    }
+    const bool ends_line = c == '\r' && text.size() > 1 && text[1] == '\n';
+    if ((c < 0x20 && c != '\n' && c != '\t' && !ends_line) || c == 0x7f) {
+      return Problem{place, fmt::format("the control character 0x{:02x} is not allowed here", c)};
+    }
+    text.remove_prefix(size);
+    place = c == '\n' ? Place{place.line + 1, 1} : Place{place.line, place.column + 1};
+  }
+  return std::nullopt;
+}
+
+class TreeBuilder : public YAML::EventHandler {
+ public:
+  TreeBuilder(std::string_view text, std::vector<Problem>& problems)
+      : text_(text), problems_(problems) {}
+
+  Node take_root() { return std::move(root_); }
+  Place place_of(const YAML::Mark& mark) {
+    // yaml-cpp counts bytes. Marks come in order, so that no line is looked for twice.
+    if (mark.line < line_) line_ = 0, rest_ = without_byte_order_mark(text_);
+    for (; line_ < mark.line; ++line_) {
+      rest_.remove_prefix(std::min(rest_.size(), rest_.find('\n') + 1));
+    }
+    const std::string_view before = rest_.substr(0, static_cast<size_t>(std::max(mark.column, 0)));
+    const auto inner = std::ranges::count_if(before, continues_character);
+    return {mark.line + 1, mark.column + 1 - static_cast<int>(inner)};
+  }
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ == 1) return;
+    problems_.push_back({place_of(mark),
+                         "a second YAML document; a scenario is one, so leave out "
+                         "the line '---'"});
+    throw Stop();
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    add(Node::of(Node::Kind::kNothing, check(mark, "", anchor)));
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    const Place place = place_of(mark);
+    complain(place, "no aliases ('*') here: write it out");
+    add(Node::of(Node::Kind::kBroken, place));
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    add(Node::of(Node::Kind::kScalar, check(mark, tag, anchor), value));
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    open(Node::of(Node::Kind::kList, check(mark, tag, anchor)));
+  }
+  void OnSequenceEnd() override { close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    open(Node::of(Node::Kind::kMapping, check(mark, tag, anchor)));
+  }
+  void OnMapEnd() override { close(); }
+
+ private:
+  struct Open {
+    Node node;
+    std::optional<Node> key;           // of a mapping: whose value is next
+    std::map<std::string, int> lines;  // of its keys
+  };
+
+  void complain(const Place& place, std::string message) {
+    problems_.push_back({place, std::move(message)});
+    if (problems_.size() >= kMostProblems) throw Stop();
+  }
+
+  Place check(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
+    const Place place = place_of(mark);
+    if (anchor != 0) complain(place, "no anchors ('&') here: write it out");
+    const bool is_tagged = !tag.empty() && tag != "?" && tag != "!";  // "!": it is quoted
+    if (is_tagged) complain(place, fmt::format("no tags ('{}') here", tag));
+    return place;
+  }
+
+  void open(Node node) {
+    if (open_.size() >= kDeepest) {
+      problems_.push_back({node.place, fmt::format("more than {} levels deep", kDeepest)});
+      throw Stop();
+    }
+    open_.push_back({std::move(node), {}, {}});
+  }
+  void close() {
+    Node node = std::move(open_.back().node);
+    open_.pop_back();
+    add(std::move(node));
+  }
+  void add(Node node) {
+    if (open_.empty()) {
+      root_ = std::move(node);
+      return;
+    }
+    Open& in = open_.back();
+    if (in.node.is_list()) {
+      in.node.items.push_back(std::move(node));
+    } else if (!in.key) {
+      in.key = std::move(node);
+    } else {
+      add_entry(in, std::move(node));
+      in.key.reset();
+    }
+  }
+  void add_entry(Open& in, Node value) {
+    Node& key = *in.key;
+    if (key.is_scalar() && key.text == "<<") {
+      complain(key.place, "no merge keys ('<<') here: write it out");
+      return;
+    }
+    if (key.is_scalar()) {
+      const auto [other, is_new] = in.lines.emplace(key.text, key.place.line);
+      if (!is_new) {
+        complain(key.place,
+                 fmt::format("'{}' is there twice, first in line {}", key.text, other->second));
+        return;
+      }
+    }
+    in.node.entries.push_back({std::move(key), std::move(value)});
+  }
+
+  std::string_view text_;
+  std::string_view rest_ = without_byte_order_mark(text_);  // from line_ on
+  int line_ = 0;
+  std::vector<Problem>& problems_;
+  int documents_ = 0;
+  std::vector<Open> open_;
+  Node root_;
+};
+
+/// Of a text that is no YAML: the tab that it is indented by there, which is the likely reason.
+std::optional<Problem> find_tab(std::string_view text, int line) {
+  for (int number : {line, line - 1, line + 1}) {
+    if (number < 1) continue;
+    const std::string_view content = line_of(text, number);
+    const size_t indent = std::min(content.find_first_not_of(" \t"), content.size());
+    const size_t tab = content.find('\t');
+    if (tab < indent) {
+      return Problem{{number, static_cast<int>(tab) + 1},
+                     "a tab in the indentation; YAML wants spaces"};
+    }
+  }
+  return std::nullopt;
+}
+
+/// With what cannot be seen as C would have it.
+std::string visible(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '\t') {
+      result += "\\t";
+    } else if (c == '\n') {
+      result += "\\n";
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+Node Node::of(Kind kind, Place place, std::string text) {
+  Node node;
+  node.kind = kind;
+  node.place = place;
+  node.text = std::move(text);
+  return node;
+}
+
+const Node* Node::find(std::string_view key) const {
+  for (const Entry& entry : entries) {
+    if (entry.key.is_scalar() && entry.key.text == key) return &entry.value;
+  }
+  return nullptr;
+}
+
+Node parse_document(std::string_view text, std::vector<Problem>& problems) {
+  if (auto foreign = find_foreign_character(text)) {
+    problems.push_back(std::move(*foreign));
+    return Node::of(Node::Kind::kBroken, {});
+  }
+  TreeBuilder builder(text, problems);
+  std::istringstream stream{std::string(text)};
+  try {
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(builder)) {
+    }
+  } catch (const Stop&) {
+    return Node::of(Node::Kind::kBroken, {});
+  } catch (const YAML::Exception& error) {
+    const Place place = error.mark.is_null() ? Place{1, 1} : builder.place_of(error.mark);
+    auto tab = find_tab(text, place.line);
+    problems.push_back(tab ? std::move(*tab) : Problem{place, "this is no YAML: " + error.msg});
+    return Node::of(Node::Kind::kBroken, {});
+  }
+  return builder.take_root();
+}
+
+std::string describe(const Problem& problem, std::string_view file, std::string_view text) {
+  const std::string_view kind = problem.is_warning ? "warning: " : "";
+  const std::string message = visible(problem.message);
+  if (problem.place.line == 0) return fmt::format("{}: {}{}", file, kind, message);
+  std::string result =
+      fmt::format("{}:{}:{}: {}{}", file, problem.place.line, problem.place.column, kind, message);
+  // Of a long line the part around the column; bytes of one character stay together.
+  constexpr int kBefore = 60, kAfter = 40;
+  std::string source, marker;
+  int column = 0;
+  for (const char c : line_of(text, problem.place.line)) {
+    if (!continues_character(c)) ++column;
+    if (column < problem.place.column - kBefore || column > problem.place.column + kAfter) continue;
+    source += c;
+    if (column < problem.place.column && !continues_character(c)) marker += c == '\t' ? '\t' : ' ';
+  }
+  if (!source.empty()) result += fmt::format("\n    {}\n    {}^", source, marker);
+  return result;
+}
+
+}  // namespace rocemu::scenario
