@@ -17,7 +17,11 @@
 namespace rocemu::provider {
 namespace {
 
-constexpr int kPollFailed = -1;
+/// ibv_poll_cq(3) has no more to say than a negative number.
+int fail_poll(int error) {
+  errno = error;
+  return -1;
+}
 
 int channel_inode(const ibv_comp_channel& channel, uint64_t* inode) {
   struct stat status;
@@ -179,15 +183,12 @@ int poll_cq(ibv_cq* base, int num_entries, ibv_wc* wc) {
   const int error = is_of_this_process(base->context)
                         ? ask(base->context, abi::Op::kPollCq, base->handle)
                         : EPERM;
-  if (error != 0) {
-    errno = error;  // ibv_poll_cq(3) has no more to say than a negative number
-    return kPollFailed;
-  }
+  if (error != 0) return fail_poll(error);
   Cq* cq = ours<Cq>(base);
   std::optional<EmptyPoll> empty;
   {
     const Guard guard(cq->lock);
-    if (cq->overran()) return kPollFailed;
+    if (cq->overran()) return fail_poll(EIO);
     const uint64_t first = cq->consumed;
     const Look look = await_completion(cq);
     int taken = 0;
@@ -200,7 +201,7 @@ int poll_cq(ibv_cq* base, int num_entries, ibv_wc* wc) {
     }
     empty.emplace(cq, look);
   }
-  return empty->wait(base->context) ? 0 : kPollFailed;
+  return empty->wait(base->context) ? 0 : fail_poll(EIO);
 }
 
 int req_notify_cq(ibv_cq* base, int solicited_only) {

@@ -64,8 +64,6 @@ TEST_F(ForkRdmaCm, CallsOfAParentsIdsWorkOrFailButForTheVerbsOfItsDevice) {
               srq.attr = {.max_wr = 4, .max_sge = 1, .srq_limit = 0};
               fails(report, "rdma_create_srq", EPERM,
                     [&] { return rdma_create_srq(client, nullptr, &srq); });
-              rdma_conn_param param = parameters();
-              fails(report, "rdma_connect", EPERM, [&] { return rdma_connect(client, &param); });
               fails(report, "rdma_disconnect", EPERM, [&] { return rdma_disconnect(client); });
               report.begins("rdma_destroy_qp");
               rdma_destroy_qp(client);

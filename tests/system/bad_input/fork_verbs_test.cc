@@ -280,8 +280,38 @@ class ForkVerbs : public TransportTest {
     fails(report, "ibv_dealloc_pd", [&] { return ibv_dealloc_pd(pd.get()); });
   }
 
+  /// Descriptors are shared with the parent, as on Linux: an event is for whoever reads it.
+  void descriptors_work(const Report& report) {
+    for (const int fd : {channel->fd, context->async_fd}) {
+      fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+    }
+    ibv_cq* of = nullptr;
+    void* of_context = nullptr;
+    report.begins("ibv_get_cq_event");
+    report.expect(ibv_get_cq_event(channel.get(), &of, &of_context) == -1 && errno == EAGAIN,
+                  "ibv_get_cq_event");
+    ibv_async_event event;
+    report.begins("ibv_get_async_event");
+    report.expect(ibv_get_async_event(context.get(), &event) == -1 && errno == EAGAIN,
+                  "ibv_get_async_event");
+    for (const int fd : {channel->fd, context->async_fd}) {
+      fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    }
+    report.begins("ibv_ack_cq_events");
+    ibv_ack_cq_events(event_cq.get(), 0);
+    report.begins("ibv_create_comp_channel");
+    ibv_comp_channel* own = ibv_create_comp_channel(context.get());
+    if (own == nullptr) return report.wrong("ibv_create_comp_channel");
+    fails_null(report, "ibv_create_cq",
+               [&] { return ibv_create_cq(context.get(), 4, nullptr, own, 0); });
+    works(report, "ibv_destroy_comp_channel", [&] { return ibv_destroy_comp_channel(own); });
+    report.begins("ibv_destroy_comp_channel");
+    report.expect(ibv_destroy_comp_channel(channel.get()) == EBUSY, "the parent's channel");
+  }
+
   void every_verb(const Report& report) {
     every_question_works(report);
+    descriptors_work(report);
     posting_fails(report);
     polling_fails(report);
     creating_fails(report);

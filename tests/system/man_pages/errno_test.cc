@@ -162,6 +162,8 @@ TEST_F(Errno, IsSetByTheVerbsOfACqThatOverran) {
   ibv_poll_cq_attr attr{};
   expect("ibv_req_notify_cq", EIO, [&] { return ibv_req_notify_cq(base, 0); });
   expect("ibv_start_poll", EIO, [&] { return ibv_start_poll(small, &attr); });
+  ibv_wc wc;
+  expect("ibv_poll_cq", EIO, [&] { return ibv_poll_cq(base, 1, &wc) < 0 ? errno : 0; });
   // Two events tell of it, one of the CQ and one of the QP: whoever destroys them waits for both
   // to be acknowledged.
   while (readable(context->async_fd)) take_async_event();
