@@ -356,7 +356,7 @@ struct AppendOutput {
 bool take_output(Taker& from, RecordedOutput& output) {
   const auto client = [&] { return from.take<ClientId>(); };
   const auto cq = [&] { return from.take<engine::CqId>(); };
-  switch (from.take_enum(OutputKind::kGroupChange)) {
+  switch (from.take_enum(OutputKind::kDeviceLost)) {
     case OutputKind::kCompletion: {
       const ClientId of = client();
       const engine::CqId id = cq();
