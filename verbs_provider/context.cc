@@ -41,7 +41,7 @@ int greet(Context* context, int shared) {
   for (const int fd : {base.cmd_fd, own_memory, shared}) {
     if (fd >= 0) sent[n_sent++] = fd;
   }
-  enum { kMemory, kWake, kAsync, kCount };
+  enum { kSegment, kWake, kAsync, kCount };
   int fds[kCount];
   int error = rocemu_call(base.cmd_fd, &request, &reply, sent, n_sent, fds, kCount);
   close_fd(own_memory);
@@ -53,17 +53,33 @@ int greet(Context* context, int shared) {
   parts.wall_start_ns = reply.body.hello.wall_start_ns;
   base.async_fd = fds[kAsync];
   base.num_comp_vectors = static_cast<int>(reply.body.hello.num_comp_vectors);
-  if (fds[kMemory] < 0 || fds[kWake] < 0 || fds[kAsync] < 0 ||
-      reply.body.hello.memory_size < sizeof(abi::DoorbellRing)) {
+  const abi::SharedRange& doorbells = reply.body.hello.doorbells;
+  if (fds[kSegment] < 0 || fds[kWake] < 0 || fds[kAsync] < 0 ||
+      doorbells.size < sizeof(abi::DoorbellRing)) {
     error = EIO;
   } else {
-    error = parts.memory.map(fds[kMemory], reply.body.hello.memory_size);
+    error = parts.segments.add(doorbells.segment, fds[kSegment], reply.body.hello.segment_size);
   }
-  close_fd(fds[kMemory]);
+  close_fd(fds[kSegment]);
+  if (error == 0) error = parts.segments.find(doorbells, &parts.memory);
   if (error != 0) return error;
   parts.doorbells.attach(reinterpret_cast<abi::DoorbellRing*>(parts.memory.at(0)), parts.wake_fd,
                          base.cmd_fd);
   return 0;
+}
+
+int open_segment(ibv_context* context, uint32_t number) {
+  abi::Request request{};
+  request.op = abi::Op::kOpenSegment;
+  request.body.open_segment.segment = number;
+  abi::Reply reply;
+  int fd;
+  int error = rocemu_call(context->cmd_fd, &request, &reply, nullptr, 0, &fd, 1);
+  if (error != 0) return error;
+  Segments& segments = context_of(context)->parts.segments;
+  error = fd < 0 ? EIO : segments.add(number, fd, reply.body.open_segment.size);
+  close_fd(fd);
+  return error;
 }
 
 /// From now on the context owns cmd_fd.
@@ -146,13 +162,14 @@ bool is_gone_with_its_device(int error) {
 }
 
 int call_for_memory(ibv_context* context, const abi::Request& request, abi::Reply* reply,
-                    const uint64_t& memory_size, SharedMemory* memory) {
-  int fd;
-  int error = rocemu_call(context->cmd_fd, &request, reply, nullptr, 0, &fd, 1);
+                    const abi::SharedRange& range, SharedPiece* memory) {
+  int error = call(context, request, reply);
   if (error != 0) return error;
-  error = fd < 0 ? EIO : memory->map(fd, memory_size);
-  close_fd(fd);
-  return error;
+  Segments& segments = context_of(context)->parts.segments;
+  error = segments.find(range, memory);
+  if (error != ENOENT) return error;
+  error = open_segment(context, range.segment);
+  return error != 0 ? error : segments.find(range, memory);
 }
 
 }  // namespace rocemu::provider

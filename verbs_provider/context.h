@@ -6,7 +6,7 @@
 #include "verbs_provider/number_table.h"
 #include "verbs_provider/private_abi.h"
 #include "verbs_provider/process.h"
-#include "verbs_provider/shared_memory.h"
+#include "verbs_provider/segments.h"
 
 namespace rocemu::provider {
 
@@ -19,7 +19,8 @@ struct Context {
 
   /// What is ours, and constructed and destroyed by us.
   struct Parts {
-    SharedMemory memory;  // a DoorbellRing
+    Segments segments;
+    SharedPiece memory;  // a DoorbellRing
     int wake_fd = -1;
     const uint64_t opened_by = this_process();  // whose memory the daemon reaches
     uint64_t clock_start_ns = 0;                // see device_clock.h, as the next
@@ -81,10 +82,10 @@ inline int ask(ibv_context* context, abi::Op operation, uint32_t object = 0) {
 /// success as the kernel resources were already released." Then nobody waits for acknowledgements.
 bool is_gone_with_its_device(int error);
 
-/// A control request answered with a memory file, which is mapped. `memory_size` is its size in
-/// `reply`. If that fails the daemon may have done its part: see is_success().
+/// A control request answered with shared memory, which is found. `range` is in `reply`. If that
+/// fails the daemon may have done its part: see is_success().
 int call_for_memory(ibv_context* context, const abi::Request& request, abi::Reply* reply,
-                    const uint64_t& memory_size, SharedMemory* memory);
+                    const abi::SharedRange& range, SharedPiece* memory);
 
 /// Whether a reply that was zero before the call says that the daemon did as asked.
 inline bool is_success(const abi::Reply& reply) {

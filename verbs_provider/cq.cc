@@ -5,7 +5,6 @@
 #include <bit>
 #include <cerrno>
 #include <optional>
-#include <utility>
 
 #include "verbs_provider/context.h"
 #include "verbs_provider/empty_poll.h"
@@ -22,6 +21,10 @@ int fail_poll(int error) {
   errno = error;
   return -1;
 }
+
+/// Of a CQ whose ring cannot be reached.
+constinit abi::CqRing lost_ring{
+    .producer = 0, .error = 1, .waiting = 0, .wake_at = 0, .consumer = 0};
 
 int channel_inode(const ibv_comp_channel& channel, uint64_t* inode) {
   struct stat status;
@@ -57,15 +60,14 @@ int call_destroy_cq(ibv_context* context, uint32_t handle, const ibv_comp_channe
 }
 
 /// Whether the memory has a ring for `capacity` completions.
-bool holds_ring(const SharedMemory& memory, uint32_t capacity) {
+bool holds_ring(const SharedPiece& memory, uint32_t capacity) {
   if (capacity == 0 || capacity > (1u << 31)) return false;
   return memory.size() >=
          sizeof(abi::CqRing) + uint64_t{std::bit_ceil(capacity)} * sizeof(abi::Cqe);
 }
 
-void open_ring(Cq* cq, SharedMemory memory, uint32_t capacity) {
-  cq->memory = std::move(memory);
-  cq->ring = reinterpret_cast<abi::CqRing*>(cq->memory.at(0));
+void open_ring(Cq* cq, const SharedPiece& memory, uint32_t capacity) {
+  cq->ring = reinterpret_cast<abi::CqRing*>(memory.at(0));
   cq->ring_mask = std::bit_ceil(capacity) - 1;
   cq->verbs.cq.cqe = static_cast<int>(capacity);
 }
@@ -99,13 +101,11 @@ Cq* make_cq(ibv_context* context, uint32_t capacity, const ibv_comp_channel* cha
       channel == nullptr ? 0 : channel_inode(*channel, &request.body.create_cq.channel_inode);
   abi::Reply reply{};
   const auto& created = reply.body.create_cq;
-  SharedMemory memory;
-  if (error == 0) {
-    error = call_for_memory(context, request, &reply, created.memory_size, &memory);
-  }
+  SharedPiece memory;
+  if (error == 0) error = call_for_memory(context, request, &reply, created.memory, &memory);
   if (error == 0 && !holds_ring(memory, created.capacity)) error = EIO;
   if (error == 0) {
-    open_ring(cq, std::move(memory), created.capacity);
+    open_ring(cq, memory, created.capacity);
     base.handle = created.handle;
     cq->parent_domain = parent_domain;
     hold(parent_domain);
@@ -152,17 +152,18 @@ int resize_cq(ibv_cq* base, int capacity) {
   request.body.resize_cq.capacity = static_cast<uint32_t>(capacity);
   abi::Reply reply{};
   const auto& resized = reply.body.create_cq;
-  SharedMemory memory;
+  SharedPiece memory;
   // Nobody may take completions from the old memory once the daemon has moved them.
   const Guard guard(cq->lock);
   const Guard ring_guard(cq->ring_lock);
-  int error = call_for_memory(base->context, request, &reply, resized.memory_size, &memory);
+  int error = call_for_memory(base->context, request, &reply, resized.memory, &memory);
   if (error == 0 && !holds_ring(memory, resized.capacity)) error = EIO;
   if (error == 0) {
-    open_ring(cq, std::move(memory), resized.capacity);
+    open_ring(cq, memory, resized.capacity);
   } else if (is_success(reply)) {
-    // Completions go where we cannot look. Better that polling fails than that it finds nothing.
-    cq->ring->error.store(1, std::memory_order_release);
+    // Completions go where we cannot look, and where we could is another's by now. Better that
+    // polling fails than that it finds nothing.
+    cq->ring = &lost_ring;
   }
   return error;
 }

@@ -8,7 +8,6 @@
 #include "verbs_provider/lock.h"
 #include "verbs_provider/pd.h"
 #include "verbs_provider/private_abi.h"
-#include "verbs_provider/shared_memory.h"
 
 namespace rocemu::provider {
 
@@ -22,7 +21,6 @@ struct Cq {
   /// may be called between ibv_start_poll and ibv_end_poll.
   Mutex ring_lock;
   OptionalMutex lock;  // of what follows; from ibv_start_poll to ibv_end_poll
-  SharedMemory memory;
   abi::CqRing* ring = nullptr;
   uint32_t ring_mask = 0;
   uint64_t consumed = 0;  // completions ever taken, stale ones included

@@ -15,7 +15,7 @@ uint64_t read_clock(clockid_t id) {
 
 /// Null on the real clock.
 const abi::DoorbellRing* virtual_clock(ibv_context* context) {
-  const SharedMemory& memory = context_of(context)->parts.memory;
+  const SharedPiece& memory = context_of(context)->parts.memory;
   if (memory.size() == 0) return nullptr;  // a context that a test made, without a daemon
   const auto* ring = reinterpret_cast<const abi::DoorbellRing*>(memory.at(0));
   return ring->is_virtual.load(std::memory_order_relaxed) != 0 ? ring : nullptr;

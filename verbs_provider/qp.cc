@@ -20,14 +20,14 @@ NumberTable<Qp>& table_of(const ibv_qp& qp) {
   return context_of(qp.context)->parts.qps;
 }
 
-int open_queues(Qp* qp, const abi::Reply& reply) {
+int open_queues(Qp* qp, const SharedPiece& memory, const abi::Reply& reply) {
   const auto& created = reply.body.create_qp;
   const abi::QpCap& cap = created.cap;
   qp->max_inline_data = cap.max_inline_data;
-  int error = open_queue(qp->memory, created.send, cap.max_send_wr, cap.max_send_sge,
+  int error = open_queue(memory, created.send, cap.max_send_wr, cap.max_send_sge,
                          abi::send_stride(cap.max_send_sge, cap.max_inline_data), &qp->send);
   if (error == 0) {
-    error = open_queue(qp->memory, created.recv, cap.max_recv_wr, cap.max_recv_sge,
+    error = open_queue(memory, created.recv, cap.max_recv_wr, cap.max_recv_sge,
                        abi::recv_stride(cap.max_recv_sge), &qp->recv);
   }
   return error;
@@ -150,11 +150,11 @@ Qp* create(ibv_context* context, const ibv_qp_init_attr_ex& attr, ibv_qp_cap* ca
   const auto& created = reply.body.create_qp;
   const abi::Request request = to_request(*qp, attr);
   const bool has_queues = attr.qp_type != IBV_QPT_XRC_RECV;
-  int error = has_queues
-                  ? call_for_memory(context, request, &reply, created.memory_size, &qp->memory)
-                  : call(context, request, &reply);
+  SharedPiece memory;
+  int error = has_queues ? call_for_memory(context, request, &reply, created.memory, &memory)
+                         : call(context, request, &reply);
   qp->verbs.qp.handle = qp->verbs.qp.qp_num = created.qpn;
-  if (error == 0 && has_queues) error = open_queues(qp, reply);
+  if (error == 0 && has_queues) error = open_queues(qp, memory, reply);
   if (error == 0) error = enter(qp, created.generation);
   if (error == 0) {
     *cap = from_abi(created.cap);

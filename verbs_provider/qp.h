@@ -9,7 +9,6 @@
 #include "verbs_provider/cq.h"
 #include "verbs_provider/pd.h"
 #include "verbs_provider/private_abi.h"
-#include "verbs_provider/shared_memory.h"
 #include "verbs_provider/work_queue.h"
 
 namespace rocemu::provider {
@@ -30,7 +29,6 @@ struct Qp {
   VerbsQp verbs;  // must be first
 
   CustomMemory custom_memory;
-  SharedMemory memory;
   WorkQueue send;
   WorkQueue recv;
   WorkRequestBuilder builder;

@@ -64,10 +64,11 @@ Srq* create(ibv_context* context, const Wanted& wanted, uint32_t limit, ibv_srq_
   arguments.limit = limit;
   abi::Reply reply{};
   const auto& created = reply.body.create_srq;
-  int error = call_for_memory(context, request, &reply, created.memory_size, &srq->memory);
+  SharedPiece memory;
+  int error = call_for_memory(context, request, &reply, created.memory, &memory);
   srq->base.handle = created.handle;
   if (error == 0) {
-    error = open_queue(srq->memory, created.recv, created.max_wr, created.max_sge,
+    error = open_queue(memory, created.recv, created.max_wr, created.max_sge,
                        abi::recv_stride(created.max_sge), &srq->recv);
   }
   if (error == 0) error = enter(context, srq);

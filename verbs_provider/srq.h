@@ -7,7 +7,6 @@
 
 #include "verbs_provider/cq.h"
 #include "verbs_provider/pd.h"
-#include "verbs_provider/shared_memory.h"
 #include "verbs_provider/work_queue.h"
 
 namespace rocemu::provider {
@@ -18,7 +17,6 @@ struct Srq {
   CustomMemory custom_memory;
   ibv_srq_type type = IBV_SRQT_BASIC;
   Cq* cq = nullptr;  // of an XRC SRQ; those of other SRQs are their QPs'
-  SharedMemory memory;
   WorkQueue recv;
   /// Where the CQ of an XRC SRQ stood when the SRQ was made: earlier completions are of an SRQ with
   /// the same number. The QPs of other SRQs have such a mark themselves.

@@ -5,7 +5,7 @@
 
 namespace rocemu::provider {
 
-int open_queue(const SharedMemory& memory, const abi::WorkQueueLayout& layout, uint32_t max_wr,
+int open_queue(const SharedPiece& memory, const abi::WorkQueueLayout& layout, uint32_t max_wr,
                uint32_t max_sge, uint32_t min_stride, WorkQueue* queue) {
   if (layout.slots == 0) return max_wr == 0 ? 0 : EIO;
   if (!std::has_single_bit(layout.slots) || layout.slots < max_wr || layout.stride < min_stride) {

@@ -7,7 +7,7 @@
 
 #include "emulator/abi/rings.h"
 #include "verbs_provider/lock.h"
-#include "verbs_provider/shared_memory.h"
+#include "verbs_provider/segments.h"
 
 namespace rocemu::provider {
 
@@ -38,7 +38,7 @@ struct WorkQueue {
 };
 
 /// Finds the queue that the daemon made in `memory`. 0, or EIO if it cannot be one.
-int open_queue(const SharedMemory& memory, const abi::WorkQueueLayout& layout, uint32_t max_wr,
+int open_queue(const SharedPiece& memory, const abi::WorkQueueLayout& layout, uint32_t max_wr,
                uint32_t max_sge, uint32_t min_stride, WorkQueue* queue);
 
 }  // namespace rocemu::provider

@@ -23,10 +23,10 @@ inline constexpr uint32_t kVersion = 3;
 
 /// Values of ours that a reply's error may have beside errno's: none. Errors are errno values.
 enum class Op : uint32_t {
-  kHello =
-      1,  // sends: the client's end of this connection, /proc/self/mem opened O_RDWR (-1 cannot
-          // be sent: it may be missing), and to import, the client's end of the connection of
-          // the context to share; receives: context memory, doorbell eventfd, async event socket
+  kHello = 1,  // sends: the client's end of this connection, /proc/self/mem opened O_RDWR (-1
+               // cannot be sent: it may be missing), and to import, the client's end of the
+               // connection of the context to share; receives: the first segment, doorbell eventfd,
+               // async event socket
   kQueryDevice,
   kQueryPort,
   kCreateChannel,  // receives: the completion channel's socket
@@ -34,9 +34,9 @@ enum class Op : uint32_t {
   kDeallocPd,
   kRegMr,
   kDeregMr,
-  kCreateCq,   // receives: the CQ's memory
+  kCreateCq,
   kDestroyCq,  // sends: the completion channel's socket (if any), the async event socket
-  kCreateQp,   // receives: the QP's memory
+  kCreateQp,
   kModifyQp,
   kQueryQp,
   kDestroyQp,  // sends: the async event socket
@@ -49,10 +49,10 @@ enum class Op : uint32_t {
   kDeallocMw,
   kAllocDm,  // only accounts for it: device memory is a mapping of the client's
   kFreeDm,
-  kResizeCq,  // receives: the CQ's new memory, in which the completions not yet taken are too. The
-              // client polls nothing meanwhile
+  kResizeCq,  // the completions not yet taken are in the CQ's new memory, too. The client polls
+              // nothing meanwhile
   kModifyCq,
-  kCreateSrq,  // receives: the SRQ's memory
+  kCreateSrq,
   kModifySrq,
   kQuerySrq,
   kDestroySrq,  // sends: the SRQ's CQ's channel's socket (if any), the async event socket
@@ -86,6 +86,8 @@ enum class Op : uint32_t {
   // Not the engine's concern: how the daemon reaches what is registered.
   kLendMemory,      // sends: a memory file, sealed against shrinking, that this memory is pages of
   kTakeBackMemory,  // what was lent at that address
+
+  kOpenSegment,  // receives: a segment of the memory that client and daemon share
 };
 inline constexpr Op kFirstAskedFor = Op::kPostSend;
 inline constexpr Op kLastOp = Op::kQueryRtValues;  // of the engine's
@@ -94,6 +96,21 @@ inline constexpr Op kLastOp = Op::kQueryRtValues;  // of the engine's
 inline constexpr uint32_t kMostLentPieces = 64;
 inline constexpr uint64_t kMostLentBytes = uint64_t{64} << 20;
 
+constexpr bool destroys(Op op) {
+  switch (op) {
+    case Op::kDeallocPd:
+    case Op::kDeregMr:
+    case Op::kDestroyCq:
+    case Op::kDestroyQp:
+    case Op::kDestroyAh:
+    case Op::kDeallocMw:
+    case Op::kDestroySrq:
+      return true;
+    default:
+      return false;
+  }
+}
+
 constexpr bool may_be_asked_for(Op op) {
   return op >= kFirstAskedFor && op <= kLastOp;
 }
@@ -101,6 +118,16 @@ constexpr bool may_be_asked_for(Op op) {
 constexpr uint32_t asked_for_bit(Op op) {
   return 1u << (static_cast<uint32_t>(op) - static_cast<uint32_t>(kFirstAskedFor));
 }
+
+/// Where something lies in the memory that client and daemon share. That consists of segments,
+/// which are numbered from 0; the client maps one when it first hears of it.
+struct SharedRange {
+  uint64_t offset;  // bytes from the start of the segment
+  uint64_t size;
+  uint32_t segment;
+  uint32_t reserved;
+};
+static_assert(sizeof(SharedRange) == 24);
 
 struct QpCap {
   uint32_t max_send_wr;
@@ -297,6 +324,9 @@ struct Request {
       uint64_t length;
     } lend_memory;  // take_back_memory
     struct {
+      uint32_t segment;
+    } open_segment;
+    struct {
       uint32_t handle;
       uint32_t capacity;
     } resize_cq;
@@ -378,7 +408,8 @@ struct Reply {
     struct {
       uint32_t client;  // for messages and `rocemu show`
       uint32_t device_index;
-      uint64_t memory_size;     // of the context memory: a DoorbellRing
+      uint64_t segment_size;    // of the first segment
+      SharedRange doorbells;    // a DoorbellRing, in that segment
       uint64_t clock_start_ns;  // CLOCK_MONOTONIC when device time was 0 (see Cqe::timestamp_ns)
       uint64_t wall_start_ns;   // CLOCK_REALTIME then
       uint32_t num_comp_vectors;
@@ -407,15 +438,15 @@ struct Reply {
     struct {
       uint32_t handle;
       uint32_t capacity;
-      uint64_t memory_size;  // a CqRing and its entries
-    } create_cq;             // resize_cq
+      SharedRange memory;  // a CqRing and its entries
+    } create_cq;           // resize_cq
     struct {
       uint32_t handle;  // also the number that XRC requests name (ibv_get_srq_num(3))
       uint32_t max_wr;
       uint32_t max_sge;
       uint32_t reserved;
       WorkQueueLayout recv;
-      uint64_t memory_size;
+      SharedRange memory;
     } create_srq;
     struct {
       uint32_t max_wr;
@@ -434,7 +465,7 @@ struct Reply {
       uint32_t reserved;
       WorkQueueLayout send;
       WorkQueueLayout recv;
-      uint64_t memory_size;
+      SharedRange memory;
     } create_qp;
     struct {
       uint32_t state;       // QpState after the change
@@ -451,6 +482,9 @@ struct Reply {
       uint32_t completion_events;
       uint32_t async_events;
     } destroyed;
+    struct {
+      uint64_t size;
+    } open_segment;
   } body;
 };
 static_assert(sizeof(Reply) == 24 + 320);

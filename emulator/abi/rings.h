@@ -1,6 +1,7 @@
 // Shared-memory layouts: what a client (the provider) and the daemon exchange without a system
-// call. Every memory file is created, sized and sealed by the daemon. The daemon trusts nothing it
-// reads here: it copies once, checks the copy and uses the copy.
+// call. All of it lies in segments (control.h): memory files that the daemon creates, sizes and
+// seals. The daemon trusts nothing it reads here: it copies once, checks the copy and uses the
+// copy.
 #pragma once
 
 #include <atomic>
@@ -169,11 +170,11 @@ struct RecvWqe {
 };
 static_assert(sizeof(RecvWqe) == 16);
 
-/// Where a work queue lies in its memory file. Slot i of the n-th WQE is n % slots; a slot is
-/// free again once the completion of its WQE (or of a later one of the same queue) was polled. Of
-/// an SRQ no slot in particular is free, but as many as completions of it were polled.
+/// Where a work queue lies in its QP's or SRQ's memory. Slot i of the n-th WQE is n % slots; a slot
+/// is free again once the completion of its WQE (or of a later one of the same queue) was polled.
+/// Of an SRQ no slot in particular is free, but as many as completions of it were polled.
 struct WorkQueueLayout {
-  uint64_t offset;  // bytes from the start of the memory file
+  uint64_t offset;  // bytes from the start of that memory
   uint32_t slots;   // a power of two, or 0 for no queue
   uint32_t stride;  // bytes per slot, a multiple of 16
 };

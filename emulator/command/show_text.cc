@@ -147,12 +147,21 @@ std::string device_text(const Json& device) {
   const Json& gids = member(device, "gids");
   for (size_t i = 0; i < gids.size(); ++i)
     text += "  GID " + std::to_string(i) + "  " + cell("gid", gids[i]) + "\n";
-  text += section("queue pairs", table_of(member(device, "qps"), kQpColumns, "    "));
-  text += section("completion queues", table_of(member(device, "cqs"), kCqColumns, "    "));
-  text += section("shared receive queues", table_of(member(device, "srqs"), kSrqColumns, "    "));
-  text += section("XRC domains", table_of(member(device, "xrcds"), kXrcdColumns, "    "));
-  text += section("memory regions", table_of(member(device, "mrs"), kMrColumns, "    "));
-  text += section("memory windows", table_of(member(device, "mws"), kMwColumns, "    "));
+  const auto title = [&](const char* key, std::string words) {
+    const Json& more = member(member(device, "omitted"), key);
+    return more.is_null() ? words : words + " (and " + cell(key, more) + " more)";
+  };
+  text += section(title("qps", "queue pairs"), table_of(member(device, "qps"), kQpColumns, "    "));
+  text += section(title("cqs", "completion queues"),
+                  table_of(member(device, "cqs"), kCqColumns, "    "));
+  text += section(title("srqs", "shared receive queues"),
+                  table_of(member(device, "srqs"), kSrqColumns, "    "));
+  text += section(title("xrcds", "XRC domains"),
+                  table_of(member(device, "xrcds"), kXrcdColumns, "    "));
+  text +=
+      section(title("mrs", "memory regions"), table_of(member(device, "mrs"), kMrColumns, "    "));
+  text +=
+      section(title("mws", "memory windows"), table_of(member(device, "mws"), kMwColumns, "    "));
   text += section("counters (others are 0)", counters_of(member(device, "counters")));
   return text;
 }

@@ -30,6 +30,7 @@ class ClientEvents {
   NewChannel open_channel();
   /// Whoever waits for an event of a channel, or comes to wait, is told that it failed.
   void close_channels() { channels_.clear(); }
+  size_t channels() const { return channels_.size(); }
   bool has_channel(engine::ChannelId id) const { return channels_.contains(id.value); }
 
   /// False if too many events wait for the client. Sockets that it closed take any number.

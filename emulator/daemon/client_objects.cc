@@ -1,11 +1,17 @@
 #include "emulator/daemon/client_objects.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <utility>
 
 namespace rocemu::daemon {
 namespace {
+
+/// What a client can have of however many file descriptors.
+constexpr size_t kFewChannels = 16;
 
 bool is_engine_op(abi::Op op) {
   return op >= abi::Op::kQueryDevice && op <= abi::kLastOp;
@@ -21,6 +27,8 @@ Answer with_fd(const abi::Reply& reply, UniqueFd fd) {
 
 Answer ClientObjects::execute(const abi::Request& request, std::span<const UniqueFd> fds) {
   switch (request.op) {
+    case abi::Op::kOpenSegment:
+      return open_segment(request);
     case abi::Op::kCreateChannel:
       return create_channel(request);
     case abi::Op::kCreateCq:
@@ -45,11 +53,25 @@ Answer ClientObjects::execute(const abi::Request& request, std::span<const Uniqu
   }
 }
 
+Answer ClientObjects::open_segment(const abi::Request& request) {
+  const auto file = queues_.arena.file_of(request.body.open_segment.segment);
+  if (!file) return refusal(EINVAL);
+  UniqueFd copy(fcntl(file->fd, F_DUPFD_CLOEXEC, 0));
+  if (!copy) return refusal(EMFILE);
+  abi::Reply reply{};
+  reply.body.open_segment.size = file->size;
+  return with_fd(reply, std::move(copy));
+}
+
 Answer ClientObjects::create_channel(const abi::Request& request) {
   abi::Reply reply = command(request);
   if (reply.error != 0 || queues_.ended) return {reply};
   ClientEvents::NewChannel channel = events_.open_channel();
   if (!channel.client_end) return refusal(EMFILE);
+  // It goes again with the client's end.
+  if (events_.channels() > kFewChannels && are_scarce_from(channel.client_end)) {
+    return refusal(EMFILE);
+  }
   reply.body.create_channel.inode = channel.id.value;
   return with_fd(reply, std::move(channel.client_end));
 }
@@ -61,16 +83,13 @@ Answer ClientObjects::create_cq(const abi::Request& request) {
   abi::Reply reply = command(request);
   if (reply.error != 0 || queues_.ended) return {reply};
   auto& made = reply.body.create_cq;
-  made.memory_size = cq_memory_size(made.capacity);
-  std::optional<NewSharedMemory> memory = NewSharedMemory::create("rocemu-cq", made.memory_size);
-  if (!memory) {
-    undo(abi::Op::kDestroyCq, made.handle);
-    return refusal(ENOMEM);
-  }
-  queues_.cqs.insert_or_assign(
-      made.handle,
-      CompletionQueue(std::move(memory->memory), made.capacity, wanted.user_handle, channel));
-  return with_fd(reply, std::move(memory->file));
+  return complete(reply, abi::Op::kDestroyCq, made.handle, cq_memory_size(made.capacity),
+                  [&](Arena::Piece memory) {
+                    made.memory = memory.range();
+                    queues_.cqs.insert_or_assign(made.handle,
+                                                 CompletionQueue(std::move(memory), made.capacity,
+                                                                 wanted.user_handle, channel));
+                  });
 }
 
 Answer ClientObjects::resize_cq(const abi::Request& request) {
@@ -80,18 +99,18 @@ Answer ClientObjects::resize_cq(const abi::Request& request) {
   abi::Reply reply = command(request);
   if (reply.error != 0 || queues_.ended) return {reply};
   auto& made = reply.body.create_cq;
-  made.memory_size = cq_memory_size(made.capacity);
-  std::optional<NewSharedMemory> memory = NewSharedMemory::create("rocemu-cq", made.memory_size);
+  std::optional<Arena::Piece> memory = queues_.arena.take(cq_memory_size(made.capacity));
   if (!memory) {
     abi::Request back = request;
     back.body.resize_cq.capacity = cq.capacity();
     command(back);
     return refusal(ENOMEM);
   }
-  if (!cq.move_to(std::move(memory->memory), made.capacity)) {
+  made.memory = memory->range();
+  if (!cq.move_to(std::move(*memory), made.capacity)) {
     return {.violation = "the consumer index of a CQ that cannot be"};
   }
-  return with_fd(reply, std::move(memory->file));
+  return {reply};
 }
 
 Answer ClientObjects::create_srq(const abi::Request& request) {
@@ -99,19 +118,15 @@ Answer ClientObjects::create_srq(const abi::Request& request) {
   if (reply.error != 0 || queues_.ended) return {reply};
   auto& made = reply.body.create_srq;
   const SrqMemoryPlan plan = plan_srq_memory(made.max_wr, made.max_sge);
-  std::optional<NewSharedMemory> memory = NewSharedMemory::create("rocemu-srq", plan.size);
-  if (!memory) {
-    undo(abi::Op::kDestroySrq, made.handle);
-    return refusal(ENOMEM);
-  }
-  made.recv = plan.recv;
-  made.memory_size = plan.size;
-  SharedReceiveQueue srq;
-  srq.recv = {memory->memory.data() + plan.recv.offset, plan.recv.slots, plan.recv.stride, 0};
-  srq.user_handle = request.body.create_srq.user_handle;
-  srq.memory = std::move(memory->memory);
-  queues_.srqs.insert_or_assign(made.handle, std::move(srq));
-  return with_fd(reply, std::move(memory->file));
+  return complete(reply, abi::Op::kDestroySrq, made.handle, plan.size, [&](Arena::Piece memory) {
+    made.recv = plan.recv;
+    made.memory = memory.range();
+    SharedReceiveQueue srq;
+    srq.recv = {memory.data() + plan.recv.offset, plan.recv.slots, plan.recv.stride, 0};
+    srq.user_handle = request.body.create_srq.user_handle;
+    srq.memory = std::move(memory);
+    queues_.srqs.insert_or_assign(made.handle, std::move(srq));
+  });
 }
 
 Answer ClientObjects::create_qp(const abi::Request& request) {
@@ -121,22 +136,18 @@ Answer ClientObjects::create_qp(const abi::Request& request) {
   const auto& wanted = request.body.create_qp;
   const QpMemoryPlan plan =
       plan_qp_memory(without_missing_queues(made.cap, wanted.type, wanted.srq != 0));
-  std::optional<NewSharedMemory> memory = NewSharedMemory::create("rocemu-qp", plan.size);
-  if (!memory) {
-    undo(abi::Op::kDestroyQp, made.qpn);
-    return refusal(ENOMEM);
-  }
-  made.send = plan.send;
-  made.recv = plan.recv;
-  made.memory_size = plan.size;
-  const std::byte* base = memory->memory.data();
-  QueuePair qp;
-  qp.send = {base + plan.send.offset, plan.send.slots, plan.send.stride, 0};
-  qp.recv = {base + plan.recv.offset, plan.recv.slots, plan.recv.stride, 0};
-  qp.user_handles = {wanted.user_handle};
-  qp.memory = std::move(memory->memory);
-  queues_.qps.insert_or_assign(made.qpn, std::move(qp));
-  return with_fd(reply, std::move(memory->file));
+  return complete(reply, abi::Op::kDestroyQp, made.qpn, plan.size, [&](Arena::Piece memory) {
+    made.send = plan.send;
+    made.recv = plan.recv;
+    made.memory = memory.range();
+    const std::byte* base = memory.data();
+    QueuePair qp;
+    qp.send = {base + plan.send.offset, plan.send.slots, plan.send.stride, 0};
+    qp.recv = {base + plan.recv.offset, plan.recv.slots, plan.recv.stride, 0};
+    qp.user_handles = {wanted.user_handle};
+    qp.memory = std::move(memory);
+    queues_.qps.insert_or_assign(made.qpn, std::move(qp));
+  });
 }
 
 Answer ClientObjects::open_qp(const abi::Request& request) {
@@ -187,6 +198,20 @@ Answer ClientObjects::destroy_qp(const abi::Request& request, std::span<const Un
   references.erase(reference);
   if (references.empty()) queues_.qps.erase(found);
   return {reply};
+}
+
+template <class Enter>
+Answer ClientObjects::complete(const abi::Reply& reply, abi::Op destroy, uint32_t handle,
+                               uint64_t size, Enter enter) {
+  if (std::optional<Arena::Piece> memory = queues_.arena.take(size)) {
+    try {
+      enter(std::move(*memory));
+      return {reply};
+    } catch (const std::bad_alloc&) {
+    }
+  }
+  undo(destroy, handle);
+  return refusal(ENOMEM);
 }
 
 void ClientObjects::undo(abi::Op destroy, uint32_t handle) {

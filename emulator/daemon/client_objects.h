@@ -34,6 +34,7 @@ class ClientObjects {
   Answer execute(const abi::Request& request, std::span<const UniqueFd> fds);
 
  private:
+  Answer open_segment(const abi::Request& request);
   Answer create_channel(const abi::Request& request);
   Answer create_cq(const abi::Request& request);
   Answer resize_cq(const abi::Request& request);
@@ -44,6 +45,11 @@ class ClientObjects {
   Answer destroy_srq(const abi::Request& request, std::span<const UniqueFd> fds);
   Answer destroy_qp(const abi::Request& request, std::span<const UniqueFd> fds);
   abi::Reply command(const abi::Request& request) { return engine_.command(queues_.id, request); }
+  /// Answers with `reply` to who created an object, once `enter(memory)` has given it memory of
+  /// that size and noted it. Destroys it again if there is no memory for either.
+  template <class Enter>
+  Answer complete(const abi::Reply& reply, abi::Op destroy, uint32_t handle, uint64_t size,
+                  Enter enter);
   /// An object that was just created, but cannot be used.
   void undo(abi::Op destroy, uint32_t handle);
 

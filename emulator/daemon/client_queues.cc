@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstring>
@@ -13,19 +14,24 @@
 namespace rocemu::daemon {
 namespace {
 
-constexpr uint64_t kPage = 4096;
+/// Queues, and bytes of their memory, that dismantle() destroys at a time.
+constexpr uint32_t kQueuesAtOnce = 4096;
+constexpr uint64_t kBytesAtOnce = 64 << 20;
 
-abi::CqRing& ring_in(const SharedMemory& memory) {
+abi::CqRing& ring_in(const Arena::Piece& memory) {
   return *reinterpret_cast<abi::CqRing*>(memory.data());
+}
+
+/// A ring in which nothing has been yet.
+void clear(abi::CqRing& ring) {
+  for (std::atomic<uint32_t>* word :
+       {&ring.producer, &ring.error, &ring.waiting, &ring.wake_at, &ring.consumer}) {
+    word->store(0, std::memory_order_relaxed);
+  }
 }
 
 uint64_t bytes_of(const abi::WorkQueueLayout& layout) {
   return uint64_t{layout.slots} * layout.stride;
-}
-
-/// Never 0.
-uint64_t whole_pages(uint64_t bytes) {
-  return (bytes / kPage + 1) * kPage;
 }
 
 uint32_t slots_for(uint32_t max_wr) {
@@ -34,19 +40,21 @@ uint32_t slots_for(uint32_t max_wr) {
 
 }  // namespace
 
-CompletionQueue::CompletionQueue(SharedMemory memory, uint32_t capacity, uint64_t user_handle,
+CompletionQueue::CompletionQueue(Arena::Piece memory, uint32_t capacity, uint64_t user_handle,
                                  engine::ChannelId channel)
     : memory_(std::move(memory)),
       capacity_(capacity),
       mask_(std::bit_ceil(capacity) - 1),
       user_handle_(user_handle),
-      channel_(channel) {}
+      channel_(channel) {
+  clear(ring_in(memory_));
+}
 
 uint32_t CompletionQueue::consumed() const {
   return ring_in(memory_).consumer.load(std::memory_order_acquire);
 }
 
-bool CompletionQueue::move_to(SharedMemory memory, uint32_t capacity) {
+bool CompletionQueue::move_to(Arena::Piece memory, uint32_t capacity) {
   const uint32_t taken = consumed();
   const uint32_t waiting = produced_ - taken;
   if (waiting > capacity_ || waiting > capacity) return false;
@@ -57,6 +65,7 @@ bool CompletionQueue::move_to(SharedMemory memory, uint32_t capacity) {
     std::memcpy(to + size_t{n & mask} * sizeof(abi::Cqe),
                 from + size_t{n & mask_} * sizeof(abi::Cqe), sizeof(abi::Cqe));
   }
+  clear(ring_in(memory));
   ring_in(memory).consumer.store(taken, std::memory_order_relaxed);
   std::swap(memory_, memory);
   capacity_ = capacity;
@@ -114,7 +123,7 @@ QpMemoryPlan plan_qp_memory(const abi::QpCap& cap) {
   plan.recv.slots = slots_for(cap.max_recv_wr);
   plan.recv.stride = abi::recv_stride(cap.max_recv_sge);
   plan.recv.offset = bytes_of(plan.send);  // send strides are multiples of a cache line
-  plan.size = whole_pages(plan.recv.offset + bytes_of(plan.recv));
+  plan.size = std::max<uint64_t>(plan.recv.offset + bytes_of(plan.recv), 1);
   return plan;
 }
 
@@ -128,7 +137,28 @@ abi::QpCap without_missing_queues(abi::QpCap cap, abi::QpType type, bool has_srq
 SrqMemoryPlan plan_srq_memory(uint32_t max_wr, uint32_t max_sge) {
   const abi::WorkQueueLayout recv{
       .offset = 0, .slots = slots_for(max_wr), .stride = abi::recv_stride(max_sge)};
-  return {.recv = recv, .size = whole_pages(bytes_of(recv))};
+  return {.recv = recv, .size = std::max<uint64_t>(bytes_of(recv), 1)};
+}
+
+bool ClientQueues::dismantle() {
+  arena.close();
+  uint32_t budget = kQueuesAtOnce;
+  const auto thin_out = [&budget](auto& queues) {
+    for (; !queues.empty() && budget > 0; --budget) queues.erase(queues.begin());
+    return queues.empty();
+  };
+  if (!thin_out(qps) || !thin_out(srqs) || !thin_out(cqs)) return true;
+  doorbell_memory = {};
+  return arena.drop_segments(kBytesAtOnce);
+}
+
+void ClientQueues::shrink() {
+  const auto shrink_table = [](auto& queues) {
+    if (queues.bucket_count() / 8 > queues.size()) queues.rehash(0);
+  };
+  shrink_table(qps);
+  shrink_table(cqs);
+  shrink_table(srqs);
 }
 
 }  // namespace rocemu::daemon

@@ -9,7 +9,7 @@
 
 #include "emulator/abi/control.h"
 #include "emulator/abi/rings.h"
-#include "emulator/daemon/shared_memory.h"
+#include "emulator/daemon/arena.h"
 #include "emulator/engine/ids.h"
 
 namespace rocemu::daemon {
@@ -25,7 +25,7 @@ struct WorkQueueView {
 };
 
 struct QueuePair {
-  SharedMemory memory;
+  Arena::Piece memory;
   WorkQueueView send;
   WorkQueueView recv;
   /// One for each reference that the client has to it: ibv_open_qp(3) gives further ones.
@@ -33,19 +33,20 @@ struct QueuePair {
 };
 
 struct SharedReceiveQueue {
-  SharedMemory memory;
+  Arena::Piece memory;
   WorkQueueView recv;
   uint64_t user_handle = 0;
 };
 
 class CompletionQueue {
  public:
-  CompletionQueue(SharedMemory memory, uint32_t capacity, uint64_t user_handle,
+  /// Begins empty, whatever is in the memory.
+  CompletionQueue(Arena::Piece memory, uint32_t capacity, uint64_t user_handle,
                   engine::ChannelId channel);
 
   /// Moves to another memory with the completions that the client has not taken; counts continue.
   /// False, and nothing is changed, if its consumer index says what cannot be.
-  bool move_to(SharedMemory memory, uint32_t capacity);
+  bool move_to(Arena::Piece memory, uint32_t capacity);
 
   /// The client sees it after publish().
   void add(const abi::Cqe& cqe);
@@ -65,7 +66,7 @@ class CompletionQueue {
  private:
   void wake();
 
-  SharedMemory memory_;
+  Arena::Piece memory_;
   uint32_t capacity_;
   uint32_t mask_;
   uint32_t produced_ = 0;  // modulo 2^32
@@ -82,7 +83,7 @@ uint64_t cq_memory_size(uint32_t capacity);
 struct QpMemoryPlan {
   abi::WorkQueueLayout send;
   abi::WorkQueueLayout recv;
-  uint64_t size;  // never 0, so that a QP without any queue can be mapped like the others
+  uint64_t size;  // never 0, so that a QP without any queue has memory like the others
 };
 QpMemoryPlan plan_qp_memory(const abi::QpCap& cap);
 
@@ -99,7 +100,8 @@ SrqMemoryPlan plan_srq_memory(uint32_t max_wr, uint32_t max_sge);
 
 struct ClientQueues {
   engine::ClientId id;
-  SharedMemory doorbell_memory;
+  Arena arena;  // of all the memory below
+  Arena::Piece doorbell_memory;
   // Both modulo 2^32. Of the doorbells between them, those of receives and arms are handled
   // already.
   uint32_t doorbells_consumed = 0;
@@ -115,6 +117,13 @@ struct ClientQueues {
   abi::DoorbellRing& doorbells() const {
     return *reinterpret_cast<abi::DoorbellRing*>(doorbell_memory.data());
   }
+
+  size_t size() const { return qps.size() + cqs.size() + srqs.size(); }
+  /// Of a client that is gone: destroys some of its queues and then their memory, so that nobody
+  /// waits for long even if they are very many. True if there are more.
+  bool dismantle();
+  /// Gives back the memory of queues that are gone.
+  void shrink();
 };
 
 }  // namespace rocemu::daemon

@@ -10,6 +10,7 @@
 #include <climits>
 #include <cstring>
 #include <fstream>
+#include <new>
 
 #include "emulator/engine/limits.h"
 
@@ -47,7 +48,12 @@ ClientSession::ClientSession(const Services& services, engine::ClientId id,
       objects_(services.engine, events_, queues_),
       socket_(std::move(socket)) {
   queues_.id = id;
-  socket_watch_ = services_.loop.watch(socket_.get(), EPOLLIN, [this](uint32_t) { on_readable(); });
+  socket_watch_ = services_.loop.watch(socket_.get(), EPOLLIN, [this](uint32_t) {
+    unless_out_of_memory([this] {
+      on_readable();
+      return true;
+    });
+  });
   if (!socket_watch_) end("its socket cannot be watched");
 }
 
@@ -75,17 +81,32 @@ bool ClientSession::note_doorbells() {
 
 void ClientSession::take_receives() {
   if (queues_.ended || !attached_) return;
-  if (const char* violation = ring_pump_.take_receives(queues_)) end(violation);
+  unless_out_of_memory([this] {
+    if (const char* violation = ring_pump_.take_receives(queues_)) end(violation);
+    return true;
+  });
 }
 
 bool ClientSession::pump() {
   if (queues_.ended || !attached_) return false;
-  return after_pumping(ring_pump_.run(queues_, noted_, kPumpBudget));
+  return unless_out_of_memory(
+      [this] { return after_pumping(ring_pump_.run(queues_, noted_, kPumpBudget)); });
 }
 
 bool ClientSession::pump_by_object() {
   if (queues_.ended || !attached_) return false;
-  return after_pumping(ring_pump_.run_by_object(queues_, noted_));
+  return unless_out_of_memory(
+      [this] { return after_pumping(ring_pump_.run_by_object(queues_, noted_)); });
+}
+
+template <class Work>
+bool ClientSession::unless_out_of_memory(Work work) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    end("out of memory");  // few enough letters for no memory
+    return true;
+  }
 }
 
 bool ClientSession::after_pumping(const RingPump::Result& result) {
@@ -138,11 +159,17 @@ bool ClientSession::has_doorbells() const {
 
 void ClientSession::deliver(const engine::CompletionEvent& event) {
   queues_.expects_event = false;
-  if (!events_.deliver(event)) end("a completion channel has too many unread events");
+  unless_out_of_memory([&] {
+    if (!events_.deliver(event)) end("a completion channel has too many unread events");
+    return true;
+  });
 }
 
 void ClientSession::deliver(const engine::AsyncEvent& event) {
-  if (!events_.deliver(event)) end("too many unread asynchronous events");
+  unless_out_of_memory([&] {
+    if (!events_.deliver(event)) end("too many unread asynchronous events");
+    return true;
+  });
 }
 
 // ---- Requests -------------------------------------------------------------------------------
@@ -219,6 +246,7 @@ void ClientSession::execute(Pending pending) {
   if (request.op == abi::Op::kLendMemory || request.op == abi::Op::kTakeBackMemory) {
     return reply_status(request, change_lent_memory(request, pending.fds));
   }
+  if (abi::destroys(request.op)) services_.owner.destroyed();
   const Answer answer = objects_.execute(request, pending.fds);
   if (answer.violation != nullptr) return end(answer.violation);
   std::vector<int> given;
@@ -254,8 +282,7 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
     if (imported == nullptr) return reply_status(request, EINVAL);
     attach.shares_with = imported->id();
   }
-  std::optional<NewSharedMemory> memory =
-      NewSharedMemory::create("rocemu-context", sizeof(abi::DoorbellRing));
+  std::optional<Arena::Piece> memory = queues_.arena.take(sizeof(abi::DoorbellRing));
   UniqueFd async = events_.open_async();
   doorbell_fd_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   // Edge-triggered and never read: the client shares the descriptor's flags and its count, so that
@@ -281,7 +308,7 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
     process_watch_ = services_.loop.watch(process_fd_.get(), EPOLLIN,
                                           [this](uint32_t) { end("its process is gone"); });
   }
-  queues_.doorbell_memory = std::move(memory->memory);
+  queues_.doorbell_memory = std::move(*memory);  // the first of a new file: all zeroes
   abi::DoorbellRing& ring = queues_.doorbells();
   ring.is_virtual.store(services_.clock.is_virtual() ? 1 : 0, std::memory_order_relaxed);
   ring.round.store(services_.owner.round(), std::memory_order_relaxed);
@@ -300,11 +327,13 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
   abi::Reply welcome{};
   welcome.body.hello.client = id().value;
   welcome.body.hello.device_index = device_.value;
-  welcome.body.hello.memory_size = queues_.doorbell_memory.size();
+  welcome.body.hello.doorbells = queues_.doorbell_memory.range();
+  const Arena::SegmentFile segment = *queues_.arena.file_of(welcome.body.hello.doorbells.segment);
+  welcome.body.hello.segment_size = segment.size;
   welcome.body.hello.clock_start_ns = services_.clock.start_ns();
   welcome.body.hello.wall_start_ns = services_.clock.wall_start_ns();
   welcome.body.hello.num_comp_vectors = engine::kCompVectors;
-  const int given[] = {memory->file.get(), doorbell_fd_.get(), async.get()};
+  const int given[] = {segment.fd, doorbell_fd_.get(), async.get()};
   reply(request, welcome, given);
 }
 

@@ -31,6 +31,8 @@ class SessionOwner {
   virtual ~SessionOwner() = default;
   virtual void wake(ClientSession& session) = 0;
   virtual void ended(ClientSession& session) = 0;
+  /// An object goes: sooner or later its memory is to be given back.
+  virtual void destroyed() {}
   /// The attached session whose client has this as its end of the connection; null if none has.
   virtual ClientSession* find_by_client_end(const FileId& client_end) = 0;
   /// On a virtual clock: the number of the round, for clients that come in it.
@@ -104,6 +106,8 @@ class ClientSession {
   const std::string& command_name() const { return command_name_; }
   ClientQueues& queues() { return queues_; }
   const ClientQueues& queues() const { return queues_; }
+  /// What the client had, for whoever destroys it little by little. The session must have ended.
+  ClientQueues take_queues() { return std::move(queues_); }
   /// Kept by the SessionTable.
   struct Activity {
     engine::Instant last{};
@@ -119,6 +123,9 @@ class ClientSession {
     uint32_t doorbells;  // the producer index that was visible when it came
   };
 
+  /// Ends the client if there is no memory for the work. True if there was something to do.
+  template <class Work>
+  bool unless_out_of_memory(Work work);
   bool after_pumping(const RingPump::Result& result);
   void on_readable();
   std::optional<Pending> receive();

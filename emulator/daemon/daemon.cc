@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "emulator/abi/control.h"
@@ -393,7 +394,14 @@ void Daemon::hide_device(engine::DeviceIndex index) {
 bool Daemon::run() {
   if (threads_ != nullptr) threads_->start();
   if (clock_.is_virtual()) {
-    run_on_virtual_clock();
+    for (bool done = false; !done;) {
+      try {
+        run_on_virtual_clock();
+        done = true;
+      } catch (const std::bad_alloc&) {  // of no client's request; it is tried again
+        spdlog::error("out of memory");
+      }
+    }
   } else {
     main_.run(stopping_);
   }

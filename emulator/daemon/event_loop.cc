@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <climits>
 #include <ctime>
+#include <new>
 #include <span>
 
 #include "emulator/daemon/start_error.h"
@@ -60,13 +61,19 @@ int EventLoop::wait(std::optional<engine::Duration> timeout) {
   // In the order in which they came to be watched, not in which they became ready.
   std::sort(events.begin(), events.begin() + std::max(count, 0),
             [](const auto& a, const auto& b) { return a.data.u64 < b.data.u64; });
+  bool is_out_of_memory = false;
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events[static_cast<size_t>(i)];
     const auto found = callbacks_.find(event.data.u64);
     if (found == callbacks_.end()) continue;
     const std::shared_ptr<Callback> callback = found->second;  // it may destroy its own Watch
-    (*callback)(event.events);
+    try {
+      (*callback)(event.events);
+    } catch (const std::bad_alloc&) {  // the others have their turn: some are told only once
+      is_out_of_memory = true;
+    }
   }
+  if (is_out_of_memory) throw std::bad_alloc();
   return std::max(count, 0);
 }
 
@@ -75,7 +82,8 @@ bool EventLoop::run_first(uint32_t wanted) {
   const int count =
       wait_for_events(events.data(), static_cast<int>(events.size()), engine::Duration(0));
   const epoll_event* first = nullptr;
-  for (const epoll_event& event : std::span(events).first(static_cast<size_t>(std::max(count, 0)))) {
+  for (const epoll_event& event :
+       std::span(events).first(static_cast<size_t>(std::max(count, 0)))) {
     if ((event.events & wanted) == 0) continue;
     if (first == nullptr || event.data.u64 < first->data.u64) first = &event;
   }

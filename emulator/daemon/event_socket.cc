@@ -108,6 +108,8 @@ void EventSocket::flush() {
 }
 
 uint32_t EventSocket::forget(uint64_t user_handle, int client_end) {
+  const auto found = delivered_.find(user_handle);
+  if (found == delivered_.end()) return 0;
   uint32_t taken_back = 0;
   std::deque<Record> kept;
   if (client_end >= 0) {
@@ -133,9 +135,6 @@ uint32_t EventSocket::forget(uint64_t user_handle, int client_end) {
   }
   waiting_ = std::move(kept);
   flush();
-
-  const auto found = delivered_.find(user_handle);
-  if (found == delivered_.end()) return 0;
   const uint32_t remaining = found->second - taken_back;
   delivered_.erase(found);
   return remaining;

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <cerrno>
+#include <new>
 #include <utility>
 #include <variant>
 
@@ -178,7 +179,11 @@ void Nic::apply() {
     const auto* completion = std::get_if<engine::Completion>(&output);
     if (completion == nullptr) {
       publish_latest();  // an event must not overtake its completion
-      deliver_other(output);
+      try {
+        deliver_other(output);
+      } catch (const std::bad_alloc&) {  // it is lost, as a frame may be, and not the others
+        spdlog::error("out of memory");
+      }
       continue;
     }
     CompletionQueue* cq = sessions_.find_cq(completion->client, completion->cq);

@@ -15,6 +15,9 @@ constexpr engine::Duration kNotLongAgo = std::chrono::microseconds(100);
 void SessionTable::add(std::unique_ptr<ClientSession> session) {
   const engine::ClientId id = session->id();
   sessions_.emplace(id, std::move(session));
+  // To wake one, or to let it go, must not need memory.
+  for (auto* list : {&awake_, &dozing_}) list->reserve(sessions_.size());
+  ended_.reserve(sessions_.size());
 }
 
 ClientSession* SessionTable::find(engine::ClientId id) {
@@ -144,7 +147,8 @@ void SessionTable::wake_busy() {
 }
 
 bool SessionTable::reap(EnginePort& engine, ProcessMemory& memory) {
-  if (ended_.empty()) return false;
+  if (!remains_.empty() && !remains_.front().dismantle()) remains_.pop_front();
+  if (ended_.empty()) return !remains_.empty();
   // Detaching one may end another, which is appended.
   for (size_t i = 0; i < ended_.size(); ++i) {
     const auto found = sessions_.find(ended_[i]);
@@ -159,10 +163,17 @@ bool SessionTable::reap(EnginePort& engine, ProcessMemory& memory) {
     memory.remove(session.id());
     std::erase(awake_, &session);
     std::erase(dozing_, &session);
+    remains_.push_back(session.take_queues());
+    destroyed_ += remains_.back().size();
+    if (!remains_.back().dismantle()) remains_.pop_back();
     sessions_.erase(found);
   }
   ended_.clear();
   return true;
+}
+
+void SessionTable::shrink() {
+  for (const auto& [id, session] : sessions_) session->queues().shrink();
 }
 
 std::vector<const ClientSession*> SessionTable::list() const {

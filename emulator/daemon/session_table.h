@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <unordered_map>
 #include <utility>
@@ -33,6 +34,7 @@ class SessionTable : public SessionOwner {
 
   void wake(ClientSession& session) override;
   void ended(ClientSession& session) override { ended_.push_back(session.id()); }
+  void destroyed() override { ++destroyed_; }
   ClientSession* find_by_client_end(const FileId& client_end) override;
   uint32_t round() const override { return round_; }
   uint32_t asked_for() const override { return asked_for_; }
@@ -69,8 +71,14 @@ class SessionTable : public SessionOwner {
   /// anyway looks at their rings.
   void wake_busy();
 
-  /// Detaches and destroys the sessions that have ended. True if there were any.
+  /// Detaches and destroys the sessions that have ended, and goes on with what is left of those
+  /// that had very much. True if there were any.
   bool reap(EnginePort& engine, ProcessMemory& memory);
+
+  /// Objects that clients have destroyed, ever.
+  uint64_t objects_destroyed() const { return destroyed_; }
+  /// Gives back the memory of queues that are gone.
+  void shrink();
 
   /// In the order of their ids.
   std::vector<const ClientSession*> list() const;
@@ -90,6 +98,8 @@ class SessionTable : public SessionOwner {
   std::vector<std::pair<engine::ClientId, engine::CqId>> waiting_;  // for completions
   std::vector<ClientSession*> dozing_;                              // since the latest let_sleep()
   std::vector<engine::ClientId> ended_;
+  std::deque<ClientQueues> remains_;  // of clients that are gone
+  uint64_t destroyed_ = 0;
 };
 
 }  // namespace rocemu::daemon

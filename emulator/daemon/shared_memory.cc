@@ -3,13 +3,51 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include <atomic>
+#include <fstream>
+
 namespace rocemu::daemon {
+namespace {
+
+std::atomic<uint32_t> mappings{0};  // of all clients
+
+/// What the system allows a process (vm.max_map_count), and malloc too needs some of. What clients
+/// lend can be reached otherwise, so that it gets fewer.
+uint32_t most_mappings() {
+  static const uint32_t most = [] {
+    uint32_t allowed = 65530;
+    std::ifstream("/proc/sys/vm/max_map_count") >> allowed;
+    return allowed;
+  }();
+  return most;
+}
+
+void* map(const UniqueFd& file, uint64_t size, int flags, uint32_t most) {
+  if (mappings.fetch_add(1, std::memory_order_relaxed) < most) {
+    void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | flags, file.get(), 0);
+    if (data != MAP_FAILED) return data;
+  }
+  mappings.fetch_sub(1, std::memory_order_relaxed);
+  return MAP_FAILED;
+}
+
+}  // namespace
 
 SharedMemory::~SharedMemory() {
-  if (data_ != nullptr) munmap(data_, size_);
+  if (data_ == nullptr) return;
+  munmap(data_, size_);
+  mappings.fetch_sub(1, std::memory_order_relaxed);
+}
+
+bool are_scarce_from(const UniqueFd& newest) {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY) return false;
+  // They are given out from the lowest on.
+  return static_cast<rlim_t>(newest.get()) >= files.rlim_cur - files.rlim_cur / 8;
 }
 
 std::optional<NewSharedMemory> NewSharedMemory::create(const char* name, uint64_t size) {
@@ -19,7 +57,7 @@ std::optional<NewSharedMemory> NewSharedMemory::create(const char* name, uint64_
   if (fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return std::nullopt;
   }
-  void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  void* data = map(file, size, 0, most_mappings() / 4 * 3);
   if (data == MAP_FAILED) return std::nullopt;
   return NewSharedMemory{SharedMemory(static_cast<std::byte*>(data), size), std::move(file)};
 }
@@ -34,8 +72,7 @@ std::optional<SharedMemory> map_sealed(const UniqueFd& file, uint64_t size) {
   }
   const int seals = fcntl(file.get(), F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return std::nullopt;
-  void* data =
-      mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file.get(), 0);
+  void* data = map(file, size, MAP_POPULATE, most_mappings() / 2);
   if (data == MAP_FAILED) return std::nullopt;
   return SharedMemory(static_cast<std::byte*>(data), size);
 }

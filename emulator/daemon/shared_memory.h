@@ -40,9 +40,13 @@ struct NewSharedMemory {
   SharedMemory memory;
   UniqueFd file;  // for the client; the mapping needs it no longer
 
-  /// Nothing if the system has no more; `size` must not be 0.
+  /// Nothing if the system has no more, or soon would not; `size` must not be 0.
   static std::optional<NewSharedMemory> create(const char* name, uint64_t size);
 };
+
+/// Whether only a few file descriptors are left when there is this one. The last are for new
+/// clients, and for what each of them needs at least.
+bool are_scarce_from(const UniqueFd& newest);
 
 /// A memory file that a client made. Nothing if it is not exactly that long, could be shrunk, or
 /// lies in a file system where touching it could fail.

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace rocemu::daemon {
 namespace {
@@ -156,6 +157,20 @@ Json mw_json(const engine::MwSnapshot& mw, const Sessions& sessions) {
   return object;
 }
 
+/// Adds the first of them, and how many more there are.
+template <class Snapshots, class Describe>
+void list(Json& object, const char* name, const Snapshots& all, Describe describe) {
+  // To describe a million objects would take minutes, and everybody would wait.
+  constexpr size_t kMost = 4096;
+  Json array = Json::array();
+  for (const auto& one : all) {
+    if (array.size() == kMost) break;
+    array.push_back(describe(one));
+  }
+  object[name] = std::move(array);
+  if (all.size() > kMost) object["omitted"][name] = all.size() - kMost;
+}
+
 Json device_json(const engine::DeviceSnapshot& device, const Sessions& sessions) {
   Json object;
   object["name"] = device.name;
@@ -165,18 +180,12 @@ Json device_json(const engine::DeviceSnapshot& device, const Sessions& sessions)
   object["gids"] = device.gids;
   object["pd_count"] = device.pds.size();
   object["ah_count"] = device.ah_count;
-  Json& qps = object["qps"] = Json::array();
-  for (const engine::QpSnapshot& qp : device.qps) qps.push_back(qp_json(qp, sessions));
-  Json& cqs = object["cqs"] = Json::array();
-  for (const engine::CqSnapshot& cq : device.cqs) cqs.push_back(cq_json(cq, sessions));
-  Json& srqs = object["srqs"] = Json::array();
-  for (const engine::SrqSnapshot& srq : device.srqs) srqs.push_back(srq_json(srq, sessions));
-  Json& xrcds = object["xrcds"] = Json::array();
-  for (const engine::XrcdSnapshot& xrcd : device.xrcds) xrcds.push_back(xrcd_json(xrcd));
-  Json& mrs = object["mrs"] = Json::array();
-  for (const engine::MrSnapshot& mr : device.mrs) mrs.push_back(mr_json(mr, sessions));
-  Json& mws = object["mws"] = Json::array();
-  for (const engine::MwSnapshot& mw : device.mws) mws.push_back(mw_json(mw, sessions));
+  list(object, "qps", device.qps, [&](const auto& qp) { return qp_json(qp, sessions); });
+  list(object, "cqs", device.cqs, [&](const auto& cq) { return cq_json(cq, sessions); });
+  list(object, "srqs", device.srqs, [&](const auto& srq) { return srq_json(srq, sessions); });
+  list(object, "xrcds", device.xrcds, [](const auto& xrcd) { return xrcd_json(xrcd); });
+  list(object, "mrs", device.mrs, [&](const auto& mr) { return mr_json(mr, sessions); });
+  list(object, "mws", device.mws, [&](const auto& mw) { return mw_json(mw, sessions); });
   Json& counters = object["counters"] = Json::object();
   for (const auto& [name, value] : device.counters) counters[std::string(name)] = value;
   return object;

@@ -2,13 +2,15 @@
 
 #include <malloc.h>
 #include <sched.h>
+#include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <mutex>
-#include <utility>
+#include <new>
+#include <thread>
 
 #include "emulator/daemon/rest.h"
 
@@ -23,6 +25,11 @@ constexpr engine::Duration kPollInterval = 10us;
 constexpr engine::Duration kSessionIdleTime = 1ms;
 /// A deadline closer than this is waited for awake.
 constexpr engine::Duration kShortestSleep = 20us;
+/// To give memory back takes some milliseconds, and is worth it for so many objects.
+constexpr uint64_t kManyObjects = 1024;
+constexpr engine::Duration kGiveBackInterval = 1s;
+/// Out of memory: until it is tried again.
+constexpr engine::Duration kPause = 10ms;
 
 /// Linux 6.12 and later let in who asks for short slices before those who are content with long
 /// ones. Elsewhere nothing changes.
@@ -71,6 +78,19 @@ bool Worker::reap() {
 
 void Worker::run(const std::atomic<bool>& stopping) {
   ask_for_short_slices();
+  while (!stopping.load(std::memory_order_relaxed)) {
+    try {
+      serve(stopping);
+    } catch (const std::bad_alloc&) {
+      // Of no client's request: those end their client. What was to be done is tried again.
+      spdlog::error("out of memory");
+      return_free_memory();
+      std::this_thread::sleep_for(kPause);
+    }
+  }
+}
+
+void Worker::serve(const std::atomic<bool>& stopping) {
   Rest rest(clock_.now());
   engine::Instant last_poll{};
   while (!stopping.load(std::memory_order_relaxed)) {
@@ -134,16 +154,30 @@ void Worker::sleep(const std::atomic<bool>& stopping) {
   files_.flush();
   files_.check();
   if (stopping) return;
-  if (!deadline && std::exchange(somebody_left_, false)) {
-    // Of what they had nothing is still to end, such as the timewait of connections: the system
-    // gets back what it all took.
-    return_free_memory();
-  }
+  std::optional<engine::Duration> longest = give_memory_back(now, !deadline);
   if (medium_ != nullptr && !medium_->fall_asleep()) return;
-  poll(deadline ? std::optional(std::max(*deadline - clock_.now(), engine::Duration(0)))
-                : std::nullopt);
+  if (deadline) {
+    const engine::Duration left = std::max(*deadline - clock_.now(), engine::Duration(0));
+    longest = longest ? std::min(*longest, left) : left;
+  }
+  poll(longest);
   sessions_.wake_busy();
   if (medium_ != nullptr) medium_->stay_awake();
+}
+
+std::optional<engine::Duration> Worker::give_memory_back(engine::Instant now, bool is_idle) {
+  const uint64_t destroyed = sessions_.objects_destroyed();
+  if (destroyed - destroyed_before_ < kManyObjects && !(somebody_left_ && is_idle)) {
+    return std::nullopt;
+  }
+  if (now - gave_back_ < kGiveBackInterval) return kGiveBackInterval - (now - gave_back_);
+  gave_back_ = now;
+  if (is_idle) somebody_left_ = false;
+  destroyed_before_ = destroyed;
+  nic_.shrink();
+  sessions_.shrink();
+  return_free_memory();
+  return std::nullopt;
 }
 
 }  // namespace rocemu::daemon

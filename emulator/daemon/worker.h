@@ -56,7 +56,12 @@ class Worker {
 
  private:
   bool poll(std::optional<engine::Duration> timeout) { return loop_.wait(timeout) > 0; }
+  void serve(const std::atomic<bool>& stopping);
   void sleep(const std::atomic<bool>& stopping);
+  /// Gives the memory of what is gone back to the system, but not again and again: then it returns
+  /// in how long it will. What is left of few objects waits until nothing of them is still to end,
+  /// such as the timewait of connections.
+  std::optional<engine::Duration> give_memory_back(engine::Instant now, bool is_idle);
 
   const Clock& clock_;
   EventLoop loop_;
@@ -70,7 +75,10 @@ class Worker {
   Nic nic_;
   Files files_;
   Medium* medium_ = nullptr;
-  bool somebody_left_ = false;  // since memory was given back
+  // Since memory was given back:
+  bool somebody_left_ = false;
+  uint64_t destroyed_before_ = 0;  // objects, until then
+  engine::Instant gave_back_{};
 };
 
 }  // namespace rocemu::daemon

@@ -23,7 +23,7 @@ int dispatch(Fabric& fabric, ClientId client, const Request& request, Reply::Bod
   Device& device = fabric.device(fabric.clients.at(client));
   switch (request.op) {
     case Op::kQueryDevice:
-      return query_device(device, out.device);
+      return query_device(fabric, device, out.device);
     case Op::kQueryPort:
       return query_port(device, in.query_port.port, out.port);
     case Op::kAllocPd:

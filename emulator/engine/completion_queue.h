@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "emulator/engine/ids.h"
+#include "emulator/engine/linked_list.h"
 #include "emulator/engine/time.h"
 
 namespace rocemu::engine {
@@ -18,6 +19,9 @@ struct Moderation {
   uint32_t count = 0;
   Duration period{};
 };
+
+struct QueuePair;
+struct SharedReceiveQueue;
 
 struct CompletionQueue {
   /// Counts from `first`, which is for tests of their wrap at 2^32.
@@ -33,6 +37,10 @@ struct CompletionQueue {
   bool failed = false;       // overrun: accepts and delivers nothing any more
   Moderation moderation;
   std::optional<Instant> event_deadline;  // of an event that waits for more completions
+  Links<CompletionQueue> of_client;
+  QueuePair* senders = nullptr;        // the first QP whose send queue completes here,
+  QueuePair* receivers = nullptr;      // whose receive queue does,
+  SharedReceiveQueue* srqs = nullptr;  // the first such XRC SRQ
 
   uint32_t waiting() const { return produced() - consumed_; }
   uint32_t produced() const { return static_cast<uint32_t>(produced_); }

@@ -8,7 +8,7 @@
 
 namespace rocemu::engine {
 
-int query_device(const Device& device, abi::DeviceAttr& attr) {
+int query_device(const Fabric& fabric, const Device& device, abi::DeviceAttr& attr) {
   attr.node_guid = attr.sys_image_guid = node_guid(device.config);
   attr.max_mr_size = ~uint64_t{0};
   attr.page_size_cap = 0xfffff000;
@@ -24,14 +24,14 @@ int query_device(const Device& device, abi::DeviceAttr& attr) {
   attr.device_cap_flags = kBadPkeyCounter | kBadQkeyCounter | kPortActiveEvent | kSysImageGuid |
                           kRcRnrNakGen | kMemWindow | kXrc | kMemMgtExtensions | kMemWindowType2b;
   attr.device_cap_flags_ex = attr.device_cap_flags | kFlushGlobal | kFlushPersistent | kAtomicWrite;
-  attr.max_qp = kMaxQps;
+  attr.max_qp = fabric.qps.most_of_a_client();
   attr.max_qp_wr = kMaxQpWr;
   attr.max_sge = kMaxSge;
   attr.max_sge_rd = kMaxSge;
   attr.max_cq = kMaxCqs;
   attr.max_cqe = kMaxCqe;
-  attr.max_mr = MemoryTable::kMaxRegions;
-  attr.max_mw = MemoryTable::kMaxWindows;
+  attr.max_mr = kMaxRegions;
+  attr.max_mw = kMaxWindows;
   attr.max_pd = kMaxPds;
   attr.max_qp_rd_atom = kMaxRdAtomic;
   attr.max_res_rd_atom = kMaxRdAtomic * 1024;

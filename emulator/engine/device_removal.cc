@@ -1,4 +1,6 @@
 // A device that is pulled out while programs use it: for them it is broken, for its peers dead.
+#include <algorithm>
+
 #include "emulator/engine/fabric.h"
 
 namespace rocemu::engine {
@@ -18,12 +20,12 @@ void Fabric::remove_device(DeviceIndex index) {
     outputs_->list.emplace_back(DeviceLost{client});
   }
   for (const auto& [client, of] : clients) {
-    if (of == index) release_objects(client);
+    const bool departs =
+        std::ranges::find(leaving_, client, &LeavingClient::client) != leaving_.end();
+    if (of == index && !departs) leaving_.push_back({.client = client, .detached = false});
   }
-  // Those that were inherited from one client by the next.
-  pds.for_each([&](const ProtectionDomain& pd) {
-    if (clients.at(pd.client) == index) pds.destroy(pd.id);
-  });
+  release_leaving();
+  for (const LeavingClient& leaving : leaving_) silence(leaving.client);
 }
 
 bool Fabric::has_lost_its_device(ClientId client) const {

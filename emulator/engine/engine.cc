@@ -106,7 +106,7 @@ struct Apply {
   }
   void operator()(const Pause& input) const { fabric.set_paused(input.paused); }
   void operator()(const ReleaseFrames& input) const { fabric.release_frames(input.count); }
-  void operator()(const Tick&) const {}
+  void operator()(const Tick&) const { fabric.release_leaving(); }
 };
 
 }  // namespace
@@ -168,6 +168,10 @@ std::optional<Instant> Engine::next_deadline() {
 
 std::vector<wire::IpAddress> Engine::addresses(DeviceIndex device) const {
   return fabric_->devices()[device.value].config.addresses;
+}
+
+void Engine::shrink() {
+  fabric_->shrink();
 }
 
 std::span<const uint8_t> Engine::next_frame() const {

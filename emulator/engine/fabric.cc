@@ -26,7 +26,7 @@ std::vector<std::string> names_of(const std::vector<DeviceConfig>& devices) {
 }  // namespace
 
 Fabric::Fabric(FabricConfig config, HostMemory& memory)
-    : qps(config.part.qpns().first, config.part.qpns().count),
+    : qps(config.part.qpns().first, config.part.qpns().count, kMaxQps),
       mrs(config.seed),
       connections(*this, config.seed),
       faults(config.seed, names_of(config.devices)),
@@ -102,6 +102,7 @@ bool Fabric::may_produce_frames() const {
 }
 
 std::optional<Instant> Fabric::next_deadline() {
+  if (!leaving_.empty()) return now_;
   const bool held = paused_ && released_ == 0;
   const bool arrives_now = !link_.empty() && link_.front().arrives <= now_;
   if (arrives_now ? !held : may_produce_frames()) return now_;
@@ -220,19 +221,33 @@ void Fabric::fail_users_of_overrun_cqs() {
   while (!overrun_cqs_.empty()) {
     const CqId failed = overrun_cqs_.back();
     overrun_cqs_.pop_back();
-    qps.for_each([&](QueuePair& qp) {
-      if (qp.send_cq != failed && qp.recv_cq != failed) return;
-      if (qp.state == abi::QpState::kReset || qp.state == abi::QpState::kErr) return;
+    const CompletionQueue* cq = cqs.find(failed);
+    if (cq == nullptr) continue;
+    std::vector<QpNumber> users;
+    for (const QueuePair* qp = cq->senders; qp != nullptr; qp = qp->of_send_cq.next) {
+      users.push_back(qp->number);
+    }
+    for (const QueuePair* qp = cq->receivers; qp != nullptr; qp = qp->of_recv_cq.next) {
+      users.push_back(qp->number);
+    }
+    std::ranges::sort(users);
+    for (const QpNumber number : users) {
+      QueuePair& qp = *qps.find(number);
+      if (qp.state == abi::QpState::kReset || qp.state == abi::QpState::kErr) continue;
       raise(qp, abi::EventType::kQpFatal);
       enter_error(qp);
-    });
+    }
     // Of an XRC SRQ it is the SRQ that fails: its QPs are not bound to one CQ.
-    srqs.for_each([&](SharedReceiveQueue& srq) {
-      if (srq.type == abi::SrqType::kXrc && srq.cq == failed) {
-        srq.failed = true;
-        raise(srq.client, abi::EventType::kSrqErr, srq.user_handle);
-      }
-    });
+    std::vector<SrqId> failed_srqs;
+    for (const SharedReceiveQueue* srq = cq->srqs; srq != nullptr; srq = srq->of_cq.next) {
+      failed_srqs.push_back(srq->id);
+    }
+    std::ranges::sort(failed_srqs);
+    for (const SrqId id : failed_srqs) {
+      SharedReceiveQueue& srq = *srqs.find(id);
+      srq.failed = true;
+      raise(srq.client, abi::EventType::kSrqErr, srq.user_handle);
+    }
   }
 }
 
@@ -414,7 +429,7 @@ void Fabric::release_qp(QueuePair& qp, ClientId client, uint64_t user_handle) {
   } else if (further.empty()) {
     destroy_qp(qp);
   } else {
-    qp.client = further.front().client;
+    qps.give(qp, further.front().client);
     qp.user_handle = further.front().user_handle;
     further.erase(further.begin());
   }
@@ -431,8 +446,14 @@ void Fabric::destroy_qp(QueuePair& qp) {
   }
   if (!qp.xrcd) {
     if (qp.srq) --srqs.find(*qp.srq)->users;
-    --cqs.find(qp.send_cq)->users;
-    if (qp.type != abi::QpType::kXrcSend) --cqs.find(qp.recv_cq)->users;
+    CompletionQueue& send_cq = *cqs.find(qp.send_cq);
+    leave<&QueuePair::of_send_cq>(send_cq.senders, qp);
+    --send_cq.users;
+    if (qp.type != abi::QpType::kXrcSend) {
+      CompletionQueue& recv_cq = *cqs.find(qp.recv_cq);
+      leave<&QueuePair::of_recv_cq>(recv_cq.receivers, qp);
+      --recv_cq.users;
+    }
     --pds.find(qp.pd)->users;
   }
   qps.destroy(qp.number);
@@ -456,60 +477,12 @@ void Fabric::free_dm(DeviceMemory& dm) {
 void Fabric::destroy_srq(SharedReceiveQueue& srq) {
   if (srq.xrcd) {
     --xrcds.find(*srq.xrcd)->openers.at(srq.client).objects;
-    --cqs.find(srq.cq)->users;
+    CompletionQueue& cq = *cqs.find(srq.cq);
+    leave<&SharedReceiveQueue::of_cq>(cq.srqs, srq);
+    --cq.users;
   }
   --pds.find(srq.pd)->users;
   srqs.destroy(srq.id);
-}
-
-void Fabric::detach(ClientId client) {
-  release_objects(client);
-  groups_.erase(client);
-  clients.erase(client);
-}
-
-void Fabric::release_objects(ClientId client) {
-  // Users before what they use.
-  qps.for_each([&](QueuePair& qp) {
-    const auto more =
-        std::ranges::count(qp.further_references, client, &QueuePair::Reference::client);
-    const bool first = qp.client == client;
-    for (auto i = more + (first ? 1 : 0); i > 0; --i) release_qp(qp, client, qp.user_handle);
-  });
-  srqs.for_each([&](SharedReceiveQueue& srq) {
-    if (srq.client == client) destroy_srq(srq);
-  });
-  xrcds.for_each([&](XrcDomain& domain) {
-    domain.openers.erase(client);
-    if (domain.openers.empty()) xrcds.destroy(domain.id);
-  });
-  cqs.for_each([&](CompletionQueue& cq) {
-    if (cq.client == client) cqs.destroy(cq.id);
-  });
-  mrs.for_each_window([&](MemoryWindow& mw) {
-    if (mw.client == client) destroy_mw(mw);
-  });
-  mrs.for_each([&](MemoryRegion& mr) {
-    if (mr.client == client) destroy_mr(mr);
-  });
-  dms.for_each([&](DeviceMemory& dm) {
-    if (dm.client == client) free_dm(dm);
-  });
-  ahs.for_each([&](AddressHandle& ah) {
-    if (ah.client != client) return;
-    --pds.find(ah.pd)->users;
-    ahs.destroy(ah.id);
-  });
-  // A PD stays for those who imported it, as the kernel's object does.
-  const std::optional<ClientId> heir = heir_of(client);
-  pds.for_each([&](ProtectionDomain& pd) {
-    if (pd.client != client) return;
-    if (heir) {
-      pd.client = *heir;
-    } else {
-      pds.destroy(pd.id);
-    }
-  });
 }
 
 }  // namespace rocemu::engine

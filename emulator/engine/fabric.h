@@ -23,6 +23,7 @@
 #include "emulator/engine/limits.h"
 #include "emulator/engine/memory.h"
 #include "emulator/engine/multicast.h"
+#include "emulator/engine/owned_table.h"
 #include "emulator/engine/queue_pair.h"
 #include "emulator/engine/shared_receive_queue.h"
 #include "emulator/engine/table.h"
@@ -37,6 +38,7 @@ struct ProtectionDomain {
   PdId id;
   ClientId client;
   uint32_t users = 0;  // MRs, MWs, QPs, SRQs, AHs
+  Links<ProtectionDomain> of_client;
 };
 
 /// Device memory: only its size is ours, the bytes are the client's.
@@ -45,6 +47,7 @@ struct DeviceMemory {
   DmId id;
   ClientId client;
   uint64_t length;
+  Links<DeviceMemory> of_client;
 };
 
 struct AddressHandle {
@@ -53,6 +56,7 @@ struct AddressHandle {
   ClientId client;
   PdId pd;
   abi::AhAttr attr{};
+  Links<AddressHandle> of_client;
 };
 
 struct Device {
@@ -143,13 +147,13 @@ class Fabric {
   void enter_error(QueuePair& qp);
 
   // ---- Objects ----
-  Table<PdId, ProtectionDomain> pds{1, kMaxPds};
-  Table<CqId, CompletionQueue> cqs{1, kMaxCqs};
-  Table<AhId, AddressHandle> ahs{1, kMaxAhs};
+  OwnedTable<PdId, ProtectionDomain> pds{1, kNumbers, kMaxPds};
+  OwnedTable<CqId, CompletionQueue> cqs{1, kNumbers, kMaxCqs};
+  OwnedTable<AhId, AddressHandle> ahs{1, kNumbers, kMaxAhs};
   Table<XrcdId, XrcDomain> xrcds{1, kMaxXrcds};
-  Table<SrqId, SharedReceiveQueue> srqs{1, kMaxSrqs};
-  Table<QpNumber, QueuePair> qps;
-  Table<DmId, DeviceMemory> dms{1, kMaxDms};
+  OwnedTable<SrqId, SharedReceiveQueue> srqs{1, kNumbers, kMaxSrqs};
+  OwnedTable<QpNumber, QueuePair> qps;
+  OwnedTable<DmId, DeviceMemory> dms{1, kNumbers, kMaxDms};
   MemoryTable mrs;
   MulticastTable multicast;
   std::map<ClientId, DeviceIndex> clients;
@@ -204,6 +208,10 @@ class Fabric {
   void free_dm(DeviceMemory& dm);
   void destroy_srq(SharedReceiveQueue& srq);
   void detach(ClientId client);
+  /// Goes on with what is left of clients that are gone, for a while.
+  void release_leaving();
+  /// Gives back the memory of objects that are gone.
+  void shrink();
 
   /// A frame from outside the fabric. See packet_flow.cc.
   void receive(const ReceiveFrame& input);
@@ -214,8 +222,21 @@ class Fabric {
 
  private:
   void destroy_qp(QueuePair& qp);
-  /// All that the client has; what others still need of it goes to them.
-  void release_objects(ClientId client);
+  // ---- leaving_clients.cc ----
+  /// A client that is gone, or whose device is, and has had objects.
+  struct LeavingClient {
+    ClientId client;
+    bool detached;                // else it stays, but without objects
+    bool has_left_xrcds = false;  // and gave back what it had of them
+  };
+  /// From now on the client's QPs neither send nor receive, as if they were gone.
+  void silence(ClientId client);
+  /// All that the client has, but no more than `budget` objects; what others still need of it goes
+  /// to them. True if that was all.
+  bool release_objects(LeavingClient& leaving, uint32_t& budget);
+  void drop_further_references(QueuePair& qp, ClientId client);
+  void leave_xrcds(ClientId client);
+  void finish(const LeavingClient& leaving);
   struct InFlight {
     Instant arrives;
     DeviceIndex to;
@@ -302,6 +323,7 @@ class Fabric {
 
   FabricConfig config_;
   std::map<ClientId, ClientId> groups_;  // of those that share: the client all of it began with
+  std::deque<LeavingClient> leaving_;
   HostMemory& host_memory_;
   FramePool frames_;
   std::vector<Device> devices_;

@@ -5,8 +5,9 @@
 namespace rocemu::engine {
 
 bool Fabric::is_idle() const {
-  if (!link_.empty() || !schedule_.empty() || delayed_.next() || next_held_completion() ||
-      next_port_return() || !moderated_events_.empty() || connections.awaits_answer()) {
+  if (!leaving_.empty() || !link_.empty() || !schedule_.empty() || delayed_.next() ||
+      next_held_completion() || next_port_return() || !moderated_events_.empty() ||
+      connections.awaits_answer()) {
     return false;
   }
   bool idle = true;

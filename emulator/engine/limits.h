@@ -1,25 +1,32 @@
-// What one device offers, as ibv_query_device(3) tells and the commands enforce. At least what
-// Linux rxe offers.
+// What one device offers, as ibv_query_device(3) tells and the commands enforce.
 #pragma once
 
 #include <cstdint>
 
 namespace rocemu::engine {
 
-inline constexpr uint32_t kMaxQps = 1048560;
-inline constexpr uint32_t kMaxQpWr = 1048576;
+// Objects of one client, each of which can have that many: docs/limits.md shows all of them made,
+// and what that takes. They are no larger than what a machine with 2 GiB of memory can bear.
+inline constexpr uint32_t kMaxQps = 131072;
+inline constexpr uint32_t kMaxSrqs = 131072;
+inline constexpr uint32_t kMaxCqs = 262144;
+inline constexpr uint32_t kMaxPds = 131072;
+inline constexpr uint32_t kMaxAhs = 524288;
+inline constexpr uint32_t kMaxRegions = 524288;
+inline constexpr uint32_t kMaxWindows = 524288;
+inline constexpr uint32_t kMaxDms = 65536;
+/// Of all clients.
 inline constexpr uint32_t kMaxXrcds = 65536;
-inline constexpr uint32_t kMaxSrqs = 1048560;
+/// So many numbers there are for objects of one kind: 24 bits, as of QPNs.
+inline constexpr uint32_t kNumbers = (1u << 24) - 1;
+
+inline constexpr uint32_t kMaxQpWr = 1048576;
 inline constexpr uint32_t kMaxSrqWr = 1048576;
 inline constexpr uint32_t kMaxSge = 32;
 inline constexpr uint32_t kMaxInlineData = 1024;
-inline constexpr uint32_t kMaxCqs = 1048576;
 inline constexpr uint32_t kMaxCqe = 4194304;
 /// Both of ibv_moderate_cq: completions, microseconds.
 inline constexpr uint32_t kMaxCqModeration = 65535;
-inline constexpr uint32_t kMaxPds = 1048576;
-inline constexpr uint32_t kMaxAhs = 1048576;
-inline constexpr uint32_t kMaxDms = 65536;
 /// Bytes of device memory, all of it together, and its alignment at most: a page, since it is a
 /// mapping of the client's.
 inline constexpr uint64_t kMaxDeviceMemory = 64 << 20;

@@ -45,10 +45,8 @@ void MemoryTable::renew_keys(MemoryRegion& region) {
 }
 
 void MemoryTable::destroy(MrId id) {
-  if (regions_.find(id)->windows != 0) {
-    windows_.for_each([&](MemoryWindow& window) {
-      if (window.region == id) unbind(window);
-    });
+  for (auto at = bound_.lower_bound({id, MwId{}}); at != bound_.end() && at->first == id;) {
+    unbind(*windows_.find((at++)->second));
   }
   regions_.destroy(id);
 }
@@ -73,7 +71,8 @@ void MemoryTable::destroy_window(MwId id) {
 void MemoryTable::unbind(MemoryWindow& window) {
   if (!window.region) return;
   --regions_.find(*window.region)->windows;
-  if (window.type == abi::MwType::k2) --bound_type2_;
+  bound_.erase({*window.region, window.id});
+  if (window.type == abi::MwType::k2) bound_type2_.erase({window.qp, window.id});
   window.region.reset();
 }
 
@@ -125,7 +124,8 @@ bool MemoryTable::bind(const MemoryUser& user, const Bind& bind) {
   window->length = bind.length;
   window->access = bind.access;
   window->qp = user.qp;
-  if (window->type == abi::MwType::k2) ++bound_type2_;
+  bound_.emplace(region->id, window->id);
+  if (window->type == abi::MwType::k2) bound_type2_.emplace(window->qp, window->id);
   return true;
 }
 
@@ -143,10 +143,10 @@ bool MemoryTable::invalidate(const MemoryUser& user, uint32_t rkey) {
 }
 
 void MemoryTable::unbind_windows_of(QpNumber qp) {
-  if (bound_type2_ == 0) return;
-  windows_.for_each([&](MemoryWindow& window) {
-    if (window.type == abi::MwType::k2 && window.qp == qp) unbind(window);
-  });
+  for (auto at = bound_type2_.lower_bound({qp, MwId{}});
+       at != bound_type2_.end() && at->first == qp;) {
+    unbind(*windows_.find((at++)->second));
+  }
 }
 
 std::optional<Place> MemoryTable::resolve_local(PdId pd, uint32_t lkey, uint64_t address,

@@ -3,11 +3,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "emulator/abi/control.h"
 #include "emulator/engine/ids.h"
+#include "emulator/engine/limits.h"
+#include "emulator/engine/owned_table.h"
 #include "emulator/engine/random.h"
-#include "emulator/engine/table.h"
 
 namespace rocemu::engine {
 
@@ -25,6 +28,7 @@ struct MemoryRegion {
   uint32_t lkey = 0;
   uint32_t rkey = 0;
   uint32_t windows = 0;  // bound to it
+  Links<MemoryRegion> of_client;
 };
 
 struct MemoryWindow {
@@ -41,6 +45,7 @@ struct MemoryWindow {
   uint64_t length = 0;
   uint32_t access = 0;
   QpNumber qp;  // type 2: the only QP whose peer may use it
+  Links<MemoryWindow> of_client;
 };
 
 /// Where the bytes are that a key and an address name.
@@ -70,20 +75,22 @@ struct Bind {
 class MemoryTable {
  public:
   explicit MemoryTable(uint64_t seed)
-      : regions_(1, kMaxRegions), windows_(kFirstWindow, kMaxWindows), random_(seed) {}
+      : regions_(1, kFirstWindow - 1, kMaxRegions),
+        windows_(kFirstWindow, kNumbers + 1 - kFirstWindow, kMaxWindows),
+        random_(seed) {}
 
-  static constexpr uint32_t kMaxRegions = 524287;
-  static constexpr uint32_t kMaxWindows = 524288;
-  static constexpr uint32_t kFirstWindow = kMaxRegions + 1;
+  static constexpr uint32_t kFirstWindow = 1u << 23;
 
   /// nullptr when the table is full. A key is the region's or window's number and an 8-bit tag, so
   /// that keys of windows and regions never meet. L_Key and R_Key of a region get different tags,
   /// so that a program that confuses them is told so; a null region has no R_Key.
   MemoryRegion* create(ClientId client, PdId pd, abi::RegionKind kind = abi::RegionKind::kMemory);
-  const Table<MrId, MemoryRegion>& regions() const { return regions_; }
+  const OwnedTable<MrId, MemoryRegion>& regions() const { return regions_; }
   MemoryRegion* find(MrId id) const { return regions_.find(id); }
   /// What was bound to it is bound no more.
   void destroy(MrId id);
+  /// From now on the region is of that client's memory.
+  void give(MemoryRegion& region, ClientId client) { regions_.give(region, client); }
   /// New keys for a region that is registered anew: who uses the old ones is told so.
   void renew_keys(MemoryRegion& region);
   /// The region with exactly that L_Key, of whatever PD.
@@ -95,7 +102,7 @@ class MemoryTable {
 
   /// nullptr when the table is full. Not bound, with an R_Key that opens nothing yet.
   MemoryWindow* create_window(ClientId client, PdId pd, abi::MwType type);
-  const Table<MwId, MemoryWindow>& windows() const { return windows_; }
+  const OwnedTable<MwId, MemoryWindow>& windows() const { return windows_; }
   void destroy_window(MwId id);
   template <class Visitor>
   void for_each_window(Visitor visit) const {
@@ -125,6 +132,12 @@ class MemoryTable {
   };
   std::optional<Extent> extent_of(uint32_t rkey) const;
 
+  /// Gives back the memory of objects that are gone.
+  void shrink() {
+    regions_.shrink();
+    windows_.shrink();
+  }
+
  private:
   static std::optional<Place> place_in(const MemoryRegion& region, uint64_t address,
                                        uint64_t length);
@@ -132,9 +145,10 @@ class MemoryTable {
   void unbind(MemoryWindow& window);
   const MemoryWindow* bound_window(uint32_t rkey) const;
 
-  Table<MrId, MemoryRegion> regions_;
-  Table<MwId, MemoryWindow> windows_;
-  uint32_t bound_type2_ = 0;  // windows of type 2 that are bound
+  OwnedTable<MrId, MemoryRegion> regions_;
+  OwnedTable<MwId, MemoryWindow> windows_;
+  std::set<std::pair<MrId, MwId>> bound_;            // windows, by region
+  std::set<std::pair<QpNumber, MwId>> bound_type2_;  // those of type 2, by QP
   Random random_;
 };
 

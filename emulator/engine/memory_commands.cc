@@ -170,7 +170,7 @@ int rereg_mr(Fabric& fabric, ClientId client, const abi::Request::Body& in, abi:
   --fabric.pds.find(region->pd)->users;
   ++pd->users;
   region->pd = pd->id;
-  region->client = owner;
+  fabric.mrs.give(*region, owner);
   apply(wanted, *region);
   // Who uses a key that he was told before must not reach other memory by it; but he may well use
   // it for the same memory, of which only the rights changed.

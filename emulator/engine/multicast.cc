@@ -19,6 +19,7 @@ MulticastTable::Attached MulticastTable::attach(DeviceIndex device, const wire::
   if (std::ranges::find(members, qp) != members.end()) return Attached::kAlready;
   if (members.size() == kMaxQpsPerGroup) return Attached::kNoRoom;
   members.push_back(qp);
+  memberships_.emplace(device, qp, group);
   return members.size() == 1 ? Attached::kFirst : Attached::kNew;
 }
 
@@ -26,6 +27,7 @@ MulticastTable::Detached MulticastTable::detach(DeviceIndex device, const wire::
                                                 QpNumber qp) {
   const auto found = groups_.find({group, device});
   if (found == groups_.end() || std::erase(found->second, qp) == 0) return Detached::kNotAttached;
+  memberships_.erase({device, qp, group});
   if (!found->second.empty()) return Detached::kOne;
   groups_.erase(found);
   --groups_of_device_[device];
@@ -34,16 +36,11 @@ MulticastTable::Detached MulticastTable::detach(DeviceIndex device, const wire::
 
 std::vector<wire::IpAddress> MulticastTable::remove(DeviceIndex device, QpNumber qp) {
   std::vector<wire::IpAddress> left;
-  for (auto at = groups_.begin(); at != groups_.end();) {
-    auto& [key, members] = *at;
-    const bool was_member = key.second == device && std::erase(members, qp) != 0;
-    if (was_member && members.empty()) {
-      left.push_back(key.first);
-      at = groups_.erase(at);
-      --groups_of_device_[device];
-    } else {
-      ++at;
-    }
+  for (auto at = memberships_.lower_bound({device, qp, wire::IpAddress{}});
+       at != memberships_.end() && std::get<DeviceIndex>(*at) == device &&
+       std::get<QpNumber>(*at) == qp;) {
+    const wire::IpAddress group = std::get<wire::IpAddress>(*at++);
+    if (detach(device, group, qp) == Detached::kLast) left.push_back(group);
   }
   return left;
 }

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -36,6 +38,7 @@ class MulticastTable {
   using Key = std::pair<wire::IpAddress, DeviceIndex>;
   std::map<Key, std::vector<QpNumber>> groups_;
   std::map<DeviceIndex, uint32_t> groups_of_device_;
+  std::set<std::tuple<DeviceIndex, QpNumber, wire::IpAddress>> memberships_;
 };
 
 }  // namespace rocemu::engine

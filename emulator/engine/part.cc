@@ -1,7 +1,5 @@
 #include "emulator/engine/part.h"
 
-#include <algorithm>
-
 #include "emulator/engine/limits.h"
 #include "wire/mad.h"
 
@@ -20,11 +18,11 @@ bool Part::has(DeviceIndex of_device, QpNumber qp) const {
 }
 
 uint32_t Part::qpns_of_a_device() const {
-  return std::min(kMaxQps, (kEndOfQpns - kFirstQpn) / devices);
+  return (kEndOfQpns - kFirstQpn) / devices;
 }
 
 Part::QpnRange Part::qpns() const {
-  if (of != Of::kDevice) return {kFirstQpn, kMaxQps};
+  if (of != Of::kDevice) return {kFirstQpn, kEndOfQpns - kFirstQpn};
   return {kFirstQpn + device.value * qpns_of_a_device(), qpns_of_a_device()};
 }
 

@@ -128,10 +128,12 @@ int create_qp(Fabric& fabric, ClientId client, const abi::Request::Body& in,
   }
   if (parts.send_cq != nullptr) {
     qp->send_cq = parts.send_cq->id;
+    join<&QueuePair::of_send_cq>(parts.send_cq->senders, *qp);
     ++parts.send_cq->users;
   }
   if (parts.recv_cq != nullptr) {
     qp->recv_cq = parts.recv_cq->id;
+    join<&QueuePair::of_recv_cq>(parts.recv_cq->receivers, *qp);
     ++parts.recv_cq->users;
   }
   if (parts.srq != nullptr) {

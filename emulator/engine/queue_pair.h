@@ -10,6 +10,7 @@
 
 #include "emulator/abi/control.h"
 #include "emulator/engine/ids.h"
+#include "emulator/engine/linked_list.h"
 #include "emulator/engine/memory.h"
 #include "emulator/engine/request.h"
 #include "emulator/engine/shared_receive_queue.h"
@@ -144,6 +145,8 @@ struct QueuePair {
   abi::QpAttr attr{};             // qp_state, cur_qp_state and sq_draining are filled on query
   Path path;                      // UD: of the datagram that is being sent
   uint32_t multicast_groups = 0;  // that it is attached to
+  Links<QueuePair> of_client;
+  Links<QueuePair> of_send_cq, of_recv_cq;
   TimerSet timers;
   Instant next_cnp{};  // not before then (congestion.h)
   SendHalf send;

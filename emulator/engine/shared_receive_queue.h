@@ -7,6 +7,7 @@
 #include "emulator/abi/control.h"
 #include "emulator/engine/gather.h"
 #include "emulator/engine/ids.h"
+#include "emulator/engine/linked_list.h"
 #include "emulator/engine/work_ring.h"
 
 namespace rocemu::engine {
@@ -41,6 +42,8 @@ struct SharedReceiveQueue {
   uint32_t taken = 0;   // WQEs in use by messages
   uint32_t users = 0;   // QPs
   bool failed = false;  // kXrc: its CQ overran
+  Links<SharedReceiveQueue> of_client;
+  Links<SharedReceiveQueue> of_cq;  // kXrc
   struct Nothing {};
   WorkRing<Nothing> queue;
 

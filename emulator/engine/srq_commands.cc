@@ -39,6 +39,7 @@ int create_srq(Fabric& fabric, ClientId client, const abi::Request::Body& in,
   if (xrcd != nullptr) {
     srq->xrcd = xrcd->id;
     srq->cq = cq->id;
+    join<&SharedReceiveQueue::of_cq>(cq->srqs, *srq);
     ++xrcd->openers[client].objects;
     ++cq->users;
   }

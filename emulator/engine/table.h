@@ -6,10 +6,49 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
 namespace rocemu::engine {
+
+/// Numbers in the order in which they became free. Those that follow each other, up or down, take
+/// no more memory than one: a program that had many objects mostly destroys them in order.
+class FreeNumbers {
+ public:
+  void push(uint32_t number) {
+    if (!runs_.empty() && extend(runs_.back(), number)) {
+      ++size_;
+      return;
+    }
+    runs_.push_back({.next = number, .count = 1, .step = 1});
+    ++size_;
+  }
+  /// The one that is free for the longest time. Not when there is none.
+  uint32_t front() const { return runs_.front().next; }
+  void pop() {
+    Run& run = runs_.front();
+    run.next += run.step;
+    if (--run.count == 0) runs_.pop_front();
+    --size_;
+  }
+  size_t size() const { return size_; }
+
+ private:
+  struct Run {
+    uint32_t next, count;
+    uint32_t step;  // 1, or -1 modulo 2^32
+  };
+  static bool extend(Run& run, uint32_t number) {
+    if (run.count == 1 && number + 1 == run.next) run.step = UINT32_MAX;
+    if (number != run.next + run.step * run.count) return false;
+    ++run.count;
+    return true;
+  }
+
+  std::deque<Run> runs_;
+  size_t size_ = 0;
+};
 
 template <class IdType, class T>
 class Table {
@@ -17,19 +56,26 @@ class Table {
   /// Numbers run from `first`; at most `limit` objects live at a time.
   Table(uint32_t first, uint32_t limit) : first_(first), limit_(limit) {}
 
-  /// nullptr when the table is full. T's constructor gets the id, then the arguments.
+  /// nullptr when the table is full or there is no memory. T's constructor gets the id, then the
+  /// arguments.
   template <class... Args>
   T* create(Args&&... args) {
     if (size_ == limit_) return nullptr;
-    uint32_t index;
-    if (free_.size() > kQuarantine || slots_.size() == limit_) {
-      index = free_.front();
-      free_.pop_front();
-    } else {
-      index = static_cast<uint32_t>(slots_.size());
-      slots_.emplace_back();
+    const bool reuses = free_.size() > kQuarantine || given_ == limit_;
+    if (reuses && free_.size() == 0) return nullptr;  // some were lost: see destroy()
+    const uint32_t index = reuses ? free_.front() : given_;
+    try {
+      auto object = std::make_unique<T>(IdType{first_ + index}, std::forward<Args>(args)...);
+      if (index >= slots_.size()) slots_.resize(index + 1);
+      slots_[index] = std::move(object);
+    } catch (const std::bad_alloc&) {
+      return nullptr;
     }
-    slots_[index] = std::make_unique<T>(IdType{first_ + index}, std::forward<Args>(args)...);
+    if (reuses) {
+      free_.pop();
+    } else {
+      ++given_;
+    }
     ++size_;
     return slots_[index].get();
   }
@@ -42,8 +88,11 @@ class Table {
   void destroy(IdType id) {
     const uint32_t index = id.value - first_;
     slots_[index].reset();
-    free_.push_back(index);
     --size_;
+    try {
+      free_.push(index);
+    } catch (const std::bad_alloc&) {  // then the number is never used again
+    }
   }
 
   /// The visitor may destroy the object it is given, and no other.
@@ -55,6 +104,13 @@ class Table {
   }
 
   size_t size() const { return size_; }
+  uint32_t limit() const { return limit_; }
+
+  /// Gives back the memory of numbers that are not in use.
+  void shrink() {
+    while (!slots_.empty() && !slots_.back()) slots_.pop_back();
+    slots_.shrink_to_fit();
+  }
 
  private:
   /// A freed number rests while that many others are free.
@@ -62,9 +118,10 @@ class Table {
 
   uint32_t first_;
   uint32_t limit_;
+  uint32_t given_ = 0;  // numbers that have ever been in use
   size_t size_ = 0;
   std::vector<std::unique_ptr<T>> slots_;
-  std::deque<uint32_t> free_;
+  FreeNumbers free_;
 };
 
 }  // namespace rocemu::engine

@@ -104,6 +104,7 @@ void add_verb(Event& event, const abi::Request& request, const abi::Reply& reply
     case abi::Op::kQueryRtValues:
     case abi::Op::kLendMemory:
     case abi::Op::kTakeBackMemory:
+    case abi::Op::kOpenSegment:
       return;
     case abi::Op::kQueryPort:
       event.add("port", in.query_port.port);

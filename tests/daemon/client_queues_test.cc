@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -48,11 +49,11 @@ TEST(QpMemoryPlan, HasNoRingsForQueuesThatAQpDoesNotHave) {
 
 class CqMoveTest : public testing::Test {
  protected:
-  static SharedMemory memory(uint32_t capacity) {
-    return std::move(NewSharedMemory::create("test", cq_memory_size(capacity))->memory);
+  Arena::Piece memory(uint32_t capacity) {
+    return std::move(*arena.take(cq_memory_size(capacity)));
   }
   /// The same pages as the client sees them.
-  static abi::CqRing& ring(const SharedMemory& memory) {
+  static abi::CqRing& ring(const Arena::Piece& memory) {
     return *reinterpret_cast<abi::CqRing*>(memory.data());
   }
   void add(uint32_t count) {
@@ -64,17 +65,18 @@ class CqMoveTest : public testing::Test {
     is_told_of_waiting = cq->publish();
   }
   void make(uint32_t capacity) {
-    SharedMemory first = memory(capacity);
+    Arena::Piece first = memory(capacity);
     first_ring = &ring(first);
     cq.emplace(std::move(first), capacity, 0, engine::ChannelId{});
   }
   abi::CqRing& move(uint32_t capacity) {
-    SharedMemory next = memory(capacity);
+    Arena::Piece next = memory(capacity);
     abi::CqRing& next_ring = ring(next);
     EXPECT_TRUE(cq->move_to(std::move(next), capacity));
     return next_ring;
   }
 
+  Arena arena;
   std::optional<CompletionQueue> cq;
   abi::CqRing* first_ring = nullptr;
   uint64_t next_wr_id = 0;
@@ -99,6 +101,24 @@ TEST_F(CqMoveTest, TakesTheUnreadCompletionsAlongAndCountsOn) {
   EXPECT_EQ(smaller.entries[5 % 2].wr_id, 5u);
   EXPECT_EQ(smaller.entries[6 % 2].wr_id, 6u);
   EXPECT_EQ(smaller.error.load(), 0u);
+}
+
+// Its memory may have been another CQ's.
+TEST_F(CqMoveTest, BeginsEmptyWhateverIsInItsMemory) {
+  for (const bool moves : {false, true}) {
+    if (moves) make(1);
+    Arena::Piece dirty = memory(4);
+    std::memset(dirty.data(), 0xa5, dirty.size());
+    abi::CqRing& fresh = ring(dirty);
+    if (moves) {
+      EXPECT_TRUE(cq->move_to(std::move(dirty), 4));
+    } else {
+      cq.emplace(std::move(dirty), 4, 0, engine::ChannelId{});
+    }
+    for (const auto* word : {&fresh.producer, &fresh.consumer, &fresh.error, &fresh.waiting}) {
+      EXPECT_EQ(word->load(), 0u);
+    }
+  }
 }
 
 TEST_F(CqMoveTest, StaysOverrun) {
@@ -169,13 +189,15 @@ TEST_F(CqWaitTest, CountsModulo2To32) {
 }
 
 TEST(CqMemory, IsSparseHoweverLarge) {
-  std::optional<NewSharedMemory> memory = NewSharedMemory::create("test", cq_memory_size(1u << 22));
+  Arena arena;
+  std::optional<Arena::Piece> memory = arena.take(cq_memory_size(1u << 22));
   ASSERT_TRUE(memory);
-  CompletionQueue cq(std::move(memory->memory), 1u << 22, 0, {});
+  const int file = arena.file_of(memory->range().segment)->fd;
+  CompletionQueue cq(std::move(*memory), 1u << 22, 0, {});
   cq.add({});
   EXPECT_FALSE(cq.publish());
   struct stat status {};
-  ASSERT_EQ(fstat(memory->file.get(), &status), 0);
+  ASSERT_EQ(fstat(file, &status), 0);
   EXPECT_GT(status.st_size, 256 << 20);
   EXPECT_LT(status.st_blocks * 512, 4 << 20);
 }

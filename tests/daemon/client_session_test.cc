@@ -132,13 +132,16 @@ TEST_F(ClientSessionTest, HelloAttachesAndGivesMemoryEventfdAndAsyncSocket) {
   const Received answer = hello();
   EXPECT_EQ(answer.reply.error, 0);
   EXPECT_EQ(answer.reply.body.hello.client, 1u);
-  EXPECT_EQ(answer.reply.body.hello.memory_size, sizeof(abi::DoorbellRing));
+  const abi::SharedRange& doorbells = answer.reply.body.hello.doorbells;
+  EXPECT_EQ(doorbells.segment, 0u);
+  EXPECT_EQ(doorbells.offset, 0u);
+  EXPECT_EQ(doorbells.size, sizeof(abi::DoorbellRing));
   EXPECT_EQ(answer.reply.body.hello.clock_start_ns, clock.start_ns());
   EXPECT_EQ(answer.fds.size(), 3u);
   EXPECT_THAT(engine.inputs, ElementsAre("attach 1", "command"));
   struct stat status {};
   ASSERT_EQ(fstat(answer.fds[0].get(), &status), 0);
-  EXPECT_EQ(status.st_size, static_cast<off_t>(sizeof(abi::DoorbellRing)));
+  EXPECT_EQ(status.st_size, static_cast<off_t>(answer.reply.body.hello.segment_size));
   EXPECT_NE(ftruncate(answer.fds[0].get(), 0), 0) << "a client could raise SIGBUS in the daemon";
 }
 
@@ -351,6 +354,18 @@ TEST_F(ClientSessionTest, AClientThatDoesNotReadItsRepliesIsEnded) {
   EXPECT_THAT(ended_because(), HasSubstr("does not read"));
 }
 
+TEST_F(ClientSessionTest, ASegmentIsThereForTheAskingAndCannotBeShrunk) {
+  const Received greeting = hello();
+  abi::Request open = request(Op::kOpenSegment);
+  const Received answer = ask(open);
+  EXPECT_EQ(answer.reply.body.open_segment.size, greeting.reply.body.hello.segment_size);
+  ASSERT_EQ(answer.fds.size(), 1u);
+  EXPECT_EQ(file_id(answer.fds[0].get()), file_id(greeting.fds[0].get()));
+  EXPECT_NE(fcntl(answer.fds[0].get(), F_GET_SEALS) & F_SEAL_SHRINK, 0);
+  open.body.open_segment.segment = 1;
+  EXPECT_EQ(ask(open).reply.error, EINVAL);
+}
+
 TEST_F(ClientSessionTest, TheQueuesOfAQpLieInItsMemory) {
   hello();
   engine.answer = [](const abi::Request&) {
@@ -360,13 +375,15 @@ TEST_F(ClientSessionTest, TheQueuesOfAQpLieInItsMemory) {
     return reply;
   };
   const Received answer = ask(request(Op::kCreateQp));
-  ASSERT_EQ(answer.fds.size(), 1u);
+  EXPECT_TRUE(answer.fds.empty());
   const auto& made = answer.reply.body.create_qp;
   EXPECT_EQ(made.send.slots, 128u);
   EXPECT_EQ(made.send.stride, abi::send_stride(2, 0));
   EXPECT_EQ(made.recv.slots, 16u);
   EXPECT_EQ(made.recv.stride, abi::recv_stride(3));
-  EXPECT_LE(made.recv.offset + made.recv.slots * made.recv.stride, made.memory_size);
+  EXPECT_LE(made.recv.offset + made.recv.slots * made.recv.stride, made.memory.size);
+  EXPECT_EQ(made.memory.segment, 0u);
+  EXPECT_GE(made.memory.offset, sizeof(abi::DoorbellRing));
   EXPECT_TRUE(session->queues().qps.contains(9));
   ask([] {
     abi::Request destroy = request(Op::kDestroyQp);
@@ -404,14 +421,10 @@ TEST_F(ClientSessionTest, TheReceiveRingOfAnSrqLiesInItsMemory) {
   abi::Request create = request(Op::kCreateSrq);
   create.body.create_srq.user_handle = 0xabc;
   const Received answer = ask(create);
-  ASSERT_EQ(answer.fds.size(), 1u);
   const auto& made = answer.reply.body.create_srq;
   EXPECT_EQ(made.recv.slots, 128u);
   EXPECT_EQ(made.recv.stride, abi::recv_stride(2));
-  EXPECT_LE(made.recv.offset + made.recv.slots * made.recv.stride, made.memory_size);
-  struct stat status {};
-  ASSERT_EQ(fstat(answer.fds[0].get(), &status), 0);
-  EXPECT_EQ(status.st_size, static_cast<off_t>(made.memory_size));
+  EXPECT_LE(made.recv.offset + made.recv.slots * made.recv.stride, made.memory.size);
 
   // ibv_destroy_srq(3) waits for the events that were read, and for no others.
   for (int i = 0; i < 2; ++i) {
@@ -473,12 +486,13 @@ class ResizeCqTest : public ClientSessionTest {
           asked.op == Op::kResizeCq ? asked.body.resize_cq.capacity : 16;
       return reply;
     };
-    hello();
+    segment = std::move(hello().fds.at(0));
     EXPECT_EQ(ask(request(Op::kCreateCq)).reply.error, 0);
     abi::Cqe cqe{};
     cqe.wr_id = 42;
     cq().add(cqe);
   }
+  UniqueFd segment;
   CompletionQueue& cq() { return session->queues().cqs.at(4); }
   static abi::Request resize(uint32_t capacity) {
     abi::Request asked = request(Op::kResizeCq);
@@ -491,12 +505,13 @@ class ResizeCqTest : public ClientSessionTest {
 TEST_F(ResizeCqTest, GivesANewMemoryWithWhatWasNotTaken) {
   const Received answer = ask(resize(100));
   EXPECT_EQ(answer.reply.error, 0);
-  ASSERT_EQ(answer.fds.size(), 1u);
   const auto& made = answer.reply.body.create_cq;
   EXPECT_EQ(made.capacity, 100u);
-  EXPECT_EQ(made.memory_size, cq_memory_size(100));
+  EXPECT_EQ(made.memory.size, cq_memory_size(100));
+  ASSERT_EQ(made.memory.segment, 0u);
   abi::Cqe cqe;
-  ASSERT_EQ(pread(answer.fds[0].get(), &cqe, sizeof cqe, sizeof(abi::CqRing)),
+  ASSERT_EQ(pread(segment.get(), &cqe, sizeof cqe,
+                  static_cast<off_t>(made.memory.offset + sizeof(abi::CqRing))),
             static_cast<ssize_t>(sizeof cqe));
   EXPECT_EQ(cqe.wr_id, 42u);
 }

@@ -71,7 +71,7 @@ struct Endpoint {
     request.body.create_cq.capacity = 16;
     abi::Reply reply = client.ask(request);
     cq = reply.body.create_cq.handle;
-    cq_memory = MappedFile(client.take_fd(0), reply.body.create_cq.memory_size);
+    cq_memory = client.at(reply.body.create_cq.memory);
 
     request = client.request(Op::kCreateQp);
     request.body.create_qp.pd = pd;
@@ -83,7 +83,7 @@ struct Endpoint {
     qpn = reply.body.create_qp.qpn;
     send = reply.body.create_qp.send;
     recv = reply.body.create_qp.recv;
-    qp_memory = MappedFile(client.take_fd(0), reply.body.create_qp.memory_size);
+    qp_memory = client.at(reply.body.create_qp.memory);
   }
 
   int modify(abi::QpState state, uint32_t mask, uint32_t peer_qpn = 0) {
@@ -114,7 +114,7 @@ struct Endpoint {
   }
   void post_recv(uint64_t wr_id) {
     const abi::Sge sge{reinterpret_cast<uint64_t>(buffer.data()), 4096, lkey};
-    std::byte* slot = qp_memory.data() + recv.offset + (posted_recv % recv.slots) * recv.stride;
+    std::byte* slot = qp_memory + recv.offset + (posted_recv % recv.slots) * recv.stride;
     const abi::RecvWqe wqe{wr_id, 1, 0};
     std::memcpy(slot, &wqe, sizeof wqe);
     std::memcpy(slot + sizeof wqe, &sge, sizeof sge);
@@ -122,7 +122,7 @@ struct Endpoint {
   }
   void post_send(uint64_t wr_id, uint32_t length) {
     const abi::Sge sge{reinterpret_cast<uint64_t>(buffer.data()), length, lkey};
-    std::byte* slot = qp_memory.data() + send.offset + (posted_send % send.slots) * send.stride;
+    std::byte* slot = qp_memory + send.offset + (posted_send % send.slots) * send.stride;
     abi::SendWqe wqe{};
     wqe.wr_id = wr_id;
     wqe.opcode = static_cast<uint32_t>(abi::WrOpcode::kSend);
@@ -132,7 +132,7 @@ struct Endpoint {
     client.ring(abi::DoorbellKind::kSend, qpn, ++posted_send);
   }
   abi::Cqe poll() {
-    auto* ring = reinterpret_cast<abi::CqRing*>(cq_memory.data());
+    auto* ring = reinterpret_cast<abi::CqRing*>(cq_memory);
     while (ring->producer.load(std::memory_order_acquire) == polled) sched_yield();
     const abi::Cqe cqe = ring->entries[polled % 16];
     ring->consumer.store(++polled, std::memory_order_release);
@@ -142,7 +142,8 @@ struct Endpoint {
   TestClient client;
   uint32_t pd, cq, qpn, lkey;
   std::vector<uint8_t> buffer;
-  MappedFile cq_memory, qp_memory;
+  std::byte* cq_memory = nullptr;
+  std::byte* qp_memory = nullptr;
   abi::WorkQueueLayout send, recv;
   uint32_t posted_send = 0, posted_recv = 0, polled = 0;
 };
@@ -211,7 +212,7 @@ TEST(Daemon, ShowsNoMoreCompletionsThanACqHolds) {
   const TempDir temp;
   RunningDaemon daemon(temp / "nic");
   Endpoint a(daemon.device(0));
-  reinterpret_cast<abi::CqRing*>(a.cq_memory.data())->consumer.store(77);  // it had none to take
+  reinterpret_cast<abi::CqRing*>(a.cq_memory)->consumer.store(77);  // it had none to take
   EXPECT_EQ(daemon.command("show")["fabric"]["devices"][0]["cqs"][0]["waiting"], 16);
 }
 

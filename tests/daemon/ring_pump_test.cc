@@ -30,8 +30,7 @@ class RingPumpTest : public testing::Test {
  protected:
   RingPumpTest() {
     client.id = {3};
-    client.doorbell_memory =
-        std::move(NewSharedMemory::create("test", sizeof(abi::DoorbellRing))->memory);
+    client.doorbell_memory = std::move(*client.arena.take(sizeof(abi::DoorbellRing)));
     const abi::QpCap cap{.max_send_wr = 3,  // 4 slots
                          .max_recv_wr = 8,
                          .max_send_sge = 1,
@@ -39,18 +38,17 @@ class RingPumpTest : public testing::Test {
                          .max_inline_data = 0};
     const QpMemoryPlan plan = plan_qp_memory(cap);
     QueuePair qp;
-    qp.memory = std::move(NewSharedMemory::create("test", plan.size)->memory);
+    qp.memory = std::move(*client.arena.take(plan.size));
     qp.send = {qp.memory.data() + plan.send.offset, plan.send.slots, plan.send.stride, 0};
     qp.recv = {qp.memory.data() + plan.recv.offset, plan.recv.slots, plan.recv.stride, 0};
     client.qps.emplace(kQp, std::move(qp));
     const SrqMemoryPlan srq_plan = plan_srq_memory(8, 1);
     SharedReceiveQueue srq;
-    srq.memory = std::move(NewSharedMemory::create("test", srq_plan.size)->memory);
+    srq.memory = std::move(*client.arena.take(srq_plan.size));
     srq.recv = {srq.memory.data(), srq_plan.recv.slots, srq_plan.recv.stride, 0};
     client.srqs.emplace(kSrq, std::move(srq));
     client.cqs.emplace(
-        kCq, CompletionQueue(std::move(NewSharedMemory::create("test", cq_memory_size(16))->memory),
-                             16, 0, {}));
+        kCq, CompletionQueue(std::move(*client.arena.take(cq_memory_size(16))), 16, 0, {}));
   }
 
   abi::DoorbellRing& ring() { return client.doorbells(); }

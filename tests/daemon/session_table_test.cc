@@ -51,9 +51,9 @@ class SessionTableTest : public testing::Test {
               SendStatus::kOk);
     loop.wait(0ns);
     abi::Reply reply{};
-    latest = receive_message(sockets[i].get(), std::as_writable_bytes(std::span(&reply, 1)));
+    receive_message(sockets[i].get(), std::as_writable_bytes(std::span(&reply, 1)));
     EXPECT_EQ(reply.error, 0);
-    return reply;
+    return latest = reply;
   }
   uint32_t make_cq(size_t i) {
     engine.answer = [](const abi::Request&) {
@@ -80,7 +80,7 @@ class SessionTableTest : public testing::Test {
   ProcessMemory memory;
   SessionTable table{clock};
   std::array<UniqueFd, 3> sockets;
-  Message latest;
+  abi::Reply latest{};
   std::array<ClientSession*, 3> sessions{};
 };
 
@@ -129,10 +129,13 @@ TEST_F(SessionTableTest, OneThatWakesIsNotAloneAmongTheBusy) {
 
 TEST_F(SessionTableTest, WakesWhoWaitsForMoreCompletionsThanCome) {
   const engine::CqId id{make_cq(0)};
-  ASSERT_EQ(latest.fds.size(), 1u);
-  const std::optional<SharedMemory> client_end = map_sealed(latest.fds[0], cq_memory_size(16));
+  const abi::SharedRange range = latest.body.create_cq.memory;
+  const auto file = sessions[0]->queues().arena.file_of(range.segment);
+  ASSERT_TRUE(file);
+  const UniqueFd copy(dup(file->fd));
+  const std::optional<SharedMemory> client_end = map_sealed(copy, file->size);
   ASSERT_TRUE(client_end);
-  auto& client_ring = *reinterpret_cast<abi::CqRing*>(client_end->data());
+  auto& client_ring = *reinterpret_cast<abi::CqRing*>(client_end->data() + range.offset);
   client_ring.wake_at = 10;
   client_ring.waiting = 1;
   const engine::ClientId client = sessions[0]->id();

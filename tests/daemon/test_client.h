@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -76,7 +77,8 @@ class TestClient {
     const UniqueFd mem_file(open("/proc/self/mem", O_RDWR | O_CLOEXEC));
     const abi::Reply hello = ask(request(abi::Op::kHello), {socket_.get(), mem_file.get()});
     EXPECT_EQ(hello.error, 0);
-    context_ = MappedFile(take_fd(0), hello.body.hello.memory_size);
+    segments_.emplace(0, MappedFile(take_fd(0), hello.body.hello.segment_size));
+    doorbells_ = reinterpret_cast<abi::DoorbellRing*>(at(hello.body.hello.doorbells));
     doorbell_ = take_fd(1);
     async_ = take_fd(2);
   }
@@ -104,7 +106,18 @@ class TestClient {
   /// The n-th descriptor that came with the last reply.
   UniqueFd take_fd(size_t n) { return n < fds_.size() ? std::move(fds_[n]) : UniqueFd(); }
 
-  abi::DoorbellRing& doorbells() { return *reinterpret_cast<abi::DoorbellRing*>(context_.data()); }
+  /// What the daemon shares with it.
+  std::byte* at(const abi::SharedRange& range) {
+    if (!segments_.contains(range.segment)) {
+      abi::Request open = request(abi::Op::kOpenSegment);
+      open.body.open_segment.segment = range.segment;
+      const abi::Reply reply = ask(open);
+      EXPECT_EQ(reply.error, 0);
+      segments_.emplace(range.segment, MappedFile(take_fd(0), reply.body.open_segment.size));
+    }
+    return segments_.at(range.segment).data() + range.offset;
+  }
+  abi::DoorbellRing& doorbells() { return *doorbells_; }
   void ring(abi::DoorbellKind kind, uint32_t object, uint64_t value) {
     auto& ring = doorbells();
     const uint32_t n = ring.producer.load(std::memory_order_relaxed);
@@ -122,7 +135,8 @@ class TestClient {
  private:
   UniqueFd socket_;
   std::vector<UniqueFd> fds_;
-  MappedFile context_;
+  std::map<uint32_t, MappedFile> segments_;
+  abi::DoorbellRing* doorbells_ = nullptr;
   UniqueFd doorbell_;
   UniqueFd async_;
 };

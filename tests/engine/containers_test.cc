@@ -1,11 +1,14 @@
-// The engine's containers on their own: Table, WorkRing, TimerQueue, FramePool, MemoryTable.
+// The engine's containers on their own: Table, OwnedTable, WorkRing, TimerQueue, FramePool,
+// MemoryTable.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <vector>
 
 #include "emulator/engine/frame.h"
+#include "emulator/engine/owned_table.h"
 #include "emulator/engine/random.h"
 #include "emulator/engine/table.h"
 #include "emulator/engine/timers.h"
@@ -73,6 +76,98 @@ TEST(Table, WalksInOrderAndLetsTheVisitorDestroyWhatItSees) {
   seen.clear();
   table.for_each([&](Thing& thing) { seen.push_back(thing.value); });
   EXPECT_EQ(seen, (std::vector<int>{1, 3, 5, 7, 9}));
+}
+
+TEST(Table, GivesBackTheMemoryOfNumbersThatAreNotInUse) {
+  Things table(1, 100000);
+  std::vector<PdId> made;
+  for (int i = 0; i < 5000; ++i) made.push_back(table.create(i)->id);
+  for (size_t i = 1; i < made.size(); ++i) table.destroy(made[i]);
+  table.shrink();
+  EXPECT_EQ(table.find(made[0])->value, 0);
+  EXPECT_EQ(table.find(made[4999]), nullptr);
+  EXPECT_EQ(table.create(7)->id, made[1]) << "the numbers go on as before";
+  EXPECT_EQ(table.find(made[1])->value, 7);
+}
+
+TEST(FreeNumbers, ComeInTheOrderInWhichTheyBecameFree) {
+  Random random(3);
+  FreeNumbers numbers;
+  std::deque<uint32_t> expected;
+  uint32_t next = 1000;
+  for (int i = 0; i < 100'000; ++i) {
+    // Runs up and down, some of one.
+    const uint64_t step = random.next() % 8;
+    next = step < 4 ? next + 1 : step < 7 ? next - 1 : static_cast<uint32_t>(random.next());
+    if (random.next() % 3 != 0) {
+      numbers.push(next);
+      expected.push_back(next);
+    } else if (!expected.empty()) {
+      ASSERT_EQ(numbers.front(), expected.front());
+      numbers.pop();
+      expected.pop_front();
+    }
+    ASSERT_EQ(numbers.size(), expected.size());
+  }
+}
+
+// ---- OwnedTable -------------------------------------------------------------------------------
+
+struct OwnedThing {
+  OwnedThing(PdId i, ClientId c) : id(i), client(c) {}
+  PdId id;
+  ClientId client;
+  Links<OwnedThing> of_client;
+};
+using OwnedThings = OwnedTable<PdId, OwnedThing>;
+
+std::vector<uint32_t> things_of(const OwnedThings& table, ClientId client) {
+  std::vector<uint32_t> ids;
+  table.for_each_of(client, [&](const OwnedThing& thing) { ids.push_back(thing.id.value); });
+  EXPECT_EQ(ids.size(), table.count_of(client));
+  return ids;
+}
+
+TEST(OwnedTable, KnowsWhatIsWhoseInTheOrderInWhichTheyGotIt) {
+  OwnedThings table(1, 1000, 100);
+  for (int i = 0; i < 3; ++i) {
+    table.create(ClientId{1});
+    table.create(ClientId{2});
+  }
+  EXPECT_EQ(things_of(table, ClientId{1}), (std::vector<uint32_t>{1, 3, 5}));
+  table.destroy(PdId{3});
+  table.give(*table.find(PdId{1}), ClientId{2});
+  EXPECT_EQ(things_of(table, ClientId{1}), (std::vector<uint32_t>{5}));
+  EXPECT_EQ(things_of(table, ClientId{2}), (std::vector<uint32_t>{2, 4, 6, 1}));
+  EXPECT_EQ(table.find(PdId{1})->client, ClientId{2});
+  table.destroy(PdId{5});
+  EXPECT_EQ(table.first_of(ClientId{1}), nullptr);
+  EXPECT_EQ(table.first_of(ClientId{3}), nullptr);
+}
+
+TEST(OwnedTable, KeepsEachClientToItsLimitAndNobodyBelow) {
+  OwnedThings table(1, 1000, 100);
+  for (uint32_t client = 1; client <= 8; ++client) {
+    for (int i = 0; i < 100; ++i) ASSERT_NE(table.create(ClientId{client}), nullptr);
+    EXPECT_EQ(table.create(ClientId{client}), nullptr);
+  }
+}
+
+TEST(OwnedTable, LeavesTheLastNumbersToThoseWithFew) {
+  constexpr uint32_t kNumbers = 80'000;
+  OwnedThings table(1, kNumbers, 50'000);
+  const auto take_all = [&](ClientId client) {
+    while (table.create(client) != nullptr) continue;
+    return table.count_of(client);
+  };
+  EXPECT_EQ(take_all(ClientId{1}), 50'000u);
+  EXPECT_EQ(take_all(ClientId{2}), 20'000u) << "all but the reserve";
+  for (uint32_t client = 3; client < 12; ++client) EXPECT_EQ(take_all(ClientId{client}), 1024u);
+}
+
+TEST(OwnedTable, TellsHowManyAClientCanHaveIfNumbersAreFewer) {
+  EXPECT_EQ(OwnedThings(1, 80, 1000).most_of_a_client(), 70u);
+  EXPECT_EQ(OwnedThings(1, 80'000, 1000).most_of_a_client(), 1000u);
 }
 
 // ---- WorkRing ---------------------------------------------------------------------------------

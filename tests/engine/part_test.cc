@@ -35,7 +35,7 @@ TEST(Part, OneForAllHasEveryQp) {
   EXPECT_TRUE(part.has({0}, {17}));
   EXPECT_TRUE(part.has({3}, {wire::kGsiQpn}));
   EXPECT_EQ(part.qpns().first, engine::kFirstQpn);
-  EXPECT_EQ(part.qpns().count, engine::kMaxQps);
+  EXPECT_EQ(part.qpns().first + part.qpns().count, kMulticastQpn);
   EXPECT_EQ(part.device_with({17}), std::nullopt);
 }
 

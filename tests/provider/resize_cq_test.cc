@@ -15,7 +15,7 @@ namespace {
 
 using test::Answer;
 
-/// Memory of a CQ, as the daemon makes it.
+/// Memory of a CQ, as the daemon makes it: here all of a segment.
 struct CqMemory {
   explicit CqMemory(uint32_t entries)
       : size(sizeof(abi::CqRing) + entries * sizeof(abi::Cqe)),
@@ -62,15 +62,18 @@ class ResizeCq : public testing::Test {
 
   Answer answer(const abi::Request& request) {
     const std::scoped_lock lock(mutex_);
-    last_ = request;
+    if (request.op != abi::Op::kOpenSegment) last_ = request;
     Answer answer;
     if (refuse_ != 0) {
       answer.reply.error = refuse_;
     } else if (request.op == abi::Op::kCreateCq || request.op == abi::Op::kResizeCq) {
       const bool resizes = request.op == abi::Op::kResizeCq;
-      answer.reply.body.create_cq = {5, resizes ? 5u : 3u,
-                                     resizes && too_small_ ? 64 : (resizes ? big_ : small_).size};
-      answer.fds.push_back(dup((resizes ? big_ : small_).fd));
+      const uint64_t size = resizes && too_small_ ? 64 : (resizes ? big_ : small_).size;
+      answer.reply.body.create_cq = {5, resizes ? 5u : 3u, {0, size, resizes ? 1u : 0u, 0}};
+    } else if (request.op == abi::Op::kOpenSegment) {
+      const CqMemory& memory = request.body.open_segment.segment == 1 ? big_ : small_;
+      answer.reply.body.open_segment.size = memory.size;
+      answer.fds.push_back(dup(memory.fd));
     }
     return answer;
   }

@@ -1,0 +1,42 @@
+"""As many objects as ibv_query_device(3) says, and a daemon that runs out of what they take.
+
+All of them: rocemu run --private -- build/dev/bin/object_limits (docs/limits.md)."""
+import json
+import os
+import unittest
+
+from rocemu import BIN, ROCEMU, rocemu_run
+
+PROGRAM = BIN / "object_limits"
+SANITIZED = os.environ.get("ROCEMU_SANITIZE")
+
+
+class Limits(unittest.TestCase):
+    def check(self, *arguments, options=()):
+        done = rocemu_run(PROGRAM, *arguments, options=options)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        return done.stdout
+
+    @unittest.skipIf(SANITIZED, "a sanitizer's allocator keeps what is freed")
+    def test_a_part_of_all_objects_takes_few_mappings_and_goes_without_a_trace(self):
+        self.check("64")
+
+    @unittest.skipIf(SANITIZED, "a sanitizer's allocator keeps what is freed")
+    def test_the_same_with_a_thread_for_each_device(self):
+        self.check("128", options=["--threads"])
+
+    @unittest.skipIf(SANITIZED, "a sanitizer reserves much more address space than there is memory")
+    def test_what_the_daemon_lacks_is_an_error_of_one_call(self):
+        self.assertNotIn("rocemud: error", self.check("exhaust"))
+
+    def test_show_lists_some_of_very_many_and_says_how_many_more_there_are(self):
+        done = rocemu_run("sh", "-c", f"{PROGRAM} hold 32 | (head -c 1 > /dev/null; {ROCEMU} show --json)")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        device = json.loads(done.stdout)["fabric"]["devices"][0]
+        self.assertEqual(len(device["cqs"]), 4096)
+        self.assertEqual(device["omitted"], {"cqs": 4096, "mrs": 12288, "mws": 12288})
+        self.assertEqual(len(device["qps"]), 4096)
+
+
+if __name__ == "__main__":
+    unittest.main()
