@@ -16,7 +16,8 @@ struct UdpCounters {
   uint64_t dropped_too_big = 0;     // for the path's MTU
   uint64_t dropped_refused = 0;     // by the system for another reason, such as a firewall
   uint64_t icmp_errors = 0;         // of frames that had left: the peer's host has no daemon
-  uint64_t receive_overruns = 0;    // datagrams that came faster than they were read
+  uint64_t receive_overruns = 0;    // datagrams that a socket dropped: most came faster than they
+                                    // were read, a few had a wrong UDP checksum
   uint64_t dropped_unverified = 0;  // --strict-icrc: the IP header came to nobody's knowledge
 
   void append_to(engine::CounterList& list) const {

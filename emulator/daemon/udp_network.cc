@@ -239,8 +239,15 @@ bool UdpNetwork::is_up(engine::DeviceIndex device) const {
 }
 
 void UdpNetwork::append_counters(engine::FabricSnapshot& snapshot) const {
+  const UdpHostErrors host = UdpHostErrors::now() - host_errors_at_start_;
   for (const auto& port : ports_) {
-    port->counters.append_to(snapshot.devices[port->index.value].counters);
+    for (const auto& source : port->sources) source->receiver.count_overruns();
+    for (const auto& [group, source] : port->groups) {
+      if (source != nullptr) source->receiver.count_overruns();
+    }
+    engine::CounterList& list = snapshot.devices[port->index.value].counters;
+    port->counters.append_to(list);
+    host.append_to(list);
   }
 }
 

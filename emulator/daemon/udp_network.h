@@ -12,6 +12,7 @@
 #include "emulator/daemon/link_watch.h"
 #include "emulator/daemon/medium.h"
 #include "emulator/daemon/nic.h"
+#include "emulator/daemon/udp_host_errors.h"
 #include "emulator/daemon/udp_receiver.h"
 #include "emulator/daemon/udp_sender.h"
 #include "emulator/daemon/udp_sockets.h"
@@ -59,6 +60,7 @@ class UdpNetwork : public Network, public Medium {
   UdpReceiver::Arrived arrived_;
   UdpReceiver::Take take_;
   LinkChanged link_changed_;
+  const UdpHostErrors host_errors_at_start_ = UdpHostErrors::now();
   ReceiveBuffersPointer buffers_;
   std::vector<std::unique_ptr<Port>> ports_;
   LinkWatch links_;

@@ -1,5 +1,6 @@
 #include "emulator/daemon/udp_receiver.h"
 
+#include <linux/sock_diag.h>
 #include <netinet/udp.h>
 #include <sys/socket.h>
 
@@ -26,7 +27,6 @@ struct Control {
   uint8_t traffic_class = 0;
   uint8_t hop_limit = 0;
   size_t segment_size = 0;  // 0: it is one frame
-  uint32_t overruns = 0;
 };
 
 template <class Value>
@@ -53,8 +53,6 @@ Control read_control(msghdr& message) {
       control.hop_limit = static_cast<uint8_t>(value_of<int>(at));
     } else if (is(IPPROTO_UDP, UDP_GRO)) {
       control.segment_size = static_cast<size_t>(std::max(value_of<int>(at), 0));
-    } else if (is(SOL_SOCKET, SO_RXQ_OVFL)) {
-      control.overruns = value_of<uint32_t>(at);
     }
   }
   return control;
@@ -114,6 +112,14 @@ ReceiveBuffersPointer make_receive_buffers() {
   return ReceiveBuffersPointer(new ReceiveBuffers);
 }
 
+void UdpReceiver::count_overruns() {
+  std::array<uint32_t, SK_MEMINFO_VARS> memory{};
+  socklen_t size = sizeof memory;
+  if (getsockopt(socket_, SOL_SOCKET, SO_MEMINFO, memory.data(), &size) != 0) return;
+  counters_.receive_overruns += memory[SK_MEMINFO_DROPS] - overruns_;
+  overruns_ = memory[SK_MEMINFO_DROPS];
+}
+
 size_t UdpReceiver::receive(ReceiveBuffers& buffers, const Arrived& arrived, const Take& take) {
   const int received = buffers.receive(socket_);
   const size_t count = received > 0 ? static_cast<size_t>(received) : 0;
@@ -126,10 +132,6 @@ size_t UdpReceiver::receive(ReceiveBuffers& buffers, const Arrived& arrived, con
     const size_t ip_size = is_v4 ? wire::Ipv4Header::kSize : wire::Ipv6Header::kSize;
     const size_t headers = wire::EthernetHeader::kSize + ip_size + wire::UdpHeader::kSize;
     ++counters_.receives;
-    if (control.overruns != 0) {  // else there was none ever
-      counters_.receive_overruns += control.overruns - overruns_;
-      overruns_ = control.overruns;
-    }
 
     const std::span<uint8_t> datagram = buffers.datagram(at);
     std::optional<IpHeaders::Header> known;

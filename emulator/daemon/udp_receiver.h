@@ -39,11 +39,16 @@ class UdpReceiver {
       : device_(device), mac_(mac), address_(address), socket_(socket), counters_(counters) {
     if (headers) headers_.emplace(std::move(headers));
   }
+  UdpReceiver(const UdpReceiver&) = delete;
+  UdpReceiver& operator=(const UdpReceiver&) = delete;
+  ~UdpReceiver() { count_overruns(); }
 
   /// Of one system call. If as many came, there may be more.
   static constexpr size_t kMostDatagrams = 8;
   /// Gives what has come; returns the number of datagrams.
   size_t receive(ReceiveBuffers& buffers, const Arrived& arrived, const Take& take);
+  /// Adds to the counters what the socket has dropped since the last call.
+  void count_overruns();
 
  private:
   engine::DeviceIndex device_;

@@ -1,7 +1,9 @@
 """The frames that leave and reach a host, byte by byte: judged by tshark and scapy, and made of
 captures of another implementation."""
+import os
 import pathlib
 import random
+import signal
 import socket
 import struct
 import subprocess
@@ -155,8 +157,10 @@ for line in sys.stdin:
 
 class FromAnotherImplementation(OnNetwork):
     """Frames that Linux's rdma_rxe sent, with its own IP identifications, from a raw socket."""
+    program = SEND_RAW
     # Of what the ICRC covers outside the UDP payload: the source port.
     covered = (20, 21)
+    first_of_transport = 28
 
     def rxe_packets(self):
         """IPv4 packets, one of each opcode, whose ICRC is right as captured."""
@@ -182,7 +186,7 @@ class FromAnotherImplementation(OnNetwork):
         return bytes(changed)
 
     def send(self, packets):
-        sender = subprocess.run(self.hosts[2].inside("/usr/bin/python3", "-c", SEND_RAW),
+        sender = subprocess.run(self.hosts[2].inside("/usr/bin/python3", "-c", self.program),
                                 input="\n".join(packet.hex() for packet in packets), text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         self.assertEqual(sender.returncode, 0, sender.stdout)
@@ -208,15 +212,16 @@ class FromAnotherImplementation(OnNetwork):
         return {name: now[name] - before[name] for name in now}
 
     def test_they_are_accepted_and_with_a_flipped_bit_refused(self):
-        packets = [self.readdressed(packet) for packet in self.rxe_packets()]
-        self.assertGreater(len(packets), 20)
+        packets = self.rxe_packets()
         self.assertGreater(len({packet[4:6] for packet in packets}), 10)  # identifications
+        packets = [self.readdressed(packet) for packet in packets]
+        self.assertGreater(len(packets), 20)
         change = self.after(packets)
         self.assertEqual((change["frames_in"], change["dropped_bad_icrc"]), (len(packets), 0))
         flipped = []
         for packet in packets:
-            for byte in (*self.covered, *range(28, len(packet))):
-                if byte == 32:  # FECN, BECN and reserved bits are not covered
+            for byte in (*self.covered, *range(self.first_of_transport, len(packet))):
+                if byte == self.first_of_transport + 4:  # FECN, BECN and reserved bits are not covered
                     continue
                 bit = random.randrange(8)
                 damaged = bytearray(packet)
@@ -261,6 +266,93 @@ print(count)
 """
 
 
+# Run in a host's namespace: sends IPv6 packets as they are, hex lines on standard input.
+SEND_RAW_IPV6 = """
+import socket, sys
+out = socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_RAW)
+out.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, socket.if_nametoindex("eth0"))
+for line in sys.stdin:
+    packet = bytes.fromhex(line)
+    while True:
+        try:
+            out.sendto(packet, (socket.inet_ntop(socket.AF_INET6, packet[24:40]), 0, 0, 0))
+            break
+        except BlockingIOError:
+            pass
+"""
+
+
+def udp_checksum_over_ipv6(packet):
+    """RFC 8200, 8.1; `packet` has 0 in its place."""
+    words = packet[8:40] + packet[44:46] + bytes([0, 17]) + packet[40:]
+    words += bytes(len(words) % 2)
+    total = sum(struct.unpack(f">{len(words) // 2}H", words))
+    while total > 0xffff:
+        total = (total & 0xffff) + (total >> 16)
+    return ~total & 0xffff or 0xffff
+
+
+class WithoutUdpChecksum(FromAnotherImplementation):
+    """What rdma_rxe sent, behind IPv6 headers: with the UDP checksum 0 that it and NICs send over
+    either version of IP, which Linux by default drops over IPv6 (RFC 8200, 8.1; RFC 6935)."""
+    program = SEND_RAW_IPV6
+    covered = (40, 41)  # the source port
+    first_of_transport = 48
+
+    def readdressed(self, packet, destination=None, checksum=0):
+        source, own = self.hosts[2].ipv6, self.hosts[1].ipv6
+        changed = bytearray(struct.pack(">IHBB", 6 << 28, len(packet) - 20, 17, 64))
+        for address in (source, destination or own):
+            changed += socket.inet_pton(socket.AF_INET6, address)
+        changed += packet[20:26] + struct.pack(">H", 0) + packet[28:]
+        changed[-4:] = icrc_over_ipv6(bytes(changed))
+        changed[46:48] = struct.pack(">H", checksum)
+        return bytes(changed)
+
+    def test_those_of_one_size_in_a_row_are_accepted(self):
+        packets = [self.readdressed(packet) for packet in self.rxe_packets()] * 20
+        packets.sort(key=len)  # which a driver or the kernel may put together (GRO)
+        change = self.after(packets)
+        self.assertEqual((change["frames_in"], change["dropped_bad_icrc"]), (len(packets), 0))
+
+    def test_those_for_a_multicast_group_are_accepted(self):
+        group, second = "ff0e::77", self.hosts[1]
+        second.popen("mckey", "-b", second.ipv6, "-m", group)
+        second.wait_for(lambda: group in second.run(
+            "ip", "maddr", "show", "dev", hosts.INTERFACE).stdout, "a member")
+        (datagram,) = [one for one in self.rxe_packets() if one[28] == 0x64]  # UD SEND only
+        change = self.after([self.readdressed(datagram, group)] * 10)
+        self.assertEqual(change["frames_in"], 10)
+
+    def test_a_wrong_checksum_is_dropped_by_the_system_and_counted(self):
+        packets = []
+        for packet in self.rxe_packets():
+            right = self.readdressed(packet)
+            wrong = udp_checksum_over_ipv6(right) ^ 0x1234 or 0x4321
+            packets.append(right[:46] + struct.pack(">H", wrong) + right[48:])
+        host = self.hosts[1]
+        before = host.counters()
+        self.send(packets)
+        # Of a longer one the system finds out when it is read.
+        host.wait_for(lambda: host.counters()["udp_host_checksum_errors"]
+                      - before["udp_host_checksum_errors"] == len(packets), "all of them counted")
+        after = host.counters()
+        self.assertEqual(after["frames_in"], before["frames_in"])
+        self.assertEqual(after["udp_host_receive_errors"] - before["udp_host_receive_errors"],
+                         len(packets))
+
+    def test_a_right_checksum_is_accepted(self):
+        packets = []
+        for packet in self.rxe_packets():
+            zero = self.readdressed(packet)
+            packets.append(zero[:46] + struct.pack(">H", udp_checksum_over_ipv6(zero)) + zero[48:])
+        self.assertEqual(self.after(packets)["frames_in"], len(packets))
+
+
+class WithoutUdpChecksumStrictly(WithoutUdpChecksum):
+    start_options = ("--strict-icrc",)
+
+
 class Hostile(OnNetwork):
     def memory_of(self, host):
         for line in pathlib.Path(f"/proc/{host.daemon}/status").read_text().splitlines():
@@ -285,6 +377,18 @@ class Hostile(OnNetwork):
                            change)
         self.assertGreater(change["dropped_malformed"], 0, change)
         self.assertLess(self.memory_of(second), memory + (64 << 20))
+
+    def test_what_a_socket_had_no_room_for_is_counted_though_nothing_comes_any_more(self):
+        _, second, third = self.hosts
+        before = second.counters()
+        os.kill(second.daemon, signal.SIGSTOP)
+        try:
+            flood = third.popen("/usr/bin/python3", "-c", FLOOD, second.ipv4, "0.5", rdma=False)
+            (sent,) = finish(self, flood)
+        finally:
+            os.kill(second.daemon, signal.SIGCONT)
+        after = second.counters()
+        self.assertGreater(after["udp_receive_overruns"], before["udp_receive_overruns"], sent)
 
     def test_a_frame_of_a_stranger_completes_nothing(self):
         first, second, third = self.hosts
