@@ -82,21 +82,23 @@ bool ClientSession::note_doorbells() {
 void ClientSession::take_receives() {
   if (queues_.ended || !attached_) return;
   unless_out_of_memory([this] {
-    if (const char* violation = ring_pump_.take_receives(queues_)) end(violation);
+    if (const char* violation = ring_pump_.take_receives(queues_, receive_budget_)) end(violation);
     return true;
   });
 }
 
 bool ClientSession::pump() {
   if (queues_.ended || !attached_) return false;
+  receive_budget_ = kReceiveBudget;
   return unless_out_of_memory(
       [this] { return after_pumping(ring_pump_.run(queues_, noted_, kPumpBudget)); });
 }
 
 bool ClientSession::pump_by_object() {
   if (queues_.ended || !attached_) return false;
-  return unless_out_of_memory(
-      [this] { return after_pumping(ring_pump_.run_by_object(queues_, noted_)); });
+  return unless_out_of_memory([this] {
+    return after_pumping(ring_pump_.run_by_object(queues_, noted_, kOrderedBudget));
+  });
 }
 
 template <class Work>

@@ -45,6 +45,11 @@ class ClientSession {
  public:
   /// Doorbells and WQEs handled at a time, before it is the next client's turn.
   static constexpr uint32_t kPumpBudget = 256;
+  /// The same of receives, which are cheap and come before what others send: in a round there are
+  /// seldom more, and then a message may find that its receive is not there yet (an RNR NAK).
+  static constexpr uint32_t kReceiveBudget = 1 << 14;
+  /// The same on a virtual clock, where a round has all kinds.
+  static constexpr uint32_t kOrderedBudget = 1 << 14;
 
   struct Services {
     EnginePort& engine;
@@ -154,7 +159,8 @@ class ClientSession {
   std::string end_reason_;
   Activity activity_;
   RingPump ring_pump_;
-  uint32_t noted_ = 0;  // where the doorbells of this round end
+  uint32_t noted_ = 0;                        // where the doorbells of this round end
+  uint32_t receive_budget_ = kReceiveBudget;  // what is left of it in this round
   ClientQueues queues_;
   ClientEvents events_;
   ClientObjects objects_;

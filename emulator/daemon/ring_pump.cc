@@ -39,14 +39,17 @@ abi::Doorbell RingPump::copy(const ClientQueues& client, uint32_t n) {
   return bell;
 }
 
-const char* RingPump::take_receives(ClientQueues& client) {
+const char* RingPump::take_receives(ClientQueues& client, uint32_t& budget) {
+  if (!bells_.empty()) return nullptr;  // they have their turn in order
   const uint32_t end = end_of(client);
   if (end - client.doorbells_consumed > abi::kDoorbellEntries) return kTooFarAhead;
-  while (is_before(client.receives_taken, end) && !client.ended) {
+  while (is_before(client.receives_taken, end) && budget > 0 && !client.ended) {
     const abi::Doorbell bell = copy(client, client.receives_taken);
-    uint32_t budget = UINT32_MAX;  // a round ends in any case: the queues have that many slots
+    --budget;
+    unfinished_ = false;
     if (is_taken_first(bell)) {
       if (const char* violation = handle(client, bell, budget)) return violation;
+      if (unfinished_) break;
     }
     ++client.receives_taken;
   }
@@ -68,11 +71,13 @@ uint32_t RingPump::join_sends(const ClientQueues& client, abi::Doorbell& bell, u
 }
 
 RingPump::Result RingPump::run(ClientQueues& client, uint32_t limit, uint32_t budget) {
+  if (!bells_.empty()) return run_by_object(client, limit, budget);
   uint32_t waiting = limit - client.doorbells_consumed;
   if (waiting == 0 || client.ended) return {};
   if (waiting > abi::kDoorbellEntries) return {.violation = kTooFarAhead};
   Result result{.worked = true};
   const EnginePort::Batch batch(engine_);
+  steps_left_ = kMostSteps;
   while (waiting > 0 && budget > 0 && !client.ended) {
     abi::Doorbell bell = copy(client, client.doorbells_consumed);
     --budget;
@@ -96,27 +101,42 @@ RingPump::Result RingPump::run(ClientQueues& client, uint32_t limit, uint32_t bu
   return result;
 }
 
-RingPump::Result RingPump::run_by_object(ClientQueues& client, uint32_t limit) {
-  const uint32_t waiting = limit - client.doorbells_consumed;
-  if (waiting == 0 || client.ended) return {};
-  if (waiting > abi::kDoorbellEntries) return {.violation = kTooFarAhead};
-  bells_.clear();
-  for (uint32_t n = client.doorbells_consumed; n != limit; ++n) bells_.push_back(copy(client, n));
-  client.doorbells_consumed = client.receives_taken = limit;
-  client.doorbells_total += waiting;
-  client.doorbells().consumer.store(limit, std::memory_order_release);
-  const auto place = [](const abi::Doorbell& bell) {
-    const int kind = is_receive(bell) ? 0 : bell.kind == abi::DoorbellKind::kCqArm ? 1 : 2;
-    return std::tuple(kind, bell.kind, bell.object);
-  };
-  std::stable_sort(bells_.begin(), bells_.end(),
-                   [&](const auto& a, const auto& b) { return place(a) < place(b); });
-  Result result{.worked = true};
-  for (const abi::Doorbell& bell : bells_) {
-    uint32_t budget = UINT32_MAX;
-    result.violation = handle(client, bell, budget);
-    if (result.violation != nullptr || client.ended) break;
+RingPump::Result RingPump::run_by_object(ClientQueues& client, uint32_t limit, uint32_t budget) {
+  if (client.ended) return {};
+  if (bells_.empty()) {
+    const uint32_t waiting = limit - client.doorbells_consumed;
+    if (waiting == 0) return {};
+    if (waiting > abi::kDoorbellEntries) return {.violation = kTooFarAhead};
+    for (uint32_t n = client.doorbells_consumed; n != limit; ++n) {
+      const abi::Doorbell bell = copy(client, n);
+      if (is_taken_first(bell) && is_before(n, client.receives_taken)) continue;
+      bells_.push_back(bell);
+    }
+    const auto place = [](const abi::Doorbell& bell) {
+      const int kind = is_receive(bell) ? 0 : bell.kind == abi::DoorbellKind::kCqArm ? 1 : 2;
+      return std::tuple(kind, bell.kind, bell.object);
+    };
+    std::stable_sort(bells_.begin(), bells_.end(),
+                     [&](const auto& a, const auto& b) { return place(a) < place(b); });
+    next_bell_ = 0;
+    bells_end_ = limit;
   }
+  Result result{.worked = true};
+  steps_left_ = UINT32_MAX;
+  while (next_bell_ < bells_.size() && budget > 0) {
+    --budget;
+    unfinished_ = false;
+    result.violation = handle(client, bells_[next_bell_], budget);
+    if (result.violation != nullptr || client.ended) return result;
+    if (unfinished_) break;
+    ++next_bell_;
+  }
+  result.more = next_bell_ < bells_.size();
+  if (result.more) return result;
+  bells_.clear();
+  client.doorbells_total += bells_end_ - client.doorbells_consumed;
+  client.doorbells_consumed = client.receives_taken = bells_end_;
+  client.doorbells().consumer.store(bells_end_, std::memory_order_release);
   return result;
 }
 
@@ -131,6 +151,7 @@ const char* RingPump::handle(ClientQueues& client, const abi::Doorbell& bell, ui
       if (bell.kind == abi::DoorbellKind::kSend) {
         return post(client, found->second.send, bell.value, budget, engine_.most_wqes(),
                     [&](Wqe wqes) {
+                      if (--steps_left_ == 0) budget = 0;
                       engine_.submit(engine::PostSend{client.id, qpn, wqes});
                     });
       }

@@ -216,6 +216,28 @@ TEST(Daemon, ShowsNoMoreCompletionsThanACqHolds) {
   EXPECT_EQ(daemon.command("show")["fabric"]["devices"][0]["cqs"][0]["waiting"], 16);
 }
 
+// Nothing is lost by the posts to a QP in RESET, and their WQEs are the client's own: it can post
+// as many as it likes. What others ask is answered long before all of them were looked at.
+TEST(Daemon, ReceiveDoorbellsOfOneClientDoNotKeepTheOthersWaiting) {
+  constexpr uint32_t kSlots = 1 << 20, kBells = 64;
+  const TempDir temp;
+  RunningDaemon daemon(temp / "nic");
+  Endpoint greedy(daemon.device(0));
+  TestClient other(daemon.device(0));
+  abi::Request request = TestClient::request(Op::kCreateQp);
+  request.body.create_qp.pd = greedy.pd;
+  request.body.create_qp.send_cq = request.body.create_qp.recv_cq = greedy.cq;
+  request.body.create_qp.type = abi::QpType::kRc;
+  request.body.create_qp.cap = {1, kSlots, 1, 1, 0};
+  const abi::Reply reply = greedy.client.ask(request);
+  ASSERT_EQ(reply.error, 0);
+  for (uint32_t n = 1; n <= kBells; ++n) {
+    greedy.client.ring(abi::DoorbellKind::kRecv, reply.body.create_qp.qpn, uint64_t{n} * kSlots);
+  }
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(other.ask(Op::kAllocPd).error, 0);
+  EXPECT_LT(greedy.client.doorbells().consumer.load(), kBells);
+}
+
 TEST(Daemon, AGarbageDoorbellEndsItsClientAndNoOther) {
   const TempDir temp;
   RunningDaemon daemon(temp / "nic");

@@ -66,6 +66,9 @@ class RingPumpTest : public testing::Test {
   RingPump::Result run(uint32_t budget) {
     return pump.run(client, RingPump::end_of(client), budget);
   }
+  const char* take_receives(uint32_t budget = kPlenty) {
+    return pump.take_receives(client, budget);
+  }
   std::string violation() {
     const RingPump::Result result = run(kPlenty);
     return result.violation == nullptr ? "" : result.violation;
@@ -172,10 +175,10 @@ TEST_F(RingPumpTest, ReceivesCanBeTakenAheadAndAreNotTakenAgain) {
   ring_bell(DoorbellKind::kSend, kQp, 1);
   ring_bell(DoorbellKind::kRecv, kQp, 1);
   ring_bell(DoorbellKind::kSrqRecv, kSrq, 1);
-  EXPECT_EQ(pump.take_receives(client), nullptr);
+  EXPECT_EQ(take_receives(), nullptr);
   EXPECT_EQ(ring().consumer.load(), 0u);
   EXPECT_EQ(violation(), "");
-  EXPECT_EQ(pump.take_receives(client), nullptr);
+  EXPECT_EQ(take_receives(), nullptr);
   EXPECT_THAT(engine.inputs,
               ElementsAre(HasSubstr("wr 200 "), HasSubstr("wr 300 "), HasSubstr("wr 100 ")));
   EXPECT_EQ(ring().consumer.load(), 3u);
@@ -187,10 +190,73 @@ TEST_F(RingPumpTest, RequestsForNotificationAreTakenAheadWithTheReceives) {
   ring_bell(DoorbellKind::kSend, kQp, 1);
   ring_bell(DoorbellKind::kCqArm, kCq, 0);
   ring_bell(DoorbellKind::kCqArm, kCq, abi::kCqArmSolicited);
-  EXPECT_EQ(pump.take_receives(client), nullptr);
+  EXPECT_EQ(take_receives(), nullptr);
   EXPECT_THAT(engine.inputs, ElementsAre(HasSubstr("arm"), HasSubstr("arm")));
   EXPECT_EQ(violation(), "");
   EXPECT_THAT(engine.inputs, ElementsAre(HasSubstr("arm"), HasSubstr("arm"), HasSubstr("wr 100 ")));
+}
+
+TEST_F(RingPumpTest, ReceivesHaveABudgetAndContinueWhereItEnded) {
+  for (uint32_t i = 0; i < 8; ++i) {
+    write_recv_wqe(i, 200 + i);
+    write_srq_wqe(i, 300 + i);
+  }
+  write_send_wqe(0, 100);
+  ring_bell(DoorbellKind::kSend, kQp, 1);
+  ring_bell(DoorbellKind::kRecv, kQp, 8);
+  ring_bell(DoorbellKind::kSrqRecv, kSrq, 8);
+  uint32_t budget = 8;  // two doorbells, six WQEs
+  EXPECT_EQ(pump.take_receives(client, budget), nullptr);
+  EXPECT_EQ(budget, 0u);
+  EXPECT_THAT(engine.inputs, SizeIs(6));
+  EXPECT_EQ(pump.take_receives(client, budget), nullptr);
+  EXPECT_THAT(engine.inputs, SizeIs(6));
+  EXPECT_TRUE(run(5).more);  // two doorbells, the send, two more receives
+  EXPECT_THAT(engine.inputs, SizeIs(9));
+  EXPECT_EQ(take_receives(8), nullptr);
+  EXPECT_EQ(violation(), "");
+  EXPECT_THAT(engine.inputs, SizeIs(17));
+  EXPECT_EQ(ring().consumer.load(), 3u);
+}
+
+TEST_F(RingPumpTest, SendsOfManyQueuesAreSoManyStepsOfTheEngineAtATime) {
+  const QueuePair& first = client.qps[kQp];
+  for (uint32_t n = 0; n < 2 * RingPump::kMostSteps; ++n) {
+    client.qps[100 + n].send = first.send;
+    ring_bell(DoorbellKind::kSend, 100 + n, 1);
+  }
+  EXPECT_TRUE(run(kPlenty).more);
+  EXPECT_THAT(engine.inputs, SizeIs(RingPump::kMostSteps));
+  EXPECT_FALSE(run(kPlenty).more);
+  EXPECT_THAT(engine.inputs, SizeIs(2 * RingPump::kMostSteps));
+}
+
+TEST_F(RingPumpTest, DoorbellsInOrderOfTheirObjectsHaveABudgetAndKeepTheirOrder) {
+  for (uint32_t i = 0; i < 2; ++i) write_send_wqe(i, 100 + i);
+  for (uint32_t i = 0; i < 3; ++i) write_recv_wqe(i, 200 + i);
+  ring_bell(DoorbellKind::kSend, kQp, 2);
+  ring_bell(DoorbellKind::kRecv, kQp, 3);
+  const uint32_t limit = RingPump::end_of(client);
+  EXPECT_TRUE(pump.run_by_object(client, limit, 3).more);
+  write_srq_wqe(0, 300);
+  ring_bell(DoorbellKind::kSrqRecv, kSrq, 1);
+  EXPECT_EQ(take_receives(), nullptr) << "they have their turn in order";
+  EXPECT_EQ(ring().consumer.load(), 0u) << "a request waits for all of them";
+  EXPECT_FALSE(pump.run_by_object(client, RingPump::end_of(client), kPlenty).more);
+  EXPECT_EQ(ring().consumer.load(), 2u);
+  EXPECT_FALSE(pump.run_by_object(client, RingPump::end_of(client), kPlenty).more);
+  EXPECT_THAT(engine.inputs,
+              ElementsAre(HasSubstr("wr 200 "), HasSubstr("wr 201 "), HasSubstr("wr 202 "),
+                          HasSubstr("wr 100 "), HasSubstr("wr 101 "), HasSubstr("wr 300 ")));
+}
+
+TEST_F(RingPumpTest, WhatWasTakenAheadIsNotTakenAgainInOrderOfObjects) {
+  for (uint32_t i = 0; i < 2; ++i) write_recv_wqe(i, 200 + i);
+  ring_bell(DoorbellKind::kRecv, kQp, 1);
+  ring_bell(DoorbellKind::kRecv, kQp, 2);
+  EXPECT_EQ(take_receives(), nullptr);
+  EXPECT_EQ(pump.run_by_object(client, RingPump::end_of(client), kPlenty).violation, nullptr);
+  EXPECT_THAT(engine.inputs, SizeIs(2));
 }
 
 TEST_F(RingPumpTest, WhatComesAfterTheLimitWaits) {
@@ -201,7 +267,7 @@ TEST_F(RingPumpTest, WhatComesAfterTheLimitWaits) {
   write_recv_wqe(0, 200);
   ring_bell(DoorbellKind::kRecv, kQp, 1);
   ring_bell(DoorbellKind::kSend, kQp, 2);
-  EXPECT_EQ(pump.take_receives(client), nullptr);
+  EXPECT_EQ(take_receives(), nullptr);
   EXPECT_FALSE(pump.run(client, limit, kPlenty).more);
   EXPECT_THAT(engine.inputs, ElementsAre(HasSubstr("wr 200 "), HasSubstr("wr 100 ")));
   EXPECT_EQ(violation(), "");
@@ -211,17 +277,17 @@ TEST_F(RingPumpTest, WhatComesAfterTheLimitWaits) {
 
 TEST_F(RingPumpTest, ReceivesTakenAheadAreCheckedAsAnyOther) {
   ring_bell(DoorbellKind::kRecv, kQp, 9);
-  EXPECT_THAT(pump.take_receives(client), HasSubstr("more WQEs than the queue has slots"));
+  EXPECT_THAT(take_receives(), HasSubstr("more WQEs than the queue has slots"));
   ring().producer.store(client.doorbells_consumed + abi::kDoorbellEntries + 1);
-  EXPECT_THAT(pump.take_receives(client), HasSubstr("further ahead"));
+  EXPECT_THAT(take_receives(), HasSubstr("further ahead"));
 }
 
 TEST_F(RingPumpTest, AnIndexThatGoesBackFindsNothingToTake) {
   write_recv_wqe(0, 200);
   ring_bell(DoorbellKind::kRecv, kQp, 1);
-  EXPECT_EQ(pump.take_receives(client), nullptr);
+  EXPECT_EQ(take_receives(), nullptr);
   ring().producer.store(0);
-  EXPECT_EQ(pump.take_receives(client), nullptr);
+  EXPECT_EQ(take_receives(), nullptr);
   EXPECT_THAT(engine.inputs, SizeIs(1));
 }
 
@@ -329,7 +395,7 @@ TEST_F(RingPumpTest, SurvivesRandomRings) {
     }
     ring().producer.store(client.doorbells_consumed + random() % (abi::kDoorbellEntries + 10));
     engine.inputs.clear();
-    if (random() % 2 == 0) pump.take_receives(client);
+    if (random() % 2 == 0) take_receives();
     run(kPlenty);
     for (const std::string& input : engine.inputs) {
       EXPECT_THAT(input, testing::AnyOf(
