@@ -14,6 +14,8 @@
 
 #include "emulator/engine/limits.h"
 
+#include "emulator/daemon/descriptors.h"
+
 namespace rocemu::daemon {
 namespace {
 
@@ -224,6 +226,11 @@ std::optional<ClientSession::Pending> ClientSession::receive() {
     end(fmt::format("a request of {} bytes instead of {}", message.size, sizeof pending.request));
     return std::nullopt;
   }
+  if (message.fds_lost) {
+    tell_of_shortage();
+    reply_status(pending.request, ENFILE);
+    return std::nullopt;
+  }
   pending.fds = std::move(message.fds);
   return pending;
 }
@@ -293,7 +300,9 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
     doorbell_watch_ = services_.loop.watch(doorbell_fd_.get(), EPOLLIN | EPOLLET,
                                            [this](uint32_t) { services_.owner.wake(*this); });
   }
-  if (!memory || !async || !doorbell_watch_) {
+  const bool room = !is_reserved(doorbell_fd_.get()) && !is_reserved(fds.mem_file.get());
+  if (!room) tell_of_shortage();
+  if (!memory || !async || !doorbell_watch_ || !room) {
     reply_status(request, ENOMEM);
     return end("no memory or file descriptors left for it");
   }
@@ -319,6 +328,7 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
                             std::memory_order_relaxed);
   client_end_ = file_id(fds.client_end.get());
   attached_ = true;
+  services_.owner.attached(*this);
   services_.engine.submit(attach);
   services_.owner.wake(*this);
   if (const int error = services_.engine.command(id(), request).error; error != 0) {

@@ -33,6 +33,8 @@ class SessionOwner {
   virtual void ended(ClientSession& session) = 0;
   /// An object goes: sooner or later its memory is to be given back.
   virtual void destroyed() {}
+  /// It has said hello.
+  virtual void attached(ClientSession&) {}
   /// The attached session whose client has this as its end of the connection; null if none has.
   virtual ClientSession* find_by_client_end(const FileId& client_end) = 0;
   /// On a virtual clock: the number of the round, for clients that come in it.

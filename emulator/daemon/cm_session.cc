@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "emulator/daemon/descriptors.h"
+
 namespace rocemu::daemon {
 namespace {
 
@@ -98,6 +100,12 @@ void CmSession::receive() {
     ask(header.command, std::span(buffer).subspan(sizeof header, header.in_size), 0);
     return;
   }
+  if (message.fds_lost) {
+    // Without the socket for it nobody can be told; its other end has closed with ours.
+    tell_of_shortage();
+    if (!message.fds.empty()) send_reply(message.fds[0].get(), {ENFILE, {}});
+    return;
+  }
   if (message.fds.size() < 2) return end("a command without a socket for its reply");
   const std::span<const std::byte> in =
       std::span(buffer).subspan(sizeof header, message.size - sizeof header);
@@ -106,7 +114,10 @@ void CmSession::receive() {
 
 void CmSession::execute(const Arrived& arrived) {
   if (cookie_ == 0) cookie_ = cookie_of(arrived.fds[1].get());
-  CmReply reply = answer(arrived);
+  send_reply(arrived.fds[0].get(), answer(arrived));
+}
+
+void CmSession::send_reply(int socket, CmReply reply) {
   if (reply.error != 0) reply.response.clear();
   abi::ucma::ReplyHeader header{abi::ucma::kMagic, abi::ucma::kVersion, reply.error,
                                 static_cast<uint32_t>(reply.response.size())};
@@ -115,7 +126,7 @@ void CmSession::execute(const Arrived& arrived) {
   message.msg_iov = parts;
   message.msg_iovlen = 2;
   // The asking thread may be gone meanwhile, its channel need not be.
-  if (sendmsg(arrived.fds[0].get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EPIPE &&
+  if (sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EPIPE &&
       errno != ECONNRESET) {
     end(fmt::format("a reply cannot be sent: {}", std::strerror(errno)));
   }

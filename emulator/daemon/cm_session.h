@@ -59,6 +59,7 @@ class CmSession {
   void on_ready(uint32_t events);
   void receive();
   void execute(const Arrived& arrived);
+  void send_reply(int socket, engine::CmReply reply);
   engine::CmReply answer(const Arrived& arrived);
   engine::CmReply destroy_id(const Arrived& arrived);
   engine::CmReply leave_mcast(const Arrived& arrived);

@@ -27,19 +27,17 @@ std::string refusal(const std::string& why) {
 }  // namespace
 
 ControlServer::ControlServer(EventLoop& loop, UniqueFd listener, Commands commands)
-    : loop_(loop), acceptor_(std::move(listener)), commands_(std::move(commands)) {
-  watch_ = loop_.watch(acceptor_.fd(), EPOLLIN, [this](uint32_t) { on_connect(); });
-  if (!watch_) fail_start("cannot watch the control socket", errno);
-}
+    : loop_(loop),
+      commands_(std::move(commands)),
+      listener_(loop, std::move(listener),
+                [this](UniqueFd socket, PeerCredentials) { on_connect(std::move(socket)); }) {}
 
-void ControlServer::on_connect() {
-  auto accepted = acceptor_.accept();
-  if (!accepted) return;
-  const int fd = accepted->socket.get();
+void ControlServer::on_connect(UniqueFd socket) {
+  const int fd = socket.get();
   Connection connection;
   connection.watch = loop_.watch(fd, EPOLLIN, [this, fd](uint32_t) { on_ready(fd); });
   if (!connection.watch) return;
-  connection.socket = std::move(accepted->socket);
+  connection.socket = std::move(socket);
   connections_.emplace(fd, std::move(connection));
 }
 

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "emulator/daemon/event_loop.h"
+#include "emulator/daemon/listener.h"
 #include "emulator/daemon/state_json.h"
 #include "emulator/daemon/unix_socket.h"
 
@@ -44,7 +45,7 @@ class ControlServer {
     bool at_end = false;
   };
 
-  void on_connect();
+  void on_connect(UniqueFd socket);
   void on_ready(int fd);
   /// Both are false if the connection is over.
   bool read_from(Connection& connection);
@@ -53,9 +54,8 @@ class ControlServer {
   std::string answer(std::string_view line);
 
   EventLoop& loop_;
-  Acceptor acceptor_;
   Commands commands_;
-  EventLoop::Watch watch_;
+  Listener listener_;
   std::map<int, Connection> connections_;  // by fd
 };
 

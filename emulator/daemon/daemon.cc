@@ -243,17 +243,8 @@ void Daemon::serve_devices() {
 
 void Daemon::serve(EventLoop& loop, const std::string& path,
                    std::function<void(UniqueFd, PeerCredentials)> on_connect) {
-  acceptors_.push_back(std::make_unique<Acceptor>(listen_at(path, SOCK_SEQPACKET)));
-  Acceptor& acceptor = *acceptors_.back();
-  watches_.push_back(
-      loop.watch(acceptor.fd(), EPOLLIN, [&acceptor, connected = std::move(on_connect)](uint32_t) {
-        std::vector<Acceptor::Accepted> arrived;
-        while (auto accepted = acceptor.accept()) arrived.push_back(std::move(*accepted));
-        // Those that came meanwhile, in an order that they do not race for.
-        std::ranges::stable_sort(arrived, {}, [](const auto& one) { return one.peer.pid; });
-        for (auto& [socket, peer] : arrived) connected(std::move(socket), peer);
-      }));
-  if (!watches_.back()) fail_start("cannot watch a device's socket", errno);
+  listeners_.push_back(
+      std::make_unique<Listener>(loop, listen_at(path, SOCK_SEQPACKET), std::move(on_connect)));
 }
 
 void Daemon::on_connect(engine::DeviceIndex device, UniqueFd socket, PeerCredentials peer) {
@@ -373,12 +364,11 @@ void Daemon::remove_device(engine::DeviceIndex index, bool removed) {
         R"("removed" can only be true: a device that was removed does not come back)");
   }
   hide_device(index);  // first, or somebody would open what is about to fail
-  acceptors_[index.value].reset();
-  watches_[index.value].reset();
+  listeners_[index.value].reset();
   for (Worker* worker : workers()) worker->nic().submit(engine::RemoveDevice{index});
 }
 
-// Not its acceptor, which may be what is at work. Whoever connects still has a device on which all
+// Not its listener, which may be what is at work. Whoever connects still has a device on which all
 // fails.
 void Daemon::hide_device(engine::DeviceIndex index) {
   if (!removed_.insert(index).second) return;

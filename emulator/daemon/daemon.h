@@ -13,6 +13,7 @@
 #include "emulator/daemon/control_server.h"
 #include "emulator/daemon/device_threads.h"
 #include "emulator/daemon/event_loop.h"
+#include "emulator/daemon/listener.h"
 #include "emulator/daemon/netlink_server.h"
 #include "emulator/daemon/options.h"
 #include "emulator/daemon/quiescence.h"
@@ -96,9 +97,8 @@ class Daemon : private NldevSource {
   std::set<engine::DeviceIndex> removed_;
   std::unique_ptr<UdpNetwork> network_;  // null: no device is attached to UDP
   std::vector<bool> wanted_down_;        // ports, by `rocemu set`
-  std::vector<std::unique_ptr<Acceptor>>
-      acceptors_;  // of the devices, in their order, then rdma_cm
-  std::vector<EventLoop::Watch> watches_;
+  std::vector<std::unique_ptr<Listener>>
+      listeners_;  // of the devices, in their order, then rdma_cm
   std::unique_ptr<ControlServer> control_;
   EventLoop::Watch control_watch_;
   std::unique_ptr<NetlinkServer> netlink_;

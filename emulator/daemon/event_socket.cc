@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "emulator/abi/runtime_dir.h"
+#include "emulator/daemon/descriptors.h"
 
 namespace rocemu::daemon {
 namespace {
@@ -52,6 +53,10 @@ EventSocket::Created EventSocket::create(EventLoop& loop, size_t record_size,
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return {};
   UniqueFd client_end(ends[1]);
   std::unique_ptr<EventSocket> socket(new EventSocket(UniqueFd(ends[0]), record_size));
+  if (is_reserved(ends[0])) {
+    tell_of_shortage();
+    return {};
+  }
   struct stat status {};
   if (fstat(client_end.get(), &status) != 0) return {};
   if (!give_name(ends[0]) || !make_unwritable(client_end.get())) return {};

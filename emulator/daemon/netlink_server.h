@@ -6,6 +6,7 @@
 #include <map>
 
 #include "emulator/daemon/event_loop.h"
+#include "emulator/daemon/listener.h"
 #include "emulator/daemon/nldev.h"
 #include "emulator/daemon/unix_socket.h"
 
@@ -28,16 +29,15 @@ class NetlinkServer {
     std::deque<Bytes> output;  // what the peer has no room for yet; it is asked nothing more
   };
 
-  void on_connect();
+  void on_connect(UniqueFd socket);
   void on_ready(int fd);
   /// Both are false if the connection is over.
   bool read_from(Connection& connection);
   bool write_to(Connection& connection);
 
   EventLoop& loop_;
-  Acceptor acceptor_;
   NldevSource& source_;
-  EventLoop::Watch watch_;
+  Listener listener_;
   std::map<int, Connection> connections_;  // by fd
 };
 

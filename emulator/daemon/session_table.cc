@@ -3,21 +3,52 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <utility>
+
+#include "emulator/daemon/descriptors.h"
 
 namespace rocemu::daemon {
 namespace {
 
 /// Whoever rang within that is in the middle of something.
 constexpr engine::Duration kNotLongAgo = std::chrono::microseconds(100);
+/// Connections without a hello, and a quarter of what descriptors there are at most.
+constexpr size_t kMostSilent = 1024;
+/// A program may be stopped between connecting and its hello, by a debugger for example.
+constexpr engine::Duration kLongestSilence = std::chrono::seconds(30);
 
 }  // namespace
 
 void SessionTable::add(std::unique_ptr<ClientSession> session) {
   const engine::ClientId id = session->id();
+  const bool ended = session->has_ended();
   sessions_.emplace(id, std::move(session));
   // To wake one, or to let it go, must not need memory.
   for (auto* list : {&awake_, &dozing_}) list->reserve(sessions_.size());
   ended_.reserve(sessions_.size());
+  if (ended) return;
+  silent_.emplace(id, clock_.real_now());
+  if (silent_.size() > std::min(kMostSilent, descriptor_limit() / 4)) end_oldest_silent();
+}
+
+void SessionTable::end_oldest_silent() {
+  const auto [id, since] = *silent_.begin();
+  if (!std::exchange(told_of_silent_, true)) {
+    spdlog::warn(
+        "connections that say no hello are ended: {} is the first, and there may be many more",
+        sessions_.at(id)->description());
+  }
+  silent_.erase(silent_.begin());
+  sessions_.at(id)->end("");
+}
+
+void SessionTable::end_silent(engine::Instant now) {
+  while (!silent_.empty() && now - silent_.begin()->second >= kLongestSilence) end_oldest_silent();
+}
+
+std::optional<engine::Instant> SessionTable::next_silent_end() const {
+  if (silent_.empty()) return std::nullopt;
+  return silent_.begin()->second + kLongestSilence;
 }
 
 ClientSession* SessionTable::find(engine::ClientId id) {
@@ -161,6 +192,7 @@ bool SessionTable::reap(EnginePort& engine, ProcessMemory& memory) {
     }
     if (session.is_attached()) engine.submit(engine::DetachClient{session.id()});
     memory.remove(session.id());
+    silent_.erase(session.id());
     std::erase(awake_, &session);
     std::erase(dozing_, &session);
     remains_.push_back(session.take_queues());

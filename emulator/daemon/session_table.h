@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -35,6 +37,7 @@ class SessionTable : public SessionOwner {
   void wake(ClientSession& session) override;
   void ended(ClientSession& session) override { ended_.push_back(session.id()); }
   void destroyed() override { ++destroyed_; }
+  void attached(ClientSession& session) override { silent_.erase(session.id()); }
   ClientSession* find_by_client_end(const FileId& client_end) override;
   uint32_t round() const override { return round_; }
   uint32_t asked_for() const override { return asked_for_; }
@@ -57,6 +60,11 @@ class SessionTable : public SessionOwner {
   void begin_round();
   /// For all clients, those that come as well.
   void set_asked_for(uint32_t operations);
+  /// Ends connections that have said no hello for long. More than a number of them are ended at
+  /// once, the oldest first: who means to say hello does so as soon as it is connected.
+  void end_silent(engine::Instant now);
+  /// When the next is due.
+  std::optional<engine::Instant> next_silent_end() const;
   bool any_awake() const { return !awake_.empty(); }
   /// For all that are awake, or wake: the processor that we are on, from 1; 0 if it is not known.
   void set_processor(uint32_t processor);
@@ -85,6 +93,7 @@ class SessionTable : public SessionOwner {
 
  private:
   std::vector<ClientSession*> in_order();
+  void end_oldest_silent();
 
   const Clock& clock_;
   ClientIds ids_;
@@ -94,6 +103,8 @@ class SessionTable : public SessionOwner {
   uint32_t round_ = 0;
   uint32_t asked_for_ = 0;
   std::unordered_map<engine::ClientId, std::unique_ptr<ClientSession>> sessions_;
+  std::map<engine::ClientId, engine::Instant> silent_;  // since when, of those without a hello
+  bool told_of_silent_ = false;
   std::vector<ClientSession*> awake_;
   std::vector<std::pair<engine::ClientId, engine::CqId>> waiting_;  // for completions
   std::vector<ClientSession*> dozing_;                              // since the latest let_sleep()

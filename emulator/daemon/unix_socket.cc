@@ -1,7 +1,5 @@
 #include "emulator/daemon/unix_socket.h"
 
-#include <fcntl.h>
-#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -24,10 +22,6 @@ sockaddr_un address_of(const std::string& path) {
   return address;
 }
 
-UniqueFd open_spare() {
-  return UniqueFd(open("/dev/null", O_RDONLY | O_CLOEXEC));
-}
-
 }  // namespace
 
 UniqueFd listen_at(const std::string& path, int type) {
@@ -43,23 +37,6 @@ UniqueFd listen_at(const std::string& path, int type) {
     fail_start("cannot listen at " + path, errno);
   }
   return listener;
-}
-
-Acceptor::Acceptor(UniqueFd listener) : listener_(std::move(listener)), spare_(open_spare()) {}
-
-std::optional<Acceptor::Accepted> Acceptor::accept() {
-  while (
-      UniqueFd socket{accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)}) {
-    const std::optional<PeerCredentials> peer = peer_credentials(socket.get());
-    if (peer && peer->uid == geteuid()) return Accepted{std::move(socket), *peer};
-    spdlog::warn("a process of user {} is refused", peer ? peer->uid : static_cast<uid_t>(-1));
-  }
-  if (errno == EMFILE || errno == ENFILE) {
-    spare_.reset();
-    UniqueFd(::accept(listener_.get(), nullptr, nullptr)).reset();
-    spare_ = open_spare();
-  }
-  return std::nullopt;
 }
 
 std::optional<PeerCredentials> peer_credentials(int socket) {
@@ -129,11 +106,13 @@ Message receive_message(int socket, std::span<std::byte> buffer) {
       message.fds.emplace_back(fd);
     }
   }
-  if ((header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
+  const bool cut = (header.msg_flags & MSG_CTRUNC) != 0;
+  if ((header.msg_flags & MSG_TRUNC) != 0 || (cut && message.fds.size() >= kMaxFds)) {
     message.status = Message::Status::kTruncated;
   } else if (size == 0) {
     message.status = Message::Status::kClosed;
   }
+  message.fds_lost = cut;
   return message;
 }
 

@@ -25,25 +25,6 @@ inline constexpr size_t kMaxSocketPath = 107;
 /// A non-blocking listening socket. `type` is SOCK_STREAM or SOCK_SEQPACKET. Throws StartError.
 UniqueFd listen_at(const std::string& path, int type);
 
-/// Accepts processes of our user; any other is refused, and the log says so. With no file
-/// descriptor left a connection is refused too rather than left to wake us for ever.
-class Acceptor {
- public:
-  struct Accepted {
-    UniqueFd socket;  // non-blocking
-    PeerCredentials peer;
-  };
-
-  explicit Acceptor(UniqueFd listener);
-  int fd() const { return listener_.get(); }
-  /// The next that waits; none if none does.
-  std::optional<Accepted> accept();
-
- private:
-  UniqueFd listener_;
-  UniqueFd spare_;  // given up for a moment to accept and close what we have no descriptor for
-};
-
 std::optional<PeerCredentials> peer_credentials(int socket);
 
 /// What a descriptor refers to, by which two descriptors of one thing can be recognised.
@@ -65,6 +46,7 @@ struct Message {
   Status status;
   size_t size = 0;
   std::vector<UniqueFd> fds;  // closed with the message unless somebody takes them
+  bool fds_lost = false;      // some of them: the system had no number for them
 };
 
 /// Receives one SOCK_SEQPACKET message without waiting. kTruncated: longer than the buffer, or with

@@ -103,6 +103,7 @@ void Worker::serve(const std::atomic<bool>& stopping) {
     if (began - last_poll >= kPollInterval) {
       worked |= poll(engine::Duration(0));
       sessions_.let_sleep(began, kSessionIdleTime);
+      sessions_.end_silent(began);
       files_.check();
       last_poll = began;
     }
@@ -143,7 +144,7 @@ void Worker::sleep(const std::atomic<bool>& stopping) {
     poll(medium_->longest_wait());  // for room to send
     return;
   }
-  const std::optional<engine::Instant> deadline = nic_.next_deadline();
+  std::optional<engine::Instant> deadline = nic_.next_deadline();
   if (deadline && *deadline - now < kShortestSleep) {
     sched_yield();
     return;
@@ -156,6 +157,9 @@ void Worker::sleep(const std::atomic<bool>& stopping) {
   if (stopping) return;
   std::optional<engine::Duration> longest = give_memory_back(now, !deadline);
   if (medium_ != nullptr && !medium_->fall_asleep()) return;
+  if (const auto end = sessions_.next_silent_end(); end && (!deadline || *end < *deadline)) {
+    deadline = end;
+  }
   if (deadline) {
     const engine::Duration left = std::max(*deadline - clock_.now(), engine::Duration(0));
     longest = longest ? std::min(*longest, left) : left;

@@ -18,6 +18,7 @@
 #include <iterator>
 #include <optional>
 
+#include "tests/daemon/descriptor_limit.h"
 #include "tests/daemon/recording_engine.h"
 
 namespace rocemu::daemon {
@@ -176,6 +177,56 @@ TEST_F(ClientSessionTest, TheMemoryOfTheProcessMayBeMissing) {
   const Received answer = ask(request(Op::kHello), {socket.get()});
   EXPECT_EQ(answer.reply.error, 0);
   EXPECT_EQ(session->client_end(), file_id(socket.get()));
+}
+
+TEST_F(ClientSessionTest, ARequestWhoseDescriptorsTheSystemHasNoRoomForIsRefusedAndNoMore) {
+  hello();
+  const UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  {
+    const DescriptorLimit none;
+    EXPECT_EQ(ask(request(Op::kDestroyCq), {null.get(), null.get()}).reply.error, ENFILE);
+    const DescriptorLimit one(1);
+    EXPECT_EQ(ask(request(Op::kDestroyCq), {null.get(), null.get()}).reply.error, ENFILE);
+  }
+  EXPECT_EQ(ended_because(), "not ended");
+  EXPECT_EQ(ask(request(Op::kDestroyCq), {null.get(), null.get()}).reply.error, EINVAL)
+      << "it has no such CQ";
+  const abi::Request asked = request(Op::kDestroyCq);
+  // More than any request has, on the other hand, is a mistake of the client's.
+  std::vector<int> many(9, null.get());
+  alignas(cmsghdr) char control[CMSG_SPACE(9 * sizeof(int))] = {};
+  iovec data{const_cast<abi::Request*>(&asked), sizeof asked};
+  msghdr header{};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  cmsghdr* part = CMSG_FIRSTHDR(&header);
+  part->cmsg_level = SOL_SOCKET;
+  part->cmsg_type = SCM_RIGHTS;
+  part->cmsg_len = CMSG_LEN(9 * sizeof(int));
+  std::memcpy(CMSG_DATA(part), many.data(), 9 * sizeof(int));
+  ASSERT_GT(sendmsg(socket.get(), &header, MSG_NOSIGNAL), 0);
+  loop.wait(kNow);
+  EXPECT_THAT(ended_because(), HasSubstr("too many file descriptors"));
+}
+
+TEST_F(ClientSessionTest, WhatStaysOpenIsRefusedBeforeTheLastDescriptorsAreTaken) {
+  hello();
+  const DescriptorLimit few(20);  // of which some are for messages
+  std::vector<UniqueFd> channels;
+  for (int i = 0; i < 20; ++i) {
+    Received answer = ask(request(Op::kCreateChannel));
+    if (answer.reply.error != 0) {
+      EXPECT_EQ(answer.reply.error, EMFILE);
+      EXPECT_FALSE(channels.empty());
+      return;
+    }
+    channels.push_back(std::move(answer.fds.at(0)));
+    const UniqueFd another(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    EXPECT_TRUE(another) << "with " << channels.size() << " channels";
+  }
+  FAIL() << "there is no end of channels";
 }
 
 class ImportTest : public ClientSessionTest {

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <vector>
 
+#include "tests/daemon/descriptor_limit.h"
 #include "tests/daemon/recording_engine.h"
 
 namespace rocemu::daemon {
@@ -110,6 +111,33 @@ class CmSessions : public testing::Test {
   Owner owner;
   Channel channel{recorder, loop, owner, 1};
 };
+
+TEST_F(CmSessions, ACommandWhoseDescriptorsTheSystemHasNoRoomForEndsNothing) {
+  const abi::ucma::DestroyId destroy{0, 5, 0};
+  int pair[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+  const UniqueFd reply(pair[0]);
+  UniqueFd given(pair[1]);
+  for (const rlim_t left : {0u, 1u}) {
+    const DescriptorLimit limit(left);
+    const abi::ucma::CommandHeader header{abi::ucma::kMagic, abi::ucma::kVersion,
+                                          Command::kDestroyId, sizeof destroy, 4};
+    std::vector<std::byte> message(sizeof header + sizeof destroy);
+    std::memcpy(message.data(), &header, sizeof header);
+    std::memcpy(message.data() + sizeof header, &destroy, sizeof destroy);
+    const std::vector<int> fds{given.get(), channel.program.get()};
+    ASSERT_EQ(send_message(channel.program.get(), message, fds), SendStatus::kOk);
+    loop.wait(engine::Duration(0));
+  }
+  abi::ucma::ReplyHeader answer{};
+  EXPECT_EQ(recv(reply.get(), &answer, sizeof answer, MSG_DONTWAIT),
+            static_cast<ssize_t>(sizeof answer));
+  EXPECT_EQ(answer.error, ENFILE) << "where there was room for the socket of the reply";
+  given.reset();
+  EXPECT_EQ(recv(reply.get(), &answer, sizeof answer, 0), 0) << "the other is told by the end";
+  EXPECT_EQ(owner.ends, 0);
+  EXPECT_EQ(channel.ask(Command::kDestroyId, destroy).error, 0);
+}
 
 TEST_F(CmSessions, AChannelOpensInTheEngine) {
   EXPECT_EQ(recorder.inputs, std::vector<std::string>{"open channel 1"});

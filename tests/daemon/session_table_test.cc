@@ -9,7 +9,9 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
+#include "tests/daemon/descriptor_limit.h"
 #include "tests/daemon/recording_engine.h"
 
 namespace rocemu::daemon {
@@ -108,6 +110,38 @@ TEST_F(SessionTableTest, DoesNotCountWhoWaitsForAnEvent) {
   EXPECT_TRUE(table.recent(now).rung_beside);
   sessions[0]->deliver(engine::CompletionEvent{});
   EXPECT_TRUE(table.recent(now).both_sides);
+}
+
+// A connection that says nothing takes a descriptor and a place.
+TEST_F(SessionTableTest, ConnectionsWithoutAHelloAreEndedAfterAWhileOrWhenThereAreTooMany) {
+  std::vector<UniqueFd> clients;
+  std::vector<ClientSession*> silent;
+  const auto connect = [&] {
+    int ends[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    clients.emplace_back(ends[0]);
+    auto session = std::make_unique<ClientSession>(
+        ClientSession::Services{engine, loop, memory, table, clock}, table.next_id(),
+        engine::DeviceIndex{0}, UniqueFd(ends[1]), PeerCredentials{getpid(), geteuid()});
+    silent.push_back(session.get());
+    table.add(std::move(session));
+  };
+  EXPECT_EQ(table.next_silent_end(), std::nullopt) << "those of the fixture have said hello";
+  connect();
+  ASSERT_TRUE(table.next_silent_end());
+  table.end_silent(*table.next_silent_end() - 1ns);
+  EXPECT_FALSE(silent[0]->has_ended());
+  table.end_silent(*table.next_silent_end());
+  EXPECT_TRUE(silent[0]->has_ended());
+  EXPECT_EQ(table.next_silent_end(), std::nullopt);
+  {
+    const DescriptorLimit limit(4 * 32);  // a quarter of all is more than 32
+    for (int i = 0; i < 60; ++i) connect();
+    EXPECT_TRUE(silent[1]->has_ended());
+    EXPECT_FALSE(silent.back()->has_ended()) << "the oldest first";
+  }
+  EXPECT_TRUE(table.reap(engine, memory));
+  for (ClientSession* session : sessions) EXPECT_FALSE(session->has_ended());
 }
 
 TEST_F(SessionTableTest, OneThatWakesIsNotAloneAmongTheBusy) {

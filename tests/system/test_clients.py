@@ -1,7 +1,11 @@
 """Clients that die, stop or send garbage hurt only themselves."""
+import json
 import os
+import pathlib
+import resource
 import signal
 import socket
+import time
 import unittest
 
 from rocemu import ROCEMU, free_port, pingpong_pair, run
@@ -119,6 +123,90 @@ class Clients(SharedDaemon):
             process.communicate(timeout=60)
             self.assertNotEqual(process.returncode, 0)
         self.assertEqual(self.rocemu("up").returncode, 0)
+
+    def daemon_pid(self):
+        return json.loads(self.ask_control(self.control(), "version"))["pid"]
+
+    def control(self):
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.addCleanup(connection.close)
+        connection.settimeout(60)
+        [path] = self.base.rglob("control")
+        connection.connect(str(path))
+        return connection
+
+    @staticmethod
+    def ask_control(connection, command):
+        connection.sendall(json.dumps({"command": command}).encode() + b"\n")
+        answer = b""
+        while not answer.endswith(b"\n"):
+            answer += connection.recv(65536)
+        return answer
+
+    def leave_descriptors(self, pid, count):
+        """From now on it can have so many more than it has; with a negative count, less."""
+        limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        now = len(os.listdir(f"/proc/{pid}/fd"))
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (now + count, limits[1]))
+
+    def test_a_lack_of_descriptors_disconnects_nobody_who_is_connected_and_is_told_once(self):
+        """Destroying an object takes descriptors along, for the events that nobody read."""
+        pid, control = self.daemon_pid(), self.control()
+        self.assertTrue(json.loads(self.ask_control(control, "pause"))["ok"])
+        port = str(free_port())
+        common = ["ibv_rc_pingpong", "-g", "0", "-p", port, "-e", "-n", "10"]
+        server = self.start(*common, "-d", "rocemu0")
+        from pair import listening
+        self.wait_until(lambda: listening(int(port)), "the server's socket")
+        client = self.start(*common, "-d", "rocemu1", "localhost")
+        self.wait_until(lambda: [qp["state"] for device in self.fabric()["fabric"]["devices"]
+                                 for qp in device["qps"]] == ["RTS", "RTS"], "both sides")
+        self.leave_descriptors(pid, 40)
+        [directory] = self.base.rglob("dev/infiniband")
+        channels = []
+        for _ in range(80):  # of rdma_cm, which need not say anything
+            channel = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            self.addCleanup(channel.close)
+            channel.connect(str(directory / "rdma_cm"))
+            channels.append(channel)
+        channels[-1].settimeout(30)
+        self.assertEqual(channels[-1].recv(1), b"")  # all are accepted by now, this one refused
+        self.assertTrue(json.loads(self.ask_control(control, "resume"))["ok"])
+        for process in (server, client):
+            output, _ = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 0, output)
+        for channel in channels:
+            channel.close()
+        self.wait_until(lambda: self.rocemu("show").returncode == 0, "room")
+        [log] = self.base.rglob("*.log")
+        self.assertEqual(log.read_text().count("descriptors are short"), 1, log.read_text())
+
+    def test_a_connection_that_cannot_be_accepted_waits_and_keeps_nobody_busy(self):
+        pid = self.daemon_pid()
+        limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        self.leave_descriptors(pid, -5)
+        connection = self.device_socket()
+        connection.send(b"garbage")
+
+        def used():
+            fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        before = used()
+        time.sleep(1)  # what it would be busy for
+        self.assertLess(used() - before, 0.3)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
+        self.assertEqual(connection.recv(1000), b"")  # its end, since it said garbage
+
+    def test_connections_without_a_hello_leave_room_for_those_with_one(self):
+        pid = self.daemon_pid()
+        self.leave_descriptors(pid, 400)  # of which they get a quarter
+        silent = [self.device_socket() for _ in range(300)]
+        result = run(ROCEMU, "run", "--", *pingpong_pair(), env=self.environment)
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertEqual(silent[0].recv(1), b"")
+        self.assertLess(len(os.listdir(f"/proc/{pid}/fd")), 200)
+        [log] = self.base.rglob("*.log")
+        self.assertEqual(log.read_text().count("say no hello"), 1, log.read_text())
 
 
 if __name__ == "__main__":
