@@ -15,6 +15,7 @@
 #include "emulator/engine/limits.h"
 
 #include "emulator/daemon/descriptors.h"
+#include "emulator/daemon/foreign_descriptors.h"
 
 namespace rocemu::daemon {
 namespace {
@@ -200,6 +201,7 @@ void ClientSession::on_readable() {
 std::optional<ClientSession::Pending> ClientSession::receive() {
   RequestBuffer buffer;
   Message message = receive_message(socket_.get(), buffer);
+  set_foreign_aside(message.fds, /*memory=*/!attached_);
   switch (message.status) {
     case Message::Status::kNothing:
       return std::nullopt;

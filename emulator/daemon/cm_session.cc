@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "emulator/daemon/descriptors.h"
+#include "emulator/daemon/foreign_descriptors.h"
 
 namespace rocemu::daemon {
 namespace {
@@ -81,6 +82,7 @@ void CmSession::on_ready(uint32_t events) {
 void CmSession::receive() {
   std::array<std::byte, sizeof(abi::ucma::CommandHeader) + abi::ucma::kMaxCommand> buffer;
   Message message = receive_message(socket_.get(), buffer);
+  set_foreign_aside(message.fds, /*memory=*/false);
   switch (message.status) {
     case Message::Status::kNothing:
       return;

@@ -3,12 +3,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sched.h>
+#include <sys/socket.h>
 
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <vector>
 
 #include "tests/daemon/temp_dir.h"
 #include "tests/daemon/test_client.h"
@@ -236,6 +240,50 @@ TEST(Daemon, ReceiveDoorbellsOfOneClientDoNotKeepTheOthersWaiting) {
   }
   for (int i = 0; i < 100; ++i) EXPECT_EQ(other.ask(Op::kAllocPd).error, 0);
   EXPECT_LT(greedy.client.doorbells().consumer.load(), kBells);
+}
+
+/// A TCP connection with more data under way than the other end has room for: close(2) of its last
+/// descriptor waits for that end, SO_LINGER seconds at most.
+class LingeringSocket {
+ public:
+  explicit LingeringSocket(int seconds) {
+    const UniqueFd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* any = reinterpret_cast<sockaddr*>(&address);
+    EXPECT_EQ(bind(listener.get(), any, size), 0);
+    EXPECT_EQ(listen(listener.get(), 1), 0);
+    EXPECT_EQ(getsockname(listener.get(), any, &size), 0);
+    ours = UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(connect(ours.get(), any, size), 0);
+    peer_ = UniqueFd(accept(listener.get(), nullptr, nullptr));
+    const std::vector<char> data(1 << 20);
+    while (send(ours.get(), data.data(), data.size(), MSG_DONTWAIT) > 0) {
+    }
+    const linger wait{1, seconds};
+    EXPECT_EQ(setsockopt(ours.get(), SOL_SOCKET, SO_LINGER, &wait, sizeof wait), 0);
+  }
+  UniqueFd ours;
+
+ private:
+  UniqueFd peer_;
+};
+
+TEST(Daemon, ADescriptorWhoseCloseWaitsKeepsNobodyWaiting) {
+  const TempDir temp;
+  RunningDaemon daemon(temp / "nic");
+  TestClient client(daemon.device(0)), other(daemon.device(0));
+  LingeringSocket socket(20);
+  abi::Request request = TestClient::request(Op::kDestroyCq);
+  EXPECT_NE(client.ask(request, {socket.ours.get()}).error, 0) << "it has no CQ";
+  // Now the daemon has the last one.
+  EXPECT_EQ(client.send_request(request, {socket.ours.get()}), SendStatus::kOk);
+  socket.ours.reset();
+  const auto before = std::chrono::steady_clock::now();
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(other.ask(Op::kAllocPd).error, 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(10));
 }
 
 TEST(Daemon, AGarbageDoorbellEndsItsClientAndNoOther) {
