@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "emulator/abi/advise_mr.h"
 #include "verbs_provider/context.h"
 #include "verbs_provider/objects.h"
 #include "verbs_provider/pd.h"
@@ -172,14 +173,23 @@ int advise_mr(ibv_pd* pd, ibv_advise_mr_advice advice, uint32_t flags, ibv_sge* 
   wanted.pd = pd->handle;
   wanted.advice = static_cast<uint32_t>(advice);
   wanted.flags = flags;
+  const bool flush = (flags & IBV_ADVISE_MR_FLAG_FLUSH) != 0;
+  uint32_t done = 0;  // bytes of the first SGE
   // Also without any: then it is the advice and the flags that are looked at.
   do {
-    wanted.num_sge = std::min(num_sge, abi::kMaxAdviseSges);
-    for (uint32_t i = 0; i < wanted.num_sge; ++i) {
-      wanted.sges[i] = {sg_list[i].addr, sg_list[i].length, sg_list[i].lkey};
+    uint64_t room = flush ? abi::kMostFlushedBytes : UINT64_MAX;
+    wanted.num_sge = 0;
+    while (num_sge != 0 && wanted.num_sge < abi::kMaxAdviseSges && room != 0) {
+      const uint32_t left = sg_list->length - done;
+      const auto piece = static_cast<uint32_t>(std::min<uint64_t>(left, room));
+      wanted.sges[wanted.num_sge++] = {sg_list->addr + done, piece, sg_list->lkey};
+      room -= piece;
+      done += piece;
+      if (piece < left) break;
+      done = 0;
+      ++sg_list;
+      --num_sge;
     }
-    sg_list += wanted.num_sge;
-    num_sge -= wanted.num_sge;
     abi::Reply reply;
     if (const int error = call(pd->context, request, &reply); error != 0) return error;
   } while (num_sge != 0);

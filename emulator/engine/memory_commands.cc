@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 
+#include "emulator/abi/advise_mr.h"
 #include "emulator/engine/owned.h"
 
 namespace rocemu::engine {
@@ -205,6 +206,11 @@ int advise_mr(Fabric& fabric, ClientId client, const abi::Request::Body& in) {
   if ((arguments.flags & ~kFlush) != 0 || arguments.num_sge == 0 ||
       arguments.num_sge > abi::kMaxAdviseSges) {
     return EINVAL;
+  }
+  if ((arguments.flags & kFlush) != 0) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < arguments.num_sge; ++i) bytes += arguments.sges[i].length;
+    if (bytes > abi::kMostFlushedBytes) return EINVAL;
   }
   // The errors are those of ibv_advise_mr(3); an L_Key that nothing has is ENOENT, as with mlx5.
   for (const abi::Sge& sge : std::span(arguments.sges).first(arguments.num_sge)) {
