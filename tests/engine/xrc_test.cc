@@ -525,7 +525,7 @@ TEST(Xrc, AttributesOfTheHalfThatItDoesNotHaveAreIgnored) {
 
 // ibv_open_xrcd(3).
 TEST(XrcDomain, IsTheSameForAllThatOpenTheSameFile) {
-  Bench bench(two_devices());
+  Bench bench(two_devices(false));
   Client a(bench, engine::ClientId{1}, engine::DeviceIndex{0});
   Client b(bench, engine::ClientId{2}, engine::DeviceIndex{0});
   Client elsewhere(bench, engine::ClientId{3}, engine::DeviceIndex{1});
@@ -550,7 +550,7 @@ TEST(XrcDomain, IsTheSameForAllThatOpenTheSameFile) {
 }
 
 TEST(XrcDomain, WithoutAFileBelongsToNobodyElse) {
-  Bench bench(two_devices());
+  Bench bench(two_devices(false));
   Client a(bench, engine::ClientId{1}, engine::DeviceIndex{0});
   const uint32_t one = open_xrcd(a, {.inode = 0});
   EXPECT_EQ(a.error, 0);

@@ -57,7 +57,8 @@ Mr Client::reg_mr(uint32_t pd, uint64_t address, uint64_t length, uint32_t acces
                  .address = address,
                  .length = length,
                  .iova = iova.value_or(address),
-                 .kind = abi::RegionKind::kMemory};
+                 .kind = abi::RegionKind::kMemory,
+                 .reserved = 0};
   const abi::Reply reply = command(abi::Op::kRegMr, body);
   error = reply.error;
   return {reply.body.reg_mr.handle, reply.body.reg_mr.lkey, reply.body.reg_mr.rkey};

@@ -253,7 +253,7 @@ int execute(int fd, const char* data, size_t size) {
 }  // namespace
 
 int ask_to_open_event_channel(int fd) {
-  return run_command({fd, Command::kOpenChannel, {}, nullptr, 0, 0});
+  return run_command({fd, Command::kOpenChannel, {}, nullptr, 0, 0, {}});
 }
 
 ssize_t write_to_event_channel(int fd, const void* data, size_t size) {
