@@ -256,6 +256,7 @@ constexpr Name kVerbs[] = {
     {"import_pd", number(Op::kQueryPd)},
     {"reg_mr", number(Op::kRegMr)},
     {"reg_mr_iova", number(Op::kRegMr)},
+    {"reg_mr_iova2", number(Op::kRegMr)},
     {"reg_dm_mr", number(OtherVerb::kRegDmMr)},
     {"alloc_null_mr", number(OtherVerb::kAllocNullMr)},
     {"rereg_mr", number(Op::kReregMr)},
