@@ -198,7 +198,7 @@ TEST_F(ClientSessionTest, ARequestWhoseDescriptorsTheSystemHasNoRoomForIsRefused
     EXPECT_EQ(ask(request(Op::kDestroyCq), {null.get(), null.get()}).reply.error, ENFILE);
   }
   EXPECT_EQ(ended_because(), "not ended");
-  EXPECT_EQ(ask(request(Op::kDestroyCq), {null.get(), null.get()}).reply.error, EINVAL)
+  EXPECT_EQ(ask(request(Op::kDestroyCq), {null.get(), null.get()}).reply.error, ENOENT)
       << "it has no such CQ";
   const abi::Request asked = request(Op::kDestroyCq);
   // More than any request has, on the other hand, is a mistake of the client's.

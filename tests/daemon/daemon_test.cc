@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <vector>
@@ -26,13 +27,18 @@ using testing::HasSubstr;
 
 class RunningDaemon {
  public:
-  explicit RunningDaemon(const std::string& dir, const std::string& capture = "") : dir_(dir) {
+  /// `before` is called when the devices can be connected to, and nobody is served yet.
+  explicit RunningDaemon(
+      const std::string& dir, const std::string& capture = "",
+      const std::function<void(const std::string& device)>& before = [](const auto&) {})
+      : dir_(dir) {
     Options options;
     options.dir = dir;
     options.fabric = engine::default_fabric(2);
     options.fabric.trace_frames = !capture.empty();
     options.capture = capture;
     daemon_ = std::make_unique<Daemon>(std::move(options));
+    before(device(0));
     thread_ = std::thread([this] { daemon_->run(); });
   }
   ~RunningDaemon() { stop(); }
@@ -258,31 +264,33 @@ class LingeringSocket {
     EXPECT_EQ(getsockname(listener.get(), any, &size), 0);
     ours = UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     EXPECT_EQ(connect(ours.get(), any, size), 0);
-    peer_ = UniqueFd(accept(listener.get(), nullptr, nullptr));
+    peer = UniqueFd(accept(listener.get(), nullptr, nullptr));
     const std::vector<char> data(1 << 20);
     while (send(ours.get(), data.data(), data.size(), MSG_DONTWAIT) > 0) {
     }
     const linger wait{1, seconds};
     EXPECT_EQ(setsockopt(ours.get(), SOL_SOCKET, SO_LINGER, &wait, sizeof wait), 0);
   }
-  UniqueFd ours;
 
- private:
-  UniqueFd peer_;
+  UniqueFd ours, peer;
 };
 
 TEST(Daemon, ADescriptorWhoseCloseWaitsKeepsNobodyWaiting) {
   const TempDir temp;
-  RunningDaemon daemon(temp / "nic");
-  TestClient client(daemon.device(0)), other(daemon.device(0));
-  LingeringSocket socket(20);
-  abi::Request request = TestClient::request(Op::kDestroyCq);
-  EXPECT_NE(client.ask(request, {socket.ours.get()}).error, 0) << "it has no CQ";
-  // Now the daemon has the last one.
-  EXPECT_EQ(client.send_request(request, {socket.ours.get()}), SendStatus::kOk);
-  socket.ours.reset();
+  UniqueFd sender, peer;
+  // Before the daemon looks at anything, so that it has the last descriptor.
+  RunningDaemon daemon(temp / "nic", "", [&](const std::string& device) {
+    LingeringSocket socket(20);
+    peer = std::move(socket.peer);
+    sender = connect_to(device, SOCK_SEQPACKET);
+    const abi::Request request = TestClient::request(Op::kDestroyCq);
+    const int fds[] = {socket.ours.get()};
+    EXPECT_EQ(send_message(sender.get(), std::as_bytes(std::span(&request, 1)), fds),
+              SendStatus::kOk);
+  });
   const auto before = std::chrono::steady_clock::now();
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(other.ask(Op::kAllocPd).error, 0);
+  TestClient other(daemon.device(0));
+  EXPECT_EQ(other.ask(Op::kAllocPd).error, 0);
   EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(10));
 }
 

@@ -90,9 +90,6 @@ class TestClient {
     made.op = op;
     return made;
   }
-  SendStatus send_request(const abi::Request& asked, const std::vector<int>& fds) {
-    return send_message(socket_.get(), std::as_bytes(std::span(&asked, 1)), fds);
-  }
   abi::Reply ask(abi::Op op) { return ask(request(op)); }
   abi::Reply ask(const abi::Request& asked, std::vector<int> fds = {}) {
     EXPECT_EQ(send_message(socket_.get(), std::as_bytes(std::span(&asked, 1)), fds),
