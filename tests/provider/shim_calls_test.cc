@@ -23,10 +23,12 @@
 #include <cstring>
 #include <functional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "emulator/abi/runtime_dir.h"
+#include "emulator/abi/ucma.h"
 #include "tests/provider/fake_daemon.h"
 #include "verbs_provider/shim/async_fd.h"
 
@@ -151,6 +153,30 @@ class Listener {
   int fd_;
 };
 
+/// Takes one connection to an event channel and grants its first command, the question whether it
+/// may be opened.
+void grant_event_channel(const Listener& listener) {
+  const int connection = accept(listener.fd(), nullptr, nullptr);
+  char command[256];
+  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))];
+  iovec data{command, sizeof command};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  ASSERT_GT(recvmsg(connection, &message, 0), 0);
+  const cmsghdr* part = CMSG_FIRSTHDR(&message);
+  ASSERT_NE(part, nullptr);
+  int fds[2];
+  ASSERT_EQ(part->cmsg_len, CMSG_LEN(sizeof fds));
+  memcpy(fds, CMSG_DATA(part), sizeof fds);
+  const abi::ucma::ReplyHeader reply{abi::ucma::kMagic, abi::ucma::kVersion, 0, 0};
+  EXPECT_EQ(send(fds[0], &reply, sizeof reply, MSG_NOSIGNAL), ssize_t{sizeof reply});
+  for (const int fd : fds) close(fd);
+  close(connection);
+}
+
 /// Paths that are none: null, small, in memory that cannot be read, beyond what can be mapped, and
 /// one that begins like a served name and has no end.
 class BadPaths {
@@ -252,6 +278,7 @@ TEST_F(ShimCalls, ABadPlaceForTheAnswerIsEfaultToo) {
 
 TEST_F(ShimCalls, ABadPointerWrittenToADeviceIsEfault) {
   const Listener event_channels(daemon_.dir() + "/dev/infiniband/rdma_cm");
+  std::thread grants([&] { grant_event_channel(event_channels); });
   void* const nowhere = reinterpret_cast<void*>(8);
   for (const char* device : {"/dev/infiniband/uverbs0", "/dev/infiniband/rdma_cm"}) {
     const int fd = open(device, O_RDWR);
@@ -260,6 +287,7 @@ TEST_F(ShimCalls, ABadPointerWrittenToADeviceIsEfault) {
     EXPECT_EQ(errno, EFAULT) << device;
     close(fd);
   }
+  grants.join();
   const int connection = open("/dev/infiniband/uverbs0", O_RDWR);
   rocemu_offer_async_fd(connection, 77);
   EXPECT_EQ(call("ioctl", ioctl, connection, RDMA_VERBS_IOCTL, nowhere), -1);
