@@ -25,24 +25,31 @@ bool can_be_copied(const Dm& dm, uint64_t offset, size_t length) {
   return is_within(dm, offset, length) && offset % kWord == 0 && length % kWord == 0;
 }
 
+/// Whether a rule has a copy fail. A child of fork() cannot look for one.
+int ask_for_copy(const ibv_dm& dm, abi::Op op) {
+  return is_of_this_process(dm.context) ? ask(dm.context, op) : 0;
+}
+
 int copy_to(ibv_dm* base, uint64_t offset, const void* from, size_t length) {
   Dm* dm = ours<Dm>(base);
+  if (!is_this_process(dm->allocated_by)) return EPERM;
   if (!can_be_copied(*dm, offset, length)) return EINVAL;
-  if (const int error = ask(base->context, abi::Op::kMemcpyToDm); error != 0) return error;
+  if (const int error = ask_for_copy(*base, abi::Op::kMemcpyToDm); error != 0) return error;
   if (length != 0) memcpy(dm->data + offset, from, length);
   return 0;
 }
 
 int copy_out(ibv_dm* base, uint64_t offset, void* to, size_t length) {
   const Dm* dm = ours<Dm>(base);
+  if (!is_this_process(dm->allocated_by)) return EPERM;
   if (!can_be_copied(*dm, offset, length)) return EINVAL;
-  if (const int error = ask(base->context, abi::Op::kMemcpyFromDm); error != 0) return error;
+  if (const int error = ask_for_copy(*base, abi::Op::kMemcpyFromDm); error != 0) return error;
   if (length != 0) memcpy(to, dm->data + offset, length);
   return 0;
 }
 
 int copy_from(void* to, ibv_dm* dm, uint64_t offset, size_t length) {
-  return verb<copy_out>(dm, offset, to, length);
+  return verb<copy_out, InChild::kWorks>(dm, offset, to, length);
 }
 
 /// Aligned as any mapping is, which is all that the daemon admits.
@@ -84,13 +91,14 @@ ibv_dm* alloc_dm(ibv_context* context, ibv_alloc_dm_attr* attr) {
   }
   dm->dm.context = context;
   dm->dm.comp_mask = IBV_DM_MASK_HANDLE;
-  dm->dm.memcpy_to_dm = verb<copy_to>;
+  dm->dm.memcpy_to_dm = verb<copy_to, InChild::kWorks>;
   dm->dm.memcpy_from_dm = copy_from;
   return &dm->dm;
 }
 
 int free_dm(ibv_dm* base) {
   Dm* dm = ours<Dm>(base);
+  if (!is_this_process(dm->allocated_by)) return EPERM;
   // "ibv_free_dm() may fail if any other resources (such as an MR) is still associated with the DM
   // being freed."
   if (dm->users.load(std::memory_order_acquire) != 0) return EBUSY;

@@ -8,13 +8,16 @@
 
 #include <infiniband/verbs.h>
 
+#include "verbs_provider/process.h"
+
 namespace rocemu::provider {
 
 struct Dm {
   ibv_dm dm;  // must be first
   std::byte* data = nullptr;
   size_t length = 0;
-  std::atomic<uint32_t> users{0};  // memory regions
+  const uint64_t allocated_by = this_process();  // whose mapping it is
+  std::atomic<uint32_t> users{0};                // memory regions
 };
 
 }  // namespace rocemu::provider

@@ -61,7 +61,7 @@ __attribute__((constructor)) void register_provider() {
 constinit const ContextOps kContextOps = [] {
   ContextOps ops{};
   ops.advise_mr = verb<advise_mr>;
-  ops.alloc_dm = verb<alloc_dm>;
+  ops.alloc_dm = verb<alloc_dm, InChild::kWorks>;
   ops.alloc_mw = verb<alloc_mw>;
   ops.alloc_null_mr = verb<alloc_null_mr>;
   ops.alloc_parent_domain = verb<alloc_parent_domain>;
@@ -87,7 +87,7 @@ constinit const ContextOps kContextOps = [] {
   ops.destroy_srq = verb<destroy_srq>;
   ops.detach_mcast = verb<detach_mcast>;
   ops.free_context = verb<free_context, InChild::kWorks>;
-  ops.free_dm = verb<free_dm>;
+  ops.free_dm = verb<free_dm, InChild::kWorks>;
   ops.get_srq_num = verb<get_srq_num, InChild::kWorks>;
   ops.import_mr = verb<import_mr>;
   ops.import_pd = verb<import_pd>;

@@ -209,9 +209,6 @@ class ForkVerbs : public TransportTest {
     fails_null(report, "ibv_reg_dm_mr",
                [&] { return ibv_reg_dm_mr(pd.get(), dm, 0, 64, IBV_ACCESS_ZERO_BASED); });
     fails_null(report, "ibv_alloc_mw", [&] { return ibv_alloc_mw(pd.get(), IBV_MW_TYPE_1); });
-    ibv_alloc_dm_attr dm_attr{};
-    dm_attr.length = 64;
-    fails_null(report, "ibv_alloc_dm", [&] { return ibv_alloc_dm(context.get(), &dm_attr); });
     fails_null(report, "ibv_create_cq",
                [&] { return ibv_create_cq(context.get(), 4, nullptr, nullptr, 0); });
     ibv_cq_init_attr_ex cq_init{};
@@ -339,6 +336,26 @@ TEST_F(ForkVerbs, OfAParentsObjectsFailAndDoTheParentNoHarm) {
   ASSERT_NO_FATAL_FAILURE(leave_completions(qp.get(), 7));
   EXPECT_EQ(in_child([this](const Report& report) { every_verb(report); }), "");
   take_completions(7);
+  ASSERT_NO_FATAL_FAILURE(expect_unharmed(8));
+}
+
+// rdma-core's tests allocate device memory of one context in many processes.
+TEST_F(ForkVerbs, DeviceMemoryThatAChildAllocatesIsItsOwn) {
+  EXPECT_EQ(in_child([this](const Report& report) {
+              ibv_alloc_dm_attr attr{};
+              attr.length = 64;
+              ibv_dm* own = ibv_alloc_dm(context.get(), &attr);
+              report.expect(own != nullptr, "ibv_alloc_dm");
+              if (own == nullptr) return;
+              uint64_t word = 7;
+              works(report, "its own", [&] { return ibv_memcpy_to_dm(own, 8, &word, 8); });
+              word = 0;
+              works(report, "its own", [&] { return ibv_memcpy_from_dm(&word, own, 8, 8); });
+              report.expect(word == 7, "what was copied there");
+              fails(report, "the parent's", [&] { return ibv_free_dm(dm); });
+              works(report, "its own", [&] { return ibv_free_dm(own); });
+            }),
+            "");
   ASSERT_NO_FATAL_FAILURE(expect_unharmed(8));
 }
 
