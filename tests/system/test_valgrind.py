@@ -14,7 +14,10 @@ WITH_LEAKS = [*VALGRIND, "--leak-check=full", "--show-leak-kinds=definite,indire
 
 # What is meant to be reported: wrong addresses are passed on purpose.
 ABOUT_BAD_ADDRESSES = ["*.ABad*", "*BadPath*", "Carry.*", "RdmaCmCommands.ResponsesNeedRoomAndAnAddress",
-                       "RdmaCmCommands.AnOptionsValueMustBeThere"]
+                       "RdmaCmCommands.AnOptionsValueMustBeThere",
+                       "SharedMemory.IsUnmappedOnlyWhereItWasMapped"]
+# The device is gone afterwards: each has a NIC of its own.
+REMOVALS = "DeviceRemoval.*"
 # What valgrind, which plays the machine, does in its own way: it has stacks in anonymous memory, and
 # keeps the limit of descriptors itself.
 ABOUT_THE_MACHINE = ["MemoryMap.HasTheHeapAndNotTheStack", "CompChannel.CreationReturnsNullOnFailure",
@@ -70,13 +73,23 @@ class Valgrind(unittest.TestCase):
                      ["rping", "-c", "-C", "5", "-a", "127.0.0.1"])
 
     OUR_TESTS = ["--gtest_brief=1",
-                 "--gtest_filter=-" + ":".join(ABOUT_BAD_ADDRESSES + ABOUT_THE_MACHINE)]
+                 "--gtest_filter=-" + ":".join(
+                     ABOUT_BAD_ADDRESSES + ABOUT_THE_MACHINE + [REMOVALS])]
 
     def test_the_providers_tests(self):
         self.check(run(*WITH_LEAKS, BIN / "provider_tests", *self.OUR_TESTS))
 
     def test_the_man_pages_sentence_by_sentence(self):
         self.check(rocemu_run(*WITH_LEAKS, BIN / "man_page_tests", *self.OUR_TESTS))
+
+    def test_the_removal_of_a_device(self):
+        listed = run(BIN / "man_page_tests", "--gtest_list_tests", f"--gtest_filter={REMOVALS}")
+        names = re.findall(r"^  (\w+)$", listed.stdout, re.MULTILINE)
+        self.assertGreater(len(names), 5)
+        for name in names:
+            with self.subTest(name):
+                self.check(rocemu_run(*VALGRIND, BIN / "man_page_tests", "--gtest_brief=1",
+                                      f"--gtest_filter={REMOVALS[:-1]}{name}"))
 
 
 if __name__ == "__main__":
