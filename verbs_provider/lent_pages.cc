@@ -383,8 +383,8 @@ void enter_region_memory(ibv_context* context, RegionMemory* region, uint64_t ad
   const Context::Parts& parts = context_of(context)->parts;
   // On a virtual clock it would only be more to wait for. And to the daemon a child with its
   // parent's connection is the parent.
-  const bool may_lend = !parts.doorbells.is_virtual() && is_of_this_process(context) &&
-                        !runs_under_valgrind();
+  const bool may_lend =
+      !parts.doorbells.is_virtual() && is_of_this_process(context) && !runs_under_valgrind();
   if (lending == Lending::kIfPossible && may_lend) lend(region);
   region->next = state.regions;
   if (region->next != nullptr) region->next->previous = region;

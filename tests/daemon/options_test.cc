@@ -79,10 +79,10 @@ TEST(Options, SaysWhatIsWrong) {
   EXPECT_THAT(error_of({"--udp", "--device", "a=eth0", "--clock", "virtual"}),
               HasSubstr("real clock"));
   for (const std::vector<const char*>& option : {std::vector{"--lockstep"},
-                                                {"--clock", "virtual"},
-                                                {"--record", "d"},
-                                                {"--scenario", "f"},
-                                                {"--udp", "--device", "a=eth0"}}) {
+                                                 {"--clock", "virtual"},
+                                                 {"--record", "d"},
+                                                 {"--scenario", "f"},
+                                                 {"--udp", "--device", "a=eth0"}}) {
     std::vector<const char*> all{"--threads"};
     all.insert(all.end(), option.begin(), option.end());
     EXPECT_THAT(error_of(all), HasSubstr("needs one thread")) << option[0];
