@@ -26,9 +26,12 @@ uint64_t total_length(const ibv_send_wr& wr) {
 /// `window_type` is the one of the windows that can be bound in this way.
 int check(const Qp& qp, const ibv_send_wr& wr, ibv_mw_type window_type) {
   const ibv_qp_type type = qp.verbs.qp.qp_type;
+  // Any number may stand there, and only those of the enumeration may be read as it.
+  uint32_t opcode;
+  memcpy(&opcode, &wr.opcode, sizeof opcode);
   // FLUSH has a builder only (qp_ex.cc): ibv_send_wr has no place for its type and level.
-  if (static_cast<uint32_t>(wr.opcode) >= 32 || wr.opcode == kFlush) return EINVAL;
-  if ((opcodes_of(type) & bit(wr.opcode)) == 0) return EINVAL;
+  if (opcode >= 32 || opcode == static_cast<uint32_t>(kFlush)) return EINVAL;
+  if ((opcodes_of(type) & (1u << opcode)) == 0) return EINVAL;
   if (!are_valid(wr.send_flags)) return EINVAL;
   if (!is_valid_sge_count(wr.num_sge, qp.send)) return EINVAL;
   if (type == IBV_QPT_UD && wr.wr.ud.ah == nullptr) return EINVAL;

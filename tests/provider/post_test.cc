@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <cstring>
 
 #include "tests/provider/fake_queues.h"
 #include "tests/support/post_send_table.h"
@@ -254,9 +255,9 @@ TEST(PostSendTable, IsWhatCanBePosted) {
       ibv_mw window{};
       window.type = IBV_MW_TYPE_2;
       ibv_send_wr wr{};
-      wr.opcode = static_cast<ibv_wr_opcode>(opcode);
+      std::memcpy(&wr.opcode, &opcode, sizeof opcode);
       if (type == IBV_QPT_UD) wr.wr.ud.ah = &ah;
-      if (wr.opcode == IBV_WR_BIND_MW) wr.bind_mw = {&window, 1, {&mr, 0, 0, 0}};
+      if (opcode == IBV_WR_BIND_MW) wr.bind_mw = {&window, 1, {&mr, 0, 0, 0}};
       // FLUSH has a builder only: ibv_send_wr has no place for what it needs.
       const bool can_be_posted = test::device_supports(static_cast<abi::QpType>(type), opcode) &&
                                  opcode != static_cast<uint32_t>(abi::WrOpcode::kFlush);
