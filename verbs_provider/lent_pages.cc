@@ -17,6 +17,7 @@
 #include "emulator/abi/control.h"
 #include "verbs_provider/context.h"
 #include "verbs_provider/memory_map.h"
+#include "verbs_provider/shim/blocking_memory.h"
 #include "verbs_provider/shim/call.h"
 #include "verbs_provider/unchecked_copy.h"
 #include "verbs_provider/valgrind.h"
@@ -44,6 +45,8 @@ struct State {
   uint64_t bytes_ever;
   uint32_t times_ever;
   bool forks_are_watched;  // since the library was loaded
+  bool memory_is_watched;
+  bool blocks;  // some page may have to be provided by a program
 };
 /// For as long as the process is there: somebody may deregister when it ends.
 union Lasting {
@@ -359,6 +362,29 @@ void lend(RegionMemory* region) {
   region->lent_end = end;
 }
 
+/// Once for each context. The daemon serves what is asked one after the other: when it has answered
+/// it no longer is in the middle of reaching memory as it did before.
+void tell_of_blocking(ibv_context* context) {
+  Context::Parts& parts = context_of(context)->parts;
+  if (parts.told_of_blocking_memory || !is_of_this_process(context)) return;
+  abi::Request request{};
+  request.op = abi::Op::kMemoryMayBlock;
+  abi::Reply reply;
+  parts.told_of_blocking_memory = call(context, request, &reply) == 0;
+}
+
+/// Pages of a userfaultfd must stay the program's own.
+void on_blocking_memory() {
+  const Guard guard(state.lock);
+  state.blocks = true;
+  for (RegionMemory* region = state.regions; region != nullptr; region = region->next) {
+    tell_of_blocking(region->context);
+  }
+  for (Lent& lent : state.lent) {
+    if (lent.size() != 0) take_back(lent);
+  }
+}
+
 /// With those that came later to the same pages: they may have the NIC write there until they go.
 void leave(RegionMemory* region) {
   RegionMemory*& to_it = region->previous != nullptr ? region->previous->next : state.regions;
@@ -383,12 +409,23 @@ void enter_region_memory(ibv_context* context, RegionMemory* region, uint64_t ad
   const Context::Parts& parts = context_of(context)->parts;
   // On a virtual clock it would only be more to wait for. And to the daemon a child with its
   // parent's connection is the parent.
-  const bool may_lend =
-      !parts.doorbells.is_virtual() && is_of_this_process(context) && !runs_under_valgrind();
+  const bool may_lend = !parts.doorbells.is_virtual() && is_of_this_process(context) &&
+                        !runs_under_valgrind() && !state.blocks;
   if (lending == Lending::kIfPossible && may_lend) lend(region);
   region->next = state.regions;
   if (region->next != nullptr) region->next->previous = region;
   state.regions = region;
+}
+
+void tell_of_blocking_memory(ibv_context* context) {
+  const Guard guard(state.lock);
+  if (!state.memory_is_watched) {
+    state.memory_is_watched = true;
+    state.blocks = rocemu_watch_memory(on_blocking_memory);
+  }
+  if (state.blocks) [[unlikely]] {
+    tell_of_blocking(context);
+  }
 }
 
 void leave_region_memory(RegionMemory* region) {

@@ -70,6 +70,7 @@ Mr* register_region(ibv_pd* pd, const decltype(abi::Request::Body::reg_mr)& want
 }
 
 ibv_mr* reg_mr(ibv_pd* pd, void* address, size_t length, uint64_t iova, int access) {
+  tell_of_blocking_memory(pd->context);
   Mr* mr = register_region(pd,
                            {.pd = 0,
                             .access = static_cast<uint32_t>(access),
@@ -130,6 +131,7 @@ int rereg_mr(VerbsMr* verbs, int flags, ibv_pd* pd, void* address, size_t length
       own_address = wanted.address;
       own_length = wanted.iova == own_address ? length : 0;
     }
+    if (moves) tell_of_blocking_memory(verbs->mr.context);
     error = call(verbs->mr.context, request, &reply);
   }
   if (error != 0) return error;  // of which the application sees an ibv_rereg_mr_err_code and errno

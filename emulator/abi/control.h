@@ -86,6 +86,7 @@ enum class Op : uint32_t {
   // Not the engine's concern: how the daemon reaches what is registered.
   kLendMemory,      // sends: a memory file, sealed against shrinking, that this memory is pages of
   kTakeBackMemory,  // what was lent at that address
+  kMemoryMayBlock,  // from now on: memory may be waited for that the program has to provide
 
   kOpenSegment,  // receives: a segment of the memory that client and daemon share
 };

@@ -257,6 +257,9 @@ void ClientSession::execute(Pending pending) {
   if (request.op == abi::Op::kLendMemory || request.op == abi::Op::kTakeBackMemory) {
     return reply_status(request, change_lent_memory(request, pending.fds));
   }
+  if (request.op == abi::Op::kMemoryMayBlock) {
+    return reply_status(request, services_.memory.expect_waits(id()));
+  }
   if (abi::destroys(request.op)) services_.owner.destroyed();
   const Answer answer = objects_.execute(request, pending.fds);
   if (answer.violation != nullptr) return end(answer.violation);

@@ -1,103 +1,19 @@
 #include "emulator/daemon/process_memory.h"
 
-#include <linux/magic.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
+#include <sys/eventfd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <climits>
-#include <type_traits>
+#include <utility>
 
 namespace rocemu::daemon {
-namespace {
 
-/// Far below the 2 GiB that one system call moves at most.
-constexpr uint64_t kMaxBytesPerCall = uint64_t{1} << 30;
-
-bool is_process_vm_permitted(pid_t pid) {
-  if (pid <= 0) return false;
-  // Nobody has a page at address 0 here; what matters is whether the kernel gets as far as looking.
-  char byte;
-  const iovec local{&byte, 1};
-  const iovec remote{nullptr, 1};
-  return process_vm_readv(pid, &local, 1, &remote, 1, 0) >= 0 || errno == EFAULT;
-}
-
-/// A file of another file system could make us wait, or be a pipe.
-bool is_proc_file(int fd) {
-  struct stat status {};
-  struct statfs system {};
-  return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && fstatfs(fd, &system) == 0 &&
-         system.f_type == PROC_SUPER_MAGIC;
-}
-
-/// A position in a list of ranges.
-template <class Range>
-class Cursor {
- public:
-  explicit Cursor(std::span<const Range> ranges) : ranges_(ranges) { skip_empty(); }
-
-  bool at_end() const { return index_ == ranges_.size(); }
-  uint64_t address() const { return start(ranges_[index_]) + offset_; }
-  uint64_t left() const { return length(ranges_[index_]) - offset_; }
-  void advance(uint64_t bytes) {
-    offset_ += bytes;
-    skip_empty();
-  }
-
- private:
-  static uint64_t start(const engine::RemoteRange& range) { return range.address; }
-  static uint64_t length(const engine::RemoteRange& range) { return range.length; }
-  template <class Bytes>
-  static uint64_t start(const std::span<Bytes>& range) {
-    return reinterpret_cast<uintptr_t>(range.data());
-  }
-  template <class Bytes>
-  static uint64_t length(const std::span<Bytes>& range) {
-    return range.size();
-  }
-  void skip_empty() {
-    while (index_ < ranges_.size() && offset_ == length(ranges_[index_])) {
-      ++index_;
-      offset_ = 0;
-    }
-  }
-
-  std::span<const Range> ranges_;
-  size_t index_ = 0;
-  uint64_t offset_ = 0;
-};
-
-/// Fills `vectors` with up to IOV_MAX pieces and `bytes` bytes and returns how many bytes they are.
-template <class Range>
-uint64_t gather(Cursor<Range>& cursor, uint64_t bytes, std::vector<iovec>& vectors) {
-  vectors.clear();
-  uint64_t total = 0;
-  while (!cursor.at_end() && vectors.size() < IOV_MAX && total < bytes) {
-    const uint64_t piece = std::min(cursor.left(), bytes - total);
-    vectors.push_back({reinterpret_cast<void*>(cursor.address()), static_cast<size_t>(piece)});
-    cursor.advance(piece);
-    total += piece;
-  }
-  return total;
-}
-
-}  // namespace
+ProcessMemory::ProcessMemory() : returned_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 ProcessMemory::Way ProcessMemory::add(engine::ClientId client, pid_t pid, UniqueFd mem_file,
                                       bool prefer_mem_file) {
-  Way way = Way::kNone;
-  if (mem_file && is_proc_file(mem_file.get())) {
-    way = Way::kMemFile;
-  } else {
-    mem_file.reset();
-  }
-  if (!(prefer_mem_file && way == Way::kMemFile) && is_process_vm_permitted(pid)) {
-    way = Way::kProcessVm;
-  }
-  if (way == Way::kNone) return way;
-  clients_.insert_or_assign(client, Client{way, pid, std::move(mem_file)});
+  MemoryReach reach(pid, std::move(mem_file), prefer_mem_file);
+  const Way way = reach.way();
+  if (way != Way::kNone) clients_.insert_or_assign(client, Client{std::move(reach)});
   return way;
 }
 
@@ -116,67 +32,39 @@ int ProcessMemory::take_back(engine::ClientId client, uint64_t address) {
   return found != clients_.end() ? found->second.lent.remove(address) : EINVAL;
 }
 
+int ProcessMemory::expect_waits(engine::ClientId client) {
+  const auto found = clients_.find(client);
+  if (found == clients_.end()) return EINVAL;
+  Client& target = found->second;
+  if (target.copier != nullptr) return 0;
+  target.copier = PatientCopier::start(target.reach, returned_.get());
+  return target.copier != nullptr ? 0 : ENOMEM;
+}
+
 engine::MemoryResult ProcessMemory::read(engine::ClientId client,
                                          std::span<const engine::RemoteRange> from,
                                          std::span<const std::span<uint8_t>> to) {
-  return copy(client, from, to);
+  const auto found = clients_.find(client);
+  if (found == clients_.end()) return engine::MemoryResult::kGone;
+  const Client& target = found->second;
+  if (target.lent.copy(from, to)) return engine::MemoryResult::kDone;
+  if (target.copier != nullptr) [[unlikely]] {
+    return target.copier->read(from, to);
+  }
+  return target.reach.read(from, to, scratch_);
 }
 
 engine::MemoryResult ProcessMemory::write(engine::ClientId client,
                                           std::span<const engine::RemoteRange> to,
                                           std::span<const std::span<const uint8_t>> from) {
-  return copy(client, to, from);
-}
-
-template <class Bytes>
-engine::MemoryResult ProcessMemory::copy(engine::ClientId client,
-                                         std::span<const engine::RemoteRange> remote,
-                                         std::span<const std::span<Bytes>> local) {
-  using engine::MemoryResult;
-  constexpr bool kWrite = std::is_const_v<Bytes>;
   const auto found = clients_.find(client);
-  if (found == clients_.end()) return MemoryResult::kGone;
+  if (found == clients_.end()) return engine::MemoryResult::kGone;
   const Client& target = found->second;
-  if (target.lent.copy(remote, local)) return MemoryResult::kDone;
-  Cursor<engine::RemoteRange> theirs(remote);
-  Cursor<std::span<Bytes>> ours(local);
-
-  if (target.way == Way::kProcessVm) {
-    while (!theirs.at_end() && !ours.at_end()) {
-      // As many bytes as both sides have pieces for: gather ours, then theirs to match, and if
-      // theirs ran out of pieces, ours again to match that.
-      const Cursor<std::span<Bytes>> ours_before = ours;
-      uint64_t bytes = gather(ours, kMaxBytesPerCall, local_);
-      const uint64_t matched = gather(theirs, bytes, remote_);
-      if (matched < bytes) {
-        ours = ours_before;
-        bytes = gather(ours, matched, local_);
-      }
-      const auto call = kWrite ? process_vm_writev : process_vm_readv;
-      const ssize_t moved =
-          call(target.pid, local_.data(), local_.size(), remote_.data(), remote_.size(), 0);
-      if (moved < 0 && errno == ESRCH) return MemoryResult::kGone;
-      if (moved < 0 || static_cast<uint64_t>(moved) != bytes) return MemoryResult::kFault;
-    }
-    return theirs.at_end() && ours.at_end() ? MemoryResult::kDone : MemoryResult::kFault;
+  if (target.lent.copy(to, from)) return engine::MemoryResult::kDone;
+  if (target.copier != nullptr) [[unlikely]] {
+    return target.copier->write(to, from);
   }
-
-  while (!theirs.at_end() && !ours.at_end()) {
-    const uint64_t bytes = std::min({theirs.left(), ours.left(), kMaxBytesPerCall});
-    const int file = target.mem_file.get();
-    const auto offset = static_cast<off_t>(theirs.address());
-    ssize_t moved;
-    if constexpr (kWrite) {
-      moved = pwrite(file, reinterpret_cast<const void*>(ours.address()), bytes, offset);
-    } else {
-      moved = pread(file, reinterpret_cast<void*>(ours.address()), bytes, offset);
-    }
-    if (moved == 0) return MemoryResult::kGone;  // its address space is no more
-    if (moved < 0 || static_cast<uint64_t>(moved) != bytes) return MemoryResult::kFault;
-    theirs.advance(bytes);
-    ours.advance(bytes);
-  }
-  return theirs.at_end() && ours.at_end() ? MemoryResult::kDone : MemoryResult::kFault;
+  return target.reach.write(to, from, scratch_);
 }
 
 }  // namespace rocemu::daemon

@@ -8,11 +8,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <mutex>
 #include <new>
 #include <thread>
 
 #include "emulator/daemon/rest.h"
+#include "emulator/daemon/start_error.h"
 
 namespace rocemu::daemon {
 namespace {
@@ -67,7 +69,14 @@ Worker::Worker(const engine::FabricConfig& fabric, const Clock& clock, capture::
       client_memory_(memory_, sessions_),
       recording_(make_recording ? make_recording(client_memory_) : nullptr),
       nic_(fabric, client_memory_, sessions_, cm_sessions_, clock, capture, recording_.get()),
-      files_(std::move(files)) {}
+      files_(std::move(files)) {
+  memory_watch_ = loop_.watch(memory_.returned_fd(), EPOLLIN, [this](uint32_t) {
+    uint64_t count;
+    [[maybe_unused]] const ssize_t size = read(memory_.returned_fd(), &count, sizeof count);
+    nic_.submit(engine::MemoryReady{});
+  });
+  if (!memory_watch_) fail_start("cannot watch an eventfd", errno);
+}
 
 bool Worker::reap() {
   bool worked = sessions_.reap(nic_, memory_);

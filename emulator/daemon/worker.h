@@ -74,6 +74,7 @@ class Worker {
   std::unique_ptr<journal::Recording> recording_;
   Nic nic_;
   Files files_;
+  EventLoop::Watch memory_watch_;
   Medium* medium_ = nullptr;
   // Since memory was given back:
   bool somebody_left_ = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <utility>
 
 #include "emulator/engine/gather.h"
 #include "emulator/engine/request.h"
@@ -186,10 +187,23 @@ std::optional<LocalError> place_response(Fabric& fabric, QueuePair& qp, uint64_t
       resolve(fabric.mrs, qp.pd, list, offset, bytes.size(), abi::kAccessLocalWrite);
   if (!ranges) return LocalError{WcStatus::kLocProtErr, VendorError::kBadSendLKey};
   const std::array<std::span<const uint8_t>, 1> source{bytes};
-  if (ranges->write(fabric.host_memory(), source) != MemoryResult::kDone) {
+  const MemoryResult written = ranges->write(fabric.host_memory(), source);
+  if (written == MemoryResult::kNotYet) {
+    fabric.wait_for_memory(qp);
+    qp.send.answer_unplaced = true;
+    return std::nullopt;
+  }
+  if (written != MemoryResult::kDone) {
     return LocalError{WcStatus::kLocProtErr, VendorError::kResponseMemoryUnwritable};
   }
   return std::nullopt;
+}
+
+/// Asks again for what is not answered.
+void repeat_unanswered(Fabric& fabric, QueuePair& qp) {
+  go_back(fabric, qp);
+  restart_timer(fabric, qp);
+  if (may_send(qp)) fabric.schedule(qp);  // what was posted meanwhile, with nothing to repeat
 }
 
 /// READ response or atomic acknowledgement: the answer with PSN `psn` of the oldest WQE.
@@ -228,12 +242,14 @@ void on_answer(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
   const Acknowledged result = acknowledge_before(fabric, qp, packet.bth.psn);
   if (qp.state == QpState::kErr) return;
   if (!result.all || send.unacked != packet.bth.psn) {
-    on_implied_nak(fabric, qp);
+    if (!send.answer_unplaced) on_implied_nak(fabric, qp);
     return;
   }
+  send.answer_unplaced = false;
   if (const auto error = take_answer(fabric, qp, packet, info)) {
     return fail_oldest(fabric, qp, *error);
   }
+  if (send.answer_unplaced) return reset_retries(qp);  // as if it had been lost; but the peer lives
   const SendState& state = send.queue.state(send.queue.head());
   send.unacked = packet.bth.psn + 1;
   send.window = std::min(send.window + 1, kLargestWindow);
@@ -282,11 +298,14 @@ void on_timer(Fabric& fabric, QueuePair& qp, TimerKind kind) {
       return;
     case TimerKind::kRnr:
       qp.send.waiting_for_rnr = false;
-      go_back(fabric, qp);
-      restart_timer(fabric, qp);
-      if (may_send(qp)) fabric.schedule(qp);  // what was posted meanwhile, with nothing to repeat
-      return;
+      return repeat_unanswered(fabric, qp);
   }
+}
+
+void on_memory_ready(Fabric& fabric, QueuePair& qp) {
+  if (!std::exchange(qp.send.answer_unplaced, false)) return;
+  if (qp.state != QpState::kRts && qp.state != QpState::kSqd) return;
+  if (!qp.send.waiting_for_rnr) repeat_unanswered(fabric, qp);
 }
 
 void restart_timer(Fabric& fabric, QueuePair& qp) {

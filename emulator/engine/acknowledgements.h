@@ -11,6 +11,9 @@ void on_response(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
                  const wire::OpcodeInfo& info);
 void on_timer(Fabric& fabric, QueuePair& qp, TimerKind kind);
 
+/// Asks again for an answer that there was no memory for.
+void on_memory_ready(Fabric& fabric, QueuePair& qp);
+
 /// The timer runs while a request that asked for an acknowledgement waits for one. Progress and
 /// going back restart it; sending more does not, or a busy sender would never notice a dead peer.
 void restart_timer(Fabric& fabric, QueuePair& qp);

@@ -69,7 +69,7 @@ void on_packet(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
   }
   receive_queue::take(fabric, qp);
   if (const auto verdict = place(fabric, qp, packet, frame)) {
-    if (*verdict == Verdict::kReceiverGone) return;
+    if (*verdict == Verdict::kReceiverGone || *verdict == Verdict::kMemoryNotReady) return;
     const ResponderAction action = action_for(*verdict);
     receive_queue::fail(fabric, qp, action.status, action.vendor);
     return fabric.enter_error(qp);

@@ -106,6 +106,7 @@ struct Apply {
   }
   void operator()(const Pause& input) const { fabric.set_paused(input.paused); }
   void operator()(const ReleaseFrames& input) const { fabric.release_frames(input.count); }
+  void operator()(const MemoryReady&) const { fabric.go_on_with_memory(); }
   void operator()(const Tick&) const { fabric.release_leaving(); }
 };
 

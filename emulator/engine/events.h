@@ -146,6 +146,9 @@ struct CmCommand {
   uint32_t out_size;  // the program's room for the response
 };
 
+/// Memory of some client that was MemoryResult::kNotYet may be there now.
+struct MemoryReady {};
+
 /// Nothing but the passing of time; also continues work that a step left undone. Only here timers
 /// of the protocol expire: whatever else has come by now is to be given to the engine before, since
 /// it may hold the answer that a timer waits for.
@@ -154,7 +157,7 @@ struct Tick {};
 using Input =
     std::variant<AttachClient, DetachClient, Command, PostSend, PostRecv, PostSrqRecv, ArmCq,
                  ReceiveFrame, ForwardedFrames, SetPort, RemoveDevice, AddRules, RemoveRules, Pause,
-                 ReleaseFrames, OpenCmChannel, CloseCmChannel, CmCommand, Tick>;
+                 ReleaseFrames, OpenCmChannel, CloseCmChannel, CmCommand, MemoryReady, Tick>;
 
 // ---- Outputs --------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 #include "emulator/engine/fabric.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "emulator/engine/acknowledgements.h"
 #include "emulator/engine/path.h"
@@ -346,6 +347,21 @@ void Fabric::schedule(QueuePair& qp) {
   qp.scheduled = true;
   schedule_.push_back(qp.number);
   ++turns_scheduled_;
+}
+
+void Fabric::wait_for_memory(QueuePair& qp) {
+  if (std::ranges::find(waiting_for_memory_, qp.number) == waiting_for_memory_.end()) {
+    waiting_for_memory_.push_back(qp.number);
+  }
+}
+
+void Fabric::go_on_with_memory() {
+  for (const QpNumber number : std::exchange(waiting_for_memory_, {})) {
+    QueuePair* qp = qps.find(number);
+    if (qp == nullptr) continue;
+    acknowledgements::on_memory_ready(*this, *qp);
+    schedule(*qp);
+  }
 }
 
 void Fabric::enter_error(QueuePair& qp) {

@@ -133,6 +133,9 @@ class Fabric {
             size_t payload_size, Frame frame);
   /// Lets the QP's requester transmit when its turn comes.
   void schedule(QueuePair& qp);
+  /// Schedules it when memory that is MemoryResult::kNotYet may be there.
+  void wait_for_memory(QueuePair& qp);
+  void go_on_with_memory();
   void set_timer(QueuePair& qp, TimerKind kind, Instant at) {
     timers_.set(qp.number, qp.timers, kind, at);
   }
@@ -332,6 +335,7 @@ class Fabric {
   uint32_t written_ahead_ = 0;  // frames next on the link whose payload is in place
   faults::DelayedFrames delayed_;
   std::deque<QpNumber> schedule_;  // QPs that have something to send, in turn
+  std::vector<QpNumber> waiting_for_memory_;
   uint64_t turns_scheduled_ = 0, turns_taken_ = 0;
   bool expiring_ = false;  // timers are due
   /// The last of the turns that were scheduled when that was noticed.

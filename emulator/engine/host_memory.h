@@ -19,6 +19,10 @@ enum class MemoryResult : uint8_t {
   kDone,
   kFault,  // some byte is not mapped, or protected
   kGone,   // there is no such process any more
+  /// The program has yet to provide it (userfaultfd(2), a file system in user space). Nothing was
+  /// read; what was to be written may still be, before anything else is. MemoryReady comes when it
+  /// is worth another try.
+  kNotYet,
 };
 
 class HostMemory {

@@ -23,7 +23,8 @@ bool readable(Fabric& fabric, ClientId client, std::span<const uint64_t> address
     for (size_t i = 0; i < count; ++i) ranges[i] = {addresses[i], 1};
     const std::array<std::span<uint8_t>, 1> target{std::span(bytes).first(count)};
     const auto result = fabric.host_memory().read(client, {ranges.data(), count}, target);
-    if (result != MemoryResult::kDone) return false;
+    // What the program has yet to provide (userfaultfd) is memory.
+    if (result != MemoryResult::kDone && result != MemoryResult::kNotYet) return false;
     addresses = addresses.subspan(count);
   }
   return true;

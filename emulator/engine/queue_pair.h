@@ -77,6 +77,7 @@ struct SendHalf {
   uint8_t retries_left = 0;
   uint8_t rnr_retries_left = 0;
   bool waiting_for_rnr = false;
+  bool answer_unplaced = false;     // for want of memory, until Fabric::go_on_with_memory
   bool loss_noticed = false;        // an answer is missing and was asked for again
   bool drained_reported = false;    // IBV_EVENT_SQ_DRAINED was raised in this SQD
   std::optional<LocalError> error;  // of WQE `next`, once all before it are complete

@@ -123,7 +123,11 @@ std::optional<Verdict> execute_atomic(Fabric& fabric, QueuePair& qp, const wire:
                                                         ? original + packet.atomic.swap_add
                                                         : packet.atomic.swap_add);
   const std::array<std::span<const uint8_t>, 1> source{bytes};
-  return verdict_of(word.write(fabric.host_memory(), source), Verdict::kRemoteMemoryUnreachable);
+  const MemoryResult written = word.write(fabric.host_memory(), source);
+  // It was read just now, so the write is on its way and nobody sees the word before it is there.
+  // To execute the atomic a second time would be wrong.
+  if (written == MemoryResult::kNotYet) return std::nullopt;
+  return verdict_of(written, Verdict::kRemoteMemoryUnreachable);
 }
 
 }  // namespace rocemu::engine::remote_access

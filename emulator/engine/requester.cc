@@ -169,10 +169,22 @@ bool carries_message(const SendWqe& wqe, uint32_t length) {
   return wqe.inline_size == length && length <= abi::kMaxCarried;
 }
 
+/// Why a WQE does not go on: an error, or memory that the program has yet to provide.
+struct Obstacle {
+  LocalError error{};
+  bool is_for_a_while = false;
+};
+constexpr Obstacle kMemoryNotReady{{}, true};
+
+void stop_at(Fabric& fabric, QueuePair& qp, const Obstacle& obstacle) {
+  if (obstacle.is_for_a_while) return fabric.wait_for_memory(qp);
+  stop_at_next(fabric, qp, obstacle.error);
+}
+
 /// Reads the payload of packets [number, number + frames.size()) into their frames.
-std::optional<LocalError> fill_payload(Fabric& fabric, const QueuePair& qp, uint32_t index,
-                                       const SendWqe& wqe, uint32_t number, uint32_t packets,
-                                       std::span<Frame> frames) {
+std::optional<Obstacle> fill_payload(Fabric& fabric, const QueuePair& qp, uint32_t index,
+                                     const SendWqe& wqe, uint32_t number, uint32_t packets,
+                                     std::span<Frame> frames) {
   const SendState& state = qp.send.queue.state(index);
   const uint64_t begin = uint64_t{number} * qp.mtu();
   const uint64_t end = std::min<uint64_t>(begin + frames.size() * qp.mtu(), state.length);
@@ -199,7 +211,7 @@ std::optional<LocalError> fill_payload(Fabric& fabric, const QueuePair& qp, uint
   }
   const auto ranges =
       resolve(fabric.mrs, qp.pd, read_sges(behind_header, wqe.num_sge), begin, end - begin, 0);
-  if (!ranges) return LocalError{WcStatus::kLocProtErr, VendorError::kBadSendLKey};
+  if (!ranges) return Obstacle{{WcStatus::kLocProtErr, VendorError::kBadSendLKey}};
   if (carries_message(wqe, state.length)) {
     const size_t sges = wqe.num_sge * sizeof(abi::Sge);
     copy(behind_header.subspan(sges + begin, end - begin));
@@ -207,8 +219,9 @@ std::optional<LocalError> fill_payload(Fabric& fabric, const QueuePair& qp, uint
   }
   const MemoryResult read =
       ranges->read(fabric.host_memory(), std::span(targets).first(frames.size()));
+  if (read == MemoryResult::kNotYet) return kMemoryNotReady;
   if (read != MemoryResult::kDone) {
-    return LocalError{WcStatus::kLocProtErr, VendorError::kSendMemoryUnreadable};
+    return Obstacle{{WcStatus::kLocProtErr, VendorError::kSendMemoryUnreadable}};
   }
   return std::nullopt;
 }
@@ -228,8 +241,8 @@ uint32_t response_packets(const Fabric& fabric, const QueuePair& qp, const SendS
 }
 
 /// A request that wants an answer: one packet, for what of the answer is still missing.
-std::optional<LocalError> send_query(Fabric& fabric, QueuePair& qp, const SendWqe& wqe,
-                                     const SendState& state, uint32_t packets) {
+std::optional<Obstacle> send_query(Fabric& fabric, QueuePair& qp, const SendWqe& wqe,
+                                   const SendState& state, uint32_t packets) {
   const auto opcode = static_cast<WrOpcode>(wqe.opcode);
   const uint32_t have = qp.send.next_packet * qp.mtu();
   wire::Packet packet;
@@ -244,8 +257,8 @@ std::optional<LocalError> send_query(Fabric& fabric, QueuePair& qp, const SendWq
   size_t payload = 0;
   if (state.kind == RequestKind::kAtomicWrite) {
     payload = state.length;
-    if (const auto error = fill_payload(fabric, qp, qp.send.next, wqe, 0, 1, {&frame, 1})) {
-      return error;
+    if (const auto obstacle = fill_payload(fabric, qp, qp.send.next, wqe, 0, 1, {&frame, 1})) {
+      return obstacle;
     }
   } else if (state.kind == RequestKind::kFlush) {
     packet.reth.dma_length = wqe.flush.length;
@@ -306,8 +319,8 @@ uint32_t send_next(Fabric& fabric, QueuePair& qp, uint32_t budget) {
     // outstanding requests it is one.
     if (send.next_packet > 0 && in_flight > 0) return 0;
     const uint32_t packets = response_packets(fabric, qp, state);
-    if (const auto error = send_query(fabric, qp, wqe, state, packets)) {
-      stop_at_next(fabric, qp, *error);
+    if (const auto obstacle = send_query(fabric, qp, wqe, state, packets)) {
+      stop_at(fabric, qp, *obstacle);
       return 0;
     }
     send.next_packet += packets;
@@ -325,9 +338,9 @@ uint32_t send_next(Fabric& fabric, QueuePair& qp, uint32_t budget) {
 
   std::array<Frame, kBurst> frames;
   for (uint32_t i = 0; i < count; ++i) frames[i] = fabric.frames().allocate();
-  if (const auto error =
+  if (const auto obstacle =
           fill_payload(fabric, qp, index, wqe, first, packets, {frames.data(), count})) {
-    stop_at_next(fabric, qp, *error);
+    stop_at(fabric, qp, *obstacle);
     return 0;
   }
   for (uint32_t i = 0; i < count; ++i) {

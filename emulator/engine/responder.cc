@@ -27,6 +27,13 @@ void not_ready(Fabric& fabric, QueuePair& qp, Psn psn) {
   answer(fabric, qp, psn, wire::rnr_nak_syndrome(qp.attr.min_rnr_timer));
 }
 
+/// Memory that the program has yet to provide is a receiver that is not ready, as a page that a NIC
+/// with on-demand paging has to ask for: 9.7.5.2.8, "temporarily unable". All else is for good.
+void turn_away(Fabric& fabric, QueuePair& qp, Psn psn, Verdict verdict) {
+  if (verdict == Verdict::kMemoryNotReady) return not_ready(fabric, qp, psn);
+  refuse(fabric, qp, psn, verdict);
+}
+
 // ---- The checks, in the specification's order ----
 
 void repeat(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
@@ -134,8 +141,10 @@ void on_message_packet(Fabric& fabric, QueuePair& qp, const wire::Packet& packet
     verdict = Verdict::kBadInvalidate;
   }
   if (verdict) {
-    if (*verdict == Verdict::kReceiverGone) recv.in_message = was_in_message;
-    return refuse(fabric, qp, psn, *verdict);
+    if (*verdict == Verdict::kReceiverGone || *verdict == Verdict::kMemoryNotReady) {
+      recv.in_message = was_in_message;
+    }
+    return turn_away(fabric, qp, psn, *verdict);
   }
   recv.received += packet.payload.size();
   ++recv.expected;
@@ -174,7 +183,7 @@ void on_query(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
   if (!responses::has_room(qp)) return refuse(fabric, qp, psn, Verdict::kInvalidRequest);
   Response response{.kind = Response::Kind::kRead, .psn = psn};
   if (const auto verdict = execute_query(fabric, qp, packet, info, response)) {
-    return refuse(fabric, qp, psn, *verdict);
+    return turn_away(fabric, qp, psn, *verdict);
   }
   recv.expected += psn_count(response.left, qp.mtu());
   recv.nak_outstanding = false;

@@ -69,7 +69,9 @@ std::optional<Verdict> read_for(Fabric& fabric, QueuePair& qp, const Response& r
 }
 
 /// Up to `budget` packets of a READ's data. Nothing more to send: response.left is 0 and begun set.
-uint32_t send_read_data(Fabric& fabric, QueuePair& qp, Response& response, uint32_t budget) {
+/// Nothing returned: the memory is not there yet, and the QP is scheduled when it may be.
+std::optional<uint32_t> send_read_data(Fabric& fabric, QueuePair& qp, Response& response,
+                                       uint32_t budget) {
   const uint32_t count = std::min(psn_count(response.left, qp.mtu()), budget);
   std::array<Frame, kBurst> frames;
   std::array<std::span<uint8_t>, kBurst> targets;
@@ -97,6 +99,10 @@ uint32_t send_read_data(Fabric& fabric, QueuePair& qp, Response& response, uint3
   if (bytes != 0) {
     if (const auto verdict =
             read_for(fabric, qp, response, bytes, std::span(targets).first(count))) {
+      if (*verdict == Verdict::kMemoryNotReady) {
+        fabric.wait_for_memory(qp);
+        return std::nullopt;
+      }
       if (*verdict != Verdict::kReceiverGone) {
         execute_refusal(fabric, qp, response.psn, *verdict);
       }
@@ -189,9 +195,10 @@ uint32_t transmit(Fabric& fabric, QueuePair& qp) {
         return sent + 1;
       }
       case Response::Kind::kRead: {
-        const uint32_t frames = send_read_data(fabric, qp, response, kBurst - sent);
-        sent += frames;
-        if (frames == 0) {  // the memory is not there, or the process
+        const std::optional<uint32_t> frames = send_read_data(fabric, qp, response, kBurst - sent);
+        if (!frames) return sent;
+        sent += *frames;
+        if (*frames == 0) {  // the memory is not there, or the process
           recv.responses.clear();
           return sent;
         }

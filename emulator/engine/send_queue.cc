@@ -137,6 +137,7 @@ void flush(Fabric& fabric, QueuePair& qp) {
   send.next_packet = 0;
   send.error.reset();
   send.waiting_for_rnr = false;
+  send.answer_unplaced = false;
   send.responses_outstanding = 0;
   send.unacked = send.sent_limit = send.ack_limit = send.next_psn;
 }

@@ -60,7 +60,9 @@ void on_request(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
   const auto verdict = is_send ? receive_queue::scatter(fabric, qp, packet.payload)
                                : remote_access::write(fabric, qp, packet, info);
   if (verdict) {
-    if (*verdict == Verdict::kReceiverGone) return abandon(fabric, qp);
+    if (*verdict == Verdict::kReceiverGone || *verdict == Verdict::kMemoryNotReady) {
+      return abandon(fabric, qp);
+    }
     if (*verdict == Verdict::kReceiveTooSmall) return drop(Counter::kDroppedReceiveTooSmall);
     if (is_peers_mistake(*verdict)) return drop(Counter::kDroppedInvalidRequest);
     const ResponderAction action = action_for(*verdict);

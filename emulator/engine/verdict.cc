@@ -38,6 +38,7 @@ ResponderAction action_for(Verdict verdict) {
       return {NakCode::kRemoteAccessError, WcStatus::kLocAccessErr, VendorError::kBadInvalidate,
               EventType::kQpAccessErr};
     case Verdict::kReceiverGone:
+    case Verdict::kMemoryNotReady:
       break;
   }
   __builtin_unreachable();
@@ -51,6 +52,8 @@ std::optional<Verdict> verdict_of(MemoryResult result, Verdict fault) {
       return fault;
     case MemoryResult::kGone:
       return Verdict::kReceiverGone;
+    case MemoryResult::kNotYet:
+      return Verdict::kMemoryNotReady;
   }
   __builtin_unreachable();
 }

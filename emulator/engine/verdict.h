@@ -51,6 +51,7 @@ enum class Verdict : uint8_t {
   kRemoteMemoryUnreachable,  // the region is fine but the application's memory is not there
   kBadInvalidate,            // the R_Key of a SEND with invalidate, as VendorError::kBadInvalidate
   kReceiverGone,             // the receiving process died: no answer at all
+  kMemoryNotReady,           // not for good: the requester is to come back
 };
 
 /// Of an access to memory that the keys allow: nothing if it was done, `fault` if no memory is

@@ -104,6 +104,7 @@ void add_verb(Event& event, const abi::Request& request, const abi::Reply& reply
     case abi::Op::kQueryRtValues:
     case abi::Op::kLendMemory:
     case abi::Op::kTakeBackMemory:
+    case abi::Op::kMemoryMayBlock:
     case abi::Op::kOpenSegment:
       return;
     case abi::Op::kQueryPort:
@@ -340,6 +341,7 @@ struct DescribeInput {
     }
     event.add("id", id_of(input, answers.cm_reply));
   }
+  void operator()(const engine::MemoryReady&) const { say("memory_ready"); }
   void operator()(const engine::Tick&) const {}
 };
 

@@ -172,7 +172,7 @@ MemoryResult ReplayedMemory::read(ClientId client, std::span<const RemoteRange> 
   Appender asked(asked_);
   append_question(asked, CallKind::kRead, client, from);
   if (!expect(asked_, in_words("read", client, from))) return MemoryResult::kFault;
-  const auto result = calls_.take_enum(MemoryResult::kGone);
+  const auto result = calls_.take_enum(MemoryResult::kNotYet);
   if (result != MemoryResult::kDone || calls_.failed()) {
     failed_ |= calls_.failed();
     return calls_.failed() ? MemoryResult::kFault : result;
@@ -203,7 +203,7 @@ MemoryResult ReplayedMemory::write(ClientId client, std::span<const RemoteRange>
   Appender asked(asked_);
   append_write(asked, client, to, from);
   if (!expect(asked_, in_words("write", client, to))) return MemoryResult::kFault;
-  const auto result = calls_.take_enum(MemoryResult::kGone);
+  const auto result = calls_.take_enum(MemoryResult::kNotYet);
   failed_ |= calls_.failed();
   return failed_ ? MemoryResult::kFault : result;
 }

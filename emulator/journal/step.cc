@@ -40,6 +40,7 @@ enum class InputKind : uint8_t {
   kRemoveRules,
   kPause,
   kReleaseFrames,
+  kMemoryReady,
 };
 
 struct AppendInput {
@@ -134,6 +135,7 @@ struct AppendInput {
     to.put(input.out_size);
     to.bytes(input.in);
   }
+  void operator()(const engine::MemoryReady&) const { to.put(InputKind::kMemoryReady); }
   void operator()(const engine::Tick&) const { to.put(InputKind::kTick); }
 };
 
@@ -147,7 +149,7 @@ bool take_bool(Taker& from) {
 void take_input(Taker& from, Step& step) {
   std::optional<engine::Input>& input = step.input;
   const auto client = [&] { return from.take<ClientId>(); };
-  switch (from.take_enum(InputKind::kReleaseFrames)) {
+  switch (from.take_enum(InputKind::kMemoryReady)) {
     case InputKind::kAttachClient: {
       engine::AttachClient attach{client(), from.take<engine::DeviceIndex>()};
       const ClientId other = client();
@@ -244,6 +246,9 @@ void take_input(Taker& from, Step& step) {
       return;
     case InputKind::kReleaseFrames:
       input.emplace(engine::ReleaseFrames{from.take<uint32_t>()});
+      return;
+    case InputKind::kMemoryReady:
+      input.emplace(engine::MemoryReady{});
       return;
   }
   from.fail();  // 0

@@ -91,6 +91,7 @@ class RecordingEngine : public EnginePort {
   void record(const engine::RemoveRules&) {}
   void record(const engine::Pause&) {}
   void record(const engine::ReleaseFrames&) {}
+  void record(const engine::MemoryReady&) { inputs.push_back("memory ready"); }
   void record(const engine::Tick&) {}
 };
 

@@ -1,4 +1,4 @@
-// The second and last function that the shim offers to the provider, for ibv_import_device(3).
+// The second function that the shim offers to the provider, for ibv_import_device(3).
 #pragma once
 
 /// What this thread's next ioctl(`connection`) for the async event file will answer: libibverbs

@@ -1,13 +1,16 @@
 // ioctl(2) of a device. libibverbs tries commands by it and takes ENOTTY, which is what a socket
 // answers, for a kernel without them; but for an imported context's async event file there is no
-// other way.
+// other way. And of a userfaultfd: what is registered there the daemon may have to wait for.
+#include <atomic>
 #include <cerrno>
 #include <cstdarg>
 
+#include <linux/userfaultfd.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 
 #include "verbs_provider/shim/async_fd.h"
+#include "verbs_provider/shim/blocking_memory.h"
 #include "verbs_provider/shim/interpose.h"
 #include "verbs_provider/shim/user_memory.h"
 
@@ -22,6 +25,10 @@ struct Offer {
 };
 // Of the initial model, which needs no function to find it: we are loaded with the program.
 __attribute__((tls_model("initial-exec"))) thread_local Offer offer{-1, -1};
+
+/// Whether memory was registered with a userfaultfd, and whom to tell.
+constinit std::atomic<bool> memory_may_block{false};
+constinit std::atomic<void (*)()> tell_of_memory{nullptr};
 
 /// A command with one attribute, which stands behind its header.
 struct Command {
@@ -60,6 +67,11 @@ extern "C" __attribute__((visibility("default"))) void rocemu_offer_async_fd(int
   offer = {connection, async_fd};
 }
 
+extern "C" __attribute__((visibility("default"))) bool rocemu_watch_memory(void (*told)()) {
+  tell_of_memory = told;
+  return memory_may_block;
+}
+
 ROCEMU_REPLACE(int, ioctl, (int fd, unsigned long request, ...)) {
   va_list args;
   va_start(args, request);
@@ -67,6 +79,13 @@ ROCEMU_REPLACE(int, ioctl, (int fd, unsigned long request, ...)) {
   va_end(args);
   if (__builtin_expect(request == RDMA_VERBS_IOCTL, 0) && fd >= 0 && fd == offer.connection) {
     if (take_offer(argument)) return 0;
+  }
+  // Before it is: from then on it may be too late.
+  if (__builtin_expect(request == UFFDIO_REGISTER, 0)) {
+    const int error = errno;
+    memory_may_block = true;
+    if (void (*tell)() = tell_of_memory) tell();
+    errno = error;
   }
   return next_ioctl(fd, request, argument);
 }
