@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <new>
 
+#include "emulator/daemon/descriptors.h"
+
 namespace rocemu::daemon {
 namespace {
 
@@ -165,7 +167,7 @@ Arena::Segment* Arena::add_segment(uint64_t size) {
   std::optional<NewSharedMemory> memory = NewSharedMemory::create("rocemu", size);
   if (!memory) return nullptr;
   // A client has its first segment whatever others have.
-  if (!segments_.empty() && are_scarce_from(memory->file)) return nullptr;
+  if (!segments_.empty() && leaves_few(memory->file.get())) return nullptr;
   segments_.push_back(
       std::make_unique<Segment>(static_cast<uint32_t>(segments_.size()), std::move(*memory)));
   bytes_ += size;

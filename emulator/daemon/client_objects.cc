@@ -7,6 +7,8 @@
 #include <new>
 #include <utility>
 
+#include "emulator/daemon/descriptors.h"
+
 namespace rocemu::daemon {
 namespace {
 
@@ -69,7 +71,8 @@ Answer ClientObjects::create_channel(const abi::Request& request) {
   ClientEvents::NewChannel channel = events_.open_channel();
   if (!channel.client_end) return refusal(EMFILE);
   // It goes again with the client's end.
-  if (events_.channels() > kFewChannels && are_scarce_from(channel.client_end)) {
+  if (events_.channels() > kFewChannels && leaves_few(channel.client_end.get())) {
+    tell_of_shortage();
     return refusal(EMFILE);
   }
   reply.body.create_channel.inode = channel.id.value;

@@ -13,6 +13,11 @@ namespace {
 /// A message has at most 8, of which a client that is busy may have one waiting.
 constexpr size_t kReserved = 64;
 
+size_t first_reserved() {
+  const size_t limit = descriptor_limit();
+  return limit - std::min(kReserved, limit / 4);
+}
+
 }  // namespace
 
 size_t descriptor_limit() {
@@ -20,10 +25,15 @@ size_t descriptor_limit() {
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
 }
 
+// The system gives out the lowest number that is free.
+
 bool is_reserved(int fd) {
-  const size_t limit = descriptor_limit();
-  // The system gives out the lowest number that is free.
-  return fd >= 0 && static_cast<size_t>(fd) >= limit - std::min(kReserved, limit / 4);
+  return fd >= 0 && static_cast<size_t>(fd) >= first_reserved();
+}
+
+bool leaves_few(int fd) {
+  const size_t end = first_reserved();
+  return fd >= 0 && static_cast<size_t>(fd) >= end - end / 8;
 }
 
 bool is_shortage(int error) {

@@ -14,6 +14,10 @@ size_t descriptor_limit();
 /// True if that descriptor has one of the reserved numbers, so that nearly all others are taken.
 bool is_reserved(int fd);
 
+/// True if there are only few after that one. Those are for new clients, and for what each of them
+/// needs at least: who has more already is refused.
+bool leaves_few(int fd);
+
 /// True if `error`, an errno value, says that the process or the system has no more descriptors.
 bool is_shortage(int error);
 

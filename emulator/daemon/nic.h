@@ -75,8 +75,6 @@ class Nic : public EnginePort {
   }
   bool has_device(engine::DeviceIndex device) const { return engine_.has_device(device); }
   bool is_idle() const { return engine_.is_idle(); }
-  /// Gives back the memory of objects that are gone.
-  void shrink() { engine_.shrink(); }
   bool paused() const { return engine_.paused(); }
   std::span<const uint8_t> next_frame() const { return engine_.next_frame(); }
 

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
@@ -41,13 +40,6 @@ SharedMemory::~SharedMemory() {
   if (data_ == nullptr) return;
   munmap(data_, size_);
   mappings.fetch_sub(1, std::memory_order_relaxed);
-}
-
-bool are_scarce_from(const UniqueFd& newest) {
-  rlimit files{};
-  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY) return false;
-  // They are given out from the lowest on.
-  return static_cast<rlim_t>(newest.get()) >= files.rlim_cur - files.rlim_cur / 8;
 }
 
 std::optional<NewSharedMemory> NewSharedMemory::create(const char* name, uint64_t size) {

@@ -44,10 +44,6 @@ struct NewSharedMemory {
   static std::optional<NewSharedMemory> create(const char* name, uint64_t size);
 };
 
-/// Whether only a few file descriptors are left when there is this one. The last are for new
-/// clients, and for what each of them needs at least.
-bool are_scarce_from(const UniqueFd& newest);
-
 /// A memory file that a client made. Nothing if it is not exactly that long, could be shrunk, or
 /// lies in a file system where touching it could fail.
 std::optional<SharedMemory> map_sealed(const UniqueFd& file, uint64_t size);

@@ -187,7 +187,6 @@ std::optional<engine::Duration> Worker::give_memory_back(engine::Instant now, bo
   gave_back_ = now;
   if (is_idle) somebody_left_ = false;
   destroyed_before_ = destroyed;
-  nic_.shrink();
   sessions_.shrink();
   return_free_memory();
   return std::nullopt;

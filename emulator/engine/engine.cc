@@ -181,10 +181,6 @@ std::vector<wire::IpAddress> Engine::addresses(DeviceIndex device) const {
   return fabric_->devices()[device.value].config.addresses;
 }
 
-void Engine::shrink() {
-  fabric_->shrink();
-}
-
 std::span<const uint8_t> Engine::next_frame() const {
   if (!fabric_->has_frames()) return {};
   return fabric_->next_frame();

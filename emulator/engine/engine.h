@@ -48,8 +48,6 @@ class Engine {
   bool paused() const { return pace_.paused(); }
   /// The device's GID table as it is now.
   std::vector<wire::IpAddress> addresses(DeviceIndex device) const;
-  /// Gives back the memory of objects that are gone; nothing else changes.
-  void shrink();
   /// False if it was removed.
   bool has_device(DeviceIndex device) const;
 

@@ -213,8 +213,6 @@ class Fabric {
   void detach(ClientId client);
   /// Goes on with what is left of clients that are gone, for a while.
   void release_leaving();
-  /// Gives back the memory of objects that are gone.
-  void shrink();
 
   /// A frame from outside the fabric. See packet_flow.cc.
   void receive(const ReceiveFrame& input);

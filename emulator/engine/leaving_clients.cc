@@ -125,15 +125,4 @@ void Fabric::finish(const LeavingClient& leaving) {
   }
 }
 
-void Fabric::shrink() {
-  pds.shrink();
-  cqs.shrink();
-  ahs.shrink();
-  xrcds.shrink();
-  srqs.shrink();
-  qps.shrink();
-  dms.shrink();
-  mrs.shrink();
-}
-
 }  // namespace rocemu::engine

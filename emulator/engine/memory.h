@@ -132,12 +132,6 @@ class MemoryTable {
   };
   std::optional<Extent> extent_of(uint32_t rkey) const;
 
-  /// Gives back the memory of objects that are gone.
-  void shrink() {
-    regions_.shrink();
-    windows_.shrink();
-  }
-
  private:
   static std::optional<Place> place_in(const MemoryRegion& region, uint64_t address,
                                        uint64_t length);

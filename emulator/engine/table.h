@@ -2,6 +2,7 @@
 // a stale handle, key or QPN names nothing rather than a stranger. Walks are in numeric order.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -66,8 +67,11 @@ class Table {
     const uint32_t index = reuses ? free_.front() : given_;
     try {
       auto object = std::make_unique<T>(IdType{first_ + index}, std::forward<Args>(args)...);
-      if (index >= slots_.size()) slots_.resize(index + 1);
-      slots_[index] = std::move(object);
+      if (index / kLeaf >= leaves_.size()) leaves_.resize(index / kLeaf + 1);
+      std::unique_ptr<Leaf>& leaf = leaves_[index / kLeaf];
+      if (leaf == nullptr) leaf = std::make_unique<Leaf>();
+      ++leaf->used;
+      leaf->objects[index % kLeaf] = std::move(object);
     } catch (const std::bad_alloc&) {
       return nullptr;
     }
@@ -77,17 +81,21 @@ class Table {
       ++given_;
     }
     ++size_;
-    return slots_[index].get();
+    return leaves_[index / kLeaf]->objects[index % kLeaf].get();
   }
 
   T* find(IdType id) const {
     const uint32_t index = id.value - first_;  // wraps to something huge below first_
-    return index < slots_.size() ? slots_[index].get() : nullptr;
+    if (index >= given_) return nullptr;
+    const Leaf* leaf = leaves_[index / kLeaf].get();
+    return leaf != nullptr ? leaf->objects[index % kLeaf].get() : nullptr;
   }
 
   void destroy(IdType id) {
     const uint32_t index = id.value - first_;
-    slots_[index].reset();
+    std::unique_ptr<Leaf>& leaf = leaves_[index / kLeaf];
+    leaf->objects[index % kLeaf].reset();
+    if (--leaf->used == 0) leaf.reset();
     --size_;
     try {
       free_.push(index);
@@ -98,29 +106,31 @@ class Table {
   /// The visitor may destroy the object it is given, and no other.
   template <class Visitor>
   void for_each(Visitor visit) const {
-    for (size_t i = 0; i < slots_.size(); ++i) {
-      if (slots_[i]) visit(*slots_[i]);
+    for (const std::unique_ptr<Leaf>& leaf : leaves_) {
+      for (size_t i = 0; leaf != nullptr && i < kLeaf; ++i) {
+        if (leaf->objects[i]) visit(*leaf->objects[i]);
+      }
     }
   }
 
   size_t size() const { return size_; }
   uint32_t limit() const { return limit_; }
 
-  /// Gives back the memory of numbers that are not in use.
-  void shrink() {
-    while (!slots_.empty() && !slots_.back()) slots_.pop_back();
-    slots_.shrink_to_fit();
-  }
-
  private:
   /// A freed number rests while that many others are free.
   static constexpr size_t kQuarantine = 1024;
+  /// Numbers that have their places together, and none while nothing has one of them.
+  static constexpr uint32_t kLeaf = 256;
+  struct Leaf {
+    std::array<std::unique_ptr<T>, kLeaf> objects;
+    uint32_t used = 0;
+  };
 
   uint32_t first_;
   uint32_t limit_;
   uint32_t given_ = 0;  // numbers that have ever been in use
   size_t size_ = 0;
-  std::vector<std::unique_ptr<T>> slots_;
+  std::vector<std::unique_ptr<Leaf>> leaves_;
   FreeNumbers free_;
 };
 

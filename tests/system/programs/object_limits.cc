@@ -303,7 +303,10 @@ void send_to_itself(ibv_qp* qp, ibv_cq* cq, ibv_sge sge) {
   for (int done = 0; done < 2;) {
     ibv_wc wc;
     const int polled = ibv_poll_cq(cq, 1, &wc);
-    if (polled < 0 || (polled == 1 && wc.status != IBV_WC_SUCCESS)) fail("a neighbour's message");
+    if (polled < 0) fail("a neighbour cannot poll");
+    if (polled == 1 && wc.status != IBV_WC_SUCCESS) {
+      fail(std::string("a neighbour's message: ") + ibv_wc_status_str(wc.status));
+    }
     done += polled;
   }
 }
@@ -372,9 +375,9 @@ pid_t start_holder(uint32_t part, int& told) {
 
 // ---- What is printed ------------------------------------------------------------------------
 
-/// Waits until the daemon has given back what it had beyond `start`, but for a small part of what
-/// it had at most, and returns what it has then. There is nothing to wait for but time: it does so
-/// when it has nothing else to do.
+/// Waits until the daemon has given back what it had beyond `start`, and returns what it has then:
+/// it keeps a few pages, and which numbers are free, in which order. There is nothing to wait for
+/// but time: it does so when it has nothing else to do.
 Memory memory_given_back(pid_t daemon, uint64_t start, uint64_t most) {
   const uint64_t tolerated = start + (2 << 20) + (most > start ? (most - start) / 50 : 0);
   const auto began = Clock::now();
