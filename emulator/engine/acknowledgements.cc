@@ -158,7 +158,8 @@ void on_acknowledge(Fabric& fabric, QueuePair& qp, const wire::Packet& packet) {
   const Acknowledged result = acknowledge_before(fabric, qp, acknowledged);
   if (qp.state == QpState::kErr) return;
   if (!result.all) {
-    on_implied_nak(fabric, qp);
+    // Not lost: the answer before it came, and waits for memory.
+    if (!qp.send.answer_unplaced) on_implied_nak(fabric, qp);
     return;
   }
   switch (kind) {
