@@ -28,7 +28,7 @@ class ClientEvents {
     UniqueFd client_end;  // empty if the system has no more
   };
   NewChannel open_channel();
-  /// Whoever waits for an event of a channel, or comes to wait, is told that it failed.
+  /// Fails all channels: threads that wait for an event, now or later, get an error.
   void close_channels() { channels_.clear(); }
   size_t channels() const { return channels_.size(); }
   bool has_channel(engine::ChannelId id) const { return channels_.contains(id.value); }

@@ -15,7 +15,7 @@ size_t descriptor_limit();
 bool is_reserved(int fd);
 
 /// True if there are only few after that one. Those are for new clients, and for what each of them
-/// needs at least: who has more already is refused.
+/// needs at least; clients that have more than that are refused.
 bool leaves_few(int fd);
 
 /// True if `error`, an errno value, says that the process or the system has no more descriptors.
