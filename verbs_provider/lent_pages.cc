@@ -16,6 +16,7 @@
 
 #include "emulator/abi/control.h"
 #include "verbs_provider/context.h"
+#include "verbs_provider/file_systems.h"
 #include "verbs_provider/memory_map.h"
 #include "verbs_provider/shim/blocking_memory.h"
 #include "verbs_provider/shim/call.h"
@@ -46,7 +47,7 @@ struct State {
   uint32_t times_ever;
   bool forks_are_watched;  // since the library was loaded
   bool memory_is_watched;
-  bool blocks;  // some page may have to be provided by a program
+  bool blocks;  // some page may have to be waited for
 };
 /// For as long as the process is there: somebody may deregister when it ends.
 union Lasting {
@@ -374,8 +375,7 @@ void tell_of_blocking(ibv_context* context) {
 }
 
 /// Pages of a userfaultfd must stay the program's own.
-void on_blocking_memory() {
-  const Guard guard(state.lock);
+void begin_to_block() {
   state.blocks = true;
   for (RegionMemory* region = state.regions; region != nullptr; region = region->next) {
     tell_of_blocking(region->context);
@@ -383,6 +383,11 @@ void on_blocking_memory() {
   for (Lent& lent : state.lent) {
     if (lent.size() != 0) take_back(lent);
   }
+}
+
+void on_blocking_memory() {
+  const Guard guard(state.lock);
+  begin_to_block();
 }
 
 /// With those that came later to the same pages: they may have the NIC write there until they go.
@@ -406,6 +411,9 @@ void enter_region_memory(ibv_context* context, RegionMemory* region, uint64_t ad
   region->end = address + length;
   region->context = context;
   look_again_at(*region);
+  if (state.blocks) [[unlikely]] {
+    tell_of_blocking(context);  // since another thread has made it so
+  }
   const Context::Parts& parts = context_of(context)->parts;
   // On a virtual clock it would only be more to wait for. And to the daemon a child with its
   // parent's connection is the parent.
@@ -417,12 +425,13 @@ void enter_region_memory(ibv_context* context, RegionMemory* region, uint64_t ad
   state.regions = region;
 }
 
-void tell_of_blocking_memory(ibv_context* context) {
+void tell_of_blocking_memory(ibv_context* context, uint64_t address, uint64_t length) {
   const Guard guard(state.lock);
   if (!state.memory_is_watched) {
     state.memory_is_watched = true;
     state.blocks = rocemu_watch_memory(on_blocking_memory);
   }
+  if (!state.blocks && has_pages_of_others(address, address + length)) begin_to_block();
   if (state.blocks) [[unlikely]] {
     tell_of_blocking(context);
   }

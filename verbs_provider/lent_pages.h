@@ -49,8 +49,8 @@ void leave_region_memory(RegionMemory* region);
 /// The connection is about to be closed: with it go its regions that are still there.
 void leave_all_regions_of(ibv_context* context);
 
-/// To be called before the daemon first looks at the memory of a region of that context: if pages
-/// may have to be provided by a program, it has to know.
-void tell_of_blocking_memory(ibv_context* context);
+/// To be called before the daemon first looks at that memory of a region: if some may have to be
+/// waited for (a userfaultfd's, a file's on FUSE or NFS), it has to know.
+void tell_of_blocking_memory(ibv_context* context, uint64_t address, uint64_t length);
 
 }  // namespace rocemu::provider

@@ -1,61 +1,37 @@
 #include "verbs_provider/memory_map.h"
 
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 
-#include <fcntl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <sys/ioctl.h>
+#include <sys/sysmacros.h>
+
+#include "verbs_provider/proc_file.h"
 
 namespace rocemu::provider {
 namespace {
 
-/// Lines of a file, without the shim, stdio's allocations or a lock of theirs.
-class Lines {
- public:
-  explicit Lines(const char* path)
-      : fd_(static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC))) {}
-  ~Lines() {
-    if (fd_ >= 0) ::syscall(SYS_close, fd_);
-  }
+constexpr char kMaps[] = "/proc/self/maps";
 
-  /// The next line, without its newline; null at the end.
-  char* next() {
-    while (true) {
-      char* line = buffer_ + begin_;
-      if (auto* newline = static_cast<char*>(memchr(line, '\n', end_ - begin_))) {
-        *newline = '\0';
-        begin_ = static_cast<size_t>(newline + 1 - buffer_);
-        return line;
-      }
-      if (failed_ || !read_more()) return nullptr;
-    }
-  }
-  bool failed() const { return failed_; }
-
- private:
-  bool read_more() {
-    memmove(buffer_, buffer_ + begin_, end_ - begin_);
-    end_ -= begin_;
-    begin_ = 0;
-    ssize_t size;
-    do {
-      size = fd_ < 0 ? -1 : ::syscall(SYS_read, fd_, buffer_ + end_, sizeof(buffer_) - end_);
-    } while (size < 0 && errno == EINTR);
-    failed_ = size < 0 || end_ == sizeof(buffer_);
-    if (size <= 0) return false;
-    end_ += static_cast<size_t>(size);
-    return true;
-  }
-
-  int fd_;
-  bool failed_ = false;
-  size_t begin_ = 0, end_ = 0;
-  /// On the stack, which may be a small thread's. A path has at most PATH_MAX bytes; only one of
-  /// many newlines, which are escaped, does not fit.
-  char buffer_[8192];
+/// linux/fs.h, struct procmap_query: older headers do not have it.
+struct ProcmapQuery {
+  uint64_t size, flags, address;  // asked
+  uint64_t vma_begin, vma_end, vma_flags, vma_page_size, vma_offset, inode;
+  uint32_t device_major, device_minor;
+  uint32_t name_size;  // asked: room for it; 0 in the answer: it has none
+  uint32_t build_id_size;
+  uint64_t name_address, build_id_address;
 };
+static_assert(sizeof(ProcmapQuery) == 104);
+constexpr unsigned long kProcmapQuery = _IOWR('f', 17, ProcmapQuery);
+constexpr uint64_t kVmaWritable = 0x02, kVmaShared = 0x08, kCoveringOrNextVma = 0x10;
+
+bool is_anonymous(uint64_t inode, const char* path) {
+  const bool plain = *path == '\0' || strcmp(path, "[heap]") == 0 || strncmp(path, "[anon", 5) == 0;
+  return inode == 0 && plain;
+}
 
 /// "begin-end rwxs offset major:minor inode   path"
 bool parse(char* line, MappedRange* range) {
@@ -68,31 +44,72 @@ bool parse(char* line, MappedRange* range) {
   range->shared = at[4] == 's';
   at += 5;
   strtoull(at, &at, 16);  // offset
-  strtoull(at, &at, 16);  // major
+  const auto device_major = static_cast<unsigned>(strtoul(at, &at, 16));
   if (*at != ':') return false;
-  strtoull(at + 1, &at, 16);  // minor
+  range->device = makedev(device_major, static_cast<unsigned>(strtoul(at + 1, &at, 16)));
   range->inode = strtoull(at, &at, 10);
-  const char* path = at + strspn(at, " ");
-  const bool plain = *path == '\0' || strcmp(path, "[heap]") == 0 || strncmp(path, "[anon", 5) == 0;
-  range->anonymous = range->inode == 0 && plain;
+  range->path = at + strspn(at, " ");
+  range->anonymous = is_anonymous(range->inode, range->path);
+  return true;
+}
+
+void cut(MappedRange& range, uint64_t begin, uint64_t end) {
+  if (range.begin < begin) range.begin = begin;
+  if (range.end > end) range.end = end;
+}
+
+/// False if the kernel cannot tell in this way, from `*begin` on.
+bool for_each_mapped_by_query(uint64_t* begin, uint64_t end, void* context,
+                              bool (*visit)(void* context, const MappedRange& range)) {
+  const ProcFile maps(kMaps);
+  char name[PATH_MAX];
+  name[0] = '\0';
+  while (*begin < end) {
+    ProcmapQuery query{};
+    query.size = sizeof(query);
+    query.flags = kCoveringOrNextVma;
+    query.address = *begin;
+    query.name_size = sizeof(name);
+    query.name_address = reinterpret_cast<uint64_t>(name);
+    // Not by ioctl(), which the shim replaces.
+    if (::syscall(SYS_ioctl, maps.fd(), kProcmapQuery, &query) != 0) return errno == ENOENT;
+    if (query.vma_begin >= end) return true;
+    if (query.name_size == 0) name[0] = '\0';
+    MappedRange range{.begin = query.vma_begin,
+                      .end = query.vma_end,
+                      .writable = (query.vma_flags & kVmaWritable) != 0,
+                      .shared = (query.vma_flags & kVmaShared) != 0,
+                      .anonymous = is_anonymous(query.inode, name),
+                      .inode = query.inode,
+                      .device = makedev(query.device_major, query.device_minor),
+                      .path = name};
+    cut(range, *begin, end);
+    *begin = range.end;
+    if (!visit(context, range)) return true;
+  }
   return true;
 }
 
 }  // namespace
 
-bool for_each_mapped(uint64_t begin, uint64_t end, void* context,
-                     bool (*visit)(void* context, const MappedRange& range)) {
-  Lines lines("/proc/self/maps");
-  while (char* line = lines.next()) {
+bool for_each_mapped_by_text(uint64_t begin, uint64_t end, void* context,
+                             bool (*visit)(void* context, const MappedRange& range)) {
+  ProcFile maps(kMaps);
+  while (char* line = maps.next()) {
     MappedRange range;
     if (!parse(line, &range)) return false;
     if (range.begin >= end) return true;
     if (range.end <= begin) continue;
-    if (range.begin < begin) range.begin = begin;
-    if (range.end > end) range.end = end;
+    cut(range, begin, end);
     if (!visit(context, range)) return true;
   }
-  return !lines.failed();
+  return !maps.failed();
+}
+
+bool for_each_mapped(uint64_t begin, uint64_t end, void* context,
+                     bool (*visit)(void* context, const MappedRange& range)) {
+  return for_each_mapped_by_query(&begin, end, context, visit) ||
+         for_each_mapped_by_text(begin, end, context, visit);
 }
 
 }  // namespace rocemu::provider

@@ -70,7 +70,7 @@ Mr* register_region(ibv_pd* pd, const decltype(abi::Request::Body::reg_mr)& want
 }
 
 ibv_mr* reg_mr(ibv_pd* pd, void* address, size_t length, uint64_t iova, int access) {
-  tell_of_blocking_memory(pd->context);
+  tell_of_blocking_memory(pd->context, reinterpret_cast<uint64_t>(address), length);
   Mr* mr = register_region(pd,
                            {.pd = 0,
                             .access = static_cast<uint32_t>(access),
@@ -131,7 +131,9 @@ int rereg_mr(VerbsMr* verbs, int flags, ibv_pd* pd, void* address, size_t length
       own_address = wanted.address;
       own_length = wanted.iova == own_address ? length : 0;
     }
-    if (moves) tell_of_blocking_memory(verbs->mr.context);
+    if (moves) {
+      tell_of_blocking_memory(verbs->mr.context, reinterpret_cast<uint64_t>(address), length);
+    }
     error = call(verbs->mr.context, request, &reply);
   }
   if (error != 0) return error;  // of which the application sees an ibv_rereg_mr_err_code and errno

@@ -1,4 +1,4 @@
-// What /proc/self/maps says of memory that the test has made.
+// What /proc/self/maps says of memory that the test has made, in either way.
 #include "verbs_provider/memory_map.h"
 
 #include <gtest/gtest.h>
@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <string>
 #include <vector>
 
 namespace rocemu::provider {
@@ -13,8 +14,18 @@ namespace {
 
 constexpr uint64_t kPage = 4096;
 
+using Visit = bool(void* context, const MappedRange& range);
+using ForEachMapped = bool(uint64_t begin, uint64_t end, void* context, Visit* visit);
+
+struct Way {
+  const char* name;
+  ForEachMapped* for_each;
+
+  friend void PrintTo(const Way& way, std::ostream* to) { *to << way.name; }
+};
+
 /// Five pages: own, read-only, nothing, a file's shared, a file's private.
-class MemoryMap : public testing::Test {
+class MemoryMap : public testing::TestWithParam<Way> {
  protected:
   MemoryMap() : file_(memfd_create("test", MFD_CLOEXEC)) {
     EXPECT_EQ(ftruncate(file_, 2 * kPage), 0);
@@ -38,9 +49,15 @@ class MemoryMap : public testing::Test {
               page(number));
   }
   void* page(size_t number) const { return reinterpret_cast<void*>(base_ + number * kPage); }
+  template <class Function>
+  static bool for_each(uint64_t begin, uint64_t end, Function function) {
+    return GetParam().for_each(begin, end, &function, [](void* context, const MappedRange& range) {
+      return (*static_cast<Function*>(context))(range);
+    });
+  }
   std::vector<MappedRange> visit(uint64_t from, uint64_t to, size_t most = SIZE_MAX) {
     std::vector<MappedRange> ranges;
-    EXPECT_TRUE(for_each_mapped(base_ + from, base_ + to, [&](const MappedRange& range) {
+    EXPECT_TRUE(for_each(base_ + from, base_ + to, [&](const MappedRange& range) {
       ranges.push_back(range);
       return ranges.size() < most;
     }));
@@ -51,7 +68,7 @@ class MemoryMap : public testing::Test {
   uint64_t base_;
 };
 
-TEST_F(MemoryMap, TellsKindsApart) {
+TEST_P(MemoryMap, TellsKindsApart) {
   const auto ranges = visit(0, 5 * kPage);
   ASSERT_EQ(ranges.size(), 4u);
   struct stat status;
@@ -63,6 +80,7 @@ TEST_F(MemoryMap, TellsKindsApart) {
     EXPECT_EQ(ranges[i].shared, shared) << i;
     EXPECT_EQ(ranges[i].anonymous, anonymous) << i;
     EXPECT_EQ(ranges[i].inode, anonymous ? 0 : status.st_ino) << i;
+    EXPECT_EQ(ranges[i].device, anonymous ? 0 : status.st_dev) << i;
   };
   expect(0, 0, true, false, true);
   expect(1, 1, false, false, true);
@@ -70,7 +88,7 @@ TEST_F(MemoryMap, TellsKindsApart) {
   expect(3, 4, true, false, false);
 }
 
-TEST_F(MemoryMap, CutsWhatItVisits) {
+TEST_P(MemoryMap, CutsWhatItVisits) {
   const auto ranges = visit(100, kPage + 1);
   ASSERT_EQ(ranges.size(), 2u);
   EXPECT_EQ(ranges[0].begin, base_ + 100);
@@ -78,15 +96,24 @@ TEST_F(MemoryMap, CutsWhatItVisits) {
   EXPECT_TRUE(visit(2 * kPage, 3 * kPage).empty());
 }
 
-TEST_F(MemoryMap, EndsWhenItIsToldTo) {
+TEST_P(MemoryMap, HasTheNamesOfFiles) {
+  std::vector<std::string> names;
+  EXPECT_TRUE(for_each(base_ + 3 * kPage, base_ + 5 * kPage, [&](const MappedRange& range) {
+    names.push_back(range.path);
+    return true;
+  }));
+  EXPECT_EQ(names, std::vector<std::string>(2, "/memfd:test (deleted)"));
+}
+
+TEST_P(MemoryMap, EndsWhenItIsToldTo) {
   EXPECT_EQ(visit(0, 5 * kPage, 2).size(), 2u);
 }
 
-TEST_F(MemoryMap, HasTheHeapAndNotTheStack) {
+TEST_P(MemoryMap, HasTheHeapAndNotTheStack) {
   const auto is_anonymous = [](const void* place) {
     const auto address = reinterpret_cast<uint64_t>(place);
     bool anonymous = false;
-    EXPECT_TRUE(for_each_mapped(address, address + 1, [&](const MappedRange& range) {
+    EXPECT_TRUE(for_each(address, address + 1, [&](const MappedRange& range) {
       anonymous = range.anonymous;
       return true;
     }));
@@ -99,7 +126,7 @@ TEST_F(MemoryMap, HasTheHeapAndNotTheStack) {
 }
 
 // More lines than fit into the buffer at once.
-TEST_F(MemoryMap, ReadsLongMaps) {
+TEST_P(MemoryMap, ReadsLongMaps) {
   constexpr size_t kPages = 2000;
   auto* many = static_cast<std::byte*>(
       mmap(nullptr, kPages * kPage, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
@@ -110,7 +137,7 @@ TEST_F(MemoryMap, ReadsLongMaps) {
   const auto begin = reinterpret_cast<uint64_t>(many);
   uint64_t seen = begin;
   size_t count = 0;
-  EXPECT_TRUE(for_each_mapped(begin, begin + kPages * kPage, [&](const MappedRange& range) {
+  EXPECT_TRUE(for_each(begin, begin + kPages * kPage, [&](const MappedRange& range) {
     EXPECT_EQ(range.begin, seen);
     EXPECT_EQ(range.writable, count % 2 == 0);
     seen = range.end;
@@ -120,6 +147,12 @@ TEST_F(MemoryMap, ReadsLongMaps) {
   EXPECT_EQ(count, kPages);
   munmap(many, kPages * kPage);
 }
+
+// The first falls back to the second where the kernel is too old for it.
+INSTANTIATE_TEST_SUITE_P(By, MemoryMap,
+                         testing::Values(Way{"Query", for_each_mapped},
+                                         Way{"Text", for_each_mapped_by_text}),
+                         [](const auto& by) { return std::string(by.param.name); });
 
 }  // namespace
 }  // namespace rocemu::provider

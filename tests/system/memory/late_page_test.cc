@@ -1,12 +1,11 @@
-// Memory that a program provides by userfaultfd(2) when it is looked at. Nobody but that program
-// may have to wait for it.
+// Memory of which a page is provided when it is looked at: by the program itself (userfaultfd(2)),
+// or by a file system in user space. Nobody but its own program may have to wait for it.
 #include <fcntl.h>
-#include <linux/userfaultfd.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/system/memory/late_page.h"
 #include "tests/system/transport_fixture.h"
 
 namespace rocemu::system_test {
@@ -14,25 +13,25 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kPage = 4096;
-constexpr uint8_t kProvided = 0x5a;
+constexpr size_t kPage = LatePage::kSize;
+constexpr uint8_t kProvided = LatePage::kProvided;
+
+struct Provider {
+  const char* name;
+  MakeLatePage make;
+
+  friend void PrintTo(const Provider& provider, std::ostream* to) { *to << provider.name; }
+};
 
 /// One page for each use: nothing is there before it is provided.
-class UserfaultfdTest : public TransportTest {
+class LatePageTest : public TransportTest, public testing::WithParamInterface<Provider> {
  protected:
   void SetUp() override {
     TransportTest::SetUp();
-    fault_fd_ = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC));
-    if (fault_fd_ < 0) GTEST_SKIP() << "userfaultfd(2): " << std::strerror(errno);
-    uffdio_api api{.api = UFFD_API, .features = 0, .ioctls = 0};
-    ASSERT_EQ(ioctl(fault_fd_, UFFDIO_API, &api), 0);
-    page_ = static_cast<uint8_t*>(
-        mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    ASSERT_NE(page_, MAP_FAILED);
-    uffdio_register range{};
-    range.range = {reinterpret_cast<uint64_t>(page_), kPage};
-    range.mode = UFFDIO_REGISTER_MODE_MISSING;
-    ASSERT_EQ(ioctl(fault_fd_, UFFDIO_REGISTER, &range), 0);
+    std::string why;
+    late_ = GetParam().make(&why);
+    if (late_ == nullptr) GTEST_SKIP() << why;
+    page_ = late_->data();
     page_mr_.reset(ibv_reg_mr(pd.get(), page_, kPage, IBV_ACCESS_LOCAL_WRITE | kRemoteAccess));
     ASSERT_NE(page_mr_, nullptr) << std::strerror(errno);
     a_ = make_qp({});
@@ -40,21 +39,13 @@ class UserfaultfdTest : public TransportTest {
     ASSERT_NO_FATAL_FAILURE(bring_up_pair(a_.get(), b_.get()));
   }
   void TearDown() override {
-    if (fault_fd_ >= 0) close(fault_fd_);  // whoever still waits goes on
+    if (late_ != nullptr) late_->provide();
     a_.reset();
     b_.reset();
     page_mr_.reset();
-    if (page_ != nullptr) munmap(page_, kPage);
   }
 
-  void provide() {
-    std::vector<uint8_t> bytes(kPage, kProvided);
-    uffdio_copy copy{};
-    copy.dst = reinterpret_cast<uint64_t>(page_);
-    copy.src = reinterpret_cast<uint64_t>(bytes.data());
-    copy.len = kPage;
-    ASSERT_EQ(ioctl(fault_fd_, UFFDIO_COPY, &copy), 0) << std::strerror(errno);
-  }
+  void provide() { late_->provide(); }
 
   /// What another user of the NIC asks for has its answer soon, for half a second.
   void expect_that_others_go_on() {
@@ -79,13 +70,13 @@ class UserfaultfdTest : public TransportTest {
     return {reinterpret_cast<uint64_t>(page_), length, page_mr_->lkey};
   }
 
-  int fault_fd_ = -1;
+  std::unique_ptr<LatePage> late_;
   uint8_t* page_ = nullptr;
   MrPtr page_mr_;
   QpPtr a_, b_;
 };
 
-TEST_F(UserfaultfdTest, APayloadThatIsNotThereBlocksNobodyElseAndIsSentWhenItIs) {
+TEST_P(LatePageTest, APayloadThatIsNotThereBlocksNobodyElseAndIsSentWhenItIs) {
   ASSERT_EQ(post_recv(b_.get(), 1), 0);
   ibv_send_wr wr = request(IBV_WR_SEND, 2);
   ibv_sge from = page();
@@ -98,7 +89,7 @@ TEST_F(UserfaultfdTest, APayloadThatIsNotThereBlocksNobodyElseAndIsSentWhenItIs)
   EXPECT_EQ(next_status(), IBV_WC_SUCCESS);
 }
 
-TEST_F(UserfaultfdTest, AReceiveBufferThatIsNotThereBlocksNobodyElseAndIsFilledWhenItIs) {
+TEST_P(LatePageTest, AReceiveBufferThatIsNotThereBlocksNobodyElseAndIsFilledWhenItIs) {
   ibv_sge to = page();
   ibv_recv_wr receive{};
   receive.sg_list = &to;
@@ -113,7 +104,7 @@ TEST_F(UserfaultfdTest, AReceiveBufferThatIsNotThereBlocksNobodyElseAndIsFilledW
   EXPECT_EQ(next_status(), IBV_WC_SUCCESS);
 }
 
-TEST_F(UserfaultfdTest, RemoteAndLocalMemoryOfAReadMayComeLate) {
+TEST_P(LatePageTest, RemoteAndLocalMemoryOfAReadMayComeLate) {
   for (const bool remote : {true, false}) {
     ibv_send_wr wr = request(IBV_WR_RDMA_READ, 2, 0, 16);
     ibv_sge local = page(16);
@@ -121,7 +112,7 @@ TEST_F(UserfaultfdTest, RemoteAndLocalMemoryOfAReadMayComeLate) {
     wr.wr.rdma = {
         remote ? reinterpret_cast<uint64_t>(page_) : reinterpret_cast<uint64_t>(memory.data()),
         remote ? page_mr_->rkey : remote_mr->rkey};
-    ASSERT_EQ(madvise(page_, kPage, MADV_DONTNEED), 0);
+    late_->take_away();
     ASSERT_EQ(post(a_.get(), wr), 0);
     usleep(100'000);
     expect_nothing_completed();
@@ -130,7 +121,7 @@ TEST_F(UserfaultfdTest, RemoteAndLocalMemoryOfAReadMayComeLate) {
   }
 }
 
-TEST_F(UserfaultfdTest, TheTargetOfAWriteAndOfAnAtomicMayComeLate) {
+TEST_P(LatePageTest, TheTargetOfAWriteAndOfAnAtomicMayComeLate) {
   ibv_send_wr wr = request(IBV_WR_RDMA_WRITE, 2, 0, 16);
   wr.wr.rdma = {reinterpret_cast<uint64_t>(page_), page_mr_->rkey};
   ASSERT_EQ(post(a_.get(), wr), 0);
@@ -139,7 +130,7 @@ TEST_F(UserfaultfdTest, TheTargetOfAWriteAndOfAnAtomicMayComeLate) {
   provide();
   EXPECT_EQ(next_status(), IBV_WC_SUCCESS);
 
-  ASSERT_EQ(madvise(page_, kPage, MADV_DONTNEED), 0);
+  late_->take_away();
   ibv_send_wr add = request(IBV_WR_ATOMIC_FETCH_AND_ADD, 3, 0, 8);
   add.wr.atomic = {reinterpret_cast<uint64_t>(page_), 1, 0, page_mr_->rkey};
   ASSERT_EQ(post(a_.get(), add), 0);
@@ -149,6 +140,45 @@ TEST_F(UserfaultfdTest, TheTargetOfAWriteAndOfAnAtomicMayComeLate) {
   EXPECT_EQ(next_status(), IBV_WC_SUCCESS);
   EXPECT_EQ(page_[0], kProvided + 1);
 }
+
+/// What another program does, until it is killed.
+class DyingProgram : public LatePageTest {
+ public:
+  [[noreturn]] void run(int tell_ready) {
+    SetUp();
+    ibv_send_wr wr = request(IBV_WR_SEND, 1);
+    ibv_sge from = page();
+    wr.sg_list = &from;
+    const char ready = !HasFatalFailure() && post(a_.get(), wr) == 0 ? 'y' : 'n';
+    if (write(tell_ready, &ready, 1) == 1) pause();
+    _exit(1);
+  }
+
+ private:
+  void TestBody() override {}
+};
+
+TEST_P(LatePageTest, AProgramMayDieWhileItsPageIsWaitedFor) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const pid_t program = fork();
+  ASSERT_GE(program, 0);
+  if (program == 0) DyingProgram().run(ends[1]);
+  close(ends[1]);
+  char ready = 'n';
+  EXPECT_EQ(read(ends[0], &ready, 1), 1);
+  EXPECT_EQ(ready, 'y');
+  close(ends[0]);
+  usleep(50'000);  // the daemon is in the middle of it
+  kill(program, SIGKILL);
+  waitpid(program, nullptr, 0);
+  expect_that_others_go_on();
+}
+
+INSTANTIATE_TEST_SUITE_P(By, LatePageTest,
+                         testing::Values(Provider{"Userfaultfd", make_userfaultfd_page},
+                                         Provider{"Fuse", make_fuse_page}),
+                         [](const auto& by) { return std::string(by.param.name); });
 
 }  // namespace
 }  // namespace rocemu::system_test

@@ -1,0 +1,84 @@
+// Which mapped files the daemon may have to wait for.
+#include "verbs_provider/file_systems.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <string>
+
+namespace rocemu::provider {
+namespace {
+
+std::string kind_in(std::string line, unsigned device_major, unsigned device_minor) {
+  const char* kind = kind_of_file_system(line.data(), device_major, device_minor);
+  return kind == nullptr ? "" : kind;
+}
+
+TEST(FileSystems, TheKindStandsBehindTheOptionalFields) {
+  EXPECT_EQ(kind_in("36 35 98:1 /mnt1 /mnt2 rw master:1 - ext4 /dev/root rw", 98, 1), "ext4");
+  EXPECT_EQ(kind_in("36 35 0:51 / /a\\040-\\040b rw - fuse.sshfs host:/a - b rw", 0, 51),
+            "fuse.sshfs");
+  EXPECT_EQ(kind_in("36 35 0:51 / /x rw shared:1 master:2 - nfs4 host:/x rw", 0, 51), "nfs4");
+}
+
+TEST(FileSystems, AnotherDeviceIsNotIt) {
+  const std::string line = "36 35 98:1 / / rw - ext4 /dev/root rw";
+  EXPECT_EQ(kind_in(line, 98, 11), "");
+  EXPECT_EQ(kind_in(line, 9, 81), "");
+  EXPECT_EQ(kind_in("", 98, 1), "");
+  EXPECT_EQ(kind_in("36 35 98:1 / / rw", 98, 1), "");
+}
+
+TEST(FileSystems, DisksAndMemoryAreLocal) {
+  for (const char* kind : {"ext4", "xfs", "btrfs", "tmpfs", "hugetlbfs", "overlay"}) {
+    EXPECT_TRUE(is_local(kind)) << kind;
+  }
+  for (const char* kind : {"fuse", "fuseblk", "fuse.sshfs", "nfs", "nfs4", "9p", "virtiofs", "cifs",
+                           "smb3", "ceph", "afs", "lustre", "a kind of tomorrow", ""}) {
+    EXPECT_FALSE(is_local(kind)) << kind;
+  }
+}
+
+/// A page of memory that is unmapped again.
+class Page {
+ public:
+  explicit Page(int flags, int file = -1)
+      : at_(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, flags, file, 0)) {}
+  ~Page() { munmap(at_, 4096); }
+  Page(const Page&) = delete;
+  Page& operator=(const Page&) = delete;
+
+  bool may_have_to_be_waited_for() const {
+    const auto begin = reinterpret_cast<uint64_t>(at_);
+    return has_pages_of_others(begin, begin + 4096);
+  }
+
+ private:
+  void* at_;
+};
+
+TEST(FileSystems, NobodyWaitsForMemoryWithoutAFile) {
+  EXPECT_FALSE(Page(MAP_PRIVATE | MAP_ANONYMOUS).may_have_to_be_waited_for());
+  EXPECT_FALSE(Page(MAP_SHARED | MAP_ANONYMOUS).may_have_to_be_waited_for());
+  const char local = 0;
+  const auto stack = reinterpret_cast<uint64_t>(&local);
+  EXPECT_FALSE(has_pages_of_others(stack, stack + 1));
+}
+
+TEST(FileSystems, NobodyWaitsForAMemoryFile) {
+  const int file = memfd_create("test", MFD_CLOEXEC);
+  ASSERT_EQ(ftruncate(file, 4096), 0);
+  EXPECT_FALSE(Page(MAP_SHARED, file).may_have_to_be_waited_for());
+  EXPECT_FALSE(Page(MAP_PRIVATE, file).may_have_to_be_waited_for());
+  close(file);
+}
+
+TEST(FileSystems, NothingMappedIsNotWaitedFor) {
+  EXPECT_FALSE(has_pages_of_others(4096, 8192));
+  EXPECT_FALSE(has_pages_of_others(8192, 4096));  // a length that wraps
+}
+
+}  // namespace
+}  // namespace rocemu::provider

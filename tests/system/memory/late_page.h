@@ -1,0 +1,35 @@
+// A page of this process that is not there before somebody provides it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace rocemu::system_test {
+
+class LatePage {
+ public:
+  static constexpr size_t kSize = 4096;
+  /// Every byte of it, once it is there.
+  static constexpr uint8_t kProvided = 0x5a;
+
+  virtual ~LatePage() = default;
+
+  virtual uint8_t* data() = 0;
+  /// Whoever waits goes on.
+  virtual void provide() = 0;
+  /// It is not there any more.
+  virtual void take_away() = 0;
+};
+
+/// Null, and `why` says why, where the kernel does not permit it.
+using MakeLatePage = std::unique_ptr<LatePage> (*)(std::string* why);
+
+/// Of a userfaultfd(2).
+std::unique_ptr<LatePage> make_userfaultfd_page(std::string* why);
+
+/// Of a mapped file of a file system that another process serves.
+std::unique_ptr<LatePage> make_fuse_page(std::string* why);
+
+}  // namespace rocemu::system_test

@@ -1,0 +1,21 @@
+// Whose pages a mapped file's are. Those of a file system in user space (FUSE) come from a program,
+// those of NFS and its like from another machine: whoever looks at one that is not in memory waits
+// for them, for ever perhaps.
+#pragma once
+
+#include <cstdint>
+
+namespace rocemu::provider {
+
+/// Whether some of the memory may have to be waited for. Also true of a file system of an unknown
+/// kind, and when the map cannot be read.
+bool has_pages_of_others(uint64_t begin, uint64_t end);
+
+/// `line` is one of /proc/self/mountinfo (proc_pid_mountinfo(5)): the kind of the file system with
+/// that device number; null if it is about another. It changes the line.
+const char* kind_of_file_system(char* line, unsigned device_major, unsigned device_minor);
+
+/// Whether its pages come from this machine's memory or disks.
+bool is_local(const char* kind);
+
+}  // namespace rocemu::provider
