@@ -345,6 +345,13 @@ void RandomProgram::consume_or_arm(App& app) {
   memory_.taken[{app.id, engine::CqId{cq.handle}}] = cq.consumed;
 }
 
+/// Its memory has yet to be provided, or is there again.
+void RandomProgram::be_late(const App& app) {
+  if (memory_.not_yet.insert(app.id).second) return;
+  memory_.not_yet.erase(app.id);
+  step(engine::MemoryReady{});
+}
+
 void RandomProgram::advance() {
   const auto next = engine_.next_deadline();
   if (next && !one_in(4)) {
@@ -392,6 +399,8 @@ void RandomProgram::run(uint32_t inputs) {
       const size_t slot = static_cast<size_t>(&app - apps_.data());
       step(engine::DetachClient{app.id});
       attach(slot);
+    } else if (choice < 998) {
+      be_late(app);
     } else {
       const bool spoil = one_in(4);
       memory_.protect(app.id, kBuffer, !spoil, !spoil || one_in(2));

@@ -72,6 +72,7 @@ class RandomProgram {
   void deliver_frame();
   void change_state(App& app, Qp& qp);
   void consume_or_arm(App& app);
+  void be_late(const App& app);
   void advance();
   void garbage_command(App& app);
 

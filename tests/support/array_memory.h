@@ -49,6 +49,7 @@ class ArrayMemory : public engine::HostMemory {
                             std::span<const std::span<uint8_t>> to) override {
     ++reads;
     if (gone.contains(client)) return engine::MemoryResult::kGone;
+    if (not_yet.contains(client)) return engine::MemoryResult::kNotYet;
     std::vector<uint8_t> all;
     for (const engine::RemoteRange& range : from) {
       const Array* array = find(client, range.address, range.length);
@@ -69,6 +70,7 @@ class ArrayMemory : public engine::HostMemory {
                              std::span<const std::span<const uint8_t>> from) override {
     ++writes;
     if (gone.contains(client)) return engine::MemoryResult::kGone;
+    if (not_yet.contains(client)) return engine::MemoryResult::kNotYet;
     std::vector<uint8_t> all;
     for (const auto buffer : from) all.insert(all.end(), buffer.begin(), buffer.end());
     size_t done = 0;
@@ -91,6 +93,8 @@ class ArrayMemory : public engine::HostMemory {
   std::map<std::pair<engine::ClientId, engine::CqId>, uint32_t> taken;
   /// Clients whose process is dead.
   std::set<engine::ClientId> gone;
+  /// Clients whose memory has yet to be provided.
+  std::set<engine::ClientId> not_yet;
 
   /// The engine asked for ranges and buffers that are not "of the same total length". No memory has
   /// to accept that; a test of broken engines says here what to do instead of ending.
