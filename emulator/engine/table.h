@@ -1,11 +1,12 @@
-// Objects by number. Numbers are given out in a fixed order and reused as late as possible, so that
-// a stale handle, key or QPN names nothing rather than a stranger. Walks are in numeric order.
+// Objects by number. Numbers are given out in a fixed order and not reused for long, so that a
+// stale handle, key or QPN names nothing rather than a stranger. Walks are in numeric order.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <new>
 #include <utility>
@@ -13,42 +14,69 @@
 
 namespace rocemu::engine {
 
-/// Numbers in the order in which they became free. Those that follow each other, up or down, take
-/// no more memory than one: a program that had many objects mostly destroys them in order.
+/// Numbers that are free. Each rests until a number of others have become free after it; those that
+/// have rested come in rising order, round and round. So only those that rest are kept one by one,
+/// and of the others as many ranges as numbers in use keep them apart.
 class FreeNumbers {
  public:
   void push(uint32_t number) {
-    if (!runs_.empty() && extend(runs_.back(), number)) {
-      ++size_;
+    const uint32_t before = std::exchange(resting_[pushed_++ % kResting], number);
+    if (pushed_ - popped_ <= kResting) return;
+    ++popped_;
+    insert(before);
+  }
+  /// Not when there is none.
+  uint32_t front() const {
+    return rested_.empty() ? resting_[popped_ % kResting] : next_rested()->first;
+  }
+  void pop() {
+    if (rested_.empty()) {
+      ++popped_;
       return;
     }
-    runs_.push_back({.next = number, .count = 1, .step = 1});
-    ++size_;
+    // What is left of the range takes its place: nothing is allocated, nothing can fail.
+    auto range = rested_.extract(next_rested());
+    cursor_ = range.key() + 1;
+    if (cursor_ == range.mapped()) return;
+    range.key() = cursor_;
+    rested_.insert(std::move(range));
   }
-  /// The one that is free for the longest time. Not when there is none.
-  uint32_t front() const { return runs_.front().next; }
-  void pop() {
-    Run& run = runs_.front();
-    run.next += run.step;
-    if (--run.count == 0) runs_.pop_front();
-    --size_;
-  }
-  size_t size() const { return size_; }
+  bool empty() const { return rested_.empty() && pushed_ == popped_; }
+  /// Whether there is one that need not rest any more.
+  bool has_rested() const { return !rested_.empty(); }
 
  private:
-  struct Run {
-    uint32_t next, count;
-    uint32_t step;  // 1, or -1 modulo 2^32
-  };
-  static bool extend(Run& run, uint32_t number) {
-    if (run.count == 1 && number + 1 == run.next) run.step = UINT32_MAX;
-    if (number != run.next + run.step * run.count) return false;
-    ++run.count;
-    return true;
+  static constexpr uint32_t kResting = 1024;
+  using Ranges = std::map<uint32_t, uint32_t>;  // the ends, by where they begin
+
+  Ranges::const_iterator next_rested() const {
+    const auto next = rested_.lower_bound(cursor_);
+    return next != rested_.end() ? next : rested_.begin();
   }
 
-  std::deque<Run> runs_;
-  size_t size_ = 0;
+  void insert(uint32_t number) {
+    const auto next = rested_.upper_bound(number);
+    const bool reaches_next = next != rested_.end() && next->first == number + 1;
+    if (next != rested_.begin()) {
+      if (const auto previous = std::prev(next); previous->second == number) {
+        previous->second = reaches_next ? next->second : number + 1;
+        if (reaches_next) rested_.erase(next);
+        return;
+      }
+    }
+    if (!reaches_next) {
+      rested_.emplace_hint(next, number, number + 1);
+      return;
+    }
+    auto range = rested_.extract(next);
+    range.key() = number;
+    rested_.insert(std::move(range));
+  }
+
+  std::array<uint32_t, kResting> resting_{};
+  uint32_t pushed_ = 0, popped_ = 0;  // modulo 2^32
+  Ranges rested_;
+  uint32_t cursor_ = 0;  // behind the one that was taken last
 };
 
 template <class IdType, class T>
@@ -62,8 +90,8 @@ class Table {
   template <class... Args>
   T* create(Args&&... args) {
     if (size_ == limit_) return nullptr;
-    const bool reuses = free_.size() > kQuarantine || given_ == limit_;
-    if (reuses && free_.size() == 0) return nullptr;  // some were lost: see destroy()
+    const bool reuses = free_.has_rested() || given_ == limit_;
+    if (reuses && free_.empty()) return nullptr;  // some were lost: see destroy()
     const uint32_t index = reuses ? free_.front() : given_;
     try {
       auto object = std::make_unique<T>(IdType{first_ + index}, std::forward<Args>(args)...);
@@ -117,8 +145,6 @@ class Table {
   uint32_t limit() const { return limit_; }
 
  private:
-  /// A freed number rests while that many others are free.
-  static constexpr size_t kQuarantine = 1024;
   /// Numbers that have their places together, and none while nothing has one of them.
   static constexpr uint32_t kLeaf = 256;
   struct Leaf {

@@ -1,10 +1,13 @@
 // The engine's containers on their own: Table, OwnedTable, WorkRing, TimerQueue, FramePool,
 // MemoryTable.
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <deque>
+#include <initializer_list>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "emulator/engine/frame.h"
@@ -96,25 +99,76 @@ TEST(Table, FindsFewThatAreLeftOfMany) {
   EXPECT_EQ(table.find(made[0])->value, 7);
 }
 
-TEST(FreeNumbers, ComeInTheOrderInWhichTheyBecameFree) {
+TEST(FreeNumbers, ComeOnceEachAndNotBeforeTheyHaveRested) {
+  constexpr uint32_t kNumbers = 5000;
   Random random(3);
   FreeNumbers numbers;
-  std::deque<uint32_t> expected;
-  uint32_t next = 1000;
-  for (int i = 0; i < 100'000; ++i) {
-    // Runs up and down, some of one.
-    const uint64_t step = random.next() % 8;
-    next = step < 4 ? next + 1 : step < 7 ? next - 1 : static_cast<uint32_t>(random.next());
-    if (random.next() % 3 != 0) {
-      numbers.push(next);
-      expected.push_back(next);
-    } else if (!expected.empty()) {
-      ASSERT_EQ(numbers.front(), expected.front());
+  std::vector<uint32_t> used;
+  std::vector<int> freed_at(kNumbers, 0);  // as how many of them
+  int freed = 0;
+  for (uint32_t i = 0; i < kNumbers; ++i) used.push_back(i);
+  for (int i = 0; i < 200'000; ++i) {
+    const bool frees = random.next() % 1000 < (i / 20'000 % 2 == 0 ? 700 : 300);  // ebb and flow
+    if (frees && !used.empty()) {
+      std::swap(used[random.next() % used.size()], used.back());
+      freed_at[used.back()] = ++freed;
+      numbers.push(used.back());
+      used.pop_back();
+    } else if (numbers.has_rested()) {
+      const uint32_t number = numbers.front();
+      ASSERT_GT(freed_at[number], 0) << "it is in use";
+      ASSERT_GE(freed - freed_at[number], 1024);
+      freed_at[number] = 0;
       numbers.pop();
-      expected.pop_front();
+      used.push_back(number);
     }
-    ASSERT_EQ(numbers.size(), expected.size());
+    ASSERT_EQ(numbers.empty(), used.size() == kNumbers);
   }
+  // When there are no others, those that rest come too, the longest first.
+  while (numbers.has_rested()) numbers.pop();
+  int latest = 0;
+  for (; !numbers.empty(); numbers.pop()) {
+    EXPECT_LT(std::exchange(latest, freed_at[numbers.front()]), freed_at[numbers.front()]);
+  }
+}
+
+TEST(FreeNumbers, ThatHaveRestedComeRoundAndRound) {
+  FreeNumbers numbers;
+  const auto rest = [&](std::initializer_list<uint32_t> list) {
+    for (const uint32_t number : list) numbers.push(number);
+    for (uint32_t i = 0; i < 1024; ++i) numbers.push(1'000'000 + i);
+  };
+  const auto take = [&] {
+    const uint32_t number = numbers.front();
+    numbers.pop();
+    return number;
+  };
+  rest({7, 5, 6, 3, 9});
+  EXPECT_EQ(take(), 3u);
+  EXPECT_EQ(take(), 5u);
+  EXPECT_EQ(take(), 6u);
+  rest({4, 2, 8});
+  EXPECT_EQ(take(), 7u) << "the lower ones have their turn in the next round";
+  EXPECT_EQ(take(), 8u);
+  EXPECT_EQ(take(), 9u);
+}
+
+// Somebody comes and goes while another makes very many and destroys them.
+TEST(Table, KeepsNoMemoryOfWhatIsGone) {
+  const size_t before = mallinfo2().uordblks;
+  Things table(1, 1 << 20);
+  const auto visit = [&] { table.destroy(table.create(0)->id); };
+  std::deque<PdId> made;
+  for (int i = 0; i < 200'000; ++i) {
+    made.push_back(table.create(i)->id);
+    if (i % 2 == 0) visit();
+  }
+  for (; !made.empty(); made.pop_front()) {
+    table.destroy(made.front());
+    if (made.size() % 3 == 0) visit();
+  }
+  made.shrink_to_fit();
+  EXPECT_LT(mallinfo2().uordblks, before + (128 << 10));
 }
 
 // ---- OwnedTable -------------------------------------------------------------------------------
