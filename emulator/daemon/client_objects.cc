@@ -89,28 +89,27 @@ Answer ClientObjects::create_cq(const abi::Request& request) {
   return complete(reply, abi::Op::kDestroyCq, made.handle, cq_memory_size(made.capacity),
                   [&](Arena::Piece memory) {
                     made.memory = memory.range();
-                    queues_.cqs.insert_or_assign(made.handle,
-                                                 CompletionQueue(std::move(memory), made.capacity,
-                                                                 wanted.user_handle, channel));
+                    queues_.cqs.insert(made.handle,
+                                       CompletionQueue(std::move(memory), made.capacity,
+                                                       wanted.user_handle, channel));
                   });
 }
 
 Answer ClientObjects::resize_cq(const abi::Request& request) {
-  const auto found = queues_.cqs.find(request.body.resize_cq.handle);
-  if (found == queues_.cqs.end()) return refusal(ENOENT);
-  CompletionQueue& cq = found->second;
+  CompletionQueue* cq = queues_.cqs.find(request.body.resize_cq.handle);
+  if (cq == nullptr) return refusal(ENOENT);
   abi::Reply reply = command(request);
   if (reply.error != 0 || queues_.ended) return {reply};
   auto& made = reply.body.create_cq;
   std::optional<Arena::Piece> memory = queues_.arena.take(cq_memory_size(made.capacity));
   if (!memory) {
     abi::Request back = request;
-    back.body.resize_cq.capacity = cq.capacity();
+    back.body.resize_cq.capacity = cq->capacity();
     command(back);
     return refusal(ENOMEM);
   }
   made.memory = memory->range();
-  if (!cq.move_to(std::move(*memory), made.capacity)) {
+  if (!cq->move_to(std::move(*memory), made.capacity)) {
     return {.violation = "the consumer index of a CQ that cannot be"};
   }
   return {reply};
@@ -128,7 +127,7 @@ Answer ClientObjects::create_srq(const abi::Request& request) {
     srq.recv = {memory.data() + plan.recv.offset, plan.recv.slots, plan.recv.stride, 0};
     srq.user_handle = request.body.create_srq.user_handle;
     srq.memory = std::move(memory);
-    queues_.srqs.insert_or_assign(made.handle, std::move(srq));
+    queues_.srqs.insert(made.handle, std::move(srq));
   });
 }
 
@@ -149,14 +148,17 @@ Answer ClientObjects::create_qp(const abi::Request& request) {
     qp.recv = {base + plan.recv.offset, plan.recv.slots, plan.recv.stride, 0};
     qp.user_handles = {wanted.user_handle};
     qp.memory = std::move(memory);
-    queues_.qps.insert_or_assign(made.qpn, std::move(qp));
+    queues_.qps.insert(made.qpn, std::move(qp));
   });
 }
 
 Answer ClientObjects::open_qp(const abi::Request& request) {
   const abi::Reply reply = command(request);
   if (reply.error != 0 || queues_.ended) return {reply};
-  queues_.qps[reply.body.open_qp.qpn].user_handles.push_back(request.body.open_qp.user_handle);
+  const uint32_t qpn = reply.body.open_qp.qpn;
+  QueuePair* known = queues_.qps.find(qpn);
+  QueuePair& qp = known != nullptr ? *known : queues_.qps.insert(qpn, {});
+  qp.user_handles.push_back(request.body.open_qp.user_handle);
   return {reply};
 }
 
@@ -164,33 +166,32 @@ Answer ClientObjects::open_qp(const abi::Request& request) {
 // its owner with a queue that is no more.
 
 Answer ClientObjects::destroy_cq(const abi::Request& request, std::span<const UniqueFd> fds) {
-  const auto found = queues_.cqs.find(request.body.object.handle);
-  if (found == queues_.cqs.end()) return refusal(ENOENT);
+  const CompletionQueue* cq = queues_.cqs.find(request.body.object.handle);
+  if (cq == nullptr) return refusal(ENOENT);
   abi::Reply reply = command(request);
   if (reply.error != 0) return {reply};
-  const CompletionQueue& cq = found->second;
   reply.body.destroyed = {
-      .completion_events = events_.forget_completions(cq.channel(), cq.user_handle(), fds),
-      .async_events = events_.forget_async(cq.user_handle(), fds)};
-  queues_.cqs.erase(found);
+      .completion_events = events_.forget_completions(cq->channel(), cq->user_handle(), fds),
+      .async_events = events_.forget_async(cq->user_handle(), fds)};
+  queues_.cqs.erase(request.body.object.handle);
   return {reply};
 }
 
 Answer ClientObjects::destroy_srq(const abi::Request& request, std::span<const UniqueFd> fds) {
-  const auto found = queues_.srqs.find(request.body.object.handle);
-  if (found == queues_.srqs.end()) return refusal(ENOENT);
+  const SharedReceiveQueue* srq = queues_.srqs.find(request.body.object.handle);
+  if (srq == nullptr) return refusal(ENOENT);
   abi::Reply reply = command(request);
   if (reply.error != 0) return {reply};
   reply.body.destroyed = {.completion_events = 0,
-                          .async_events = events_.forget_async(found->second.user_handle, fds)};
-  queues_.srqs.erase(found);
+                          .async_events = events_.forget_async(srq->user_handle, fds)};
+  queues_.srqs.erase(request.body.object.handle);
   return {reply};
 }
 
 Answer ClientObjects::destroy_qp(const abi::Request& request, std::span<const UniqueFd> fds) {
-  const auto found = queues_.qps.find(request.body.object.handle);
-  if (found == queues_.qps.end()) return refusal(ENOENT);
-  std::vector<uint64_t>& references = found->second.user_handles;
+  QueuePair* qp = queues_.qps.find(request.body.object.handle);
+  if (qp == nullptr) return refusal(ENOENT);
+  std::vector<uint64_t>& references = qp->user_handles;
   const auto reference =
       std::find(references.begin(), references.end(), request.body.object.user_handle);
   if (reference == references.end()) return refusal(ENOENT);
@@ -199,7 +200,7 @@ Answer ClientObjects::destroy_qp(const abi::Request& request, std::span<const Un
   reply.body.destroyed = {.completion_events = 0,
                           .async_events = events_.forget_async(*reference, fds)};
   references.erase(reference);
-  if (references.empty()) queues_.qps.erase(found);
+  if (references.empty()) queues_.qps.erase(request.body.object.handle);
   return {reply};
 }
 

@@ -144,7 +144,7 @@ bool ClientQueues::dismantle() {
   arena.close();
   uint32_t budget = kQueuesAtOnce;
   const auto thin_out = [&budget](auto& queues) {
-    for (; !queues.empty() && budget > 0; --budget) queues.erase(queues.begin());
+    while (!queues.empty() && budget > 0) budget -= std::min(budget, queues.erase_some());
     return queues.empty();
   };
   if (!thin_out(qps) || !thin_out(srqs) || !thin_out(cqs)) return true;
@@ -153,12 +153,9 @@ bool ClientQueues::dismantle() {
 }
 
 void ClientQueues::shrink() {
-  const auto shrink_table = [](auto& queues) {
-    if (queues.bucket_count() / 8 > queues.size()) queues.rehash(0);
-  };
-  shrink_table(qps);
-  shrink_table(cqs);
-  shrink_table(srqs);
+  qps.shrink();
+  cqs.shrink();
+  srqs.shrink();
 }
 
 }  // namespace rocemu::daemon

@@ -4,12 +4,12 @@
 
 #include <cstdint>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "emulator/abi/control.h"
 #include "emulator/abi/rings.h"
 #include "emulator/daemon/arena.h"
+#include "emulator/daemon/object_map.h"
 #include "emulator/engine/ids.h"
 
 namespace rocemu::daemon {
@@ -109,9 +109,9 @@ struct ClientQueues {
   uint64_t doorbells_total = 0;  // for `rocemu show`
   bool ended = false;            // nothing of this client is looked at any more
   bool expects_event = false;    // armed a CQ, and no completion event came since
-  std::unordered_map<uint32_t, QueuePair> qps;
-  std::unordered_map<uint32_t, CompletionQueue> cqs;
-  std::unordered_map<uint32_t, SharedReceiveQueue> srqs;
+  ObjectMap<QueuePair> qps;
+  ObjectMap<CompletionQueue> cqs;
+  ObjectMap<SharedReceiveQueue> srqs;
 
   /// Only after doorbell_memory was set.
   abi::DoorbellRing& doorbells() const {

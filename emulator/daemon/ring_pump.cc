@@ -146,23 +146,22 @@ const char* RingPump::handle(ClientQueues& client, const abi::Doorbell& bell, ui
   switch (bell.kind) {
     case abi::DoorbellKind::kSend:
     case abi::DoorbellKind::kRecv: {
-      const auto found = client.qps.find(bell.object);
-      if (found == client.qps.end()) return "a doorbell for a QP that the client does not have";
+      QueuePair* qp = client.qps.find(bell.object);
+      if (qp == nullptr) return "a doorbell for a QP that the client does not have";
       if (bell.kind == abi::DoorbellKind::kSend) {
-        return post(client, found->second.send, bell.value, budget, engine_.most_wqes(),
-                    [&](Wqe wqes) {
-                      if (--steps_left_ == 0) budget = 0;
-                      engine_.submit(engine::PostSend{client.id, qpn, wqes});
-                    });
+        return post(client, qp->send, bell.value, budget, engine_.most_wqes(), [&](Wqe wqes) {
+          if (--steps_left_ == 0) budget = 0;
+          engine_.submit(engine::PostSend{client.id, qpn, wqes});
+        });
       }
-      return post(client, found->second.recv, bell.value, budget, 1, [&](Wqe wqe) {
+      return post(client, qp->recv, bell.value, budget, 1, [&](Wqe wqe) {
         engine_.submit(engine::PostRecv{client.id, qpn, wqe});
       });
     }
     case abi::DoorbellKind::kSrqRecv: {
-      const auto found = client.srqs.find(bell.object);
-      if (found == client.srqs.end()) return "a doorbell for an SRQ that the client does not have";
-      return post(client, found->second.recv, bell.value, budget, 1, [&](Wqe wqe) {
+      SharedReceiveQueue* queue = client.srqs.find(bell.object);
+      if (queue == nullptr) return "a doorbell for an SRQ that the client does not have";
+      return post(client, queue->recv, bell.value, budget, 1, [&](Wqe wqe) {
         engine_.submit(engine::PostSrqRecv{client.id, srq, wqe});
       });
     }
@@ -198,10 +197,10 @@ const char* RingPump::post(ClientQueues& client, WorkQueueView& work, uint64_t v
 }
 
 const char* RingPump::arm(ClientQueues& client, const abi::Doorbell& bell) {
-  const auto found = client.cqs.find(bell.object);
-  if (found == client.cqs.end()) return "a doorbell for a CQ that the client does not have";
+  const CompletionQueue* cq = client.cqs.find(bell.object);
+  if (cq == nullptr) return "a doorbell for a CQ that the client does not have";
   const uint32_t producer = static_cast<uint32_t>(bell.value);
-  if (static_cast<int32_t>(found->second.produced() - producer) < 0) {
+  if (static_cast<int32_t>(cq->produced() - producer) < 0) {
     return "a CQ armed at an index that it has not reached";
   }
   client.expects_event = true;

@@ -58,10 +58,7 @@ ClientSession* SessionTable::find(engine::ClientId id) {
 
 CompletionQueue* SessionTable::find_cq(engine::ClientId client, engine::CqId cq) {
   ClientSession* session = find(client);
-  if (session == nullptr) return nullptr;
-  auto& cqs = session->queues().cqs;
-  const auto found = cqs.find(cq.value);
-  return found == cqs.end() ? nullptr : &found->second;
+  return session != nullptr ? session->queues().cqs.find(cq.value) : nullptr;
 }
 
 void SessionTable::wake(ClientSession& session) {

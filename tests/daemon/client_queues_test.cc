@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 
 #include <cstring>
+#include <map>
 #include <optional>
+#include <random>
 #include <utility>
 
 namespace rocemu::daemon {
@@ -200,6 +202,48 @@ TEST(CqMemory, IsSparseHoweverLarge) {
   ASSERT_EQ(fstat(file, &status), 0);
   EXPECT_GT(status.st_size, 256 << 20);
   EXPECT_LT(status.st_blocks * 512, 4 << 20);
+}
+
+// ---- ObjectMap --------------------------------------------------------------------------------
+
+TEST(ObjectMap, FindsWhatIsInItWhateverCameAndWent) {
+  std::minstd_rand random(5);
+  ObjectMap<uint64_t> map;
+  std::map<uint32_t, uint64_t> expected;
+  for (uint64_t i = 0; i < 50'000; ++i) {
+    // Neighbours, and some that have none.
+    const auto number = static_cast<uint32_t>(random() % 2 == 0 ? random() % 500 : random() << 8);
+    if (map.find(number) != nullptr && random() % 2 == 0) {
+      map.erase(number);
+      expected.erase(number);
+    } else {
+      EXPECT_EQ(map.insert(number, i), i);
+      expected[number] = i;
+    }
+    const uint64_t* found = map.find(number ^ 1);
+    ASSERT_EQ(found != nullptr, expected.contains(number ^ 1));
+    if (found != nullptr) {
+      ASSERT_EQ(*found, expected[number ^ 1]);
+    }
+    ASSERT_EQ(map.size(), expected.size());
+  }
+  map.shrink();
+  for (const auto& [number, value] : expected) ASSERT_EQ(*map.find(number), value);
+}
+
+TEST(ObjectMap, IsEmptiedSomeAtATime) {
+  ObjectMap<int> map;
+  EXPECT_EQ(map.erase_some(), 0u);
+  for (uint32_t i = 0; i < 1000; ++i) map.insert(7 * i, 0);
+  size_t left = map.size();
+  while (!map.empty()) {
+    const uint32_t erased = map.erase_some();
+    ASSERT_GT(erased, 0u);
+    ASSERT_LE(erased, 16u);
+    left -= erased;
+    ASSERT_EQ(map.size(), left);
+  }
+  EXPECT_EQ(map.find(7), nullptr);
 }
 
 }  // namespace

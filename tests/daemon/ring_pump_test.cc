@@ -41,13 +41,13 @@ class RingPumpTest : public testing::Test {
     qp.memory = std::move(*client.arena.take(plan.size));
     qp.send = {qp.memory.data() + plan.send.offset, plan.send.slots, plan.send.stride, 0};
     qp.recv = {qp.memory.data() + plan.recv.offset, plan.recv.slots, plan.recv.stride, 0};
-    client.qps.emplace(kQp, std::move(qp));
+    client.qps.insert(kQp, std::move(qp));
     const SrqMemoryPlan srq_plan = plan_srq_memory(8, 1);
     SharedReceiveQueue srq;
     srq.memory = std::move(*client.arena.take(srq_plan.size));
     srq.recv = {srq.memory.data(), srq_plan.recv.slots, srq_plan.recv.stride, 0};
-    client.srqs.emplace(kSrq, std::move(srq));
-    client.cqs.emplace(
+    client.srqs.insert(kSrq, std::move(srq));
+    client.cqs.insert(
         kCq, CompletionQueue(std::move(*client.arena.take(cq_memory_size(16))), 16, 0, {}));
   }
 
@@ -57,11 +57,17 @@ class RingPumpTest : public testing::Test {
     ring().entries[n % abi::kDoorbellEntries] = {kind, object, value};
     ring().producer.store(n + 1);
   }
-  void write_send_wqe(uint32_t n, uint64_t wr_id) { write_wqe(client.qps[kQp].send, n, wr_id); }
-  void write_recv_wqe(uint32_t n, uint64_t wr_id) { write_wqe(client.qps[kQp].recv, n, wr_id); }
-  void write_srq_wqe(uint32_t n, uint64_t wr_id) { write_wqe(client.srqs[kSrq].recv, n, wr_id); }
+  void write_send_wqe(uint32_t n, uint64_t wr_id) {
+    write_wqe(client.qps.find(kQp)->send, n, wr_id);
+  }
+  void write_recv_wqe(uint32_t n, uint64_t wr_id) {
+    write_wqe(client.qps.find(kQp)->recv, n, wr_id);
+  }
+  void write_srq_wqe(uint32_t n, uint64_t wr_id) {
+    write_wqe(client.srqs.find(kSrq)->recv, n, wr_id);
+  }
   void add_completions(uint32_t count) {
-    for (uint32_t i = 0; i < count; ++i) client.cqs.at(kCq).add({});
+    for (uint32_t i = 0; i < count; ++i) client.cqs.find(kCq)->add({});
   }
   RingPump::Result run(uint32_t budget) {
     return pump.run(client, RingPump::end_of(client), budget);
@@ -154,7 +160,7 @@ TEST_F(RingPumpTest, MoreDoorbellsOfOneSendQueueThanTheBudgetAreGoneThroughAllTh
 }
 
 TEST_F(RingPumpTest, FindsSlotsWhenCountsAndIndicesWrap) {
-  client.qps[kQp].send.seen = 0xffff'fffe;
+  client.qps.find(kQp)->send.seen = 0xffff'fffe;
   client.doorbells_consumed = client.receives_taken = 0xffff'ffff;
   ring().producer.store(0xffff'ffff);
   write_send_wqe(0xffff'fffe, 1);
@@ -220,9 +226,9 @@ TEST_F(RingPumpTest, ReceivesHaveABudgetAndContinueWhereItEnded) {
 }
 
 TEST_F(RingPumpTest, SendsOfManyQueuesAreSoManyStepsOfTheEngineAtATime) {
-  const QueuePair& first = client.qps[kQp];
+  const QueuePair& first = *client.qps.find(kQp);
   for (uint32_t n = 0; n < 2 * RingPump::kMostSteps; ++n) {
-    client.qps[100 + n].send = first.send;
+    client.qps.insert(100 + n, {}).send = first.send;
     ring_bell(DoorbellKind::kSend, 100 + n, 1);
   }
   EXPECT_TRUE(run(kPlenty).more);
@@ -362,7 +368,7 @@ TEST_F(RingPumpTest, RefusesACountThatRunsBackwards) {
 }
 
 TEST_F(RingPumpTest, RefusesPostsToAQueueThatDoesNotExist) {
-  client.qps[kQp].recv = {};
+  client.qps.find(kQp)->recv = {};
   ring_bell(DoorbellKind::kRecv, kQp, 1);
   EXPECT_THAT(violation(), HasSubstr("more WQEs than the queue has slots"));
 }
@@ -391,7 +397,7 @@ TEST_F(RingPumpTest, SurvivesRandomRings) {
       bell.kind = static_cast<DoorbellKind>(random() % 6);
       const uint32_t objects[] = {kQp, kCq, kSrq, random()};
       bell.object = objects[random() % 4];
-      bell.value = random() % 4 == 0 ? random() : client.qps[kQp].send.seen + random() % 3;
+      bell.value = random() % 4 == 0 ? random() : client.qps.find(kQp)->send.seen + random() % 3;
     }
     ring().producer.store(client.doorbells_consumed + random() % (abi::kDoorbellEntries + 10));
     engine.inputs.clear();
