@@ -1,9 +1,12 @@
 #include "emulator/daemon/arena.h"
 
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <exception>
 #include <new>
+#include <thread>
 
 #include "emulator/daemon/descriptors.h"
 
@@ -18,6 +21,19 @@ constexpr uint64_t round_up(uint64_t value, uint64_t multiple) {
 }
 constexpr uint64_t round_down(uint64_t value, uint64_t multiple) {
   return value / multiple * multiple;
+}
+
+/// Whoever closes the last descriptor of a file with more memory waits while the system frees it
+/// page by page.
+constexpr int64_t kMuchMemory = 16 << 20;
+
+void close_file(UniqueFd file) {
+  struct stat status {};
+  if (fstat(file.get(), &status) != 0 || status.st_blocks * 512 < kMuchMemory) return;
+  try {
+    std::thread([held = std::move(file)] {}).detach();
+  } catch (const std::exception&) {  // there can be no thread: it is closed by now
+  }
 }
 
 }  // namespace
@@ -79,6 +95,9 @@ class Arena::Segment {
         memory_(std::move(memory.memory)),
         file_(std::move(memory.file)),
         free_(memory_.size()) {}
+  ~Segment() { close_file(std::move(file_)); }
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
 
   std::optional<Piece> take(uint64_t size) {
     const std::optional<uint64_t> offset = free_.take(size);
@@ -102,6 +121,12 @@ class Arena::Segment {
   }
 
   void close() { closed_ = true; }
+  /// Gives back the last so many bytes, or all. Returns how many those were.
+  uint64_t drop(uint64_t bytes) {
+    const uint64_t before = memory_.size();
+    memory_.unmap_end(bytes);
+    return before - memory_.size();
+  }
 
   uint32_t number() const { return number_; }
   uint64_t offset_of(const std::byte* data) const {
@@ -183,9 +208,10 @@ void Arena::close() {
   for (const auto& segment : segments_) segment->close();
 }
 
-bool Arena::drop_segments(uint64_t bytes) {
-  for (uint64_t dropped = 0; !segments_.empty() && dropped < bytes; segments_.pop_back()) {
-    dropped += segments_.back()->file().size;
+bool Arena::drop(uint64_t bytes) {
+  while (!segments_.empty() && bytes > 0) {
+    bytes -= segments_.back()->drop(bytes);
+    if (segments_.back()->file().size == 0) segments_.pop_back();
   }
   return !segments_.empty();
 }

@@ -96,9 +96,9 @@ class Arena {
 
   /// All pieces are about to go: they need not be given back one by one.
   void close();
-  /// Gives back segments of so many bytes, or one. Only once it is closed and has no pieces any
-  /// more. True if there are others.
-  bool drop_segments(uint64_t bytes);
+  /// Gives back so many bytes of its segments, whole pages. Only once it is closed and has no
+  /// pieces any more. True if there are others.
+  bool drop(uint64_t bytes);
 
  private:
   Segment* add_segment(uint64_t size);

@@ -15,8 +15,8 @@ namespace rocemu::daemon {
 namespace {
 
 /// Queues, and bytes of their memory, that dismantle() destroys at a time.
-constexpr uint32_t kQueuesAtOnce = 4096;
-constexpr uint64_t kBytesAtOnce = 64 << 20;
+constexpr uint32_t kQueuesAtOnce = 1024;
+constexpr uint64_t kBytesAtOnce = 16 << 20;
 
 abi::CqRing& ring_in(const Arena::Piece& memory) {
   return *reinterpret_cast<abi::CqRing*>(memory.data());
@@ -149,7 +149,7 @@ bool ClientQueues::dismantle() {
   };
   if (!thin_out(qps) || !thin_out(srqs) || !thin_out(cqs)) return true;
   doorbell_memory = {};
-  return arena.drop_segments(kBytesAtOnce);
+  return arena.drop(kBytesAtOnce);
 }
 
 void ClientQueues::shrink() {

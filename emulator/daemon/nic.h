@@ -75,6 +75,7 @@ class Nic : public EnginePort {
   }
   bool has_device(engine::DeviceIndex device) const { return engine_.has_device(device); }
   bool is_idle() const { return engine_.is_idle(); }
+  bool is_releasing() const { return engine_.is_releasing(); }
   bool paused() const { return engine_.paused(); }
   std::span<const uint8_t> next_frame() const { return engine_.next_frame(); }
 

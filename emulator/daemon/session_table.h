@@ -83,6 +83,9 @@ class SessionTable : public SessionOwner {
   /// that had very much. True if there were any.
   bool reap(EnginePort& engine, ProcessMemory& memory);
 
+  /// That is to go on.
+  bool is_releasing() const { return !remains_.empty(); }
+
   /// Objects that clients have destroyed, ever.
   uint64_t objects_destroyed() const { return destroyed_; }
   /// Gives back the memory of queues that are gone.

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include <algorithm>
 #include <atomic>
 #include <fstream>
 
@@ -37,8 +38,16 @@ void* map(const UniqueFd& file, uint64_t size, int flags, uint32_t most) {
 }  // namespace
 
 SharedMemory::~SharedMemory() {
+  unmap_end(size_);
+}
+
+void SharedMemory::unmap_end(uint64_t bytes) {
   if (data_ == nullptr) return;
-  munmap(data_, size_);
+  bytes = std::min(bytes, size_);
+  size_ -= bytes;
+  munmap(data_ + size_, bytes);
+  if (size_ != 0) return;
+  data_ = nullptr;
   mappings.fetch_sub(1, std::memory_order_relaxed);
 }
 

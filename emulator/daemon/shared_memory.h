@@ -23,6 +23,9 @@ class SharedMemory {
   }
   ~SharedMemory();
 
+  /// Unmaps the last so many bytes, or all that are left.
+  void unmap_end(uint64_t bytes);
+
   std::byte* data() const { return data_; }
   uint64_t size() const { return size_; }
 

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <new>
 #include <thread>
+#include <utility>
 
 #include "emulator/daemon/rest.h"
 #include "emulator/daemon/start_error.h"
@@ -30,6 +31,9 @@ constexpr engine::Duration kShortestSleep = 20us;
 /// To give memory back takes some milliseconds, and is worth it for so many objects.
 constexpr uint64_t kManyObjects = 1024;
 constexpr engine::Duration kGiveBackInterval = 1s;
+/// Of very many objects that go, to give all of it back at once would take longer than others can
+/// wait.
+constexpr engine::Duration kReleaseInterval = 20ms;
 /// Out of memory: until it is tried again.
 constexpr engine::Duration kPause = 10ms;
 
@@ -126,6 +130,7 @@ void Worker::serve(const std::atomic<bool>& stopping) {
     if (medium_ != nullptr) worked |= medium_->flush(clock_.now());
     worked |= reap();
     const engine::Instant now = clock_.now();
+    give_memory_back_in_parts(now);
     if (worked) {
       rest.worked(now);
       continue;
@@ -190,6 +195,14 @@ std::optional<engine::Duration> Worker::give_memory_back(engine::Instant now, bo
   sessions_.shrink();
   return_free_memory();
   return std::nullopt;
+}
+
+void Worker::give_memory_back_in_parts(engine::Instant now) {
+  const bool releasing = sessions_.is_releasing() || nic_.is_releasing();
+  const bool was_releasing = std::exchange(releasing_, releasing);
+  if (releasing ? now - gave_back_ < kReleaseInterval : !was_releasing) return;
+  return_free_memory();
+  gave_back_ = clock_.now();
 }
 
 }  // namespace rocemu::daemon

@@ -62,6 +62,8 @@ class Worker {
   /// in how long it will. What is left of few objects waits until nothing of them is still to end,
   /// such as the timewait of connections.
   std::optional<engine::Duration> give_memory_back(engine::Instant now, bool is_idle);
+  /// The same while very much goes, and when it is gone.
+  void give_memory_back_in_parts(engine::Instant now);
 
   const Clock& clock_;
   EventLoop loop_;
@@ -76,6 +78,7 @@ class Worker {
   Files files_;
   EventLoop::Watch memory_watch_;
   Medium* medium_ = nullptr;
+  bool releasing_ = false;  // very much
   // Since memory was given back:
   bool somebody_left_ = false;
   uint64_t destroyed_before_ = 0;  // objects, until then

@@ -156,6 +156,10 @@ bool Engine::has_device(DeviceIndex device) const {
   return !fabric_->devices()[device.value].removed;
 }
 
+bool Engine::is_releasing() const {
+  return fabric_->is_releasing();
+}
+
 bool Engine::is_idle() const {
   return fabric_->is_idle() && !rdma_cm_->next_deadline();
 }

@@ -35,6 +35,9 @@ class Engine {
   /// programs see. Changes nothing.
   bool is_idle() const;
 
+  /// Goes on destroying what clients had that are gone.
+  bool is_releasing() const;
+
   /// For `rocemu show`: objects, states, counters. Changes nothing.
   FabricSnapshot snapshot() const;
 

@@ -213,6 +213,7 @@ class Fabric {
   void detach(ClientId client);
   /// Goes on with what is left of clients that are gone, for a while.
   void release_leaving();
+  bool is_releasing() const { return !leaving_.empty(); }
 
   /// A frame from outside the fabric. See packet_flow.cc.
   void receive(const ReceiveFrame& input);

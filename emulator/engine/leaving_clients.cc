@@ -7,8 +7,8 @@
 namespace rocemu::engine {
 namespace {
 
-/// Objects that one step destroys at most: some milliseconds.
-constexpr uint32_t kReleasedPerStep = 4096;
+/// Objects that one step destroys at most: a millisecond or two.
+constexpr uint32_t kReleasedPerStep = 1024;
 
 }  // namespace
 

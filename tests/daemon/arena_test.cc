@@ -129,16 +129,23 @@ TEST_F(ArenaTest, ASegmentCanNeitherShrinkNorGrowNorBeUnsealed) {
   EXPECT_EQ(piece.data()[0], std::byte{0});
 }
 
-TEST_F(ArenaTest, IsDroppedSegmentBySegment) {
+TEST_F(ArenaTest, IsDroppedPartByPart) {
   std::vector<Arena::Piece> pieces;
   for (int i = 0; i < 3; ++i) pieces.push_back(take(64 << 20));
+  for (const Arena::Piece& piece : pieces) std::memset(piece.data(), 1, piece.size());
   arena.close();
   pieces.clear();
   const uint32_t count = segments();
-  EXPECT_TRUE(arena.drop_segments(1));
+  EXPECT_EQ(count, 3u);
+  EXPECT_TRUE(arena.drop(48 << 20));
+  EXPECT_EQ(segments(), count) << "a large one is not a matter of one turn";
+  EXPECT_TRUE(arena.drop(16 << 20));
   EXPECT_EQ(segments(), count - 1);
-  EXPECT_FALSE(arena.drop_segments(UINT64_MAX));
+  EXPECT_TRUE(arena.drop(96 << 20)) << "more than one of them";
+  EXPECT_EQ(segments(), count - 2);
+  EXPECT_FALSE(arena.drop(UINT64_MAX));
   EXPECT_EQ(segments(), 0u);
+  EXPECT_FALSE(arena.drop(UINT64_MAX));
 }
 
 }  // namespace
