@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -37,7 +38,8 @@ constexpr milliseconds kStopTimeout = seconds(60);
 constexpr int kReadyFd = 3;
 constexpr int kLifetimeFd = 4;
 constexpr int kCaptureFd = 5;
-constexpr int kFirstOtherFd = 6;
+constexpr int kScenarioFd = 6;
+constexpr int kFirstOtherFd = 7;
 
 struct Pipe {
   UniqueFd read_end, write_end;
@@ -47,6 +49,20 @@ Pipe make_pipe() {
   int fds[2];
   if (pipe2(fds, O_CLOEXEC) != 0) fail_with_errno("cannot make a pipe", errno);
   return {UniqueFd(fds[0]), UniqueFd(fds[1])};
+}
+
+/// A file in memory that has the text and is read from its beginning; none for no text.
+UniqueFd file_of(const std::string& text) {
+  if (text.empty()) return {};
+  UniqueFd file(memfd_create("scenario", MFD_CLOEXEC));
+  if (!file) fail_with_errno("cannot hand the scenario to rocemud", errno);
+  for (size_t written = 0; written < text.size();) {
+    const ssize_t count = pwrite(file.get(), text.data() + written, text.size() - written,
+                                 static_cast<off_t>(written));
+    if (count < 0) fail_with_errno("cannot hand the scenario to rocemud", errno);
+    written += static_cast<size_t>(count);
+  }
+  return file;
 }
 
 /// A null-terminated array of pointers into `strings`, as execve wants it.
@@ -76,6 +92,7 @@ struct Launch {
   int lifetime_fd;  // -1 for none
   int log_fd;       // -1: our standard error
   int capture_fd;   // -1 for none
+  int scenario_fd;  // -1 for none
 };
 
 /// Who is killed while this lives dies when it goes.
@@ -122,6 +139,7 @@ void place(int fd, int to) {
   const int lifetime = out_of_the_way(launch.lifetime_fd);
   const int log = out_of_the_way(launch.log_fd);
   const int capture = out_of_the_way(launch.capture_fd);
+  const int scenario = out_of_the_way(launch.scenario_fd);
   const int null = open("/dev/null", O_RDWR);
   dup2(null, STDIN_FILENO);
   dup2(null, STDOUT_FILENO);
@@ -129,6 +147,7 @@ void place(int fd, int to) {
   place(ready, kReadyFd);
   place(lifetime, kLifetimeFd);
   place(capture, kCaptureFd);
+  place(scenario, kScenarioFd);
   // A descriptor somebody waits to see closed must not be kept open by a daemon.
   close_range(kFirstOtherFd, ~0u, 0);
 
@@ -147,12 +166,13 @@ pid_t fork_daemon(Launch& launch) {
   return pid;
 }
 
-std::vector<std::string> command_line(const std::string& dir,
-                                      const std::vector<std::string>& arguments, int capture_fd) {
+std::vector<std::string> command_line(const std::string& dir, const DaemonStart& start) {
   std::vector<std::string> line = {daemon_path(), "--dir", dir, "--ready-fd",
                                    std::to_string(kReadyFd)};
-  line.insert(line.end(), arguments.begin(), arguments.end());
-  if (capture_fd >= 0) line.insert(line.end(), {"--capture-fd", std::to_string(kCaptureFd)});
+  line.insert(line.end(), start.arguments.begin(), start.arguments.end());
+  if (start.capture_fd >= 0) line.insert(line.end(), {"--capture-fd", std::to_string(kCaptureFd)});
+  if (!start.scenario.empty())
+    line.insert(line.end(), {"--scenario-fd", std::to_string(kScenarioFd)});
   return line;
 }
 
@@ -206,7 +226,7 @@ std::string check_dir(const std::string& dir) {
 PrivateDaemon::PrivateDaemon(std::string dir, pid_t pid, UniqueFd lifetime)
     : dir_(std::move(dir)), pid_(pid), lifetime_(std::move(lifetime)) {}
 
-PrivateDaemon PrivateDaemon::start(const std::vector<std::string>& arguments, int capture_fd) {
+PrivateDaemon PrivateDaemon::start(const DaemonStart& start) {
   for (int attempt = 1;; ++attempt) {
     // Until there is a daemon, which removes directories when we are gone.
     std::optional<HeldSignals> held(std::in_place);
@@ -215,11 +235,13 @@ PrivateDaemon PrivateDaemon::start(const std::vector<std::string>& arguments, in
     const std::string dir = check_dir(new_private_dir(base));
     Pipe ready = make_pipe();
     Pipe lifetime = make_pipe();
-    Launch launch{.arguments = command_line(dir, arguments, capture_fd),
+    const UniqueFd scenario = file_of(start.scenario);
+    Launch launch{.arguments = command_line(dir, start),
                   .ready_fd = ready.write_end.get(),
                   .lifetime_fd = lifetime.read_end.get(),
                   .log_fd = -1,
-                  .capture_fd = capture_fd};
+                  .capture_fd = start.capture_fd,
+                  .scenario_fd = scenario.get()};
     launch.arguments.insert(launch.arguments.end(), {"--lifetime-fd", std::to_string(kLifetimeFd)});
     PrivateDaemon daemon(dir, fork_daemon(launch), std::move(lifetime.write_end));
     held.reset();
@@ -251,18 +273,20 @@ std::string PrivateDaemon::stop() {
   return was_gone || *wait_status_ == 0 ? "" : "rocemud " + describe_wait_status(*wait_status_);
 }
 
-void start_background_daemon(const std::string& dir, const std::vector<std::string>& arguments,
-                             const std::string& log_path, int capture_fd) {
+void start_background_daemon(const std::string& dir, const DaemonStart& start,
+                             const std::string& log_path) {
   check_dir(dir);
   const UniqueFd log(open(log_path.c_str(),
                           O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!log) fail_with_errno("cannot write the log " + log_path, errno);
   Pipe ready = make_pipe();
-  Launch launch{.arguments = command_line(dir, arguments, capture_fd),
+  const UniqueFd scenario = file_of(start.scenario);
+  Launch launch{.arguments = command_line(dir, start),
                 .ready_fd = ready.write_end.get(),
                 .lifetime_fd = -1,
                 .log_fd = log.get(),
-                .capture_fd = capture_fd};
+                .capture_fd = start.capture_fd,
+                .scenario_fd = scenario.get()};
   // When we end, init is its parent.
   const pid_t pid = fork_daemon(launch);
   ready.write_end.reset();

@@ -11,13 +11,19 @@
 
 namespace rocemu::command {
 
+/// What a daemon is started with.
+struct DaemonStart {
+  std::vector<std::string> arguments;  // of its command line
+  int capture_fd = -1;                 // what it writes its capture to; -1 for none
+  std::string scenario = {};           // the text of the rules it begins with; empty for none
+};
+
 /// A daemon that lives as long as this object's process: when `rocemu` dies in whatever way, the
 /// kernel closes the lifetime pipe and the daemon cleans up.
 class PrivateDaemon {
  public:
   /// Starts it in a new directory BASE/run-*. Throws Failure with the daemon's own reason.
-  /// `capture_fd` is what it writes its capture to; -1 for none.
-  static PrivateDaemon start(const std::vector<std::string>& arguments, int capture_fd = -1);
+  static PrivateDaemon start(const DaemonStart& start);
   PrivateDaemon(PrivateDaemon&&) = default;
   PrivateDaemon& operator=(PrivateDaemon&&) = delete;
   /// Ends it, if stop() was not called.
@@ -45,8 +51,8 @@ class PrivateDaemon {
 };
 
 /// Starts a daemon in `dir` that outlives this process; what it has to say goes to `log_path`.
-void start_background_daemon(const std::string& dir, const std::vector<std::string>& arguments,
-                             const std::string& log_path, int capture_fd);
+void start_background_daemon(const std::string& dir, const DaemonStart& start,
+                             const std::string& log_path);
 
 /// BASE, opened. While a directory is open one can tell whether it was removed meanwhile: the last
 /// daemon to end removes BASE, perhaps just before a new one makes its directory in it.

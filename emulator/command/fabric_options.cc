@@ -197,19 +197,11 @@ std::vector<std::string> daemon_arguments(std::string_view subcommand,
     arguments.insert(arguments.end(), {"--record-policy", policy});
   }
   if (given("scenario")) {
-    std::vector<std::string> files;
     for (const std::string& one : values["scenario"].as<std::vector<std::string>>()) {
       if (one.empty())
         throw UsageError(where + "--scenario needs a file, or a name: rocemu scenarios lists them");
-      files.push_back(find_scenario(one));
+      arguments.insert(arguments.end(), {"--scenario", one});
     }
-    try {
-      print_warnings(scenario::load_scenarios(files).warnings);  // before a NIC starts in vain
-    } catch (const scenario::ScenarioError& error) {
-      throw Failure(error.what());
-    }
-    for (const std::string& file : files)
-      arguments.insert(arguments.end(), {"--scenario", std::filesystem::absolute(file)});
   }
   if (given("seed")) {
     const std::string text = string_of("seed");
@@ -245,6 +237,20 @@ std::optional<capture::CaptureFile> open_capture(const po::variables_map& values
   capture::CaptureFile file = capture::open_capture_file(values["capture"].as<std::string>());
   if (!file.error.empty()) throw Failure(file.error);
   return file;
+}
+
+std::string read_scenarios(const po::variables_map& values) {
+  if (values.count("scenario") == 0) return "";
+  std::vector<std::string> files;
+  for (const std::string& one : values["scenario"].as<std::vector<std::string>>())
+    files.push_back(find_scenario(one));
+  try {
+    const scenario::Scenario scenario = scenario::load_scenarios(files);
+    print_warnings(scenario.warnings);
+    return scenario.rules->text;
+  } catch (const scenario::ScenarioError& error) {
+    throw Failure(error.what());
+  }
 }
 
 }  // namespace rocemu::command

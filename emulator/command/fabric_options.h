@@ -23,4 +23,8 @@ std::vector<std::string> daemon_arguments(std::string_view subcommand,
 std::optional<capture::CaptureFile> open_capture(
     const boost::program_options::variables_map& values);
 
+/// The text of what --scenario names, which is read once and here: it may be a pipe or one of our
+/// descriptors. Says what is probably not meant. Empty if none was given. Throws Failure.
+std::string read_scenarios(const boost::program_options::variables_map& values);
+
 }  // namespace rocemu::command

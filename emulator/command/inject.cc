@@ -1,5 +1,4 @@
 // `rocemu inject`: faults for programs that run already.
-#include <filesystem>
 #include <iostream>
 #include <map>
 
@@ -26,8 +25,7 @@ po::options_description options_of_inject() {
 
 /// A mapping has a colon, which names of files seldom have; a file that is there is a file.
 bool is_rule(const std::string& word) {
-  std::error_code ignored;
-  return word.find(':') != std::string::npos && !std::filesystem::is_regular_file(word, ignored);
+  return word.find(':') != std::string::npos && !is_file(word);
 }
 
 /// Enters the names of the rules. Throws Failure if one is there, and would be replaced at once.

@@ -265,28 +265,32 @@ int run(const Arguments& arguments) {
   }
   po::positional_options_description none;
   const po::variables_map values = parse_options("run", own, options_of_run(), none);
-  std::vector<std::string> daemon_options = daemon_arguments("run", values);
+  DaemonStart start{.arguments = daemon_arguments("run", values)};
   if (command.empty() || command[0].empty())
     throw UsageError("run: no command given; it stands behind '--': rocemu run -- ibv_devices");
   find_executable(command[0]);  // says so before a NIC is started in vain
+  start.scenario = read_scenarios(values);
 
   const std::unique_ptr<GoldenRun> golden = make_golden_run(values);
   if (golden != nullptr) {
-    daemon_options.insert(daemon_options.end(), {"--record", golden->record_dir()});
+    start.arguments.insert(start.arguments.end(), {"--record", golden->record_dir()});
   }
 
   std::optional<PrivateDaemon> daemon;
   std::optional<std::string> dir;
   int capture_descriptor = -1;
   const bool strict = values["strict"].as<bool>();
-  if (!values["private"].as<bool>() && !strict && daemon_options.empty()) {
+  if (!values["private"].as<bool>() && !strict && start.arguments.empty()) {
     dir = running_shared_daemon();
   }
   // Until the daemon is ready a signal ends us at once: the daemon notices by itself.
   if (!dir) {
     const std::optional<capture::CaptureFile> capture = open_capture(values);
-    if (capture) capture_descriptor = capture->descriptor;
-    daemon.emplace(PrivateDaemon::start(daemon_options, capture ? capture->fd.get() : -1));
+    if (capture) {
+      capture_descriptor = capture->descriptor;
+      start.capture_fd = capture->fd.get();
+    }
+    daemon.emplace(PrivateDaemon::start(start));
     dir = daemon->dir();
   }
   set_environment(*dir);

@@ -35,6 +35,11 @@ bool is_name(const std::string& word) {
 
 }  // namespace
 
+bool is_file(const std::string& word) {
+  std::error_code ignored;
+  return fs::exists(word, ignored) && !fs::is_directory(word, ignored);
+}
+
 std::vector<LibraryScenario> scenario_library() {
   const std::string dir = scenario_library_dir();
   std::error_code error;
@@ -51,8 +56,7 @@ std::vector<LibraryScenario> scenario_library() {
 }
 
 std::string find_scenario(const std::string& file_or_name) {
-  std::error_code ignored;
-  if (!is_name(file_or_name) || fs::is_regular_file(file_or_name, ignored)) return file_or_name;
+  if (!is_name(file_or_name) || is_file(file_or_name)) return file_or_name;
   const std::vector<LibraryScenario> library = scenario_library();
   const auto found = std::ranges::find(library, file_or_name, &LibraryScenario::name);
   if (found != library.end()) return found->path;

@@ -85,7 +85,8 @@ std::string up_help() {
 
 int up(const Arguments& arguments) {
   const po::variables_map values = parse_options("up", arguments, fabric_options());
-  const std::vector<std::string> daemon_options = daemon_arguments("up", values);
+  DaemonStart start{.arguments = daemon_arguments("up", values),
+                    .scenario = read_scenarios(values)};
   const std::string base = base_dir();
   const std::string dir = shared_dir();
   std::optional<capture::CaptureFile> capture;
@@ -95,7 +96,7 @@ int up(const Arguments& arguments) {
       client->require_same_version();
       const std::string already =
           "a shared NIC is up already (pid " + std::to_string(client->daemon_pid()) + ")";
-      if (!daemon_options.empty())
+      if (!start.arguments.empty())
         throw Failure(already + " and keeps its options; end it first: rocemu down");
       std::cout << already << "\n";
       return 0;
@@ -103,7 +104,8 @@ int up(const Arguments& arguments) {
     remove_remains(dir);  // of a daemon that was killed
     try {
       if (!capture) capture = open_capture(values);
-      start_background_daemon(dir, daemon_options, log_path(), capture ? capture->fd.get() : -1);
+      if (capture) start.capture_fd = capture->fd.get();
+      start_background_daemon(dir, start, log_path());
       break;
     } catch (const Error& error) {
       if (open_base.made_fail(dir, error.what(), attempt)) continue;

@@ -63,6 +63,18 @@ void refuse(ControlServer::Commands& commands, std::initializer_list<const char*
   }
 }
 
+/// Throws StartError.
+std::string read_to_end(const UniqueFd& file) {
+  std::string text;
+  char buffer[65536];
+  for (;;) {
+    const ssize_t count = read(file.get(), buffer, sizeof buffer);
+    if (count == 0) return text;
+    if (count < 0) fail_start("cannot read the scenario", errno);
+    text.append(buffer, static_cast<size_t>(count));
+  }
+}
+
 /// On a virtual clock and in a recording runs are compared: no frame is to depend on who was fast.
 engine::FabricConfig fabric_of(const Options& options) {
   engine::FabricConfig fabric = options.fabric;
@@ -154,10 +166,12 @@ std::vector<std::string> Daemon::device_names() const {
 
 void Daemon::load_scenario() {
   if (options_.scenarios.empty()) return;
-  const scenario::Scenario scenario = scenario::load_scenarios(options_.scenarios);
-  scenario::check_devices(*scenario.rules, device_names(),
+  const auto rules = options_.scenario_fd >= 0
+                         ? scenario::parse_rules(read_to_end(UniqueFd(options_.scenario_fd)))
+                         : scenario::load_scenarios(options_.scenarios).rules;
+  scenario::check_devices(*rules, device_names(),
                           fmt::format("{}", fmt::join(options_.scenarios, ", ")));
-  main_.nic().submit(engine::AddRules{scenario.rules});
+  main_.nic().submit(engine::AddRules{rules});
 }
 
 void Daemon::write_sysfs_again(engine::DeviceIndex index) {

@@ -78,6 +78,9 @@ po::options_description describe() {
                         "it, or stop");
   options.add_options()("scenario", po::value<std::vector<std::string>>()->value_name("FILE"),
                         "the faults to have, as YAML; may be repeated");
+  options.add_options()("scenario-fd", text("N"),
+                        "the scenarios were read already: their text comes from descriptor N; each "
+                        "FILE is the name of one");
   options.add_options()("seed", text("N"),
                         "of all that is random, such as MR keys; default 0, with --udp another at "
                         "each start");
@@ -331,6 +334,12 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   }
   if (std::ranges::find(options.scenarios, "") != options.scenarios.end()) {
     throw UsageError("--scenario: the file's name is empty");
+  }
+  if (given.count("scenario-fd") != 0) {
+    if (options.scenarios.empty()) {
+      throw UsageError("--scenario-fd: say the scenario's name by --scenario");
+    }
+    options.scenario_fd = parse_fd("--scenario-fd", text("scenario-fd"));
   }
   options.threads = given["threads"].as<bool>();
   if (options.threads) refuse_with_threads(given);

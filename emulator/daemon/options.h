@@ -24,6 +24,7 @@ struct Options {
   /// The run ends when it can no longer be recorded.
   bool stop_without_record = false;
   std::vector<std::string> scenarios;  // files
+  int scenario_fd = -1;  // if their text was read already, and `scenarios` their names
   Clock::Kind clock = Clock::Kind::kReal;
   /// On a virtual clock: the engine moves only while every client waits.
   bool lockstep = false;

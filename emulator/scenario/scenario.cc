@@ -356,8 +356,10 @@ Scenario load_scenarios(std::span<const std::string> paths) {
   if (paths.size() == 1) return load_scenario(paths.front());
   std::set<std::filesystem::path> files;
   for (const std::string& path : paths) {
-    std::error_code ignored;
-    if (!files.insert(std::filesystem::weakly_canonical(path, ignored)).second) {
+    std::error_code pathless;  // as a pipe is, which /dev/fd/N names
+    std::filesystem::path file = std::filesystem::weakly_canonical(path, pathless);
+    if (pathless) file = path;
+    if (!files.insert(std::move(file)).second) {
       throw ScenarioError(path + " is given twice");
     }
   }

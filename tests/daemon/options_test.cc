@@ -87,6 +87,8 @@ TEST(Options, SaysWhatIsWrong) {
     all.insert(all.end(), option.begin(), option.end());
     EXPECT_THAT(error_of(all), HasSubstr("needs one thread")) << option[0];
   }
+  EXPECT_THAT(error_of({"--scenario-fd", "0"}), HasSubstr("say the scenario's name"));
+  EXPECT_THAT(error_of({"--scenario", "f", "--scenario-fd", "9999"}), HasSubstr("is not open"));
   EXPECT_THAT(error_of({"--device"}), HasSubstr("--device"));
   EXPECT_THAT(error_of({"--dev", "1"}), HasSubstr("--dev"));
   EXPECT_THAT(error_of({"more"}), HasSubstr("only options"));
