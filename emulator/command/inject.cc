@@ -1,4 +1,5 @@
 // `rocemu inject`: faults for programs that run already.
+#include <algorithm>
 #include <iostream>
 #include <map>
 
@@ -23,9 +24,11 @@ po::options_description options_of_inject() {
   return options;
 }
 
-/// A mapping has a colon, which names of files seldom have; a file that is there is a file.
+/// A mapping has a colon or begins with a brace, as names of files seldom do; a file that is there
+/// is a file.
 bool is_rule(const std::string& word) {
-  return word.find(':') != std::string::npos && !is_file(word);
+  const bool is_yaml = word.find(':') != std::string::npos || word.starts_with('{');
+  return is_yaml && !is_file(word);
 }
 
 /// Enters the names of the rules. Throws Failure if one is there, and would be replaced at once.
@@ -96,7 +99,8 @@ int inject(const Arguments& arguments) {
   const bool clear = values["clear"].as<bool>();
   if (list && (clear || !words.empty()))
     throw UsageError("inject: --list stands alone: rocemu inject --list");
-  if (!list && !clear && words.empty())
+  const bool is_missing = words.empty() || std::ranges::any_of(words, &std::string::empty);
+  if (!list && !clear && is_missing)
     throw UsageError(
         "inject: no rule given; for example: rocemu inject "
         "'{on: frame, opcode: ACK, do: drop}'");

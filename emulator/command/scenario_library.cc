@@ -30,7 +30,7 @@ std::string leading_comment(const fs::path& path) {
 }
 
 bool is_name(const std::string& word) {
-  return !word.empty() && word.find('/') == std::string::npos && !word.ends_with(kSuffix);
+  return word.find('/') == std::string::npos && !word.ends_with(kSuffix);
 }
 
 }  // namespace
@@ -56,6 +56,8 @@ std::vector<LibraryScenario> scenario_library() {
 }
 
 std::string find_scenario(const std::string& file_or_name) {
+  if (file_or_name.empty())
+    throw Failure("a scenario's name is empty; give a file, or one that rocemu scenarios lists");
   if (!is_name(file_or_name) || is_file(file_or_name)) return file_or_name;
   const std::vector<LibraryScenario> library = scenario_library();
   const auto found = std::ranges::find(library, file_or_name, &LibraryScenario::name);

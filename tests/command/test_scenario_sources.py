@@ -145,6 +145,21 @@ class ScenarioSources(CommandTest):
                               "$ROCEMU replay first")
         self.assertEqual(result.returncode, 0, result.stderr)
 
+    def test_empty_words_are_answered_with_what_is_expected(self):
+        for words in (["inject", ""], ["inject", "rtu-lost", ""]):
+            self.assert_one_line(self.rocemu(*words), 2, "no rule given; for example: rocemu inject")
+        for command in ("check", "scenarios"):
+            self.assert_one_line(self.rocemu(command, ""), 1, "give a file, or one that rocemu "
+                                                              "scenarios lists")
+
+    def test_a_rule_without_keys_is_answered_with_what_a_rule_has(self):
+        for word, found in (("{}", "a rule says where it looks: on: frame, "),
+                            ("{", "this is no YAML"), ("{on}", "expected place, found nothing")):
+            result = self.rocemu("inject", word)
+            self.assertEqual(result.returncode, 1)
+            self.assertTrue(result.stderr.startswith("rocemu: rule:1:"), result.stderr)
+            self.assertIn(found, result.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()
