@@ -161,6 +161,13 @@ bool is_gone_with_its_device(int error) {
   return allowed != nullptr && strcmp(allowed, "0") != 0;
 }
 
+int refuse_in_use(ibv_context* context, abi::Op destruction) {
+  constexpr uint32_t kNothing = ~uint32_t{0};  // what nothing has as its handle
+  abi::Reply reply;
+  const int error = call_object(context, destruction, kNothing, &reply);
+  return error == 0 || error == ENOENT ? EBUSY : error;
+}
+
 int call_for_memory(ibv_context* context, const abi::Request& request, abi::Reply* reply,
                     const abi::SharedRange& range, SharedPiece* memory) {
   int error = call(context, request, reply);

@@ -83,6 +83,10 @@ inline int ask(ibv_context* context, abi::Op operation, uint32_t object = 0) {
 /// success as the kernel resources were already released." Then nobody waits for acknowledgements.
 bool is_gone_with_its_device(int error);
 
+/// What the destruction of an object fails with that is in use as only the client knows: EBUSY,
+/// unless the device is gone (EIO), or a rule has the verb fail.
+int refuse_in_use(ibv_context* context, abi::Op destruction);
+
 /// A control request answered with shared memory, which is found. `range` is in `reply`. If that
 /// fails the daemon may have done its part: see is_success().
 int call_for_memory(ibv_context* context, const abi::Request& request, abi::Reply* reply,

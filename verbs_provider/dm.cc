@@ -101,7 +101,9 @@ int free_dm(ibv_dm* base) {
   if (!is_this_process(dm->allocated_by)) return EPERM;
   // "ibv_free_dm() may fail if any other resources (such as an MR) is still associated with the DM
   // being freed."
-  if (dm->users.load(std::memory_order_acquire) != 0) return EBUSY;
+  if (dm->users.load(std::memory_order_acquire) != 0) {
+    return refuse_in_use(base->context, abi::Op::kFreeDm);
+  }
   abi::Reply reply;
   const int error = call_object(base->context, abi::Op::kFreeDm, base->handle, &reply);
   if (error != 0 && !is_gone_with_its_device(error)) return error;

@@ -8,6 +8,23 @@
 #include "verbs_provider/verbs.h"
 
 namespace rocemu::provider {
+namespace {
+
+/// It is the program's only: the device need not be there.
+int dealloc_parent_domain(ibv_pd* base) {
+  Pd* pd = ours<Pd>(base);
+  // "All resources created with the parent domain should be destroyed prior to deallocating the
+  // parent domain."
+  if (pd->users.load(std::memory_order_acquire) != 1) return EBUSY;
+  const int error = ask(base->context, abi::Op::kDeallocParentDomain);
+  if (error != 0) return error;
+  release(&pd->under->pd);
+  if (pd->thread_domain != nullptr) pd->thread_domain->users.fetch_sub(1);
+  release(base);
+  return 0;
+}
+
+}  // namespace
 
 ibv_pd* alloc_pd(ibv_context* context) {
   auto* pd = make<Pd>();
@@ -24,20 +41,13 @@ ibv_pd* alloc_pd(ibv_context* context) {
 }
 
 int dealloc_pd(ibv_pd* base) {
-  Pd* pd = ours<Pd>(base);
-  // "All resources created with the parent domain should be destroyed prior to deallocating the
-  // parent domain." A protection domain under a parent domain is in use by that.
-  if (pd->users.load(std::memory_order_acquire) != 1) return EBUSY;
-  if (pd->under == nullptr) {
-    abi::Reply reply;
-    const int error = call_object(base->context, abi::Op::kDeallocPd, base->handle, &reply);
-    if (error != 0 && !is_gone_with_its_device(error)) return error;
-  } else {
-    const int error = ask(base->context, abi::Op::kDeallocParentDomain);
-    if (error != 0) return error;
-    release(&pd->under->pd);
-    if (pd->thread_domain != nullptr) pd->thread_domain->users.fetch_sub(1);
-  }
+  if (is_parent_domain(*base)) return dealloc_parent_domain(base);
+  // A protection domain under a parent domain is in use by that.
+  const bool in_use = ours<Pd>(base)->users.load(std::memory_order_acquire) != 1;
+  abi::Reply reply;
+  const int error = in_use ? refuse_in_use(base->context, abi::Op::kDeallocPd)
+                           : call_object(base->context, abi::Op::kDeallocPd, base->handle, &reply);
+  if (error != 0 && !is_gone_with_its_device(error)) return error;
   release(base);
   return 0;
 }

@@ -2,7 +2,9 @@
 // ibv_create_comp_channel(3), and what Linux's uverbs does to a completion channel whose device is
 // gone: reading it fails with EIO, and poll(2) says POLLERR, from then on.
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <pthread.h>
+#include <rdma/rdma_cma.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -50,6 +52,21 @@ int get_event(ibv_comp_channel* channel) {
 int poll_events(int fd, short events) {
   pollfd entry{fd, events, 0};
   return poll(&entry, 1, 0) >= 0 ? entry.revents : -1;
+}
+
+/// The first IPv4 address that the device has.
+sockaddr_in ip_address(ibv_context* context) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  for (int index = 0;; ++index) {
+    ibv_gid gid;
+    if (ibv_query_gid(context, 1, index, &gid) != 0) break;
+    if (!IN6_IS_ADDR_V4MAPPED(reinterpret_cast<const in6_addr*>(gid.raw))) continue;
+    std::memcpy(&address.sin_addr, gid.raw + 12, sizeof address.sin_addr);
+    return address;
+  }
+  ADD_FAILURE() << "the device has no IPv4 address";
+  return address;
 }
 
 /// Returns when the thread sleeps in the kernel.
@@ -186,6 +203,102 @@ TEST_F(DeviceRemoval, TheChannelsOfOtherDevicesGoOn) {
   EXPECT_EQ(poll_events(theirs->fd, POLLIN | POLLOUT), 0);
   const ChannelPtr another(ibv_create_comp_channel(other.get()));
   EXPECT_NE(another, nullptr);
+}
+
+/// Destroying fails as by default, until this object goes.
+class FailingDestruction {
+ public:
+  FailingDestruction() { unsetenv("RDMAV_ALLOW_DISASSOC_DESTROY"); }
+  FailingDestruction(const FailingDestruction&) = delete;
+  FailingDestruction& operator=(const FailingDestruction&) = delete;
+  ~FailingDestruction() { setenv("RDMAV_ALLOW_DISASSOC_DESTROY", "1", 1); }
+};
+
+// As on Linux, where the command does not get to the object, whatever uses that.
+TEST_F(DeviceRemoval, DestroyingFailsWithEioWhetherOrNotTheObjectIsInUse) {
+  ibv_pd* const used_pd = ibv_alloc_pd(context.get());
+  ibv_pd* const unused_pd = ibv_alloc_pd(context.get());
+  ibv_alloc_dm_attr length{4096, 0, 0};
+  ibv_dm* const dm = ibv_alloc_dm(context.get(), &length);
+  ASSERT_NE(dm, nullptr);
+  ibv_mr* const region =
+      ibv_reg_dm_mr(used_pd, dm, 0, 4096, IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE);
+  ASSERT_NE(region, nullptr);
+  ibv_mw* const mw = ibv_alloc_mw(used_pd, IBV_MW_TYPE_1);
+  ibv_cq* const used_cq = ibv_create_cq(context.get(), 16, nullptr, nullptr, 0);
+  ibv_srq_init_attr srq_init{nullptr, {4, 1, 0}};
+  ibv_srq* const srq = ibv_create_srq(used_pd, &srq_init);
+  ibv_qp_init_attr init{};
+  init.send_cq = init.recv_cq = used_cq;
+  init.srq = srq;
+  init.cap = {4, 0, 1, 0, 0};
+  init.qp_type = IBV_QPT_RC;
+  ibv_qp* const qp = ibv_create_qp(used_pd, &init);
+  ASSERT_NE(qp, nullptr);
+  EXPECT_EQ(ibv_dealloc_pd(used_pd), EBUSY);
+  EXPECT_EQ(ibv_free_dm(dm), EBUSY);
+  remove();
+  {
+    const FailingDestruction failing;
+    EXPECT_EQ(ibv_dealloc_pd(used_pd), EIO);
+    EXPECT_EQ(errno, EIO);
+    EXPECT_EQ(ibv_dealloc_pd(unused_pd), EIO);
+    EXPECT_EQ(ibv_free_dm(dm), EIO);
+    EXPECT_EQ(ibv_destroy_cq(used_cq), EIO);
+    EXPECT_EQ(ibv_destroy_srq(srq), EIO);
+    EXPECT_EQ(ibv_destroy_qp(qp), EIO);
+    EXPECT_EQ(ibv_dealloc_mw(mw), EIO);
+    EXPECT_EQ(ibv_dereg_mr(region), EIO);
+  }
+  EXPECT_EQ(ibv_dealloc_pd(unused_pd), 0);
+  EXPECT_EQ(ibv_destroy_qp(qp), 0);
+  EXPECT_EQ(ibv_destroy_srq(srq), 0);
+  EXPECT_EQ(ibv_destroy_cq(used_cq), 0);
+  EXPECT_EQ(ibv_dealloc_mw(mw), 0);
+  EXPECT_EQ(ibv_dereg_mr(region), 0);
+  EXPECT_EQ(ibv_free_dm(dm), 0);
+  EXPECT_EQ(ibv_dealloc_pd(used_pd), 0);
+}
+
+// "relate an EIO from destroy commands as a success" (ibv_open_device(3)).
+TEST_F(DeviceRemoval, AProtectionDomainInUseIsDestroyedWhereAnEioCountsAsSuccess) {
+  ibv_pd* const domain = ibv_alloc_pd(context.get());
+  ibv_parent_domain_init_attr attr{};
+  attr.pd = domain;
+  ibv_pd* const parent = ibv_alloc_parent_domain(context.get(), &attr);
+  ASSERT_NE(parent, nullptr);
+  ibv_mr* const region = ibv_reg_mr(parent, memory.data(), kSlot, 0);
+  ASSERT_NE(region, nullptr);
+  remove();
+  EXPECT_EQ(ibv_dealloc_pd(domain), 0);
+  EXPECT_EQ(ibv_dealloc_pd(parent), EBUSY) << "it is the program's only, and no device's";
+  EXPECT_EQ(ibv_dereg_mr(region), 0);
+  EXPECT_EQ(ibv_dealloc_pd(parent), 0);
+}
+
+// Linux's uverbs and rdma_ucm report an error of completion channels alone: what else there is to
+// read is read, and then nothing more comes.
+TEST_F(DeviceRemoval, PollReportsNoErrorOfAsynchronousEventsAndConnectionEvents) {
+  rdma_event_channel* const events = rdma_create_event_channel();
+  ASSERT_NE(events, nullptr);
+  rdma_cm_id* id = nullptr;
+  ASSERT_EQ(rdma_create_id(events, &id, nullptr, RDMA_PS_TCP), 0);
+  sockaddr_in address = ip_address(context.get());
+  ASSERT_EQ(rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&address)), 0) << strerror(errno);
+  constexpr short kAll = POLLIN | POLLPRI | POLLRDHUP;
+  EXPECT_EQ(poll_events(events->fd, kAll), 0);
+  remove();
+  EXPECT_EQ(poll_events(context->async_fd, kAll), POLLIN);
+  EXPECT_EQ(take_async_event().event_type, IBV_EVENT_DEVICE_FATAL);
+  EXPECT_EQ(poll_events(context->async_fd, kAll), 0);
+  EXPECT_EQ(poll_events(events->fd, kAll), POLLIN);
+  rdma_cm_event* event = nullptr;
+  ASSERT_EQ(rdma_get_cm_event(events, &event), 0);
+  EXPECT_EQ(event->event, RDMA_CM_EVENT_DEVICE_REMOVAL);
+  EXPECT_EQ(rdma_ack_cm_event(event), 0);
+  EXPECT_EQ(poll_events(events->fd, kAll), 0);
+  EXPECT_EQ(rdma_destroy_id(id), 0);
+  rdma_destroy_event_channel(events);
 }
 
 // A child shares the channel's file.
