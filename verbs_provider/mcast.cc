@@ -13,7 +13,7 @@ int call_mcast(abi::Op op, const ibv_qp& qp, const ibv_gid& gid) {
   if (qp.qp_type != IBV_QPT_UD) return EINVAL;
   abi::Request request{};
   request.op = op;
-  request.body.mcast.qpn = qp.qp_num;
+  request.body.mcast.qpn = qp.handle;
   memcpy(request.body.mcast.gid, gid.raw, sizeof(gid.raw));
   abi::Reply reply;
   return call(qp.context, request, &reply);

@@ -66,7 +66,7 @@ int call_destroy_qp(const Qp& qp, abi::Reply* reply) {
   const ibv_qp& base = qp.verbs.qp;
   abi::Request request{};
   request.op = abi::Op::kDestroyQp;
-  request.body.object.handle = base.qp_num;
+  request.body.object.handle = base.handle;
   request.body.object.user_handle = reinterpret_cast<uint64_t>(&base);
   return rocemu_call(base.context->cmd_fd, &request, reply, &base.context->async_fd, 1, nullptr, 0);
 }
@@ -239,7 +239,7 @@ int modify_qp(ibv_qp* base, ibv_qp_attr* attr, int mask) {
   Qp* qp = ours<Qp>(base);
   abi::Request request{};
   request.op = abi::Op::kModifyQp;
-  request.body.modify_qp.qpn = base->qp_num;
+  request.body.modify_qp.qpn = base->handle;
   request.body.modify_qp.mask = static_cast<uint32_t>(mask);
   request.body.modify_qp.attr = to_abi(*attr, mask);
   abi::Reply reply;
@@ -254,7 +254,7 @@ int modify_qp(ibv_qp* base, ibv_qp_attr* attr, int mask) {
 
 int query_qp(ibv_qp* base, ibv_qp_attr* attr, int, ibv_qp_init_attr* init_attr) {
   abi::Reply reply;
-  const int error = call_object(base->context, abi::Op::kQueryQp, base->qp_num, &reply);
+  const int error = call_object(base->context, abi::Op::kQueryQp, base->handle, &reply);
   if (error != 0) return error;
   from_abi(reply.body.query_qp.attr, attr);
   set_state(ours<Qp>(base), reply.body.query_qp.attr.qp_state);

@@ -269,7 +269,7 @@ TEST_F(Errno, IsEnoentForAHandleThatNothingHas) {
     expect_null("ibv_create_qp", ENOENT, [&] { return try_qp({.srq = srq.get()}).get(); });
   }
   {
-    const WrongNumber wrong(ud->qp_num);
+    const WrongNumber wrong(ud->handle);
     ibv_qp_attr attr{};
     ibv_qp_init_attr init;
     expect("ibv_query_qp", ENOENT, [&] { return ibv_query_qp(ud.get(), &attr, 0, &init); });
@@ -277,6 +277,14 @@ TEST_F(Errno, IsEnoentForAHandleThatNothingHas) {
     expect("ibv_destroy_qp", ENOENT, [&] { return ibv_destroy_qp(ud.get()); });
     expect("ibv_attach_mcast", ENOENT, [&] { return ibv_attach_mcast(ud.get(), &group, 0); });
     expect("ibv_detach_mcast", ENOENT, [&] { return ibv_detach_mcast(ud.get(), &group, 0); });
+  }
+  {
+    const WrongNumber wrong(ud->qp_num);  // which names the QP to its peers, but not to the device
+    ibv_qp_attr attr{};
+    ibv_qp_init_attr init;
+    expect("ibv_query_qp", 0, [&] { return ibv_query_qp(ud.get(), &attr, 0, &init); });
+    expect("ibv_attach_mcast", 0, [&] { return ibv_attach_mcast(ud.get(), &group, 0); });
+    expect("ibv_detach_mcast", 0, [&] { return ibv_detach_mcast(ud.get(), &group, 0); });
   }
   expect_null("ibv_import_pd", ENOENT, [&] { return ibv_import_pd(context.get(), kNothing); });
   expect_null("ibv_import_mr", ENOENT, [&] { return ibv_import_mr(pd.get(), kNothing); });
