@@ -11,10 +11,10 @@ namespace rocemu::provider {
 /// The device's time now. Of a completion that was seen before, the timestamp is not later.
 uint64_t device_time_ns(ibv_context* context);
 
-/// CLOCK_REALTIME at that device time, counted from its value when the daemon started, so that stepping
-/// the system's clock changes nothing and the same device time always has the same wall-clock time. As
-/// with mlx5, whose clock gets the time of day once and then runs by itself. A virtual clock begins
-/// with the year 1970, as its capture does.
+/// CLOCK_REALTIME at that device time, counted from its value when the daemon started, so that
+/// stepping the system's clock changes nothing and the same device time always has the same
+/// wall-clock time. As with mlx5, whose clock gets the time of day once and then runs by itself. A
+/// virtual clock begins with the year 1970, as its capture does.
 uint64_t wall_clock_ns(ibv_context* context, uint64_t device_time_ns);
 
 }  // namespace rocemu::provider
