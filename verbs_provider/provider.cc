@@ -5,11 +5,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "verbs_provider/context.h"
-#include "verbs_provider/objects.h"
-#include "verbs_provider/private_abi.h"
-#include "verbs_provider/verb.h"
-#include "verbs_provider/verbs.h"
+#include "verbs_provider/base/context.h"
+#include "verbs_provider/base/objects.h"
+#include "verbs_provider/base/private_abi.h"
+#include "verbs_provider/base/verb.h"
+#include "verbs_provider/base/verbs.h"
 
 namespace rocemu::provider {
 namespace {

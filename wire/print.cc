@@ -5,7 +5,7 @@
 
 #include "wire/aeth.h"
 #include "wire/big_endian.h"
-#include "wire/cm_print.h"
+#include "wire/cm/cm_print.h"
 #include "wire/layout.h"
 #include "wire/line.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "emulator/capture/capture_file.h"
-#include "emulator/engine/time.h"
+#include "emulator/engine/base/time.h"
 #include "emulator/os/background_file.h"
 
 struct pcap;

@@ -1,7 +1,7 @@
 // `rocemu check`: is a scenario file right?
 #include <iostream>
 
-#include "emulator/command/control_client.h"
+#include "emulator/command/daemons/control_client.h"
 #include "emulator/command/error.h"
 #include "emulator/command/scenario_library.h"
 #include "emulator/command/subcommand.h"

@@ -3,7 +3,7 @@
 #include <iostream>
 #include <map>
 
-#include "emulator/command/choose_daemon.h"
+#include "emulator/command/daemons/choose_daemon.h"
 #include "emulator/command/error.h"
 #include "emulator/command/rule_reports.h"
 #include "emulator/command/scenario_library.h"

@@ -2,7 +2,7 @@
 
 #include <iostream>
 
-#include "emulator/command/table.h"
+#include "emulator/command/text_table.h"
 
 namespace rocemu::command {
 

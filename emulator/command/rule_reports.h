@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "emulator/command/control_client.h"
+#include "emulator/command/daemons/control_client.h"
 
 namespace rocemu::command {
 

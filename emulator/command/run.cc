@@ -16,17 +16,17 @@
 #include <optional>
 
 #include "emulator/abi/runtime_dir.h"
-#include "emulator/command/control_client.h"
-#include "emulator/command/daemon_launch.h"
+#include "emulator/command/daemons/control_client.h"
+#include "emulator/command/daemons/daemon_launch.h"
+#include "emulator/command/daemons/default_runtime_dir.h"
+#include "emulator/command/daemons/process_exit.h"
+#include "emulator/command/doctor/executable.h"
+#include "emulator/command/doctor/installation.h"
 #include "emulator/command/error.h"
-#include "emulator/command/executable.h"
 #include "emulator/command/fabric_options.h"
-#include "emulator/command/golden_run.h"
-#include "emulator/command/installation.h"
-#include "emulator/command/process_exit.h"
-#include "emulator/command/recorded_capture.h"
+#include "emulator/command/recordings/golden_run.h"
+#include "emulator/command/recordings/recorded_capture.h"
 #include "emulator/command/rule_reports.h"
-#include "emulator/command/runtime_dir.h"
 #include "emulator/command/subcommand.h"
 
 namespace rocemu::command {

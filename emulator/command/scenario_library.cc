@@ -6,8 +6,8 @@
 #include <iostream>
 #include <string_view>
 
+#include "emulator/command/doctor/installation.h"
 #include "emulator/command/error.h"
-#include "emulator/command/installation.h"
 #include "emulator/command/subcommand.h"
 
 namespace rocemu::command {

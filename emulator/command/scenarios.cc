@@ -3,7 +3,7 @@
 #include <fstream>
 #include <iostream>
 
-#include "emulator/command/control_client.h"
+#include "emulator/command/daemons/control_client.h"
 #include "emulator/command/error.h"
 #include "emulator/command/scenario_library.h"
 #include "emulator/command/subcommand.h"

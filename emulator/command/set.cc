@@ -3,7 +3,7 @@
 #include <array>
 #include <iostream>
 
-#include "emulator/command/choose_daemon.h"
+#include "emulator/command/daemons/choose_daemon.h"
 #include "emulator/command/error.h"
 #include "emulator/command/subcommand.h"
 

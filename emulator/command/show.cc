@@ -1,7 +1,7 @@
 // `rocemu show`: the state of a NIC as JSON or as tables.
 #include <iostream>
 
-#include "emulator/command/choose_daemon.h"
+#include "emulator/command/daemons/choose_daemon.h"
 #include "emulator/command/show_text.h"
 #include "emulator/command/subcommand.h"
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "emulator/command/table.h"
+#include "emulator/command/text_table.h"
 
 namespace rocemu::command {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "emulator/command/control_client.h"
+#include "emulator/command/daemons/control_client.h"
 
 namespace rocemu::command {
 

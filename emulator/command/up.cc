@@ -7,13 +7,13 @@
 #include <iostream>
 #include <optional>
 
-#include "emulator/command/control_client.h"
-#include "emulator/command/daemon_launch.h"
+#include "emulator/command/daemons/control_client.h"
+#include "emulator/command/daemons/daemon_launch.h"
+#include "emulator/command/daemons/default_runtime_dir.h"
+#include "emulator/command/daemons/process_exit.h"
 #include "emulator/command/error.h"
 #include "emulator/command/fabric_options.h"
-#include "emulator/command/process_exit.h"
-#include "emulator/command/recorded_capture.h"
-#include "emulator/command/runtime_dir.h"
+#include "emulator/command/recordings/recorded_capture.h"
 #include "emulator/command/subcommand.h"
 
 namespace rocemu::command {

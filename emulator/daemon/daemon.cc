@@ -14,10 +14,10 @@
 #include <utility>
 
 #include "emulator/abi/control.h"
-#include "emulator/daemon/control_request.h"
-#include "emulator/daemon/fault_commands.h"
-#include "emulator/daemon/start_error.h"
-#include "emulator/daemon/time_commands.h"
+#include "emulator/daemon/base/start_error.h"
+#include "emulator/daemon/control/control_request.h"
+#include "emulator/daemon/control/fault_commands.h"
+#include "emulator/daemon/control/time_commands.h"
 #include "emulator/scenario/scenario.h"
 
 namespace rocemu::daemon {

@@ -9,18 +9,18 @@
 #include <vector>
 
 #include "emulator/capture/pcap_writer.h"
-#include "emulator/daemon/clock.h"
-#include "emulator/daemon/control_server.h"
-#include "emulator/daemon/device_threads.h"
-#include "emulator/daemon/event_loop.h"
-#include "emulator/daemon/listener.h"
-#include "emulator/daemon/netlink_server.h"
-#include "emulator/daemon/options.h"
-#include "emulator/daemon/quiescence.h"
-#include "emulator/daemon/runtime_directory.h"
-#include "emulator/daemon/udp_network.h"
-#include "emulator/daemon/unix_socket.h"
-#include "emulator/daemon/worker.h"
+#include "emulator/daemon/base/clock.h"
+#include "emulator/daemon/base/event_loop.h"
+#include "emulator/daemon/base/listener.h"
+#include "emulator/daemon/base/unix_socket.h"
+#include "emulator/daemon/control/control_server.h"
+#include "emulator/daemon/daemon_options.h"
+#include "emulator/daemon/kernel/netlink_server.h"
+#include "emulator/daemon/kernel/runtime_directory.h"
+#include "emulator/daemon/net/udp_network.h"
+#include "emulator/daemon/run/device_threads.h"
+#include "emulator/daemon/run/quiescence.h"
+#include "emulator/daemon/run/worker.h"
 
 namespace rocemu::daemon {
 

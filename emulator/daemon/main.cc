@@ -13,9 +13,9 @@
 #include <exception>
 #include <string>
 
+#include "emulator/daemon/base/start_error.h"
 #include "emulator/daemon/daemon.h"
-#include "emulator/daemon/options.h"
-#include "emulator/daemon/start_error.h"
+#include "emulator/daemon/daemon_options.h"
 #include "emulator/os/unique_fd.h"
 
 namespace rocemu::daemon {

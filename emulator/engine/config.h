@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "emulator/abi/verbs_values.h"
-#include "emulator/engine/part.h"
-#include "emulator/engine/time.h"
+#include "emulator/engine/base/shard.h"
+#include "emulator/engine/base/time.h"
 #include "wire/ethernet.h"
 #include "wire/ip.h"
 

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "emulator/engine/cm/rdma_cm.h"
-#include "emulator/engine/commands.h"
 #include "emulator/engine/fabric.h"
-#include "emulator/engine/receive_queue.h"
-#include "emulator/engine/send_queue.h"
+#include "emulator/engine/rdmacm/rdma_cm.h"
+#include "emulator/engine/transport/receive_queue.h"
+#include "emulator/engine/transport/send_queue.h"
+#include "emulator/engine/verbs/commands.h"
 
 namespace rocemu::engine {
 namespace {

@@ -5,10 +5,10 @@
 #include <memory>
 #include <optional>
 
+#include "emulator/engine/base/host_memory.h"
+#include "emulator/engine/base/pausable_clock.h"
 #include "emulator/engine/config.h"
 #include "emulator/engine/events.h"
-#include "emulator/engine/host_memory.h"
-#include "emulator/engine/pace.h"
 #include "emulator/engine/snapshot.h"
 
 namespace rocemu::engine {

@@ -12,10 +12,10 @@
 
 #include "emulator/abi/control.h"
 #include "emulator/abi/ucma.h"
+#include "emulator/engine/base/frame.h"
+#include "emulator/engine/base/ids.h"
+#include "emulator/engine/base/time.h"
 #include "emulator/engine/faults/rule.h"
-#include "emulator/engine/frame.h"
-#include "emulator/engine/ids.h"
-#include "emulator/engine/time.h"
 #include "wire/ip_address.h"
 
 namespace rocemu::engine {
@@ -80,7 +80,7 @@ struct ReceiveFrame {
   bool identification_known = true;
 };
 
-/// A frame of another part of the fabric (part.h).
+/// A frame of another part of the fabric (shard.h).
 struct ForwardedFrame {
   DeviceIndex to;
   bool check_icrc;
@@ -204,7 +204,7 @@ struct TransmitFrame {
   Frame frame;
 };
 
-/// A frame for another part of the fabric (part.h).
+/// A frame for another part of the fabric (shard.h).
 struct ForwardFrame {
   DeviceIndex to;
   bool to_connections;  // for the device's QP 1

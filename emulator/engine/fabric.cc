@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "emulator/engine/acknowledgements.h"
-#include "emulator/engine/path.h"
-#include "emulator/engine/receive_queue.h"
-#include "emulator/engine/requester.h"
-#include "emulator/engine/responses.h"
-#include "emulator/engine/send_queue.h"
+#include "emulator/engine/transport/address_vector.h"
+#include "emulator/engine/transport/completer.h"
+#include "emulator/engine/transport/receive_queue.h"
+#include "emulator/engine/transport/requester.h"
+#include "emulator/engine/transport/response_queue.h"
+#include "emulator/engine/transport/send_queue.h"
 
 namespace rocemu::engine {
 namespace {

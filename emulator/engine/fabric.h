@@ -10,25 +10,25 @@
 #include <utility>
 #include <vector>
 
+#include "emulator/engine/base/counters.h"
+#include "emulator/engine/base/frame.h"
+#include "emulator/engine/base/host_memory.h"
+#include "emulator/engine/base/limits.h"
+#include "emulator/engine/base/owned_table.h"
+#include "emulator/engine/base/table.h"
+#include "emulator/engine/base/timers.h"
 #include "emulator/engine/cm/connection_manager.h"
-#include "emulator/engine/completion_queue.h"
 #include "emulator/engine/config.h"
-#include "emulator/engine/counters.h"
 #include "emulator/engine/events.h"
 #include "emulator/engine/faults/delayed_frames.h"
-#include "emulator/engine/faults/faults.h"
 #include "emulator/engine/faults/held_completions.h"
-#include "emulator/engine/frame.h"
-#include "emulator/engine/host_memory.h"
-#include "emulator/engine/limits.h"
-#include "emulator/engine/memory.h"
-#include "emulator/engine/multicast.h"
-#include "emulator/engine/owned_table.h"
-#include "emulator/engine/queue_pair.h"
-#include "emulator/engine/shared_receive_queue.h"
-#include "emulator/engine/table.h"
-#include "emulator/engine/timers.h"
-#include "emulator/engine/xrc_domain.h"
+#include "emulator/engine/faults/rule_matcher.h"
+#include "emulator/engine/objects/completion_queue.h"
+#include "emulator/engine/objects/memory_table.h"
+#include "emulator/engine/objects/multicast_groups.h"
+#include "emulator/engine/objects/queue_pair.h"
+#include "emulator/engine/objects/shared_receive_queue.h"
+#include "emulator/engine/objects/xrc_domain.h"
 #include "wire/packet.h"
 
 namespace rocemu::engine {
@@ -215,7 +215,7 @@ class Fabric {
   void release_leaving();
   bool is_releasing() const { return !leaving_.empty(); }
 
-  /// A frame from outside the fabric. See packet_flow.cc.
+  /// A frame from outside the fabric. See admission.cc.
   void receive(const ReceiveFrame& input);
   /// Frames of other parts of the fabric.
   void receive(const ForwardedFrames& input);
@@ -263,7 +263,7 @@ class Fabric {
   bool may_expire();
   void expire_timers();
   bool may_produce_frames() const;
-  /// What a device does with a frame that reached it. See packet_flow.cc.
+  /// What a device does with a frame that reached it. See admission.cc.
   void arrive(DeviceIndex device, std::span<const uint8_t> bytes, bool from_outside);
   /// The same for a frame of this fabric that carries along what it says.
   void arrive_parsed(DeviceIndex device, const Frame& frame);
@@ -288,7 +288,7 @@ class Fabric {
   void trace(const faults::Departure& departure);
   void release_delayed_frames();
 
-  // ---- forwarding.cc ----
+  // ---- shard_forwarding.cc ----
   /// To another part of the fabric; false if it is for this one.
   bool forward(faults::Departure& departure);
   bool concerns_nobody(const ForwardedFrame& forwarded) const;

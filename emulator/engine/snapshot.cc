@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <iterator>
 
-#include "emulator/engine/cm/rdma_cm.h"
 #include "emulator/engine/engine.h"
 #include "emulator/engine/fabric.h"
+#include "emulator/engine/rdmacm/rdma_cm.h"
 
 namespace rocemu::engine {
 namespace {

@@ -11,7 +11,7 @@
 #include "emulator/abi/control.h"
 #include "emulator/abi/ucma.h"
 #include "emulator/abi/verbs_values.h"
-#include "emulator/engine/ids.h"
+#include "emulator/engine/base/ids.h"
 
 namespace rocemu::engine {
 
@@ -148,7 +148,7 @@ struct FabricSnapshot {
   std::vector<RdmaIdSnapshot> rdma_ids;  // by number
 };
 
-/// Adds what another part of the same fabric (part.h) has.
+/// Adds what another part of the same fabric (shard.h) has.
 void merge(FabricSnapshot& into, FabricSnapshot&& part);
 
 }  // namespace rocemu::engine

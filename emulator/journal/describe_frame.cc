@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "wire/aeth.h"
-#include "wire/cm_print.h"
-#include "wire/mad.h"
+#include "wire/cm/cm_print.h"
+#include "wire/cm/mad.h"
 #include "wire/opcode.h"
 #include "wire/packet.h"
 #include "wire/print.h"

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "emulator/engine/time.h"
+#include "emulator/engine/base/time.h"
 #include "emulator/journal/step.h"
 
 namespace rocemu::journal {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "emulator/engine/host_memory.h"
+#include "emulator/engine/base/host_memory.h"
 #include "emulator/journal/bytes.h"
 
 namespace rocemu::journal {

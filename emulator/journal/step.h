@@ -7,8 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include "emulator/engine/base/host_memory.h"
 #include "emulator/engine/events.h"
-#include "emulator/engine/host_memory.h"
 #include "emulator/journal/bytes.h"
 
 namespace rocemu::journal {

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "emulator/engine/base/time.h"
 #include "emulator/engine/faults/rule.h"
-#include "emulator/engine/time.h"
 #include "emulator/scenario/document.h"
-#include "emulator/scenario/names.h"
+#include "emulator/scenario/rule_names.h"
 
 namespace rocemu::scenario {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "emulator/engine/time.h"
+#include "emulator/engine/base/time.h"
 #include "wire/packet.h"
 
 namespace rocemu::conformance {

@@ -1,5 +1,5 @@
 // The memory that a client shares with the daemon: pieces of few segments, however many they are.
-#include "emulator/daemon/arena.h"
+#include "emulator/daemon/base/arena.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

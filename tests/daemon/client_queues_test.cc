@@ -1,6 +1,6 @@
 // The queues that a client and the daemon share: how large they are, and who is told of
 // completions.
-#include "emulator/daemon/client_queues.h"
+#include "emulator/daemon/client/client_queues.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

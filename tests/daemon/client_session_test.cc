@@ -1,5 +1,5 @@
 // The control protocol, spoken well and badly, against an engine that says yes to everything.
-#include "emulator/daemon/client_session.h"
+#include "emulator/daemon/client/client_session.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

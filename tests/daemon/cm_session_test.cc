@@ -1,6 +1,6 @@
 // Event channels of librdmacm at the daemon, against an engine that says yes to everything: what
 // depends on which events the program has read.
-#include "emulator/daemon/cm_session.h"
+#include "emulator/daemon/rdmacm/cm_session.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

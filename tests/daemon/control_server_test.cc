@@ -1,5 +1,5 @@
 // One JSON object per line, whatever comes in.
-#include "emulator/daemon/control_server.h"
+#include "emulator/daemon/control/control_server.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Completion channels and async fds: nothing is lost while the client does not read, and events of
 // a destroyed object are taken back.
-#include "emulator/daemon/event_socket.h"
+#include "emulator/daemon/client/event_socket.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

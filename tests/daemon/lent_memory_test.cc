@@ -1,5 +1,5 @@
 // What a client may lend, and copying to and from it.
-#include "emulator/daemon/lent_memory.h"
+#include "emulator/daemon/memory/lent_memory.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

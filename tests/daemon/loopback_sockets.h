@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "emulator/daemon/udp_sockets.h"
+#include "emulator/daemon/net/udp_sockets.h"
 
 namespace rocemu::daemon {
 

@@ -1,5 +1,5 @@
 // RDMA netlink: what tools ask and get, and whatever else may come in.
-#include "emulator/daemon/nldev.h"
+#include "emulator/daemon/kernel/nldev.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,12 +1,12 @@
 // The command line: defaults, names and addresses, and one clear line for what is wrong.
-#include "emulator/daemon/options.h"
+#include "emulator/daemon/daemon_options.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "emulator/daemon/start_error.h"
+#include "emulator/daemon/base/start_error.h"
 
 namespace rocemu::daemon {
 namespace {

@@ -1,5 +1,5 @@
 // Copies to and from a page that comes late, in both ways into a process: here our own.
-#include "emulator/daemon/patient_copier.h"
+#include "emulator/daemon/memory/patient_copier.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Both ways into another process, with the ranges a client may name.
-#include "emulator/daemon/process_memory.h"
+#include "emulator/daemon/memory/process_memory.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

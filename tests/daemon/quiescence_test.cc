@@ -1,5 +1,5 @@
 // When all threads of some processes are asleep.
-#include "emulator/daemon/quiescence.h"
+#include "emulator/daemon/run/quiescence.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

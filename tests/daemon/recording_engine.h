@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "emulator/daemon/engine_port.h"
+#include "emulator/daemon/base/engine_port.h"
 
 namespace rocemu::daemon {
 

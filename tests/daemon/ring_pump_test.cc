@@ -1,6 +1,6 @@
 // The pump between a client's memory, in which anything may stand, and an engine that only gets
 // what can be.
-#include "emulator/daemon/ring_pump.h"
+#include "emulator/daemon/client/ring_pump.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // What is made, what is left alone, and that nothing stays behind.
-#include "emulator/daemon/runtime_directory.h"
+#include "emulator/daemon/kernel/runtime_directory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "emulator/daemon/start_error.h"
-#include "emulator/daemon/unix_socket.h"
+#include "emulator/daemon/base/start_error.h"
+#include "emulator/daemon/base/unix_socket.h"
 #include "tests/daemon/temp_dir.h"
 
 namespace rocemu::daemon {

@@ -1,5 +1,5 @@
 // Who is awake, and what the table knows of where its clients are.
-#include "emulator/daemon/session_table.h"
+#include "emulator/daemon/client/session_table.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

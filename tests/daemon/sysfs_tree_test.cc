@@ -1,5 +1,5 @@
 // The files that libibverbs and others were seen to need.
-#include "emulator/daemon/sysfs_tree.h"
+#include "emulator/daemon/kernel/sysfs_tree.h"
 
 #include <gtest/gtest.h>
 

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "emulator/abi/control.h"
-#include "emulator/daemon/start_error.h"
-#include "emulator/daemon/unix_socket.h"
+#include "emulator/daemon/base/start_error.h"
+#include "emulator/daemon/base/unix_socket.h"
 #include "emulator/os/unique_fd.h"
 
 namespace rocemu::daemon {

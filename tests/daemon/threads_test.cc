@@ -7,10 +7,10 @@
 #include <thread>
 #include <vector>
 
-#include "emulator/daemon/crossing.h"
-#include "emulator/daemon/frame_inbox.h"
-#include "emulator/daemon/parking.h"
-#include "emulator/daemon/waker.h"
+#include "emulator/daemon/base/waker.h"
+#include "emulator/daemon/net/frame_inbox.h"
+#include "emulator/daemon/net/shard_link.h"
+#include "emulator/daemon/run/parking.h"
 
 namespace rocemu::daemon {
 namespace {

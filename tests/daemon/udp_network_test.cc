@@ -1,5 +1,5 @@
-// What of a network the daemon's loop sees (medium.h).
-#include "emulator/daemon/udp_network.h"
+// What of a network the daemon's loop sees (network_port.h).
+#include "emulator/daemon/net/udp_network.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // In which system calls frames leave, and in which order (docs/ARCHITECTURE.md, "A network beyond
 // the fabric").
-#include "emulator/daemon/udp_sender.h"
+#include "emulator/daemon/net/udp_sender.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "emulator/engine/random.h"
+#include "emulator/engine/base/random.h"
 #include "emulator/journal/recording.h"
 #include "tests/support/bench.h"
 

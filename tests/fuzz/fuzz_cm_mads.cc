@@ -14,7 +14,7 @@
 
 #include "emulator/engine/fabric.h"
 #include "tests/support/array_memory.h"
-#include "wire/cm_print.h"
+#include "wire/cm/cm_print.h"
 
 using namespace rocemu;
 using engine::cm::ConnectionId;

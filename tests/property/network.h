@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "emulator/engine/random.h"
-#include "emulator/engine/time.h"
+#include "emulator/engine/base/random.h"
+#include "emulator/engine/base/time.h"
 #include "tests/property/program.h"
 
 namespace rocemu::property {

@@ -1,4 +1,4 @@
-#include "verbs_provider/doorbell.h"
+#include "verbs_provider/base/doorbell.h"
 
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>

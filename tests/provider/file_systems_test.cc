@@ -1,5 +1,5 @@
 // Which mapped files the daemon may have to wait for.
-#include "verbs_provider/file_systems.h"
+#include "verbs_provider/base/file_systems.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "verbs_provider/number_table.h"
+#include "verbs_provider/base/number_table.h"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "tests/provider/fake_context.h"
-#include "verbs_provider/pd.h"
-#include "verbs_provider/verbs.h"
+#include "verbs_provider/base/verbs.h"
+#include "verbs_provider/objects/pd.h"
 
 namespace rocemu::provider {
 namespace {

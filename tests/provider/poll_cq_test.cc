@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/provider/fake_queues.h"
-#include "verbs_provider/empty_poll.h"
-#include "verbs_provider/verbs.h"
+#include "verbs_provider/base/verbs.h"
+#include "verbs_provider/polling/empty_poll.h"
 
 namespace rocemu::provider {
 namespace {

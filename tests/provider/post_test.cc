@@ -6,7 +6,7 @@
 
 #include "tests/provider/fake_queues.h"
 #include "tests/support/post_send_table.h"
-#include "verbs_provider/verbs.h"
+#include "verbs_provider/base/verbs.h"
 
 namespace rocemu::provider {
 namespace {
@@ -244,7 +244,7 @@ TEST_F(Post, RefusesTooManySges) {
   expect_refused(EINVAL);
 }
 
-// What is posted is what the engine carries out (tests/engine/post_send_table_test.cc).
+// What is posted is what the engine carries out (tests/engine/transport/post_send_table_test.cc).
 TEST(PostSendTable, IsWhatCanBePosted) {
   for (const ibv_qp_type type :
        {IBV_QPT_UD, IBV_QPT_UC, IBV_QPT_RC, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV}) {

@@ -1,5 +1,5 @@
 // Which process this is, as fork() sees it, and what must not be done in a child.
-#include "verbs_provider/process.h"
+#include "verbs_provider/base/process.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "tests/provider/fake_queues.h"
-#include "verbs_provider/shared_memory.h"
-#include "verbs_provider/verbs.h"
+#include "verbs_provider/base/shared_memory.h"
+#include "verbs_provider/base/verbs.h"
 
 namespace rocemu::provider {
 namespace {

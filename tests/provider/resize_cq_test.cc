@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "tests/provider/fake_context.h"
-#include "verbs_provider/cq.h"
-#include "verbs_provider/verbs.h"
+#include "verbs_provider/base/verbs.h"
+#include "verbs_provider/objects/cq.h"
 
 namespace rocemu::provider {
 namespace {

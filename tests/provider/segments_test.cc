@@ -1,5 +1,5 @@
 // The memory that the daemon shares with a context.
-#include "verbs_provider/segments.h"
+#include "verbs_provider/base/segments.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

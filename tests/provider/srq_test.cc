@@ -4,7 +4,7 @@
 #include <cerrno>
 
 #include "tests/provider/fake_queues.h"
-#include "verbs_provider/verbs.h"
+#include "verbs_provider/base/verbs.h"
 
 namespace rocemu::provider {
 namespace {

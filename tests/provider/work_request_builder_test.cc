@@ -4,8 +4,8 @@
 #include <cerrno>
 
 #include "tests/provider/fake_queues.h"
-#include "verbs_provider/qp_ex.h"
-#include "verbs_provider/verbs.h"
+#include "verbs_provider/base/verbs.h"
+#include "verbs_provider/objects/qp_ex.h"
 
 namespace rocemu::provider {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "emulator/engine/host_memory.h"
+#include "emulator/engine/base/host_memory.h"
 #include "wire/require.h"
 
 namespace rocemu::test {

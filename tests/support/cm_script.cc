@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "wire/cm_print.h"
+#include "wire/cm/cm_print.h"
 #include "wire/print.h"
 
 namespace rocemu::engine::cm {

@@ -18,7 +18,7 @@
 
 #include "emulator/engine/fabric.h"
 #include "tests/support/array_memory.h"
-#include "wire/cm_messages.h"
+#include "wire/cm/cm_messages.h"
 
 namespace rocemu::engine::cm {
 void PrintTo(EventKind kind, std::ostream* out);

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "emulator/engine/cm/socket_address.h"
 #include "emulator/engine/engine.h"
+#include "emulator/engine/rdmacm/socket_addresses.h"
 #include "tests/support/array_memory.h"
 
 namespace rocemu::test {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "emulator/engine/counters.h"
+#include "emulator/engine/base/counters.h"
 #include "emulator/engine/engine.h"
 #include "emulator/engine/events.h"
-#include "emulator/engine/verdict.h"
+#include "emulator/engine/protocol/nak_codes.h"
 #include "tests/support/packets.h"
 
 namespace rocemu::test {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "emulator/engine/frame.h"
+#include "emulator/engine/base/frame.h"
 #include "wire/aeth.h"
 #include "wire/opcode.h"
 #include "wire/packet.h"

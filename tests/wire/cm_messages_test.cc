@@ -1,6 +1,6 @@
 // The connection manager's messages: every one of rxe's captures both ways, every field at the
 // place where IBTA vol 1, 12.6 and 12.11 put it, and every refusal.
-#include "wire/cm_messages.h"
+#include "wire/cm/cm_messages.h"
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@
 
 #include "tests/wire/bytes.h"
 #include "tests/wire/captures.h"
-#include "wire/cm_print.h"
-#include "wire/ip_cm.h"
+#include "wire/cm/cm_print.h"
+#include "wire/cm/ip_cm.h"
 
 namespace rocemu::wire {
 namespace {

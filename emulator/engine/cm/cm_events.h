@@ -6,8 +6,8 @@
 #include <span>
 
 #include "emulator/abi/verbs_values.h"
-#include "emulator/engine/ids.h"
-#include "wire/cm_messages.h"
+#include "emulator/engine/base/ids.h"
+#include "wire/cm/cm_messages.h"
 #include "wire/ip_address.h"
 
 namespace rocemu::engine::cm {

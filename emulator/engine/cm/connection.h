@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "emulator/abi/verbs_values.h"
+#include "emulator/engine/base/time.h"
 #include "emulator/engine/cm/cm_events.h"
-#include "emulator/engine/time.h"
-#include "wire/cm_messages.h"
+#include "wire/cm/cm_messages.h"
 #include "wire/psn.h"
 
 namespace rocemu::engine::cm {

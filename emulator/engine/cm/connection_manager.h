@@ -25,11 +25,11 @@
 #include <vector>
 
 #include "emulator/abi/control.h"
+#include "emulator/engine/base/time.h"
 #include "emulator/engine/cm/cm_events.h"
 #include "emulator/engine/cm/connection.h"
 #include "emulator/engine/cm/connection_table.h"
 #include "emulator/engine/cm/general_services.h"
-#include "emulator/engine/time.h"
 #include "wire/packet.h"
 #include "wire/result.h"
 

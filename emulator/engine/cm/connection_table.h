@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "emulator/engine/base/random.h"
 #include "emulator/engine/cm/connection.h"
-#include "emulator/engine/random.h"
 
 namespace rocemu::engine::cm {
 

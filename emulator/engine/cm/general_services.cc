@@ -4,7 +4,7 @@
 #include <array>
 
 #include "emulator/engine/fabric.h"
-#include "emulator/engine/path.h"
+#include "emulator/engine/transport/address_vector.h"
 
 namespace rocemu::engine::cm {
 namespace {

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "emulator/engine/cm/cm_events.h"
-#include "wire/mad.h"
+#include "wire/cm/mad.h"
 #include "wire/packet.h"
 
 namespace rocemu::engine {

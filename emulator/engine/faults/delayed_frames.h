@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "emulator/engine/faults/faults.h"
-#include "emulator/engine/frame.h"
-#include "emulator/engine/ids.h"
-#include "emulator/engine/time.h"
+#include "emulator/engine/base/frame.h"
+#include "emulator/engine/base/ids.h"
+#include "emulator/engine/base/time.h"
+#include "emulator/engine/faults/rule_matcher.h"
 
 namespace rocemu::engine::faults {
 

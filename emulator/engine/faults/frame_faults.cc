@@ -3,9 +3,9 @@
 #include <array>
 
 #include "emulator/engine/fabric.h"
-#include "emulator/engine/faults/change_frame.h"
-#include "wire/cm_messages.h"
-#include "wire/mad.h"
+#include "emulator/engine/faults/frame_mutation.h"
+#include "wire/cm/cm_messages.h"
+#include "wire/cm/mad.h"
 #include "wire/print.h"
 
 namespace rocemu::engine {

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "emulator/abi/rings.h"
-#include "emulator/engine/time.h"
+#include "emulator/engine/base/time.h"
 
 namespace rocemu::engine::faults {
 

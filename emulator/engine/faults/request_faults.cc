@@ -2,8 +2,8 @@
 #include <cstring>
 
 #include "emulator/engine/fabric.h"
-#include "emulator/engine/request.h"
-#include "emulator/engine/responses.h"
+#include "emulator/engine/protocol/opcode_traits.h"
+#include "emulator/engine/transport/response_queue.h"
 #include "wire/aeth.h"
 #include "wire/print.h"
 

@@ -12,7 +12,7 @@
 
 #include "emulator/abi/ucma.h"
 #include "emulator/abi/verbs_values.h"
-#include "emulator/engine/time.h"
+#include "emulator/engine/base/time.h"
 #include "wire/ip_address.h"
 
 namespace rocemu::engine::faults {

@@ -1,5 +1,5 @@
-// Pages of regions that are lent to the daemon (verbs_provider/lent_pages.h): the program must not
-// be able to tell, but by /proc/self/maps.
+// Pages of regions that are lent to the daemon (verbs_provider/base/lent_pages.h): the program must
+// not be able to tell, but by /proc/self/maps.
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

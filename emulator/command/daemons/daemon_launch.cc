@@ -1,0 +1,321 @@
+#include "emulator/command/daemons/daemon_launch.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include "emulator/abi/runtime_dir.h"
+#include "emulator/command/daemons/default_runtime_dir.h"
+#include "emulator/command/daemons/process_exit.h"
+#include "emulator/command/doctor/installation.h"
+#include "emulator/command/error.h"
+
+namespace rocemu::command {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Generous, for machines that run fifty of these at once: a daemon waits for its turn there, the
+// more so when hundreds of programs poll: 18 s were measured beside 300, over 30 seen in a test
+// run. Nobody waits this long for a daemon that works.
+constexpr milliseconds kReadyTimeout = seconds(120);
+constexpr milliseconds kStopTimeout = seconds(60);
+
+// Descriptors of the daemon.
+constexpr int kReadyFd = 3;
+constexpr int kLifetimeFd = 4;
+constexpr int kCaptureFd = 5;
+constexpr int kScenarioFd = 6;
+constexpr int kFirstOtherFd = 7;
+
+struct Pipe {
+  UniqueFd read_end, write_end;
+};
+
+Pipe make_pipe() {
+  int fds[2];
+  if (pipe2(fds, O_CLOEXEC) != 0) fail_with_errno("cannot make a pipe", errno);
+  return {UniqueFd(fds[0]), UniqueFd(fds[1])};
+}
+
+/// A file in memory that has the text and is read from its beginning; none for no text.
+UniqueFd file_of(const std::string& text) {
+  if (text.empty()) return {};
+  UniqueFd file(memfd_create("scenario", MFD_CLOEXEC));
+  if (!file) fail_with_errno("cannot hand the scenario to rocemud", errno);
+  for (size_t written = 0; written < text.size();) {
+    const ssize_t count = pwrite(file.get(), text.data() + written, text.size() - written,
+                                 static_cast<off_t>(written));
+    if (count < 0) fail_with_errno("cannot hand the scenario to rocemud", errno);
+    written += static_cast<size_t>(count);
+  }
+  return file;
+}
+
+/// A null-terminated array of pointers into `strings`, as execve wants it.
+std::vector<char*> pointers_to(std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  pointers.reserve(strings.size() + 1);
+  for (std::string& string : strings) pointers.push_back(string.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+/// Ours without what is meant for programs: the daemon uses neither shim nor other preloads.
+std::vector<std::string> daemon_environment() {
+  std::vector<std::string> environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view variable(*entry);
+    if (!variable.starts_with("LD_PRELOAD=") &&
+        !variable.starts_with(std::string(abi::kDirVariable) + "="))
+      environment.emplace_back(variable);
+  }
+  return environment;
+}
+
+struct Launch {
+  std::vector<std::string> arguments;  // of rocemud, from argv[0]
+  int ready_fd;
+  int lifetime_fd;  // -1 for none
+  int log_fd;       // -1: our standard error
+  int capture_fd;   // -1 for none
+  int scenario_fd;  // -1 for none
+};
+
+/// Who is killed while this lives dies when it goes.
+class HeldSignals {
+ public:
+  HeldSignals() {
+    sigset_t held;
+    sigemptyset(&held);
+    for (const int number : {SIGTERM, SIGHUP, SIGINT, SIGQUIT}) sigaddset(&held, number);
+    sigprocmask(SIG_BLOCK, &held, &before_);
+  }
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+  ~HeldSignals() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
+/// Gives the descriptor the number `to`; -1 leaves that closed.
+void place(int fd, int to) {
+  if (fd >= 0) {
+    dup2(fd, to);
+  } else {
+    close(to);
+  }
+}
+
+/// The child between fork and exec.
+[[noreturn]] void become_daemon(const Launch& launch, char* const* argv, char* const* envp) {
+  // A session of its own: a ^C in the terminal is for the program, not for its NIC.
+  setsid();
+  for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (chdir("/") != 0) _exit(kExitFailure);
+
+  // First out of the way of the numbers they are to get, whatever they are now.
+  const auto out_of_the_way = [](int fd) {
+    return fd < 0 ? -1 : fcntl(fd, F_DUPFD, 2 * kFirstOtherFd);
+  };
+  const int ready = out_of_the_way(launch.ready_fd);
+  const int lifetime = out_of_the_way(launch.lifetime_fd);
+  const int log = out_of_the_way(launch.log_fd);
+  const int capture = out_of_the_way(launch.capture_fd);
+  const int scenario = out_of_the_way(launch.scenario_fd);
+  const int null = open("/dev/null", O_RDWR);
+  dup2(null, STDIN_FILENO);
+  dup2(null, STDOUT_FILENO);
+  if (log >= 0) dup2(log, STDERR_FILENO);
+  place(ready, kReadyFd);
+  place(lifetime, kLifetimeFd);
+  place(capture, kCaptureFd);
+  place(scenario, kScenarioFd);
+  // A descriptor somebody waits to see closed must not be kept open by a daemon.
+  close_range(kFirstOtherFd, ~0u, 0);
+
+  execve(argv[0], argv, envp);
+  dprintf(kReadyFd, "error: cannot start %s: %s\n", argv[0], strerror(errno));
+  _exit(kExitFailure);
+}
+
+pid_t fork_daemon(Launch& launch) {
+  std::vector<std::string> environment = daemon_environment();
+  const std::vector<char*> argv = pointers_to(launch.arguments);
+  const std::vector<char*> envp = pointers_to(environment);
+  const pid_t pid = fork();
+  if (pid < 0) fail_with_errno("cannot start another process", errno);
+  if (pid == 0) become_daemon(launch, argv.data(), envp.data());
+  return pid;
+}
+
+std::vector<std::string> command_line(const std::string& dir, const DaemonStart& start) {
+  std::vector<std::string> line = {daemon_path(), "--dir", dir, "--ready-fd",
+                                   std::to_string(kReadyFd)};
+  line.insert(line.end(), start.arguments.begin(), start.arguments.end());
+  if (start.capture_fd >= 0) line.insert(line.end(), {"--capture-fd", std::to_string(kCaptureFd)});
+  if (!start.scenario.empty())
+    line.insert(line.end(), {"--scenario-fd", std::to_string(kScenarioFd)});
+  return line;
+}
+
+/// Reads the daemon's first line. Returns an empty string if it is ready, else why it is not.
+std::string wait_until_ready(int ready_fd) {
+  std::string line;
+  const auto deadline = std::chrono::steady_clock::now() + kReadyTimeout;
+  while (line.find('\n') == std::string::npos) {
+    const auto left =
+        std::chrono::duration_cast<milliseconds>(deadline - std::chrono::steady_clock::now());
+    pollfd entry{.fd = ready_fd, .events = POLLIN, .revents = 0};
+    const int events = left.count() <= 0 ? 0 : poll(&entry, 1, static_cast<int>(left.count()));
+    if (events < 0 && errno == EINTR) continue;
+    if (events <= 0)
+      return "rocemud was not ready within " + std::to_string(kReadyTimeout / seconds(1)) + " s";
+    char buffer[1024];
+    const ssize_t count = read(ready_fd, buffer, sizeof buffer);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return "rocemud ended before it was ready";
+    line.append(buffer, static_cast<size_t>(count));
+  }
+  line.resize(line.find('\n'));
+  if (line == "ready") return "";
+  constexpr std::string_view kErrorPrefix = "error: ";
+  return line.starts_with(kErrorPrefix) ? line.substr(kErrorPrefix.size()) : "rocemud: " + line;
+}
+
+/// Waits for a child that is about to end, and no longer than a daemon needs for it.
+int reap(pid_t pid) {
+  if (!wait_until_gone(pid, kStopTimeout)) kill(pid, SIGKILL);
+  int wait_status = 0;
+  while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR) {
+  }
+  return wait_status;
+}
+
+/// A daemon that ended with the status for wrong usage means our user's.
+[[noreturn]] void throw_start_error(const std::string& why, int wait_status) {
+  if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == kExitUsage) throw UsageError(why);
+  throw Failure(why);
+}
+
+std::string check_dir(const std::string& dir) {
+  if (fits_socket_address(dir)) return dir;
+  throw Failure("the runtime directory's name is too long for sockets: " + dir +
+                "; set XDG_RUNTIME_DIR to a shorter one");
+}
+
+}  // namespace
+
+PrivateDaemon::PrivateDaemon(std::string dir, pid_t pid, UniqueFd lifetime)
+    : dir_(std::move(dir)), pid_(pid), lifetime_(std::move(lifetime)) {}
+
+PrivateDaemon PrivateDaemon::start(const DaemonStart& start) {
+  for (int attempt = 1;; ++attempt) {
+    // Until there is a daemon, which removes directories when we are gone.
+    std::optional<HeldSignals> held(std::in_place);
+    const std::string base = base_dir();
+    const OpenBase open_base(base);
+    const std::string dir = check_dir(new_private_dir(base));
+    Pipe ready = make_pipe();
+    Pipe lifetime = make_pipe();
+    const UniqueFd scenario = file_of(start.scenario);
+    Launch launch{.arguments = command_line(dir, start),
+                  .ready_fd = ready.write_end.get(),
+                  .lifetime_fd = lifetime.read_end.get(),
+                  .log_fd = -1,
+                  .capture_fd = start.capture_fd,
+                  .scenario_fd = scenario.get()};
+    launch.arguments.insert(launch.arguments.end(), {"--lifetime-fd", std::to_string(kLifetimeFd)});
+    PrivateDaemon daemon(dir, fork_daemon(launch), std::move(lifetime.write_end));
+    held.reset();
+    ready.write_end.reset();
+    lifetime.read_end.reset();
+    const std::string why = wait_until_ready(ready.read_end.get());
+    if (why.empty()) return daemon;
+    daemon.stop();
+    if (!open_base.made_fail(dir, why, attempt)) throw_start_error(why, *daemon.wait_status_);
+  }
+}
+
+PrivateDaemon::~PrivateDaemon() {
+  if (pid_ > 0 && lifetime_) stop();
+}
+
+void PrivateDaemon::reaped(int wait_status) {
+  wait_status_ = wait_status;
+}
+
+std::string PrivateDaemon::stop() {
+  if (stopped_) return "";
+  stopped_ = true;
+  lifetime_.reset();
+  const bool was_gone = is_gone();
+  if (!was_gone) wait_status_ = reap(pid_);
+  remove_remains(dir_);
+  remove_empty_base(base_dir());
+  return was_gone || *wait_status_ == 0 ? "" : "rocemud " + describe_wait_status(*wait_status_);
+}
+
+void start_background_daemon(const std::string& dir, const DaemonStart& start,
+                             const std::string& log_path) {
+  check_dir(dir);
+  const UniqueFd log(open(log_path.c_str(),
+                          O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!log) fail_with_errno("cannot write the log " + log_path, errno);
+  Pipe ready = make_pipe();
+  const UniqueFd scenario = file_of(start.scenario);
+  Launch launch{.arguments = command_line(dir, start),
+                .ready_fd = ready.write_end.get(),
+                .lifetime_fd = -1,
+                .log_fd = log.get(),
+                .capture_fd = start.capture_fd,
+                .scenario_fd = scenario.get()};
+  // When we end, init is its parent.
+  const pid_t pid = fork_daemon(launch);
+  ready.write_end.reset();
+  const std::string why = wait_until_ready(ready.read_end.get());
+  if (why.empty()) return;
+  throw_start_error(why, reap(pid));
+}
+
+OpenBase::OpenBase(const std::string& base) {
+  do {
+    create_base(base);
+    directory_ = UniqueFd(open(base.c_str(), O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!directory_ && errno != ENOENT) fail_with_errno("cannot open " + base, errno);
+  } while (!directory_);
+}
+
+bool OpenBase::made_fail(const std::string& dir, const std::string& why, int attempt) const {
+  constexpr int kAttempts = 20;  // each time another daemon would have to end at the wrong moment
+  return attempt < kAttempts && was_removed() && why.find(dir) != std::string::npos;
+}
+
+bool OpenBase::was_removed() const {
+  struct stat status;
+  return fstat(directory_.get(), &status) == 0 && status.st_nlink == 0;
+}
+
+void OpenBase::lock() {
+  while (flock(directory_.get(), LOCK_EX) != 0)
+    if (errno != EINTR) fail_with_errno("cannot lock the runtime directory", errno);
+}
+
+}  // namespace rocemu::command

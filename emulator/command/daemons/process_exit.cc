@@ -1,0 +1,56 @@
+#include "emulator/command/daemons/process_exit.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include "emulator/os/unique_fd.h"
+
+namespace rocemu::command {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+bool has_ended(pid_t pid) {
+  siginfo_t info{};
+  if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0)
+    return info.si_pid == pid;
+  return kill(pid, 0) != 0 && errno == ESRCH;
+}
+
+}  // namespace
+
+bool wait_until_gone(pid_t pid, std::chrono::milliseconds timeout) {
+  const Clock::time_point deadline = Clock::now() + timeout;
+  const auto remaining = [&] {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+  };
+  const UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (!process && errno == ESRCH) return true;
+  while (!has_ended(pid)) {
+    if (remaining().count() <= 0) return false;
+    if (process) {
+      pollfd poll_entry{.fd = process.get(), .events = POLLIN, .revents = 0};
+      poll(&poll_entry, 1, static_cast<int>(remaining().count()));
+      if ((poll_entry.revents & POLLIN) != 0) return true;  // a zombie counts as gone
+    } else {                                                // a kernel before 5.3 or a sandbox
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+  }
+  return true;
+}
+
+std::string describe_wait_status(int wait_status) {
+  if (WIFSIGNALED(wait_status)) {
+    const int number = WTERMSIG(wait_status);
+    return "was killed by signal " + std::to_string(number) + " (" + strsignal(number) + ")";
+  }
+  return "ended with status " + std::to_string(WEXITSTATUS(wait_status));
+}
+
+}  // namespace rocemu::command

@@ -1,0 +1,159 @@
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+#include "emulator/command/doctor/diagnosis.h"
+#include "emulator/command/doctor/elf_file.h"
+#include "emulator/command/doctor/executable.h"
+#include "emulator/command/doctor/installation.h"
+#include "emulator/command/error.h"
+
+namespace rocemu::command {
+namespace {
+
+constexpr char kProgram[] = "program";
+constexpr char kPrivileges[] = "privileges";
+constexpr char kSanitizers[] = "sanitizers";
+constexpr int kMaxScriptDepth = 4;  // what the kernel allows
+
+/// The dynamic linker ignores LD_PRELOAD in programs that gain privileges.
+Findings check_privileges(const std::string& path) {
+  const std::string remedy = "run a copy without them: cp " + path + " /tmp; rocemu run -- /tmp/" +
+                             path.substr(path.rfind('/') + 1);
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0) return {};
+  if ((status.st_mode & S_ISUID) != 0 && status.st_uid != geteuid())
+    return {{Level::kProblem, kPrivileges,
+             path + " is setuid, so the dynamic linker ignores LD_PRELOAD", remedy}};
+  if ((status.st_mode & S_ISGID) != 0 && status.st_gid != getegid())
+    return {{Level::kProblem, kPrivileges,
+             path + " is setgid, so the dynamic linker ignores LD_PRELOAD", remedy}};
+  if (geteuid() != 0 && getxattr(path.c_str(), "security.capability", nullptr, 0) > 0)
+    return {{Level::kProblem, kPrivileges,
+             path + " has file capabilities, so the dynamic linker ignores LD_PRELOAD", remedy}};
+  return {{Level::kOk, kPrivileges, path + " gains none by being run", ""}};
+}
+
+Finding check_libraries(const std::string& path, const ElfFile& elf) {
+  const auto needs = [&](const char* name) {
+    return std::ranges::any_of(elf.needed,
+                               [&](const std::string& s) { return s.starts_with(name); });
+  };
+  if (needs("libibverbs.so.1") || needs("librdmacm.so.1"))
+    return {Level::kOk, "libraries", path + " links libibverbs or librdmacm", ""};
+  return {Level::kNote, "libraries",
+          path + " does not itself name libibverbs or librdmacm; a library of it may", ""};
+}
+
+/// The value that ASAN_OPTIONS, of which the last word counts, gives to verify_asan_link_order.
+std::string chosen_link_order() {
+  constexpr std::string_view kOption = "verify_asan_link_order=";
+  const char* const variable = std::getenv("ASAN_OPTIONS");
+  const std::string options = variable != nullptr ? variable : "";
+  const size_t at = options.rfind(kOption);
+  if (at == std::string::npos) return "";
+  const size_t begin = at + kOption.size();
+  return options.substr(begin, options.find_first_of(":, \t\n", begin) - begin);
+}
+
+/// AddressSanitizer's runtime library wants to be loaded before everything that is preloaded.
+Finding check_address_sanitizer(const std::string& path, bool has_library) {
+  const std::string with = path + " is built with AddressSanitizer";
+  if (!has_library) return {Level::kOk, kSanitizers, with + ", linked statically", ""};
+  const std::string chosen = chosen_link_order();
+  if (!chosen.empty() && chosen != "0" && chosen != "false" && chosen != "no")
+    return {Level::kProblem, kSanitizers,
+            with + ", and ASAN_OPTIONS has verify_asan_link_order=" + chosen +
+                ", with which its runtime library does not start behind the shim",
+            "take verify_asan_link_order out of ASAN_OPTIONS; rocemu run sets it to 0"};
+  if (has_text(path, "__asan_default_options"))
+    return {Level::kNote, kSanitizers,
+            with +
+                " and has default options itself, so that its runtime library starts behind "
+                "the shim only because rocemu run sets ASAN_OPTIONS",
+            "where a script sets ASAN_OPTIONS anew, add verify_asan_link_order=0"};
+  return {Level::kOk, kSanitizers, with + "; its runtime library starts behind the shim", ""};
+}
+
+Findings check_sanitizers(const std::string& path, const ElfFile& elf) {
+  const auto needs = [&](const char* gcc, const char* clang) {
+    return std::ranges::any_of(elf.needed, [&](const std::string& name) {
+      return name.starts_with(gcc) || name.starts_with(clang);
+    });
+  };
+  Findings findings;
+  const bool has_library = needs("libasan.so", "libclang_rt.asan");
+  if (has_library || has_text(path, "__asan_init"))
+    findings.push_back(check_address_sanitizer(path, has_library));
+  if (needs("libtsan.so", "libclang_rt.tsan") || has_text(path, "__tsan_init"))
+    findings.push_back({Level::kNote, kSanitizers,
+                        path + " is built with ThreadSanitizer, which does not see that a "
+                               "completion orders what threads do; so on every NIC",
+                        "suppress what it reports of data that a completion hands over"});
+  if (has_text(path, "__msan_init"))
+    findings.push_back({Level::kNote, kSanitizers,
+                        path + " is built with MemorySanitizer, which reports what libraries that "
+                               "are not, as libibverbs and those below it, have written",
+                        "build it with -fsanitize=address, or run it under valgrind"});
+  return findings;
+}
+
+Findings check_file(const std::string& path, int depth) {
+  const std::optional<ElfFile> elf = read_elf(path);
+  if (!elf) {
+    if (access(path.c_str(), R_OK) != 0)
+      return {
+          {Level::kNote, kProgram, path + " may be run but not read, so it was not examined", ""}};
+    const std::string interpreter = script_interpreter(path);
+    if (interpreter.empty() || depth >= kMaxScriptDepth)
+      return {{Level::kProblem, kProgram,
+               path + " is neither an ELF program nor a script with '#!'",
+               "give the program that really runs"}};
+    Findings findings = {
+        {Level::kOk, kProgram, path + " is a script; what counts is " + interpreter, ""}};
+    try {
+      const Findings more = check_file(find_executable(interpreter), depth + 1);
+      findings.insert(findings.end(), more.begin(), more.end());
+    } catch (const Error& error) {
+      findings.push_back({Level::kProblem, kProgram, error.what(), "install the interpreter"});
+    }
+    return findings;
+  }
+  const std::optional<ElfFile> own = read_elf("/proc/self/exe");
+  if (own && own->architecture != elf->architecture)
+    return {{Level::kProblem, kProgram,
+             path + " is of another architecture or word size than this rocemu",
+             "build rocemu for that architecture"}};
+  if (elf->interpreter.empty())
+    return {{Level::kProblem, kProgram,
+             path + " is statically linked, so neither the shim nor the provider can be loaded",
+             "link it dynamically (without -static; in Go with cgo)"}};
+  if (own && own->interpreter != elf->interpreter)
+    return {{Level::kProblem, kProgram,
+             path + " uses another dynamic linker (" + elf->interpreter + ") than rocemu (" +
+                 own->interpreter + ")",
+             "build rocemu against the same C library"}};
+  Findings findings = {{Level::kOk, kProgram, path + " is dynamically linked", ""}};
+  const Findings privileges = check_privileges(path);
+  findings.insert(findings.end(), privileges.begin(), privileges.end());
+  findings.push_back(check_libraries(path, *elf));
+  const Findings sanitizers = check_sanitizers(path, *elf);
+  findings.insert(findings.end(), sanitizers.begin(), sanitizers.end());
+  return findings;
+}
+
+}  // namespace
+
+Findings check_program(const std::string& name) {
+  try {
+    return check_file(find_executable(name), 0);
+  } catch (const Error& error) {
+    return {{Level::kProblem, kProgram, error.what(), "check the name and PATH"}};
+  }
+}
+
+}  // namespace rocemu::command

@@ -1,0 +1,108 @@
+// `rocemu doctor`: what would stop emulation here, and how to mend it.
+#include <algorithm>
+#include <iostream>
+
+#include "emulator/command/daemons/control_client.h"
+#include "emulator/command/doctor/diagnosis.h"
+#include "emulator/command/error.h"
+#include "emulator/command/subcommand.h"
+
+namespace rocemu::command {
+namespace po = boost::program_options;
+namespace {
+
+po::options_description options_of_doctor() {
+  po::options_description options("Options");
+  options.add_options()("json", po::bool_switch(), "print JSON");
+  return options;
+}
+
+const char* name_of(Level level) {
+  switch (level) {
+    case Level::kOk:
+      return "ok";
+    case Level::kNote:
+      return "note";
+    case Level::kProblem:
+      return "problem";
+  }
+  return "";
+}
+
+std::string as_text(const Findings& findings) {
+  std::string text;
+  for (const Finding& finding : findings) {
+    std::string level = name_of(finding.level);
+    level.resize(9, ' ');
+    text += level + finding.check + ": " + finding.message;
+    if (!finding.remedy.empty()) text += "; remedy: " + finding.remedy;
+    text += "\n";
+  }
+  return text;
+}
+
+Json as_json(const Findings& findings, bool fine) {
+  Json checks = Json::array();
+  for (const Finding& finding : findings)
+    checks.push_back({{"check", finding.check},
+                      {"level", name_of(finding.level)},
+                      {"message", finding.message},
+                      {"remedy", finding.remedy}});
+  return {{"ok", fine}, {"checks", checks}};
+}
+
+}  // namespace
+
+std::string doctor_help() {
+  return "usage: rocemu doctor [--json] [COMMAND]\n"
+         "\n"
+         "Tries what emulation needs on this machine, and whether COMMAND is a program that the\n"
+         "shim can be loaded into. One line each: ok, note or problem, with a remedy.\n"
+         "\n" +
+         to_text(options_of_doctor()) +
+         "\n"
+         "Exit status: 0 if nothing stops emulation, 1 if something does.\n"
+         "\n"
+         "Examples:\n"
+         "  rocemu doctor\n"
+         "  rocemu doctor ./my_test\n";
+}
+
+int doctor(const Arguments& arguments) {
+  // "--" may stand before COMMAND as in `rocemu run`.
+  Arguments own = arguments;
+  const auto separator = std::ranges::find(own, "--");
+  Arguments command;
+  if (separator != own.end()) command.assign(separator + 1, own.end());
+  own.erase(separator, own.end());
+
+  po::options_description hidden;
+  hidden.add_options()("command", po::value<Arguments>());
+  po::options_description all;
+  all.add(options_of_doctor()).add(hidden);
+  po::positional_options_description positional;
+  positional.add("command", -1);
+  const po::variables_map values = parse_options("doctor", own, all, positional);
+  if (values.count("command") != 0) {
+    const Arguments& words = values["command"].as<Arguments>();
+    command.insert(command.begin(), words.begin(), words.end());
+  }
+
+  Findings findings = check_machine();
+  if (!command.empty()) {
+    const Findings more = check_program(command[0]);
+    findings.insert(findings.end(), more.begin(), more.end());
+  }
+  const bool fine = std::ranges::none_of(
+      findings, [](const Finding& finding) { return finding.level == Level::kProblem; });
+  if (values["json"].as<bool>())
+    std::cout << as_json(findings, fine).dump(2, ' ', false, Json::error_handler_t::replace)
+              << "\n";
+  else
+    std::cout << as_text(findings)
+              << (fine ? "Nothing here stops emulation.\n"
+                       : "Emulation will not work before the problems are mended.\n");
+  return fine ? 0 : kExitFailure;
+}
+
+}  // namespace rocemu::command

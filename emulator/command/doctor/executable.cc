@@ -1,0 +1,53 @@
+#include "emulator/command/doctor/executable.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+
+#include "emulator/command/error.h"
+
+namespace rocemu::command {
+namespace {
+
+/// 0, or why the file cannot be executed.
+int execution_error(const std::string& path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0) return errno;
+  if (S_ISDIR(status.st_mode)) return EISDIR;
+  if (!S_ISREG(status.st_mode) || access(path.c_str(), X_OK) != 0) return EACCES;
+  return 0;
+}
+
+[[noreturn]] void give_up(const std::string& name, int error) {
+  if (error == ENOENT || error == ENOTDIR)
+    throw Error(kExitNotFound, "cannot run '" + name + "': there is no such program");
+  throw Error(kExitNotExecutable,
+              "cannot run '" + name + "': " + std::generic_category().message(error));
+}
+
+}  // namespace
+
+std::string find_executable(const std::string& name) {
+  if (name.find('/') != std::string::npos) {
+    if (const int error = execution_error(name); error != 0) give_up(name, error);
+    return name;
+  }
+  const char* const variable = std::getenv("PATH");
+  const std::string path = variable != nullptr ? variable : "/bin:/usr/bin";
+  int error = ENOENT;
+  for (size_t begin = 0; !name.empty() && begin <= path.size();) {
+    const size_t end = std::min(path.find(':', begin), path.size());
+    const std::string dir = end == begin ? "." : path.substr(begin, end - begin);
+    const std::string candidate = dir + "/" + name;
+    const int candidate_error = execution_error(candidate);
+    if (candidate_error == 0) return candidate;
+    if (candidate_error == EACCES) error = EACCES;
+    begin = end + 1;
+  }
+  give_up(name, error);
+}
+
+}  // namespace rocemu::command

@@ -1,0 +1,120 @@
+// `rocemu replay`: the engine once more on what a run recorded, without the program.
+#include <charconv>
+#include <iostream>
+
+#include "emulator/command/error.h"
+#include "emulator/command/recordings/recorded_capture.h"
+#include "emulator/command/subcommand.h"
+#include "emulator/journal/recording.h"
+#include "emulator/journal/replay.h"
+
+namespace rocemu::command {
+namespace po = boost::program_options;
+namespace {
+
+constexpr size_t kContext = 10;
+
+po::options_description options_of_replay() {
+  po::options_description options("Options");
+  options.add_options()("until", po::value<std::string>()->value_name("frame=N|event=N"),
+                        "stop with the step that made frame N of trace.pcap, or line N of "
+                        "events.jsonl; show what led there and the queue pairs as they are then");
+  options.add_options()("capture", po::value<std::string>()->value_name("FILE"),
+                        "write the frames to FILE, as trace.pcap has them: of a run that was "
+                        "killed, or up to where --until stops");
+  return options;
+}
+
+journal::Until parse_until(const std::string& text) {
+  const size_t equals = text.find('=');
+  const std::string what = text.substr(0, equals);
+  uint64_t number = 0;
+  const char* const begin = text.data() + (equals == std::string::npos ? text.size() : equals + 1);
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(begin, end, number);
+  if (error != std::errc() || stop != end || number == 0 || (what != "frame" && what != "event"))
+    throw UsageError("replay: --until '" + text + "' is not frame=N or event=N, N from 1 on");
+  return what == "frame" ? journal::Until{.frame = number, .event = {}}
+                         : journal::Until{.frame = {}, .event = number};
+}
+
+void print_context(const std::string& path, uint64_t offset, const journal::Until& until) {
+  for (const std::string& line : journal::last_lines(path, offset, kContext, until))
+    std::cout << "  " << line << "\n";
+}
+
+int report(const std::string& path, const journal::Difference& difference) {
+  std::cout << "difference at " << difference.at.time_since_epoch().count() << " ns";
+  if (difference.frame) std::cout << ", frame " << *difference.frame;
+  std::cout << " (byte " << difference.offset << " of the journal); before it:\n";
+  print_context(path, difference.offset, {});
+  std::cout << "recorded: " << difference.recorded << "\n"
+            << "now:      " << difference.now << "\n";
+  return kExitFailure;
+}
+
+void print_queue_pairs(const engine::FabricSnapshot& fabric) {
+  for (const engine::DeviceSnapshot& device : fabric.devices) {
+    for (const engine::QpSnapshot& qp : device.qps) {
+      std::cout << device.name << " qp " << qp.number.value << " of client " << qp.client.value
+                << ": state " << static_cast<uint32_t>(qp.state) << ", next PSN " << qp.send_psn
+                << ", unacknowledged from " << qp.unacked_psn << ", expects " << qp.expected_psn
+                << ", " << qp.send_posted << " sends and " << qp.recv_posted
+                << " receives posted\n";
+    }
+  }
+}
+
+}  // namespace
+
+std::string replay_help() {
+  return "usage: rocemu replay [--until frame=N|event=N] [--capture FILE] DIR\n"
+         "\n"
+         "Gives a new NIC everything that the one of `rocemu run --record DIR` got, without the\n"
+         "program, and compares everything that comes out. Prints how much was the same, or the\n"
+         "first difference with the ten events and frames before it.\n"
+         "\n" +
+         to_text(options_of_replay()) +
+         "\n"
+         "Exit status: 0 no difference, 1 a difference or a journal that cannot be read, 2 wrong\n"
+         "usage.\n"
+         "\n"
+         "Examples:\n"
+         "  rocemu run --record /tmp/run1 -- ./my_test\n"
+         "  rocemu replay /tmp/run1\n"
+         "  rocemu replay --until frame=120 /tmp/run1\n";
+}
+
+int replay(const Arguments& arguments) {
+  po::options_description all = options_of_replay();
+  all.add_options()("recording", po::value<std::string>());
+  po::positional_options_description positional;
+  positional.add("recording", 1);
+  const po::variables_map values = parse_options("replay", arguments, all, positional);
+  if (values.count("recording") == 0)
+    throw UsageError(
+        "replay: which recording? rocemu replay DIR, where DIR is that of "
+        "`rocemu run --record DIR`");
+  const journal::Until until = values.count("until") != 0
+                                   ? parse_until(values["until"].as<std::string>())
+                                   : journal::Until{};
+  const std::string path = values["recording"].as<std::string>() + journal::kJournalFile;
+  journal::JournalReader journal(path);
+  journal::Replay replay(journal);
+  const auto difference =
+      values.count("capture") != 0
+          ? replay_into_capture(journal, replay, until, values["capture"].as<std::string>())
+          : replay.run(until);
+  if (difference) return report(path, *difference);
+  if (until.frame || until.event) {
+    print_context(path, journal.offset() + 1, until);
+    print_queue_pairs(replay.snapshot());
+  }
+  if (journal.torn())
+    std::cout << "the journal is cut off at byte " << journal.offset()
+              << ": whoever wrote it was killed or had no more room\n";
+  std::cout << replay.steps() << " steps, " << replay.frames() << " frames: no difference\n";
+  return 0;
+}
+
+}  // namespace rocemu::command

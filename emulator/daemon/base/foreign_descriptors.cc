@@ -1,0 +1,126 @@
+#include "emulator/daemon/base/foreign_descriptors.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace rocemu::daemon {
+namespace {
+
+/// A file system's answer that takes longer is as good as none.
+constexpr std::chrono::milliseconds kLongestExamination{20};
+/// Each may wait for ever, for a client that means us harm.
+constexpr unsigned kMostThreads = 16;
+
+/// Does what may wait, in threads that end when there is nothing to do.
+class Elsewhere {
+ public:
+  /// False if all threads are at work and `at_once` is wanted; otherwise it is done in its turn.
+  bool run(std::function<void()> work, bool at_once) {
+    const std::scoped_lock lock(mutex_);
+    if (threads_ == kMostThreads && at_once) return false;
+    work_.push_back(std::move(work));
+    if (threads_ == kMostThreads) return true;
+    try {
+      std::thread([this] { run_all(); }).detach();
+      ++threads_;
+    } catch (const std::system_error&) {
+      if (at_once) work_.pop_back();
+      return !at_once;  // it waits for the next thread that there is
+    }
+    return true;
+  }
+
+ private:
+  void run_all() {
+    std::unique_lock lock(mutex_);
+    while (!work_.empty()) {
+      const std::function<void()> work = std::move(work_.front());
+      work_.pop_front();
+      lock.unlock();
+      work();
+      lock.lock();
+    }
+    --threads_;
+  }
+
+  std::mutex mutex_;
+  std::deque<std::function<void()>> work_;
+  unsigned threads_ = 0;
+};
+
+/// Never destroyed: its threads may outlast everything.
+Elsewhere& elsewhere() {
+  static Elsewhere& only = *new Elsewhere;
+  return only;
+}
+
+bool is_unix_socket(int fd) {
+  int domain = 0;
+  socklen_t size = sizeof domain;
+  return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX;
+}
+
+/// What the system knows of it without asking its file system (AT_STATX_DONT_SYNC).
+std::pair<uint32_t, uint32_t> device_of(int fd, const char* path) {
+  struct statx status {};
+  const int flags = AT_STATX_DONT_SYNC | (path[0] == '\0' ? AT_EMPTY_PATH : 0);
+  if (statx(fd, path, flags, STATX_TYPE, &status) != 0) return {};
+  return {status.stx_dev_major, status.stx_dev_minor};
+}
+
+bool is_of_our_procfs(int fd) {
+  static const auto ours = device_of(AT_FDCWD, "/proc/self/stat");
+  return ours != std::pair<uint32_t, uint32_t>{} && device_of(fd, "") == ours;
+}
+
+/// Of a client in another pid namespace.
+bool is_of_another_procfs(int fd) {
+  auto copy = std::make_shared<UniqueFd>(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (!*copy) return false;
+  auto answer = std::make_shared<std::promise<bool>>();
+  std::future<bool> result = answer->get_future();
+  const auto examine = [copy, answer] {
+    struct statfs system {};
+    answer->set_value(fstatfs(copy->get(), &system) == 0 && system.f_type == PROC_SUPER_MAGIC);
+    copy->reset();
+  };
+  return elsewhere().run(examine, /*at_once=*/true) &&
+         result.wait_for(kLongestExamination) == std::future_status::ready && result.get();
+}
+
+bool answers_at_once(int fd) {
+  return is_unix_socket(fd) || fcntl(fd, F_GET_SEALS) >= 0 || is_of_our_procfs(fd);
+}
+
+void close_elsewhere(UniqueFd fd) {
+  elsewhere().run([held = std::make_shared<UniqueFd>(std::move(fd))] { held->reset(); },
+                  /*at_once=*/false);
+}
+
+}  // namespace
+
+void set_foreign_aside(std::vector<UniqueFd>& fds, bool memory) {
+  for (UniqueFd& fd : fds) {
+    // Of a message one at most is waited for.
+    if (answers_at_once(fd.get()) ||
+        (std::exchange(memory, false) && is_of_another_procfs(fd.get()))) {
+      continue;
+    }
+    close_elsewhere(std::move(fd));
+  }
+}
+
+}  // namespace rocemu::daemon

@@ -1,0 +1,32 @@
+// What carries frames out of an engine and into it, as the loop sees it: UDP (udp_network.h), or
+// the other threads of the daemon (shard_link.h).
+#pragma once
+
+#include <optional>
+
+#include "emulator/engine/base/time.h"
+
+namespace rocemu::daemon {
+
+class Medium {
+ public:
+  virtual ~Medium() = default;
+
+  /// Takes what came, as far as it is known where to look. True if there was something.
+  virtual bool receive(engine::Instant now) = 0;
+  /// Sends what waits, but for what is held back; true if there was something.
+  virtual bool flush(engine::Instant now) = 0;
+  /// Something waits for what may go with it, and leaves soon anyhow. Nobody sleeps meanwhile, but
+  /// others may have the processor: it is they who make what it waits for.
+  virtual bool holds_back() const { return false; }
+  /// What would make more frames has to wait until there is room.
+  virtual bool is_congested() const = 0;
+  /// How long to wait for room at most; nothing: the event loop will be told.
+  virtual std::optional<engine::Duration> longest_wait() const { return std::nullopt; }
+
+  /// From now on what comes wakes the event loop. False if something has come: then nobody sleeps.
+  [[nodiscard]] virtual bool fall_asleep() { return true; }
+  virtual void stay_awake() {}
+};
+
+}  // namespace rocemu::daemon

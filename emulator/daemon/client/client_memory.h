@@ -1,0 +1,34 @@
+// What the engine may look at of its clients: application memory, and the consumer indices of their
+// completion queues, which lie in the shared rings.
+#pragma once
+
+#include "emulator/daemon/client/session_table.h"
+#include "emulator/daemon/memory/process_memory.h"
+#include "emulator/engine/base/host_memory.h"
+
+namespace rocemu::daemon {
+
+class ClientMemory : public engine::HostMemory {
+ public:
+  ClientMemory(ProcessMemory& processes, SessionTable& sessions)
+      : processes_(processes), sessions_(sessions) {}
+
+  engine::MemoryResult read(engine::ClientId client, std::span<const engine::RemoteRange> from,
+                            std::span<const std::span<uint8_t>> to) override {
+    return processes_.read(client, from, to);
+  }
+  engine::MemoryResult write(engine::ClientId client, std::span<const engine::RemoteRange> to,
+                             std::span<const std::span<const uint8_t>> from) override {
+    return processes_.write(client, to, from);
+  }
+  uint32_t completions_taken(engine::ClientId client, engine::CqId cq) override {
+    CompletionQueue* queue = sessions_.find_cq(client, cq);
+    return queue != nullptr ? queue->consumed() : 0;
+  }
+
+ private:
+  ProcessMemory& processes_;
+  SessionTable& sessions_;
+};
+
+}  // namespace rocemu::daemon

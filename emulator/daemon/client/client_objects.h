@@ -1,0 +1,61 @@
+// Requests for which the engine's answer is not all: objects with memory that client and daemon
+// share, and the events of objects that go.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "emulator/abi/control.h"
+#include "emulator/daemon/base/engine_port.h"
+#include "emulator/daemon/client/client_events.h"
+#include "emulator/daemon/client/client_queues.h"
+
+namespace rocemu::daemon {
+
+struct Answer {
+  abi::Reply reply{};
+  std::vector<UniqueFd> fds{};      // that go with it
+  const char* violation = nullptr;  // what the client did that cannot be; end it instead
+};
+
+inline Answer refusal(int error) {
+  Answer answer;
+  answer.reply.error = error;
+  return answer;
+}
+
+class ClientObjects {
+ public:
+  ClientObjects(EnginePort& engine, ClientEvents& events, ClientQueues& queues)
+      : engine_(engine), events_(events), queues_(queues) {}
+
+  /// Any request of an attached client; `fds` came with it. If the engine ended the client
+  /// meanwhile (ClientQueues::ended), the answer says nothing.
+  Answer execute(const abi::Request& request, std::span<const UniqueFd> fds);
+
+ private:
+  Answer open_segment(const abi::Request& request);
+  Answer create_channel(const abi::Request& request);
+  Answer create_cq(const abi::Request& request);
+  Answer resize_cq(const abi::Request& request);
+  Answer create_srq(const abi::Request& request);
+  Answer create_qp(const abi::Request& request);
+  Answer open_qp(const abi::Request& request);
+  Answer destroy_cq(const abi::Request& request, std::span<const UniqueFd> fds);
+  Answer destroy_srq(const abi::Request& request, std::span<const UniqueFd> fds);
+  Answer destroy_qp(const abi::Request& request, std::span<const UniqueFd> fds);
+  abi::Reply command(const abi::Request& request) { return engine_.command(queues_.id, request); }
+  /// Answers with `reply` to who created an object, once `enter(memory)` has given it memory of
+  /// that size and noted it. Destroys it again if there is no memory for either.
+  template <class Enter>
+  Answer complete(const abi::Reply& reply, abi::Op destroy, uint32_t handle, uint64_t size,
+                  Enter enter);
+  /// An object that was just created, but cannot be used.
+  void undo(abi::Op destroy, uint32_t handle);
+
+  EnginePort& engine_;
+  ClientEvents& events_;
+  ClientQueues& queues_;
+};
+
+}  // namespace rocemu::daemon

@@ -1,0 +1,129 @@
+// One client's side of shared memory: its doorbell ring, work queues and completion queues, with
+// the daemon's private copy of every index. Nothing read from shared memory is kept unchecked.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "emulator/abi/control.h"
+#include "emulator/abi/rings.h"
+#include "emulator/daemon/base/arena.h"
+#include "emulator/daemon/client/object_map.h"
+#include "emulator/engine/base/ids.h"
+
+namespace rocemu::daemon {
+
+/// A ring of WQEs that the client fills.
+struct WorkQueueView {
+  const std::byte* base = nullptr;
+  uint32_t slots = 0;   // a power of two, or 0 for no queue
+  uint32_t stride = 0;  // bytes
+  uint32_t seen = 0;    // WQEs handed to the engine, modulo 2^32
+
+  const std::byte* slot(uint32_t n) const { return base + size_t{n & (slots - 1)} * stride; }
+};
+
+struct QueuePair {
+  Arena::Piece memory;
+  WorkQueueView send;
+  WorkQueueView recv;
+  /// One for each reference that the client has to it: ibv_open_qp(3) gives further ones.
+  std::vector<uint64_t> user_handles;
+};
+
+struct SharedReceiveQueue {
+  Arena::Piece memory;
+  WorkQueueView recv;
+  uint64_t user_handle = 0;
+};
+
+class CompletionQueue {
+ public:
+  /// Begins empty, whatever is in the memory.
+  CompletionQueue(Arena::Piece memory, uint32_t capacity, uint64_t user_handle,
+                  engine::ChannelId channel);
+
+  /// Moves to another memory with the completions that the client has not taken; counts continue.
+  /// False, and nothing is changed, if its consumer index says what cannot be.
+  bool move_to(Arena::Piece memory, uint32_t capacity);
+
+  /// The client sees it after publish().
+  void add(const abi::Cqe& cqe);
+  /// True if somebody waits for more, and wake_waiting() is to come when no more do. That is told
+  /// once.
+  [[nodiscard]] bool publish();
+  void wake_waiting();
+  void set_error();
+
+  uint32_t produced() const { return produced_; }
+  /// What the client says that it has taken, modulo 2^32; unchecked.
+  uint32_t consumed() const;
+  uint32_t capacity() const { return capacity_; }
+  uint64_t user_handle() const { return user_handle_; }
+  engine::ChannelId channel() const { return channel_; }  // 0 for none
+
+ private:
+  void wake();
+
+  Arena::Piece memory_;
+  uint32_t capacity_;
+  uint32_t mask_;
+  uint32_t produced_ = 0;  // modulo 2^32
+  bool failed_ = false;
+  bool told_of_waiting_ = false;
+  uint64_t user_handle_;
+  engine::ChannelId channel_;
+};
+
+/// Bytes of the memory of a CQ: a CqRing with bit_ceil(capacity) entries.
+uint64_t cq_memory_size(uint32_t capacity);
+
+/// Where the work queues of a QP with these capabilities lie in its memory.
+struct QpMemoryPlan {
+  abi::WorkQueueLayout send;
+  abi::WorkQueueLayout recv;
+  uint64_t size;  // never 0, so that a QP without any queue has memory like the others
+};
+QpMemoryPlan plan_qp_memory(const abi::QpCap& cap);
+
+/// What of the capabilities asks for rings: a QP with an SRQ and an XRC initiator QP have no
+/// receive queue of their own, an XRC target QP has none at all.
+abi::QpCap without_missing_queues(abi::QpCap cap, abi::QpType type, bool has_srq);
+
+/// The memory of an SRQ is one receive ring.
+struct SrqMemoryPlan {
+  abi::WorkQueueLayout recv;
+  uint64_t size;
+};
+SrqMemoryPlan plan_srq_memory(uint32_t max_wr, uint32_t max_sge);
+
+struct ClientQueues {
+  engine::ClientId id;
+  Arena arena;  // of all the memory below
+  Arena::Piece doorbell_memory;
+  // Both modulo 2^32. Of the doorbells between them, those of receives and arms are handled
+  // already.
+  uint32_t doorbells_consumed = 0;
+  uint32_t receives_taken = 0;   // never before doorbells_consumed
+  uint64_t doorbells_total = 0;  // for `rocemu show`
+  bool ended = false;            // nothing of this client is looked at any more
+  bool expects_event = false;    // armed a CQ, and no completion event came since
+  ObjectMap<QueuePair> qps;
+  ObjectMap<CompletionQueue> cqs;
+  ObjectMap<SharedReceiveQueue> srqs;
+
+  /// Only after doorbell_memory was set.
+  abi::DoorbellRing& doorbells() const {
+    return *reinterpret_cast<abi::DoorbellRing*>(doorbell_memory.data());
+  }
+
+  size_t size() const { return qps.size() + cqs.size() + srqs.size(); }
+  /// Of a client that is gone: destroys some of its queues and then their memory, so that nobody
+  /// waits for long even if they are very many. True if there are more.
+  bool dismantle();
+  /// Gives back the memory of queues that are gone.
+  void shrink();
+};
+
+}  // namespace rocemu::daemon

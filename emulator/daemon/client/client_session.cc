@@ -1,0 +1,392 @@
+#include "emulator/daemon/client/client_session.h"
+
+#include <fmt/format.h>
+#include <linux/futex.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <fstream>
+#include <new>
+
+#include "emulator/engine/base/limits.h"
+
+#include "emulator/daemon/base/descriptors.h"
+#include "emulator/daemon/base/foreign_descriptors.h"
+
+namespace rocemu::daemon {
+namespace {
+
+/// A message longer than any is recognised by filling this.
+using RequestBuffer = std::array<std::byte, sizeof(abi::Request) + 1>;
+constexpr size_t kHeaderSize = offsetof(abi::Request, body);
+
+std::string command_name_of(pid_t pid) {
+  std::string name;
+  std::getline(std::ifstream(fmt::format("/proc/{}/comm", pid)), name);
+  return name.empty() ? "?" : name;
+}
+
+/// A descriptor that becomes readable when the process is gone; none before Linux 5.3.
+UniqueFd open_process(pid_t pid) {
+#ifdef SYS_pidfd_open
+  if (pid > 0) return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+#endif
+  return {};
+}
+
+}  // namespace
+
+ClientSession::ClientSession(const Services& services, engine::ClientId id,
+                             engine::DeviceIndex device, UniqueFd socket, PeerCredentials peer)
+    : services_(services),
+      device_(device),
+      peer_(peer),
+      command_name_(command_name_of(peer.pid)),
+      ring_pump_(services.engine),
+      events_(services.loop),
+      objects_(services.engine, events_, queues_),
+      socket_(std::move(socket)) {
+  queues_.id = id;
+  socket_watch_ = services_.loop.watch(socket_.get(), EPOLLIN, [this](uint32_t) {
+    unless_out_of_memory([this] {
+      on_readable();
+      return true;
+    });
+  });
+  if (!socket_watch_) end("its socket cannot be watched");
+}
+
+std::string ClientSession::description() const {
+  return fmt::format("client {} ({}, pid {})", id().value, command_name_, peer_.pid);
+}
+
+void ClientSession::end(std::string reason) {
+  if (queues_.ended) return;
+  queues_.ended = true;
+  end_reason_ = std::move(reason);
+  socket_watch_.reset();
+  doorbell_watch_.reset();
+  process_watch_.reset();
+  services_.owner.ended(*this);
+}
+
+// ---- Doorbells ------------------------------------------------------------------------------
+
+bool ClientSession::note_doorbells() {
+  if (queues_.ended || !attached_) return false;
+  noted_ = RingPump::end_of(queues_);
+  return noted_ != queues_.doorbells_consumed;
+}
+
+void ClientSession::take_receives() {
+  if (queues_.ended || !attached_) return;
+  unless_out_of_memory([this] {
+    if (const char* violation = ring_pump_.take_receives(queues_, receive_budget_)) end(violation);
+    return true;
+  });
+}
+
+bool ClientSession::pump() {
+  if (queues_.ended || !attached_) return false;
+  receive_budget_ = kReceiveBudget;
+  return unless_out_of_memory(
+      [this] { return after_pumping(ring_pump_.run(queues_, noted_, kPumpBudget)); });
+}
+
+bool ClientSession::pump_by_object() {
+  if (queues_.ended || !attached_) return false;
+  return unless_out_of_memory(
+      [this] { return after_pumping(ring_pump_.run_by_object(queues_, noted_, kOrderedBudget)); });
+}
+
+template <class Work>
+bool ClientSession::unless_out_of_memory(Work work) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    end("out of memory");  // few enough letters for no memory
+    return true;
+  }
+}
+
+bool ClientSession::after_pumping(const RingPump::Result& result) {
+  if (result.violation != nullptr) {
+    end(result.violation);
+    return true;
+  }
+  if (pending_ && !queues_.ended &&
+      static_cast<int32_t>(queues_.doorbells_consumed - pending_->doorbells) >= 0) {
+    Pending pending = std::move(*pending_);
+    pending_.reset();
+    execute(std::move(pending));
+    return true;
+  }
+  return result.worked;
+}
+
+void ClientSession::begin_round(uint32_t round, engine::Instant now) {
+  if (!attached_) return;
+  abi::DoorbellRing& ring = queues_.doorbells();
+  ring.device_time_ns.store(engine::nanoseconds_since_start(now), std::memory_order_relaxed);
+  ring.round.store(round, std::memory_order_seq_cst);
+  syscall(SYS_futex, &ring.round, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+void ClientSession::set_asked_for(uint32_t operations) {
+  if (attached_) queues_.doorbells().asked_for.store(operations, std::memory_order_relaxed);
+}
+
+void ClientSession::set_daemon_sleeping(bool sleeping) {
+  if (attached_) {
+    queues_.doorbells().daemon_sleeping.store(sleeping ? 1 : 0, std::memory_order_seq_cst);
+  }
+}
+
+void ClientSession::set_daemon_processor(uint32_t processor) {
+  if (attached_) queues_.doorbells().daemon_processor.store(processor, std::memory_order_relaxed);
+}
+
+uint32_t ClientSession::client_processor() const {
+  return attached_ ? queues_.doorbells().client_processor.load(std::memory_order_relaxed) : 0;
+}
+
+bool ClientSession::has_doorbells() const {
+  return attached_ &&
+         queues_.doorbells().producer.load(std::memory_order_acquire) != queues_.doorbells_consumed;
+}
+
+// ---- Events ---------------------------------------------------------------------------------
+
+void ClientSession::deliver(const engine::CompletionEvent& event) {
+  queues_.expects_event = false;
+  unless_out_of_memory([&] {
+    if (!events_.deliver(event)) end("a completion channel has too many unread events");
+    return true;
+  });
+}
+
+void ClientSession::deliver(const engine::AsyncEvent& event) {
+  unless_out_of_memory([&] {
+    if (!events_.deliver(event)) end("too many unread asynchronous events");
+    return true;
+  });
+}
+
+// ---- Requests -------------------------------------------------------------------------------
+
+void ClientSession::on_readable() {
+  if (queues_.ended || pending_) return;  // the next one stays in the socket meanwhile
+  std::optional<Pending> pending = receive();
+  if (!pending) return;
+  if (!attached_) {
+    execute(std::move(*pending));
+    return;
+  }
+  // What the client rang before it asked must be seen before: a QP's last posts come before its
+  // destruction.
+  pending->doorbells = RingPump::end_of(queues_);
+  if (pending->doorbells == queues_.doorbells_consumed) {
+    execute(std::move(*pending));
+    return;
+  }
+  pending_ = std::move(pending);
+  services_.owner.wake(*this);
+}
+
+std::optional<ClientSession::Pending> ClientSession::receive() {
+  RequestBuffer buffer;
+  Message message = receive_message(socket_.get(), buffer);
+  set_foreign_aside(message.fds, /*memory=*/!attached_);
+  switch (message.status) {
+    case Message::Status::kNothing:
+      return std::nullopt;
+    case Message::Status::kClosed:
+      end("");
+      return std::nullopt;
+    case Message::Status::kTruncated:
+      end("a message that is too long or has too many file descriptors");
+      return std::nullopt;
+    case Message::Status::kOk:
+      break;
+  }
+  Pending pending{};
+  std::memcpy(&pending.request, buffer.data(), std::min(message.size, sizeof pending.request));
+  if (message.size < kHeaderSize || pending.request.magic != abi::kMagic) {
+    end("a message that is not of the control protocol");
+    return std::nullopt;
+  }
+  if (pending.request.version != abi::kVersion) {
+    refuse_version(pending.request);
+    return std::nullopt;
+  }
+  if (message.size != sizeof pending.request) {
+    end(fmt::format("a request of {} bytes instead of {}", message.size, sizeof pending.request));
+    return std::nullopt;
+  }
+  if (message.fds_lost) {
+    tell_of_shortage();
+    reply_status(pending.request, ENFILE);
+    return std::nullopt;
+  }
+  pending.fds = std::move(message.fds);
+  return pending;
+}
+
+void ClientSession::refuse_version(const abi::Request& request) {
+  reply_status(request, EPROTO);
+  end(fmt::format("it speaks version {} of the control protocol, this daemon {}", request.version,
+                  abi::kVersion));
+}
+
+void ClientSession::execute(Pending pending) {
+  const abi::Request& request = pending.request;
+  if ((request.op == abi::Op::kHello) == attached_) {
+    end(attached_ ? "a second hello" : "a request before the hello");
+    return;
+  }
+  if (request.op == abi::Op::kHello) {
+    std::optional<HelloFds> fds = sort(request.body.hello.import != 0, std::move(pending.fds));
+    if (!fds) return end("a hello with other file descriptors than it has to have");
+    return hello(request, std::move(*fds));
+  }
+  if (request.op == abi::Op::kLendMemory || request.op == abi::Op::kTakeBackMemory) {
+    return reply_status(request, change_lent_memory(request, pending.fds));
+  }
+  if (request.op == abi::Op::kMemoryMayBlock) {
+    return reply_status(request, services_.memory.expect_waits(id()));
+  }
+  if (abi::destroys(request.op)) services_.owner.destroyed();
+  const Answer answer = objects_.execute(request, pending.fds);
+  if (answer.violation != nullptr) return end(answer.violation);
+  std::vector<int> given;
+  for (const UniqueFd& fd : answer.fds) given.push_back(fd.get());
+  reply(request, answer.reply, given);
+}
+
+std::optional<ClientSession::HelloFds> ClientSession::sort(bool imports,
+                                                           std::vector<UniqueFd> fds) const {
+  const size_t needed = imports ? 2 : 1;
+  if (fds.size() < needed || fds.size() > needed + 1) return std::nullopt;
+  HelloFds sorted;
+  if (imports) {
+    sorted.imported = std::move(fds.back());
+    fds.pop_back();
+  }
+  sorted.client_end = std::move(fds.front());
+  if (fds.size() == 2) sorted.mem_file = std::move(fds.back());
+  if (!is_client_of_same_listener(sorted.client_end.get(), socket_.get())) return std::nullopt;
+  return sorted;
+}
+
+ClientSession* ClientSession::find_imported(const UniqueFd& client_end) {
+  const std::optional<FileId> file = file_id(client_end.get());
+  ClientSession* found = file ? services_.owner.find_by_client_end(*file) : nullptr;
+  return found != nullptr && found->device() == device_ ? found : nullptr;
+}
+
+void ClientSession::hello(const abi::Request& request, HelloFds fds) {
+  engine::AttachClient attach{id(), device_};
+  if (fds.imported) {
+    const ClientSession* imported = find_imported(fds.imported);
+    if (imported == nullptr) return reply_status(request, EINVAL);
+    attach.shares_with = imported->id();
+  }
+  std::optional<Arena::Piece> memory = queues_.arena.take(sizeof(abi::DoorbellRing));
+  UniqueFd async = events_.open_async();
+  doorbell_fd_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  // Edge-triggered and never read: the client shares the descriptor's flags and its count, so that
+  // a read could wait.
+  if (doorbell_fd_) {
+    doorbell_watch_ = services_.loop.watch(doorbell_fd_.get(), EPOLLIN | EPOLLET,
+                                           [this](uint32_t) { services_.owner.wake(*this); });
+  }
+  const bool room = !is_reserved(doorbell_fd_.get()) && !is_reserved(fds.mem_file.get());
+  if (!room) tell_of_shortage();
+  if (!memory || !async || !doorbell_watch_ || !room) {
+    reply_status(request, ENOMEM);
+    return end("no memory or file descriptors left for it");
+  }
+  if (services_.memory.add(id(), peer_.pid, std::move(fds.mem_file)) == ProcessMemory::Way::kNone) {
+    reply_status(request, EPERM);
+    return end(
+        "its memory cannot be reached: the kernel permits neither process_vm_readv on it, "
+        "nor did it pass its /proc/self/mem");
+  }
+  // A pid may belong to another process once this one is gone, even while a forked child still
+  // holds the socket.
+  process_fd_ = open_process(peer_.pid);
+  if (process_fd_) {
+    process_watch_ = services_.loop.watch(process_fd_.get(), EPOLLIN,
+                                          [this](uint32_t) { end("its process is gone"); });
+  }
+  queues_.doorbell_memory = std::move(*memory);  // the first of a new file: all zeroes
+  abi::DoorbellRing& ring = queues_.doorbells();
+  ring.is_virtual.store(services_.clock.is_virtual() ? 1 : 0, std::memory_order_relaxed);
+  ring.round.store(services_.owner.round(), std::memory_order_relaxed);
+  ring.asked_for.store(services_.owner.asked_for(), std::memory_order_relaxed);
+  ring.device_time_ns.store(engine::nanoseconds_since_start(services_.clock.now()),
+                            std::memory_order_relaxed);
+  client_end_ = file_id(fds.client_end.get());
+  attached_ = true;
+  services_.owner.attached(*this);
+  services_.engine.submit(attach);
+  services_.owner.wake(*this);
+  if (const int error = services_.engine.command(id(), request).error; error != 0) {
+    reply_status(request, error);
+    return end("");
+  }
+
+  abi::Reply welcome{};
+  welcome.body.hello.client = id().value;
+  welcome.body.hello.device_index = device_.value;
+  welcome.body.hello.doorbells = queues_.doorbell_memory.range();
+  const Arena::SegmentFile segment = *queues_.arena.file_of(welcome.body.hello.doorbells.segment);
+  welcome.body.hello.segment_size = segment.size;
+  welcome.body.hello.clock_start_ns = services_.clock.start_ns();
+  welcome.body.hello.wall_start_ns = services_.clock.wall_start_ns();
+  welcome.body.hello.num_comp_vectors = engine::kCompVectors;
+  const int given[] = {segment.fd, doorbell_fd_.get(), async.get()};
+  reply(request, welcome, given);
+}
+
+int ClientSession::change_lent_memory(const abi::Request& request, std::span<const UniqueFd> fds) {
+  const auto& lent = request.body.lend_memory;
+  if (request.op == abi::Op::kTakeBackMemory) {
+    return services_.memory.take_back(id(), lent.address);
+  }
+  if (fds.size() != 1) return EINVAL;
+  return services_.memory.lend(id(), {lent.address, lent.length}, fds.front());
+}
+
+void ClientSession::reply(const abi::Request& request, abi::Reply answer,
+                          std::span<const int> fds) {
+  if (queues_.ended) return;  // the engine found a violation in the request
+  answer.magic = abi::kMagic;
+  answer.version = abi::kVersion;
+  answer.op = request.op;
+  answer.sequence = request.sequence;
+  answer.reserved = 0;
+  if (answer.error != 0) answer.body = {};
+  // A socket holds hundreds of replies, and a thread waits for its own before it asks again.
+  switch (send_message(socket_.get(), std::as_bytes(std::span(&answer, 1)), fds)) {
+    case SendStatus::kOk:
+      return;
+    case SendStatus::kFull:
+      return end("it does not read its replies");
+    case SendStatus::kFailed:
+      // Gone, or with more descriptors on their way to it than the system allows.
+      return end(errno == EPIPE || errno == ECONNRESET
+                     ? ""
+                     : fmt::format("a reply cannot be sent: {}", std::strerror(errno)));
+  }
+}
+
+void ClientSession::reply_status(const abi::Request& request, int error) {
+  reply(request, refusal(error).reply, {});
+}
+
+}  // namespace rocemu::daemon

@@ -1,0 +1,68 @@
+// A client's objects by their number, in pages of neighbouring numbers: a client with very many
+// does not wait, and lets nobody wait, while a hash table finds new places for all of them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+
+namespace rocemu::daemon {
+
+template <class T>
+class ObjectMap {
+ public:
+  /// nullptr if there is none.
+  T* find(uint32_t number) const {
+    const auto page = pages_.find(number / kPage);
+    return page != pages_.end() ? page->second.objects[number % kPage].get() : nullptr;
+  }
+  /// In the place of the one with that number, if there is one.
+  T& insert(uint32_t number, T object) {
+    auto made = std::make_unique<T>(std::move(object));
+    Page& page = pages_[number / kPage];
+    std::unique_ptr<T>& place = page.objects[number % kPage];
+    if (place == nullptr) {
+      ++page.used;
+      ++size_;
+    }
+    place = std::move(made);
+    return *place;
+  }
+  /// Only one that exists.
+  void erase(uint32_t number) {
+    const auto page = pages_.find(number / kPage);
+    page->second.objects[number % kPage].reset();
+    --size_;
+    if (--page->second.used == 0) pages_.erase(page);
+  }
+  /// Erases a page of them, and returns how many they were; 0 if there are none.
+  uint32_t erase_some() {
+    if (pages_.empty()) return 0;
+    const uint32_t count = pages_.begin()->second.used;
+    pages_.erase(pages_.begin());
+    size_ -= count;
+    return count;
+  }
+
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  /// Gives back the memory of what is gone.
+  void shrink() {
+    if (pages_.bucket_count() / 8 > pages_.size()) pages_.rehash(0);
+  }
+
+ private:
+  static constexpr uint32_t kPage = 16;
+  struct Page {
+    std::array<std::unique_ptr<T>, kPage> objects;
+    uint32_t used = 0;
+  };
+
+  std::unordered_map<uint32_t, Page> pages_;
+  size_t size_ = 0;
+};
+
+}  // namespace rocemu::daemon

@@ -1,0 +1,119 @@
+// All sessions of the daemon, and which of them are awake: their doorbell rings are looked at in
+// every round. The others ring their eventfd first, so an idle context costs nothing.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "emulator/daemon/base/clock.h"
+#include "emulator/daemon/client/client_session.h"
+#include "emulator/daemon/client/idle_policy.h"
+
+namespace rocemu::daemon {
+
+/// Of one table of several, so that no two clients have the same id: every `step`-th.
+struct ClientIds {
+  uint32_t first = 1;
+  uint32_t step = 1;
+};
+
+class SessionTable : public SessionOwner {
+ public:
+  explicit SessionTable(const Clock& clock, ClientIds ids = {}) : clock_(clock), ids_(ids) {}
+
+  engine::ClientId next_id() {
+    return engine::ClientId{std::exchange(ids_.first, ids_.first + ids_.step)};
+  }
+  void add(std::unique_ptr<ClientSession> session);
+  ClientSession* find(engine::ClientId id);
+  CompletionQueue* find_cq(engine::ClientId client, engine::CqId cq);
+
+  void wake(ClientSession& session) override;
+  void ended(ClientSession& session) override { ended_.push_back(session.id()); }
+  void destroyed() override { ++destroyed_; }
+  void attached(ClientSession& session) override { silent_.erase(session.id()); }
+  ClientSession* find_by_client_end(const FileId& client_end) override;
+  uint32_t round() const override { return round_; }
+  uint32_t asked_for() const override { return asked_for_; }
+
+  /// Somebody waits for more completions in that CQ than there are, and is to be woken when no more
+  /// come.
+  void wake_when_idle(engine::ClientId client, engine::CqId cq) {
+    waiting_.emplace_back(client, cq);
+  }
+  /// No more come for now.
+  void wake_waiting();
+  /// Handles the doorbells of all awake sessions; true if there were any.
+  bool pump();
+  /// Hands over what has been posted to receive queues by now, and nothing else.
+  void take_receives();
+  /// Handles all doorbells of all sessions, in an order that does not depend on who was first; true
+  /// if there were any.
+  bool pump_in_order();
+  /// On a virtual clock: lets all clients look again for what they wait for.
+  void begin_round();
+  /// For all clients, those that come as well.
+  void set_asked_for(uint32_t operations);
+  /// Ends connections that have said no hello for long. More than a number of them are ended at
+  /// once, the oldest first: who means to say hello does so as soon as it is connected.
+  void end_silent(engine::Instant now);
+  /// When the next is due.
+  std::optional<engine::Instant> next_silent_end() const;
+  bool any_awake() const { return !awake_.empty(); }
+  /// For all that are awake, or wake: the processor that we are on, from 1; 0 if it is not known.
+  void set_processor(uint32_t processor);
+
+  /// Where those were that rang not long ago and do not wait for an event.
+  Rest::Clients recent(engine::Instant now) const;
+
+  /// Lets sessions sleep that have been idle for `idle` or longer. One that rings its doorbell just
+  /// then stays awake.
+  void let_sleep(engine::Instant now, engine::Duration idle);
+  /// Wakes those that sleep since the latest let_sleep() and had been busy until then: who is awake
+  /// anyway looks at their rings.
+  void wake_busy();
+
+  /// Detaches and destroys the sessions that have ended, and goes on with what is left of those
+  /// that had very much. True if there were any.
+  bool reap(EnginePort& engine, ProcessMemory& memory);
+
+  /// That is to go on.
+  bool is_releasing() const { return !remains_.empty(); }
+
+  /// Objects that clients have destroyed, ever.
+  uint64_t objects_destroyed() const { return destroyed_; }
+  /// Gives back the memory of queues that are gone.
+  void shrink();
+
+  /// In the order of their ids.
+  std::vector<const ClientSession*> list() const;
+
+ private:
+  std::vector<ClientSession*> in_order();
+  void end_oldest_silent();
+
+  const Clock& clock_;
+  ClientIds ids_;
+  uint32_t processor_ = 0;
+  engine::Instant fell_asleep_{};
+  bool rung_beside_ = false;
+  uint32_t round_ = 0;
+  uint32_t asked_for_ = 0;
+  std::unordered_map<engine::ClientId, std::unique_ptr<ClientSession>> sessions_;
+  std::map<engine::ClientId, engine::Instant> silent_;  // since when, of those without a hello
+  bool told_of_silent_ = false;
+  std::vector<ClientSession*> awake_;
+  std::vector<std::pair<engine::ClientId, engine::CqId>> waiting_;  // for completions
+  std::vector<ClientSession*> dozing_;                              // since the latest let_sleep()
+  std::vector<engine::ClientId> ended_;
+  std::deque<ClientQueues> remains_;  // of clients that are gone
+  uint64_t destroyed_ = 0;
+};
+
+}  // namespace rocemu::daemon

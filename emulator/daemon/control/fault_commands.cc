@@ -1,0 +1,155 @@
+#include "emulator/daemon/control/fault_commands.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "emulator/daemon/control/control_request.h"
+#include "emulator/scenario/scenario.h"
+#include "wire/packet.h"
+#include "wire/print.h"
+
+namespace rocemu::daemon {
+namespace {
+
+constexpr uint64_t kMostFrames = 1000;
+
+Json inject(Nic& nic, const std::vector<std::string>& devices, const Json& request) {
+  const auto rule = text_of(request, "rule");
+  const auto scenario = text_of(request, "scenario");
+  if (rule.has_value() == scenario.has_value()) {
+    throw ControlServer::Refusal(R"(either "rule" or "scenario" is to be given)");
+  }
+  try {
+    std::vector<std::string> warnings;
+    std::shared_ptr<const engine::faults::RuleSet> rules;
+    if (rule) {
+      rules = scenario::parse_rule(*rule, &warnings);
+    } else {
+      scenario::Scenario parsed = scenario::parse_scenario(*scenario, "scenario");
+      rules = std::move(parsed.rules);
+      warnings = std::move(parsed.warnings);
+    }
+    scenario::check_devices(*rules, devices, rule ? "rule" : "scenario");
+    nic.submit(engine::AddRules{rules});
+    Json json;
+    Json& names = json["rules"] = Json::array();
+    for (const auto& one : rules->rules) names.push_back(one.name);
+    if (!warnings.empty()) json["warnings"] = warnings;
+    return json;
+  } catch (const scenario::ScenarioError& error) {
+    throw ControlServer::Refusal(error.what());
+  }
+}
+
+Json rules_json(const Nic& nic) {
+  Json json;
+  Json& list = json["rules"] = Json::array();
+  for (const engine::faults::RuleReport& report : nic.rule_reports()) {
+    Json one;
+    one["name"] = report.name;
+    one["on"] = scenario::name_of(report.where);
+    one["matched"] = report.matched;
+    one["fired"] = report.fired;
+    list.push_back(std::move(one));
+  }
+  return json;
+}
+
+Json clear(Nic& nic, const Json& request) {
+  const auto name = text_of(request, "name");
+  if (name) {
+    const auto reports = nic.rule_reports();
+    if (std::ranges::find(reports, *name, &engine::faults::RuleReport::name) == reports.end()) {
+      throw ControlServer::Refusal(fmt::format("there is no rule '{}'", *name));
+    }
+  }
+  nic.submit(engine::RemoveRules{name});
+  return Json::object();
+}
+
+/// The QP that a frame is for, and its peer.
+Json qps_json(const Nic& nic, uint32_t dest_qpn) {
+  const engine::FabricSnapshot fabric = nic.snapshot();
+  uint32_t peer = 0;
+  for (const engine::DeviceSnapshot& device : fabric.devices) {
+    for (const engine::QpSnapshot& qp : device.qps) {
+      if (qp.number.value == dest_qpn) peer = qp.dest_qpn;
+    }
+  }
+  constexpr const char* kStates[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
+  Json list = Json::array();
+  for (const engine::DeviceSnapshot& device : fabric.devices) {
+    for (const engine::QpSnapshot& qp : device.qps) {
+      if (qp.number.value != dest_qpn && (peer == 0 || qp.number.value != peer)) continue;
+      Json one;
+      one["device"] = device.name;
+      one["qp"] = qp.number.value;
+      one["state"] = kStates[static_cast<size_t>(qp.state)];
+      one["send_psn"] = qp.send_psn;
+      one["unacked_psn"] = qp.unacked_psn;
+      one["expected_psn"] = qp.expected_psn;
+      one["msn"] = qp.msn;
+      one["send_posted"] = qp.send_posted;
+      one["recv_posted"] = qp.recv_posted;
+      list.push_back(std::move(one));
+    }
+  }
+  return list;
+}
+
+/// One frame arrives, if there is one now or later.
+std::optional<Json> step(Nic& nic) {
+  for (int attempt = 0; attempt < 100 && nic.next_frame().empty(); ++attempt) {
+    // None is under way: time moves on to what happens next.
+    nic.submit(engine::ReleaseFrames{0});
+  }
+  const std::span<const uint8_t> bytes = nic.next_frame();
+  if (bytes.empty()) return std::nullopt;
+  Json json;
+  const auto packet = wire::parse_frame(bytes);
+  const uint32_t dest_qpn = packet ? packet->bth.dest_qpn : 0;
+  json["frame"] = packet ? wire::to_string(*packet) : std::string("malformed");
+  json["before"] = qps_json(nic, dest_qpn);
+  nic.submit(engine::ReleaseFrames{1});
+  json["after"] = qps_json(nic, dest_qpn);
+  return json;
+}
+
+Json step(Nic& nic, const Json& request) {
+  if (!nic.paused()) {
+    throw ControlServer::Refusal("the NIC is not paused; pause it first: rocemu pause");
+  }
+  const uint64_t frames = number_of(request, "frames", 1, kMostFrames).value_or(1);
+  Json json;
+  Json& list = json["frames"] = Json::array();
+  for (uint64_t i = 0; i < frames; ++i) {
+    auto one = step(nic);
+    if (!one) break;
+    list.push_back(std::move(*one));
+  }
+  return json;
+}
+
+}  // namespace
+
+ControlServer::Commands fault_commands(Nic& nic, const std::vector<std::string>& device_names) {
+  const auto set_paused = [&nic](bool paused) {
+    nic.submit(engine::Pause{paused});
+    return Json::object();
+  };
+  return {
+      {"inject", taking({"rule", "scenario"},
+                        [&nic, device_names](const Json& request) {
+                          return inject(nic, device_names, request);
+                        })},
+      {"rules", taking({}, [&nic](const Json&) { return rules_json(nic); })},
+      {"clear", taking({"name"}, [&nic](const Json& request) { return clear(nic, request); })},
+      {"pause", taking({}, [set_paused](const Json&) { return set_paused(true); })},
+      {"resume", taking({}, [set_paused](const Json&) { return set_paused(false); })},
+      {"step", taking({"frames"}, [&nic](const Json& request) { return step(nic, request); })},
+  };
+}
+
+}  // namespace rocemu::daemon

@@ -1,0 +1,229 @@
+#include "emulator/daemon/control/state_json.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace rocemu::daemon {
+namespace {
+
+using Sessions = std::map<engine::ClientId, const ClientSession*>;
+
+std::string_view name_of(abi::QpState state) {
+  switch (state) {
+    case abi::QpState::kReset:
+      return "RESET";
+    case abi::QpState::kInit:
+      return "INIT";
+    case abi::QpState::kRtr:
+      return "RTR";
+    case abi::QpState::kRts:
+      return "RTS";
+    case abi::QpState::kSqd:
+      return "SQD";
+    case abi::QpState::kSqe:
+      return "SQE";
+    case abi::QpState::kErr:
+      return "ERR";
+  }
+  return "?";
+}
+
+std::string_view name_of(abi::QpType type) {
+  switch (type) {
+    case abi::QpType::kRc:
+      return "RC";
+    case abi::QpType::kUc:
+      return "UC";
+    case abi::QpType::kUd:
+      return "UD";
+    case abi::QpType::kXrcSend:
+      return "XRC_SEND";
+    case abi::QpType::kXrcRecv:
+      return "XRC_RECV";
+  }
+  return "?";
+}
+
+std::string_view name_of(abi::PortState state) {
+  switch (state) {
+    case abi::PortState::kNop:
+      return "NOP";
+    case abi::PortState::kDown:
+      return "DOWN";
+    case abi::PortState::kInit:
+      return "INIT";
+    case abi::PortState::kArmed:
+      return "ARMED";
+    case abi::PortState::kActive:
+      return "ACTIVE";
+  }
+  return "?";
+}
+
+void add_owner(Json& object, engine::ClientId client, const Sessions& sessions) {
+  object["client"] = client.value;
+  const auto found = sessions.find(client);
+  if (found == sessions.end()) return;
+  object["pid"] = found->second->peer().pid;
+  object["comm"] = found->second->command_name();
+}
+
+Json qp_json(const engine::QpSnapshot& qp, const Sessions& sessions) {
+  Json object;
+  object["number"] = qp.number.value;
+  object["type"] = name_of(qp.type);
+  object["state"] = name_of(qp.state);
+  add_owner(object, qp.client, sessions);
+  object["pd"] = qp.pd.value;
+  object["srq"] = qp.srq.value;
+  object["send_cq"] = qp.send_cq.value;
+  object["recv_cq"] = qp.recv_cq.value;
+  object["dest_qpn"] = qp.dest_qpn;
+  object["send_psn"] = qp.send_psn;
+  object["unacked_psn"] = qp.unacked_psn;
+  object["expected_psn"] = qp.expected_psn;
+  object["msn"] = qp.msn;
+  object["send_posted"] = qp.send_posted;
+  object["recv_posted"] = qp.recv_posted;
+  return object;
+}
+
+Json cq_json(const engine::CqSnapshot& cq, const Sessions& sessions) {
+  Json object;
+  object["id"] = cq.id.value;
+  add_owner(object, cq.client, sessions);
+  object["capacity"] = cq.capacity;
+  object["waiting"] = cq.waiting;
+  object["armed"] = cq.armed;
+  object["overrun"] = cq.overrun;
+  return object;
+}
+
+Json srq_json(const engine::SrqSnapshot& srq, const Sessions& sessions) {
+  Json object;
+  object["id"] = srq.id.value;
+  object["type"] = srq.type == abi::SrqType::kXrc ? "XRC" : "BASIC";
+  add_owner(object, srq.client, sessions);
+  object["pd"] = srq.pd.value;
+  object["cq"] = srq.cq.value;
+  object["max_wr"] = srq.max_wr;
+  object["posted"] = srq.posted;
+  object["limit"] = srq.limit;
+  return object;
+}
+
+Json xrcd_json(const engine::XrcdSnapshot& xrcd) {
+  Json object;
+  object["id"] = xrcd.id.value;
+  Json& clients = object["clients"] = Json::array();
+  for (const engine::ClientId client : xrcd.clients) clients.push_back(client.value);
+  return object;
+}
+
+Json mr_json(const engine::MrSnapshot& mr, const Sessions& sessions) {
+  Json object;
+  object["id"] = mr.id.value;
+  add_owner(object, mr.client, sessions);
+  object["pd"] = mr.pd.value;
+  object["address"] = mr.address;
+  object["length"] = mr.length;
+  object["lkey"] = mr.lkey;
+  object["rkey"] = mr.rkey;
+  object["access"] = mr.access;
+  object["kind"] = mr.kind == abi::RegionKind::kNull ? "NULL" : "MEMORY";
+  object["windows"] = mr.windows;
+  return object;
+}
+
+/// What it is bound to is said of a window only while it is bound.
+Json mw_json(const engine::MwSnapshot& mw, const Sessions& sessions) {
+  Json object;
+  object["id"] = mw.id.value;
+  object["type"] = mw.type == abi::MwType::k1 ? 1 : 2;
+  add_owner(object, mw.client, sessions);
+  object["rkey"] = mw.rkey;
+  object["bound"] = mw.bound;
+  if (!mw.bound) return object;
+  object["mr"] = mw.region.value;
+  object["address"] = mw.address;
+  object["length"] = mw.length;
+  object["access"] = mw.access;
+  if (mw.type == abi::MwType::k2) object["qp"] = mw.qp.value;
+  return object;
+}
+
+/// Adds the first of them, and how many more there are.
+template <class Snapshots, class Describe>
+void list(Json& object, const char* name, const Snapshots& all, Describe describe) {
+  // To describe a million objects would take minutes, and everybody would wait.
+  constexpr size_t kMost = 4096;
+  Json array = Json::array();
+  for (const auto& one : all) {
+    if (array.size() == kMost) break;
+    array.push_back(describe(one));
+  }
+  object[name] = std::move(array);
+  if (all.size() > kMost) object["omitted"][name] = all.size() - kMost;
+}
+
+Json device_json(const engine::DeviceSnapshot& device, const Sessions& sessions) {
+  Json object;
+  object["name"] = device.name;
+  object["port_state"] = name_of(device.port_state);
+  object["removed"] = device.removed;
+  object["active_mtu"] = abi::mtu_bytes(device.active_mtu);
+  object["gids"] = device.gids;
+  object["pd_count"] = device.pds.size();
+  object["ah_count"] = device.ah_count;
+  list(object, "qps", device.qps, [&](const auto& qp) { return qp_json(qp, sessions); });
+  list(object, "cqs", device.cqs, [&](const auto& cq) { return cq_json(cq, sessions); });
+  list(object, "srqs", device.srqs, [&](const auto& srq) { return srq_json(srq, sessions); });
+  list(object, "xrcds", device.xrcds, [](const auto& xrcd) { return xrcd_json(xrcd); });
+  list(object, "mrs", device.mrs, [&](const auto& mr) { return mr_json(mr, sessions); });
+  list(object, "mws", device.mws, [&](const auto& mw) { return mw_json(mw, sessions); });
+  Json& counters = object["counters"] = Json::object();
+  for (const auto& [name, value] : device.counters) counters[std::string(name)] = value;
+  return object;
+}
+
+}  // namespace
+
+Json state_json(const engine::FabricSnapshot& fabric,
+                const std::vector<const ClientSession*>& list) {
+  Sessions sessions;
+  for (const ClientSession* session : list) sessions.emplace(session->id(), session);
+  Json state;
+  Json& clients = state["clients"] = Json::array();
+  for (const ClientSession* session : list) {
+    if (!session->is_attached()) continue;
+    Json client;
+    client["id"] = session->id().value;
+    client["pid"] = session->peer().pid;
+    client["comm"] = session->command_name();
+    client["device"] = session->device().value < fabric.devices.size()
+                           ? fabric.devices[session->device().value].name
+                           : "?";
+    client["doorbells"] = session->queues().doorbells_total;
+    clients.push_back(std::move(client));
+  }
+  Json& listeners = state["fabric"]["listeners"] = Json::array();
+  for (const engine::ListenerSnapshot& listener : fabric.listeners) {
+    Json json;
+    json["port_space"] = listener.port_space;
+    json["address"] = listener.address;
+    json["port"] = listener.port;
+    listeners.push_back(std::move(json));
+  }
+  Json& devices = state["fabric"]["devices"] = Json::array();
+  for (const engine::DeviceSnapshot& device : fabric.devices) {
+    devices.push_back(device_json(device, sessions));
+  }
+  return state;
+}
+
+}  // namespace rocemu::daemon

@@ -1,0 +1,91 @@
+#include "emulator/daemon/control/time_commands.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "emulator/daemon/control/control_request.h"
+
+namespace rocemu::daemon {
+namespace {
+
+/// 292 years of nanoseconds fit; nobody tests a century.
+constexpr int64_t kEndOfTime = 100ll * 365 * 24 * 3600 * 1'000'000'000;
+/// Of one request. A queue pair that may retry for ever (rnr_retry 7) makes a century long.
+constexpr int kMostTurns = 100'000;
+
+int64_t nanoseconds(engine::Instant instant) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(instant.time_since_epoch()).count();
+}
+
+void require_virtual(const Clock& clock) {
+  if (clock.is_virtual()) return;
+  throw ControlServer::Refusal(
+      "this NIC has the real clock; start it with --clock virtual or --lockstep");
+}
+
+Json clock_json(Nic& nic, const Clock& clock, bool held) {
+  Json json;
+  json["clock"] = clock.is_virtual() ? "virtual" : "real";
+  json["held"] = held;
+  json["now_ns"] = nanoseconds(clock.now());
+  const auto next = nic.next_deadline();
+  json["next_ns"] = next ? Json(nanoseconds(*next)) : Json(nullptr);
+  return json;
+}
+
+void hold(const Clock& clock, bool& held, const Json& request) {
+  const auto wanted = flag_of(request, "held");
+  if (!wanted) return;
+  require_virtual(clock);
+  held = *wanted;
+}
+
+/// What comes of one thing is seen by what is due after it. Programs have their turn afterwards.
+void advance(Nic& nic, SessionTable& sessions, Clock& clock, const Json& request) {
+  require_virtual(clock);
+  const auto found = request.find("ns");
+  const int64_t longest = std::max<int64_t>(kEndOfTime - nanoseconds(clock.now()), 0);
+  if (found == request.end() || !found->is_number_unsigned() ||
+      found->get<uint64_t>() > static_cast<uint64_t>(longest)) {
+    throw ControlServer::Refusal(
+        fmt::format("\"ns\" is to be a number of nanoseconds up to {}", longest));
+  }
+  sessions.pump_in_order();  // what was rung before it was asked
+  const engine::Instant target =
+      clock.now() + std::chrono::nanoseconds(static_cast<int64_t>(found->get<uint64_t>()));
+  auto next = nic.next_deadline();
+  for (int turn = 0; turn < kMostTurns && next && *next <= target; ++turn) {
+    clock.advance_to(*next);
+    nic.tick_if_due(clock.now());
+    next = nic.next_deadline();
+  }
+  const bool arrived = !next || *next > target;
+  if (arrived) clock.advance_to(target);
+  nic.release_outputs();
+  sessions.begin_round();
+  if (arrived) return;
+  throw ControlServer::Refusal(fmt::format(
+      "after {} turns the time is {} ns, not {}: something goes on for ever; advance by "
+      "less, or ask again",
+      kMostTurns, nanoseconds(clock.now()), nanoseconds(target)));
+}
+
+}  // namespace
+
+ControlServer::Commands time_commands(Nic& nic, SessionTable& sessions, Clock& clock, bool& held) {
+  return {
+      {"clock", taking({"held"},
+                       [&](const Json& request) {
+                         hold(clock, held, request);
+                         return clock_json(nic, clock, held);
+                       })},
+      {"advance", taking({"ns"},
+                         [&](const Json& request) {
+                           advance(nic, sessions, clock, request);
+                           return clock_json(nic, clock, held);
+                         })},
+  };
+}
+
+}  // namespace rocemu::daemon

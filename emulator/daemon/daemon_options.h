@@ -1,0 +1,51 @@
+// The command line of rocemud.
+#pragma once
+
+#include <spdlog/common.h>
+
+#include <optional>
+#include <string>
+
+#include "emulator/daemon/base/clock.h"
+#include "emulator/daemon/net/udp_attachment.h"
+#include "emulator/engine/config.h"
+
+namespace rocemu::daemon {
+
+struct Options {
+  std::string dir;
+  engine::FabricConfig fabric;
+  std::vector<UdpPlace> udp;  // one for each device; empty: no device is attached to UDP
+  /// Frames from UDP are checked with the IP headers that they came with.
+  bool strict_icrc = false;
+  std::string capture;  // empty for none
+  int capture_fd = -1;  // if it is open already, and `capture` its name
+  std::string record;   // a directory; empty for none
+  /// The run ends when it can no longer be recorded.
+  bool stop_without_record = false;
+  std::vector<std::string> scenarios;  // files
+  int scenario_fd = -1;  // if their text was read already, and `scenarios` their names
+  Clock::Kind clock = Clock::Kind::kReal;
+  /// On a virtual clock: the engine moves only while every client waits.
+  bool lockstep = false;
+  /// Each device in a thread of its own.
+  bool threads = false;
+  int ready_fd = -1;     // -1 for none
+  int lifetime_fd = -1;  // -1 for none
+  spdlog::level::level_enum log_level = spdlog::level::warn;
+};
+
+/// Nothing if the command line asked for text only (--help, --version), which was printed. Throws
+/// UsageError.
+std::optional<Options> parse_options(int argc, const char* const* argv);
+
+/// The value of --ready-fd even of a command line that is wrong otherwise, so that the error can be
+/// told there; -1 for none.
+int find_ready_fd(int argc, const char* const* argv);
+
+/// Devices by "NAME[=ADDR[,ADDR...]]"; what is not said is as in the default fabric. With `udp`,
+/// where each is to be goes there, and may be said by "NAME=INTERFACE". Throws UsageError.
+std::vector<engine::DeviceConfig> parse_devices(const std::vector<std::string>& texts,
+                                                std::vector<UdpPlace>* udp = nullptr);
+
+}  // namespace rocemu::daemon

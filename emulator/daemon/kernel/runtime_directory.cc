@@ -1,0 +1,240 @@
+#include "emulator/daemon/kernel/runtime_directory.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <memory>
+#include <set>
+#include <string_view>
+
+#include "emulator/abi/runtime_dir.h"
+#include "emulator/daemon/base/start_error.h"
+#include "emulator/daemon/base/unix_socket.h"
+
+namespace rocemu::daemon {
+namespace {
+
+std::string parent_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+/// Whether the directory is one of those that hold runtime directories and nothing else.
+bool is_base(const std::string& path) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  return name == abi::kBaseInRuntimeDir ||
+         "/tmp/" + name == fmt::format("{}{}", abi::kBaseInTmp, geteuid());
+}
+
+void make_directory(const std::string& path) {
+  if (mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return;
+  if (errno == ENOENT && mkdir(parent_of(path).c_str(), 0700) == 0) {
+    if (mkdir(path.c_str(), 0700) == 0) return;
+  }
+  fail_start("cannot create " + path, errno);
+}
+
+struct CloseDir {
+  void operator()(DIR* dir) const { closedir(dir); }
+};
+using Directory = std::unique_ptr<DIR, CloseDir>;
+
+Directory list_of(int fd) {
+  const int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  return Directory(copy < 0 ? nullptr : fdopendir(copy));
+}
+
+std::vector<std::string> entries_of(int fd) {
+  std::vector<std::string> names;
+  const Directory list = list_of(fd);
+  while (const dirent* entry = list ? readdir(list.get()) : nullptr) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  return names;
+}
+
+/// Everything below the directory; a link is removed, never followed.
+bool remove_contents(int fd) {
+  bool all = true;
+  for (const std::string& name : entries_of(fd)) {
+    if (unlinkat(fd, name.c_str(), 0) == 0) continue;
+    const UniqueFd below(openat(fd, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!below || !remove_contents(below.get()) || unlinkat(fd, name.c_str(), AT_REMOVEDIR) != 0) {
+      all = false;
+    }
+  }
+  return all;
+}
+
+std::string first_component(std::string_view path) {
+  return std::string(path.substr(0, path.find('/')));
+}
+
+/// Makes the directories of `path` below `root` that `made` does not have yet.
+void make_parents(int root, const std::string& path, std::set<std::string>& made) {
+  for (size_t slash = path.find('/'); slash != std::string::npos;
+       slash = path.find('/', slash + 1)) {
+    std::string directory = path.substr(0, slash);
+    if (made.contains(directory)) continue;
+    if (mkdirat(root, directory.c_str(), 0700) != 0 && errno != EEXIST) {
+      fail_start("cannot create " + directory, errno);
+    }
+    made.insert(std::move(directory));
+  }
+}
+
+bool write_new(int root, const std::string& path, const std::string& content) {
+  const UniqueFd fd(
+      openat(root, path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400));
+  return fd &&
+         write(fd.get(), content.data(), content.size()) == static_cast<ssize_t>(content.size());
+}
+
+}  // namespace
+
+RuntimeDirectory::RuntimeDirectory(std::string path, size_t device_count) : path_(std::move(path)) {
+  while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
+  if (path_.empty()) throw UsageError("--dir: the name is empty");
+  // Known at once, rather than when the last socket is made.
+  const std::string longest = device_socket(device_count - 1);
+  if (longest.size() > kMaxSocketPath) {
+    throw StartError(
+        fmt::format("{} is too long for a runtime directory: the path of its sockets "
+                    "may have {} bytes, and {} has {}",
+                    path_, kMaxSocketPath, longest, longest.size()));
+  }
+  while (!open_locked()) {
+  }
+  if (!clean()) {
+    directory_.reset();  // not ours to remove
+    throw StartError(path_ + " is not empty and not a runtime directory; give another one");
+  }
+  // Not before: a directory that is refused stays as it is.
+  if (fchmod(directory_.get(), 0700) != 0) fail_start("chmod " + path_, errno);
+  std::set<std::string> made;
+  for (const char* directory : {abi::kDeviceDir, abi::kSysDir}) {
+    make_parents(directory_.get(), std::string(directory) + "/", made);
+  }
+}
+
+/// False if the directory vanished meanwhile, removed by the daemon that had it.
+bool RuntimeDirectory::open_locked() {
+  make_directory(path_);
+  directory_.reset(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!directory_) {
+    if (errno == ENOENT) return false;
+    const int error = errno == ELOOP ? ENOTDIR : errno;
+    fail_start("cannot use " + path_ + " as a runtime directory", error);
+  }
+  const auto refuse = [this](const std::string& why) {
+    directory_.reset();
+    throw StartError(why);
+  };
+  struct stat held {};
+  if (fstat(directory_.get(), &held) != 0) fail_start("fstat " + path_, errno);
+  if (held.st_uid != geteuid()) {
+    refuse(fmt::format("{} belongs to user {}, not to us ({})", path_, held.st_uid, geteuid()));
+  }
+  if (flock(directory_.get(), LOCK_EX | LOCK_NB) != 0 || is_served(control_socket())) {
+    refuse("a daemon already runs in " + path_);
+  }
+  struct stat named {};
+  if (lstat(path_.c_str(), &named) != 0 || named.st_ino != held.st_ino ||
+      named.st_dev != held.st_dev) {
+    directory_.reset();
+    return false;
+  }
+  return true;
+}
+
+bool RuntimeDirectory::clean() {
+  const std::vector<std::string> entries = entries_of(directory_.get());
+  if (entries.empty()) return true;
+  const std::set<std::string> ours{first_component(abi::kDeviceDir), abi::kSysDir,
+                                   abi::kControlSocket, abi::kNetlinkSocket};
+  for (const std::string& name : entries) {
+    if (!ours.contains(name)) return false;
+  }
+  was_stale_ = true;
+  if (!remove_contents(directory_.get())) {
+    directory_.reset();
+    throw StartError("cannot remove what an earlier daemon left in " + path_);
+  }
+  return true;
+}
+
+void RuntimeDirectory::write_sysfs(const std::vector<SysfsFile>& files) {
+  const UniqueFd root = open_sysfs();
+  if (!root) fail_start("cannot open " + path_ + "/" + abi::kSysDir, errno);
+  std::set<std::string> made;
+  for (const SysfsFile& file : files) make_parents(root.get(), file.path, made);
+  for (const SysfsFile& file : files) {
+    if (!write_new(root.get(), file.path, file.content)) {
+      fail_start("cannot write " + file.path, errno);
+    }
+  }
+}
+
+UniqueFd RuntimeDirectory::open_sysfs() const {
+  return UniqueFd(
+      openat(directory_.get(), abi::kSysDir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+bool RuntimeDirectory::replace_sysfs(const SysfsFile& file) {
+  constexpr char kNew[] = ".new";
+  const UniqueFd root = open_sysfs();
+  if (!root) return false;
+  unlinkat(root.get(), kNew, 0);  // of an attempt that failed
+  return write_new(root.get(), kNew, file.content) &&
+         renameat(root.get(), kNew, root.get(), file.path.c_str()) == 0;
+}
+
+bool RuntimeDirectory::remove_sysfs(const std::string& directory) {
+  const UniqueFd root = open_sysfs();
+  const UniqueFd fd(
+      openat(root.get(), directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd) return errno == ENOENT;
+  return remove_contents(fd.get()) && unlinkat(root.get(), directory.c_str(), AT_REMOVEDIR) == 0;
+}
+
+void RuntimeDirectory::remove_device_socket(size_t index) {
+  unlink(device_socket(index).c_str());
+}
+
+std::string RuntimeDirectory::device_socket(size_t index) const {
+  return fmt::format("{}/{}/{}{}", path_, abi::kDeviceDir, abi::kDevicePrefix, index);
+}
+
+std::string RuntimeDirectory::cm_socket() const {
+  return fmt::format("{}/{}/{}", path_, abi::kDeviceDir, abi::kCmDevice);
+}
+
+std::string RuntimeDirectory::control_socket() const {
+  return fmt::format("{}/{}", path_, abi::kControlSocket);
+}
+
+std::string RuntimeDirectory::netlink_socket() const {
+  return fmt::format("{}/{}", path_, abi::kNetlinkSocket);
+}
+
+void RuntimeDirectory::remove() {
+  if (!directory_) return;
+  remove_contents(directory_.get());
+  struct stat held {};
+  struct stat named {};
+  const bool still_there = fstat(directory_.get(), &held) == 0 &&
+                           lstat(path_.c_str(), &named) == 0 && held.st_ino == named.st_ino &&
+                           held.st_dev == named.st_dev;
+  if (still_there && rmdir(path_.c_str()) == 0) {
+    const std::string parent = parent_of(path_);
+    if (is_base(parent)) rmdir(parent.c_str());  // fails as it should while others live there
+  }
+  directory_.reset();
+}
+
+}  // namespace rocemu::daemon

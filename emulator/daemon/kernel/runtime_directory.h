@@ -1,0 +1,59 @@
+// The runtime directory of abi/runtime_dir.h: made at the start, removed at the end. A lock on the
+// directory itself says that its daemon lives, so that what a killed one left behind can be told
+// from one in use, and two daemons cannot both clean up.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "emulator/daemon/kernel/sysfs_tree.h"
+#include "emulator/os/unique_fd.h"
+
+namespace rocemu::daemon {
+
+class RuntimeDirectory {
+ public:
+  /// Makes `path` (and its parent, if that is missing) for `device_count` devices, ours alone.
+  /// Throws StartError if it is somebody else's, a living daemon's, or no runtime directory.
+  RuntimeDirectory(std::string path, size_t device_count);
+  ~RuntimeDirectory() { remove(); }
+  RuntimeDirectory(const RuntimeDirectory&) = delete;
+  RuntimeDirectory& operator=(const RuntimeDirectory&) = delete;
+
+  void write_sysfs(const std::vector<SysfsFile>& files);
+
+  /// Puts other contents in place of a file's; a reader sees the one or the other. The directory of
+  /// a device itself stays as it is: libibverbs knows it by its modification time. False if the
+  /// file system has no room, with errno set.
+  bool replace_sysfs(const SysfsFile& file);
+
+  /// A directory of the sysfs tree with all that is in it. Like a device's socket it may be gone
+  /// already; false if it cannot be removed.
+  bool remove_sysfs(const std::string& directory);
+  void remove_device_socket(size_t index);
+
+  const std::string& path() const { return path_; }
+  std::string device_socket(size_t index) const;
+  std::string cm_socket() const;
+  std::string control_socket() const;
+  std::string netlink_socket() const;
+
+  /// Whether it was cleaned of what a daemon that is gone had left.
+  bool was_stale() const { return was_stale_; }
+
+  /// Removes everything, and the parent if that is a BASE and empty now. Follows no symbolic link.
+  void remove();
+
+ private:
+  UniqueFd open_sysfs() const;
+  bool open_locked();
+  bool clean();
+
+  std::string path_;
+  bool was_stale_ = false;
+  UniqueFd directory_;  // holds the lock
+};
+
+}  // namespace rocemu::daemon

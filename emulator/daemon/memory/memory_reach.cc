@@ -1,0 +1,171 @@
+#include "emulator/daemon/memory/memory_reach.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <type_traits>
+#include <utility>
+
+namespace rocemu::daemon {
+namespace {
+
+/// Far below the 2 GiB that one system call moves at most.
+constexpr uint64_t kMaxBytesPerCall = uint64_t{1} << 30;
+
+bool is_process_vm_permitted(pid_t pid) {
+  if (pid <= 0) return false;
+  // Nobody has a page at address 0 here; what matters is whether the kernel gets as far as looking.
+  char byte;
+  const iovec local{&byte, 1};
+  const iovec remote{nullptr, 1};
+  return process_vm_readv(pid, &local, 1, &remote, 1, 0) >= 0 || errno == EFAULT;
+}
+
+/// A file of another file system could make us wait, or be a pipe.
+bool is_proc_file(int fd) {
+  struct stat status {};
+  struct statfs system {};
+  return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && fstatfs(fd, &system) == 0 &&
+         system.f_type == PROC_SUPER_MAGIC;
+}
+
+/// A position in a list of ranges.
+template <class Range>
+class Cursor {
+ public:
+  explicit Cursor(std::span<const Range> ranges) : ranges_(ranges) { skip_empty(); }
+
+  bool at_end() const { return index_ == ranges_.size(); }
+  uint64_t address() const { return start(ranges_[index_]) + offset_; }
+  uint64_t left() const { return length(ranges_[index_]) - offset_; }
+  void advance(uint64_t bytes) {
+    offset_ += bytes;
+    skip_empty();
+  }
+
+ private:
+  static uint64_t start(const engine::RemoteRange& range) { return range.address; }
+  static uint64_t length(const engine::RemoteRange& range) { return range.length; }
+  template <class Bytes>
+  static uint64_t start(const std::span<Bytes>& range) {
+    return reinterpret_cast<uintptr_t>(range.data());
+  }
+  template <class Bytes>
+  static uint64_t length(const std::span<Bytes>& range) {
+    return range.size();
+  }
+  void skip_empty() {
+    while (index_ < ranges_.size() && offset_ == length(ranges_[index_])) {
+      ++index_;
+      offset_ = 0;
+    }
+  }
+
+  std::span<const Range> ranges_;
+  size_t index_ = 0;
+  uint64_t offset_ = 0;
+};
+
+/// Fills `vectors` with up to IOV_MAX pieces and `bytes` bytes and returns how many bytes they are.
+template <class Range>
+uint64_t gather(Cursor<Range>& cursor, uint64_t bytes, std::vector<iovec>& vectors) {
+  vectors.clear();
+  uint64_t total = 0;
+  while (!cursor.at_end() && vectors.size() < IOV_MAX && total < bytes) {
+    const uint64_t piece = std::min(cursor.left(), bytes - total);
+    vectors.push_back({reinterpret_cast<void*>(cursor.address()), static_cast<size_t>(piece)});
+    cursor.advance(piece);
+    total += piece;
+  }
+  return total;
+}
+
+}  // namespace
+
+MemoryReach::MemoryReach(pid_t pid, UniqueFd mem_file, bool prefer_mem_file)
+    : pid_(pid), mem_file_(std::move(mem_file)) {
+  if (mem_file_ && is_proc_file(mem_file_.get())) {
+    way_ = Way::kMemFile;
+  } else {
+    mem_file_.reset();
+  }
+  if (!(prefer_mem_file && way_ == Way::kMemFile) && is_process_vm_permitted(pid)) {
+    way_ = Way::kProcessVm;
+  }
+}
+
+MemoryReach::MemoryReach(Way way, pid_t pid, UniqueFd mem_file)
+    : way_(way), pid_(pid), mem_file_(std::move(mem_file)) {}
+
+MemoryReach MemoryReach::duplicate() const {
+  if (way_ != Way::kMemFile) return MemoryReach(way_, pid_, UniqueFd());
+  UniqueFd file(fcntl(mem_file_.get(), F_DUPFD_CLOEXEC, 0));
+  const Way way = file ? way_ : Way::kNone;
+  return MemoryReach(way, pid_, std::move(file));
+}
+
+engine::MemoryResult MemoryReach::read(std::span<const engine::RemoteRange> from,
+                                       std::span<const std::span<uint8_t>> to,
+                                       Scratch& scratch) const {
+  return copy(from, to, scratch);
+}
+
+engine::MemoryResult MemoryReach::write(std::span<const engine::RemoteRange> to,
+                                        std::span<const std::span<const uint8_t>> from,
+                                        Scratch& scratch) const {
+  return copy(to, from, scratch);
+}
+
+template <class Bytes>
+engine::MemoryResult MemoryReach::copy(std::span<const engine::RemoteRange> remote,
+                                       std::span<const std::span<Bytes>> local,
+                                       Scratch& scratch) const {
+  using engine::MemoryResult;
+  constexpr bool kWrite = std::is_const_v<Bytes>;
+  Cursor<engine::RemoteRange> theirs(remote);
+  Cursor<std::span<Bytes>> ours(local);
+
+  if (way_ == Way::kProcessVm) {
+    while (!theirs.at_end() && !ours.at_end()) {
+      // As many bytes as both sides have pieces for: gather ours, then theirs to match, and if
+      // theirs ran out of pieces, ours again to match that.
+      const Cursor<std::span<Bytes>> ours_before = ours;
+      uint64_t bytes = gather(ours, kMaxBytesPerCall, scratch.local);
+      const uint64_t matched = gather(theirs, bytes, scratch.remote);
+      if (matched < bytes) {
+        ours = ours_before;
+        bytes = gather(ours, matched, scratch.local);
+      }
+      const auto call = kWrite ? process_vm_writev : process_vm_readv;
+      const ssize_t moved = call(pid_, scratch.local.data(), scratch.local.size(),
+                                 scratch.remote.data(), scratch.remote.size(), 0);
+      if (moved < 0 && errno == ESRCH) return MemoryResult::kGone;
+      if (moved < 0 || static_cast<uint64_t>(moved) != bytes) return MemoryResult::kFault;
+    }
+    return theirs.at_end() && ours.at_end() ? MemoryResult::kDone : MemoryResult::kFault;
+  }
+
+  while (!theirs.at_end() && !ours.at_end()) {
+    const uint64_t bytes = std::min({theirs.left(), ours.left(), kMaxBytesPerCall});
+    const int file = mem_file_.get();
+    const auto offset = static_cast<off_t>(theirs.address());
+    ssize_t moved;
+    if constexpr (kWrite) {
+      moved = pwrite(file, reinterpret_cast<const void*>(ours.address()), bytes, offset);
+    } else {
+      moved = pread(file, reinterpret_cast<void*>(ours.address()), bytes, offset);
+    }
+    if (moved == 0) return MemoryResult::kGone;  // its address space is no more
+    if (moved < 0 || static_cast<uint64_t>(moved) != bytes) return MemoryResult::kFault;
+    theirs.advance(bytes);
+    ours.advance(bytes);
+  }
+  return theirs.at_end() && ours.at_end() ? MemoryResult::kDone : MemoryResult::kFault;
+}
+
+}  // namespace rocemu::daemon

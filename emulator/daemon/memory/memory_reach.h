@@ -1,0 +1,55 @@
+// How one client's memory is reached by system calls: process_vm_readv/writev where the kernel
+// permits it (one call for many ranges), else the client's own /proc/self/mem, which works across
+// pid namespaces and for processes that are not dumpable.
+//
+// The mem file ignores page protection: a write to a read-only page of the client, which
+// process_vm_writev refuses, succeeds there (on a private copy of the page). It hurts only the
+// client that registered the page as writable, so it is let through.
+#pragma once
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <span>
+#include <vector>
+
+#include "emulator/engine/base/host_memory.h"
+#include "emulator/os/unique_fd.h"
+
+namespace rocemu::daemon {
+
+class MemoryReach {
+ public:
+  enum class Way { kNone, kProcessVm, kMemFile };
+  /// Of one thread.
+  struct Scratch {
+    std::vector<iovec> local, remote;
+  };
+
+  /// `mem_file` is the client's /proc/self/mem, or empty. Chooses the way. `prefer_mem_file` is for
+  /// tests.
+  MemoryReach(pid_t pid, UniqueFd mem_file, bool prefer_mem_file);
+
+  Way way() const { return way_; }
+  /// By another thread; kNone if there is no file descriptor left.
+  MemoryReach duplicate() const;
+
+  engine::MemoryResult read(std::span<const engine::RemoteRange> from,
+                            std::span<const std::span<uint8_t>> to, Scratch& scratch) const;
+  engine::MemoryResult write(std::span<const engine::RemoteRange> to,
+                             std::span<const std::span<const uint8_t>> from,
+                             Scratch& scratch) const;
+
+ private:
+  MemoryReach(Way way, pid_t pid, UniqueFd mem_file);
+
+  template <class Bytes>
+  engine::MemoryResult copy(std::span<const engine::RemoteRange> remote,
+                            std::span<const std::span<Bytes>> local, Scratch& scratch) const;
+
+  Way way_ = Way::kNone;
+  pid_t pid_;
+  UniqueFd mem_file_;
+};
+
+}  // namespace rocemu::daemon

@@ -1,0 +1,41 @@
+// Copies to and from the memory of a client that may have to provide it first (userfaultfd(2), a
+// mapped file of a file system in user space): a system call that reaches such a page sleeps until
+// it does, for ever perhaps, and only a signal that kills ends that. So a thread of its own makes
+// the call, for which others wait a moment only.
+//
+// What is to be written is copied first, so that a late call has what it needs. Until it has
+// returned nothing else of that client is touched: what it writes late is older than all that is
+// written afterwards.
+#pragma once
+
+#include <memory>
+
+#include "emulator/daemon/memory/memory_reach.h"
+
+namespace rocemu::daemon {
+
+class PatientCopier {
+ public:
+  /// Of a call that came late, the return is told by `returned`, an eventfd. Null if there is no
+  /// thread or descriptor left.
+  static std::unique_ptr<PatientCopier> start(const MemoryReach& reach, int returned);
+  /// The thread ends by itself, when its call has returned.
+  ~PatientCopier();
+
+  /// MemoryResult::kNotYet if the call takes longer than a moment, or the last one still does.
+  engine::MemoryResult read(std::span<const engine::RemoteRange> from,
+                            std::span<const std::span<uint8_t>> to);
+  engine::MemoryResult write(std::span<const engine::RemoteRange> to,
+                             std::span<const std::span<const uint8_t>> from);
+
+ private:
+  struct Shared;
+  explicit PatientCopier(std::shared_ptr<Shared> shared);
+
+  bool is_busy() const;
+  engine::MemoryResult run();
+
+  std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace rocemu::daemon

@@ -1,0 +1,53 @@
+// Application memory as the engine reaches it. What a client has lent is mapped here, and takes no
+// system call (lent_memory.h); all else does (memory_reach.h), and of a client that may have to
+// provide its pages by itself another thread makes it (patient_copier.h).
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+
+#include "emulator/daemon/memory/lent_memory.h"
+#include "emulator/daemon/memory/memory_reach.h"
+#include "emulator/daemon/memory/patient_copier.h"
+#include "emulator/engine/base/host_memory.h"
+#include "emulator/os/unique_fd.h"
+
+namespace rocemu::daemon {
+
+class ProcessMemory {
+ public:
+  using Way = MemoryReach::Way;
+
+  ProcessMemory();
+
+  /// See MemoryReach; with kNone there is no way, and the client is not added.
+  Way add(engine::ClientId client, pid_t pid, UniqueFd mem_file, bool prefer_mem_file = false);
+  void remove(engine::ClientId client);
+
+  /// See LentMemory.
+  int lend(engine::ClientId client, const engine::RemoteRange& what, const UniqueFd& file);
+  int take_back(engine::ClientId client, uint64_t address);
+
+  /// From now on its memory may be MemoryResult::kNotYet. 0 or an errno value.
+  int expect_waits(engine::ClientId client);
+  /// An eventfd, readable when memory may be there that was not yet; -1 if the system has none.
+  int returned_fd() const { return returned_.get(); }
+
+  engine::MemoryResult read(engine::ClientId client, std::span<const engine::RemoteRange> from,
+                            std::span<const std::span<uint8_t>> to);
+  engine::MemoryResult write(engine::ClientId client, std::span<const engine::RemoteRange> to,
+                             std::span<const std::span<const uint8_t>> from);
+
+ private:
+  struct Client {
+    MemoryReach reach;
+    LentMemory lent{};
+    std::unique_ptr<PatientCopier> copier{};  // if it may have to be waited for
+  };
+
+  std::unordered_map<engine::ClientId, Client> clients_;
+  MemoryReach::Scratch scratch_;
+  UniqueFd returned_;
+};
+
+}  // namespace rocemu::daemon

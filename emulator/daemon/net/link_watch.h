@@ -1,0 +1,21 @@
+// Tells when something about the machine's network interfaces or their addresses has changed.
+#pragma once
+
+#include <functional>
+
+#include "emulator/daemon/base/event_loop.h"
+#include "emulator/os/unique_fd.h"
+
+namespace rocemu::daemon {
+
+class LinkWatch {
+ public:
+  /// Throws StartError.
+  LinkWatch(EventLoop& loop, std::function<void()> changed);
+
+ private:
+  UniqueFd socket_;
+  EventLoop::Watch watch_;
+};
+
+}  // namespace rocemu::daemon

@@ -1,0 +1,84 @@
+// One rdma_cm event channel: a connection to rdma_cm that speaks abi/ucma.h. Commands go to the
+// engine as they are; here is only what depends on which events the program has read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "emulator/abi/ucma.h"
+#include "emulator/daemon/base/engine_port.h"
+#include "emulator/daemon/base/event_loop.h"
+#include "emulator/daemon/base/unix_socket.h"
+#include "emulator/daemon/rdmacm/cm_event_delivery.h"
+#include "emulator/os/unique_fd.h"
+
+namespace rocemu::daemon {
+
+class CmSession;
+
+/// What a session tells whoever runs it, and asks of it.
+class CmSessionOwner {
+ public:
+  virtual ~CmSessionOwner() = default;
+  /// Does not destroy the session at once.
+  virtual void ended(CmSession& session) = 0;
+  /// The session whose program's end of the socket has this cookie, or nullptr.
+  virtual CmSession* with_cookie(uint64_t cookie) = 0;
+};
+
+class CmSession {
+ public:
+  struct Services {
+    EnginePort& engine;
+    EventLoop& loop;
+    CmSessionOwner& owner;
+  };
+
+  CmSession(const Services& services, engine::CmChannelId channel, UniqueFd socket,
+            PeerCredentials peer);
+  CmSession(const CmSession&) = delete;
+  CmSession& operator=(const CmSession&) = delete;
+
+  void deliver(const abi::ucma::EventResponse& event);
+
+  engine::CmChannelId channel() const { return channel_; }
+  bool has_ended() const { return ended_; }
+  /// Empty after an orderly goodbye.
+  const std::string& end_reason() const { return end_reason_; }
+  pid_t pid() const { return peer_.pid; }
+  /// SO_COOKIE of the program's end; 0 before its first command.
+  uint64_t cookie() const { return cookie_; }
+
+ private:
+  struct Arrived {
+    abi::ucma::CommandHeader header;
+    std::span<const std::byte> in;
+    std::vector<UniqueFd> fds;
+  };
+
+  void on_ready(uint32_t events);
+  void receive();
+  void execute(const Arrived& arrived);
+  void send_reply(int socket, engine::CmReply reply);
+  engine::CmReply answer(const Arrived& arrived);
+  engine::CmReply destroy_id(const Arrived& arrived);
+  engine::CmReply leave_mcast(const Arrived& arrived);
+  engine::CmReply migrate_id(const Arrived& arrived);
+  engine::CmReply ask(abi::ucma::Command command, std::span<const std::byte> in, uint32_t out_size);
+  void end(std::string reason);
+  void watch_for_room();
+  /// The program's own descriptor of this channel among those of a command, or -1.
+  int client_end(const Arrived& arrived) const;
+
+  Services services_;
+  engine::CmChannelId channel_;
+  PeerCredentials peer_;
+  uint64_t cookie_ = 0;
+  bool ended_ = false;
+  std::string end_reason_;
+  UniqueFd socket_;
+  EventLoop::Watch watch_;  // after the fd: goes first
+  CmEvents events_;
+};
+
+}  // namespace rocemu::daemon

@@ -1,0 +1,255 @@
+#include "emulator/daemon/run/engine_host.h"
+
+#include <spdlog/spdlog.h>
+
+#include <cerrno>
+#include <new>
+#include <utility>
+#include <variant>
+
+namespace rocemu::daemon {
+namespace {
+
+/// Outputs that wait for the end of a batch, of some microseconds: others wait for them.
+constexpr size_t kMostOfBatch = 16;
+/// As many as the engine sends short messages in one turn.
+constexpr size_t kMostWqes = 16;
+
+}  // namespace
+
+Nic::Nic(engine::FabricConfig config, engine::HostMemory& memory, SessionTable& sessions,
+         CmSessionTable& cm_sessions, const Clock& clock, capture::PcapWriter* capture,
+         journal::Recording* recording)
+    : sessions_(sessions),
+      cm_sessions_(cm_sessions),
+      clock_(clock),
+      capture_(capture),
+      recording_(recording),
+      engine_(std::move(config), recording != nullptr ? recording->memory() : memory) {}
+
+void Nic::submit(const engine::Input& input) {
+  if (!batch_time_) {
+    step(input);
+    return apply();
+  }
+  step(*batch_time_, input);
+  if (outputs_.list.size() < kMostOfBatch) return;
+  apply();
+  batch_time_ = clock_.now();
+}
+
+/// A recording has them one by one, and so is a virtual clock, on which runs are compared.
+size_t Nic::most_wqes() const {
+  return recording_ == nullptr && !clock_.is_virtual() ? kMostWqes : 1;
+}
+
+/// A recording has the outputs of each input by themselves.
+void Nic::begin_batch() {
+  if (recording_ == nullptr) batch_time_ = clock_.now();
+}
+
+void Nic::end_batch() {
+  if (!batch_time_) return;
+  batch_time_.reset();
+  apply();
+}
+
+abi::Reply Nic::command(engine::ClientId client, const abi::Request& request) {
+  step(engine::Command{client, request});
+  abi::Reply reply{};
+  reply.error = EIO;  // of an engine that does not answer
+  if (outputs_.reply) reply = *outputs_.reply;
+  apply();
+  release_outputs();
+  return reply;
+}
+
+engine::CmReply Nic::cm_command(const engine::CmCommand& command) {
+  step(command);
+  engine::CmReply reply{EIO, {}};
+  if (outputs_.cm_reply) reply = std::move(*outputs_.cm_reply);
+  apply();
+  release_outputs();
+  return reply;
+}
+
+std::optional<engine::Instant> Nic::next_deadline() {
+  if (!deadline_) deadline_.emplace(engine_.next_deadline());
+  return *deadline_;
+}
+
+bool Nic::tick_if_due(engine::Instant by) {
+  const std::optional<engine::Instant> deadline = next_deadline();
+  if (!deadline || *deadline > by) return false;
+  submit(engine::Tick{});
+  return true;
+}
+
+Nic::DeviceFacts Nic::device_facts(engine::DeviceIndex device) {
+  const engine::ClientId client{facts_client_--};
+  abi::Request request{};
+  request.magic = abi::kMagic;
+  request.version = abi::kVersion;
+  DeviceFacts facts;
+  submit(engine::AttachClient{client, device});
+  request.op = abi::Op::kQueryDevice;
+  facts.device = command(client, request).body.device;
+  request.op = abi::Op::kQueryPort;
+  request.body.query_port.port = 1;
+  facts.port = command(client, request).body.port;
+  submit(engine::DetachClient{client});
+  return facts;
+}
+
+void Nic::receive(const engine::ReceiveFrame& frame) {
+  step(arrival_time_, frame);
+  apply();
+}
+
+void Nic::step(engine::Instant now, const engine::Input& input) {
+  deadline_.reset();
+  if (recording_ != nullptr) recording_->begin_step(now, input);
+  engine_.step(now, input, outputs_);
+  if (std::holds_alternative<engine::AddRules>(input) ||
+      std::holds_alternative<engine::RemoveRules>(input)) {
+    sessions_.set_asked_for(engine_.asked_for());
+  }
+  if (recording_ == nullptr) return;
+  recording_->end_step(outputs_);
+  const auto* attach = std::get_if<engine::AttachClient>(&input);
+  const ClientSession* session = attach != nullptr ? sessions_.find(attach->client) : nullptr;
+  if (session == nullptr) return;
+  recording_->name(
+      {attach->client, static_cast<uint32_t>(session->peer().pid), session->command_name()});
+}
+
+void Nic::hold(engine::Output& output) {
+  if (const auto* completion = std::get_if<engine::Completion>(&output)) {
+    CompletionQueue* cq = sessions_.find_cq(completion->client, completion->cq);
+    if (cq == nullptr) return;
+    cq->add(completion->cqe);
+    held_cqs_.emplace_back(completion->client, completion->cq);
+  } else if (std::holds_alternative<engine::FrameTrace>(output) ||
+             std::holds_alternative<engine::TransmitFrame>(output) ||
+             std::holds_alternative<engine::DeviceChanged>(output)) {
+    deliver_other(output);  // no client sees it
+  } else {
+    held_.push_back(std::move(output));
+  }
+}
+
+/// All completions before the first event, which may wake somebody who looks for them, and the next
+/// round between: whoever wakes is in it, and nobody before who only polls.
+void Nic::release_outputs() {
+  if (!holding_) return;
+  for (const auto& [client, id] : std::exchange(held_cqs_, {})) {
+    if (CompletionQueue* cq = sessions_.find_cq(client, id)) publish(*cq, client, id);
+  }
+  sessions_.begin_round();
+  for (const engine::Output& output : std::exchange(held_, {})) deliver_other(output);
+}
+
+void Nic::deliver_other(const engine::Output& output) {
+  std::visit(
+      [this](const auto& other) {
+        if constexpr (!std::is_same_v<decltype(other), const engine::Completion&>) {
+          deliver(other);
+        }
+      },
+      output);
+}
+
+void Nic::publish(CompletionQueue& cq, engine::ClientId client, engine::CqId id) {
+  if (cq.publish()) sessions_.wake_when_idle(client, id);
+}
+
+void Nic::apply() {
+  if (holding_) {
+    for (engine::Output& output : outputs_.list) hold(output);
+    outputs_.clear();
+    return tell_of_changed_devices();
+  }
+  const engine::Completion* latest = nullptr;
+  CompletionQueue* unpublished = nullptr;  // completions in a row are published together
+  const auto publish_latest = [&] {
+    if (unpublished == nullptr) return;
+    publish(*std::exchange(unpublished, nullptr), latest->client, latest->cq);
+  };
+  for (const engine::Output& output : outputs_.list) {
+    const auto* completion = std::get_if<engine::Completion>(&output);
+    if (completion == nullptr) {
+      publish_latest();  // an event must not overtake its completion
+      try {
+        deliver_other(output);
+      } catch (const std::bad_alloc&) {  // it is lost, as a frame may be, and not the others
+        spdlog::error("out of memory");
+      }
+      continue;
+    }
+    CompletionQueue* cq = sessions_.find_cq(completion->client, completion->cq);
+    if (cq == nullptr) continue;
+    if (cq != unpublished) publish_latest();
+    cq->add(completion->cqe);
+    unpublished = cq;
+    latest = completion;
+    // Whoever gets a completion will soon poll it and post again.
+    sessions_.wake(*sessions_.find(completion->client));
+  }
+  publish_latest();
+  outputs_.clear();
+  tell_of_changed_devices();
+}
+
+/// Not while outputs are walked: to look at a device is a step of its own.
+void Nic::tell_of_changed_devices() {
+  for (const engine::DeviceIndex device : std::exchange(changed_devices_, {})) {
+    if (device_changed_) device_changed_(device);
+  }
+}
+
+void Nic::deliver(const engine::RuleFired& output) {
+  spdlog::info("rule '{}' acts on {}", output.rule->name, output.subject);
+}
+
+void Nic::deliver(const engine::DeviceChanged& output) {
+  changed_devices_.push_back(output.device);
+}
+
+void Nic::deliver(const engine::CqFailed& output) {
+  if (CompletionQueue* cq = sessions_.find_cq(output.client, output.cq)) cq->set_error();
+}
+
+void Nic::deliver(const engine::DeviceLost& output) {
+  if (ClientSession* session = sessions_.find(output.client)) session->deliver(output);
+}
+
+void Nic::deliver(const engine::CompletionEvent& output) {
+  if (ClientSession* session = sessions_.find(output.client)) session->deliver(output);
+}
+
+void Nic::deliver(const engine::AsyncEvent& output) {
+  if (ClientSession* session = sessions_.find(output.client)) session->deliver(output);
+}
+
+void Nic::deliver(const engine::ClientViolation& output) {
+  if (ClientSession* session = sessions_.find(output.client)) session->end(output.reason);
+}
+
+void Nic::deliver(const engine::TransmitFrame& output) {
+  if (network_ != nullptr) return network_->transmit(output.device, output.frame);
+  spdlog::trace("device {} sent a frame of {} bytes to nobody", output.device.value,
+                output.frame.bytes().size());
+}
+
+void Nic::deliver(const engine::GroupChange& output) {
+  if (network_ != nullptr) network_->change_group(output);
+}
+
+void Nic::deliver(const engine::FrameTrace& output) {
+  if (capture_ == nullptr || !capture_->is_open()) return;
+  if (!capture_->write(output.at, output.frame.bytes())) {
+    spdlog::error("the capture stops here: {}", capture_->error());
+  }
+}
+
+}  // namespace rocemu::daemon

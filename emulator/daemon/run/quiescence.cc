@@ -1,0 +1,219 @@
+#include "emulator/daemon/run/quiescence.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+#include <string_view>
+#include <thread>
+
+#include "emulator/os/unique_fd.h"
+
+namespace rocemu::daemon {
+namespace {
+
+/// Empty if it cannot be read: the thread is gone.
+std::string contents_of(const std::string& path) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string text;
+  if (!fd) return text;
+  char buffer[4096];
+  for (ssize_t size; (size = read(fd.get(), buffer, sizeof buffer)) > 0;) {
+    text.append(buffer, static_cast<size_t>(size));
+  }
+  return text;
+}
+
+std::vector<pid_t> threads_of(pid_t process) {
+  std::vector<pid_t> threads;
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(
+      opendir(fmt::format("/proc/{}/task", process).c_str()), closedir);
+  if (directory == nullptr) return threads;
+  while (const dirent* entry = readdir(directory.get())) {
+    if (entry->d_name[0] != '.') threads.push_back(std::atoi(entry->d_name));
+  }
+  return threads;
+}
+
+std::vector<pid_t> children_of(pid_t process, pid_t thread) {
+  const std::string text = contents_of(fmt::format("/proc/{}/task/{}/children", process, thread));
+  std::vector<pid_t> children;
+  for (const char* at = text.c_str(); *at != '\0';) {
+    char* end;
+    const long pid = std::strtol(at, &end, 10);
+    if (end == at) break;
+    children.push_back(static_cast<pid_t>(pid));
+    at = end + 1;
+  }
+  return children;
+}
+
+/// proc(5), "State"; a space if it is not told.
+char state_of(std::string_view status) {
+  constexpr std::string_view kField = "\nState:\t";
+  const size_t at = status.find(kField);
+  return at == std::string_view::npos ? ' ' : status[at + kField.size()];
+}
+
+/// Who has ended is a zombie before his parent is woken, and it can take so long until it is: a
+/// virtual machine's processor may stop in between. Only a parent that does not wait makes the run
+/// wait for that long.
+constexpr std::chrono::milliseconds kUntilParentsWake{100};
+
+/// What a thread that computes has soon had, however busy the machine is.
+constexpr std::chrono::milliseconds kOwnTime{500};
+
+/// Documentation/scheduler/sched-stats: the first number of schedstat is time spent on the
+/// processor, in nanoseconds.
+std::chrono::nanoseconds processor_time_of(pid_t process, pid_t thread) {
+  const std::string text = contents_of(fmt::format("/proc/{}/task/{}/schedstat", process, thread));
+  return std::chrono::nanoseconds(std::strtoll(text.c_str(), nullptr, 10));
+}
+
+/// The name of the kernel function, or "0" if it has a processor, waits for one, or we may not
+/// know. Empty if the kernel has no such names (proc(5), /proc/pid/wchan).
+std::string place_of(pid_t process, pid_t thread) {
+  return contents_of(fmt::format("/proc/{}/task/{}/wchan", process, thread));
+}
+
+/// From Linux 4.14 to 5.15 "0" was said of many who sleep: asked of a thread that surely does.
+bool kernel_tells_places() {
+  static const bool tells = [] {
+    constexpr std::chrono::milliseconds kLongEnough{100};
+    std::atomic<bool> wanted = true;
+    std::atomic<pid_t> sleeper_id = 0;
+    std::thread sleeper([&] {
+      sleeper_id = gettid();
+      sleeper_id.notify_one();
+      wanted.wait(true);
+    });
+    sleeper_id.wait(0);
+    const auto deadline = std::chrono::steady_clock::now() + kLongEnough;
+    std::string place;
+    do {
+      std::this_thread::yield();
+      place = place_of(getpid(), sleeper_id);
+    } while (place == "0" && std::chrono::steady_clock::now() < deadline);
+    wanted = false;
+    wanted.notify_one();
+    sleeper.join();
+    return place != "0" && !place.empty();
+  }();
+  return tells;
+}
+
+/// proc(5): what is told of where it sleeps is as secret as which program it runs.
+bool may_ask(pid_t process) {
+  char program[1];
+  return readlink(fmt::format("/proc/{}/exe", process).c_str(), program, sizeof program) >= 0 ||
+         errno != EACCES;
+}
+
+/// Has a processor, or waits for one, whatever its state says.
+bool is_runnable(pid_t process, pid_t thread) {
+  return place_of(process, thread) == "0" && may_ask(process) && kernel_tells_places();
+}
+
+std::string switches_of(const std::string& status) {
+  const size_t at = status.find("\nvoluntary_ctxt_switches");
+  return at == std::string::npos ? "" : status.substr(at);
+}
+
+}  // namespace
+
+Quiescence::Quiescence(std::optional<pid_t> ancestor) : ancestor_(ancestor) {}
+
+/// Sleeping, stopped (by a signal or a debugger), or dead for a while. One that waits for a disk
+/// (D) will soon go on by itself.
+bool Quiescence::is_asleep(pid_t thread, char state, bool runnable) {
+  if (state == 'Z' || state == 'X') {
+    const auto now = std::chrono::steady_clock::now();
+    return now - dead_since_.emplace(thread, now).first->second >= kUntilParentsWake;
+  }
+  return !runnable && (state == 'S' || state == 'T' || state == 't');
+}
+
+bool Quiescence::is_quiet(const std::vector<pid_t>& clients) {
+  look(clients, Proof::kState);
+  if (!all_asleep_) return false;
+  look(clients, Proof::kPlace);
+  return all_asleep_ && now_.size() == last_.size() &&
+         std::equal(now_.begin(), now_.end(), last_.begin(), [](const auto& a, const auto& b) {
+           return a.first == b.first && a.second.switches == b.second.switches;
+         });
+}
+
+void Quiescence::look(const std::vector<pid_t>& clients, Proof proof) {
+  std::swap(last_, now_);
+  now_.clear();
+  processes_.clear();
+  running_.clear();
+  all_asleep_ = true;
+  std::vector<pid_t> more = clients;
+  if (ancestor_) {
+    for (const pid_t thread : threads_of(*ancestor_)) {
+      for (const pid_t child : children_of(*ancestor_, thread)) more.push_back(child);
+    }
+  }
+  while (!more.empty()) {
+    const pid_t process = more.back();
+    more.pop_back();
+    if (process == getpid() || !processes_.insert(process).second) continue;
+    look_at(process, more, proof);
+  }
+  std::erase_if(dead_since_, [&](const auto& one) { return !now_.contains(one.first); });
+}
+
+void Quiescence::look_at(pid_t process, std::vector<pid_t>& more, Proof proof) {
+  for (const pid_t thread : threads_of(process)) {
+    // Before its switches are read: who went to sleep after that has one more.
+    const bool runnable = proof == Proof::kPlace && is_runnable(process, thread);
+    const std::string status = contents_of(fmt::format("/proc/{}/task/{}/status", process, thread));
+    if (status.empty()) continue;
+    Thread seen{switches_of(status), {}};
+    const bool asleep = is_asleep(thread, state_of(status), runnable);
+    if (asleep) {
+      ignored_.erase(thread);
+    } else {
+      running_.emplace_back(process, thread);
+      if (!ignored_.contains(thread)) all_asleep_ = false;
+    }
+    // Only who has run can have children that were not seen before.
+    const auto before = last_.find(thread);
+    const bool has_run =
+        before == last_.end() || before->second.switches != seen.switches || !asleep;
+    seen.children = has_run ? children_of(process, thread) : before->second.children;
+    if (ignored_.contains(thread)) seen.switches.clear();
+    more.insert(more.end(), seen.children.begin(), seen.children.end());
+    now_.emplace(thread, std::move(seen));
+  }
+}
+
+bool Quiescence::anyone_runs() const {
+  return std::ranges::any_of(running_,
+                             [&](const auto& one) { return !ignored_.contains(one.second); });
+}
+
+std::string Quiescence::give_up_on_running(bool all) {
+  std::string names;
+  for (const auto& [process, thread] : running_) {
+    if (ignored_.contains(thread)) continue;
+    const std::chrono::nanoseconds time = processor_time_of(process, thread);
+    const auto before = processor_time_.emplace(thread, time).first->second;
+    if (!all && time - before < kOwnTime) continue;
+    ignored_.insert(thread);
+    std::string name = contents_of(fmt::format("/proc/{}/task/{}/comm", process, thread));
+    while (!name.empty() && name.back() == '\n') name.pop_back();
+    names += fmt::format("{}thread {} (tid {}) of pid {}", names.empty() ? "" : ", ", name, thread,
+                         process);
+  }
+  return names;
+}
+
+}  // namespace rocemu::daemon

@@ -1,0 +1,208 @@
+#include "emulator/daemon/run/worker.h"
+
+#include <malloc.h>
+#include <sched.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <utility>
+
+#include "emulator/daemon/base/start_error.h"
+#include "emulator/daemon/client/idle_policy.h"
+
+namespace rocemu::daemon {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// How often sockets are looked at while rings keep the daemon busy: a system call of 0.3 us.
+constexpr engine::Duration kPollInterval = 10us;
+/// While others keep the daemon busy anyway, a session's ring is looked at for longer.
+constexpr engine::Duration kSessionIdleTime = 1ms;
+/// A deadline closer than this is waited for awake.
+constexpr engine::Duration kShortestSleep = 20us;
+/// To give memory back takes some milliseconds, and is worth it for so many objects.
+constexpr uint64_t kManyObjects = 1024;
+constexpr engine::Duration kGiveBackInterval = 1s;
+/// Of very many objects that go, to give all of it back at once would take longer than others can
+/// wait.
+constexpr engine::Duration kReleaseInterval = 20ms;
+/// Out of memory: until it is tried again.
+constexpr engine::Duration kPause = 10ms;
+
+/// Linux 6.12 and later let in who asks for short slices before those who are content with long
+/// ones. Elsewhere nothing changes.
+void ask_for_short_slices() {
+  struct {
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime, deadline, period;
+  } attributes{};
+  constexpr uint64_t kSliceNs = 100'000;
+  attributes.size = sizeof attributes;
+  attributes.policy = SCHED_OTHER;
+  attributes.nice = getpriority(PRIO_PROCESS, 0);
+  attributes.runtime = kSliceNs;
+  syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
+
+/// One thread at a time: a call is for the memory of all, and where a sanitizer has taken the place
+/// of the C library's allocator the first one sets that up, which two threads must not.
+void return_free_memory() {
+  static std::mutex one_at_a_time;
+  const std::scoped_lock lock(one_at_a_time);
+  malloc_trim(0);
+}
+
+}  // namespace
+
+Worker::Worker(const engine::FabricConfig& fabric, const Clock& clock, capture::PcapWriter* capture,
+               ClientIds ids, const MakeRecording& make_recording, Files files)
+    : clock_(clock),
+      waker_(loop_),
+      sessions_(clock, ids),
+      client_memory_(memory_, sessions_),
+      recording_(make_recording ? make_recording(client_memory_) : nullptr),
+      nic_(fabric, client_memory_, sessions_, cm_sessions_, clock, capture, recording_.get()),
+      files_(std::move(files)) {
+  memory_watch_ = loop_.watch(memory_.returned_fd(), EPOLLIN, [this](uint32_t) {
+    uint64_t count;
+    [[maybe_unused]] const ssize_t size = read(memory_.returned_fd(), &count, sizeof count);
+    nic_.submit(engine::MemoryReady{});
+  });
+  if (!memory_watch_) fail_start("cannot watch an eventfd", errno);
+}
+
+bool Worker::reap() {
+  bool worked = sessions_.reap(nic_, memory_);
+  worked |= cm_sessions_.reap(nic_);
+  if (worked) somebody_left_ = true;
+  return worked;
+}
+
+void Worker::run(const std::atomic<bool>& stopping) {
+  ask_for_short_slices();
+  while (!stopping.load(std::memory_order_relaxed)) {
+    try {
+      serve(stopping);
+    } catch (const std::bad_alloc&) {
+      // Of no client's request: those end their client. What was to be done is tried again.
+      spdlog::error("out of memory");
+      return_free_memory();
+      std::this_thread::sleep_for(kPause);
+    }
+  }
+}
+
+void Worker::serve(const std::atomic<bool>& stopping) {
+  Rest rest(clock_.now());
+  engine::Instant last_poll{};
+  while (!stopping.load(std::memory_order_relaxed)) {
+    if (parking_.is_asked()) [[unlikely]] {
+      parking_.park();
+    }
+    sessions_.set_processor(static_cast<uint32_t>(sched_getcpu()) + 1);
+    bool worked = false;
+    const engine::Instant began = clock_.now();
+    if (began - last_poll >= kPollInterval) {
+      worked |= poll(engine::Duration(0));
+      sessions_.let_sleep(began, kSessionIdleTime);
+      sessions_.end_silent(began);
+      files_.check();
+      last_poll = began;
+    }
+    // What came is older than any timer that has run out by now. While the medium is busy a NIC
+    // makes no frames.
+    worked |= medium_ != nullptr && medium_->receive(began);
+    if (medium_ == nullptr || !medium_->is_congested()) {
+      worked |= sessions_.pump();
+      worked |= nic_.tick_if_due(began);
+    }
+    if (medium_ != nullptr) worked |= medium_->flush(clock_.now());
+    worked |= reap();
+    const engine::Instant now = clock_.now();
+    give_memory_back_in_parts(now);
+    if (worked) {
+      rest.worked(now);
+      continue;
+    }
+    if (rest.is_idle(now)) sessions_.wake_waiting();
+    switch (rest.next(now, sessions_.recent(now))) {
+      case Rest::Way::kLookAgain:
+        break;
+      case Rest::Way::kGiveWay:
+        sched_yield();
+        rest.gave_way(now, clock_.now());
+        break;
+      case Rest::Way::kSleep:
+        if (medium_ != nullptr && medium_->holds_back()) break;
+        sleep(stopping);
+        last_poll = clock_.now();
+        rest.worked(last_poll);
+    }
+  }
+}
+
+void Worker::sleep(const std::atomic<bool>& stopping) {
+  const engine::Instant now = clock_.now();
+  if (medium_ != nullptr && medium_->is_congested()) {
+    poll(medium_->longest_wait());  // for room to send
+    return;
+  }
+  std::optional<engine::Instant> deadline = nic_.next_deadline();
+  if (deadline && *deadline - now < kShortestSleep) {
+    sched_yield();
+    return;
+  }
+  sessions_.wake_waiting();
+  sessions_.let_sleep(now, engine::Duration(0));
+  if (sessions_.any_awake()) return;  // a doorbell came just now
+  files_.flush();
+  files_.check();
+  if (stopping) return;
+  std::optional<engine::Duration> longest = give_memory_back(now, !deadline);
+  if (medium_ != nullptr && !medium_->fall_asleep()) return;
+  if (const auto end = sessions_.next_silent_end(); end && (!deadline || *end < *deadline)) {
+    deadline = end;
+  }
+  if (deadline) {
+    const engine::Duration left = std::max(*deadline - clock_.now(), engine::Duration(0));
+    longest = longest ? std::min(*longest, left) : left;
+  }
+  poll(longest);
+  sessions_.wake_busy();
+  if (medium_ != nullptr) medium_->stay_awake();
+}
+
+std::optional<engine::Duration> Worker::give_memory_back(engine::Instant now, bool is_idle) {
+  const uint64_t destroyed = sessions_.objects_destroyed();
+  if (destroyed - destroyed_before_ < kManyObjects && !(somebody_left_ && is_idle)) {
+    return std::nullopt;
+  }
+  if (now - gave_back_ < kGiveBackInterval) return kGiveBackInterval - (now - gave_back_);
+  gave_back_ = now;
+  if (is_idle) somebody_left_ = false;
+  destroyed_before_ = destroyed;
+  sessions_.shrink();
+  return_free_memory();
+  return std::nullopt;
+}
+
+void Worker::give_memory_back_in_parts(engine::Instant now) {
+  const bool releasing = sessions_.is_releasing() || nic_.is_releasing();
+  const bool was_releasing = std::exchange(releasing_, releasing);
+  if (releasing ? now - gave_back_ < kReleaseInterval : !was_releasing) return;
+  return_free_memory();
+  gave_back_ = clock_.now();
+}
+
+}  // namespace rocemu::daemon

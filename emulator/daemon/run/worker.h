@@ -1,0 +1,88 @@
+// An engine with those clients whose devices it has, and the loop that serves them in one thread.
+// Without --threads there is one, which has all; with it one for each device and one for rdma_cm.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "emulator/capture/pcap_writer.h"
+#include "emulator/daemon/base/clock.h"
+#include "emulator/daemon/base/event_loop.h"
+#include "emulator/daemon/base/network_port.h"
+#include "emulator/daemon/base/waker.h"
+#include "emulator/daemon/client/client_memory.h"
+#include "emulator/daemon/client/session_table.h"
+#include "emulator/daemon/memory/process_memory.h"
+#include "emulator/daemon/rdmacm/cm_session_table.h"
+#include "emulator/daemon/run/engine_host.h"
+#include "emulator/daemon/run/parking.h"
+#include "emulator/journal/recording.h"
+
+namespace rocemu::daemon {
+
+class Worker {
+ public:
+  /// Null if there is to be no recording.
+  using MakeRecording = std::function<std::unique_ptr<journal::Recording>(engine::HostMemory&)>;
+  /// What else there is to do for the files that are written.
+  struct Files {
+    std::function<void()> check = [] {};  // now and then
+    std::function<void()> flush = [] {};  // before a sleep
+  };
+
+  /// `capture` may be null. Throws StartError.
+  Worker(const engine::FabricConfig& fabric, const Clock& clock, capture::PcapWriter* capture,
+         ClientIds ids, const MakeRecording& make_recording, Files files);
+
+  /// Without one no frame comes or goes. It must outlive run().
+  void connect(Medium& medium) { medium_ = &medium; }
+
+  /// On the real clock, until `stopping` is set; another thread wakes it then.
+  void run(const std::atomic<bool>& stopping);
+  /// Destroys the sessions that have ended. True if there were any.
+  bool reap();
+
+  EventLoop& loop() { return loop_; }
+  Waker& waker() { return waker_; }
+  Parking& parking() { return parking_; }
+  Nic& nic() { return nic_; }
+  SessionTable& sessions() { return sessions_; }
+  CmSessionTable& cm_sessions() { return cm_sessions_; }
+  const CmSessionTable& cm_sessions() const { return cm_sessions_; }
+  ProcessMemory& memory() { return memory_; }
+  journal::Recording* recording() { return recording_.get(); }
+
+ private:
+  bool poll(std::optional<engine::Duration> timeout) { return loop_.wait(timeout) > 0; }
+  void serve(const std::atomic<bool>& stopping);
+  void sleep(const std::atomic<bool>& stopping);
+  /// Gives the memory of what is gone back to the system, but not again and again: then it returns
+  /// in how long it will. What is left of few objects waits until nothing of them is still to end,
+  /// such as the timewait of connections.
+  std::optional<engine::Duration> give_memory_back(engine::Instant now, bool is_idle);
+  /// The same while very much goes, and when it is gone.
+  void give_memory_back_in_parts(engine::Instant now);
+
+  const Clock& clock_;
+  EventLoop loop_;
+  Waker waker_;
+  Parking parking_;
+  ProcessMemory memory_;
+  SessionTable sessions_;
+  CmSessionTable cm_sessions_;
+  ClientMemory client_memory_;
+  std::unique_ptr<journal::Recording> recording_;
+  Nic nic_;
+  Files files_;
+  EventLoop::Watch memory_watch_;
+  Medium* medium_ = nullptr;
+  bool releasing_ = false;  // very much
+  // Since memory was given back:
+  bool somebody_left_ = false;
+  uint64_t destroyed_before_ = 0;  // objects, until then
+  engine::Instant gave_back_{};
+};
+
+}  // namespace rocemu::daemon

@@ -1,0 +1,46 @@
+// The engine's view of application memory: a port, so that a replay can feed recorded bytes and a
+// test can use an array.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "emulator/engine/base/ids.h"
+
+namespace rocemu::engine {
+
+/// A range of a client's address space.
+struct RemoteRange {
+  uint64_t address;
+  uint64_t length;
+};
+
+enum class MemoryResult : uint8_t {
+  kDone,
+  kFault,  // some byte is not mapped, or protected
+  kGone,   // there is no such process any more
+  /// The program has yet to provide it (userfaultfd(2), a file system in user space). Nothing was
+  /// read; what was to be written may still be, before anything else is. MemoryReady comes when it
+  /// is worth another try.
+  kNotYet,
+};
+
+class HostMemory {
+ public:
+  virtual ~HostMemory() = default;
+
+  /// Copies the ranges, one behind the other, into the buffers, one behind the other; both sides
+  /// have the same total length. Unless kDone, the buffers' contents are unspecified.
+  virtual MemoryResult read(ClientId client, std::span<const RemoteRange> from,
+                            std::span<const std::span<uint8_t>> to) = 0;
+
+  /// The other way. Earlier bytes may have been written when a later one could not.
+  virtual MemoryResult write(ClientId client, std::span<const RemoteRange> to,
+                             std::span<const std::span<const uint8_t>> from) = 0;
+
+  /// How many completions the client has taken from the CQ since its creation (modulo 2^32). The
+  /// client's word: it may be anything.
+  virtual uint32_t completions_taken(ClientId client, CqId cq) = 0;
+};
+
+}  // namespace rocemu::engine

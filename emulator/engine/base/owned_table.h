@@ -1,0 +1,114 @@
+// Objects by number of which each is one client's. A client can have as many as the device says
+// that there can be, whatever others have, and to visit its own takes no look at theirs.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <new>
+#include <utility>
+
+#include "emulator/engine/base/ids.h"
+#include "emulator/engine/base/linked_list.h"
+#include "emulator/engine/base/table.h"
+
+namespace rocemu::engine {
+
+/// T has `IdType id`, `ClientId client` and `Links<T> of_client`, its place among those of its
+/// client in the order in which the client got them. Its constructor gets the id and the client
+/// first.
+template <class IdType, class T>
+class OwnedTable : public Table<IdType, T> {
+  using Base = Table<IdType, T>;
+
+ public:
+  /// There are `numbers` numbers, of which a client gets `per_client` at most.
+  OwnedTable(uint32_t first, uint32_t numbers, uint32_t per_client)
+      : Base(first, numbers), per_client_(std::min(per_client, numbers - reserve(numbers))) {}
+
+  /// What a client can have, as long as the others together have less than the rest.
+  uint32_t most_of_a_client() const { return per_client_; }
+
+  /// nullptr if the client cannot have one more, or there is no memory.
+  template <class... Args>
+  T* create(ClientId client, Args&&... args) {
+    try {
+      Owned& owned = owners_[client];
+      T* made = has_room_for(owned) ? Base::create(client, std::forward<Args>(args)...) : nullptr;
+      if (made != nullptr) append(owned, *made);
+      if (owned.count == 0) owners_.erase(client);
+      return made;
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+  }
+
+  void destroy(IdType id) {
+    remove(*Base::find(id));
+    Base::destroy(id);
+  }
+
+  /// From now on the object is that client's, whatever it has.
+  void give(T& object, ClientId client) {
+    if (object.client == client) return;
+    Owned& owned = owners_[client];
+    remove(object);
+    object.client = client;
+    append(owned, object);
+  }
+
+  /// nullptr if the client has none.
+  T* first_of(ClientId client) const {
+    const auto found = owners_.find(client);
+    return found != owners_.end() ? found->second.first : nullptr;
+  }
+  uint32_t count_of(ClientId client) const {
+    const auto found = owners_.find(client);
+    return found != owners_.end() ? found->second.count : 0;
+  }
+  /// The visitor may change nothing of the table.
+  template <class Visitor>
+  void for_each_of(ClientId client, Visitor visit) const {
+    for (T* object = first_of(client); object != nullptr; object = object->of_client.next) {
+      visit(*object);
+    }
+  }
+
+ private:
+  struct Owned {
+    T* first = nullptr;
+    T* last = nullptr;
+    uint32_t count = 0;
+  };
+
+  /// The last numbers are for clients that have no more than a few, so that several with very many
+  /// leave some to the others.
+  static constexpr uint32_t kFew = 1024;
+  static constexpr uint32_t reserve(uint32_t numbers) { return numbers / 8; }
+
+  bool has_room_for(const Owned& owned) const {
+    if (owned.count >= per_client_) return false;
+    return owned.count < kFew || Base::size() < Base::limit() - reserve(Base::limit());
+  }
+
+  static void append(Owned& owned, T& object) {
+    object.of_client = {.previous = owned.last, .next = nullptr};
+    (owned.last != nullptr ? owned.last->of_client.next : owned.first) = &object;
+    owned.last = &object;
+    ++owned.count;
+  }
+
+  void remove(T& object) {
+    const auto found = owners_.find(object.client);
+    Owned& owned = found->second;
+    const auto [previous, next] = object.of_client;
+    (previous != nullptr ? previous->of_client.next : owned.first) = next;
+    (next != nullptr ? next->of_client.previous : owned.last) = previous;
+    if (--owned.count == 0) owners_.erase(found);
+  }
+
+  uint32_t per_client_;
+  std::map<ClientId, Owned> owners_;
+};
+
+}  // namespace rocemu::engine

@@ -1,0 +1,128 @@
+// The rules that are in force, and which of them act on what happens. Each count and each chance
+// belongs to one rule and one flow.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "emulator/engine/base/ids.h"
+#include "emulator/engine/base/random.h"
+#include "emulator/engine/base/time.h"
+#include "emulator/engine/faults/rule.h"
+
+namespace rocemu::engine::faults {
+
+/// Whose occurrences are counted together. It means the same in every run of a program: no address,
+/// time or order among flows is in it.
+struct Flow {
+  enum class Kind : uint8_t { kDevice, kQp, kFromOutside, kClient, kChannel };
+  Kind kind = Kind::kDevice;
+  uint32_t device = 0;
+  uint32_t object = 0;  // a QP's order, a client's or channel's number, another device
+  auto operator<=>(const Flow&) const = default;
+};
+
+/// Something that happens, as a rule sees it. What a place does not know of stays 0.
+struct Occurrence {
+  Where where{};
+  Flow flow;
+  std::optional<DeviceIndex> device;  // nothing: outside the fabric
+  std::optional<DeviceIndex> to;
+  uint8_t kind = 0;
+  Answer answer = Answer::kNone;
+  uint32_t qp = 0;  // 0: no QP, or one that programs cannot have
+  uint32_t qp_num = 0;
+  uint32_t dest_qp = 0;
+  uint32_t psn = 0;
+  uint32_t psn_num = 0;
+  uint32_t message = 0;
+  uint64_t size = 0;
+  uint64_t wr_id = 0;
+  Queue queue = Queue::kSend;
+  uint32_t status = 0;
+};
+
+/// True with that probability.
+bool happens(Random& random, double probability);
+
+class Faults {
+ public:
+  /// `device_names` by DeviceIndex.
+  Faults(uint64_t seed, std::vector<std::string> device_names);
+
+  /// Behind those that are there. One of the name of another takes its place, as if new.
+  void add(const RuleSet& set);
+  /// The rule of that name, or all. False if there is none of that name.
+  bool remove(std::string_view name);
+  void clear();
+
+  /// The one question that is asked when nobody has given a rule.
+  bool watches(Where where) const { return watches_any(bit(where)); }
+  bool watches_frames() const {
+    return watches_any(bit(Where::kFrame) | bit(Where::kLink) | bit(Where::kCm));
+  }
+
+  /// The operations that a client would do by itself and a rule may make fail, as
+  /// abi::asked_for_bit() has them.
+  uint32_t asked_for() const { return asked_for_; }
+
+  /// A rule that acts, and what it draws chance and keeps account from.
+  struct Acting {
+    std::shared_ptr<const Rule> rule;
+    Random* random;         // of rule and flow
+    Instant* link_free_at;  // of rule and flow: when the link has sent what it was given
+  };
+  /// Those that act on it, in their order. Valid until the next call.
+  const std::vector<Acting>& act(const Occurrence& occurrence, Instant now);
+
+  std::vector<RuleReport> report() const;
+  std::optional<DeviceIndex> device_named(std::string_view name) const;
+
+ private:
+  struct Account {
+    uint64_t matched = 0;
+    uint64_t fired = 0;
+    Random random;
+    Instant link_free_at{};
+  };
+  struct Entry {
+    std::shared_ptr<const Rule> rule;
+    uint64_t matched = 0;
+    uint64_t fired = 0;
+    std::optional<Instant> first_fired;
+    std::map<Flow, Account> accounts;
+  };
+
+  static constexpr uint32_t bit(Where where) { return 1u << static_cast<uint32_t>(where); }
+  bool watches_any(uint32_t places) const {
+#ifdef ROCEMU_WITHOUT_FAULTS  // not even asked: what scripts/bench compares with
+    static_cast<void>(places);
+    return false;
+#else
+    return (watched_ & places) != 0;
+#endif
+  }
+  bool is_named(const std::optional<std::string>& name, std::optional<DeviceIndex> device) const;
+  bool is_there(const Selection& which, const Occurrence& occurrence) const;
+  bool agrees(const Rule& rule, const Occurrence& occurrence) const;
+  bool is_due(Entry& entry, Account& account, Instant now) const;
+  Account& account_of(Entry& entry, const Flow& flow) const;
+  void rebuild();
+
+  uint64_t seed_;
+  std::vector<std::string> device_names_;
+  std::vector<Entry> entries_;
+  std::array<std::vector<size_t>, kPlaces> by_place_;  // positions in entries_
+  uint32_t watched_ = 0;
+  uint32_t asked_for_ = 0;
+  std::vector<Acting> acting_;
+};
+
+}  // namespace rocemu::engine::faults

@@ -1,0 +1,49 @@
+// Frames from one part of a fabric to another (shard.h), as they leave and as they come.
+#include <algorithm>
+
+#include "emulator/engine/fabric.h"
+#include "emulator/engine/transport/address_vector.h"
+#include "wire/cm/mad.h"
+
+namespace rocemu::engine {
+
+bool Fabric::forward(faults::Departure& departure) {
+  if (!departure.to) return false;
+  QpNumber qp{};  // of what cannot be parsed the device will say so
+  if (const wire::Packet* packet = departure.frame.packet()) {
+    qp.value = packet->bth.dest_qpn;
+  } else if (const auto parsed = wire::parse_frame(departure.frame.bytes())) {
+    qp.value = parsed->bth.dest_qpn;
+  }
+  if (config_.part.has(*departure.to, qp)) return false;
+  outputs_->list.emplace_back(ForwardFrame{*departure.to, qp.value == wire::kGsiQpn,
+                                           departure.check_icrc, std::move(departure.frame)});
+  return true;
+}
+
+/// Who sends to a group does not know which parts have members.
+bool Fabric::concerns_nobody(const ForwardedFrame& forwarded) const {
+  if (forwarded.packet != nullptr) return false;  // these have one receiver
+  const auto packet = wire::parse_frame(forwarded.bytes);
+  return packet && is_multicast(packet->dst_ip) &&
+         multicast.members(forwarded.to, packet->dst_ip).empty();
+}
+
+void Fabric::receive(const ForwardedFrames& input) {
+  for (const ForwardedFrame& forwarded : input.frames) {
+    if (concerns_nobody(forwarded)) continue;
+    Frame frame = frames_.allocate();
+    if (const wire::Packet* packet = forwarded.packet) {
+      frame.set_packet(*packet, packet->payload.size());
+      std::ranges::copy(packet->payload,
+                        frame.storage().subspan(wire::payload_offset(*packet)).begin());
+    } else {
+      std::ranges::copy(forwarded.bytes, frame.storage().begin());
+      frame.set_size(forwarded.bytes.size());
+    }
+    link_.push_back(
+        {now_ + config_.link_latency, forwarded.to, std::move(frame), forwarded.check_icrc, false});
+  }
+}
+
+}  // namespace rocemu::engine

@@ -1,0 +1,90 @@
+// A completion queue: where it overruns, and when it notifies.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "emulator/engine/base/ids.h"
+#include "emulator/engine/base/linked_list.h"
+#include "emulator/engine/base/time.h"
+
+namespace rocemu::engine {
+
+/// What a completion event was asked for (ibv_req_notify_cq(3)).
+enum class Notify : uint8_t { kNone, kSolicited, kAny };
+
+/// ibv_modify_cq(3): an event waits until it stands for `count` completions, or for `period` after
+/// the first of them. With count 0 or 1, or period 0, no event waits.
+struct Moderation {
+  uint32_t count = 0;
+  Duration period{};
+};
+
+struct QueuePair;
+struct SharedReceiveQueue;
+
+struct CompletionQueue {
+  /// Counts from `first`, which is for tests of their wrap at 2^32.
+  CompletionQueue(CqId i, ClientId c, uint64_t first = 0)
+      : id(i), client(c), produced_(first), consumed_(static_cast<uint32_t>(first)) {}
+
+  CqId id;
+  ClientId client;
+  ChannelId channel;         // 0: none
+  uint64_t user_handle = 0;  // the client's ibv_cq *
+  uint32_t capacity = 0;     // completions it holds; one more is an overrun
+  uint32_t users = 0;        // work queues that complete here
+  bool failed = false;       // overrun: accepts and delivers nothing any more
+  Moderation moderation;
+  std::optional<Instant> event_deadline;  // of an event that waits for more completions
+  Links<CompletionQueue> of_client;
+  QueuePair* senders = nullptr;        // the first QP whose send queue completes here,
+  QueuePair* receivers = nullptr;      // whose receive queue does,
+  SharedReceiveQueue* srqs = nullptr;  // the first such XRC SRQ
+
+  uint32_t waiting() const { return produced() - consumed_; }
+  uint32_t produced() const { return static_cast<uint32_t>(produced_); }
+  Notify armed() const { return armed_; }
+
+  /// Accounts for one more completion. `qualifies` for a solicited request: a receive completion
+  /// of a message with the Solicited Event bit, or any unsuccessful one. True if an event is due.
+  bool add(bool qualifies);
+  /// An event would be due but for the moderation.
+  bool event_waits() const { return moderated_ != 0; }
+  /// The event that waits has waited long enough.
+  void disarm() { answer(produced_); }
+  /// Changes the moderation. True if the event that waits is due by the new one.
+  bool moderate(const Moderation& by);
+
+  bool full() const { return waiting() == capacity; }
+
+  /// The client has taken `count` completions in all; false if that cannot be.
+  bool consume(uint32_t count);
+
+  /// The client asks for an event for the first completion after the `seen`-th that qualifies.
+  /// Such completions may have been added between its call and now; an event for one of them may
+  /// have answered the request already.
+  enum class ArmResult { kArmed, kAnswered, kEventDue, kImpossible };
+  ArmResult arm(uint32_t seen, bool solicited_only);
+
+ private:
+  /// How many completions an event stands for, unless time runs out.
+  uint32_t completions_per_event() const;
+  /// How many of the latest `count` completions qualified for a solicited request. Of those before
+  /// the latest 64, all together count as one.
+  uint32_t solicited_among(uint32_t count) const;
+  /// The `n`-th of them, as a value of produced_.
+  uint64_t find_solicited(uint32_t count, uint32_t n) const;
+  /// The event for the completion `produced` answers all requests made before it was seen.
+  void answer(uint64_t produced);
+
+  uint64_t produced_;  // what the client counts with is its lower half
+  uint32_t consumed_;
+  uint64_t last_solicited_ = 0;  // produced_ after the latest completion that qualified
+  uint64_t solicited_ = 0;       // the latest 64 completions: bit 0 is set if the last qualified
+  uint64_t answered_ = 0;        // produced_ after the completion that the latest event was for
+  Notify armed_ = Notify::kNone;
+  uint32_t moderated_ = 0;  // completions that the event that waits stands for
+};
+
+}  // namespace rocemu::engine

@@ -1,0 +1,69 @@
+#include "emulator/engine/objects/memory_access.h"
+
+#include <algorithm>
+#include <array>
+
+namespace rocemu::engine {
+namespace {
+
+/// Cuts ranges and buffers, of the same total length, where either of them ends, and visits the
+/// pieces: `visit(index of the range, piece of the range, piece of the buffer)`.
+template <class Byte, class Visit>
+MemoryResult for_each_piece(std::span<const RemoteRange> ranges,
+                            std::span<const std::span<Byte>> buffers, Visit visit) {
+  size_t buffer = 0, used = 0;
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    for (RemoteRange rest = ranges[i]; rest.length > 0;) {
+      while (used == buffers[buffer].size()) {
+        ++buffer;
+        used = 0;
+      }
+      const size_t size = std::min<uint64_t>(rest.length, buffers[buffer].size() - used);
+      const RemoteRange piece{rest.address, size};
+      const MemoryResult result = visit(i, piece, buffers[buffer].subspan(used, size));
+      if (result != MemoryResult::kDone) return result;
+      rest.address += size;
+      rest.length -= size;
+      used += size;
+    }
+  }
+  return MemoryResult::kDone;
+}
+
+}  // namespace
+
+void MemoryList::add(const Place& place, uint64_t length) {
+  of_one_client_ =
+      of_one_client_ && !place.null && (ranges_.empty() || clients_[0] == place.client);
+  if (place.null) null_ |= 1u << ranges_.size();
+  ranges_.push_back({place.address, length});
+  clients_.push_back(place.client);
+}
+
+MemoryResult MemoryList::read(HostMemory& memory, std::span<const std::span<uint8_t>> to) const {
+  if (ranges_.empty()) return MemoryResult::kDone;
+  if (of_one_client_) return memory.read(clients_[0], ranges_, to);
+  return for_each_piece<uint8_t>(
+      ranges_, to, [&](size_t index, const RemoteRange& from, std::span<uint8_t> piece) {
+        if ((null_ >> index & 1) != 0) {
+          std::ranges::fill(piece, uint8_t{0});
+          return MemoryResult::kDone;
+        }
+        const std::array<std::span<uint8_t>, 1> target{piece};
+        return memory.read(clients_[index], {&from, 1}, target);
+      });
+}
+
+MemoryResult MemoryList::write(HostMemory& memory,
+                               std::span<const std::span<const uint8_t>> from) const {
+  if (ranges_.empty()) return MemoryResult::kDone;
+  if (of_one_client_) return memory.write(clients_[0], ranges_, from);
+  return for_each_piece<const uint8_t>(
+      ranges_, from, [&](size_t index, const RemoteRange& to, std::span<const uint8_t> piece) {
+        if ((null_ >> index & 1) != 0) return MemoryResult::kDone;
+        const std::array<std::span<const uint8_t>, 1> source{piece};
+        return memory.write(clients_[index], {&to, 1}, source);
+      });
+}
+
+}  // namespace rocemu::engine

@@ -1,0 +1,172 @@
+// The state of a queue pair. What it does is in requester.h,
+// completer.h and responder.h.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "emulator/abi/control.h"
+#include "emulator/engine/base/ids.h"
+#include "emulator/engine/base/linked_list.h"
+#include "emulator/engine/base/timers.h"
+#include "emulator/engine/base/work_ring.h"
+#include "emulator/engine/objects/memory_table.h"
+#include "emulator/engine/objects/shared_receive_queue.h"
+#include "emulator/engine/protocol/nak_codes.h"
+#include "emulator/engine/protocol/opcode_traits.h"
+#include "wire/eth_headers.h"
+#include "wire/ethernet.h"
+#include "wire/ip_address.h"
+#include "wire/opcode.h"
+#include "wire/psn.h"
+
+namespace rocemu::engine {
+
+/// An address vector, resolved: what goes into every frame to the peer.
+struct Path {
+  QpNumber peer;
+  wire::MacAddress src_mac, dst_mac;
+  wire::IpAddress src_ip, dst_ip;
+  uint16_t udp_src_port = 0;
+  uint8_t traffic_class = 0;
+  uint8_t hop_limit = 64;
+  uint32_t flow_label = 0;
+  std::optional<DeviceIndex> inside;  // the fabric's device with dst_ip, if one has it
+};
+
+struct LocalError {
+  abi::WcStatus status;
+  VendorError vendor;
+};
+
+/// A send WQE's place in the stream of PSNs, known once its first packet was made.
+struct SendState {
+  bool started = false;
+  bool rules_asked = false;         // whether it is to fail
+  std::optional<LocalError> fault;  // what they said
+  RequestKind kind = RequestKind::kSend;
+  uint32_t length = 0;    // payload bytes of the whole message
+  wire::Psn first, last;  // of a local one `last` is before `first`
+};
+struct RecvState {};
+
+/// Packets that a requester has in flight to a peer that is away (Fabric::goes_away). Over a
+/// network the receiver's buffers are of some size and what does not fit is lost: few at first,
+/// twice as many when they were acknowledged, and few again after a loss. After a timeout it is
+/// one: perhaps nothing was lost, but waits at a receiver that has no time, and to repeat much of
+/// it would leave him even less.
+inline constexpr int32_t kFirstWindow = 16;
+inline constexpr int32_t kWindowAfterTimeout = 1;
+inline constexpr int32_t kLargestWindow = 128;
+
+/// The sending half. WQEs [head, next) are sent and wait for acknowledgement, `next` is being or
+/// will be sent, packet `next_packet` of it first; go-back-N moves (next, next_packet) back.
+struct SendHalf {
+  WorkRing<SendState> queue;
+  uint32_t next = 0;
+  uint32_t next_packet = 0;
+  wire::Psn next_psn;             // of the next WQE to start
+  wire::Psn unacked;              // the oldest PSN not acknowledged
+  wire::Psn sent_limit;           // one past the newest PSN ever sent
+  wire::Psn ack_limit;            // one past the newest PSN sent with AckReq since the last go-back
+  int32_t window = kFirstWindow;  // packets in flight at most, to a peer that is away
+  uint32_t responses_outstanding = 0;  // READs and atomics that wait for their answer
+  uint8_t retries_left = 0;
+  uint8_t rnr_retries_left = 0;
+  bool waiting_for_rnr = false;
+  bool answer_unplaced = false;     // for want of memory, until Fabric::go_on_with_memory
+  bool loss_noticed = false;        // an answer is missing and was asked for again
+  bool drained_reported = false;    // IBV_EVENT_SQ_DRAINED was raised in this SQD
+  std::optional<LocalError> error;  // of WQE `next`, once all before it are complete
+};
+
+/// What a responder still has to send, in the order of the requests (IBTA vol 1, 9.7.5.1).
+struct Response {
+  enum class Kind : uint8_t { kAcknowledge, kRead, kAtomic, kRefuse };
+  Kind kind;
+  wire::Psn psn;  // of the next packet
+  uint32_t msn = 0;
+  uint8_t syndrome = 0;  // kAcknowledge
+  uint64_t value = 0;    // kAtomic: what was there before, in host byte order
+  PdId pd{};             // kRead: of the request
+  uint64_t address = 0;  // kRead: of the rest, as the request names it
+  uint32_t rkey = 0;     // kRead
+  uint32_t left = 0;     // kRead: bytes
+  bool begun = false;    // kRead: its first packet is gone
+  Verdict verdict{};     // kRefuse
+};
+
+/// The receiving half.
+struct RecvHalf {
+  WorkRing<RecvState> queue;
+  std::optional<ReceiveWqe> wqe;  // the one that the message in progress fills
+  wire::Psn expected;
+  uint32_t msn = 0;                   // messages completed, 24 bits
+  bool nak_outstanding = false;       // silent until the expected PSN comes
+  bool refusing = false;              // a NAK for good waits behind other responses: deaf meanwhile
+  bool in_message = false;            // between the first and the last packet of a message
+  wire::Operation operation{};        // of that message
+  uint64_t received = 0;              // payload bytes of the message so far
+  wire::Reth reth;                    // WRITE: of its first packet
+  bool established_reported = false;  // IBV_EVENT_COMM_EST was raised
+  std::deque<Response> responses;
+  /// Answers of the latest max_dest_rd_atomic atomics, for duplicates of their requests.
+  std::deque<Response> atomic_answers;
+};
+
+struct QueuePair {
+  /// Of a client that opened an XRC target QP.
+  struct Reference {
+    ClientId client;
+    uint64_t user_handle;
+  };
+
+  QueuePair(QpNumber n, ClientId c, DeviceIndex d) : number(n), client(c), device(d) {}
+
+  QpNumber number;
+  uint32_t order = 0;  // 1: the device's first
+  ClientId client;
+  DeviceIndex device;
+  abi::QpType type = abi::QpType::kRc;
+  abi::QpState state = abi::QpState::kReset;
+  PdId pd;
+  CqId send_cq, recv_cq;
+  /// Receive WQEs come from there. An XRC target QP has no SRQ and PD of its own: these are those
+  /// that the request at hand names.
+  std::optional<SrqId> srq;
+  std::optional<XrcdId> xrcd;                 // XRC target
+  std::vector<Reference> further_references;  // XRC target: the QP goes with the last
+  uint64_t user_handle = 0;                   // the client's ibv_qp *
+  bool sq_sig_all = false;
+  bool scheduled = false;         // in the fabric's list of QPs that have something to send
+  uint32_t generation = 1;        // lives since creation; a RESET begins the next
+  abi::QpAttr attr{};             // qp_state, cur_qp_state and sq_draining are filled on query
+  Path path;                      // UD: of the datagram that is being sent
+  uint32_t multicast_groups = 0;  // that it is attached to
+  Links<QueuePair> of_client;
+  Links<QueuePair> of_send_cq, of_recv_cq;
+  TimerSet timers;
+  Instant next_cnp{};  // not before then (congestion.h)
+  SendHalf send;
+  RecvHalf recv;
+
+  bool is_referenced_by(ClientId other) const {
+    return client == other || std::ranges::any_of(further_references, [&](const Reference& it) {
+             return it.client == other;
+           });
+  }
+  MemoryUser memory_user() const { return {.pd = pd, .qp = number}; }
+  uint32_t mtu() const { return abi::mtu_bytes(static_cast<abi::Mtu>(attr.path_mtu)); }
+  bool can_receive() const {
+    return state == abi::QpState::kRtr || state == abi::QpState::kRts ||
+           state == abi::QpState::kSqd || state == abi::QpState::kSqe;
+  }
+
+  /// Forgets everything but what creation gave it.
+  void reset();
+};
+
+}  // namespace rocemu::engine

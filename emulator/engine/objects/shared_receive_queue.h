@@ -1,0 +1,68 @@
+// Shared receive queues: receive WQEs that several QPs take from (IBTA vol 1, 10.2.9).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "emulator/abi/control.h"
+#include "emulator/engine/base/ids.h"
+#include "emulator/engine/base/linked_list.h"
+#include "emulator/engine/base/work_ring.h"
+#include "emulator/engine/objects/sge_list.h"
+
+namespace rocemu::engine {
+
+class Fabric;
+
+/// A receive WQE that a message fills. It was taken out of its queue when it came into use.
+struct ReceiveWqe {
+  uint64_t wr_id = 0;
+  uint32_t wqe_count = 0;    // abi::Cqe's
+  std::optional<SrqId> srq;  // it came from there, not from the QP's own queue
+  PdId pd;                   // of its L_Keys: the SRQ's own, whatever the QP's (10.2.9.1)
+  CqId cq;                   // where it completes
+  bool well_formed = false;  // no more SGEs than its queue allows
+  uint32_t posted_sges = 0;  // as the WQE says
+  SgeList sges;
+};
+
+struct SharedReceiveQueue {
+  SharedReceiveQueue(SrqId i, ClientId c, PdId p) : id(i), client(c), pd(p) {}
+
+  SrqId id;
+  ClientId client;
+  PdId pd;
+  abi::SrqType type = abi::SrqType::kBasic;
+  std::optional<XrcdId> xrcd;  // kXrc
+  CqId cq;                     // kXrc: where its WQEs complete
+  uint64_t user_handle = 0;    // the client's ibv_srq *
+  uint32_t max_wr = 0;
+  uint32_t max_sge = 0;
+  uint32_t limit = 0;   // armed: fewer WQEs than that are an event; 0: not armed
+  uint32_t taken = 0;   // WQEs in use by messages
+  uint32_t users = 0;   // QPs
+  bool failed = false;  // kXrc: its CQ overran
+  Links<SharedReceiveQueue> of_client;
+  Links<SharedReceiveQueue> of_cq;  // kXrc
+  struct Nothing {};
+  WorkRing<Nothing> queue;
+
+  bool full() const { return queue.size() + taken >= max_wr; }
+};
+
+namespace shared_receive_queue {
+
+/// The WQE that is the next; not when there is none.
+ReceiveWqe oldest(const SharedReceiveQueue& srq);
+/// A message takes it.
+void take(Fabric& fabric, SharedReceiveQueue& srq);
+/// The WQE is complete.
+void finish(Fabric& fabric, const ReceiveWqe& wqe);
+/// The WQE was not used after all, since its QP is gone: it is the next again.
+void put_back(Fabric& fabric, const ReceiveWqe& wqe);
+/// IBTA vol 1, 10.2.9.2: the event comes once, when fewer WQEs than the limit are left, and at once
+/// if that is so when the limit is set.
+void check_limit(Fabric& fabric, SharedReceiveQueue& srq);
+
+}  // namespace shared_receive_queue
+}  // namespace rocemu::engine

@@ -1,0 +1,78 @@
+// What each error means to each side: a responder's verdict becomes a NAK for the requester, a
+// completion status or an async event for itself (IBTA vol 1, 9.9.3 and table "Responder error
+// behavior"); a NAK becomes a completion status for the requester.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "emulator/abi/verbs_values.h"
+#include "emulator/engine/base/host_memory.h"
+#include "wire/aeth.h"
+
+namespace rocemu::engine {
+
+/// ibv_wc.vendor_err: which of several causes of a status it was. Stable numbers, for users.
+enum class VendorError : uint32_t {
+  kNone = 0,
+  kBadSendLKey = 1,           // L_Key unknown, of another PD, or the range leaves its region
+  kSendMemoryUnreadable = 2,  // the region is fine but the application's memory is not there
+  kMessageTooLong = 3,        // longer than the port's max_msg_sz
+  kOpcodeNotSupported = 4,    // this QP type cannot do the work request's opcode
+  kBadWqe = 5,                // more SGEs or inline data than the QP has room for
+  kAckTimeout = 6,            // retry_cnt retries, no acknowledgement
+  kSequenceRetries = 7,       // retry_cnt retries, answered by PSN sequence errors
+  kRnrRetries = 8,            // rnr_retry retries, answered by receiver-not-ready
+  kNakInvalidRequest = 9,
+  kNakRemoteAccess = 10,
+  kNakRemoteOperational = 11,
+  kReceiveTooSmall = 12,  // the message is longer than the receive buffer
+  kBadReceiveLKey = 13,   // as kBadSendLKey, or without local write permission
+  kReceiveMemoryUnwritable = 14,
+  kInvalidRequest = 15,  // the peer's request broke the protocol while this WQE was in use
+  kFlushed = 16,         // the QP was in, or went to, the error state
+  kResponseMemoryUnwritable = 17,  // the place for the answer of a READ or atomic is not there
+  kBadResponse = 18,               // an answer of the wrong kind, length or place
+  kBadBind = 19,                   // a window, region, range or right that a bind cannot be made of
+  kBadInvalidate = 20,             // no type 2 window with this R_Key is bound on this QP
+  kBadAddressHandle = 21,          // unknown, gone or of another PD
+};
+
+/// Why a responder refuses a request for good. (A PSN out of sequence and a receiver that is not
+/// ready are no verdicts: the requester may try again.)
+enum class Verdict : uint8_t {
+  kInvalidRequest,  // opcode sequence, lengths, an operation the QP does not allow
+  kReceiveTooSmall,
+  kBadReceiveLKey,
+  kReceiveMemoryUnwritable,
+  kBadReceiveWqe,
+  kReceiveQueueFailed,  // an XRC SRQ whose CQ overran
+  kRemoteAccess,  // R_Key unknown, of another PD, without the right, or the range leaves its region
+  kRemoteMemoryUnreachable,  // the region is fine but the application's memory is not there
+  kBadInvalidate,            // the R_Key of a SEND with invalidate, as VendorError::kBadInvalidate
+  kReceiverGone,             // the receiving process died: no answer at all
+  kMemoryNotReady,           // not for good: the requester is to come back
+};
+
+/// Of an access to memory that the keys allow: nothing if it was done, `fault` if no memory is
+/// there.
+std::optional<Verdict> verdict_of(MemoryResult result, Verdict fault);
+
+struct ResponderAction {
+  wire::NakCode nak;
+  abi::WcStatus status;  // of the receive WQE in use, if there is one
+  VendorError vendor;
+  abi::EventType event;  // raised when no receive WQE can tell the application
+};
+
+ResponderAction action_for(Verdict verdict);
+
+struct RequesterAction {
+  abi::WcStatus status;
+  VendorError vendor;
+};
+
+/// Nothing for codes that ask for a retry or are reserved.
+std::optional<RequesterAction> action_for(wire::NakCode code);
+
+}  // namespace rocemu::engine

@@ -1,0 +1,40 @@
+// Who has which port: the rules of bind(2) in each port space of librdmacm, as Linux applies them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "emulator/engine/rdmacm/rdma_id.h"
+
+namespace rocemu::engine::cm {
+
+class PortSpaces {
+ public:
+  /// Gives the id the port of its source address, or an unused one if that is 0. EADDRINUSE,
+  /// EADDRNOTAVAIL (a wildcard meets an address, or no port is left), EPROTONOSUPPORT (an AF_IB
+  /// service ID of no port space).
+  int bind(RdmaId& id);
+  /// EADDRINUSE or EADDRNOTAVAIL when others have the port too: REUSEADDR permits to bind, but not
+  /// to listen.
+  int check_listen(const RdmaId& id) const;
+  void unbind(RdmaId& id);
+
+ private:
+  using Key = std::pair<abi::ucma::PortSpace, uint16_t>;
+
+  int check(const RdmaId& id, const std::vector<const RdmaId*>& owners, bool may_reuse) const;
+  int choose_port(RdmaId& id, abi::ucma::PortSpace space);
+
+  std::map<Key, std::vector<const RdmaId*>> owners_;
+  std::map<abi::ucma::PortSpace, uint16_t> last_chosen_;
+};
+
+/// The service ID that stands for a port space and a port (IBTA vol 1, annex A11), without the
+/// port.
+constexpr uint64_t service_prefix(abi::ucma::PortSpace space) {
+  return static_cast<uint64_t>(space) << 16;
+}
+
+}  // namespace rocemu::engine::cm

@@ -1,0 +1,86 @@
+// The state of an rdma_cm id (struct rdma_cm_id on the kernel's side), and of the multicast groups
+// that ids have joined.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "emulator/abi/ucma.h"
+#include "emulator/abi/verbs_values.h"
+#include "emulator/engine/base/ids.h"
+#include "emulator/engine/base/time.h"
+#include "emulator/engine/cm/cm_events.h"
+#include "emulator/engine/rdmacm/socket_addresses.h"
+#include "wire/psn.h"
+
+namespace rocemu::engine::cm {
+
+using RdmaIdNumber = Id<struct RdmaIdTag>;
+using GroupNumber = Id<struct GroupTag>;
+
+enum class IdState : uint8_t {
+  kIdle,
+  kBound,
+  kResolvingAddress,
+  kAddressResolved,
+  kRouteResolved,
+  kListening,
+  kConnecting,  // and connected: what it is exactly the connection manager knows
+  kDisconnected,
+  kRemoved,  // with its device: it can only be destroyed
+};
+
+/// A device, and the one of its addresses that is used.
+struct LocalAddress {
+  DeviceIndex device;
+  uint8_t gid_index = 0;
+};
+
+struct RdmaId {
+  RdmaId(RdmaIdNumber n, CmChannelId c) : number(n), channel(c) {}
+
+  RdmaIdNumber number;
+  CmChannelId channel;
+  /// The program's name for it. 0 for one that came with a connect request until it is accepted:
+  /// till then the program hears nothing of it.
+  uint64_t uid = 0;
+  abi::ucma::PortSpace port_space{};
+  abi::QpType qp_type{};
+  IdState state = IdState::kIdle;
+
+  SocketAddress source, destination;
+  std::optional<LocalAddress> local;  // none while only a wildcard address is known
+  std::optional<Instant> deadline;    // kResolvingAddress: when it has failed
+  uint32_t num_paths = 0;
+
+  // Options.
+  bool reuse_address = false;
+  std::optional<bool> family_only_option;
+  bool family_only = false;
+  uint8_t traffic_class = 0;
+  std::optional<uint8_t> ack_timeout;  // code
+
+  std::optional<abi::ucma::PortSpace> bound_space;  // in which it holds source.port
+  uint32_t backlog = 0;                             // kListening: as many unread requests at most
+  uint32_t unread_requests = 0;                     // kListening
+  std::optional<RdmaIdNumber> requested_of;  // the listener, until the program has read of it
+  /// It had one, if perhaps no longer: a connection, a service ID resolution or a listener.
+  bool was_known_to_manager = false;
+  std::optional<ConnectionId> connection;
+  wire::Psn starting_psn;  // of what the peer sends
+  uint32_t qpn = 0;
+  uint32_t qkey = 0;
+  bool srq = false;
+
+  bool is_datagram() const { return qp_type == abi::QpType::kUd; }
+};
+
+/// One joining of a multicast group.
+struct Group {
+  Group(GroupNumber n, RdmaIdNumber i) : number(n), id(i) {}
+  GroupNumber number;
+  RdmaIdNumber id;
+  wire::IpAddress gid{};
+};
+
+}  // namespace rocemu::engine::cm

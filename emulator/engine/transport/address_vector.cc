@@ -1,0 +1,92 @@
+#include "emulator/engine/transport/address_vector.h"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace rocemu::engine {
+namespace {
+
+wire::IpAddress gid_of(const abi::AhAttr& attr) {
+  wire::IpAddress address;
+  std::copy(std::begin(attr.dgid), std::end(attr.dgid), address.bytes.begin());
+  return address;
+}
+
+// One UDP source port per flow, for ECMP, in IANA's dynamic range (IBTA annex A17.4.1), from the
+// flow label, as rdma_cm gives one, or else from both QPs. The same for both directions; the mix is
+// the one Linux uses, so that captures compare.
+uint16_t udp_source_port(uint32_t flow_label, QpNumber own, QpNumber peer) {
+  if (flow_label == 0) {
+    uint64_t v = uint64_t{own.value} * peer.value;
+    v ^= v >> 20;
+    v ^= v >> 40;
+    flow_label = static_cast<uint32_t>(v);
+  }
+  flow_label &= 0xfffff;
+  return static_cast<uint16_t>(0xc000 | ((flow_label & 0x3fff) ^ (flow_label >> 14)));
+}
+
+/// The port that the device has for that flow.
+uint16_t available_port(const DeviceConfig& config, uint16_t port) {
+  return config.source_ports.empty() ? port
+                                     : config.source_ports[port % config.source_ports.size()];
+}
+
+/// RFC 1112, 6.4 and RFC 2464, 7: the group is in the last 23 or 32 bits.
+wire::MacAddress multicast_mac(const wire::IpAddress& group) {
+  const auto& b = group.bytes;
+  if (group.is_v4()) return {{0x01, 0x00, 0x5e, static_cast<uint8_t>(b[13] & 0x7f), b[14], b[15]}};
+  return {{0x33, 0x33, b[12], b[13], b[14], b[15]}};
+}
+
+}  // namespace
+
+bool is_multicast(const wire::IpAddress& address) {
+  return address.is_v4() ? address.bytes[12] >> 4 == 0xe : address.bytes[0] == 0xff;
+}
+
+uint16_t datagram_source_port(const DeviceConfig& config, QpNumber own) {
+  const auto port = static_cast<uint16_t>(0xc000 + ((own.value * 0x61c88647u) >> 18));
+  return available_port(config, port);
+}
+
+int check_address_vector(const Fabric& fabric, DeviceIndex device, const abi::AhAttr& attr) {
+  const DeviceConfig& config = fabric.devices()[device.value].config;
+  if (attr.port_num != 1) return EINVAL;
+  if (attr.is_global == 0) return config.policy.require_grh ? EINVAL : 0;
+  if (attr.sgid_index >= config.addresses.size()) return EINVAL;
+  // An IPv4 source cannot reach an IPv6 destination.
+  if (config.addresses[attr.sgid_index].is_v4() != gid_of(attr).is_v4()) return EINVAL;
+  return 0;
+}
+
+Path resolve_path(const Fabric& fabric, DeviceIndex device, const abi::AhAttr& attr, QpNumber own,
+                  QpNumber peer) {
+  const DeviceConfig& config = fabric.devices()[device.value].config;
+  Path path;
+  path.peer = peer;
+  path.src_mac = config.mac;
+  path.udp_src_port =
+      available_port(config, udp_source_port(attr.is_global != 0 ? attr.flow_label : 0, own, peer));
+  if (attr.is_global != 0) {
+    path.src_ip = config.addresses[attr.sgid_index];
+    path.dst_ip = gid_of(attr);
+    path.inside = fabric.device_with_address(path.dst_ip);
+    if (is_multicast(path.dst_ip)) path.dst_mac = multicast_mac(path.dst_ip);
+    path.traffic_class = attr.traffic_class;
+    path.flow_label = attr.flow_label;
+    // 0 and 1 come from programs that think of InfiniBand's "same subnet"; the Linux core too puts
+    // the route's hop limit there.
+    if (attr.hop_limit > 1) path.hop_limit = attr.hop_limit;
+  } else {
+    const QueuePair* there = fabric.qps.find(peer);
+    path.inside =
+        there != nullptr ? there->device : fabric.config().part.device_with(peer).value_or(device);
+    path.src_ip = config.addresses[0];
+    path.dst_ip = fabric.devices()[path.inside->value].config.addresses[0];
+  }
+  if (path.inside) path.dst_mac = fabric.devices()[path.inside->value].config.mac;
+  return path;
+}
+
+}  // namespace rocemu::engine

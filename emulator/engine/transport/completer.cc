@@ -1,0 +1,322 @@
+#include "emulator/engine/transport/completer.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <utility>
+
+#include "emulator/engine/objects/sge_list.h"
+#include "emulator/engine/protocol/opcode_traits.h"
+#include "emulator/engine/transport/send_queue.h"
+#include "wire/aeth.h"
+
+namespace rocemu::engine::acknowledgements {
+namespace {
+
+using abi::QpState;
+using abi::SendWqe;
+using abi::WcStatus;
+using send_queue::complete_acknowledged;
+using send_queue::fail_oldest;
+using send_queue::may_send;
+using send_queue::reset_retries;
+using wire::Psn;
+
+/// rnr_retry and retry_cnt are 3 bits; 7 means "for ever" for RNR only (ibv_modify_qp(3)).
+constexpr uint8_t kInfiniteRnrRetry = 7;
+
+/// IBTA vol 1, 9.7.6.1.3: T = 4.096 us * 2^timeout, and a timeout is noticed between T and 4 T.
+/// To a peer that is away the second attempt has 2 T and later ones 4 T: a receiver without time is
+/// none that is gone.
+Duration ack_timeout(const Fabric& fabric, const QueuePair& qp) {
+  const int attempts = qp.attr.retry_cnt - qp.send.retries_left;
+  const int backoff = fabric.goes_away(qp) ? std::min(attempts, 2) : 0;
+  return Duration(int64_t{4096} << (qp.attr.timeout + backoff));
+}
+
+/// Back to the oldest unacknowledged PSN, which is in the oldest WQE.
+void go_back(Fabric& fabric, QueuePair& qp) {
+  SendHalf& send = qp.send;
+  if (send.unacked == send.sent_limit) return;
+  send.ack_limit = send.unacked;  // what is sent again asks again
+  send.error.reset();             // found again when its turn comes
+  send.next = send.queue.head();
+  send.next_packet =
+      static_cast<uint32_t>(wire::psn_distance(send.queue.state(send.next).first, send.unacked));
+  fabric.schedule(qp);
+}
+
+/// How far an acknowledgement of everything before `psn` reaches: not past a READ or an atomic
+/// whose answer has not come.
+Psn acknowledgeable(const QueuePair& qp, Psn psn) {
+  const SendHalf& send = qp.send;
+  for (uint32_t i = send.queue.head(); i != send.queue.tail(); ++i) {
+    const SendState& state = send.queue.state(i);
+    if (!state.started || !wire::psn_before(state.first, psn)) break;
+    if (wants_response(state.kind)) {
+      return wire::psn_before(state.first, send.unacked) ? send.unacked : state.first;
+    }
+  }
+  return psn;
+}
+
+struct Acknowledged {
+  bool progress;  // it was news
+  bool all;       // and nothing before `psn` is missing
+};
+
+/// Everything before `psn` is acknowledged: completes what that finishes.
+Acknowledged acknowledge_before(Fabric& fabric, QueuePair& qp, Psn psn) {
+  SendHalf& send = qp.send;
+  const Psn reached = acknowledgeable(qp, psn);
+  const bool all = reached == psn;
+  const int32_t news = wire::psn_distance(send.unacked, reached);
+  if (news <= 0) return {false, all};
+  send.window = std::min(send.window + news, kLargestWindow);
+  send.unacked = reached;
+  reset_retries(qp);
+  complete_acknowledged(fabric, qp);
+  if (!send.queue.empty() && send.next == send.queue.head()) {
+    const SendState& state = send.queue.state(send.next);
+    if (state.started && wire::psn_before(state.first, reached)) {
+      send.next_packet = std::max(send.next_packet,
+                                  static_cast<uint32_t>(wire::psn_distance(state.first, reached)));
+    }
+    if (send.error) fail_oldest(fabric, qp, *send.error);
+  }
+  return {true, all};
+}
+
+/// `window` packets are sent again, and more when they are acknowledged; all inside the fabric.
+bool retry(Fabric& fabric, QueuePair& qp, VendorError exhausted, int32_t window) {
+  if (qp.send.retries_left == 0) {
+    fail_oldest(fabric, qp, {WcStatus::kRetryExcErr, exhausted});
+    return false;
+  }
+  --qp.send.retries_left;
+  qp.send.window = window;
+  go_back(fabric, qp);
+  restart_timer(fabric, qp);
+  return true;
+}
+
+/// 9.7.5.1.2, implied NAK: the answer to an earlier READ or atomic was lost on its way. All that
+/// was in flight behind it says so too, but one loss is one retry.
+void on_implied_nak(Fabric& fabric, QueuePair& qp) {
+  if (qp.send.waiting_for_rnr || qp.send.loss_noticed) return;
+  qp.send.loss_noticed = true;
+  retry(fabric, qp, VendorError::kSequenceRetries, kFirstWindow);
+}
+
+void on_rnr_nak(Fabric& fabric, QueuePair& qp, uint8_t timer_code) {
+  fabric.device_of(qp).counters.add(Counter::kRnrNaksReceived);
+  SendHalf& send = qp.send;
+  if (send.waiting_for_rnr) return;
+  if (qp.attr.rnr_retry != kInfiniteRnrRetry) {
+    if (send.rnr_retries_left == 0) {
+      return fail_oldest(fabric, qp, {WcStatus::kRnrRetryExcErr, VendorError::kRnrRetries});
+    }
+    --send.rnr_retries_left;
+  }
+  send.waiting_for_rnr = true;
+  TimerQueue::cancel(qp.timers, TimerKind::kAck);
+  fabric.set_timer(qp, TimerKind::kRnr, fabric.now() + Duration(wire::kRnrTimerNs[timer_code]));
+}
+
+/// Syndromes without a meaning for reliable connections: nothing may be concluded from them, not
+/// even that what came before was received (IBTA vol 1, 9.7.5.2.8).
+bool is_reserved(wire::AethKind kind, uint8_t detail) {
+  if (kind != wire::AethKind::kNak) return kind == wire::AethKind::kReserved;
+  const auto code = static_cast<wire::NakCode>(detail);
+  return code != wire::NakCode::kPsnSequenceError && !action_for(code);
+}
+
+void on_nak(Fabric& fabric, QueuePair& qp, uint8_t code) {
+  const auto nak = static_cast<wire::NakCode>(code);
+  Counters& counters = fabric.device_of(qp).counters;
+  if (nak == wire::NakCode::kPsnSequenceError) {
+    counters.add(Counter::kSequenceNaksReceived);
+    // While the receiver is known not to be ready, sending again has to wait for the RNR timer.
+    if (!qp.send.waiting_for_rnr) {
+      retry(fabric, qp, VendorError::kSequenceRetries, kFirstWindow);
+    }
+    return;
+  }
+  const auto action = action_for(nak);
+  if (!action) return;
+  counters.add(Counter::kErrorNaksReceived);
+  fail_oldest(fabric, qp, {action->status, action->vendor});
+}
+
+void on_acknowledge(Fabric& fabric, QueuePair& qp, const wire::Packet& packet) {
+  const wire::AethKind kind = wire::aeth_kind(packet.aeth.syndrome);
+  const uint8_t detail = wire::aeth_detail(packet.aeth.syndrome);
+  if (is_reserved(kind, detail)) return;
+  // 9.7.5.1.1 to 9.7.5.1.3: an ACK stands for all PSNs up to its own, a NAK for those before it.
+  const Psn psn = packet.bth.psn;
+  const Psn acknowledged = kind == wire::AethKind::kAck ? psn + 1 : psn;
+  const Acknowledged result = acknowledge_before(fabric, qp, acknowledged);
+  if (qp.state == QpState::kErr) return;
+  if (!result.all) {
+    // Not lost: the answer before it came, and waits for memory.
+    if (!qp.send.answer_unplaced) on_implied_nak(fabric, qp);
+    return;
+  }
+  switch (kind) {
+    case wire::AethKind::kAck:
+    case wire::AethKind::kReserved:
+      break;
+    case wire::AethKind::kRnrNak:
+      on_rnr_nak(fabric, qp, detail);
+      break;
+    case wire::AethKind::kNak:
+      on_nak(fabric, qp, detail);
+      break;
+  }
+  if (qp.state != QpState::kErr && result.progress) restart_timer(fabric, qp);
+}
+
+/// Places a part of the answer where the WQE wants it. `bytes` is in host byte order. The L_Key is
+/// looked at now and not before, as NICs do: the request itself touches no local memory.
+std::optional<LocalError> place_response(Fabric& fabric, QueuePair& qp, uint64_t offset,
+                                         std::span<const uint8_t> bytes) {
+  if (bytes.empty()) return std::nullopt;
+  const uint32_t index = qp.send.queue.head();
+  const auto wqe = qp.send.queue.header<SendWqe>(index);
+  const SgeList list = read_sges(qp.send.queue.rest(index, sizeof(SendWqe)), wqe.num_sge);
+  const auto ranges =
+      resolve(fabric.mrs, qp.pd, list, offset, bytes.size(), abi::kAccessLocalWrite);
+  if (!ranges) return LocalError{WcStatus::kLocProtErr, VendorError::kBadSendLKey};
+  const std::array<std::span<const uint8_t>, 1> source{bytes};
+  const MemoryResult written = ranges->write(fabric.host_memory(), source);
+  if (written == MemoryResult::kNotYet) {
+    fabric.wait_for_memory(qp);
+    qp.send.answer_unplaced = true;
+    return std::nullopt;
+  }
+  if (written != MemoryResult::kDone) {
+    return LocalError{WcStatus::kLocProtErr, VendorError::kResponseMemoryUnwritable};
+  }
+  return std::nullopt;
+}
+
+/// Asks again for what is not answered.
+void repeat_unanswered(Fabric& fabric, QueuePair& qp) {
+  go_back(fabric, qp);
+  restart_timer(fabric, qp);
+  if (may_send(qp)) fabric.schedule(qp);  // what was posted meanwhile, with nothing to repeat
+}
+
+/// READ response or atomic acknowledgement: the answer with PSN `psn` of the oldest WQE.
+std::optional<LocalError> take_answer(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+                                      const wire::OpcodeInfo& info) {
+  const SendState& state = qp.send.queue.state(qp.send.queue.head());
+  const LocalError bad{WcStatus::kBadRespErr, VendorError::kBadResponse};
+  if (info.operation == wire::Operation::kAtomicAck) {
+    if (state.kind != RequestKind::kAtomic) return bad;
+    const auto bytes = std::bit_cast<std::array<uint8_t, 8>>(packet.atomic_ack.original);
+    return place_response(fabric, qp, 0, bytes);
+  }
+  if (state.kind == RequestKind::kAtomicWrite || state.kind == RequestKind::kFlush) {
+    // Annex A19: answered by a READ response without data.
+    const bool good = info.is_first && info.is_last && packet.payload.empty();
+    return good ? std::nullopt : std::optional(bad);
+  }
+  if (state.kind != RequestKind::kRead) return bad;
+  const uint64_t offset =
+      static_cast<uint64_t>(wire::psn_distance(state.first, packet.bth.psn)) * qp.mtu();
+  // 9.7.5.2.7: a response of the wrong length or place in the message is a bad response. One that
+  // is the last may come early if the READ was asked for in parts.
+  const bool in_parts = fabric.goes_away(qp);
+  if (packet.payload.size() != std::min<uint64_t>(qp.mtu(), state.length - offset) ||
+      (packet.bth.psn == state.last ? !info.is_last : info.is_last && !in_parts)) {
+    return bad;
+  }
+  if (fabric.payload_is_in_place()) return std::nullopt;
+  return place_response(fabric, qp, offset, packet.payload);
+}
+
+void on_answer(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+               const wire::OpcodeInfo& info) {
+  SendHalf& send = qp.send;
+  // It stands for an acknowledgement of all before it.
+  const Acknowledged result = acknowledge_before(fabric, qp, packet.bth.psn);
+  if (qp.state == QpState::kErr) return;
+  if (!result.all || send.unacked != packet.bth.psn) {
+    if (!send.answer_unplaced) on_implied_nak(fabric, qp);
+    return;
+  }
+  send.answer_unplaced = false;
+  if (const auto error = take_answer(fabric, qp, packet, info)) {
+    return fail_oldest(fabric, qp, *error);
+  }
+  if (send.answer_unplaced) return reset_retries(qp);  // as if it had been lost; but the peer lives
+  const SendState& state = send.queue.state(send.queue.head());
+  send.unacked = packet.bth.psn + 1;
+  send.window = std::min(send.window + 1, kLargestWindow);
+  reset_retries(qp);
+  if (packet.bth.psn == state.last) {
+    complete_acknowledged(fabric, qp);
+    if (send.error && send.next == send.queue.head()) return fail_oldest(fabric, qp, *send.error);
+  } else if (send.next == send.queue.head()) {
+    send.next_packet = std::max(
+        send.next_packet, static_cast<uint32_t>(wire::psn_distance(state.first, send.unacked)));
+  }
+  restart_timer(fabric, qp);
+}
+
+}  // namespace
+
+void on_response(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+                 const wire::OpcodeInfo& info) {
+  SendHalf& send = qp.send;
+  Counters& counters = fabric.device_of(qp).counters;
+  if (qp.state != QpState::kRts && qp.state != QpState::kSqd) {
+    return counters.add(Counter::kDroppedUnknownQp);
+  }
+  const Psn psn = packet.bth.psn;
+  if (wire::psn_before(psn, send.unacked)) return counters.add(Counter::kStaleAcks);
+  // 9.7.5.1: an acknowledgement of what was never sent ("ghost") changes nothing.
+  if (!wire::psn_before(psn, send.sent_limit)) return counters.add(Counter::kGhostAcks);
+
+  if (info.operation == wire::Operation::kAck) {
+    on_acknowledge(fabric, qp, packet);
+  } else {
+    on_answer(fabric, qp, packet, info);
+  }
+  if (qp.state == QpState::kErr) return;
+  send_queue::check_drained(fabric, qp);
+  if (may_send(qp)) fabric.schedule(qp);
+}
+
+void on_timer(Fabric& fabric, QueuePair& qp, TimerKind kind) {
+  if (qp.state != QpState::kRts && qp.state != QpState::kSqd) return;
+  switch (kind) {
+    case TimerKind::kAck:
+      fabric.device_of(qp).counters.add(Counter::kAckTimeouts);
+      qp.send.loss_noticed = false;
+      retry(fabric, qp, VendorError::kAckTimeout, kWindowAfterTimeout);
+      return;
+    case TimerKind::kRnr:
+      qp.send.waiting_for_rnr = false;
+      return repeat_unanswered(fabric, qp);
+  }
+}
+
+void on_memory_ready(Fabric& fabric, QueuePair& qp) {
+  if (!std::exchange(qp.send.answer_unplaced, false)) return;
+  if (qp.state != QpState::kRts && qp.state != QpState::kSqd) return;
+  if (!qp.send.waiting_for_rnr) repeat_unanswered(fabric, qp);
+}
+
+void restart_timer(Fabric& fabric, QueuePair& qp) {
+  const bool waiting = wire::psn_before(qp.send.unacked, qp.send.ack_limit);
+  const bool never = qp.attr.timeout == 0;  // IBTA vol 1, 9.7.6.1.3
+  if (!waiting || qp.send.waiting_for_rnr || never) {
+    TimerQueue::cancel(qp.timers, TimerKind::kAck);
+    return;
+  }
+  fabric.set_timer(qp, TimerKind::kAck, fabric.now() + ack_timeout(fabric, qp));
+}
+
+}  // namespace rocemu::engine::acknowledgements

@@ -1,0 +1,159 @@
+#include "emulator/engine/transport/receive_queue.h"
+
+#include <array>
+
+#include "emulator/engine/objects/sge_list.h"
+
+namespace rocemu::engine::receive_queue {
+namespace {
+
+using abi::QpState;
+using abi::RecvWqe;
+using abi::WcStatus;
+using wire::Operation;
+
+/// Completes the WQE in use. False if a rule made a failure of it.
+bool report(Fabric& fabric, QueuePair& qp, abi::Cqe cqe, WcStatus status, VendorError vendor,
+            bool solicited) {
+  const ReceiveWqe& wqe = *qp.recv.wqe;
+  cqe.wr_id = wqe.wr_id;
+  cqe.status = static_cast<uint32_t>(status);
+  cqe.vendor_err = static_cast<uint32_t>(vendor);
+  cqe.qp_num = qp.number.value;
+  cqe.wqe_count = wqe.wqe_count;
+  cqe.qp_generation = qp.generation;
+  cqe.queue = wqe.srq ? abi::WorkQueue::kSrq : abi::WorkQueue::kRecv;
+  if (wqe.srq) shared_receive_queue::finish(fabric, wqe);
+  const CqId cq = wqe.cq;
+  qp.recv.wqe.reset();
+  return fabric.complete(qp, cq, cqe, solicited || status != WcStatus::kSuccess);
+}
+
+/// The WQE in use, or the one that will be next; only when there is one.
+ReceiveWqe next(const Fabric& fabric, const QueuePair& qp) {
+  const RecvHalf& recv = qp.recv;
+  if (recv.wqe) return *recv.wqe;
+  if (qp.srq) {
+    ReceiveWqe wqe = shared_receive_queue::oldest(*fabric.srqs.find(*qp.srq));
+    if (qp.type != abi::QpType::kXrcRecv) wqe.cq = qp.recv_cq;
+    return wqe;
+  }
+  const uint32_t index = recv.queue.head();
+  const auto header = recv.queue.header<RecvWqe>(index);
+  const bool well_formed = header.num_sge <= qp.attr.cap.max_recv_sge;
+  return {
+      .wr_id = header.wr_id,
+      .wqe_count = index + 1,
+      .srq = {},
+      .pd = qp.pd,
+      .cq = qp.recv_cq,
+      .well_formed = well_formed,
+      .sges = read_sges(recv.queue.rest(index, sizeof(RecvWqe)), well_formed ? header.num_sge : 0)};
+}
+
+abi::Cqe receive_cqe() {
+  abi::Cqe cqe{};
+  cqe.opcode = static_cast<uint32_t>(abi::WcOpcode::kRecv);
+  return cqe;
+}
+
+}  // namespace
+
+void post(Fabric& fabric, QueuePair& qp, std::span<const std::byte> wqe) {
+  if (qp.state == QpState::kReset) {  // as send_queue::post
+    qp.recv.queue.clear();
+    qp.recv.queue.skip();
+    return;
+  }
+  qp.recv.queue.push(wqe);
+  if (qp.state == QpState::kErr) flush(fabric, qp);
+}
+
+bool failed(const Fabric& fabric, const QueuePair& qp) {
+  return qp.srq && fabric.srqs.find(*qp.srq)->failed;
+}
+
+bool available(const Fabric& fabric, const QueuePair& qp) {
+  if (qp.recv.wqe) return true;
+  return qp.srq ? !fabric.srqs.find(*qp.srq)->queue.empty() : !qp.recv.queue.empty();
+}
+
+bool has_room(const Fabric& fabric, const QueuePair& qp, uint64_t length) {
+  const ReceiveWqe wqe = next(fabric, qp);
+  return !wqe.well_formed || length <= total(wqe.sges);
+}
+
+void take(Fabric& fabric, QueuePair& qp) {
+  RecvHalf& recv = qp.recv;
+  if (recv.wqe) return;
+  recv.wqe = next(fabric, qp);
+  if (qp.srq) {
+    shared_receive_queue::take(fabric, *fabric.srqs.find(*qp.srq));
+  } else {
+    recv.queue.pop();
+  }
+}
+
+void give_back(Fabric& fabric, QueuePair& qp) {
+  if (qp.recv.wqe && qp.recv.wqe->srq) shared_receive_queue::put_back(fabric, *qp.recv.wqe);
+  qp.recv.wqe.reset();
+}
+
+std::optional<Verdict> scatter(Fabric& fabric, QueuePair& qp, std::span<const uint8_t> payload) {
+  const RecvHalf& recv = qp.recv;
+  const ReceiveWqe& wqe = *recv.wqe;
+  if (!wqe.well_formed) return Verdict::kBadReceiveWqe;
+  if (payload.empty() || fabric.payload_is_in_place()) return std::nullopt;
+  if (recv.received + payload.size() > total(wqe.sges)) return Verdict::kReceiveTooSmall;
+  const auto ranges =
+      resolve(fabric.mrs, wqe.pd, wqe.sges, recv.received, payload.size(), abi::kAccessLocalWrite);
+  if (!ranges) return Verdict::kBadReceiveLKey;
+  const std::array<std::span<const uint8_t>, 1> source{payload};
+  return verdict_of(ranges->write(fabric.host_memory(), source), Verdict::kReceiveMemoryUnwritable);
+}
+
+bool complete(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+              const wire::OpcodeInfo& info) {
+  RecvHalf& recv = qp.recv;
+  const CqId cq = recv.wqe->cq;
+  abi::Cqe cqe = receive_cqe();
+  if (info.operation == Operation::kWrite) {
+    cqe.opcode = static_cast<uint32_t>(abi::WcOpcode::kRecvRdmaWithImm);
+  }
+  cqe.byte_len = static_cast<uint32_t>(recv.received);
+  cqe.src_qp = qp.attr.dest_qp_num;
+  if (qp.type == abi::QpType::kUd) {
+    cqe.src_qp = packet.deth.src_qpn;
+    cqe.wc_flags |= abi::kWcGrh;  // every RoCE packet has one (annex A17.4.5)
+  }
+  if (info.has(wire::ExtendedHeader::kImmDt)) {
+    cqe.wc_flags |= abi::kWcWithImm;
+    cqe.imm_data = packet.imm.value;
+  } else if (info.has(wire::ExtendedHeader::kIeth)) {
+    cqe.wc_flags = abi::kWcWithInv;
+    cqe.imm_data = packet.ieth.rkey;
+  }
+  if (!report(fabric, qp, cqe, WcStatus::kSuccess, VendorError::kNone, packet.bth.solicited)) {
+    fabric.enter_error(qp);
+  }
+  const CompletionQueue* told = fabric.cqs.find(cq);
+  return told != nullptr && !told->failed;
+}
+
+void fail(Fabric& fabric, QueuePair& qp, WcStatus status, VendorError vendor) {
+  report(fabric, qp, receive_cqe(), status, vendor, true);
+}
+
+void flush(Fabric& fabric, QueuePair& qp) {
+  RecvHalf& recv = qp.recv;
+  while (recv.wqe || !recv.queue.empty()) {
+    take(fabric, qp);
+    fail(fabric, qp, WcStatus::kWrFlushErr, VendorError::kFlushed);
+  }
+  recv.in_message = false;
+  recv.refusing = false;
+  recv.received = 0;
+  recv.responses.clear();
+}
+
+}  // namespace rocemu::engine::receive_queue

@@ -1,0 +1,133 @@
+#include "emulator/engine/transport/remote_access.h"
+
+#include <array>
+#include <bit>
+
+#include "emulator/engine/objects/memory_access.h"
+
+namespace rocemu::engine::remote_access {
+
+using wire::Operation;
+
+std::optional<Verdict> write(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+                             const wire::OpcodeInfo& info) {
+  RecvHalf& recv = qp.recv;
+  const wire::Reth& reth = recv.reth;
+  const auto place = [&](uint64_t offset, uint64_t length) {
+    return fabric.mrs.resolve_remote(qp.memory_user(), reth.rkey, reth.va + offset, length,
+                                     abi::kAccessRemoteWrite);
+  };
+  if (info.is_first) {
+    recv.reth = packet.reth;
+    if (reth.dma_length > kMaxMessage) return Verdict::kInvalidRequest;
+    // C9-88: a WRITE of no bytes names no memory.
+    if (reth.dma_length != 0 && !place(0, reth.dma_length)) return Verdict::kRemoteAccess;
+  }
+  // 9.7.4.1.6: the payloads of the message add up to what the RETH announced.
+  const uint64_t after = recv.received + packet.payload.size();
+  if (info.is_last ? after != reth.dma_length : after >= reth.dma_length) {
+    return Verdict::kInvalidRequest;
+  }
+  if (packet.payload.empty() || fabric.payload_is_in_place()) return std::nullopt;
+  // Of each packet again: what the message began with may be gone by now.
+  const auto target = place(recv.received, packet.payload.size());
+  if (!target) return Verdict::kRemoteAccess;
+  const std::array<std::span<const uint8_t>, 1> source{packet.payload};
+  return verdict_of(MemoryList(*target, packet.payload.size()).write(fabric.host_memory(), source),
+                    Verdict::kRemoteMemoryUnreachable);
+}
+
+std::optional<Verdict> begin_read(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+                                  Response& response) {
+  response = {.kind = Response::Kind::kRead,
+              .psn = packet.bth.psn,
+              .pd = qp.pd,
+              .address = packet.reth.va,
+              .rkey = packet.reth.rkey,
+              .left = packet.reth.dma_length};
+  if (packet.reth.dma_length > kMaxMessage) return Verdict::kInvalidRequest;
+  if (packet.reth.dma_length == 0) return std::nullopt;
+  const bool readable = fabric.mrs
+                            .resolve_remote(qp.memory_user(), packet.reth.rkey, packet.reth.va,
+                                            packet.reth.dma_length, abi::kAccessRemoteRead)
+                            .has_value();
+  return readable ? std::nullopt : std::optional(Verdict::kRemoteAccess);
+}
+
+std::optional<Verdict> atomic_write(Fabric& fabric, QueuePair& qp, const wire::Packet& packet) {
+  constexpr uint64_t kSize = sizeof(uint64_t);
+  const wire::Reth& reth = packet.reth;
+  if (reth.dma_length != kSize || packet.payload.size() != kSize || reth.va % kSize != 0) {
+    return Verdict::kInvalidRequest;
+  }
+  const auto place = fabric.mrs.resolve_remote(qp.memory_user(), reth.rkey, reth.va, kSize,
+                                               abi::kAccessRemoteWrite);
+  if (!place) return Verdict::kRemoteAccess;
+  const std::array<std::span<const uint8_t>, 1> source{packet.payload};
+  return verdict_of(MemoryList(*place, kSize).write(fabric.host_memory(), source),
+                    Verdict::kRemoteMemoryUnreachable);
+}
+
+// What was written before is already there, for every processor to see: nothing is to be done but
+// to say so. (That memory outlives a power failure nobody can promise here.)
+std::optional<Verdict> flush(Fabric& fabric, QueuePair& qp, const wire::Packet& packet) {
+  const uint32_t placement = packet.feth.placement;
+  constexpr uint32_t kGlobal = wire::Feth::kGlobalVisibility,
+                     kPersistent = wire::Feth::kPersistence;
+  if (placement == 0 || (placement & ~(kGlobal | kPersistent)) != 0) {
+    return Verdict::kInvalidRequest;
+  }
+  const uint32_t access = ((placement & kGlobal) != 0 ? abi::kAccessFlushGlobal : 0u) |
+                          ((placement & kPersistent) != 0 ? abi::kAccessFlushPersistent : 0u);
+  if ((qp.attr.qp_access_flags & access) != access) return Verdict::kInvalidRequest;
+
+  const wire::Reth& reth = packet.reth;
+  MemoryTable::Extent extent{reth.va, reth.dma_length};
+  switch (packet.feth.selectivity) {
+    case wire::Feth::kRange:
+      break;
+    case wire::Feth::kRegion: {
+      const auto whole = fabric.mrs.extent_of(reth.rkey);
+      if (!whole) return Verdict::kRemoteAccess;
+      extent = *whole;
+      break;
+    }
+    default:
+      return Verdict::kInvalidRequest;
+  }
+  const bool granted =
+      fabric.mrs.resolve_remote(qp.memory_user(), reth.rkey, extent.address, extent.length, access)
+          .has_value();
+  return granted ? std::nullopt : std::optional(Verdict::kRemoteAccess);
+}
+
+std::optional<Verdict> execute_atomic(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+                                      const wire::OpcodeInfo& info, uint64_t& original) {
+  constexpr uint64_t kSize = sizeof(uint64_t);
+  if (packet.atomic.va % kSize != 0) return Verdict::kInvalidRequest;  // C9-96
+  const auto place = fabric.mrs.resolve_remote(qp.memory_user(), packet.atomic.rkey,
+                                               packet.atomic.va, kSize, abi::kAccessRemoteAtomic);
+  if (!place) return Verdict::kRemoteAccess;
+  const MemoryList word(*place, kSize);
+  std::array<uint8_t, kSize> bytes{};
+  const std::array<std::span<uint8_t>, 1> target{bytes};
+  if (const auto verdict =
+          verdict_of(word.read(fabric.host_memory(), target), Verdict::kRemoteMemoryUnreachable)) {
+    return verdict;
+  }
+  original = std::bit_cast<uint64_t>(bytes);
+  if (info.operation == Operation::kCompareSwap && original != packet.atomic.compare) {
+    return std::nullopt;
+  }
+  bytes = std::bit_cast<std::array<uint8_t, kSize>>(info.operation == Operation::kFetchAdd
+                                                        ? original + packet.atomic.swap_add
+                                                        : packet.atomic.swap_add);
+  const std::array<std::span<const uint8_t>, 1> source{bytes};
+  const MemoryResult written = word.write(fabric.host_memory(), source);
+  // It was read just now, so the write is on its way and nobody sees the word before it is there.
+  // To execute the atomic a second time would be wrong.
+  if (written == MemoryResult::kNotYet) return std::nullopt;
+  return verdict_of(written, Verdict::kRemoteMemoryUnreachable);
+}
+
+}  // namespace rocemu::engine::remote_access

@@ -1,0 +1,379 @@
+#include "emulator/engine/transport/requester.h"
+
+#include <algorithm>
+#include <array>
+
+#include "emulator/abi/send_opcodes.h"
+#include "emulator/engine/objects/sge_list.h"
+#include "emulator/engine/protocol/opcode_traits.h"
+#include "emulator/engine/protocol/qp_traits.h"
+#include "emulator/engine/transport/completer.h"
+#include "emulator/engine/transport/send_queue.h"
+#include "emulator/engine/transport/ud.h"
+#include "wire/opcode.h"
+#include "wire/packet.h"
+
+namespace rocemu::engine::requester {
+namespace {
+
+using abi::SendWqe;
+using abi::WcStatus;
+using abi::WrOpcode;
+using send_queue::may_send;
+using send_queue::stop_at_next;
+using wire::Opcode;
+using wire::Psn;
+
+/// Packets of one turn: one gather of payload, then the next QP.
+constexpr uint32_t kBurst = 16;
+/// Packets in flight at most; IBTA vol 1, 9.7.2 allows 2^23 - 1.
+constexpr int32_t kWindow = 1 << 20;
+int32_t window_of(const Fabric& fabric, const QueuePair& qp) {
+  return fabric.goes_away(qp) ? qp.send.window : kWindow;
+}
+
+/// What is wrong with the WQE itself, before any of it is sent.
+std::optional<LocalError> check_wqe(const Fabric& fabric, const QueuePair& qp, const SendWqe& wqe,
+                                    uint64_t length) {
+  const auto kind = request_kind(static_cast<WrOpcode>(wqe.opcode));
+  if (!kind || !abi::supports(qp.type, static_cast<WrOpcode>(wqe.opcode))) {
+    return LocalError{WcStatus::kLocQpOpErr, VendorError::kOpcodeNotSupported};
+  }
+  if (*kind == RequestKind::kLocal) return std::nullopt;
+  const bool is_inline = (wqe.flags & abi::kSendInline) != 0;
+  if (is_inline ? wqe.inline_size > qp.attr.cap.max_inline_data
+                : wqe.num_sge > qp.attr.cap.max_send_sge) {
+    return LocalError{WcStatus::kLocQpOpErr, VendorError::kBadWqe};
+  }
+  if (length > kMaxMessage) return LocalError{WcStatus::kLocLenErr, VendorError::kMessageTooLong};
+  if (qp.type == abi::QpType::kUd) return datagram::check(fabric, qp, wqe, length);
+  if (!wants_response(*kind)) return std::nullopt;
+
+  // ibv_modify_qp(3), max_rd_atomic: with none outstanding allowed, none can be sent.
+  if (qp.attr.max_rd_atomic == 0) return LocalError{WcStatus::kLocQpOpErr, VendorError::kBadWqe};
+  if ((*kind == RequestKind::kAtomic || *kind == RequestKind::kAtomicWrite) &&
+      length != sizeof(uint64_t)) {
+    return LocalError{WcStatus::kLocLenErr, VendorError::kBadWqe};
+  }
+  // Whether there is a place for the answer is looked at when it comes (completer.cc).
+  if (places_response(*kind) && is_inline) {
+    return LocalError{WcStatus::kLocQpOpErr, VendorError::kBadWqe};
+  }
+  return std::nullopt;
+}
+
+Opcode opcode_of(const QueuePair& qp, const SendWqe& wqe, bool first, bool last) {
+  return in_transport(transport_of(qp.type),
+                      request_opcode(static_cast<WrOpcode>(wqe.opcode), first, last));
+}
+
+/// BIND_MW and LOCAL_INV concern nobody but this device.
+std::optional<LocalError> execute_local(Fabric& fabric, const QueuePair& qp, const SendWqe& wqe) {
+  // IBTA vol 1, 11.6.2: both fail with a "memory management operation error", which the verbs call
+  // IBV_WC_MW_BIND_ERR.
+  if (static_cast<WrOpcode>(wqe.opcode) == WrOpcode::kLocalInv) {
+    if (fabric.mrs.invalidate(qp.memory_user(), wqe.imm_data)) return std::nullopt;
+    return LocalError{WcStatus::kMwBindErr, VendorError::kBadInvalidate};
+  }
+  const bool bound = fabric.mrs.bind(qp.memory_user(), {.window = MwId{wqe.window},
+                                                        .rkey = wqe.rkey,
+                                                        .lkey = wqe.bind.lkey,
+                                                        .address = wqe.remote_address,
+                                                        .length = wqe.bind.length,
+                                                        .access = wqe.bind.access});
+  if (bound) return std::nullopt;
+  return LocalError{WcStatus::kMwBindErr, VendorError::kBadBind};
+}
+
+/// The sizes in a WQE come from the client: never beyond what the QP has room for.
+uint64_t message_length(const QueuePair& qp, uint32_t index, const SendWqe& wqe) {
+  const auto opcode = static_cast<WrOpcode>(wqe.opcode);
+  if (opcode == WrOpcode::kFlush || request_kind(opcode) == RequestKind::kLocal) return 0;
+  if ((wqe.flags & abi::kSendInline) != 0) return wqe.inline_size;
+  const uint32_t count = std::min(wqe.num_sge, qp.attr.cap.max_send_sge);
+  return total(read_sges(qp.send.queue.rest(index, sizeof(SendWqe)), count));
+}
+
+/// Sends one request packet, whose answers end before `limit`, and keeps account of it.
+void send_request(Fabric& fabric, QueuePair& qp, wire::Packet& packet, Psn limit, size_t payload,
+                  Frame frame) {
+  SendHalf& send = qp.send;
+  if (packet.bth.ack_req) send.ack_limit = limit;
+  if (wire::psn_before(packet.bth.psn, send.sent_limit)) {
+    fabric.device_of(qp).counters.add(Counter::kRetransmittedFrames);
+  }
+  // The rest of a READ may be asked for in other parts than before.
+  if (wire::psn_before(send.sent_limit, limit)) send.sent_limit = limit;
+  fabric.send(qp, packet, payload, std::move(frame));
+}
+
+/// Fills one frame with packet `number` of the message; the payload, if any, is in place.
+void send_packet(Fabric& fabric, QueuePair& qp, const SendWqe& wqe, const SendState& state,
+                 uint32_t number, uint32_t packets, size_t payload, Frame frame) {
+  const bool last = number + 1 == packets;
+  wire::Packet packet;
+  packet.bth.opcode = opcode_of(qp, wqe, number == 0, last);
+  packet.bth.solicited = last && (wqe.flags & abi::kSendSolicited) != 0 &&
+                         can_be_solicited(state.kind, static_cast<WrOpcode>(wqe.opcode));
+  packet.bth.psn = state.first + number;
+  packet.imm.value = wqe.imm_data;
+  packet.ieth.rkey = wqe.imm_data;
+  packet.reth = {.va = wqe.remote_address, .rkey = wqe.rkey, .dma_length = state.length};
+  // The last packet that the window has room for asks too, or nothing would ever open it again;
+  // to a peer that is away others as well, so that it moves on in time.
+  packet.bth.ack_req =
+      is_reliable(qp.type) &&
+      (last || wire::psn_distance(qp.send.unacked, packet.bth.psn) == window_of(fabric, qp) - 1 ||
+       (fabric.goes_away(qp) && (number + 1) % kFirstWindow == 0));
+  packet.xrceth.srqn = wqe.remote_srqn & 0xffffff;
+  packet.deth = {.qkey = datagram::qkey_of(qp, wqe), .src_qpn = qp.number.value};
+  send_request(fabric, qp, packet, packet.bth.psn + 1, payload, std::move(frame));
+}
+
+/// Gives WQE `next` its PSNs. False if it cannot be sent.
+bool begin_wqe(Fabric& fabric, QueuePair& qp, const SendWqe& wqe) {
+  SendHalf& send = qp.send;
+  const uint64_t length = message_length(qp, send.next, wqe);
+  if (const auto error = check_wqe(fabric, qp, wqe, length)) {
+    stop_at_next(fabric, qp, *error);
+    return false;
+  }
+  if (fabric.faults.watches(faults::Where::kWorkRequest)) [[unlikely]] {
+    if (const auto error = fabric.work_request_fault(qp, send.next, length)) {
+      stop_at_next(fabric, qp, *error);
+      return false;
+    }
+  }
+  const RequestKind kind = *request_kind(static_cast<WrOpcode>(wqe.opcode));
+  if (kind == RequestKind::kLocal) {
+    if (const auto error = execute_local(fabric, qp, wqe)) {
+      stop_at_next(fabric, qp, *error);
+      return false;
+    }
+  }
+  if (qp.type == abi::QpType::kUd) qp.path = datagram::path_of(fabric, qp, wqe);
+  SendState& state = send.queue.state(send.next);
+  state.started = true;
+  state.kind = kind;
+  if (wants_response(state.kind)) ++send.responses_outstanding;
+  state.length = static_cast<uint32_t>(length);
+  state.first = send.next_psn;
+  if (kind != RequestKind::kLocal) send.next_psn += psn_count(state.length, qp.mtu());
+  state.last = send.next_psn - 1;
+  return true;
+}
+
+/// Whether the message is in the WQE. What the client says of its size is not believed: a stride
+/// has room for kMaxCarried bytes behind the longest list (abi::send_stride).
+bool carries_message(const SendWqe& wqe, uint32_t length) {
+  return wqe.inline_size == length && length <= abi::kMaxCarried;
+}
+
+/// Why a WQE does not go on: an error, or memory that the program has yet to provide.
+struct Obstacle {
+  LocalError error{};
+  bool is_for_a_while = false;
+};
+constexpr Obstacle kMemoryNotReady{{}, true};
+
+void stop_at(Fabric& fabric, QueuePair& qp, const Obstacle& obstacle) {
+  if (obstacle.is_for_a_while) return fabric.wait_for_memory(qp);
+  stop_at_next(fabric, qp, obstacle.error);
+}
+
+/// Reads the payload of packets [number, number + frames.size()) into their frames.
+std::optional<Obstacle> fill_payload(Fabric& fabric, const QueuePair& qp, uint32_t index,
+                                     const SendWqe& wqe, uint32_t number, uint32_t packets,
+                                     std::span<Frame> frames) {
+  const SendState& state = qp.send.queue.state(index);
+  const uint64_t begin = uint64_t{number} * qp.mtu();
+  const uint64_t end = std::min<uint64_t>(begin + frames.size() * qp.mtu(), state.length);
+  if (begin == end) return std::nullopt;
+
+  const bool is_v4 = qp.path.src_ip.is_v4() && qp.path.dst_ip.is_v4();
+  std::array<std::span<uint8_t>, kBurst> targets;
+  for (size_t i = 0; i < frames.size(); ++i) {
+    const size_t size = std::min<uint64_t>(qp.mtu(), end - begin - i * qp.mtu());
+    const size_t offset =
+        wire::payload_offset(is_v4, opcode_of(qp, wqe, number + i == 0, number + i + 1 == packets));
+    targets[i] = std::span<uint8_t>(frames[i].storage()).subspan(offset, size);
+  }
+  const auto copy = [&](std::span<const std::byte> source) {
+    for (const std::span<uint8_t> target : std::span(targets).first(frames.size())) {
+      std::memcpy(target.data(), source.data(), target.size());
+      source = source.subspan(target.size());
+    }
+  };
+  const auto behind_header = qp.send.queue.rest(index, sizeof(SendWqe));
+  if ((wqe.flags & abi::kSendInline) != 0) {
+    copy(behind_header.subspan(begin, end - begin));
+    return std::nullopt;
+  }
+  const auto ranges =
+      resolve(fabric.mrs, qp.pd, read_sges(behind_header, wqe.num_sge), begin, end - begin, 0);
+  if (!ranges) return Obstacle{{WcStatus::kLocProtErr, VendorError::kBadSendLKey}};
+  if (carries_message(wqe, state.length)) {
+    const size_t sges = wqe.num_sge * sizeof(abi::Sge);
+    copy(behind_header.subspan(sges + begin, end - begin));
+    return std::nullopt;
+  }
+  const MemoryResult read =
+      ranges->read(fabric.host_memory(), std::span(targets).first(frames.size()));
+  if (read == MemoryResult::kNotYet) return kMemoryNotReady;
+  if (read != MemoryResult::kDone) {
+    return Obstacle{{WcStatus::kLocProtErr, VendorError::kSendMemoryUnreadable}};
+  }
+  return std::nullopt;
+}
+
+/// Packets of the READ response that one request asks for: all that are missing, but of a peer
+/// that is away no more than the window, since nothing else keeps the responder from sending them
+/// all at once.
+uint32_t response_packets(const Fabric& fabric, const QueuePair& qp, const SendState& state) {
+  const uint32_t missing = psn_count(state.length, qp.mtu()) - qp.send.next_packet;
+  if (state.kind != RequestKind::kRead || !fabric.goes_away(qp)) return missing;
+  const uint32_t part = std::min(missing, static_cast<uint32_t>(qp.send.window));
+  // A request that is repeated (a "duplicate READ") stays within what was asked for before, or the
+  // responder and we would no longer agree on the next PSN.
+  const int32_t asked_before =
+      wire::psn_distance(state.first + qp.send.next_packet, qp.send.sent_limit);
+  return asked_before > 0 ? std::min(part, static_cast<uint32_t>(asked_before)) : part;
+}
+
+/// A request that wants an answer: one packet, for what of the answer is still missing.
+std::optional<Obstacle> send_query(Fabric& fabric, QueuePair& qp, const SendWqe& wqe,
+                                   const SendState& state, uint32_t packets) {
+  const auto opcode = static_cast<WrOpcode>(wqe.opcode);
+  const uint32_t have = qp.send.next_packet * qp.mtu();
+  wire::Packet packet;
+  packet.bth.opcode = opcode_of(qp, wqe, true, true);
+  packet.bth.ack_req = true;
+  packet.xrceth.srqn = wqe.remote_srqn & 0xffffff;
+  packet.bth.psn = state.first + qp.send.next_packet;
+  const auto wanted =
+      static_cast<uint32_t>(std::min<uint64_t>(state.length - have, uint64_t{packets} * qp.mtu()));
+  packet.reth = {.va = wqe.remote_address + have, .rkey = wqe.rkey, .dma_length = wanted};
+  Frame frame = fabric.frames().allocate();
+  size_t payload = 0;
+  if (state.kind == RequestKind::kAtomicWrite) {
+    payload = state.length;
+    if (const auto obstacle = fill_payload(fabric, qp, qp.send.next, wqe, 0, 1, {&frame, 1})) {
+      return obstacle;
+    }
+  } else if (state.kind == RequestKind::kFlush) {
+    packet.reth.dma_length = wqe.flush.length;
+    packet.feth = {.selectivity = static_cast<uint8_t>(wqe.flush.level),
+                   .placement = static_cast<uint8_t>(wqe.flush.type)};
+  } else if (state.kind == RequestKind::kAtomic) {
+    const bool compares = opcode == WrOpcode::kAtomicCmpAndSwp;
+    packet.atomic = {.va = wqe.remote_address,
+                     .rkey = wqe.rkey,
+                     .swap_add = compares ? wqe.atomic.swap : wqe.atomic.compare_add,
+                     .compare = compares ? wqe.atomic.compare_add : 0};
+  }
+  send_request(fabric, qp, packet, packet.bth.psn + packets, payload, std::move(frame));
+  return std::nullopt;
+}
+
+/// A WQE that is not begun has to wait for answers to earlier ones: of a fence (IBTA vol 1,
+/// 10.8.3.3), or because the responder has no room for one more READ or atomic.
+bool waits_for_responses(const QueuePair& qp, const SendWqe& wqe) {
+  const SendHalf& send = qp.send;
+  if (send.responses_outstanding == 0) return false;
+  if ((wqe.flags & abi::kSendFence) != 0) return true;
+  const auto kind = request_kind(static_cast<WrOpcode>(wqe.opcode));
+  return kind && wants_response(*kind) && send.responses_outstanding >= qp.attr.max_rd_atomic;
+}
+
+/// What is sent is done: IBTA vol 1, 9.8.2 and 9.8.3 know no acknowledgements.
+void sent_unreliably(Fabric& fabric, QueuePair& qp) {
+  SendHalf& send = qp.send;
+  send.unacked = send.ack_limit = send.sent_limit;
+  send_queue::complete_acknowledged(fabric, qp);
+  send_queue::check_drained(fabric, qp);
+}
+
+/// Up to `budget` packets of WQE `next`; 0 if it waits for something, which then schedules the QP,
+/// or failed.
+uint32_t send_next(Fabric& fabric, QueuePair& qp, uint32_t budget) {
+  SendHalf& send = qp.send;
+  const uint32_t index = send.next;
+  const auto wqe = send.queue.header<SendWqe>(index);
+  if (!send.queue.state(index).started) {
+    if (waits_for_responses(qp, wqe)) return 0;
+    if (!begin_wqe(fabric, qp, wqe)) return 0;
+  }
+
+  const SendState state = send.queue.state(index);
+  if (state.kind == RequestKind::kLocal) {  // done when it began, however often we come by
+    ++send.next;
+    send.next_packet = 0;
+    send_queue::complete_acknowledged(fabric, qp);
+    return 1;
+  }
+  const int32_t in_flight = wire::psn_distance(send.unacked, state.first + send.next_packet);
+  const int32_t window = window_of(fabric, qp) - in_flight;
+  if (window <= 0) return 0;
+  if (wants_response(state.kind)) {
+    // The rest of a READ is asked for when the part before it is here: for the responder's count of
+    // outstanding requests it is one.
+    if (send.next_packet > 0 && in_flight > 0) return 0;
+    const uint32_t packets = response_packets(fabric, qp, state);
+    if (const auto obstacle = send_query(fabric, qp, wqe, state, packets)) {
+      stop_at(fabric, qp, *obstacle);
+      return 0;
+    }
+    send.next_packet += packets;
+    if (state.first + send.next_packet == state.last + 1) {
+      ++send.next;
+      send.next_packet = 0;
+    }
+    if (!TimerQueue::running(qp.timers, TimerKind::kAck))
+      acknowledgements::restart_timer(fabric, qp);
+    return 1;
+  }
+  const uint32_t packets = psn_count(state.length, qp.mtu());
+  const uint32_t first = send.next_packet;
+  const uint32_t count = std::min({packets - first, budget, static_cast<uint32_t>(window)});
+
+  std::array<Frame, kBurst> frames;
+  for (uint32_t i = 0; i < count; ++i) frames[i] = fabric.frames().allocate();
+  if (const auto obstacle =
+          fill_payload(fabric, qp, index, wqe, first, packets, {frames.data(), count})) {
+    stop_at(fabric, qp, *obstacle);
+    return 0;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t number = first + i;
+    const uint64_t begin = uint64_t{number} * qp.mtu();
+    const size_t payload = std::min<uint64_t>(qp.mtu(), state.length - begin);
+    send_packet(fabric, qp, wqe, state, number, packets, payload, std::move(frames[i]));
+  }
+  send.next_packet += count;
+  if (send.next_packet == packets) {
+    ++send.next;
+    send.next_packet = 0;
+  }
+  if (!is_reliable(qp.type)) {
+    sent_unreliably(fabric, qp);
+  } else if (!TimerQueue::running(qp.timers, TimerKind::kAck)) {
+    acknowledgements::restart_timer(fabric, qp);
+  }
+  return count;
+}
+
+}  // namespace
+
+uint32_t transmit(Fabric& fabric, QueuePair& qp) {
+  uint32_t sent = 0;
+  // Short messages in a row are one turn: one acknowledgement can be for all of them.
+  while (sent < kBurst && may_send(qp)) {
+    const uint32_t count = send_next(fabric, qp, kBurst - sent);
+    if (count == 0) return std::max(sent, 1u);
+    sent += count;
+  }
+  if (may_send(qp)) fabric.schedule(qp);
+  return std::max(sent, 1u);
+}
+
+}  // namespace rocemu::engine::requester

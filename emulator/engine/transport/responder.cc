@@ -1,0 +1,269 @@
+#include "emulator/engine/transport/responder.h"
+
+#include <algorithm>
+
+#include "emulator/engine/protocol/opcode_traits.h"
+#include "emulator/engine/transport/receive_queue.h"
+#include "emulator/engine/transport/remote_access.h"
+#include "emulator/engine/transport/response_queue.h"
+#include "wire/aeth.h"
+#include "wire/opcode.h"
+#include "wire/packet.h"
+
+namespace rocemu::engine::responder {
+namespace {
+
+using abi::QpState;
+using responses::answer;
+using responses::refuse;
+using wire::Operation;
+using wire::Psn;
+
+void not_ready(Fabric& fabric, QueuePair& qp, Psn psn) {
+  // 9.7.5.2.8: the requester is to come back with this PSN after min_rnr_timer. What it has sent
+  // behind it draws no further NAK.
+  qp.recv.nak_outstanding = true;
+  fabric.device_of(qp).counters.add(Counter::kRnrNaksSent);
+  answer(fabric, qp, psn, wire::rnr_nak_syndrome(qp.attr.min_rnr_timer));
+}
+
+/// Memory that the program has yet to provide is a receiver that is not ready, as a page that a NIC
+/// with on-demand paging has to ask for: 9.7.5.2.8, "temporarily unable". All else is for good.
+void turn_away(Fabric& fabric, QueuePair& qp, Psn psn, Verdict verdict) {
+  if (verdict == Verdict::kMemoryNotReady) return not_ready(fabric, qp, psn);
+  refuse(fabric, qp, psn, verdict);
+}
+
+// ---- The checks, in the specification's order ----
+
+void repeat(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+            const wire::OpcodeInfo& info);
+
+/// 9.7.1: is the packet the one expected? If not, this is all that happens to it.
+bool check_psn(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+               const wire::OpcodeInfo& info) {
+  RecvHalf& recv = qp.recv;
+  const int32_t distance = wire::psn_distance(recv.expected, packet.bth.psn);
+  if (distance == 0) return true;
+  Counters& counters = fabric.device_of(qp).counters;
+  if (distance < 0) {
+    counters.add(Counter::kDuplicateRequests);
+    repeat(fabric, qp, packet, info);
+    return false;
+  }
+  counters.add(Counter::kOutOfSequence);
+  // C9-114: one NAK, then silence until the expected request comes.
+  if (!recv.nak_outstanding) {
+    recv.nak_outstanding = true;
+    counters.add(Counter::kSequenceNaksSent);
+    answer(fabric, qp, recv.expected, wire::nak_syndrome(wire::NakCode::kPsnSequenceError));
+  }
+  return false;
+}
+
+/// 9.7.4.1.2: First and Only begin a message, Middle and Last go on with one of the same kind.
+bool opcode_in_sequence(const RecvHalf& recv, const wire::OpcodeInfo& info) {
+  if (recv.in_message != info.is_first) {
+    return !recv.in_message || recv.operation == info.operation;
+  }
+  return false;
+}
+
+// ---- Execution ----
+
+/// 9.7.5.1.4 and C9-105: a duplicate SEND or WRITE is acknowledged again, not executed (the answer
+/// names the newest PSN, which stands for all before it); a READ is executed again; an atomic is
+/// answered from what was kept, and an ATOMIC WRITE or a FLUSH has an answer without contents.
+void repeat(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+            const wire::OpcodeInfo& info) {
+  RecvHalf& recv = qp.recv;
+  switch (info.operation) {
+    case Operation::kReadRequest: {
+      Response response;
+      // No longer what it was: the requester's retries come to an end.
+      if (!operation_allowed(qp, info) || remote_access::begin_read(fabric, qp, packet, response)) {
+        return;
+      }
+      response.msn = recv.msn;
+      return responses::queue_again(fabric, qp, response);
+    }
+    case Operation::kCompareSwap:
+    case Operation::kFetchAdd: {
+      const auto kept = std::ranges::find(recv.atomic_answers, packet.bth.psn, &Response::psn);
+      if (kept == recv.atomic_answers.end()) return;
+      Response again = *kept;
+      again.msn = recv.msn;  // 9.7.7.1: how many messages are complete now
+      return responses::queue_again(fabric, qp, again);
+    }
+    case Operation::kAtomicWrite:
+    case Operation::kFlush:
+      return responses::queue_again(
+          fabric, qp, {.kind = Response::Kind::kRead, .psn = packet.bth.psn, .msn = recv.msn});
+    default:
+      return answer(fabric, qp, recv.expected - 1, wire::ack_syndrome());
+  }
+}
+
+void count_message(RecvHalf& recv) {
+  recv.in_message = false;
+  recv.received = 0;
+  recv.msn = (recv.msn + 1) & wire::kPsnMask;
+}
+
+/// 9.9.3, class G: the message is complete, but its CQ overran, so that nobody has received it. It
+/// is not acknowledged; its QP is about to fail with the CQ and says no more. An XRC target goes
+/// on unless it is told: only the SRQ is bound to the CQ.
+void lose_message(Fabric& fabric, QueuePair& qp, Psn psn) {
+  if (qp.type == abi::QpType::kXrcRecv) refuse(fabric, qp, psn, Verdict::kReceiveQueueFailed);
+}
+
+/// SEND and WRITE.
+void on_message_packet(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+                       const wire::OpcodeInfo& info) {
+  RecvHalf& recv = qp.recv;
+  const Psn psn = packet.bth.psn;
+  const bool is_send = info.operation == Operation::kSend;
+  // A SEND needs its receive WQE from the first packet on, a WRITE with immediate at the last.
+  const bool takes_wqe = is_send ? info.is_first : info.has(wire::ExtendedHeader::kImmDt);
+  if ((is_send || takes_wqe) && receive_queue::failed(fabric, qp)) {
+    return refuse(fabric, qp, psn, Verdict::kReceiveQueueFailed);
+  }
+  if (takes_wqe && !receive_queue::available(fabric, qp)) return not_ready(fabric, qp, psn);
+  if (info.is_first) recv.operation = info.operation;
+  const bool was_in_message = recv.in_message;
+  recv.in_message = true;
+  // Before anything can go wrong: the WQE is where the application is told (9.9.3, class C).
+  if (takes_wqe) receive_queue::take(fabric, qp);
+  auto verdict = is_send ? receive_queue::scatter(fabric, qp, packet.payload)
+                         : remote_access::write(fabric, qp, packet, info);
+  if (!verdict && info.has(wire::ExtendedHeader::kIeth) &&
+      !fabric.mrs.invalidate(qp.memory_user(), packet.ieth.rkey)) {
+    verdict = Verdict::kBadInvalidate;
+  }
+  if (verdict) {
+    if (*verdict == Verdict::kReceiverGone || *verdict == Verdict::kMemoryNotReady) {
+      recv.in_message = was_in_message;
+    }
+    return turn_away(fabric, qp, psn, *verdict);
+  }
+  recv.received += packet.payload.size();
+  ++recv.expected;
+  recv.nak_outstanding = false;
+  report_established(fabric, qp);
+  if (info.is_last) {
+    if ((is_send || takes_wqe) && !receive_queue::complete(fabric, qp, packet, info)) {
+      return lose_message(fabric, qp, psn);
+    }
+    count_message(recv);
+  }
+  if (packet.bth.ack_req) answer(fabric, qp, psn, wire::ack_syndrome());
+}
+
+/// What a request with an answer does, and what of `response` it decides.
+std::optional<Verdict> execute_query(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+                                     const wire::OpcodeInfo& info, Response& response) {
+  switch (info.operation) {
+    case Operation::kReadRequest:
+      return remote_access::begin_read(fabric, qp, packet, response);
+    case Operation::kAtomicWrite:
+      return remote_access::atomic_write(fabric, qp, packet);
+    case Operation::kFlush:
+      return remote_access::flush(fabric, qp, packet);
+    default:
+      response.kind = Response::Kind::kAtomic;
+      return remote_access::execute_atomic(fabric, qp, packet, info, response.value);
+  }
+}
+
+/// READ, atomics and FLUSH.
+void on_query(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+              const wire::OpcodeInfo& info) {
+  RecvHalf& recv = qp.recv;
+  const Psn psn = packet.bth.psn;
+  if (!responses::has_room(qp)) return refuse(fabric, qp, psn, Verdict::kInvalidRequest);
+  Response response{.kind = Response::Kind::kRead, .psn = psn};
+  if (const auto verdict = execute_query(fabric, qp, packet, info, response)) {
+    return turn_away(fabric, qp, psn, *verdict);
+  }
+  recv.expected += psn_count(response.left, qp.mtu());
+  recv.nak_outstanding = false;
+  report_established(fabric, qp);
+  count_message(recv);
+  response.msn = recv.msn;
+  if (response.kind == Response::Kind::kAtomic) {
+    recv.atomic_answers.push_back(response);
+    if (recv.atomic_answers.size() > qp.attr.max_dest_rd_atomic) recv.atomic_answers.pop_front();
+  }
+  responses::queue(fabric, qp, response);
+}
+
+/// Annex A14: each request names the XRC SRQ whose WQEs, PD and CQ it uses. It has to be of the
+/// QP's domain, and one message has one SRQ.
+bool select_srq(const Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+                const wire::OpcodeInfo& info) {
+  const SharedReceiveQueue* srq = fabric.srqs.find(SrqId{packet.xrceth.srqn});
+  if (srq == nullptr || srq->xrcd != qp.xrcd) return false;
+  if (!info.is_first && qp.srq != srq->id) return false;
+  qp.srq = srq->id;
+  qp.pd = srq->pd;
+  return true;
+}
+
+}  // namespace
+
+bool length_valid(const QueuePair& qp, const wire::OpcodeInfo& info, size_t payload) {
+  if (!info.has_payload) return true;
+  if (!info.is_last) return payload == qp.mtu();
+  if (!info.is_first && payload == 0) return false;
+  return payload <= qp.mtu();
+}
+
+bool operation_allowed(const QueuePair& qp, const wire::OpcodeInfo& info) {
+  const uint32_t access = qp.attr.qp_access_flags;
+  switch (info.operation) {
+    case Operation::kSend:
+    case Operation::kFlush:  // its own access flags are looked at with its header
+      return true;
+    case Operation::kWrite:
+    case Operation::kAtomicWrite:
+      return (access & abi::kAccessRemoteWrite) != 0;
+    case Operation::kReadRequest:
+      return (access & abi::kAccessRemoteRead) != 0;
+    case Operation::kCompareSwap:
+    case Operation::kFetchAdd:
+      return (access & abi::kAccessRemoteAtomic) != 0;
+    default:
+      return false;
+  }
+}
+
+void report_established(Fabric& fabric, QueuePair& qp) {
+  // ibv_get_async_event(3), IBV_EVENT_COMM_EST: the first message on a QP still in RTR.
+  if (qp.state != QpState::kRtr || qp.recv.established_reported) return;
+  qp.recv.established_reported = true;
+  fabric.raise(qp, abi::EventType::kCommEst);
+}
+
+void on_request(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+                const wire::OpcodeInfo& info) {
+  if (qp.recv.refusing) return;
+  if (!check_psn(fabric, qp, packet, info)) return;
+  if (fabric.faults.watches(faults::Where::kRequest) && fabric.request_is_taken(qp, packet, info))
+      [[unlikely]] {
+    return;
+  }
+  if (qp.type == abi::QpType::kXrcRecv && !select_srq(fabric, qp, packet, info)) {
+    return refuse(fabric, qp, packet.bth.psn, Verdict::kInvalidRequest);
+  }
+  if (!opcode_in_sequence(qp.recv, info) || !operation_allowed(qp, info) ||
+      !length_valid(qp, info, packet.payload.size())) {
+    return refuse(fabric, qp, packet.bth.psn, Verdict::kInvalidRequest);
+  }
+  if (info.operation == Operation::kSend || info.operation == Operation::kWrite) {
+    on_message_packet(fabric, qp, packet, info);
+  } else {
+    on_query(fabric, qp, packet, info);
+  }
+}
+
+}  // namespace rocemu::engine::responder

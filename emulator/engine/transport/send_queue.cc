@@ -1,0 +1,164 @@
+#include "emulator/engine/transport/send_queue.h"
+
+#include "emulator/engine/protocol/opcode_traits.h"
+#include "emulator/engine/protocol/qp_traits.h"
+
+namespace rocemu::engine::send_queue {
+namespace {
+
+using abi::QpState;
+using abi::SendWqe;
+using abi::WcStatus;
+using abi::WrOpcode;
+using wire::Psn;
+
+/// False if a rule made a failure of it.
+bool report(Fabric& fabric, const QueuePair& qp, uint32_t index, WcStatus status,
+            VendorError vendor) {
+  const auto wqe = qp.send.queue.header<SendWqe>(index);
+  const bool wanted =
+      status != WcStatus::kSuccess || (wqe.flags & abi::kSendSignaled) != 0 || qp.sq_sig_all;
+  if (!wanted && !fabric.faults.watches(faults::Where::kCompletion)) return true;
+  abi::Cqe cqe{};
+  cqe.wr_id = wqe.wr_id;
+  cqe.status = static_cast<uint32_t>(status);
+  cqe.opcode = static_cast<uint32_t>(completion_opcode(static_cast<WrOpcode>(wqe.opcode)));
+  cqe.vendor_err = static_cast<uint32_t>(vendor);
+  cqe.byte_len = qp.send.queue.state(index).length;
+  cqe.qp_num = qp.number.value;
+  cqe.wqe_count = index + 1;
+  cqe.qp_generation = qp.generation;
+  cqe.queue = abi::WorkQueue::kSend;
+  // ibv_req_notify_cq(3): a successful send is unsolicited, any failure counts as solicited.
+  return fabric.complete(qp, qp.send_cq, cqe, status != WcStatus::kSuccess, wanted);
+}
+
+/// What the failure of its oldest WQE does to the QP.
+void fail_queue(Fabric& fabric, QueuePair& qp) {
+  if (is_reliable(qp.type)) return fabric.enter_error(qp);
+  // 10.3.1.6: only the send queue of an unreliable QP stops; what is posted to it is flushed.
+  qp.state = QpState::kSqe;
+  flush(fabric, qp);
+}
+
+/// The oldest WQE is done.
+void complete_oldest(Fabric& fabric, QueuePair& qp) {
+  SendHalf& send = qp.send;
+  const bool was_next = send.next == send.queue.head();
+  if (wants_response(send.queue.state(send.queue.head()).kind)) --send.responses_outstanding;
+  const bool succeeded =
+      report(fabric, qp, send.queue.head(), WcStatus::kSuccess, VendorError::kNone);
+  send.queue.pop();
+  if (was_next) {  // acknowledged while it was being sent again
+    ++send.next;
+    send.next_packet = 0;
+  }
+  if (!succeeded) fail_queue(fabric, qp);
+}
+
+}  // namespace
+
+void post(Fabric& fabric, QueuePair& qp, std::span<const std::byte> wqe) {
+  SendHalf& send = qp.send;
+  switch (qp.state) {
+    case QpState::kReset:
+    case QpState::kInit:
+    case QpState::kRtr:
+      // The provider refuses these posts; a thread that changed the state meanwhile wins.
+      send.queue.clear();
+      send.queue.skip();
+      send.next = send.queue.tail();
+      return;
+    case QpState::kSqe:
+    case QpState::kErr:
+      send.queue.push(wqe);
+      flush(fabric, qp);
+      return;
+    case QpState::kSqd:
+      send.queue.push(wqe);
+      return;
+    case QpState::kRts:
+      send.queue.push(wqe);
+      fabric.schedule(qp);
+      return;
+  }
+}
+
+void start(Fabric& fabric, QueuePair& qp) {
+  SendHalf& send = qp.send;
+  send.next_psn = send.unacked = send.sent_limit = send.ack_limit = Psn(qp.attr.sq_psn);
+  send.next = send.queue.head();
+  send.next_packet = 0;
+  reset_retries(qp);
+  resume(fabric, qp);
+}
+
+void resume(Fabric& fabric, QueuePair& qp) {
+  qp.send.drained_reported = false;
+  if (qp.send.unacked == qp.send.sent_limit) reset_retries(qp);  // SQD may have changed them
+  if (may_send(qp)) fabric.schedule(qp);
+}
+
+bool may_send(const QueuePair& qp) {
+  const SendHalf& send = qp.send;
+  if (send.waiting_for_rnr || send.error || send.next == send.queue.tail()) return false;
+  if (qp.state == QpState::kRts) return true;
+  // IBTA vol 1, 10.3.1.4: a draining queue finishes what it began and begins nothing.
+  return qp.state == QpState::kSqd && send.queue.state(send.next).started;
+}
+
+void complete_acknowledged(Fabric& fabric, QueuePair& qp) {
+  const SendHalf& send = qp.send;
+  while (!send.queue.empty()) {
+    const SendState& state = send.queue.state(send.queue.head());
+    if (!state.started || !wire::psn_before(state.last, send.unacked)) return;
+    complete_oldest(fabric, qp);
+  }
+}
+
+void fail_oldest(Fabric& fabric, QueuePair& qp, LocalError error) {
+  report(fabric, qp, qp.send.queue.head(), error.status, error.vendor);
+  qp.send.queue.pop();
+  fail_queue(fabric, qp);
+}
+
+void stop_at_next(Fabric& fabric, QueuePair& qp, LocalError error) {
+  qp.send.error = error;
+  if (qp.send.next == qp.send.queue.head()) fail_oldest(fabric, qp, error);
+}
+
+void flush(Fabric& fabric, QueuePair& qp) {
+  SendHalf& send = qp.send;
+  while (!send.queue.empty()) {
+    report(fabric, qp, send.queue.head(), WcStatus::kWrFlushErr, VendorError::kFlushed);
+    send.queue.pop();
+  }
+  send.next = send.queue.head();
+  send.next_packet = 0;
+  send.error.reset();
+  send.waiting_for_rnr = false;
+  send.answer_unplaced = false;
+  send.responses_outstanding = 0;
+  send.unacked = send.sent_limit = send.ack_limit = send.next_psn;
+}
+
+void reset_retries(QueuePair& qp) {
+  qp.send.loss_noticed = false;
+  qp.send.retries_left = qp.attr.retry_cnt;
+  qp.send.rnr_retries_left = qp.attr.rnr_retry;
+}
+
+void check_drained(Fabric& fabric, QueuePair& qp) {
+  if (qp.state != QpState::kSqd || qp.send.drained_reported || !drained(qp)) return;
+  qp.send.drained_reported = true;
+  if (qp.attr.en_sqd_async_notify != 0) {
+    fabric.raise(qp, abi::EventType::kSqDrained);
+  }
+}
+
+bool drained(const QueuePair& qp) {
+  const SendHalf& send = qp.send;
+  return send.queue.empty() || !send.queue.state(send.queue.head()).started;
+}
+
+}  // namespace rocemu::engine::send_queue

@@ -1,0 +1,119 @@
+#include "emulator/engine/verbs/commands.h"
+
+#include <cerrno>
+
+#include "emulator/engine/verbs/ah_commands.h"
+#include "emulator/engine/verbs/cq_commands.h"
+#include "emulator/engine/verbs/device_commands.h"
+#include "emulator/engine/verbs/mcast_commands.h"
+#include "emulator/engine/verbs/memory_commands.h"
+#include "emulator/engine/verbs/qp_commands.h"
+#include "emulator/engine/verbs/srq_commands.h"
+#include "emulator/engine/verbs/xrc_commands.h"
+
+namespace rocemu::engine {
+namespace {
+
+using abi::Op;
+using abi::Reply;
+using abi::Request;
+
+int dispatch(Fabric& fabric, ClientId client, const Request& request, Reply::Body& out) {
+  const Request::Body& in = request.body;
+  Device& device = fabric.device(fabric.clients.at(client));
+  switch (request.op) {
+    case Op::kQueryDevice:
+      return query_device(fabric, device, out.device);
+    case Op::kQueryPort:
+      return query_port(device, in.query_port.port, out.port);
+    case Op::kAllocPd:
+      return alloc_pd(fabric, client, out.object.handle);
+    case Op::kDeallocPd:
+      return dealloc_pd(fabric, client, in.object.handle);
+    case Op::kRegMr:
+      return reg_mr(fabric, client, in, out);
+    case Op::kQueryPd:
+      return query_pd(fabric, client, in.object.handle);
+    case Op::kReregMr:
+      return rereg_mr(fabric, client, in, out);
+    case Op::kQueryMr:
+      return query_mr(fabric, client, in.object.handle, out);
+    case Op::kAdviseMr:
+      return advise_mr(fabric, client, in);
+    case Op::kAllocMw:
+      return alloc_mw(fabric, client, in, out);
+    case Op::kDeallocMw:
+      return dealloc_mw(fabric, client, in.object.handle);
+    case Op::kAllocDm:
+      return alloc_dm(fabric, client, in, out.object.handle);
+    case Op::kFreeDm:
+      return free_dm(fabric, client, in.object.handle);
+    case Op::kDeregMr:
+      return dereg_mr(fabric, client, in.object.handle);
+    case Op::kCreateCq:
+      return create_cq(fabric, client, in, out);
+    case Op::kResizeCq:
+      return resize_cq(fabric, client, in, out);
+    case Op::kModifyCq:
+      return modify_cq(fabric, client, in);
+    case Op::kDestroyCq:
+      return destroy_cq(fabric, client, in.object.handle);
+    case Op::kCreateQp:
+      return create_qp(fabric, client, in, out);
+    case Op::kModifyQp:
+      return modify_qp(fabric, client, in, out);
+    case Op::kQueryQp:
+      return query_qp(fabric, client, in.object.handle, out);
+    case Op::kDestroyQp:
+      return destroy_qp(fabric, client, in);
+    case Op::kCreateSrq:
+      return create_srq(fabric, client, in, out);
+    case Op::kModifySrq:
+      return modify_srq(fabric, client, in);
+    case Op::kQuerySrq:
+      return query_srq(fabric, client, in.object.handle, out);
+    case Op::kDestroySrq:
+      return destroy_srq(fabric, client, in.object.handle);
+    case Op::kOpenXrcd:
+      return open_xrcd(fabric, client, in, out.object.handle);
+    case Op::kCloseXrcd:
+      return close_xrcd(fabric, client, in.object.handle);
+    case Op::kOpenQp:
+      return open_qp(fabric, client, in, out);
+    case Op::kAttachMcast:
+      return attach_mcast(fabric, client, in);
+    case Op::kDetachMcast:
+      return detach_mcast(fabric, client, in);
+    case Op::kCreateAh:
+      return create_ah(fabric, client, in, out.object.handle);
+    case Op::kDestroyAh:
+      return destroy_ah(fabric, client, in.object.handle);
+    case Op::kHello:  // the daemon's; here only for rules, as what follows
+    case Op::kCreateChannel:
+      return 0;
+    default:
+      return abi::may_be_asked_for(request.op) ? 0 : EOPNOTSUPP;
+  }
+}
+
+}  // namespace
+
+Reply execute(Fabric& fabric, ClientId client, const Request& request) {
+  Reply reply{};
+  reply.magic = abi::kMagic;
+  reply.version = abi::kVersion;
+  reply.op = request.op;
+  reply.sequence = request.sequence;
+  if (fabric.has_lost_its_device(client) && !abi::may_be_asked_for(request.op)) {
+    reply.error = EIO;
+    return reply;
+  }
+  if (fabric.faults.watches(faults::Where::kVerb)) [[unlikely]] {
+    reply.error = fabric.verb_fault(client, request);
+    if (reply.error != 0) return reply;
+  }
+  reply.error = dispatch(fabric, client, request, reply.body);
+  return reply;
+}
+
+}  // namespace rocemu::engine

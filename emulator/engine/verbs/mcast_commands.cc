@@ -1,0 +1,64 @@
+#include "emulator/engine/verbs/mcast_commands.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "emulator/engine/objects/owned.h"
+#include "emulator/engine/transport/address_vector.h"
+
+namespace rocemu::engine {
+namespace {
+
+wire::IpAddress group_of(const abi::Request::Body& in) {
+  wire::IpAddress group;
+  std::copy(std::begin(in.mcast.gid), std::end(in.mcast.gid), group.bytes.begin());
+  return group;
+}
+
+/// 0 and the QP, or why it cannot be one of a multicast group.
+int find_datagram_qp(Fabric& fabric, ClientId client, const abi::Request::Body& in,
+                     QueuePair*& qp) {
+  qp = owned(fabric.qps, in.mcast.qpn, client);
+  if (qp == nullptr) return ENOENT;
+  // ibv_attach_mcast(3): "Only QPs of Transport Service Type IBV_QPT_UD may be attached".
+  return qp->type == abi::QpType::kUd ? 0 : EINVAL;
+}
+
+}  // namespace
+
+int attach_mcast(Fabric& fabric, ClientId client, const abi::Request::Body& in) {
+  QueuePair* qp;
+  if (const int error = find_datagram_qp(fabric, client, in, qp)) return error;
+  if (!is_multicast(group_of(in))) return EINVAL;
+  switch (fabric.multicast.attach(qp->device, group_of(in), qp->number)) {
+    case MulticastTable::Attached::kFirst:
+      fabric.group_changed(qp->device, group_of(in), true);
+      [[fallthrough]];
+    case MulticastTable::Attached::kNew:
+      ++qp->multicast_groups;
+      return 0;
+    case MulticastTable::Attached::kAlready:
+      return 0;  // ibv_attach_mcast(3): "the QP will still receive a single copy"
+    case MulticastTable::Attached::kNoRoom:
+      return ENOMEM;
+  }
+  __builtin_unreachable();
+}
+
+int detach_mcast(Fabric& fabric, ClientId client, const abi::Request::Body& in) {
+  QueuePair* qp;
+  if (const int error = find_datagram_qp(fabric, client, in, qp)) return error;
+  switch (fabric.multicast.detach(qp->device, group_of(in), qp->number)) {
+    case MulticastTable::Detached::kNotAttached:
+      return EINVAL;
+    case MulticastTable::Detached::kLast:
+      fabric.group_changed(qp->device, group_of(in), false);
+      [[fallthrough]];
+    case MulticastTable::Detached::kOne:
+      --qp->multicast_groups;
+      return 0;
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace rocemu::engine

@@ -1,0 +1,282 @@
+#include "emulator/engine/verbs/memory_commands.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "emulator/abi/advise_mr.h"
+#include "emulator/engine/objects/owned.h"
+
+namespace rocemu::engine {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kWholeAddressSpace = ~uint64_t{0};
+
+/// Is there memory at each of these addresses?
+bool readable(Fabric& fabric, ClientId client, std::span<const uint64_t> addresses) {
+  constexpr size_t kAtOnce = 256;
+  std::array<RemoteRange, kAtOnce> ranges;
+  std::array<uint8_t, kAtOnce> bytes;
+  while (!addresses.empty()) {
+    const size_t count = std::min(addresses.size(), kAtOnce);
+    for (size_t i = 0; i < count; ++i) ranges[i] = {addresses[i], 1};
+    const std::array<std::span<uint8_t>, 1> target{std::span(bytes).first(count)};
+    const auto result = fabric.host_memory().read(client, {ranges.data(), count}, target);
+    // What the program has yet to provide (userfaultfd) is memory.
+    if (result != MemoryResult::kDone && result != MemoryResult::kNotYet) return false;
+    addresses = addresses.subspan(count);
+  }
+  return true;
+}
+
+/// What a registration says about a region.
+struct Registration {
+  uint32_t access;
+  uint64_t address;
+  uint64_t length;
+  uint64_t iova;
+
+  bool on_demand() const { return (access & abi::kAccessOnDemand) != 0; }
+  /// ibv_reg_mr(3): "To create an implicit ODP MR, IBV_ACCESS_ON_DEMAND should be set, addr should
+  /// be 0 and length should be SIZE_MAX."
+  bool implicit() const { return on_demand() && address == 0 && length == kWholeAddressSpace; }
+};
+
+int check_access(uint32_t access) {
+  constexpr uint32_t kKnown =
+      abi::kAccessLocalWrite | abi::kAccessRemoteWrite | abi::kAccessRemoteRead |
+      abi::kAccessRemoteAtomic | abi::kAccessMwBind | abi::kAccessZeroBased | abi::kAccessOnDemand |
+      abi::kAccessHugetlb | abi::kAccessFlushGlobal | abi::kAccessFlushPersistent;
+  constexpr uint32_t kOptional = 0x3ff00000;  // IBV_ACCESS_OPTIONAL_RANGE: may be ignored
+  if ((access & ~(kKnown | kOptional)) != 0) return EOPNOTSUPP;
+  // ibv_reg_mr(3): "If IBV_ACCESS_REMOTE_WRITE or IBV_ACCESS_REMOTE_ATOMIC is set, then
+  // IBV_ACCESS_LOCAL_WRITE must be set too".
+  const bool changes = (access & (abi::kAccessRemoteWrite | abi::kAccessRemoteAtomic)) != 0;
+  return changes && (access & abi::kAccessLocalWrite) == 0 ? EINVAL : 0;
+}
+
+int check(Fabric& fabric, ClientId client, const Registration& wanted) {
+  if (const int error = check_access(wanted.access)) return error;
+  if (wanted.address + wanted.length < wanted.address ||
+      wanted.iova + wanted.length < wanted.iova) {
+    return EINVAL;
+  }
+  if (wanted.implicit()) {
+    // "IBV_ACCESS_HUGETLB [...] in explicit mode only"; and all of memory has its own addresses.
+    return (wanted.access & abi::kAccessHugetlb) != 0 || wanted.iova != 0 ? EINVAL : 0;
+  }
+  if (wanted.on_demand() || wanted.length == 0) return 0;
+  // A NIC finds out when it pins the pages; first and last are looked at here, the rest when it is
+  // used.
+  const std::array<uint64_t, 2> ends{wanted.address, wanted.address + wanted.length - 1};
+  return readable(fabric, client, ends) ? 0 : EFAULT;
+}
+
+void describe(const MemoryRegion& region, abi::Reply::Body& out) {
+  out.reg_mr = {.handle = region.id.value,
+                .lkey = region.lkey,
+                .rkey = region.rkey,
+                .reserved = 0,
+                .address = region.address,
+                .length = region.length};
+}
+
+void apply(const Registration& registration, MemoryRegion& region) {
+  region.access = registration.access;
+  region.address = registration.address;
+  region.length = registration.length;
+  region.iova = registration.iova;
+}
+
+}  // namespace
+
+int alloc_pd(Fabric& fabric, ClientId client, uint32_t& handle) {
+  const ProtectionDomain* pd = fabric.pds.create(client);
+  if (pd == nullptr) return ENOMEM;
+  handle = pd->id.value;
+  return 0;
+}
+
+int dealloc_pd(Fabric& fabric, ClientId client, uint32_t handle) {
+  const ProtectionDomain* pd = shared(fabric, fabric.pds, handle, client);
+  if (pd == nullptr) return ENOENT;
+  if (pd->users != 0) return EBUSY;
+  fabric.pds.destroy(pd->id);
+  return 0;
+}
+
+int query_pd(const Fabric& fabric, ClientId client, uint32_t handle) {
+  return shared(fabric, fabric.pds, handle, client) != nullptr ? 0 : ENOENT;
+}
+
+int reg_mr(Fabric& fabric, ClientId client, const abi::Request::Body& in, abi::Reply::Body& out) {
+  const auto& arguments = in.reg_mr;
+  ProtectionDomain* pd = shared(fabric, fabric.pds, arguments.pd, client);
+  if (pd == nullptr) return ENOENT;
+  const bool zero_based = (arguments.access & abi::kAccessZeroBased) != 0;
+  Registration wanted{.access = arguments.access,
+                      .address = arguments.address,
+                      .length = arguments.length,
+                      .iova = zero_based ? 0 : arguments.iova};
+  switch (arguments.kind) {
+    case abi::RegionKind::kMemory:
+    case abi::RegionKind::kDevice:
+      if (const int error = check(fabric, client, wanted)) return error;
+      break;
+    case abi::RegionKind::kNull:  // ibv_alloc_null_mr(3): "It has the maximum length"
+      wanted = {
+          .access = abi::kAccessLocalWrite, .address = 0, .length = kWholeAddressSpace, .iova = 0};
+      break;
+    default:
+      return EINVAL;
+  }
+  MemoryRegion* region = fabric.mrs.create(client, pd->id, arguments.kind);
+  if (region == nullptr) return ENOMEM;
+  apply(wanted, *region);
+  ++pd->users;
+  describe(*region, out);
+  return 0;
+}
+
+int rereg_mr(Fabric& fabric, ClientId client, const abi::Request::Body& in, abi::Reply::Body& out) {
+  const auto& arguments = in.rereg_mr;
+  const auto changes = [&](abi::ReregFlags what) { return (arguments.flags & what) != 0; };
+  constexpr uint32_t kAll = abi::kReregTranslation | abi::kReregPd | abi::kReregAccess;
+  if (arguments.flags == 0 || (arguments.flags & ~kAll) != 0) return EINVAL;
+  MemoryRegion* region = shared(fabric, fabric.mrs.regions(), arguments.handle, client);
+  if (region == nullptr) return ENOENT;
+  // ibv_alloc_null_mr(3): "The use of ibv_rereg_mr() [...] with this MR is invalid".
+  if (region->kind == abi::RegionKind::kNull) return EINVAL;
+  if (region->windows != 0) return EBUSY;
+  ProtectionDomain* pd = changes(abi::kReregPd) ? shared(fabric, fabric.pds, arguments.pd, client)
+                                                : fabric.pds.find(region->pd);
+  if (pd == nullptr) return ENOENT;
+
+  Registration wanted{.access = region->access,
+                      .address = region->address,
+                      .length = region->length,
+                      .iova = region->iova};
+  if ((region->access & abi::kAccessZeroBased) != 0) wanted.iova = region->address;
+  ClientId owner = region->client;
+  if (changes(abi::kReregAccess)) wanted.access = arguments.access;
+  if (changes(abi::kReregTranslation)) {
+    wanted.address = arguments.address;
+    wanted.length = arguments.length;
+    wanted.iova = arguments.iova;
+    owner = client;
+  }
+  if ((wanted.access & abi::kAccessZeroBased) != 0) wanted.iova = 0;
+  if (const int error = check(fabric, owner, wanted)) return error;
+
+  --fabric.pds.find(region->pd)->users;
+  ++pd->users;
+  region->pd = pd->id;
+  fabric.mrs.give(*region, owner);
+  apply(wanted, *region);
+  // Who uses a key that he was told before must not reach other memory by it; but he may well use
+  // it for the same memory, of which only the rights changed.
+  if (changes(abi::kReregTranslation)) fabric.mrs.renew_keys(*region);
+  describe(*region, out);
+  return 0;
+}
+
+int dereg_mr(Fabric& fabric, ClientId client, uint32_t handle) {
+  MemoryRegion* region = shared(fabric, fabric.mrs.regions(), handle, client);
+  if (region == nullptr) return ENOENT;
+  // ibv_reg_mr(3): "ibv_dereg_mr() fails if any memory window is still bound to this MR."
+  if (region->windows != 0) return EBUSY;
+  fabric.destroy_mr(*region);
+  return 0;
+}
+
+int query_mr(const Fabric& fabric, ClientId client, uint32_t handle, abi::Reply::Body& out) {
+  const MemoryRegion* region = shared(fabric, fabric.mrs.regions(), handle, client);
+  if (region == nullptr) return ENOENT;
+  describe(*region, out);
+  return 0;
+}
+
+int advise_mr(Fabric& fabric, ClientId client, const abi::Request::Body& in) {
+  const auto& arguments = in.advise_mr;
+  enum Advice : uint32_t { kPrefetch, kPrefetchWrite, kPrefetchNoFault, kEnd };
+  constexpr uint32_t kFlush = 1;
+  if (arguments.advice >= kEnd) return ENOTSUP;
+  const ProtectionDomain* pd = shared(fabric, fabric.pds, arguments.pd, client);
+  if (pd == nullptr) return ENOENT;
+  if ((arguments.flags & ~kFlush) != 0 || arguments.num_sge == 0 ||
+      arguments.num_sge > abi::kMaxAdviseSges) {
+    return EINVAL;
+  }
+  if ((arguments.flags & kFlush) != 0) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < arguments.num_sge; ++i) bytes += arguments.sges[i].length;
+    if (bytes > abi::kMostFlushedBytes) return EINVAL;
+  }
+  // The errors are those of ibv_advise_mr(3); an L_Key that nothing has is ENOENT, as with mlx5.
+  for (const abi::Sge& sge : std::span(arguments.sges).first(arguments.num_sge)) {
+    const MemoryRegion* region = fabric.mrs.find_by_lkey(sge.lkey);
+    if (region == nullptr) return ENOENT;
+    if (region->pd != pd->id) return EPERM;
+    if ((region->access & abi::kAccessOnDemand) == 0) return EINVAL;
+    if (arguments.advice == kPrefetchWrite && (region->access & abi::kAccessLocalWrite) == 0) {
+      return EPERM;
+    }
+    const auto place = fabric.mrs.resolve_local(pd->id, sge.lkey, sge.address, sge.length, 0);
+    if (!place) return EFAULT;
+    // "Otherwise the driver can choose to postpone": then nothing is to be done for us.
+    if ((arguments.flags & kFlush) == 0 || arguments.advice == kPrefetchNoFault) continue;
+    std::array<uint64_t, 256> pages;
+    size_t count = 0;
+    for (uint64_t offset = 0; offset < sge.length;
+         offset += kPage - (place->address + offset) % kPage) {
+      pages[count++] = place->address + offset;
+      if (count < pages.size()) continue;
+      if (!readable(fabric, place->client, pages)) return EFAULT;
+      count = 0;
+    }
+    if (!readable(fabric, place->client, std::span(pages).first(count))) return EFAULT;
+  }
+  return 0;
+}
+
+int alloc_mw(Fabric& fabric, ClientId client, const abi::Request::Body& in, abi::Reply::Body& out) {
+  const auto& arguments = in.alloc_mw;
+  ProtectionDomain* pd = shared(fabric, fabric.pds, arguments.pd, client);
+  if (pd == nullptr) return ENOENT;
+  if (arguments.type != abi::MwType::k1 && arguments.type != abi::MwType::k2) return EINVAL;
+  const MemoryWindow* window = fabric.mrs.create_window(client, pd->id, arguments.type);
+  if (window == nullptr) return ENOMEM;
+  ++pd->users;
+  out.alloc_mw = {.handle = window->id.value, .rkey = window->rkey};
+  return 0;
+}
+
+int dealloc_mw(Fabric& fabric, ClientId client, uint32_t handle) {
+  MemoryWindow* window = owned(fabric.mrs.windows(), handle, client);
+  if (window == nullptr) return ENOENT;
+  // ibv_alloc_mw(3): "Unbinds in case was previously bound and deallocates the MW".
+  fabric.destroy_mw(*window);
+  return 0;
+}
+
+int alloc_dm(Fabric& fabric, ClientId client, const abi::Request::Body& in, uint32_t& handle) {
+  const auto& arguments = in.alloc_dm;
+  if (arguments.length == 0 || arguments.log_align > kMaxDeviceMemoryLogAlign) return EINVAL;
+  Device& device = fabric.device(fabric.clients.at(client));
+  if (arguments.length > kMaxDeviceMemory - device.device_memory_used) return ENOMEM;
+  const DeviceMemory* dm = fabric.dms.create(client, arguments.length);
+  if (dm == nullptr) return ENOMEM;
+  device.device_memory_used += dm->length;
+  handle = dm->id.value;
+  return 0;
+}
+
+int free_dm(Fabric& fabric, ClientId client, uint32_t handle) {
+  DeviceMemory* dm = shared(fabric, fabric.dms, handle, client);
+  if (dm == nullptr) return ENOENT;
+  fabric.free_dm(*dm);
+  return 0;
+}
+
+}  // namespace rocemu::engine

@@ -1,0 +1,200 @@
+#include "emulator/engine/verbs/qp_commands.h"
+
+#include <cerrno>
+
+#include "emulator/engine/objects/owned.h"
+#include "emulator/engine/transport/address_vector.h"
+#include "emulator/engine/transport/receive_queue.h"
+#include "emulator/engine/transport/response_queue.h"
+#include "emulator/engine/transport/send_queue.h"
+#include "emulator/engine/verbs/qp_transitions.h"
+
+namespace rocemu::engine {
+namespace {
+
+using abi::QpState;
+
+/// What follows from a change that was checked and made.
+void enter_state(Fabric& fabric, QueuePair& qp, QpState from, QpState to, uint32_t mask) {
+  switch (to) {
+    case QpState::kReset:
+      responses::settle(fabric, qp);
+      receive_queue::give_back(fabric, qp);
+      qp.reset();
+      return;
+    case QpState::kErr:
+      if (from != QpState::kErr) fabric.enter_error(qp);
+      return;
+    case QpState::kRtr:
+      if (from == QpState::kInit) {
+        qp.recv.expected = wire::Psn(qp.attr.rq_psn);
+        qp.recv.msn = 0;
+        // A datagram goes any way: all that limits it is the port.
+        if (qp.type == abi::QpType::kUd) {
+          qp.attr.path_mtu = static_cast<uint32_t>(fabric.device_of(qp).config.active_mtu);
+        }
+      }
+      break;
+    case QpState::kRts:
+      if (from == QpState::kRtr) {
+        qp.state = to;
+        send_queue::start(fabric, qp);
+      } else if (from == QpState::kSqd || from == QpState::kSqe) {
+        qp.state = to;
+        send_queue::resume(fabric, qp);
+      }
+      break;
+    case QpState::kSqd:
+      if (from == QpState::kRts) {
+        qp.send.drained_reported = false;
+        // "Enable SQD.drained async notification" belongs to this transition, not to the QP.
+        if ((mask & abi::kAttrEnSqdAsyncNotify) == 0) qp.attr.en_sqd_async_notify = 0;
+      }
+      qp.state = to;
+      send_queue::check_drained(fabric, qp);
+      break;
+    case QpState::kInit:
+    case QpState::kSqe:
+      break;
+  }
+  qp.state = to;
+}
+
+/// What a QP of each type consists of.
+struct Parts {
+  ProtectionDomain* pd = nullptr;
+  CompletionQueue* send_cq = nullptr;
+  CompletionQueue* recv_cq = nullptr;
+  SharedReceiveQueue* srq = nullptr;
+  XrcDomain* xrcd = nullptr;
+};
+
+int find_parts(Fabric& fabric, ClientId client, const abi::Request::Body& in, Parts& parts) {
+  const auto& arguments = in.create_qp;
+  switch (arguments.type) {
+    case abi::QpType::kXrcRecv:
+      parts.xrcd = fabric.xrcds.find(XrcdId{arguments.xrcd});
+      return parts.xrcd != nullptr && parts.xrcd->opened_by(client) ? 0 : ENOENT;
+    case abi::QpType::kRc:
+    case abi::QpType::kUc:
+    case abi::QpType::kUd:
+      parts.recv_cq = owned(fabric.cqs, arguments.recv_cq, client);
+      if (parts.recv_cq == nullptr) return ENOENT;
+      if (arguments.srq != 0) {
+        parts.srq = owned(fabric.srqs, arguments.srq, client);
+        if (parts.srq == nullptr) return ENOENT;
+        if (parts.srq->type != abi::SrqType::kBasic) return EINVAL;
+      }
+      break;
+    case abi::QpType::kXrcSend:
+      break;
+    default:
+      return EOPNOTSUPP;
+  }
+  parts.pd = shared(fabric, fabric.pds, arguments.pd, client);
+  parts.send_cq = owned(fabric.cqs, arguments.send_cq, client);
+  return parts.pd != nullptr && parts.send_cq != nullptr ? 0 : ENOENT;
+}
+
+}  // namespace
+
+int create_qp(Fabric& fabric, ClientId client, const abi::Request::Body& in,
+              abi::Reply::Body& out) {
+  const auto& arguments = in.create_qp;
+  Parts parts;
+  if (const int error = find_parts(fabric, client, in, parts)) return error;
+  abi::QpCap cap = arguments.cap;
+  // ibv_create_qp(3): "The attributes max_recv_wr and max_recv_sge are ignored by ibv_create_qp()
+  // if the QP is to be associated with an SRQ." So is what an XRC QP does not have.
+  if (parts.recv_cq == nullptr || parts.srq != nullptr) cap.max_recv_wr = cap.max_recv_sge = 0;
+  if (parts.send_cq == nullptr) cap = {};
+  if (cap.max_send_wr > kMaxQpWr || cap.max_recv_wr > kMaxQpWr || cap.max_send_sge > kMaxSge ||
+      cap.max_recv_sge > kMaxSge || cap.max_inline_data > kMaxInlineData) {
+    return EINVAL;
+  }
+  QueuePair* qp = fabric.qps.create(client, fabric.clients.at(client));
+  if (qp == nullptr) return ENOMEM;
+  qp->order = ++fabric.device_of(*qp).qps_created;
+  qp->type = arguments.type;
+  qp->user_handle = arguments.user_handle;
+  qp->sq_sig_all = arguments.sq_sig_all != 0;
+  qp->attr.cap = cap;
+  qp->send.queue.configure(cap.max_send_wr,
+                           abi::send_stride(cap.max_send_sge, cap.max_inline_data));
+  qp->recv.queue.configure(cap.max_recv_wr, abi::recv_stride(cap.max_recv_sge));
+  if (parts.pd != nullptr) {
+    qp->pd = parts.pd->id;
+    ++parts.pd->users;
+  }
+  if (parts.send_cq != nullptr) {
+    qp->send_cq = parts.send_cq->id;
+    join<&QueuePair::of_send_cq>(parts.send_cq->senders, *qp);
+    ++parts.send_cq->users;
+  }
+  if (parts.recv_cq != nullptr) {
+    qp->recv_cq = parts.recv_cq->id;
+    join<&QueuePair::of_recv_cq>(parts.recv_cq->receivers, *qp);
+    ++parts.recv_cq->users;
+  }
+  if (parts.srq != nullptr) {
+    qp->srq = parts.srq->id;
+    ++parts.srq->users;
+  }
+  if (parts.xrcd != nullptr) {
+    qp->xrcd = parts.xrcd->id;
+    ++parts.xrcd->openers[client].objects;
+  }
+  out.create_qp.qpn = qp->number.value;
+  out.create_qp.generation = qp->generation;
+  out.create_qp.cap = cap;
+  return 0;
+}
+
+int modify_qp(Fabric& fabric, ClientId client, const abi::Request::Body& in,
+              abi::Reply::Body& out) {
+  const auto& arguments = in.modify_qp;
+  QueuePair* qp = fabric.qp_of(client, QpNumber{arguments.qpn});
+  if (qp == nullptr) return ENOENT;
+  const abi::QpAttr& attr = arguments.attr;
+  const uint32_t mask = relevant_attributes(qp->type, arguments.mask);
+  const abi::Mtu active_mtu = fabric.device_of(*qp).config.active_mtu;
+  if (const int error = check_attributes(qp->type, qp->state, attr, mask, active_mtu)) {
+    return error;
+  }
+  if ((mask & abi::kAttrAv) != 0) {
+    if (const int error = check_address_vector(fabric, qp->device, attr.ah_attr)) return error;
+  }
+  apply_attributes(attr, mask, qp->attr);
+  if ((mask & abi::kAttrAv) != 0) {
+    qp->path = resolve_path(fabric, qp->device, qp->attr.ah_attr, qp->number,
+                            QpNumber{qp->attr.dest_qp_num});
+  }
+  if ((mask & abi::kAttrState) != 0) {
+    enter_state(fabric, *qp, qp->state, static_cast<QpState>(attr.qp_state), mask);
+  }
+  out.modify_qp.state = static_cast<uint32_t>(qp->state);
+  out.modify_qp.generation = qp->generation;
+  return 0;
+}
+
+int query_qp(Fabric& fabric, ClientId client, uint32_t handle, abi::Reply::Body& out) {
+  const QueuePair* qp = fabric.qp_of(client, QpNumber{handle});
+  if (qp == nullptr) return ENOENT;
+  out.query_qp.attr = qp->attr;
+  out.query_qp.attr.qp_state = out.query_qp.attr.cur_qp_state = static_cast<uint32_t>(qp->state);
+  out.query_qp.attr.sq_draining = qp->state == QpState::kSqd && !send_queue::drained(*qp) ? 1 : 0;
+  out.query_qp.sq_sig_all = qp->sq_sig_all ? 1 : 0;
+  out.query_qp.type = static_cast<uint32_t>(qp->type);
+  return 0;
+}
+
+int destroy_qp(Fabric& fabric, ClientId client, const abi::Request::Body& in) {
+  QueuePair* qp = fabric.qp_of(client, QpNumber{in.object.handle});
+  if (qp == nullptr) return ENOENT;
+  // ibv_destroy_qp(3): "fails if the QP is attached to a multicast group".
+  if (qp->multicast_groups != 0) return EBUSY;
+  fabric.release_qp(*qp, client, in.object.user_handle);
+  return 0;
+}
+
+}  // namespace rocemu::engine

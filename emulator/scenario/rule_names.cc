@@ -1,0 +1,516 @@
+#include "emulator/scenario/rule_names.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+
+#include "emulator/abi/control.h"
+#include "wire/aeth.h"
+#include "wire/cm/cm_messages.h"
+#include "wire/opcode.h"
+
+namespace rocemu::scenario {
+namespace {
+
+using engine::faults::Answer;
+using engine::faults::FieldChange;
+using engine::faults::Kinds;
+using engine::faults::verb_kind;
+using engine::faults::Where;
+
+template <class Enum>
+constexpr uint32_t number(Enum value) {
+  return static_cast<uint32_t>(value);
+}
+
+constexpr Name kPlaces[] = {
+    {"frame", number(Where::kFrame)},     {"link", number(Where::kLink)},
+    {"cm", number(Where::kCm)},           {"work_request", number(Where::kWorkRequest)},
+    {"request", number(Where::kRequest)}, {"completion", number(Where::kCompletion)},
+    {"event", number(Where::kEvent)},     {"cm_event", number(Where::kCmEvent)},
+    {"verb", number(Where::kVerb)},       {"now", number(Where::kNow)},
+};
+
+using abi::WcStatus;
+constexpr Name kWcStatuses[] = {
+    {"SUCCESS", number(WcStatus::kSuccess)},
+    {"LOC_LEN_ERR", number(WcStatus::kLocLenErr)},
+    {"LOC_QP_OP_ERR", number(WcStatus::kLocQpOpErr)},
+    {"LOC_EEC_OP_ERR", number(WcStatus::kLocEecOpErr)},
+    {"LOC_PROT_ERR", number(WcStatus::kLocProtErr)},
+    {"WR_FLUSH_ERR", number(WcStatus::kWrFlushErr)},
+    {"MW_BIND_ERR", number(WcStatus::kMwBindErr)},
+    {"BAD_RESP_ERR", number(WcStatus::kBadRespErr)},
+    {"LOC_ACCESS_ERR", number(WcStatus::kLocAccessErr)},
+    {"REM_INV_REQ_ERR", number(WcStatus::kRemInvReqErr)},
+    {"REM_ACCESS_ERR", number(WcStatus::kRemAccessErr)},
+    {"REM_OP_ERR", number(WcStatus::kRemOpErr)},
+    {"RETRY_EXC_ERR", number(WcStatus::kRetryExcErr)},
+    {"RNR_RETRY_EXC_ERR", number(WcStatus::kRnrRetryExcErr)},
+    {"LOC_RDD_VIOL_ERR", number(WcStatus::kLocRddViolErr)},
+    {"REM_INV_RD_REQ_ERR", number(WcStatus::kRemInvRdReqErr)},
+    {"REM_ABORT_ERR", number(WcStatus::kRemAbortErr)},
+    {"INV_EECN_ERR", number(WcStatus::kInvEecnErr)},
+    {"INV_EEC_STATE_ERR", number(WcStatus::kInvEecStateErr)},
+    {"FATAL_ERR", number(WcStatus::kFatalErr)},
+    {"RESP_TIMEOUT_ERR", number(WcStatus::kRespTimeoutErr)},
+    {"GENERAL_ERR", number(WcStatus::kGeneralErr)},
+    {"TM_ERR", number(WcStatus::kTmErr)},
+    {"TM_RNDV_INCOMPLETE", number(WcStatus::kTmRndvIncomplete)},
+};
+
+using abi::EventType;
+constexpr Name kEvents[] = {
+    {"CQ_ERR", number(EventType::kCqErr)},
+    {"QP_FATAL", number(EventType::kQpFatal)},
+    {"QP_REQ_ERR", number(EventType::kQpReqErr)},
+    {"QP_ACCESS_ERR", number(EventType::kQpAccessErr)},
+    {"COMM_EST", number(EventType::kCommEst)},
+    {"SQ_DRAINED", number(EventType::kSqDrained)},
+    {"PATH_MIG", number(EventType::kPathMig)},
+    {"PATH_MIG_ERR", number(EventType::kPathMigErr)},
+    {"DEVICE_FATAL", number(EventType::kDeviceFatal)},
+    {"PORT_ACTIVE", number(EventType::kPortActive)},
+    {"PORT_ERR", number(EventType::kPortErr)},
+    {"LID_CHANGE", number(EventType::kLidChange)},
+    {"PKEY_CHANGE", number(EventType::kPkeyChange)},
+    {"SM_CHANGE", number(EventType::kSmChange)},
+    {"SRQ_ERR", number(EventType::kSrqErr)},
+    {"SRQ_LIMIT_REACHED", number(EventType::kSrqLimitReached)},
+    {"QP_LAST_WQE_REACHED", number(EventType::kQpLastWqeReached)},
+    {"CLIENT_REREGISTER", number(EventType::kClientReregister)},
+    {"GID_CHANGE", number(EventType::kGidChange)},
+    {"WQ_FATAL", number(EventType::kWqFatal)},
+};
+
+using CmEventType = abi::ucma::EventType;
+constexpr Name kCmEvents[] = {
+    {"ADDR_RESOLVED", number(CmEventType::kAddrResolved)},
+    {"ADDR_ERROR", number(CmEventType::kAddrError)},
+    {"ROUTE_RESOLVED", number(CmEventType::kRouteResolved)},
+    {"ROUTE_ERROR", number(CmEventType::kRouteError)},
+    {"CONNECT_REQUEST", number(CmEventType::kConnectRequest)},
+    {"CONNECT_RESPONSE", number(CmEventType::kConnectResponse)},
+    {"CONNECT_ERROR", number(CmEventType::kConnectError)},
+    {"UNREACHABLE", number(CmEventType::kUnreachable)},
+    {"REJECTED", number(CmEventType::kRejected)},
+    {"ESTABLISHED", number(CmEventType::kEstablished)},
+    {"DISCONNECTED", number(CmEventType::kDisconnected)},
+    {"DEVICE_REMOVAL", number(CmEventType::kDeviceRemoval)},
+    {"MULTICAST_JOIN", number(CmEventType::kMulticastJoin)},
+    {"MULTICAST_ERROR", number(CmEventType::kMulticastError)},
+    {"ADDR_CHANGE", number(CmEventType::kAddrChange)},
+    {"TIMEWAIT_EXIT", number(CmEventType::kTimewaitExit)},
+};
+
+using wire::CmAttribute;
+constexpr Name kCmMessages[] = {
+    {"REQ", number(CmAttribute::kReq)},          {"MRA", number(CmAttribute::kMra)},
+    {"REJ", number(CmAttribute::kRej)},          {"REP", number(CmAttribute::kRep)},
+    {"RTU", number(CmAttribute::kRtu)},          {"DREQ", number(CmAttribute::kDreq)},
+    {"DREP", number(CmAttribute::kDrep)},        {"SIDR_REQ", number(CmAttribute::kSidrReq)},
+    {"SIDR_REP", number(CmAttribute::kSidrRep)}, {"LAP", number(CmAttribute::kLap)},
+    {"APR", number(CmAttribute::kApr)},
+};
+
+using Reason = wire::CmRejectReason;
+constexpr Name kRejectReasons[] = {
+    {"NO_QP", number(Reason::kNoQp)},
+    {"NO_EEC", number(Reason::kNoEec)},
+    {"NO_RESOURCES", number(Reason::kNoResources)},
+    {"TIMEOUT", number(Reason::kTimeout)},
+    {"UNSUPPORTED_REQUEST", number(Reason::kUnsupportedRequest)},
+    {"INVALID_COMM_ID", number(Reason::kInvalidCommId)},
+    {"INVALID_COMM_INSTANCE", number(Reason::kInvalidCommInstance)},
+    {"INVALID_SERVICE_ID", number(Reason::kInvalidServiceId)},
+    {"INVALID_TRANSPORT_SERVICE_TYPE", number(Reason::kInvalidTransportServiceType)},
+    {"STALE_CONNECTION", number(Reason::kStaleConnection)},
+    {"RDC_DOES_NOT_EXIST", number(Reason::kRdcDoesNotExist)},
+    {"PRIMARY_REMOTE_GID", number(Reason::kPrimaryRemoteGid)},
+    {"PRIMARY_REMOTE_LID", number(Reason::kPrimaryRemoteLid)},
+    {"INVALID_PRIMARY_SL", number(Reason::kInvalidPrimarySl)},
+    {"INVALID_PRIMARY_TRAFFIC_CLASS", number(Reason::kInvalidPrimaryTrafficClass)},
+    {"INVALID_PRIMARY_HOP_LIMIT", number(Reason::kInvalidPrimaryHopLimit)},
+    {"INVALID_PRIMARY_PACKET_RATE", number(Reason::kInvalidPrimaryPacketRate)},
+    {"ALTERNATE_REMOTE_GID", number(Reason::kAlternateRemoteGid)},
+    {"ALTERNATE_REMOTE_LID", number(Reason::kAlternateRemoteLid)},
+    {"INVALID_ALTERNATE_SL", number(Reason::kInvalidAlternateSl)},
+    {"INVALID_ALTERNATE_TRAFFIC_CLASS", number(Reason::kInvalidAlternateTrafficClass)},
+    {"INVALID_ALTERNATE_HOP_LIMIT", number(Reason::kInvalidAlternateHopLimit)},
+    {"INVALID_ALTERNATE_PACKET_RATE", number(Reason::kInvalidAlternatePacketRate)},
+    {"PORT_AND_CM_REDIRECTION", number(Reason::kPortAndCmRedirection)},
+    {"PORT_REDIRECTION", number(Reason::kPortRedirection)},
+    {"INVALID_PATH_MTU", number(Reason::kInvalidPathMtu)},
+    {"INSUFFICIENT_RESPONDER_RESOURCES", number(Reason::kInsufficientResponderResources)},
+    {"CONSUMER", number(Reason::kConsumer)},
+    {"RNR_RETRY_COUNT", number(Reason::kRnrRetryCount)},
+    {"DUPLICATE_LOCAL_COMM_ID", number(Reason::kDuplicateLocalCommId)},
+    {"INVALID_CLASS_VERSION", number(Reason::kInvalidClassVersion)},
+    {"INVALID_PRIMARY_FLOW_LABEL", number(Reason::kInvalidPrimaryFlowLabel)},
+    {"INVALID_ALTERNATE_FLOW_LABEL", number(Reason::kInvalidAlternateFlowLabel)},
+};
+
+using abi::WrOpcode;
+constexpr Name kWrOpcodes[] = {
+    {"RDMA_WRITE", number(WrOpcode::kRdmaWrite)},
+    {"RDMA_WRITE_WITH_IMM", number(WrOpcode::kRdmaWriteWithImm)},
+    {"SEND", number(WrOpcode::kSend)},
+    {"SEND_WITH_IMM", number(WrOpcode::kSendWithImm)},
+    {"RDMA_READ", number(WrOpcode::kRdmaRead)},
+    {"ATOMIC_CMP_AND_SWP", number(WrOpcode::kAtomicCmpAndSwp)},
+    {"ATOMIC_FETCH_AND_ADD", number(WrOpcode::kAtomicFetchAndAdd)},
+    {"LOCAL_INV", number(WrOpcode::kLocalInv)},
+    {"BIND_MW", number(WrOpcode::kBindMw)},
+    {"SEND_WITH_INV", number(WrOpcode::kSendWithInv)},
+    {"FLUSH", number(WrOpcode::kFlush)},
+    {"ATOMIC_WRITE", number(WrOpcode::kAtomicWrite)},
+};
+
+using abi::WcOpcode;
+constexpr Name kWcOpcodes[] = {
+    {"SEND", number(WcOpcode::kSend)},
+    {"RDMA_WRITE", number(WcOpcode::kRdmaWrite)},
+    {"RDMA_READ", number(WcOpcode::kRdmaRead)},
+    {"COMP_SWAP", number(WcOpcode::kCompSwap)},
+    {"FETCH_ADD", number(WcOpcode::kFetchAdd)},
+    {"BIND_MW", number(WcOpcode::kBindMw)},
+    {"LOCAL_INV", number(WcOpcode::kLocalInv)},
+    {"FLUSH", number(WcOpcode::kFlush)},
+    {"ATOMIC_WRITE", number(WcOpcode::kAtomicWrite)},
+    {"RECV", number(WcOpcode::kRecv)},
+    {"RECV_RDMA_WITH_IMM", number(WcOpcode::kRecvRdmaWithImm)},
+};
+
+constexpr Name kNaks[] = {
+    {"PSN_SEQUENCE_ERROR", number(wire::NakCode::kPsnSequenceError)},
+    {"INVALID_REQUEST", number(wire::NakCode::kInvalidRequest)},
+    {"REMOTE_ACCESS_ERROR", number(wire::NakCode::kRemoteAccessError)},
+    {"REMOTE_OPERATIONAL_ERROR", number(wire::NakCode::kRemoteOperationalError)},
+    {"INVALID_RD_REQUEST", number(wire::NakCode::kInvalidRdRequest)},
+};
+
+using Field = FieldChange::Field;
+constexpr Name kFields[] = {
+    {"opcode", number(Field::kOpcode)},
+    {"solicited", number(Field::kSolicited)},
+    {"mig_req", number(Field::kMigReq)},
+    {"tver", number(Field::kTver)},
+    {"pkey", number(Field::kPkey)},
+    {"fecn", number(Field::kFecn)},
+    {"becn", number(Field::kBecn)},
+    {"dest_qp", number(Field::kDestQp)},
+    {"ack_req", number(Field::kAckReq)},
+    {"psn", number(Field::kPsn)},
+    {"va", number(Field::kVa)},
+    {"rkey", number(Field::kRkey)},
+    {"dma_length", number(Field::kDmaLength)},
+    {"syndrome", number(Field::kSyndrome)},
+    {"msn", number(Field::kMsn)},
+    {"qkey", number(Field::kQkey)},
+    {"src_qp", number(Field::kSrcQp)},
+    {"imm", number(Field::kImmediate)},
+    {"inv_rkey", number(Field::kInvalidateRkey)},
+    {"swap_add", number(Field::kSwapAdd)},
+    {"compare", number(Field::kCompare)},
+    {"original", number(Field::kOriginal)},
+    {"srq", number(Field::kSrq)},
+    {"traffic_class", number(Field::kTrafficClass)},
+    {"hop_limit", number(Field::kHopLimit)},
+    {"udp_src_port", number(Field::kUdpSourcePort)},
+};
+
+/// Of the C library, so that none is missing.
+std::vector<Name> make_errno_names() {
+  constexpr int kHighest = 133;  // EHWPOISON
+  std::vector<Name> names;
+  for (int number = 1; number <= kHighest; ++number) {
+    const char* name = strerrorname_np(number);
+    if (name != nullptr) names.push_back({name, static_cast<uint32_t>(number)});
+  }
+  for (const Name& other : {Name{"ENOTSUP", ENOTSUP}, Name{"EWOULDBLOCK", EWOULDBLOCK}}) {
+    if (std::string_view(strerrorname_np(static_cast<int>(other.value))) != other.text) {
+      names.push_back(other);
+    }
+  }
+  return names;
+}
+
+using abi::Op;
+using engine::faults::OtherVerb;
+using CmCommand = abi::ucma::Command;
+/// Functions that ask the NIC for the same thing are one verb, by either name.
+constexpr Name kVerbs[] = {
+    {"open_device", number(Op::kHello)},
+    {"import_device", number(OtherVerb::kImportDevice)},
+    {"query_device", number(Op::kQueryDevice)},
+    {"query_device_ex", number(Op::kQueryDevice)},
+    {"query_rt_values_ex", number(Op::kQueryRtValues)},
+    {"query_port", number(Op::kQueryPort)},
+    {"alloc_pd", number(Op::kAllocPd)},
+    {"dealloc_pd", number(Op::kDeallocPd)},
+    {"alloc_td", number(Op::kAllocTd)},
+    {"dealloc_td", number(Op::kDeallocTd)},
+    {"alloc_parent_domain", number(Op::kAllocParentDomain)},
+    {"import_pd", number(Op::kQueryPd)},
+    {"reg_mr", number(Op::kRegMr)},
+    {"reg_mr_iova", number(Op::kRegMr)},
+    {"reg_mr_iova2", number(Op::kRegMr)},
+    {"reg_dm_mr", number(OtherVerb::kRegDmMr)},
+    {"alloc_null_mr", number(OtherVerb::kAllocNullMr)},
+    {"rereg_mr", number(Op::kReregMr)},
+    {"dereg_mr", number(Op::kDeregMr)},
+    {"import_mr", number(Op::kQueryMr)},
+    {"advise_mr", number(Op::kAdviseMr)},
+    {"alloc_mw", number(Op::kAllocMw)},
+    {"dealloc_mw", number(Op::kDeallocMw)},
+    {"alloc_dm", number(Op::kAllocDm)},
+    {"free_dm", number(Op::kFreeDm)},
+    {"memcpy_to_dm", number(Op::kMemcpyToDm)},
+    {"memcpy_from_dm", number(Op::kMemcpyFromDm)},
+    {"create_comp_channel", number(Op::kCreateChannel)},
+    {"create_cq", number(Op::kCreateCq)},
+    {"create_cq_ex", number(Op::kCreateCq)},
+    {"resize_cq", number(Op::kResizeCq)},
+    {"modify_cq", number(Op::kModifyCq)},
+    {"destroy_cq", number(Op::kDestroyCq)},
+    {"create_qp", number(Op::kCreateQp)},
+    {"create_qp_ex", number(Op::kCreateQp)},
+    {"open_qp", number(Op::kOpenQp)},
+    {"modify_qp", number(Op::kModifyQp)},
+    {"query_qp", number(Op::kQueryQp)},
+    {"destroy_qp", number(Op::kDestroyQp)},
+    {"create_srq", number(Op::kCreateSrq)},
+    {"create_srq_ex", number(Op::kCreateSrq)},
+    {"get_srq_num", number(Op::kGetSrqNum)},
+    {"modify_srq", number(Op::kModifySrq)},
+    {"query_srq", number(Op::kQuerySrq)},
+    {"destroy_srq", number(Op::kDestroySrq)},
+    {"open_xrcd", number(Op::kOpenXrcd)},
+    {"close_xrcd", number(Op::kCloseXrcd)},
+    {"create_ah", number(Op::kCreateAh)},
+    {"create_ah_from_wc", number(Op::kCreateAh)},
+    {"destroy_ah", number(Op::kDestroyAh)},
+    {"attach_mcast", number(Op::kAttachMcast)},
+    {"detach_mcast", number(Op::kDetachMcast)},
+    {"post_send", number(Op::kPostSend)},
+    {"wr_complete", number(Op::kPostSend)},
+    {"bind_mw", number(Op::kBindMw)},
+    {"post_recv", number(Op::kPostRecv)},
+    {"post_srq_recv", number(Op::kPostSrqRecv)},
+    {"poll_cq", number(Op::kPollCq)},
+    {"start_poll", number(Op::kPollCq)},
+    {"next_poll", number(Op::kNextPoll)},
+    {"req_notify_cq", number(Op::kReqNotifyCq)},
+    {"rdma_create_event_channel", verb_kind(CmCommand::kOpenChannel)},
+    {"rdma_get_cm_event", verb_kind(CmCommand::kGetEvent)},
+    {"rdma_create_id", verb_kind(CmCommand::kCreateId)},
+    {"rdma_destroy_id", verb_kind(CmCommand::kDestroyId)},
+    {"rdma_bind_addr", verb_kind(CmCommand::kBind)},
+    {"rdma_resolve_addr", verb_kind(CmCommand::kResolveAddr)},
+    {"rdma_resolve_route", verb_kind(CmCommand::kResolveRoute)},
+    {"rdma_query_route", verb_kind(CmCommand::kQuery)},
+    {"rdma_connect", verb_kind(CmCommand::kConnect)},
+    {"rdma_listen", verb_kind(CmCommand::kListen)},
+    {"rdma_accept", verb_kind(CmCommand::kAccept)},
+    {"rdma_establish", number(OtherVerb::kRdmaEstablish)},
+    {"rdma_reject", verb_kind(CmCommand::kReject)},
+    {"rdma_reject_ece", verb_kind(CmCommand::kReject)},
+    {"rdma_disconnect", verb_kind(CmCommand::kDisconnect)},
+    {"rdma_init_qp_attr", verb_kind(CmCommand::kInitQpAttr)},
+    {"rdma_set_option", verb_kind(CmCommand::kSetOption)},
+    {"rdma_notify", verb_kind(CmCommand::kNotify)},
+    {"rdma_migrate_id", verb_kind(CmCommand::kMigrateId)},
+    {"rdma_join_multicast", verb_kind(CmCommand::kJoinMcast)},
+    {"rdma_join_multicast_ex", verb_kind(CmCommand::kJoinMcast)},
+    {"rdma_leave_multicast", verb_kind(CmCommand::kLeaveMcast)},
+};
+
+using wire::Operation;
+struct Group {
+  std::string_view name;
+  std::initializer_list<Operation> operations;
+};
+const Group kGroups[] = {
+    {"SEND", {Operation::kSend}},
+    {"WRITE", {Operation::kWrite}},
+    {"READ", {Operation::kReadRequest}},
+    {"ATOMIC", {Operation::kCompareSwap, Operation::kFetchAdd}},
+    {"COMPARE_SWAP", {Operation::kCompareSwap}},
+    {"FETCH_ADD", {Operation::kFetchAdd}},
+    {"ATOMIC_WRITE", {Operation::kAtomicWrite}},
+    {"FLUSH", {Operation::kFlush}},
+    {"READ_RESPONSE", {Operation::kReadResponse}},
+    {"ATOMIC_ACK", {Operation::kAtomicAck}},
+    {"CNP", {Operation::kCongestionNotification}},
+};
+
+constexpr std::bitset<4> answer_bit(Answer answer) {
+  return std::bitset<4>(1ull << static_cast<uint32_t>(answer));
+}
+
+template <class Predicate>
+Kinds opcodes_where(Predicate predicate) {
+  Kinds kinds;
+  for (uint32_t i = 0; i < kinds.size(); ++i) {
+    const wire::OpcodeInfo* info = wire::find_opcode(static_cast<uint8_t>(i));
+    if (info != nullptr && predicate(*info)) kinds.set(i);
+  }
+  return kinds;
+}
+
+/// "RC_SEND_FIRST" and, without its transport, "SEND_FIRST".
+std::string opcode_name(const wire::OpcodeInfo& info) {
+  return normalized(info.name);
+}
+std::string bare_name(const wire::OpcodeInfo& info) {
+  const std::string name = opcode_name(info);
+  const size_t gap = name.find('_');
+  return gap == std::string::npos ? name : name.substr(gap + 1);
+}
+
+/// Changes of one character, and swaps of two neighbours, that make `a` of `b`.
+size_t distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> before, row(b.size() + 1), next(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    next[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      next[j] =
+          std::min({row[j] + 1, next[j - 1] + 1, row[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        next[j] = std::min(next[j], before[j - 2] + 1);
+      }
+    }
+    before = row;
+    row.swap(next);
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+const Names kPlaceNames{"place", "", kPlaces};
+const Names kWcStatusNames{"completion status", "IBV_WC_", kWcStatuses};
+const Names kEventNames{"async event", "IBV_EVENT_", kEvents};
+const Names kCmEventNames{"rdma_cm event", "RDMA_CM_EVENT_", kCmEvents};
+const Names kCmMessageNames{"message of the connection manager", "", kCmMessages};
+const Names kRejectReasonNames{"reject reason", "", kRejectReasons};
+const Names kWrOpcodeNames{"work request opcode", "IBV_WR_", kWrOpcodes};
+const Names kWcOpcodeNames{"completion opcode", "IBV_WC_", kWcOpcodes};
+const Names kNakNames{"NAK code", "", kNaks};
+const Names kFieldNames{"header field", "", kFields};
+const Names kVerbNames{"verb", "IBV_", kVerbs};
+
+const Names& errno_names() {
+  static const std::vector<Name> names = make_errno_names();
+  static const Names result{"errno", "", names};
+  return result;
+}
+
+std::string normalized(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    c = c == '-' || c == ' ' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return result;
+}
+
+std::optional<uint32_t> Names::find(std::string_view text) const {
+  std::string wanted = normalized(text);
+  if (!prefix.empty() && wanted.starts_with(prefix)) wanted.erase(0, prefix.size());
+  for (const Name& name : names) {
+    if (normalized(name.text) == wanted) return name.value;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string_view> Names::texts() const {
+  std::vector<std::string_view> result;
+  for (const Name& name : names) result.push_back(name.text);
+  return result;
+}
+
+std::string_view Names::text_of(uint32_t value) const {
+  const auto found = std::ranges::find(names, value, &Name::value);
+  return found == names.end() ? std::string_view() : found->text;
+}
+
+std::optional<Opcodes> find_opcodes(std::string_view text) {
+  const std::string wanted = normalized(text);
+  const auto is_ack = [](const wire::OpcodeInfo& info) {
+    return info.operation == Operation::kAck;
+  };
+  if (wanted == "ACK") return Opcodes{opcodes_where(is_ack), answer_bit(Answer::kAck)};
+  if (wanted == "NAK") return Opcodes{opcodes_where(is_ack), answer_bit(Answer::kNak)};
+  if (wanted == "RNR_NAK") return Opcodes{opcodes_where(is_ack), answer_bit(Answer::kRnrNak)};
+  if (wanted == "RESPONSE") {
+    return Opcodes{opcodes_where([](const auto& info) { return info.is_response; }), 0b1111};
+  }
+  if (wanted == "REQUEST") {
+    return Opcodes{opcodes_where([](const auto& info) { return !info.is_response; }),
+                   answer_bit(Answer::kNone)};
+  }
+  for (const Group& group : kGroups) {
+    if (wanted != group.name) continue;
+    return Opcodes{opcodes_where([&](const auto& info) {
+                     return std::ranges::find(group.operations, info.operation) !=
+                            group.operations.end();
+                   }),
+                   answer_bit(Answer::kNone)};
+  }
+  const Kinds kinds = opcodes_where(
+      [&](const auto& info) { return opcode_name(info) == wanted || bare_name(info) == wanted; });
+  if (kinds.none()) return std::nullopt;
+  return Opcodes{kinds, 0b1111};
+}
+
+std::optional<Kinds> find_transport(std::string_view text) {
+  const std::string wanted = normalized(text) + "_";
+  const Kinds kinds =
+      opcodes_where([&](const auto& info) { return opcode_name(info).starts_with(wanted); });
+  if (kinds.none()) return std::nullopt;
+  return kinds;
+}
+
+std::optional<uint8_t> find_opcode(std::string_view text) {
+  const std::string wanted = normalized(text);
+  if (wanted == "ACK") return static_cast<uint8_t>(wire::Opcode::kRcAck);
+  std::optional<uint8_t> found;
+  for (uint32_t i = 256; i-- > 0;) {  // the lowest is RC's
+    const wire::OpcodeInfo* info = wire::find_opcode(static_cast<uint8_t>(i));
+    if (info == nullptr) continue;
+    if (opcode_name(*info) == wanted) return static_cast<uint8_t>(i);
+    if (bare_name(*info) == wanted) found = static_cast<uint8_t>(i);
+  }
+  return found;
+}
+
+std::vector<std::string> opcode_names() {
+  std::vector<std::string> names{"REQUEST", "RESPONSE", "ACK", "NAK", "RNR_NAK"};
+  for (const Group& group : kGroups) names.emplace_back(group.name);
+  for (uint32_t i = 0; i < 256; ++i) {
+    const wire::OpcodeInfo* info = wire::find_opcode(static_cast<uint8_t>(i));
+    if (info == nullptr) continue;
+    names.push_back(opcode_name(*info));
+    names.push_back(bare_name(*info));
+  }
+  return names;
+}
+
+std::string_view nearest(std::string_view text, std::span<const std::string_view> candidates) {
+  const std::string wanted = normalized(text.substr(0, 64));
+  std::string_view best;
+  size_t best_distance = std::max<size_t>(2, wanted.size() / 3) + 1;
+  for (const std::string_view candidate : candidates) {
+    const size_t there = distance(wanted, normalized(candidate));
+    if (there < best_distance) {
+      best = candidate;
+      best_distance = there;
+    }
+  }
+  return best;
+}
+
+}  // namespace rocemu::scenario

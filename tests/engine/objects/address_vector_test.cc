@@ -1,0 +1,131 @@
+// Address vectors: which are refused, and where the others lead (ibv_modify_qp(3) ah_attr,
+// ibv_create_ah(3); IBTA annex A17).
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "emulator/engine/transport/address_vector.h"
+#include "tests/support/endpoint.h"
+#include "tests/support/matchers.h"
+#include "tests/support/pair.h"
+
+namespace rocemu::test {
+namespace {
+
+using abi::QpState;
+using engine::ClientId;
+using engine::DeviceIndex;
+
+constexpr auto kSecond = wire::IpAddress::from_v4(127, 0, 0, 2);
+constexpr wire::IpAddress kLoopback6 = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
+
+abi::AhAttr no_grh() {
+  abi::AhAttr attr{};
+  attr.dlid = 1;
+  attr.port_num = 1;
+  return attr;
+}
+
+/// What create_ah and modify_qp say of the vector; they have to agree.
+int verdict(const abi::AhAttr& attr, bool require_grh = false) {
+  engine::FabricConfig config = engine::default_fabric(2);
+  config.devices[0].policy.require_grh = require_grh;
+  Bench bench(config);
+  Endpoint app(bench, ClientId{1}, DeviceIndex{0}, {});
+  app.client.create_ah(app.pd, attr);
+  const int of_ah = app.client.error;
+  EXPECT_TRUE(bring_up(app.client, app.qpn, QpState::kInit, {}, {}, 0));
+  const Transition to_rtr = transition_to(QpState::kRtr, {}, attr, app.qpn);
+  const int of_qp = app.client.modify_qp(app.qpn, to_rtr.attr, to_rtr.mask);
+  EXPECT_EQ(of_ah, of_qp);
+  EXPECT_EQ(app.state(), of_qp == 0 ? QpState::kRtr : QpState::kInit);
+  return of_qp;
+}
+
+TEST(AddressVector, TakesOneToAnotherDeviceOrOutside) {
+  EXPECT_EQ(verdict(address_vector(kSecond)), 0);
+  EXPECT_EQ(verdict(address_vector(wire::IpAddress::from_v4(192, 0, 2, 1))), 0);
+  EXPECT_EQ(verdict(address_vector(kLoopback6, 1)), 0);
+}
+
+TEST(AddressVector, NeedsPortOne) {
+  for (const uint8_t port : {uint8_t{0}, uint8_t{2}}) {
+    abi::AhAttr attr = address_vector(kSecond);
+    attr.port_num = port;
+    EXPECT_EQ(verdict(attr), EINVAL);
+    attr = no_grh();
+    attr.port_num = port;
+    EXPECT_EQ(verdict(attr), EINVAL);
+  }
+}
+
+TEST(AddressVector, NeedsASourceGidThatExists) {
+  EXPECT_EQ(verdict(address_vector(kSecond, 2)), EINVAL);
+  EXPECT_EQ(verdict(address_vector(kSecond, 255)), EINVAL);
+}
+
+TEST(AddressVector, NeedsBothAddressesOfOneFamily) {
+  EXPECT_EQ(verdict(address_vector(kSecond, 1)), EINVAL);
+  EXPECT_EQ(verdict(address_vector(kLoopback6, 0)), EINVAL);
+}
+
+// DevicePolicy::require_grh; IBTA annex A17: RoCE needs a GRH. Without it, the policy decides.
+TEST(AddressVector, NeedsAGrhIfThePolicySaysSo) {
+  EXPECT_EQ(verdict(no_grh(), false), 0);
+  EXPECT_EQ(verdict(no_grh(), true), EINVAL);
+  EXPECT_EQ(verdict(address_vector(kSecond), true), 0);
+}
+
+TEST(AddressVector, WithoutAGrhLeadsToTheDeviceOfThePeersQp) {
+  PairOptions options;
+  options.without_grh = true;
+  Pair pair(options);
+  pair.right.post_recv({.wr_id = 1, .sges = {pair.right.recv_sge(8)}});
+  pair.left.fill_send_buffer({1, 2, 3});
+  pair.left.post_send({.wr_id = 2, .sges = {pair.left.send_sge(3)}});
+  ASSERT_EQ(pair.take_right().size(), 1u);
+  ASSERT_EQ(pair.take_left().size(), 1u);
+  EXPECT_EQ(pair.right.recv_bytes(3), (std::vector<uint8_t>{1, 2, 3}));
+  EXPECT_TRUE(pair.bench.log.empty());
+}
+
+TEST(AddressVector, LeadsBackToTheSameDevice) {
+  PairOptions options;
+  options.same_device = true;
+  Pair pair(options);
+  pair.right.post_recv({.wr_id = 1, .sges = {pair.right.recv_sge(8)}});
+  pair.left.post_send({.wr_id = 2, .sges = {pair.left.send_sge(3)}});
+  EXPECT_EQ(pair.take_right().size(), 1u);
+  EXPECT_EQ(pair.take_left().size(), 1u);
+}
+
+// Annex A17.4.1: a flow's UDP source port. As in rxe's captures: rping's with the flow label that
+// rdma_cm made of its ports, rc_send's of QPs 32 and 33 without one.
+TEST(AddressVector, TheUdpSourcePortIsOfTheFlowLabelOrOfTheQps) {
+  const auto port = [](uint32_t flow_label) {
+    ArrayMemory memory;
+    const engine::Fabric fabric(engine::default_fabric(1), memory);
+    abi::AhAttr attr = address_vector(kSecond);
+    attr.flow_label = flow_label;
+    return resolve_path(fabric, DeviceIndex{0}, attr, engine::QpNumber{32}, engine::QpNumber{33})
+        .udp_src_port;
+  };
+  EXPECT_EQ(port(0x0594b), 55626);
+  EXPECT_EQ(port(0), 50208);
+}
+
+TEST(AddressVector, CanBeOfAQpThatTalksToItself) {
+  Bench bench(engine::default_fabric(1));
+  Endpoint app(bench, ClientId{1}, DeviceIndex{0}, {});
+  ASSERT_TRUE(bring_up(app.client, app.qpn, QpState::kRts, {},
+                       address_vector(wire::IpAddress::from_v4(127, 0, 0, 1)), app.qpn));
+  app.post_recv({.wr_id = 1, .sges = {app.recv_sge(8)}});
+  app.post_send({.wr_id = 2, .sges = {app.send_sge(8)}});
+  const auto done = completions_of(bench.log, ClientId{1});
+  ASSERT_EQ(done.size(), 2u);
+  EXPECT_EQ(done[0].wr_id, 1u);
+  EXPECT_EQ(done[1].wr_id, 2u);
+}
+
+}  // namespace
+}  // namespace rocemu::test

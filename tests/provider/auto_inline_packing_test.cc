@@ -1,0 +1,153 @@
+// Short messages are copied into the WQE when they are posted, where nobody can tell.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include <sys/mman.h>
+
+#include "tests/provider/fake_queues.h"
+#include "verbs_provider/base/verbs.h"
+#include "verbs_provider/datapath/auto_inline.h"
+#include "verbs_provider/objects/mr.h"
+#include "verbs_provider/objects/qp_ex.h"
+
+namespace rocemu::provider {
+namespace {
+
+constexpr uint32_t kLkey = 0x4321;
+constexpr size_t kPageSize = 4096;
+
+class Carry : public testing::Test {
+ protected:
+  Carry() {
+    for (size_t i = 0; i < sizeof(memory_); ++i) memory_[i] = static_cast<char>('a' + i % 26);
+    enter(memory_, sizeof(memory_));
+    wr_.opcode = IBV_WR_SEND;
+    wr_.sg_list = &sge_;
+    wr_.num_sge = 1;
+  }
+
+  void enter(const void* address, uint64_t length) {
+    mr_.verbs.mr.lkey = kLkey;
+    mr_.own_address = reinterpret_cast<uint64_t>(address);
+    mr_.own_length = length;
+    queues_.parts().regions.insert(region_number(kLkey), &mr_);
+  }
+  static ibv_sge sge(const void* address, uint32_t length) {
+    return {reinterpret_cast<uint64_t>(address), length, kLkey};
+  }
+  /// What is behind the list of the WQE that this posts.
+  std::string carried_by(ibv_send_wr wr) {
+    ibv_send_wr* bad;
+    const auto index = static_cast<uint32_t>(queues_.qp->send.posted);
+    queues_.qp->send.released = index;
+    EXPECT_EQ(post_send(queues_.qp_base(), &wr, &bad), 0);
+    const abi::SendWqe wqe = queues_.send_wqe(index);
+    EXPECT_EQ(wqe.num_sge, static_cast<uint32_t>(wr.num_sge)) << "the list is there in any case";
+    return {reinterpret_cast<const char*>(queues_.send_slot(index)) + sizeof(wqe) +
+                wqe.num_sge * sizeof(abi::Sge),
+            wqe.inline_size};
+  }
+
+  FakeQueues queues_;
+  Mr mr_{};
+  alignas(8) char memory_[512];
+  ibv_sge sge_ = sge(memory_ + 3, 13);
+  ibv_send_wr wr_{};
+};
+
+TEST_F(Carry, OfASend) {
+  EXPECT_EQ(carried_by(wr_), std::string(memory_ + 3, 13));
+}
+
+TEST_F(Carry, OfAWriteFromSeveralPlaces) {
+  ibv_sge sges[] = {sge(memory_, 5), sge(memory_ + 100, 0), sge(memory_ + 200, 20)};
+  wr_.opcode = IBV_WR_RDMA_WRITE;
+  wr_.sg_list = sges;
+  wr_.num_sge = 2;
+  EXPECT_EQ(carried_by(wr_), std::string(memory_, 5));
+  std::swap(sges[1], sges[2]);
+  EXPECT_EQ(carried_by(wr_), std::string(memory_, 5) + std::string(memory_ + 200, 20));
+}
+
+TEST_F(Carry, UpToItsLimit) {
+  sge_.length = abi::kMaxCarried;
+  EXPECT_EQ(carried_by(wr_), std::string(memory_ + 3, abi::kMaxCarried));
+  sge_.length = abi::kMaxCarried + 1;
+  EXPECT_EQ(carried_by(wr_), "");
+  ibv_sge sges[] = {sge(memory_, abi::kMaxCarried), sge(memory_, 1)};
+  wr_.sg_list = sges;
+  wr_.num_sge = 2;
+  EXPECT_EQ(carried_by(wr_), "");
+}
+
+TEST_F(Carry, NothingOfAnEmptyMessage) {
+  wr_.num_sge = 0;
+  EXPECT_EQ(carried_by(wr_), "");
+}
+
+// IBTA vol 1, 10.8.3.3: the READ before it may still be placing the data.
+TEST_F(Carry, NothingBehindAFence) {
+  wr_.send_flags = IBV_SEND_FENCE;
+  EXPECT_EQ(carried_by(wr_), "");
+}
+
+TEST_F(Carry, NothingThatIsToBeReceived) {
+  wr_.opcode = IBV_WR_RDMA_READ;
+  EXPECT_EQ(carried_by(wr_), "");
+}
+
+// What the key allows is for the daemon to say, which completes in error what it does not.
+TEST_F(Carry, NothingOutsideOfARegion) {
+  sge_.addr = reinterpret_cast<uint64_t>(memory_) - 1;
+  EXPECT_EQ(carried_by(wr_), "");
+  sge_ = sge(memory_ + sizeof(memory_) - 12, 13);
+  EXPECT_EQ(carried_by(wr_), "");
+  sge_ = sge(memory_, 13);
+  sge_.lkey ^= 1;
+  EXPECT_EQ(carried_by(wr_), "");
+  sge_.lkey ^= 0x101;
+  EXPECT_EQ(carried_by(wr_), "");
+}
+
+TEST_F(Carry, NothingOfPagesThatAreNotThere) {
+  auto* pages = static_cast<char*>(
+      mmap(nullptr, 3 * kPageSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(pages, MAP_FAILED);
+  enter(pages, 3 * kPageSize);
+  munmap(pages + kPageSize, kPageSize);
+  errno = 0;
+  sge_ = sge(pages + kPageSize - 4, 8);
+  EXPECT_EQ(carried_by(wr_), "") << "its end";
+  sge_ = sge(pages + 2 * kPageSize - 4, 8);
+  EXPECT_EQ(carried_by(wr_), "") << "its beginning";
+  sge_ = sge(pages + kPageSize - 8, 8);
+  EXPECT_EQ(carried_by(wr_), std::string(8, 0)) << "up to the hole";
+  sge_ = sge(pages + 2 * kPageSize, 1);
+  EXPECT_EQ(carried_by(wr_), std::string(1, 0)) << "behind it";
+  mprotect(pages, kPageSize, PROT_NONE);
+  sge_ = sge(pages, 1);
+  EXPECT_EQ(carried_by(wr_), "");
+  EXPECT_EQ(errno, 0) << "nobody is told";
+  munmap(pages, kPageSize);
+  munmap(pages + 2 * kPageSize, kPageSize);
+}
+
+// ibv_wr_post(3)
+TEST_F(Carry, OfARequestThatIsBuilt) {
+  install_work_request_builder(queues_.qp.get(), IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE);
+  ibv_qp_ex* ex = &queues_.qp->verbs.qp_ex;
+  ibv_wr_start(ex);
+  ibv_wr_send(ex);
+  ibv_wr_set_sge(ex, kLkey, reinterpret_cast<uint64_t>(memory_), 9);
+  ex->wr_flags = IBV_SEND_FENCE;
+  ibv_wr_rdma_write(ex, 1, 2);
+  ibv_wr_set_sge(ex, kLkey, reinterpret_cast<uint64_t>(memory_), 9);
+  ASSERT_EQ(ibv_wr_complete(ex), 0);
+  EXPECT_EQ(queues_.send_wqe(0).inline_size, 9u);
+  EXPECT_EQ(memcmp(queues_.send_slot(0) + sizeof(abi::SendWqe) + sizeof(abi::Sge), memory_, 9), 0);
+  EXPECT_EQ(queues_.send_wqe(1).inline_size, 0u);
+}
+
+}  // namespace
+}  // namespace rocemu::provider

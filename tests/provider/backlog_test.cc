@@ -1,0 +1,91 @@
+// For how long a thread need not look for completions (docs/ARCHITECTURE.md, "Sleep").
+#include "verbs_provider/polling/backlog.h"
+
+#include <gtest/gtest.h>
+
+namespace rocemu::test {
+namespace {
+
+using provider::Lead;
+
+constexpr int64_t kUs = 1'000, kMs = 1'000'000, kNow = 1000 * kMs;
+
+using End = void (Lead::*)(uint32_t requests, uint32_t ahead);
+
+/// Of a thread that had a completion every so often until kNow, with so many requests ahead.
+Lead lead_of(End end, int64_t each_ns, uint32_t ahead, uint32_t requests = 1) {
+  Lead lead;
+  for (int64_t at = kNow - 10 * kMs; at < kNow; at += each_ns) {
+    lead.completions_to_await(at);
+    (lead.*end)(requests, ahead);
+  }
+  return lead;
+}
+
+class LeadOf : public testing::TestWithParam<End> {};
+INSTANTIATE_TEST_SUITE_P(, LeadOf, testing::Values(&Lead::sends_end, &Lead::receives_end),
+                         [](const auto& test) { return test.index == 0 ? "Sends" : "Receives"; });
+
+TEST_P(LeadOf, IsAwaitedForNoLongerThanAMoment) {
+  EXPECT_EQ(lead_of(GetParam(), 20 * kUs, 127).completions_to_await(kNow), 20u);
+  EXPECT_EQ(lead_of(GetParam(), 20 * kUs, 40).completions_to_await(kNow), 20u);
+  EXPECT_EQ(lead_of(GetParam(), 80 * kUs, 10'000).completions_to_await(kNow), 5u);
+}
+
+TEST_P(LeadOf, IsTooShortToSleep) {
+  EXPECT_EQ(lead_of(GetParam(), 20 * kUs, 39).completions_to_await(kNow), 0u);
+}
+
+TEST_P(LeadOf, CountsRequestsWithoutACompletion) {
+  EXPECT_EQ(lead_of(GetParam(), 200 * kUs, 300, 100).completions_to_await(kNow), 0u);
+  EXPECT_EQ(lead_of(GetParam(), 200 * kUs, 500, 100).completions_to_await(kNow), 2u);
+  EXPECT_EQ(lead_of(GetParam(), 1 * kMs, 500, 100).completions_to_await(kNow), 1u)
+      << "the next is awaited at least";
+}
+
+TEST_P(LeadOf, IsOfCompletionsThatEndNothing) {
+  Lead lead = lead_of(GetParam(), 20 * kUs, 127, 0);
+  EXPECT_EQ(lead.completions_to_await(kNow), 20u);
+  for (int i = 0; i < 5'000'000; ++i) (lead.*GetParam())(1, 1'000'000'000);
+  EXPECT_GT(lead.completions_to_await(kNow + 1 * kMs), 0u) << "each took no time at all";
+}
+
+TEST_P(LeadOf, IsOfTheLatestCompletionsQp) {
+  Lead lead = lead_of(GetParam(), 20 * kUs, 127);
+  (lead.*GetParam())(1, 1);
+  EXPECT_EQ(lead.completions_to_await(kNow), 0u);
+}
+
+TEST_P(LeadOf, IsNotKnownAtFirst) {
+  Lead lead;
+  EXPECT_EQ(lead.completions_to_await(kNow), 0u);
+  (lead.*GetParam())(1, 127);
+  EXPECT_EQ(lead.completions_to_await(kNow + 20 * kUs), 0u);
+}
+
+TEST_P(LeadOf, EndsWhereNothingComesAnyMore) {
+  Lead lead = lead_of(GetParam(), 20 * kUs, 127);
+  EXPECT_GT(lead.completions_to_await(kNow + 1 * kMs), 0u);
+  EXPECT_EQ(lead.completions_to_await(kNow + 7 * kMs), 0u);
+}
+
+TEST_P(LeadOf, IsNoneWhereItMayHaveToAnswer) {
+  const End other =
+      GetParam() == End(&Lead::sends_end) ? End(&Lead::receives_end) : End(&Lead::sends_end);
+  Lead lead = lead_of(GetParam(), 20 * kUs, 127);
+  (lead.*other)(1, 127);
+  EXPECT_EQ(lead.completions_to_await(kNow), 0u);
+  for (int64_t at = kNow; at < kNow + 110 * kMs; at += 20 * kUs) {
+    (lead.*GetParam())(1, 127);
+    ASSERT_EQ(lead.completions_to_await(at) != 0, at >= kNow + 100 * kMs) << at - kNow;
+  }
+}
+
+TEST(Lead, WhoPostsSendsMayAnswerWithoutASignal) {
+  Lead lead = lead_of(&Lead::receives_end, 20 * kUs, 127);
+  lead.sends();
+  EXPECT_EQ(lead.completions_to_await(kNow), 0u);
+}
+
+}  // namespace
+}  // namespace rocemu::test

@@ -1,0 +1,182 @@
+#include "verbs_provider/base/context.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "verbs_provider/base/lent_pages.h"
+#include "verbs_provider/base/objects.h"
+#include "verbs_provider/shim/async_fd.h"
+#include "verbs_provider/shim/call.h"
+
+namespace rocemu::provider {
+namespace {
+
+void close_fd(int fd) {
+  if (fd >= 0) ::syscall(SYS_close, fd);
+}
+
+/// The daemon reads and writes our buffers through this where process_vm_readv is not permitted.
+/// -1 if there is no /proc or no permission: then it has to do with the other.
+int open_own_memory() {
+  return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC));
+}
+
+/// `shared` is the connection of another context, whose objects are to be ours too; -1 for none.
+int greet(Context* context, int shared) {
+  ibv_context& base = context->verbs.context;
+  abi::Request request{};
+  request.op = abi::Op::kHello;
+  request.body.hello.import = shared >= 0;
+  abi::Reply reply;
+  const int own_memory = open_own_memory();
+  int sent[3];
+  int n_sent = 0;
+  for (const int fd : {base.cmd_fd, own_memory, shared}) {
+    if (fd >= 0) sent[n_sent++] = fd;
+  }
+  enum { kSegment, kWake, kAsync, kCount };
+  int fds[kCount];
+  int error = rocemu_call(base.cmd_fd, &request, &reply, sent, n_sent, fds, kCount);
+  close_fd(own_memory);
+  if (error != 0) return error;
+
+  Context::Parts& parts = context->parts;
+  parts.wake_fd = fds[kWake];
+  parts.clock_start_ns = reply.body.hello.clock_start_ns;
+  parts.wall_start_ns = reply.body.hello.wall_start_ns;
+  base.async_fd = fds[kAsync];
+  base.num_comp_vectors = static_cast<int>(reply.body.hello.num_comp_vectors);
+  const abi::SharedRange& doorbells = reply.body.hello.doorbells;
+  if (fds[kSegment] < 0 || fds[kWake] < 0 || fds[kAsync] < 0 ||
+      doorbells.size < sizeof(abi::DoorbellRing)) {
+    error = EIO;
+  } else {
+    error = parts.segments.add(doorbells.segment, fds[kSegment], reply.body.hello.segment_size);
+  }
+  close_fd(fds[kSegment]);
+  if (error == 0) error = parts.segments.find(doorbells, &parts.memory);
+  if (error != 0) return error;
+  parts.doorbells.attach(reinterpret_cast<abi::DoorbellRing*>(parts.memory.at(0)), parts.wake_fd,
+                         base.cmd_fd);
+  return 0;
+}
+
+int open_segment(ibv_context* context, uint32_t number) {
+  abi::Request request{};
+  request.op = abi::Op::kOpenSegment;
+  request.body.open_segment.segment = number;
+  abi::Reply reply;
+  int fd;
+  int error = rocemu_call(context->cmd_fd, &request, &reply, nullptr, 0, &fd, 1);
+  if (error != 0) return error;
+  Segments& segments = context_of(context)->parts.segments;
+  error = fd < 0 ? EIO : segments.add(number, fd, reply.body.open_segment.size);
+  close_fd(fd);
+  return error;
+}
+
+/// From now on the context owns cmd_fd.
+verbs_context* open_context(ibv_device* device, int cmd_fd, int shared) {
+  auto* context = static_cast<Context*>(
+      _verbs_init_and_alloc_context(device, cmd_fd, sizeof(Context), nullptr, 0));
+  if (context == nullptr) return nullptr;
+  new (&context->parts) Context::Parts();
+  verbs_set_ops(&context->verbs, &kContextOps);
+  const int error = greet(context, shared);
+  if (error == 0) return &context->verbs;
+  free_context(&context->verbs.context);
+  return fail<verbs_context>(error);
+}
+
+/// A connection of our own to the device, in place of the one that `cmd_fd` is: two processes that
+/// sent their requests over the same would read each other's replies.
+int replace_connection(const ibv_device& device, int cmd_fd) {
+  char path[sizeof(device.dev_name) + 32];
+  const int length = snprintf(path, sizeof(path), "/dev/infiniband/%s", device.dev_name);
+  if (length < 0 || static_cast<size_t>(length) >= sizeof(path)) return ENAMETOOLONG;
+  const int own = open(path, O_RDWR | O_CLOEXEC);  // the shim's, as libibverbs opens devices
+  if (own < 0) return errno;
+  const int error = dup3(own, cmd_fd, O_CLOEXEC) < 0 ? errno : 0;
+  close_fd(own);
+  return error;
+}
+
+}  // namespace
+
+verbs_context* alloc_context(ibv_device* device, int cmd_fd, void*) {
+  return open_context(device, cmd_fd, -1);
+}
+
+verbs_context* import_context(ibv_device* device, int cmd_fd) {
+  const int shared = fcntl(cmd_fd, F_DUPFD_CLOEXEC, 0);
+  const int error = shared < 0 ? errno : replace_connection(*device, cmd_fd);
+  if (error != 0) {
+    close_fd(shared);
+    close_fd(cmd_fd);  // as when the rest fails
+    return fail<verbs_context>(error);
+  }
+  verbs_context* context = open_context(device, cmd_fd, shared);
+  close_fd(shared);
+  // libibverbs asks for the context's async event file by ioctl().
+  if (context != nullptr) rocemu_offer_async_fd(cmd_fd, context->context.async_fd);
+  return context;
+}
+
+void free_context(ibv_context* base) {
+  Context* context = context_of(base);
+  leave_all_regions_of(base);
+  close_fd(context->parts.wake_fd);
+  context->parts.~Parts();
+  verbs_uninit_context(&context->verbs);
+  free(context);
+}
+
+int call(ibv_context* context, const abi::Request& request, abi::Reply* reply) {
+  return rocemu_call(context->cmd_fd, &request, reply, nullptr, 0, nullptr, 0);
+}
+
+int call_object(ibv_context* context, abi::Op op, uint32_t handle, abi::Reply* reply,
+                const int* send_fds, int n_send) {
+  abi::Request request{};
+  request.op = op;
+  request.body.object.handle = handle;
+  return rocemu_call(context->cmd_fd, &request, reply, send_fds, n_send, nullptr, 0);
+}
+
+int ask_daemon(ibv_context* context, abi::Op operation, uint32_t object) {
+  abi::Reply reply;
+  return call_object(context, operation, object, &reply);
+}
+
+bool is_gone_with_its_device(int error) {
+  if (error != EIO) return false;
+  const char* allowed = getenv("RDMAV_ALLOW_DISASSOC_DESTROY");
+  return allowed != nullptr && strcmp(allowed, "0") != 0;
+}
+
+int refuse_in_use(ibv_context* context, abi::Op destruction) {
+  constexpr uint32_t kNothing = ~uint32_t{0};  // what nothing has as its handle
+  abi::Reply reply;
+  const int error = call_object(context, destruction, kNothing, &reply);
+  return error == 0 || error == ENOENT ? EBUSY : error;
+}
+
+int call_for_memory(ibv_context* context, const abi::Request& request, abi::Reply* reply,
+                    const abi::SharedRange& range, SharedPiece* memory) {
+  int error = call(context, request, reply);
+  if (error != 0) return error;
+  Segments& segments = context_of(context)->parts.segments;
+  error = segments.find(range, memory);
+  if (error != ENOENT) return error;
+  error = open_segment(context, range.segment);
+  return error != 0 ? error : segments.find(range, memory);
+}
+
+}  // namespace rocemu::provider

@@ -1,0 +1,103 @@
+// One opened device: the connection to the daemon, the doorbells and what is looked up by number.
+#pragma once
+
+#include "emulator/abi/control.h"
+#include "verbs_provider/base/doorbell.h"
+#include "verbs_provider/base/number_table.h"
+#include "verbs_provider/base/private_abi.h"
+#include "verbs_provider/base/process.h"
+#include "verbs_provider/base/segments.h"
+
+namespace rocemu::provider {
+
+struct Mr;
+struct Qp;
+struct Srq;
+
+struct Context {
+  verbs_context verbs;  // must be first; prepared by libibverbs
+
+  /// What is ours, and constructed and destroyed by us.
+  struct Parts {
+    Segments segments;
+    SharedPiece memory;  // a DoorbellRing
+    int wake_fd = -1;
+    const uint64_t opened_by = this_process();  // whose memory the daemon reaches
+    uint64_t clock_start_ns = 0;                // see device_clock.h, as the next
+    uint64_t wall_start_ns = 0;
+    DoorbellWriter doorbells;
+    bool told_of_blocking_memory = false;  // under the lock of lent_pages.cc
+    /// A QP is entered before it can have completions and removed under the locks of its CQs:
+    /// whoever polls one of them finds a QP that stays for as long as the CQ's lock is held.
+    NumberTable<Qp> qps;
+    /// An SRQ may have completions in any CQ, so what is found in the table stays only for as long
+    /// as `srqs_lock` is held. It is taken after the lock of a CQ.
+    NumberTable<Srq> srqs;
+    Mutex srqs_lock;
+    /// Regions that short messages may be copied from when they are posted, by region_number().
+    /// What is found stays for as long as the lock is held.
+    NumberTable<Mr> regions;
+    Mutex regions_lock;
+  };
+  union {
+    Parts parts;
+  };
+
+  Context() = delete;
+  ~Context() = delete;
+};
+
+inline Context* context_of(ibv_context* context) {
+  return reinterpret_cast<Context*>(verbs_get_ctx(context));
+}
+
+/// False in a child of fork(), of a context that its parent opened.
+inline bool is_of_this_process(ibv_context* context) {
+  return is_this_process(context_of(context)->parts.opened_by);
+}
+
+/// Operations of DeviceOps and ContextOps.
+verbs_context* alloc_context(ibv_device* device, int cmd_fd, void* private_data);
+verbs_context* import_context(ibv_device* device, int cmd_fd);
+void free_context(ibv_context* context);
+
+/// A control request without descriptors; 0 or a positive errno value.
+int call(ibv_context* context, const abi::Request& request, abi::Reply* reply);
+
+/// A control request about an object that a handle names, such as its destruction.
+int call_object(ibv_context* context, abi::Op op, uint32_t handle, abi::Reply* reply,
+                const int* send_fds = nullptr, int n_send = 0);
+
+/// What a rule makes of an operation that the daemon is asked for (abi::may_be_asked_for): 0, or
+/// the errno value that it fails with.
+int ask_daemon(ibv_context* context, abi::Op operation, uint32_t object);
+inline int ask(ibv_context* context, abi::Op operation, uint32_t object = 0) {
+  if (!context_of(context)->parts.doorbells.asks_for(operation)) [[likely]] {
+    return 0;
+  }
+  return ask_daemon(context, operation, object);
+}
+
+/// Whether a destruction that failed so has left nothing to destroy. ibv_open_device(3):
+/// "RDMAV_ALLOW_DISASSOC_DESTROY tells the library to relate an EIO from destroy commands as a
+/// success as the kernel resources were already released." Then nobody waits for acknowledgements.
+bool is_gone_with_its_device(int error);
+
+/// What the destruction of an object fails with that is in use as only the client knows: EBUSY,
+/// unless the device is gone (EIO), or a rule has the verb fail.
+int refuse_in_use(ibv_context* context, abi::Op destruction);
+
+/// A control request answered with shared memory, which is found. `range` is in `reply`. If that
+/// fails the daemon may have done its part: see is_success().
+int call_for_memory(ibv_context* context, const abi::Request& request, abi::Reply* reply,
+                    const abi::SharedRange& range, SharedPiece* memory);
+
+/// Whether a reply that was zero before the call says that the daemon did as asked.
+inline bool is_success(const abi::Reply& reply) {
+  return reply.magic == abi::kMagic && reply.error == 0;
+}
+
+/// See provider.cc.
+extern const ContextOps kContextOps;
+
+}  // namespace rocemu::provider

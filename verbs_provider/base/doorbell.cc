@@ -1,0 +1,115 @@
+#include "verbs_provider/base/doorbell.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <vector>
+
+#include <linux/futex.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "verbs_provider/polling/backlog.h"
+#include "verbs_provider/polling/cpu_placement.h"
+
+namespace rocemu::provider {
+namespace {
+
+/// How often a loop that waits for the daemon asks the kernel whether there still is one.
+constexpr uint32_t kYieldsPerCheck = 1000;
+
+/// As the ring has it: from 1, or 0.
+uint32_t processor() {
+  return static_cast<uint32_t>(sched_getcpu() + 1);
+}
+
+}  // namespace
+
+void DoorbellWriter::attach(abi::DoorbellRing* ring, int wake_fd, int connection) {
+  ring_ = ring;
+  wake_fd_ = wake_fd;
+  connection_ = connection;
+}
+
+int DoorbellWriter::ring(abi::DoorbellKind kind, uint32_t object, uint64_t value) {
+  polling_place().posts();
+  if (kind == abi::DoorbellKind::kSend) lead().sends();
+  const Guard guard(mutex_);
+  const uint32_t producer = ring_->producer.load(std::memory_order_relaxed);
+  if (!wait_for_space(producer)) return EIO;
+  ring_->entries[producer % abi::kDoorbellEntries] = {kind, object, value};
+  ring_->client_processor.store(processor(), std::memory_order_relaxed);
+  // Sequentially consistent like the look at daemon_sleeping: with the daemon's fence between its
+  // store of that and its last look at producer, one of the two sees the other. (A fence here would
+  // do the same, but ThreadSanitizer does not know fences.)
+  ring_->producer.store(producer + 1, std::memory_order_seq_cst);
+  wake_if_sleeping();
+  return 0;
+}
+
+bool DoorbellWriter::is_beside_daemon() const {
+  const uint32_t of_daemon = ring_->daemon_processor.load(std::memory_order_relaxed);
+  return of_daemon != 0 && processor() == of_daemon;
+}
+
+bool DoorbellWriter::shares_processor() const {
+  return is_beside_daemon() && ring_->daemon_sleeping.load(std::memory_order_relaxed) == 0;
+}
+
+void DoorbellWriter::wake_if_sleeping() {
+  if (ring_->daemon_sleeping.load(std::memory_order_seq_cst) == 0) return;
+  const uint64_t one = 1;
+  // Not write(): that may be the shim's, and is a cancellation point. EAGAIN: it is awake already.
+  const int saved = errno;
+  const int64_t before = now_ns();
+  ::syscall(SYS_write, wake_fd_, &one, sizeof(one));
+  polling_place().was_kept(now_ns() - before);
+  errno = saved;
+}
+
+bool DoorbellWriter::wait_for_space(uint32_t producer) {
+  for (uint32_t yields = 0;; ++yields) {
+    const uint32_t used = producer - ring_->consumer.load(std::memory_order_acquire);
+    if (used < abi::kDoorbellEntries) return !gone_.load(std::memory_order_relaxed);
+    wake_if_sleeping();
+    if (!wait_for_round(ring_)) sched_yield();
+    if (yields % kYieldsPerCheck == kYieldsPerCheck - 1 && is_daemon_gone()) return false;
+  }
+}
+
+bool DoorbellWriter::wait_for_round(const void* place) {
+  if (!is_virtual()) return false;
+  // Where this thread found nothing in that round. The number is that of all contexts. It was read
+  // before this last look, so that what came after the look has another one.
+  thread_local uint32_t round = 0;
+  thread_local std::vector<const void*> empty;
+  const bool seen = std::find(empty.begin(), empty.end(), place) != empty.end();
+  const uint32_t now = ring_->round.load(std::memory_order_seq_cst);
+  if (!seen || now != round) {
+    if (now != round) empty.clear();
+    round = now;
+    empty.push_back(place);
+    return true;
+  }
+  // Not for ever, since nobody counts when the daemon is gone.
+  constexpr timespec kLongest{1, 0};
+  ::syscall(SYS_futex, &ring_->round, FUTEX_WAIT, round, &kLongest, nullptr, 0);
+  empty.clear();
+  return true;
+}
+
+bool DoorbellWriter::is_daemon_gone() {
+  if (gone_.load(std::memory_order_relaxed)) return true;
+  const int saved = errno;
+  pollfd entry{connection_, 0, 0};  // POLLHUP and POLLERR are always reported
+  const timespec now{};
+  // Not poll(): it is a cancellation point, and the lock may be held.
+  const bool gone = ::syscall(SYS_ppoll, &entry, 1, &now, nullptr, 0) > 0;
+  errno = saved;
+  if (gone) gone_.store(true, std::memory_order_relaxed);
+  return gone;
+}
+
+}  // namespace rocemu::provider

@@ -1,0 +1,49 @@
+// The client's end of a context's doorbell ring (emulator/abi/rings.h).
+#pragma once
+
+#include <cstdint>
+
+#include "emulator/abi/control.h"
+#include "verbs_provider/base/lock.h"
+
+namespace rocemu::provider {
+
+class DoorbellWriter {
+ public:
+  /// `wake_fd` is the daemon's eventfd; `connection` tells whether the daemon is still there.
+  void attach(abi::DoorbellRing* ring, int wake_fd, int connection);
+
+  /// Adds an entry and sees to it that the daemon looks at it. 0, or EIO if the daemon is gone.
+  int ring(abi::DoorbellKind kind, uint32_t object, uint64_t value);
+
+  /// The daemon, when it was last awake, was on the processor that the caller runs on.
+  bool is_beside_daemon() const;
+  /// And it is awake, and needs that processor.
+  bool shares_processor() const;
+
+  bool is_virtual() const { return ring_->is_virtual.load(std::memory_order_relaxed) != 0; }
+  /// On a virtual clock: nothing was found at `place`. The second time in one round that the
+  /// calling thread finds nothing there it waits for the next, for others to go on. False on a real
+  /// clock.
+  bool wait_for_round(const void* place);
+
+  /// Whether a rule may make such an operation fail (abi::DoorbellRing::asked_for).
+  bool asks_for(abi::Op operation) const {
+    return (ring_->asked_for.load(std::memory_order_relaxed) & abi::asked_for_bit(operation)) != 0;
+  }
+
+  /// Asks the kernel; once gone, always gone.
+  bool is_daemon_gone();
+
+ private:
+  void wake_if_sleeping();
+  bool wait_for_space(uint32_t producer);
+
+  abi::DoorbellRing* ring_ = nullptr;
+  int wake_fd_ = -1;
+  int connection_ = -1;
+  std::atomic<bool> gone_{false};
+  Mutex mutex_;
+};
+
+}  // namespace rocemu::provider

@@ -1,0 +1,62 @@
+#include "verbs_provider/datapath/auto_inline.h"
+
+#include <cerrno>
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "emulator/abi/rings.h"
+#include "verbs_provider/base/context.h"
+#include "verbs_provider/base/unchecked_copy.h"
+#include "verbs_provider/objects/mr.h"
+
+namespace rocemu::provider {
+namespace {
+
+constexpr uint64_t kPage = 4096;  // or a multiple of it
+
+/// Whether the word around the address can be read. An `how` that does not exist has the kernel
+/// look at the set, and change nothing.
+bool is_readable(uint64_t address) {
+  constexpr int kNoHow = -1;
+  constexpr uint64_t kWord = 8;
+  const int saved = errno;
+  ::syscall(SYS_rt_sigprocmask, kNoHow, address & ~(kWord - 1), nullptr, kWord);
+  const bool readable = errno != EFAULT;
+  errno = saved;
+  return readable;
+}
+
+/// A region may have holes: what a program posts there is an error completion, and no crash.
+bool is_there(const ibv_sge& sge) {
+  const uint64_t last = sge.addr + sge.length - 1;
+  return is_readable(sge.addr) && (sge.addr / kPage == last / kPage || is_readable(last));
+}
+
+/// Registered, and not of pages that the daemon reaches as easily.
+bool has_to_be_fetched(Context::Parts& parts, const ibv_sge& sge) {
+  const Guard guard(parts.regions_lock);
+  const Mr* mr = parts.regions.find(region_number(sge.lkey));
+  if (mr == nullptr || mr->verbs.mr.lkey != sge.lkey || sge.addr < mr->own_address) return false;
+  const uint64_t offset = sge.addr - mr->own_address;
+  return offset <= mr->own_length && sge.length <= mr->own_length - offset &&
+         !mr->memory.is_lent(sge.addr, sge.length);
+}
+
+}  // namespace
+
+uint32_t carry(ibv_context* context, const ibv_sge* list, uint32_t count, std::byte* to) {
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < count; ++i) total += list[i].length;
+  if (total == 0 || total > abi::kMaxCarried) return 0;
+  Context::Parts& parts = context_of(context)->parts;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (list[i].length == 0) continue;
+    if (!has_to_be_fetched(parts, list[i]) || !is_there(list[i])) return 0;
+    unchecked_copy(to, reinterpret_cast<const std::byte*>(list[i].addr), list[i].length);
+    to += list[i].length;
+  }
+  return static_cast<uint32_t>(total);
+}
+
+}  // namespace rocemu::provider

@@ -1,0 +1,78 @@
+// What posting to any work queue has in common: a list of work requests goes into the queue's next
+// slots, and one doorbell tells the daemon of all of them.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "verbs_provider/base/context.h"
+#include "verbs_provider/base/work_queue.h"
+
+namespace rocemu::provider {
+
+static_assert(sizeof(ibv_sge) == sizeof(abi::Sge));
+static_assert(offsetof(ibv_sge, addr) == offsetof(abi::Sge, address));
+static_assert(offsetof(ibv_sge, length) == offsetof(abi::Sge, length));
+static_assert(offsetof(ibv_sge, lkey) == offsetof(abi::Sge, lkey));
+
+inline bool is_valid_sge_count(int count, const WorkQueue& queue) {
+  return count >= 0 && static_cast<uint32_t>(count) <= queue.max_sge;
+}
+
+inline void copy_sges(const ibv_sge* list, uint32_t count, std::byte* to) {
+  if (count != 0) memcpy(to, list, count * sizeof(abi::Sge));
+}
+
+inline void write_recv(const ibv_recv_wr& wr, std::byte* slot) {
+  const abi::RecvWqe wqe{wr.wr_id, static_cast<uint32_t>(wr.num_sge), 0};
+  memcpy(slot, &wqe, sizeof(wqe));
+  copy_sges(wr.sg_list, wqe.num_sge, slot + sizeof(wqe));
+}
+
+/// Which call posts, and the doorbell of its work queue.
+struct Posting {
+  ibv_context* context;
+  abi::Op call;
+  abi::DoorbellKind kind;
+  uint32_t object;
+
+  int ask() const { return provider::ask(context, call, object); }
+  int ring(uint64_t posted) const {
+    return context_of(context)->parts.doorbells.ring(kind, object, posted);
+  }
+};
+
+/// Posts a list up to the first request that `check` refuses or that finds the queue full. If a
+/// rule is against the call or the daemon is gone, nothing was posted.
+template <class Wr, class Check, class Write>
+int post_list(WorkQueue* queue, const Posting& posting, Wr* list, Wr** bad_wr, Check check,
+              Write write) {
+  if (const int error = posting.ask(); error != 0) {
+    *bad_wr = list;
+    return error;
+  }
+  const Guard guard(queue->lock);
+  const uint64_t posted_before = queue->posted;
+  Wr* wr = list;
+  int error = 0;
+  for (; wr != nullptr; wr = wr->next) {
+    error = check(*wr);
+    if (error == 0 && queue->is_full()) error = ENOMEM;
+    if (error != 0) break;
+    write(*wr, queue->next_slot());
+    ++queue->posted;
+  }
+  queue->tell();  // before another thread can have the completion
+  if (queue->posted != posted_before && posting.ring(queue->posted) != 0) {
+    queue->posted = posted_before;
+    queue->tell();
+    error = EIO;
+    wr = list;
+  }
+  if (error != 0) *bad_wr = wr;
+  return error;
+}
+
+}  // namespace rocemu::provider

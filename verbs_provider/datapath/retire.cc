@@ -1,0 +1,51 @@
+#include "verbs_provider/datapath/retire.h"
+
+#include "verbs_provider/objects/qp.h"
+#include "verbs_provider/objects/srq.h"
+#include "verbs_provider/polling/backlog.h"
+
+namespace rocemu::provider {
+namespace {
+
+/// The QP that the completion is of, if it is still in the same life.
+Qp* current_qp(const Context::Parts& parts, const abi::Cqe& cqe) {
+  Qp* qp = parts.qps.find(cqe.qp_num);
+  if (qp == nullptr) return nullptr;
+  return qp->generation.load(std::memory_order_relaxed) == cqe.qp_generation ? qp : nullptr;
+}
+
+bool settle_shared(Context::Parts& parts, const abi::Cqe& cqe, uint64_t index) {
+  {
+    const Guard guard(parts.srqs_lock);
+    Srq* srq = parts.srqs.find(cqe.wqe_count);
+    if (srq == nullptr || index < srq->first_completion) return false;
+    // Its WQE is finished, whatever has become of the QP that took it.
+    lead().receives_end(1, 0);  // its places are for whoever comes
+    srq->recv.released.fetch_add(1, std::memory_order_release);
+    // The QP may be another process's: who shares an XRC SRQ's domain shares its messages.
+    if (srq->is_xrc()) return true;
+  }
+  const Qp* qp = current_qp(parts, cqe);
+  return qp != nullptr && index >= qp->recv.first_completion;
+}
+
+}  // namespace
+
+bool settle(Context::Parts& parts, const abi::Cqe& cqe, uint64_t index) {
+  if (cqe.queue == abi::WorkQueue::kSrq) return settle_shared(parts, cqe, index);
+  Qp* qp = current_qp(parts, cqe);
+  if (qp == nullptr) return false;
+  WorkQueue& queue = cqe.queue == abi::WorkQueue::kSend ? qp->send : qp->recv;
+  if (index < queue.first_completion) return false;
+  if (cqe.queue == abi::WorkQueue::kSend) {
+    lead().sends_end(cqe.wqe_count - queue.released.load(std::memory_order_relaxed),
+                     queue.told.load(std::memory_order_relaxed) - cqe.wqe_count);
+  } else {
+    lead().receives_end(cqe.wqe_count - queue.released.load(std::memory_order_relaxed),
+                        queue.told.load(std::memory_order_relaxed) - cqe.wqe_count);
+  }
+  queue.released.store(cqe.wqe_count, std::memory_order_release);
+  return true;
+}
+
+}  // namespace rocemu::provider

@@ -1,0 +1,88 @@
+// What ibv_post_send(3) and ibv_wr_post(3) have in common: which requests a QP can be asked for,
+// and when it can be asked at all.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+
+#include "emulator/abi/rings.h"
+#include "emulator/abi/send_opcodes.h"
+#include "emulator/abi/verbs_values.h"
+
+namespace rocemu::provider {
+
+constexpr uint32_t bit(ibv_wr_opcode opcode) {
+  return 1u << opcode;
+}
+
+/// IBV_WR_FLUSH, which the header of rdma-core 44 lacks.
+inline constexpr auto kFlush = static_cast<ibv_wr_opcode>(abi::WrOpcode::kFlush);
+
+inline constexpr uint32_t kSends =
+    bit(IBV_WR_SEND) | bit(IBV_WR_SEND_WITH_IMM) | bit(IBV_WR_SEND_WITH_INV);
+inline constexpr uint32_t kWrites = bit(IBV_WR_RDMA_WRITE) | bit(IBV_WR_RDMA_WRITE_WITH_IMM);
+inline constexpr uint32_t kAtomics =
+    bit(IBV_WR_ATOMIC_CMP_AND_SWP) | bit(IBV_WR_ATOMIC_FETCH_AND_ADD);
+/// Those that transfer no data, so that a gather list means nothing.
+inline constexpr uint32_t kDataless = bit(IBV_WR_LOCAL_INV) | bit(IBV_WR_BIND_MW) | bit(kFlush);
+/// Those that concern this side only, so that there is no packet.
+inline constexpr uint32_t kLocal = bit(IBV_WR_LOCAL_INV) | bit(IBV_WR_BIND_MW);
+/// Those that carry immediate data or a key to invalidate, which share their place.
+inline constexpr uint32_t kWithImmediate = bit(IBV_WR_SEND_WITH_IMM) |
+                                           bit(IBV_WR_RDMA_WRITE_WITH_IMM) |
+                                           bit(IBV_WR_SEND_WITH_INV) | bit(IBV_WR_LOCAL_INV);
+/// Those that name memory of the peer in ibv_send_wr::wr.rdma.
+inline constexpr uint32_t kRdma = kWrites | bit(IBV_WR_RDMA_READ) | bit(IBV_WR_ATOMIC_WRITE);
+/// "IBV_SEND_INLINE: Valid only for Send and RDMA Write", of which the atomic one is one.
+inline constexpr uint32_t kInlineable = kSends | kWrites | bit(IBV_WR_ATOMIC_WRITE);
+
+/// Whether what a request sends may be copied when it is posted (auto_inline.h).
+constexpr bool can_carry(ibv_wr_opcode opcode, unsigned send_flags) {
+  return (bit(opcode) & kInlineable) != 0 && (send_flags & IBV_SEND_FENCE) == 0;
+}
+
+/// What a QP of that type can be asked for, by ibv_post_send(3) or ibv_wr_post(3).
+constexpr uint32_t opcodes_of(ibv_qp_type type) {
+  return abi::send_opcodes(static_cast<abi::QpType>(type));
+}
+
+constexpr bool can_send(abi::QpState state) {
+  switch (state) {
+    case abi::QpState::kReset:
+    case abi::QpState::kInit:
+    case abi::QpState::kRtr:
+      return false;
+    case abi::QpState::kRts:
+    case abi::QpState::kSqd:
+    case abi::QpState::kSqe:
+    case abi::QpState::kErr:
+      return true;
+  }
+  return false;
+}
+
+/// "Valid only when device_cap_flags in device_attr indicates" it, and ours do not.
+constexpr bool are_valid(unsigned send_flags) {
+  return (send_flags & IBV_SEND_IP_CSUM) == 0;
+}
+
+/// Length 0 unbinds; then there need not be a region.
+constexpr bool is_valid(const ibv_mw_bind_info& info) {
+  return info.mr != nullptr || (info.addr == 0 && info.length == 0);
+}
+
+/// "Bind a MW type 2 ... specified by the rkey" (ibv_wr_post(3)): of that the consumer owns the low
+/// 8 bits. The rest is the window's, whatever the request says, as with mlx5, irdma and rxe.
+inline void write_bind(const ibv_mw& window, uint32_t rkey, const ibv_mw_bind_info& info,
+                       abi::SendWqe* wqe) {
+  constexpr uint32_t kConsumers = 0xff;
+  wqe->window = window.handle;
+  wqe->rkey = (window.rkey & ~kConsumers) | (rkey & kConsumers);
+  wqe->remote_address = info.addr;
+  wqe->bind.length = info.length;
+  wqe->bind.lkey = info.mr != nullptr ? info.mr->lkey : 0;
+  wqe->bind.access = info.mw_access_flags;
+}
+
+}  // namespace rocemu::provider

@@ -1,0 +1,161 @@
+// ibv_create_cq_ex(3): the completion queue whose completions are looked at one by one, each field
+// by a function of its own.
+#include <cerrno>
+
+#include "verbs_provider/base/context.h"
+#include "verbs_provider/base/objects.h"
+#include "verbs_provider/base/verb.h"
+#include "verbs_provider/base/verbs.h"
+#include "verbs_provider/objects/cq.h"
+#include "verbs_provider/objects/device_clock.h"
+#include "verbs_provider/polling/empty_poll.h"
+
+namespace rocemu::provider {
+namespace {
+
+const abi::Cqe& current(ibv_cq_ex* cq) {
+  return ours<Cq>(cq)->current;
+}
+
+// ---- Going through the completions ----------------------------------------------------------
+
+bool advance(Cq* cq, uint64_t produced) {
+  ibv_cq_ex& base = cq->verbs.cq_ex;
+  if (!cq->take(produced, &cq->current)) return false;
+  base.wr_id = cq->current.wr_id;
+  base.status = static_cast<ibv_wc_status>(cq->current.status);
+  return true;
+}
+
+/// Leaves the CQ locked if it returns 0; "If an error code is given, end_poll shouldn't be called."
+int start_poll(ibv_cq_ex* base, ibv_poll_cq_attr* attr) {
+  if (attr->comp_mask != 0) return EINVAL;
+  if (const int error = ask(base->context, abi::Op::kPollCq, base->handle); error != 0)
+    return error;
+  Cq* cq = ours<Cq>(base);
+  cq->lock.lock();
+  const Look look = await_completion(cq);
+  if (!cq->overran() && advance(cq, look.produced)) {
+    cq->empty_polls = 0;
+    return 0;
+  }
+  const bool overran = cq->overran();
+  EmptyPoll empty(cq, look);
+  cq->publish_consumed();
+  cq->lock.unlock();
+  return !overran && empty.wait(base->context) ? ENOENT : EIO;
+}
+
+/// "If an error code is given, end_poll should still be called".
+int next_poll(ibv_cq_ex* base) {
+  if (const int error = ask(base->context, abi::Op::kNextPoll, base->handle); error != 0) {
+    return error;
+  }
+  Cq* cq = ours<Cq>(base);
+  if (cq->overran()) return EIO;
+  return advance(cq, cq->produced()) ? 0 : ENOENT;
+}
+
+void end_poll(ibv_cq_ex* base) {
+  Cq* cq = ours<Cq>(base);
+  cq->publish_consumed();
+  cq->lock.unlock();
+}
+
+// ---- The fields of the current one ----------------------------------------------------------
+
+ibv_wc_opcode read_opcode(ibv_cq_ex* cq) {
+  return static_cast<ibv_wc_opcode>(current(cq).opcode);
+}
+uint32_t read_vendor_err(ibv_cq_ex* cq) {
+  return current(cq).vendor_err;
+}
+unsigned read_wc_flags(ibv_cq_ex* cq) {
+  return current(cq).wc_flags;
+}
+uint32_t read_byte_len(ibv_cq_ex* cq) {
+  return current(cq).byte_len;
+}
+/// Also the invalidated R_Key, which is in host byte order.
+__be32 read_imm_data(ibv_cq_ex* cq) {
+  return current(cq).imm_data;
+}
+uint32_t read_qp_num(ibv_cq_ex* cq) {
+  return current(cq).qp_num;
+}
+uint32_t read_src_qp(ibv_cq_ex* cq) {
+  return current(cq).src_qp;
+}
+uint32_t read_slid(ibv_cq_ex* cq) {
+  return current(cq).slid;
+}
+uint8_t read_sl(ibv_cq_ex* cq) {
+  return current(cq).sl;
+}
+uint8_t read_dlid_path_bits(ibv_cq_ex* cq) {
+  return current(cq).dlid_path_bits;
+}
+uint64_t read_completion_ts(ibv_cq_ex* cq) {
+  return current(cq).timestamp_ns;
+}
+uint64_t read_completion_wallclock_ns(ibv_cq_ex* cq) {
+  return wall_clock_ns(cq->context, current(cq).timestamp_ns);
+}
+
+/// VLAN tags that the device removed, flow tags and matched tags are not of RoCE.
+constexpr uint64_t kFields = uint64_t{IBV_WC_STANDARD_FLAGS} | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+                             IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+
+}  // namespace
+
+/// "Only fields that the user requested via wc_flags in ibv_create_cq_ex could be queried": there
+/// is no function for the others, so that whoever forgot one finds out here.
+void make_extended(Cq* ours, uint64_t wc_flags) {
+  ibv_cq_ex* cq = &ours->verbs.cq_ex;
+  cq->start_poll = verb<start_poll>;
+  cq->next_poll = verb<next_poll>;
+  cq->end_poll = verb<end_poll>;
+  cq->read_opcode = read_opcode;
+  cq->read_vendor_err = read_vendor_err;
+  cq->read_wc_flags = read_wc_flags;
+  const auto has = [=](uint64_t flag) { return (wc_flags & flag) != 0; };
+  if (has(IBV_WC_EX_WITH_BYTE_LEN)) cq->read_byte_len = read_byte_len;
+  if (has(IBV_WC_EX_WITH_IMM)) cq->read_imm_data = read_imm_data;
+  if (has(IBV_WC_EX_WITH_QP_NUM)) cq->read_qp_num = read_qp_num;
+  if (has(IBV_WC_EX_WITH_SRC_QP)) cq->read_src_qp = read_src_qp;
+  if (has(IBV_WC_EX_WITH_SLID)) cq->read_slid = read_slid;
+  if (has(IBV_WC_EX_WITH_SL)) cq->read_sl = read_sl;
+  if (has(IBV_WC_EX_WITH_DLID_PATH_BITS)) cq->read_dlid_path_bits = read_dlid_path_bits;
+  if (has(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)) cq->read_completion_ts = read_completion_ts;
+  if (has(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)) {
+    cq->read_completion_wallclock_ns = verb<read_completion_wallclock_ns>;
+  }
+}
+
+ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr) {
+  constexpr uint32_t kUnderstood = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
+  const uint32_t flags =
+      (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 ? attr->flags : uint32_t{0};
+  // Not IGNORE_OVERRUN: the daemon never writes over a completion that was not polled.
+  if ((attr->comp_mask & ~kUnderstood) != 0 || (attr->wc_flags & ~kFields) != 0 ||
+      (flags & ~uint32_t{IBV_CREATE_CQ_ATTR_SINGLE_THREADED}) != 0) {
+    return fail<ibv_cq_ex>(EOPNOTSUPP);
+  }
+  ibv_pd* parent_domain = nullptr;
+  if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0) {
+    parent_domain = attr->parent_domain;
+    if (parent_domain == nullptr || parent_domain->context != context ||
+        !is_parent_domain(*parent_domain)) {
+      return fail<ibv_cq_ex>(EINVAL);
+    }
+  }
+  Cq* cq = make_cq(context, attr->cqe, attr->channel, attr->comp_vector, parent_domain);
+  if (cq == nullptr) return nullptr;
+  if ((flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0 || is_single_threaded(parent_domain)) {
+    cq->lock.leave_out();
+  }
+  make_extended(cq, attr->wc_flags);
+  return &cq->verbs.cq_ex;
+}
+
+}  // namespace rocemu::provider

@@ -1,0 +1,157 @@
+// ibv_alloc_pd(3), ibv_import_pd(3), ibv_alloc_td(3) and ibv_alloc_parent_domain(3).
+#include "verbs_provider/objects/pd.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include "verbs_provider/base/context.h"
+#include "verbs_provider/base/verbs.h"
+
+namespace rocemu::provider {
+namespace {
+
+/// It is the program's only: the device need not be there.
+int dealloc_parent_domain(ibv_pd* base) {
+  Pd* pd = ours<Pd>(base);
+  // "All resources created with the parent domain should be destroyed prior to deallocating the
+  // parent domain."
+  if (pd->users.load(std::memory_order_acquire) != 1) return EBUSY;
+  const int error = ask(base->context, abi::Op::kDeallocParentDomain);
+  if (error != 0) return error;
+  release(&pd->under->pd);
+  if (pd->thread_domain != nullptr) pd->thread_domain->users.fetch_sub(1);
+  release(base);
+  return 0;
+}
+
+}  // namespace
+
+ibv_pd* alloc_pd(ibv_context* context) {
+  auto* pd = make<Pd>();
+  if (pd == nullptr) return nullptr;
+  abi::Request request{};
+  request.op = abi::Op::kAllocPd;
+  abi::Reply reply;
+  if (const int error = call(context, request, &reply); error != 0) {
+    dispose(pd);
+    return fail<ibv_pd>(error);
+  }
+  pd->pd.handle = reply.body.object.handle;
+  return &pd->pd;
+}
+
+int dealloc_pd(ibv_pd* base) {
+  if (is_parent_domain(*base)) return dealloc_parent_domain(base);
+  // A protection domain under a parent domain is in use by that.
+  const bool in_use = ours<Pd>(base)->users.load(std::memory_order_acquire) != 1;
+  abi::Reply reply;
+  const int error = in_use ? refuse_in_use(base->context, abi::Op::kDeallocPd)
+                           : call_object(base->context, abi::Op::kDeallocPd, base->handle, &reply);
+  if (error != 0 && !is_gone_with_its_device(error)) return error;
+  release(base);
+  return 0;
+}
+
+ibv_pd* import_pd(ibv_context* context, uint32_t handle) {
+  auto* pd = make<Pd>();
+  if (pd == nullptr) return nullptr;
+  abi::Reply reply;
+  if (const int error = call_object(context, abi::Op::kQueryPd, handle, &reply); error != 0) {
+    dispose(pd);
+    return fail<ibv_pd>(error);
+  }
+  pd->pd.context = context;
+  pd->pd.handle = handle;
+  return &pd->pd;
+}
+
+/// "cleanup what ever is needed/opposite of the import without calling the kernel". It cannot fail:
+/// what was made with it and is still there goes on.
+void unimport_pd(ibv_pd* pd) {
+  release(pd);
+}
+
+// ---- Thread domains -------------------------------------------------------------------------
+
+ibv_td* alloc_td(ibv_context* context, ibv_td_init_attr* attr) {
+  if (attr == nullptr) return fail<ibv_td>(EINVAL);
+  if (attr->comp_mask != 0) return fail<ibv_td>(EOPNOTSUPP);
+  if (const int error = ask(context, abi::Op::kAllocTd); error != 0) return fail<ibv_td>(error);
+  auto* td = make<Td>();
+  if (td == nullptr) return nullptr;
+  td->td.context = context;
+  return &td->td;
+}
+
+int dealloc_td(ibv_td* base) {
+  Td* td = ours<Td>(base);
+  if (td->users.load(std::memory_order_acquire) != 0) return EBUSY;
+  if (const int error = ask(base->context, abi::Op::kDeallocTd); error != 0) return error;
+  dispose(td);
+  return 0;
+}
+
+// ---- Parent domains -------------------------------------------------------------------------
+
+ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* attr) {
+  constexpr uint32_t kUnderstood =
+      IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+  if ((attr->comp_mask & ~kUnderstood) != 0) return fail<ibv_pd>(EOPNOTSUPP);
+  // "reference to a protection domain, can't be NULL"
+  if (attr->pd == nullptr || attr->pd->context != context) return fail<ibv_pd>(EINVAL);
+  if (attr->td != nullptr && attr->td->context != context) return fail<ibv_pd>(EINVAL);
+  const bool allocates = (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) != 0;
+  if (allocates && (attr->alloc == nullptr || attr->free == nullptr)) return fail<ibv_pd>(EINVAL);
+
+  if (const int error = ask(context, abi::Op::kAllocParentDomain); error != 0) {
+    return fail<ibv_pd>(error);
+  }
+  auto* parent = make<Pd>();
+  if (parent == nullptr) return nullptr;
+  parent->pd.context = context;
+  parent->pd.handle = attr->pd->handle;
+  parent->under = ours<Pd>(attr->pd);
+  hold(attr->pd);
+  if (attr->td != nullptr) {
+    parent->thread_domain = ours<Td>(attr->td);
+    parent->thread_domain->users.fetch_add(1);
+  }
+  if (allocates) {
+    parent->alloc = attr->alloc;
+    parent->free = attr->free;
+  }
+  if ((attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT) != 0) {
+    parent->allocator_context = attr->pd_context;
+  }
+  return &parent->pd;
+}
+
+void* allocate(ibv_pd* base, size_t size, size_t alignment, Resource resource,
+               CustomMemory* memory) {
+  *memory = {};
+  Pd* pd = base == nullptr ? nullptr : ours<Pd>(base);
+  if (pd != nullptr && pd->alloc != nullptr) {
+    void* object =
+        pd->alloc(base, pd->allocator_context, size, alignment, static_cast<uint64_t>(resource));
+    if (object == nullptr) return fail(ENOMEM);
+    if (object != IBV_ALLOCATOR_USE_DEFAULT) {
+      memory->from = pd;
+      // "The callback makes sure the allocated buffer is initialized with zeros": cheap to ensure.
+      return memset(object, 0, size);
+    }
+  }
+  void* object = aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  if (object == nullptr) return fail(ENOMEM);
+  return memset(object, 0, size);
+}
+
+void deallocate(void* object, Resource resource, const CustomMemory& memory) {
+  Pd* pd = memory.from;
+  if (pd == nullptr) {
+    free(object);
+  } else {
+    pd->free(&pd->pd, pd->allocator_context, object, static_cast<uint64_t>(resource));
+  }
+}
+
+}  // namespace rocemu::provider

@@ -1,0 +1,25 @@
+// The extended posting interface, ibv_wr_post(3): one function call for each part of a work
+// request.
+#pragma once
+
+#include <cstdint>
+
+#include "verbs_provider/objects/qp.h"
+
+namespace rocemu::provider {
+
+/// Whether a QP of that type can be asked for all of these IBV_QP_EX_WITH_... operations.
+bool offers(ibv_qp_type type, uint64_t send_ops_flags);
+
+/// ibv_wr_flush() came with rdma-core 45. Where the header has it, it is offered; it is built and
+/// tested everywhere.
+void wr_flush(ibv_qp_ex* qp, uint32_t rkey, uint64_t address, size_t length, uint8_t type,
+              uint8_t level);
+
+/// What these operations need of a QP beyond what the application asks for.
+void make_room_for(uint64_t send_ops_flags, ibv_qp_cap* cap);
+
+/// Makes ibv_qp_to_qp_ex() succeed for the QP, and the operations known.
+void install_work_request_builder(Qp* qp, uint64_t send_ops_flags);
+
+}  // namespace rocemu::provider

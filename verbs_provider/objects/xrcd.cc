@@ -1,0 +1,54 @@
+// ibv_open_xrcd(3) and ibv_close_xrcd(3).
+#include <cerrno>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "verbs_provider/base/context.h"
+#include "verbs_provider/base/objects.h"
+#include "verbs_provider/base/verbs.h"
+#include "verbs_provider/objects/srq.h"
+
+namespace rocemu::provider {
+
+/// "If fd equals -1, no inode is associated with the XRCD."
+ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* attr) {
+  constexpr uint32_t kRequired = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+  if ((attr->comp_mask & ~kRequired) != 0) return fail<ibv_xrcd>(EOPNOTSUPP);
+  if (attr->comp_mask != kRequired) return fail<ibv_xrcd>(EINVAL);
+  abi::Request request{};
+  request.op = abi::Op::kOpenXrcd;
+  auto& arguments = request.body.open_xrcd;
+  arguments.create = (attr->oflags & O_CREAT) != 0;
+  arguments.exclusive = (attr->oflags & O_EXCL) != 0;
+  if (attr->fd != -1) {
+    // Not fstat(): that is the shim's, and the file need not be one of ours.
+    struct stat status;
+    if (::syscall(SYS_fstat, attr->fd, &status) != 0) return nullptr;
+    arguments.device = status.st_dev;
+    arguments.inode = status.st_ino;
+  }
+  auto* xrcd = make<Xrcd>();
+  if (xrcd == nullptr) return nullptr;
+  abi::Reply reply;
+  if (const int error = call(context, request, &reply); error != 0) {
+    dispose(xrcd);
+    return fail<ibv_xrcd>(error);
+  }
+  xrcd->handle = reply.body.object.handle;
+  xrcd->base.context = context;
+  return &xrcd->base;
+}
+
+int close_xrcd(ibv_xrcd* base) {
+  Xrcd* xrcd = ours<Xrcd>(base);
+  abi::Reply reply;
+  const int error = call_object(base->context, abi::Op::kCloseXrcd, xrcd->handle, &reply);
+  if (error != 0 && !is_gone_with_its_device(error)) return error;
+  dispose(xrcd);
+  return 0;
+}
+
+}  // namespace rocemu::provider

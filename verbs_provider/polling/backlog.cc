@@ -1,0 +1,59 @@
+#include "verbs_provider/polling/backlog.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace rocemu::provider {
+namespace {
+
+/// What is measured is of so long a time, and of so many completions.
+constexpr int64_t kShortestNs = 500'000;
+constexpr uint32_t kFewest = 4;
+/// Where fewer come in that time, something keeps them.
+constexpr int64_t kLongestNs = 5'000'000;
+/// Who has sent and received lately may have to answer.
+constexpr int64_t kLatelyNs = 100'000'000;
+/// With work for so long ahead of the NIC a thread need not look for half of that, but not for
+/// longer: that much of what it could do is waiting then.
+constexpr int64_t kLongLeadNs = 800'000;
+constexpr int64_t kLongestAwayNs = 400'000;
+
+}  // namespace
+
+void Lead::Flow::look(int64_t now_ns) {
+  if (std::exchange(is_fresh, false)) latest_ns = now_ns;
+  const int64_t elapsed = now_ns - begin_ns;
+  if (elapsed < kShortestNs || (completions < kFewest && elapsed < kLongestNs)) return;
+  const bool flows = elapsed < kLongestNs;
+  const auto each = [&](uint64_t count) {
+    return std::max<int64_t>(elapsed / static_cast<int64_t>(std::max<uint64_t>(count, 1)), 1);
+  };
+  completion_ns = flows ? each(completions) : 0;
+  request_ns = flows ? each(ended) : 0;
+  begin_ns = now_ns;
+  completions = 0;
+  ended = 0;
+}
+
+uint32_t Lead::Flow::completions_to_await() const {
+  const int64_t left_ns = ahead * request_ns;
+  if (left_ns < kLongLeadNs) return 0;
+  const int64_t away_ns = std::min(left_ns / 2, kLongestAwayNs);
+  return static_cast<uint32_t>(std::max<int64_t>(away_ns / completion_ns, 1));
+}
+
+uint32_t Lead::completions_to_await(int64_t now_ns) {
+  sends_.look(now_ns);
+  receives_.look(now_ns);
+  const bool sends = now_ns - sends_.latest_ns < kLatelyNs;
+  const bool receives = now_ns - receives_.latest_ns < kLatelyNs;
+  if (sends == receives) return 0;
+  return (sends ? sends_ : receives_).completions_to_await();
+}
+
+Lead& lead() {
+  thread_local Lead lead;
+  return lead;
+}
+
+}  // namespace rocemu::provider
