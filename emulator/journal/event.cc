@@ -6,11 +6,13 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "emulator/abi/names.h"
 #include "emulator/journal/describe_frame.h"
-#include "emulator/journal/names.h"
 
 namespace rocemu::journal {
 namespace {
+
+using abi::name_of;
 
 /// What begins a span of bytes, zero where it is too short.
 template <class Struct>

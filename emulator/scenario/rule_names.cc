@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "emulator/abi/control.h"
+#include "emulator/abi/names.h"
 #include "wire/aeth.h"
 #include "wire/cm/cm_messages.h"
 #include "wire/opcode.h"
@@ -25,84 +26,31 @@ constexpr uint32_t number(Enum value) {
   return static_cast<uint32_t>(value);
 }
 
+/// All of a table but what no rule may name.
+template <class Value, size_t kCount, class... Without>
+constexpr auto names_in(const abi::Named<Value> (&table)[kCount], Without... without) {
+  std::array<Name, kCount - sizeof...(without)> names{};
+  size_t count = 0;
+  for (const abi::Named<Value>& one : table) {
+    if (((one.value == without) || ...)) continue;
+    names[count++] = {one.name, number(one.value)};
+  }
+  return names;
+}
+
+constexpr auto kWcStatuses = names_in(abi::kWcStatusNames);
+constexpr auto kEvents = names_in(abi::kEventTypeNames);
+constexpr auto kCmEvents = names_in(abi::kCmEventTypeNames, abi::ucma::EventType::kGetEventFailed);
+constexpr auto kWrOpcodes =
+    names_in(abi::kWrOpcodeNames, abi::WrOpcode::kTso, abi::WrOpcode::kDriver1);
+constexpr auto kWcOpcodes = names_in(abi::kWcOpcodeNames);
+
 constexpr Name kPlaces[] = {
     {"frame", number(Where::kFrame)},     {"link", number(Where::kLink)},
     {"cm", number(Where::kCm)},           {"work_request", number(Where::kWorkRequest)},
     {"request", number(Where::kRequest)}, {"completion", number(Where::kCompletion)},
     {"event", number(Where::kEvent)},     {"cm_event", number(Where::kCmEvent)},
     {"verb", number(Where::kVerb)},       {"now", number(Where::kNow)},
-};
-
-using abi::WcStatus;
-constexpr Name kWcStatuses[] = {
-    {"SUCCESS", number(WcStatus::kSuccess)},
-    {"LOC_LEN_ERR", number(WcStatus::kLocLenErr)},
-    {"LOC_QP_OP_ERR", number(WcStatus::kLocQpOpErr)},
-    {"LOC_EEC_OP_ERR", number(WcStatus::kLocEecOpErr)},
-    {"LOC_PROT_ERR", number(WcStatus::kLocProtErr)},
-    {"WR_FLUSH_ERR", number(WcStatus::kWrFlushErr)},
-    {"MW_BIND_ERR", number(WcStatus::kMwBindErr)},
-    {"BAD_RESP_ERR", number(WcStatus::kBadRespErr)},
-    {"LOC_ACCESS_ERR", number(WcStatus::kLocAccessErr)},
-    {"REM_INV_REQ_ERR", number(WcStatus::kRemInvReqErr)},
-    {"REM_ACCESS_ERR", number(WcStatus::kRemAccessErr)},
-    {"REM_OP_ERR", number(WcStatus::kRemOpErr)},
-    {"RETRY_EXC_ERR", number(WcStatus::kRetryExcErr)},
-    {"RNR_RETRY_EXC_ERR", number(WcStatus::kRnrRetryExcErr)},
-    {"LOC_RDD_VIOL_ERR", number(WcStatus::kLocRddViolErr)},
-    {"REM_INV_RD_REQ_ERR", number(WcStatus::kRemInvRdReqErr)},
-    {"REM_ABORT_ERR", number(WcStatus::kRemAbortErr)},
-    {"INV_EECN_ERR", number(WcStatus::kInvEecnErr)},
-    {"INV_EEC_STATE_ERR", number(WcStatus::kInvEecStateErr)},
-    {"FATAL_ERR", number(WcStatus::kFatalErr)},
-    {"RESP_TIMEOUT_ERR", number(WcStatus::kRespTimeoutErr)},
-    {"GENERAL_ERR", number(WcStatus::kGeneralErr)},
-    {"TM_ERR", number(WcStatus::kTmErr)},
-    {"TM_RNDV_INCOMPLETE", number(WcStatus::kTmRndvIncomplete)},
-};
-
-using abi::EventType;
-constexpr Name kEvents[] = {
-    {"CQ_ERR", number(EventType::kCqErr)},
-    {"QP_FATAL", number(EventType::kQpFatal)},
-    {"QP_REQ_ERR", number(EventType::kQpReqErr)},
-    {"QP_ACCESS_ERR", number(EventType::kQpAccessErr)},
-    {"COMM_EST", number(EventType::kCommEst)},
-    {"SQ_DRAINED", number(EventType::kSqDrained)},
-    {"PATH_MIG", number(EventType::kPathMig)},
-    {"PATH_MIG_ERR", number(EventType::kPathMigErr)},
-    {"DEVICE_FATAL", number(EventType::kDeviceFatal)},
-    {"PORT_ACTIVE", number(EventType::kPortActive)},
-    {"PORT_ERR", number(EventType::kPortErr)},
-    {"LID_CHANGE", number(EventType::kLidChange)},
-    {"PKEY_CHANGE", number(EventType::kPkeyChange)},
-    {"SM_CHANGE", number(EventType::kSmChange)},
-    {"SRQ_ERR", number(EventType::kSrqErr)},
-    {"SRQ_LIMIT_REACHED", number(EventType::kSrqLimitReached)},
-    {"QP_LAST_WQE_REACHED", number(EventType::kQpLastWqeReached)},
-    {"CLIENT_REREGISTER", number(EventType::kClientReregister)},
-    {"GID_CHANGE", number(EventType::kGidChange)},
-    {"WQ_FATAL", number(EventType::kWqFatal)},
-};
-
-using CmEventType = abi::ucma::EventType;
-constexpr Name kCmEvents[] = {
-    {"ADDR_RESOLVED", number(CmEventType::kAddrResolved)},
-    {"ADDR_ERROR", number(CmEventType::kAddrError)},
-    {"ROUTE_RESOLVED", number(CmEventType::kRouteResolved)},
-    {"ROUTE_ERROR", number(CmEventType::kRouteError)},
-    {"CONNECT_REQUEST", number(CmEventType::kConnectRequest)},
-    {"CONNECT_RESPONSE", number(CmEventType::kConnectResponse)},
-    {"CONNECT_ERROR", number(CmEventType::kConnectError)},
-    {"UNREACHABLE", number(CmEventType::kUnreachable)},
-    {"REJECTED", number(CmEventType::kRejected)},
-    {"ESTABLISHED", number(CmEventType::kEstablished)},
-    {"DISCONNECTED", number(CmEventType::kDisconnected)},
-    {"DEVICE_REMOVAL", number(CmEventType::kDeviceRemoval)},
-    {"MULTICAST_JOIN", number(CmEventType::kMulticastJoin)},
-    {"MULTICAST_ERROR", number(CmEventType::kMulticastError)},
-    {"ADDR_CHANGE", number(CmEventType::kAddrChange)},
-    {"TIMEWAIT_EXIT", number(CmEventType::kTimewaitExit)},
 };
 
 using wire::CmAttribute;
@@ -150,37 +98,6 @@ constexpr Name kRejectReasons[] = {
     {"INVALID_CLASS_VERSION", number(Reason::kInvalidClassVersion)},
     {"INVALID_PRIMARY_FLOW_LABEL", number(Reason::kInvalidPrimaryFlowLabel)},
     {"INVALID_ALTERNATE_FLOW_LABEL", number(Reason::kInvalidAlternateFlowLabel)},
-};
-
-using abi::WrOpcode;
-constexpr Name kWrOpcodes[] = {
-    {"RDMA_WRITE", number(WrOpcode::kRdmaWrite)},
-    {"RDMA_WRITE_WITH_IMM", number(WrOpcode::kRdmaWriteWithImm)},
-    {"SEND", number(WrOpcode::kSend)},
-    {"SEND_WITH_IMM", number(WrOpcode::kSendWithImm)},
-    {"RDMA_READ", number(WrOpcode::kRdmaRead)},
-    {"ATOMIC_CMP_AND_SWP", number(WrOpcode::kAtomicCmpAndSwp)},
-    {"ATOMIC_FETCH_AND_ADD", number(WrOpcode::kAtomicFetchAndAdd)},
-    {"LOCAL_INV", number(WrOpcode::kLocalInv)},
-    {"BIND_MW", number(WrOpcode::kBindMw)},
-    {"SEND_WITH_INV", number(WrOpcode::kSendWithInv)},
-    {"FLUSH", number(WrOpcode::kFlush)},
-    {"ATOMIC_WRITE", number(WrOpcode::kAtomicWrite)},
-};
-
-using abi::WcOpcode;
-constexpr Name kWcOpcodes[] = {
-    {"SEND", number(WcOpcode::kSend)},
-    {"RDMA_WRITE", number(WcOpcode::kRdmaWrite)},
-    {"RDMA_READ", number(WcOpcode::kRdmaRead)},
-    {"COMP_SWAP", number(WcOpcode::kCompSwap)},
-    {"FETCH_ADD", number(WcOpcode::kFetchAdd)},
-    {"BIND_MW", number(WcOpcode::kBindMw)},
-    {"LOCAL_INV", number(WcOpcode::kLocalInv)},
-    {"FLUSH", number(WcOpcode::kFlush)},
-    {"ATOMIC_WRITE", number(WcOpcode::kAtomicWrite)},
-    {"RECV", number(WcOpcode::kRecv)},
-    {"RECV_RDMA_WITH_IMM", number(WcOpcode::kRecvRdmaWithImm)},
 };
 
 constexpr Name kNaks[] = {

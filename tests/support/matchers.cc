@@ -1,8 +1,9 @@
 #include "tests/support/matchers.h"
 
-#include <array>
 #include <sstream>
 #include <string_view>
+
+#include "emulator/abi/names.h"
 
 namespace rocemu::test {
 namespace {
@@ -80,25 +81,15 @@ std::string print(const Kind& output) {
 }  // namespace
 
 std::string to_string(abi::WcStatus status) {
-  constexpr std::array kNames = {
-      "SUCCESS",        "LOC_LEN_ERR", "LOC_QP_OP_ERR", "LOC_EEC_OP_ERR",   "LOC_PROT_ERR",
-      "WR_FLUSH_ERR",   "MW_BIND_ERR", "BAD_RESP_ERR",  "LOC_ACCESS_ERR",   "REM_INV_REQ_ERR",
-      "REM_ACCESS_ERR", "REM_OP_ERR",  "RETRY_EXC_ERR", "RNR_RETRY_EXC_ERR"};
-  const auto index = static_cast<size_t>(status);
-  return index < kNames.size() ? kNames[index] : "status " + std::to_string(index);
+  return std::string(abi::name_of(status));
 }
 
 std::string to_string(abi::EventType type) {
-  constexpr std::array kNames = {"CQ_ERR",   "QP_FATAL",   "QP_REQ_ERR", "QP_ACCESS_ERR",
-                                 "COMM_EST", "SQ_DRAINED", "PATH_MIG",   "PATH_MIG_ERR"};
-  const auto index = static_cast<size_t>(type);
-  return index < kNames.size() ? kNames[index] : "event " + std::to_string(index);
+  return std::string(abi::name_of(type));
 }
 
 std::string to_string(abi::QpState state) {
-  constexpr std::array kNames = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
-  const auto index = static_cast<size_t>(state);
-  return index < kNames.size() ? kNames[index] : "state " + std::to_string(index);
+  return std::string(abi::name_of(state));
 }
 
 std::string to_string(const abi::Cqe& cqe) {

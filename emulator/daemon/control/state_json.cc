@@ -8,62 +8,12 @@
 #include <string_view>
 #include <utility>
 
+#include "emulator/abi/names.h"
+
 namespace rocemu::daemon {
 namespace {
 
 using Sessions = std::map<engine::ClientId, const ClientSession*>;
-
-std::string_view name_of(abi::QpState state) {
-  switch (state) {
-    case abi::QpState::kReset:
-      return "RESET";
-    case abi::QpState::kInit:
-      return "INIT";
-    case abi::QpState::kRtr:
-      return "RTR";
-    case abi::QpState::kRts:
-      return "RTS";
-    case abi::QpState::kSqd:
-      return "SQD";
-    case abi::QpState::kSqe:
-      return "SQE";
-    case abi::QpState::kErr:
-      return "ERR";
-  }
-  return "?";
-}
-
-std::string_view name_of(abi::QpType type) {
-  switch (type) {
-    case abi::QpType::kRc:
-      return "RC";
-    case abi::QpType::kUc:
-      return "UC";
-    case abi::QpType::kUd:
-      return "UD";
-    case abi::QpType::kXrcSend:
-      return "XRC_SEND";
-    case abi::QpType::kXrcRecv:
-      return "XRC_RECV";
-  }
-  return "?";
-}
-
-std::string_view name_of(abi::PortState state) {
-  switch (state) {
-    case abi::PortState::kNop:
-      return "NOP";
-    case abi::PortState::kDown:
-      return "DOWN";
-    case abi::PortState::kInit:
-      return "INIT";
-    case abi::PortState::kArmed:
-      return "ARMED";
-    case abi::PortState::kActive:
-      return "ACTIVE";
-  }
-  return "?";
-}
 
 void add_owner(Json& object, engine::ClientId client, const Sessions& sessions) {
   object["client"] = client.value;
