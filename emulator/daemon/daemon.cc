@@ -78,14 +78,14 @@ std::string read_to_end(const UniqueFd& file) {
 /// On a virtual clock and in a recording runs are compared: no frame is to depend on who was fast.
 engine::FabricConfig fabric_of(const Options& options) {
   engine::FabricConfig fabric = options.fabric;
-  fabric.joins_acknowledgements = options.clock == Clock::Kind::kReal && options.record.empty();
+  fabric.coalesces_acknowledgements = options.clock == Clock::Kind::kReal && options.record.empty();
   return fabric;
 }
 
 /// What the main thread has of the fabric.
 engine::FabricConfig part_of_main(const Options& options) {
   engine::FabricConfig fabric = fabric_of(options);
-  if (options.threads) fabric.part.of = engine::Part::Of::kConnections;
+  if (options.threads) fabric.shard.of = engine::Shard::Of::kConnections;
   return fabric;
 }
 
@@ -133,17 +133,18 @@ Daemon::Daemon(Options options)
         main_.loop(), options_.fabric.devices, std::move(sockets_),
         [this] {
           main_.sessions().take_receives();
-          main_.nic().begin_arrivals();
+          main_.engine_host().begin_arrivals();
         },
-        [this](const engine::ReceiveFrame& frame) { main_.nic().receive(frame); },
+        [this](const engine::ReceiveFrame& frame) { main_.engine_host().receive(frame); },
         [this](engine::DeviceIndex index, bool) { update_port(index); });
-    main_.nic().connect(*network_);
+    main_.engine_host().connect(*network_);
     main_.connect(*network_);
     for (uint32_t i = 0; i < device_count(); ++i) {
       if (!network_->is_up({i})) update_port({i});
     }
   }
-  main_.nic().on_device_changed([this](engine::DeviceIndex device) { write_sysfs_again(device); });
+  main_.engine_host().on_device_changed(
+      [this](engine::DeviceIndex device) { write_sysfs_again(device); });
   load_scenario();
   serve_devices();
   control_ = std::make_unique<ControlServer>(
@@ -171,13 +172,13 @@ void Daemon::load_scenario() {
                          : scenario::load_scenarios(options_.scenarios).rules;
   scenario::check_devices(*rules, device_names(),
                           fmt::format("{}", fmt::join(options_.scenarios, ", ")));
-  main_.nic().submit(engine::AddRules{rules});
+  main_.engine_host().submit(engine::AddRules{rules});
 }
 
 void Daemon::write_sysfs_again(engine::DeviceIndex index) {
-  if (!main_.nic().has_device(index)) return hide_device(index);
+  if (!main_.engine_host().has_device(index)) return hide_device(index);
   engine::DeviceConfig& config = options_.fabric.devices[index.value];
-  config.addresses = main_.nic().addresses(index);
+  config.addresses = main_.engine_host().addresses(index);
   for (const SysfsFile& file : sysfs_files({device(index)})) {
     if (!directory_.replace_sysfs(file)) {
       spdlog::error("sysfs does not tell how {} is now: {}", config.name, std::strerror(errno));
@@ -187,7 +188,7 @@ void Daemon::write_sysfs_again(engine::DeviceIndex index) {
 
 SysfsDevice Daemon::device(engine::DeviceIndex index) {
   const engine::DeviceConfig& config = options_.fabric.devices[index.value];
-  const Nic::DeviceFacts facts = main_.nic().device_facts(index);
+  const EngineHost::DeviceFacts facts = main_.engine_host().device_facts(index);
   return {config.name, config.addresses, facts.device, facts.port};
 }
 
@@ -217,10 +218,10 @@ std::vector<const ClientSession*> Daemon::sessions() {
 
 engine::FabricSnapshot Daemon::snapshot() {
   const auto pause = pause_threads();
-  engine::FabricSnapshot snapshot = main_.nic().snapshot();
+  engine::FabricSnapshot snapshot = main_.engine_host().snapshot();
   if (threads_ != nullptr) {
     for (uint32_t i = 0; i < device_count(); ++i) {
-      engine::merge(snapshot, threads_->of({i}).nic().snapshot());
+      engine::merge(snapshot, threads_->of({i}).engine_host().snapshot());
     }
   }
   if (network_ != nullptr) network_->append_counters(snapshot);
@@ -264,8 +265,8 @@ void Daemon::serve(EventLoop& loop, const std::string& path,
 void Daemon::on_connect(engine::DeviceIndex device, UniqueFd socket, PeerCredentials peer) {
   Worker& worker = worker_of(device);  // whose thread this is
   auto session = std::make_unique<ClientSession>(
-      ClientSession::Services{worker.nic(), worker.loop(), worker.memory(), worker.sessions(),
-                              clock_},
+      ClientSession::Services{worker.engine_host(), worker.loop(), worker.memory(),
+                              worker.sessions(), clock_},
       worker.sessions().next_id(), device, std::move(socket), peer);
   spdlog::debug("{} opens {}", session->description(), options_.fabric.devices[device.value].name);
   worker.sessions().add(std::move(session));
@@ -273,7 +274,7 @@ void Daemon::on_connect(engine::DeviceIndex device, UniqueFd socket, PeerCredent
 
 void Daemon::on_connect_to_cm(UniqueFd socket, PeerCredentials peer) {
   auto session = std::make_unique<CmSession>(
-      CmSession::Services{main_.nic(), main_.loop(), main_.cm_sessions()},
+      CmSession::Services{main_.engine_host(), main_.loop(), main_.cm_sessions()},
       main_.cm_sessions().next_channel(), std::move(socket), peer);
   spdlog::debug("pid {} opens event channel {}", peer.pid, session->channel().value);
   main_.cm_sessions().add(std::move(session));
@@ -304,8 +305,8 @@ ControlServer::Commands Daemon::control_commands() {
     stop();
     return Json::object();
   };
-  ControlServer::Commands commands = fault_commands(main_.nic(), device_names());
-  commands.merge(time_commands(main_.nic(), main_.sessions(), clock_, time_is_held_));
+  ControlServer::Commands commands = fault_commands(main_.engine_host(), device_names());
+  commands.merge(time_commands(main_.engine_host(), main_.sessions(), clock_, time_is_held_));
   if (threads_ != nullptr) refuse(commands, {"inject", "pause", "resume", "step"});
   const auto idle = [this](const Json&) { return Json{{"idle", is_idle()}}; };
   const auto sync = [this](const Json&) { return sync_recording(); };
@@ -327,7 +328,7 @@ ControlServer::Commands Daemon::control_commands() {
 bool Daemon::is_idle() {
   bool idle = true;
   for (Worker* worker : workers()) idle &= !worker->sessions().pump_in_order();
-  for (Worker* worker : workers()) idle &= worker->nic().is_idle();
+  for (Worker* worker : workers()) idle &= worker->engine_host().is_idle();
   return idle && (threads_ == nullptr || threads_->is_idle());
 }
 
@@ -362,9 +363,10 @@ void Daemon::set_port(engine::DeviceIndex index, const std::string& port) {
 void Daemon::update_port(engine::DeviceIndex index) {
   if (!has_device(index)) return;
   const bool up = !wanted_down_[index.value] && (network_ == nullptr || network_->is_up(index));
-  for (Worker* worker : workers()) worker->nic().submit(engine::SetPort{index, up});
+  for (Worker* worker : workers()) worker->engine_host().submit(engine::SetPort{index, up});
   const std::string& device = options_.fabric.devices[index.value].name;
-  for (const SysfsFile& file : port_state_files(device, main_.nic().device_facts(index).port)) {
+  for (const SysfsFile& file :
+       port_state_files(device, main_.engine_host().device_facts(index).port)) {
     if (!directory_.replace_sysfs(file)) {
       spdlog::error("sysfs does not tell that the port of {} is {}: {}", device, up ? "up" : "down",
                     std::strerror(errno));
@@ -379,7 +381,7 @@ void Daemon::remove_device(engine::DeviceIndex index, bool removed) {
   }
   hide_device(index);  // first, or somebody would open what is about to fail
   listeners_[index.value].reset();
-  for (Worker* worker : workers()) worker->nic().submit(engine::RemoveDevice{index});
+  for (Worker* worker : workers()) worker->engine_host().submit(engine::RemoveDevice{index});
 }
 
 // Not its listener, which may be what is at work. Whoever connects still has a device on which all

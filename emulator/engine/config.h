@@ -38,7 +38,7 @@ struct DeviceConfig {
 
 struct FabricConfig {
   std::vector<DeviceConfig> devices;
-  Part part;
+  Shard shard;
   /// The only source of chance: MR key tags and, later, fault decisions.
   uint64_t seed = 0;
   /// Emit a FrameTrace output for every frame, and give frames between two devices of the fabric
@@ -46,7 +46,7 @@ struct FabricConfig {
   bool trace_frames = false;
   /// Requests that arrive in a row get one acknowledgement for all of them, unless there are rules
   /// for frames. Else each message has its own, however the program's posts meet each other.
-  bool joins_acknowledgements = false;
+  bool coalesces_acknowledgements = false;
   /// What a frame between two devices of the fabric takes. 0 on the real clock, where the program's
   /// own speed is to be seen.
   Duration link_latency{0};

@@ -127,11 +127,11 @@ Engine::Engine(FabricConfig config, HostMemory& memory)
 Engine::~Engine() = default;
 
 void Engine::step(Instant outer_now, const Input& input, Outputs& outputs) {
-  if (const auto* pause = std::get_if<Pause>(&input)) pace_.pause(outer_now, pause->paused);
-  if (std::holds_alternative<ReleaseFrames>(input) && pace_.paused() && !fabric_->has_frames()) {
-    if (const auto next = next_event_time()) pace_.move_to(*next);
+  if (const auto* pause = std::get_if<Pause>(&input)) clock_.pause(outer_now, pause->paused);
+  if (std::holds_alternative<ReleaseFrames>(input) && clock_.paused() && !fabric_->has_frames()) {
+    if (const auto next = next_event_time()) clock_.move_to(*next);
   }
-  const Instant now = pace_.inner(outer_now);
+  const Instant now = clock_.inner(outer_now);
   const size_t before = outputs.list.size();
   fabric_->begin_step(now, outputs);
   rdma_cm_->begin_step(outputs);
@@ -175,9 +175,9 @@ uint32_t Engine::asked_for() const {
 std::optional<Instant> Engine::next_deadline() {
   const std::optional<Instant> next = next_event_time();
   if (!next) return std::nullopt;
-  if (!pace_.paused()) return pace_.outer(*next);
+  if (!clock_.paused()) return clock_.outer(*next);
   // Time stands still: only what is left of the latest step is due.
-  if (*next <= pace_.inner({})) return Instant{};
+  if (*next <= clock_.inner({})) return Instant{};
   return std::nullopt;
 }
 

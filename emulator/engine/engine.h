@@ -48,7 +48,7 @@ class Engine {
 
   /// The frame that arrives next, if one is under way. Valid until the next step.
   std::span<const uint8_t> next_frame() const;
-  bool paused() const { return pace_.paused(); }
+  bool paused() const { return clock_.paused(); }
   /// The device's GID table as it is now.
   std::vector<wire::IpAddress> addresses(DeviceIndex device) const;
   /// False if it was removed.
@@ -59,7 +59,7 @@ class Engine {
   /// Those that rules pulled out; true if there were any.
   bool remove_devices();
 
-  Pace pace_;
+  PausableClock clock_;
   std::unique_ptr<Fabric> fabric_;
   std::unique_ptr<cm::RdmaCm> rdma_cm_;
 };

@@ -80,7 +80,7 @@ struct ReceiveFrame {
   bool identification_known = true;
 };
 
-/// A frame of another part of the fabric (shard.h).
+/// A frame of another shard of the fabric (shard.h).
 struct ForwardedFrame {
   DeviceIndex to;
   bool check_icrc;
@@ -204,7 +204,7 @@ struct TransmitFrame {
   Frame frame;
 };
 
-/// A frame for another part of the fabric (shard.h).
+/// A frame for another shard of the fabric (shard.h).
 struct ForwardFrame {
   DeviceIndex to;
   bool to_connections;  // for the device's QP 1

@@ -27,7 +27,7 @@ std::vector<std::string> names_of(const std::vector<DeviceConfig>& devices) {
 }  // namespace
 
 Fabric::Fabric(FabricConfig config, HostMemory& memory)
-    : qps(config.part.qpns().first, config.part.qpns().count, kMaxQps),
+    : qps(config.shard.qpns().first, config.shard.qpns().count, kMaxQps),
       mrs(config.seed),
       connections(*this, config.seed),
       faults(config.seed, names_of(config.devices)),
@@ -86,7 +86,7 @@ void Fabric::run() {
       ++turns_taken_;
       if (qp != nullptr && qp->scheduled) {
         qp->scheduled = false;
-        moved += responses::transmit(*this, *qp);
+        moved += response_queue::transmit(*this, *qp);
         moved += requester::transmit(*this, *qp);
       }
     } else {
@@ -138,7 +138,7 @@ void Fabric::expire_timers() {
   for (auto entry = next_timer(); entry && entry->at <= now_; entry = next_timer()) {
     QueuePair& qp = *qps.find(entry->qp);
     timers_.expire(*entry, qp.timers);
-    acknowledgements::on_timer(*this, qp, entry->kind);
+    completer::on_timer(*this, qp, entry->kind);
   }
   connections.expire_timers();
 }
@@ -303,7 +303,7 @@ void Fabric::send(DeviceIndex from, std::optional<DeviceIndex> inside, const wir
   counters.add(Counter::kBytesOut, frame.size());
   const auto go = [&](std::optional<DeviceIndex> to, Frame copy, bool traced) {
     faults::Departure departure{.from = from, .to = to, .frame = std::move(copy), .traced = traced};
-    if (disturbed) return disturb(std::move(departure), qp);
+    if (disturbed) return inject_faults(std::move(departure), qp);
     launch(std::move(departure));
   };
   bool traced = false;
@@ -314,7 +314,7 @@ void Fabric::send(DeviceIndex from, std::optional<DeviceIndex> inside, const wir
       traced = true;
     });
     for (uint32_t i = 0; i < devices_.size(); ++i) {
-      if (config_.part.has({i}, QpNumber{packet.bth.dest_qpn})) continue;
+      if (config_.shard.has({i}, QpNumber{packet.bth.dest_qpn})) continue;
       go(DeviceIndex{i}, frame, traced);
       traced = true;
     }
@@ -324,7 +324,7 @@ void Fabric::send(DeviceIndex from, std::optional<DeviceIndex> inside, const wir
 
 void Fabric::launch(faults::Departure departure) {
   trace(departure);
-  if (config_.part.of != Part::Of::kAll && forward(departure)) return;
+  if (config_.shard.of != Shard::Of::kAll && forward(departure)) return;
   if (departure.to) {
     link_.push_back({now_ + config_.link_latency, *departure.to, std::move(departure.frame),
                      departure.check_icrc, !departure.from});
@@ -359,13 +359,13 @@ void Fabric::go_on_with_memory() {
   for (const QpNumber number : std::exchange(waiting_for_memory_, {})) {
     QueuePair* qp = qps.find(number);
     if (qp == nullptr) continue;
-    acknowledgements::on_memory_ready(*this, *qp);
+    completer::on_memory_ready(*this, *qp);
     schedule(*qp);
   }
 }
 
 void Fabric::enter_error(QueuePair& qp) {
-  responses::settle(*this, qp);
+  response_queue::settle(*this, qp);
   qp.state = abi::QpState::kErr;
   for (Timer& timer : qp.timers) timer.deadline.reset();
   send_queue::flush(*this, qp);
@@ -452,7 +452,7 @@ void Fabric::release_qp(QueuePair& qp, ClientId client, uint64_t user_handle) {
 }
 
 void Fabric::destroy_qp(QueuePair& qp) {
-  responses::settle(*this, qp);
+  response_queue::settle(*this, qp);
   mrs.unbind_windows_of(qp.number);
   receive_queue::give_back(*this, qp);
   if (qp.multicast_groups != 0) {

@@ -94,8 +94,8 @@ class Fabric {
   Device& device_of(const QueuePair& qp) { return devices_[qp.device.value]; }
   /// Its packets leave what this engine steps. A network loses some and delays others; another
   /// part's thread may have no processor for long.
-  bool goes_away(const QueuePair& qp) const {
-    return qp.path.inside ? config_.part.is_without(*qp.path.inside)
+  bool is_outside(const QueuePair& qp) const {
+    return qp.path.inside ? config_.shard.is_without(*qp.path.inside)
                           : devices_[qp.device.value].config.outside;
   }
   FramePool& frames() { return frames_; }
@@ -141,7 +141,7 @@ class Fabric {
   }
   /// An acknowledgement is to wait, since behind the packet at hand comes another one now.
   bool delays_acknowledgement() const {
-    return config_.joins_acknowledgements && !link_.empty() && link_.front().arrives <= now_ &&
+    return config_.coalesces_acknowledgements && !link_.empty() && link_.front().arrives <= now_ &&
            !paused_ && !faults.watches_frames();
   }
   /// The payload of the packet at hand was written to where it belongs before (write_ahead.cc).
@@ -296,7 +296,7 @@ class Fabric {
   // ---- faults/frame_faults.cc ----
   /// Asks the rules what becomes of a frame. `qp` is the one of this fabric that sends it, or that
   /// is to get it from outside.
-  void disturb(faults::Departure departure, const QueuePair* qp);
+  void inject_faults(faults::Departure departure, const QueuePair* qp);
   void inject(const faults::MadeUpFrame& made_up, const faults::Departure& with,
               const wire::Packet& packet, const QueuePair* qp);
   void reject_in_place_of_peer(const faults::Rejection& rejection, const faults::Departure& with,

@@ -7,13 +7,13 @@ namespace rocemu::daemon {
 namespace {
 
 using namespace std::chrono_literals;
-using Way = Rest::Way;
+using Way = IdlePolicy::Way;
 
 constexpr engine::Instant kStart{1s};
-constexpr Rest::Clients kOneSide{.both_sides = false, .rung_beside = false};
+constexpr IdlePolicy::Clients kOneSide{.both_sides = false, .rung_beside = false};
 
-TEST(Rest, GivesWayForAWhileAndThenSleeps) {
-  Rest rest(kStart);
+TEST(IdlePolicy, GivesWayForAWhileAndThenSleeps) {
+  IdlePolicy rest(kStart);
   EXPECT_EQ(rest.next(kStart, kOneSide), Way::kGiveWay);
   EXPECT_EQ(rest.next(kStart + 49us, kOneSide), Way::kGiveWay);
   EXPECT_EQ(rest.next(kStart + 50us, kOneSide), Way::kSleep);
@@ -21,17 +21,17 @@ TEST(Rest, GivesWayForAWhileAndThenSleeps) {
   EXPECT_EQ(rest.next(kStart + 70us, kOneSide), Way::kGiveWay);
 }
 
-TEST(Rest, BetweenClientsWaitsOnlyForAnAnswerFromElsewhere) {
-  const Rest rest(kStart);
-  const Rest::Clients rung_here{.both_sides = true, .rung_beside = true};
+TEST(IdlePolicy, BetweenClientsWaitsOnlyForAnAnswerFromElsewhere) {
+  const IdlePolicy rest(kStart);
+  const IdlePolicy::Clients rung_here{.both_sides = true, .rung_beside = true};
   EXPECT_EQ(rest.next(kStart + 1us, rung_here), Way::kLookAgain);
   EXPECT_EQ(rest.next(kStart + 4us, rung_here), Way::kSleep);
-  const Rest::Clients rung_elsewhere{.both_sides = true, .rung_beside = false};
+  const IdlePolicy::Clients rung_elsewhere{.both_sides = true, .rung_beside = false};
   EXPECT_EQ(rest.next(kStart, rung_elsewhere), Way::kSleep);
 }
 
-TEST(Rest, MessagesOfANetworkComeAfterAPause) {
-  Rest rest(kStart);
+TEST(IdlePolicy, MessagesOfANetworkComeAfterAPause) {
+  IdlePolicy rest(kStart);
   EXPECT_FALSE(rest.is_idle(kStart + 19us));
   EXPECT_TRUE(rest.is_idle(kStart + 20us));
   rest.worked(kStart + 20us);
@@ -39,7 +39,7 @@ TEST(Rest, MessagesOfANetworkComeAfterAPause) {
 }
 
 /// Of a yield that takes `took`, after which it sleeps at once for as long as this returns.
-engine::Duration crowd_after(Rest& rest, engine::Instant& now, engine::Duration took) {
+engine::Duration crowd_after(IdlePolicy& rest, engine::Instant& now, engine::Duration took) {
   rest.worked(now);
   rest.gave_way(now, now + took);
   now += took;
@@ -48,39 +48,39 @@ engine::Duration crowd_after(Rest& rest, engine::Instant& now, engine::Duration 
   return now - begin;
 }
 
-TEST(Rest, SleepsWhereAYieldTookLong) {
-  Rest rest(kStart);
+TEST(IdlePolicy, SleepsWhereAYieldTookLong) {
+  IdlePolicy rest(kStart);
   engine::Instant now = kStart;
   EXPECT_EQ(crowd_after(rest, now, 299us), 0ms);
   EXPECT_EQ(crowd_after(rest, now, 4ms), 20ms);
 }
 
-TEST(Rest, SleepsForLongerEachTimeThatThisWasTooShort) {
-  Rest rest(kStart);
+TEST(IdlePolicy, SleepsForLongerEachTimeThatThisWasTooShort) {
+  IdlePolicy rest(kStart);
   engine::Instant now = kStart;
   for (const auto expected : {20ms, 40ms, 80ms, 160ms, 320ms, 640ms, 1000ms, 1000ms}) {
     EXPECT_EQ(crowd_after(rest, now, 4ms), expected);
   }
 }
 
-TEST(Rest, WhoGivesWayInTurnEndsTheCrowd) {
-  Rest rest(kStart);
+TEST(IdlePolicy, WhoGivesWayInTurnEndsTheCrowd) {
+  IdlePolicy rest(kStart);
   engine::Instant now = kStart;
   crowd_after(rest, now, 4ms);
   EXPECT_EQ(crowd_after(rest, now, 2us), 0ms);
   EXPECT_EQ(crowd_after(rest, now, 4ms), 20ms);
 }
 
-TEST(Rest, AYieldThatLetNobodyInProvesNothing) {
-  Rest rest(kStart);
+TEST(IdlePolicy, AYieldThatLetNobodyInProvesNothing) {
+  IdlePolicy rest(kStart);
   engine::Instant now = kStart;
   crowd_after(rest, now, 4ms);
   EXPECT_EQ(crowd_after(rest, now, 300ns), 0ms);
   EXPECT_EQ(crowd_after(rest, now, 4ms), 40ms);
 }
 
-TEST(Rest, ACrowdIsForgottenWhenNobodyCame) {
-  Rest rest(kStart);
+TEST(IdlePolicy, ACrowdIsForgottenWhenNobodyCame) {
+  IdlePolicy rest(kStart);
   engine::Instant now = kStart;
   crowd_after(rest, now, 4ms);
   now += 21ms;

@@ -120,7 +120,7 @@ TEST_F(InboxTest, KeepsEachThreadsOrder) {
   EXPECT_TRUE(in_order);
 }
 
-// ---- Crossing -------------------------------------------------------------------------------
+// ---- ShardLink -------------------------------------------------------------------------------
 
 /// Counts frames.
 class CountingEngine : public EnginePort {
@@ -138,10 +138,10 @@ class CrossingTest : public testing::Test {
   CrossingTest() {
     const Inboxes inboxes{.connections = &connections.inbox(),
                           .devices = {&devices[0].inbox(), &devices[1].inbox()}};
-    for (Crossing& device : devices) device.connect(inboxes);
+    for (ShardLink& device : devices) device.connect(inboxes);
     connections.connect(inboxes);
   }
-  size_t frames_at(Crossing& crossing) {
+  size_t frames_at(ShardLink& crossing) {
     const size_t before = engine.frames;
     while (crossing.receive(kNow)) {
     }
@@ -153,9 +153,9 @@ class CrossingTest : public testing::Test {
   Waker waker{loop};
   CountingEngine engine;
   int arrivals = 0;
-  Crossing connections{waker, engine, [this] { ++arrivals; }};
-  Crossing devices[2]{{waker, engine, [this] { ++arrivals; }},
-                      {waker, engine, [this] { ++arrivals; }}};
+  ShardLink connections{waker, engine, [this] { ++arrivals; }};
+  ShardLink devices[2]{{waker, engine, [this] { ++arrivals; }},
+                       {waker, engine, [this] { ++arrivals; }}};
 };
 
 TEST_F(CrossingTest, FramesGoToTheDeviceOrItsConnections) {

@@ -11,7 +11,7 @@
 namespace rocemu::test {
 namespace {
 
-using provider::PollingPlace;
+using provider::CpuPlacement;
 
 constexpr int kWaits = 16;  // after so many it leaves
 constexpr int64_t kWait = 2'000;
@@ -41,15 +41,15 @@ class Thread {
   }
 
   bool beside_daemon = true;
-  PollingPlace& place() { return place_; }
+  CpuPlacement& place() { return place_; }
 
  private:
-  PollingPlace place_;
+  CpuPlacement place_;
   int64_t now_ = 1'000'000'000;
 };
 
-TEST(PollingPlace, OnlyAThreadThatDoesNothingElseMaySleepLonger) {
-  PollingPlace place;
+TEST(CpuPlacement, OnlyAThreadThatDoesNothingElseMaySleepLonger) {
+  CpuPlacement place;
   place.ends(1'000'000);
   EXPECT_TRUE(place.may_sleep(1'000'500));
   place.ends(2'000'000);
@@ -60,24 +60,24 @@ TEST(PollingPlace, OnlyAThreadThatDoesNothingElseMaySleepLonger) {
   EXPECT_FALSE(place.may_sleep(2'002'000)) << "which count once";
 }
 
-TEST(PollingPlace, IsLeftByWhoDoesNothingElse) {
+TEST(CpuPlacement, IsLeftByWhoDoesNothingElse) {
   Thread thread;
   EXPECT_EQ(thread.leaves_at(1000, 1'000), kWaits);
 }
 
-TEST(PollingPlace, IsKeptByWhoDoesOtherThings) {
+TEST(CpuPlacement, IsKeptByWhoDoesOtherThings) {
   Thread thread;
   EXPECT_EQ(thread.leaves_at(1000, 5'000), 0);
   // Half of the time is enough: a wait for data in memory is one.
   for (int i = 0; i < 1000; ++i) EXPECT_FALSE(thread.waits(i % 2 == 0 ? 100 : 5'000));
 }
 
-TEST(PollingPlace, IsNotLeftForPollsThatFindNothing) {
+TEST(CpuPlacement, IsNotLeftForPollsThatFindNothing) {
   Thread thread;
   EXPECT_EQ(thread.leaves_at(1000, 100, 0, 0), 0);
 }
 
-TEST(PollingPlace, CompletionsAndWorkRequestsMayTakeTheirTime) {
+TEST(CpuPlacement, CompletionsAndWorkRequestsMayTakeTheirTime) {
   Thread thread;
   EXPECT_EQ(thread.leaves_at(1000, 12'000, 16, 1), kWaits);
   Thread poster;
@@ -86,12 +86,12 @@ TEST(PollingPlace, CompletionsAndWorkRequestsMayTakeTheirTime) {
   EXPECT_EQ(slow.leaves_at(1000, 50'000, 1, 100), 0);
 }
 
-TEST(PollingPlace, NotMoreThanAPollTakesCounts) {
+TEST(CpuPlacement, NotMoreThanAPollTakesCounts) {
   Thread thread;
   EXPECT_EQ(thread.leaves_at(1000, 20'000, 1'000'000), 0);
 }
 
-TEST(PollingPlace, ToWakeTheDaemonIsNoOtherThing) {
+TEST(CpuPlacement, ToWakeTheDaemonIsNoOtherThing) {
   Thread thread;
   int left = 0;
   for (int i = 0; i < kWaits; ++i) {
@@ -101,14 +101,14 @@ TEST(PollingPlace, ToWakeTheDaemonIsNoOtherThing) {
   EXPECT_EQ(left, 1);
 }
 
-TEST(PollingPlace, IsNotLeftAgainAtOnce) {
+TEST(CpuPlacement, IsNotLeftAgainAtOnce) {
   Thread thread;
   ASSERT_EQ(thread.leaves_at(1000, 100), kWaits);
   EXPECT_EQ(thread.leaves_at(4'000, 100), 0) << "8.4 ms";
   EXPECT_NE(thread.leaves_at(1'000, 100), 0);
 }
 
-TEST(PollingPlace, WhoOnlyThenWaitsForOtherThingsGoesBackAndStays) {
+TEST(CpuPlacement, WhoOnlyThenWaitsForOtherThingsGoesBackAndStays) {
   Thread thread;
   ASSERT_NE(thread.leaves_at(1000, 100), 0);
   thread.beside_daemon = false;
@@ -119,7 +119,7 @@ TEST(PollingPlace, WhoOnlyThenWaitsForOtherThingsGoesBackAndStays) {
   EXPECT_NE(thread.leaves_at(100'000, 100), 0);
 }
 
-TEST(PollingPlace, WhoIsKeptNowAndThenRegretsNothing) {
+TEST(CpuPlacement, WhoIsKeptNowAndThenRegretsNothing) {
   Thread thread;
   thread.beside_daemon = false;
   EXPECT_EQ(thread.leaves_at(100, 10'000), 0) << "it never left";

@@ -40,8 +40,7 @@ TEST_F(VerbFaults, TheSecondPostSend) {
 }
 
 TEST_F(VerbFaults, OnlyOfTheDeviceThatTheRuleNames) {
-  fabric->add_rule(
-      "{name: full, on: verb, verb: post_recv, device: rocemu1, do: {errno: ENOMEM}}");
+  fabric->add_rule("{name: full, on: verb, verb: post_recv, device: rocemu1, do: {errno: ENOMEM}}");
   EXPECT_EQ(post_recv(sides[0].qp), 0);
   EXPECT_EQ(post_recv(sides[1].qp), ENOMEM);
   fabric->clear_rules();

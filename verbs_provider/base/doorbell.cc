@@ -34,8 +34,8 @@ void DoorbellWriter::attach(abi::DoorbellRing* ring, int wake_fd, int connection
 }
 
 int DoorbellWriter::ring(abi::DoorbellKind kind, uint32_t object, uint64_t value) {
-  polling_place().posts();
-  if (kind == abi::DoorbellKind::kSend) lead().sends();
+  cpu_placement().posts();
+  if (kind == abi::DoorbellKind::kSend) backlog().sends();
   const Guard guard(mutex_);
   const uint32_t producer = ring_->producer.load(std::memory_order_relaxed);
   if (!wait_for_space(producer)) return EIO;
@@ -65,7 +65,7 @@ void DoorbellWriter::wake_if_sleeping() {
   const int saved = errno;
   const int64_t before = now_ns();
   ::syscall(SYS_write, wake_fd_, &one, sizeof(one));
-  polling_place().was_kept(now_ns() - before);
+  cpu_placement().was_kept(now_ns() - before);
   errno = saved;
 }
 

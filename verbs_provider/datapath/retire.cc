@@ -20,7 +20,7 @@ bool settle_shared(Context::Parts& parts, const abi::Cqe& cqe, uint64_t index) {
     Srq* srq = parts.srqs.find(cqe.wqe_count);
     if (srq == nullptr || index < srq->first_completion) return false;
     // Its WQE is finished, whatever has become of the QP that took it.
-    lead().receives_end(1, 0);  // its places are for whoever comes
+    backlog().receives_end(1, 0);  // its places are for whoever comes
     srq->recv.released.fetch_add(1, std::memory_order_release);
     // The QP may be another process's: who shares an XRC SRQ's domain shares its messages.
     if (srq->is_xrc()) return true;
@@ -38,11 +38,11 @@ bool settle(Context::Parts& parts, const abi::Cqe& cqe, uint64_t index) {
   WorkQueue& queue = cqe.queue == abi::WorkQueue::kSend ? qp->send : qp->recv;
   if (index < queue.first_completion) return false;
   if (cqe.queue == abi::WorkQueue::kSend) {
-    lead().sends_end(cqe.wqe_count - queue.released.load(std::memory_order_relaxed),
-                     queue.told.load(std::memory_order_relaxed) - cqe.wqe_count);
-  } else {
-    lead().receives_end(cqe.wqe_count - queue.released.load(std::memory_order_relaxed),
+    backlog().sends_end(cqe.wqe_count - queue.released.load(std::memory_order_relaxed),
                         queue.told.load(std::memory_order_relaxed) - cqe.wqe_count);
+  } else {
+    backlog().receives_end(cqe.wqe_count - queue.released.load(std::memory_order_relaxed),
+                           queue.told.load(std::memory_order_relaxed) - cqe.wqe_count);
   }
   queue.released.store(cqe.wqe_count, std::memory_order_release);
   return true;

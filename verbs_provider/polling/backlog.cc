@@ -20,7 +20,7 @@ constexpr int64_t kLongestAwayNs = 400'000;
 
 }  // namespace
 
-void Lead::Flow::look(int64_t now_ns) {
+void Backlog::Flow::look(int64_t now_ns) {
   if (std::exchange(is_fresh, false)) latest_ns = now_ns;
   const int64_t elapsed = now_ns - begin_ns;
   if (elapsed < kShortestNs || (completions < kFewest && elapsed < kLongestNs)) return;
@@ -35,14 +35,14 @@ void Lead::Flow::look(int64_t now_ns) {
   ended = 0;
 }
 
-uint32_t Lead::Flow::completions_to_await() const {
+uint32_t Backlog::Flow::completions_to_await() const {
   const int64_t left_ns = ahead * request_ns;
   if (left_ns < kLongLeadNs) return 0;
   const int64_t away_ns = std::min(left_ns / 2, kLongestAwayNs);
   return static_cast<uint32_t>(std::max<int64_t>(away_ns / completion_ns, 1));
 }
 
-uint32_t Lead::completions_to_await(int64_t now_ns) {
+uint32_t Backlog::completions_to_await(int64_t now_ns) {
   sends_.look(now_ns);
   receives_.look(now_ns);
   const bool sends = now_ns - sends_.latest_ns < kLatelyNs;
@@ -51,9 +51,9 @@ uint32_t Lead::completions_to_await(int64_t now_ns) {
   return (sends ? sends_ : receives_).completions_to_await();
 }
 
-Lead& lead() {
-  thread_local Lead lead;
-  return lead;
+Backlog& backlog() {
+  thread_local Backlog backlog;
+  return backlog;
 }
 
 }  // namespace rocemu::provider

@@ -9,7 +9,7 @@
 namespace rocemu::provider {
 
 /// Of a thread, by the completions that it polls.
-class Lead {
+class Backlog {
  public:
   /// So many send work requests have ended, and so many of the same QP have not.
   void sends_end(uint32_t requests, uint32_t ahead) { sends_.end(requests, ahead); }
@@ -44,6 +44,6 @@ class Lead {
   Flow sends_, receives_;
 };
 
-Lead& lead();
+Backlog& backlog();
 
 }  // namespace rocemu::provider

@@ -24,25 +24,25 @@ constexpr int64_t kStaysAfterRegretNs = 1'000'000'000;
 
 }  // namespace
 
-bool PollingPlace::begins(bool beside_daemon, int64_t now_ns) {
+bool CpuPlacement::begins(bool beside_daemon, int64_t now_ns) {
   const bool late = is_late(now_ns);
   const uint64_t found = std::exchange(found_, 0);
   posted_ = 0;
   return beside_daemon ? leaves_daemon(late, found != 0, now_ns) : goes_back(late, now_ns);
 }
 
-bool PollingPlace::may_sleep(int64_t now_ns) {
+bool CpuPlacement::may_sleep(int64_t now_ns) {
   if (is_late(now_ns)) return false;
   found_ = posted_ = 0;
   return true;
 }
 
-bool PollingPlace::is_late(int64_t now_ns) const {
+bool CpuPlacement::is_late(int64_t now_ns) const {
   const auto found = static_cast<int64_t>(found_), posted = static_cast<int64_t>(posted_);
   return now_ns - ended_ns_ > kLongestNs * (1 + found) + kLongestPostNs * posted;
 }
 
-bool PollingPlace::leaves_daemon(bool is_late, bool is_new, int64_t now_ns) {
+bool CpuPlacement::leaves_daemon(bool is_late, bool is_new, int64_t now_ns) {
   if (is_late) {
     if (waits_ > 0) --waits_;
   } else if (is_new) {
@@ -55,7 +55,7 @@ bool PollingPlace::leaves_daemon(bool is_late, bool is_new, int64_t now_ns) {
   return true;
 }
 
-bool PollingPlace::goes_back(bool is_late, int64_t now_ns) {
+bool CpuPlacement::goes_back(bool is_late, int64_t now_ns) {
   if (!left_) return false;
   if (!is_late) {
     if (delays_ > 0) --delays_;
@@ -73,8 +73,8 @@ int64_t now_ns() {
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-PollingPlace& polling_place() {
-  thread_local PollingPlace place;
+CpuPlacement& cpu_placement() {
+  thread_local CpuPlacement place;
   return place;
 }
 

@@ -12,7 +12,7 @@
 namespace rocemu::provider {
 
 /// Of a thread.
-class PollingPlace {
+class CpuPlacement {
  public:
   /// A wait for a completion begins, on the daemon's processor or on another. Whether the thread is
   /// better off where it is not.
@@ -48,7 +48,7 @@ class PollingPlace {
 int64_t now_ns();
 
 /// The calling thread's.
-PollingPlace& polling_place();
+CpuPlacement& cpu_placement();
 
 /// Goes on on another processor, if the calling thread may use one. What it may use stays the same.
 void leave_processor();

@@ -51,7 +51,7 @@ void relax() {
 
 void found(uint64_t completions) {
   other_cqs = 0;
-  polling_place().finds(completions);
+  cpu_placement().finds(completions);
 }
 
 /// With one processor nothing can come while we have it. As it was at the first look: a process
@@ -79,9 +79,9 @@ Look await_completion(Cq* cq) {
   const DoorbellWriter& doorbells = context_of(cq->verbs.cq.context)->parts.doorbells;
   if (doorbells.is_virtual()) return {produced};
   const int64_t begin = now_ns();
-  PollingPlace& place = polling_place();
+  CpuPlacement& place = cpu_placement();
   if (other_cqs == 0 && last_empty == cq) {  // which is all that it looks at
-    const uint32_t completions = lead().completions_to_await(begin);
+    const uint32_t completions = backlog().completions_to_await(begin);
     if (completions != 0 && place.may_sleep(begin)) return {produced, completions};
   }
   if (has_one_processor() || doorbells.shares_processor()) return {produced};
@@ -115,7 +115,7 @@ EmptyPoll::EmptyPoll(Cq* cq, const Look& look)
 bool EmptyPoll::wait(ibv_context* context) {
   DoorbellWriter& doorbells = context_of(context)->parts.doorbells;
   if (!doorbells.wait_for_round(cq_)) {
-    PollingPlace& place = polling_place();
+    CpuPlacement& place = cpu_placement();
     if (!is_away_) {
       if (place.begins(doorbells.is_beside_daemon(), now_ns())) leave_processor();
     }

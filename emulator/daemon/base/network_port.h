@@ -8,9 +8,9 @@
 
 namespace rocemu::daemon {
 
-class Medium {
+class NetworkPort {
  public:
-  virtual ~Medium() = default;
+  virtual ~NetworkPort() = default;
 
   /// Takes what came, as far as it is known where to look. True if there was something.
   virtual bool receive(engine::Instant now) = 0;

@@ -24,11 +24,11 @@ constexpr engine::Duration kLongestCrowd = 1s;
 
 }  // namespace
 
-bool Rest::is_idle(engine::Instant now) const {
+bool IdlePolicy::is_idle(engine::Instant now) const {
   return now - last_work_ >= kPause;
 }
 
-Rest::Way Rest::next(engine::Instant now, const Clients& clients) const {
+IdlePolicy::Way IdlePolicy::next(engine::Instant now, const Clients& clients) const {
   if (clients.both_sides) {
     // The one beside us waits for the processor, perhaps to look at memory and for as long as its
     // slice lasts: to yield would be to miss what the others do meanwhile.
@@ -38,7 +38,7 @@ Rest::Way Rest::next(engine::Instant now, const Clients& clients) const {
   return Way::kGiveWay;
 }
 
-void Rest::gave_way(engine::Instant begin, engine::Instant end) {
+void IdlePolicy::gave_way(engine::Instant begin, engine::Instant end) {
   const engine::Duration took = end - begin;
   if (took > kLongYield) {
     crowd_ = std::clamp(2 * crowd_, kShortestCrowd, kLongestCrowd);

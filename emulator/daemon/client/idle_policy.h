@@ -8,7 +8,7 @@
 
 namespace rocemu::daemon {
 
-class Rest {
+class IdlePolicy {
  public:
   enum class Way {
     kLookAgain,
@@ -22,7 +22,7 @@ class Rest {
     bool rung_beside;  // the latest on our processor
   };
 
-  explicit Rest(engine::Instant now) : last_work_(now) {}
+  explicit IdlePolicy(engine::Instant now) : last_work_(now) {}
 
   /// A round found something to do, or a sleep ended.
   void worked(engine::Instant now) { last_work_ = now; }

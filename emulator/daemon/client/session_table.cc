@@ -98,7 +98,7 @@ void SessionTable::set_processor(uint32_t processor) {
   for (ClientSession* session : awake_) session->set_daemon_processor(processor);
 }
 
-Rest::Clients SessionTable::recent(engine::Instant now) const {
+IdlePolicy::Clients SessionTable::recent(engine::Instant now) const {
   bool beside = false, elsewhere = false;
   for (ClientSession* session : awake_) {
     if (now - session->activity().last > kNotLongAgo || session->queues().expects_event) continue;

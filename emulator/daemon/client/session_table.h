@@ -70,7 +70,7 @@ class SessionTable : public SessionOwner {
   void set_processor(uint32_t processor);
 
   /// Where those were that rang not long ago and do not wait for an event.
-  Rest::Clients recent(engine::Instant now) const;
+  IdlePolicy::Clients recent(engine::Instant now) const;
 
   /// Lets sessions sleep that have been idle for `idle` or longer. One that rings its doorbell just
   /// then stays awake.

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kMostFrames = 1000;
 
-Json inject(Nic& nic, const std::vector<std::string>& devices, const Json& request) {
+Json inject(EngineHost& host, const std::vector<std::string>& devices, const Json& request) {
   const auto rule = text_of(request, "rule");
   const auto scenario = text_of(request, "scenario");
   if (rule.has_value() == scenario.has_value()) {
@@ -32,7 +32,7 @@ Json inject(Nic& nic, const std::vector<std::string>& devices, const Json& reque
       warnings = std::move(parsed.warnings);
     }
     scenario::check_devices(*rules, devices, rule ? "rule" : "scenario");
-    nic.submit(engine::AddRules{rules});
+    host.submit(engine::AddRules{rules});
     Json json;
     Json& names = json["rules"] = Json::array();
     for (const auto& one : rules->rules) names.push_back(one.name);
@@ -43,10 +43,10 @@ Json inject(Nic& nic, const std::vector<std::string>& devices, const Json& reque
   }
 }
 
-Json rules_json(const Nic& nic) {
+Json rules_json(const EngineHost& host) {
   Json json;
   Json& list = json["rules"] = Json::array();
-  for (const engine::faults::RuleReport& report : nic.rule_reports()) {
+  for (const engine::faults::RuleReport& report : host.rule_reports()) {
     Json one;
     one["name"] = report.name;
     one["on"] = scenario::name_of(report.where);
@@ -57,21 +57,21 @@ Json rules_json(const Nic& nic) {
   return json;
 }
 
-Json clear(Nic& nic, const Json& request) {
+Json clear(EngineHost& host, const Json& request) {
   const auto name = text_of(request, "name");
   if (name) {
-    const auto reports = nic.rule_reports();
+    const auto reports = host.rule_reports();
     if (std::ranges::find(reports, *name, &engine::faults::RuleReport::name) == reports.end()) {
       throw ControlServer::Refusal(fmt::format("there is no rule '{}'", *name));
     }
   }
-  nic.submit(engine::RemoveRules{name});
+  host.submit(engine::RemoveRules{name});
   return Json::object();
 }
 
 /// The QP that a frame is for, and its peer.
-Json qps_json(const Nic& nic, uint32_t dest_qpn) {
-  const engine::FabricSnapshot fabric = nic.snapshot();
+Json qps_json(const EngineHost& host, uint32_t dest_qpn) {
+  const engine::FabricSnapshot fabric = host.snapshot();
   uint32_t peer = 0;
   for (const engine::DeviceSnapshot& device : fabric.devices) {
     for (const engine::QpSnapshot& qp : device.qps) {
@@ -100,32 +100,32 @@ Json qps_json(const Nic& nic, uint32_t dest_qpn) {
 }
 
 /// One frame arrives, if there is one now or later.
-std::optional<Json> step(Nic& nic) {
-  for (int attempt = 0; attempt < 100 && nic.next_frame().empty(); ++attempt) {
+std::optional<Json> step(EngineHost& host) {
+  for (int attempt = 0; attempt < 100 && host.next_frame().empty(); ++attempt) {
     // None is under way: time moves on to what happens next.
-    nic.submit(engine::ReleaseFrames{0});
+    host.submit(engine::ReleaseFrames{0});
   }
-  const std::span<const uint8_t> bytes = nic.next_frame();
+  const std::span<const uint8_t> bytes = host.next_frame();
   if (bytes.empty()) return std::nullopt;
   Json json;
   const auto packet = wire::parse_frame(bytes);
   const uint32_t dest_qpn = packet ? packet->bth.dest_qpn : 0;
   json["frame"] = packet ? wire::to_string(*packet) : std::string("malformed");
-  json["before"] = qps_json(nic, dest_qpn);
-  nic.submit(engine::ReleaseFrames{1});
-  json["after"] = qps_json(nic, dest_qpn);
+  json["before"] = qps_json(host, dest_qpn);
+  host.submit(engine::ReleaseFrames{1});
+  json["after"] = qps_json(host, dest_qpn);
   return json;
 }
 
-Json step(Nic& nic, const Json& request) {
-  if (!nic.paused()) {
+Json step(EngineHost& host, const Json& request) {
+  if (!host.paused()) {
     throw ControlServer::Refusal("the NIC is not paused; pause it first: rocemu pause");
   }
   const uint64_t frames = number_of(request, "frames", 1, kMostFrames).value_or(1);
   Json json;
   Json& list = json["frames"] = Json::array();
   for (uint64_t i = 0; i < frames; ++i) {
-    auto one = step(nic);
+    auto one = step(host);
     if (!one) break;
     list.push_back(std::move(*one));
   }
@@ -134,21 +134,22 @@ Json step(Nic& nic, const Json& request) {
 
 }  // namespace
 
-ControlServer::Commands fault_commands(Nic& nic, const std::vector<std::string>& device_names) {
-  const auto set_paused = [&nic](bool paused) {
-    nic.submit(engine::Pause{paused});
+ControlServer::Commands fault_commands(EngineHost& host,
+                                       const std::vector<std::string>& device_names) {
+  const auto set_paused = [&host](bool paused) {
+    host.submit(engine::Pause{paused});
     return Json::object();
   };
   return {
       {"inject", taking({"rule", "scenario"},
-                        [&nic, device_names](const Json& request) {
-                          return inject(nic, device_names, request);
+                        [&host, device_names](const Json& request) {
+                          return inject(host, device_names, request);
                         })},
-      {"rules", taking({}, [&nic](const Json&) { return rules_json(nic); })},
-      {"clear", taking({"name"}, [&nic](const Json& request) { return clear(nic, request); })},
+      {"rules", taking({}, [&host](const Json&) { return rules_json(host); })},
+      {"clear", taking({"name"}, [&host](const Json& request) { return clear(host, request); })},
       {"pause", taking({}, [set_paused](const Json&) { return set_paused(true); })},
       {"resume", taking({}, [set_paused](const Json&) { return set_paused(false); })},
-      {"step", taking({"frames"}, [&nic](const Json& request) { return step(nic, request); })},
+      {"step", taking({"frames"}, [&host](const Json& request) { return step(host, request); })},
   };
 }
 

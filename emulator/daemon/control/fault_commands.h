@@ -15,7 +15,8 @@
 
 namespace rocemu::daemon {
 
-/// `nic` must outlive the commands.
-ControlServer::Commands fault_commands(Nic& nic, const std::vector<std::string>& device_names);
+/// `host` must outlive the commands.
+ControlServer::Commands fault_commands(EngineHost& host,
+                                       const std::vector<std::string>& device_names);
 
 }  // namespace rocemu::daemon

@@ -24,12 +24,12 @@ void require_virtual(const Clock& clock) {
       "this NIC has the real clock; start it with --clock virtual or --lockstep");
 }
 
-Json clock_json(Nic& nic, const Clock& clock, bool held) {
+Json clock_json(EngineHost& host, const Clock& clock, bool held) {
   Json json;
   json["clock"] = clock.is_virtual() ? "virtual" : "real";
   json["held"] = held;
   json["now_ns"] = nanoseconds(clock.now());
-  const auto next = nic.next_deadline();
+  const auto next = host.next_deadline();
   json["next_ns"] = next ? Json(nanoseconds(*next)) : Json(nullptr);
   return json;
 }
@@ -42,7 +42,7 @@ void hold(const Clock& clock, bool& held, const Json& request) {
 }
 
 /// What comes of one thing is seen by what is due after it. Programs have their turn afterwards.
-void advance(Nic& nic, SessionTable& sessions, Clock& clock, const Json& request) {
+void advance(EngineHost& host, SessionTable& sessions, Clock& clock, const Json& request) {
   require_virtual(clock);
   const auto found = request.find("ns");
   const int64_t longest = std::max<int64_t>(kEndOfTime - nanoseconds(clock.now()), 0);
@@ -54,15 +54,15 @@ void advance(Nic& nic, SessionTable& sessions, Clock& clock, const Json& request
   sessions.pump_in_order();  // what was rung before it was asked
   const engine::Instant target =
       clock.now() + std::chrono::nanoseconds(static_cast<int64_t>(found->get<uint64_t>()));
-  auto next = nic.next_deadline();
+  auto next = host.next_deadline();
   for (int turn = 0; turn < kMostTurns && next && *next <= target; ++turn) {
     clock.advance_to(*next);
-    nic.tick_if_due(clock.now());
-    next = nic.next_deadline();
+    host.tick_if_due(clock.now());
+    next = host.next_deadline();
   }
   const bool arrived = !next || *next > target;
   if (arrived) clock.advance_to(target);
-  nic.release_outputs();
+  host.release_outputs();
   sessions.begin_round();
   if (arrived) return;
   throw ControlServer::Refusal(fmt::format(
@@ -73,17 +73,18 @@ void advance(Nic& nic, SessionTable& sessions, Clock& clock, const Json& request
 
 }  // namespace
 
-ControlServer::Commands time_commands(Nic& nic, SessionTable& sessions, Clock& clock, bool& held) {
+ControlServer::Commands time_commands(EngineHost& host, SessionTable& sessions, Clock& clock,
+                                      bool& held) {
   return {
       {"clock", taking({"held"},
                        [&](const Json& request) {
                          hold(clock, held, request);
-                         return clock_json(nic, clock, held);
+                         return clock_json(host, clock, held);
                        })},
       {"advance", taking({"ns"},
                          [&](const Json& request) {
-                           advance(nic, sessions, clock, request);
-                           return clock_json(nic, clock, held);
+                           advance(host, sessions, clock, request);
+                           return clock_json(host, clock, held);
                          })},
   };
 }

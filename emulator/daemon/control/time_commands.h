@@ -13,6 +13,7 @@
 namespace rocemu::daemon {
 
 /// All must outlive the commands. `held`: virtual time does not move by itself.
-ControlServer::Commands time_commands(Nic& nic, SessionTable& sessions, Clock& clock, bool& held);
+ControlServer::Commands time_commands(EngineHost& host, SessionTable& sessions, Clock& clock,
+                                      bool& held);
 
 }  // namespace rocemu::daemon

@@ -1,6 +1,6 @@
-// Frames that other threads have for this one, where the parts of a fabric (engine/part.h) run side
-// by side. Each frame is copied once, into a slot: the engines' own buffers stay with their
-// threads.
+// Frames that other threads have for this one, where the shards of a fabric (engine/base/shard.h)
+// run side by side. Each frame is copied once, into a slot: the engines' own buffers stay with
+// their threads.
 #pragma once
 
 #include <array>

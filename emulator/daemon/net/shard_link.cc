@@ -12,25 +12,25 @@ constexpr engine::Duration kLongestWait = std::chrono::microseconds(100);
 
 }  // namespace
 
-Crossing::Crossing(Waker& waker, EnginePort& engine, std::function<void()> arrived)
+ShardLink::ShardLink(Waker& waker, EnginePort& engine, std::function<void()> arrived)
     : engine_(engine), arrived_(std::move(arrived)), inbox_(waker) {}
 
-void Crossing::connect(const Inboxes& inboxes) {
+void ShardLink::connect(const Inboxes& inboxes) {
   for (FrameInbox* device : inboxes.devices) ways_.push_back({.to = device});
   ways_.push_back({.to = inboxes.connections});
 }
 
-Crossing::Way& Crossing::way_of(const engine::ForwardFrame& frame) {
+ShardLink::Way& ShardLink::way_of(const engine::ForwardFrame& frame) {
   return frame.to_connections ? ways_.back() : ways_[frame.to.value];
 }
 
-void Crossing::forward(engine::ForwardFrame frame) {
+void ShardLink::forward(engine::ForwardFrame frame) {
   Way& way = way_of(frame);
   if (!way.waiting.empty() || !way.to->put(frame)) return way.waiting.push_back(std::move(frame));
   way.fresh = true;
 }
 
-bool Crossing::receive(engine::Instant) {
+bool ShardLink::receive(engine::Instant) {
   const std::span<const engine::ForwardedFrame> frames = inbox_.take();
   if (frames.empty()) return false;
   arrived_();
@@ -39,7 +39,7 @@ bool Crossing::receive(engine::Instant) {
   return true;
 }
 
-bool Crossing::flush(engine::Instant) {
+bool ShardLink::flush(engine::Instant) {
   bool worked = false;
   for (Way& way : ways_) {
     while (!way.waiting.empty() && way.to->put(way.waiting.front())) {
@@ -53,11 +53,11 @@ bool Crossing::flush(engine::Instant) {
   return worked;
 }
 
-bool Crossing::is_congested() const {
+bool ShardLink::is_congested() const {
   return std::ranges::any_of(ways_, [](const Way& way) { return !way.waiting.empty(); });
 }
 
-std::optional<engine::Duration> Crossing::longest_wait() const {
+std::optional<engine::Duration> ShardLink::longest_wait() const {
   return kLongestWait;
 }
 

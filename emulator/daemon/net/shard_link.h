@@ -1,5 +1,5 @@
-// What one part of the fabric (engine/part.h) has to do with the others, each of which runs in a
-// thread of its own: its frames go into their inboxes, and theirs come out of its own.
+// What one shard of the fabric (engine/base/shard.h) has to do with the others, each of which runs
+// in a thread of its own: its frames go into their inboxes, and theirs come out of its own.
 #pragma once
 
 #include <deque>
@@ -18,11 +18,11 @@ struct Inboxes {
   std::vector<FrameInbox*> devices{};
 };
 
-class Crossing : public Medium, public OtherParts {
+class ShardLink : public NetworkPort, public OtherShards {
  public:
   /// `waker` is that of the part's thread. `arrived` is called before frames are given to the
   /// engine.
-  Crossing(Waker& waker, EnginePort& engine, std::function<void()> arrived);
+  ShardLink(Waker& waker, EnginePort& engine, std::function<void()> arrived);
 
   FrameInbox& inbox() { return inbox_; }
   /// No frame is on its way, neither out nor in.

@@ -19,7 +19,7 @@
 
 namespace rocemu::daemon {
 
-class UdpNetwork : public Network, public Medium {
+class UdpNetwork : public Network, public NetworkPort {
  public:
   /// Called when a device's interface becomes usable or unusable.
   using LinkChanged = std::function<void(engine::DeviceIndex device, bool up)>;

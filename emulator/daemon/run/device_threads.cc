@@ -15,11 +15,11 @@ std::function<void()> take_receives_of(Worker& worker) {
 DeviceThreads::DeviceThreads(engine::FabricConfig fabric, const Clock& clock,
                              capture::PcapWriter* capture, const std::function<void()>& flush_files,
                              Worker& main)
-    : main_crossing_(main.waker(), main.nic(), take_receives_of(main)) {
+    : main_crossing_(main.waker(), main.engine_host(), take_receives_of(main)) {
   const auto count = static_cast<uint32_t>(fabric.devices.size());
   Inboxes inboxes{.connections = &main_crossing_.inbox()};
   for (uint32_t i = 0; i < count; ++i) {
-    fabric.part = {.of = engine::Part::Of::kDevice, .device = {i}, .devices = count};
+    fabric.shard = {.of = engine::Shard::Of::kDevice, .device = {i}, .devices = count};
     auto thread = std::make_unique<Thread>(fabric, clock, capture, ClientIds{i + 1, count},
                                            Worker::Files{.flush = flush_files});
     inboxes.devices.push_back(&thread->crossing.inbox());
@@ -28,15 +28,15 @@ DeviceThreads::DeviceThreads(engine::FabricConfig fabric, const Clock& clock,
   for (const auto& thread : threads_) thread->crossing.connect(inboxes);
   main_crossing_.connect(inboxes);
   main.connect(main_crossing_);
-  main.nic().connect(main_crossing_);
+  main.engine_host().connect(main_crossing_);
 }
 
 DeviceThreads::Thread::Thread(const engine::FabricConfig& fabric, const Clock& clock,
                               capture::PcapWriter* capture, ClientIds ids, Worker::Files files)
     : worker(fabric, clock, capture, ids, {}, std::move(files)),
-      crossing(worker.waker(), worker.nic(), take_receives_of(worker)) {
+      crossing(worker.waker(), worker.engine_host(), take_receives_of(worker)) {
   worker.connect(crossing);
-  worker.nic().connect(crossing);
+  worker.engine_host().connect(crossing);
 }
 
 DeviceThreads::~DeviceThreads() {

@@ -15,7 +15,7 @@ namespace rocemu::daemon {
 
 class DeviceThreads {
  public:
-  /// `main` has the connections (engine::Part::Of::kConnections) and outlives this. `capture` may
+  /// `main` has the connections (engine::Shard::Of::kConnections) and outlives this. `capture` may
   /// be null. Throws StartError.
   DeviceThreads(engine::FabricConfig fabric, const Clock& clock, capture::PcapWriter* capture,
                 const std::function<void()>& flush_files, Worker& main);
@@ -48,14 +48,14 @@ class DeviceThreads {
     Thread(const engine::FabricConfig& fabric, const Clock& clock, capture::PcapWriter* capture,
            ClientIds ids, Worker::Files files);
     Worker worker;
-    Crossing crossing;
+    ShardLink crossing;
     std::thread thread{};
   };
 
   std::atomic<bool> stopping_{false};
   int pauses_ = 0;                                // at a time; the main thread's
   std::vector<std::unique_ptr<Thread>> threads_;  // in the devices' order
-  Crossing main_crossing_;
+  ShardLink main_crossing_;
 };
 
 }  // namespace rocemu::daemon

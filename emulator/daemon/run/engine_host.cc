@@ -17,9 +17,9 @@ constexpr size_t kMostWqes = 16;
 
 }  // namespace
 
-Nic::Nic(engine::FabricConfig config, engine::HostMemory& memory, SessionTable& sessions,
-         CmSessionTable& cm_sessions, const Clock& clock, capture::PcapWriter* capture,
-         journal::Recording* recording)
+EngineHost::EngineHost(engine::FabricConfig config, engine::HostMemory& memory,
+                       SessionTable& sessions, CmSessionTable& cm_sessions, const Clock& clock,
+                       capture::PcapWriter* capture, journal::Recording* recording)
     : sessions_(sessions),
       cm_sessions_(cm_sessions),
       clock_(clock),
@@ -27,7 +27,7 @@ Nic::Nic(engine::FabricConfig config, engine::HostMemory& memory, SessionTable& 
       recording_(recording),
       engine_(std::move(config), recording != nullptr ? recording->memory() : memory) {}
 
-void Nic::submit(const engine::Input& input) {
+void EngineHost::submit(const engine::Input& input) {
   if (!batch_time_) {
     step(input);
     return apply();
@@ -39,22 +39,22 @@ void Nic::submit(const engine::Input& input) {
 }
 
 /// A recording has them one by one, and so is a virtual clock, on which runs are compared.
-size_t Nic::most_wqes() const {
+size_t EngineHost::most_wqes() const {
   return recording_ == nullptr && !clock_.is_virtual() ? kMostWqes : 1;
 }
 
 /// A recording has the outputs of each input by themselves.
-void Nic::begin_batch() {
+void EngineHost::begin_batch() {
   if (recording_ == nullptr) batch_time_ = clock_.now();
 }
 
-void Nic::end_batch() {
+void EngineHost::end_batch() {
   if (!batch_time_) return;
   batch_time_.reset();
   apply();
 }
 
-abi::Reply Nic::command(engine::ClientId client, const abi::Request& request) {
+abi::Reply EngineHost::command(engine::ClientId client, const abi::Request& request) {
   step(engine::Command{client, request});
   abi::Reply reply{};
   reply.error = EIO;  // of an engine that does not answer
@@ -64,7 +64,7 @@ abi::Reply Nic::command(engine::ClientId client, const abi::Request& request) {
   return reply;
 }
 
-engine::CmReply Nic::cm_command(const engine::CmCommand& command) {
+engine::CmReply EngineHost::cm_command(const engine::CmCommand& command) {
   step(command);
   engine::CmReply reply{EIO, {}};
   if (outputs_.cm_reply) reply = std::move(*outputs_.cm_reply);
@@ -73,19 +73,19 @@ engine::CmReply Nic::cm_command(const engine::CmCommand& command) {
   return reply;
 }
 
-std::optional<engine::Instant> Nic::next_deadline() {
+std::optional<engine::Instant> EngineHost::next_deadline() {
   if (!deadline_) deadline_.emplace(engine_.next_deadline());
   return *deadline_;
 }
 
-bool Nic::tick_if_due(engine::Instant by) {
+bool EngineHost::tick_if_due(engine::Instant by) {
   const std::optional<engine::Instant> deadline = next_deadline();
   if (!deadline || *deadline > by) return false;
   submit(engine::Tick{});
   return true;
 }
 
-Nic::DeviceFacts Nic::device_facts(engine::DeviceIndex device) {
+EngineHost::DeviceFacts EngineHost::device_facts(engine::DeviceIndex device) {
   const engine::ClientId client{facts_client_--};
   abi::Request request{};
   request.magic = abi::kMagic;
@@ -101,12 +101,12 @@ Nic::DeviceFacts Nic::device_facts(engine::DeviceIndex device) {
   return facts;
 }
 
-void Nic::receive(const engine::ReceiveFrame& frame) {
+void EngineHost::receive(const engine::ReceiveFrame& frame) {
   step(arrival_time_, frame);
   apply();
 }
 
-void Nic::step(engine::Instant now, const engine::Input& input) {
+void EngineHost::step(engine::Instant now, const engine::Input& input) {
   deadline_.reset();
   if (recording_ != nullptr) recording_->begin_step(now, input);
   engine_.step(now, input, outputs_);
@@ -123,7 +123,7 @@ void Nic::step(engine::Instant now, const engine::Input& input) {
       {attach->client, static_cast<uint32_t>(session->peer().pid), session->command_name()});
 }
 
-void Nic::hold(engine::Output& output) {
+void EngineHost::hold(engine::Output& output) {
   if (const auto* completion = std::get_if<engine::Completion>(&output)) {
     CompletionQueue* cq = sessions_.find_cq(completion->client, completion->cq);
     if (cq == nullptr) return;
@@ -140,7 +140,7 @@ void Nic::hold(engine::Output& output) {
 
 /// All completions before the first event, which may wake somebody who looks for them, and the next
 /// round between: whoever wakes is in it, and nobody before who only polls.
-void Nic::release_outputs() {
+void EngineHost::release_outputs() {
   if (!holding_) return;
   for (const auto& [client, id] : std::exchange(held_cqs_, {})) {
     if (CompletionQueue* cq = sessions_.find_cq(client, id)) publish(*cq, client, id);
@@ -149,7 +149,7 @@ void Nic::release_outputs() {
   for (const engine::Output& output : std::exchange(held_, {})) deliver_other(output);
 }
 
-void Nic::deliver_other(const engine::Output& output) {
+void EngineHost::deliver_other(const engine::Output& output) {
   std::visit(
       [this](const auto& other) {
         if constexpr (!std::is_same_v<decltype(other), const engine::Completion&>) {
@@ -159,11 +159,11 @@ void Nic::deliver_other(const engine::Output& output) {
       output);
 }
 
-void Nic::publish(CompletionQueue& cq, engine::ClientId client, engine::CqId id) {
+void EngineHost::publish(CompletionQueue& cq, engine::ClientId client, engine::CqId id) {
   if (cq.publish()) sessions_.wake_when_idle(client, id);
 }
 
-void Nic::apply() {
+void EngineHost::apply() {
   if (holding_) {
     for (engine::Output& output : outputs_.list) hold(output);
     outputs_.clear();
@@ -201,51 +201,51 @@ void Nic::apply() {
 }
 
 /// Not while outputs are walked: to look at a device is a step of its own.
-void Nic::tell_of_changed_devices() {
+void EngineHost::tell_of_changed_devices() {
   for (const engine::DeviceIndex device : std::exchange(changed_devices_, {})) {
     if (device_changed_) device_changed_(device);
   }
 }
 
-void Nic::deliver(const engine::RuleFired& output) {
+void EngineHost::deliver(const engine::RuleFired& output) {
   spdlog::info("rule '{}' acts on {}", output.rule->name, output.subject);
 }
 
-void Nic::deliver(const engine::DeviceChanged& output) {
+void EngineHost::deliver(const engine::DeviceChanged& output) {
   changed_devices_.push_back(output.device);
 }
 
-void Nic::deliver(const engine::CqFailed& output) {
+void EngineHost::deliver(const engine::CqFailed& output) {
   if (CompletionQueue* cq = sessions_.find_cq(output.client, output.cq)) cq->set_error();
 }
 
-void Nic::deliver(const engine::DeviceLost& output) {
+void EngineHost::deliver(const engine::DeviceLost& output) {
   if (ClientSession* session = sessions_.find(output.client)) session->deliver(output);
 }
 
-void Nic::deliver(const engine::CompletionEvent& output) {
+void EngineHost::deliver(const engine::CompletionEvent& output) {
   if (ClientSession* session = sessions_.find(output.client)) session->deliver(output);
 }
 
-void Nic::deliver(const engine::AsyncEvent& output) {
+void EngineHost::deliver(const engine::AsyncEvent& output) {
   if (ClientSession* session = sessions_.find(output.client)) session->deliver(output);
 }
 
-void Nic::deliver(const engine::ClientViolation& output) {
+void EngineHost::deliver(const engine::ClientViolation& output) {
   if (ClientSession* session = sessions_.find(output.client)) session->end(output.reason);
 }
 
-void Nic::deliver(const engine::TransmitFrame& output) {
+void EngineHost::deliver(const engine::TransmitFrame& output) {
   if (network_ != nullptr) return network_->transmit(output.device, output.frame);
   spdlog::trace("device {} sent a frame of {} bytes to nobody", output.device.value,
                 output.frame.bytes().size());
 }
 
-void Nic::deliver(const engine::GroupChange& output) {
+void EngineHost::deliver(const engine::GroupChange& output) {
   if (network_ != nullptr) network_->change_group(output);
 }
 
-void Nic::deliver(const engine::FrameTrace& output) {
+void EngineHost::deliver(const engine::FrameTrace& output) {
   if (capture_ == nullptr || !capture_->is_open()) return;
   if (!capture_->write(output.at, output.frame.bytes())) {
     spdlog::error("the capture stops here: {}", capture_->error());

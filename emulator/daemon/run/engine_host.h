@@ -27,25 +27,25 @@ class Network {
   virtual void change_group(const engine::GroupChange& change) = 0;
 };
 
-/// Where frames go that are for another part of the fabric (engine/part.h).
-class OtherParts {
+/// Where frames go that are for another shard of the fabric (engine/base/shard.h).
+class OtherShards {
  public:
-  virtual ~OtherParts() = default;
+  virtual ~OtherShards() = default;
   /// The frame, or a copy of it, arrives there soon; it must be gone before the engine is.
   virtual void forward(engine::ForwardFrame frame) = 0;
 };
 
-class Nic : public EnginePort {
+class EngineHost : public EnginePort {
  public:
   /// `capture` and `recording` may be null.
-  Nic(engine::FabricConfig config, engine::HostMemory& memory, SessionTable& sessions,
-      CmSessionTable& cm_sessions, const Clock& clock, capture::PcapWriter* capture,
-      journal::Recording* recording);
+  EngineHost(engine::FabricConfig config, engine::HostMemory& memory, SessionTable& sessions,
+             CmSessionTable& cm_sessions, const Clock& clock, capture::PcapWriter* capture,
+             journal::Recording* recording);
 
   /// Without one, the cables end nowhere. It must outlive its use.
   void connect(Network& network) { network_ = &network; }
   /// Needed if the engine is one part of several.
-  void connect(OtherParts& others) { others_ = &others; }
+  void connect(OtherShards& others) { others_ = &others; }
 
   /// Notes the time at which the frames arrive that receive() is called for next.
   void begin_arrivals() { arrival_time_ = clock_.now(); }
@@ -121,7 +121,7 @@ class Nic : public EnginePort {
   std::optional<std::optional<engine::Instant>> deadline_;  // if asked for since then
   std::optional<engine::Instant> batch_time_;  // of the inputs of a batch, while there is one
   Network* network_ = nullptr;
-  OtherParts* others_ = nullptr;
+  OtherShards* others_ = nullptr;
   capture::PcapWriter* capture_;
   journal::Recording* recording_;
   uint32_t facts_client_ = 0xffff'ffff;  // ids are used once, and those of sessions count up from

@@ -32,7 +32,7 @@ void Daemon::run_on_virtual_clock() {
   const bool has_run = options_.lifetime_fd >= 0;  // `rocemu run`, which the programs descend from
   Quiescence clients(has_run ? std::optional(getppid()) : std::nullopt);
   engine::Duration idle = kShortestIdle;
-  if (options_.lockstep) main_.nic().hold_outputs();
+  if (options_.lockstep) main_.engine_host().hold_outputs();
   while (!stopping_) {
     if (options_.lockstep) wait_for_quiet(clients);
     if (handle_what_came()) {
@@ -47,11 +47,11 @@ void Daemon::run_on_virtual_clock() {
         continue;
       }
     }
-    const std::optional<engine::Instant> deadline = main_.nic().next_deadline();
+    const std::optional<engine::Instant> deadline = main_.engine_host().next_deadline();
     if (deadline && !time_is_held_) {
       clock_.advance_to(*deadline);
       idle = kShortestIdle;
-      if (main_.nic().tick_if_due(clock_.now())) end_round();
+      if (main_.engine_host().tick_if_due(clock_.now())) end_round();
       continue;
     }
     flush_files();
@@ -66,9 +66,9 @@ void Daemon::run_on_virtual_clock() {
   while (std::exchange(more, false)) {
     main_.loop().wait(engine::Duration(0));
     more |= main_.sessions().pump_in_order();
-    more |= main_.sessions().reap(main_.nic(), main_.memory());
-    more |= main_.cm_sessions().reap(main_.nic());
-    main_.nic().release_outputs();
+    more |= main_.sessions().reap(main_.engine_host(), main_.memory());
+    more |= main_.cm_sessions().reap(main_.engine_host());
+    main_.engine_host().release_outputs();
   }
 }
 
@@ -81,22 +81,22 @@ bool Daemon::handle_what_came() {
     // it was so if the script's shell took long to go on. Who asks by the control socket, when and
     // how often, must not change what the others do.
     return main_.sessions().pump_in_order() || main_.loop().run_first(EPOLLHUP) ||
-           main_.sessions().reap(main_.nic(), main_.memory()) ||
-           main_.cm_sessions().reap(main_.nic()) || main_.loop().run_first() ||
-           main_.nic().tick_if_due(clock_.now()) || control_loop_.run_first();
+           main_.sessions().reap(main_.engine_host(), main_.memory()) ||
+           main_.cm_sessions().reap(main_.engine_host()) || main_.loop().run_first() ||
+           main_.engine_host().tick_if_due(clock_.now()) || control_loop_.run_first();
   }
   bool worked = main_.sessions().pump_in_order();
   worked |= main_.loop().wait(engine::Duration(0)) > 0;
-  worked |= main_.nic().tick_if_due(clock_.now());
-  worked |= main_.sessions().reap(main_.nic(), main_.memory());
-  worked |= main_.cm_sessions().reap(main_.nic());
+  worked |= main_.engine_host().tick_if_due(clock_.now());
+  worked |= main_.sessions().reap(main_.engine_host(), main_.memory());
+  worked |= main_.cm_sessions().reap(main_.engine_host());
   return worked;
 }
 
 /// Clients see what was done, and look again for what they wait for.
 void Daemon::end_round() {
   if (options_.lockstep) {
-    main_.nic().release_outputs();
+    main_.engine_host().release_outputs();
   } else {
     main_.sessions().begin_round();
   }

@@ -72,19 +72,20 @@ Worker::Worker(const engine::FabricConfig& fabric, const Clock& clock, capture::
       sessions_(clock, ids),
       client_memory_(memory_, sessions_),
       recording_(make_recording ? make_recording(client_memory_) : nullptr),
-      nic_(fabric, client_memory_, sessions_, cm_sessions_, clock, capture, recording_.get()),
+      engine_host_(fabric, client_memory_, sessions_, cm_sessions_, clock, capture,
+                   recording_.get()),
       files_(std::move(files)) {
   memory_watch_ = loop_.watch(memory_.returned_fd(), EPOLLIN, [this](uint32_t) {
     uint64_t count;
     [[maybe_unused]] const ssize_t size = read(memory_.returned_fd(), &count, sizeof count);
-    nic_.submit(engine::MemoryReady{});
+    engine_host_.submit(engine::MemoryReady{});
   });
   if (!memory_watch_) fail_start("cannot watch an eventfd", errno);
 }
 
 bool Worker::reap() {
-  bool worked = sessions_.reap(nic_, memory_);
-  worked |= cm_sessions_.reap(nic_);
+  bool worked = sessions_.reap(engine_host_, memory_);
+  worked |= cm_sessions_.reap(engine_host_);
   if (worked) somebody_left_ = true;
   return worked;
 }
@@ -104,7 +105,7 @@ void Worker::run(const std::atomic<bool>& stopping) {
 }
 
 void Worker::serve(const std::atomic<bool>& stopping) {
-  Rest rest(clock_.now());
+  IdlePolicy rest(clock_.now());
   engine::Instant last_poll{};
   while (!stopping.load(std::memory_order_relaxed)) {
     if (parking_.is_asked()) [[unlikely]] {
@@ -125,7 +126,7 @@ void Worker::serve(const std::atomic<bool>& stopping) {
     worked |= medium_ != nullptr && medium_->receive(began);
     if (medium_ == nullptr || !medium_->is_congested()) {
       worked |= sessions_.pump();
-      worked |= nic_.tick_if_due(began);
+      worked |= engine_host_.tick_if_due(began);
     }
     if (medium_ != nullptr) worked |= medium_->flush(clock_.now());
     worked |= reap();
@@ -137,13 +138,13 @@ void Worker::serve(const std::atomic<bool>& stopping) {
     }
     if (rest.is_idle(now)) sessions_.wake_waiting();
     switch (rest.next(now, sessions_.recent(now))) {
-      case Rest::Way::kLookAgain:
+      case IdlePolicy::Way::kLookAgain:
         break;
-      case Rest::Way::kGiveWay:
+      case IdlePolicy::Way::kGiveWay:
         sched_yield();
         rest.gave_way(now, clock_.now());
         break;
-      case Rest::Way::kSleep:
+      case IdlePolicy::Way::kSleep:
         if (medium_ != nullptr && medium_->holds_back()) break;
         sleep(stopping);
         last_poll = clock_.now();
@@ -158,7 +159,7 @@ void Worker::sleep(const std::atomic<bool>& stopping) {
     poll(medium_->longest_wait());  // for room to send
     return;
   }
-  std::optional<engine::Instant> deadline = nic_.next_deadline();
+  std::optional<engine::Instant> deadline = engine_host_.next_deadline();
   if (deadline && *deadline - now < kShortestSleep) {
     sched_yield();
     return;
@@ -198,7 +199,7 @@ std::optional<engine::Duration> Worker::give_memory_back(engine::Instant now, bo
 }
 
 void Worker::give_memory_back_in_parts(engine::Instant now) {
-  const bool releasing = sessions_.is_releasing() || nic_.is_releasing();
+  const bool releasing = sessions_.is_releasing() || engine_host_.is_releasing();
   const bool was_releasing = std::exchange(releasing_, releasing);
   if (releasing ? now - gave_back_ < kReleaseInterval : !was_releasing) return;
   return_free_memory();

@@ -37,7 +37,7 @@ class Worker {
          ClientIds ids, const MakeRecording& make_recording, Files files);
 
   /// Without one no frame comes or goes. It must outlive run().
-  void connect(Medium& medium) { medium_ = &medium; }
+  void connect(NetworkPort& medium) { medium_ = &medium; }
 
   /// On the real clock, until `stopping` is set; another thread wakes it then.
   void run(const std::atomic<bool>& stopping);
@@ -47,7 +47,7 @@ class Worker {
   EventLoop& loop() { return loop_; }
   Waker& waker() { return waker_; }
   Parking& parking() { return parking_; }
-  Nic& nic() { return nic_; }
+  EngineHost& engine_host() { return engine_host_; }
   SessionTable& sessions() { return sessions_; }
   CmSessionTable& cm_sessions() { return cm_sessions_; }
   const CmSessionTable& cm_sessions() const { return cm_sessions_; }
@@ -74,10 +74,10 @@ class Worker {
   CmSessionTable cm_sessions_;
   ClientMemory client_memory_;
   std::unique_ptr<journal::Recording> recording_;
-  Nic nic_;
+  EngineHost engine_host_;
   Files files_;
   EventLoop::Watch memory_watch_;
-  Medium* medium_ = nullptr;
+  NetworkPort* medium_ = nullptr;
   bool releasing_ = false;  // very much
   // Since memory was given back:
   bool somebody_left_ = false;

@@ -5,7 +5,7 @@
 
 namespace rocemu::engine {
 
-class Pace {
+class PausableClock {
  public:
   bool paused() const { return paused_; }
 

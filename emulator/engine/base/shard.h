@@ -1,6 +1,6 @@
-// Which part of a fabric an engine is. Where each device has a thread of its own it has an engine
-// of its own too, with its clients and all that they make; one engine more has the devices' QPs 1,
-// and with them the connection manager. Frames go from one to the other.
+// Which shard of a fabric an engine is. With a thread for each device, each device has an engine of
+// its own, with its clients and their objects. One more engine has every device's QP 1, and with
+// them the connection manager. Frames pass from one shard to another.
 #pragma once
 
 #include <cstdint>
@@ -10,25 +10,25 @@
 
 namespace rocemu::engine {
 
-struct Part {
+struct Shard {
   enum class Of : uint8_t { kAll, kConnections, kDevice };
   Of of = Of::kAll;
   DeviceIndex device{};  // kDevice
   uint32_t devices = 1;  // of the whole fabric
 
-  /// Whether a frame to that QP of the device is for this part.
+  /// True if a frame to that QP of the device is for this shard.
   bool has(DeviceIndex of_device, QpNumber qp) const;
-  /// Whether all QPs of that device but its first are another part's.
+  /// True if another shard has all QPs of that device except QP 1.
   bool is_without(DeviceIndex that) const { return of == Of::kDevice && that != device; }
 
-  /// The QPNs that this part gives out. Those of the devices differ, so that a QPN tells its
+  /// The QPNs that this shard allocates. Each device has a range of its own, so a QPN tells its
   /// device.
   struct QpnRange {
     uint32_t first;
     uint32_t count;
   };
   QpnRange qpns() const;
-  /// The device that has given out the QPN, if it is one's that has a part of its own.
+  /// Returns the device that owns this QPN, or nullopt if the fabric is not sharded.
   std::optional<DeviceIndex> device_with(QpNumber qp) const;
 
  private:

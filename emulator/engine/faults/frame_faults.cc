@@ -89,7 +89,7 @@ struct Plan {
 
 }  // namespace
 
-void Fabric::disturb(Departure departure, const QueuePair* qp) {
+void Fabric::inject_faults(Departure departure, const QueuePair* qp) {
   const auto parsed = wire::parse_frame(departure.frame.bytes());
   if (!parsed) return launch(std::move(departure));  // whoever gets it will say what it is
   const bool outgoing = departure.from.has_value();

@@ -139,14 +139,14 @@ bool Fabric::request_is_taken(QueuePair& qp, const wire::Packet& packet,
     if (!effects.rnr && !effects.answer) continue;
     const uint8_t syndrome = effects.answer.value_or(wire::rnr_nak_syndrome(qp.attr.min_rnr_timer));
     if (const auto verdict = verdict_for(syndrome)) {
-      responses::refuse(*this, qp, packet.bth.psn, *verdict);
+      response_queue::refuse(*this, qp, packet.bth.psn, *verdict);
       return true;
     }
     // 9.7.5.2.8 and C9-114: then silence until the expected request comes again.
     const bool is_rnr = wire::aeth_kind(syndrome) == wire::AethKind::kRnrNak;
     qp.recv.nak_outstanding = true;
     device_of(qp).counters.add(is_rnr ? Counter::kRnrNaksSent : Counter::kSequenceNaksSent);
-    responses::answer(*this, qp, packet.bth.psn, syndrome);
+    response_queue::answer(*this, qp, packet.bth.psn, syndrome);
     return true;
   }
   return false;

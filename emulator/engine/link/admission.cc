@@ -44,8 +44,8 @@ void Fabric::receive(const ReceiveFrame& input) {
   if (!disturbed || !copy) return arrive(input.device, bytes, true);
   const auto packet = wire::parse_frame(bytes);
   const QueuePair* qp = packet ? qps.find(QpNumber{packet->bth.dest_qpn}) : nullptr;
-  disturb({.from = {}, .to = input.device, .frame = std::move(copy), .traced = true},
-          qp != nullptr && qp->device == input.device ? qp : nullptr);
+  inject_faults({.from = {}, .to = input.device, .frame = std::move(copy), .traced = true},
+                qp != nullptr && qp->device == input.device ? qp : nullptr);
 }
 
 void Fabric::arrive_if_intact(DeviceIndex index, std::span<const uint8_t> bytes,
@@ -120,7 +120,7 @@ void Fabric::admit(QueuePair& qp, DeviceIndex index, const wire::Packet& packet,
   if ((packet.bth.pkey & 0x7fff) != (wire::kDefaultPkey & 0x7fff)) {
     return counters.add(Counter::kDroppedWrongPkey);
   }
-  if (qp.type == abi::QpType::kUd) return datagram::on_packet(*this, qp, packet, info, frame);
+  if (qp.type == abi::QpType::kUd) return ud::on_packet(*this, qp, packet, info, frame);
   // 9.6.1.5.1: a connected QP takes packets from its peer's address only.
   if (packet.src_ip != qp.path.dst_ip || packet.dst_ip != qp.path.src_ip) {
     return counters.add(Counter::kDroppedWrongSource);
@@ -132,9 +132,9 @@ void Fabric::admit(QueuePair& qp, DeviceIndex index, const wire::Packet& packet,
       qp.type != (info.is_response ? abi::QpType::kXrcRecv : abi::QpType::kXrcSend);
   if (!has_half) return counters.add(Counter::kDroppedWrongTransport);
   if (qp.type == abi::QpType::kUc) {
-    unreliable_connection::on_request(*this, qp, packet, info);
+    uc::on_request(*this, qp, packet, info);
   } else if (info.is_response) {
-    acknowledgements::on_response(*this, qp, packet, info);
+    completer::on_response(*this, qp, packet, info);
   } else {
     responder::on_request(*this, qp, packet, info);
   }

@@ -15,7 +15,7 @@ bool Fabric::forward(faults::Departure& departure) {
   } else if (const auto parsed = wire::parse_frame(departure.frame.bytes())) {
     qp.value = parsed->bth.dest_qpn;
   }
-  if (config_.part.has(*departure.to, qp)) return false;
+  if (config_.shard.has(*departure.to, qp)) return false;
   outputs_->list.emplace_back(ForwardFrame{*departure.to, qp.value == wire::kGsiQpn,
                                            departure.check_icrc, std::move(departure.frame)});
   return true;

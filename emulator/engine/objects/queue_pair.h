@@ -53,7 +53,7 @@ struct SendState {
 };
 struct RecvState {};
 
-/// Packets that a requester has in flight to a peer that is away (Fabric::goes_away). Over a
+/// Packets that a requester has in flight to a peer that is away (Fabric::is_outside). Over a
 /// network the receiver's buffers are of some size and what does not fit is lost: few at first,
 /// twice as many when they were acknowledged, and few again after a loss. After a timeout it is
 /// one: perhaps nothing was lost, but waits at a receiver that has no time, and to repeat much of

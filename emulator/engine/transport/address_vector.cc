@@ -81,7 +81,7 @@ Path resolve_path(const Fabric& fabric, DeviceIndex device, const abi::AhAttr& a
   } else {
     const QueuePair* there = fabric.qps.find(peer);
     path.inside =
-        there != nullptr ? there->device : fabric.config().part.device_with(peer).value_or(device);
+        there != nullptr ? there->device : fabric.config().shard.device_with(peer).value_or(device);
     path.src_ip = config.addresses[0];
     path.dst_ip = fabric.devices()[path.inside->value].config.addresses[0];
   }

@@ -10,7 +10,7 @@
 #include "emulator/engine/transport/send_queue.h"
 #include "wire/aeth.h"
 
-namespace rocemu::engine::acknowledgements {
+namespace rocemu::engine::completer {
 namespace {
 
 using abi::QpState;
@@ -30,7 +30,7 @@ constexpr uint8_t kInfiniteRnrRetry = 7;
 /// none that is gone.
 Duration ack_timeout(const Fabric& fabric, const QueuePair& qp) {
   const int attempts = qp.attr.retry_cnt - qp.send.retries_left;
-  const int backoff = fabric.goes_away(qp) ? std::min(attempts, 2) : 0;
+  const int backoff = fabric.is_outside(qp) ? std::min(attempts, 2) : 0;
   return Duration(int64_t{4096} << (qp.attr.timeout + backoff));
 }
 
@@ -227,7 +227,7 @@ std::optional<LocalError> take_answer(Fabric& fabric, QueuePair& qp, const wire:
       static_cast<uint64_t>(wire::psn_distance(state.first, packet.bth.psn)) * qp.mtu();
   // 9.7.5.2.7: a response of the wrong length or place in the message is a bad response. One that
   // is the last may come early if the READ was asked for in parts.
-  const bool in_parts = fabric.goes_away(qp);
+  const bool in_parts = fabric.is_outside(qp);
   if (packet.payload.size() != std::min<uint64_t>(qp.mtu(), state.length - offset) ||
       (packet.bth.psn == state.last ? !info.is_last : info.is_last && !in_parts)) {
     return bad;
@@ -319,4 +319,4 @@ void restart_timer(Fabric& fabric, QueuePair& qp) {
   fabric.set_timer(qp, TimerKind::kAck, fabric.now() + ack_timeout(fabric, qp));
 }
 
-}  // namespace rocemu::engine::acknowledgements
+}  // namespace rocemu::engine::completer

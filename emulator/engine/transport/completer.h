@@ -5,7 +5,7 @@
 
 #include "emulator/engine/fabric.h"
 
-namespace rocemu::engine::acknowledgements {
+namespace rocemu::engine::completer {
 
 void on_response(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
                  const wire::OpcodeInfo& info);
@@ -18,4 +18,4 @@ void on_memory_ready(Fabric& fabric, QueuePair& qp);
 /// going back restart it; sending more does not, or a busy sender would never notice a dead peer.
 void restart_timer(Fabric& fabric, QueuePair& qp);
 
-}  // namespace rocemu::engine::acknowledgements
+}  // namespace rocemu::engine::completer

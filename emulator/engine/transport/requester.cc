@@ -29,7 +29,7 @@ constexpr uint32_t kBurst = 16;
 /// Packets in flight at most; IBTA vol 1, 9.7.2 allows 2^23 - 1.
 constexpr int32_t kWindow = 1 << 20;
 int32_t window_of(const Fabric& fabric, const QueuePair& qp) {
-  return fabric.goes_away(qp) ? qp.send.window : kWindow;
+  return fabric.is_outside(qp) ? qp.send.window : kWindow;
 }
 
 /// What is wrong with the WQE itself, before any of it is sent.
@@ -46,7 +46,7 @@ std::optional<LocalError> check_wqe(const Fabric& fabric, const QueuePair& qp, c
     return LocalError{WcStatus::kLocQpOpErr, VendorError::kBadWqe};
   }
   if (length > kMaxMessage) return LocalError{WcStatus::kLocLenErr, VendorError::kMessageTooLong};
-  if (qp.type == abi::QpType::kUd) return datagram::check(fabric, qp, wqe, length);
+  if (qp.type == abi::QpType::kUd) return ud::check(fabric, qp, wqe, length);
   if (!wants_response(*kind)) return std::nullopt;
 
   // ibv_modify_qp(3), max_rd_atomic: with none outstanding allowed, none can be sent.
@@ -124,9 +124,9 @@ void send_packet(Fabric& fabric, QueuePair& qp, const SendWqe& wqe, const SendSt
   packet.bth.ack_req =
       is_reliable(qp.type) &&
       (last || wire::psn_distance(qp.send.unacked, packet.bth.psn) == window_of(fabric, qp) - 1 ||
-       (fabric.goes_away(qp) && (number + 1) % kFirstWindow == 0));
+       (fabric.is_outside(qp) && (number + 1) % kFirstWindow == 0));
   packet.xrceth.srqn = wqe.remote_srqn & 0xffffff;
-  packet.deth = {.qkey = datagram::qkey_of(qp, wqe), .src_qpn = qp.number.value};
+  packet.deth = {.qkey = ud::qkey_of(qp, wqe), .src_qpn = qp.number.value};
   send_request(fabric, qp, packet, packet.bth.psn + 1, payload, std::move(frame));
 }
 
@@ -151,7 +151,7 @@ bool begin_wqe(Fabric& fabric, QueuePair& qp, const SendWqe& wqe) {
       return false;
     }
   }
-  if (qp.type == abi::QpType::kUd) qp.path = datagram::path_of(fabric, qp, wqe);
+  if (qp.type == abi::QpType::kUd) qp.path = ud::path_of(fabric, qp, wqe);
   SendState& state = send.queue.state(send.next);
   state.started = true;
   state.kind = kind;
@@ -231,7 +231,7 @@ std::optional<Obstacle> fill_payload(Fabric& fabric, const QueuePair& qp, uint32
 /// all at once.
 uint32_t response_packets(const Fabric& fabric, const QueuePair& qp, const SendState& state) {
   const uint32_t missing = psn_count(state.length, qp.mtu()) - qp.send.next_packet;
-  if (state.kind != RequestKind::kRead || !fabric.goes_away(qp)) return missing;
+  if (state.kind != RequestKind::kRead || !fabric.is_outside(qp)) return missing;
   const uint32_t part = std::min(missing, static_cast<uint32_t>(qp.send.window));
   // A request that is repeated (a "duplicate READ") stays within what was asked for before, or the
   // responder and we would no longer agree on the next PSN.
@@ -328,8 +328,7 @@ uint32_t send_next(Fabric& fabric, QueuePair& qp, uint32_t budget) {
       ++send.next;
       send.next_packet = 0;
     }
-    if (!TimerQueue::running(qp.timers, TimerKind::kAck))
-      acknowledgements::restart_timer(fabric, qp);
+    if (!TimerQueue::running(qp.timers, TimerKind::kAck)) completer::restart_timer(fabric, qp);
     return 1;
   }
   const uint32_t packets = psn_count(state.length, qp.mtu());
@@ -357,7 +356,7 @@ uint32_t send_next(Fabric& fabric, QueuePair& qp, uint32_t budget) {
   if (!is_reliable(qp.type)) {
     sent_unreliably(fabric, qp);
   } else if (!TimerQueue::running(qp.timers, TimerKind::kAck)) {
-    acknowledgements::restart_timer(fabric, qp);
+    completer::restart_timer(fabric, qp);
   }
   return count;
 }

@@ -14,8 +14,8 @@ namespace rocemu::engine::responder {
 namespace {
 
 using abi::QpState;
-using responses::answer;
-using responses::refuse;
+using response_queue::answer;
+using response_queue::refuse;
 using wire::Operation;
 using wire::Psn;
 
@@ -85,7 +85,7 @@ void repeat(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
         return;
       }
       response.msn = recv.msn;
-      return responses::queue_again(fabric, qp, response);
+      return response_queue::queue_again(fabric, qp, response);
     }
     case Operation::kCompareSwap:
     case Operation::kFetchAdd: {
@@ -93,11 +93,11 @@ void repeat(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
       if (kept == recv.atomic_answers.end()) return;
       Response again = *kept;
       again.msn = recv.msn;  // 9.7.7.1: how many messages are complete now
-      return responses::queue_again(fabric, qp, again);
+      return response_queue::queue_again(fabric, qp, again);
     }
     case Operation::kAtomicWrite:
     case Operation::kFlush:
-      return responses::queue_again(
+      return response_queue::queue_again(
           fabric, qp, {.kind = Response::Kind::kRead, .psn = packet.bth.psn, .msn = recv.msn});
     default:
       return answer(fabric, qp, recv.expected - 1, wire::ack_syndrome());
@@ -180,7 +180,7 @@ void on_query(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
               const wire::OpcodeInfo& info) {
   RecvHalf& recv = qp.recv;
   const Psn psn = packet.bth.psn;
-  if (!responses::has_room(qp)) return refuse(fabric, qp, psn, Verdict::kInvalidRequest);
+  if (!response_queue::has_room(qp)) return refuse(fabric, qp, psn, Verdict::kInvalidRequest);
   Response response{.kind = Response::Kind::kRead, .psn = psn};
   if (const auto verdict = execute_query(fabric, qp, packet, info, response)) {
     return turn_away(fabric, qp, psn, *verdict);
@@ -194,7 +194,7 @@ void on_query(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
     recv.atomic_answers.push_back(response);
     if (recv.atomic_answers.size() > qp.attr.max_dest_rd_atomic) recv.atomic_answers.pop_front();
   }
-  responses::queue(fabric, qp, response);
+  response_queue::queue(fabric, qp, response);
 }
 
 /// Annex A14: each request names the XRC SRQ whose WQEs, PD and CQ it uses. It has to be of the

@@ -9,7 +9,7 @@
 #include "emulator/engine/transport/receive_queue.h"
 #include "wire/aeth.h"
 
-namespace rocemu::engine::responses {
+namespace rocemu::engine::response_queue {
 namespace {
 
 using wire::Opcode;
@@ -212,4 +212,4 @@ uint32_t transmit(Fabric& fabric, QueuePair& qp) {
   return sent;
 }
 
-}  // namespace rocemu::engine::responses
+}  // namespace rocemu::engine::response_queue

@@ -4,7 +4,7 @@
 
 #include "emulator/engine/fabric.h"
 
-namespace rocemu::engine::responses {
+namespace rocemu::engine::response_queue {
 
 /// True while the responder has resources for one more READ, atomic, ATOMIC WRITE or FLUSH: those
 /// that are not answered yet are limited to max_dest_rd_atomic (IBTA vol 1, 9.7.4.1.5).
@@ -36,4 +36,4 @@ void refuse(Fabric& fabric, QueuePair& qp, wire::Psn psn, Verdict verdict);
 /// the frames sent.
 uint32_t transmit(Fabric& fabric, QueuePair& qp);
 
-}  // namespace rocemu::engine::responses
+}  // namespace rocemu::engine::response_queue

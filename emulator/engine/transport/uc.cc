@@ -4,7 +4,7 @@
 #include "emulator/engine/transport/remote_access.h"
 #include "emulator/engine/transport/responder.h"
 
-namespace rocemu::engine::unreliable_connection {
+namespace rocemu::engine::uc {
 namespace {
 
 using wire::Operation;
@@ -80,4 +80,4 @@ void on_request(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
   recv.received = 0;
 }
 
-}  // namespace rocemu::engine::unreliable_connection
+}  // namespace rocemu::engine::uc

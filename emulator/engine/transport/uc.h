@@ -4,9 +4,9 @@
 
 #include "emulator/engine/fabric.h"
 
-namespace rocemu::engine::unreliable_connection {
+namespace rocemu::engine::uc {
 
 void on_request(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
                 const wire::OpcodeInfo& info);
 
-}  // namespace rocemu::engine::unreliable_connection
+}  // namespace rocemu::engine::uc

@@ -7,7 +7,7 @@
 #include "emulator/engine/transport/receive_queue.h"
 #include "wire/ethernet.h"
 
-namespace rocemu::engine::datagram {
+namespace rocemu::engine::ud {
 namespace {
 
 using abi::SendWqe;
@@ -78,4 +78,4 @@ void on_packet(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
   qp.recv.received = 0;
 }
 
-}  // namespace rocemu::engine::datagram
+}  // namespace rocemu::engine::ud

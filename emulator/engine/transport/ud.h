@@ -6,7 +6,7 @@
 
 #include "emulator/engine/fabric.h"
 
-namespace rocemu::engine::datagram {
+namespace rocemu::engine::ud {
 
 /// Room at the start of each receive buffer for the global route header (ibv_post_recv(3)).
 inline constexpr uint32_t kGrhSize = 40;
@@ -27,4 +27,4 @@ constexpr uint32_t qkey_of(const QueuePair& qp, const abi::SendWqe& wqe) {
 void on_packet(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
                const wire::OpcodeInfo& info, std::span<const uint8_t> frame);
 
-}  // namespace rocemu::engine::datagram
+}  // namespace rocemu::engine::ud

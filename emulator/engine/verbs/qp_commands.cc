@@ -18,7 +18,7 @@ using abi::QpState;
 void enter_state(Fabric& fabric, QueuePair& qp, QpState from, QpState to, uint32_t mask) {
   switch (to) {
     case QpState::kReset:
-      responses::settle(fabric, qp);
+      response_queue::settle(fabric, qp);
       receive_queue::give_back(fabric, qp);
       qp.reset();
       return;

@@ -18,20 +18,20 @@ namespace rocemu::test {
 namespace {
 
 using engine::DeviceIndex;
-using engine::Part;
 using engine::QpNumber;
+using engine::Shard;
 
 constexpr uint32_t kMulticastQpn = 0xffffff;
 constexpr wire::IpAddress kGroup = wire::IpAddress::from_v4(224, 1, 2, 3);
 
-Part part_of(uint32_t device, uint32_t devices = 2) {
-  return {.of = Part::Of::kDevice, .device = {device}, .devices = devices};
+Shard part_of(uint32_t device, uint32_t devices = 2) {
+  return {.of = Shard::Of::kDevice, .device = {device}, .devices = devices};
 }
 
 // ---- What is whose ----
 
-TEST(Part, OneForAllHasEveryQp) {
-  const Part part;
+TEST(Shard, OneForAllHasEveryQp) {
+  const Shard part;
   EXPECT_TRUE(part.has({0}, {17}));
   EXPECT_TRUE(part.has({3}, {wire::kGsiQpn}));
   EXPECT_EQ(part.qpns().first, engine::kFirstQpn);
@@ -39,16 +39,16 @@ TEST(Part, OneForAllHasEveryQp) {
   EXPECT_EQ(part.device_with({17}), std::nullopt);
 }
 
-TEST(Part, OfADeviceHasItsQpsButTheFirst) {
+TEST(Shard, OfADeviceHasItsQpsButTheFirst) {
   EXPECT_TRUE(part_of(1).has({1}, {17}));
   EXPECT_FALSE(part_of(1).has({0}, {17}));
   EXPECT_FALSE(part_of(1).has({1}, {wire::kGsiQpn}));
-  const Part connections{.of = Part::Of::kConnections, .devices = 2};
+  const Shard connections{.of = Shard::Of::kConnections, .devices = 2};
   EXPECT_TRUE(connections.has({1}, {wire::kGsiQpn}));
   EXPECT_FALSE(connections.has({1}, {17}));
 }
 
-TEST(Part, AQpnTellsItsDevice) {
+TEST(Shard, AQpnTellsItsDevice) {
   for (const uint32_t devices : {1u, 2u, 15u, 16u, 250u}) {
     uint32_t next = engine::kFirstQpn;
     for (uint32_t device = 0; device < devices; ++device) {
@@ -68,9 +68,9 @@ TEST(Part, AQpnTellsItsDevice) {
 
 // ---- Frames from one to another ----
 
-engine::FabricConfig fabric_of(Part part, bool trace_frames) {
+engine::FabricConfig fabric_of(Shard part, bool trace_frames) {
   engine::FabricConfig fabric = engine::default_fabric(2);
-  fabric.part = part;
+  fabric.shard = part;
   fabric.trace_frames = trace_frames;
   return fabric;
 }

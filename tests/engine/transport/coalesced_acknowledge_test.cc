@@ -1,5 +1,5 @@
 // Messages that are posted together, and one acknowledgement for all of them (IBTA vol
-// 1, 9.7.5.1.2; FabricConfig::joins_acknowledgements).
+// 1, 9.7.5.1.2; FabricConfig::coalesces_acknowledgements).
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -17,7 +17,7 @@ using engine::Counter;
 
 engine::FabricConfig two_devices(bool joins) {
   engine::FabricConfig fabric = engine::default_fabric(2);
-  fabric.joins_acknowledgements = joins;
+  fabric.coalesces_acknowledgements = joins;
   return fabric;
 }
 

@@ -29,9 +29,9 @@ constexpr abi::QpCap kCap = {.max_send_wr = 16,
 constexpr uint32_t kAllAccess = abi::kAccessLocalWrite | abi::kAccessRemoteWrite |
                                 abi::kAccessRemoteRead | abi::kAccessRemoteAtomic;
 
-engine::FabricConfig two_devices(bool joins_acknowledgements) {
+engine::FabricConfig two_devices(bool coalesces_acknowledgements) {
   engine::FabricConfig config;
-  config.joins_acknowledgements = joins_acknowledgements;
+  config.coalesces_acknowledgements = coalesces_acknowledgements;
   config.devices = {
       {.name = "left", .mac = {{2, 0, 0, 0, 0, 1}}, .addresses = {kSender}, .policy = {}},
       {.name = "right", .mac = {{2, 0, 0, 0, 0, 2}}, .addresses = {kReceivers}, .policy = {}}};
@@ -95,8 +95,8 @@ struct Receiver {
 };
 
 struct Xrc {
-  explicit Xrc(bool joins_acknowledgements = false)
-      : bench(two_devices(joins_acknowledgements)),
+  explicit Xrc(bool coalesces_acknowledgements = false)
+      : bench(two_devices(coalesces_acknowledgements)),
         sender(bench, engine::ClientId{1}, engine::DeviceIndex{0}),
         first(bench, 2),
         second(bench, 3) {
