@@ -43,9 +43,10 @@ struct DoorbellRing {
   /// While the daemon is awake on the same one, that client cannot go on.
   std::atomic<uint32_t> client_processor;
   alignas(64) std::atomic<uint32_t> consumer;  // written by the daemon
-  /// Non-zero while the daemon sleeps or is about to: whoever then adds an entry that needs
-  /// attention writes 1 to the context's eventfd. Both sides order their own store before their
-  /// load of the other's word with a sequentially consistent fence.
+  /// Non-zero while the daemon sleeps or is about to: a client that then adds an entry that needs
+  /// attention writes 1 to the context's eventfd. The client stores `producer` and then loads
+  /// `daemon_sleeping`; the daemon stores `daemon_sleeping` and then loads `producer`. All four are
+  /// sequentially consistent, so at least one side sees the other's store.
   alignas(64) std::atomic<uint32_t> daemon_sleeping;
   /// On a virtual clock: not 0, and written before the client sees the ring. Whoever then finds
   /// nothing twice in one round waits on the futex `round`, which the daemon counts up whenever

@@ -41,9 +41,8 @@ int DoorbellWriter::ring(abi::DoorbellKind kind, uint32_t object, uint64_t value
   if (!wait_for_space(producer)) return EIO;
   ring_->entries[producer % abi::kDoorbellEntries] = {kind, object, value};
   ring_->client_processor.store(processor(), std::memory_order_relaxed);
-  // Sequentially consistent like the look at daemon_sleeping: with the daemon's fence between its
-  // store of that and its last look at producer, one of the two sees the other. (A fence here would
-  // do the same, but ThreadSanitizer does not know fences.)
+  // Sequentially consistent, like the load of daemon_sleeping that follows: see DoorbellRing.
+  // (Fences would do the same, but ThreadSanitizer does not know fences.)
   ring_->producer.store(producer + 1, std::memory_order_seq_cst);
   wake_if_sleeping();
   return 0;

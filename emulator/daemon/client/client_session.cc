@@ -156,7 +156,7 @@ uint32_t ClientSession::client_processor() const {
 
 bool ClientSession::has_doorbells() const {
   return attached_ &&
-         queues_.doorbells().producer.load(std::memory_order_acquire) != queues_.doorbells_consumed;
+         queues_.doorbells().producer.load(std::memory_order_seq_cst) != queues_.doorbells_consumed;
 }
 
 // ---- Events ---------------------------------------------------------------------------------

@@ -25,7 +25,8 @@ class LentMemory {
   /// Copies as HostMemory does if all ranges lie in lent memory; else does nothing and says false.
   bool copy(std::span<const engine::RemoteRange> from,
             std::span<const std::span<uint8_t>> to) const;
-  /// In ascending order: who polls the last byte of a message finds the rest in place.
+  /// The last eight bytes of each piece are written after the rest of it, so that a program which
+  /// polls the last byte of a message finds all of it in place.
   bool copy(std::span<const engine::RemoteRange> to,
             std::span<const std::span<const uint8_t>> from) const;
 
