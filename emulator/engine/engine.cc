@@ -66,7 +66,7 @@ struct Apply {
   }
   void operator()(const ArmCq& input) const {
     if (fabric.has_lost_its_device(input.client)) return;  // rung in vain
-    fabric.arm(input);
+    fabric.completions().arm(input);
   }
   void operator()(const ReceiveFrame& input) const { fabric.receive(input); }
   void operator()(const ForwardedFrames& input) const { fabric.receive(input); }
@@ -104,8 +104,8 @@ struct Apply {
     }
     outputs.cm_reply = rdma_cm.execute(input);
   }
-  void operator()(const Pause& input) const { fabric.set_paused(input.paused); }
-  void operator()(const ReleaseFrames& input) const { fabric.release_frames(input.count); }
+  void operator()(const Pause& input) const { fabric.link().set_paused(input.paused); }
+  void operator()(const ReleaseFrames& input) const { fabric.link().release(input.count); }
   void operator()(const MemoryReady&) const { fabric.go_on_with_memory(); }
   void operator()(const Tick&) const { fabric.release_leaving(); }
 };
@@ -128,7 +128,7 @@ Engine::~Engine() = default;
 
 void Engine::step(Instant outer_now, const Input& input, Outputs& outputs) {
   if (const auto* pause = std::get_if<Pause>(&input)) clock_.pause(outer_now, pause->paused);
-  if (std::holds_alternative<ReleaseFrames>(input) && clock_.paused() && !fabric_->has_frames()) {
+  if (std::holds_alternative<ReleaseFrames>(input) && clock_.paused() && fabric_->link().empty()) {
     if (const auto next = next_event_time()) clock_.move_to(*next);
   }
   const Instant now = clock_.inner(outer_now);
@@ -186,8 +186,8 @@ std::vector<wire::IpAddress> Engine::addresses(DeviceIndex device) const {
 }
 
 std::span<const uint8_t> Engine::next_frame() const {
-  if (!fabric_->has_frames()) return {};
-  return fabric_->next_frame();
+  const Link& link = fabric_->link();
+  return link.empty() ? std::span<const uint8_t>() : link.front().frame.bytes();
 }
 
 std::optional<Instant> Engine::next_event_time() {

@@ -37,16 +37,15 @@ Fabric::Fabric(FabricConfig config, HostMemory& memory)
 }
 
 void Fabric::begin_step(Instant now, Outputs& outputs) {
-  now_ = now;
-  outputs_ = &outputs;
+  step_.begin(now, outputs);
   release_delayed_frames();
   release_held_completions();
   restore_ports();
-  release_moderated_events();
+  completions_.release_events();
 }
 
 void Fabric::begin_expiry() {
-  expiring_ = next_timeout() <= now_;
+  expiring_ = next_timeout() <= now();
 }
 
 /// IBTA vol 1, 9.7.6.1.3 leaves open how late a timeout is noticed. An engine that was not stepped
@@ -62,14 +61,12 @@ void Fabric::run() {
   fail_users_of_overrun_cqs();
   fail_qps();
   for (uint32_t moved = 0; moved < kFramesPerStep && removals_.empty();) {
-    const bool arrives = !link_.empty() && link_.front().arrives <= now_;
+    const bool arrives = link_.has_arrived(now());
     if (!arrives && expiring_ && may_expire()) [[unlikely]] {
       expire_timers();
     } else if (arrives) {
-      if (paused_ && released_ == 0) break;
-      if (paused_) --released_;
-      const InFlight in_flight = std::move(link_.front());
-      link_.pop_front();
+      if (link_.is_held()) break;
+      const InFlight in_flight = link_.take();
       write_ahead(in_flight, kFramesPerStep - moved);
       if (in_flight.check_icrc) {
         arrive_if_intact(in_flight.to, in_flight.frame.bytes(), in_flight.from_outside);
@@ -103,16 +100,16 @@ bool Fabric::may_produce_frames() const {
 }
 
 std::optional<Instant> Fabric::next_deadline() {
-  if (!leaving_.empty()) return now_;
-  const bool held = paused_ && released_ == 0;
-  const bool arrives_now = !link_.empty() && link_.front().arrives <= now_;
-  if (arrives_now ? !held : may_produce_frames()) return now_;
+  if (!leaving_.empty()) return now();
+  const bool held = link_.is_held();
+  const bool arrives_now = link_.has_arrived(now());
+  if (arrives_now ? !held : may_produce_frames()) return now();
   std::optional<Instant> first;
   if (const auto timer = next_timer()) first = timer->at;
   if (!link_.empty() && !held && (!first || link_.front().arrives < *first)) {
-    first = std::max(now_, link_.front().arrives);
+    first = std::max(now(), link_.front().arrives);
   }
-  for (const auto& other : {connections.next_deadline(), next_moderated_event(), delayed_.next(),
+  for (const auto& other : {connections.next_deadline(), completions_.next_event(), delayed_.next(),
                             next_held_completion(), next_port_return()}) {
     if (other && (!first || *other < *first)) first = other;
   }
@@ -135,7 +132,7 @@ Instant Fabric::next_timeout() {
 void Fabric::expire_timers() {
   expiring_ = false;
   last_turn_before_expiry_.reset();
-  for (auto entry = next_timer(); entry && entry->at <= now_; entry = next_timer()) {
+  for (auto entry = next_timer(); entry && entry->at <= now(); entry = next_timer()) {
     QueuePair& qp = *qps.find(entry->qp);
     timers_.expire(*entry, qp.timers);
     completer::on_timer(*this, qp, entry->kind);
@@ -143,69 +140,8 @@ void Fabric::expire_timers() {
   connections.expire_timers();
 }
 
-void Fabric::release_moderated_events() {
-  for (auto at = next_moderated_event(); at && *at <= now_; at = next_moderated_event()) {
-    CompletionQueue& cq = *cqs.find(moderated_events_.begin()->second);
-    cq.disarm();
-    notify(cq);
-  }
-}
-
 void Fabric::complete(CqId id, const abi::Cqe& cqe, bool solicits) {
-  CompletionQueue* cq = cqs.find(id);
-  if (cq == nullptr || cq->failed) return;
-  if (cq->full()) {
-    // What the client has taken meanwhile is asked for at the last moment, and only then.
-    if (!cq->consume(host_memory_.completions_taken(cq->client, id))) {
-      return violation(cq->client, "took more completions than there were");
-    }
-    if (cq->full()) return overrun(*cq);
-  }
-  abi::Cqe stamped = cqe;
-  stamped.timestamp_ns = nanoseconds_since_start(now_);
-  outputs_->list.emplace_back(Completion{cq->client, id, stamped});
-  if (cq->add(solicits)) return notify(*cq);
-  limit_wait(*cq);
-}
-
-void Fabric::arm(const ArmCq& input) {
-  CompletionQueue* cq = cq_of(input.client, input.cq);
-  if (cq == nullptr) return violation(input.client, "arm doorbell for a CQ not its own");
-  switch (cq->arm(input.producer, input.solicited_only)) {
-    case CompletionQueue::ArmResult::kArmed:
-      return limit_wait(*cq);
-    case CompletionQueue::ArmResult::kAnswered:
-      return;
-    case CompletionQueue::ArmResult::kEventDue:
-      return notify(*cq);
-    case CompletionQueue::ArmResult::kImpossible:
-      return violation(input.client, "armed a CQ behind completions that are not there");
-  }
-}
-
-void Fabric::moderate(CompletionQueue& cq, const Moderation& moderation) {
-  if (cq.moderate(moderation)) notify(cq);
-}
-
-void Fabric::limit_wait(CompletionQueue& cq) {
-  if (!cq.event_waits() || cq.event_deadline) return;
-  cq.event_deadline = now_ + cq.moderation.period;
-  moderated_events_.emplace(*cq.event_deadline, cq.id);
-}
-
-void Fabric::notify(const CompletionQueue& cq) {
-  if (cq.channel.value == 0) return;
-  outputs_->list.emplace_back(CompletionEvent{cq.client, cq.id, cq.channel, cq.user_handle});
-}
-
-std::optional<Instant> Fabric::next_moderated_event() {
-  while (!moderated_events_.empty()) {
-    const auto& [at, id] = *moderated_events_.begin();
-    const CompletionQueue* cq = cqs.find(id);
-    if (cq != nullptr && cq->event_deadline == at) return at;
-    moderated_events_.erase(moderated_events_.begin());
-  }
-  return std::nullopt;
+  if (!completions_.deliver(id, cqe, solicits)) overrun(*cqs.find(id));
 }
 
 // ibv_poll_cq(3): "CQ overrun ... the async event IBV_EVENT_CQ_ERR will be triggered, and the CQ
@@ -213,7 +149,7 @@ std::optional<Instant> Fabric::next_moderated_event() {
 void Fabric::overrun(CompletionQueue& cq) {
   cq.failed = true;
   device(clients.at(cq.client)).counters.add(Counter::kCqOverruns);
-  outputs_->list.emplace_back(CqFailed{cq.client, cq.id});
+  step_.emit(CqFailed{cq.client, cq.id});
   raise(cq.client, abi::EventType::kCqErr, cq.user_handle);
   overrun_cqs_.push_back(cq.id);
 }
@@ -253,7 +189,7 @@ void Fabric::fail_users_of_overrun_cqs() {
 }
 
 void Fabric::deliver_event(ClientId client, abi::EventType type, uint64_t element) {
-  outputs_->list.emplace_back(AsyncEvent{client, type, element});
+  step_.emit(AsyncEvent{client, type, element});
 }
 
 void Fabric::raise(const QueuePair& qp, abi::EventType type) {
@@ -264,7 +200,7 @@ void Fabric::raise(const QueuePair& qp, abi::EventType type) {
 }
 
 void Fabric::violation(ClientId client, const char* reason) {
-  outputs_->list.emplace_back(ClientViolation{client, reason});
+  step_.emit(ClientViolation{client, reason});
 }
 
 void Fabric::send(QueuePair& qp, wire::Packet& packet, size_t payload_size, Frame frame) {
@@ -326,20 +262,20 @@ void Fabric::launch(faults::Departure departure) {
   trace(departure);
   if (config_.shard.of != Shard::Of::kAll && forward(departure)) return;
   if (departure.to) {
-    link_.push_back({now_ + config_.link_latency, *departure.to, std::move(departure.frame),
-                     departure.check_icrc, !departure.from});
+    link_.push({now() + config_.link_latency, *departure.to, std::move(departure.frame),
+                departure.check_icrc, !departure.from});
   } else if (departure.from) {
-    outputs_->list.emplace_back(TransmitFrame{*departure.from, std::move(departure.frame)});
+    step_.emit(TransmitFrame{*departure.from, std::move(departure.frame)});
   }
 }
 
 void Fabric::trace(const faults::Departure& departure) {
   if (!config_.trace_frames || departure.traced) return;
-  outputs_->list.emplace_back(FrameTrace{now_, departure.frame});
+  step_.emit(FrameTrace{now(), departure.frame});
 }
 
 void Fabric::release_delayed_frames() {
-  while (auto departure = delayed_.take_due(now_)) launch(std::move(*departure));
+  while (auto departure = delayed_.take_due(now())) launch(std::move(*departure));
 }
 
 void Fabric::schedule(QueuePair& qp) {
@@ -385,7 +321,7 @@ void Fabric::set_port(DeviceIndex index, bool up) {
 }
 
 void Fabric::group_changed(DeviceIndex index, const wire::IpAddress& group, bool member) {
-  if (device(index).config.outside) outputs_->list.emplace_back(GroupChange{index, group, member});
+  if (device(index).config.outside) step_.emit(GroupChange{index, group, member});
 }
 
 std::optional<DeviceIndex> Fabric::device_with_address(const wire::IpAddress& address) const {

@@ -6,7 +6,7 @@
 #include <deque>
 #include <map>
 #include <optional>
-#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -23,12 +23,15 @@
 #include "emulator/engine/faults/delayed_frames.h"
 #include "emulator/engine/faults/held_completions.h"
 #include "emulator/engine/faults/rule_matcher.h"
+#include "emulator/engine/link/link.h"
+#include "emulator/engine/objects/completion_delivery.h"
 #include "emulator/engine/objects/completion_queue.h"
 #include "emulator/engine/objects/memory_table.h"
 #include "emulator/engine/objects/multicast_groups.h"
 #include "emulator/engine/objects/queue_pair.h"
 #include "emulator/engine/objects/shared_receive_queue.h"
 #include "emulator/engine/objects/xrc_domain.h"
+#include "emulator/engine/step.h"
 #include "wire/packet.h"
 
 namespace rocemu::engine {
@@ -77,7 +80,7 @@ class Fabric {
   Fabric(FabricConfig config, HostMemory& memory);
 
   // ---- The step in progress ----
-  Instant now() const { return now_; }
+  Instant now() const { return step_.now(); }
   void begin_step(Instant now, Outputs& outputs);
   /// Lets run() expire the timers of QPs and connections that are due, as soon as what was under
   /// way before has arrived.
@@ -121,9 +124,7 @@ class Fabric {
   /// To all that have a reference to the QP.
   void raise(const QueuePair& qp, abi::EventType type);
   void violation(ClientId client, const char* reason);
-  /// ibv_req_notify_cq(3) and ibv_modify_cq(3).
-  void arm(const ArmCq& input);
-  void moderate(CompletionQueue& cq, const Moderation& moderation);
+  CompletionDelivery& completions() { return completions_; }
 
   /// Sends `frame`, whose payload of that size is in place, on the QP's path.
   void send(QueuePair& qp, wire::Packet& packet, size_t payload_size, Frame frame);
@@ -141,8 +142,8 @@ class Fabric {
   }
   /// An acknowledgement is to wait, since behind the packet at hand comes another one now.
   bool delays_acknowledgement() const {
-    return config_.coalesces_acknowledgements && !link_.empty() && link_.front().arrives <= now_ &&
-           !paused_ && !faults.watches_frames();
+    return config_.coalesces_acknowledgements && link_.has_arrived(now()) && !link_.paused() &&
+           !faults.watches_frames();
   }
   /// The payload of the packet at hand was written to where it belongs before (write_ahead.cc).
   bool payload_is_in_place() const { return written_ahead_ != 0; }
@@ -197,12 +198,7 @@ class Fabric {
   /// The devices that rules have pulled out, for whoever tells all who need to know.
   std::vector<DeviceIndex> take_removals();
 
-  // ---- One frame at a time ----
-  void set_paused(bool paused) { paused_ = paused; }
-  void release_frames(uint32_t count) { released_ = count; }
-  bool has_frames() const { return !link_.empty(); }
-  /// The frame that is to arrive next.
-  std::span<const uint8_t> next_frame() const { return link_.front().frame.bytes(); }
+  Link& link() { return link_; }
   /// The client needs the QP no more: it goes, unless there are other references. Of several that
   /// the client has, the one with that user handle is given back.
   void release_qp(QueuePair& qp, ClientId client, uint64_t user_handle);
@@ -239,24 +235,10 @@ class Fabric {
   void drop_further_references(QueuePair& qp, ClientId client);
   void leave_xrcds(ClientId client);
   void finish(const LeavingClient& leaving);
-  struct InFlight {
-    Instant arrives;
-    DeviceIndex to;
-    Frame frame;
-    bool check_icrc;
-    bool from_outside;
-  };
-
   ClientId group_of(ClientId client) const;
   std::optional<ClientId> heir_of(ClientId client) const;
-  void notify(const CompletionQueue& cq);
-  /// Sees to it that an event that waits for more completions is sent in time.
-  void limit_wait(CompletionQueue& cq);
-  /// The first of the events that wait for more completions; forgets what waits no more.
-  std::optional<Instant> next_moderated_event();
   void overrun(CompletionQueue& cq);
   void fail_users_of_overrun_cqs();
-  void release_moderated_events();
   std::optional<TimerQueue::Entry> next_timer();
   /// Of a QP or of a connection.
   Instant next_timeout();
@@ -330,7 +312,7 @@ class Fabric {
   FramePool frames_;
   std::vector<Device> devices_;
   TimerQueue timers_;
-  std::deque<InFlight> link_;   // frames between devices of the fabric, in order
+  Link link_;
   uint32_t written_ahead_ = 0;  // frames next on the link whose payload is in place
   faults::DelayedFrames delayed_;
   std::deque<QpNumber> schedule_;  // QPs that have something to send, in turn
@@ -343,12 +325,9 @@ class Fabric {
   std::map<CqId, faults::HeldCompletions> held_completions_;
   std::map<DeviceIndex, Instant> port_returns_;
   std::vector<DeviceIndex> removals_;  // by rules, as soon as may be
-  bool paused_ = false;
-  uint32_t released_ = 0;                                // frames that may arrive while paused
-  std::vector<CqId> overrun_cqs_;                        // whose QPs have yet to be failed
-  std::set<std::pair<Instant, CqId>> moderated_events_;  // by CompletionQueue::event_deadline
-  Instant now_{};
-  Outputs* outputs_ = nullptr;
+  std::vector<CqId> overrun_cqs_;      // whose QPs have yet to be failed
+  Step step_;
+  CompletionDelivery completions_{cqs, host_memory_, step_};
 };
 
 }  // namespace rocemu::engine

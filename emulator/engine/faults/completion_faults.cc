@@ -29,11 +29,11 @@ bool Fabric::judge_completion(const QueuePair& qp, CqId id, abi::Cqe cqe, bool s
                                   .wr_id = cqe.wr_id,
                                   .queue = is_send ? Queue::kSend : Queue::kReceive,
                                   .status = cqe.status},
-                                 now_);
+                                 now());
   bool drop = false;
   bool overruns = false;
   bool failed = false;
-  Instant until = now_;
+  Instant until = now();
   uint32_t hold = 0;
   for (const auto& one : acting) {
     const faults::Effects& effects = one.rule->effects;
@@ -59,7 +59,7 @@ bool Fabric::judge_completion(const QueuePair& qp, CqId id, abi::Cqe cqe, bool s
   }
   if (!wanted || drop) return !failed;
   const auto held = held_completions_.find(id);
-  if (until == now_ && hold == 0 && held == held_completions_.end()) {
+  if (until == now() && hold == 0 && held == held_completions_.end()) {
     complete(id, cqe, solicits);
     return !failed;
   }
@@ -73,11 +73,11 @@ bool Fabric::judge_completion(const QueuePair& qp, CqId id, abi::Cqe cqe, bool s
 void Fabric::release_held_completions() {
   for (auto it = held_completions_.begin(); it != held_completions_.end();) {
     HeldCompletions& held = it->second;
-    if (held.wanted != 0 && held.may_go(now_)) {  // all at once
+    if (held.wanted != 0 && held.may_go(now())) {  // all at once
       held.wanted = 0;
-      for (HeldCompletions::Held& one : held.queue) one.until = now_;
+      for (HeldCompletions::Held& one : held.queue) one.until = now();
     }
-    while (held.may_go(now_)) {
+    while (held.may_go(now())) {
       complete(it->first, held.queue.front().cqe, held.queue.front().solicits);
       held.queue.pop_front();
     }

@@ -8,20 +8,20 @@ namespace rocemu::engine {
 void Fabric::change_port(DeviceIndex index, const faults::PortChange& change) {
   port_returns_.erase(index);  // the latest rule counts
   set_port(index, change.up);
-  outputs_->list.emplace_back(DeviceChanged{index});
-  if (change.lifetime) port_returns_[index] = now_ + *change.lifetime;
+  step_.emit(DeviceChanged{index});
+  if (change.lifetime) port_returns_[index] = now() + *change.lifetime;
 }
 
 void Fabric::restore_ports() {
   for (auto next = port_returns_.begin(); next != port_returns_.end();) {
     const auto [index, at] = *next;
-    if (at > now_) {
+    if (at > now()) {
       ++next;
       continue;
     }
     next = port_returns_.erase(next);
     set_port(index, true);
-    outputs_->list.emplace_back(DeviceChanged{index});
+    step_.emit(DeviceChanged{index});
   }
 }
 
@@ -42,11 +42,11 @@ void Fabric::change_gid(DeviceIndex index, uint32_t gid, const wire::IpAddress& 
     addresses[gid] = address;
   }
   raise_on_device(abi::EventType::kGidChange, index);
-  outputs_->list.emplace_back(DeviceChanged{index});
+  step_.emit(DeviceChanged{index});
 }
 
 std::vector<DeviceIndex> Fabric::take_removals() {
-  for (const DeviceIndex index : removals_) outputs_->list.emplace_back(DeviceChanged{index});
+  for (const DeviceIndex index : removals_) step_.emit(DeviceChanged{index});
   return std::exchange(removals_, {});
 }
 

@@ -64,7 +64,7 @@ void Fabric::judge_event(ClientId client, EventType type, uint64_t element, cons
                   .kind = static_cast<uint8_t>(type),
                   .qp = qp != nullptr ? qp->order : 0,
                   .qp_num = qp != nullptr ? qp->number.value : 0},
-                 now_);
+                 now());
   bool drop = false;
   for (const auto& one : acting) {
     note(one, "async event " + std::to_string(static_cast<uint32_t>(type)), device, qp);
@@ -76,7 +76,7 @@ void Fabric::judge_event(ClientId client, EventType type, uint64_t element, cons
 
 void Fabric::note(const faults::Faults::Acting& acting, std::string subject,
                   std::optional<DeviceIndex> device, const QueuePair* qp) {
-  outputs_->list.emplace_back(RuleFired{now_, acting.rule, std::move(subject)});
+  step_.emit(RuleFired{now(), acting.rule, std::move(subject)});
   const faults::Effects& effects = acting.rule->effects;
   if (effects.raise) raise_by_rule(*effects.raise, device, qp);
   if (!device) return;
@@ -148,7 +148,7 @@ void Fabric::act_now(const faults::Rule& rule) {
     if (qp != nullptr) occurrence.qp = qp->order;
     if (qp != nullptr) occurrence.qp_num = qp->number.value;
     // Other rules that stay for "now" have had their moment.
-    for (const auto& one : std::vector(faults.act(occurrence, now_))) {
+    for (const auto& one : std::vector(faults.act(occurrence, now()))) {
       if (one.rule->name == rule.name) note(one, "what is there now", device, qp);
     }
   };

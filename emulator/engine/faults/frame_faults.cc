@@ -96,11 +96,11 @@ void Fabric::inject_faults(Departure departure, const QueuePair* qp) {
   wire::Packet packet = *parsed;
   Occurrence occurrence = describe(departure, packet, qp, outgoing);
 
-  Plan plan{.acting = {}, .at = now_};
+  Plan plan{.acting = {}, .at = now()};
   const auto ask = [&](Where where) {
     if (!faults.watches(where)) return;
     occurrence.where = where;
-    const auto& acting = faults.act(occurrence, now_);
+    const auto& acting = faults.act(occurrence, now());
     plan.acting.insert(plan.acting.end(), acting.begin(), acting.end());
   };
   ask(Where::kFrame);
@@ -140,8 +140,8 @@ void Fabric::inject_faults(Departure departure, const QueuePair* qp) {
       // Ethernet's preamble, FCS and gap take 24 bytes more than the frame.
       const uint64_t bits = 8 * (departure.frame.bytes().size() + 24);
       const auto busy = Duration(bits * 1'000'000'000 / effects.bits_per_second);
-      *link_free_at = std::max(*link_free_at, now_) + busy;
-      plan.at += *link_free_at - now_;
+      *link_free_at = std::max(*link_free_at, now()) + busy;
+      plan.at += *link_free_at - now();
     }
   }
 
@@ -151,7 +151,7 @@ void Fabric::inject_faults(Departure departure, const QueuePair* qp) {
     for (uint32_t i = 0; i <= plan.duplicate; ++i) {
       if (plan.reorder != 0) {
         delayed_.hold(occurrence.flow, plan.reorder, plan.at + kLongestHold, departure);
-      } else if (plan.at > now_) {
+      } else if (plan.at > now()) {
         delayed_.delay(plan.at, departure);
       } else {
         launch(departure);
@@ -159,7 +159,7 @@ void Fabric::inject_faults(Departure departure, const QueuePair* qp) {
     }
   }
   if (plan.reorder == 0) {
-    delayed_.pass(occurrence.flow, now_);
+    delayed_.pass(occurrence.flow, now());
     release_delayed_frames();
   }
 }

@@ -105,7 +105,7 @@ std::optional<LocalError> Fabric::work_request_fault(const QueuePair& qp, uint32
                                   .message = index + 1,
                                   .size = length,
                                   .wr_id = wqe.wr_id},
-                                 now_);
+                                 now());
   for (const auto& one : acting) {
     note(one,
          "work request " + std::to_string(wqe.wr_id) + " of QP " + std::to_string(qp.number.value),
@@ -131,7 +131,7 @@ bool Fabric::request_is_taken(QueuePair& qp, const wire::Packet& packet,
                                   .psn_num = packet.bth.psn.value(),
                                   .message = qp.recv.msn + 1,
                                   .size = packet.payload.size()},
-                                 now_);
+                                 now());
   for (const auto& one : acting) {
     note(one, wire::to_string(packet), qp.device, &qp);
     const faults::Effects& effects = one.rule->effects;
@@ -164,7 +164,7 @@ int Fabric::verb_fault(ClientId client, const abi::Request& request) {
   if (qp != nullptr) occurrence.qp = qp->order;
   if (qp != nullptr) occurrence.qp_num = qp->number.value;
   int error = 0;
-  for (const auto& one : std::vector(faults.act(occurrence, now_))) {
+  for (const auto& one : std::vector(faults.act(occurrence, now()))) {
     note(one, "verb " + std::to_string(static_cast<uint32_t>(request.op)), at, qp);
     if (error == 0) error = one.rule->effects.error;
   }
@@ -179,7 +179,7 @@ int Fabric::verb_fault(const CmCommand& command) {
                               .to = {},
                               .kind = verb_kind(command)};
   int error = 0;
-  for (const auto& one : std::vector(faults.act(occurrence, now_))) {
+  for (const auto& one : std::vector(faults.act(occurrence, now()))) {
     note(one, "rdma_cm command " + std::to_string(static_cast<uint32_t>(command.command)), {},
          nullptr);
     if (error == 0) error = one.rule->effects.error;

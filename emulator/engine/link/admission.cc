@@ -38,7 +38,7 @@ void Fabric::receive(const ReceiveFrame& input) {
     copy.set_size(bytes.size());
     if (guessed_wrong) wire::write_identification(copy.bytes(), *right);
     bytes = std::as_const(copy).bytes();
-    if (config_.trace_frames) outputs_->list.emplace_back(FrameTrace{now_, copy});
+    if (config_.trace_frames) step_.emit(FrameTrace{now(), copy});
   }
   if (!intact) return drop_damaged(input.device, bytes);
   if (!disturbed || !copy) return arrive(input.device, bytes, true);

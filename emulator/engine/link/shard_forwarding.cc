@@ -16,8 +16,8 @@ bool Fabric::forward(faults::Departure& departure) {
     qp.value = parsed->bth.dest_qpn;
   }
   if (config_.shard.has(*departure.to, qp)) return false;
-  outputs_->list.emplace_back(ForwardFrame{*departure.to, qp.value == wire::kGsiQpn,
-                                           departure.check_icrc, std::move(departure.frame)});
+  step_.emit(ForwardFrame{*departure.to, qp.value == wire::kGsiQpn, departure.check_icrc,
+                          std::move(departure.frame)});
   return true;
 }
 
@@ -41,8 +41,8 @@ void Fabric::receive(const ForwardedFrames& input) {
       std::ranges::copy(forwarded.bytes, frame.storage().begin());
       frame.set_size(forwarded.bytes.size());
     }
-    link_.push_back(
-        {now_ + config_.link_latency, forwarded.to, std::move(frame), forwarded.check_icrc, false});
+    link_.push({now() + config_.link_latency, forwarded.to, std::move(frame), forwarded.check_icrc,
+                false});
   }
 }
 

@@ -114,10 +114,10 @@ std::optional<MemoryList> place_of_answer(const Fabric& fabric, const QueuePair&
 }  // namespace
 
 void Fabric::write_ahead(const InFlight& next, uint32_t limit) {
-  if (written_ahead_ != 0 || link_.empty() || paused_) return;
+  if (written_ahead_ != 0 || link_.empty() || link_.paused()) return;
   if (faults.watches(faults::Where::kRequest)) return;
   const auto packet_in = [&](const InFlight& frame) {
-    const bool arrives = frame.to == next.to && frame.arrives <= now_ && !frame.check_icrc;
+    const bool arrives = frame.to == next.to && frame.arrives <= now() && !frame.check_icrc;
     return arrives ? frame.frame.packet() : nullptr;
   };
   const wire::Packet* first = packet_in(next);

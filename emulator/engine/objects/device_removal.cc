@@ -17,7 +17,7 @@ void Fabric::remove_device(DeviceIndex index) {
   for (const auto& [client, of] : clients) {
     if (of != index) continue;
     raise(client, abi::EventType::kDeviceFatal, 0);
-    outputs_->list.emplace_back(DeviceLost{client});
+    step_.emit(DeviceLost{client});
   }
   for (const auto& [client, of] : clients) {
     const bool departs =

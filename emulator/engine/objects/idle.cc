@@ -6,7 +6,7 @@ namespace rocemu::engine {
 
 bool Fabric::is_idle() const {
   if (!leaving_.empty() || !link_.empty() || !schedule_.empty() || delayed_.next() ||
-      next_held_completion() || next_port_return() || !moderated_events_.empty() ||
+      next_held_completion() || next_port_return() || completions_.has_events() ||
       connections.awaits_answer()) {
     return false;
   }

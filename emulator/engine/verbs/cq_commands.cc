@@ -45,7 +45,7 @@ int modify_cq(Fabric& fabric, ClientId client, const abi::Request::Body& in) {
   CompletionQueue* cq = owned(fabric.cqs, arguments.handle, client);
   if (cq == nullptr) return ENOENT;
   if (arguments.count > kMaxCqModeration || arguments.period > kMaxCqModeration) return EINVAL;
-  fabric.moderate(
+  fabric.completions().moderate(
       *cq, {.count = arguments.count, .period = std::chrono::microseconds(arguments.period)});
   return 0;
 }

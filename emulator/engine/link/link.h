@@ -1,0 +1,56 @@
+// The link between the devices of a fabric: frames under way, in the order in which they arrive.
+// It may be paused; then it lets go of as many frames as it is told to.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <utility>
+
+#include "emulator/engine/base/frame.h"
+#include "emulator/engine/base/ids.h"
+#include "emulator/engine/base/time.h"
+
+namespace rocemu::engine {
+
+struct InFlight {
+  Instant arrives;
+  DeviceIndex to;
+  Frame frame;
+  bool check_icrc;  // it may have been damaged on its way
+  bool from_outside;
+};
+
+class Link {
+ public:
+  bool empty() const { return frames_.empty(); }
+  /// The next one to arrive; not of an empty link.
+  const InFlight& front() const { return frames_.front(); }
+  auto begin() const { return frames_.begin(); }
+  auto end() const { return frames_.end(); }
+
+  void push(InFlight frame) { frames_.push_back(std::move(frame)); }
+  /// A frame has come to the link's end, where a pause may hold it.
+  bool has_arrived(Instant now) const { return !empty() && front().arrives <= now; }
+  /// Takes the next frame that has_arrived(). Only if the link is not held.
+  InFlight take() {
+    if (paused_) --released_;
+    InFlight frame = std::move(frames_.front());
+    frames_.pop_front();
+    return frame;
+  }
+
+  void set_paused(bool paused) { paused_ = paused; }
+  bool paused() const { return paused_; }
+  /// Lets so many frames go, while it is paused.
+  void release(uint32_t count) { released_ = count; }
+  /// No frame may leave it.
+  bool is_held() const { return paused_ && released_ == 0; }
+
+ private:
+  std::deque<InFlight> frames_;
+  bool paused_ = false;
+  uint32_t released_ = 0;
+};
+
+}  // namespace rocemu::engine

@@ -1,0 +1,51 @@
+// Puts completions into CQs and sends the completion events that programs asked for
+// (IBTA vol 1, 11.4.2; ibv_req_notify_cq(3), ibv_modify_cq(3)).
+#pragma once
+
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "emulator/engine/base/host_memory.h"
+#include "emulator/engine/base/owned_table.h"
+#include "emulator/engine/objects/completion_queue.h"
+#include "emulator/engine/step.h"
+
+namespace rocemu::engine {
+
+class CompletionDelivery {
+ public:
+  using Cqs = OwnedTable<CqId, CompletionQueue>;
+
+  /// All of them outlive this.
+  CompletionDelivery(Cqs& cqs, HostMemory& host_memory, Step& step)
+      : cqs_(cqs), host_memory_(host_memory), step_(step) {}
+
+  /// False if the CQ has no room: it overruns. `solicits`: see CompletionQueue::add. A CQ that has
+  /// failed or is gone takes nothing.
+  [[nodiscard]] bool deliver(CqId id, const abi::Cqe& cqe, bool solicits);
+  /// ibv_req_notify_cq(3).
+  void arm(const ArmCq& input);
+  /// ibv_modify_cq(3).
+  void moderate(CompletionQueue& cq, const Moderation& moderation);
+
+  /// Sends the events that have waited for more completions long enough.
+  void release_events();
+  /// When the first of them has; forgets those that wait no more.
+  std::optional<Instant> next_event();
+  /// Some may wait.
+  bool has_events() const { return !waiting_.empty(); }
+
+ private:
+  void notify(const CompletionQueue& cq);
+  /// Sees to it that an event that waits for more completions is sent in time.
+  void limit_wait(CompletionQueue& cq);
+  void violation(ClientId client, const char* reason);
+
+  Cqs& cqs_;
+  HostMemory& host_memory_;
+  Step& step_;
+  std::set<std::pair<Instant, CqId>> waiting_;  // by CompletionQueue::event_deadline
+};
+
+}  // namespace rocemu::engine

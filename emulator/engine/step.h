@@ -1,0 +1,28 @@
+// The step in progress: its time, and what comes of it.
+#pragma once
+
+#include <utility>
+
+#include "emulator/engine/base/time.h"
+#include "emulator/engine/events.h"
+
+namespace rocemu::engine {
+
+class Step {
+ public:
+  void begin(Instant now, Outputs& outputs) {
+    now_ = now;
+    outputs_ = &outputs;
+  }
+  Instant now() const { return now_; }
+  template <class Kind>
+  void emit(Kind output) {
+    outputs_->list.emplace_back(std::move(output));
+  }
+
+ private:
+  Instant now_{};
+  Outputs* outputs_ = nullptr;
+};
+
+}  // namespace rocemu::engine
