@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sched.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -14,10 +14,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <iterator>
 #include <optional>
 
 #include "tests/daemon/descriptor_limit.h"
@@ -60,6 +58,27 @@ class AddressSpaceLimit {
   rlimit before_{};
 };
 
+/// A descriptor of a kind that no message has to have, so that another thread closes what was sent.
+class StrangeDescriptor {
+ public:
+  StrangeDescriptor() {
+    int ends[2];
+    EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    read_end_ = UniqueFd(ends[0]);
+    write_end_ = UniqueFd(ends[1]);
+  }
+  int get() const { return write_end_.get(); }
+  /// Closes it and waits until nobody has it.
+  bool is_closed_by_all() {
+    write_end_.reset();
+    pollfd entry{read_end_.get(), 0, 0};
+    return poll(&entry, 1, 30'000) == 1 && (entry.revents & POLLHUP) != 0;
+  }
+
+ private:
+  UniqueFd read_end_, write_end_;
+};
+
 struct Received {
   abi::Reply reply;
   std::vector<UniqueFd> fds;
@@ -87,6 +106,25 @@ class ClientSessionTest : public testing::Test {
   void send(const void* data, size_t size, std::vector<int> fds = {}) {
     ASSERT_EQ(send_message(socket.get(), {static_cast<const std::byte*>(data), size}, fds),
               SendStatus::kOk);
+    loop.wait(kNow);
+  }
+  /// With the descriptor `count` times: more than send_message() sends.
+  void send_many(abi::Request asked, int fd, size_t count) {
+    const std::vector<int> fds(count, fd);
+    const size_t size = count * sizeof(int);
+    std::vector<cmsghdr> control(CMSG_SPACE(size) / sizeof(cmsghdr) + 1);
+    iovec data{&asked, sizeof asked};
+    msghdr header{};
+    header.msg_iov = &data;
+    header.msg_iovlen = 1;
+    header.msg_control = control.data();
+    header.msg_controllen = CMSG_SPACE(size);
+    cmsghdr* part = CMSG_FIRSTHDR(&header);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(size);
+    std::memcpy(CMSG_DATA(part), fds.data(), size);
+    ASSERT_GT(sendmsg(socket.get(), &header, MSG_NOSIGNAL), 0);
     loop.wait(kNow);
   }
   std::optional<Received> receive() {
@@ -117,16 +155,17 @@ class ClientSessionTest : public testing::Test {
     EXPECT_EQ(owner.ends, session->has_ended() ? 1 : 0);
     return session->has_ended() ? session->end_reason() : "not ended";
   }
-  static size_t open_fds() {
-    const std::filesystem::directory_iterator fds("/proc/self/fd");
-    return static_cast<size_t>(std::distance(begin(fds), end(fds)));
-  }
-
-  /// Those of kinds that no message has to have are closed in another thread.
-  static void wait_for_open_fds(size_t count) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (open_fds() != count && std::chrono::steady_clock::now() < end) sched_yield();
-    EXPECT_EQ(open_fds(), count);
+  /// How many descriptors of this process are of the same file. (Of others, threads may still close
+  /// some that earlier tests sent.)
+  static long descriptors_of(int fd) {
+    struct stat wanted {};
+    EXPECT_EQ(fstat(fd, &wanted), 0);
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return std::count_if(begin(all), end(all), [&](const auto& one) {
+      struct stat status {};
+      return stat(one.path().c_str(), &status) == 0 && status.st_dev == wanted.st_dev &&
+             status.st_ino == wanted.st_ino;
+    });
   }
 
   const Clock clock;
@@ -200,23 +239,8 @@ TEST_F(ClientSessionTest, ARequestWhoseDescriptorsTheSystemHasNoRoomForIsRefused
   EXPECT_EQ(ended_because(), "not ended");
   EXPECT_EQ(ask(request(Op::kDestroyCq), {null.get(), null.get()}).reply.error, ENOENT)
       << "it has no such CQ";
-  const abi::Request asked = request(Op::kDestroyCq);
   // More than any request has, on the other hand, is a mistake of the client's.
-  std::vector<int> many(9, null.get());
-  alignas(cmsghdr) char control[CMSG_SPACE(9 * sizeof(int))] = {};
-  iovec data{const_cast<abi::Request*>(&asked), sizeof asked};
-  msghdr header{};
-  header.msg_iov = &data;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof control;
-  cmsghdr* part = CMSG_FIRSTHDR(&header);
-  part->cmsg_level = SOL_SOCKET;
-  part->cmsg_type = SCM_RIGHTS;
-  part->cmsg_len = CMSG_LEN(9 * sizeof(int));
-  std::memcpy(CMSG_DATA(part), many.data(), 9 * sizeof(int));
-  ASSERT_GT(sendmsg(socket.get(), &header, MSG_NOSIGNAL), 0);
-  loop.wait(kNow);
+  send_many(request(Op::kDestroyCq), null.get(), 9);
   EXPECT_THAT(ended_because(), HasSubstr("too many file descriptors"));
 }
 
@@ -371,33 +395,18 @@ TEST_F(ClientSessionTest, UnknownOperationsAreRefused) {
 
 TEST_F(ClientSessionTest, UnexpectedDescriptorsAreClosed) {
   const Received greeting = hello();
-  const size_t before = open_fds();
-  ask(request(Op::kAllocPd), {0, 1, 2});
-  wait_for_open_fds(before);
+  StrangeDescriptor sent;
+  ask(request(Op::kAllocPd), {sent.get(), sent.get(), sent.get()});
+  EXPECT_TRUE(sent.is_closed_by_all());
   EXPECT_EQ(ended_because(), "not ended");
 }
 
 TEST_F(ClientSessionTest, MoreDescriptorsThanAnyMessageHasEndTheClientAndLeakNothing) {
   const Received greeting = hello();
-  const size_t before = open_fds();
-  // More than send_message() sends.
-  alignas(cmsghdr) char control[CMSG_SPACE(20 * sizeof(int))] = {};
-  const abi::Request asked = request(Op::kAllocPd);
-  iovec data{const_cast<abi::Request*>(&asked), sizeof asked};
-  msghdr header{};
-  header.msg_iov = &data;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof control;
-  cmsghdr* part = CMSG_FIRSTHDR(&header);
-  part->cmsg_level = SOL_SOCKET;
-  part->cmsg_type = SCM_RIGHTS;
-  part->cmsg_len = CMSG_LEN(20 * sizeof(int));
-  std::memset(CMSG_DATA(part), 0, 20 * sizeof(int));
-  ASSERT_GT(sendmsg(socket.get(), &header, 0), 0);
-  loop.wait(kNow);
+  StrangeDescriptor sent;
+  send_many(request(Op::kAllocPd), sent.get(), 20);
   EXPECT_THAT(ended_because(), HasSubstr("too many file descriptors"));
-  wait_for_open_fds(before);
+  EXPECT_TRUE(sent.is_closed_by_all());
 }
 
 TEST_F(ClientSessionTest, AClientThatDoesNotReadItsRepliesIsEnded) {
@@ -617,9 +626,8 @@ TEST_F(ClientSessionTest, LendsOneMemoryFileAtATime) {
   EXPECT_EQ(ask(lend).reply.error, EINVAL);
   EXPECT_EQ(ask(lend, {sealed.get(), sealed.get()}).reply.error, EINVAL);
   EXPECT_EQ(ask(lend, {unsealed.get()}).reply.error, EINVAL);
-  const size_t before = open_fds();
   EXPECT_EQ(ask(lend, {sealed.get()}).reply.error, 0);
-  EXPECT_EQ(open_fds(), before) << "what is mapped needs no descriptor";
+  EXPECT_EQ(descriptors_of(sealed.get()), 1) << "what is mapped needs no descriptor";
 
   std::array<uint8_t, 5> bytes{1, 2, 3, 4, 5}, seen{};
   const engine::RemoteRange range{kAddress + 7, bytes.size()};
