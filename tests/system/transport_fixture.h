@@ -8,8 +8,15 @@ namespace rocemu::system_test {
 
 using SrqPtr = std::unique_ptr<ibv_srq, Destroyer<ibv_srq, ibv_destroy_srq>>;
 using AhPtr = std::unique_ptr<ibv_ah, Destroyer<ibv_ah, ibv_destroy_ah>>;
-using MwPtr = std::unique_ptr<ibv_mw, Destroyer<ibv_mw, ibv_dealloc_mw>>;
-using XrcdPtr = std::unique_ptr<ibv_xrcd, Destroyer<ibv_xrcd, ibv_close_xrcd>>;
+// These two of verbs.h are static, so that types made with them would be another in each file.
+inline int close_xrcd(ibv_xrcd* xrcd) {
+  return ibv_close_xrcd(xrcd);
+}
+inline int dealloc_mw(ibv_mw* mw) {
+  return ibv_dealloc_mw(mw);
+}
+using MwPtr = std::unique_ptr<ibv_mw, Destroyer<ibv_mw, dealloc_mw>>;
+using XrcdPtr = std::unique_ptr<ibv_xrcd, Destroyer<ibv_xrcd, close_xrcd>>;
 
 inline constexpr uint32_t kQkey = 0x11111111;
 inline constexpr uint32_t kGrhSize = 40;
