@@ -91,6 +91,16 @@ class Verbs : public VerbsTest {
     return error;
   }
 
+  /// Attempts that are no more than that.
+  template <class Make, class End>
+  static Attempt makes(Make make, End end) {
+    return [=](const Under& under) { return making(under, make, end); };
+  }
+  template <class Make, class End>
+  static Attempt ends(Make make, End end) {
+    return [=](const Under& under) { return ending(under, make(), end); };
+  }
+
   ibv_srq* make_srq() {
     ibv_srq_init_attr init{};
     init.attr = {.max_wr = 4, .max_sge = 1, .srq_limit = 0};

@@ -36,60 +36,29 @@ std::map<std::string, Attempt> Verbs::attempts() {
     return under([&] { return failure(ibv_query_port(context.get(), 1, &attr)); });
   };
   // ---- Domains ----
-  all["ibv_alloc_pd"] = [this](const Under& under) {
-    return making(
-        under, [&] { return ibv_alloc_pd(context.get()); }, ibv_dealloc_pd);
-  };
+  all["ibv_alloc_pd"] = makes([this] { return ibv_alloc_pd(context.get()); }, ibv_dealloc_pd);
   all["ibv_dealloc_pd"] = [this](const Under& under) {
     const int of_parent = ending(under, make_parent_domain(), ibv_dealloc_pd);
     const int of_pd = ending(under, ibv_alloc_pd(context.get()), ibv_dealloc_pd);
     EXPECT_EQ(of_parent, of_pd);
     return of_pd;
   };
-  all["ibv_import_pd"] = [this](const Under& under) {
-    return making(
-        under, [&] { return ibv_import_pd(context.get(), pd->handle); },
-        [](ibv_pd* made) { return ibv_unimport_pd(made), 0; });
-  };
-  all["ibv_alloc_td"] = [this](const Under& under) {
-    return making(
-        under, [&] { return make_td(); }, ibv_dealloc_td);
-  };
-  all["ibv_dealloc_td"] = [this](const Under& under) {
-    return ending(under, make_td(), ibv_dealloc_td);
-  };
-  all["ibv_alloc_parent_domain"] = [this](const Under& under) {
-    return making(
-        under, [&] { return make_parent_domain(); }, ibv_dealloc_pd);
-  };
-  all["ibv_open_xrcd"] = [this](const Under& under) {
-    return making(
-        under, [&] { return make_xrcd(); }, ibv_close_xrcd);
-  };
-  all["ibv_close_xrcd"] = [this](const Under& under) {
-    return ending(under, make_xrcd(), ibv_close_xrcd);
-  };
+  all["ibv_import_pd"] = makes([this] { return ibv_import_pd(context.get(), pd->handle); },
+                               [](ibv_pd* made) { return ibv_unimport_pd(made), 0; });
+  all["ibv_alloc_td"] = makes([this] { return make_td(); }, ibv_dealloc_td);
+  all["ibv_dealloc_td"] = ends([this] { return make_td(); }, ibv_dealloc_td);
+  all["ibv_alloc_parent_domain"] = makes([this] { return make_parent_domain(); }, ibv_dealloc_pd);
+  all["ibv_open_xrcd"] = makes([this] { return make_xrcd(); }, ibv_close_xrcd);
+  all["ibv_close_xrcd"] = ends([this] { return make_xrcd(); }, ibv_close_xrcd);
   // ---- Memory ----
-  all["ibv_reg_mr"] = [this](const Under& under) {
-    return making(
-        under, [&] { return region(); }, ibv_dereg_mr);
-  };
-  all["ibv_reg_mr_iova"] = [this](const Under& under) {
-    return making(
-        under,
-        [&] { return ibv_reg_mr_iova(pd.get(), slot(2), kSlot, 0x1000, IBV_ACCESS_LOCAL_WRITE); },
-        ibv_dereg_mr);
-  };
-  all["ibv_reg_mr_iova2"] = [this](const Under& under) {
-    return making(
-        under,
-        [&] { return ibv_reg_mr_iova2(pd.get(), slot(2), kSlot, 0x1000, IBV_ACCESS_LOCAL_WRITE); },
-        ibv_dereg_mr);
-  };
-  all["ibv_alloc_null_mr"] = [this](const Under& under) {
-    return making(
-        under, [&] { return ibv_alloc_null_mr(pd.get()); }, ibv_dereg_mr);
-  };
+  all["ibv_reg_mr"] = makes([this] { return region(); }, ibv_dereg_mr);
+  all["ibv_reg_mr_iova"] = makes(
+      [this] { return ibv_reg_mr_iova(pd.get(), slot(2), kSlot, 0x1000, IBV_ACCESS_LOCAL_WRITE); },
+      ibv_dereg_mr);
+  all["ibv_reg_mr_iova2"] = makes(
+      [this] { return ibv_reg_mr_iova2(pd.get(), slot(2), kSlot, 0x1000, IBV_ACCESS_LOCAL_WRITE); },
+      ibv_dereg_mr);
+  all["ibv_alloc_null_mr"] = makes([this] { return ibv_alloc_null_mr(pd.get()); }, ibv_dereg_mr);
   all["ibv_reg_dm_mr"] = [this](const Under& under) {
     ibv_dm* dm = make_dm();
     const int error = making(
@@ -106,14 +75,9 @@ std::map<std::string, Attempt> Verbs::attempts() {
       return result == 0 ? 0 : errno;  // ibv_rereg_mr(3): otherwise an ibv_rereg_mr_err_code
     });
   };
-  all["ibv_dereg_mr"] = [this](const Under& under) {
-    return ending(under, region(), ibv_dereg_mr);
-  };
-  all["ibv_import_mr"] = [this](const Under& under) {
-    return making(
-        under, [&] { return ibv_import_mr(pd.get(), mr->handle); },
-        [](ibv_mr* made) { return ibv_unimport_mr(made), 0; });
-  };
+  all["ibv_dereg_mr"] = ends([this] { return region(); }, ibv_dereg_mr);
+  all["ibv_import_mr"] = makes([this] { return ibv_import_mr(pd.get(), mr->handle); },
+                               [](ibv_mr* made) { return ibv_unimport_mr(made), 0; });
   all["ibv_advise_mr"] = [this](const Under& under) {
     const MrPtr on_demand(
         ibv_reg_mr(pd.get(), slot(2), kSlot, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND));
@@ -123,13 +87,10 @@ std::map<std::string, Attempt> Verbs::attempts() {
                                    IB_UVERBS_ADVISE_MR_FLAG_FLUSH, &range, 1));
     });
   };
-  all["ibv_alloc_mw"] = [this](const Under& under) {
-    return making(
-        under, [&] { return ibv_alloc_mw(pd.get(), IBV_MW_TYPE_1); }, ibv_dealloc_mw);
-  };
-  all["ibv_dealloc_mw"] = [this](const Under& under) {
-    return ending(under, ibv_alloc_mw(pd.get(), IBV_MW_TYPE_1), ibv_dealloc_mw);
-  };
+  all["ibv_alloc_mw"] =
+      makes([this] { return ibv_alloc_mw(pd.get(), IBV_MW_TYPE_1); }, ibv_dealloc_mw);
+  all["ibv_dealloc_mw"] =
+      ends([this] { return ibv_alloc_mw(pd.get(), IBV_MW_TYPE_1); }, ibv_dealloc_mw);
   all["ibv_bind_mw"] = [this](const Under& under) {
     ibv_mr* bound =
         ibv_reg_mr(pd.get(), slot(2), kSlot, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
@@ -146,11 +107,8 @@ std::map<std::string, Attempt> Verbs::attempts() {
     EXPECT_EQ(ibv_dereg_mr(bound), 0);
     return error;
   };
-  all["ibv_alloc_dm"] = [this](const Under& under) {
-    return making(
-        under, [&] { return make_dm(); }, ibv_free_dm);
-  };
-  all["ibv_free_dm"] = [this](const Under& under) { return ending(under, make_dm(), ibv_free_dm); };
+  all["ibv_alloc_dm"] = makes([this] { return make_dm(); }, ibv_free_dm);
+  all["ibv_free_dm"] = ends([this] { return make_dm(); }, ibv_free_dm);
   all["ibv_memcpy_to_dm"] = [this](const Under& under) {
     ibv_dm* dm = make_dm();
     const int error = under([&] { return failure(ibv_memcpy_to_dm(dm, 0, slot(0), 64)); });
@@ -164,19 +122,11 @@ std::map<std::string, Attempt> Verbs::attempts() {
     return error;
   };
   // ---- Completion queues ----
-  all["ibv_create_comp_channel"] = [this](const Under& under) {
-    return making(
-        under, [&] { return ibv_create_comp_channel(context.get()); }, ibv_destroy_comp_channel);
-  };
-  all["ibv_create_cq"] = [this](const Under& under) {
-    return making(
-        under, [&] { return ibv_create_cq(context.get(), 4, nullptr, nullptr, 0); },
-        ibv_destroy_cq);
-  };
-  all["ibv_create_cq_ex"] = [this](const Under& under) {
-    return making(
-        under, [&] { return make_cq_ex(); }, destroy_cq_ex);
-  };
+  all["ibv_create_comp_channel"] =
+      makes([this] { return ibv_create_comp_channel(context.get()); }, ibv_destroy_comp_channel);
+  all["ibv_create_cq"] = makes(
+      [this] { return ibv_create_cq(context.get(), 4, nullptr, nullptr, 0); }, ibv_destroy_cq);
+  all["ibv_create_cq_ex"] = makes([this] { return make_cq_ex(); }, destroy_cq_ex);
   all["ibv_resize_cq"] = [this](const Under& under) {
     return under([&] { return failure(ibv_resize_cq(cq.get(), 128)); });
   };
@@ -186,9 +136,8 @@ std::map<std::string, Attempt> Verbs::attempts() {
     attr.moderate = {.cq_count = 1, .cq_period = 0};
     return under([&] { return failure(ibv_modify_cq(cq.get(), &attr)); });
   };
-  all["ibv_destroy_cq"] = [this](const Under& under) {
-    return ending(under, ibv_create_cq(context.get(), 4, nullptr, nullptr, 0), ibv_destroy_cq);
-  };
+  all["ibv_destroy_cq"] =
+      ends([this] { return ibv_create_cq(context.get(), 4, nullptr, nullptr, 0); }, ibv_destroy_cq);
   all["ibv_poll_cq"] = [this](const Under& under) {
     ibv_wc wc;
     return under([&] { return ibv_poll_cq(cq.get(), 1, &wc) < 0 ? errno : 0; });
@@ -225,10 +174,7 @@ std::map<std::string, Attempt> Verbs::attempts() {
     return making(
         under, [&] { return ibv_create_qp(pd.get(), &init); }, ibv_destroy_qp);
   };
-  all["ibv_create_qp_ex"] = [this](const Under& under) {
-    return making(
-        under, [&] { return make_qp(); }, ibv_destroy_qp);
-  };
+  all["ibv_create_qp_ex"] = makes([this] { return make_qp(); }, ibv_destroy_qp);
   all["ibv_open_qp"] = [this](const Under& under) {
     ibv_xrcd* xrcd = make_xrcd();
     ibv_qp_init_attr_ex init{};
@@ -258,9 +204,7 @@ std::map<std::string, Attempt> Verbs::attempts() {
     ibv_qp_init_attr init;
     return under([&] { return failure(ibv_query_qp(qp.get(), &attr, IBV_QP_STATE, &init)); });
   };
-  all["ibv_destroy_qp"] = [this](const Under& under) {
-    return ending(under, make_qp(), ibv_destroy_qp);
-  };
+  all["ibv_destroy_qp"] = ends([this] { return make_qp(); }, ibv_destroy_qp);
   all["ibv_post_send"] = [this](const Under& under) {
     EXPECT_EQ(post_recv(qp.get(), 1), 0);
     const int error = under([&] { return failure(post_send(qp.get(), 2)); });
@@ -286,10 +230,7 @@ std::map<std::string, Attempt> Verbs::attempts() {
   all["ibv_post_recv"] = [this](const Under& under) {
     return under([&] { return failure(post_recv(qp.get(), 3)); });
   };
-  all["ibv_create_ah"] = [this](const Under& under) {
-    return making(
-        under, [&] { return make_ah(); }, ibv_destroy_ah);
-  };
+  all["ibv_create_ah"] = makes([this] { return make_ah(); }, ibv_destroy_ah);
   all["ibv_create_ah_from_wc"] = [this](const Under& under) {
     // As a UD datagram over IPv4 comes: the IP header in the second half of the GRH's place.
     const ibv_gid gid = own_gid();
@@ -304,9 +245,7 @@ std::map<std::string, Attempt> Verbs::attempts() {
     return making(
         under, [&] { return ibv_create_ah_from_wc(pd.get(), &wc, &grh, 1); }, ibv_destroy_ah);
   };
-  all["ibv_destroy_ah"] = [this](const Under& under) {
-    return ending(under, make_ah(), ibv_destroy_ah);
-  };
+  all["ibv_destroy_ah"] = ends([this] { return make_ah(); }, ibv_destroy_ah);
   all["ibv_attach_mcast"] = [this](const Under& under) {
     const QpPtr ud(make_qp(IBV_QPT_UD));
     const ibv_gid to = group();
@@ -327,10 +266,7 @@ std::map<std::string, Attempt> Verbs::attempts() {
     return error;
   };
   // ---- Shared receive queues ----
-  all["ibv_create_srq"] = [this](const Under& under) {
-    return making(
-        under, [&] { return make_srq(); }, ibv_destroy_srq);
-  };
+  all["ibv_create_srq"] = makes([this] { return make_srq(); }, ibv_destroy_srq);
   const auto with_xrc = [this](auto use) {
     ibv_xrcd* xrcd = make_xrcd();
     const int error = use(xrcd);
@@ -377,9 +313,7 @@ std::map<std::string, Attempt> Verbs::attempts() {
       return ibv_post_srq_recv(srq, &wr, &bad);
     });
   };
-  all["ibv_destroy_srq"] = [this](const Under& under) {
-    return ending(under, make_srq(), ibv_destroy_srq);
-  };
+  all["ibv_destroy_srq"] = ends([this] { return make_srq(); }, ibv_destroy_srq);
   return all;
 }
 
