@@ -1,4 +1,4 @@
-// What the daemon does when there is nothing to do (docs/ARCHITECTURE.md, "Sleep").
+// What the daemon does when there is nothing to do (docs/design/idle-policy.md).
 #include "emulator/daemon/client/idle_policy.h"
 
 #include <gtest/gtest.h>

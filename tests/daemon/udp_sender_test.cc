@@ -1,5 +1,4 @@
-// In which system calls frames leave, and in which order (docs/ARCHITECTURE.md, "A network beyond
-// the fabric").
+// In which system calls frames leave, and in which order (docs/design/udp.md).
 #include "emulator/daemon/net/udp_sender.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// For how long a thread need not look for completions (docs/ARCHITECTURE.md, "Sleep").
+// For how long a thread need not look for completions (docs/design/idle-policy.md).
 #include "verbs_provider/polling/backlog.h"
 
 #include <gtest/gtest.h>

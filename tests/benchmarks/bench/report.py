@@ -72,7 +72,7 @@ rows of a table; the run took {seconds} s.
   loopback and never sleep: the least that a network stack takes. "UDP, blocking" is the same with a plain `recv`.
 - Three parties share the processors: two programs and the daemon. With two processors, each message costs at least one change
   from one party to another.
-  Programs that poll go away from the daemon's processor and take turns on the other one (ARCHITECTURE.md, "Place").
+  Programs that poll go away from the daemon's processor and take turns on the other one (design/idle-policy.md).
 - Over UDP four parties share them, and a message changes twice more from one to another than in plain UDP: from the program to its
   daemon and from the other daemon to the other program. "UDP, busy, relayed" is what that takes by itself: each of the two
   processes has its socket in a third and a fourth, which it reaches by shared memory and which do nothing but relay. Where the
@@ -84,7 +84,7 @@ rows of a table; the run took {seconds} s.
 - UDP with GSO and GRO sends datagrams whose pieces are all of one size, as the packets of SENDs are. The first packet of a
   WRITE is longer by its RETH, so that each message takes two datagrams: that is the row "as WRITEs".
 - The daemon maps the memory of programs such as perftest, and copies each message twice: out of the sender's memory and into
-  the receiver's. Memory that cannot be lent to it (ARCHITECTURE.md) it reaches by process_vm_readv and process_vm_writev, one
+  the receiver's. Memory that cannot be lent to it (design/memory.md) it reaches by process_vm_readv and process_vm_writev, one
   call for each direction; then half of their speed is the most that there could be.
 
 ![latency and bandwidth by message size](performance.svg)
