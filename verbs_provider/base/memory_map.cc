@@ -62,8 +62,7 @@ void cut(MappedRange& range, uint64_t begin, uint64_t end) {
 bool for_each_mapped_by_query(uint64_t* begin, uint64_t end, void* context,
                               bool (*visit)(void* context, const MappedRange& range)) {
   const ProcFile maps(kMaps);
-  char name[PATH_MAX];
-  name[0] = '\0';
+  char name[PATH_MAX] = {};  // valgrind does not know that the kernel writes there
   while (*begin < end) {
     ProcmapQuery query{};
     query.size = sizeof(query);
