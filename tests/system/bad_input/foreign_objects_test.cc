@@ -119,12 +119,12 @@ TEST_F(ForeignObjects, HandlesOfOthersAndOfNobodyAreInvalid) {
     mr->handle = right;
   }
   const QpPtr qp = make_qp({});
-  for (const uint32_t number : {0u, 1u, 0xffffffu, ~0u}) {  // QPs 0 and 1 are the device's own
-    const uint32_t right = std::exchange(qp->qp_num, number);
+  for (const uint32_t handle : {0u, 1u, 0xffffffu, ~0u}) {  // QPs 0 and 1 are the device's own
+    const uint32_t right = std::exchange(qp->handle, handle);
     ibv_qp_attr attr{};
     ibv_qp_init_attr init{};
-    EXPECT_EQ(ibv_query_qp(qp.get(), &attr, 0, &init), ENOENT) << number;
-    qp->qp_num = right;
+    EXPECT_EQ(ibv_query_qp(qp.get(), &attr, 0, &init), ENOENT) << handle;
+    qp->handle = right;
   }
 }
 
