@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "emulator/engine/fabric.h"
+#include "emulator/engine/faults/request_faults.h"
 #include "emulator/engine/rdmacm/rdma_cm.h"
 #include "emulator/engine/transport/receive_queue.h"
 #include "emulator/engine/transport/send_queue.h"
@@ -76,19 +77,19 @@ struct Apply {
     rdma_cm.remove_device(input.device);
   }
   void operator()(const AddRules& input) const {
-    fabric.add_rules(*input.rules);
+    fabric.faults.add(*input.rules);
     for (const faults::Rule& rule : input.rules->rules) {
       if (rule.where != faults::Where::kNow || !rule.effects.raise_cm) continue;
       rdma_cm.raise(
           *rule.effects.raise_cm, rule.effects.cm_status.value_or(0),
-          rule.which.device ? fabric.faults.device_named(*rule.which.device) : std::nullopt);
+          rule.which.device ? fabric.faults.rules.device_named(*rule.which.device) : std::nullopt);
     }
   }
   void operator()(const RemoveRules& input) const {
     if (input.name) {
-      fabric.faults.remove(*input.name);
+      fabric.faults.rules.remove(*input.name);
     } else {
-      fabric.faults.clear();
+      fabric.faults.rules.clear();
     }
   }
   void operator()(const OpenCmChannel&) const {}
@@ -97,7 +98,7 @@ struct Apply {
     // Rules for kGetEvent were asked when the event was made (RdmaCm::emit): it was read now.
     if (fabric.faults.watches(faults::Where::kVerb) &&
         input.command != abi::ucma::Command::kGetEvent) [[unlikely]] {
-      if (const int error = fabric.verb_fault(input)) {
+      if (const int error = faults::verb_fault(fabric, input)) {
         outputs.cm_reply = CmReply{.error = error, .response = {}};
         return;
       }
@@ -144,7 +145,7 @@ void Engine::step(Instant outer_now, const Input& input, Outputs& outputs) {
 }
 
 bool Engine::remove_devices() {
-  const std::vector<DeviceIndex> devices = fabric_->take_removals();
+  const std::vector<DeviceIndex> devices = fabric_->faults.devices.take_removals();
   for (const DeviceIndex device : devices) {
     fabric_->remove_device(device);
     rdma_cm_->remove_device(device);
@@ -165,11 +166,11 @@ bool Engine::is_idle() const {
 }
 
 std::vector<faults::RuleReport> Engine::rule_reports() const {
-  return fabric_->faults.report();
+  return fabric_->faults.rules.report();
 }
 
 uint32_t Engine::asked_for() const {
-  return fabric_->faults.asked_for();
+  return fabric_->faults.rules.asked_for();
 }
 
 std::optional<Instant> Engine::next_deadline() {

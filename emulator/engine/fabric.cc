@@ -30,7 +30,7 @@ Fabric::Fabric(FabricConfig config, HostMemory& memory)
     : qps(config.shard.qpns().first, config.shard.qpns().count, kMaxQps),
       mrs(config.seed),
       connections(*this, config.seed),
-      faults(config.seed, names_of(config.devices)),
+      faults(*this, config.seed, names_of(config.devices)),
       config_(std::move(config)),
       host_memory_(memory) {
   for (const DeviceConfig& device : config_.devices) devices_.emplace_back(device);
@@ -38,9 +38,7 @@ Fabric::Fabric(FabricConfig config, HostMemory& memory)
 
 void Fabric::begin_step(Instant now, Outputs& outputs) {
   step_.begin(now, outputs);
-  release_delayed_frames();
-  release_held_completions();
-  restore_ports();
+  faults.release_due();
   completions_.release_events();
 }
 
@@ -59,8 +57,8 @@ bool Fabric::may_expire() {
 
 void Fabric::run() {
   fail_users_of_overrun_cqs();
-  fail_qps();
-  for (uint32_t moved = 0; moved < kFramesPerStep && removals_.empty();) {
+  faults.events.fail_qps();
+  for (uint32_t moved = 0; moved < kFramesPerStep && !faults.devices.has_removals();) {
     const bool arrives = link_.has_arrived(now());
     if (!arrives && expiring_ && may_expire()) [[unlikely]] {
       expire_timers();
@@ -90,13 +88,13 @@ void Fabric::run() {
       break;
     }
     fail_users_of_overrun_cqs();
-    fail_qps();
+    faults.events.fail_qps();
   }
   written_ahead_ = 0;  // of what is left another step knows nothing
 }
 
 bool Fabric::may_produce_frames() const {
-  return !schedule_.empty() && delayed_.size() < kMaxDelayedFrames;
+  return !schedule_.empty() && faults.frames.delayed() < kMaxDelayedFrames;
 }
 
 std::optional<Instant> Fabric::next_deadline() {
@@ -109,8 +107,8 @@ std::optional<Instant> Fabric::next_deadline() {
   if (!link_.empty() && !held && (!first || link_.front().arrives < *first)) {
     first = std::max(now(), link_.front().arrives);
   }
-  for (const auto& other : {connections.next_deadline(), completions_.next_event(), delayed_.next(),
-                            next_held_completion(), next_port_return()}) {
+  for (const auto& other :
+       {connections.next_deadline(), completions_.next_event(), faults.next_deadline()}) {
     if (other && (!first || *other < *first)) first = other;
   }
   return first;
@@ -140,7 +138,7 @@ void Fabric::expire_timers() {
   connections.expire_timers();
 }
 
-void Fabric::complete(CqId id, const abi::Cqe& cqe, bool solicits) {
+void Fabric::deliver(CqId id, const abi::Cqe& cqe, bool solicits) {
   if (!completions_.deliver(id, cqe, solicits)) overrun(*cqs.find(id));
 }
 
@@ -239,7 +237,7 @@ void Fabric::send(DeviceIndex from, std::optional<DeviceIndex> inside, const wir
   counters.add(Counter::kBytesOut, frame.size());
   const auto go = [&](std::optional<DeviceIndex> to, Frame copy, bool traced) {
     faults::Departure departure{.from = from, .to = to, .frame = std::move(copy), .traced = traced};
-    if (disturbed) return inject_faults(std::move(departure), qp);
+    if (disturbed) return faults.frames.apply(std::move(departure), qp);
     launch(std::move(departure));
   };
   bool traced = false;
@@ -272,10 +270,6 @@ void Fabric::launch(faults::Departure departure) {
 void Fabric::trace(const faults::Departure& departure) {
   if (!config_.trace_frames || departure.traced) return;
   step_.emit(FrameTrace{now(), departure.frame});
-}
-
-void Fabric::release_delayed_frames() {
-  while (auto departure = delayed_.take_due(now())) launch(std::move(*departure));
 }
 
 void Fabric::schedule(QueuePair& qp) {

@@ -20,9 +20,7 @@
 #include "emulator/engine/cm/connection_manager.h"
 #include "emulator/engine/config.h"
 #include "emulator/engine/events.h"
-#include "emulator/engine/faults/delayed_frames.h"
-#include "emulator/engine/faults/held_completions.h"
-#include "emulator/engine/faults/rule_matcher.h"
+#include "emulator/engine/faults/fault_injector.h"
 #include "emulator/engine/link/link.h"
 #include "emulator/engine/objects/completion_delivery.h"
 #include "emulator/engine/objects/completion_queue.h"
@@ -109,15 +107,15 @@ class Fabric {
   bool complete(const QueuePair& qp, CqId cq, const abi::Cqe& cqe, bool solicits,
                 bool wanted = true) {
     if (faults.watches(faults::Where::kCompletion)) [[unlikely]] {
-      return judge_completion(qp, cq, cqe, solicits, wanted);
+      return faults.completions.apply(qp, cq, cqe, solicits, wanted);
     }
-    if (wanted) complete(cq, cqe, solicits);
+    if (wanted) deliver(cq, cqe, solicits);
     return true;
   }
   void raise(ClientId client, abi::EventType type, uint64_t element,
              const QueuePair* qp = nullptr) {
     if (faults.watches(faults::Where::kEvent)) [[unlikely]] {
-      return judge_event(client, type, element, qp);
+      return faults.events.apply(client, type, element, qp);
     }
     deliver_event(client, type, element);
   }
@@ -162,7 +160,7 @@ class Fabric {
   MulticastTable multicast;
   std::map<ClientId, DeviceIndex> clients;
   cm::ConnectionManager connections;
-  faults::Faults faults;
+  faults::FaultInjector faults;
 
   void attach(const AttachClient& input);
   /// May one use what the other made? (AttachClient::shares_with)
@@ -181,22 +179,18 @@ class Fabric {
   /// Whose every command fails.
   bool has_lost_its_device(ClientId client) const;
 
-  // ---- faults ----
-  void add_rules(const faults::RuleSet& rules);
-  /// What a send work request whose turn it is has to fail with.
-  std::optional<LocalError> work_request_fault(const QueuePair& qp, uint32_t index,
-                                               uint64_t length);
-  /// A rule did with the request packet what it had to; it is not executed.
-  bool request_is_taken(QueuePair& qp, const wire::Packet& packet, const wire::OpcodeInfo& info);
-  /// The errno that a call has to fail with, or 0.
-  int verb_fault(ClientId client, const abi::Request& request);
-  int verb_fault(const CmCommand& command);
-  /// What a rule that acts on something else says of it, and does beside. Nothing without one.
-  void note(const faults::Faults::Acting& acting, std::string subject,
-            std::optional<DeviceIndex> device, const QueuePair* qp);
-  void change_gid(DeviceIndex device, uint32_t index, const wire::IpAddress& address);
-  /// The devices that rules have pulled out, for whoever tells all who need to know.
-  std::vector<DeviceIndex> take_removals();
+  // ---- What faults::FaultInjector does it with ----
+  template <class Kind>
+  void emit(Kind output) {
+    step_.emit(std::move(output));
+  }
+  /// To the CQ, whatever rules there are.
+  void deliver(CqId cq, const abi::Cqe& cqe, bool solicits);
+  void deliver_event(ClientId client, abi::EventType type, uint64_t element);
+  void overrun(CompletionQueue& cq);
+  /// On its way, whatever rules there are.
+  void launch(faults::Departure departure);
+  void trace(const faults::Departure& departure);
 
   Link& link() { return link_; }
   /// The client needs the QP no more: it goes, unless there are other references. Of several that
@@ -237,7 +231,6 @@ class Fabric {
   void finish(const LeavingClient& leaving);
   ClientId group_of(ClientId client) const;
   std::optional<ClientId> heir_of(ClientId client) const;
-  void overrun(CompletionQueue& cq);
   void fail_users_of_overrun_cqs();
   std::optional<TimerQueue::Entry> next_timer();
   /// Of a QP or of a connection.
@@ -266,44 +259,11 @@ class Fabric {
   // ---- Frames under way ----
   void send(DeviceIndex from, std::optional<DeviceIndex> inside, const wire::Packet& packet,
             size_t payload_size, Frame frame, const QueuePair* qp);
-  void launch(faults::Departure departure);
-  void trace(const faults::Departure& departure);
-  void release_delayed_frames();
 
   // ---- shard_forwarding.cc ----
   /// To another part of the fabric; false if it is for this one.
   bool forward(faults::Departure& departure);
   bool concerns_nobody(const ForwardedFrame& forwarded) const;
-
-  // ---- faults/frame_faults.cc ----
-  /// Asks the rules what becomes of a frame. `qp` is the one of this fabric that sends it, or that
-  /// is to get it from outside.
-  void inject_faults(faults::Departure departure, const QueuePair* qp);
-  void inject(const faults::MadeUpFrame& made_up, const faults::Departure& with,
-              const wire::Packet& packet, const QueuePair* qp);
-  void reject_in_place_of_peer(const faults::Rejection& rejection, const faults::Departure& with,
-                               const wire::Packet& packet);
-
-  // ---- faults/completion_faults.cc ----
-  void complete(CqId cq, const abi::Cqe& cqe, bool solicits);
-  bool judge_completion(const QueuePair& qp, CqId cq, abi::Cqe cqe, bool solicits, bool wanted);
-  void release_held_completions();
-  std::optional<Instant> next_held_completion() const;
-
-  // ---- faults/event_faults.cc ----
-  /// The event and what rules make of it.
-  void judge_event(ClientId client, abi::EventType type, uint64_t element, const QueuePair* qp);
-  void deliver_event(ClientId client, abi::EventType type, uint64_t element);
-  void raise_by_rule(abi::EventType type, std::optional<DeviceIndex> device, const QueuePair* qp);
-  void raise_on_device(abi::EventType type, DeviceIndex device);
-  void act_now(const faults::Rule& rule);
-  void fail_qps();
-
-  // ---- faults/device_faults.cc ----
-  void change_port(DeviceIndex device, const faults::PortChange& change);
-  /// Ports that were to be down for a time.
-  void restore_ports();
-  std::optional<Instant> next_port_return() const;
 
   FabricConfig config_;
   std::map<ClientId, ClientId> groups_;  // of those that share: the client all of it began with
@@ -313,19 +273,14 @@ class Fabric {
   std::vector<Device> devices_;
   TimerQueue timers_;
   Link link_;
-  uint32_t written_ahead_ = 0;  // frames next on the link whose payload is in place
-  faults::DelayedFrames delayed_;
+  uint32_t written_ahead_ = 0;     // frames next on the link whose payload is in place
   std::deque<QpNumber> schedule_;  // QPs that have something to send, in turn
   std::vector<QpNumber> waiting_for_memory_;
   uint64_t turns_scheduled_ = 0, turns_taken_ = 0;
   bool expiring_ = false;  // timers are due
   /// The last of the turns that were scheduled when that was noticed.
   std::optional<uint64_t> last_turn_before_expiry_;
-  std::vector<QpNumber> failing_qps_;  // by an event that a rule raised, as soon as may be
-  std::map<CqId, faults::HeldCompletions> held_completions_;
-  std::map<DeviceIndex, Instant> port_returns_;
-  std::vector<DeviceIndex> removals_;  // by rules, as soon as may be
-  std::vector<CqId> overrun_cqs_;      // whose QPs have yet to be failed
+  std::vector<CqId> overrun_cqs_;  // whose QPs have yet to be failed
   Step step_;
   CompletionDelivery completions_{cqs, host_memory_, step_};
 };

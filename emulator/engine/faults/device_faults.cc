@@ -1,31 +1,32 @@
-// What rules do to a device: its port, its addresses, and pulling it out.
+#include "emulator/engine/faults/device_faults.h"
+
 #include <utility>
 
 #include "emulator/engine/fabric.h"
 
-namespace rocemu::engine {
+namespace rocemu::engine::faults {
 
-void Fabric::change_port(DeviceIndex index, const faults::PortChange& change) {
+void DeviceFaults::change_port(DeviceIndex index, const PortChange& change) {
   port_returns_.erase(index);  // the latest rule counts
-  set_port(index, change.up);
-  step_.emit(DeviceChanged{index});
-  if (change.lifetime) port_returns_[index] = now() + *change.lifetime;
+  fabric_.set_port(index, change.up);
+  fabric_.emit(DeviceChanged{index});
+  if (change.lifetime) port_returns_[index] = fabric_.now() + *change.lifetime;
 }
 
-void Fabric::restore_ports() {
+void DeviceFaults::restore_ports() {
   for (auto next = port_returns_.begin(); next != port_returns_.end();) {
     const auto [index, at] = *next;
-    if (at > now()) {
+    if (at > fabric_.now()) {
       ++next;
       continue;
     }
     next = port_returns_.erase(next);
-    set_port(index, true);
-    step_.emit(DeviceChanged{index});
+    fabric_.set_port(index, true);
+    fabric_.emit(DeviceChanged{index});
   }
 }
 
-std::optional<Instant> Fabric::next_port_return() const {
+std::optional<Instant> DeviceFaults::next_deadline() const {
   std::optional<Instant> first;
   for (const auto& [index, at] : port_returns_) {
     if (!first || at < *first) first = at;
@@ -33,21 +34,21 @@ std::optional<Instant> Fabric::next_port_return() const {
   return first;
 }
 
-void Fabric::change_gid(DeviceIndex index, uint32_t gid, const wire::IpAddress& address) {
-  auto& addresses = device(index).config.addresses;
+void DeviceFaults::change_gid(DeviceIndex index, uint32_t gid, const wire::IpAddress& address) {
+  auto& addresses = fabric_.device(index).config.addresses;
   if (gid >= kGidTableLength || gid > addresses.size()) return;
   if (gid == addresses.size()) {
     addresses.push_back(address);
   } else {
     addresses[gid] = address;
   }
-  raise_on_device(abi::EventType::kGidChange, index);
-  step_.emit(DeviceChanged{index});
+  fabric_.faults.events.raise_on_device(abi::EventType::kGidChange, index);
+  fabric_.emit(DeviceChanged{index});
 }
 
-std::vector<DeviceIndex> Fabric::take_removals() {
-  for (const DeviceIndex index : removals_) step_.emit(DeviceChanged{index});
+std::vector<DeviceIndex> DeviceFaults::take_removals() {
+  for (const DeviceIndex index : removals_) fabric_.emit(DeviceChanged{index});
   return std::exchange(removals_, {});
 }
 
-}  // namespace rocemu::engine
+}  // namespace rocemu::engine::faults

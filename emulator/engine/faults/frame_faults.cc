@@ -1,4 +1,5 @@
-// What rules do to frames between the device that sends them and the one that gets them.
+#include "emulator/engine/faults/frame_faults.h"
+
 #include <algorithm>
 #include <array>
 
@@ -8,16 +9,8 @@
 #include "wire/cm/mad.h"
 #include "wire/print.h"
 
-namespace rocemu::engine {
+namespace rocemu::engine::faults {
 namespace {
-
-using faults::Answer;
-using faults::Departure;
-using faults::Flow;
-using faults::MadeUpFrame;
-using faults::Occurrence;
-using faults::Rule;
-using faults::Where;
 
 /// How long a frame waits at most for others to overtake it.
 constexpr Duration kLongestHold = std::chrono::milliseconds(10);
@@ -80,7 +73,7 @@ Occurrence describe(const Departure& departure, const wire::Packet& packet, cons
 }
 
 struct Plan {
-  std::vector<faults::Faults::Acting> acting;
+  std::vector<RuleMatcher::Acting> acting;
   bool drop = false;
   uint32_t duplicate = 0;
   uint32_t reorder = 0;
@@ -89,18 +82,18 @@ struct Plan {
 
 }  // namespace
 
-void Fabric::inject_faults(Departure departure, const QueuePair* qp) {
+void FrameFaults::apply(Departure departure, const QueuePair* qp) {
   const auto parsed = wire::parse_frame(departure.frame.bytes());
-  if (!parsed) return launch(std::move(departure));  // whoever gets it will say what it is
+  if (!parsed) return fabric_.launch(std::move(departure));  // whoever gets it will say what it is
   const bool outgoing = departure.from.has_value();
   wire::Packet packet = *parsed;
   Occurrence occurrence = describe(departure, packet, qp, outgoing);
 
-  Plan plan{.acting = {}, .at = now()};
+  Plan plan{.acting = {}, .at = fabric_.now()};
   const auto ask = [&](Where where) {
-    if (!faults.watches(where)) return;
+    if (!fabric_.faults.watches(where)) return;
     occurrence.where = where;
-    const auto& acting = faults.act(occurrence, now());
+    const auto& acting = fabric_.faults.rules.act(occurrence, fabric_.now());
     plan.acting.insert(plan.acting.end(), acting.begin(), acting.end());
   };
   ask(Where::kFrame);
@@ -112,27 +105,27 @@ void Fabric::inject_faults(Departure departure, const QueuePair* qp) {
   ask(Where::kLink);
 
   const std::string text = plan.acting.empty() ? "" : wire::to_string(packet);
-  for (const faults::Faults::Acting& acting : plan.acting) {
+  for (const RuleMatcher::Acting& acting : plan.acting) {
     const auto& [rule, random, link_free_at] = acting;
-    const faults::Effects& effects = rule->effects;
+    const Effects& effects = rule->effects;
     if (rule->where != Where::kLink) {
-      note(acting, text, occurrence.device ? occurrence.device : occurrence.to, qp);
+      fabric_.faults.note(acting, text, occurrence.device ? occurrence.device : occurrence.to, qp);
     }
     if (!effects.rewrite.empty()) {
       change(packet, effects.rewrite);
-      if (Frame changed = faults::frame_of(frames_, packet)) {
+      if (Frame changed = frame_of(fabric_.frames(), packet)) {
         departure.frame = std::move(changed);
         packet = *wire::parse_frame(departure.frame.bytes());
       }
     }
     if (effects.corrupt) {
-      departure.frame = faults::corrupted(frames_, departure.frame, *effects.corrupt, *random);
+      departure.frame = corrupted(fabric_.frames(), departure.frame, *effects.corrupt, *random);
       departure.check_icrc = true;
     }
     for (const MadeUpFrame& made_up : effects.inject) inject(made_up, departure, *parsed, qp);
     if (effects.reject) reject_in_place_of_peer(*effects.reject, departure, *parsed);
-    plan.drop |= effects.drop || effects.reject ||
-                 (effects.loss > 0 && faults::happens(*random, effects.loss));
+    plan.drop |=
+        effects.drop || effects.reject || (effects.loss > 0 && happens(*random, effects.loss));
     plan.duplicate += effects.duplicate;
     plan.reorder = std::max(plan.reorder, effects.reorder);
     plan.at += effects.delay + effects.latency;
@@ -140,32 +133,36 @@ void Fabric::inject_faults(Departure departure, const QueuePair* qp) {
       // Ethernet's preamble, FCS and gap take 24 bytes more than the frame.
       const uint64_t bits = 8 * (departure.frame.bytes().size() + 24);
       const auto busy = Duration(bits * 1'000'000'000 / effects.bits_per_second);
-      *link_free_at = std::max(*link_free_at, now()) + busy;
-      plan.at += *link_free_at - now();
+      *link_free_at = std::max(*link_free_at, fabric_.now()) + busy;
+      plan.at += *link_free_at - fabric_.now();
     }
   }
 
   if (plan.drop) {
-    trace(departure);  // or nobody could see what was lost
+    fabric_.trace(departure);  // or nobody could see what was lost
   } else {
     for (uint32_t i = 0; i <= plan.duplicate; ++i) {
       if (plan.reorder != 0) {
         delayed_.hold(occurrence.flow, plan.reorder, plan.at + kLongestHold, departure);
-      } else if (plan.at > now()) {
+      } else if (plan.at > fabric_.now()) {
         delayed_.delay(plan.at, departure);
       } else {
-        launch(departure);
+        fabric_.launch(departure);
       }
     }
   }
   if (plan.reorder == 0) {
-    delayed_.pass(occurrence.flow, now());
-    release_delayed_frames();
+    delayed_.pass(occurrence.flow, fabric_.now());
+    release_due();
   }
 }
 
-void Fabric::inject(const MadeUpFrame& made_up, const Departure& with, const wire::Packet& packet,
-                    const QueuePair* qp) {
+void FrameFaults::release_due() {
+  while (auto departure = delayed_.take_due(fabric_.now())) fabric_.launch(std::move(*departure));
+}
+
+void FrameFaults::inject(const MadeUpFrame& made_up, const Departure& with,
+                         const wire::Packet& packet, const QueuePair* qp) {
   wire::Packet other = packet;
   const std::vector<uint8_t> payload(made_up.payload);
   other.payload = payload;
@@ -179,13 +176,13 @@ void Fabric::inject(const MadeUpFrame& made_up, const Departure& with, const wir
     }
   }
   change(other, made_up.changes);
-  departure.frame = faults::frame_of(frames_, other);
-  if (departure.frame) launch(std::move(departure));
+  departure.frame = frame_of(fabric_.frames(), other);
+  if (departure.frame) fabric_.launch(std::move(departure));
 }
 
 // The REJ that a peer would send, who never sees the message (IBTA vol 1, 12.6.7).
-void Fabric::reject_in_place_of_peer(const faults::Rejection& rejection, const Departure& with,
-                                     const wire::Packet& packet) {
+void FrameFaults::reject_in_place_of_peer(const Rejection& rejection, const Departure& with,
+                                          const wire::Packet& packet) {
   const auto mad = wire::parse_cm_mad(packet.payload);
   if (!mad) return;
   wire::CmRej rej;
@@ -208,7 +205,7 @@ void Fabric::reject_in_place_of_peer(const faults::Rejection& rejection, const D
   std::swap(answer.src_mac, answer.dst_mac);
   std::swap(answer.src_ip, answer.dst_ip);
   answer.payload = bytes;
-  launch({.from = with.to, .to = with.from, .frame = faults::frame_of(frames_, answer)});
+  fabric_.launch({.from = with.to, .to = with.from, .frame = frame_of(fabric_.frames(), answer)});
 }
 
-}  // namespace rocemu::engine
+}  // namespace rocemu::engine::faults

@@ -1,5 +1,7 @@
-// Work requests, requests at the responder and calls that rules let fail.
+#include "emulator/engine/faults/request_faults.h"
+
 #include <cstring>
+#include <string>
 
 #include "emulator/engine/fabric.h"
 #include "emulator/engine/protocol/opcode_traits.h"
@@ -7,14 +9,10 @@
 #include "wire/aeth.h"
 #include "wire/print.h"
 
-namespace rocemu::engine {
+namespace rocemu::engine::faults {
 namespace {
 
 using abi::SendWqe;
-using faults::Flow;
-using faults::Occurrence;
-using faults::OtherVerb;
-using faults::Where;
 using wire::NakCode;
 
 /// The verdict that ends in that NAK, if it is one for good.
@@ -88,28 +86,29 @@ QpNumber qp_in(const abi::Request& request) {
 
 }  // namespace
 
-std::optional<LocalError> Fabric::work_request_fault(const QueuePair& qp, uint32_t index,
-                                                     uint64_t length) {
-  SendState& state = qps.find(qp.number)->send.queue.state(index);
+std::optional<LocalError> work_request_fault(Fabric& fabric, QueuePair& qp, uint32_t index,
+                                             uint64_t length) {
+  SendState& state = qp.send.queue.state(index);
   if (state.rules_asked) return state.fault;  // it is being sent again
   state.rules_asked = true;
   const auto wqe = qp.send.queue.header<SendWqe>(index);
-  const auto acting = faults.act({.where = Where::kWorkRequest,
-                                  .flow = {Flow::Kind::kQp, qp.device.value, qp.order},
-                                  .device = qp.device,
-                                  .to = qp.path.inside,
-                                  .kind = static_cast<uint8_t>(wqe.opcode),
-                                  .qp = qp.order,
-                                  .qp_num = qp.number.value,
-                                  .dest_qp = qp.attr.dest_qp_num,
-                                  .message = index + 1,
-                                  .size = length,
-                                  .wr_id = wqe.wr_id},
-                                 now());
+  const auto acting = fabric.faults.rules.act({.where = Where::kWorkRequest,
+                                               .flow = {Flow::Kind::kQp, qp.device.value, qp.order},
+                                               .device = qp.device,
+                                               .to = qp.path.inside,
+                                               .kind = static_cast<uint8_t>(wqe.opcode),
+                                               .qp = qp.order,
+                                               .qp_num = qp.number.value,
+                                               .dest_qp = qp.attr.dest_qp_num,
+                                               .message = index + 1,
+                                               .size = length,
+                                               .wr_id = wqe.wr_id},
+                                              fabric.now());
   for (const auto& one : acting) {
-    note(one,
-         "work request " + std::to_string(wqe.wr_id) + " of QP " + std::to_string(qp.number.value),
-         qp.device, &qp);
+    fabric.faults.note(
+        one,
+        "work request " + std::to_string(wqe.wr_id) + " of QP " + std::to_string(qp.number.value),
+        qp.device, &qp);
     if (one.rule->effects.status) {
       state.fault = LocalError{*one.rule->effects.status,
                                static_cast<VendorError>(one.rule->effects.vendor_error)};
@@ -118,43 +117,43 @@ std::optional<LocalError> Fabric::work_request_fault(const QueuePair& qp, uint32
   return state.fault;
 }
 
-bool Fabric::request_is_taken(QueuePair& qp, const wire::Packet& packet,
-                              const wire::OpcodeInfo& info) {
-  const auto acting = faults.act({.where = Where::kRequest,
-                                  .flow = {Flow::Kind::kQp, qp.device.value, qp.order},
-                                  .device = qp.device,
-                                  .to = {},
-                                  .kind = static_cast<uint8_t>(info.opcode),
-                                  .qp = qp.order,
-                                  .qp_num = qp.number.value,
-                                  .psn = (packet.bth.psn - qp.attr.rq_psn).value(),
-                                  .psn_num = packet.bth.psn.value(),
-                                  .message = qp.recv.msn + 1,
-                                  .size = packet.payload.size()},
-                                 now());
+bool request_is_taken(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+                      const wire::OpcodeInfo& info) {
+  const auto acting = fabric.faults.rules.act({.where = Where::kRequest,
+                                               .flow = {Flow::Kind::kQp, qp.device.value, qp.order},
+                                               .device = qp.device,
+                                               .to = {},
+                                               .kind = static_cast<uint8_t>(info.opcode),
+                                               .qp = qp.order,
+                                               .qp_num = qp.number.value,
+                                               .psn = (packet.bth.psn - qp.attr.rq_psn).value(),
+                                               .psn_num = packet.bth.psn.value(),
+                                               .message = qp.recv.msn + 1,
+                                               .size = packet.payload.size()},
+                                              fabric.now());
   for (const auto& one : acting) {
-    note(one, wire::to_string(packet), qp.device, &qp);
-    const faults::Effects& effects = one.rule->effects;
+    fabric.faults.note(one, wire::to_string(packet), qp.device, &qp);
+    const Effects& effects = one.rule->effects;
     if (effects.silent) return true;
     if (!effects.rnr && !effects.answer) continue;
     const uint8_t syndrome = effects.answer.value_or(wire::rnr_nak_syndrome(qp.attr.min_rnr_timer));
     if (const auto verdict = verdict_for(syndrome)) {
-      response_queue::refuse(*this, qp, packet.bth.psn, *verdict);
+      response_queue::refuse(fabric, qp, packet.bth.psn, *verdict);
       return true;
     }
     // 9.7.5.2.8 and C9-114: then silence until the expected request comes again.
     const bool is_rnr = wire::aeth_kind(syndrome) == wire::AethKind::kRnrNak;
     qp.recv.nak_outstanding = true;
-    device_of(qp).counters.add(is_rnr ? Counter::kRnrNaksSent : Counter::kSequenceNaksSent);
-    response_queue::answer(*this, qp, packet.bth.psn, syndrome);
+    fabric.device_of(qp).counters.add(is_rnr ? Counter::kRnrNaksSent : Counter::kSequenceNaksSent);
+    response_queue::answer(fabric, qp, packet.bth.psn, syndrome);
     return true;
   }
   return false;
 }
 
-int Fabric::verb_fault(ClientId client, const abi::Request& request) {
-  const DeviceIndex at = clients.at(client);
-  const QueuePair* qp = qps.find(qp_in(request));
+int verb_fault(Fabric& fabric, ClientId client, const abi::Request& request) {
+  const DeviceIndex at = fabric.clients.at(client);
+  const QueuePair* qp = fabric.qps.find(qp_in(request));
   // A context that is being opened is the device's next, and none that counts by itself.
   const Flow flow = request.op == abi::Op::kHello
                         ? Flow{Flow::Kind::kDevice, at.value, 0}
@@ -164,14 +163,14 @@ int Fabric::verb_fault(ClientId client, const abi::Request& request) {
   if (qp != nullptr) occurrence.qp = qp->order;
   if (qp != nullptr) occurrence.qp_num = qp->number.value;
   int error = 0;
-  for (const auto& one : std::vector(faults.act(occurrence, now()))) {
-    note(one, "verb " + std::to_string(static_cast<uint32_t>(request.op)), at, qp);
+  for (const auto& one : std::vector(fabric.faults.rules.act(occurrence, fabric.now()))) {
+    fabric.faults.note(one, "verb " + std::to_string(static_cast<uint32_t>(request.op)), at, qp);
     if (error == 0) error = one.rule->effects.error;
   }
   return error;
 }
 
-int Fabric::verb_fault(const CmCommand& command) {
+int verb_fault(Fabric& fabric, const CmCommand& command) {
   const bool opens = command.command == abi::ucma::Command::kOpenChannel;
   const Occurrence occurrence{.where = Where::kVerb,
                               .flow = {Flow::Kind::kChannel, 0, opens ? 0 : command.channel.value},
@@ -179,12 +178,13 @@ int Fabric::verb_fault(const CmCommand& command) {
                               .to = {},
                               .kind = verb_kind(command)};
   int error = 0;
-  for (const auto& one : std::vector(faults.act(occurrence, now()))) {
-    note(one, "rdma_cm command " + std::to_string(static_cast<uint32_t>(command.command)), {},
-         nullptr);
+  for (const auto& one : std::vector(fabric.faults.rules.act(occurrence, fabric.now()))) {
+    fabric.faults.note(one,
+                       "rdma_cm command " + std::to_string(static_cast<uint32_t>(command.command)),
+                       {}, nullptr);
     if (error == 0) error = one.rule->effects.error;
   }
   return error;
 }
 
-}  // namespace rocemu::engine
+}  // namespace rocemu::engine::faults

@@ -42,10 +42,10 @@ bool happens(Random& random, double probability) {
   return static_cast<double>(random.next() >> 11) * 0x1p-53 < probability;
 }
 
-Faults::Faults(uint64_t seed, std::vector<std::string> device_names)
+RuleMatcher::RuleMatcher(uint64_t seed, std::vector<std::string> device_names)
     : seed_(seed), device_names_(std::move(device_names)) {}
 
-void Faults::add(const RuleSet& set) {
+void RuleMatcher::add(const RuleSet& set) {
   for (const Rule& rule : set.rules) {
     Entry entry{.rule = std::make_shared<const Rule>(rule), .first_fired = {}, .accounts = {}};
     const auto same_name = std::ranges::find_if(
@@ -59,19 +59,19 @@ void Faults::add(const RuleSet& set) {
   rebuild();
 }
 
-bool Faults::remove(std::string_view name) {
+bool RuleMatcher::remove(std::string_view name) {
   const bool found =
       std::erase_if(entries_, [&](const Entry& entry) { return entry.rule->name == name; }) != 0;
   rebuild();
   return found;
 }
 
-void Faults::clear() {
+void RuleMatcher::clear() {
   entries_.clear();
   rebuild();
 }
 
-void Faults::rebuild() {
+void RuleMatcher::rebuild() {
   watched_ = asked_for_ = 0;
   for (auto& place : by_place_) place.clear();
   for (size_t i = 0; i < entries_.size(); ++i) {
@@ -82,25 +82,25 @@ void Faults::rebuild() {
   }
 }
 
-std::optional<DeviceIndex> Faults::device_named(std::string_view name) const {
+std::optional<DeviceIndex> RuleMatcher::device_named(std::string_view name) const {
   const auto found = std::ranges::find(device_names_, name);
   if (found == device_names_.end()) return std::nullopt;
   return DeviceIndex{static_cast<uint32_t>(found - device_names_.begin())};
 }
 
-bool Faults::is_named(const std::optional<std::string>& name,
-                      std::optional<DeviceIndex> device) const {
+bool RuleMatcher::is_named(const std::optional<std::string>& name,
+                           std::optional<DeviceIndex> device) const {
   if (!name) return true;
   return device ? device_names_[device->value] == *name : *name == "outside";
 }
 
-bool Faults::is_there(const Selection& which, const Occurrence& occurrence) const {
+bool RuleMatcher::is_there(const Selection& which, const Occurrence& occurrence) const {
   if (is_named(which.device, occurrence.device) && is_named(which.to, occurrence.to)) return true;
   return which.either_way && is_named(which.device, occurrence.to) &&
          is_named(which.to, occurrence.device);
 }
 
-bool Faults::agrees(const Rule& rule, const Occurrence& occurrence) const {
+bool RuleMatcher::agrees(const Rule& rule, const Occurrence& occurrence) const {
   const Selection& which = rule.which;
   return (!which.kinds || which.kinds->test(occurrence.kind)) &&
          (!which.answers || which.answers->test(static_cast<size_t>(occurrence.answer))) &&
@@ -114,7 +114,7 @@ bool Faults::agrees(const Rule& rule, const Occurrence& occurrence) const {
          contains(which.wr_id, occurrence.wr_id);
 }
 
-Faults::Account& Faults::account_of(Entry& entry, const Flow& flow) const {
+RuleMatcher::Account& RuleMatcher::account_of(Entry& entry, const Flow& flow) const {
   const auto found = entry.accounts.find(flow);
   if (found != entry.accounts.end()) return found->second;
   // Of seed, rule and flow, and nothing else: no rule or flow changes another's chance.
@@ -126,7 +126,7 @@ Faults::Account& Faults::account_of(Entry& entry, const Flow& flow) const {
   return entry.accounts.emplace(flow, Account{.random = Random(state)}).first->second;
 }
 
-bool Faults::is_due(Entry& entry, Account& account, Instant now) const {
+bool RuleMatcher::is_due(Entry& entry, Account& account, Instant now) const {
   const Trigger& when = entry.rule->when;
   ++entry.matched;
   const uint64_t number = ++account.matched;
@@ -142,7 +142,8 @@ bool Faults::is_due(Entry& entry, Account& account, Instant now) const {
   return true;
 }
 
-const std::vector<Faults::Acting>& Faults::act(const Occurrence& occurrence, Instant now) {
+const std::vector<RuleMatcher::Acting>& RuleMatcher::act(const Occurrence& occurrence,
+                                                         Instant now) {
   acting_.clear();
   for (const size_t position : by_place_[static_cast<size_t>(occurrence.where)]) {
     Entry& entry = entries_[position];
@@ -154,7 +155,7 @@ const std::vector<Faults::Acting>& Faults::act(const Occurrence& occurrence, Ins
   return acting_;
 }
 
-std::vector<RuleReport> Faults::report() const {
+std::vector<RuleReport> RuleMatcher::report() const {
   std::vector<RuleReport> reports;
   for (const Entry& entry : entries_) {
     reports.push_back({entry.rule->name, entry.rule->where, entry.matched, entry.fired});

@@ -52,10 +52,10 @@ struct Occurrence {
 /// True with that probability.
 bool happens(Random& random, double probability);
 
-class Faults {
+class RuleMatcher {
  public:
   /// `device_names` by DeviceIndex.
-  Faults(uint64_t seed, std::vector<std::string> device_names);
+  RuleMatcher(uint64_t seed, std::vector<std::string> device_names);
 
   /// Behind those that are there. One of the name of another takes its place, as if new.
   void add(const RuleSet& set);

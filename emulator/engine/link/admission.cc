@@ -44,8 +44,8 @@ void Fabric::receive(const ReceiveFrame& input) {
   if (!disturbed || !copy) return arrive(input.device, bytes, true);
   const auto packet = wire::parse_frame(bytes);
   const QueuePair* qp = packet ? qps.find(QpNumber{packet->bth.dest_qpn}) : nullptr;
-  inject_faults({.from = {}, .to = input.device, .frame = std::move(copy), .traced = true},
-                qp != nullptr && qp->device == input.device ? qp : nullptr);
+  faults.frames.apply({.from = {}, .to = input.device, .frame = std::move(copy), .traced = true},
+                      qp != nullptr && qp->device == input.device ? qp : nullptr);
 }
 
 void Fabric::arrive_if_intact(DeviceIndex index, std::span<const uint8_t> bytes,

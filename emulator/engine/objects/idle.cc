@@ -5,9 +5,8 @@
 namespace rocemu::engine {
 
 bool Fabric::is_idle() const {
-  if (!leaving_.empty() || !link_.empty() || !schedule_.empty() || delayed_.next() ||
-      next_held_completion() || next_port_return() || completions_.has_events() ||
-      connections.awaits_answer()) {
+  if (!leaving_.empty() || !link_.empty() || !schedule_.empty() || faults.next_deadline() ||
+      completions_.has_events() || connections.awaits_answer()) {
     return false;
   }
   bool idle = true;

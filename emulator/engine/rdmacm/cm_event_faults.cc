@@ -10,19 +10,19 @@ void RdmaCm::judge_event(CmChannelId channel, Event event) {
   const RdmaId* id = ids_.find(RdmaIdNumber{event.id});
   std::optional<DeviceIndex> device;
   if (id != nullptr && id->local) device = id->local->device;
-  const std::vector<faults::Faults::Acting> acting =
-      fabric_.faults.act({.where = Where::kCmEvent,
-                          .flow = {Flow::Kind::kChannel, 0, channel.value},
-                          .device = device,
-                          .to = {},
-                          .kind = static_cast<uint8_t>(event.event)},
-                         fabric_.now());
+  const std::vector<faults::RuleMatcher::Acting> acting =
+      fabric_.faults.rules.act({.where = Where::kCmEvent,
+                                .flow = {Flow::Kind::kChannel, 0, channel.value},
+                                .device = device,
+                                .to = {},
+                                .kind = static_cast<uint8_t>(event.event)},
+                               fabric_.now());
   bool drop = false;
   std::vector<Event> made_up;
   for (const auto& one : acting) {
     const faults::Effects& effects = one.rule->effects;
-    fabric_.note(one, "rdma_cm event " + std::to_string(static_cast<uint32_t>(event.event)), device,
-                 nullptr);
+    fabric_.faults.note(one, "rdma_cm event " + std::to_string(static_cast<uint32_t>(event.event)),
+                        device, nullptr);
     drop |= effects.drop;
     if (effects.cm_event) event.event = *effects.cm_event;
     if (effects.cm_status) event.status = static_cast<uint32_t>(*effects.cm_status);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "emulator/abi/send_opcodes.h"
+#include "emulator/engine/faults/request_faults.h"
 #include "emulator/engine/objects/sge_list.h"
 #include "emulator/engine/protocol/opcode_traits.h"
 #include "emulator/engine/protocol/qp_traits.h"
@@ -139,7 +140,7 @@ bool begin_wqe(Fabric& fabric, QueuePair& qp, const SendWqe& wqe) {
     return false;
   }
   if (fabric.faults.watches(faults::Where::kWorkRequest)) [[unlikely]] {
-    if (const auto error = fabric.work_request_fault(qp, send.next, length)) {
+    if (const auto error = faults::work_request_fault(fabric, qp, send.next, length)) {
       stop_at_next(fabric, qp, *error);
       return false;
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "emulator/engine/faults/request_faults.h"
 #include "emulator/engine/protocol/opcode_traits.h"
 #include "emulator/engine/transport/receive_queue.h"
 #include "emulator/engine/transport/remote_access.h"
@@ -248,8 +249,8 @@ void on_request(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
                 const wire::OpcodeInfo& info) {
   if (qp.recv.refusing) return;
   if (!check_psn(fabric, qp, packet, info)) return;
-  if (fabric.faults.watches(faults::Where::kRequest) && fabric.request_is_taken(qp, packet, info))
-      [[unlikely]] {
+  if (fabric.faults.watches(faults::Where::kRequest) &&
+      faults::request_is_taken(fabric, qp, packet, info)) [[unlikely]] {
     return;
   }
   if (qp.type == abi::QpType::kXrcRecv && !select_srq(fabric, qp, packet, info)) {

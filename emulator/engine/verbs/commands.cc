@@ -2,6 +2,7 @@
 
 #include <cerrno>
 
+#include "emulator/engine/faults/request_faults.h"
 #include "emulator/engine/verbs/ah_commands.h"
 #include "emulator/engine/verbs/cq_commands.h"
 #include "emulator/engine/verbs/device_commands.h"
@@ -109,7 +110,7 @@ Reply execute(Fabric& fabric, ClientId client, const Request& request) {
     return reply;
   }
   if (fabric.faults.watches(faults::Where::kVerb)) [[unlikely]] {
-    reply.error = fabric.verb_fault(client, request);
+    reply.error = faults::verb_fault(fabric, client, request);
     if (reply.error != 0) return reply;
   }
   reply.error = dispatch(fabric, client, request, reply.body);

@@ -229,7 +229,7 @@ TEST(Trigger, TotalIsAcrossAllFlows) {
 // Chance is drawn from a stream of the flow's own.
 TEST(Trigger, NoFlowsTrafficChangesAnothersChance) {
   const auto drops_of_first_flow = [](uint32_t frames_of_others) {
-    engine::faults::Faults faults(7, {"rocemu0"});
+    engine::faults::RuleMatcher faults(7, {"rocemu0"});
     faults.add(*scenario::parse_rule("{on: frame, probability: 0.5, do: drop}"));
     engine::faults::Occurrence frame{.where = engine::faults::Where::kFrame,
                                      .flow = {},
@@ -252,7 +252,7 @@ TEST(Trigger, NoFlowsTrafficChangesAnothersChance) {
 
 TEST(Trigger, ALaterRuleDoesNotChangeAnEarliersChance) {
   const auto drops = [](bool with_other) {
-    engine::faults::Faults faults(7, {"rocemu0"});
+    engine::faults::RuleMatcher faults(7, {"rocemu0"});
     if (with_other) faults.add(*scenario::parse_rule("{on: frame, probability: 0.5, do: drop}"));
     faults.add(*scenario::parse_rule("{name: r, on: frame, probability: 0.5, do: drop}"));
     std::vector<uint64_t> fired;

@@ -1,0 +1,41 @@
+// What rules do to a device: its port, its addresses, and pulling it out.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "emulator/engine/base/ids.h"
+#include "emulator/engine/base/time.h"
+#include "emulator/engine/faults/rule.h"
+
+namespace rocemu::engine {
+
+class Fabric;
+
+namespace faults {
+
+class DeviceFaults {
+ public:
+  explicit DeviceFaults(Fabric& fabric) : fabric_(fabric) {}
+
+  void change_port(DeviceIndex device, const PortChange& change);
+  void change_gid(DeviceIndex device, uint32_t index, const wire::IpAddress& address);
+  /// Not now: whoever asked the rules is not done with the device.
+  void remove_soon(DeviceIndex device) { removals_.push_back(device); }
+  bool has_removals() const { return !removals_.empty(); }
+  /// The devices to remove, for whoever tells all who need to know.
+  std::vector<DeviceIndex> take_removals();
+
+  /// Ends what ports were to be down for.
+  void restore_ports();
+  std::optional<Instant> next_deadline() const;
+
+ private:
+  Fabric& fabric_;
+  std::map<DeviceIndex, Instant> port_returns_;
+  std::vector<DeviceIndex> removals_;
+};
+
+}  // namespace faults
+}  // namespace rocemu::engine
