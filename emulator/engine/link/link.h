@@ -29,7 +29,7 @@ class Link {
   auto begin() const { return frames_.begin(); }
   auto end() const { return frames_.end(); }
 
-  void push(InFlight frame) { frames_.push_back(std::move(frame)); }
+  void push(InFlight&& frame) { frames_.push_back(std::move(frame)); }
   /// A frame has come to the link's end, where a pause may hold it.
   bool has_arrived(Instant now) const { return !empty() && front().arrives <= now; }
   /// Takes the next frame that has_arrived(). Only if the link is not held.
