@@ -22,6 +22,9 @@ REMOVALS = "DeviceRemoval.*"
 # keeps the limit of descriptors itself.
 ABOUT_THE_MACHINE = ["*MemoryMap.HasTheHeapAndNotTheStack*", "CompChannel.CreationReturnsNullOnFailure",
                      "*.WithoutDescriptorsLeft*"]
+# perftest measures the processor's clock before it reports, and fails where that jitters, as it does
+# under valgrind on a busy machine.
+NO_CLOCK = "Can't produce a report"
 
 
 class Valgrind(unittest.TestCase):
@@ -37,9 +40,13 @@ class Valgrind(unittest.TestCase):
                 self.assertNotRegex(complaint, r"rocemu::(provider|shim)|librocemu")
 
     def pair(self, *command, client=("localhost",)):
-        port = str(free_port())
-        side = [*VALGRIND, *command, "-p", port]
-        self.check(rocemu_run(*PAIR, port, *side, "--", *side, *client))
+        for _ in range(10):
+            port = str(free_port())
+            side = [*VALGRIND, *command, "-p", port]
+            result = rocemu_run(*PAIR, port, *side, "--", *side, *client)
+            if NO_CLOCK not in result.stdout:
+                break
+        self.check(result)
 
     def cm_pair(self, server, client):
         port = str(free_port())
