@@ -44,7 +44,7 @@ enum class ParseError : uint8_t {
   kUnknownOpcode,
   kBadPad,             // longer than what it pads, or the payload does not end on 4 bytes
   kUnexpectedPayload,  // bytes between the last header and the ICRC of a packet without payload
-  kBadIcrc,            // never from a parser: for those who also call check_icrc
+  kBadIcrc,            // never from a parser: for callers that also call check_icrc
 };
 inline constexpr size_t kParseErrorCount = static_cast<size_t>(ParseError::kBadIcrc) + 1;
 

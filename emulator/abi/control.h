@@ -490,7 +490,7 @@ struct Reply {
 };
 static_assert(sizeof(Reply) == 24 + 320);
 
-/// Whoever assigns a whole part of a body assigns its padding too, if it has any.
+/// Assigning a whole part of a body assigns its padding too, so none of them may have any.
 template <class... Parts>
 inline constexpr bool kHaveNoPadding = (std::has_unique_object_representations_v<Parts> && ...);
 static_assert(

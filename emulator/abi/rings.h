@@ -48,9 +48,9 @@ struct DoorbellRing {
   /// `daemon_sleeping`; the daemon stores `daemon_sleeping` and then loads `producer`. All four are
   /// sequentially consistent, so at least one side sees the other's store.
   alignas(64) std::atomic<uint32_t> daemon_sleeping;
-  /// On a virtual clock: not 0, and written before the client sees the ring. Whoever then finds
-  /// nothing twice in one round waits on the futex `round`, which the daemon counts up whenever
-  /// there may be something new.
+  /// Not 0 on a virtual clock; written before the client sees the ring. A thread that finds nothing
+  /// twice in one round waits on the futex `round`, which the daemon increments whenever there may
+  /// be something new.
   std::atomic<uint32_t> is_virtual;
   std::atomic<uint32_t> round;
   /// The operations, as asked_for_bit() has them, that a rule may make fail: the client sends a
@@ -98,7 +98,8 @@ struct CqRing {
   alignas(64) std::atomic<uint32_t> producer;  // completions ever added; written by the daemon
   std::atomic<uint32_t> error;                 // non-zero once overrun: the CQ cannot be used
   /// Written 1 by a client that waits on the futex `producer`, 0 by the daemon, which then wakes
-  /// all who wait: after it has changed `producer`, with a sequentially consistent fence between.
+  /// all waiting threads: after it has changed `producer`, with a sequentially consistent fence
+  /// between.
   std::atomic<uint32_t> waiting;
   /// Written before `waiting`: the daemon need not wake anybody before `producer` is there, modulo
   /// 2^32, as long as more completions are to come.

@@ -196,7 +196,7 @@ bool tell_of_idle_rules(const std::string& dir, bool strict) {
 /// is to go too.
 int supervise(Arguments& command, const SignalQueue& signals, std::optional<PrivateDaemon>& daemon,
               int capture_descriptor, bool ends_with_daemon, bool lockstep) {
-  // Who outlives its parent is still looked at: it becomes a child of ours.
+  // A process that outlives its parent is still watched: it becomes a child of ours.
   if (lockstep) prctl(PR_SET_CHILD_SUBREAPER, 1);
   const pid_t program = start_command(command, signals, capture_descriptor, lockstep);
   for (;;) {

@@ -52,7 +52,7 @@ std::unique_ptr<journal::Recording> make_recording(const Options& options, const
   return recording;
 }
 
-/// Of faults with several threads: who is first is nobody's choice then.
+/// Of faults with several threads, which run in no particular order.
 void refuse(ControlServer::Commands& commands, std::initializer_list<const char*> names) {
   for (const char* name : names) {
     commands[name] = [](const Json&) -> Json {
@@ -75,7 +75,7 @@ std::string read_to_end(const UniqueFd& file) {
   }
 }
 
-/// On a virtual clock and in a recording runs are compared: no frame is to depend on who was fast.
+/// On a virtual clock and in a recording, runs are compared: no frame may depend on relative speed.
 engine::FabricConfig fabric_of(const Options& options) {
   engine::FabricConfig fabric = options.fabric;
   fabric.coalesces_acknowledgements = options.clock == Clock::Kind::kReal && options.record.empty();
@@ -384,8 +384,8 @@ void Daemon::remove_device(engine::DeviceIndex index, bool removed) {
   for (Worker* worker : workers()) worker->engine_host().submit(engine::RemoveDevice{index});
 }
 
-// Not its listener, which may be what is at work. Whoever connects still has a device on which all
-// fails.
+// Not its listener, which may be calling this. A client that connects still gets a device, on which
+// everything fails.
 void Daemon::hide_device(engine::DeviceIndex index) {
   if (!removed_.insert(index).second) return;
   directory_.remove_device_socket(index.value);
@@ -415,7 +415,7 @@ bool Daemon::run() {
   flush_files();
   finish_capture();
   check_recording();
-  // Before the sockets close: who sees the end of its connection finds the directory gone.
+  // Before the sockets close: a client that sees its connection end finds the directory gone.
   directory_.remove();
   return !recording_failed_ || !options_.stop_without_record;
 }

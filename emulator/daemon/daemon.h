@@ -1,4 +1,4 @@
-// The daemon put together: who serves what, and all that can be commanded.
+// The daemon put together: which part serves what, and all that can be commanded.
 #pragma once
 
 #include <atomic>

@@ -65,7 +65,7 @@ bool is_at_end(int fd) {
   return size == 0 || (size < 0 && errno != EINTR && errno != EAGAIN);
 }
 
-/// Says once whether the daemon could start, to whoever waits for it.
+/// Says once whether the daemon could start, to the process that waits for it.
 class ReadySignal {
  public:
   explicit ReadySignal(int fd) : fd_(fd) {}
@@ -104,7 +104,7 @@ int serve(Options options, ReadySignal& ready) {
 }
 
 int fail(ReadySignal& ready, const std::exception& error, int status) {
-  // Once: to whoever started us and waits for it, else to the terminal.
+  // Once: to the process that started us and waits for it, else to the terminal.
   const std::string line = std::string("error: ") + error.what() + "\n";
   if (!ready.say(line)) std::fprintf(stderr, "rocemud: %s", line.c_str());
   return status;

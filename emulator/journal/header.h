@@ -12,7 +12,8 @@ namespace rocemu::journal {
 
 /// The file begins with this, and the format's version as a u32.
 inline constexpr char kMagic[8] = {'r', 'o', 'c', 'e', 'm', 'u', 'J', '\n'};
-/// Of the records' layout. Whoever changes it counts up: old journals are refused, not misread.
+/// Version of the records' layout. Each change increments it, so that old journals are refused and
+/// not misread.
 inline constexpr uint32_t kFormatVersion = 4;
 
 struct Header {

@@ -30,8 +30,8 @@ class JournalReader {
   const Header& header() const { return header_; }
 
   /// The next record's body, valid until the next call; nothing at the end. A record that is cut
-  /// off is the end, and torn() is true: whoever wrote it was killed or had no more room. One that
-  /// is damaged throws JournalError.
+  /// off is the end, and torn() is true: its writer was killed or had no more room. One that is
+  /// damaged throws JournalError.
   std::optional<Bytes> next();
   bool torn() const { return torn_; }
 

@@ -1,6 +1,6 @@
-// `rocemu run --record DIR`: writes DIR/journal and DIR/events.jsonl while the engine runs. Whoever
-// owns the engine gives it memory() and says when a step begins and ends. (DIR/trace.pcap is
-// made of the journal when the run is over.)
+// `rocemu run --record DIR`: writes DIR/journal and DIR/events.jsonl while the engine runs. The
+// engine's owner gives it memory() and says when a step begins and ends. (DIR/trace.pcap is made of
+// the journal when the run is over.)
 #pragma once
 
 #include <memory>
@@ -29,7 +29,7 @@ class Recording {
 
   void begin_step(engine::Instant now, const engine::Input& input);
   void end_step(const engine::Outputs& outputs);
-  /// Says who a client is, once it is attached.
+  /// Says which process a client is, once it is attached.
   void name(const ClientName& client);
 
   /// Hands what there is to the files.

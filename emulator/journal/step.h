@@ -15,7 +15,7 @@ namespace rocemu::journal {
 
 enum class RecordKind : uint8_t {
   kStep = 1,
-  kClient,  // who a client is: for people, and to compare recordings
+  kClient,  // which process a client is: for people, and to compare recordings
 };
 
 /// A client's process.

@@ -53,7 +53,7 @@ struct Problem {
   bool is_warning = false;
 };
 
-/// More than anybody reads at once: who reads a file stops at them.
+/// More than anybody reads at once: reading a file stops at so many.
 inline constexpr size_t kMostProblems = 100;
 
 /// The text's only document. What is wrong is added to `problems`; the tree is of what could be

@@ -27,8 +27,8 @@ struct Context {
     uint64_t wall_start_ns = 0;
     DoorbellWriter doorbells;
     bool told_of_blocking_memory = false;  // under the lock of lent_pages.cc
-    /// A QP is entered before it can have completions and removed under the locks of its CQs:
-    /// whoever polls one of them finds a QP that stays for as long as the CQ's lock is held.
+    /// A QP is entered before it can have completions and removed under the locks of its CQs: a
+    /// thread that polls one of them finds a QP that stays for as long as the CQ's lock is held.
     NumberTable<Qp> qps;
     /// An SRQ may have completions in any CQ, so what is found in the table stays only for as long
     /// as `srqs_lock` is held. It is taken after the lock of a CQ.

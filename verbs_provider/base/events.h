@@ -8,7 +8,7 @@
 namespace rocemu::provider {
 
 /// libibverbs counts acknowledgements and signals `cond` under `mutex`. See ibv_ack_cq_events(3):
-/// who destroys an object with an unacknowledged event waits.
+/// destroying an object with an unacknowledged event waits.
 template <class Acknowledged>
 void wait_until(pthread_mutex_t* mutex, pthread_cond_t* cond, Acknowledged acknowledged) {
   pthread_mutex_lock(mutex);

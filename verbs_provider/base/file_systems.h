@@ -1,6 +1,6 @@
-// Whose pages a mapped file's are. Those of a file system in user space (FUSE) come from a program,
-// those of NFS and its like from another machine: whoever looks at one that is not in memory waits
-// for them, for ever perhaps.
+// Where the pages of a mapped file come from. Those of a file system in user space (FUSE) come from
+// a program, those of NFS and its like from another machine: access to one that is not in memory
+// waits for them, for ever perhaps.
 #pragma once
 
 #include <cstdint>

@@ -58,8 +58,8 @@ union Lasting {
 constinit Lasting lasting;
 State& state = lasting.state;
 
-/// In a process's life. To lend and take back takes ten times as long as registration itself: who
-/// registers for each transfer is soon left alone.
+/// In a process's life. To lend and take back takes ten times as long as registration itself: a
+/// program that registers for each transfer is soon left alone.
 constexpr uint32_t kMostTimes = 256;
 constexpr uint64_t kMostBytesEver = 16 * abi::kMostLentBytes;
 

@@ -6,8 +6,8 @@
 // - It is done when a region is registered, by a program with one thread, since between copying and
 //   replacing nobody may write. So nothing is lent where other regions of this process overlap,
 //   into which the NIC might write, and nothing of which any page is not private, writable and
-//   anonymous. Only whole pages inside the region: what shares a page with it stays as it was. (Who
-//   registers memory while the kernel is writing there for him, by io_uring(7) say, is not seen.)
+//   anonymous. Only whole pages inside the region: what shares a page with it stays as it was.
+//   (That the kernel is writing there at the same time, for io_uring(7) say, is not noticed.)
 // - It ends when the last region of it is deregistered: the program gets private memory back. If by
 //   then there are several threads, they stay pages of the file, which the daemon forgets.
 // - A child of fork() gets private copies, as it would have.

@@ -21,7 +21,7 @@ struct WorkQueue {
 
   Mutex lock;           // of posting
   uint64_t posted = 0;  // WQEs ever written; a RESET does not begin anew
-  /// `posted` for who has not the lock, modulo 2^32.
+  /// `posted` for threads without the lock, modulo 2^32.
   std::atomic<uint32_t> told{0};
   /// WQEs of which the application has seen the end: their completion, or that of a later one, was
   /// polled. What makes a queue full does not depend on how fast the daemon is.

@@ -20,9 +20,9 @@ bool settle_shared(Context::Parts& parts, const abi::Cqe& cqe, uint64_t index) {
     Srq* srq = parts.srqs.find(cqe.wqe_count);
     if (srq == nullptr || index < srq->first_completion) return false;
     // Its WQE is finished, whatever has become of the QP that took it.
-    backlog().receives_end(1, 0);  // its places are for whoever comes
+    backlog().receives_end(1, 0);  // its places are for any sender
     srq->recv.released.fetch_add(1, std::memory_order_release);
-    // The QP may be another process's: who shares an XRC SRQ's domain shares its messages.
+    // The QP may be another process's: processes that share an XRC domain share its SRQs' messages.
     if (srq->is_xrc()) return true;
   }
   const Qp* qp = current_qp(parts, cqe);

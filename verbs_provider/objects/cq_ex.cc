@@ -109,7 +109,7 @@ constexpr uint64_t kFields = uint64_t{IBV_WC_STANDARD_FLAGS} | IBV_WC_EX_WITH_CO
 }  // namespace
 
 /// "Only fields that the user requested via wc_flags in ibv_create_cq_ex could be queried": there
-/// is no function for the others, so that whoever forgot one finds out here.
+/// is no function for the others, so that a program which forgot one finds out here.
 void make_extended(Cq* ours, uint64_t wc_flags) {
   ibv_cq_ex* cq = &ours->verbs.cq_ex;
   cq->start_poll = verb<start_poll>;

@@ -218,7 +218,7 @@ ibv_mr* import_mr(ibv_pd* pd, uint32_t handle) {
   return &mr->verbs.mr;
 }
 
-/// It may be one of our own, which somebody else who imported it has deregistered.
+/// It may be one of our own, which another context that imported it has deregistered.
 void unimport_mr(ibv_mr* base) {
   Mr* mr = ours<Mr>(base);
   leave(mr);

@@ -40,7 +40,7 @@ struct Pd {
 inline void hold(ibv_pd* pd) {
   if (pd != nullptr) ours<Pd>(pd)->users.fetch_add(1, std::memory_order_relaxed);
 }
-/// Whoever is the last frees it.
+/// The last user frees it.
 inline void release(ibv_pd* pd) {
   if (pd != nullptr && ours<Pd>(pd)->users.fetch_sub(1, std::memory_order_acq_rel) == 1) {
     dispose(ours<Pd>(pd));

@@ -11,7 +11,7 @@ constexpr int64_t kShortestNs = 500'000;
 constexpr uint32_t kFewest = 4;
 /// Where fewer come in that time, something keeps them.
 constexpr int64_t kLongestNs = 5'000'000;
-/// Who has sent and received lately may have to answer.
+/// A thread that has sent and received lately may have to reply.
 constexpr int64_t kLatelyNs = 100'000'000;
 /// With work for so long ahead of the NIC a thread need not look for half of that, but not for
 /// longer: that much of what it could do is waiting then.

@@ -1,6 +1,6 @@
-// How far ahead of the NIC a thread has posted. Who has given it work for a long time, or places
-// for many messages, need not watch it, and leaves his processor to those who do the work: where
-// messages go over the network, that is two daemons.
+// How far ahead of the NIC a thread has posted. A thread that has given the NIC work for a long
+// time, or receives for many messages, need not watch it, and leaves its processor to those that do
+// the work: two daemons where messages go over a network.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ class Backlog {
   void sends_end(uint32_t requests, uint32_t ahead) { sends_.end(requests, ahead); }
   /// So many receive work requests.
   void receives_end(uint32_t requests, uint32_t ahead) { receives_.end(requests, ahead); }
-  /// It posts to a send queue, whoever may see that end.
+  /// It posts to a send queue, whichever thread may poll the completion.
   void sends() { sends_.is_fresh = true; }
   /// It found nothing to poll. So many completions may come before it is of use to look again; 0 if
-  /// that is not known, or if it both sends and receives, so that somebody may wait for its answer.
+  /// that is not known, or if it both sends and receives, so that a peer may wait for its reply.
   uint32_t completions_to_await(int64_t now_ns);
 
  private:

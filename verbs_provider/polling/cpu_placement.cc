@@ -9,8 +9,8 @@
 namespace rocemu::provider {
 namespace {
 
-/// Who takes longer between two waits has other things to do: so much for itself and for each
-/// completion, and so much for each work request.
+/// A thread that takes longer between two waits has other things to do: so much for itself and for
+/// each completion, and so much for each work request.
 constexpr int64_t kLongestNs = 750;
 constexpr int64_t kLongestPostNs = 400;
 /// Waits beside the daemon, each for a completion that came, after which it is no accident.
@@ -19,7 +19,7 @@ constexpr uint32_t kTiring = 16;
 constexpr uint32_t kRegretting = 8;
 /// The kernel may bring a thread back; where there are many it has reasons to.
 constexpr int64_t kStaysNs = 10'000'000;
-/// Who has regretted it stays for good, or nearly.
+/// A thread for which moving was worse stays for good, or nearly.
 constexpr int64_t kStaysAfterRegretNs = 1'000'000'000;
 
 }  // namespace

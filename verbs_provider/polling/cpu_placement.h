@@ -1,9 +1,9 @@
 // Which processor a thread polls on. Where programs and the daemon share processors, messages flow
-// best when the daemon has one for itself and those who poll take turns on another: each change
-// from one to the next then moves many messages, and nobody keeps the daemon from its work. But a
-// thread that does something else between its polls, as ib_write_lat does, which waits for its
-// peer's data in memory and calls nobody meanwhile, keeps its neighbours waiting. Such a one stays
-// where it is, or goes back if that shows only then.
+// best when the daemon has one for itself and the polling threads take turns on another: each
+// change from one to the next then moves many messages, and none keeps the daemon from its work.
+// But a thread that does something else between its polls keeps its neighbours waiting, as
+// ib_write_lat does, which watches its memory for the peer's data without a call. Such a thread
+// stays where it is, or goes back if that shows only then.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@ class CpuPlacement {
   /// A wait for a completion begins, on the daemon's processor or on another. Whether the thread is
   /// better off where it is not.
   bool begins(bool beside_daemon, int64_t now_ns);
-  /// It does nothing else between its waits, so that a longer one would keep it from nothing. Such
-  /// a one is no wait that begins().
+  /// True if the thread has done nothing but poll and post since its last wait, so blocking cannot
+  /// delay other work. Does not count as a wait for begins().
   bool may_sleep(int64_t now_ns);
   /// It ends.
   void ends(int64_t now_ns) { ended_ns_ = now_ns; }

@@ -19,10 +19,11 @@ struct Look {
 /// (backlog.h). Under the CQ's lock.
 Look await_completion(Cq* cq);
 
-/// Nothing came. The daemon may need this processor to make something come. Where others want it
-/// too, who yields waits for the slices of all of them, but who sleeps is let in at once when he is
-/// woken: after a long yield the next polls sleep until the daemon adds a completion. Who has
-/// posted far ahead sleeps too. Never for long: the application may have other things to look at.
+/// Nothing came. The daemon may need this processor to make something come. Where other threads
+/// want it too, a yielding thread waits for the time slices of all of them, but a woken one runs at
+/// once: after a long yield the next polls sleep until the daemon adds a completion. A thread that
+/// has posted far ahead sleeps too. Never for long: the application may have other things to look
+/// at.
 class EmptyPoll {
  public:
   /// Under the CQ's lock.

@@ -95,7 +95,8 @@ struct Launch {
   int scenario_fd;  // -1 for none
 };
 
-/// Who is killed while this lives dies when it goes.
+/// Blocks termination signals while in scope; one that arrives meanwhile is delivered on
+/// destruction.
 class HeldSignals {
  public:
   HeldSignals() {

@@ -23,8 +23,8 @@ constexpr uint64_t round_down(uint64_t value, uint64_t multiple) {
   return value / multiple * multiple;
 }
 
-/// Whoever closes the last descriptor of a file with more memory waits while the system frees it
-/// page by page.
+/// Closing the last descriptor of a file with more memory than this blocks while the system frees
+/// it page by page.
 constexpr int64_t kMuchMemory = 16 << 20;
 
 void close_file(UniqueFd file) {

@@ -1,7 +1,6 @@
-// Descriptors that a client has sent: whatever is done with one may wait for somebody else.
-// close(2) waits for the peer of a TCP socket with SO_LINGER, and for the server of a file system
-// in user space (FUSE), who may be the client; fstat(2) and fstatfs(2) wait for that server as
-// well.
+// Descriptors that a client has sent: any operation on one may block on another process. close(2)
+// waits for the peer of a TCP socket with SO_LINGER, and for the server of a file system in user
+// space (FUSE), which may be the client; fstat(2) and fstatfs(2) wait for that server as well.
 #pragma once
 
 #include <vector>

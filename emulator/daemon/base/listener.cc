@@ -17,7 +17,7 @@
 namespace rocemu::daemon {
 namespace {
 
-/// Who connects without end does not keep the others waiting.
+/// So that a client which connects again and again does not keep the others waiting.
 constexpr int kMostAtOnce = 256;
 constexpr long kPauseNs = 100'000'000;
 

@@ -16,8 +16,8 @@ class NetworkPort {
   virtual bool receive(engine::Instant now) = 0;
   /// Sends what waits, but for what is held back; true if there was something.
   virtual bool flush(engine::Instant now) = 0;
-  /// Something waits for what may go with it, and leaves soon anyhow. Nobody sleeps meanwhile, but
-  /// others may have the processor: it is they who make what it waits for.
+  /// True while an acknowledgement is held back to share a datagram with the application's reply.
+  /// The loop must not block then, but should yield so that the application can post that reply.
   virtual bool holds_back() const { return false; }
   /// What would make more frames has to wait until there is room.
   virtual bool is_congested() const = 0;

@@ -162,8 +162,8 @@ Answer ClientObjects::open_qp(const abi::Request& request) {
   return {reply};
 }
 
-// Only who has an object's memory can destroy it: another context of the same objects would leave
-// its owner with a queue that is no more.
+// Only the context with an object's memory can destroy it: if another context that shares the
+// objects could, the owner would be left with a queue that does not exist.
 
 Answer ClientObjects::destroy_cq(const abi::Request& request, std::span<const UniqueFd> fds) {
   const CompletionQueue* cq = queues_.cqs.find(request.body.object.handle);

@@ -45,7 +45,7 @@ class ClientObjects {
   Answer destroy_srq(const abi::Request& request, std::span<const UniqueFd> fds);
   Answer destroy_qp(const abi::Request& request, std::span<const UniqueFd> fds);
   abi::Reply command(const abi::Request& request) { return engine_.command(queues_.id, request); }
-  /// Answers with `reply` to who created an object, once `enter(memory)` has given it memory of
+  /// Answers the creation of an object with `reply`, once `enter(memory)` has given it memory of
   /// that size and noted it. Destroys it again if there is no memory for either.
   template <class Enter>
   Answer complete(const abi::Reply& reply, abi::Op destroy, uint32_t handle, uint64_t size,

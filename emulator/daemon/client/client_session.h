@@ -25,7 +25,7 @@ namespace rocemu::daemon {
 
 class ClientSession;
 
-/// What a session tells whoever runs it. Neither call destroys the session at once.
+/// What a session tells its owner. Neither call destroys the session at once.
 class SessionOwner {
  public:
   virtual ~SessionOwner() = default;
@@ -113,7 +113,7 @@ class ClientSession {
   const std::string& command_name() const { return command_name_; }
   ClientQueues& queues() { return queues_; }
   const ClientQueues& queues() const { return queues_; }
-  /// What the client had, for whoever destroys it little by little. The session must have ended.
+  /// Hands over what the client had, to be destroyed little by little. The session must have ended.
   ClientQueues take_queues() { return std::move(queues_); }
   /// Kept by the SessionTable.
   struct Activity {

@@ -15,10 +15,11 @@ constexpr engine::Duration kAnswerTime = 3us;
 constexpr engine::Duration kPause = 20us;
 /// A yield that took less let nobody in.
 constexpr engine::Duration kShortestTurn = 1us;
-/// A yield that took longer gave the processor to somebody who has work of his own.
+/// A yield that took longer gave the processor to a thread with work of its own.
 constexpr engine::Duration kLongYield = 300us;
-/// For so long after a long yield the daemon sleeps instead: who sleeps is let in soon when he is
-/// woken, who yields waits for the slices of all others. Doubled each time that this was too short.
+/// For so long after a long yield the daemon sleeps instead of yielding: a thread that is woken
+/// runs soon, but one that yields waits for the time slices of all others. Doubled each time that
+/// this was too short.
 constexpr engine::Duration kShortestCrowd = 20ms;
 constexpr engine::Duration kLongestCrowd = 1s;
 
@@ -44,7 +45,7 @@ void IdlePolicy::gave_way(engine::Instant begin, engine::Instant end) {
     crowd_ = std::clamp(2 * crowd_, kShortestCrowd, kLongestCrowd);
     crowded_until_ = end + crowd_;
   } else if (took >= kShortestTurn || begin - crowded_until_ > crowd_) {
-    crowd_ = engine::Duration(0);  // whoever was let in gave way too, or nobody came for long
+    crowd_ = engine::Duration(0);  // the other thread yielded too, or none ran for long
   }
 }
 

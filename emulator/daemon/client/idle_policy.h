@@ -1,7 +1,6 @@
-// What a thread of the daemon does after a round that found nothing to do. To look again at once is
-// what answers soonest, but whoever needs the processor waits meanwhile; who sleeps has to be
-// woken, which takes some 2 us from the same processor and 20 us from another that is a virtual
-// one.
+// What a thread of the daemon does after a round that found nothing to do. Looking again at once
+// gives the shortest latency, but keeps the processor from other threads; waking a sleeping thread
+// takes some 2 us on the same processor and 20 us on another one of a virtual machine.
 #pragma once
 
 #include "emulator/engine/base/time.h"
@@ -12,7 +11,7 @@ class IdlePolicy {
  public:
   enum class Way {
     kLookAgain,
-    kGiveWay,  // to whoever wants the processor: sched_yield
+    kGiveWay,  // the processor: sched_yield
     kSleep,    // until somebody wakes us
   };
 

@@ -10,7 +10,7 @@
 namespace rocemu::daemon {
 namespace {
 
-/// Whoever rang within that is in the middle of something.
+/// A client that rang within that time is in the middle of something.
 constexpr engine::Duration kNotLongAgo = std::chrono::microseconds(100);
 /// Connections without a hello, and a quarter of what descriptors there are at most.
 constexpr size_t kMostSilent = 1024;

@@ -53,15 +53,15 @@ class SessionTable : public SessionOwner {
   bool pump();
   /// Hands over what has been posted to receive queues by now, and nothing else.
   void take_receives();
-  /// Handles all doorbells of all sessions, in an order that does not depend on who was first; true
-  /// if there were any.
+  /// Handles all doorbells of all sessions, in an order that does not depend on which came first;
+  /// true if there were any.
   bool pump_in_order();
   /// On a virtual clock: lets all clients look again for what they wait for.
   void begin_round();
   /// For all clients, those that come as well.
   void set_asked_for(uint32_t operations);
-  /// Ends connections that have said no hello for long. More than a number of them are ended at
-  /// once, the oldest first: who means to say hello does so as soon as it is connected.
+  /// Ends connections that have said no hello for long. Beyond a number of them the oldest are
+  /// ended at once: a provider says hello as soon as it is connected.
   void end_silent(engine::Instant now);
   /// When the next is due.
   std::optional<engine::Instant> next_silent_end() const;
@@ -75,8 +75,8 @@ class SessionTable : public SessionOwner {
   /// Lets sessions sleep that have been idle for `idle` or longer. One that rings its doorbell just
   /// then stays awake.
   void let_sleep(engine::Instant now, engine::Duration idle);
-  /// Wakes those that sleep since the latest let_sleep() and had been busy until then: who is awake
-  /// anyway looks at their rings.
+  /// Wakes those that sleep since the latest let_sleep() and had been busy until then: an awake
+  /// daemon looks at their rings anyway.
   void wake_busy();
 
   /// Detaches and destroys the sessions that have ended, and goes on with what is left of those

@@ -15,7 +15,7 @@
 
 namespace rocemu::daemon {
 
-/// A context: who has opened what.
+/// A context: which process has opened which device.
 struct NldevClient {
   engine::ClientId id;
   engine::DeviceIndex device;

@@ -20,7 +20,7 @@ namespace {
 using engine::MemoryResult;
 using engine::RemoteRange;
 
-/// All others wait for so long. Whoever provides pages by another thread needs some 10 us for one,
+/// All others wait for so long. A program that provides a page by another thread takes some 10 us,
 /// and a time slice or two on a busy machine.
 constexpr std::chrono::milliseconds kMoment{20};
 

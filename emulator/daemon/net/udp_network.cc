@@ -95,7 +95,7 @@ void UdpNetwork::open(Port& port) {
         make_source(port, endpoint.address, endpoint.receive.get(), std::move(endpoint.headers)));
     for (const UniqueFd& socket : endpoint.send) {
       const int fd = socket.get();
-      // EPOLLERR is told even to who asked for nothing.
+      // EPOLLERR is reported without being asked for.
       port.senders[fd] = loop_.watch(fd, 0, [&port, fd](uint32_t events) {
         if ((events & EPOLLERR) != 0) port.sender.read_errors(fd);
         if ((events & EPOLLOUT) != 0) {

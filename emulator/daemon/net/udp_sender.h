@@ -21,8 +21,8 @@ class UdpSender {
   /// Its first bytes say where to. The newest frame is dropped if there is no more room.
   void add(engine::Frame frame);
 
-  /// Acknowledgements alone wait for a moment: whoever got what they are for may answer it, and
-  /// both leave in one system call (IBTA vol 1, 9.7.5.1.2 lets a responder choose when it
+  /// Acknowledgements alone wait for a moment: the program that got the message may reply, and both
+  /// leave in one system call (IBTA vol 1, 9.7.5.1.2 lets a responder choose when it
   /// acknowledges). Not where that was in vain of late.
   bool holds_back(engine::Instant now);
   /// Sends what waits. If the system takes no more now, returns the socket to wait for; else -1.

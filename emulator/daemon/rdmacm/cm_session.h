@@ -16,7 +16,7 @@ namespace rocemu::daemon {
 
 class CmSession;
 
-/// What a session tells whoever runs it, and asks of it.
+/// What a session tells its owner, and asks of it.
 class CmSessionOwner {
  public:
   virtual ~CmSessionOwner() = default;

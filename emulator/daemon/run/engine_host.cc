@@ -138,8 +138,8 @@ void EngineHost::hold(engine::Output& output) {
   }
 }
 
-/// All completions before the first event, which may wake somebody who looks for them, and the next
-/// round between: whoever wakes is in it, and nobody before who only polls.
+/// All completions before the first event, which may wake a client that polls for them. The round
+/// begins in between, so a client woken by an event is already in the new round.
 void EngineHost::release_outputs() {
   if (!holding_) return;
   for (const auto& [client, id] : std::exchange(held_cqs_, {})) {
@@ -192,7 +192,7 @@ void EngineHost::apply() {
     cq->add(completion->cqe);
     unpublished = cq;
     latest = completion;
-    // Whoever gets a completion will soon poll it and post again.
+    // A client that gets a completion will soon poll it and post again.
     sessions_.wake(*sessions_.find(completion->client));
   }
   publish_latest();

@@ -11,7 +11,7 @@ namespace rocemu::daemon {
 class Parking {
  public:
   // ---- By the main thread ----
-  /// Asks the other thread to come; who sleeps has to be woken.
+  /// Asks the other thread to park; a sleeping one has to be woken as well.
   void ask() { asked_.store(true, std::memory_order_seq_cst); }
   void wait_until_parked();
   /// It goes on.

@@ -61,7 +61,7 @@ char state_of(std::string_view status) {
   return at == std::string_view::npos ? ' ' : status[at + kField.size()];
 }
 
-/// Who has ended is a zombie before his parent is woken, and it can take so long until it is: a
+/// A process that has ended is a zombie before its parent is woken, which can take so long: a
 /// virtual machine's processor may stop in between. Only a parent that does not wait makes the run
 /// wait for that long.
 constexpr std::chrono::milliseconds kUntilParentsWake{100};
@@ -82,7 +82,7 @@ std::string place_of(pid_t process, pid_t thread) {
   return contents_of(fmt::format("/proc/{}/task/{}/wchan", process, thread));
 }
 
-/// From Linux 4.14 to 5.15 "0" was said of many who sleep: asked of a thread that surely does.
+/// Linux 4.14 to 5.15 say "0" of many sleeping threads: tried with a thread that surely sleeps.
 bool kernel_tells_places() {
   static const bool tells = [] {
     constexpr std::chrono::milliseconds kLongEnough{100};
@@ -172,7 +172,7 @@ void Quiescence::look(const std::vector<pid_t>& clients, Proof proof) {
 
 void Quiescence::look_at(pid_t process, std::vector<pid_t>& more, Proof proof) {
   for (const pid_t thread : threads_of(process)) {
-    // Before its switches are read: who went to sleep after that has one more.
+    // Before its switches are read: a thread that went to sleep after that has one more.
     const bool runnable = proof == Proof::kPlace && is_runnable(process, thread);
     const std::string status = contents_of(fmt::format("/proc/{}/task/{}/status", process, thread));
     if (status.empty()) continue;
@@ -184,7 +184,7 @@ void Quiescence::look_at(pid_t process, std::vector<pid_t>& more, Proof proof) {
       running_.emplace_back(process, thread);
       if (!ignored_.contains(thread)) all_asleep_ = false;
     }
-    // Only who has run can have children that were not seen before.
+    // Only a thread that has run can have children that were not seen before.
     const auto before = last_.find(thread);
     const bool has_run =
         before == last_.end() || before->second.switches != seen.switches || !asleep;

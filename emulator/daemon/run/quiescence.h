@@ -33,7 +33,8 @@ class Quiescence {
 
   /// Those of them that have had the processor for kOwnTime since the first such question of this
   /// wait, or `all`: "thread poller (tid 12) of pid 11"; empty if there was none. They are not
-  /// looked at any more until they have slept. Who only waits for a processor is not given up.
+  /// watched any more until they have slept. A thread that only waits for a processor is not given
+  /// up.
   std::string give_up_on_running(bool all);
   void begin_wait() { processor_time_.clear(); }
 

@@ -3,8 +3,8 @@
 // clients are asleep (quiescence.h); those that poll an empty CQ sleep too
 // (verbs_provider/empty_poll).
 //
-// In lockstep what came is looked at only then, all of it at once and in an order of ours. So it
-// does not matter who was how fast, and a deterministic program has the same run each time.
+// In lockstep what came is handled only then, all of it at once and in an order of ours. So
+// relative speed does not matter, and a deterministic program has the same run each time.
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 /// waiting for it. One that waits for a processor, or for a disk, has more time.
 constexpr engine::Duration kPatience = 2s, kLongestPatience = 60s;
 constexpr engine::Duration kShortestLook = 30us, kLongestLook = 1ms;
-/// With nothing to come, how often those who poll may look at what else they have to do.
+/// With nothing to come, how often polling threads may look at what else they have to do.
 constexpr engine::Duration kShortestIdle = 1ms, kLongestIdle = 20ms;
 
 }  // namespace
@@ -56,12 +56,12 @@ void Daemon::run_on_virtual_clock() {
     }
     flush_files();
     check_recording();
-    // Without end: until somebody who sleeps is woken by something else than us.
+    // Without end: until a sleeping thread is woken by something else than us.
     std::this_thread::sleep_for(idle);
     idle = std::min<engine::Duration>(2 * idle, kLongestIdle);
     main_.sessions().begin_round();
   }
-  // Whoever has left by now is to be gone in the recording too, however soon we were told to stop.
+  // A client that has left by now must be gone in the recording too, however soon we have to stop.
   bool more = true;
   while (std::exchange(more, false)) {
     main_.loop().wait(engine::Duration(0));
@@ -73,13 +73,13 @@ void Daemon::run_on_virtual_clock() {
 }
 
 /// Doorbells first: what a client rang before it asked comes before. In lockstep one kind of thing,
-/// and one request, at a time: who is answered runs at once, and must not be faster than the
-/// others.
+/// and one request, at a time: a client that gets its reply runs at once, and must not be faster
+/// than the others.
 bool Daemon::handle_what_came() {
   if (options_.lockstep) {
-    // Who has ended is gone before anybody else comes, who may be the next program of one script:
-    // it was so if the script's shell took long to go on. Who asks by the control socket, when and
-    // how often, must not change what the others do.
+    // A client that has ended is gone before another comes, which may be the next program of one
+    // script: it would be so if the script's shell took long to go on. Requests on the control
+    // socket, whenever and however often they come, must not change what the clients do.
     return main_.sessions().pump_in_order() || main_.loop().run_first(EPOLLHUP) ||
            main_.sessions().reap(main_.engine_host(), main_.memory()) ||
            main_.cm_sessions().reap(main_.engine_host()) || main_.loop().run_first() ||

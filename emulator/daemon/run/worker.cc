@@ -37,8 +37,8 @@ constexpr engine::Duration kReleaseInterval = 20ms;
 /// Out of memory: until it is tried again.
 constexpr engine::Duration kPause = 10ms;
 
-/// Linux 6.12 and later let in who asks for short slices before those who are content with long
-/// ones. Elsewhere nothing changes.
+/// Linux 6.12 and later run threads that ask for short time slices before those with long ones.
+/// Elsewhere nothing changes.
 void ask_for_short_slices() {
   struct {
     uint32_t size, policy;

@@ -45,7 +45,7 @@ constexpr uint64_t release_transaction(ConnectionId id) {
 
 /// A peer's communication ID or QPN, which only its CA GUID makes unique.
 using RemoteKey = std::pair<uint64_t, uint32_t>;
-/// Who asks for a service ID, and the request's ID.
+/// The address that asks for a service ID, and the request's ID.
 using ResolverKey = std::pair<wire::IpAddress, uint32_t>;
 
 struct Connection {

@@ -1,4 +1,5 @@
-// How a connection comes to be (IBTA vol 1, 12.9): REQ, REP and RTU, with MRA for who needs longer.
+// How a connection comes to be (IBTA vol 1, 12.9): REQ, REP and RTU, with MRA for a side that needs
+// longer.
 // REJ is in rejection.cc.
 #include <algorithm>
 #include <cerrno>

@@ -19,7 +19,7 @@ struct Departure {
   std::optional<DeviceIndex> from;
   std::optional<DeviceIndex> to;
   Frame frame;
-  bool check_icrc = false;  // who gets it looks at the ICRC, as if it came from outside
+  bool check_icrc = false;  // the receiver checks the ICRC, as if it came from outside
   bool traced = false;      // it was, when it came in
 };
 

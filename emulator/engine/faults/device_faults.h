@@ -21,10 +21,10 @@ class DeviceFaults {
 
   void change_port(DeviceIndex device, const PortChange& change);
   void change_gid(DeviceIndex device, uint32_t index, const wire::IpAddress& address);
-  /// Not now: whoever asked the rules is not done with the device.
+  /// Later, since the caller that asked the rules is not done with the device.
   void remove_soon(DeviceIndex device) { removals_.push_back(device); }
   bool has_removals() const { return !removals_.empty(); }
-  /// The devices to remove, for whoever tells all who need to know.
+  /// Hands over the devices to remove.
   std::vector<DeviceIndex> take_removals();
 
   /// Ends what ports were to be down for.

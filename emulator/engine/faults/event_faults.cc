@@ -87,7 +87,7 @@ void EventFaults::raise(EventType type, std::optional<DeviceIndex> device, const
     for (const auto& other : qp->further_references) {
       fabric_.deliver_event(other.client, type, other.user_handle);
     }
-    // Not now: whoever asked the rules is not done with it.
+    // Later, since the caller that asked the rules is not done with it.
     if (fails_qp(type)) failing_qps_.push_back(qp->number);
   } else if (element == Element::kCq) {
     CompletionQueue* cq = fabric_.cqs.find(qp->send_cq);

@@ -84,7 +84,7 @@ struct Plan {
 
 void FrameFaults::apply(Departure departure, const QueuePair* qp) {
   const auto parsed = wire::parse_frame(departure.frame.bytes());
-  if (!parsed) return fabric_.launch(std::move(departure));  // whoever gets it will say what it is
+  if (!parsed) return fabric_.launch(std::move(departure));  // the receiver counts it
   const bool outgoing = departure.from.has_value();
   wire::Packet packet = *parsed;
   Occurrence occurrence = describe(departure, packet, qp, outgoing);
@@ -180,7 +180,7 @@ void FrameFaults::inject(const MadeUpFrame& made_up, const Departure& with,
   if (departure.frame) fabric_.launch(std::move(departure));
 }
 
-// The REJ that a peer would send, who never sees the message (IBTA vol 1, 12.6.7).
+// Sends the REJ that the peer, which never sees the message, would send (IBTA vol 1, 12.6.7).
 void FrameFaults::reject_in_place_of_peer(const Rejection& rejection, const Departure& with,
                                           const wire::Packet& packet) {
   const auto mad = wire::parse_cm_mad(packet.payload);

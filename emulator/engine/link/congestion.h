@@ -1,6 +1,7 @@
 // RoCEv2 congestion management (IBTA vol 1, annex A17.9): a switch marks packets of a queue that
-// grows, who receives one tells its sender with a congestion notification packet (CNP), and the
-// sender slows down. This device tells and counts; it does not slow down, since it has no rate.
+// grows, the receiver of one sends a congestion notification packet (CNP) to its sender, and the
+// sender slows down. This device sends and counts CNPs; it does not slow down, since it has no
+// rate.
 #pragma once
 
 #include "emulator/engine/fabric.h"

@@ -21,7 +21,7 @@ bool Fabric::forward(faults::Departure& departure) {
   return true;
 }
 
-/// Who sends to a group does not know which parts have members.
+/// The sender to a group does not know which shards have members.
 bool Fabric::concerns_nobody(const ForwardedFrame& forwarded) const {
   if (forwarded.packet != nullptr) return false;  // these have one receiver
   const auto packet = wire::parse_frame(forwarded.bytes);

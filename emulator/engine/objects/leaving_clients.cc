@@ -19,7 +19,7 @@ void Fabric::detach(ClientId client) {
     found->detached = true;
     return;
   }
-  // Before those with more, who may take long.
+  // Before those with more objects, which may take long.
   leaving_.push_front({.client = client, .detached = true});
   release_leaving();
   if (clients.contains(client)) silence(client);
@@ -63,7 +63,7 @@ bool Fabric::release_objects(LeavingClient& leaving, uint32_t& budget) {
   if (!release_all(srqs, [&](SharedReceiveQueue& srq) { destroy_srq(srq); })) return false;
   if (!leaving.has_left_xrcds) leave_xrcds(client);
   leaving.has_left_xrcds = true;
-  // A PD stays for those who imported it, as the kernel's object does.
+  // A PD stays for the contexts that imported it, as the kernel's object does.
   const std::optional<ClientId> heir = heir_of(client);
   return release_all(cqs, [&](CompletionQueue& cq) { cqs.destroy(cq.id); }) &&
          release_all(mrs.windows(), [&](MemoryWindow& mw) { destroy_mw(mw); }) &&

@@ -91,7 +91,7 @@ class MemoryTable {
   void destroy(MrId id);
   /// From now on the region is of that client's memory.
   void give(MemoryRegion& region, ClientId client) { regions_.give(region, client); }
-  /// New keys for a region that is registered anew: who uses the old ones is told so.
+  /// Gives a region that is registered anew new keys, so that using the old ones is an error.
   void renew_keys(MemoryRegion& region);
   /// The region with exactly that L_Key, of whatever PD.
   const MemoryRegion* find_by_lkey(uint32_t lkey) const;

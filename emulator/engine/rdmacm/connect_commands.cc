@@ -249,7 +249,7 @@ int RdmaCm::accept(const CmCommand& command) {
   if (error == 0) {
     if (has_param) id->uid = in->uid;
   } else if (id->connection) {
-    // As rdma_accept does: who cannot accept has refused.
+    // As rdma_accept does: a side that cannot accept has refused.
     if (id->is_datagram()) {
       answer_datagram(*id, wire::SidrStatus::kRejectedByProvider, {});
     } else {

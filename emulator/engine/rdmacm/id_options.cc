@@ -49,7 +49,7 @@ int RdmaCm::set_id_option(RdmaId& id, IdOption option, std::span<const std::byte
     }
     case IdOption::kReuseAddress: {
       const std::optional<bool> reuse = flag_in(value);
-      // Who listens has the port for himself; that can be said again, not taken back.
+      // A listening id has the port for itself; that can be said again, not taken back.
       if (!reuse || (*reuse && id.state == IdState::kListening)) return EINVAL;
       if (!*reuse && id.state != IdState::kIdle) return EINVAL;
       id.reuse_address = *reuse;

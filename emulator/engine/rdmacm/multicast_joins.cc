@@ -1,5 +1,5 @@
-// Multicast groups. RoCE has no subnet manager to ask: who knows the address is a member, and the
-// GID is the address.
+// Multicast groups. RoCE has no subnet manager to ask: every node that knows the address may join,
+// and the GID is the address.
 #include <cerrno>
 
 #include "emulator/engine/rdmacm/rdma_cm.h"
@@ -27,7 +27,7 @@ int RdmaCm::join_mcast(const CmCommand& command, std::vector<std::byte>& respons
   if (!in) return EINVAL;
   const auto address = parse_socket_address(in->address.bytes);
   if (!address || address->size() != in->address_size) return EINVAL;
-  // Who only sends and who also receives differ for a subnet manager only.
+  // Send-only and full members differ for a subnet manager only.
   if (in->flags != JoinFlags::kFullMember && in->flags != JoinFlags::kSendOnlyFullMember) {
     return EINVAL;
   }

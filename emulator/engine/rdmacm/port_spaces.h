@@ -1,4 +1,5 @@
-// Who has which port: the rules of bind(2) in each port space of librdmacm, as Linux applies them.
+// Which id has which port: the rules of bind(2) in each port space of librdmacm, as Linux applies
+// them.
 #pragma once
 
 #include <cstdint>

@@ -174,8 +174,8 @@ int rereg_mr(Fabric& fabric, ClientId client, const abi::Request::Body& in, abi:
   region->pd = pd->id;
   fabric.mrs.give(*region, owner);
   apply(wanted, *region);
-  // Who uses a key that he was told before must not reach other memory by it; but he may well use
-  // it for the same memory, of which only the rights changed.
+  // A peer that was told a key must not reach other memory by it; but it may go on to use it for
+  // the same memory, of which only the rights changed.
   if (changes(abi::kReregTranslation)) fabric.mrs.renew_keys(*region);
   describe(*region, out);
   return 0;

@@ -63,8 +63,8 @@ bool restarts_after_signals() {
 /// ours that would have to be undone.
 int receive_event(int fd, void* event, size_t size, ssize_t* received) {
   for (;;) {
-    // The socket is looked at first: to receive takes the error off, and all who wait are to find
-    // it, now and later. So nobody waits in recv(2).
+    // The socket is looked at first: recv(2) takes the error off, which all waiting threads have to
+    // find, now and later. So none waits in recv(2).
     pollfd entry{fd, POLLIN, 0};
     int ready = poll(&entry, 1, 0);
     if (ready == 0) {
