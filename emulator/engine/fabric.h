@@ -74,6 +74,8 @@ struct Device {
 };
 
 class Fabric {
+  FramePool frames_;  // before all that may keep a frame
+
  public:
   Fabric(FabricConfig config, HostMemory& memory);
 
@@ -269,7 +271,6 @@ class Fabric {
   std::map<ClientId, ClientId> groups_;  // of those that share: the client all of it began with
   std::deque<LeavingClient> leaving_;
   HostMemory& host_memory_;
-  FramePool frames_;
   std::vector<Device> devices_;
   TimerQueue timers_;
   Link link_;

@@ -408,6 +408,14 @@ TEST(CompletionFault, AnUnsignalledSuccessCanFail) {
       .expect({fired(), completion(1).status(WcStatus::kRemAbortErr)});
 }
 
+// The pool that the frames belong to goes last.
+TEST(FrameFault, ANicMayEndWhileFramesAreDelayed) {
+  Script s;
+  add_rules(s.bench(), "{on: frame, opcode: SEND, do: {delay: 1s}}");
+  s.at(0ms).app_posts_send(1, 4096).app_posts_send(2, 4096);
+  s.bench().log.clear();
+}
+
 TEST(CompletionFault, DelayKeepsTheOrderOfTheCq) {
   Script s;
   add_rules(s.bench(), "{on: completion, nth: 1, do: {delay: 4ms}}");
