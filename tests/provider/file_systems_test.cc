@@ -2,11 +2,16 @@
 #include "verbs_provider/base/file_systems.h"
 
 #include <gtest/gtest.h>
+#include <limits.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <string>
+
+#include "verbs_provider/base/proc_file.h"
 
 namespace rocemu::provider {
 namespace {
@@ -73,6 +78,55 @@ TEST(FileSystems, NobodyWaitsForAMemoryFile) {
   EXPECT_FALSE(Page(MAP_SHARED, file).may_have_to_be_waited_for());
   EXPECT_FALSE(Page(MAP_PRIVATE, file).may_have_to_be_waited_for());
   close(file);
+}
+
+// /proc/self/maps cannot be opened then.
+TEST(FileSystems, NobodyWaitsForMemoryWithoutDescriptorsLeft) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  const Page page(MAP_PRIVATE | MAP_ANONYMOUS);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  EXPECT_FALSE(page.may_have_to_be_waited_for());
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+// Its own stack and the page behind it are all that such a thread has.
+TEST(FileSystems, TheSmallestThreadMayAsk) {
+  const int file = memfd_create("test", MFD_CLOEXEC);
+  ASSERT_EQ(ftruncate(file, 4096), 0);
+  const Page page(MAP_SHARED, file);
+  pthread_attr_t attributes;
+  ASSERT_EQ(pthread_attr_init(&attributes), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, static_cast<size_t>(PTHREAD_STACK_MIN)), 0);
+  pthread_t thread;
+  const auto ask = [](void* about) -> void* {
+    return static_cast<Page*>(about)->may_have_to_be_waited_for() ? about : nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &attributes, ask, const_cast<Page*>(&page)), 0);
+  void* waits = nullptr;
+  EXPECT_EQ(pthread_join(thread, &waits), 0);
+  EXPECT_EQ(waits, nullptr);
+  pthread_attr_destroy(&attributes);
+  close(file);
+}
+
+TEST(ProcFile, CutsALineThatIsTooLong) {
+  char path[] = "/tmp/proc_file_XXXXXX";
+  const int file = mkstemp(path);
+  const std::string text =
+      std::string(10'000, 'a') + "\nshort\n" + std::string(4096, 'b') + "\nend\n";
+  ASSERT_EQ(write(file, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  ProcFile lines(path);
+  EXPECT_EQ(std::string(lines.next()), std::string(4096, 'a'));
+  EXPECT_STREQ(lines.next(), "short");
+  EXPECT_EQ(std::string(lines.next()), std::string(4096, 'b'));
+  EXPECT_STREQ(lines.next(), "end");
+  EXPECT_EQ(lines.next(), nullptr);
+  EXPECT_FALSE(lines.failed());
+  close(file);
+  unlink(path);
 }
 
 TEST(FileSystems, NothingMappedIsNotWaitedFor) {

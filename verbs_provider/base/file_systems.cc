@@ -20,7 +20,8 @@ constexpr const char* kLocal[] = {"bcachefs", "btrfs",  "devtmpfs", "erofs",    
 
 /// Files of mounts that the kernel keeps to itself: memfd_create(2), shared anonymous memory,
 /// shmget(2), and the same of huge pages.
-constexpr const char* kOfTheKernel[] = {"/memfd:", "/dev/zero", "/SYSV", "/anon_hugepage"};
+constexpr const char* kOfTheKernel[] = {"/memfd:",        "/dev/zero",  "/SYSV",
+                                        "/anon_hugepage", "/secretmem", "anon_inode:"};
 
 bool is_of_the_kernel(const char* path) {
   for (const char* begin : kOfTheKernel) {
@@ -29,13 +30,44 @@ bool is_of_the_kernel(const char* path) {
   return false;
 }
 
-bool is_on_local_file_system(const MappedRange& range) {
+/// File systems that are to be looked up together.
+struct FileSystems {
+  static constexpr size_t kMax = 16;
+  struct One {
+    dev_t device;
+    bool is_local;  // as far as is known
+  };
+
+  bool has(dev_t device) const {
+    for (size_t i = 0; i < count; ++i) {
+      if (all[i].device == device) return true;
+    }
+    return false;
+  }
+  bool are_local() const {
+    for (size_t i = 0; i < count; ++i) {
+      if (!all[i].is_local) return false;
+    }
+    return true;
+  }
+
+  One all[kMax];
+  size_t count;
+};
+
+/// What is mounted here. What is not, since it is the kernel's own, is outside of this chroot(2) or
+/// was unmounted, stays as it is known.
+void look_up(FileSystems& wanted) {
   ProcFile mounts("/proc/self/mountinfo");
   while (char* line = mounts.next()) {
-    const char* kind = kind_of_file_system(line, major(range.device), minor(range.device));
-    if (kind != nullptr) return is_local(kind);
+    for (size_t i = 0; i < wanted.count; ++i) {
+      FileSystems::One& one = wanted.all[i];
+      const char* kind = kind_of_file_system(line, major(one.device), minor(one.device));
+      if (kind == nullptr) continue;
+      one.is_local = is_local(kind);
+      break;
+    }
   }
-  return is_of_the_kernel(range.path);
 }
 
 }  // namespace
@@ -62,15 +94,20 @@ bool is_local(const char* kind) {
 }
 
 bool has_pages_of_others(uint64_t begin, uint64_t end) {
-  bool found = false;
-  dev_t local = 0;  // no file system has device number 0
-  const bool read = for_each_mapped(begin, end, [&](const MappedRange& range) {
-    if (range.inode == 0 || range.device == local) return true;
-    found = !is_on_local_file_system(range);
-    local = range.device;
-    return !found;
+  FileSystems found;
+  found.count = 0;
+  bool too_many = false;
+  for_each_mapped(begin, end, [&](const MappedRange& range) {
+    if (range.inode == 0 || found.has(range.device)) return true;
+    too_many = found.count == FileSystems::kMax;
+    if (too_many) return false;
+    // FUSE, NFS and all others without a disk have numbers with major 0.
+    const bool has_disk = major(range.device) != 0;
+    found.all[found.count++] = {range.device, has_disk || is_of_the_kernel(range.path)};
+    return true;
   });
-  return found || !read;
+  if (found.count != 0) look_up(found);
+  return too_many || !found.are_local();
 }
 
 }  // namespace rocemu::provider

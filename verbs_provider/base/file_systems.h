@@ -7,8 +7,8 @@
 
 namespace rocemu::provider {
 
-/// Whether some of the memory may have to be waited for. Also true of a file system of an unknown
-/// kind, and when the map cannot be read.
+/// Whether some of the memory may have to be waited for. Also true of file systems of unknown
+/// kinds; not where /proc cannot be read.
 bool has_pages_of_others(uint64_t begin, uint64_t end);
 
 /// `line` is one of /proc/self/mountinfo (proc_pid_mountinfo(5)): the kind of the file system with

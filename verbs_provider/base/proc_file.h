@@ -25,7 +25,8 @@ class ProcFile {
   /// -1 if the file could not be opened.
   int fd() const { return fd_; }
 
-  /// The next line, without its newline; null at the end.
+  /// The next line, without its newline and what does not fit; null at the end. Valid until the
+  /// next call.
   char* next() {
     while (true) {
       char* line = buffer_ + begin_;
@@ -34,32 +35,56 @@ class ProcFile {
         begin_ = static_cast<size_t>(newline + 1 - buffer_);
         return line;
       }
+      if (end_ - begin_ == kLine) return cut_line();
       if (failed_ || !read_more()) return nullptr;
     }
   }
   bool failed() const { return failed_; }
 
  private:
+  /// As much of a line as is looked at. Objects of this are on the stack, which may be a small
+  /// thread's.
+  static constexpr size_t kLine = 4096;
+
+  ssize_t read(char* to, size_t size) {
+    ssize_t count;
+    do {
+      count = fd_ < 0 ? -1 : ::syscall(SYS_read, fd_, to, size);
+    } while (count < 0 && errno == EINTR);
+    failed_ |= count < 0;
+    return count;
+  }
+
   bool read_more() {
     memmove(buffer_, buffer_ + begin_, end_ - begin_);
     end_ -= begin_;
     begin_ = 0;
-    ssize_t size;
-    do {
-      size = fd_ < 0 ? -1 : ::syscall(SYS_read, fd_, buffer_ + end_, sizeof(buffer_) - end_);
-    } while (size < 0 && errno == EINTR);
-    failed_ = size < 0 || end_ == sizeof(buffer_);
+    const ssize_t size = read(buffer_ + end_, kLine - end_);
     if (size <= 0) return false;
     end_ += static_cast<size_t>(size);
     return true;
   }
 
+  /// The beginning of a line, of which the rest is skipped.
+  char* cut_line() {
+    char more[256];
+    ssize_t size;
+    while ((size = read(more, sizeof(more))) > 0) {
+      const auto* newline = static_cast<const char*>(memchr(more, '\n', static_cast<size_t>(size)));
+      if (newline == nullptr) continue;
+      ::syscall(SYS_lseek, fd_, newline + 1 - (more + size), SEEK_CUR);
+      break;
+    }
+    char* line = buffer_ + begin_;
+    line[kLine] = '\0';
+    begin_ = end_ = 0;
+    return line;
+  }
+
   int fd_;
   bool failed_ = false;
   size_t begin_ = 0, end_ = 0;
-  /// On the stack, which may be a small thread's. A path has at most PATH_MAX bytes; only one of
-  /// many newlines, which are escaped, does not fit.
-  char buffer_[8192];
+  char buffer_[kLine + 1];
 };
 
 }  // namespace rocemu::provider
