@@ -59,8 +59,8 @@ class Attempt {
     sockaddr_storage from = socket_address(local.host, 0);
     sockaddr_storage to = socket_address(remote.host, port);
     const int left = milliseconds_until(deadline_);
-    constexpr int kMostMs = 2'000;  // an address that nobody has is told by the end of it
-    const int patience = left < 0 ? kMostMs : std::min(left, kMostMs);
+    constexpr int kMaxMs = 2'000;  // an address that nobody has is told by the end of it
+    const int patience = left < 0 ? kMaxMs : std::min(left, kMaxMs);
     if (rdma_resolve_addr(id, reinterpret_cast<sockaddr*>(&from), reinterpret_cast<sockaddr*>(&to),
                           patience) != 0 ||
         !await(RDMA_CM_EVENT_ADDR_RESOLVED)) {

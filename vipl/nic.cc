@@ -53,8 +53,8 @@ std::optional<int> number_of(const char* name) {
   }
   int number = 0;
   for (; *name != '\0'; ++name) {
-    constexpr int kMost = 10'000;
-    if (*name < '0' || *name > '9' || number > kMost) return std::nullopt;
+    constexpr int kMax = 10'000;
+    if (*name < '0' || *name > '9' || number > kMax) return std::nullopt;
     number = 10 * number + (*name - '0');
   }
   return number;

@@ -7,6 +7,6 @@ namespace rocemu::abi {
 
 /// With IBV_ADVISE_MR_FLAG_FLUSH, all SGEs of an Op::kAdviseMr together; the provider asks as often
 /// as it needs.
-inline constexpr uint64_t kMostFlushedBytes = 16 << 20;
+inline constexpr uint64_t kMaxFlushedBytes = 16 << 20;
 
 }  // namespace rocemu::abi

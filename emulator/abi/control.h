@@ -94,8 +94,8 @@ inline constexpr Op kFirstAskedFor = Op::kPostSend;
 inline constexpr Op kLastOp = Op::kQueryRtValues;  // of the engine's
 
 /// Pieces of memory, and bytes in all, that a client may lend at a time.
-inline constexpr uint32_t kMostLentPieces = 64;
-inline constexpr uint64_t kMostLentBytes = uint64_t{64} << 20;
+inline constexpr uint32_t kMaxLentPieces = 64;
+inline constexpr uint64_t kMaxLentBytes = uint64_t{64} << 20;
 
 constexpr bool destroys(Op op) {
   switch (op) {

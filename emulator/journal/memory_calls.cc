@@ -83,7 +83,7 @@ bool equal(const std::vector<uint8_t>& bytes, std::span<const std::span<uint8_t>
 
 RecentPayloads::Slot* RecentPayloads::slot_for(ClientId client, std::span<const RemoteRange> ranges,
                                                uint64_t length) {
-  if (length < kLeast || length > kMost || ranges.empty()) return nullptr;
+  if (length < kLeast || length > kMax || ranges.empty()) return nullptr;
   const uint64_t address = ranges[0].address;
   uint64_t hash = (address ^ (uint64_t{client.value} << 48) ^ (length << 32)) * 0x9e3779b97f4a7c15u;
   Slot& slot = slots_[(hash >> 32) % kSlots];

@@ -16,12 +16,12 @@ namespace {
 
 /// So much is written at once if nothing waits: it is cheaper than waking the thread.
 constexpr size_t kLittle = 64 * 1024;
-constexpr size_t kMostWaiting = 64 << 20;
+constexpr size_t kMaxWaiting = 64 << 20;
 constexpr size_t kSpares = 8;
 
 /// At the end, of the reader of a stream: without taking anything, and in all.
 constexpr std::chrono::seconds kPatience{2};
-constexpr std::chrono::seconds kMostPatience{20};
+constexpr std::chrono::seconds kMaxPatience{20};
 
 bool is_stream(int fd) {
   struct stat status;
@@ -62,7 +62,7 @@ bool BackgroundFile::write(std::vector<std::byte>& bytes) {
     bytes.clear();
     return error_ == 0;
   }
-  changed_.wait(lock, [&] { return waiting_bytes_ < kMostWaiting || error_ != 0; });
+  changed_.wait(lock, [&] { return waiting_bytes_ < kMaxWaiting || error_ != 0; });
   if (error_ != 0) {
     bytes.clear();
     return false;
@@ -85,14 +85,14 @@ bool BackgroundFile::write(std::vector<std::byte>& bytes) {
 
 bool BackgroundFile::has_room() {
   const std::lock_guard guard(mutex_);
-  return !is_stream_ || waiting_bytes_ < kMostWaiting;
+  return !is_stream_ || waiting_bytes_ < kMaxWaiting;
 }
 
 bool BackgroundFile::sync(Patience patience) {
   std::unique_lock lock(mutex_);
   const auto done = [&] { return waiting_bytes_ == 0 || error_ != 0; };
   if (!is_stream_ || patience == Patience::kEndless) changed_.wait(lock, done);
-  const auto end = std::chrono::steady_clock::now() + kMostPatience;
+  const auto end = std::chrono::steady_clock::now() + kMaxPatience;
   while (!done() && std::chrono::steady_clock::now() < end) {
     const uint64_t taken_before = taken_bytes_;
     if (!changed_.wait_for(lock, kPatience, done) && taken_bytes_ == taken_before) break;

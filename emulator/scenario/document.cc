@@ -135,7 +135,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   void complain(const Place& place, std::string message) {
     problems_.push_back({place, std::move(message)});
-    if (problems_.size() >= kMostProblems) throw Stop();
+    if (problems_.size() >= kMaxProblems) throw Stop();
   }
 
   Place check(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {

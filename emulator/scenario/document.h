@@ -54,7 +54,7 @@ struct Problem {
 };
 
 /// More than anybody reads at once: reading a file stops at so many.
-inline constexpr size_t kMostProblems = 100;
+inline constexpr size_t kMaxProblems = 100;
 
 /// The text's only document. What is wrong is added to `problems`; the tree is of what could be
 /// read then. It never throws, whatever the text.

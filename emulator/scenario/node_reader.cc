@@ -13,11 +13,11 @@ using engine::Duration;
 using engine::faults::Range;
 using engine::faults::Ranges;
 
-constexpr size_t kLongestQuote = 60;
+constexpr size_t kMaxQuote = 60;
 
 std::string quoted(std::string_view text) {
-  if (text.size() <= kLongestQuote) return fmt::format("'{}'", text);
-  return fmt::format("'{}...'", text.substr(0, kLongestQuote));
+  if (text.size() <= kMaxQuote) return fmt::format("'{}'", text);
+  return fmt::format("'{}...'", text.substr(0, kMaxQuote));
 }
 
 struct Quantity {
@@ -63,7 +63,7 @@ std::string listing(std::span<const std::string_view> words) {
 
 void NodeReader::add(Problem problem) const {
   problems_.push_back(std::move(problem));
-  if (problems_.size() >= kMostProblems) throw TooManyProblems();
+  if (problems_.size() >= kMaxProblems) throw TooManyProblems();
 }
 
 void NodeReader::fail(const Place& place, const std::string& message) const {
@@ -80,7 +80,7 @@ void NodeReader::complain(const Node& node, const std::string& message) const {
 }
 
 void NodeReader::warn(const Node& node, const std::string& message) const {
-  if (problems_.size() >= kMostProblems) return;
+  if (problems_.size() >= kMaxProblems) return;
   problems_.push_back({.place = node.place, .message = message, .is_warning = true});
 }
 
@@ -159,7 +159,7 @@ Ranges NodeReader::ranges(const Node& node, uint64_t least, uint64_t most) const
 }
 
 Duration NodeReader::duration(const Node& node) const {
-  constexpr double kLongestNs = 3600e9 * 24 * 365;
+  constexpr double kMaxNs = 3600e9 * 24 * 365;
   const auto quantity = node.is_scalar() ? parse_quantity(node.text) : std::nullopt;
   double scale = 0;
   if (quantity) {
@@ -175,7 +175,7 @@ Duration NodeReader::duration(const Node& node) const {
                            found(node)));
   }
   const double ns = quantity->value * scale;
-  if (ns > kLongestNs) fail(node, fmt::format("{} is longer than a year", found(node)));
+  if (ns > kMaxNs) fail(node, fmt::format("{} is longer than a year", found(node)));
   if (ns != 0 && ns < 0.5) fail(node, fmt::format("{} is shorter than 1ns", found(node)));
   return Duration(std::llround(ns));
 }

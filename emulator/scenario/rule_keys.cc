@@ -29,8 +29,8 @@ constexpr Places kWithQp = at(Where::kFrame) | at(Where::kWorkRequest) | at(Wher
 constexpr Places kCounted = kEverywhere & ~at(Where::kNow) & ~at(Where::kLink);
 constexpr uint64_t kAny = UINT64_MAX;
 constexpr uint64_t kMax24 = 0xffffff;
-constexpr uint64_t kLongestPayload = 4096;               // the largest path MTU
-constexpr uint64_t kLongestMessage = uint64_t{1} << 31;  // IBTA vol 1, 9.7.7
+constexpr uint64_t kMaxPayload = 4096;                    // the largest path MTU
+constexpr uint64_t kMaxMessageBytes = uint64_t{1} << 31;  // IBTA vol 1, 9.7.7
 
 void add_kinds(Reading in, const Kinds& kinds) {
   in.rule.which.kinds = in.rule.which.kinds.value_or(Kinds()) | kinds;
@@ -137,7 +137,7 @@ constexpr Key kSelectionKeys[] = {
      at(Where::kFrame) | at(Where::kRequest) | at(Where::kWorkRequest) | at(Where::kCompletion),
      [](Reading in, const Node& v) {
        const bool of_packet = in.rule.where == Where::kFrame || in.rule.where == Where::kRequest;
-       in.rule.which.size = in.reader.ranges(v, 0, of_packet ? kLongestPayload : kLongestMessage);
+       in.rule.which.size = in.reader.ranges(v, 0, of_packet ? kMaxPayload : kMaxMessageBytes);
      }},
     {"wr_id", at(Where::kWorkRequest) | at(Where::kCompletion),
      [](Reading in, const Node& v) { in.rule.which.wr_id = in.reader.ranges(v, 0, kAny); }},
@@ -294,7 +294,7 @@ MadeUpFrame read_frame(Reading in, const Node& node) {
       }
       frame.to_sender = to == "sender";
     } else if (word == "payload") {
-      frame.payload = static_cast<uint32_t>(in.reader.number(field, 0, kLongestPayload));
+      frame.payload = static_cast<uint32_t>(in.reader.number(field, 0, kMaxPayload));
     } else {
       frame.changes.push_back(read_change(in, key, field));
     }

@@ -22,9 +22,9 @@ using engine::faults::Rule;
 using engine::faults::RuleSet;
 using engine::faults::Where;
 
-constexpr size_t kLongestText = 1 << 20;
-constexpr size_t kMostRules = 10000;
-constexpr size_t kLongestName = 200;
+constexpr size_t kMaxText = 1 << 20;
+constexpr size_t kMaxRules = 10000;
+constexpr size_t kMaxName = 200;
 /// What RuleSet::text of several files begins with; behind it each has "LENGTH LABEL\n" and a text.
 constexpr std::string_view kSeveral = "#!rocemu several scenarios\n";
 
@@ -62,13 +62,13 @@ void read_effects(Reading in, const Node* node, const Node& rule_node) {
 
 /// One line that can be printed and given to `rocemu inject --clear`.
 bool is_name(std::string_view text) {
-  return !text.empty() && text.size() <= kLongestName &&
+  return !text.empty() && text.size() <= kMaxName &&
          text.find_first_of("\n\t") == std::string_view::npos;
 }
 
 /// Of a rule's text, which may have several lines. Every character stays whole.
 std::string name_from(std::string_view text) {
-  size_t size = std::min(text.size(), kLongestName);
+  size_t size = std::min(text.size(), kMaxName);
   while (size > 0 && size < text.size() &&
          (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) {
     --size;
@@ -90,7 +90,7 @@ Rule read_rule(const NodeReader& reader, const std::vector<Problem>& problems, c
     reader.attempt([&] {
       rule.name = reader.text(*name, "a name");
       if (!is_name(rule.name)) {
-        reader.fail(*name, fmt::format("a name is a line of 1 to {} characters", kLongestName));
+        reader.fail(*name, fmt::format("a name is a line of 1 to {} characters", kMaxName));
       }
     });
   }
@@ -119,8 +119,8 @@ void read_rules(const NodeReader& reader, const std::vector<Problem>& problems, 
   if (!list.is_list() && !list.is_nothing()) {
     reader.fail(list, fmt::format("expected a list of rules, found {}", NodeReader::found(list)));
   }
-  if (list.items.size() > kMostRules) {
-    reader.fail(list, fmt::format("a scenario has at most {} rules", kMostRules));
+  if (list.items.size() > kMaxRules) {
+    reader.fail(list, fmt::format("a scenario has at most {} rules", kMaxRules));
   }
   std::map<std::string, int> lines;
   size_t number = 0;
@@ -182,10 +182,9 @@ Scenario parse(std::string_view text, std::string_view file, Read read) {
   Scenario scenario;
   auto rules = std::make_shared<RuleSet>();
   std::vector<Problem> problems;
-  if (text.size() > kLongestText) {
+  if (text.size() > kMaxText) {
     problems.push_back(
-        {{},
-         fmt::format("a scenario has at most {} bytes, here are {}", kLongestText, text.size())});
+        {{}, fmt::format("a scenario has at most {} bytes, here are {}", kMaxText, text.size())});
   } else {
     rules->text = text;
     const Node root = parse_document(text, problems);
@@ -196,7 +195,7 @@ Scenario parse(std::string_view text, std::string_view file, Read read) {
     }
   }
   std::string rest;
-  if (problems.size() >= kMostProblems && !is_all_warnings(problems)) {
+  if (problems.size() >= kMaxProblems && !is_all_warnings(problems)) {
     rest = fmt::format("\n{}: so much for now; there may be more", file);
   }
   std::ranges::stable_sort(problems, {}, [](const Problem& problem) {
@@ -255,8 +254,8 @@ Scenario combine(std::span<const Source> sources) {
     names.merge(own);
     rules->text += fmt::format("{} {}\n{}", source.text.size(), source.label, source.text);
   }
-  if (rules->rules.size() > kMostRules) {
-    throw ScenarioError(fmt::format("all scenarios have more than {} rules", kMostRules));
+  if (rules->rules.size() > kMaxRules) {
+    throw ScenarioError(fmt::format("all scenarios have more than {} rules", kMaxRules));
   }
   all.rules = std::move(rules);
   return all;
@@ -334,7 +333,7 @@ std::string read_scenario(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::string text;
   char buffer[65536];
-  while (file && text.size() <= kLongestText) {
+  while (file && text.size() <= kMaxText) {
     file.read(buffer, sizeof buffer);
     text.append(buffer, static_cast<size_t>(file.gcount()));
   }
@@ -342,8 +341,8 @@ std::string read_scenario(const std::string& path) {
     throw ScenarioError(fmt::format("cannot read the scenario {}: {}", path,
                                     std::strerror(errno != 0 ? errno : EIO)));
   }
-  if (text.size() > kLongestText) {
-    throw ScenarioError(fmt::format("{}: a scenario has at most {} bytes", path, kLongestText));
+  if (text.size() > kMaxText) {
+    throw ScenarioError(fmt::format("{}: a scenario has at most {} bytes", path, kMaxText));
   }
   return text;
 }

@@ -18,7 +18,7 @@
 
 namespace {
 
-constexpr uint32_t kMostQps = 16384;
+constexpr uint32_t kMaxQps = 16384;
 constexpr uint32_t kMessages = 1 << 16;  // of each measurement
 constexpr uint32_t kInFlight = 64;
 constexpr uint32_t kSize = 64;
@@ -186,7 +186,7 @@ int main(int argc, char** argv) {
   }
   const char* daemon = std::getenv("ROCEMUD_PID");
   const uint64_t memory_before = daemon != nullptr ? memory_of(daemon) : 0;
-  for (uint32_t count = 2; count <= kMostQps; count *= 2) {
+  for (uint32_t count = 2; count <= kMaxQps; count *= 2) {
     bench.grow_to(count);
     const uint64_t memory = daemon != nullptr ? memory_of(daemon) : 0;
     std::vector<double> rounds;

@@ -23,8 +23,8 @@
 
 namespace {
 
-constexpr size_t kLongestDatagram = 65507;  // that IPv4 has room for
-constexpr size_t kMostSegments = 64;        // of one, in older kernels
+constexpr size_t kMaxDatagram = 65507;  // that IPv4 has room for
+constexpr size_t kMaxSegments = 64;     // of one, in older kernels
 constexpr size_t kReth = 16;
 constexpr int kReceiveBuffer = 4 << 20;  // as much of it as the system allows
 
@@ -58,7 +58,7 @@ void send_one(int fd, const std::vector<char>& data, size_t segment) {
 }
 
 void send_until(int fd, size_t segment, Clock::time_point end) {
-  const size_t segments = std::min(kLongestDatagram / segment, kMostSegments);
+  const size_t segments = std::min(kMaxDatagram / segment, kMaxSegments);
   const std::vector<char> data(segment * segments);
   while (Clock::now() < end) send_one(fd, data, segment);
 }
@@ -95,15 +95,15 @@ int main(int argc, char** argv) {
   const size_t segment = enough ? std::strtoul(argv[1], nullptr, 10) : 0;
   const unsigned long seconds = enough ? std::strtoul(argv[2], nullptr, 10) : 0;
   const size_t pieces = argc == 4 ? std::strtoul(argv[3], nullptr, 10) : 0;
-  const bool in_range = segment >= 1 && segment <= kLongestDatagram && seconds >= 1 &&
-                        (argc != 4 || (pieces >= 3 && pieces - 2 <= kMostSegments));
+  const bool in_range = segment >= 1 && segment <= kMaxDatagram && seconds >= 1 &&
+                        (argc != 4 || (pieces >= 3 && pieces - 2 <= kMaxSegments));
   const size_t longest =
       pieces == 0 ? segment : std::max(2 * segment + kReth, (pieces - 2) * segment);
-  if (!in_range || longest > kLongestDatagram) {
+  if (!in_range || longest > kMaxDatagram) {
     std::fprintf(stderr,
                  "usage: udp_stream SEGMENT_BYTES SECONDS [PIECES]\n"
                  "PIECES: 3 to %zu, and no datagram longer than %zu bytes\n",
-                 kMostSegments + 2, kLongestDatagram);
+                 kMaxSegments + 2, kMaxDatagram);
     return 2;
   }
   const int receiver = socket(AF_INET, SOCK_DGRAM, 0);

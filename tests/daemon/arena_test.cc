@@ -109,10 +109,10 @@ TEST_F(ArenaTest, AnyOrderOfTakingAndGivingBackKeepsPiecesApart) {
 }
 
 TEST_F(ArenaTest, RefusesMoreThanAClientMayHave) {
-  EXPECT_FALSE(arena.take(Arena::kMostBytes + 1));
+  EXPECT_FALSE(arena.take(Arena::kMaxBytes + 1));
   EXPECT_FALSE(arena.take(UINT64_MAX));
-  const Arena::Piece half = take(Arena::kMostBytes / 2);
-  EXPECT_FALSE(arena.take(Arena::kMostBytes / 2 + 1));
+  const Arena::Piece half = take(Arena::kMaxBytes / 2);
+  EXPECT_FALSE(arena.take(Arena::kMaxBytes / 2 + 1));
   EXPECT_TRUE(arena.take(64));
 }
 

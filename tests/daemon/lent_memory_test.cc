@@ -135,11 +135,11 @@ TEST_F(Lent, RangesThatCannotBeAreRefused) {
 
 TEST_F(Lent, OnlySoMuch) {
   const UniqueFd file = memory_file(kPage);
-  const UniqueFd most = memory_file(abi::kMostLentBytes);
-  ASSERT_EQ(memory.add({kAddress, abi::kMostLentBytes}, most), 0);
+  const UniqueFd most = memory_file(abi::kMaxLentBytes);
+  ASSERT_EQ(memory.add({kAddress, abi::kMaxLentBytes}, most), 0);
   EXPECT_EQ(memory.add({kAddress - kPage, kPage}, file), ENOSPC);
   ASSERT_EQ(memory.remove(kAddress), 0);
-  for (uint64_t i = 0; i < abi::kMostLentPieces; ++i) {
+  for (uint64_t i = 0; i < abi::kMaxLentPieces; ++i) {
     ASSERT_EQ(memory.add({kAddress + i * kPage, kPage}, file), 0);
   }
   EXPECT_EQ(memory.add({kAddress - kPage, kPage}, file), ENOSPC);

@@ -227,14 +227,14 @@ TEST_F(RingPumpTest, ReceivesHaveABudgetAndContinueWhereItEnded) {
 
 TEST_F(RingPumpTest, SendsOfManyQueuesAreSoManyStepsOfTheEngineAtATime) {
   const QueuePair& first = *client.qps.find(kQp);
-  for (uint32_t n = 0; n < 2 * RingPump::kMostSteps; ++n) {
+  for (uint32_t n = 0; n < 2 * RingPump::kMaxSteps; ++n) {
     client.qps.insert(100 + n, {}).send = first.send;
     ring_bell(DoorbellKind::kSend, 100 + n, 1);
   }
   EXPECT_TRUE(run(kPlenty).more);
-  EXPECT_THAT(engine.inputs, SizeIs(RingPump::kMostSteps));
+  EXPECT_THAT(engine.inputs, SizeIs(RingPump::kMaxSteps));
   EXPECT_FALSE(run(kPlenty).more);
-  EXPECT_THAT(engine.inputs, SizeIs(2 * RingPump::kMostSteps));
+  EXPECT_THAT(engine.inputs, SizeIs(2 * RingPump::kMaxSteps));
 }
 
 TEST_F(RingPumpTest, DoorbellsInOrderOfTheirObjectsHaveABudgetAndKeepTheirOrder) {

@@ -8,7 +8,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr engine::Duration kLatency = 10us;
-constexpr engine::Duration kLongestDelay = 100us;
+constexpr engine::Duration kMaxDelay = 100us;
 constexpr uint32_t kLossesOfOnePacket = 2;
 
 /// Whose PSN it is, and which.
@@ -32,7 +32,7 @@ void Network::send(engine::Instant now, uint32_t from, std::span<const uint8_t> 
 void Network::deliver(engine::Instant now, uint32_t to, std::span<const uint8_t> frame) {
   engine::Duration delay = kLatency;
   if (chance(link_.lateness)) {
-    delay += engine::Duration(static_cast<int64_t>(random_.next() % kLongestDelay.count()));
+    delay += engine::Duration(static_cast<int64_t>(random_.next() % kMaxDelay.count()));
   }
   under_way_.emplace(now + delay, Arrival{to, {frame.begin(), frame.end()}});
 }

@@ -77,7 +77,7 @@ void World::execute(const Op& op) {
   switch (op.act) {
     case Act::kReceive:
       for (uint32_t i = 0; i < op.sges && side.has_memory(); ++i) {
-        post_receive(op.side, op.connection, kLongestReceive);
+        post_receive(op.side, op.connection, kMaxReceive);
       }
       return;
     case Act::kShortReceive:
@@ -102,7 +102,7 @@ bool World::prepare_payload(const Op& op, Message& message, test::SendWr& wr) {
   uint32_t size = std::min(op.size, kLargest);
   switch (op.act) {
     case Act::kTooLong:
-      size = is_ud ? abi::mtu_bytes(abi::Mtu::k4096) + 1 : kLongestReceive + 1;
+      size = is_ud ? abi::mtu_bytes(abi::Mtu::k4096) + 1 : kMaxReceive + 1;
       if (is_ud) message.fate = WcStatus::kLocLenErr;
       break;
     case Act::kBadSource:
@@ -393,7 +393,7 @@ void World::post_missing_receives() {
         if (other.receives == half.receives) wanted += other.arrivals.size();
       }
       while (half.receives->posted.size() < wanted && !half.recv_failed) {
-        post_receive(i, c, kLongestReceive);
+        post_receive(i, c, kMaxReceive);
       }
     }
   }

@@ -30,7 +30,7 @@ inline constexpr uint64_t kFirstFree = kWords + kConnections * kWordsEach * size
 
 inline constexpr uint32_t kGrh = 40;
 inline constexpr uint32_t kShortest = 64;  // of a receive
-inline constexpr uint32_t kLongestReceive = kGrh + kLargest;
+inline constexpr uint32_t kMaxReceive = kGrh + kLargest;
 inline constexpr uint32_t kWindowSize = 2 * kLargest;
 inline constexpr uint32_t kQkey = 0x1234;
 inline constexpr abi::QpCap kCap{.max_send_wr = 256,

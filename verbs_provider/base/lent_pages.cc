@@ -40,7 +40,7 @@ struct Lent {
 /// Of the process, since that is what the memory belongs to.
 struct State {
   Mutex lock;
-  Lent lent[abi::kMostLentPieces];
+  Lent lent[abi::kMaxLentPieces];
   RegionMemory* regions;
   uint64_t bytes;  // lent
   uint64_t bytes_ever;
@@ -60,8 +60,8 @@ State& state = lasting.state;
 
 /// In a process's life. To lend and take back takes ten times as long as registration itself: a
 /// program that registers for each transfer is soon left alone.
-constexpr uint32_t kMostTimes = 256;
-constexpr uint64_t kMostBytesEver = 16 * abi::kMostLentBytes;
+constexpr uint32_t kMaxTimes = 256;
+constexpr uint64_t kMaxBytesEver = 16 * abi::kMaxLentBytes;
 
 bool overlap(uint64_t begin, uint64_t end, uint64_t other_begin, uint64_t other_end) {
   return begin < other_end && other_begin < end;
@@ -322,8 +322,8 @@ void lend(RegionMemory* region) {
   const uint64_t begin = (region->begin + page - 1) / page * page;
   const uint64_t end = region->end / page * page;
   Lent* lent = free_entry();
-  if (begin >= end || end - begin > abi::kMostLentBytes - state.bytes || lent == nullptr) return;
-  if (state.times_ever == kMostTimes || end - begin > kMostBytesEver - state.bytes_ever) return;
+  if (begin >= end || end - begin > abi::kMaxLentBytes - state.bytes || lent == nullptr) return;
+  if (state.times_ever == kMaxTimes || end - begin > kMaxBytesEver - state.bytes_ever) return;
   if (!has_one_thread() || is_of_any_region(begin, end) || !is_own(begin, end)) return;
   if (is_this_stack(begin, end) || !may_be_a_file(end - begin) || !state.forks_are_watched) {
     return;

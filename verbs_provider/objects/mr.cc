@@ -181,7 +181,7 @@ int advise_mr(ibv_pd* pd, ibv_advise_mr_advice advice, uint32_t flags, ibv_sge* 
   uint32_t done = 0;  // bytes of the first SGE
   // Also without any: then it is the advice and the flags that are looked at.
   do {
-    uint64_t room = flush ? abi::kMostFlushedBytes : UINT64_MAX;
+    uint64_t room = flush ? abi::kMaxFlushedBytes : UINT64_MAX;
     wanted.num_sge = 0;
     while (num_sge != 0 && wanted.num_sge < abi::kMaxAdviseSges && room != 0) {
       const uint32_t left = sg_list->length - done;

@@ -11,8 +11,8 @@ namespace {
 
 /// A thread that takes longer between two waits has other things to do: so much for itself and for
 /// each completion, and so much for each work request.
-constexpr int64_t kLongestNs = 750;
-constexpr int64_t kLongestPostNs = 400;
+constexpr int64_t kMaxNs = 750;
+constexpr int64_t kMaxPostNs = 400;
 /// Waits beside the daemon, each for a completion that came, after which it is no accident.
 constexpr uint32_t kTiring = 16;
 /// So many more waits after other things than others.
@@ -39,7 +39,7 @@ bool CpuPlacement::may_sleep(int64_t now_ns) {
 
 bool CpuPlacement::is_late(int64_t now_ns) const {
   const auto found = static_cast<int64_t>(found_), posted = static_cast<int64_t>(posted_);
-  return now_ns - ended_ns_ > kLongestNs * (1 + found) + kLongestPostNs * posted;
+  return now_ns - ended_ns_ > kMaxNs * (1 + found) + kMaxPostNs * posted;
 }
 
 bool CpuPlacement::leaves_daemon(bool is_late, bool is_new, int64_t now_ns) {

@@ -24,13 +24,13 @@ class CpuPlacement {
   void ends(int64_t now_ns) { ended_ns_ = now_ns; }
   /// What a thread that does nothing but communicate does between its waits: it gets completions
   /// and posts work requests.
-  void finds(uint64_t completions) { found_ += std::min(completions, kMostFound); }
+  void finds(uint64_t completions) { found_ += std::min(completions, kMaxFound); }
   void posts() { ++posted_; }
   /// It was kept from going on for so long: it woke the daemon, which may have taken its place.
   void was_kept(int64_t ns) { ended_ns_ += ns; }
 
  private:
-  static constexpr uint64_t kMostFound = 16;  // as many as it may take at once
+  static constexpr uint64_t kMaxFound = 16;  // as many as it may take at once
 
   bool is_late(int64_t now_ns) const;
   bool leaves_daemon(bool is_late, bool is_new, int64_t now_ns);

@@ -18,7 +18,7 @@ namespace {
 constexpr uint32_t kPollsPerCheck = 1000;
 constexpr uint32_t kFewSleeps = 200, kManySleeps = 10'000;
 constexpr int64_t kLongYieldNs = 300'000;
-constexpr timespec kLongestSleep{0, 100'000};
+constexpr timespec kMaxSleep{0, 100'000};
 /// How long a poll waits awake: about as long as it takes to give the processor to somebody else.
 constexpr int64_t kAwakeNs = 1'500;
 /// Where others take turns with us a completion is nearly here when our turn comes: what it takes
@@ -33,11 +33,11 @@ thread_local uint32_t other_cqs = 0;
 constexpr uint32_t kFewCqs = 2;
 /// More than the scheduler's tick: to set a timer that ends sooner is expensive on virtual
 /// machines.
-constexpr timespec kLongestAway{0, 5'000'000};
+constexpr timespec kMaxAway{0, 5'000'000};
 /// How long this thread's latest yield took.
 thread_local int64_t latest_yield_ns = 0;
 /// One that took less let nobody in.
-constexpr int64_t kShortestTurnNs = 1'000;
+constexpr int64_t kMinTurnNs = 1'000;
 /// Where it took more, many want the processor, and nobody keeps it waiting.
 constexpr int64_t kFewPartiesNs = 10'000;
 
@@ -86,7 +86,7 @@ Look await_completion(Cq* cq) {
   }
   if (has_one_processor() || doorbells.shares_processor()) return {produced};
   if (place.begins(doorbells.is_beside_daemon(), begin)) leave_processor();
-  const int64_t awake = latest_yield_ns < kShortestTurnNs ? kAwakeNs : kAwakeInTurnsNs;
+  const int64_t awake = latest_yield_ns < kMinTurnNs ? kAwakeNs : kAwakeInTurnsNs;
   int64_t now;
   do {
     relax();
@@ -128,8 +128,8 @@ bool EmptyPoll::wait(ibv_context* context) {
 
 /// A resize may unmap the ring meanwhile: the kernel then says EFAULT.
 void EmptyPoll::sleep() const {
-  ::syscall(SYS_futex, sleeps_on_, FUTEX_WAIT, seen_, is_away_ ? &kLongestAway : &kLongestSleep,
-            nullptr, 0);
+  ::syscall(SYS_futex, sleeps_on_, FUTEX_WAIT, seen_, is_away_ ? &kMaxAway : &kMaxSleep, nullptr,
+            0);
 }
 
 void EmptyPoll::yield() {

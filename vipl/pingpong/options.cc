@@ -73,8 +73,8 @@ Options read_options(int argc, char** argv) {
     std::exit(0);
   }
   options.mode = mode_of(mode);
-  constexpr unsigned kMost = 1u << 30;
-  if (options.size == 0 || options.size > kMost) refuse("--size must be from 1 to 2^30 bytes");
+  constexpr unsigned kMax = 1u << 30;
+  if (options.size == 0 || options.size > kMax) refuse("--size must be from 1 to 2^30 bytes");
   if (options.iterations == 0) refuse("--iters must be at least 1");
   if (options.discriminator.size() > 20) refuse("--discriminator is at most 20 bytes long");
   return options;

@@ -10,7 +10,7 @@ namespace rocemu::command {
 namespace po = boost::program_options;
 namespace {
 
-constexpr uint64_t kMostFrames = 1000;
+constexpr uint64_t kMaxFrames = 1000;
 
 po::options_description options_of_pause() {
   po::options_description options("Options");
@@ -106,7 +106,7 @@ int step(const Arguments& arguments) {
     const std::string& word = words[0];
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), count);
     if (words.size() > 1 || error != std::errc() || end != word.data() + word.size() || count < 1 ||
-        count > kMostFrames)
+        count > kMaxFrames)
       throw UsageError("step: '" + words.back() + "' is not a number of frames from 1 to 1000");
   }
   ControlClient client = choose_daemon(values, "step");

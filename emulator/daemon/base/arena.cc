@@ -169,7 +169,7 @@ Arena& Arena::operator=(Arena&&) noexcept = default;
 Arena::~Arena() = default;
 
 std::optional<Arena::Piece> Arena::take(uint64_t size) {
-  if (size > kMostBytes) return std::nullopt;
+  if (size > kMaxBytes) return std::nullopt;
   size = round_up(size, kAlignment);
   try {
     for (const auto& segment : segments_) {
@@ -188,7 +188,7 @@ std::optional<Arena::Piece> Arena::take(uint64_t size) {
 
 Arena::Segment* Arena::add_segment(uint64_t size) {
   size = round_up(size, kPage);
-  if (size > kMostBytes - bytes_) return nullptr;
+  if (size > kMaxBytes - bytes_) return nullptr;
   std::optional<NewSharedMemory> memory = NewSharedMemory::create("rocemu", size);
   if (!memory) return nullptr;
   // A client has its first segment whatever others have.

@@ -44,7 +44,7 @@ class Arena {
 
  public:
   /// What one client can have, in bytes. Queues are sparse: only touched pages cost memory.
-  static constexpr uint64_t kMostBytes = uint64_t{256} << 30;
+  static constexpr uint64_t kMaxBytes = uint64_t{256} << 30;
   static constexpr uint64_t kFirstSegment = uint64_t{256} << 10;
 
   /// Of a segment, whose owner must outlive it. What is in it is left over from others; it begins

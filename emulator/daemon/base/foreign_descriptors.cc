@@ -20,9 +20,9 @@ namespace rocemu::daemon {
 namespace {
 
 /// A file system's answer that takes longer is as good as none.
-constexpr std::chrono::milliseconds kLongestExamination{20};
+constexpr std::chrono::milliseconds kMaxExamination{20};
 /// Each may wait for ever, for a client that means us harm.
-constexpr unsigned kMostThreads = 16;
+constexpr unsigned kMaxThreads = 16;
 
 /// Does what may wait, in threads that end when there is nothing to do.
 class Elsewhere {
@@ -30,9 +30,9 @@ class Elsewhere {
   /// False if all threads are at work and `at_once` is wanted; otherwise it is done in its turn.
   bool run(std::function<void()> work, bool at_once) {
     const std::scoped_lock lock(mutex_);
-    if (threads_ == kMostThreads && at_once) return false;
+    if (threads_ == kMaxThreads && at_once) return false;
     work_.push_back(std::move(work));
-    if (threads_ == kMostThreads) return true;
+    if (threads_ == kMaxThreads) return true;
     try {
       std::thread([this] { run_all(); }).detach();
       ++threads_;
@@ -98,7 +98,7 @@ bool is_of_another_procfs(int fd) {
     copy->reset();
   };
   return elsewhere().run(examine, /*at_once=*/true) &&
-         result.wait_for(kLongestExamination) == std::future_status::ready && result.get();
+         result.wait_for(kMaxExamination) == std::future_status::ready && result.get();
 }
 
 bool answers_at_once(int fd) {

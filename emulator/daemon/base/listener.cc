@@ -18,7 +18,7 @@ namespace rocemu::daemon {
 namespace {
 
 /// So that a client which connects again and again does not keep the others waiting.
-constexpr int kMostAtOnce = 256;
+constexpr int kMaxAtOnce = 256;
 constexpr long kPauseNs = 100'000'000;
 
 }  // namespace
@@ -42,7 +42,7 @@ void Listener::on_ready() {
     PeerCredentials peer;
   };
   std::vector<Arrived> arrived;
-  for (int i = 0; i < kMostAtOnce; ++i) {
+  for (int i = 0; i < kMaxAtOnce; ++i) {
     UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket) {
       if (is_shortage(errno)) pause();

@@ -14,14 +14,14 @@ constexpr engine::Duration kAnswerTime = 3us;
 /// Where messages come over a network, the next is here after less than this.
 constexpr engine::Duration kPause = 20us;
 /// A yield that took less let nobody in.
-constexpr engine::Duration kShortestTurn = 1us;
+constexpr engine::Duration kMinTurn = 1us;
 /// A yield that took longer gave the processor to a thread with work of its own.
 constexpr engine::Duration kLongYield = 300us;
 /// For so long after a long yield the daemon sleeps instead of yielding: a thread that is woken
 /// runs soon, but one that yields waits for the time slices of all others. Doubled each time that
 /// this was too short.
-constexpr engine::Duration kShortestCrowd = 20ms;
-constexpr engine::Duration kLongestCrowd = 1s;
+constexpr engine::Duration kMinCrowd = 20ms;
+constexpr engine::Duration kMaxCrowd = 1s;
 
 }  // namespace
 
@@ -42,9 +42,9 @@ IdlePolicy::Way IdlePolicy::next(engine::Instant now, const Clients& clients) co
 void IdlePolicy::gave_way(engine::Instant begin, engine::Instant end) {
   const engine::Duration took = end - begin;
   if (took > kLongYield) {
-    crowd_ = std::clamp(2 * crowd_, kShortestCrowd, kLongestCrowd);
+    crowd_ = std::clamp(2 * crowd_, kMinCrowd, kMaxCrowd);
     crowded_until_ = end + crowd_;
-  } else if (took >= kShortestTurn || begin - crowded_until_ > crowd_) {
+  } else if (took >= kMinTurn || begin - crowded_until_ > crowd_) {
     crowd_ = engine::Duration(0);  // the other thread yielded too, or none ran for long
   }
 }

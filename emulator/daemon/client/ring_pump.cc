@@ -77,7 +77,7 @@ RingPump::Result RingPump::run(ClientQueues& client, uint32_t limit, uint32_t bu
   if (waiting > abi::kDoorbellEntries) return {.violation = kTooFarAhead};
   Result result{.worked = true};
   const EnginePort::Batch batch(engine_);
-  steps_left_ = kMostSteps;
+  steps_left_ = kMaxSteps;
   while (waiting > 0 && budget > 0 && !client.ended) {
     abi::Doorbell bell = copy(client, client.doorbells_consumed);
     --budget;

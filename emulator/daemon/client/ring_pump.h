@@ -31,7 +31,7 @@ class RingPump {
   const char* take_receives(ClientQueues& client, uint32_t& budget);
 
   /// Handles the doorbells up to `limit`, and at most `budget` of them and their WQEs, so that no
-  /// client keeps the others waiting; of sends, at most kMostSteps steps of the engine, each of
+  /// client keeps the others waiting; of sends, at most kMaxSteps steps of the engine, each of
   /// which may move many frames.
   Result run(ClientQueues& client, uint32_t limit, uint32_t budget);
 
@@ -40,7 +40,7 @@ class RingPump {
   /// used up the next call goes on, and `limit` counts again when all of them are done.
   Result run_by_object(ClientQueues& client, uint32_t limit, uint32_t budget);
 
-  static constexpr uint32_t kMostSteps = 32;
+  static constexpr uint32_t kMaxSteps = 32;
 
  private:
   /// Each returns what is wrong, or null. A post may stop with the budget used up; its doorbell is

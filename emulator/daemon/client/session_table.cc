@@ -13,9 +13,9 @@ namespace {
 /// A client that rang within that time is in the middle of something.
 constexpr engine::Duration kNotLongAgo = std::chrono::microseconds(100);
 /// Connections without a hello, and a quarter of what descriptors there are at most.
-constexpr size_t kMostSilent = 1024;
+constexpr size_t kMaxSilent = 1024;
 /// A program may be stopped between connecting and its hello, by a debugger for example.
-constexpr engine::Duration kLongestSilence = std::chrono::seconds(30);
+constexpr engine::Duration kMaxSilence = std::chrono::seconds(30);
 
 }  // namespace
 
@@ -28,7 +28,7 @@ void SessionTable::add(std::unique_ptr<ClientSession> session) {
   ended_.reserve(sessions_.size());
   if (ended) return;
   silent_.emplace(id, clock_.real_now());
-  if (silent_.size() > std::min(kMostSilent, descriptor_limit() / 4)) end_oldest_silent();
+  if (silent_.size() > std::min(kMaxSilent, descriptor_limit() / 4)) end_oldest_silent();
 }
 
 void SessionTable::end_oldest_silent() {
@@ -43,12 +43,12 @@ void SessionTable::end_oldest_silent() {
 }
 
 void SessionTable::end_silent(engine::Instant now) {
-  while (!silent_.empty() && now - silent_.begin()->second >= kLongestSilence) end_oldest_silent();
+  while (!silent_.empty() && now - silent_.begin()->second >= kMaxSilence) end_oldest_silent();
 }
 
 std::optional<engine::Instant> SessionTable::next_silent_end() const {
   if (silent_.empty()) return std::nullopt;
-  return silent_.begin()->second + kLongestSilence;
+  return silent_.begin()->second + kMaxSilence;
 }
 
 ClientSession* SessionTable::find(engine::ClientId id) {

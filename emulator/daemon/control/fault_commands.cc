@@ -13,7 +13,7 @@
 namespace rocemu::daemon {
 namespace {
 
-constexpr uint64_t kMostFrames = 1000;
+constexpr uint64_t kMaxFrames = 1000;
 
 Json inject(EngineHost& host, const std::vector<std::string>& devices, const Json& request) {
   const auto rule = text_of(request, "rule");
@@ -121,7 +121,7 @@ Json step(EngineHost& host, const Json& request) {
   if (!host.paused()) {
     throw ControlServer::Refusal("the NIC is not paused; pause it first: rocemu pause");
   }
-  const uint64_t frames = number_of(request, "frames", 1, kMostFrames).value_or(1);
+  const uint64_t frames = number_of(request, "frames", 1, kMaxFrames).value_or(1);
   Json json;
   Json& list = json["frames"] = Json::array();
   for (uint64_t i = 0; i < frames; ++i) {

@@ -111,14 +111,14 @@ Json mw_json(const engine::MwSnapshot& mw, const Sessions& sessions) {
 template <class Snapshots, class Describe>
 void list(Json& object, const char* name, const Snapshots& all, Describe describe) {
   // To describe a million objects would take minutes, and everybody would wait.
-  constexpr size_t kMost = 4096;
+  constexpr size_t kMax = 4096;
   Json array = Json::array();
   for (const auto& one : all) {
-    if (array.size() == kMost) break;
+    if (array.size() == kMax) break;
     array.push_back(describe(one));
   }
   object[name] = std::move(array);
-  if (all.size() > kMost) object["omitted"][name] = all.size() - kMost;
+  if (all.size() > kMax) object["omitted"][name] = all.size() - kMax;
 }
 
 Json device_json(const engine::DeviceSnapshot& device, const Sessions& sessions) {

@@ -12,7 +12,7 @@ namespace {
 /// 292 years of nanoseconds fit; nobody tests a century.
 constexpr int64_t kEndOfTime = 100ll * 365 * 24 * 3600 * 1'000'000'000;
 /// Of one request. A queue pair that may retry for ever (rnr_retry 7) makes a century long.
-constexpr int kMostTurns = 100'000;
+constexpr int kMaxTurns = 100'000;
 
 int64_t nanoseconds(engine::Instant instant) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(instant.time_since_epoch()).count();
@@ -55,7 +55,7 @@ void advance(EngineHost& host, SessionTable& sessions, Clock& clock, const Json&
   const engine::Instant target =
       clock.now() + std::chrono::nanoseconds(static_cast<int64_t>(found->get<uint64_t>()));
   auto next = host.next_deadline();
-  for (int turn = 0; turn < kMostTurns && next && *next <= target; ++turn) {
+  for (int turn = 0; turn < kMaxTurns && next && *next <= target; ++turn) {
     clock.advance_to(*next);
     host.tick_if_due(clock.now());
     next = host.next_deadline();
@@ -68,7 +68,7 @@ void advance(EngineHost& host, SessionTable& sessions, Clock& clock, const Json&
   throw ControlServer::Refusal(fmt::format(
       "after {} turns the time is {} ns, not {}: something goes on for ever; advance by "
       "less, or ask again",
-      kMostTurns, nanoseconds(clock.now()), nanoseconds(target)));
+      kMaxTurns, nanoseconds(clock.now()), nanoseconds(target)));
 }
 
 }  // namespace

@@ -347,12 +347,12 @@ class Answer {
 
   /// As many as a message has room for.
   void add_qps_of(NetlinkMessage& message, engine::SrqId srq) {
-    constexpr size_t kMost = 100;
+    constexpr size_t kMax = 100;
     const NetlinkMessage::Nest table(message, RDMA_NLDEV_ATTR_RES_QP);
     size_t count = 0;
     for (const engine::DeviceSnapshot& device : snapshot_->devices) {
       for (const engine::QpSnapshot& qp : device.qps) {
-        if (qp.srq != srq || ++count > kMost) continue;
+        if (qp.srq != srq || ++count > kMax) continue;
         const NetlinkMessage::Nest entry(message, RDMA_NLDEV_ATTR_RES_QP_ENTRY);
         message.add_u32(RDMA_NLDEV_ATTR_RES_LQPN, qp.number.value);
       }

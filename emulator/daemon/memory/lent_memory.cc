@@ -30,7 +30,7 @@ void write_in_order(std::byte* to, const uint8_t* from, size_t size) {
 
 int LentMemory::add(const RemoteRange& what, const UniqueFd& file) {
   if (what.length == 0 || what.address + what.length < what.address) return EINVAL;
-  if (pieces_.size() == abi::kMostLentPieces || what.length > abi::kMostLentBytes - bytes_) {
+  if (pieces_.size() == abi::kMaxLentPieces || what.length > abi::kMaxLentBytes - bytes_) {
     return ENOSPC;
   }
   const auto behind = std::ranges::upper_bound(pieces_, what.address, {}, &Piece::address);

@@ -16,8 +16,8 @@ namespace rocemu::daemon {
 class LentMemory {
  public:
   /// 0 or an errno value: EINVAL for a range that cannot be or overlaps another, a file that is not
-  /// of its length or could be shrunk under our hands; ENOSPC for more than abi::kMostLentPieces or
-  /// abi::kMostLentBytes.
+  /// of its length or could be shrunk under our hands; ENOSPC for more than abi::kMaxLentPieces or
+  /// abi::kMaxLentBytes.
   int add(const engine::RemoteRange& what, const UniqueFd& file);
   /// The piece that begins there; EINVAL if there is none.
   int remove(uint64_t address);

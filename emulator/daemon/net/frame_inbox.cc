@@ -33,7 +33,7 @@ void FrameInbox::notify() {
 
 std::span<const engine::ForwardedFrame> FrameInbox::take() {
   const size_t first = done_.load(std::memory_order_relaxed);
-  const size_t count = std::min(put_.load(std::memory_order_acquire) - first, kMostTaken);
+  const size_t count = std::min(put_.load(std::memory_order_acquire) - first, kMaxTaken);
   taken_.clear();
   for (size_t i = 0; i < count; ++i) {
     const Slot& slot = slots_[(first + i) % kSlots];

@@ -40,7 +40,7 @@ class FrameInbox {
 
  private:
   static constexpr size_t kSlots = 512;
-  static constexpr size_t kMostTaken = 64;
+  static constexpr size_t kMaxTaken = 64;
 
   struct Slot {
     engine::DeviceIndex to;

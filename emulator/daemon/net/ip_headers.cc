@@ -15,7 +15,7 @@ namespace {
 /// The longest IPv4 header, a UDP header, and the beginning of the payload.
 constexpr uint32_t kCopied = 60 + 8 + 12;
 /// More than the UDP socket can hold: those of packets that it had no room for are forgotten.
-constexpr size_t kMostPackets = 1 << 14;
+constexpr size_t kMaxPackets = 1 << 14;
 constexpr size_t kAtOnce = 64;
 constexpr int kSocketBuffer = 8 << 20;
 
@@ -82,7 +82,7 @@ void IpHeaders::add(std::span<const uint8_t> packet) {
   entry.left = udp_size - std::min(udp_size, wire::UdpHeader::kSize);
   const auto payload = packet.subspan(payload_at);
   std::ranges::copy(payload.first(std::min(payload.size(), kBeginning)), entry.beginning.begin());
-  if (packets_.size() == kMostPackets) packets_.pop_front();
+  if (packets_.size() == kMaxPackets) packets_.pop_front();
   packets_.push_back(entry);
 }
 

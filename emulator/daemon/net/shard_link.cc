@@ -8,7 +8,7 @@ namespace rocemu::daemon {
 namespace {
 
 /// The other thread makes room within its next round, if it has a processor.
-constexpr engine::Duration kLongestWait = std::chrono::microseconds(100);
+constexpr engine::Duration kMaxWait = std::chrono::microseconds(100);
 
 }  // namespace
 
@@ -58,7 +58,7 @@ bool ShardLink::is_congested() const {
 }
 
 std::optional<engine::Duration> ShardLink::longest_wait() const {
-  return kLongestWait;
+  return kMaxWait;
 }
 
 }  // namespace rocemu::daemon

@@ -23,7 +23,7 @@ constexpr engine::Duration kHotTime = 100us;
 /// may be answered.
 constexpr engine::Duration kLately = 10ms;
 /// Of one socket in one round, of some datagrams each.
-constexpr int kMostReads = 16;
+constexpr int kMaxReads = 16;
 
 }  // namespace
 
@@ -154,7 +154,7 @@ bool UdpNetwork::receive(Source& source, engine::Instant now) {
   source.called = false;
   size_t count = source.receiver.receive(*buffers_, arrived_, take_);
   const bool something = count > 0;
-  for (int more = kMostReads; more > 0 && count == UdpReceiver::kMostDatagrams; --more) {
+  for (int more = kMaxReads; more > 0 && count == UdpReceiver::kMaxDatagrams; --more) {
     count = source.receiver.receive(*buffers_, arrived_, take_);
   }
   if (something) {

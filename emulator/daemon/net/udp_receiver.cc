@@ -16,11 +16,11 @@
 namespace rocemu::daemon {
 namespace {
 
-constexpr size_t kMostDatagrams = UdpReceiver::kMostDatagrams;
+constexpr size_t kMaxDatagrams = UdpReceiver::kMaxDatagrams;
 constexpr size_t kHeadersRoom = 64;
 static_assert(kHeadersRoom >=
               wire::EthernetHeader::kSize + wire::Ipv6Header::kSize + wire::UdpHeader::kSize);
-constexpr size_t kMostBytes = 65536;
+constexpr size_t kMaxBytes = 65536;
 
 /// What the control part of a message says.
 struct Control {
@@ -63,8 +63,8 @@ Control read_control(msghdr& message) {
 class ReceiveBuffers {
  public:
   ReceiveBuffers() {
-    for (size_t i = 0; i < kMostDatagrams; ++i) {
-      parts_[i] = {slots_[i].bytes.data() + kHeadersRoom, kMostBytes};
+    for (size_t i = 0; i < kMaxDatagrams; ++i) {
+      parts_[i] = {slots_[i].bytes.data() + kHeadersRoom, kMaxBytes};
       msghdr& message = messages[i].msg_hdr;
       message = {};
       message.msg_iov = &parts_[i];
@@ -73,14 +73,14 @@ class ReceiveBuffers {
   }
 
   int receive(int socket) {
-    for (size_t i = 0; i < kMostDatagrams; ++i) {
+    for (size_t i = 0; i < kMaxDatagrams; ++i) {
       msghdr& message = messages[i].msg_hdr;
       message.msg_name = &slots_[i].from;
       message.msg_namelen = sizeof slots_[i].from;
       message.msg_control = slots_[i].control.data();
       message.msg_controllen = slots_[i].control.size();
     }
-    return recvmmsg(socket, messages.data(), kMostDatagrams, MSG_DONTWAIT, nullptr);
+    return recvmmsg(socket, messages.data(), kMaxDatagrams, MSG_DONTWAIT, nullptr);
   }
   SocketAddress from(size_t i) const {
     SocketAddress address;
@@ -92,16 +92,16 @@ class ReceiveBuffers {
     return {slots_[i].bytes.data() + kHeadersRoom, messages[i].msg_len};
   }
 
-  std::array<mmsghdr, kMostDatagrams> messages;
+  std::array<mmsghdr, kMaxDatagrams> messages;
 
  private:
   struct Slot {
     sockaddr_storage from;
     alignas(cmsghdr) std::array<uint8_t, 256> control;
-    std::array<uint8_t, kHeadersRoom + kMostBytes> bytes;
+    std::array<uint8_t, kHeadersRoom + kMaxBytes> bytes;
   };
-  std::array<iovec, kMostDatagrams> parts_;
-  std::array<Slot, kMostDatagrams> slots_;
+  std::array<iovec, kMaxDatagrams> parts_;
+  std::array<Slot, kMaxDatagrams> slots_;
 };
 
 void ReceiveBuffersDeleter::operator()(ReceiveBuffers* buffers) const {

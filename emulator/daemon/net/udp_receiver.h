@@ -44,7 +44,7 @@ class UdpReceiver {
   ~UdpReceiver() { count_overruns(); }
 
   /// Of one system call. If as many came, there may be more.
-  static constexpr size_t kMostDatagrams = 8;
+  static constexpr size_t kMaxDatagrams = 8;
   /// Gives what has come; returns the number of datagrams.
   size_t receive(ReceiveBuffers& buffers, const Arrived& arrived, const Take& take);
   /// Adds to the counters what the socket has dropped since the last call.

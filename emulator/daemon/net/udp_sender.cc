@@ -24,15 +24,15 @@ namespace {
 constexpr size_t kCongestion = 512;
 constexpr size_t kQueueLimit = 16384;
 /// UDP_MAX_SEGMENTS of older kernels.
-constexpr size_t kMostSegments = 64;
+constexpr size_t kMaxSegments = 64;
 /// The largest IPv4 packet, less its headers.
-constexpr size_t kMostBytes = 65535 - wire::Ipv4Header::kSize - wire::UdpHeader::kSize;
+constexpr size_t kMaxBytes = 65535 - wire::Ipv4Header::kSize - wire::UdpHeader::kSize;
 
 /// How long acknowledgements wait: a program that polls posts its answer sooner, and to send them
 /// by themselves takes longer.
 constexpr engine::Duration kCompanyTime = std::chrono::nanoseconds(1'500);
 /// More than that have company enough.
-constexpr size_t kMostHeld = 4;
+constexpr size_t kMaxHeld = 4;
 /// Having waited in vain so often, only one in so many waits: a program may begin to answer.
 constexpr uint32_t kDiscouraged = 8;
 constexpr uint32_t kSeldom = 16;
@@ -142,7 +142,7 @@ void UdpSender::clear() {
 bool UdpSender::holds_back(engine::Instant now) {
   const auto first = queue_.begin() + static_cast<ptrdiff_t>(next_);
   if (!is_acknowledgement(*first)) return false;
-  if (queue_.size() - next_ > kMostHeld || !std::all_of(first, queue_.end(), is_acknowledgement)) {
+  if (queue_.size() - next_ > kMaxHeld || !std::all_of(first, queue_.end(), is_acknowledgement)) {
     if (held_since_) held_in_vain_ = 0;
     put_acknowledgements_last();
     return false;
@@ -162,7 +162,7 @@ bool UdpSender::holds_back(engine::Instant now) {
 void UdpSender::put_acknowledgements_last() {
   const auto first = queue_.begin() + static_cast<ptrdiff_t>(next_);
   const auto others = std::find_if_not(first, queue_.end(), is_acknowledgement);
-  if (queue_.size() - next_ > kMostSegments || !std::all_of(others, queue_.end(), is_request)) {
+  if (queue_.size() - next_ > kMaxSegments || !std::all_of(others, queue_.end(), is_request)) {
     return;
   }
   std::rotate(first, others, queue_.end());
@@ -182,7 +182,7 @@ size_t UdpSender::bundle_size(size_t first) const {
   if (!can_segment_) return 1;
   const Outline head(queue_[first].bytes());
   const size_t size = head.payload_size();
-  const size_t most = std::min({kMostSegments, kMostBytes / size, queue_.size() - first});
+  const size_t most = std::min({kMaxSegments, kMaxBytes / size, queue_.size() - first});
   size_t count = 1;
   while (count < most) {
     const Outline next(queue_[first + count].bytes());
@@ -200,7 +200,7 @@ UdpSender::Sent UdpSender::send(size_t first, size_t count) {
     count_failure(EADDRNOTAVAIL, count);
     return Sent::kAll;
   }
-  std::array<iovec, kMostSegments> parts;
+  std::array<iovec, kMaxSegments> parts;
   for (size_t i = 0; i < count; ++i) {
     engine::Frame& frame = queue_[first + i];
     // Where a datagram is cut, its pieces are numbered from 0.

@@ -11,9 +11,9 @@ namespace rocemu::daemon {
 namespace {
 
 /// Outputs that wait for the end of a batch, of some microseconds: others wait for them.
-constexpr size_t kMostOfBatch = 16;
+constexpr size_t kMaxBatch = 16;
 /// As many as the engine sends short messages in one turn.
-constexpr size_t kMostWqes = 16;
+constexpr size_t kMaxWqes = 16;
 
 }  // namespace
 
@@ -33,14 +33,14 @@ void EngineHost::submit(const engine::Input& input) {
     return apply();
   }
   step(*batch_time_, input);
-  if (outputs_.list.size() < kMostOfBatch) return;
+  if (outputs_.list.size() < kMaxBatch) return;
   apply();
   batch_time_ = clock_.now();
 }
 
 /// A recording has them one by one, and so is a virtual clock, on which runs are compared.
 size_t EngineHost::most_wqes() const {
-  return recording_ == nullptr && !clock_.is_virtual() ? kMostWqes : 1;
+  return recording_ == nullptr && !clock_.is_virtual() ? kMaxWqes : 1;
 }
 
 /// A recording has the outputs of each input by themselves.

@@ -21,23 +21,23 @@ using namespace std::chrono_literals;
 
 /// A thread that runs for so long and calls no verb may do so for ever: the run goes on without
 /// waiting for it. One that waits for a processor, or for a disk, has more time.
-constexpr engine::Duration kPatience = 2s, kLongestPatience = 60s;
-constexpr engine::Duration kShortestLook = 30us, kLongestLook = 1ms;
+constexpr engine::Duration kPatience = 2s, kMaxPatience = 60s;
+constexpr engine::Duration kMinLook = 30us, kMaxLook = 1ms;
 /// With nothing to come, how often polling threads may look at what else they have to do.
-constexpr engine::Duration kShortestIdle = 1ms, kLongestIdle = 20ms;
+constexpr engine::Duration kMinIdle = 1ms, kMaxIdle = 20ms;
 
 }  // namespace
 
 void Daemon::run_on_virtual_clock() {
   const bool has_run = options_.lifetime_fd >= 0;  // `rocemu run`, which the programs descend from
   Quiescence clients(has_run ? std::optional(getppid()) : std::nullopt);
-  engine::Duration idle = kShortestIdle;
+  engine::Duration idle = kMinIdle;
   if (options_.lockstep) main_.engine_host().hold_outputs();
   while (!stopping_) {
     if (options_.lockstep) wait_for_quiet(clients);
     if (handle_what_came()) {
       end_round();
-      idle = kShortestIdle;
+      idle = kMinIdle;
       continue;
     }
     if (!options_.lockstep) {
@@ -50,7 +50,7 @@ void Daemon::run_on_virtual_clock() {
     const std::optional<engine::Instant> deadline = main_.engine_host().next_deadline();
     if (deadline && !time_is_held_) {
       clock_.advance_to(*deadline);
-      idle = kShortestIdle;
+      idle = kMinIdle;
       if (main_.engine_host().tick_if_due(clock_.now())) end_round();
       continue;
     }
@@ -58,7 +58,7 @@ void Daemon::run_on_virtual_clock() {
     check_recording();
     // Without end: until a sleeping thread is woken by something else than us.
     std::this_thread::sleep_for(idle);
-    idle = std::min<engine::Duration>(2 * idle, kLongestIdle);
+    idle = std::min<engine::Duration>(2 * idle, kMaxIdle);
     main_.sessions().begin_round();
   }
   // A client that has left by now must be gone in the recording too, however soon we have to stop.
@@ -105,13 +105,13 @@ void Daemon::end_round() {
 void Daemon::wait_for_quiet(Quiescence& clients) {
   const engine::Instant since = clock_.real_now();
   clients.begin_wait();
-  engine::Duration pause = kShortestLook;
+  engine::Duration pause = kMinLook;
   while (!stopping_ && !is_quiet(clients)) {
     if (!options_.lockstep && handle_what_came()) main_.sessions().begin_round();
     const engine::Duration waited = clock_.real_now() - since;
     if (waited > kPatience) {
       if (!clients.anyone_runs()) return;  // they sleep, and wake again and again by themselves
-      const std::string names = clients.give_up_on_running(waited > kLongestPatience);
+      const std::string names = clients.give_up_on_running(waited > kMaxPatience);
       if (!names.empty()) {
         spdlog::warn(
             "for 2 s without a verb runs {}: what it does counts as outside of the virtual "
@@ -121,7 +121,7 @@ void Daemon::wait_for_quiet(Quiescence& clients) {
       }
     }
     std::this_thread::sleep_for(pause);
-    pause = std::min<engine::Duration>(pause * 3 / 2, kLongestLook);
+    pause = std::min<engine::Duration>(pause * 3 / 2, kMaxLook);
   }
 }
 

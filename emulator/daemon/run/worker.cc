@@ -27,7 +27,7 @@ constexpr engine::Duration kPollInterval = 10us;
 /// While others keep the daemon busy anyway, a session's ring is looked at for longer.
 constexpr engine::Duration kSessionIdleTime = 1ms;
 /// A deadline closer than this is waited for awake.
-constexpr engine::Duration kShortestSleep = 20us;
+constexpr engine::Duration kMinSleep = 20us;
 /// To give memory back takes some milliseconds, and is worth it for so many objects.
 constexpr uint64_t kManyObjects = 1024;
 constexpr engine::Duration kGiveBackInterval = 1s;
@@ -160,7 +160,7 @@ void Worker::sleep(const std::atomic<bool>& stopping) {
     return;
   }
   std::optional<engine::Instant> deadline = engine_host_.next_deadline();
-  if (deadline && *deadline - now < kShortestSleep) {
+  if (deadline && *deadline - now < kMinSleep) {
     sched_yield();
     return;
   }

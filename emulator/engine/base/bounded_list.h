@@ -10,7 +10,7 @@
 
 namespace rocemu::engine {
 
-template <class T, size_t kMost>
+template <class T, size_t kMax>
 class BoundedList {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
 
@@ -23,7 +23,7 @@ class BoundedList {
     return *this;
   }
 
-  /// At most `kMost` times.
+  /// At most `kMax` times.
   void push_back(const T& value) { std::construct_at(data() + size_++, value); }
   /// As many as there are at most.
   void assign(std::span<const std::byte> bytes) {
@@ -42,7 +42,7 @@ class BoundedList {
   T* data() { return reinterpret_cast<T*>(bytes_); }
 
   size_t size_ = 0;
-  alignas(T) std::byte bytes_[kMost * sizeof(T)];
+  alignas(T) std::byte bytes_[kMax * sizeof(T)];
 };
 
 }  // namespace rocemu::engine

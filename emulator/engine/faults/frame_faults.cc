@@ -13,7 +13,7 @@ namespace rocemu::engine::faults {
 namespace {
 
 /// How long a frame waits at most for others to overtake it.
-constexpr Duration kLongestHold = std::chrono::milliseconds(10);
+constexpr Duration kMaxHold = std::chrono::milliseconds(10);
 
 /// Of acknowledgements. READ responses say ACK too, but nobody calls them so.
 Answer answer_in(const wire::Packet& packet, const wire::OpcodeInfo* info) {
@@ -143,7 +143,7 @@ void FrameFaults::apply(Departure departure, const QueuePair* qp) {
   } else {
     for (uint32_t i = 0; i <= plan.duplicate; ++i) {
       if (plan.reorder != 0) {
-        delayed_.hold(occurrence.flow, plan.reorder, plan.at + kLongestHold, departure);
+        delayed_.hold(occurrence.flow, plan.reorder, plan.at + kMaxHold, departure);
       } else if (plan.at > fabric_.now()) {
         delayed_.delay(plan.at, departure);
       } else {

@@ -18,7 +18,7 @@ namespace {
 using wire::Operation;
 
 /// As many as a requester or responder sends in one turn.
-constexpr size_t kMostPackets = 16;
+constexpr size_t kMaxPackets = 16;
 
 /// Payload of packets in a row.
 class Row {
@@ -30,14 +30,14 @@ class Row {
     bytes_ += packet.payload.size();
     last_ = &packet;
   }
-  bool full() const { return count_ == kMostPackets; }
+  bool full() const { return count_ == kMaxPackets; }
   const wire::Packet& last() const { return *last_; }
   uint64_t bytes() const { return bytes_; }
   uint32_t count() const { return count_; }
   std::span<const std::span<const uint8_t>> payloads() const { return {payloads_.data(), count_}; }
 
  private:
-  std::array<std::span<const uint8_t>, kMostPackets> payloads_;
+  std::array<std::span<const uint8_t>, kMaxPackets> payloads_;
   uint32_t count_ = 0;
   uint64_t bytes_ = 0;
   const wire::Packet* last_ = nullptr;

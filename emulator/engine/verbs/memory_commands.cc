@@ -211,7 +211,7 @@ int advise_mr(Fabric& fabric, ClientId client, const abi::Request::Body& in) {
   if ((arguments.flags & kFlush) != 0) {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < arguments.num_sge; ++i) bytes += arguments.sges[i].length;
-    if (bytes > abi::kMostFlushedBytes) return EINVAL;
+    if (bytes > abi::kMaxFlushedBytes) return EINVAL;
   }
   // The errors are those of ibv_advise_mr(3); an L_Key that nothing has is ENOENT, as with mlx5.
   for (const abi::Sge& sge : std::span(arguments.sges).first(arguments.num_sge)) {

@@ -18,7 +18,7 @@ namespace {
 using abi::WrOpcode;
 
 constexpr uint32_t kMtu = 1024;
-constexpr uint32_t kMostMessages = 20;
+constexpr uint32_t kMaxMessages = 20;
 
 constexpr uint32_t kAccess = abi::kAccessRemoteWrite | abi::kAccessRemoteRead |
                              abi::kAccessRemoteAtomic | abi::kAccessFlushGlobal;
@@ -42,7 +42,7 @@ struct Exchange {
   // The responder's receive buffer: where messages go, what READs fetch, and a word for atomics.
   uint64_t stride() const { return (message + kMtu - 1) / kMtu * kMtu; }
   uint64_t targets() const { return 0; }
-  uint64_t sources() const { return kMostMessages * stride(); }
+  uint64_t sources() const { return kMaxMessages * stride(); }
   uint64_t word() const { return 2 * sources(); }
   size_t buffer_size() const { return word() + sizeof(uint64_t); }
 };

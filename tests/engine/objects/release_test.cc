@@ -96,11 +96,11 @@ TEST_F(Release, ARequestHasSoMuchMemoryLookedAtAndNoMore) {
   const uint32_t pd = client.alloc_pd();
   const Mr all = client.reg_mr(pd, 0, ~uint64_t{0}, kLocal | abi::kAccessOnDemand);
   ASSERT_EQ(client.error, 0);
-  constexpr auto kMost = static_cast<uint32_t>(abi::kMostFlushedBytes);
+  constexpr auto kMax = static_cast<uint32_t>(abi::kMaxFlushedBytes);
   constexpr uint32_t kPrefetch = 0, kFlush = 1;
-  EXPECT_EQ(client.advise_mr(pd, kPrefetch, kFlush, {{0, kMost, all.lkey}}), EFAULT);
-  EXPECT_EQ(client.advise_mr(pd, kPrefetch, kFlush, {{0, kMost + 1, all.lkey}}), EINVAL);
-  EXPECT_EQ(client.advise_mr(pd, kPrefetch, kFlush, {{0, kMost, all.lkey}, {0, 1, all.lkey}}),
+  EXPECT_EQ(client.advise_mr(pd, kPrefetch, kFlush, {{0, kMax, all.lkey}}), EFAULT);
+  EXPECT_EQ(client.advise_mr(pd, kPrefetch, kFlush, {{0, kMax + 1, all.lkey}}), EINVAL);
+  EXPECT_EQ(client.advise_mr(pd, kPrefetch, kFlush, {{0, kMax, all.lkey}, {0, 1, all.lkey}}),
             EINVAL);
   EXPECT_EQ(client.advise_mr(pd, kPrefetch, 0, {{0, ~uint32_t{0}, all.lkey}}), 0);
 }
