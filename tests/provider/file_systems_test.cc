@@ -92,14 +92,21 @@ TEST(FileSystems, NobodyWaitsForMemoryWithoutDescriptorsLeft) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-// Its own stack and the page behind it are all that such a thread has.
+// What a sanitizer adds needs more stack itself.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr size_t kStacks = 16;
+#else
+constexpr size_t kStacks = 1;
+#endif
+
 TEST(FileSystems, TheSmallestThreadMayAsk) {
   const int file = memfd_create("test", MFD_CLOEXEC);
   ASSERT_EQ(ftruncate(file, 4096), 0);
   const Page page(MAP_SHARED, file);
   pthread_attr_t attributes;
   ASSERT_EQ(pthread_attr_init(&attributes), 0);
-  ASSERT_EQ(pthread_attr_setstacksize(&attributes, static_cast<size_t>(PTHREAD_STACK_MIN)), 0);
+  ASSERT_EQ(
+      pthread_attr_setstacksize(&attributes, kStacks * static_cast<size_t>(PTHREAD_STACK_MIN)), 0);
   pthread_t thread;
   const auto ask = [](void* about) -> void* {
     return static_cast<Page*>(about)->may_have_to_be_waited_for() ? about : nullptr;
