@@ -23,7 +23,8 @@ class LeavingClients : public testing::Test {
   }
   size_t objects() const {
     size_t count = 0;
-    for (const auto& device : bench.engine().snapshot().devices) {
+    const engine::FabricSnapshot snapshot = bench.engine().snapshot();
+    for (const auto& device : snapshot.devices) {
       count += device.pds.size() + device.qps.size() + device.cqs.size() + device.srqs.size() +
                device.mrs.size() + device.mws.size() + device.ah_count;
     }

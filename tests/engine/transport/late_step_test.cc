@@ -62,7 +62,8 @@ class LateStep : public testing::Test {
   }
 
   uint64_t ack_timeouts() {
-    for (const auto& [name, value] : pair_.bench.engine().snapshot().devices[0].counters) {
+    const engine::FabricSnapshot snapshot = pair_.bench.engine().snapshot();
+    for (const auto& [name, value] : snapshot.devices[0].counters) {
       if (name == "ack_timeouts") return value;
     }
     return ~uint64_t{0};
