@@ -1,4 +1,5 @@
-// Memory that has yet to be provided (MemoryResult::kNotYet): who waits for it, and how.
+// Memory that has yet to be provided (MemoryResult::kNotYet): how requester and responder wait for
+// it.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -17,7 +17,7 @@ class LatePage {
   virtual ~LatePage() = default;
 
   virtual uint8_t* data() = 0;
-  /// Whoever waits goes on.
+  /// Provides the page; threads that wait for it continue.
   virtual void provide() = 0;
   /// It is not there any more.
   virtual void take_away() = 0;
