@@ -58,6 +58,8 @@ bool Fabric::may_expire() {
 void Fabric::run() {
   fail_users_of_overrun_cqs();
   faults.events.fail_qps();
+  // A rule may keep a packet from being executed: then its payload stays out of memory.
+  const bool makes_runs = !link_.paused() && !faults.watches(faults::Where::kRequest);
   for (uint32_t moved = 0; moved < kFramesPerStep && !faults.devices.has_removals();) {
     const bool arrives = link_.has_arrived(now());
     if (!arrives && expiring_ && may_expire()) [[unlikely]] {
@@ -65,7 +67,7 @@ void Fabric::run() {
     } else if (arrives) {
       if (link_.is_held()) break;
       const InFlight in_flight = link_.take();
-      write_ahead(in_flight, kFramesPerStep - moved);
+      if (run_.empty() && makes_runs) run_.begin(in_flight, link_, now(), kFramesPerStep - moved);
       if (in_flight.check_icrc) {
         arrive_if_intact(in_flight.to, in_flight.frame.bytes(), in_flight.from_outside);
       } else if (in_flight.frame.packet() != nullptr) {
@@ -73,7 +75,7 @@ void Fabric::run() {
       } else {
         arrive(in_flight.to, in_flight.frame.bytes(), in_flight.from_outside);
       }
-      if (written_ahead_ > 0) --written_ahead_;
+      run_.advance();
       ++moved;
     } else if (may_produce_frames()) {
       QueuePair* qp = qps.find(schedule_.front());
@@ -90,7 +92,7 @@ void Fabric::run() {
     fail_users_of_overrun_cqs();
     faults.events.fail_qps();
   }
-  written_ahead_ = 0;  // of what is left another step knows nothing
+  run_.clear();  // of what is left another step knows nothing
 }
 
 bool Fabric::may_produce_frames() const {

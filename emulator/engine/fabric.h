@@ -22,6 +22,7 @@
 #include "emulator/engine/events.h"
 #include "emulator/engine/faults/fault_injector.h"
 #include "emulator/engine/link/link.h"
+#include "emulator/engine/link/packet_run.h"
 #include "emulator/engine/objects/completion_delivery.h"
 #include "emulator/engine/objects/completion_queue.h"
 #include "emulator/engine/objects/memory_table.h"
@@ -145,8 +146,8 @@ class Fabric {
     return config_.coalesces_acknowledgements && link_.has_arrived(now()) && !link_.paused() &&
            !faults.watches_frames();
   }
-  /// The payload of the packet at hand was written to where it belongs before (write_ahead.cc).
-  bool payload_is_in_place() const { return written_ahead_ != 0; }
+  /// The packet at hand, with those of its message that have arrived behind it.
+  PacketRun& run_at_hand() { return run_; }
   /// To the error state: what is posted is flushed (IBTA vol 1, 10.3.1.5).
   void enter_error(QueuePair& qp);
 
@@ -246,9 +247,6 @@ class Fabric {
   void arrive_parsed(DeviceIndex device, const Frame& frame);
   /// The same, if the frame is as it was when it was sent.
   void arrive_if_intact(DeviceIndex device, std::span<const uint8_t> bytes, bool from_outside);
-  /// The payload of `next`, which is about to arrive, and of those on the link behind it, `limit`
-  /// in all, if they belong together. See write_ahead.cc.
-  void write_ahead(const InFlight& next, uint32_t limit);
   void drop_damaged(DeviceIndex device, std::span<const uint8_t> bytes);
   /// False if the port is down: then the frame is lost.
   bool count_arrival(DeviceIndex device, size_t size);
@@ -274,7 +272,7 @@ class Fabric {
   std::vector<Device> devices_;
   TimerQueue timers_;
   Link link_;
-  uint32_t written_ahead_ = 0;     // frames next on the link whose payload is in place
+  PacketRun run_;
   std::deque<QpNumber> schedule_;  // QPs that have something to send, in turn
   std::vector<QpNumber> waiting_for_memory_;
   uint64_t turns_scheduled_ = 0, turns_taken_ = 0;

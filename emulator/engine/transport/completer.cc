@@ -180,12 +180,17 @@ void on_acknowledge(Fabric& fabric, QueuePair& qp, const wire::Packet& packet) {
 /// looked at now and not before, as NICs do: the request itself touches no local memory.
 std::optional<LocalError> place_response(Fabric& fabric, QueuePair& qp, uint64_t offset,
                                          std::span<const uint8_t> bytes) {
-  if (bytes.empty()) return std::nullopt;
+  PacketRun& run = fabric.run_at_hand();
+  if (bytes.empty() || run.is_written()) return std::nullopt;
   const uint32_t index = qp.send.queue.head();
   const auto wqe = qp.send.queue.header<SendWqe>(index);
   const SgeList list = read_sges(qp.send.queue.rest(index, sizeof(SendWqe)), wqe.num_sge);
-  const auto ranges =
-      resolve(fabric.mrs, qp.pd, list, offset, bytes.size(), abi::kAccessLocalWrite);
+  const auto place_of = [&](uint64_t size) {
+    return resolve(fabric.mrs, qp.pd, list, offset, size, abi::kAccessLocalWrite);
+  };
+  const uint64_t missing = qp.send.queue.state(index).length - offset;
+  if (run.write_together(fabric.host_memory(), missing, place_of)) return std::nullopt;
+  const auto ranges = place_of(bytes.size());
   if (!ranges) return LocalError{WcStatus::kLocProtErr, VendorError::kBadSendLKey};
   const std::array<std::span<const uint8_t>, 1> source{bytes};
   const MemoryResult written = ranges->write(fabric.host_memory(), source);
@@ -232,7 +237,6 @@ std::optional<LocalError> take_answer(Fabric& fabric, QueuePair& qp, const wire:
       (packet.bth.psn == state.last ? !info.is_last : info.is_last && !in_parts)) {
     return bad;
   }
-  if (fabric.payload_is_in_place()) return std::nullopt;
   return place_response(fabric, qp, offset, packet.payload);
 }
 

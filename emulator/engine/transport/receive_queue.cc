@@ -103,10 +103,17 @@ std::optional<Verdict> scatter(Fabric& fabric, QueuePair& qp, std::span<const ui
   const RecvHalf& recv = qp.recv;
   const ReceiveWqe& wqe = *recv.wqe;
   if (!wqe.well_formed) return Verdict::kBadReceiveWqe;
-  if (payload.empty() || fabric.payload_is_in_place()) return std::nullopt;
-  if (recv.received + payload.size() > total(wqe.sges)) return Verdict::kReceiveTooSmall;
-  const auto ranges =
-      resolve(fabric.mrs, wqe.pd, wqe.sges, recv.received, payload.size(), abi::kAccessLocalWrite);
+  PacketRun& run = fabric.run_at_hand();
+  if (payload.empty() || run.is_written()) return std::nullopt;
+  const uint64_t capacity = total(wqe.sges);
+  if (recv.received + payload.size() > capacity) return Verdict::kReceiveTooSmall;
+  const auto place_of = [&](uint64_t bytes) {
+    return resolve(fabric.mrs, wqe.pd, wqe.sges, recv.received, bytes, abi::kAccessLocalWrite);
+  };
+  if (run.write_together(fabric.host_memory(), capacity - recv.received, place_of)) {
+    return std::nullopt;
+  }
+  const auto ranges = place_of(payload.size());
   if (!ranges) return Verdict::kBadReceiveLKey;
   const std::array<std::span<const uint8_t>, 1> source{payload};
   return verdict_of(ranges->write(fabric.host_memory(), source), Verdict::kReceiveMemoryUnwritable);

@@ -14,8 +14,9 @@ std::optional<Verdict> write(Fabric& fabric, QueuePair& qp, const wire::Packet& 
   RecvHalf& recv = qp.recv;
   const wire::Reth& reth = recv.reth;
   const auto place = [&](uint64_t offset, uint64_t length) {
-    return fabric.mrs.resolve_remote(qp.memory_user(), reth.rkey, reth.va + offset, length,
-                                     abi::kAccessRemoteWrite);
+    const auto found = fabric.mrs.resolve_remote(qp.memory_user(), reth.rkey, reth.va + offset,
+                                                 length, abi::kAccessRemoteWrite);
+    return found ? std::optional(MemoryList(*found, length)) : std::nullopt;
   };
   if (info.is_first) {
     recv.reth = packet.reth;
@@ -28,12 +29,17 @@ std::optional<Verdict> write(Fabric& fabric, QueuePair& qp, const wire::Packet& 
   if (info.is_last ? after != reth.dma_length : after >= reth.dma_length) {
     return Verdict::kInvalidRequest;
   }
-  if (packet.payload.empty() || fabric.payload_is_in_place()) return std::nullopt;
-  // Of each packet again: what the message began with may be gone by now.
-  const auto target = place(recv.received, packet.payload.size());
+  PacketRun& run = fabric.run_at_hand();
+  if (packet.payload.empty() || run.is_written()) return std::nullopt;
+  // Looked up with each packet again: what the message began with may be gone by now.
+  const auto place_of = [&](uint64_t bytes) { return place(recv.received, bytes); };
+  if (run.write_together(fabric.host_memory(), reth.dma_length - recv.received, place_of)) {
+    return std::nullopt;
+  }
+  const auto target = place_of(packet.payload.size());
   if (!target) return Verdict::kRemoteAccess;
   const std::array<std::span<const uint8_t>, 1> source{packet.payload};
-  return verdict_of(MemoryList(*target, packet.payload.size()).write(fabric.host_memory(), source),
+  return verdict_of(target->write(fabric.host_memory(), source),
                     Verdict::kRemoteMemoryUnreachable);
 }
 

@@ -44,7 +44,7 @@ WcStatus only_status(const std::vector<abi::Cqe>& cqes) {
   return cqes.empty() ? WcStatus::kGeneralErr : static_cast<WcStatus>(cqes[0].status);
 }
 
-TEST(WriteAhead, APartOfAMessageThatIsSentInOneTurnIsWrittenInOneCall) {
+TEST(PacketRun, APartOfAMessageThatIsSentInOneTurnIsWrittenInOneCall) {
   for (const auto type : {abi::QpType::kRc, abi::QpType::kUc}) {
     Pair pair(options(type));
     const auto message = pattern(40 * kMtu);
@@ -62,7 +62,7 @@ TEST(WriteAhead, APartOfAMessageThatIsSentInOneTurnIsWrittenInOneCall) {
   }
 }
 
-TEST(WriteAhead, SoIsTheDataOfARead) {
+TEST(PacketRun, SoIsTheDataOfARead) {
   Pair pair(options());
   const auto message = pattern(20 * kMtu, 3);
   std::ranges::copy(message, pair.right.memory()
@@ -76,7 +76,7 @@ TEST(WriteAhead, SoIsTheDataOfARead) {
 }
 
 // An SRQ's WQE is taken once, and the limit counts as ever.
-TEST(WriteAhead, AMessageTakesOneWqeOfAnSrq) {
+TEST(PacketRun, AMessageTakesOneWqeOfAnSrq) {
   Pair pair(options(abi::QpType::kRc, 4));
   for (uint64_t i = 0; i < 2; ++i) {
     pair.right.post_recv({.wr_id = i, .sges = {pair.right.recv_sge(8 * kMtu, i * 8 * kMtu)}});
@@ -93,7 +93,7 @@ TEST(WriteAhead, AMessageTakesOneWqeOfAnSrq) {
 }
 
 // The first packets have been received when a later one meets memory that is not there.
-TEST(WriteAhead, MemoryThatIsNotThereIsFoundByThePacketThatMeetsIt) {
+TEST(PacketRun, MemoryThatIsNotThereIsFoundByThePacketThatMeetsIt) {
   Pair pair(options());
   constexpr uint64_t kHole = 0x30000000;
   pair.right.memory().map(pair.right.client.id(), kHole, 4 * kMtu);
@@ -111,7 +111,7 @@ TEST(WriteAhead, MemoryThatIsNotThereIsFoundByThePacketThatMeetsIt) {
       std::ranges::equal(pair.right.recv_bytes(2 * kMtu), std::span(message).first(2 * kMtu)));
 }
 
-TEST(WriteAhead, AMessageThatIsTooLongIsRefusedAsEver) {
+TEST(PacketRun, AMessageThatIsTooLongIsRefusedAsEver) {
   Pair pair(options());
   pair.right.post_recv({.wr_id = 1, .sges = {pair.right.recv_sge(5 * kMtu)}});
   pair.left.post_send(transfer(pair, WrOpcode::kSend, 8 * kMtu));
@@ -119,7 +119,7 @@ TEST(WriteAhead, AMessageThatIsTooLongIsRefusedAsEver) {
   EXPECT_EQ(only_status(pair.take_left()), WcStatus::kRemInvReqErr);
 }
 
-TEST(WriteAhead, NothingIsWrittenThroughAKeyThatDoesNotAllowIt) {
+TEST(PacketRun, NothingIsWrittenThroughAKeyThatDoesNotAllowIt) {
   for (const uint32_t beyond : {0u, 1u}) {
     Pair pair(options());
     SendWr write = transfer(pair, WrOpcode::kRdmaWrite, 8 * kMtu);
@@ -130,7 +130,7 @@ TEST(WriteAhead, NothingIsWrittenThroughAKeyThatDoesNotAllowIt) {
 }
 
 // "A process that is gone is a dead NIC": nothing is acknowledged.
-TEST(WriteAhead, WhoIsGoneSaysNothing) {
+TEST(PacketRun, WhoIsGoneSaysNothing) {
   Pair pair(options());
   pair.right.post_recv({.wr_id = 1, .sges = {pair.right.recv_sge(16 * kMtu)}});
   pair.bench.memory.gone.insert(pair.right.client.id());

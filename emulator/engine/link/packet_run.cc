@@ -1,0 +1,51 @@
+#include "emulator/engine/link/packet_run.h"
+
+#include <algorithm>
+
+#include "wire/opcode.h"
+
+namespace rocemu::engine {
+namespace {
+
+/// What the frame says, if it is as it was when it was sent.
+const wire::Packet* packet_in(const InFlight& frame) {
+  return frame.check_icrc ? nullptr : frame.frame.packet();
+}
+
+/// The next packet of the same message to the same QP. All but the last of a message are of one
+/// size. (An XRC target QP chooses its receive queue with each packet: it has no runs.)
+bool follows(const wire::Packet& packet, const wire::Packet& before, size_t full) {
+  const wire::OpcodeInfo& info = *wire::find_opcode(packet.bth.opcode);
+  const wire::OpcodeInfo& info_before = *wire::find_opcode(before.bth.opcode);
+  const bool is_connected =
+      info.transport == wire::Transport::kRc || info.transport == wire::Transport::kUc;
+  const size_t size = packet.payload.size();
+  return is_connected && !info_before.is_last && before.payload.size() == full && !info.is_first &&
+         info.operation == info_before.operation && info.transport == info_before.transport &&
+         (info.is_last ? size != 0 && size <= full : size == full) &&
+         packet.bth.psn == before.bth.psn + 1 && packet.bth.dest_qpn == before.bth.dest_qpn &&
+         packet.bth.pkey == before.bth.pkey && packet.src_ip == before.src_ip &&
+         packet.dst_ip == before.dst_ip;
+}
+
+}  // namespace
+
+void PacketRun::begin(const InFlight& first, const Link& link, Instant now, size_t limit) {
+  clear();
+  const wire::Packet* before = packet_in(first);
+  if (before == nullptr || before->payload.empty()) return;
+  payloads_[count_++] = before->payload;
+  const size_t full = before->payload.size();
+  limit = std::min(limit, kMaxPackets);
+  for (const InFlight& frame : link) {
+    const wire::Packet* packet = packet_in(frame);
+    if (packet == nullptr || count_ == limit || frame.to != first.to || frame.arrives > now ||
+        !follows(*packet, *before, full)) {
+      break;
+    }
+    payloads_[count_++] = packet->payload;
+    before = packet;
+  }
+}
+
+}  // namespace rocemu::engine
