@@ -4,6 +4,7 @@
 
 #include "emulator/engine/fabric.h"
 #include "emulator/engine/faults/request_faults.h"
+#include "emulator/engine/objects/port.h"
 #include "emulator/engine/rdmacm/rdma_cm.h"
 #include "emulator/engine/transport/receive_queue.h"
 #include "emulator/engine/transport/send_queue.h"
@@ -17,61 +18,65 @@ struct Apply {
   cm::RdmaCm& rdma_cm;
   Outputs& outputs;
 
-  void operator()(const AttachClient& input) const { fabric.attach(input); }
-  void operator()(const DetachClient& input) const { fabric.detach(input.client); }
+  void operator()(const AttachClient& input) const {
+    fabric.objects.clients.attach(input.client, input.device, input.shares_with);
+  }
+  void operator()(const DetachClient& input) const { fabric.leaving.detach(input.client); }
   void operator()(const Command& input) const {
-    outputs.reply = execute(fabric, input.client, input.request);
+    outputs.reply = execute(fabric.commands, input.client, input.request);
   }
   void operator()(const PostSend& input) const {
-    if (fabric.has_lost_its_device(input.client)) return;  // rung in vain
-    QueuePair* qp = fabric.qp_of(input.client, input.qp);
-    if (qp == nullptr) return fabric.violation(input.client, "send doorbell for a QP not its own");
+    if (fabric.objects.has_lost_its_device(input.client)) return;  // rung in vain
+    QueuePair* qp = fabric.objects.qp_of(input.client, input.qp);
+    if (qp == nullptr) return violation(input.client, "send doorbell for a QP not its own");
     const size_t stride = qp->send.queue.stride();
     if (stride == 0 || input.wqes.empty() || input.wqes.size() % stride != 0) {
-      return fabric.violation(input.client, "send WQE of the wrong size");
+      return violation(input.client, "send WQE of the wrong size");
     }
     for (size_t at = 0; at < input.wqes.size(); at += stride) {
       if (qp->send.queue.full()) {
-        return fabric.violation(input.client, "more send WQEs than the QP has room for");
+        return violation(input.client, "more send WQEs than the QP has room for");
       }
-      send_queue::post(fabric, *qp, input.wqes.subspan(at, stride));
+      send_queue::post(fabric.transport, *qp, input.wqes.subspan(at, stride));
     }
   }
   void operator()(const PostRecv& input) const {
-    if (fabric.has_lost_its_device(input.client)) return;  // rung in vain
-    QueuePair* qp = fabric.qp_of(input.client, input.qp);
+    if (fabric.objects.has_lost_its_device(input.client)) return;  // rung in vain
+    QueuePair* qp = fabric.objects.qp_of(input.client, input.qp);
     if (qp == nullptr) {
-      return fabric.violation(input.client, "receive doorbell for a QP not its own");
+      return violation(input.client, "receive doorbell for a QP not its own");
     }
     if (qp->recv.queue.full()) {
-      return fabric.violation(input.client, "more receive WQEs than the QP has room for");
+      return violation(input.client, "more receive WQEs than the QP has room for");
     }
     if (input.wqe.size() != qp->recv.queue.stride()) {
-      return fabric.violation(input.client, "receive WQE of the wrong size");
+      return violation(input.client, "receive WQE of the wrong size");
     }
-    receive_queue::post(fabric, *qp, input.wqe);
+    receive_queue::post(fabric.transport, *qp, input.wqe);
   }
   void operator()(const PostSrqRecv& input) const {
-    if (fabric.has_lost_its_device(input.client)) return;  // rung in vain
-    SharedReceiveQueue* srq = fabric.srq_of(input.client, input.srq);
+    if (fabric.objects.has_lost_its_device(input.client)) return;  // rung in vain
+    SharedReceiveQueue* srq = fabric.objects.srq_of(input.client, input.srq);
     if (srq == nullptr) {
-      return fabric.violation(input.client, "receive doorbell for an SRQ not its own");
+      return violation(input.client, "receive doorbell for an SRQ not its own");
     }
     if (srq->full()) {
-      return fabric.violation(input.client, "more receive WQEs than the SRQ has room for");
+      return violation(input.client, "more receive WQEs than the SRQ has room for");
     }
     if (input.wqe.size() != srq->queue.stride()) {
-      return fabric.violation(input.client, "receive WQE of the wrong size");
+      return violation(input.client, "receive WQE of the wrong size");
     }
     srq->queue.push(input.wqe);
   }
   void operator()(const ArmCq& input) const {
-    if (fabric.has_lost_its_device(input.client)) return;  // rung in vain
-    fabric.completions().arm(input);
+    if (fabric.objects.has_lost_its_device(input.client)) return;  // rung in vain
+    fabric.completions.arm(input);
   }
-  void operator()(const ReceiveFrame& input) const { fabric.receive(input); }
-  void operator()(const ForwardedFrames& input) const { fabric.receive(input); }
-  void operator()(const SetPort& input) const { fabric.set_port(input.device, input.up); }
+  void operator()(const ReceiveFrame& input) const { fabric.admission.receive(input); }
+  void operator()(const ForwardedFrames& input) const { fabric.network.receive(input); }
+  void operator()(const SetPort& input) const {
+    set_port(fabric.objects, fabric.faults.events, input.device, input.up);
+  }
   void operator()(const RemoveDevice& input) const {
     fabric.remove_device(input.device);
     rdma_cm.remove_device(input.device);
@@ -98,17 +103,22 @@ struct Apply {
     // Rules for kGetEvent were asked when the event was made (RdmaCm::emit): it was read now.
     if (fabric.faults.watches(faults::Where::kVerb) &&
         input.command != abi::ucma::Command::kGetEvent) [[unlikely]] {
-      if (const int error = faults::verb_fault(fabric, input)) {
+      if (const int error = faults::verb_fault(fabric.faults, input)) {
         outputs.cm_reply = CmReply{.error = error, .response = {}};
         return;
       }
     }
     outputs.cm_reply = rdma_cm.execute(input);
   }
-  void operator()(const Pause& input) const { fabric.link().set_paused(input.paused); }
-  void operator()(const ReleaseFrames& input) const { fabric.link().release(input.count); }
+  void operator()(const Pause& input) const { fabric.link.set_paused(input.paused); }
+  void operator()(const ReleaseFrames& input) const { fabric.link.release(input.count); }
   void operator()(const MemoryReady&) const { fabric.go_on_with_memory(); }
-  void operator()(const Tick&) const { fabric.release_leaving(); }
+  void operator()(const Tick&) const { fabric.leaving.release(); }
+
+ private:
+  void violation(ClientId client, const char* reason) const {
+    fabric.step.emit(ClientViolation{client, reason});
+  }
 };
 
 /// These only queue something, or turn something on: if nothing comes of it at once, no frame waits
@@ -129,7 +139,7 @@ Engine::~Engine() = default;
 
 void Engine::step(Instant outer_now, const Input& input, Outputs& outputs) {
   if (const auto* pause = std::get_if<Pause>(&input)) clock_.pause(outer_now, pause->paused);
-  if (std::holds_alternative<ReleaseFrames>(input) && clock_.paused() && fabric_->link().empty()) {
+  if (std::holds_alternative<ReleaseFrames>(input) && clock_.paused() && fabric_->link.empty()) {
     if (const auto next = next_event_time()) clock_.move_to(*next);
   }
   const Instant now = clock_.inner(outer_now);
@@ -154,11 +164,11 @@ bool Engine::remove_devices() {
 }
 
 bool Engine::has_device(DeviceIndex device) const {
-  return !fabric_->devices()[device.value].removed;
+  return !fabric_->objects.devices[device].removed;
 }
 
 bool Engine::is_releasing() const {
-  return fabric_->is_releasing();
+  return !fabric_->leaving.empty();
 }
 
 bool Engine::is_idle() const {
@@ -183,11 +193,11 @@ std::optional<Instant> Engine::next_deadline() {
 }
 
 std::vector<wire::IpAddress> Engine::addresses(DeviceIndex device) const {
-  return fabric_->devices()[device.value].config.addresses;
+  return fabric_->objects.devices[device].config.addresses;
 }
 
 std::span<const uint8_t> Engine::next_frame() const {
-  const Link& link = fabric_->link();
+  const Link& link = fabric_->link;
   return link.empty() ? std::span<const uint8_t>() : link.front().frame.bytes();
 }
 

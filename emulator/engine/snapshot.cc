@@ -74,27 +74,28 @@ void merge(FabricSnapshot& into, FabricSnapshot&& part) {
 
 FabricSnapshot Engine::snapshot() const {
   FabricSnapshot out;
-  for (const Device& device : fabric_->devices()) out.devices.push_back(describe(device));
+  for (const Device& device : fabric_->objects.devices) out.devices.push_back(describe(device));
   const auto of = [&](ClientId client) -> DeviceSnapshot& {
-    return out.devices[fabric_->clients.at(client).value];
+    return out.devices[fabric_->objects.clients.device_of(client).value];
   };
-  fabric_->pds.for_each([&](const ProtectionDomain& pd) {
+  fabric_->objects.pds.for_each([&](const ProtectionDomain& pd) {
     of(pd.client).pds.push_back({.id = pd.id, .client = pd.client, .users = pd.users});
   });
-  fabric_->ahs.for_each([&](const AddressHandle& ah) { ++of(ah.client).ah_count; });
-  fabric_->qps.for_each([&](const QueuePair& qp) { of(qp.client).qps.push_back(describe(qp)); });
-  fabric_->cqs.for_each([&](const CompletionQueue& cq) {
+  fabric_->objects.ahs.for_each([&](const AddressHandle& ah) { ++of(ah.client).ah_count; });
+  fabric_->objects.qps.for_each(
+      [&](const QueuePair& qp) { of(qp.client).qps.push_back(describe(qp)); });
+  fabric_->objects.cqs.for_each([&](const CompletionQueue& cq) {
     of(cq.client).cqs.push_back(
         {.id = cq.id,
          .client = cq.client,
          .capacity = cq.capacity,
          .waiting =
-             std::min(cq.produced() - fabric_->host_memory().completions_taken(cq.client, cq.id),
+             std::min(cq.produced() - fabric_->commands.memory.completions_taken(cq.client, cq.id),
                       cq.capacity),
          .armed = cq.armed() != Notify::kNone,
          .overrun = cq.failed});
   });
-  fabric_->srqs.for_each([&](const SharedReceiveQueue& srq) {
+  fabric_->objects.srqs.for_each([&](const SharedReceiveQueue& srq) {
     of(srq.client)
         .srqs.push_back({.id = srq.id,
                          .client = srq.client,
@@ -105,12 +106,12 @@ FabricSnapshot Engine::snapshot() const {
                          .posted = srq.queue.size(),
                          .limit = srq.limit});
   });
-  fabric_->xrcds.for_each([&](const XrcDomain& domain) {
+  fabric_->objects.xrcds.for_each([&](const XrcDomain& domain) {
     XrcdSnapshot xrcd{.id = domain.id, .clients = {}};
     for (const auto& [client, opener] : domain.openers) xrcd.clients.push_back(client);
     out.devices[domain.device.value].xrcds.push_back(std::move(xrcd));
   });
-  fabric_->mrs.for_each([&](const MemoryRegion& mr) {
+  fabric_->objects.mrs.for_each([&](const MemoryRegion& mr) {
     of(mr.client).mrs.push_back({.id = mr.id,
                                  .client = mr.client,
                                  .pd = mr.pd,
@@ -122,7 +123,7 @@ FabricSnapshot Engine::snapshot() const {
                                  .kind = mr.kind,
                                  .windows = mr.windows});
   });
-  fabric_->mrs.for_each_window([&](const MemoryWindow& mw) {
+  fabric_->objects.mrs.for_each_window([&](const MemoryWindow& mw) {
     MwSnapshot window{};
     window.id = mw.id;
     window.client = mw.client;

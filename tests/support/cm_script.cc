@@ -206,7 +206,7 @@ wire::Packet CmScript::packet_with(std::span<const uint8_t> payload) const {
 CmScript& CmScript::wire_delivers_packet(const wire::Packet& packet, int line) {
   std::vector<uint8_t> frame(wire::frame_size(packet, packet.payload.size()));
   wire::emit_frame(packet, frame);
-  return step([&] { fabric_.receive({engine::DeviceIndex{0}, frame}); }, line);
+  return step([&] { fabric_.admission.receive({engine::DeviceIndex{0}, frame}); }, line);
 }
 
 CmScript& CmScript::wire_delivers(const CmMad& mad, int line) {
@@ -259,7 +259,7 @@ CmScript& CmScript::expect_told(std::initializer_list<EventKind> kinds, int line
 }
 
 CmScript& CmScript::expect_counter(engine::Counter which, uint64_t value, int line) {
-  const uint64_t got = fabric_.device(engine::DeviceIndex{0}).counters.get(which);
+  const uint64_t got = fabric_.objects.devices[engine::DeviceIndex{0}].counters.get(which);
   if (got != value) {
     ADD_FAILURE_AT(file_, line) << name(which) << " is " << got << ", not " << value;
   }
@@ -295,26 +295,27 @@ Accept CmScript::acceptance() const {
 }
 
 wire::CmReq CmScript::our_req() const {
-  return {.local_comm_id = id_.value,
-          .service_id = kService,
-          .local_ca_guid = engine::node_guid(fabric_.devices()[0].config),
-          .local_qpn = kOurQpn,
-          .responder_resources = 4,
-          .initiator_depth = 3,
-          .remote_cm_response_timeout = 20,
-          .starting_psn = wire::Psn(kOurPsn),
-          .local_cm_response_timeout = 20,
-          .retry_count = 6,
-          .pkey = 0xffff,
-          .path_mtu = 3,
-          .rnr_retry_count = 5,
-          .max_cm_retries = 15,
-          .primary = {.local_lid = 0xffff,
-                      .remote_lid = 0xffff,
-                      .local_gid = device_ip_,
-                      .remote_gid = peer_ip_,
-                      .hop_limit = 64,
-                      .local_ack_timeout = 19}};
+  return {
+      .local_comm_id = id_.value,
+      .service_id = kService,
+      .local_ca_guid = engine::node_guid(fabric_.objects.devices[engine::DeviceIndex{0}].config),
+      .local_qpn = kOurQpn,
+      .responder_resources = 4,
+      .initiator_depth = 3,
+      .remote_cm_response_timeout = 20,
+      .starting_psn = wire::Psn(kOurPsn),
+      .local_cm_response_timeout = 20,
+      .retry_count = 6,
+      .pkey = 0xffff,
+      .path_mtu = 3,
+      .rnr_retry_count = 5,
+      .max_cm_retries = 15,
+      .primary = {.local_lid = 0xffff,
+                  .remote_lid = 0xffff,
+                  .local_gid = device_ip_,
+                  .remote_gid = peer_ip_,
+                  .hop_limit = 64,
+                  .local_ack_timeout = 19}};
 }
 
 wire::CmReq CmScript::peer_req() const {
@@ -328,15 +329,16 @@ wire::CmReq CmScript::peer_req() const {
 }
 
 wire::CmRep CmScript::our_rep() const {
-  return {.local_comm_id = id_.value,
-          .remote_comm_id = kPeerId,
-          .local_qpn = kOurQpn,
-          .starting_psn = wire::Psn(kOurPsn),
-          .responder_resources = 2,
-          .initiator_depth = 1,
-          .target_ack_delay = 15,
-          .rnr_retry_count = 4,
-          .local_ca_guid = engine::node_guid(fabric_.devices()[0].config)};
+  return {
+      .local_comm_id = id_.value,
+      .remote_comm_id = kPeerId,
+      .local_qpn = kOurQpn,
+      .starting_psn = wire::Psn(kOurPsn),
+      .responder_resources = 2,
+      .initiator_depth = 1,
+      .target_ack_delay = 15,
+      .rnr_retry_count = 4,
+      .local_ca_guid = engine::node_guid(fabric_.objects.devices[engine::DeviceIndex{0}].config)};
 }
 
 wire::CmRep CmScript::peer_rep() const {
@@ -379,7 +381,7 @@ wire::CmRej CmScript::our_timeout(uint32_t remote_id) const {
   wire::CmRej rej = our_rej(wire::CmRejectReason::kTimeout, wire::CmRejected::kNoMessage);
   rej.remote_comm_id = remote_id;
   rej.info_length = 8;
-  const uint64_t guid = engine::node_guid(fabric_.devices()[0].config);
+  const uint64_t guid = engine::node_guid(fabric_.objects.devices[engine::DeviceIndex{0}].config);
   for (unsigned i = 0; i < 8; ++i) rej.info[i] = static_cast<uint8_t>(guid >> (56 - 8 * i));
   return rej;
 }

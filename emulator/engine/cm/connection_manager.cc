@@ -136,7 +136,7 @@ void ConnectionManager::send(Connection& connection, uint64_t transaction_id,
 }
 
 void ConnectionManager::repeat(Connection& connection) {
-  fabric_.device(connection.route.device).counters.add(Counter::kCmRetries);
+  fabric_.objects.devices[connection.route.device].counters.add(Counter::kCmRetries);
   send(connection.route, connection.sent);
 }
 
@@ -144,7 +144,7 @@ void ConnectionManager::repeat(Connection& connection) {
 
 void ConnectionManager::expect_answer(Connection& connection) {
   connection.retries_left = connection.max_retries;
-  table_.set_deadline(connection, fabric_.now() + connection.response_timeout);
+  table_.set_deadline(connection, fabric_.step.now() + connection.response_timeout);
 }
 
 std::optional<Instant> ConnectionManager::next_deadline() {
@@ -152,7 +152,7 @@ std::optional<Instant> ConnectionManager::next_deadline() {
 }
 
 void ConnectionManager::expire_timers() {
-  while (Connection* connection = table_.expire(fabric_.now())) on_timer(*connection);
+  while (Connection* connection = table_.expire(fabric_.step.now())) on_timer(*connection);
 }
 
 void ConnectionManager::on_timer(Connection& connection) {
@@ -164,7 +164,7 @@ void ConnectionManager::on_timer(Connection& connection) {
       if (connection.retries_left == 0) return give_up(connection);
       --connection.retries_left;
       repeat(connection);
-      return table_.set_deadline(connection, fabric_.now() + connection.response_timeout);
+      return table_.set_deadline(connection, fabric_.step.now() + connection.response_timeout);
     case State::kTimewait:
       tell(connection, EventKind::kTimewaitExit);
       return table_.remove(connection);
@@ -185,7 +185,7 @@ void ConnectionManager::give_up(Connection& connection) {
     // IBTA vol 1, 12.6.7.2: with "timeout" the additional information is the sender's CA GUID, by
     // which a recipient finds the connection that no message of its own ever named.
     std::array<uint8_t, 8> guid;
-    uint64_t value = node_guid(fabric_.device(connection.route.device).config);
+    uint64_t value = node_guid(fabric_.objects.devices[connection.route.device].config);
     for (auto byte = guid.rbegin(); byte != guid.rend(); ++byte, value >>= 8) {
       *byte = static_cast<uint8_t>(value);
     }
@@ -209,13 +209,13 @@ void ConnectionManager::close(Connection& connection) {
   constexpr uint8_t kRemembered = 20;
   connection.state = State::kClosed;
   table_.give_back_remote_qpn(connection);
-  table_.set_deadline(connection, fabric_.now() + cm_time(kRemembered));
+  table_.set_deadline(connection, fabric_.step.now() + cm_time(kRemembered));
 }
 
 // ---- Messages in ----
 
 void ConnectionManager::drop(DeviceIndex device) {
-  fabric_.device(device).counters.add(Counter::kMadsDropped);
+  fabric_.objects.devices[device].counters.add(Counter::kMadsDropped);
 }
 
 void ConnectionManager::receive(DeviceIndex device, const wire::Packet& packet) {
@@ -230,9 +230,30 @@ void ConnectionManager::receive(DeviceIndex device, const wire::Packet& packet) 
     return std::visit([&](const auto& message) { on_message(from, message); }, mad->message);
   }
   if (mad.error() == wire::MadError::kReservedValue || mad.error() == wire::MadError::kBadLength) {
-    return fabric_.device(device).counters.add(Counter::kDroppedMalformed);
+    return fabric_.objects.devices[device].counters.add(Counter::kDroppedMalformed);
   }
   general_services_.refuse(device, packet);
+}
+
+bool ConnectionManager::awaits_answer() const {
+  return table_.any([](const Connection& connection) {
+    switch (connection.state) {
+      case State::kReqSent:
+      case State::kRepSent:
+      case State::kDreqSent:
+      case State::kSidrReqSent:
+        return true;
+      case State::kRepReceived:
+      case State::kReqReceived:
+      case State::kEstablished:
+      case State::kDreqReceived:
+      case State::kTimewait:
+      case State::kClosed:
+      case State::kSidrReqReceived:
+        break;
+    }
+    return false;
+  });
 }
 
 }  // namespace rocemu::engine::cm

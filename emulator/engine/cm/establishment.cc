@@ -108,7 +108,7 @@ wire::Result<ConnectionId, int> ConnectionManager::connect(const Connect& connec
   connection->transaction_id = establishment_transaction(connection->id);
   if (connect.peer_to_peer) peers_.insert(connection->id);
 
-  const DeviceConfig& config = fabric_.device(connect.route.device).config;
+  const DeviceConfig& config = fabric_.objects.devices[connect.route.device].config;
   const wire::CmTransport transport = transport_of(connect.qp_type);
   req.local_comm_id = connection->id.value;
   req.service_id = connect.service_id;
@@ -212,8 +212,8 @@ void ConnectionManager::on_message(const Arrival& from, const wire::CmReq& req) 
   if (Connection* known = table_.with_remote_id(id)) return on_repeated_request(*known, from, req);
   Connection* connection = peer_of(from, req);
   const bool stays_active =
-      connection != nullptr &&
-      std::pair(node_guid(fabric_.device(from.device).config), connection->local_qpn) > qpn;
+      connection != nullptr && std::pair(node_guid(fabric_.objects.devices[from.device].config),
+                                         connection->local_qpn) > qpn;
   if (stays_active) return drop(from.device);  // it will take ours
 
   const Listener* listener = nullptr;
@@ -271,7 +271,7 @@ Connection* ConnectionManager::peer_of(const Arrival& from, const wire::CmReq& r
 
 std::optional<Reject> ConnectionManager::reason_to_refuse(const Arrival& from,
                                                           const wire::CmReq& req) const {
-  const DeviceConfig& config = fabric_.device(from.device).config;
+  const DeviceConfig& config = fabric_.objects.devices[from.device].config;
   if (!answering_type(req)) return because(CmRejectReason::kInvalidTransportServiceType);
   if (!gid_index_of(fabric_, from.device, req.primary.remote_gid)) {
     return because(CmRejectReason::kPrimaryRemoteGid);
@@ -343,7 +343,7 @@ int ConnectionManager::accept(ConnectionId id, const Accept& accept) {
   rep.end_to_end_flow_control = accept.flow_control;
   rep.rnr_retry_count = accept.rnr_retry_count;
   rep.srq = accept.srq;
-  rep.local_ca_guid = node_guid(fabric_.device(connection->route.device).config);
+  rep.local_ca_guid = node_guid(fabric_.objects.devices[connection->route.device].config);
   send(*connection, connection->transaction_id, rep);
   connection->state = State::kRepSent;
   expect_answer(*connection);
@@ -408,7 +408,7 @@ void ConnectionManager::on_message(const Arrival& from, const wire::CmMra& mra) 
        (connection->state == State::kRepSent && mra.message == wire::CmMraed::kRep &&
         connection->remote_id == mra.local_comm_id));
   if (!awaited) return drop(from.device);
-  table_.set_deadline(*connection, fabric_.now() + cm_time(mra.service_timeout) +
+  table_.set_deadline(*connection, fabric_.step.now() + cm_time(mra.service_timeout) +
                                        2 * cm_time(connection->packet_life_time));
   tell(*connection, EventKind::kRemoteMra, mra);
 }

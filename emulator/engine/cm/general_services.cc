@@ -18,25 +18,25 @@ bool is_get_or_set(uint8_t method) {
 
 std::optional<uint8_t> gid_index_of(const Fabric& fabric, DeviceIndex device,
                                     const wire::IpAddress& address) {
-  const auto& addresses = fabric.devices()[device.value].config.addresses;
+  const auto& addresses = fabric.objects.devices[device].config.addresses;
   const auto found = std::find(addresses.begin(), addresses.end(), address);
   if (found == addresses.end()) return std::nullopt;
   return static_cast<uint8_t>(found - addresses.begin());
 }
 
 bool is_usable(const Fabric& fabric, const Route& route) {
-  if (route.device.value >= fabric.devices().size()) return false;
-  const auto& addresses = fabric.devices()[route.device.value].config.addresses;
+  if (route.device.value >= fabric.objects.devices.count()) return false;
+  const auto& addresses = fabric.objects.devices[route.device].config.addresses;
   return route.gid_index < addresses.size() &&
          addresses[route.gid_index].is_v4() == route.remote.is_v4();
 }
 
 void GeneralServices::send(const Route& route, std::span<const uint8_t, wire::kMadSize> mad) {
-  const DeviceConfig& config = fabric_.device(route.device).config;
-  const std::optional<DeviceIndex> inside = fabric_.device_with_address(route.remote);
+  const DeviceConfig& config = fabric_.objects.devices[route.device].config;
+  const std::optional<DeviceIndex> inside = fabric_.objects.devices.with_address(route.remote);
   wire::Packet packet;
   packet.src_mac = config.mac;
-  if (inside) packet.dst_mac = fabric_.device(*inside).config.mac;
+  if (inside) packet.dst_mac = fabric_.objects.devices[*inside].config.mac;
   packet.src_ip = config.addresses[route.gid_index];
   packet.dst_ip = route.remote;
   packet.traffic_class = route.traffic_class;
@@ -51,15 +51,15 @@ void GeneralServices::send(const Route& route, std::span<const uint8_t, wire::kM
   ++psn;
   packet.deth = {.qkey = wire::kGsiQkey, .src_qpn = wire::kGsiQpn};
 
-  Frame frame = fabric_.frames().allocate();
+  Frame frame = fabric_.transmitter.allocate();
   std::ranges::copy(mad, frame.storage().subspan(wire::payload_offset(packet)).begin());
-  fabric_.send(route.device, inside, packet, mad.size(), std::move(frame));
+  fabric_.transmitter.send(route.device, inside, packet, mad.size(), std::move(frame));
 }
 
 std::optional<std::span<const uint8_t, wire::kMadSize>> GeneralServices::admit(
     DeviceIndex device, const wire::Packet& packet) {
   const auto drop = [&](Counter reason) {
-    fabric_.device(device).counters.add(reason);
+    fabric_.objects.devices[device].counters.add(reason);
     return std::nullopt;
   };
   const wire::OpcodeInfo& info = *wire::find_opcode(packet.bth.opcode);
@@ -88,7 +88,7 @@ Route GeneralServices::route_back(DeviceIndex device, const wire::Packet& packet
 void GeneralServices::refuse(DeviceIndex device, const wire::Packet& packet) {
   const auto mad = packet.payload.first<wire::kMadSize>();
   wire::MadHeader header = wire::parse_mad_header(mad.first<wire::MadHeader::kSize>());
-  fabric_.device(device).counters.add(Counter::kDroppedUnsupported);
+  fabric_.objects.devices[device].counters.add(Counter::kDroppedUnsupported);
   if (!is_get_or_set(header.method)) return;
   const bool bad_version =
       header.base_version != wire::kMadBaseVersion ||

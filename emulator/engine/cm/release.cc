@@ -49,8 +49,8 @@ void ConnectionManager::send_disconnect_reply(Connection& connection, const wire
 void ConnectionManager::enter_timewait(Connection& connection) {
   constexpr uint8_t kLongest = 23;
   connection.state = State::kTimewait;
-  table_.set_deadline(connection,
-                      fabric_.now() + cm_time(std::min(connection.local_ack_timeout, kLongest)));
+  table_.set_deadline(
+      connection, fabric_.step.now() + cm_time(std::min(connection.local_ack_timeout, kLongest)));
 }
 
 void ConnectionManager::on_message(const Arrival& from, const wire::CmDreq& dreq) {

@@ -37,7 +37,7 @@ void ConnectionManager::on_message(const Arrival& from, const wire::CmSidrReq& r
     return known->state == State::kClosed ? repeat(*known) : drop(from.device);
   }
   const wire::IpAddress& address =
-      fabric_.device(from.device).config.addresses[from.back.gid_index];
+      fabric_.objects.devices[from.device].config.addresses[from.back.gid_index];
   const auto refuse = [&](wire::SidrStatus status) {
     send(from.back, {.transaction_id = from.transaction_id,
                      .message = wire::CmSidrRep{.request_id = req.request_id,

@@ -3,39 +3,45 @@
 #include <algorithm>
 #include <string>
 
-#include "emulator/engine/fabric.h"
+#include "emulator/engine/faults/fault_injector.h"
 
 namespace rocemu::engine::faults {
 using abi::WcStatus;
 
+CompletionFaults::CompletionFaults(FaultInjector& injector, CompletionDelivery& delivery,
+                                   Objects& objects, Step& step)
+    : injector_(injector),
+      rules_(injector.rules),
+      delivery_(delivery),
+      objects_(objects),
+      step_(step) {}
+
 bool CompletionFaults::apply(const QueuePair& qp, CqId id, abi::Cqe cqe, bool solicits,
                              bool wanted) {
   const bool is_send = cqe.queue == abi::WorkQueue::kSend;
-  const auto acting =
-      fabric_.faults.rules.act({.where = Where::kCompletion,
-                                .flow = {Flow::Kind::kQp, qp.device.value, qp.order},
-                                .device = qp.device,
-                                .to = {},
-                                .kind = static_cast<uint8_t>(cqe.opcode),
-                                .qp = qp.order,
-                                .qp_num = qp.number.value,
-                                .message = cqe.wqe_count,
-                                .size = cqe.byte_len,
-                                .wr_id = cqe.wr_id,
-                                .queue = is_send ? Queue::kSend : Queue::kReceive,
-                                .status = cqe.status},
-                               fabric_.now());
+  const auto acting = injector_.act({.where = Where::kCompletion,
+                                     .flow = {Flow::Kind::kQp, qp.device.value, qp.order},
+                                     .device = qp.device,
+                                     .to = {},
+                                     .kind = static_cast<uint8_t>(cqe.opcode),
+                                     .qp = qp.order,
+                                     .qp_num = qp.number.value,
+                                     .message = cqe.wqe_count,
+                                     .size = cqe.byte_len,
+                                     .wr_id = cqe.wr_id,
+                                     .queue = is_send ? Queue::kSend : Queue::kReceive,
+                                     .status = cqe.status});
   bool drop = false;
   bool overruns = false;
   bool failed = false;
-  Instant until = fabric_.now();
+  Instant until = step_.now();
   uint32_t hold = 0;
   for (const auto& one : acting) {
     const Effects& effects = one.rule->effects;
-    fabric_.faults.note(one,
-                        "completion of work request " + std::to_string(cqe.wr_id) + " of QP " +
-                            std::to_string(qp.number.value),
-                        qp.device, &qp);
+    injector_.note(one,
+                   "completion of work request " + std::to_string(cqe.wr_id) + " of QP " +
+                       std::to_string(qp.number.value),
+                   qp.device, &qp);
     if (effects.status) {
       failed |= cqe.status == static_cast<uint32_t>(WcStatus::kSuccess);
       cqe.status = static_cast<uint32_t>(*effects.status);
@@ -47,15 +53,15 @@ bool CompletionFaults::apply(const QueuePair& qp, CqId id, abi::Cqe cqe, bool so
     until += effects.delay;
     hold = std::max(hold, effects.hold);
   }
-  CompletionQueue* cq = fabric_.cqs.find(id);
+  CompletionQueue* cq = objects_.cqs.find(id);
   if (overruns && cq != nullptr && !cq->failed) {
-    fabric_.overrun(*cq);
+    delivery_.overrun(*cq);
     return !failed;
   }
   if (!wanted || drop) return !failed;
   const auto held = held_.find(id);
-  if (until == fabric_.now() && hold == 0 && held == held_.end()) {
-    fabric_.deliver(id, cqe, solicits);
+  if (until == step_.now() && hold == 0 && held == held_.end()) {
+    delivery_.deliver(id, cqe, solicits);
     return !failed;
   }
   HeldCompletions& waiting = held_[id];
@@ -68,12 +74,12 @@ bool CompletionFaults::apply(const QueuePair& qp, CqId id, abi::Cqe cqe, bool so
 void CompletionFaults::release_due() {
   for (auto it = held_.begin(); it != held_.end();) {
     HeldCompletions& held = it->second;
-    if (held.wanted != 0 && held.may_go(fabric_.now())) {  // all at once
+    if (held.wanted != 0 && held.may_go(step_.now())) {  // all at once
       held.wanted = 0;
-      for (HeldCompletions::Held& one : held.queue) one.until = fabric_.now();
+      for (HeldCompletions::Held& one : held.queue) one.until = step_.now();
     }
-    while (held.may_go(fabric_.now())) {
-      fabric_.deliver(it->first, held.queue.front().cqe, held.queue.front().solicits);
+    while (held.may_go(step_.now())) {
+      delivery_.deliver(it->first, held.queue.front().cqe, held.queue.front().solicits);
       held.queue.pop_front();
     }
     it = held.queue.empty() ? held_.erase(it) : std::next(it);

@@ -8,29 +8,45 @@
 #include "emulator/engine/base/ids.h"
 #include "emulator/engine/base/time.h"
 #include "emulator/engine/faults/held_completions.h"
+#include "emulator/engine/faults/rule_matcher.h"
+#include "emulator/engine/objects/completion_delivery.h"
+#include "emulator/engine/objects/objects.h"
+#include "emulator/engine/step.h"
 
-namespace rocemu::engine {
+namespace rocemu::engine::faults {
 
-class Fabric;
-struct QueuePair;
-
-namespace faults {
+class FaultInjector;
 
 class CompletionFaults {
  public:
-  explicit CompletionFaults(Fabric& fabric) : fabric_(fabric) {}
+  /// All of them outlive this.
+  CompletionFaults(FaultInjector& injector, CompletionDelivery& delivery, Objects& objects,
+                   Step& step);
 
-  /// Delivers the completion, or does with it what rules want. Arguments and result as of
-  /// Fabric::complete.
-  bool apply(const QueuePair& qp, CqId cq, abi::Cqe cqe, bool solicits, bool wanted);
+  /// Adds a QP's completion to the CQ, or does with it what rules want. `solicits`: see
+  /// CompletionQueue::add. One that is not `wanted` (of an unsignalled success) only exists if a
+  /// rule makes a failure of it. False if a rule did: the QP has to fail.
+  bool complete(const QueuePair& qp, CqId cq, const abi::Cqe& cqe, bool solicits,
+                bool wanted = true) {
+    if (rules_.watches(Where::kCompletion)) [[unlikely]] {
+      return apply(qp, cq, cqe, solicits, wanted);
+    }
+    if (wanted) delivery_.deliver(cq, cqe, solicits);
+    return true;
+  }
   /// Delivers what was kept until now.
   void release_due();
   std::optional<Instant> next_deadline() const;
 
  private:
-  Fabric& fabric_;
+  bool apply(const QueuePair& qp, CqId cq, abi::Cqe cqe, bool solicits, bool wanted);
+
+  FaultInjector& injector_;
+  const RuleMatcher& rules_;
+  CompletionDelivery& delivery_;
+  Objects& objects_;
+  Step& step_;
   std::map<CqId, HeldCompletions> held_;
 };
 
-}  // namespace faults
-}  // namespace rocemu::engine
+}  // namespace rocemu::engine::faults

@@ -7,21 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "emulator/engine/base/frame.h"
-#include "emulator/engine/base/ids.h"
 #include "emulator/engine/base/time.h"
 #include "emulator/engine/faults/rule_matcher.h"
+#include "emulator/engine/link/departure.h"
 
 namespace rocemu::engine::faults {
-
-/// A frame that leaves one place for another; what is not a device is outside.
-struct Departure {
-  std::optional<DeviceIndex> from;
-  std::optional<DeviceIndex> to;
-  Frame frame;
-  bool check_icrc = false;  // the receiver checks the ICRC, as if it came from outside
-  bool traced = false;      // it was, when it came in
-};
 
 class DelayedFrames {
  public:

@@ -8,16 +8,18 @@
 #include "emulator/engine/base/ids.h"
 #include "emulator/engine/base/time.h"
 #include "emulator/engine/faults/rule.h"
+#include "emulator/engine/objects/objects.h"
+#include "emulator/engine/step.h"
 
-namespace rocemu::engine {
+namespace rocemu::engine::faults {
 
-class Fabric;
-
-namespace faults {
+class FaultInjector;
 
 class DeviceFaults {
  public:
-  explicit DeviceFaults(Fabric& fabric) : fabric_(fabric) {}
+  /// All of them outlive this.
+  DeviceFaults(FaultInjector& injector, Objects& objects, Step& step)
+      : injector_(injector), objects_(objects), step_(step) {}
 
   void change_port(DeviceIndex device, const PortChange& change);
   void change_gid(DeviceIndex device, uint32_t index, const wire::IpAddress& address);
@@ -32,10 +34,11 @@ class DeviceFaults {
   std::optional<Instant> next_deadline() const;
 
  private:
-  Fabric& fabric_;
+  FaultInjector& injector_;
+  Objects& objects_;
+  Step& step_;
   std::map<DeviceIndex, Instant> port_returns_;
   std::vector<DeviceIndex> removals_;
 };
 
-}  // namespace faults
-}  // namespace rocemu::engine
+}  // namespace rocemu::engine::faults

@@ -1,38 +1,29 @@
-// Async events that rules change, lose or make up, and QPs that fail with them.
+// What rules do to async events on their way to the program.
 #pragma once
 
-#include <optional>
-#include <vector>
+#include "emulator/engine/faults/rule_matcher.h"
+#include "emulator/engine/objects/async_events.h"
+#include "emulator/engine/objects/clients.h"
 
-#include "emulator/abi/verbs_values.h"
-#include "emulator/engine/base/ids.h"
-#include "emulator/engine/faults/rule.h"
+namespace rocemu::engine::faults {
 
-namespace rocemu::engine {
+class FaultInjector;
 
-class Fabric;
-struct QueuePair;
-
-namespace faults {
-
-class EventFaults {
+class EventFaults final : public AsyncEvents {
  public:
-  explicit EventFaults(Fabric& fabric) : fabric_(fabric) {}
+  /// All of them outlive this.
+  EventFaults(FaultInjector& injector, EventDelivery& delivery, const Clients& clients)
+      : injector_(injector), delivery_(delivery), clients_(clients) {}
 
-  /// Delivers the event, or what rules make of it. Arguments as of Fabric::raise.
-  void apply(ClientId client, abi::EventType type, uint64_t element, const QueuePair* qp);
-  /// Makes up an event: of the QP, of its CQ or SRQ, or of the device.
-  void raise(abi::EventType type, std::optional<DeviceIndex> device, const QueuePair* qp);
-  void raise_on_device(abi::EventType type, DeviceIndex device);
-  /// Applies a rule for what is there now.
-  void act_now(const Rule& rule);
-  /// Takes the QPs to the error state whose made-up events say so.
-  void fail_qps();
+  /// Delivers the event, or what rules make of it.
+  using AsyncEvents::raise;
+  void raise(ClientId client, abi::EventType type, uint64_t element,
+             const QueuePair* qp = nullptr) override;
 
  private:
-  Fabric& fabric_;
-  std::vector<QpNumber> failing_qps_;
+  FaultInjector& injector_;
+  EventDelivery& delivery_;
+  const Clients& clients_;
 };
 
-}  // namespace faults
-}  // namespace rocemu::engine
+}  // namespace rocemu::engine::faults

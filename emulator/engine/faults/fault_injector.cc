@@ -2,30 +2,47 @@
 
 #include <utility>
 
-#include "emulator/engine/fabric.h"
-
 namespace rocemu::engine::faults {
+namespace {
 
-FaultInjector::FaultInjector(Fabric& fabric, uint64_t seed, std::vector<std::string> device_names)
+bool contains(const Ranges& ranges, uint64_t number) {
+  if (ranges.empty()) return true;
+  for (const Range& range : ranges) {
+    if (range.first <= number && number <= range.last) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+FaultInjector::FaultInjector(Objects& objects, FramePool& pool, Switch& network,
+                             CompletionDelivery& delivery, EventDelivery& event_delivery,
+                             Step& step, uint64_t seed, std::vector<std::string> device_names)
     : rules(seed, std::move(device_names)),
-      frames(fabric),
-      completions(fabric),
-      events(fabric),
-      devices(fabric),
-      fabric_(fabric) {}
+      frames(*this, pool, network, step),
+      completions(*this, delivery, objects, step),
+      events(*this, event_delivery, objects.clients),
+      made_up_events(event_delivery, delivery, objects),
+      devices(*this, objects, step),
+      objects_(objects),
+      step_(step) {}
+
+const std::vector<RuleMatcher::Acting>& FaultInjector::act(const Occurrence& occurrence) {
+  return rules.act(occurrence, step_.now());
+}
 
 void FaultInjector::add(const RuleSet& set) {
   rules.add(set);
   for (const Rule& rule : set.rules) {
-    if (rule.where == Where::kNow) events.act_now(rule);
+    if (rule.where == Where::kNow) act_now(rule);
   }
 }
 
 void FaultInjector::note(const RuleMatcher::Acting& acting, std::string subject,
                          std::optional<DeviceIndex> device, const QueuePair* qp) {
-  fabric_.emit(RuleFired{fabric_.now(), acting.rule, std::move(subject)});
+  step_.emit(RuleFired{step_.now(), acting.rule, std::move(subject)});
   const Effects& effects = acting.rule->effects;
-  if (effects.raise) events.raise(*effects.raise, device, qp);
+  if (effects.raise) made_up_events.raise(*effects.raise, device, qp);
   if (!device) return;
   if (effects.port) devices.change_port(*device, *effects.port);
   if (effects.remove_device) devices.remove_soon(*device);
@@ -45,6 +62,41 @@ std::optional<Instant> FaultInjector::next_deadline() const {
     if (one && (!first || *one < *first)) first = one;
   }
   return first;
+}
+
+// To all that the rule selects: QPs if it names some or its event is about one, else devices.
+void FaultInjector::act_now(const Rule& rule) {
+  const Selection& which = rule.which;
+  const Effects& effects = rule.effects;
+  const bool about_qps = !which.qp.empty() || !which.qp_num.empty() ||
+                         (effects.raise && !MadeUpEvents::concerns_device(*effects.raise));
+  const auto apply = [&](DeviceIndex device, const QueuePair* qp) {
+    Occurrence occurrence{.where = Where::kNow,
+                          .flow = {qp != nullptr ? Flow::Kind::kQp : Flow::Kind::kDevice,
+                                   device.value, qp != nullptr ? qp->order : 0},
+                          .device = device,
+                          .to = {}};
+    if (qp != nullptr) occurrence.qp = qp->order;
+    if (qp != nullptr) occurrence.qp_num = qp->number.value;
+    // Other rules that stay for "now" have had their moment.
+    for (const auto& one : std::vector(act(occurrence))) {
+      if (one.rule->name == rule.name) note(one, "what is there now", device, qp);
+    }
+  };
+  if (!about_qps) {
+    for (uint32_t i = 0; i < objects_.devices.count(); ++i) apply(DeviceIndex{i}, nullptr);
+    return;
+  }
+  std::vector<QpNumber> numbers;
+  objects_.qps.for_each([&](const QueuePair& qp) {
+    if (contains(which.qp, qp.order) && contains(which.qp_num, qp.number.value)) {
+      numbers.push_back(qp.number);
+    }
+  });
+  for (const QpNumber number : numbers) {
+    const QueuePair* qp = objects_.qps.find(number);
+    apply(qp->device, qp);
+  }
 }
 
 }  // namespace rocemu::engine::faults

@@ -1,5 +1,6 @@
-// Applies the rules that are in force to what happens in the fabric. What asks first sees to it
-// that any rule is there at all (watches()); so nothing of this runs for a fabric without rules.
+// Applies the rules that are in force. Its parts stand before what they disturb: frames before the
+// switch, completions before the CQ, events before the program. They ask whether any rule is there
+// at all (watches()), so that nothing of this runs for a fabric without rules.
 #pragma once
 
 #include <optional>
@@ -10,22 +11,22 @@
 #include "emulator/engine/faults/device_faults.h"
 #include "emulator/engine/faults/event_faults.h"
 #include "emulator/engine/faults/frame_faults.h"
+#include "emulator/engine/faults/made_up_events.h"
 #include "emulator/engine/faults/rule_matcher.h"
 
-namespace rocemu::engine {
-
-class Fabric;
-struct QueuePair;
-
-namespace faults {
+namespace rocemu::engine::faults {
 
 class FaultInjector {
  public:
-  /// `fabric` outlives this; `device_names` by DeviceIndex.
-  FaultInjector(Fabric& fabric, uint64_t seed, std::vector<std::string> device_names);
+  /// All of them outlive this; `device_names` by DeviceIndex.
+  FaultInjector(Objects& objects, FramePool& pool, Switch& network, CompletionDelivery& delivery,
+                EventDelivery& event_delivery, Step& step, uint64_t seed,
+                std::vector<std::string> device_names);
 
   bool watches(Where where) const { return rules.watches(where); }
   bool watches_frames() const { return rules.watches_frames(); }
+  /// The rules that act on it, in their order. Valid until the next call.
+  const std::vector<RuleMatcher::Acting>& act(const Occurrence& occurrence);
 
   /// Adds rules, and applies those for what is there now.
   void add(const RuleSet& set);
@@ -43,11 +44,15 @@ class FaultInjector {
   FrameFaults frames;
   CompletionFaults completions;
   EventFaults events;
+  MadeUpEvents made_up_events;
   DeviceFaults devices;
 
  private:
-  Fabric& fabric_;
+  /// Applies a rule for what is there now.
+  void act_now(const Rule& rule);
+
+  const Objects& objects_;
+  Step& step_;
 };
 
-}  // namespace faults
-}  // namespace rocemu::engine
+}  // namespace rocemu::engine::faults

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "emulator/engine/fabric.h"
+#include "emulator/engine/faults/fault_injector.h"
 #include "emulator/engine/faults/frame_mutation.h"
 #include "wire/cm/cm_messages.h"
 #include "wire/cm/mad.h"
@@ -82,18 +82,21 @@ struct Plan {
 
 }  // namespace
 
+FrameFaults::FrameFaults(FaultInjector& injector, FramePool& pool, Switch& network, Step& step)
+    : injector_(injector), rules_(injector.rules), pool_(pool), switch_(network), step_(step) {}
+
 void FrameFaults::apply(Departure departure, const QueuePair* qp) {
   const auto parsed = wire::parse_frame(departure.frame.bytes());
-  if (!parsed) return fabric_.launch(std::move(departure));  // the receiver counts it
+  if (!parsed) return switch_.forward(std::move(departure));  // the receiver counts it
   const bool outgoing = departure.from.has_value();
   wire::Packet packet = *parsed;
   Occurrence occurrence = describe(departure, packet, qp, outgoing);
 
-  Plan plan{.acting = {}, .at = fabric_.now()};
+  Plan plan{.acting = {}, .at = step_.now()};
   const auto ask = [&](Where where) {
-    if (!fabric_.faults.watches(where)) return;
+    if (!injector_.watches(where)) return;
     occurrence.where = where;
-    const auto& acting = fabric_.faults.rules.act(occurrence, fabric_.now());
+    const auto& acting = injector_.act(occurrence);
     plan.acting.insert(plan.acting.end(), acting.begin(), acting.end());
   };
   ask(Where::kFrame);
@@ -109,17 +112,17 @@ void FrameFaults::apply(Departure departure, const QueuePair* qp) {
     const auto& [rule, random, link_free_at] = acting;
     const Effects& effects = rule->effects;
     if (rule->where != Where::kLink) {
-      fabric_.faults.note(acting, text, occurrence.device ? occurrence.device : occurrence.to, qp);
+      injector_.note(acting, text, occurrence.device ? occurrence.device : occurrence.to, qp);
     }
     if (!effects.rewrite.empty()) {
       change(packet, effects.rewrite);
-      if (Frame changed = frame_of(fabric_.frames(), packet)) {
+      if (Frame changed = frame_of(pool_, packet)) {
         departure.frame = std::move(changed);
         packet = *wire::parse_frame(departure.frame.bytes());
       }
     }
     if (effects.corrupt) {
-      departure.frame = corrupted(fabric_.frames(), departure.frame, *effects.corrupt, *random);
+      departure.frame = corrupted(pool_, departure.frame, *effects.corrupt, *random);
       departure.check_icrc = true;
     }
     for (const MadeUpFrame& made_up : effects.inject) inject(made_up, departure, *parsed, qp);
@@ -133,32 +136,32 @@ void FrameFaults::apply(Departure departure, const QueuePair* qp) {
       // Ethernet's preamble, FCS and gap take 24 bytes more than the frame.
       const uint64_t bits = 8 * (departure.frame.bytes().size() + 24);
       const auto busy = Duration(bits * 1'000'000'000 / effects.bits_per_second);
-      *link_free_at = std::max(*link_free_at, fabric_.now()) + busy;
-      plan.at += *link_free_at - fabric_.now();
+      *link_free_at = std::max(*link_free_at, step_.now()) + busy;
+      plan.at += *link_free_at - step_.now();
     }
   }
 
   if (plan.drop) {
-    fabric_.trace(departure);  // or nobody could see what was lost
+    switch_.trace(departure);  // or nobody could see what was lost
   } else {
     for (uint32_t i = 0; i <= plan.duplicate; ++i) {
       if (plan.reorder != 0) {
         delayed_.hold(occurrence.flow, plan.reorder, plan.at + kMaxHold, departure);
-      } else if (plan.at > fabric_.now()) {
+      } else if (plan.at > step_.now()) {
         delayed_.delay(plan.at, departure);
       } else {
-        fabric_.launch(departure);
+        switch_.forward(departure);
       }
     }
   }
   if (plan.reorder == 0) {
-    delayed_.pass(occurrence.flow, fabric_.now());
+    delayed_.pass(occurrence.flow, step_.now());
     release_due();
   }
 }
 
 void FrameFaults::release_due() {
-  while (auto departure = delayed_.take_due(fabric_.now())) fabric_.launch(std::move(*departure));
+  while (auto departure = delayed_.take_due(step_.now())) switch_.forward(std::move(*departure));
 }
 
 void FrameFaults::inject(const MadeUpFrame& made_up, const Departure& with,
@@ -176,8 +179,8 @@ void FrameFaults::inject(const MadeUpFrame& made_up, const Departure& with,
     }
   }
   change(other, made_up.changes);
-  departure.frame = frame_of(fabric_.frames(), other);
-  if (departure.frame) fabric_.launch(std::move(departure));
+  departure.frame = frame_of(pool_, other);
+  if (departure.frame) switch_.forward(std::move(departure));
 }
 
 // Sends the REJ that the peer, which never sees the message, would send (IBTA vol 1, 12.6.7).
@@ -205,7 +208,7 @@ void FrameFaults::reject_in_place_of_peer(const Rejection& rejection, const Depa
   std::swap(answer.src_mac, answer.dst_mac);
   std::swap(answer.src_ip, answer.dst_ip);
   answer.payload = bytes;
-  fabric_.launch({.from = with.to, .to = with.from, .frame = frame_of(fabric_.frames(), answer)});
+  switch_.forward({.from = with.to, .to = with.from, .frame = frame_of(pool_, answer)});
 }
 
 }  // namespace rocemu::engine::faults

@@ -3,38 +3,52 @@
 
 #include <cstddef>
 #include <optional>
+#include <utility>
 
 #include "emulator/engine/faults/delayed_frames.h"
+#include "emulator/engine/faults/rule_matcher.h"
+#include "emulator/engine/link/switch.h"
+#include "emulator/engine/objects/queue_pair.h"
+#include "emulator/engine/step.h"
 #include "wire/packet.h"
 
-namespace rocemu::engine {
+namespace rocemu::engine::faults {
 
-class Fabric;
-struct QueuePair;
-
-namespace faults {
+class FaultInjector;
 
 class FrameFaults {
  public:
-  explicit FrameFaults(Fabric& fabric) : fabric_(fabric) {}
+  /// All of them outlive this.
+  FrameFaults(FaultInjector& injector, FramePool& pool, Switch& network, Step& step);
 
-  /// Lets the frame go, or does with it what rules want. `qp` is the QP of this fabric that sends
-  /// it, or that is to get it from outside.
-  void apply(Departure departure, const QueuePair* qp);
+  /// There is a rule for frames.
+  bool watches() const { return rules_.watches_frames(); }
+  /// Hands the frame to the switch, or does with it what rules want. `qp` is the QP of this fabric
+  /// that sends it, or that is to get it from outside.
+  void send(Departure departure, const QueuePair* qp) {
+    if (watches()) [[unlikely]] {
+      return apply(std::move(departure), qp);
+    }
+    switch_.forward(std::move(departure));
+  }
   /// Lets go of what was kept until now, and of what has been overtaken often enough.
   void release_due();
   std::optional<Instant> next_deadline() const { return delayed_.next(); }
   size_t delayed() const { return delayed_.size(); }
 
  private:
+  void apply(Departure departure, const QueuePair* qp);
   void inject(const MadeUpFrame& made_up, const Departure& with, const wire::Packet& packet,
               const QueuePair* qp);
   void reject_in_place_of_peer(const Rejection& rejection, const Departure& with,
                                const wire::Packet& packet);
 
-  Fabric& fabric_;
+  FaultInjector& injector_;
+  const RuleMatcher& rules_;
+  FramePool& pool_;
+  Switch& switch_;
+  Step& step_;
   DelayedFrames delayed_;
 };
 
-}  // namespace faults
-}  // namespace rocemu::engine
+}  // namespace rocemu::engine::faults

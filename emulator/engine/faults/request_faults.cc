@@ -3,9 +3,7 @@
 #include <cstring>
 #include <string>
 
-#include "emulator/engine/fabric.h"
-#include "emulator/engine/protocol/opcode_traits.h"
-#include "emulator/engine/transport/response_queue.h"
+#include "emulator/engine/faults/fault_injector.h"
 #include "wire/aeth.h"
 #include "wire/print.h"
 
@@ -13,24 +11,6 @@ namespace rocemu::engine::faults {
 namespace {
 
 using abi::SendWqe;
-using wire::NakCode;
-
-/// The verdict that ends in that NAK, if it is one for good.
-std::optional<Verdict> verdict_for(uint8_t syndrome) {
-  if (wire::aeth_kind(syndrome) != wire::AethKind::kNak) return std::nullopt;
-  switch (static_cast<NakCode>(wire::aeth_detail(syndrome))) {
-    case NakCode::kInvalidRequest:
-      return Verdict::kInvalidRequest;
-    case NakCode::kRemoteAccessError:
-      return Verdict::kRemoteAccess;
-    case NakCode::kRemoteOperationalError:
-      return Verdict::kRemoteMemoryUnreachable;
-    case NakCode::kPsnSequenceError:
-    case NakCode::kInvalidRdRequest:
-      break;
-  }
-  return std::nullopt;
-}
 
 uint8_t verb_kind(const abi::Request& request) {
   const abi::Request::Body& body = request.body;
@@ -86,26 +66,25 @@ QpNumber qp_in(const abi::Request& request) {
 
 }  // namespace
 
-std::optional<LocalError> work_request_fault(Fabric& fabric, QueuePair& qp, uint32_t index,
+std::optional<LocalError> work_request_fault(FaultInjector& injector, QueuePair& qp, uint32_t index,
                                              uint64_t length) {
   SendState& state = qp.send.queue.state(index);
   if (state.rules_asked) return state.fault;  // it is being sent again
   state.rules_asked = true;
   const auto wqe = qp.send.queue.header<SendWqe>(index);
-  const auto acting = fabric.faults.rules.act({.where = Where::kWorkRequest,
-                                               .flow = {Flow::Kind::kQp, qp.device.value, qp.order},
-                                               .device = qp.device,
-                                               .to = qp.path.inside,
-                                               .kind = static_cast<uint8_t>(wqe.opcode),
-                                               .qp = qp.order,
-                                               .qp_num = qp.number.value,
-                                               .dest_qp = qp.attr.dest_qp_num,
-                                               .message = index + 1,
-                                               .size = length,
-                                               .wr_id = wqe.wr_id},
-                                              fabric.now());
+  const auto acting = injector.act({.where = Where::kWorkRequest,
+                                    .flow = {Flow::Kind::kQp, qp.device.value, qp.order},
+                                    .device = qp.device,
+                                    .to = qp.path.inside,
+                                    .kind = static_cast<uint8_t>(wqe.opcode),
+                                    .qp = qp.order,
+                                    .qp_num = qp.number.value,
+                                    .dest_qp = qp.attr.dest_qp_num,
+                                    .message = index + 1,
+                                    .size = length,
+                                    .wr_id = wqe.wr_id});
   for (const auto& one : acting) {
-    fabric.faults.note(
+    injector.note(
         one,
         "work request " + std::to_string(wqe.wr_id) + " of QP " + std::to_string(qp.number.value),
         qp.device, &qp);
@@ -117,43 +96,34 @@ std::optional<LocalError> work_request_fault(Fabric& fabric, QueuePair& qp, uint
   return state.fault;
 }
 
-bool request_is_taken(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
-                      const wire::OpcodeInfo& info) {
-  const auto acting = fabric.faults.rules.act({.where = Where::kRequest,
-                                               .flow = {Flow::Kind::kQp, qp.device.value, qp.order},
-                                               .device = qp.device,
-                                               .to = {},
-                                               .kind = static_cast<uint8_t>(info.opcode),
-                                               .qp = qp.order,
-                                               .qp_num = qp.number.value,
-                                               .psn = (packet.bth.psn - qp.attr.rq_psn).value(),
-                                               .psn_num = packet.bth.psn.value(),
-                                               .message = qp.recv.msn + 1,
-                                               .size = packet.payload.size()},
-                                              fabric.now());
+std::optional<RequestFault> request_fault(FaultInjector& injector, const QueuePair& qp,
+                                          const wire::Packet& packet,
+                                          const wire::OpcodeInfo& info) {
+  const auto acting = injector.act({.where = Where::kRequest,
+                                    .flow = {Flow::Kind::kQp, qp.device.value, qp.order},
+                                    .device = qp.device,
+                                    .to = {},
+                                    .kind = static_cast<uint8_t>(info.opcode),
+                                    .qp = qp.order,
+                                    .qp_num = qp.number.value,
+                                    .psn = (packet.bth.psn - qp.attr.rq_psn).value(),
+                                    .psn_num = packet.bth.psn.value(),
+                                    .message = qp.recv.msn + 1,
+                                    .size = packet.payload.size()});
   for (const auto& one : acting) {
-    fabric.faults.note(one, wire::to_string(packet), qp.device, &qp);
+    injector.note(one, wire::to_string(packet), qp.device, &qp);
     const Effects& effects = one.rule->effects;
-    if (effects.silent) return true;
-    if (!effects.rnr && !effects.answer) continue;
-    const uint8_t syndrome = effects.answer.value_or(wire::rnr_nak_syndrome(qp.attr.min_rnr_timer));
-    if (const auto verdict = verdict_for(syndrome)) {
-      response_queue::refuse(fabric, qp, packet.bth.psn, *verdict);
-      return true;
-    }
-    // 9.7.5.2.8 and C9-114: then silence until the expected request comes again.
-    const bool is_rnr = wire::aeth_kind(syndrome) == wire::AethKind::kRnrNak;
-    qp.recv.nak_outstanding = true;
-    fabric.device_of(qp).counters.add(is_rnr ? Counter::kRnrNaksSent : Counter::kSequenceNaksSent);
-    response_queue::answer(fabric, qp, packet.bth.psn, syndrome);
-    return true;
+    if (effects.silent) return RequestFault{};
+    if (effects.answer) return RequestFault{effects.answer};
+    if (effects.rnr) return RequestFault{wire::rnr_nak_syndrome(qp.attr.min_rnr_timer)};
   }
-  return false;
+  return std::nullopt;
 }
 
-int verb_fault(Fabric& fabric, ClientId client, const abi::Request& request) {
-  const DeviceIndex at = fabric.clients.at(client);
-  const QueuePair* qp = fabric.qps.find(qp_in(request));
+int verb_fault(FaultInjector& injector, const Objects& objects, ClientId client,
+               const abi::Request& request) {
+  const DeviceIndex at = objects.clients.device_of(client);
+  const QueuePair* qp = objects.qps.find(qp_in(request));
   // A context that is being opened is the device's next, and none that counts by itself.
   const Flow flow = request.op == abi::Op::kHello
                         ? Flow{Flow::Kind::kDevice, at.value, 0}
@@ -163,14 +133,14 @@ int verb_fault(Fabric& fabric, ClientId client, const abi::Request& request) {
   if (qp != nullptr) occurrence.qp = qp->order;
   if (qp != nullptr) occurrence.qp_num = qp->number.value;
   int error = 0;
-  for (const auto& one : std::vector(fabric.faults.rules.act(occurrence, fabric.now()))) {
-    fabric.faults.note(one, "verb " + std::to_string(static_cast<uint32_t>(request.op)), at, qp);
+  for (const auto& one : std::vector(injector.act(occurrence))) {
+    injector.note(one, "verb " + std::to_string(static_cast<uint32_t>(request.op)), at, qp);
     if (error == 0) error = one.rule->effects.error;
   }
   return error;
 }
 
-int verb_fault(Fabric& fabric, const CmCommand& command) {
+int verb_fault(FaultInjector& injector, const CmCommand& command) {
   const bool opens = command.command == abi::ucma::Command::kOpenChannel;
   const Occurrence occurrence{.where = Where::kVerb,
                               .flow = {Flow::Kind::kChannel, 0, opens ? 0 : command.channel.value},
@@ -178,10 +148,9 @@ int verb_fault(Fabric& fabric, const CmCommand& command) {
                               .to = {},
                               .kind = verb_kind(command)};
   int error = 0;
-  for (const auto& one : std::vector(fabric.faults.rules.act(occurrence, fabric.now()))) {
-    fabric.faults.note(one,
-                       "rdma_cm command " + std::to_string(static_cast<uint32_t>(command.command)),
-                       {}, nullptr);
+  for (const auto& one : std::vector(injector.act(occurrence))) {
+    injector.note(one, "rdma_cm command " + std::to_string(static_cast<uint32_t>(command.command)),
+                  {}, nullptr);
     if (error == 0) error = one.rule->effects.error;
   }
   return error;

@@ -2,16 +2,15 @@
 
 namespace rocemu::engine {
 
-bool CompletionDelivery::deliver(CqId id, const abi::Cqe& cqe, bool solicits) {
-  CompletionQueue* cq = cqs_.find(id);
-  if (cq == nullptr || cq->failed) return true;
+void CompletionDelivery::deliver(CqId id, const abi::Cqe& cqe, bool solicits) {
+  CompletionQueue* cq = objects_.cqs.find(id);
+  if (cq == nullptr || cq->failed) return;
   if (cq->full()) {
     // What the client has taken meanwhile is asked for at the last moment, and only then.
     if (!cq->consume(host_memory_.completions_taken(cq->client, id))) {
-      violation(cq->client, "took more completions than there were");
-      return true;
+      return violation(cq->client, "took more completions than there were");
     }
-    if (cq->full()) return false;
+    if (cq->full()) return overrun(*cq);
   }
   abi::Cqe stamped = cqe;
   stamped.timestamp_ns = nanoseconds_since_start(step_.now());
@@ -21,11 +20,27 @@ bool CompletionDelivery::deliver(CqId id, const abi::Cqe& cqe, bool solicits) {
   } else {
     limit_wait(*cq);
   }
-  return true;
+}
+
+// ibv_poll_cq(3): "CQ overrun ... the async event IBV_EVENT_CQ_ERR will be triggered, and the CQ
+// cannot be used". IBTA vol 1, 11.6.3.1 and 10.2.6: the QPs that complete there fail with it.
+void CompletionDelivery::overrun(CompletionQueue& cq) {
+  cq.failed = true;
+  objects_.device_of(cq.client).counters.add(Counter::kCqOverruns);
+  step_.emit(CqFailed{cq.client, cq.id});
+  events_.raise(cq.client, abi::EventType::kCqErr, cq.user_handle);
+  overrun_.push_back(cq.id);
+}
+
+std::optional<CqId> CompletionDelivery::take_overrun() {
+  if (overrun_.empty()) return std::nullopt;
+  const CqId id = overrun_.back();
+  overrun_.pop_back();
+  return id;
 }
 
 void CompletionDelivery::arm(const ArmCq& input) {
-  CompletionQueue* cq = cqs_.find(input.cq);
+  CompletionQueue* cq = objects_.cqs.find(input.cq);
   if (cq == nullptr || cq->client != input.client) {
     return violation(input.client, "arm doorbell for a CQ not its own");
   }
@@ -47,7 +62,7 @@ void CompletionDelivery::moderate(CompletionQueue& cq, const Moderation& moderat
 
 void CompletionDelivery::release_events() {
   for (auto at = next_event(); at && *at <= step_.now(); at = next_event()) {
-    CompletionQueue& cq = *cqs_.find(waiting_.begin()->second);
+    CompletionQueue& cq = *objects_.cqs.find(waiting_.begin()->second);
     cq.disarm();
     notify(cq);
   }
@@ -56,7 +71,7 @@ void CompletionDelivery::release_events() {
 std::optional<Instant> CompletionDelivery::next_event() {
   while (!waiting_.empty()) {
     const auto& [at, id] = *waiting_.begin();
-    const CompletionQueue* cq = cqs_.find(id);
+    const CompletionQueue* cq = objects_.cqs.find(id);
     if (cq != nullptr && cq->event_deadline == at) return at;
     waiting_.erase(waiting_.begin());
   }

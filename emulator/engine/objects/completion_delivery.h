@@ -5,25 +5,28 @@
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "emulator/engine/base/host_memory.h"
-#include "emulator/engine/base/owned_table.h"
+#include "emulator/engine/objects/async_events.h"
 #include "emulator/engine/objects/completion_queue.h"
+#include "emulator/engine/objects/objects.h"
 #include "emulator/engine/step.h"
 
 namespace rocemu::engine {
 
 class CompletionDelivery {
  public:
-  using Cqs = OwnedTable<CqId, CompletionQueue>;
-
   /// All of them outlive this.
-  CompletionDelivery(Cqs& cqs, HostMemory& host_memory, Step& step)
-      : cqs_(cqs), host_memory_(host_memory), step_(step) {}
+  CompletionDelivery(Objects& objects, HostMemory& host_memory, AsyncEvents& events, Step& step)
+      : objects_(objects), host_memory_(host_memory), events_(events), step_(step) {}
 
-  /// False if the CQ has no room: it overruns. `solicits`: see CompletionQueue::add. A CQ that has
-  /// failed or is gone takes nothing.
-  [[nodiscard]] bool deliver(CqId id, const abi::Cqe& cqe, bool solicits);
+  /// Overruns the CQ if it has no room. `solicits`: see CompletionQueue::add. A CQ that has failed
+  /// or is gone takes nothing.
+  void deliver(CqId id, const abi::Cqe& cqe, bool solicits);
+  void overrun(CompletionQueue& cq);
+  /// A CQ that overran, and whose users have yet to be failed (transport/failure.h).
+  std::optional<CqId> take_overrun();
   /// ibv_req_notify_cq(3).
   void arm(const ArmCq& input);
   /// ibv_modify_cq(3).
@@ -42,9 +45,11 @@ class CompletionDelivery {
   void limit_wait(CompletionQueue& cq);
   void violation(ClientId client, const char* reason);
 
-  Cqs& cqs_;
+  Objects& objects_;
   HostMemory& host_memory_;
+  AsyncEvents& events_;
   Step& step_;
+  std::vector<CqId> overrun_;
   std::set<std::pair<Instant, CqId>> waiting_;  // by CompletionQueue::event_deadline
 };
 

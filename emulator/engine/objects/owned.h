@@ -2,7 +2,9 @@
 // uverbs, which look it up among what the file has opened.
 #pragma once
 
-#include "emulator/engine/fabric.h"
+#include "emulator/engine/base/ids.h"
+#include "emulator/engine/base/table.h"
+#include "emulator/engine/objects/clients.h"
 
 namespace rocemu::engine {
 
@@ -16,10 +18,10 @@ Object* owned(const Table<IdType, Object>& table, uint32_t handle, ClientId clie
 /// The same for objects that can be imported (ibv_import_pd(3), ibv_import_mr(3),
 /// ibv_import_dm(3)): also that of a client whose objects this one shares.
 template <class IdType, class Object>
-Object* shared(const Fabric& fabric, const Table<IdType, Object>& table, uint32_t handle,
+Object* shared(const Clients& clients, const Table<IdType, Object>& table, uint32_t handle,
                ClientId client) {
   Object* object = table.find(IdType{handle});
-  return object != nullptr && fabric.share_objects(object->client, client) ? object : nullptr;
+  return object != nullptr && clients.share_objects(object->client, client) ? object : nullptr;
 }
 
 }  // namespace rocemu::engine

@@ -53,11 +53,11 @@ struct SendState {
 };
 struct RecvState {};
 
-/// Packets that a requester has in flight to a peer that is away (Fabric::is_outside). Over a
-/// network the receiver's buffers are of some size and what does not fit is lost: few at first,
-/// twice as many when they were acknowledged, and few again after a loss. After a timeout it is
-/// one: perhaps nothing was lost, but waits at a receiver that has no time, and to repeat much of
-/// it would leave him even less.
+/// Packets that a requester has in flight to a peer that is away (TransportContext::is_outside).
+/// Over a network the receiver's buffers are of some size and what does not fit is lost: few at
+/// first, twice as many when they were acknowledged, and few again after a loss. After a timeout it
+/// is one: perhaps nothing was lost, but waits at a receiver that has no time, and to repeat much
+/// of it would leave him even less.
 inline constexpr int32_t kFirstWindow = 16;
 inline constexpr int32_t kWindowAfterTimeout = 1;
 inline constexpr int32_t kLargestWindow = 128;
@@ -77,7 +77,7 @@ struct SendHalf {
   uint8_t retries_left = 0;
   uint8_t rnr_retries_left = 0;
   bool waiting_for_rnr = false;
-  bool answer_unplaced = false;     // for want of memory, until Fabric::go_on_with_memory
+  bool answer_unplaced = false;     // for want of memory, until completer::on_memory_ready
   bool loss_noticed = false;        // an answer is missing and was asked for again
   bool drained_reported = false;    // IBV_EVENT_SQ_DRAINED was raised in this SQD
   std::optional<LocalError> error;  // of WQE `next`, once all before it are complete
@@ -141,7 +141,7 @@ struct QueuePair {
   std::vector<Reference> further_references;  // XRC target: the QP goes with the last
   uint64_t user_handle = 0;                   // the client's ibv_qp *
   bool sq_sig_all = false;
-  bool scheduled = false;         // in the fabric's list of QPs that have something to send
+  bool scheduled = false;         // the Scheduler has a turn for it
   uint32_t generation = 1;        // lives since creation; a RESET begins the next
   abi::QpAttr attr{};             // qp_state, cur_qp_state and sq_draining are filled on query
   Path path;                      // UD: of the datagram that is being sent

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "emulator/engine/fabric.h"
+#include "emulator/engine/objects/async_events.h"
+#include "emulator/engine/objects/objects.h"
 
 namespace rocemu::engine::shared_receive_queue {
 
@@ -23,18 +24,18 @@ ReceiveWqe oldest(const SharedReceiveQueue& srq) {
           .sges = read_sges(srq.queue.rest(index, sizeof(RecvWqe)), sges)};
 }
 
-void take(Fabric& fabric, SharedReceiveQueue& srq) {
+void take(AsyncEvents& events, SharedReceiveQueue& srq) {
   srq.queue.pop();
   ++srq.taken;
-  check_limit(fabric, srq);
+  check_limit(events, srq);
 }
 
-void finish(Fabric& fabric, const ReceiveWqe& wqe) {
-  if (SharedReceiveQueue* srq = fabric.srqs.find(*wqe.srq)) --srq->taken;
+void finish(Objects& objects, const ReceiveWqe& wqe) {
+  if (SharedReceiveQueue* srq = objects.srqs.find(*wqe.srq)) --srq->taken;
 }
 
-void put_back(Fabric& fabric, const ReceiveWqe& wqe) {
-  SharedReceiveQueue* srq = fabric.srqs.find(*wqe.srq);
+void put_back(Objects& objects, const ReceiveWqe& wqe) {
+  SharedReceiveQueue* srq = objects.srqs.find(*wqe.srq);
   if (srq == nullptr) return;
   std::array<std::byte, sizeof(RecvWqe) + kMaxSge * sizeof(abi::Sge)> bytes;
   const RecvWqe header{.wr_id = wqe.wr_id, .num_sge = wqe.posted_sges, .reserved = 0};
@@ -45,10 +46,10 @@ void put_back(Fabric& fabric, const ReceiveWqe& wqe) {
   --srq->taken;
 }
 
-void check_limit(Fabric& fabric, SharedReceiveQueue& srq) {
+void check_limit(AsyncEvents& events, SharedReceiveQueue& srq) {
   if (srq.limit == 0 || srq.queue.size() >= srq.limit) return;
   srq.limit = 0;
-  fabric.raise(srq.client, abi::EventType::kSrqLimitReached, srq.user_handle);
+  events.raise(srq.client, abi::EventType::kSrqLimitReached, srq.user_handle);
 }
 
 }  // namespace rocemu::engine::shared_receive_queue

@@ -12,7 +12,8 @@
 
 namespace rocemu::engine {
 
-class Fabric;
+class AsyncEvents;
+struct Objects;
 
 /// A receive WQE that a message fills. It was taken out of its queue when it came into use.
 struct ReceiveWqe {
@@ -55,14 +56,14 @@ namespace shared_receive_queue {
 /// The WQE that is the next; not when there is none.
 ReceiveWqe oldest(const SharedReceiveQueue& srq);
 /// A message takes it.
-void take(Fabric& fabric, SharedReceiveQueue& srq);
+void take(AsyncEvents& events, SharedReceiveQueue& srq);
 /// The WQE is complete.
-void finish(Fabric& fabric, const ReceiveWqe& wqe);
+void finish(Objects& objects, const ReceiveWqe& wqe);
 /// The WQE was not used after all, since its QP is gone: it is the next again.
-void put_back(Fabric& fabric, const ReceiveWqe& wqe);
+void put_back(Objects& objects, const ReceiveWqe& wqe);
 /// IBTA vol 1, 10.2.9.2: the event comes once, when fewer WQEs than the limit are left, and at once
 /// if that is so when the limit is set.
-void check_limit(Fabric& fabric, SharedReceiveQueue& srq);
+void check_limit(AsyncEvents& events, SharedReceiveQueue& srq);
 
 }  // namespace shared_receive_queue
 }  // namespace rocemu::engine

@@ -59,9 +59,9 @@ std::optional<SocketAddress> address_in(const abi::ucma::SockaddrStorage& bytes,
 // ---- Which device ---------------------------------------------------------------------------
 
 std::optional<LocalAddress> RdmaCm::local_address(const wire::IpAddress& address) const {
-  const std::optional<DeviceIndex> device = fabric_.device_with_address(address);
+  const std::optional<DeviceIndex> device = fabric_.objects.devices.with_address(address);
   if (!device) return std::nullopt;
-  const auto& own = fabric_.devices()[device->value].config.addresses;
+  const auto& own = fabric_.objects.devices[*device].config.addresses;
   const auto index = std::find(own.begin(), own.end(), address) - own.begin();
   return LocalAddress{*device, static_cast<uint8_t>(index)};
 }
@@ -70,13 +70,13 @@ std::optional<LocalAddress> RdmaCm::local_address(const wire::IpAddress& address
 /// machine is so its own source, but 127.0.0.0/8 has 127.0.0.1 for that, as in Linux's local
 /// routes.
 std::optional<LocalAddress> RdmaCm::source_for(const SocketAddress& destination) const {
-  const bool inside = fabric_.device_with_address(destination.address).has_value();
+  const bool inside = fabric_.objects.devices.with_address(destination.address).has_value();
   const bool loopback = is_loopback_v4(destination.address);
   std::optional<LocalAddress> best;
   uint32_t best_score = 0;
-  for (uint32_t i = 0; i < fabric_.devices().size(); ++i) {
-    if (fabric_.devices()[i].removed) continue;
-    const DeviceConfig& config = fabric_.devices()[i].config;
+  for (uint32_t i = 0; i < fabric_.objects.devices.count(); ++i) {
+    if (fabric_.objects.devices[DeviceIndex{i}].removed) continue;
+    const DeviceConfig& config = fabric_.objects.devices[DeviceIndex{i}].config;
     if (!inside && !config.outside) continue;
     const auto& own = config.addresses;
     for (size_t j = 0; j < own.size(); ++j) {
@@ -92,9 +92,9 @@ std::optional<LocalAddress> RdmaCm::source_for(const SocketAddress& destination)
 }
 
 std::optional<LocalAddress> RdmaCm::first_address(Family family) const {
-  for (uint32_t i = 0; i < fabric_.devices().size(); ++i) {
-    if (fabric_.devices()[i].removed) continue;
-    const auto& own = fabric_.devices()[i].config.addresses;
+  for (uint32_t i = 0; i < fabric_.objects.devices.count(); ++i) {
+    if (fabric_.objects.devices[DeviceIndex{i}].removed) continue;
+    const auto& own = fabric_.objects.devices[DeviceIndex{i}].config.addresses;
     for (size_t j = 0; j < own.size(); ++j) {
       if (fits(family, own[j])) return LocalAddress{DeviceIndex{i}, static_cast<uint8_t>(j)};
     }
@@ -103,7 +103,7 @@ std::optional<LocalAddress> RdmaCm::first_address(Family family) const {
 }
 
 const wire::IpAddress& RdmaCm::address_of(const LocalAddress& local) const {
-  return fabric_.devices()[local.device.value].config.addresses[local.gid_index];
+  return fabric_.objects.devices[local.device].config.addresses[local.gid_index];
 }
 
 void RdmaCm::give_source(RdmaId& id, const LocalAddress& local) {
@@ -141,7 +141,8 @@ int RdmaCm::bind_to(RdmaId& id, const SocketAddress& address) {
   if (!address.is_any()) {
     local = is_loopback_gid(address) ? first_address(Family::kIb) : local_address(address.address);
     if (!local) return EADDRNOTAVAIL;
-    if (fabric_.device(local->device).removed) return ENODEV;  // the address stays the machine's
+    if (fabric_.objects.devices[local->device].removed)
+      return ENODEV;  // the address stays the machine's
   }
   id.source = address;
   id.family_only = id.family_only_option.value_or(address.family == Family::kIpv4);
@@ -194,7 +195,7 @@ int RdmaCm::resolve(RdmaId& id, const std::optional<SocketAddress>& source,
 
 /// Is there somebody to ask for the destination?
 bool RdmaCm::may_be_outside(const RdmaId& id) const {
-  return id.local ? fabric_.devices()[id.local->device.value].config.outside
+  return id.local ? fabric_.objects.devices[id.local->device].config.outside
                   : source_for(id.destination).has_value();
 }
 
@@ -203,9 +204,9 @@ bool RdmaCm::may_be_outside(const RdmaId& id) const {
 void RdmaCm::complete_resolution(RdmaId& id, uint32_t timeout_ms) {
   const bool loopback = id.destination.is_any() || is_loopback_gid(id.destination);
   const bool multicast = is_multicast(id.destination.address);  // has no owner to be asked
-  if (!loopback && !multicast && !fabric_.device_with_address(id.destination.address) &&
+  if (!loopback && !multicast && !fabric_.objects.devices.with_address(id.destination.address) &&
       !may_be_outside(id)) {
-    id.deadline = fabric_.now() + std::chrono::milliseconds(timeout_ms);
+    id.deadline = fabric_.step.now() + std::chrono::milliseconds(timeout_ms);
     resolutions_.insert({*id.deadline, id.number});
     return;
   }
@@ -224,7 +225,7 @@ void RdmaCm::complete_resolution(RdmaId& id, uint32_t timeout_ms) {
 }
 
 void RdmaCm::expire_resolutions() {
-  while (!resolutions_.empty() && resolutions_.begin()->first <= fabric_.now()) {
+  while (!resolutions_.empty() && resolutions_.begin()->first <= fabric_.step.now()) {
     RdmaId& id = *ids_.find(resolutions_.begin()->second);
     resolutions_.erase(resolutions_.begin());
     id.deadline.reset();

@@ -11,12 +11,11 @@ void RdmaCm::judge_event(CmChannelId channel, Event event) {
   std::optional<DeviceIndex> device;
   if (id != nullptr && id->local) device = id->local->device;
   const std::vector<faults::RuleMatcher::Acting> acting =
-      fabric_.faults.rules.act({.where = Where::kCmEvent,
-                                .flow = {Flow::Kind::kChannel, 0, channel.value},
-                                .device = device,
-                                .to = {},
-                                .kind = static_cast<uint8_t>(event.event)},
-                               fabric_.now());
+      fabric_.faults.act({.where = Where::kCmEvent,
+                          .flow = {Flow::Kind::kChannel, 0, channel.value},
+                          .device = device,
+                          .to = {},
+                          .kind = static_cast<uint8_t>(event.event)});
   bool drop = false;
   std::vector<Event> made_up;
   for (const auto& one : acting) {

@@ -199,7 +199,7 @@ int RdmaCm::connect_stream(RdmaId& id, const ConnParam& param) {
   request.initiator_depth = param.initiator_depth;
   request.retry_count = std::min(param.retry_count, kMaxRetries);
   request.rnr_retry_count = std::min(param.rnr_retry_count, kMaxRetries);
-  request.path_mtu = fabric_.device(id.local->device).config.active_mtu;
+  request.path_mtu = fabric_.objects.devices[id.local->device].config.active_mtu;
   if (id.ack_timeout) request.local_ack_timeout = *id.ack_timeout;
   request.private_data = data;
   const auto connection = fabric_.connections.connect(request);

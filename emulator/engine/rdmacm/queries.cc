@@ -96,7 +96,7 @@ int RdmaCm::query_route(const CmCommand& command, std::vector<std::byte>& respon
   cm::emit(id->source, out.source.bytes);
   cm::emit(id->destination, out.destination.bytes);
   if (id->local) {
-    const DeviceConfig& device = fabric_.device(id->local->device).config;
+    const DeviceConfig& device = fabric_.objects.devices[id->local->device].config;
     out.node_guid = big_endian(node_guid(device));
     out.ibdev_index = kNoIbdevIndex;
     out.port = 1;
@@ -145,7 +145,7 @@ int RdmaCm::query_address(const CmCommand& command, const RdmaId& id, abi::ucma:
   cm::emit(source, out.source.bytes);
   cm::emit(destination, out.destination.bytes);
   if (id.local) {
-    out.node_guid = big_endian(node_guid(fabric_.device(id.local->device).config));
+    out.node_guid = big_endian(node_guid(fabric_.objects.devices[id.local->device].config));
     out.ibdev_index = kNoIbdevIndex;
     out.port = 1;
     out.pkey = wire::kDefaultPkey;
@@ -163,7 +163,7 @@ int RdmaCm::query_path(const CmCommand& command, const RdmaId& id,
     using namespace abi::ucma;
     out.paths[0].flags = kPathGmp | kPathPrimary | kPathBidirectional;
     const SaPathRecord record =
-        sa_path(id, route_of(id), fabric_.device(id.local->device).config.active_mtu);
+        sa_path(id, route_of(id), fabric_.objects.devices[id.local->device].config.active_mtu);
     std::memcpy(out.paths[0].record, &record, sizeof record);
   }
   respond(command, out, response);

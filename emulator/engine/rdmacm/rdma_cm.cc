@@ -220,7 +220,7 @@ void RdmaCm::emit(CmChannelId channel, const Event& event) {
 void RdmaCm::deliver(CmChannelId channel, const Event& event) {
   if (fabric_.faults.watches(faults::Where::kVerb)) [[unlikely]] {
     const CmCommand get{channel, Command::kGetEvent, {}, 0};
-    if (const int error = faults::verb_fault(fabric_, get)) {
+    if (const int error = faults::verb_fault(fabric_.faults, get)) {
       Event failure = event;  // of the same id, with which it is taken back
       failure.event = abi::ucma::EventType::kGetEventFailed;
       failure.status = static_cast<uint32_t>(error);

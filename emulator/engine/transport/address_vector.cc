@@ -41,17 +41,13 @@ wire::MacAddress multicast_mac(const wire::IpAddress& group) {
 
 }  // namespace
 
-bool is_multicast(const wire::IpAddress& address) {
-  return address.is_v4() ? address.bytes[12] >> 4 == 0xe : address.bytes[0] == 0xff;
-}
-
 uint16_t datagram_source_port(const DeviceConfig& config, QpNumber own) {
   const auto port = static_cast<uint16_t>(0xc000 + ((own.value * 0x61c88647u) >> 18));
   return available_port(config, port);
 }
 
-int check_address_vector(const Fabric& fabric, DeviceIndex device, const abi::AhAttr& attr) {
-  const DeviceConfig& config = fabric.devices()[device.value].config;
+int check_address_vector(const Devices& devices, DeviceIndex device, const abi::AhAttr& attr) {
+  const DeviceConfig& config = devices[device].config;
   if (attr.port_num != 1) return EINVAL;
   if (attr.is_global == 0) return config.policy.require_grh ? EINVAL : 0;
   if (attr.sgid_index >= config.addresses.size()) return EINVAL;
@@ -60,9 +56,9 @@ int check_address_vector(const Fabric& fabric, DeviceIndex device, const abi::Ah
   return 0;
 }
 
-Path resolve_path(const Fabric& fabric, DeviceIndex device, const abi::AhAttr& attr, QpNumber own,
-                  QpNumber peer) {
-  const DeviceConfig& config = fabric.devices()[device.value].config;
+Path resolve_path(const Objects& objects, const Shard& shard, DeviceIndex device,
+                  const abi::AhAttr& attr, QpNumber own, QpNumber peer) {
+  const DeviceConfig& config = objects.devices[device].config;
   Path path;
   path.peer = peer;
   path.src_mac = config.mac;
@@ -71,21 +67,20 @@ Path resolve_path(const Fabric& fabric, DeviceIndex device, const abi::AhAttr& a
   if (attr.is_global != 0) {
     path.src_ip = config.addresses[attr.sgid_index];
     path.dst_ip = gid_of(attr);
-    path.inside = fabric.device_with_address(path.dst_ip);
-    if (is_multicast(path.dst_ip)) path.dst_mac = multicast_mac(path.dst_ip);
+    path.inside = objects.devices.with_address(path.dst_ip);
+    if (path.dst_ip.is_multicast()) path.dst_mac = multicast_mac(path.dst_ip);
     path.traffic_class = attr.traffic_class;
     path.flow_label = attr.flow_label;
     // 0 and 1 come from programs that think of InfiniBand's "same subnet"; the Linux core too puts
     // the route's hop limit there.
     if (attr.hop_limit > 1) path.hop_limit = attr.hop_limit;
   } else {
-    const QueuePair* there = fabric.qps.find(peer);
-    path.inside =
-        there != nullptr ? there->device : fabric.config().shard.device_with(peer).value_or(device);
+    const QueuePair* there = objects.qps.find(peer);
+    path.inside = there != nullptr ? there->device : shard.device_with(peer).value_or(device);
     path.src_ip = config.addresses[0];
-    path.dst_ip = fabric.devices()[path.inside->value].config.addresses[0];
+    path.dst_ip = objects.devices[*path.inside].config.addresses[0];
   }
-  if (path.inside) path.dst_mac = fabric.devices()[path.inside->value].config.mac;
+  if (path.inside) path.dst_mac = objects.devices[*path.inside].config.mac;
   return path;
 }
 

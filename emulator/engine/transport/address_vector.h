@@ -1,20 +1,17 @@
 // Address vectors: from what the application gives to what goes into each frame.
 #pragma once
 
-#include "emulator/engine/fabric.h"
+#include "emulator/engine/objects/objects.h"
 
 namespace rocemu::engine {
 
 /// 0, or EINVAL for a vector that no RoCE port can use.
-int check_address_vector(const Fabric& fabric, DeviceIndex device, const abi::AhAttr& attr);
+int check_address_vector(const Devices& devices, DeviceIndex device, const abi::AhAttr& attr);
 
 /// Of a vector that was checked. Without a GRH (see DevicePolicy::require_grh) the device that owns
 /// the peer is the destination.
-Path resolve_path(const Fabric& fabric, DeviceIndex device, const abi::AhAttr& attr, QpNumber own,
-                  QpNumber peer);
-
-/// 224.0.0.0/4 and ff00::/8.
-bool is_multicast(const wire::IpAddress& address);
+Path resolve_path(const Objects& objects, const Shard& shard, DeviceIndex device,
+                  const abi::AhAttr& attr, QpNumber own, QpNumber peer);
 
 /// All datagrams of a QP have one UDP source port (Linux's rule, so that captures compare).
 uint16_t datagram_source_port(const DeviceConfig& config, QpNumber own);

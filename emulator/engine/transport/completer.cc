@@ -28,14 +28,14 @@ constexpr uint8_t kInfiniteRnrRetry = 7;
 /// IBTA vol 1, 9.7.6.1.3: T = 4.096 us * 2^timeout, and a timeout is noticed between T and 4 T.
 /// To a peer that is away the second attempt has 2 T and later ones 4 T: a receiver without time is
 /// none that is gone.
-Duration ack_timeout(const Fabric& fabric, const QueuePair& qp) {
+Duration ack_timeout(const TransportContext& context, const QueuePair& qp) {
   const int attempts = qp.attr.retry_cnt - qp.send.retries_left;
-  const int backoff = fabric.is_outside(qp) ? std::min(attempts, 2) : 0;
+  const int backoff = context.is_outside(qp) ? std::min(attempts, 2) : 0;
   return Duration(int64_t{4096} << (qp.attr.timeout + backoff));
 }
 
 /// Back to the oldest unacknowledged PSN, which is in the oldest WQE.
-void go_back(Fabric& fabric, QueuePair& qp) {
+void go_back(TransportContext& context, QueuePair& qp) {
   SendHalf& send = qp.send;
   if (send.unacked == send.sent_limit) return;
   send.ack_limit = send.unacked;  // what is sent again asks again
@@ -43,7 +43,7 @@ void go_back(Fabric& fabric, QueuePair& qp) {
   send.next = send.queue.head();
   send.next_packet =
       static_cast<uint32_t>(wire::psn_distance(send.queue.state(send.next).first, send.unacked));
-  fabric.schedule(qp);
+  context.scheduler().schedule(qp);
 }
 
 /// How far an acknowledgement of everything before `psn` reaches: not past a READ or an atomic
@@ -66,7 +66,7 @@ struct Acknowledged {
 };
 
 /// Everything before `psn` is acknowledged: completes what that finishes.
-Acknowledged acknowledge_before(Fabric& fabric, QueuePair& qp, Psn psn) {
+Acknowledged acknowledge_before(TransportContext& context, QueuePair& qp, Psn psn) {
   SendHalf& send = qp.send;
   const Psn reached = acknowledgeable(qp, psn);
   const bool all = reached == psn;
@@ -75,52 +75,53 @@ Acknowledged acknowledge_before(Fabric& fabric, QueuePair& qp, Psn psn) {
   send.window = std::min(send.window + news, kLargestWindow);
   send.unacked = reached;
   reset_retries(qp);
-  complete_acknowledged(fabric, qp);
+  complete_acknowledged(context, qp);
   if (!send.queue.empty() && send.next == send.queue.head()) {
     const SendState& state = send.queue.state(send.next);
     if (state.started && wire::psn_before(state.first, reached)) {
       send.next_packet = std::max(send.next_packet,
                                   static_cast<uint32_t>(wire::psn_distance(state.first, reached)));
     }
-    if (send.error) fail_oldest(fabric, qp, *send.error);
+    if (send.error) fail_oldest(context, qp, *send.error);
   }
   return {true, all};
 }
 
-/// `window` packets are sent again, and more when they are acknowledged; all inside the fabric.
-bool retry(Fabric& fabric, QueuePair& qp, VendorError exhausted, int32_t window) {
+/// `window` packets are sent again, and more when they are acknowledged; all inside the context.
+bool retry(TransportContext& context, QueuePair& qp, VendorError exhausted, int32_t window) {
   if (qp.send.retries_left == 0) {
-    fail_oldest(fabric, qp, {WcStatus::kRetryExcErr, exhausted});
+    fail_oldest(context, qp, {WcStatus::kRetryExcErr, exhausted});
     return false;
   }
   --qp.send.retries_left;
   qp.send.window = window;
-  go_back(fabric, qp);
-  restart_timer(fabric, qp);
+  go_back(context, qp);
+  restart_timer(context, qp);
   return true;
 }
 
 /// 9.7.5.1.2, implied NAK: the answer to an earlier READ or atomic was lost on its way. All that
 /// was in flight behind it says so too, but one loss is one retry.
-void on_implied_nak(Fabric& fabric, QueuePair& qp) {
+void on_implied_nak(TransportContext& context, QueuePair& qp) {
   if (qp.send.waiting_for_rnr || qp.send.loss_noticed) return;
   qp.send.loss_noticed = true;
-  retry(fabric, qp, VendorError::kSequenceRetries, kFirstWindow);
+  retry(context, qp, VendorError::kSequenceRetries, kFirstWindow);
 }
 
-void on_rnr_nak(Fabric& fabric, QueuePair& qp, uint8_t timer_code) {
-  fabric.device_of(qp).counters.add(Counter::kRnrNaksReceived);
+void on_rnr_nak(TransportContext& context, QueuePair& qp, uint8_t timer_code) {
+  context.counters_of(qp).add(Counter::kRnrNaksReceived);
   SendHalf& send = qp.send;
   if (send.waiting_for_rnr) return;
   if (qp.attr.rnr_retry != kInfiniteRnrRetry) {
     if (send.rnr_retries_left == 0) {
-      return fail_oldest(fabric, qp, {WcStatus::kRnrRetryExcErr, VendorError::kRnrRetries});
+      return fail_oldest(context, qp, {WcStatus::kRnrRetryExcErr, VendorError::kRnrRetries});
     }
     --send.rnr_retries_left;
   }
   send.waiting_for_rnr = true;
   TimerQueue::cancel(qp.timers, TimerKind::kAck);
-  fabric.set_timer(qp, TimerKind::kRnr, fabric.now() + Duration(wire::kRnrTimerNs[timer_code]));
+  context.scheduler().set_timer(qp, TimerKind::kRnr,
+                                context.now() + Duration(wire::kRnrTimerNs[timer_code]));
 }
 
 /// Syndromes without a meaning for reliable connections: nothing may be concluded from them, not
@@ -131,35 +132,35 @@ bool is_reserved(wire::AethKind kind, uint8_t detail) {
   return code != wire::NakCode::kPsnSequenceError && !action_for(code);
 }
 
-void on_nak(Fabric& fabric, QueuePair& qp, uint8_t code) {
+void on_nak(TransportContext& context, QueuePair& qp, uint8_t code) {
   const auto nak = static_cast<wire::NakCode>(code);
-  Counters& counters = fabric.device_of(qp).counters;
+  Counters& counters = context.counters_of(qp);
   if (nak == wire::NakCode::kPsnSequenceError) {
     counters.add(Counter::kSequenceNaksReceived);
     // While the receiver is known not to be ready, sending again has to wait for the RNR timer.
     if (!qp.send.waiting_for_rnr) {
-      retry(fabric, qp, VendorError::kSequenceRetries, kFirstWindow);
+      retry(context, qp, VendorError::kSequenceRetries, kFirstWindow);
     }
     return;
   }
   const auto action = action_for(nak);
   if (!action) return;
   counters.add(Counter::kErrorNaksReceived);
-  fail_oldest(fabric, qp, {action->status, action->vendor});
+  fail_oldest(context, qp, {action->status, action->vendor});
 }
 
-void on_acknowledge(Fabric& fabric, QueuePair& qp, const wire::Packet& packet) {
+void on_acknowledge(TransportContext& context, QueuePair& qp, const wire::Packet& packet) {
   const wire::AethKind kind = wire::aeth_kind(packet.aeth.syndrome);
   const uint8_t detail = wire::aeth_detail(packet.aeth.syndrome);
   if (is_reserved(kind, detail)) return;
   // 9.7.5.1.1 to 9.7.5.1.3: an ACK stands for all PSNs up to its own, a NAK for those before it.
   const Psn psn = packet.bth.psn;
   const Psn acknowledged = kind == wire::AethKind::kAck ? psn + 1 : psn;
-  const Acknowledged result = acknowledge_before(fabric, qp, acknowledged);
+  const Acknowledged result = acknowledge_before(context, qp, acknowledged);
   if (qp.state == QpState::kErr) return;
   if (!result.all) {
     // Not lost: the answer before it came, and waits for memory.
-    if (!qp.send.answer_unplaced) on_implied_nak(fabric, qp);
+    if (!qp.send.answer_unplaced) on_implied_nak(context, qp);
     return;
   }
   switch (kind) {
@@ -167,35 +168,35 @@ void on_acknowledge(Fabric& fabric, QueuePair& qp, const wire::Packet& packet) {
     case wire::AethKind::kReserved:
       break;
     case wire::AethKind::kRnrNak:
-      on_rnr_nak(fabric, qp, detail);
+      on_rnr_nak(context, qp, detail);
       break;
     case wire::AethKind::kNak:
-      on_nak(fabric, qp, detail);
+      on_nak(context, qp, detail);
       break;
   }
-  if (qp.state != QpState::kErr && result.progress) restart_timer(fabric, qp);
+  if (qp.state != QpState::kErr && result.progress) restart_timer(context, qp);
 }
 
 /// Places a part of the answer where the WQE wants it. `bytes` is in host byte order. The L_Key is
 /// looked at now and not before, as NICs do: the request itself touches no local memory.
-std::optional<LocalError> place_response(Fabric& fabric, QueuePair& qp, uint64_t offset,
+std::optional<LocalError> place_response(TransportContext& context, QueuePair& qp, uint64_t offset,
                                          std::span<const uint8_t> bytes) {
-  PacketRun& run = fabric.run_at_hand();
+  PacketRun& run = context.run_at_hand();
   if (bytes.empty() || run.is_written()) return std::nullopt;
   const uint32_t index = qp.send.queue.head();
   const auto wqe = qp.send.queue.header<SendWqe>(index);
   const SgeList list = read_sges(qp.send.queue.rest(index, sizeof(SendWqe)), wqe.num_sge);
   const auto place_of = [&](uint64_t size) {
-    return resolve(fabric.mrs, qp.pd, list, offset, size, abi::kAccessLocalWrite);
+    return resolve(context.objects().mrs, qp.pd, list, offset, size, abi::kAccessLocalWrite);
   };
   const uint64_t missing = qp.send.queue.state(index).length - offset;
-  if (run.write_together(fabric.host_memory(), missing, place_of)) return std::nullopt;
+  if (run.write_together(context.memory(), missing, place_of)) return std::nullopt;
   const auto ranges = place_of(bytes.size());
   if (!ranges) return LocalError{WcStatus::kLocProtErr, VendorError::kBadSendLKey};
   const std::array<std::span<const uint8_t>, 1> source{bytes};
-  const MemoryResult written = ranges->write(fabric.host_memory(), source);
+  const MemoryResult written = ranges->write(context.memory(), source);
   if (written == MemoryResult::kNotYet) {
-    fabric.wait_for_memory(qp);
+    context.scheduler().wait_for_memory(qp);
     qp.send.answer_unplaced = true;
     return std::nullopt;
   }
@@ -206,21 +207,22 @@ std::optional<LocalError> place_response(Fabric& fabric, QueuePair& qp, uint64_t
 }
 
 /// Asks again for what is not answered.
-void repeat_unanswered(Fabric& fabric, QueuePair& qp) {
-  go_back(fabric, qp);
-  restart_timer(fabric, qp);
-  if (may_send(qp)) fabric.schedule(qp);  // what was posted meanwhile, with nothing to repeat
+void repeat_unanswered(TransportContext& context, QueuePair& qp) {
+  go_back(context, qp);
+  restart_timer(context, qp);
+  if (may_send(qp))
+    context.scheduler().schedule(qp);  // what was posted meanwhile, with nothing to repeat
 }
 
 /// READ response or atomic acknowledgement: the answer with PSN `psn` of the oldest WQE.
-std::optional<LocalError> take_answer(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
-                                      const wire::OpcodeInfo& info) {
+std::optional<LocalError> take_answer(TransportContext& context, QueuePair& qp,
+                                      const wire::Packet& packet, const wire::OpcodeInfo& info) {
   const SendState& state = qp.send.queue.state(qp.send.queue.head());
   const LocalError bad{WcStatus::kBadRespErr, VendorError::kBadResponse};
   if (info.operation == wire::Operation::kAtomicAck) {
     if (state.kind != RequestKind::kAtomic) return bad;
     const auto bytes = std::bit_cast<std::array<uint8_t, 8>>(packet.atomic_ack.original);
-    return place_response(fabric, qp, 0, bytes);
+    return place_response(context, qp, 0, bytes);
   }
   if (state.kind == RequestKind::kAtomicWrite || state.kind == RequestKind::kFlush) {
     // Annex A19: answered by a READ response without data.
@@ -232,27 +234,27 @@ std::optional<LocalError> take_answer(Fabric& fabric, QueuePair& qp, const wire:
       static_cast<uint64_t>(wire::psn_distance(state.first, packet.bth.psn)) * qp.mtu();
   // 9.7.5.2.7: a response of the wrong length or place in the message is a bad response. One that
   // is the last may come early if the READ was asked for in parts.
-  const bool in_parts = fabric.is_outside(qp);
+  const bool in_parts = context.is_outside(qp);
   if (packet.payload.size() != std::min<uint64_t>(qp.mtu(), state.length - offset) ||
       (packet.bth.psn == state.last ? !info.is_last : info.is_last && !in_parts)) {
     return bad;
   }
-  return place_response(fabric, qp, offset, packet.payload);
+  return place_response(context, qp, offset, packet.payload);
 }
 
-void on_answer(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+void on_answer(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                const wire::OpcodeInfo& info) {
   SendHalf& send = qp.send;
   // It stands for an acknowledgement of all before it.
-  const Acknowledged result = acknowledge_before(fabric, qp, packet.bth.psn);
+  const Acknowledged result = acknowledge_before(context, qp, packet.bth.psn);
   if (qp.state == QpState::kErr) return;
   if (!result.all || send.unacked != packet.bth.psn) {
-    if (!send.answer_unplaced) on_implied_nak(fabric, qp);
+    if (!send.answer_unplaced) on_implied_nak(context, qp);
     return;
   }
   send.answer_unplaced = false;
-  if (const auto error = take_answer(fabric, qp, packet, info)) {
-    return fail_oldest(fabric, qp, *error);
+  if (const auto error = take_answer(context, qp, packet, info)) {
+    return fail_oldest(context, qp, *error);
   }
   if (send.answer_unplaced) return reset_retries(qp);  // as if it had been lost; but the peer lives
   const SendState& state = send.queue.state(send.queue.head());
@@ -260,21 +262,21 @@ void on_answer(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
   send.window = std::min(send.window + 1, kLargestWindow);
   reset_retries(qp);
   if (packet.bth.psn == state.last) {
-    complete_acknowledged(fabric, qp);
-    if (send.error && send.next == send.queue.head()) return fail_oldest(fabric, qp, *send.error);
+    complete_acknowledged(context, qp);
+    if (send.error && send.next == send.queue.head()) return fail_oldest(context, qp, *send.error);
   } else if (send.next == send.queue.head()) {
     send.next_packet = std::max(
         send.next_packet, static_cast<uint32_t>(wire::psn_distance(state.first, send.unacked)));
   }
-  restart_timer(fabric, qp);
+  restart_timer(context, qp);
 }
 
 }  // namespace
 
-void on_response(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+void on_response(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                  const wire::OpcodeInfo& info) {
   SendHalf& send = qp.send;
-  Counters& counters = fabric.device_of(qp).counters;
+  Counters& counters = context.counters_of(qp);
   if (qp.state != QpState::kRts && qp.state != QpState::kSqd) {
     return counters.add(Counter::kDroppedUnknownQp);
   }
@@ -284,43 +286,43 @@ void on_response(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
   if (!wire::psn_before(psn, send.sent_limit)) return counters.add(Counter::kGhostAcks);
 
   if (info.operation == wire::Operation::kAck) {
-    on_acknowledge(fabric, qp, packet);
+    on_acknowledge(context, qp, packet);
   } else {
-    on_answer(fabric, qp, packet, info);
+    on_answer(context, qp, packet, info);
   }
   if (qp.state == QpState::kErr) return;
-  send_queue::check_drained(fabric, qp);
-  if (may_send(qp)) fabric.schedule(qp);
+  send_queue::check_drained(context, qp);
+  if (may_send(qp)) context.scheduler().schedule(qp);
 }
 
-void on_timer(Fabric& fabric, QueuePair& qp, TimerKind kind) {
+void on_timer(TransportContext& context, QueuePair& qp, TimerKind kind) {
   if (qp.state != QpState::kRts && qp.state != QpState::kSqd) return;
   switch (kind) {
     case TimerKind::kAck:
-      fabric.device_of(qp).counters.add(Counter::kAckTimeouts);
+      context.counters_of(qp).add(Counter::kAckTimeouts);
       qp.send.loss_noticed = false;
-      retry(fabric, qp, VendorError::kAckTimeout, kWindowAfterTimeout);
+      retry(context, qp, VendorError::kAckTimeout, kWindowAfterTimeout);
       return;
     case TimerKind::kRnr:
       qp.send.waiting_for_rnr = false;
-      return repeat_unanswered(fabric, qp);
+      return repeat_unanswered(context, qp);
   }
 }
 
-void on_memory_ready(Fabric& fabric, QueuePair& qp) {
+void on_memory_ready(TransportContext& context, QueuePair& qp) {
   if (!std::exchange(qp.send.answer_unplaced, false)) return;
   if (qp.state != QpState::kRts && qp.state != QpState::kSqd) return;
-  if (!qp.send.waiting_for_rnr) repeat_unanswered(fabric, qp);
+  if (!qp.send.waiting_for_rnr) repeat_unanswered(context, qp);
 }
 
-void restart_timer(Fabric& fabric, QueuePair& qp) {
+void restart_timer(TransportContext& context, QueuePair& qp) {
   const bool waiting = wire::psn_before(qp.send.unacked, qp.send.ack_limit);
   const bool never = qp.attr.timeout == 0;  // IBTA vol 1, 9.7.6.1.3
   if (!waiting || qp.send.waiting_for_rnr || never) {
     TimerQueue::cancel(qp.timers, TimerKind::kAck);
     return;
   }
-  fabric.set_timer(qp, TimerKind::kAck, fabric.now() + ack_timeout(fabric, qp));
+  context.scheduler().set_timer(qp, TimerKind::kAck, context.now() + ack_timeout(context, qp));
 }
 
 }  // namespace rocemu::engine::completer

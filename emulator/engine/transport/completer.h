@@ -3,19 +3,19 @@
 // unacknowledged PSN.
 #pragma once
 
-#include "emulator/engine/fabric.h"
+#include "emulator/engine/transport/context.h"
 
 namespace rocemu::engine::completer {
 
-void on_response(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+void on_response(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                  const wire::OpcodeInfo& info);
-void on_timer(Fabric& fabric, QueuePair& qp, TimerKind kind);
+void on_timer(TransportContext& context, QueuePair& qp, TimerKind kind);
 
 /// Asks again for an answer that there was no memory for.
-void on_memory_ready(Fabric& fabric, QueuePair& qp);
+void on_memory_ready(TransportContext& context, QueuePair& qp);
 
 /// The timer runs while a request that asked for an acknowledgement waits for one. Progress and
 /// going back restart it; sending more does not, or a busy sender would never notice a dead peer.
-void restart_timer(Fabric& fabric, QueuePair& qp);
+void restart_timer(TransportContext& context, QueuePair& qp);
 
 }  // namespace rocemu::engine::completer

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "emulator/engine/objects/sge_list.h"
+#include "emulator/engine/transport/failure.h"
 
 namespace rocemu::engine::receive_queue {
 namespace {
@@ -13,8 +14,8 @@ using abi::WcStatus;
 using wire::Operation;
 
 /// Completes the WQE in use. False if a rule made a failure of it.
-bool report(Fabric& fabric, QueuePair& qp, abi::Cqe cqe, WcStatus status, VendorError vendor,
-            bool solicited) {
+bool report(TransportContext& context, QueuePair& qp, abi::Cqe cqe, WcStatus status,
+            VendorError vendor, bool solicited) {
   const ReceiveWqe& wqe = *qp.recv.wqe;
   cqe.wr_id = wqe.wr_id;
   cqe.status = static_cast<uint32_t>(status);
@@ -23,18 +24,18 @@ bool report(Fabric& fabric, QueuePair& qp, abi::Cqe cqe, WcStatus status, Vendor
   cqe.wqe_count = wqe.wqe_count;
   cqe.qp_generation = qp.generation;
   cqe.queue = wqe.srq ? abi::WorkQueue::kSrq : abi::WorkQueue::kRecv;
-  if (wqe.srq) shared_receive_queue::finish(fabric, wqe);
+  if (wqe.srq) shared_receive_queue::finish(context.objects(), wqe);
   const CqId cq = wqe.cq;
   qp.recv.wqe.reset();
-  return fabric.complete(qp, cq, cqe, solicited || status != WcStatus::kSuccess);
+  return context.complete(qp, cq, cqe, solicited || status != WcStatus::kSuccess);
 }
 
 /// The WQE in use, or the one that will be next; only when there is one.
-ReceiveWqe next(const Fabric& fabric, const QueuePair& qp) {
+ReceiveWqe next(const TransportContext& context, const QueuePair& qp) {
   const RecvHalf& recv = qp.recv;
   if (recv.wqe) return *recv.wqe;
   if (qp.srq) {
-    ReceiveWqe wqe = shared_receive_queue::oldest(*fabric.srqs.find(*qp.srq));
+    ReceiveWqe wqe = shared_receive_queue::oldest(*context.objects().srqs.find(*qp.srq));
     if (qp.type != abi::QpType::kXrcRecv) wqe.cq = qp.recv_cq;
     return wqe;
   }
@@ -59,67 +60,70 @@ abi::Cqe receive_cqe() {
 
 }  // namespace
 
-void post(Fabric& fabric, QueuePair& qp, std::span<const std::byte> wqe) {
+void post(TransportContext& context, QueuePair& qp, std::span<const std::byte> wqe) {
   if (qp.state == QpState::kReset) {  // as send_queue::post
     qp.recv.queue.clear();
     qp.recv.queue.skip();
     return;
   }
   qp.recv.queue.push(wqe);
-  if (qp.state == QpState::kErr) flush(fabric, qp);
+  if (qp.state == QpState::kErr) flush(context, qp);
 }
 
-bool failed(const Fabric& fabric, const QueuePair& qp) {
-  return qp.srq && fabric.srqs.find(*qp.srq)->failed;
+bool failed(const TransportContext& context, const QueuePair& qp) {
+  return qp.srq && context.objects().srqs.find(*qp.srq)->failed;
 }
 
-bool available(const Fabric& fabric, const QueuePair& qp) {
+bool available(const TransportContext& context, const QueuePair& qp) {
   if (qp.recv.wqe) return true;
-  return qp.srq ? !fabric.srqs.find(*qp.srq)->queue.empty() : !qp.recv.queue.empty();
+  return qp.srq ? !context.objects().srqs.find(*qp.srq)->queue.empty() : !qp.recv.queue.empty();
 }
 
-bool has_room(const Fabric& fabric, const QueuePair& qp, uint64_t length) {
-  const ReceiveWqe wqe = next(fabric, qp);
+bool has_room(const TransportContext& context, const QueuePair& qp, uint64_t length) {
+  const ReceiveWqe wqe = next(context, qp);
   return !wqe.well_formed || length <= total(wqe.sges);
 }
 
-void take(Fabric& fabric, QueuePair& qp) {
+void take(TransportContext& context, QueuePair& qp) {
   RecvHalf& recv = qp.recv;
   if (recv.wqe) return;
-  recv.wqe = next(fabric, qp);
+  recv.wqe = next(context, qp);
   if (qp.srq) {
-    shared_receive_queue::take(fabric, *fabric.srqs.find(*qp.srq));
+    shared_receive_queue::take(context.faults().events, *context.objects().srqs.find(*qp.srq));
   } else {
     recv.queue.pop();
   }
 }
 
-void give_back(Fabric& fabric, QueuePair& qp) {
-  if (qp.recv.wqe && qp.recv.wqe->srq) shared_receive_queue::put_back(fabric, *qp.recv.wqe);
+void give_back(TransportContext& context, QueuePair& qp) {
+  if (qp.recv.wqe && qp.recv.wqe->srq)
+    shared_receive_queue::put_back(context.objects(), *qp.recv.wqe);
   qp.recv.wqe.reset();
 }
 
-std::optional<Verdict> scatter(Fabric& fabric, QueuePair& qp, std::span<const uint8_t> payload) {
+std::optional<Verdict> scatter(TransportContext& context, QueuePair& qp,
+                               std::span<const uint8_t> payload) {
   const RecvHalf& recv = qp.recv;
   const ReceiveWqe& wqe = *recv.wqe;
   if (!wqe.well_formed) return Verdict::kBadReceiveWqe;
-  PacketRun& run = fabric.run_at_hand();
+  PacketRun& run = context.run_at_hand();
   if (payload.empty() || run.is_written()) return std::nullopt;
   const uint64_t capacity = total(wqe.sges);
   if (recv.received + payload.size() > capacity) return Verdict::kReceiveTooSmall;
   const auto place_of = [&](uint64_t bytes) {
-    return resolve(fabric.mrs, wqe.pd, wqe.sges, recv.received, bytes, abi::kAccessLocalWrite);
+    return resolve(context.objects().mrs, wqe.pd, wqe.sges, recv.received, bytes,
+                   abi::kAccessLocalWrite);
   };
-  if (run.write_together(fabric.host_memory(), capacity - recv.received, place_of)) {
+  if (run.write_together(context.memory(), capacity - recv.received, place_of)) {
     return std::nullopt;
   }
   const auto ranges = place_of(payload.size());
   if (!ranges) return Verdict::kBadReceiveLKey;
   const std::array<std::span<const uint8_t>, 1> source{payload};
-  return verdict_of(ranges->write(fabric.host_memory(), source), Verdict::kReceiveMemoryUnwritable);
+  return verdict_of(ranges->write(context.memory(), source), Verdict::kReceiveMemoryUnwritable);
 }
 
-bool complete(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+bool complete(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
               const wire::OpcodeInfo& info) {
   RecvHalf& recv = qp.recv;
   const CqId cq = recv.wqe->cq;
@@ -140,22 +144,22 @@ bool complete(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
     cqe.wc_flags = abi::kWcWithInv;
     cqe.imm_data = packet.ieth.rkey;
   }
-  if (!report(fabric, qp, cqe, WcStatus::kSuccess, VendorError::kNone, packet.bth.solicited)) {
-    fabric.enter_error(qp);
+  if (!report(context, qp, cqe, WcStatus::kSuccess, VendorError::kNone, packet.bth.solicited)) {
+    enter_error(context, qp);
   }
-  const CompletionQueue* told = fabric.cqs.find(cq);
+  const CompletionQueue* told = context.objects().cqs.find(cq);
   return told != nullptr && !told->failed;
 }
 
-void fail(Fabric& fabric, QueuePair& qp, WcStatus status, VendorError vendor) {
-  report(fabric, qp, receive_cqe(), status, vendor, true);
+void fail(TransportContext& context, QueuePair& qp, WcStatus status, VendorError vendor) {
+  report(context, qp, receive_cqe(), status, vendor, true);
 }
 
-void flush(Fabric& fabric, QueuePair& qp) {
+void flush(TransportContext& context, QueuePair& qp) {
   RecvHalf& recv = qp.recv;
   while (recv.wqe || !recv.queue.empty()) {
-    take(fabric, qp);
-    fail(fabric, qp, WcStatus::kWrFlushErr, VendorError::kFlushed);
+    take(context, qp);
+    fail(context, qp, WcStatus::kWrFlushErr, VendorError::kFlushed);
   }
   recv.in_message = false;
   recv.refusing = false;

@@ -9,13 +9,13 @@ namespace rocemu::engine::remote_access {
 
 using wire::Operation;
 
-std::optional<Verdict> write(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+std::optional<Verdict> write(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                              const wire::OpcodeInfo& info) {
   RecvHalf& recv = qp.recv;
   const wire::Reth& reth = recv.reth;
   const auto place = [&](uint64_t offset, uint64_t length) {
-    const auto found = fabric.mrs.resolve_remote(qp.memory_user(), reth.rkey, reth.va + offset,
-                                                 length, abi::kAccessRemoteWrite);
+    const auto found = context.objects().mrs.resolve_remote(
+        qp.memory_user(), reth.rkey, reth.va + offset, length, abi::kAccessRemoteWrite);
     return found ? std::optional(MemoryList(*found, length)) : std::nullopt;
   };
   if (info.is_first) {
@@ -29,22 +29,21 @@ std::optional<Verdict> write(Fabric& fabric, QueuePair& qp, const wire::Packet& 
   if (info.is_last ? after != reth.dma_length : after >= reth.dma_length) {
     return Verdict::kInvalidRequest;
   }
-  PacketRun& run = fabric.run_at_hand();
+  PacketRun& run = context.run_at_hand();
   if (packet.payload.empty() || run.is_written()) return std::nullopt;
   // Looked up with each packet again: what the message began with may be gone by now.
   const auto place_of = [&](uint64_t bytes) { return place(recv.received, bytes); };
-  if (run.write_together(fabric.host_memory(), reth.dma_length - recv.received, place_of)) {
+  if (run.write_together(context.memory(), reth.dma_length - recv.received, place_of)) {
     return std::nullopt;
   }
   const auto target = place_of(packet.payload.size());
   if (!target) return Verdict::kRemoteAccess;
   const std::array<std::span<const uint8_t>, 1> source{packet.payload};
-  return verdict_of(target->write(fabric.host_memory(), source),
-                    Verdict::kRemoteMemoryUnreachable);
+  return verdict_of(target->write(context.memory(), source), Verdict::kRemoteMemoryUnreachable);
 }
 
-std::optional<Verdict> begin_read(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
-                                  Response& response) {
+std::optional<Verdict> begin_read(TransportContext& context, QueuePair& qp,
+                                  const wire::Packet& packet, Response& response) {
   response = {.kind = Response::Kind::kRead,
               .psn = packet.bth.psn,
               .pd = qp.pd,
@@ -53,30 +52,32 @@ std::optional<Verdict> begin_read(Fabric& fabric, QueuePair& qp, const wire::Pac
               .left = packet.reth.dma_length};
   if (packet.reth.dma_length > kMaxMessage) return Verdict::kInvalidRequest;
   if (packet.reth.dma_length == 0) return std::nullopt;
-  const bool readable = fabric.mrs
+  const bool readable = context.objects()
+                            .mrs
                             .resolve_remote(qp.memory_user(), packet.reth.rkey, packet.reth.va,
                                             packet.reth.dma_length, abi::kAccessRemoteRead)
                             .has_value();
   return readable ? std::nullopt : std::optional(Verdict::kRemoteAccess);
 }
 
-std::optional<Verdict> atomic_write(Fabric& fabric, QueuePair& qp, const wire::Packet& packet) {
+std::optional<Verdict> atomic_write(TransportContext& context, QueuePair& qp,
+                                    const wire::Packet& packet) {
   constexpr uint64_t kSize = sizeof(uint64_t);
   const wire::Reth& reth = packet.reth;
   if (reth.dma_length != kSize || packet.payload.size() != kSize || reth.va % kSize != 0) {
     return Verdict::kInvalidRequest;
   }
-  const auto place = fabric.mrs.resolve_remote(qp.memory_user(), reth.rkey, reth.va, kSize,
-                                               abi::kAccessRemoteWrite);
+  const auto place = context.objects().mrs.resolve_remote(qp.memory_user(), reth.rkey, reth.va,
+                                                          kSize, abi::kAccessRemoteWrite);
   if (!place) return Verdict::kRemoteAccess;
   const std::array<std::span<const uint8_t>, 1> source{packet.payload};
-  return verdict_of(MemoryList(*place, kSize).write(fabric.host_memory(), source),
+  return verdict_of(MemoryList(*place, kSize).write(context.memory(), source),
                     Verdict::kRemoteMemoryUnreachable);
 }
 
 // What was written before is already there, for every processor to see: nothing is to be done but
 // to say so. (That memory outlives a power failure nobody can promise here.)
-std::optional<Verdict> flush(Fabric& fabric, QueuePair& qp, const wire::Packet& packet) {
+std::optional<Verdict> flush(TransportContext& context, QueuePair& qp, const wire::Packet& packet) {
   const uint32_t placement = packet.feth.placement;
   constexpr uint32_t kGlobal = wire::Feth::kGlobalVisibility,
                      kPersistent = wire::Feth::kPersistence;
@@ -93,7 +94,7 @@ std::optional<Verdict> flush(Fabric& fabric, QueuePair& qp, const wire::Packet& 
     case wire::Feth::kRange:
       break;
     case wire::Feth::kRegion: {
-      const auto whole = fabric.mrs.extent_of(reth.rkey);
+      const auto whole = context.objects().mrs.extent_of(reth.rkey);
       if (!whole) return Verdict::kRemoteAccess;
       extent = *whole;
       break;
@@ -102,23 +103,25 @@ std::optional<Verdict> flush(Fabric& fabric, QueuePair& qp, const wire::Packet& 
       return Verdict::kInvalidRequest;
   }
   const bool granted =
-      fabric.mrs.resolve_remote(qp.memory_user(), reth.rkey, extent.address, extent.length, access)
+      context.objects()
+          .mrs.resolve_remote(qp.memory_user(), reth.rkey, extent.address, extent.length, access)
           .has_value();
   return granted ? std::nullopt : std::optional(Verdict::kRemoteAccess);
 }
 
-std::optional<Verdict> execute_atomic(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
-                                      const wire::OpcodeInfo& info, uint64_t& original) {
+std::optional<Verdict> execute_atomic(TransportContext& context, QueuePair& qp,
+                                      const wire::Packet& packet, const wire::OpcodeInfo& info,
+                                      uint64_t& original) {
   constexpr uint64_t kSize = sizeof(uint64_t);
   if (packet.atomic.va % kSize != 0) return Verdict::kInvalidRequest;  // C9-96
-  const auto place = fabric.mrs.resolve_remote(qp.memory_user(), packet.atomic.rkey,
-                                               packet.atomic.va, kSize, abi::kAccessRemoteAtomic);
+  const auto place = context.objects().mrs.resolve_remote(
+      qp.memory_user(), packet.atomic.rkey, packet.atomic.va, kSize, abi::kAccessRemoteAtomic);
   if (!place) return Verdict::kRemoteAccess;
   const MemoryList word(*place, kSize);
   std::array<uint8_t, kSize> bytes{};
   const std::array<std::span<uint8_t>, 1> target{bytes};
   if (const auto verdict =
-          verdict_of(word.read(fabric.host_memory(), target), Verdict::kRemoteMemoryUnreachable)) {
+          verdict_of(word.read(context.memory(), target), Verdict::kRemoteMemoryUnreachable)) {
     return verdict;
   }
   original = std::bit_cast<uint64_t>(bytes);
@@ -129,7 +132,7 @@ std::optional<Verdict> execute_atomic(Fabric& fabric, QueuePair& qp, const wire:
                                                         ? original + packet.atomic.swap_add
                                                         : packet.atomic.swap_add);
   const std::array<std::span<const uint8_t>, 1> source{bytes};
-  const MemoryResult written = word.write(fabric.host_memory(), source);
+  const MemoryResult written = word.write(context.memory(), source);
   // It was read just now, so the write is on its way and nobody sees the word before it is there.
   // To execute the atomic a second time would be wrong.
   if (written == MemoryResult::kNotYet) return std::nullopt;

@@ -29,13 +29,13 @@ using wire::Psn;
 constexpr uint32_t kBurst = 16;
 /// Packets in flight at most; IBTA vol 1, 9.7.2 allows 2^23 - 1.
 constexpr int32_t kWindow = 1 << 20;
-int32_t window_of(const Fabric& fabric, const QueuePair& qp) {
-  return fabric.is_outside(qp) ? qp.send.window : kWindow;
+int32_t window_of(const TransportContext& context, const QueuePair& qp) {
+  return context.is_outside(qp) ? qp.send.window : kWindow;
 }
 
 /// What is wrong with the WQE itself, before any of it is sent.
-std::optional<LocalError> check_wqe(const Fabric& fabric, const QueuePair& qp, const SendWqe& wqe,
-                                    uint64_t length) {
+std::optional<LocalError> check_wqe(const TransportContext& context, const QueuePair& qp,
+                                    const SendWqe& wqe, uint64_t length) {
   const auto kind = request_kind(static_cast<WrOpcode>(wqe.opcode));
   if (!kind || !abi::supports(qp.type, static_cast<WrOpcode>(wqe.opcode))) {
     return LocalError{WcStatus::kLocQpOpErr, VendorError::kOpcodeNotSupported};
@@ -47,7 +47,7 @@ std::optional<LocalError> check_wqe(const Fabric& fabric, const QueuePair& qp, c
     return LocalError{WcStatus::kLocQpOpErr, VendorError::kBadWqe};
   }
   if (length > kMaxMessage) return LocalError{WcStatus::kLocLenErr, VendorError::kMessageTooLong};
-  if (qp.type == abi::QpType::kUd) return ud::check(fabric, qp, wqe, length);
+  if (qp.type == abi::QpType::kUd) return ud::check(context, qp, wqe, length);
   if (!wants_response(*kind)) return std::nullopt;
 
   // ibv_modify_qp(3), max_rd_atomic: with none outstanding allowed, none can be sent.
@@ -69,19 +69,20 @@ Opcode opcode_of(const QueuePair& qp, const SendWqe& wqe, bool first, bool last)
 }
 
 /// BIND_MW and LOCAL_INV concern nobody but this device.
-std::optional<LocalError> execute_local(Fabric& fabric, const QueuePair& qp, const SendWqe& wqe) {
+std::optional<LocalError> execute_local(TransportContext& context, const QueuePair& qp,
+                                        const SendWqe& wqe) {
   // IBTA vol 1, 11.6.2: both fail with a "memory management operation error", which the verbs call
   // IBV_WC_MW_BIND_ERR.
   if (static_cast<WrOpcode>(wqe.opcode) == WrOpcode::kLocalInv) {
-    if (fabric.mrs.invalidate(qp.memory_user(), wqe.imm_data)) return std::nullopt;
+    if (context.objects().mrs.invalidate(qp.memory_user(), wqe.imm_data)) return std::nullopt;
     return LocalError{WcStatus::kMwBindErr, VendorError::kBadInvalidate};
   }
-  const bool bound = fabric.mrs.bind(qp.memory_user(), {.window = MwId{wqe.window},
-                                                        .rkey = wqe.rkey,
-                                                        .lkey = wqe.bind.lkey,
-                                                        .address = wqe.remote_address,
-                                                        .length = wqe.bind.length,
-                                                        .access = wqe.bind.access});
+  const bool bound = context.objects().mrs.bind(qp.memory_user(), {.window = MwId{wqe.window},
+                                                                   .rkey = wqe.rkey,
+                                                                   .lkey = wqe.bind.lkey,
+                                                                   .address = wqe.remote_address,
+                                                                   .length = wqe.bind.length,
+                                                                   .access = wqe.bind.access});
   if (bound) return std::nullopt;
   return LocalError{WcStatus::kMwBindErr, VendorError::kBadBind};
 }
@@ -96,21 +97,22 @@ uint64_t message_length(const QueuePair& qp, uint32_t index, const SendWqe& wqe)
 }
 
 /// Sends one request packet, whose answers end before `limit`, and keeps account of it.
-void send_request(Fabric& fabric, QueuePair& qp, wire::Packet& packet, Psn limit, size_t payload,
-                  Frame frame) {
+void send_request(TransportContext& context, QueuePair& qp, wire::Packet& packet, Psn limit,
+                  size_t payload, Frame frame) {
   SendHalf& send = qp.send;
   if (packet.bth.ack_req) send.ack_limit = limit;
   if (wire::psn_before(packet.bth.psn, send.sent_limit)) {
-    fabric.device_of(qp).counters.add(Counter::kRetransmittedFrames);
+    context.counters_of(qp).add(Counter::kRetransmittedFrames);
   }
   // The rest of a READ may be asked for in other parts than before.
   if (wire::psn_before(send.sent_limit, limit)) send.sent_limit = limit;
-  fabric.send(qp, packet, payload, std::move(frame));
+  context.transmitter().send(qp, packet, payload, std::move(frame));
 }
 
 /// Fills one frame with packet `number` of the message; the payload, if any, is in place.
-void send_packet(Fabric& fabric, QueuePair& qp, const SendWqe& wqe, const SendState& state,
-                 uint32_t number, uint32_t packets, size_t payload, Frame frame) {
+void send_packet(TransportContext& context, QueuePair& qp, const SendWqe& wqe,
+                 const SendState& state, uint32_t number, uint32_t packets, size_t payload,
+                 Frame frame) {
   const bool last = number + 1 == packets;
   wire::Packet packet;
   packet.bth.opcode = opcode_of(qp, wqe, number == 0, last);
@@ -124,35 +126,35 @@ void send_packet(Fabric& fabric, QueuePair& qp, const SendWqe& wqe, const SendSt
   // to a peer that is away others as well, so that it moves on in time.
   packet.bth.ack_req =
       is_reliable(qp.type) &&
-      (last || wire::psn_distance(qp.send.unacked, packet.bth.psn) == window_of(fabric, qp) - 1 ||
-       (fabric.is_outside(qp) && (number + 1) % kFirstWindow == 0));
+      (last || wire::psn_distance(qp.send.unacked, packet.bth.psn) == window_of(context, qp) - 1 ||
+       (context.is_outside(qp) && (number + 1) % kFirstWindow == 0));
   packet.xrceth.srqn = wqe.remote_srqn & 0xffffff;
   packet.deth = {.qkey = ud::qkey_of(qp, wqe), .src_qpn = qp.number.value};
-  send_request(fabric, qp, packet, packet.bth.psn + 1, payload, std::move(frame));
+  send_request(context, qp, packet, packet.bth.psn + 1, payload, std::move(frame));
 }
 
 /// Gives WQE `next` its PSNs. False if it cannot be sent.
-bool begin_wqe(Fabric& fabric, QueuePair& qp, const SendWqe& wqe) {
+bool begin_wqe(TransportContext& context, QueuePair& qp, const SendWqe& wqe) {
   SendHalf& send = qp.send;
   const uint64_t length = message_length(qp, send.next, wqe);
-  if (const auto error = check_wqe(fabric, qp, wqe, length)) {
-    stop_at_next(fabric, qp, *error);
+  if (const auto error = check_wqe(context, qp, wqe, length)) {
+    stop_at_next(context, qp, *error);
     return false;
   }
-  if (fabric.faults.watches(faults::Where::kWorkRequest)) [[unlikely]] {
-    if (const auto error = faults::work_request_fault(fabric, qp, send.next, length)) {
-      stop_at_next(fabric, qp, *error);
+  if (context.faults().watches(faults::Where::kWorkRequest)) [[unlikely]] {
+    if (const auto error = faults::work_request_fault(context.faults(), qp, send.next, length)) {
+      stop_at_next(context, qp, *error);
       return false;
     }
   }
   const RequestKind kind = *request_kind(static_cast<WrOpcode>(wqe.opcode));
   if (kind == RequestKind::kLocal) {
-    if (const auto error = execute_local(fabric, qp, wqe)) {
-      stop_at_next(fabric, qp, *error);
+    if (const auto error = execute_local(context, qp, wqe)) {
+      stop_at_next(context, qp, *error);
       return false;
     }
   }
-  if (qp.type == abi::QpType::kUd) qp.path = ud::path_of(fabric, qp, wqe);
+  if (qp.type == abi::QpType::kUd) qp.path = ud::path_of(context, qp, wqe);
   SendState& state = send.queue.state(send.next);
   state.started = true;
   state.kind = kind;
@@ -177,13 +179,13 @@ struct Obstacle {
 };
 constexpr Obstacle kMemoryNotReady{{}, true};
 
-void stop_at(Fabric& fabric, QueuePair& qp, const Obstacle& obstacle) {
-  if (obstacle.is_for_a_while) return fabric.wait_for_memory(qp);
-  stop_at_next(fabric, qp, obstacle.error);
+void stop_at(TransportContext& context, QueuePair& qp, const Obstacle& obstacle) {
+  if (obstacle.is_for_a_while) return context.scheduler().wait_for_memory(qp);
+  stop_at_next(context, qp, obstacle.error);
 }
 
 /// Reads the payload of packets [number, number + frames.size()) into their frames.
-std::optional<Obstacle> fill_payload(Fabric& fabric, const QueuePair& qp, uint32_t index,
+std::optional<Obstacle> fill_payload(TransportContext& context, const QueuePair& qp, uint32_t index,
                                      const SendWqe& wqe, uint32_t number, uint32_t packets,
                                      std::span<Frame> frames) {
   const SendState& state = qp.send.queue.state(index);
@@ -210,16 +212,15 @@ std::optional<Obstacle> fill_payload(Fabric& fabric, const QueuePair& qp, uint32
     copy(behind_header.subspan(begin, end - begin));
     return std::nullopt;
   }
-  const auto ranges =
-      resolve(fabric.mrs, qp.pd, read_sges(behind_header, wqe.num_sge), begin, end - begin, 0);
+  const auto ranges = resolve(context.objects().mrs, qp.pd, read_sges(behind_header, wqe.num_sge),
+                              begin, end - begin, 0);
   if (!ranges) return Obstacle{{WcStatus::kLocProtErr, VendorError::kBadSendLKey}};
   if (carries_message(wqe, state.length)) {
     const size_t sges = wqe.num_sge * sizeof(abi::Sge);
     copy(behind_header.subspan(sges + begin, end - begin));
     return std::nullopt;
   }
-  const MemoryResult read =
-      ranges->read(fabric.host_memory(), std::span(targets).first(frames.size()));
+  const MemoryResult read = ranges->read(context.memory(), std::span(targets).first(frames.size()));
   if (read == MemoryResult::kNotYet) return kMemoryNotReady;
   if (read != MemoryResult::kDone) {
     return Obstacle{{WcStatus::kLocProtErr, VendorError::kSendMemoryUnreadable}};
@@ -230,9 +231,10 @@ std::optional<Obstacle> fill_payload(Fabric& fabric, const QueuePair& qp, uint32
 /// Packets of the READ response that one request asks for: all that are missing, but of a peer
 /// that is away no more than the window, since nothing else keeps the responder from sending them
 /// all at once.
-uint32_t response_packets(const Fabric& fabric, const QueuePair& qp, const SendState& state) {
+uint32_t response_packets(const TransportContext& context, const QueuePair& qp,
+                          const SendState& state) {
   const uint32_t missing = psn_count(state.length, qp.mtu()) - qp.send.next_packet;
-  if (state.kind != RequestKind::kRead || !fabric.is_outside(qp)) return missing;
+  if (state.kind != RequestKind::kRead || !context.is_outside(qp)) return missing;
   const uint32_t part = std::min(missing, static_cast<uint32_t>(qp.send.window));
   // A request that is repeated (a "duplicate READ") stays within what was asked for before, or the
   // responder and we would no longer agree on the next PSN.
@@ -242,7 +244,7 @@ uint32_t response_packets(const Fabric& fabric, const QueuePair& qp, const SendS
 }
 
 /// A request that wants an answer: one packet, for what of the answer is still missing.
-std::optional<Obstacle> send_query(Fabric& fabric, QueuePair& qp, const SendWqe& wqe,
+std::optional<Obstacle> send_query(TransportContext& context, QueuePair& qp, const SendWqe& wqe,
                                    const SendState& state, uint32_t packets) {
   const auto opcode = static_cast<WrOpcode>(wqe.opcode);
   const uint32_t have = qp.send.next_packet * qp.mtu();
@@ -254,11 +256,11 @@ std::optional<Obstacle> send_query(Fabric& fabric, QueuePair& qp, const SendWqe&
   const auto wanted =
       static_cast<uint32_t>(std::min<uint64_t>(state.length - have, uint64_t{packets} * qp.mtu()));
   packet.reth = {.va = wqe.remote_address + have, .rkey = wqe.rkey, .dma_length = wanted};
-  Frame frame = fabric.frames().allocate();
+  Frame frame = context.transmitter().allocate();
   size_t payload = 0;
   if (state.kind == RequestKind::kAtomicWrite) {
     payload = state.length;
-    if (const auto obstacle = fill_payload(fabric, qp, qp.send.next, wqe, 0, 1, {&frame, 1})) {
+    if (const auto obstacle = fill_payload(context, qp, qp.send.next, wqe, 0, 1, {&frame, 1})) {
       return obstacle;
     }
   } else if (state.kind == RequestKind::kFlush) {
@@ -272,7 +274,7 @@ std::optional<Obstacle> send_query(Fabric& fabric, QueuePair& qp, const SendWqe&
                      .swap_add = compares ? wqe.atomic.swap : wqe.atomic.compare_add,
                      .compare = compares ? wqe.atomic.compare_add : 0};
   }
-  send_request(fabric, qp, packet, packet.bth.psn + packets, payload, std::move(frame));
+  send_request(context, qp, packet, packet.bth.psn + packets, payload, std::move(frame));
   return std::nullopt;
 }
 
@@ -287,41 +289,41 @@ bool waits_for_responses(const QueuePair& qp, const SendWqe& wqe) {
 }
 
 /// What is sent is done: IBTA vol 1, 9.8.2 and 9.8.3 know no acknowledgements.
-void sent_unreliably(Fabric& fabric, QueuePair& qp) {
+void sent_unreliably(TransportContext& context, QueuePair& qp) {
   SendHalf& send = qp.send;
   send.unacked = send.ack_limit = send.sent_limit;
-  send_queue::complete_acknowledged(fabric, qp);
-  send_queue::check_drained(fabric, qp);
+  send_queue::complete_acknowledged(context, qp);
+  send_queue::check_drained(context, qp);
 }
 
 /// Up to `budget` packets of WQE `next`; 0 if it waits for something, which then schedules the QP,
 /// or failed.
-uint32_t send_next(Fabric& fabric, QueuePair& qp, uint32_t budget) {
+uint32_t send_next(TransportContext& context, QueuePair& qp, uint32_t budget) {
   SendHalf& send = qp.send;
   const uint32_t index = send.next;
   const auto wqe = send.queue.header<SendWqe>(index);
   if (!send.queue.state(index).started) {
     if (waits_for_responses(qp, wqe)) return 0;
-    if (!begin_wqe(fabric, qp, wqe)) return 0;
+    if (!begin_wqe(context, qp, wqe)) return 0;
   }
 
   const SendState state = send.queue.state(index);
   if (state.kind == RequestKind::kLocal) {  // done when it began, however often we come by
     ++send.next;
     send.next_packet = 0;
-    send_queue::complete_acknowledged(fabric, qp);
+    send_queue::complete_acknowledged(context, qp);
     return 1;
   }
   const int32_t in_flight = wire::psn_distance(send.unacked, state.first + send.next_packet);
-  const int32_t window = window_of(fabric, qp) - in_flight;
+  const int32_t window = window_of(context, qp) - in_flight;
   if (window <= 0) return 0;
   if (wants_response(state.kind)) {
     // The rest of a READ is asked for when the part before it is here: for the responder's count of
     // outstanding requests it is one.
     if (send.next_packet > 0 && in_flight > 0) return 0;
-    const uint32_t packets = response_packets(fabric, qp, state);
-    if (const auto obstacle = send_query(fabric, qp, wqe, state, packets)) {
-      stop_at(fabric, qp, *obstacle);
+    const uint32_t packets = response_packets(context, qp, state);
+    if (const auto obstacle = send_query(context, qp, wqe, state, packets)) {
+      stop_at(context, qp, *obstacle);
       return 0;
     }
     send.next_packet += packets;
@@ -329,7 +331,7 @@ uint32_t send_next(Fabric& fabric, QueuePair& qp, uint32_t budget) {
       ++send.next;
       send.next_packet = 0;
     }
-    if (!TimerQueue::running(qp.timers, TimerKind::kAck)) completer::restart_timer(fabric, qp);
+    if (!TimerQueue::running(qp.timers, TimerKind::kAck)) completer::restart_timer(context, qp);
     return 1;
   }
   const uint32_t packets = psn_count(state.length, qp.mtu());
@@ -337,17 +339,17 @@ uint32_t send_next(Fabric& fabric, QueuePair& qp, uint32_t budget) {
   const uint32_t count = std::min({packets - first, budget, static_cast<uint32_t>(window)});
 
   std::array<Frame, kBurst> frames;
-  for (uint32_t i = 0; i < count; ++i) frames[i] = fabric.frames().allocate();
+  for (uint32_t i = 0; i < count; ++i) frames[i] = context.transmitter().allocate();
   if (const auto obstacle =
-          fill_payload(fabric, qp, index, wqe, first, packets, {frames.data(), count})) {
-    stop_at(fabric, qp, *obstacle);
+          fill_payload(context, qp, index, wqe, first, packets, {frames.data(), count})) {
+    stop_at(context, qp, *obstacle);
     return 0;
   }
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t number = first + i;
     const uint64_t begin = uint64_t{number} * qp.mtu();
     const size_t payload = std::min<uint64_t>(qp.mtu(), state.length - begin);
-    send_packet(fabric, qp, wqe, state, number, packets, payload, std::move(frames[i]));
+    send_packet(context, qp, wqe, state, number, packets, payload, std::move(frames[i]));
   }
   send.next_packet += count;
   if (send.next_packet == packets) {
@@ -355,24 +357,24 @@ uint32_t send_next(Fabric& fabric, QueuePair& qp, uint32_t budget) {
     send.next_packet = 0;
   }
   if (!is_reliable(qp.type)) {
-    sent_unreliably(fabric, qp);
+    sent_unreliably(context, qp);
   } else if (!TimerQueue::running(qp.timers, TimerKind::kAck)) {
-    completer::restart_timer(fabric, qp);
+    completer::restart_timer(context, qp);
   }
   return count;
 }
 
 }  // namespace
 
-uint32_t transmit(Fabric& fabric, QueuePair& qp) {
+uint32_t transmit(TransportContext& context, QueuePair& qp) {
   uint32_t sent = 0;
   // Short messages in a row are one turn: one acknowledgement can be for all of them.
   while (sent < kBurst && may_send(qp)) {
-    const uint32_t count = send_next(fabric, qp, kBurst - sent);
+    const uint32_t count = send_next(context, qp, kBurst - sent);
     if (count == 0) return std::max(sent, 1u);
     sent += count;
   }
-  if (may_send(qp)) fabric.schedule(qp);
+  if (may_send(qp)) context.scheduler().schedule(qp);
   return std::max(sent, 1u);
 }
 

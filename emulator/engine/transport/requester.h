@@ -2,12 +2,12 @@
 // read from the application's memory anew each time a packet is sent.
 #pragma once
 
-#include "emulator/engine/fabric.h"
+#include "emulator/engine/transport/context.h"
 
 namespace rocemu::engine::requester {
 
 /// Sends one burst, and asks for another turn if there is more. Returns the frames sent, at least
 /// 1 so that a caller with a budget comes to an end.
-uint32_t transmit(Fabric& fabric, QueuePair& qp);
+uint32_t transmit(TransportContext& context, QueuePair& qp);
 
 }  // namespace rocemu::engine::requester

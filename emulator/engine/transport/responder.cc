@@ -20,36 +20,36 @@ using response_queue::refuse;
 using wire::Operation;
 using wire::Psn;
 
-void not_ready(Fabric& fabric, QueuePair& qp, Psn psn) {
+void not_ready(TransportContext& context, QueuePair& qp, Psn psn) {
   // 9.7.5.2.8: the requester is to come back with this PSN after min_rnr_timer. What it has sent
   // behind it draws no further NAK.
   qp.recv.nak_outstanding = true;
-  fabric.device_of(qp).counters.add(Counter::kRnrNaksSent);
-  answer(fabric, qp, psn, wire::rnr_nak_syndrome(qp.attr.min_rnr_timer));
+  context.counters_of(qp).add(Counter::kRnrNaksSent);
+  answer(context, qp, psn, wire::rnr_nak_syndrome(qp.attr.min_rnr_timer));
 }
 
 /// Memory that the program has yet to provide is a receiver that is not ready, as a page that a NIC
 /// with on-demand paging has to ask for: 9.7.5.2.8, "temporarily unable". All else is for good.
-void turn_away(Fabric& fabric, QueuePair& qp, Psn psn, Verdict verdict) {
-  if (verdict == Verdict::kMemoryNotReady) return not_ready(fabric, qp, psn);
-  refuse(fabric, qp, psn, verdict);
+void turn_away(TransportContext& context, QueuePair& qp, Psn psn, Verdict verdict) {
+  if (verdict == Verdict::kMemoryNotReady) return not_ready(context, qp, psn);
+  refuse(context, qp, psn, verdict);
 }
 
 // ---- The checks, in the specification's order ----
 
-void repeat(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+void repeat(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
             const wire::OpcodeInfo& info);
 
 /// 9.7.1: is the packet the one expected? If not, this is all that happens to it.
-bool check_psn(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+bool check_psn(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                const wire::OpcodeInfo& info) {
   RecvHalf& recv = qp.recv;
   const int32_t distance = wire::psn_distance(recv.expected, packet.bth.psn);
   if (distance == 0) return true;
-  Counters& counters = fabric.device_of(qp).counters;
+  Counters& counters = context.counters_of(qp);
   if (distance < 0) {
     counters.add(Counter::kDuplicateRequests);
-    repeat(fabric, qp, packet, info);
+    repeat(context, qp, packet, info);
     return false;
   }
   counters.add(Counter::kOutOfSequence);
@@ -57,7 +57,7 @@ bool check_psn(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
   if (!recv.nak_outstanding) {
     recv.nak_outstanding = true;
     counters.add(Counter::kSequenceNaksSent);
-    answer(fabric, qp, recv.expected, wire::nak_syndrome(wire::NakCode::kPsnSequenceError));
+    answer(context, qp, recv.expected, wire::nak_syndrome(wire::NakCode::kPsnSequenceError));
   }
   return false;
 }
@@ -75,18 +75,19 @@ bool opcode_in_sequence(const RecvHalf& recv, const wire::OpcodeInfo& info) {
 /// 9.7.5.1.4 and C9-105: a duplicate SEND or WRITE is acknowledged again, not executed (the answer
 /// names the newest PSN, which stands for all before it); a READ is executed again; an atomic is
 /// answered from what was kept, and an ATOMIC WRITE or a FLUSH has an answer without contents.
-void repeat(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+void repeat(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
             const wire::OpcodeInfo& info) {
   RecvHalf& recv = qp.recv;
   switch (info.operation) {
     case Operation::kReadRequest: {
       Response response;
       // No longer what it was: the requester's retries come to an end.
-      if (!operation_allowed(qp, info) || remote_access::begin_read(fabric, qp, packet, response)) {
+      if (!operation_allowed(qp, info) ||
+          remote_access::begin_read(context, qp, packet, response)) {
         return;
       }
       response.msn = recv.msn;
-      return response_queue::queue_again(fabric, qp, response);
+      return response_queue::queue_again(context, qp, response);
     }
     case Operation::kCompareSwap:
     case Operation::kFetchAdd: {
@@ -94,14 +95,14 @@ void repeat(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
       if (kept == recv.atomic_answers.end()) return;
       Response again = *kept;
       again.msn = recv.msn;  // 9.7.7.1: how many messages are complete now
-      return response_queue::queue_again(fabric, qp, again);
+      return response_queue::queue_again(context, qp, again);
     }
     case Operation::kAtomicWrite:
     case Operation::kFlush:
       return response_queue::queue_again(
-          fabric, qp, {.kind = Response::Kind::kRead, .psn = packet.bth.psn, .msn = recv.msn});
+          context, qp, {.kind = Response::Kind::kRead, .psn = packet.bth.psn, .msn = recv.msn});
     default:
-      return answer(fabric, qp, recv.expected - 1, wire::ack_syndrome());
+      return answer(context, qp, recv.expected - 1, wire::ack_syndrome());
   }
 }
 
@@ -114,95 +115,127 @@ void count_message(RecvHalf& recv) {
 /// 9.9.3, class G: the message is complete, but its CQ overran, so that nobody has received it. It
 /// is not acknowledged; its QP is about to fail with the CQ and says no more. An XRC target goes
 /// on unless it is told: only the SRQ is bound to the CQ.
-void lose_message(Fabric& fabric, QueuePair& qp, Psn psn) {
-  if (qp.type == abi::QpType::kXrcRecv) refuse(fabric, qp, psn, Verdict::kReceiveQueueFailed);
+void lose_message(TransportContext& context, QueuePair& qp, Psn psn) {
+  if (qp.type == abi::QpType::kXrcRecv) refuse(context, qp, psn, Verdict::kReceiveQueueFailed);
 }
 
 /// SEND and WRITE.
-void on_message_packet(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+void on_message_packet(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                        const wire::OpcodeInfo& info) {
   RecvHalf& recv = qp.recv;
   const Psn psn = packet.bth.psn;
   const bool is_send = info.operation == Operation::kSend;
   // A SEND needs its receive WQE from the first packet on, a WRITE with immediate at the last.
   const bool takes_wqe = is_send ? info.is_first : info.has(wire::ExtendedHeader::kImmDt);
-  if ((is_send || takes_wqe) && receive_queue::failed(fabric, qp)) {
-    return refuse(fabric, qp, psn, Verdict::kReceiveQueueFailed);
+  if ((is_send || takes_wqe) && receive_queue::failed(context, qp)) {
+    return refuse(context, qp, psn, Verdict::kReceiveQueueFailed);
   }
-  if (takes_wqe && !receive_queue::available(fabric, qp)) return not_ready(fabric, qp, psn);
+  if (takes_wqe && !receive_queue::available(context, qp)) return not_ready(context, qp, psn);
   if (info.is_first) recv.operation = info.operation;
   const bool was_in_message = recv.in_message;
   recv.in_message = true;
   // Before anything can go wrong: the WQE is where the application is told (9.9.3, class C).
-  if (takes_wqe) receive_queue::take(fabric, qp);
-  auto verdict = is_send ? receive_queue::scatter(fabric, qp, packet.payload)
-                         : remote_access::write(fabric, qp, packet, info);
+  if (takes_wqe) receive_queue::take(context, qp);
+  auto verdict = is_send ? receive_queue::scatter(context, qp, packet.payload)
+                         : remote_access::write(context, qp, packet, info);
   if (!verdict && info.has(wire::ExtendedHeader::kIeth) &&
-      !fabric.mrs.invalidate(qp.memory_user(), packet.ieth.rkey)) {
+      !context.objects().mrs.invalidate(qp.memory_user(), packet.ieth.rkey)) {
     verdict = Verdict::kBadInvalidate;
   }
   if (verdict) {
     if (*verdict == Verdict::kReceiverGone || *verdict == Verdict::kMemoryNotReady) {
       recv.in_message = was_in_message;
     }
-    return turn_away(fabric, qp, psn, *verdict);
+    return turn_away(context, qp, psn, *verdict);
   }
   recv.received += packet.payload.size();
   ++recv.expected;
   recv.nak_outstanding = false;
-  report_established(fabric, qp);
+  report_established(context, qp);
   if (info.is_last) {
-    if ((is_send || takes_wqe) && !receive_queue::complete(fabric, qp, packet, info)) {
-      return lose_message(fabric, qp, psn);
+    if ((is_send || takes_wqe) && !receive_queue::complete(context, qp, packet, info)) {
+      return lose_message(context, qp, psn);
     }
     count_message(recv);
   }
-  if (packet.bth.ack_req) answer(fabric, qp, psn, wire::ack_syndrome());
+  if (packet.bth.ack_req) answer(context, qp, psn, wire::ack_syndrome());
 }
 
 /// What a request with an answer does, and what of `response` it decides.
-std::optional<Verdict> execute_query(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
-                                     const wire::OpcodeInfo& info, Response& response) {
+std::optional<Verdict> execute_query(TransportContext& context, QueuePair& qp,
+                                     const wire::Packet& packet, const wire::OpcodeInfo& info,
+                                     Response& response) {
   switch (info.operation) {
     case Operation::kReadRequest:
-      return remote_access::begin_read(fabric, qp, packet, response);
+      return remote_access::begin_read(context, qp, packet, response);
     case Operation::kAtomicWrite:
-      return remote_access::atomic_write(fabric, qp, packet);
+      return remote_access::atomic_write(context, qp, packet);
     case Operation::kFlush:
-      return remote_access::flush(fabric, qp, packet);
+      return remote_access::flush(context, qp, packet);
     default:
       response.kind = Response::Kind::kAtomic;
-      return remote_access::execute_atomic(fabric, qp, packet, info, response.value);
+      return remote_access::execute_atomic(context, qp, packet, info, response.value);
   }
 }
 
 /// READ, atomics and FLUSH.
-void on_query(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+void on_query(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
               const wire::OpcodeInfo& info) {
   RecvHalf& recv = qp.recv;
   const Psn psn = packet.bth.psn;
-  if (!response_queue::has_room(qp)) return refuse(fabric, qp, psn, Verdict::kInvalidRequest);
+  if (!response_queue::has_room(qp)) return refuse(context, qp, psn, Verdict::kInvalidRequest);
   Response response{.kind = Response::Kind::kRead, .psn = psn};
-  if (const auto verdict = execute_query(fabric, qp, packet, info, response)) {
-    return turn_away(fabric, qp, psn, *verdict);
+  if (const auto verdict = execute_query(context, qp, packet, info, response)) {
+    return turn_away(context, qp, psn, *verdict);
   }
   recv.expected += psn_count(response.left, qp.mtu());
   recv.nak_outstanding = false;
-  report_established(fabric, qp);
+  report_established(context, qp);
   count_message(recv);
   response.msn = recv.msn;
   if (response.kind == Response::Kind::kAtomic) {
     recv.atomic_answers.push_back(response);
     if (recv.atomic_answers.size() > qp.attr.max_dest_rd_atomic) recv.atomic_answers.pop_front();
   }
-  response_queue::queue(fabric, qp, response);
+  response_queue::queue(context, qp, response);
+}
+
+/// The verdict that ends in that NAK, if it is one for good.
+std::optional<Verdict> verdict_for(uint8_t syndrome) {
+  if (wire::aeth_kind(syndrome) != wire::AethKind::kNak) return std::nullopt;
+  switch (static_cast<wire::NakCode>(wire::aeth_detail(syndrome))) {
+    case wire::NakCode::kInvalidRequest:
+      return Verdict::kInvalidRequest;
+    case wire::NakCode::kRemoteAccessError:
+      return Verdict::kRemoteAccess;
+    case wire::NakCode::kRemoteOperationalError:
+      return Verdict::kRemoteMemoryUnreachable;
+    case wire::NakCode::kPsnSequenceError:
+    case wire::NakCode::kInvalidRdRequest:
+      break;
+  }
+  return std::nullopt;
+}
+
+/// A rule wants the request not to be executed.
+void refuse_by_rule(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
+                    const faults::RequestFault& fault) {
+  if (!fault.syndrome) return;
+  if (const auto verdict = verdict_for(*fault.syndrome)) {
+    return refuse(context, qp, packet.bth.psn, *verdict);
+  }
+  // 9.7.5.2.8 and C9-114: then silence until the expected request comes again.
+  const bool is_rnr = wire::aeth_kind(*fault.syndrome) == wire::AethKind::kRnrNak;
+  qp.recv.nak_outstanding = true;
+  context.counters_of(qp).add(is_rnr ? Counter::kRnrNaksSent : Counter::kSequenceNaksSent);
+  answer(context, qp, packet.bth.psn, *fault.syndrome);
 }
 
 /// Annex A14: each request names the XRC SRQ whose WQEs, PD and CQ it uses. It has to be of the
 /// QP's domain, and one message has one SRQ.
-bool select_srq(const Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+bool select_srq(const TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                 const wire::OpcodeInfo& info) {
-  const SharedReceiveQueue* srq = fabric.srqs.find(SrqId{packet.xrceth.srqn});
+  const SharedReceiveQueue* srq = context.objects().srqs.find(SrqId{packet.xrceth.srqn});
   if (srq == nullptr || srq->xrcd != qp.xrcd) return false;
   if (!info.is_first && qp.srq != srq->id) return false;
   qp.srq = srq->id;
@@ -238,32 +271,33 @@ bool operation_allowed(const QueuePair& qp, const wire::OpcodeInfo& info) {
   }
 }
 
-void report_established(Fabric& fabric, QueuePair& qp) {
+void report_established(TransportContext& context, QueuePair& qp) {
   // ibv_get_async_event(3), IBV_EVENT_COMM_EST: the first message on a QP still in RTR.
   if (qp.state != QpState::kRtr || qp.recv.established_reported) return;
   qp.recv.established_reported = true;
-  fabric.raise(qp, abi::EventType::kCommEst);
+  context.raise(qp, abi::EventType::kCommEst);
 }
 
-void on_request(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+void on_request(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                 const wire::OpcodeInfo& info) {
   if (qp.recv.refusing) return;
-  if (!check_psn(fabric, qp, packet, info)) return;
-  if (fabric.faults.watches(faults::Where::kRequest) &&
-      faults::request_is_taken(fabric, qp, packet, info)) [[unlikely]] {
-    return;
+  if (!check_psn(context, qp, packet, info)) return;
+  if (context.faults().watches(faults::Where::kRequest)) [[unlikely]] {
+    if (const auto fault = faults::request_fault(context.faults(), qp, packet, info)) {
+      return refuse_by_rule(context, qp, packet, *fault);
+    }
   }
-  if (qp.type == abi::QpType::kXrcRecv && !select_srq(fabric, qp, packet, info)) {
-    return refuse(fabric, qp, packet.bth.psn, Verdict::kInvalidRequest);
+  if (qp.type == abi::QpType::kXrcRecv && !select_srq(context, qp, packet, info)) {
+    return refuse(context, qp, packet.bth.psn, Verdict::kInvalidRequest);
   }
   if (!opcode_in_sequence(qp.recv, info) || !operation_allowed(qp, info) ||
       !length_valid(qp, info, packet.payload.size())) {
-    return refuse(fabric, qp, packet.bth.psn, Verdict::kInvalidRequest);
+    return refuse(context, qp, packet.bth.psn, Verdict::kInvalidRequest);
   }
   if (info.operation == Operation::kSend || info.operation == Operation::kWrite) {
-    on_message_packet(fabric, qp, packet, info);
+    on_message_packet(context, qp, packet, info);
   } else {
-    on_query(fabric, qp, packet, info);
+    on_query(context, qp, packet, info);
   }
 }
 

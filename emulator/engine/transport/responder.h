@@ -2,11 +2,11 @@
 // (IBTA vol 1, 9.7.4, 9.7.5, 9.9.3).
 #pragma once
 
-#include "emulator/engine/fabric.h"
+#include "emulator/engine/transport/context.h"
 
 namespace rocemu::engine::responder {
 
-void on_request(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+void on_request(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                 const wire::OpcodeInfo& info);
 
 // What connected QPs of either kind have in common.
@@ -16,6 +16,6 @@ bool length_valid(const QueuePair& qp, const wire::OpcodeInfo& info, size_t payl
 /// 9.7.4.1.3: does the QP allow its peer this operation at all?
 bool operation_allowed(const QueuePair& qp, const wire::OpcodeInfo& info);
 /// What the peer's packet does to a QP in RTR, whatever it is.
-void report_established(Fabric& fabric, QueuePair& qp);
+void report_established(TransportContext& context, QueuePair& qp);
 
 }  // namespace rocemu::engine::responder

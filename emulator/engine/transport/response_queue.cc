@@ -6,6 +6,7 @@
 #include "emulator/engine/objects/memory_access.h"
 #include "emulator/engine/protocol/opcode_traits.h"
 #include "emulator/engine/protocol/qp_traits.h"
+#include "emulator/engine/transport/failure.h"
 #include "emulator/engine/transport/receive_queue.h"
 #include "wire/aeth.h"
 
@@ -18,21 +19,22 @@ using wire::Psn;
 /// Packets of one turn, as the requester's.
 constexpr uint32_t kBurst = 16;
 
-void send_acknowledge(Fabric& fabric, QueuePair& qp, Psn psn, uint8_t syndrome, uint32_t msn) {
+void send_acknowledge(TransportContext& context, QueuePair& qp, Psn psn, uint8_t syndrome,
+                      uint32_t msn) {
   wire::Packet packet;
   packet.bth.opcode = in_transport(transport_of(qp.type), Opcode::kRcAck);
   packet.bth.psn = psn;
   packet.aeth = {.syndrome = syndrome, .msn = msn};
-  fabric.send(qp, packet, 0, fabric.frames().allocate());
+  context.transmitter().send(qp, packet, 0, context.transmitter().allocate());
 }
 
-void send_atomic_answer(Fabric& fabric, QueuePair& qp, const Response& response) {
+void send_atomic_answer(TransportContext& context, QueuePair& qp, const Response& response) {
   wire::Packet packet;
   packet.bth.opcode = in_transport(transport_of(qp.type), Opcode::kRcAtomicAck);
   packet.bth.psn = response.psn;
   packet.aeth = {.syndrome = wire::ack_syndrome(), .msn = response.msn};
   packet.atomic_ack = {.original = response.value};
-  fabric.send(qp, packet, 0, fabric.frames().allocate());
+  context.transmitter().send(qp, packet, 0, context.transmitter().allocate());
 }
 
 bool takes_resources(const Response& response) {
@@ -45,32 +47,33 @@ Psn last_psn(const QueuePair& qp, const Response& response) {
 }
 
 /// The QP is lost: NAK, tell the application through the receive WQE in use or an event, flush.
-void execute_refusal(Fabric& fabric, QueuePair& qp, Psn psn, Verdict verdict) {
+void execute_refusal(TransportContext& context, QueuePair& qp, Psn psn, Verdict verdict) {
   const ResponderAction action = action_for(verdict);
-  fabric.device_of(qp).counters.add(Counter::kErrorNaksSent);
-  send_acknowledge(fabric, qp, psn, wire::nak_syndrome(action.nak), qp.recv.msn);
+  context.counters_of(qp).add(Counter::kErrorNaksSent);
+  send_acknowledge(context, qp, psn, wire::nak_syndrome(action.nak), qp.recv.msn);
   if (qp.recv.wqe) {
-    receive_queue::fail(fabric, qp, action.status, action.vendor);
+    receive_queue::fail(context, qp, action.status, action.vendor);
   } else {
-    fabric.raise(qp, action.event);
+    context.raise(qp, action.event);
   }
-  fabric.enter_error(qp);
+  enter_error(context, qp);
 }
 
 /// The next `length` bytes of a READ. Of each burst its R_Key is looked at again: what the request
 /// was for may be gone by now.
-std::optional<Verdict> read_for(Fabric& fabric, QueuePair& qp, const Response& response,
+std::optional<Verdict> read_for(TransportContext& context, QueuePair& qp, const Response& response,
                                 uint32_t length, std::span<const std::span<uint8_t>> targets) {
-  const auto place = fabric.mrs.resolve_remote({.pd = response.pd, .qp = qp.number}, response.rkey,
-                                               response.address, length, abi::kAccessRemoteRead);
+  const auto place =
+      context.objects().mrs.resolve_remote({.pd = response.pd, .qp = qp.number}, response.rkey,
+                                           response.address, length, abi::kAccessRemoteRead);
   if (!place) return Verdict::kRemoteAccess;
-  return verdict_of(MemoryList(*place, length).read(fabric.host_memory(), targets),
+  return verdict_of(MemoryList(*place, length).read(context.memory(), targets),
                     Verdict::kRemoteMemoryUnreachable);
 }
 
 /// Up to `budget` packets of a READ's data. Nothing more to send: response.left is 0 and begun set.
 /// Nothing returned: the memory is not there yet, and the QP is scheduled when it may be.
-std::optional<uint32_t> send_read_data(Fabric& fabric, QueuePair& qp, Response& response,
+std::optional<uint32_t> send_read_data(TransportContext& context, QueuePair& qp, Response& response,
                                        uint32_t budget) {
   const uint32_t count = std::min(psn_count(response.left, qp.mtu()), budget);
   std::array<Frame, kBurst> frames;
@@ -91,26 +94,26 @@ std::optional<uint32_t> send_read_data(Fabric& fabric, QueuePair& qp, Response& 
                                                           : Opcode::kRcReadResponseMiddle);
     packet.bth.psn = response.psn + i;
     packet.aeth = {.syndrome = wire::ack_syndrome(), .msn = response.msn};
-    frames[i] = fabric.frames().allocate();
+    frames[i] = context.transmitter().allocate();
     targets[i] =
         std::span<uint8_t>(frames[i].storage()).subspan(wire::payload_offset(packet), size);
     bytes += size;
   }
   if (bytes != 0) {
     if (const auto verdict =
-            read_for(fabric, qp, response, bytes, std::span(targets).first(count))) {
+            read_for(context, qp, response, bytes, std::span(targets).first(count))) {
       if (*verdict == Verdict::kMemoryNotReady) {
-        fabric.wait_for_memory(qp);
+        context.scheduler().wait_for_memory(qp);
         return std::nullopt;
       }
       if (*verdict != Verdict::kReceiverGone) {
-        execute_refusal(fabric, qp, response.psn, *verdict);
+        execute_refusal(context, qp, response.psn, *verdict);
       }
       return 0;
     }
   }
   for (uint32_t i = 0; i < count; ++i) {
-    fabric.send(qp, packets[i], targets[i].size(), std::move(frames[i]));
+    context.transmitter().send(qp, packets[i], targets[i].size(), std::move(frames[i]));
   }
   response.begun = true;
   response.psn += count;
@@ -121,16 +124,16 @@ std::optional<uint32_t> send_read_data(Fabric& fabric, QueuePair& qp, Response& 
 
 }  // namespace
 
-void queue(Fabric& fabric, QueuePair& qp, const Response& response) {
+void queue(TransportContext& context, QueuePair& qp, const Response& response) {
   qp.recv.responses.push_back(response);
-  fabric.schedule(qp);
+  context.scheduler().schedule(qp);
 }
 
 bool has_room(const QueuePair& qp) {
   return std::ranges::count_if(qp.recv.responses, takes_resources) < qp.attr.max_dest_rd_atomic;
 }
 
-void queue_again(Fabric& fabric, QueuePair& qp, const Response& response) {
+void queue_again(TransportContext& context, QueuePair& qp, const Response& response) {
   auto& responses = qp.recv.responses;
   const Psn last = last_psn(qp, response);
   if (!wire::psn_before(last, qp.recv.expected)) return;
@@ -142,60 +145,60 @@ void queue_again(Fabric& fabric, QueuePair& qp, const Response& response) {
   const auto behind = std::ranges::find_if(
       responses, [&](const Response& pending) { return wire::psn_before(last, pending.psn); });
   responses.insert(behind, response);
-  fabric.schedule(qp);
+  context.scheduler().schedule(qp);
 }
 
-void answer(Fabric& fabric, QueuePair& qp, Psn psn, uint8_t syndrome) {
+void answer(TransportContext& context, QueuePair& qp, Psn psn, uint8_t syndrome) {
   auto& responses = qp.recv.responses;
   // 9.7.5.1.2: an acknowledgement is for all before it as well.
-  const bool waits = syndrome == wire::ack_syndrome() && fabric.delays_acknowledgement();
-  if (responses.empty() && !waits) return send_acknowledge(fabric, qp, psn, syndrome, qp.recv.msn);
+  const bool waits = syndrome == wire::ack_syndrome() && context.delays_acknowledgement();
+  if (responses.empty() && !waits) return send_acknowledge(context, qp, psn, syndrome, qp.recv.msn);
   const Response response{
       .kind = Response::Kind::kAcknowledge, .psn = psn, .msn = qp.recv.msn, .syndrome = syndrome};
   if (!responses.empty() && responses.back().kind == Response::Kind::kAcknowledge) {
     responses.back() = response;
   } else {
-    queue(fabric, qp, response);
+    queue(context, qp, response);
   }
 }
 
-void settle(Fabric& fabric, QueuePair& qp) {
+void settle(TransportContext& context, QueuePair& qp) {
   auto& responses = qp.recv.responses;
   if (responses.empty() || responses.front().kind != Response::Kind::kAcknowledge) return;
   const Response response = responses.front();
   responses.pop_front();
-  send_acknowledge(fabric, qp, response.psn, response.syndrome, response.msn);
+  send_acknowledge(context, qp, response.psn, response.syndrome, response.msn);
 }
 
-void refuse(Fabric& fabric, QueuePair& qp, Psn psn, Verdict verdict) {
+void refuse(TransportContext& context, QueuePair& qp, Psn psn, Verdict verdict) {
   // The daemon is about to detach the client; until then its NIC is as dead as the process.
   if (verdict == Verdict::kReceiverGone) return;
-  if (qp.recv.responses.empty()) return execute_refusal(fabric, qp, psn, verdict);
+  if (qp.recv.responses.empty()) return execute_refusal(context, qp, psn, verdict);
   qp.recv.refusing = true;
-  queue(fabric, qp, {.kind = Response::Kind::kRefuse, .psn = psn, .verdict = verdict});
+  queue(context, qp, {.kind = Response::Kind::kRefuse, .psn = psn, .verdict = verdict});
 }
 
-uint32_t transmit(Fabric& fabric, QueuePair& qp) {
+uint32_t transmit(TransportContext& context, QueuePair& qp) {
   RecvHalf& recv = qp.recv;
   uint32_t sent = 0;
   while (sent < kBurst && !recv.responses.empty()) {
     Response& response = recv.responses.front();
     switch (response.kind) {
       case Response::Kind::kAcknowledge:
-        send_acknowledge(fabric, qp, response.psn, response.syndrome, response.msn);
+        send_acknowledge(context, qp, response.psn, response.syndrome, response.msn);
         ++sent;
         break;
       case Response::Kind::kAtomic:
-        send_atomic_answer(fabric, qp, response);
+        send_atomic_answer(context, qp, response);
         ++sent;
         break;
       case Response::Kind::kRefuse: {
         const Response refusal = response;
-        execute_refusal(fabric, qp, refusal.psn, refusal.verdict);
+        execute_refusal(context, qp, refusal.psn, refusal.verdict);
         return sent + 1;
       }
       case Response::Kind::kRead: {
-        const std::optional<uint32_t> frames = send_read_data(fabric, qp, response, kBurst - sent);
+        const std::optional<uint32_t> frames = send_read_data(context, qp, response, kBurst - sent);
         if (!frames) return sent;
         sent += *frames;
         if (*frames == 0) {  // the memory is not there, or the process
@@ -208,7 +211,7 @@ uint32_t transmit(Fabric& fabric, QueuePair& qp) {
     }
     recv.responses.pop_front();
   }
-  if (!recv.responses.empty()) fabric.schedule(qp);
+  if (!recv.responses.empty()) context.scheduler().schedule(qp);
   return sent;
 }
 

@@ -2,6 +2,7 @@
 
 #include "emulator/engine/protocol/opcode_traits.h"
 #include "emulator/engine/protocol/qp_traits.h"
+#include "emulator/engine/transport/failure.h"
 
 namespace rocemu::engine::send_queue {
 namespace {
@@ -13,12 +14,12 @@ using abi::WrOpcode;
 using wire::Psn;
 
 /// False if a rule made a failure of it.
-bool report(Fabric& fabric, const QueuePair& qp, uint32_t index, WcStatus status,
+bool report(TransportContext& context, const QueuePair& qp, uint32_t index, WcStatus status,
             VendorError vendor) {
   const auto wqe = qp.send.queue.header<SendWqe>(index);
   const bool wanted =
       status != WcStatus::kSuccess || (wqe.flags & abi::kSendSignaled) != 0 || qp.sq_sig_all;
-  if (!wanted && !fabric.faults.watches(faults::Where::kCompletion)) return true;
+  if (!wanted && !context.faults().watches(faults::Where::kCompletion)) return true;
   abi::Cqe cqe{};
   cqe.wr_id = wqe.wr_id;
   cqe.status = static_cast<uint32_t>(status);
@@ -30,35 +31,35 @@ bool report(Fabric& fabric, const QueuePair& qp, uint32_t index, WcStatus status
   cqe.qp_generation = qp.generation;
   cqe.queue = abi::WorkQueue::kSend;
   // ibv_req_notify_cq(3): a successful send is unsolicited, any failure counts as solicited.
-  return fabric.complete(qp, qp.send_cq, cqe, status != WcStatus::kSuccess, wanted);
+  return context.complete(qp, qp.send_cq, cqe, status != WcStatus::kSuccess, wanted);
 }
 
 /// What the failure of its oldest WQE does to the QP.
-void fail_queue(Fabric& fabric, QueuePair& qp) {
-  if (is_reliable(qp.type)) return fabric.enter_error(qp);
+void fail_queue(TransportContext& context, QueuePair& qp) {
+  if (is_reliable(qp.type)) return enter_error(context, qp);
   // 10.3.1.6: only the send queue of an unreliable QP stops; what is posted to it is flushed.
   qp.state = QpState::kSqe;
-  flush(fabric, qp);
+  flush(context, qp);
 }
 
 /// The oldest WQE is done.
-void complete_oldest(Fabric& fabric, QueuePair& qp) {
+void complete_oldest(TransportContext& context, QueuePair& qp) {
   SendHalf& send = qp.send;
   const bool was_next = send.next == send.queue.head();
   if (wants_response(send.queue.state(send.queue.head()).kind)) --send.responses_outstanding;
   const bool succeeded =
-      report(fabric, qp, send.queue.head(), WcStatus::kSuccess, VendorError::kNone);
+      report(context, qp, send.queue.head(), WcStatus::kSuccess, VendorError::kNone);
   send.queue.pop();
   if (was_next) {  // acknowledged while it was being sent again
     ++send.next;
     send.next_packet = 0;
   }
-  if (!succeeded) fail_queue(fabric, qp);
+  if (!succeeded) fail_queue(context, qp);
 }
 
 }  // namespace
 
-void post(Fabric& fabric, QueuePair& qp, std::span<const std::byte> wqe) {
+void post(TransportContext& context, QueuePair& qp, std::span<const std::byte> wqe) {
   SendHalf& send = qp.send;
   switch (qp.state) {
     case QpState::kReset:
@@ -72,31 +73,31 @@ void post(Fabric& fabric, QueuePair& qp, std::span<const std::byte> wqe) {
     case QpState::kSqe:
     case QpState::kErr:
       send.queue.push(wqe);
-      flush(fabric, qp);
+      flush(context, qp);
       return;
     case QpState::kSqd:
       send.queue.push(wqe);
       return;
     case QpState::kRts:
       send.queue.push(wqe);
-      fabric.schedule(qp);
+      context.scheduler().schedule(qp);
       return;
   }
 }
 
-void start(Fabric& fabric, QueuePair& qp) {
+void start(TransportContext& context, QueuePair& qp) {
   SendHalf& send = qp.send;
   send.next_psn = send.unacked = send.sent_limit = send.ack_limit = Psn(qp.attr.sq_psn);
   send.next = send.queue.head();
   send.next_packet = 0;
   reset_retries(qp);
-  resume(fabric, qp);
+  resume(context, qp);
 }
 
-void resume(Fabric& fabric, QueuePair& qp) {
+void resume(TransportContext& context, QueuePair& qp) {
   qp.send.drained_reported = false;
   if (qp.send.unacked == qp.send.sent_limit) reset_retries(qp);  // SQD may have changed them
-  if (may_send(qp)) fabric.schedule(qp);
+  if (may_send(qp)) context.scheduler().schedule(qp);
 }
 
 bool may_send(const QueuePair& qp) {
@@ -107,30 +108,30 @@ bool may_send(const QueuePair& qp) {
   return qp.state == QpState::kSqd && send.queue.state(send.next).started;
 }
 
-void complete_acknowledged(Fabric& fabric, QueuePair& qp) {
+void complete_acknowledged(TransportContext& context, QueuePair& qp) {
   const SendHalf& send = qp.send;
   while (!send.queue.empty()) {
     const SendState& state = send.queue.state(send.queue.head());
     if (!state.started || !wire::psn_before(state.last, send.unacked)) return;
-    complete_oldest(fabric, qp);
+    complete_oldest(context, qp);
   }
 }
 
-void fail_oldest(Fabric& fabric, QueuePair& qp, LocalError error) {
-  report(fabric, qp, qp.send.queue.head(), error.status, error.vendor);
+void fail_oldest(TransportContext& context, QueuePair& qp, LocalError error) {
+  report(context, qp, qp.send.queue.head(), error.status, error.vendor);
   qp.send.queue.pop();
-  fail_queue(fabric, qp);
+  fail_queue(context, qp);
 }
 
-void stop_at_next(Fabric& fabric, QueuePair& qp, LocalError error) {
+void stop_at_next(TransportContext& context, QueuePair& qp, LocalError error) {
   qp.send.error = error;
-  if (qp.send.next == qp.send.queue.head()) fail_oldest(fabric, qp, error);
+  if (qp.send.next == qp.send.queue.head()) fail_oldest(context, qp, error);
 }
 
-void flush(Fabric& fabric, QueuePair& qp) {
+void flush(TransportContext& context, QueuePair& qp) {
   SendHalf& send = qp.send;
   while (!send.queue.empty()) {
-    report(fabric, qp, send.queue.head(), WcStatus::kWrFlushErr, VendorError::kFlushed);
+    report(context, qp, send.queue.head(), WcStatus::kWrFlushErr, VendorError::kFlushed);
     send.queue.pop();
   }
   send.next = send.queue.head();
@@ -148,11 +149,11 @@ void reset_retries(QueuePair& qp) {
   qp.send.rnr_retries_left = qp.attr.rnr_retry;
 }
 
-void check_drained(Fabric& fabric, QueuePair& qp) {
+void check_drained(TransportContext& context, QueuePair& qp) {
   if (qp.state != QpState::kSqd || qp.send.drained_reported || !drained(qp)) return;
   qp.send.drained_reported = true;
   if (qp.attr.en_sqd_async_notify != 0) {
-    fabric.raise(qp, abi::EventType::kSqDrained);
+    context.raise(qp, abi::EventType::kSqDrained);
   }
 }
 

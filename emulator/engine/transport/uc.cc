@@ -1,5 +1,6 @@
 #include "emulator/engine/transport/uc.h"
 
+#include "emulator/engine/transport/failure.h"
 #include "emulator/engine/transport/receive_queue.h"
 #include "emulator/engine/transport/remote_access.h"
 #include "emulator/engine/transport/responder.h"
@@ -10,11 +11,11 @@ namespace {
 using wire::Operation;
 
 /// The message in progress will not be completed: its receive WQE is for the next one (9.8.2.2.4).
-void abandon(Fabric& fabric, QueuePair& qp) {
+void abandon(TransportContext& context, QueuePair& qp) {
   RecvHalf& recv = qp.recv;
   recv.in_message = false;
   recv.received = 0;
-  if (recv.wqe && recv.wqe->srq) receive_queue::give_back(fabric, qp);
+  if (recv.wqe && recv.wqe->srq) receive_queue::give_back(context, qp);
 }
 
 /// What is wrong with the peer's message drops it, its length too; what is wrong with our own WQE
@@ -26,22 +27,22 @@ bool is_peers_mistake(Verdict verdict) {
 
 }  // namespace
 
-void on_request(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+void on_request(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                 const wire::OpcodeInfo& info) {
   RecvHalf& recv = qp.recv;
-  Counters& counters = fabric.device_of(qp).counters;
+  Counters& counters = context.counters_of(qp);
   const auto drop = [&](Counter why) {
     counters.add(why);
-    abandon(fabric, qp);
+    abandon(context, qp);
   };
   // 9.8.2.2.1: a gap ends the message in progress; the next First or Only is in sequence again.
   if (packet.bth.psn != recv.expected) {
     counters.add(Counter::kOutOfSequence);
-    abandon(fabric, qp);
+    abandon(context, qp);
   }
   recv.expected = packet.bth.psn + 1;
   if (info.is_first) {
-    abandon(fabric, qp);
+    abandon(context, qp);
     recv.operation = info.operation;
   } else if (!recv.in_message || recv.operation != info.operation) {
     return drop(Counter::kDroppedNoMessage);
@@ -52,29 +53,29 @@ void on_request(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
   }
   const bool is_send = info.operation == Operation::kSend;
   const bool takes_wqe = is_send ? info.is_first : info.has(wire::ExtendedHeader::kImmDt);
-  if (takes_wqe && !receive_queue::available(fabric, qp)) {
+  if (takes_wqe && !receive_queue::available(context, qp)) {
     return drop(Counter::kDroppedNoReceive);
   }
   recv.in_message = true;
-  if (is_send) receive_queue::take(fabric, qp);
-  const auto verdict = is_send ? receive_queue::scatter(fabric, qp, packet.payload)
-                               : remote_access::write(fabric, qp, packet, info);
+  if (is_send) receive_queue::take(context, qp);
+  const auto verdict = is_send ? receive_queue::scatter(context, qp, packet.payload)
+                               : remote_access::write(context, qp, packet, info);
   if (verdict) {
     if (*verdict == Verdict::kReceiverGone || *verdict == Verdict::kMemoryNotReady) {
-      return abandon(fabric, qp);
+      return abandon(context, qp);
     }
     if (*verdict == Verdict::kReceiveTooSmall) return drop(Counter::kDroppedReceiveTooSmall);
     if (is_peers_mistake(*verdict)) return drop(Counter::kDroppedInvalidRequest);
     const ResponderAction action = action_for(*verdict);
-    receive_queue::fail(fabric, qp, action.status, action.vendor);
-    return fabric.enter_error(qp);
+    receive_queue::fail(context, qp, action.status, action.vendor);
+    return enter_error(context, qp);
   }
   recv.received += packet.payload.size();
-  responder::report_established(fabric, qp);
+  responder::report_established(context, qp);
   if (!info.is_last) return;
   if (takes_wqe || is_send) {
-    receive_queue::take(fabric, qp);
-    receive_queue::complete(fabric, qp, packet, info);
+    receive_queue::take(context, qp);
+    receive_queue::complete(context, qp, packet, info);
   }
   recv.in_message = false;
   recv.received = 0;

@@ -2,11 +2,11 @@
 // (IBTA vol 1, 9.8.2).
 #pragma once
 
-#include "emulator/engine/fabric.h"
+#include "emulator/engine/transport/context.h"
 
 namespace rocemu::engine::uc {
 
-void on_request(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+void on_request(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                 const wire::OpcodeInfo& info);
 
 }  // namespace rocemu::engine::uc

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "emulator/engine/transport/address_vector.h"
+#include "emulator/engine/transport/failure.h"
 #include "emulator/engine/transport/receive_queue.h"
 #include "wire/ethernet.h"
 
@@ -22,24 +23,24 @@ std::array<uint8_t, kGrhSize> route_header(std::span<const uint8_t> frame, bool 
   return grh;
 }
 
-std::optional<Verdict> place(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+std::optional<Verdict> place(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                              std::span<const uint8_t> frame) {
   const auto grh = route_header(frame, packet.src_ip.is_v4());
   RecvHalf& recv = qp.recv;
   recv.received = 0;
-  if (const auto verdict = receive_queue::scatter(fabric, qp, grh)) return verdict;
+  if (const auto verdict = receive_queue::scatter(context, qp, grh)) return verdict;
   recv.received = kGrhSize;
-  if (const auto verdict = receive_queue::scatter(fabric, qp, packet.payload)) return verdict;
+  if (const auto verdict = receive_queue::scatter(context, qp, packet.payload)) return verdict;
   recv.received += packet.payload.size();
   return std::nullopt;
 }
 
 }  // namespace
 
-std::optional<LocalError> check(const Fabric& fabric, const QueuePair& qp, const SendWqe& wqe,
-                                uint64_t length) {
+std::optional<LocalError> check(const TransportContext& context, const QueuePair& qp,
+                                const SendWqe& wqe, uint64_t length) {
   // IBTA vol 1, 10.2.2.2: the address handle has to be of the QP's protection domain.
-  const AddressHandle* ah = fabric.ahs.find(AhId{wqe.ud.ah});
+  const AddressHandle* ah = context.objects().ahs.find(AhId{wqe.ud.ah});
   if (ah == nullptr || ah->pd != qp.pd) {
     return LocalError{WcStatus::kLocQpOpErr, VendorError::kBadAddressHandle};
   }
@@ -48,33 +49,34 @@ std::optional<LocalError> check(const Fabric& fabric, const QueuePair& qp, const
   return std::nullopt;
 }
 
-Path path_of(const Fabric& fabric, const QueuePair& qp, const SendWqe& wqe) {
-  Path path = resolve_path(fabric, qp.device, fabric.ahs.find(AhId{wqe.ud.ah})->attr, qp.number,
+Path path_of(const TransportContext& context, const QueuePair& qp, const SendWqe& wqe) {
+  Path path = resolve_path(context.objects(), context.config().shard, qp.device,
+                           context.objects().ahs.find(AhId{wqe.ud.ah})->attr, qp.number,
                            QpNumber{wqe.ud.remote_qpn & 0xffffff});
-  path.udp_src_port = datagram_source_port(fabric.devices()[qp.device.value].config, qp.number);
+  path.udp_src_port = datagram_source_port(context.objects().devices[qp.device].config, qp.number);
   return path;
 }
 
-void on_packet(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+void on_packet(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                const wire::OpcodeInfo& info, std::span<const uint8_t> frame) {
-  Counters& counters = fabric.device_of(qp).counters;
+  Counters& counters = context.counters_of(qp);
   // 9.6.1.4.1: the Q_Key of the packet has to be the QP's.
   if (packet.deth.qkey != qp.attr.qkey) return counters.add(Counter::kDroppedWrongQkey);
   if (packet.payload.size() > qp.mtu()) return counters.add(Counter::kDroppedInvalidRequest);
-  if (!receive_queue::available(fabric, qp)) return counters.add(Counter::kDroppedNoReceive);
+  if (!receive_queue::available(context, qp)) return counters.add(Counter::kDroppedNoReceive);
   // IBTA vol 1, 9.9.3, class D: too long for the receive is dropped, and the WQE stays for the
   // next.
-  if (!receive_queue::has_room(fabric, qp, kGrhSize + packet.payload.size())) {
+  if (!receive_queue::has_room(context, qp, kGrhSize + packet.payload.size())) {
     return counters.add(Counter::kDroppedReceiveTooSmall);
   }
-  receive_queue::take(fabric, qp);
-  if (const auto verdict = place(fabric, qp, packet, frame)) {
+  receive_queue::take(context, qp);
+  if (const auto verdict = place(context, qp, packet, frame)) {
     if (*verdict == Verdict::kReceiverGone || *verdict == Verdict::kMemoryNotReady) return;
     const ResponderAction action = action_for(*verdict);
-    receive_queue::fail(fabric, qp, action.status, action.vendor);
-    return fabric.enter_error(qp);
+    receive_queue::fail(context, qp, action.status, action.vendor);
+    return enter_error(context, qp);
   }
-  receive_queue::complete(fabric, qp, packet, info);
+  receive_queue::complete(context, qp, packet, info);
   qp.recv.received = 0;
 }
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <span>
 
-#include "emulator/engine/fabric.h"
+#include "emulator/engine/transport/context.h"
 
 namespace rocemu::engine::ud {
 
@@ -12,11 +12,11 @@ namespace rocemu::engine::ud {
 inline constexpr uint32_t kGrhSize = 40;
 
 /// What is wrong with the WQE, beyond what is checked of all.
-std::optional<LocalError> check(const Fabric& fabric, const QueuePair& qp, const abi::SendWqe& wqe,
-                                uint64_t length);
+std::optional<LocalError> check(const TransportContext& context, const QueuePair& qp,
+                                const abi::SendWqe& wqe, uint64_t length);
 
 /// The way of a WQE that was checked.
-Path path_of(const Fabric& fabric, const QueuePair& qp, const abi::SendWqe& wqe);
+Path path_of(const TransportContext& context, const QueuePair& qp, const abi::SendWqe& wqe);
 
 /// IBTA vol 1, 10.2.5: the QP's own Q_Key stands for one with the highest bit set.
 constexpr uint32_t qkey_of(const QueuePair& qp, const abi::SendWqe& wqe) {
@@ -24,7 +24,7 @@ constexpr uint32_t qkey_of(const QueuePair& qp, const abi::SendWqe& wqe) {
 }
 
 /// `frame` is all of it, from its Ethernet header on.
-void on_packet(Fabric& fabric, QueuePair& qp, const wire::Packet& packet,
+void on_packet(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                const wire::OpcodeInfo& info, std::span<const uint8_t> frame);
 
 }  // namespace rocemu::engine::ud

@@ -7,14 +7,16 @@
 
 namespace rocemu::engine {
 
-int create_ah(Fabric& fabric, ClientId client, const abi::Request::Body& in, uint32_t& handle) {
-  ProtectionDomain* pd = shared(fabric, fabric.pds, in.create_ah.pd, client);
+int create_ah(CommandContext& context, ClientId client, const abi::Request::Body& in,
+              uint32_t& handle) {
+  ProtectionDomain* pd =
+      shared(context.objects.clients, context.objects.pds, in.create_ah.pd, client);
   if (pd == nullptr) return ENOENT;
-  if (const int error =
-          check_address_vector(fabric, fabric.clients.at(client), in.create_ah.attr)) {
+  if (const int error = check_address_vector(
+          context.objects.devices, context.objects.clients.device_of(client), in.create_ah.attr)) {
     return error;
   }
-  AddressHandle* ah = fabric.ahs.create(client, pd->id);
+  AddressHandle* ah = context.objects.ahs.create(client, pd->id);
   if (ah == nullptr) return ENOMEM;
   ah->attr = in.create_ah.attr;
   ++pd->users;
@@ -22,11 +24,10 @@ int create_ah(Fabric& fabric, ClientId client, const abi::Request::Body& in, uin
   return 0;
 }
 
-int destroy_ah(Fabric& fabric, ClientId client, uint32_t handle) {
-  const AddressHandle* ah = owned(fabric.ahs, handle, client);
+int destroy_ah(CommandContext& context, ClientId client, uint32_t handle) {
+  AddressHandle* ah = owned(context.objects.ahs, handle, client);
   if (ah == nullptr) return ENOENT;
-  --fabric.pds.find(ah->pd)->users;
-  fabric.ahs.destroy(ah->id);
+  context.objects.destroy(*ah);
   return 0;
 }
 

@@ -19,76 +19,76 @@ using abi::Op;
 using abi::Reply;
 using abi::Request;
 
-int dispatch(Fabric& fabric, ClientId client, const Request& request, Reply::Body& out) {
+int dispatch(CommandContext& context, ClientId client, const Request& request, Reply::Body& out) {
   const Request::Body& in = request.body;
-  Device& device = fabric.device(fabric.clients.at(client));
+  Device& device = context.objects.device_of(client);
   switch (request.op) {
     case Op::kQueryDevice:
-      return query_device(fabric, device, out.device);
+      return query_device(context, device, out.device);
     case Op::kQueryPort:
       return query_port(device, in.query_port.port, out.port);
     case Op::kAllocPd:
-      return alloc_pd(fabric, client, out.object.handle);
+      return alloc_pd(context, client, out.object.handle);
     case Op::kDeallocPd:
-      return dealloc_pd(fabric, client, in.object.handle);
+      return dealloc_pd(context, client, in.object.handle);
     case Op::kRegMr:
-      return reg_mr(fabric, client, in, out);
+      return reg_mr(context, client, in, out);
     case Op::kQueryPd:
-      return query_pd(fabric, client, in.object.handle);
+      return query_pd(context, client, in.object.handle);
     case Op::kReregMr:
-      return rereg_mr(fabric, client, in, out);
+      return rereg_mr(context, client, in, out);
     case Op::kQueryMr:
-      return query_mr(fabric, client, in.object.handle, out);
+      return query_mr(context, client, in.object.handle, out);
     case Op::kAdviseMr:
-      return advise_mr(fabric, client, in);
+      return advise_mr(context, client, in);
     case Op::kAllocMw:
-      return alloc_mw(fabric, client, in, out);
+      return alloc_mw(context, client, in, out);
     case Op::kDeallocMw:
-      return dealloc_mw(fabric, client, in.object.handle);
+      return dealloc_mw(context, client, in.object.handle);
     case Op::kAllocDm:
-      return alloc_dm(fabric, client, in, out.object.handle);
+      return alloc_dm(context, client, in, out.object.handle);
     case Op::kFreeDm:
-      return free_dm(fabric, client, in.object.handle);
+      return free_dm(context, client, in.object.handle);
     case Op::kDeregMr:
-      return dereg_mr(fabric, client, in.object.handle);
+      return dereg_mr(context, client, in.object.handle);
     case Op::kCreateCq:
-      return create_cq(fabric, client, in, out);
+      return create_cq(context, client, in, out);
     case Op::kResizeCq:
-      return resize_cq(fabric, client, in, out);
+      return resize_cq(context, client, in, out);
     case Op::kModifyCq:
-      return modify_cq(fabric, client, in);
+      return modify_cq(context, client, in);
     case Op::kDestroyCq:
-      return destroy_cq(fabric, client, in.object.handle);
+      return destroy_cq(context, client, in.object.handle);
     case Op::kCreateQp:
-      return create_qp(fabric, client, in, out);
+      return create_qp(context, client, in, out);
     case Op::kModifyQp:
-      return modify_qp(fabric, client, in, out);
+      return modify_qp(context, client, in, out);
     case Op::kQueryQp:
-      return query_qp(fabric, client, in.object.handle, out);
+      return query_qp(context, client, in.object.handle, out);
     case Op::kDestroyQp:
-      return destroy_qp(fabric, client, in);
+      return destroy_qp(context, client, in);
     case Op::kCreateSrq:
-      return create_srq(fabric, client, in, out);
+      return create_srq(context, client, in, out);
     case Op::kModifySrq:
-      return modify_srq(fabric, client, in);
+      return modify_srq(context, client, in);
     case Op::kQuerySrq:
-      return query_srq(fabric, client, in.object.handle, out);
+      return query_srq(context, client, in.object.handle, out);
     case Op::kDestroySrq:
-      return destroy_srq(fabric, client, in.object.handle);
+      return destroy_srq(context, client, in.object.handle);
     case Op::kOpenXrcd:
-      return open_xrcd(fabric, client, in, out.object.handle);
+      return open_xrcd(context, client, in, out.object.handle);
     case Op::kCloseXrcd:
-      return close_xrcd(fabric, client, in.object.handle);
+      return close_xrcd(context, client, in.object.handle);
     case Op::kOpenQp:
-      return open_qp(fabric, client, in, out);
+      return open_qp(context, client, in, out);
     case Op::kAttachMcast:
-      return attach_mcast(fabric, client, in);
+      return attach_mcast(context, client, in);
     case Op::kDetachMcast:
-      return detach_mcast(fabric, client, in);
+      return detach_mcast(context, client, in);
     case Op::kCreateAh:
-      return create_ah(fabric, client, in, out.object.handle);
+      return create_ah(context, client, in, out.object.handle);
     case Op::kDestroyAh:
-      return destroy_ah(fabric, client, in.object.handle);
+      return destroy_ah(context, client, in.object.handle);
     case Op::kHello:  // the daemon's; here only for rules, as what follows
     case Op::kCreateChannel:
       return 0;
@@ -99,21 +99,21 @@ int dispatch(Fabric& fabric, ClientId client, const Request& request, Reply::Bod
 
 }  // namespace
 
-Reply execute(Fabric& fabric, ClientId client, const Request& request) {
+Reply execute(CommandContext& context, ClientId client, const Request& request) {
   Reply reply{};
   reply.magic = abi::kMagic;
   reply.version = abi::kVersion;
   reply.op = request.op;
   reply.sequence = request.sequence;
-  if (fabric.has_lost_its_device(client) && !abi::may_be_asked_for(request.op)) {
+  if (context.objects.has_lost_its_device(client) && !abi::may_be_asked_for(request.op)) {
     reply.error = EIO;
     return reply;
   }
-  if (fabric.faults.watches(faults::Where::kVerb)) [[unlikely]] {
-    reply.error = faults::verb_fault(fabric, client, request);
+  if (context.transport.faults().watches(faults::Where::kVerb)) [[unlikely]] {
+    reply.error = faults::verb_fault(context.transport.faults(), context.objects, client, request);
     if (reply.error != 0) return reply;
   }
-  reply.error = dispatch(fabric, client, request, reply.body);
+  reply.error = dispatch(context, client, request, reply.body);
   return reply;
 }
 

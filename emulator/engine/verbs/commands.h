@@ -2,10 +2,10 @@
 // the application's mistake and answered with the errno its man page names.
 #pragma once
 
-#include "emulator/engine/fabric.h"
+#include "emulator/engine/verbs/command_context.h"
 
 namespace rocemu::engine {
 
-abi::Reply execute(Fabric& fabric, ClientId client, const abi::Request& request);
+abi::Reply execute(CommandContext& context, ClientId client, const abi::Request& request);
 
 }  // namespace rocemu::engine

@@ -1,16 +1,18 @@
 // Control requests about completion queues.
 #pragma once
 
-#include "emulator/engine/fabric.h"
+#include "emulator/engine/verbs/command_context.h"
 
 namespace rocemu::engine {
 
 // Each fills the reply's body and returns 0, or the errno value that its man page names.
 
-int create_cq(Fabric& fabric, ClientId client, const abi::Request::Body& in, abi::Reply::Body& out);
+int create_cq(CommandContext& context, ClientId client, const abi::Request::Body& in,
+              abi::Reply::Body& out);
 /// Only the capacity: the completions that wait are the daemon's to move.
-int resize_cq(Fabric& fabric, ClientId client, const abi::Request::Body& in, abi::Reply::Body& out);
-int modify_cq(Fabric& fabric, ClientId client, const abi::Request::Body& in);
-int destroy_cq(Fabric& fabric, ClientId client, uint32_t handle);
+int resize_cq(CommandContext& context, ClientId client, const abi::Request::Body& in,
+              abi::Reply::Body& out);
+int modify_cq(CommandContext& context, ClientId client, const abi::Request::Body& in);
+int destroy_cq(CommandContext& context, ClientId client, uint32_t handle);
 
 }  // namespace rocemu::engine

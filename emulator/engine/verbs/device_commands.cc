@@ -8,7 +8,7 @@
 
 namespace rocemu::engine {
 
-int query_device(const Fabric& fabric, const Device& device, abi::DeviceAttr& attr) {
+int query_device(const CommandContext& context, const Device& device, abi::DeviceAttr& attr) {
   attr.node_guid = attr.sys_image_guid = node_guid(device.config);
   attr.max_mr_size = ~uint64_t{0};
   attr.page_size_cap = 0xfffff000;
@@ -24,7 +24,7 @@ int query_device(const Fabric& fabric, const Device& device, abi::DeviceAttr& at
   attr.device_cap_flags = kBadPkeyCounter | kBadQkeyCounter | kPortActiveEvent | kSysImageGuid |
                           kRcRnrNakGen | kMemWindow | kXrc | kMemMgtExtensions | kMemWindowType2b;
   attr.device_cap_flags_ex = attr.device_cap_flags | kFlushGlobal | kFlushPersistent | kAtomicWrite;
-  attr.max_qp = fabric.qps.most_of_a_client();
+  attr.max_qp = context.objects.qps.most_of_a_client();
   attr.max_qp_wr = kMaxQpWr;
   attr.max_sge = kMaxSge;
   attr.max_sge_rd = kMaxSge;

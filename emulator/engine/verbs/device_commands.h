@@ -1,13 +1,13 @@
 // Control requests about a device and its port.
 #pragma once
 
-#include "emulator/engine/fabric.h"
+#include "emulator/engine/verbs/command_context.h"
 
 namespace rocemu::engine {
 
 // Each fills the reply's body and returns 0, or the errno value that its man page names.
 
-int query_device(const Fabric& fabric, const Device& device, abi::DeviceAttr& attr);
+int query_device(const CommandContext& context, const Device& device, abi::DeviceAttr& attr);
 int query_port(const Device& device, uint32_t port, abi::PortAttr& attr);
 
 }  // namespace rocemu::engine

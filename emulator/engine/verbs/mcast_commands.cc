@@ -16,9 +16,9 @@ wire::IpAddress group_of(const abi::Request::Body& in) {
 }
 
 /// 0 and the QP, or why it cannot be one of a multicast group.
-int find_datagram_qp(Fabric& fabric, ClientId client, const abi::Request::Body& in,
+int find_datagram_qp(CommandContext& context, ClientId client, const abi::Request::Body& in,
                      QueuePair*& qp) {
-  qp = owned(fabric.qps, in.mcast.qpn, client);
+  qp = owned(context.objects.qps, in.mcast.qpn, client);
   if (qp == nullptr) return ENOENT;
   // ibv_attach_mcast(3): "Only QPs of Transport Service Type IBV_QPT_UD may be attached".
   return qp->type == abi::QpType::kUd ? 0 : EINVAL;
@@ -26,13 +26,20 @@ int find_datagram_qp(Fabric& fabric, ClientId client, const abi::Request::Body& 
 
 }  // namespace
 
-int attach_mcast(Fabric& fabric, ClientId client, const abi::Request::Body& in) {
+void report_membership(CommandContext& context, DeviceIndex device, const wire::IpAddress& group,
+                       bool member) {
+  if (context.objects.devices[device].config.outside) {
+    context.step.emit(GroupChange{device, group, member});
+  }
+}
+
+int attach_mcast(CommandContext& context, ClientId client, const abi::Request::Body& in) {
   QueuePair* qp;
-  if (const int error = find_datagram_qp(fabric, client, in, qp)) return error;
-  if (!is_multicast(group_of(in))) return EINVAL;
-  switch (fabric.multicast.attach(qp->device, group_of(in), qp->number)) {
+  if (const int error = find_datagram_qp(context, client, in, qp)) return error;
+  if (!group_of(in).is_multicast()) return EINVAL;
+  switch (context.objects.multicast.attach(qp->device, group_of(in), qp->number)) {
     case MulticastTable::Attached::kFirst:
-      fabric.group_changed(qp->device, group_of(in), true);
+      report_membership(context, qp->device, group_of(in), true);
       [[fallthrough]];
     case MulticastTable::Attached::kNew:
       ++qp->multicast_groups;
@@ -45,14 +52,14 @@ int attach_mcast(Fabric& fabric, ClientId client, const abi::Request::Body& in) 
   __builtin_unreachable();
 }
 
-int detach_mcast(Fabric& fabric, ClientId client, const abi::Request::Body& in) {
+int detach_mcast(CommandContext& context, ClientId client, const abi::Request::Body& in) {
   QueuePair* qp;
-  if (const int error = find_datagram_qp(fabric, client, in, qp)) return error;
-  switch (fabric.multicast.detach(qp->device, group_of(in), qp->number)) {
+  if (const int error = find_datagram_qp(context, client, in, qp)) return error;
+  switch (context.objects.multicast.detach(qp->device, group_of(in), qp->number)) {
     case MulticastTable::Detached::kNotAttached:
       return EINVAL;
     case MulticastTable::Detached::kLast:
-      fabric.group_changed(qp->device, group_of(in), false);
+      report_membership(context, qp->device, group_of(in), false);
       [[fallthrough]];
     case MulticastTable::Detached::kOne:
       --qp->multicast_groups;

@@ -14,7 +14,7 @@ constexpr uint64_t kPage = 4096;
 constexpr uint64_t kWholeAddressSpace = ~uint64_t{0};
 
 /// Is there memory at each of these addresses?
-bool readable(Fabric& fabric, ClientId client, std::span<const uint64_t> addresses) {
+bool readable(CommandContext& context, ClientId client, std::span<const uint64_t> addresses) {
   constexpr size_t kAtOnce = 256;
   std::array<RemoteRange, kAtOnce> ranges;
   std::array<uint8_t, kAtOnce> bytes;
@@ -22,7 +22,7 @@ bool readable(Fabric& fabric, ClientId client, std::span<const uint64_t> address
     const size_t count = std::min(addresses.size(), kAtOnce);
     for (size_t i = 0; i < count; ++i) ranges[i] = {addresses[i], 1};
     const std::array<std::span<uint8_t>, 1> target{std::span(bytes).first(count)};
-    const auto result = fabric.host_memory().read(client, {ranges.data(), count}, target);
+    const auto result = context.memory.read(client, {ranges.data(), count}, target);
     // What the program has yet to provide (userfaultfd) is memory.
     if (result != MemoryResult::kDone && result != MemoryResult::kNotYet) return false;
     addresses = addresses.subspan(count);
@@ -56,7 +56,7 @@ int check_access(uint32_t access) {
   return changes && (access & abi::kAccessLocalWrite) == 0 ? EINVAL : 0;
 }
 
-int check(Fabric& fabric, ClientId client, const Registration& wanted) {
+int check(CommandContext& context, ClientId client, const Registration& wanted) {
   if (const int error = check_access(wanted.access)) return error;
   if (wanted.address + wanted.length < wanted.address ||
       wanted.iova + wanted.length < wanted.iova) {
@@ -70,7 +70,7 @@ int check(Fabric& fabric, ClientId client, const Registration& wanted) {
   // A NIC finds out when it pins the pages; first and last are looked at here, the rest when it is
   // used.
   const std::array<uint64_t, 2> ends{wanted.address, wanted.address + wanted.length - 1};
-  return readable(fabric, client, ends) ? 0 : EFAULT;
+  return readable(context, client, ends) ? 0 : EFAULT;
 }
 
 void describe(const MemoryRegion& region, abi::Reply::Body& out) {
@@ -91,28 +91,30 @@ void apply(const Registration& registration, MemoryRegion& region) {
 
 }  // namespace
 
-int alloc_pd(Fabric& fabric, ClientId client, uint32_t& handle) {
-  const ProtectionDomain* pd = fabric.pds.create(client);
+int alloc_pd(CommandContext& context, ClientId client, uint32_t& handle) {
+  const ProtectionDomain* pd = context.objects.pds.create(client);
   if (pd == nullptr) return ENOMEM;
   handle = pd->id.value;
   return 0;
 }
 
-int dealloc_pd(Fabric& fabric, ClientId client, uint32_t handle) {
-  const ProtectionDomain* pd = shared(fabric, fabric.pds, handle, client);
+int dealloc_pd(CommandContext& context, ClientId client, uint32_t handle) {
+  const ProtectionDomain* pd = shared(context.objects.clients, context.objects.pds, handle, client);
   if (pd == nullptr) return ENOENT;
   if (pd->users != 0) return EBUSY;
-  fabric.pds.destroy(pd->id);
+  context.objects.pds.destroy(pd->id);
   return 0;
 }
 
-int query_pd(const Fabric& fabric, ClientId client, uint32_t handle) {
-  return shared(fabric, fabric.pds, handle, client) != nullptr ? 0 : ENOENT;
+int query_pd(const CommandContext& context, ClientId client, uint32_t handle) {
+  return shared(context.objects.clients, context.objects.pds, handle, client) != nullptr ? 0
+                                                                                         : ENOENT;
 }
 
-int reg_mr(Fabric& fabric, ClientId client, const abi::Request::Body& in, abi::Reply::Body& out) {
+int reg_mr(CommandContext& context, ClientId client, const abi::Request::Body& in,
+           abi::Reply::Body& out) {
   const auto& arguments = in.reg_mr;
-  ProtectionDomain* pd = shared(fabric, fabric.pds, arguments.pd, client);
+  ProtectionDomain* pd = shared(context.objects.clients, context.objects.pds, arguments.pd, client);
   if (pd == nullptr) return ENOENT;
   const bool zero_based = (arguments.access & abi::kAccessZeroBased) != 0;
   Registration wanted{.access = arguments.access,
@@ -122,7 +124,7 @@ int reg_mr(Fabric& fabric, ClientId client, const abi::Request::Body& in, abi::R
   switch (arguments.kind) {
     case abi::RegionKind::kMemory:
     case abi::RegionKind::kDevice:
-      if (const int error = check(fabric, client, wanted)) return error;
+      if (const int error = check(context, client, wanted)) return error;
       break;
     case abi::RegionKind::kNull:  // ibv_alloc_null_mr(3): "It has the maximum length"
       wanted = {
@@ -131,7 +133,7 @@ int reg_mr(Fabric& fabric, ClientId client, const abi::Request::Body& in, abi::R
     default:
       return EINVAL;
   }
-  MemoryRegion* region = fabric.mrs.create(client, pd->id, arguments.kind);
+  MemoryRegion* region = context.objects.mrs.create(client, pd->id, arguments.kind);
   if (region == nullptr) return ENOMEM;
   apply(wanted, *region);
   ++pd->users;
@@ -139,18 +141,21 @@ int reg_mr(Fabric& fabric, ClientId client, const abi::Request::Body& in, abi::R
   return 0;
 }
 
-int rereg_mr(Fabric& fabric, ClientId client, const abi::Request::Body& in, abi::Reply::Body& out) {
+int rereg_mr(CommandContext& context, ClientId client, const abi::Request::Body& in,
+             abi::Reply::Body& out) {
   const auto& arguments = in.rereg_mr;
   const auto changes = [&](abi::ReregFlags what) { return (arguments.flags & what) != 0; };
   constexpr uint32_t kAll = abi::kReregTranslation | abi::kReregPd | abi::kReregAccess;
   if (arguments.flags == 0 || (arguments.flags & ~kAll) != 0) return EINVAL;
-  MemoryRegion* region = shared(fabric, fabric.mrs.regions(), arguments.handle, client);
+  MemoryRegion* region =
+      shared(context.objects.clients, context.objects.mrs.regions(), arguments.handle, client);
   if (region == nullptr) return ENOENT;
   // ibv_alloc_null_mr(3): "The use of ibv_rereg_mr() [...] with this MR is invalid".
   if (region->kind == abi::RegionKind::kNull) return EINVAL;
   if (region->windows != 0) return EBUSY;
-  ProtectionDomain* pd = changes(abi::kReregPd) ? shared(fabric, fabric.pds, arguments.pd, client)
-                                                : fabric.pds.find(region->pd);
+  ProtectionDomain* pd = changes(abi::kReregPd) ? shared(context.objects.clients,
+                                                         context.objects.pds, arguments.pd, client)
+                                                : context.objects.pds.find(region->pd);
   if (pd == nullptr) return ENOENT;
 
   Registration wanted{.access = region->access,
@@ -167,42 +172,46 @@ int rereg_mr(Fabric& fabric, ClientId client, const abi::Request::Body& in, abi:
     owner = client;
   }
   if ((wanted.access & abi::kAccessZeroBased) != 0) wanted.iova = 0;
-  if (const int error = check(fabric, owner, wanted)) return error;
+  if (const int error = check(context, owner, wanted)) return error;
 
-  --fabric.pds.find(region->pd)->users;
+  --context.objects.pds.find(region->pd)->users;
   ++pd->users;
   region->pd = pd->id;
-  fabric.mrs.give(*region, owner);
+  context.objects.mrs.give(*region, owner);
   apply(wanted, *region);
   // A peer that was told a key must not reach other memory by it; but it may go on to use it for
   // the same memory, of which only the rights changed.
-  if (changes(abi::kReregTranslation)) fabric.mrs.renew_keys(*region);
+  if (changes(abi::kReregTranslation)) context.objects.mrs.renew_keys(*region);
   describe(*region, out);
   return 0;
 }
 
-int dereg_mr(Fabric& fabric, ClientId client, uint32_t handle) {
-  MemoryRegion* region = shared(fabric, fabric.mrs.regions(), handle, client);
+int dereg_mr(CommandContext& context, ClientId client, uint32_t handle) {
+  MemoryRegion* region =
+      shared(context.objects.clients, context.objects.mrs.regions(), handle, client);
   if (region == nullptr) return ENOENT;
   // ibv_reg_mr(3): "ibv_dereg_mr() fails if any memory window is still bound to this MR."
   if (region->windows != 0) return EBUSY;
-  fabric.destroy_mr(*region);
+  context.objects.destroy(*region);
   return 0;
 }
 
-int query_mr(const Fabric& fabric, ClientId client, uint32_t handle, abi::Reply::Body& out) {
-  const MemoryRegion* region = shared(fabric, fabric.mrs.regions(), handle, client);
+int query_mr(const CommandContext& context, ClientId client, uint32_t handle,
+             abi::Reply::Body& out) {
+  const MemoryRegion* region =
+      shared(context.objects.clients, context.objects.mrs.regions(), handle, client);
   if (region == nullptr) return ENOENT;
   describe(*region, out);
   return 0;
 }
 
-int advise_mr(Fabric& fabric, ClientId client, const abi::Request::Body& in) {
+int advise_mr(CommandContext& context, ClientId client, const abi::Request::Body& in) {
   const auto& arguments = in.advise_mr;
   enum Advice : uint32_t { kPrefetch, kPrefetchWrite, kPrefetchNoFault, kEnd };
   constexpr uint32_t kFlush = 1;
   if (arguments.advice >= kEnd) return ENOTSUP;
-  const ProtectionDomain* pd = shared(fabric, fabric.pds, arguments.pd, client);
+  const ProtectionDomain* pd =
+      shared(context.objects.clients, context.objects.pds, arguments.pd, client);
   if (pd == nullptr) return ENOENT;
   if ((arguments.flags & ~kFlush) != 0 || arguments.num_sge == 0 ||
       arguments.num_sge > abi::kMaxAdviseSges) {
@@ -215,14 +224,15 @@ int advise_mr(Fabric& fabric, ClientId client, const abi::Request::Body& in) {
   }
   // The errors are those of ibv_advise_mr(3); an L_Key that nothing has is ENOENT, as with mlx5.
   for (const abi::Sge& sge : std::span(arguments.sges).first(arguments.num_sge)) {
-    const MemoryRegion* region = fabric.mrs.find_by_lkey(sge.lkey);
+    const MemoryRegion* region = context.objects.mrs.find_by_lkey(sge.lkey);
     if (region == nullptr) return ENOENT;
     if (region->pd != pd->id) return EPERM;
     if ((region->access & abi::kAccessOnDemand) == 0) return EINVAL;
     if (arguments.advice == kPrefetchWrite && (region->access & abi::kAccessLocalWrite) == 0) {
       return EPERM;
     }
-    const auto place = fabric.mrs.resolve_local(pd->id, sge.lkey, sge.address, sge.length, 0);
+    const auto place =
+        context.objects.mrs.resolve_local(pd->id, sge.lkey, sge.address, sge.length, 0);
     if (!place) return EFAULT;
     // "Otherwise the driver can choose to postpone": then nothing is to be done for us.
     if ((arguments.flags & kFlush) == 0 || arguments.advice == kPrefetchNoFault) continue;
@@ -232,50 +242,52 @@ int advise_mr(Fabric& fabric, ClientId client, const abi::Request::Body& in) {
          offset += kPage - (place->address + offset) % kPage) {
       pages[count++] = place->address + offset;
       if (count < pages.size()) continue;
-      if (!readable(fabric, place->client, pages)) return EFAULT;
+      if (!readable(context, place->client, pages)) return EFAULT;
       count = 0;
     }
-    if (!readable(fabric, place->client, std::span(pages).first(count))) return EFAULT;
+    if (!readable(context, place->client, std::span(pages).first(count))) return EFAULT;
   }
   return 0;
 }
 
-int alloc_mw(Fabric& fabric, ClientId client, const abi::Request::Body& in, abi::Reply::Body& out) {
+int alloc_mw(CommandContext& context, ClientId client, const abi::Request::Body& in,
+             abi::Reply::Body& out) {
   const auto& arguments = in.alloc_mw;
-  ProtectionDomain* pd = shared(fabric, fabric.pds, arguments.pd, client);
+  ProtectionDomain* pd = shared(context.objects.clients, context.objects.pds, arguments.pd, client);
   if (pd == nullptr) return ENOENT;
   if (arguments.type != abi::MwType::k1 && arguments.type != abi::MwType::k2) return EINVAL;
-  const MemoryWindow* window = fabric.mrs.create_window(client, pd->id, arguments.type);
+  const MemoryWindow* window = context.objects.mrs.create_window(client, pd->id, arguments.type);
   if (window == nullptr) return ENOMEM;
   ++pd->users;
   out.alloc_mw = {.handle = window->id.value, .rkey = window->rkey};
   return 0;
 }
 
-int dealloc_mw(Fabric& fabric, ClientId client, uint32_t handle) {
-  MemoryWindow* window = owned(fabric.mrs.windows(), handle, client);
+int dealloc_mw(CommandContext& context, ClientId client, uint32_t handle) {
+  MemoryWindow* window = owned(context.objects.mrs.windows(), handle, client);
   if (window == nullptr) return ENOENT;
   // ibv_alloc_mw(3): "Unbinds in case was previously bound and deallocates the MW".
-  fabric.destroy_mw(*window);
+  context.objects.destroy(*window);
   return 0;
 }
 
-int alloc_dm(Fabric& fabric, ClientId client, const abi::Request::Body& in, uint32_t& handle) {
+int alloc_dm(CommandContext& context, ClientId client, const abi::Request::Body& in,
+             uint32_t& handle) {
   const auto& arguments = in.alloc_dm;
   if (arguments.length == 0 || arguments.log_align > kMaxDeviceMemoryLogAlign) return EINVAL;
-  Device& device = fabric.device(fabric.clients.at(client));
+  Device& device = context.objects.device_of(client);
   if (arguments.length > kMaxDeviceMemory - device.device_memory_used) return ENOMEM;
-  const DeviceMemory* dm = fabric.dms.create(client, arguments.length);
+  const DeviceMemory* dm = context.objects.dms.create(client, arguments.length);
   if (dm == nullptr) return ENOMEM;
   device.device_memory_used += dm->length;
   handle = dm->id.value;
   return 0;
 }
 
-int free_dm(Fabric& fabric, ClientId client, uint32_t handle) {
-  DeviceMemory* dm = shared(fabric, fabric.dms, handle, client);
+int free_dm(CommandContext& context, ClientId client, uint32_t handle) {
+  DeviceMemory* dm = shared(context.objects.clients, context.objects.dms, handle, client);
   if (dm == nullptr) return ENOENT;
-  fabric.free_dm(*dm);
+  context.objects.destroy(*dm);
   return 0;
 }
 

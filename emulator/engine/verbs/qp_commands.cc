@@ -4,10 +4,12 @@
 
 #include "emulator/engine/objects/owned.h"
 #include "emulator/engine/transport/address_vector.h"
+#include "emulator/engine/transport/failure.h"
 #include "emulator/engine/transport/receive_queue.h"
 #include "emulator/engine/transport/response_queue.h"
 #include "emulator/engine/transport/send_queue.h"
 #include "emulator/engine/verbs/qp_transitions.h"
+#include "emulator/engine/verbs/release_qp.h"
 
 namespace rocemu::engine {
 namespace {
@@ -15,15 +17,15 @@ namespace {
 using abi::QpState;
 
 /// What follows from a change that was checked and made.
-void enter_state(Fabric& fabric, QueuePair& qp, QpState from, QpState to, uint32_t mask) {
+void enter_state(CommandContext& context, QueuePair& qp, QpState from, QpState to, uint32_t mask) {
   switch (to) {
     case QpState::kReset:
-      response_queue::settle(fabric, qp);
-      receive_queue::give_back(fabric, qp);
+      response_queue::settle(context.transport, qp);
+      receive_queue::give_back(context.transport, qp);
       qp.reset();
       return;
     case QpState::kErr:
-      if (from != QpState::kErr) fabric.enter_error(qp);
+      if (from != QpState::kErr) enter_error(context.transport, qp);
       return;
     case QpState::kRtr:
       if (from == QpState::kInit) {
@@ -31,17 +33,17 @@ void enter_state(Fabric& fabric, QueuePair& qp, QpState from, QpState to, uint32
         qp.recv.msn = 0;
         // A datagram goes any way: all that limits it is the port.
         if (qp.type == abi::QpType::kUd) {
-          qp.attr.path_mtu = static_cast<uint32_t>(fabric.device_of(qp).config.active_mtu);
+          qp.attr.path_mtu = static_cast<uint32_t>(context.objects.device_of(qp).config.active_mtu);
         }
       }
       break;
     case QpState::kRts:
       if (from == QpState::kRtr) {
         qp.state = to;
-        send_queue::start(fabric, qp);
+        send_queue::start(context.transport, qp);
       } else if (from == QpState::kSqd || from == QpState::kSqe) {
         qp.state = to;
-        send_queue::resume(fabric, qp);
+        send_queue::resume(context.transport, qp);
       }
       break;
     case QpState::kSqd:
@@ -51,7 +53,7 @@ void enter_state(Fabric& fabric, QueuePair& qp, QpState from, QpState to, uint32
         if ((mask & abi::kAttrEnSqdAsyncNotify) == 0) qp.attr.en_sqd_async_notify = 0;
       }
       qp.state = to;
-      send_queue::check_drained(fabric, qp);
+      send_queue::check_drained(context.transport, qp);
       break;
     case QpState::kInit:
     case QpState::kSqe:
@@ -69,19 +71,20 @@ struct Parts {
   XrcDomain* xrcd = nullptr;
 };
 
-int find_parts(Fabric& fabric, ClientId client, const abi::Request::Body& in, Parts& parts) {
+int find_parts(CommandContext& context, ClientId client, const abi::Request::Body& in,
+               Parts& parts) {
   const auto& arguments = in.create_qp;
   switch (arguments.type) {
     case abi::QpType::kXrcRecv:
-      parts.xrcd = fabric.xrcds.find(XrcdId{arguments.xrcd});
+      parts.xrcd = context.objects.xrcds.find(XrcdId{arguments.xrcd});
       return parts.xrcd != nullptr && parts.xrcd->opened_by(client) ? 0 : ENOENT;
     case abi::QpType::kRc:
     case abi::QpType::kUc:
     case abi::QpType::kUd:
-      parts.recv_cq = owned(fabric.cqs, arguments.recv_cq, client);
+      parts.recv_cq = owned(context.objects.cqs, arguments.recv_cq, client);
       if (parts.recv_cq == nullptr) return ENOENT;
       if (arguments.srq != 0) {
-        parts.srq = owned(fabric.srqs, arguments.srq, client);
+        parts.srq = owned(context.objects.srqs, arguments.srq, client);
         if (parts.srq == nullptr) return ENOENT;
         if (parts.srq->type != abi::SrqType::kBasic) return EINVAL;
       }
@@ -91,18 +94,18 @@ int find_parts(Fabric& fabric, ClientId client, const abi::Request::Body& in, Pa
     default:
       return EOPNOTSUPP;
   }
-  parts.pd = shared(fabric, fabric.pds, arguments.pd, client);
-  parts.send_cq = owned(fabric.cqs, arguments.send_cq, client);
+  parts.pd = shared(context.objects.clients, context.objects.pds, arguments.pd, client);
+  parts.send_cq = owned(context.objects.cqs, arguments.send_cq, client);
   return parts.pd != nullptr && parts.send_cq != nullptr ? 0 : ENOENT;
 }
 
 }  // namespace
 
-int create_qp(Fabric& fabric, ClientId client, const abi::Request::Body& in,
+int create_qp(CommandContext& context, ClientId client, const abi::Request::Body& in,
               abi::Reply::Body& out) {
   const auto& arguments = in.create_qp;
   Parts parts;
-  if (const int error = find_parts(fabric, client, in, parts)) return error;
+  if (const int error = find_parts(context, client, in, parts)) return error;
   abi::QpCap cap = arguments.cap;
   // ibv_create_qp(3): "The attributes max_recv_wr and max_recv_sge are ignored by ibv_create_qp()
   // if the QP is to be associated with an SRQ." So is what an XRC QP does not have.
@@ -112,9 +115,9 @@ int create_qp(Fabric& fabric, ClientId client, const abi::Request::Body& in,
       cap.max_recv_sge > kMaxSge || cap.max_inline_data > kMaxInlineData) {
     return EINVAL;
   }
-  QueuePair* qp = fabric.qps.create(client, fabric.clients.at(client));
+  QueuePair* qp = context.objects.qps.create(client, context.objects.clients.device_of(client));
   if (qp == nullptr) return ENOMEM;
-  qp->order = ++fabric.device_of(*qp).qps_created;
+  qp->order = ++context.objects.device_of(*qp).qps_created;
   qp->type = arguments.type;
   qp->user_handle = arguments.user_handle;
   qp->sq_sig_all = arguments.sq_sig_all != 0;
@@ -150,35 +153,36 @@ int create_qp(Fabric& fabric, ClientId client, const abi::Request::Body& in,
   return 0;
 }
 
-int modify_qp(Fabric& fabric, ClientId client, const abi::Request::Body& in,
+int modify_qp(CommandContext& context, ClientId client, const abi::Request::Body& in,
               abi::Reply::Body& out) {
   const auto& arguments = in.modify_qp;
-  QueuePair* qp = fabric.qp_of(client, QpNumber{arguments.qpn});
+  QueuePair* qp = context.objects.qp_of(client, QpNumber{arguments.qpn});
   if (qp == nullptr) return ENOENT;
   const abi::QpAttr& attr = arguments.attr;
   const uint32_t mask = relevant_attributes(qp->type, arguments.mask);
-  const abi::Mtu active_mtu = fabric.device_of(*qp).config.active_mtu;
+  const abi::Mtu active_mtu = context.objects.device_of(*qp).config.active_mtu;
   if (const int error = check_attributes(qp->type, qp->state, attr, mask, active_mtu)) {
     return error;
   }
   if ((mask & abi::kAttrAv) != 0) {
-    if (const int error = check_address_vector(fabric, qp->device, attr.ah_attr)) return error;
+    if (const int error = check_address_vector(context.objects.devices, qp->device, attr.ah_attr))
+      return error;
   }
   apply_attributes(attr, mask, qp->attr);
   if ((mask & abi::kAttrAv) != 0) {
-    qp->path = resolve_path(fabric, qp->device, qp->attr.ah_attr, qp->number,
-                            QpNumber{qp->attr.dest_qp_num});
+    qp->path = resolve_path(context.objects, context.transport.config().shard, qp->device,
+                            qp->attr.ah_attr, qp->number, QpNumber{qp->attr.dest_qp_num});
   }
   if ((mask & abi::kAttrState) != 0) {
-    enter_state(fabric, *qp, qp->state, static_cast<QpState>(attr.qp_state), mask);
+    enter_state(context, *qp, qp->state, static_cast<QpState>(attr.qp_state), mask);
   }
   out.modify_qp.state = static_cast<uint32_t>(qp->state);
   out.modify_qp.generation = qp->generation;
   return 0;
 }
 
-int query_qp(Fabric& fabric, ClientId client, uint32_t handle, abi::Reply::Body& out) {
-  const QueuePair* qp = fabric.qp_of(client, QpNumber{handle});
+int query_qp(CommandContext& context, ClientId client, uint32_t handle, abi::Reply::Body& out) {
+  const QueuePair* qp = context.objects.qp_of(client, QpNumber{handle});
   if (qp == nullptr) return ENOENT;
   out.query_qp.attr = qp->attr;
   out.query_qp.attr.qp_state = out.query_qp.attr.cur_qp_state = static_cast<uint32_t>(qp->state);
@@ -188,12 +192,12 @@ int query_qp(Fabric& fabric, ClientId client, uint32_t handle, abi::Reply::Body&
   return 0;
 }
 
-int destroy_qp(Fabric& fabric, ClientId client, const abi::Request::Body& in) {
-  QueuePair* qp = fabric.qp_of(client, QpNumber{in.object.handle});
+int destroy_qp(CommandContext& context, ClientId client, const abi::Request::Body& in) {
+  QueuePair* qp = context.objects.qp_of(client, QpNumber{in.object.handle});
   if (qp == nullptr) return ENOENT;
   // ibv_destroy_qp(3): "fails if the QP is attached to a multicast group".
   if (qp->multicast_groups != 0) return EBUSY;
-  fabric.release_qp(*qp, client, in.object.user_handle);
+  release_qp(context, *qp, client, in.object.user_handle);
   return 0;
 }
 

@@ -1,15 +1,17 @@
 // Control requests about queue pairs.
 #pragma once
 
-#include "emulator/engine/fabric.h"
+#include "emulator/engine/verbs/command_context.h"
 
 namespace rocemu::engine {
 
 // Each fills the reply's body and returns 0, or the errno value that its man page names.
 
-int create_qp(Fabric& fabric, ClientId client, const abi::Request::Body& in, abi::Reply::Body& out);
-int modify_qp(Fabric& fabric, ClientId client, const abi::Request::Body& in, abi::Reply::Body& out);
-int query_qp(Fabric& fabric, ClientId client, uint32_t handle, abi::Reply::Body& out);
-int destroy_qp(Fabric& fabric, ClientId client, const abi::Request::Body& in);
+int create_qp(CommandContext& context, ClientId client, const abi::Request::Body& in,
+              abi::Reply::Body& out);
+int modify_qp(CommandContext& context, ClientId client, const abi::Request::Body& in,
+              abi::Reply::Body& out);
+int query_qp(CommandContext& context, ClientId client, uint32_t handle, abi::Reply::Body& out);
+int destroy_qp(CommandContext& context, ClientId client, const abi::Request::Body& in);
 
 }  // namespace rocemu::engine

@@ -6,10 +6,10 @@
 
 namespace rocemu::engine {
 
-int create_srq(Fabric& fabric, ClientId client, const abi::Request::Body& in,
+int create_srq(CommandContext& context, ClientId client, const abi::Request::Body& in,
                abi::Reply::Body& out) {
   const auto& arguments = in.create_srq;
-  ProtectionDomain* pd = shared(fabric, fabric.pds, arguments.pd, client);
+  ProtectionDomain* pd = shared(context.objects.clients, context.objects.pds, arguments.pd, client);
   if (pd == nullptr) return ENOENT;
   XrcDomain* xrcd = nullptr;
   CompletionQueue* cq = nullptr;
@@ -17,8 +17,8 @@ int create_srq(Fabric& fabric, ClientId client, const abi::Request::Body& in,
     case abi::SrqType::kBasic:
       break;
     case abi::SrqType::kXrc:
-      xrcd = fabric.xrcds.find(XrcdId{arguments.xrcd});
-      cq = owned(fabric.cqs, arguments.cq, client);
+      xrcd = context.objects.xrcds.find(XrcdId{arguments.xrcd});
+      cq = owned(context.objects.cqs, arguments.cq, client);
       if (xrcd == nullptr || !xrcd->opened_by(client) || cq == nullptr) return ENOENT;
       break;
     default:
@@ -27,7 +27,7 @@ int create_srq(Fabric& fabric, ClientId client, const abi::Request::Body& in,
   if (arguments.max_wr == 0 || arguments.max_wr > kMaxSrqWr || arguments.max_sge > kMaxSge) {
     return EINVAL;
   }
-  SharedReceiveQueue* srq = fabric.srqs.create(client, pd->id);
+  SharedReceiveQueue* srq = context.objects.srqs.create(client, pd->id);
   if (srq == nullptr) return ENOMEM;
   srq->type = arguments.type;
   srq->user_handle = arguments.user_handle;
@@ -49,9 +49,9 @@ int create_srq(Fabric& fabric, ClientId client, const abi::Request::Body& in,
   return 0;
 }
 
-int modify_srq(Fabric& fabric, ClientId client, const abi::Request::Body& in) {
+int modify_srq(CommandContext& context, ClientId client, const abi::Request::Body& in) {
   const auto& arguments = in.modify_srq;
-  SharedReceiveQueue* srq = owned(fabric.srqs, arguments.handle, client);
+  SharedReceiveQueue* srq = owned(context.objects.srqs, arguments.handle, client);
   if (srq == nullptr) return ENOENT;
   if ((arguments.mask & ~uint32_t{abi::kSrqMaxWr | abi::kSrqLimit}) != 0) return EINVAL;
   // ibv_modify_srq(3): "Not all devices support resizing SRQs"; this one has no
@@ -60,13 +60,13 @@ int modify_srq(Fabric& fabric, ClientId client, const abi::Request::Body& in) {
   if ((arguments.mask & abi::kSrqLimit) != 0) {
     if (arguments.limit > srq->max_wr) return EINVAL;
     srq->limit = arguments.limit;
-    shared_receive_queue::check_limit(fabric, *srq);
+    shared_receive_queue::check_limit(context.transport.faults().events, *srq);
   }
   return 0;
 }
 
-int query_srq(Fabric& fabric, ClientId client, uint32_t handle, abi::Reply::Body& out) {
-  const SharedReceiveQueue* srq = owned(fabric.srqs, handle, client);
+int query_srq(CommandContext& context, ClientId client, uint32_t handle, abi::Reply::Body& out) {
+  const SharedReceiveQueue* srq = owned(context.objects.srqs, handle, client);
   if (srq == nullptr) return ENOENT;
   out.query_srq.max_wr = srq->max_wr;
   out.query_srq.max_sge = srq->max_sge;
@@ -74,12 +74,12 @@ int query_srq(Fabric& fabric, ClientId client, uint32_t handle, abi::Reply::Body
   return 0;
 }
 
-int destroy_srq(Fabric& fabric, ClientId client, uint32_t handle) {
-  SharedReceiveQueue* srq = owned(fabric.srqs, handle, client);
+int destroy_srq(CommandContext& context, ClientId client, uint32_t handle) {
+  SharedReceiveQueue* srq = owned(context.objects.srqs, handle, client);
   if (srq == nullptr) return ENOENT;
   // ibv_destroy_srq(3): "fails if any queue pair is still associated with this SRQ".
   if (srq->users != 0) return EBUSY;
-  fabric.destroy_srq(*srq);
+  context.objects.destroy(*srq);
   return 0;
 }
 

@@ -5,10 +5,10 @@
 namespace rocemu::engine {
 namespace {
 
-XrcDomain* domain_of_file(Fabric& fabric, DeviceIndex device, uint64_t file_device,
+XrcDomain* domain_of_file(CommandContext& context, DeviceIndex device, uint64_t file_device,
                           uint64_t inode) {
   XrcDomain* found = nullptr;
-  fabric.xrcds.for_each([&](XrcDomain& domain) {
+  context.objects.xrcds.for_each([&](XrcDomain& domain) {
     if (domain.device == device && domain.file_device == file_device && domain.inode == inode) {
       found = &domain;
     }
@@ -18,13 +18,14 @@ XrcDomain* domain_of_file(Fabric& fabric, DeviceIndex device, uint64_t file_devi
 
 }  // namespace
 
-int open_xrcd(Fabric& fabric, ClientId client, const abi::Request::Body& in, uint32_t& handle) {
+int open_xrcd(CommandContext& context, ClientId client, const abi::Request::Body& in,
+              uint32_t& handle) {
   const auto& arguments = in.open_xrcd;
-  const DeviceIndex device = fabric.clients.at(client);
+  const DeviceIndex device = context.objects.clients.device_of(client);
   const bool create = arguments.create != 0;
   XrcDomain* domain = nullptr;
   if (arguments.inode != 0) {
-    domain = domain_of_file(fabric, device, arguments.device, arguments.inode);
+    domain = domain_of_file(context, device, arguments.device, arguments.inode);
     // ibv_open_xrcd(3): "If O_EXCL and O_CREAT are set, open will fail if an XRCD associated with
     // the inode exists."
     if (domain != nullptr && create && arguments.exclusive != 0) return EEXIST;
@@ -34,7 +35,7 @@ int open_xrcd(Fabric& fabric, ClientId client, const abi::Request::Body& in, uin
     return EINVAL;
   }
   if (domain == nullptr) {
-    domain = fabric.xrcds.create();
+    domain = context.objects.xrcds.create();
     if (domain == nullptr) return ENOMEM;
     domain->device = device;
     domain->file_device = arguments.device;
@@ -45,8 +46,8 @@ int open_xrcd(Fabric& fabric, ClientId client, const abi::Request::Body& in, uin
   return 0;
 }
 
-int close_xrcd(Fabric& fabric, ClientId client, uint32_t handle) {
-  XrcDomain* domain = fabric.xrcds.find(XrcdId{handle});
+int close_xrcd(CommandContext& context, ClientId client, uint32_t handle) {
+  XrcDomain* domain = context.objects.xrcds.find(XrcdId{handle});
   if (domain == nullptr) return ENOENT;
   const auto opener = domain->openers.find(client);
   if (opener == domain->openers.end()) return ENOENT;
@@ -55,16 +56,17 @@ int close_xrcd(Fabric& fabric, ClientId client, uint32_t handle) {
   if (--opener->second.times != 0) return 0;
   domain->openers.erase(opener);
   // "If this is the last reference, the XRCD will be destroyed."
-  if (domain->openers.empty()) fabric.xrcds.destroy(domain->id);
+  if (domain->openers.empty()) context.objects.xrcds.destroy(domain->id);
   return 0;
 }
 
-int open_qp(Fabric& fabric, ClientId client, const abi::Request::Body& in, abi::Reply::Body& out) {
+int open_qp(CommandContext& context, ClientId client, const abi::Request::Body& in,
+            abi::Reply::Body& out) {
   const auto& arguments = in.open_qp;
-  XrcDomain* domain = fabric.xrcds.find(XrcdId{arguments.xrcd});
+  XrcDomain* domain = context.objects.xrcds.find(XrcdId{arguments.xrcd});
   if (domain == nullptr || !domain->opened_by(client)) return ENOENT;
   // ibv_open_qp(3): fails for a QP "that does not exist within the xrcd".
-  QueuePair* qp = fabric.qps.find(QpNumber{arguments.qpn});
+  QueuePair* qp = context.objects.qps.find(QpNumber{arguments.qpn});
   if (qp == nullptr || qp->type != abi::QpType::kXrcRecv || qp->xrcd != domain->id) return EINVAL;
   qp->further_references.push_back({client, arguments.user_handle});
   ++domain->openers[client].objects;

@@ -147,7 +147,7 @@ class Side {
     packet.payload = payload;
     std::vector<uint8_t> frame(wire::frame_size(packet, payload.size()));
     wire::emit_frame(packet, frame);
-    act([&] { fabric_.receive({kDevice, frame}); });
+    act([&] { fabric_.admission.receive({kDevice, frame}); });
   }
 
   void send(const Step& step) {

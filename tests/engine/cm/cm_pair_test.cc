@@ -102,7 +102,7 @@ TEST(CmPair, TwoDevicesOfOneFabricConnect) {
   connect_and_disconnect(bed, {.remote = wire::IpAddress::from_v4(127, 0, 0, 2)});
   using engine::Counter;
   const auto count = [&](uint32_t device, Counter which) {
-    return bed.fabric.devices()[device].counters.get(which);
+    return bed.fabric.objects.devices[engine::DeviceIndex{device}].counters.get(which);
   };
   EXPECT_EQ(count(0, Counter::kFramesOut), 3u);  // REQ, RTU, DREP
   EXPECT_EQ(count(1, Counter::kFramesOut), 2u);  // REP, DREQ
@@ -118,7 +118,8 @@ TEST(CmPair, ADeviceConnectsWithItself) {
 
 TEST(CmPair, OverIpv6Too) {
   Bed bed(engine::default_fabric(2));
-  const wire::IpAddress remote = bed.fabric.devices()[1].config.addresses[1];
+  const wire::IpAddress remote =
+      bed.fabric.objects.devices[engine::DeviceIndex{1}].config.addresses[1];
   connect_and_disconnect(bed, {.gid_index = 1, .remote = remote});
 }
 
@@ -232,7 +233,9 @@ class Wild {
 
   void act(size_t side) {
     if (random_.next() % 3 == 0) {
-      const Route route{.remote = beds_[1 - side]->fabric.devices()[0].config.addresses[0]};
+      const Route route{
+          .remote =
+              beds_[1 - side]->fabric.objects.devices[engine::DeviceIndex{0}].config.addresses[0]};
       on(side, [&](ConnectionManager& m) {
         if (const auto id = m.connect(request(next_qpn_++, route))) known_[side].insert(*id);
       });
@@ -273,7 +276,7 @@ class Wild {
         const std::vector<uint8_t> frame = link_[side].front();
         link_[side].erase(link_[side].begin());
         on(side, [&](ConnectionManager&) {
-          beds_[side]->fabric.receive({engine::DeviceIndex{0}, frame});
+          beds_[side]->fabric.admission.receive({engine::DeviceIndex{0}, frame});
         });
       }
     }

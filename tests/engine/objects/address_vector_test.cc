@@ -103,11 +103,12 @@ TEST(AddressVector, LeadsBackToTheSameDevice) {
 // rdma_cm made of its ports, rc_send's of QPs 32 and 33 without one.
 TEST(AddressVector, TheUdpSourcePortIsOfTheFlowLabelOrOfTheQps) {
   const auto port = [](uint32_t flow_label) {
-    ArrayMemory memory;
-    const engine::Fabric fabric(engine::default_fabric(1), memory);
+    const engine::FabricConfig config = engine::default_fabric(1);
+    const engine::Objects objects(config);
     abi::AhAttr attr = address_vector(kSecond);
     attr.flow_label = flow_label;
-    return resolve_path(fabric, DeviceIndex{0}, attr, engine::QpNumber{32}, engine::QpNumber{33})
+    return resolve_path(objects, config.shard, DeviceIndex{0}, attr, engine::QpNumber{32},
+                        engine::QpNumber{33})
         .udp_src_port;
   };
   EXPECT_EQ(port(0x0594b), 55626);

@@ -4,7 +4,7 @@
 // rate.
 #pragma once
 
-#include "emulator/engine/fabric.h"
+#include "emulator/engine/transport/context.h"
 
 namespace rocemu::engine::congestion {
 
@@ -12,6 +12,6 @@ namespace rocemu::engine::congestion {
 inline constexpr Duration kNotificationInterval{std::chrono::microseconds(50)};
 
 /// Looks at the mark of a packet that a connected QP received from its peer.
-void on_packet(Fabric& fabric, QueuePair& qp, const wire::Packet& packet);
+void on_packet(TransportContext& context, QueuePair& qp, const wire::Packet& packet);
 
 }  // namespace rocemu::engine::congestion

@@ -1,14 +1,11 @@
-// From a frame that reached a device to the half of the QP that it is for: the checks that come
-// before any protocol state is looked at (IBTA vol 1, 9.6 "packet transport header validation").
-// Whatever fails them is counted by reason and dropped without an answer.
+#include "emulator/engine/admission.h"
+
 #include <algorithm>
 #include <utility>
 
-#include "emulator/engine/fabric.h"
-#include "emulator/engine/link/congestion.h"
 #include "emulator/engine/protocol/qp_traits.h"
-#include "emulator/engine/transport/address_vector.h"
 #include "emulator/engine/transport/completer.h"
+#include "emulator/engine/transport/congestion.h"
 #include "emulator/engine/transport/responder.h"
 #include "emulator/engine/transport/uc.h"
 #include "emulator/engine/transport/ud.h"
@@ -23,57 +20,67 @@ constexpr uint32_t kMulticastQpn = 0xffffff;
 
 }  // namespace
 
-void Fabric::receive(const ReceiveFrame& input) {
+void Admission::receive(const ReceiveFrame& input) {
   std::span<const uint8_t> bytes = input.bytes;
   const uint16_t given = wire::identification_of(bytes);
   // Annex A17.3.3 covers the identification as well.
   const std::optional<uint16_t> right = wire::find_identification(bytes);
   const bool intact = right && (*right == given || !input.identification_known);
   const bool guessed_wrong = intact && *right != given;
-  const bool disturbed = faults.watches_frames();
+  const bool disturbed = context_.faults().watches_frames();
   Frame copy;
-  if ((config_.trace_frames || disturbed || guessed_wrong) && bytes.size() <= Frame::kCapacity) {
+  if ((context_.config().trace_frames || disturbed || guessed_wrong) &&
+      bytes.size() <= Frame::kCapacity) {
     copy = frames_.allocate();
     std::copy(bytes.begin(), bytes.end(), copy.storage().begin());
     copy.set_size(bytes.size());
     if (guessed_wrong) wire::write_identification(copy.bytes(), *right);
     bytes = std::as_const(copy).bytes();
-    if (config_.trace_frames) step_.emit(FrameTrace{now(), copy});
+    if (context_.config().trace_frames) step_.emit(FrameTrace{step_.now(), copy});
   }
   if (!intact) return drop_damaged(input.device, bytes);
   if (!disturbed || !copy) return arrive(input.device, bytes, true);
   const auto packet = wire::parse_frame(bytes);
-  const QueuePair* qp = packet ? qps.find(QpNumber{packet->bth.dest_qpn}) : nullptr;
-  faults.frames.apply({.from = {}, .to = input.device, .frame = std::move(copy), .traced = true},
-                      qp != nullptr && qp->device == input.device ? qp : nullptr);
+  const QueuePair* qp =
+      packet ? context_.objects().qps.find(QpNumber{packet->bth.dest_qpn}) : nullptr;
+  context_.faults().frames.send(
+      {.from = {}, .to = input.device, .frame = std::move(copy), .traced = true},
+      qp != nullptr && qp->device == input.device ? qp : nullptr);
 }
 
-void Fabric::arrive_if_intact(DeviceIndex index, std::span<const uint8_t> bytes,
-                              bool from_outside) {
-  if (!wire::check_icrc(bytes)) return drop_damaged(index, bytes);
-  arrive(index, bytes, from_outside);
+void Admission::arrive(const InFlight& in_flight) {
+  const Frame& frame = in_flight.frame;
+  if (in_flight.check_icrc) {
+    if (!wire::check_icrc(frame.bytes())) return drop_damaged(in_flight.to, frame.bytes());
+    arrive(in_flight.to, frame.bytes(), in_flight.from_outside);
+  } else if (frame.packet() != nullptr) {
+    arrive_parsed(in_flight.to, frame);
+  } else {
+    arrive(in_flight.to, frame.bytes(), in_flight.from_outside);
+  }
 }
 
-void Fabric::drop_damaged(DeviceIndex index, std::span<const uint8_t> bytes) {
+void Admission::drop_damaged(DeviceIndex index, std::span<const uint8_t> bytes) {
   // A frame too short to have an ICRC is malformed rather than corrupt.
   const bool parses = static_cast<bool>(wire::parse_frame(bytes));
-  device(index).counters.add(parses ? Counter::kDroppedBadIcrc : Counter::kDroppedMalformed);
+  counters_of(index).add(parses ? Counter::kDroppedBadIcrc : Counter::kDroppedMalformed);
 }
 
-void Fabric::arrive(DeviceIndex index, std::span<const uint8_t> bytes, bool from_outside) {
+void Admission::arrive(DeviceIndex index, std::span<const uint8_t> bytes, bool from_outside) {
   if (!count_arrival(index, bytes.size())) return;
-  Counters& counters = device(index).counters;
+  Counters& counters = counters_of(index);
   const auto packet = wire::parse_frame(bytes);
   if (!packet) return counters.add(Counter::kDroppedMalformed);
   // What devices of one fabric send each other never leaves it, but for multicast, which is here
   // already: from outside it is an echo or a lie.
-  if (from_outside && device(index).config.outside && device_with_address(packet->src_ip)) {
+  if (from_outside && context_.objects().devices[index].config.outside &&
+      context_.objects().devices.with_address(packet->src_ip)) {
     return counters.add(Counter::kDroppedWrongSource);
   }
   dispatch(index, *packet, bytes);
 }
 
-void Fabric::arrive_parsed(DeviceIndex index, const Frame& frame) {
+void Admission::arrive_parsed(DeviceIndex index, const Frame& frame) {
   if (!count_arrival(index, frame.size())) return;
   const wire::Packet& packet = *frame.packet();
   // A datagram comes with its route header; of others nobody looks at the bytes.
@@ -81,9 +88,9 @@ void Fabric::arrive_parsed(DeviceIndex index, const Frame& frame) {
   dispatch(index, packet, is_datagram ? frame.bytes() : std::span<const uint8_t>());
 }
 
-bool Fabric::count_arrival(DeviceIndex index, size_t size) {
-  Counters& counters = device(index).counters;
-  if (!device(index).port_is_up()) {
+bool Admission::count_arrival(DeviceIndex index, size_t size) {
+  Counters& counters = counters_of(index);
+  if (!context_.objects().devices[index].port_is_up()) {
     counters.add(Counter::kDroppedPortDown);
     return false;
   }
@@ -92,24 +99,24 @@ bool Fabric::count_arrival(DeviceIndex index, size_t size) {
   return true;
 }
 
-void Fabric::dispatch(DeviceIndex index, const wire::Packet& packet,
-                      std::span<const uint8_t> frame) {
+void Admission::dispatch(DeviceIndex index, const wire::Packet& packet,
+                         std::span<const uint8_t> frame) {
   const wire::OpcodeInfo& info = *wire::find_opcode(packet.bth.opcode);
-  if (packet.bth.dest_qpn == wire::kGsiQpn) return connections.receive(index, packet);
-  if (packet.bth.dest_qpn == kMulticastQpn && is_multicast(packet.dst_ip)) {
-    for (const QpNumber member : multicast.members(index, packet.dst_ip)) {
-      admit(*qps.find(member), index, packet, info, frame);
+  if (packet.bth.dest_qpn == wire::kGsiQpn) return connections_.receive(index, packet);
+  if (packet.bth.dest_qpn == kMulticastQpn && packet.dst_ip.is_multicast()) {
+    for (const QpNumber member : context_.objects().multicast.members(index, packet.dst_ip)) {
+      admit(*context_.objects().qps.find(member), index, packet, info, frame);
     }
     return;
   }
-  QueuePair* qp = qps.find(QpNumber{packet.bth.dest_qpn});
-  if (qp == nullptr) return device(index).counters.add(Counter::kDroppedUnknownQp);
+  QueuePair* qp = context_.objects().qps.find(QpNumber{packet.bth.dest_qpn});
+  if (qp == nullptr) return counters_of(index).add(Counter::kDroppedUnknownQp);
   admit(*qp, index, packet, info, frame);
 }
 
-void Fabric::admit(QueuePair& qp, DeviceIndex index, const wire::Packet& packet,
-                   const wire::OpcodeInfo& info, std::span<const uint8_t> frame) {
-  Counters& counters = device(index).counters;
+void Admission::admit(QueuePair& qp, DeviceIndex index, const wire::Packet& packet,
+                      const wire::OpcodeInfo& info, std::span<const uint8_t> frame) {
+  Counters& counters = counters_of(index);
   // 9.6.1.1: a QP in RESET, INIT or ERR does not receive.
   if (qp.device != index || !qp.can_receive()) return counters.add(Counter::kDroppedUnknownQp);
   const bool is_cnp = packet.bth.opcode == wire::Opcode::kCnp;
@@ -120,23 +127,23 @@ void Fabric::admit(QueuePair& qp, DeviceIndex index, const wire::Packet& packet,
   if ((packet.bth.pkey & 0x7fff) != (wire::kDefaultPkey & 0x7fff)) {
     return counters.add(Counter::kDroppedWrongPkey);
   }
-  if (qp.type == abi::QpType::kUd) return ud::on_packet(*this, qp, packet, info, frame);
+  if (qp.type == abi::QpType::kUd) return ud::on_packet(context_, qp, packet, info, frame);
   // 9.6.1.5.1: a connected QP takes packets from its peer's address only.
   if (packet.src_ip != qp.path.dst_ip || packet.dst_ip != qp.path.src_ip) {
     return counters.add(Counter::kDroppedWrongSource);
   }
   if (is_cnp) return counters.add(Counter::kCnpsReceived);
-  congestion::on_packet(*this, qp, packet);
+  congestion::on_packet(context_, qp, packet);
   // Annex A14: an XRC QP is one half only.
   const bool has_half =
       qp.type != (info.is_response ? abi::QpType::kXrcRecv : abi::QpType::kXrcSend);
   if (!has_half) return counters.add(Counter::kDroppedWrongTransport);
   if (qp.type == abi::QpType::kUc) {
-    uc::on_request(*this, qp, packet, info);
+    uc::on_request(context_, qp, packet, info);
   } else if (info.is_response) {
-    completer::on_response(*this, qp, packet, info);
+    completer::on_response(context_, qp, packet, info);
   } else {
-    responder::on_request(*this, qp, packet, info);
+    responder::on_request(context_, qp, packet, info);
   }
 }
 

@@ -1,5 +1,5 @@
 // Marks of congested switches, and the packets that tell senders of them (IBTA vol 1, annex A17.9).
-#include "emulator/engine/link/congestion.h"
+#include "emulator/engine/transport/congestion.h"
 
 #include <gtest/gtest.h>
 

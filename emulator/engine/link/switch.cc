@@ -1,13 +1,14 @@
-// Frames from one part of a fabric to another (shard.h), as they leave and as they come.
-#include <algorithm>
+#include "emulator/engine/link/switch.h"
 
-#include "emulator/engine/fabric.h"
-#include "emulator/engine/transport/address_vector.h"
+#include <algorithm>
+#include <utility>
+
 #include "wire/cm/mad.h"
+#include "wire/packet.h"
 
 namespace rocemu::engine {
 
-bool Fabric::forward(faults::Departure& departure) {
+bool Switch::forward_to_shard(Departure& departure) {
   if (!departure.to) return false;
   QpNumber qp{};  // of what cannot be parsed the device will say so
   if (const wire::Packet* packet = departure.frame.packet()) {
@@ -22,14 +23,14 @@ bool Fabric::forward(faults::Departure& departure) {
 }
 
 /// The sender to a group does not know which shards have members.
-bool Fabric::concerns_nobody(const ForwardedFrame& forwarded) const {
+bool Switch::concerns_nobody(const ForwardedFrame& forwarded) const {
   if (forwarded.packet != nullptr) return false;  // these have one receiver
   const auto packet = wire::parse_frame(forwarded.bytes);
-  return packet && is_multicast(packet->dst_ip) &&
-         multicast.members(forwarded.to, packet->dst_ip).empty();
+  return packet && packet->dst_ip.is_multicast() &&
+         multicast_.members(forwarded.to, packet->dst_ip).empty();
 }
 
-void Fabric::receive(const ForwardedFrames& input) {
+void Switch::receive(const ForwardedFrames& input) {
   for (const ForwardedFrame& forwarded : input.frames) {
     if (concerns_nobody(forwarded)) continue;
     Frame frame = frames_.allocate();
@@ -41,8 +42,8 @@ void Fabric::receive(const ForwardedFrames& input) {
       std::ranges::copy(forwarded.bytes, frame.storage().begin());
       frame.set_size(forwarded.bytes.size());
     }
-    link_.push({now() + config_.link_latency, forwarded.to, std::move(frame), forwarded.check_icrc,
-                false});
+    link_.push({step_.now() + config_.link_latency, forwarded.to, std::move(frame),
+                forwarded.check_icrc, false});
   }
 }
 

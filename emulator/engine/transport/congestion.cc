@@ -1,4 +1,4 @@
-#include "emulator/engine/link/congestion.h"
+#include "emulator/engine/transport/congestion.h"
 
 namespace rocemu::engine::congestion {
 namespace {
@@ -8,17 +8,17 @@ constexpr uint8_t kMark = 0x3;
 
 }  // namespace
 
-void on_packet(Fabric& fabric, QueuePair& qp, const wire::Packet& packet) {
+void on_packet(TransportContext& context, QueuePair& qp, const wire::Packet& packet) {
   if ((packet.traffic_class & kMark) != kMark) return;
-  Counters& counters = fabric.device_of(qp).counters;
+  Counters& counters = context.counters_of(qp);
   counters.add(Counter::kCongestionMarks);
-  if (fabric.now() < qp.next_cnp) return;
-  qp.next_cnp = fabric.now() + kNotificationInterval;
+  if (context.now() < qp.next_cnp) return;
+  qp.next_cnp = context.now() + kNotificationInterval;
   counters.add(Counter::kCnpsSent);
   wire::Packet notification;
   notification.bth.opcode = wire::Opcode::kCnp;
   notification.bth.becn = true;
-  fabric.send(qp, notification, 0, fabric.frames().allocate());
+  context.transmitter().send(qp, notification, 0, context.transmitter().allocate());
 }
 
 }  // namespace rocemu::engine::congestion

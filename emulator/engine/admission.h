@@ -1,0 +1,47 @@
+// From a frame that reached a device to the half of the QP that it is for: the checks that come
+// before any protocol state is looked at (IBTA vol 1, 9.6 "packet transport header validation").
+// Whatever fails them is counted by reason and dropped without an answer.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "emulator/engine/cm/connection_manager.h"
+#include "emulator/engine/link/link.h"
+#include "emulator/engine/transport/context.h"
+#include "wire/packet.h"
+
+namespace rocemu::engine {
+
+class Admission {
+ public:
+  /// All of them outlive this.
+  Admission(TransportContext& context, cm::ConnectionManager& connections, FramePool& frames,
+            Step& step)
+      : context_(context), connections_(connections), frames_(frames), step_(step) {}
+
+  /// Takes a frame from outside the fabric, which rules for frames may disturb.
+  void receive(const ReceiveFrame& input);
+  /// Takes one from the link.
+  void arrive(const InFlight& in_flight);
+
+ private:
+  void arrive(DeviceIndex device, std::span<const uint8_t> bytes, bool from_outside);
+  /// The same for a frame of this fabric that carries along what it says.
+  void arrive_parsed(DeviceIndex device, const Frame& frame);
+  void drop_damaged(DeviceIndex device, std::span<const uint8_t> bytes);
+  /// False if the port is down: then the frame is lost.
+  bool count_arrival(DeviceIndex device, size_t size);
+  /// To the QPs that a frame is for. `frame` may be empty but for a datagram.
+  void dispatch(DeviceIndex device, const wire::Packet& packet, std::span<const uint8_t> frame);
+  void admit(QueuePair& qp, DeviceIndex device, const wire::Packet& packet,
+             const wire::OpcodeInfo& info, std::span<const uint8_t> frame);
+  Counters& counters_of(DeviceIndex device) { return context_.objects().devices[device].counters; }
+
+  TransportContext& context_;
+  cm::ConnectionManager& connections_;
+  FramePool& frames_;
+  Step& step_;
+};
+
+}  // namespace rocemu::engine

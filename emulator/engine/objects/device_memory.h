@@ -1,0 +1,19 @@
+// Device memory (ibv_alloc_dm(3)): only its size is ours, the bytes are the client's.
+#pragma once
+
+#include <cstdint>
+
+#include "emulator/engine/base/ids.h"
+#include "emulator/engine/base/linked_list.h"
+
+namespace rocemu::engine {
+
+struct DeviceMemory {
+  DeviceMemory(DmId i, ClientId c, uint64_t bytes) : id(i), client(c), length(bytes) {}
+  DmId id;
+  ClientId client;
+  uint64_t length;
+  Links<DeviceMemory> of_client;
+};
+
+}  // namespace rocemu::engine

@@ -1,0 +1,56 @@
+// All that there is in a fabric: devices, clients, and the clients' objects by number. Tables and
+// the bookkeeping of who uses what; what objects do is elsewhere.
+#pragma once
+
+#include "emulator/engine/base/ids.h"
+#include "emulator/engine/base/limits.h"
+#include "emulator/engine/base/owned_table.h"
+#include "emulator/engine/base/table.h"
+#include "emulator/engine/config.h"
+#include "emulator/engine/objects/address_handle.h"
+#include "emulator/engine/objects/clients.h"
+#include "emulator/engine/objects/completion_queue.h"
+#include "emulator/engine/objects/device_memory.h"
+#include "emulator/engine/objects/devices.h"
+#include "emulator/engine/objects/memory_table.h"
+#include "emulator/engine/objects/multicast_groups.h"
+#include "emulator/engine/objects/protection_domain.h"
+#include "emulator/engine/objects/queue_pair.h"
+#include "emulator/engine/objects/shared_receive_queue.h"
+#include "emulator/engine/objects/xrc_domain.h"
+
+namespace rocemu::engine {
+
+struct Objects {
+  explicit Objects(const FabricConfig& config);
+
+  Devices devices;
+  Clients clients;
+  OwnedTable<PdId, ProtectionDomain> pds{1, kNumbers, kMaxPds};
+  OwnedTable<CqId, CompletionQueue> cqs{1, kNumbers, kMaxCqs};
+  OwnedTable<AhId, AddressHandle> ahs{1, kNumbers, kMaxAhs};
+  Table<XrcdId, XrcDomain> xrcds{1, kMaxXrcds};
+  OwnedTable<SrqId, SharedReceiveQueue> srqs{1, kNumbers, kMaxSrqs};
+  OwnedTable<QpNumber, QueuePair> qps;
+  OwnedTable<DmId, DeviceMemory> dms{1, kNumbers, kMaxDms};
+  MemoryTable mrs;
+  MulticastTable multicast;
+
+  Device& device_of(const QueuePair& qp) { return devices[qp.device]; }
+  Device& device_of(ClientId client) { return devices[clients.device_of(client)]; }
+  /// Every command of such a client fails, and its doorbells mean nothing.
+  bool has_lost_its_device(ClientId client) const;
+
+  /// The client's object, or nullptr if it does not exist or is someone else's. A QP may have
+  /// several owners (ibv_open_qp(3)).
+  QueuePair* qp_of(ClientId client, QpNumber number) const;
+  SharedReceiveQueue* srq_of(ClientId client, SrqId id) const;
+
+  void destroy(MemoryRegion& mr);
+  void destroy(MemoryWindow& mw);
+  void destroy(DeviceMemory& dm);
+  void destroy(AddressHandle& ah);
+  void destroy(SharedReceiveQueue& srq);
+};
+
+}  // namespace rocemu::engine

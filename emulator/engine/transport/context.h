@@ -1,0 +1,78 @@
+// What the stages of the transport (requester, completer, responder, UC, UD) have around them.
+#pragma once
+
+#include "emulator/engine/base/host_memory.h"
+#include "emulator/engine/config.h"
+#include "emulator/engine/faults/fault_injector.h"
+#include "emulator/engine/link/link.h"
+#include "emulator/engine/link/packet_run.h"
+#include "emulator/engine/objects/objects.h"
+#include "emulator/engine/step.h"
+#include "emulator/engine/transport/scheduler.h"
+#include "emulator/engine/transport/transmitter.h"
+
+namespace rocemu::engine {
+
+class TransportContext {
+ public:
+  /// All of them outlive this.
+  TransportContext(const FabricConfig& config, Objects& objects, HostMemory& memory, Step& step,
+                   Scheduler& scheduler, Transmitter& transmitter, faults::FaultInjector& injector,
+                   const Link& link, PacketRun& run)
+      : config_(config),
+        objects_(objects),
+        memory_(memory),
+        step_(step),
+        scheduler_(scheduler),
+        transmitter_(transmitter),
+        faults_(injector),
+        link_(link),
+        run_(run) {}
+
+  Instant now() const { return step_.now(); }
+  const FabricConfig& config() const { return config_; }
+  Objects& objects() const { return objects_; }
+  HostMemory& memory() const { return memory_; }
+  /// Turns, timers, and waiting for memory.
+  Scheduler& scheduler() const { return scheduler_; }
+  /// Sends frames.
+  Transmitter& transmitter() const { return transmitter_; }
+  faults::FaultInjector& faults() const { return faults_; }
+
+  Counters& counters_of(const QueuePair& qp) const { return objects_.device_of(qp).counters; }
+  /// The QP's packets leave what this engine steps. A network loses some and delays others; the
+  /// thread of another shard may have no processor for long.
+  bool is_outside(const QueuePair& qp) const {
+    return qp.path.inside ? config_.shard.is_without(*qp.path.inside)
+                          : objects_.device_of(qp).config.outside;
+  }
+
+  /// Completes a work request of the QP: see CompletionFaults::complete.
+  bool complete(const QueuePair& qp, CqId cq, const abi::Cqe& cqe, bool solicits,
+                bool wanted = true) const {
+    return faults_.completions.complete(qp, cq, cqe, solicits, wanted);
+  }
+  /// Raises an async event for all that have a reference to the QP.
+  void raise(const QueuePair& qp, abi::EventType type) const { faults_.events.raise(qp, type); }
+
+  /// An acknowledgement is to wait, since behind the packet at hand comes another one now.
+  bool delays_acknowledgement() const {
+    return config_.coalesces_acknowledgements && link_.has_arrived(now()) && !link_.paused() &&
+           !faults_.watches_frames();
+  }
+  /// The packet at hand, with those of its message that have arrived behind it.
+  PacketRun& run_at_hand() const { return run_; }
+
+ private:
+  const FabricConfig& config_;
+  Objects& objects_;
+  HostMemory& memory_;
+  Step& step_;
+  Scheduler& scheduler_;
+  Transmitter& transmitter_;
+  faults::FaultInjector& faults_;
+  const Link& link_;
+  PacketRun& run_;
+};
+
+}  // namespace rocemu::engine

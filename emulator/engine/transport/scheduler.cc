@@ -1,0 +1,40 @@
+#include "emulator/engine/transport/scheduler.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace rocemu::engine {
+
+QueuePair* Scheduler::take_turn() {
+  QueuePair* qp = qps_.find(turns_.front());
+  turns_.pop_front();
+  ++taken_;
+  if (qp == nullptr || !qp->scheduled) return nullptr;
+  qp->scheduled = false;
+  return qp;
+}
+
+void Scheduler::wait_for_memory(const QueuePair& qp) {
+  if (std::ranges::find(waiting_for_memory_, qp.number) == waiting_for_memory_.end()) {
+    waiting_for_memory_.push_back(qp.number);
+  }
+}
+
+std::vector<QpNumber> Scheduler::take_waiting_for_memory() {
+  return std::exchange(waiting_for_memory_, {});
+}
+
+std::optional<TimerQueue::Entry> Scheduler::next_timer() {
+  return timers_.next([this](QpNumber number) {
+    QueuePair* qp = qps_.find(number);
+    return qp != nullptr ? &qp->timers : nullptr;
+  });
+}
+
+QueuePair& Scheduler::expire(const TimerQueue::Entry& entry) {
+  QueuePair& qp = *qps_.find(entry.qp);
+  timers_.expire(entry, qp.timers);
+  return qp;
+}
+
+}  // namespace rocemu::engine

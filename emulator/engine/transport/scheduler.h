@@ -1,0 +1,55 @@
+// Whose turn it is: QPs that have something to send, those that wait for the application's memory,
+// and QPs' timers.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "emulator/engine/base/owned_table.h"
+#include "emulator/engine/base/timers.h"
+#include "emulator/engine/objects/queue_pair.h"
+
+namespace rocemu::engine {
+
+class Scheduler {
+ public:
+  using QueuePairs = OwnedTable<QpNumber, QueuePair>;
+
+  explicit Scheduler(QueuePairs& qps) : qps_(qps) {}
+
+  /// Gives the QP a turn to transmit, behind all that have one.
+  void schedule(QueuePair& qp) {
+    if (qp.scheduled) return;
+    qp.scheduled = true;
+    turns_.push_back(qp.number);
+    ++scheduled_;
+  }
+  bool has_turns() const { return !turns_.empty(); }
+  /// Takes the next turn; only if there is one. nullptr if the QP is gone or was silenced.
+  QueuePair* take_turn();
+  /// How many turns were given and taken, ever.
+  uint64_t turns_scheduled() const { return scheduled_; }
+  uint64_t turns_taken() const { return taken_; }
+
+  /// The QP goes on when memory that is MemoryResult::kNotYet may be there.
+  void wait_for_memory(const QueuePair& qp);
+  std::vector<QpNumber> take_waiting_for_memory();
+
+  void set_timer(QueuePair& qp, TimerKind kind, Instant at) {
+    timers_.set(qp.number, qp.timers, kind, at);
+  }
+  std::optional<TimerQueue::Entry> next_timer();
+  /// Takes the entry that next_timer() gave. Returns its QP.
+  QueuePair& expire(const TimerQueue::Entry& entry);
+
+ private:
+  QueuePairs& qps_;
+  std::deque<QpNumber> turns_;
+  uint64_t scheduled_ = 0, taken_ = 0;
+  std::vector<QpNumber> waiting_for_memory_;
+  TimerQueue timers_;
+};
+
+}  // namespace rocemu::engine

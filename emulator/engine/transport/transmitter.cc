@@ -1,0 +1,59 @@
+#include "emulator/engine/transport/transmitter.h"
+
+#include <utility>
+
+namespace rocemu::engine {
+
+void Transmitter::send(QueuePair& qp, wire::Packet& packet, size_t payload_size, Frame frame) {
+  const Path& path = qp.path;
+  packet.src_mac = path.src_mac;
+  packet.dst_mac = path.dst_mac;
+  packet.src_ip = path.src_ip;
+  packet.dst_ip = path.dst_ip;
+  packet.udp_src_port = path.udp_src_port;
+  packet.traffic_class = path.traffic_class;
+  packet.hop_limit = path.hop_limit;
+  packet.flow_label = path.flow_label;
+  packet.bth.dest_qpn = path.peer.value;
+  send(qp.device, path.inside, packet, payload_size, std::move(frame), &qp);
+}
+
+void Transmitter::send(DeviceIndex from, std::optional<DeviceIndex> inside,
+                       const wire::Packet& packet, size_t payload_size, Frame frame,
+                       const QueuePair* qp) {
+  const bool disturbed = way_out_.watches();
+  // A pair of addresses of two kinds makes a frame that says something else (wire/packet.cc).
+  if (inside && !disturbed && packet.src_ip.is_v4() == packet.dst_ip.is_v4()) {
+    frame.set_packet(packet, payload_size);
+  } else {
+    frame.set_size(wire::emit_headers(packet, payload_size, frame.storage()));
+  }
+  if (config_.trace_frames || !inside || disturbed) wire::write_icrc(frame.bytes());
+
+  Device& device = objects_.devices[from];
+  if (!device.port_is_up()) return device.counters.add(Counter::kDroppedPortDown);
+  device.counters.add(Counter::kFramesOut);
+  device.counters.add(Counter::kBytesOut, frame.size());
+  Departure departure{.from = from, .to = inside, .frame = std::move(frame)};
+  if (!inside && packet.dst_ip.is_multicast()) [[unlikely]] {
+    return send_to_group(departure, packet, qp);
+  }
+  way_out_.send(std::move(departure), qp);
+}
+
+void Transmitter::send_to_group(const Departure& departure, const wire::Packet& packet,
+                                const QueuePair* qp) {
+  Departure next = departure;
+  const auto send_to = [&](std::optional<DeviceIndex> to) {
+    next.to = to;
+    way_out_.send(next, qp);
+    next.traced = true;
+  };
+  objects_.multicast.for_each_device(packet.dst_ip, send_to);
+  for (uint32_t i = 0; i < objects_.devices.count(); ++i) {
+    if (!config_.shard.has({i}, QpNumber{packet.bth.dest_qpn})) send_to(DeviceIndex{i});
+  }
+  send_to(std::nullopt);  // the group may have members outside as well
+}
+
+}  // namespace rocemu::engine

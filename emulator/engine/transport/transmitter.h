@@ -1,0 +1,46 @@
+// The way out of a device: completes the packet's headers, makes a frame of it, counts it, and
+// hands it to the switch, by way of the rules for frames.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "emulator/engine/base/frame.h"
+#include "emulator/engine/config.h"
+#include "emulator/engine/faults/frame_faults.h"
+#include "emulator/engine/objects/objects.h"
+#include "wire/packet.h"
+
+namespace rocemu::engine {
+
+class Transmitter {
+ public:
+  /// All of them outlive this.
+  Transmitter(const FabricConfig& config, Objects& objects, FramePool& frames,
+              faults::FrameFaults& way_out)
+      : config_(config), objects_(objects), frames_(frames), way_out_(way_out) {}
+
+  /// An empty frame, to put payload into.
+  Frame allocate() { return frames_.allocate(); }
+  /// Sends `frame`, whose payload of that size is in place, on the QP's path.
+  void send(QueuePair& qp, wire::Packet& packet, size_t payload_size, Frame frame);
+  /// The same for a packet that says itself where it comes from and goes to. `inside` is the device
+  /// of the fabric that it is for, if one is.
+  void send(DeviceIndex from, std::optional<DeviceIndex> inside, const wire::Packet& packet,
+            size_t payload_size, Frame frame) {
+    send(from, inside, packet, payload_size, std::move(frame), nullptr);
+  }
+
+ private:
+  void send(DeviceIndex from, std::optional<DeviceIndex> inside, const wire::Packet& packet,
+            size_t payload_size, Frame frame, const QueuePair* qp);
+  /// One to each device of the fabric that has a member.
+  void send_to_group(const Departure& departure, const wire::Packet& packet, const QueuePair* qp);
+
+  const FabricConfig& config_;
+  Objects& objects_;
+  FramePool& frames_;
+  faults::FrameFaults& way_out_;
+};
+
+}  // namespace rocemu::engine
