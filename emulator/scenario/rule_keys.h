@@ -1,4 +1,5 @@
-// The keys of a rule: one table for what it picks and when it acts, one for what it does.
+// The keys of a rule: one table for what it picks and when it acts, one for what it does; and how
+// they are read.
 #pragma once
 
 #include <set>
@@ -16,6 +17,15 @@ using Places = uint32_t;
 constexpr Places at(engine::faults::Where where) {
   return 1u << static_cast<uint32_t>(where);
 }
+inline constexpr Places kOnFrames =
+    at(engine::faults::Where::kFrame) | at(engine::faults::Where::kCm);
+inline constexpr Places kOnWire = kOnFrames | at(engine::faults::Where::kLink);
+inline constexpr Places kEverywhere = (1u << engine::faults::kPlaces) - 1;
+
+// Limits of values.
+inline constexpr uint64_t kAny = UINT64_MAX;
+inline constexpr uint64_t kMax24 = 0xffffff;
+inline constexpr uint64_t kMaxPayload = 4096;  // the largest path MTU
 
 /// What is being read: the values of some keys depend on where the rule looks.
 struct Reading {
@@ -29,10 +39,13 @@ struct Key {
   void (*read)(Reading reading, const Node& value);
 };
 
-/// Of a rule, beside on, name and do.
+/// Of a rule, beside on, name and do (selection_keys.cc).
 std::span<const Key> selection_keys();
-/// Of `do`.
+/// Of `do` (effect_keys.cc).
 std::span<const Key> effect_keys();
+
+/// A time that makes a difference.
+engine::Duration read_time(Reading reading, const Node& value);
 
 /// Reads a mapping's values by the keys of that place, and complains of those that are not one of
 /// them. `seen` has the keys that were read before for the same thing, and then these too.
