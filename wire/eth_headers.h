@@ -1,10 +1,17 @@
-// The extended transport headers (ETH in IBTA's words; nothing to do with Ethernet). Which packet
-// has which is in opcode.h; what an AETH's syndrome means is in aeth.h.
+// The extended transport headers (ETH in IBTA's words; nothing to do with Ethernet), between the
+// BTH and the payload. Which packet has which is in opcode.h; what an AETH's syndrome means is in
+// aeth.h.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
+
+#include "wire/big_endian.h"
+#include "wire/layout.h"
 
 namespace rocemu::wire {
 
@@ -123,24 +130,192 @@ struct Feth {
   friend constexpr bool operator==(const Feth&, const Feth&) = default;
 };
 
-Reth parse_reth(std::span<const uint8_t, Reth::kSize> bytes);
-Aeth parse_aeth(std::span<const uint8_t, Aeth::kSize> bytes);
-AtomicEth parse_atomic_eth(std::span<const uint8_t, AtomicEth::kSize> bytes);
-AtomicAckEth parse_atomic_ack_eth(std::span<const uint8_t, AtomicAckEth::kSize> bytes);
-Deth parse_deth(std::span<const uint8_t, Deth::kSize> bytes);
-Xrceth parse_xrceth(std::span<const uint8_t, Xrceth::kSize> bytes);
-ImmDt parse_imm_dt(std::span<const uint8_t, ImmDt::kSize> bytes);
-Ieth parse_ieth(std::span<const uint8_t, Ieth::kSize> bytes);
-Feth parse_feth(std::span<const uint8_t, Feth::kSize> bytes);
+// What a CNP has in their place (annex A17): bytes that are zero.
+struct Cnp {
+  static constexpr size_t kSize = 16;
+  friend constexpr bool operator==(const Cnp&, const Cnp&) = default;
+};
 
-void emit(const Reth& reth, std::span<uint8_t, Reth::kSize> bytes);
-void emit(const Aeth& aeth, std::span<uint8_t, Aeth::kSize> bytes);
-void emit(const AtomicEth& atomic, std::span<uint8_t, AtomicEth::kSize> bytes);
-void emit(const AtomicAckEth& atomic_ack, std::span<uint8_t, AtomicAckEth::kSize> bytes);
-void emit(const Deth& deth, std::span<uint8_t, Deth::kSize> bytes);
-void emit(const Xrceth& xrceth, std::span<uint8_t, Xrceth::kSize> bytes);
-void emit(const ImmDt& imm, std::span<uint8_t, ImmDt::kSize> bytes);
-void emit(const Ieth& ieth, std::span<uint8_t, Ieth::kSize> bytes);
-void emit(const Feth& feth, std::span<uint8_t, Feth::kSize> bytes);
+// One row for each: its enumerator, its type, its place in a packet, its name in functions and in
+// what is said of truncated packets.
+#define ROCEMU_EXTENDED_HEADERS(H)                           \
+  H(kXrceth, Xrceth, xrceth, xrceth)                         \
+  H(kDeth, Deth, deth, deth)                                 \
+  H(kFeth, Feth, feth, feth)                                 \
+  H(kReth, Reth, reth, reth)                                 \
+  H(kAtomicEth, AtomicEth, atomic, atomic_eth)               \
+  H(kAeth, Aeth, aeth, aeth)                                 \
+  H(kAtomicAckEth, AtomicAckEth, atomic_ack, atomic_ack_eth) \
+  H(kImmDt, ImmDt, imm, imm_dt)                              \
+  H(kIeth, Ieth, ieth, ieth)                                 \
+  H(kCnpReserved, Cnp, cnp, cnp)
+
+#define ROCEMU_HEADER_ENUMERATOR(header, Type, member, name) header,
+enum class ExtendedHeader : uint8_t { ROCEMU_EXTENDED_HEADERS(ROCEMU_HEADER_ENUMERATOR) };
+#undef ROCEMU_HEADER_ENUMERATOR
+
+// Those that the opcode's row lists are on the wire; the others mean nothing.
+#define ROCEMU_HEADER_MEMBER(header, Type, member, name) Type member{};
+struct ExtendedHeaders {
+  ROCEMU_EXTENDED_HEADERS(ROCEMU_HEADER_MEMBER)
+};
+#undef ROCEMU_HEADER_MEMBER
+
+constexpr size_t header_size(ExtendedHeader header) {
+#define ROCEMU_HEADER_SIZE(header, Type, member, name) \
+  case ExtendedHeader::header:                         \
+    return Type::kSize;
+  switch (header) { ROCEMU_EXTENDED_HEADERS(ROCEMU_HEADER_SIZE) }
+#undef ROCEMU_HEADER_SIZE
+  return 0;
+}
+
+// ---- Bytes ----
+
+namespace layouts {
+
+struct RethLayout {
+  Be64 va;
+  Be32 rkey;
+  Be32 dma_length;
+};
+static_assert(sizeof(RethLayout) == Reth::kSize && alignof(RethLayout) == 1);
+
+struct AethLayout {
+  uint8_t syndrome;
+  Be24 msn;
+};
+static_assert(sizeof(AethLayout) == Aeth::kSize && alignof(AethLayout) == 1);
+
+struct AtomicEthLayout {
+  Be64 va;
+  Be32 rkey;
+  Be64 swap_add;
+  Be64 compare;
+};
+static_assert(sizeof(AtomicEthLayout) == AtomicEth::kSize && alignof(AtomicEthLayout) == 1);
+
+struct DethLayout {
+  Be32 qkey;
+  uint8_t reserved;
+  Be24 src_qpn;
+};
+static_assert(sizeof(DethLayout) == Deth::kSize && alignof(DethLayout) == 1);
+
+struct XrcethLayout {
+  uint8_t reserved;
+  Be24 srqn;
+};
+static_assert(sizeof(XrcethLayout) == Xrceth::kSize && alignof(XrcethLayout) == 1);
+
+struct FethLayout {
+  std::array<uint8_t, 3> reserved;
+  uint8_t selectivity_and_placement;
+};
+static_assert(sizeof(FethLayout) == Feth::kSize && alignof(FethLayout) == 1);
+
+}  // namespace layouts
+
+inline Reth parse_reth(std::span<const uint8_t, Reth::kSize> bytes) {
+  const auto layout = load<layouts::RethLayout>(bytes);
+  return {.va = layout.va.get(), .rkey = layout.rkey.get(), .dma_length = layout.dma_length.get()};
+}
+
+inline void emit(const Reth& reth, std::span<uint8_t, Reth::kSize> bytes) {
+  store(
+      layouts::RethLayout{
+          .va = Be64(reth.va), .rkey = Be32(reth.rkey), .dma_length = Be32(reth.dma_length)},
+      bytes);
+}
+
+inline Aeth parse_aeth(std::span<const uint8_t, Aeth::kSize> bytes) {
+  const auto layout = load<layouts::AethLayout>(bytes);
+  return {.syndrome = layout.syndrome, .msn = layout.msn.get()};
+}
+
+inline void emit(const Aeth& aeth, std::span<uint8_t, Aeth::kSize> bytes) {
+  store(layouts::AethLayout{.syndrome = aeth.syndrome, .msn = Be24(aeth.msn)}, bytes);
+}
+
+inline AtomicEth parse_atomic_eth(std::span<const uint8_t, AtomicEth::kSize> bytes) {
+  const auto layout = load<layouts::AtomicEthLayout>(bytes);
+  return {.va = layout.va.get(),
+          .rkey = layout.rkey.get(),
+          .swap_add = layout.swap_add.get(),
+          .compare = layout.compare.get()};
+}
+
+inline void emit(const AtomicEth& atomic, std::span<uint8_t, AtomicEth::kSize> bytes) {
+  store(layouts::AtomicEthLayout{.va = Be64(atomic.va),
+                                 .rkey = Be32(atomic.rkey),
+                                 .swap_add = Be64(atomic.swap_add),
+                                 .compare = Be64(atomic.compare)},
+        bytes);
+}
+
+inline AtomicAckEth parse_atomic_ack_eth(std::span<const uint8_t, AtomicAckEth::kSize> bytes) {
+  return {.original = load<Be64>(bytes).get()};
+}
+
+inline void emit(const AtomicAckEth& atomic_ack, std::span<uint8_t, AtomicAckEth::kSize> bytes) {
+  store(Be64(atomic_ack.original), bytes);
+}
+
+inline Deth parse_deth(std::span<const uint8_t, Deth::kSize> bytes) {
+  const auto layout = load<layouts::DethLayout>(bytes);
+  return {.qkey = layout.qkey.get(), .src_qpn = layout.src_qpn.get()};
+}
+
+inline void emit(const Deth& deth, std::span<uint8_t, Deth::kSize> bytes) {
+  store(layouts::DethLayout{.qkey = Be32(deth.qkey), .reserved = 0, .src_qpn = Be24(deth.src_qpn)},
+        bytes);
+}
+
+inline Xrceth parse_xrceth(std::span<const uint8_t, Xrceth::kSize> bytes) {
+  return {.srqn = load<layouts::XrcethLayout>(bytes).srqn.get()};
+}
+
+inline void emit(const Xrceth& xrceth, std::span<uint8_t, Xrceth::kSize> bytes) {
+  store(layouts::XrcethLayout{.reserved = 0, .srqn = Be24(xrceth.srqn)}, bytes);
+}
+
+inline ImmDt parse_imm_dt(std::span<const uint8_t, ImmDt::kSize> bytes) {
+  ImmDt imm;
+  std::memcpy(&imm.value, bytes.data(), ImmDt::kSize);
+  return imm;
+}
+
+inline void emit(const ImmDt& imm, std::span<uint8_t, ImmDt::kSize> bytes) {
+  std::memcpy(bytes.data(), &imm.value, ImmDt::kSize);
+}
+
+inline Ieth parse_ieth(std::span<const uint8_t, Ieth::kSize> bytes) {
+  return {.rkey = load<Be32>(bytes).get()};
+}
+
+inline void emit(const Ieth& ieth, std::span<uint8_t, Ieth::kSize> bytes) {
+  store(Be32(ieth.rkey), bytes);
+}
+
+inline Feth parse_feth(std::span<const uint8_t, Feth::kSize> bytes) {
+  const uint8_t bits = load<layouts::FethLayout>(bytes).selectivity_and_placement;
+  return {.selectivity = static_cast<uint8_t>(bits >> 4 & 0x3),
+          .placement = static_cast<uint8_t>(bits & 0xf)};
+}
+
+inline void emit(const Feth& feth, std::span<uint8_t, Feth::kSize> bytes) {
+  const int bits = (feth.selectivity & 0x3) << 4 | (feth.placement & 0xf);
+  store(
+      layouts::FethLayout{.reserved = {}, .selectivity_and_placement = static_cast<uint8_t>(bits)},
+      bytes);
+}
+
+inline Cnp parse_cnp(std::span<const uint8_t, Cnp::kSize>) {
+  return {};
+}
+
+inline void emit(const Cnp&, std::span<uint8_t, Cnp::kSize> bytes) {
+  std::ranges::fill(bytes, uint8_t{0});
+}
 
 }  // namespace rocemu::wire

@@ -52,28 +52,11 @@ Result<Bytes> read_udp(Bytes ip_payload, Packet& packet) {
 }
 
 constexpr ParseError truncation_of(ExtendedHeader header) {
-  switch (header) {
-    case ExtendedHeader::kXrceth:
-      return ParseError::kTruncatedXrceth;
-    case ExtendedHeader::kDeth:
-      return ParseError::kTruncatedDeth;
-    case ExtendedHeader::kFeth:
-      return ParseError::kTruncatedFeth;
-    case ExtendedHeader::kReth:
-      return ParseError::kTruncatedReth;
-    case ExtendedHeader::kAtomicEth:
-      return ParseError::kTruncatedAtomicEth;
-    case ExtendedHeader::kAeth:
-      return ParseError::kTruncatedAeth;
-    case ExtendedHeader::kAtomicAckEth:
-      return ParseError::kTruncatedAtomicAckEth;
-    case ExtendedHeader::kImmDt:
-      return ParseError::kTruncatedImmDt;
-    case ExtendedHeader::kIeth:
-      return ParseError::kTruncatedIeth;
-    case ExtendedHeader::kCnpReserved:
-      return ParseError::kTruncatedCnp;
-  }
+#define ROCEMU_TRUNCATION(header, Type, member, name) \
+  case ExtendedHeader::header:                        \
+    return ParseError::kTruncated##Type;
+  switch (header) { ROCEMU_EXTENDED_HEADERS(ROCEMU_TRUNCATION) }
+#undef ROCEMU_TRUNCATION
   return ParseError::kTruncatedIcrc;
 }
 
@@ -88,37 +71,12 @@ ParseError find_truncation(const HeaderList& headers, size_t size) {
 
 // `bytes` begins with the header and is long enough.
 void read_extended_header(ExtendedHeader header, Bytes bytes, Packet& packet) {
-  switch (header) {
-    case ExtendedHeader::kXrceth:
-      packet.xrceth = parse_xrceth(bytes.first<Xrceth::kSize>());
-      return;
-    case ExtendedHeader::kDeth:
-      packet.deth = parse_deth(bytes.first<Deth::kSize>());
-      return;
-    case ExtendedHeader::kFeth:
-      packet.feth = parse_feth(bytes.first<Feth::kSize>());
-      return;
-    case ExtendedHeader::kReth:
-      packet.reth = parse_reth(bytes.first<Reth::kSize>());
-      return;
-    case ExtendedHeader::kAtomicEth:
-      packet.atomic = parse_atomic_eth(bytes.first<AtomicEth::kSize>());
-      return;
-    case ExtendedHeader::kAeth:
-      packet.aeth = parse_aeth(bytes.first<Aeth::kSize>());
-      return;
-    case ExtendedHeader::kAtomicAckEth:
-      packet.atomic_ack = parse_atomic_ack_eth(bytes.first<AtomicAckEth::kSize>());
-      return;
-    case ExtendedHeader::kImmDt:
-      packet.imm = parse_imm_dt(bytes.first<ImmDt::kSize>());
-      return;
-    case ExtendedHeader::kIeth:
-      packet.ieth = parse_ieth(bytes.first<Ieth::kSize>());
-      return;
-    case ExtendedHeader::kCnpReserved:
-      return;
-  }
+#define ROCEMU_READ(header, Type, member, name)               \
+  case ExtendedHeader::header:                                \
+    packet.member = parse_##name(bytes.first<Type::kSize>()); \
+    return;
+  switch (header) { ROCEMU_EXTENDED_HEADERS(ROCEMU_READ) }
+#undef ROCEMU_READ
 }
 
 std::optional<ParseError> read_transport(Bytes bytes, Packet& packet) {
@@ -247,28 +205,11 @@ void write_ip(const Packet& packet, bool is_v4, size_t ip_payload_size, Writer& 
 }
 
 void write_extended_header(ExtendedHeader header, const Packet& packet, Writer& writer) {
-  switch (header) {
-    case ExtendedHeader::kXrceth:
-      return writer.write(packet.xrceth);
-    case ExtendedHeader::kDeth:
-      return writer.write(packet.deth);
-    case ExtendedHeader::kFeth:
-      return writer.write(packet.feth);
-    case ExtendedHeader::kReth:
-      return writer.write(packet.reth);
-    case ExtendedHeader::kAtomicEth:
-      return writer.write(packet.atomic);
-    case ExtendedHeader::kAeth:
-      return writer.write(packet.aeth);
-    case ExtendedHeader::kAtomicAckEth:
-      return writer.write(packet.atomic_ack);
-    case ExtendedHeader::kImmDt:
-      return writer.write(packet.imm);
-    case ExtendedHeader::kIeth:
-      return writer.write(packet.ieth);
-    case ExtendedHeader::kCnpReserved:
-      return writer.write_zeros(header_size(header));
-  }
+#define ROCEMU_WRITE(header, Type, member, name) \
+  case ExtendedHeader::header:                   \
+    return writer.write(packet.member);
+  switch (header) { ROCEMU_EXTENDED_HEADERS(ROCEMU_WRITE) }
+#undef ROCEMU_WRITE
 }
 
 // ---- the ICRC ----

@@ -21,8 +21,9 @@
 
 namespace rocemu::wire {
 
-// A parsed RoCEv2 datagram, or the description of one to emit.
-struct Packet {
+// A parsed RoCEv2 datagram, or the description of one to emit: `reth`, `aeth` and the like are
+// members of ExtendedHeaders.
+struct Packet : ExtendedHeaders {
   MacAddress src_mac{};
   MacAddress dst_mac{};
 
@@ -38,17 +39,6 @@ struct Packet {
   uint16_t udp_checksum = 0;  // emitted and reported as it is; 0 = none, what RoCEv2 senders use
 
   Bth bth{};  // pad_count is computed when emitting
-
-  // Those that the opcode's row (opcode.h) lists are on the wire; the others mean nothing.
-  Xrceth xrceth{};
-  Deth deth{};
-  Feth feth{};
-  Reth reth{};
-  AtomicEth atomic{};
-  Aeth aeth{};
-  AtomicAckEth atomic_ack{};
-  ImmDt imm{};
-  Ieth ieth{};
 
   std::span<const uint8_t> payload{};  // without the pad; when parsed, a view into the frame
 };

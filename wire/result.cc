@@ -16,26 +16,11 @@ std::string_view name(ParseError error) {
       return "truncated_udp";
     case ParseError::kTruncatedBth:
       return "truncated_bth";
-    case ParseError::kTruncatedXrceth:
-      return "truncated_xrceth";
-    case ParseError::kTruncatedDeth:
-      return "truncated_deth";
-    case ParseError::kTruncatedFeth:
-      return "truncated_feth";
-    case ParseError::kTruncatedReth:
-      return "truncated_reth";
-    case ParseError::kTruncatedAtomicEth:
-      return "truncated_atomic_eth";
-    case ParseError::kTruncatedAeth:
-      return "truncated_aeth";
-    case ParseError::kTruncatedAtomicAckEth:
-      return "truncated_atomic_ack_eth";
-    case ParseError::kTruncatedImmDt:
-      return "truncated_imm_dt";
-    case ParseError::kTruncatedIeth:
-      return "truncated_ieth";
-    case ParseError::kTruncatedCnp:
-      return "truncated_cnp";
+#define ROCEMU_TRUNCATED(header, Type, member, header_name) \
+  case ParseError::kTruncated##Type:                        \
+    return "truncated_" #header_name;
+      ROCEMU_EXTENDED_HEADERS(ROCEMU_TRUNCATED)
+#undef ROCEMU_TRUNCATED
     case ParseError::kTruncatedIcrc:
       return "truncated_icrc";
     case ParseError::kNotIp:

@@ -9,6 +9,7 @@
 #include <utility>
 #include <variant>
 
+#include "wire/eth_headers.h"
 #include "wire/require.h"
 
 namespace rocemu::wire {
@@ -22,17 +23,10 @@ enum class ParseError : uint8_t {
   kTruncatedIpPayload,  // the IP header promises more bytes than there are
   kTruncatedUdp,
   kTruncatedBth,
-  kTruncatedXrceth,
-  kTruncatedDeth,
-  kTruncatedFeth,
-  kTruncatedReth,
-  kTruncatedAtomicEth,
-  kTruncatedAeth,
-  kTruncatedAtomicAckEth,
-  kTruncatedImmDt,
-  kTruncatedIeth,
-  kTruncatedCnp,
-  kTruncatedIcrc,
+#define ROCEMU_TRUNCATED(header, Type, member, name) kTruncated##Type,
+  ROCEMU_EXTENDED_HEADERS(ROCEMU_TRUNCATED)
+#undef ROCEMU_TRUNCATED
+      kTruncatedIcrc,
   kNotIp,          // an Ethernet type, or a version nibble, other than IPv4's and IPv6's
   kBadIpHeader,    // a field that contradicts another one or the RFC
   kBadIpChecksum,  // IPv4
