@@ -1,37 +1,168 @@
-// Which send opcodes a QP of each type supports: the provider refuses to post others, and the
-// engine to carry them out.
+// The opcodes of work requests and completions, and a row for each that can be posted: who may post
+// it, what it carries, what it completes as. The provider refuses to post others, and the engine to
+// carry them out.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
+#include "emulator/abi/named_enum.h"
 #include "emulator/abi/verbs_values.h"
 
 namespace rocemu::abi {
+
+/// ibv_wr_opcode, IBV_WR_... NEWER are those that the header of rdma-core 44 lacks.
+#define ROCEMU_WR_OPCODES_AND(V, NEWER)          \
+  V(kRdmaWrite, RDMA_WRITE, 0)                   \
+  V(kRdmaWriteWithImm, RDMA_WRITE_WITH_IMM, 1)   \
+  V(kSend, SEND, 2)                              \
+  V(kSendWithImm, SEND_WITH_IMM, 3)              \
+  V(kRdmaRead, RDMA_READ, 4)                     \
+  V(kAtomicCmpAndSwp, ATOMIC_CMP_AND_SWP, 5)     \
+  V(kAtomicFetchAndAdd, ATOMIC_FETCH_AND_ADD, 6) \
+  V(kLocalInv, LOCAL_INV, 7)                     \
+  V(kBindMw, BIND_MW, 8)                         \
+  V(kSendWithInv, SEND_WITH_INV, 9)              \
+  V(kTso, TSO, 10)                               \
+  V(kDriver1, DRIVER1, 11)                       \
+  NEWER(kFlush, FLUSH, 14)                       \
+  V(kAtomicWrite, ATOMIC_WRITE, 15)
+#define ROCEMU_WR_OPCODES(V) ROCEMU_WR_OPCODES_AND(V, V)
+ROCEMU_NAMED_ENUM(WrOpcode, ROCEMU_WR_OPCODES);
+
+/// ibv_wc_opcode, IBV_WC_...
+#define ROCEMU_WC_OPCODES_AND(V, NEWER) \
+  V(kSend, SEND, 0)                     \
+  V(kRdmaWrite, RDMA_WRITE, 1)          \
+  V(kRdmaRead, RDMA_READ, 2)            \
+  V(kCompSwap, COMP_SWAP, 3)            \
+  V(kFetchAdd, FETCH_ADD, 4)            \
+  V(kBindMw, BIND_MW, 5)                \
+  V(kLocalInv, LOCAL_INV, 6)            \
+  NEWER(kFlush, FLUSH, 8)               \
+  V(kAtomicWrite, ATOMIC_WRITE, 9)      \
+  V(kRecv, RECV, 128)                   \
+  V(kRecvRdmaWithImm, RECV_RDMA_WITH_IMM, 129)
+#define ROCEMU_WC_OPCODES(V) ROCEMU_WC_OPCODES_AND(V, V)
+ROCEMU_NAMED_ENUM(WcOpcode, ROCEMU_WC_OPCODES);
 
 constexpr uint32_t opcode_bit(WrOpcode opcode) {
   return 1u << static_cast<uint32_t>(opcode);
 }
 
-/// The table of ibv_post_send(3), as bits. It differs from the page in what the wire has no opcode
-/// for (IBTA vol 1, table "OpCode field", and annex A19), SEND with invalidate over UC, and in what
-/// this device does not offer, TSO. ATOMIC WRITE and FLUSH, which the page lacks, are for RC.
+/// The types of QP that may post an opcode.
+struct Posters {
+  bool rc = false;
+  bool xrc_send = false;
+  bool uc = false;
+  bool ud = false;
+};
+
+struct SendOpcode {
+  WrOpcode opcode;
+  WcOpcode completion;
+  Posters posters;
+  bool is_local = false;       // concerns this side only: there is no packet
+  bool is_dataless = false;    // transfers no data, so that a gather list means nothing
+  bool may_be_inline = false;  // "IBV_SEND_INLINE: Valid only for Send and RDMA Write"
+  bool has_immediate = false;  // SendWqe::imm_data is immediate data ...
+  bool has_key = false;        // ... or a key to invalidate
+  bool is_rdma = false;        // names memory of the peer, in ibv_send_wr::wr.rdma
+  bool is_atomic = false;      // names memory of the peer and operands, in ibv_send_wr::wr.atomic
+  bool needs_builder = false;  // ibv_send_wr has no place for what it carries: ibv_wr_post(3) only
+  uint64_t capabilities = 0;   // in ibv_device_attr_ex::device_cap_flags_ex
+};
+
+inline constexpr Posters kAnyQp{.rc = true, .xrc_send = true, .uc = true, .ud = true};
+inline constexpr Posters kConnectedQp{.rc = true, .xrc_send = true, .uc = true};
+inline constexpr Posters kReliableQp{.rc = true, .xrc_send = true};
+inline constexpr Posters kRcQp{.rc = true};
+
+/// The table of ibv_post_send(3). It differs from the page in what the wire has no opcode for (IBTA
+/// vol 1, table "OpCode field", and annex A19), SEND with invalidate over UC, and in what this
+/// device does not offer, TSO. ATOMIC WRITE and FLUSH, which the page lacks, are for RC.
+// clang-format off
+inline constexpr SendOpcode kSendOpcodes[] = {
+    {.opcode = WrOpcode::kSend, .completion = WcOpcode::kSend, .posters = kAnyQp,
+     .may_be_inline = true},
+    {.opcode = WrOpcode::kSendWithImm, .completion = WcOpcode::kSend, .posters = kAnyQp,
+     .may_be_inline = true, .has_immediate = true},
+    {.opcode = WrOpcode::kSendWithInv, .completion = WcOpcode::kSend, .posters = kReliableQp,
+     .may_be_inline = true, .has_key = true},
+    {.opcode = WrOpcode::kRdmaWrite, .completion = WcOpcode::kRdmaWrite, .posters = kConnectedQp,
+     .may_be_inline = true, .is_rdma = true},
+    {.opcode = WrOpcode::kRdmaWriteWithImm, .completion = WcOpcode::kRdmaWrite, .posters = kConnectedQp,
+     .may_be_inline = true, .has_immediate = true, .is_rdma = true},
+    {.opcode = WrOpcode::kRdmaRead, .completion = WcOpcode::kRdmaRead, .posters = kReliableQp,
+     .is_rdma = true},
+    {.opcode = WrOpcode::kAtomicCmpAndSwp, .completion = WcOpcode::kCompSwap, .posters = kReliableQp,
+     .is_atomic = true},
+    {.opcode = WrOpcode::kAtomicFetchAndAdd, .completion = WcOpcode::kFetchAdd, .posters = kReliableQp,
+     .is_atomic = true},
+    {.opcode = WrOpcode::kAtomicWrite, .completion = WcOpcode::kAtomicWrite, .posters = kRcQp,
+     .may_be_inline = true, .is_rdma = true, .capabilities = uint64_t{1} << 40},
+    {.opcode = WrOpcode::kFlush, .completion = WcOpcode::kFlush, .posters = kRcQp,
+     .is_dataless = true, .needs_builder = true,
+     .capabilities = uint64_t{1} << 38 | uint64_t{1} << 39},  // global, persistent
+    {.opcode = WrOpcode::kLocalInv, .completion = WcOpcode::kLocalInv, .posters = kConnectedQp,
+     .is_local = true, .is_dataless = true, .has_key = true},
+    {.opcode = WrOpcode::kBindMw, .completion = WcOpcode::kBindMw, .posters = kConnectedQp,
+     .is_local = true, .is_dataless = true},
+};
+// clang-format on
+
+namespace send_opcode_rows {
+inline constexpr auto kByOpcode = [] {
+  std::array<const SendOpcode*, 32> by_opcode{};
+  for (const SendOpcode& row : kSendOpcodes) by_opcode[static_cast<size_t>(row.opcode)] = &row;
+  return by_opcode;
+}();
+}  // namespace send_opcode_rows
+
+/// nullptr for what cannot be posted; `opcode` may be any number.
+constexpr const SendOpcode* find_send_opcode(WrOpcode opcode) {
+  const auto number = static_cast<size_t>(opcode);
+  constexpr auto& kByOpcode = send_opcode_rows::kByOpcode;
+  return number < kByOpcode.size() ? kByOpcode[number] : nullptr;
+}
+
+/// device_cap_flags_ex of a device that carries out all of them.
+constexpr uint64_t send_capabilities() {
+  uint64_t capabilities = 0;
+  for (const SendOpcode& row : kSendOpcodes) capabilities |= row.capabilities;
+  return capabilities;
+}
+
+/// The opcodes whose rows agree, as bits.
+template <class Predicate>
+constexpr uint32_t opcodes_where(Predicate predicate) {
+  uint32_t opcodes = 0;
+  for (const SendOpcode& row : kSendOpcodes) {
+    if (predicate(row)) opcodes |= opcode_bit(row.opcode);
+  }
+  return opcodes;
+}
+constexpr uint32_t opcodes_where(bool SendOpcode::*trait) {
+  return opcodes_where([=](const SendOpcode& row) { return row.*trait; });
+}
+
+/// What a QP of that type may post, as bits.
 constexpr uint32_t send_opcodes(QpType type) {
-  constexpr uint32_t kDatagram = opcode_bit(WrOpcode::kSend) | opcode_bit(WrOpcode::kSendWithImm);
-  constexpr uint32_t kConnected = kDatagram | opcode_bit(WrOpcode::kRdmaWrite) |
-                                  opcode_bit(WrOpcode::kRdmaWriteWithImm) |
-                                  opcode_bit(WrOpcode::kLocalInv) | opcode_bit(WrOpcode::kBindMw);
-  constexpr uint32_t kReliable =
-      kConnected | opcode_bit(WrOpcode::kSendWithInv) | opcode_bit(WrOpcode::kRdmaRead) |
-      opcode_bit(WrOpcode::kAtomicCmpAndSwp) | opcode_bit(WrOpcode::kAtomicFetchAndAdd);
+  constexpr auto of = [](bool Posters::*poster) {
+    return opcodes_where([=](const SendOpcode& row) { return row.posters.*poster; });
+  };
+  constexpr uint32_t kRc = of(&Posters::rc), kXrcSend = of(&Posters::xrc_send),
+                     kUc = of(&Posters::uc), kUd = of(&Posters::ud);
   switch (type) {
     case QpType::kRc:
-      return kReliable | opcode_bit(WrOpcode::kAtomicWrite) | opcode_bit(WrOpcode::kFlush);
+      return kRc;
     case QpType::kXrcSend:
-      return kReliable;
+      return kXrcSend;
     case QpType::kUc:
-      return kConnected;
+      return kUc;
     case QpType::kUd:
-      return kDatagram;
+      return kUd;
     case QpType::kXrcRecv:
       break;
   }

@@ -23,40 +23,45 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "emulator/abi/named_enum.h"
+
 namespace rocemu::abi::ucma {
 
 inline constexpr uint32_t kMagic = 0x616d6375;  // "ucma" in memory on a little-endian machine
 inline constexpr uint32_t kVersion = 2;
 
-/// The kernel's numbers.
-enum class Command : uint32_t {
-  kCreateId,
-  kDestroyId,
-  kBindIp,
-  kResolveIp,
-  kResolveRoute,
-  kQueryRoute,
-  kConnect,
-  kListen,
-  kAccept,
-  kReject,
-  kDisconnect,
-  kInitQpAttr,
-  kGetEvent,  // to the daemon: RequestRead
-  kGetOption,
-  kSetOption,  // the option's value follows the struct
-  kNotify,
-  kJoinIpMcast,
-  kLeaveMcast,
-  kMigrateId,
-  kQuery,
-  kBind,
-  kResolveAddr,
-  kJoinMcast,
-  kOpenChannel,  // not the kernel's: the shim's first, to be told whether a rule lets open() fail
-};
+/// The kernel's numbers and names. kGetEvent carries a RequestRead to the daemon; the value of
+/// kSetOption follows its struct; kOpenChannel is not the kernel's, but the shim's first, to be
+/// told whether a rule lets open() fail.
+#define ROCEMU_CM_COMMANDS(V)        \
+  V(kCreateId, create_id, 0)         \
+  V(kDestroyId, destroy_id, 1)       \
+  V(kBindIp, bind_ip, 2)             \
+  V(kResolveIp, resolve_ip, 3)       \
+  V(kResolveRoute, resolve_route, 4) \
+  V(kQueryRoute, query_route, 5)     \
+  V(kConnect, connect, 6)            \
+  V(kListen, listen, 7)              \
+  V(kAccept, accept, 8)              \
+  V(kReject, reject, 9)              \
+  V(kDisconnect, disconnect, 10)     \
+  V(kInitQpAttr, init_qp_attr, 11)   \
+  V(kGetEvent, get_event, 12)        \
+  V(kGetOption, get_option, 13)      \
+  V(kSetOption, set_option, 14)      \
+  V(kNotify, notify, 15)             \
+  V(kJoinIpMcast, join_ip_mcast, 16) \
+  V(kLeaveMcast, leave_mcast, 17)    \
+  V(kMigrateId, migrate_id, 18)      \
+  V(kQuery, query, 19)               \
+  V(kBind, bind, 20)                 \
+  V(kResolveAddr, resolve_addr, 21)  \
+  V(kJoinMcast, join_mcast, 22)      \
+  V(kOpenChannel, open_channel, 23)
+ROCEMU_NAMED_ENUM(Command, ROCEMU_CM_COMMANDS);
 inline constexpr uint32_t kKernelCommands = 23;
 inline constexpr uint32_t kCommands = 24;
+static_assert(std::size(kCommandNames) == kCommands);
 
 /// The longest command: an option's value, or a ResolveAddr.
 inline constexpr size_t kMaxCommand = 1024;
@@ -82,28 +87,28 @@ static_assert(sizeof(ReplyHeader) == 16);
 
 enum class PortSpace : uint16_t { kIpoib = 0x0002, kTcp = 0x0106, kUdp = 0x0111, kIb = 0x013f };
 
-/// rdma_cm_event_type.
-enum class EventType : uint32_t {
-  kAddrResolved,
-  kAddrError,
-  kRouteResolved,
-  kRouteError,
-  kConnectRequest,
-  kConnectResponse,
-  kConnectError,
-  kUnreachable,
-  kRejected,
-  kEstablished,
-  kDisconnected,
-  kDeviceRemoval,
-  kMulticastJoin,
-  kMulticastError,
-  kAddrChange,
-  kTimewaitExit,
-  /// Not the kernel's, and none that a program sees: kGetEvent is to fail with the errno in
-  /// `status` instead of giving the event behind it.
-  kGetEventFailed = 0xffffffff,
-};
+/// rdma_cm_event_type, RDMA_CM_EVENT_... kGetEventFailed is not the kernel's, and none that a
+/// program sees: kGetEvent is to fail with the errno in `status` instead of giving the event behind
+/// it.
+#define ROCEMU_CM_EVENT_TYPES(V)           \
+  V(kAddrResolved, ADDR_RESOLVED, 0)       \
+  V(kAddrError, ADDR_ERROR, 1)             \
+  V(kRouteResolved, ROUTE_RESOLVED, 2)     \
+  V(kRouteError, ROUTE_ERROR, 3)           \
+  V(kConnectRequest, CONNECT_REQUEST, 4)   \
+  V(kConnectResponse, CONNECT_RESPONSE, 5) \
+  V(kConnectError, CONNECT_ERROR, 6)       \
+  V(kUnreachable, UNREACHABLE, 7)          \
+  V(kRejected, REJECTED, 8)                \
+  V(kEstablished, ESTABLISHED, 9)          \
+  V(kDisconnected, DISCONNECTED, 10)       \
+  V(kDeviceRemoval, DEVICE_REMOVAL, 11)    \
+  V(kMulticastJoin, MULTICAST_JOIN, 12)    \
+  V(kMulticastError, MULTICAST_ERROR, 13)  \
+  V(kAddrChange, ADDR_CHANGE, 14)          \
+  V(kTimewaitExit, TIMEWAIT_EXIT, 15)      \
+  V(kGetEventFailed, GET_EVENT_FAILED, 0xffffffff)
+ROCEMU_NAMED_ENUM(EventType, ROCEMU_CM_EVENT_TYPES);
 
 /// sockaddr_in, sockaddr_in6 or sockaddr_ib, as the program gave it.
 struct SockaddrIn6 {

@@ -1,14 +1,33 @@
-// Enumerations that cross the client/daemon border, with the numbers of <infiniband/verbs.h>.
-// The engine must not depend on libibverbs; the provider asserts that the numbers agree.
+// Enumerations that cross the client/daemon border, with the numbers of <infiniband/verbs.h>, and
+// their names without libibverbs' prefix. The engine must not depend on libibverbs; the provider
+// asserts that the numbers agree (abi_values.cc). Opcodes of work requests: send_opcodes.h.
 #pragma once
 
 #include <cstdint>
 
+#include "emulator/abi/named_enum.h"
+
 namespace rocemu::abi {
 
-enum class QpType : uint32_t { kRc = 2, kUc = 3, kUd = 4, kXrcSend = 9, kXrcRecv = 10 };
+/// ibv_qp_type, IBV_QPT_...
+#define ROCEMU_QP_TYPES(V) \
+  V(kRc, RC, 2)            \
+  V(kUc, UC, 3)            \
+  V(kUd, UD, 4)            \
+  V(kXrcSend, XRC_SEND, 9) \
+  V(kXrcRecv, XRC_RECV, 10)
+ROCEMU_NAMED_ENUM(QpType, ROCEMU_QP_TYPES);
 
-enum class QpState : uint32_t { kReset, kInit, kRtr, kRts, kSqd, kSqe, kErr };
+/// ibv_qp_state, IBV_QPS_...
+#define ROCEMU_QP_STATES(V) \
+  V(kReset, RESET, 0)       \
+  V(kInit, INIT, 1)         \
+  V(kRtr, RTR, 2)           \
+  V(kRts, RTS, 3)           \
+  V(kSqd, SQD, 4)           \
+  V(kSqe, SQE, 5)           \
+  V(kErr, ERR, 6)
+ROCEMU_NAMED_ENUM(QpState, ROCEMU_QP_STATES);
 
 /// Bits of the attribute mask of ibv_modify_qp(3).
 enum QpAttrMask : uint32_t {
@@ -51,24 +70,6 @@ enum AccessFlags : uint32_t {
   kAccessRelaxedOrdering = 1u << 20,
 };
 
-/// ibv_wr_opcode.
-enum class WrOpcode : uint32_t {
-  kRdmaWrite,
-  kRdmaWriteWithImm,
-  kSend,
-  kSendWithImm,
-  kRdmaRead,
-  kAtomicCmpAndSwp,
-  kAtomicFetchAndAdd,
-  kLocalInv,
-  kBindMw,
-  kSendWithInv,
-  kTso,
-  kDriver1,
-  kFlush = 14,
-  kAtomicWrite = 15,
-};
-
 /// Bits of ibv_send_flags.
 enum SendFlags : uint32_t {
   kSendFence = 1u << 0,
@@ -78,75 +79,60 @@ enum SendFlags : uint32_t {
   kSendIpCsum = 1u << 4,
 };
 
-/// ibv_wc_status.
-enum class WcStatus : uint32_t {
-  kSuccess,
-  kLocLenErr,
-  kLocQpOpErr,
-  kLocEecOpErr,
-  kLocProtErr,
-  kWrFlushErr,
-  kMwBindErr,
-  kBadRespErr,
-  kLocAccessErr,
-  kRemInvReqErr,
-  kRemAccessErr,
-  kRemOpErr,
-  kRetryExcErr,
-  kRnrRetryExcErr,
-  kLocRddViolErr,
-  kRemInvRdReqErr,
-  kRemAbortErr,
-  kInvEecnErr,
-  kInvEecStateErr,
-  kFatalErr,
-  kRespTimeoutErr,
-  kGeneralErr,
-  kTmErr,
-  kTmRndvIncomplete,
-};
-
-/// ibv_wc_opcode.
-enum class WcOpcode : uint32_t {
-  kSend = 0,
-  kRdmaWrite = 1,
-  kRdmaRead = 2,
-  kCompSwap = 3,
-  kFetchAdd = 4,
-  kBindMw = 5,
-  kLocalInv = 6,
-  kFlush = 8,
-  kAtomicWrite = 9,
-  kRecv = 128,
-  kRecvRdmaWithImm = 129,
-};
+/// ibv_wc_status, IBV_WC_...
+#define ROCEMU_WC_STATUSES(V)                \
+  V(kSuccess, SUCCESS, 0)                    \
+  V(kLocLenErr, LOC_LEN_ERR, 1)              \
+  V(kLocQpOpErr, LOC_QP_OP_ERR, 2)           \
+  V(kLocEecOpErr, LOC_EEC_OP_ERR, 3)         \
+  V(kLocProtErr, LOC_PROT_ERR, 4)            \
+  V(kWrFlushErr, WR_FLUSH_ERR, 5)            \
+  V(kMwBindErr, MW_BIND_ERR, 6)              \
+  V(kBadRespErr, BAD_RESP_ERR, 7)            \
+  V(kLocAccessErr, LOC_ACCESS_ERR, 8)        \
+  V(kRemInvReqErr, REM_INV_REQ_ERR, 9)       \
+  V(kRemAccessErr, REM_ACCESS_ERR, 10)       \
+  V(kRemOpErr, REM_OP_ERR, 11)               \
+  V(kRetryExcErr, RETRY_EXC_ERR, 12)         \
+  V(kRnrRetryExcErr, RNR_RETRY_EXC_ERR, 13)  \
+  V(kLocRddViolErr, LOC_RDD_VIOL_ERR, 14)    \
+  V(kRemInvRdReqErr, REM_INV_RD_REQ_ERR, 15) \
+  V(kRemAbortErr, REM_ABORT_ERR, 16)         \
+  V(kInvEecnErr, INV_EECN_ERR, 17)           \
+  V(kInvEecStateErr, INV_EEC_STATE_ERR, 18)  \
+  V(kFatalErr, FATAL_ERR, 19)                \
+  V(kRespTimeoutErr, RESP_TIMEOUT_ERR, 20)   \
+  V(kGeneralErr, GENERAL_ERR, 21)            \
+  V(kTmErr, TM_ERR, 22)                      \
+  V(kTmRndvIncomplete, TM_RNDV_INCOMPLETE, 23)
+ROCEMU_NAMED_ENUM(WcStatus, ROCEMU_WC_STATUSES);
 
 /// Bits of ibv_wc_flags.
 enum WcFlags : uint32_t { kWcGrh = 1u << 0, kWcWithImm = 1u << 1, kWcWithInv = 1u << 3 };
 
-/// ibv_event_type.
-enum class EventType : uint32_t {
-  kCqErr,
-  kQpFatal,
-  kQpReqErr,
-  kQpAccessErr,
-  kCommEst,
-  kSqDrained,
-  kPathMig,
-  kPathMigErr,
-  kDeviceFatal,
-  kPortActive,
-  kPortErr,
-  kLidChange,
-  kPkeyChange,
-  kSmChange,
-  kSrqErr,
-  kSrqLimitReached,
-  kQpLastWqeReached,
-  kClientReregister,
-  kGidChange,
-  kWqFatal,
-};
+/// ibv_event_type, IBV_EVENT_...
+#define ROCEMU_EVENT_TYPES(V)                   \
+  V(kCqErr, CQ_ERR, 0)                          \
+  V(kQpFatal, QP_FATAL, 1)                      \
+  V(kQpReqErr, QP_REQ_ERR, 2)                   \
+  V(kQpAccessErr, QP_ACCESS_ERR, 3)             \
+  V(kCommEst, COMM_EST, 4)                      \
+  V(kSqDrained, SQ_DRAINED, 5)                  \
+  V(kPathMig, PATH_MIG, 6)                      \
+  V(kPathMigErr, PATH_MIG_ERR, 7)               \
+  V(kDeviceFatal, DEVICE_FATAL, 8)              \
+  V(kPortActive, PORT_ACTIVE, 9)                \
+  V(kPortErr, PORT_ERR, 10)                     \
+  V(kLidChange, LID_CHANGE, 11)                 \
+  V(kPkeyChange, PKEY_CHANGE, 12)               \
+  V(kSmChange, SM_CHANGE, 13)                   \
+  V(kSrqErr, SRQ_ERR, 14)                       \
+  V(kSrqLimitReached, SRQ_LIMIT_REACHED, 15)    \
+  V(kQpLastWqeReached, QP_LAST_WQE_REACHED, 16) \
+  V(kClientReregister, CLIENT_REREGISTER, 17)   \
+  V(kGidChange, GID_CHANGE, 18)                 \
+  V(kWqFatal, WQ_FATAL, 19)
+ROCEMU_NAMED_ENUM(EventType, ROCEMU_EVENT_TYPES);
 
 /// ibv_mtu: code 1 is 256 bytes, each further code doubles, 5 is 4096.
 enum class Mtu : uint32_t { k256 = 1, k512, k1024, k2048, k4096 };
@@ -155,6 +141,13 @@ constexpr uint32_t mtu_bytes(Mtu mtu) {
   return 128u << static_cast<uint32_t>(mtu);
 }
 
-enum class PortState : uint32_t { kNop, kDown, kInit, kArmed, kActive };
+/// ibv_port_state, IBV_PORT_...
+#define ROCEMU_PORT_STATES(V) \
+  V(kNop, NOP, 0)             \
+  V(kDown, DOWN, 1)           \
+  V(kInit, INIT, 2)           \
+  V(kArmed, ARMED, 3)         \
+  V(kActive, ACTIVE, 4)
+ROCEMU_NAMED_ENUM(PortState, ROCEMU_PORT_STATES);
 
 }  // namespace rocemu::abi

@@ -6,7 +6,8 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "emulator/abi/names.h"
+#include "emulator/abi/control.h"
+#include "emulator/abi/ucma.h"
 #include "emulator/journal/describe_frame.h"
 
 namespace rocemu::journal {
@@ -35,44 +36,32 @@ uint64_t bytes_to_send(Bytes bytes) {
 
 // ---- Verbs ----------------------------------------------------------------------------------
 
-FieldKind kind_of_object(abi::Op op) {
-  switch (op) {
-    case abi::Op::kDestroyCq:
-    case abi::Op::kResizeCq:
-    case abi::Op::kModifyCq:
-    case abi::Op::kCreateCq:
-    case abi::Op::kPollCq:
-    case abi::Op::kReqNotifyCq:
-    case abi::Op::kNextPoll:
-      return FieldKind::kCq;
-    case abi::Op::kDestroyQp:
-    case abi::Op::kQueryQp:
-    case abi::Op::kPostSend:
-    case abi::Op::kBindMw:
-    case abi::Op::kPostRecv:
+FieldKind kind_of(abi::BodyValue value) {
+  switch (value) {
+    case abi::BodyValue::kNumber:
+      return FieldKind::kNumber;
+    case abi::BodyValue::kQp:
       return FieldKind::kQp;
-    case abi::Op::kDeregMr:
-    case abi::Op::kQueryMr:
-    case abi::Op::kAllocMw:
-    case abi::Op::kDeallocMw:
-      return FieldKind::kMr;
-    case abi::Op::kDestroyAh:
-    case abi::Op::kCreateAh:
-      return FieldKind::kAh;
-    case abi::Op::kDestroySrq:
-    case abi::Op::kQuerySrq:
-    case abi::Op::kPostSrqRecv:
-    case abi::Op::kGetSrqNum:
-      return FieldKind::kSrq;
-    case abi::Op::kOpenXrcd:
-    case abi::Op::kCloseXrcd:
-      return FieldKind::kXrcd;
-    case abi::Op::kAllocDm:
-    case abi::Op::kFreeDm:
-      return FieldKind::kDm;
-    default:
+    case abi::BodyValue::kCq:
+      return FieldKind::kCq;
+    case abi::BodyValue::kPd:
       return FieldKind::kPd;
+    case abi::BodyValue::kMr:
+      return FieldKind::kMr;
+    case abi::BodyValue::kSrq:
+      return FieldKind::kSrq;
+    case abi::BodyValue::kAh:
+      return FieldKind::kAh;
+    case abi::BodyValue::kXrcd:
+      return FieldKind::kXrcd;
+    case abi::BodyValue::kDm:
+      return FieldKind::kDm;
+    case abi::BodyValue::kMrKey:
+      return FieldKind::kMrKey;
+    case abi::BodyValue::kAddress:
+      return FieldKind::kAddress;
   }
+  __builtin_unreachable();
 }
 
 void add_attributes(Event& event, uint32_t qp, uint32_t mask, const abi::QpAttr& attr) {
@@ -91,122 +80,14 @@ void add_attributes(Event& event, uint32_t qp, uint32_t mask, const abi::QpAttr&
 
 /// What a verb is about, of its request and of the answer.
 void add_verb(Event& event, const abi::Request& request, const abi::Reply& reply) {
-  const auto& in = request.body;
-  const auto& out = reply.body;
-  switch (request.op) {
-    case abi::Op::kHello:
-    case abi::Op::kCreateChannel:
-    case abi::Op::kQueryDevice:
-    case abi::Op::kAllocTd:
-    case abi::Op::kDeallocTd:
-    case abi::Op::kAllocParentDomain:
-    case abi::Op::kDeallocParentDomain:
-    case abi::Op::kMemcpyToDm:
-    case abi::Op::kMemcpyFromDm:
-    case abi::Op::kQueryRtValues:
-    case abi::Op::kLendMemory:
-    case abi::Op::kTakeBackMemory:
-    case abi::Op::kMemoryMayBlock:
-    case abi::Op::kOpenSegment:
-      return;
-    case abi::Op::kQueryPort:
-      event.add("port", in.query_port.port);
-      return;
-    case abi::Op::kAllocPd:
-      event.add("pd", FieldKind::kPd, out.object.handle);
-      return;
-    case abi::Op::kRegMr:
-      event.add("mr", FieldKind::kMr, out.reg_mr.handle)
-          .add("pd", FieldKind::kPd, in.reg_mr.pd)
-          .add("address", FieldKind::kAddress, in.reg_mr.iova)
-          .add("length", in.reg_mr.length)
-          .add("access", in.reg_mr.access)
-          .add("lkey", FieldKind::kMrKey, out.reg_mr.lkey)
-          .add("rkey", FieldKind::kMrKey, out.reg_mr.rkey);
-      return;
-    case abi::Op::kReregMr:
-      event.add("mr", FieldKind::kMr, in.rereg_mr.handle)
-          .add("flags", in.rereg_mr.flags)
-          .add("lkey", FieldKind::kMrKey, out.reg_mr.lkey)
-          .add("rkey", FieldKind::kMrKey, out.reg_mr.rkey);
-      return;
-    case abi::Op::kAdviseMr:
-      event.add("pd", FieldKind::kPd, in.advise_mr.pd).add("advice", in.advise_mr.advice);
-      return;
-    case abi::Op::kAllocMw:
-      event.add("mw", FieldKind::kMr, out.alloc_mw.handle)
-          .add("rkey", FieldKind::kMrKey, out.alloc_mw.rkey);
-      return;
-    case abi::Op::kAllocDm:
-      event.add("dm", FieldKind::kDm, out.object.handle).add("length", in.alloc_dm.length);
-      return;
-    case abi::Op::kCreateCq:
-      event.add("cq", FieldKind::kCq, out.create_cq.handle).add("capacity", out.create_cq.capacity);
-      return;
-    case abi::Op::kResizeCq:
-      event.add("cq", FieldKind::kCq, in.resize_cq.handle).add("capacity", out.create_cq.capacity);
-      return;
-    case abi::Op::kModifyCq:
-      event.add("cq", FieldKind::kCq, in.modify_cq.handle)
-          .add("count", in.modify_cq.count)
-          .add("period", in.modify_cq.period);
-      return;
-    case abi::Op::kCreateSrq:
-      event.add("srq", FieldKind::kSrq, out.create_srq.handle).add("max_wr", out.create_srq.max_wr);
-      return;
-    case abi::Op::kModifySrq:
-      event.add("srq", FieldKind::kSrq, in.modify_srq.handle)
-          .add("mask", in.modify_srq.mask)
-          .add("limit", in.modify_srq.limit);
-      return;
-    case abi::Op::kOpenXrcd:
-      event.add("xrcd", FieldKind::kXrcd, out.object.handle);
-      return;
-    case abi::Op::kOpenQp:
-      event.add("qp", FieldKind::kQp, in.open_qp.qpn);
-      return;
-    case abi::Op::kCreateQp:
-      event.add("qp", FieldKind::kQp, out.create_qp.qpn)
-          .add("type", static_cast<uint64_t>(in.create_qp.type))
-          .add("send_cq", FieldKind::kCq, in.create_qp.send_cq)
-          .add("recv_cq", FieldKind::kCq, in.create_qp.recv_cq)
-          .add("max_send_wr", out.create_qp.cap.max_send_wr)
-          .add("max_recv_wr", out.create_qp.cap.max_recv_wr);
-      return;
-    case abi::Op::kModifyQp:
-      event.add("qp", FieldKind::kQp, in.modify_qp.qpn);
-      add_attributes(event, in.modify_qp.qpn, in.modify_qp.mask, in.modify_qp.attr);
-      return;
-    case abi::Op::kCreateAh:
-      event.add("ah", FieldKind::kAh, out.object.handle);
-      return;
-    case abi::Op::kAttachMcast:
-    case abi::Op::kDetachMcast:
-      event.add("qp", FieldKind::kQp, in.mcast.qpn);
-      return;
-    case abi::Op::kDeallocPd:
-    case abi::Op::kDeregMr:
-    case abi::Op::kDestroyCq:
-    case abi::Op::kQueryQp:
-    case abi::Op::kDestroyQp:
-    case abi::Op::kDestroyAh:
-    case abi::Op::kQueryMr:
-    case abi::Op::kDeallocMw:
-    case abi::Op::kFreeDm:
-    case abi::Op::kQuerySrq:
-    case abi::Op::kDestroySrq:
-    case abi::Op::kCloseXrcd:
-    case abi::Op::kQueryPd:
-    case abi::Op::kPostSend:
-    case abi::Op::kBindMw:
-    case abi::Op::kPostRecv:
-    case abi::Op::kPostSrqRecv:
-    case abi::Op::kPollCq:
-    case abi::Op::kReqNotifyCq:
-    case abi::Op::kNextPoll:
-    case abi::Op::kGetSrqNum:
-      event.add("object", kind_of_object(request.op), in.object.handle);
-      return;
+  const abi::OperationInfo* info = abi::find_operation(request.op);
+  if (info == nullptr) return;
+  info->for_each_field([&](const abi::BodyField& field) {
+    event.add(field.key, kind_of(field.kind), field.read(request.body, reply.body));
+  });
+  if (request.op == abi::Op::kModifyQp) {
+    const auto& in = request.body.modify_qp;
+    add_attributes(event, in.qpn, in.mask, in.attr);
   }
 }
 

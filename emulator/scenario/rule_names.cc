@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "emulator/abi/control.h"
-#include "emulator/abi/names.h"
+#include "emulator/abi/ucma.h"
 #include "wire/aeth.h"
 #include "wire/cm/cm_messages.h"
 #include "wire/opcode.h"
@@ -28,7 +28,7 @@ constexpr uint32_t number(Enum value) {
 
 /// All of a table but what no rule may name.
 template <class Value, size_t kCount, class... Without>
-constexpr auto names_in(const abi::Named<Value> (&table)[kCount], Without... without) {
+constexpr auto names_in(const std::array<abi::Named<Value>, kCount>& table, Without... without) {
   std::array<Name, kCount - sizeof...(without)> names{};
   size_t count = 0;
   for (const abi::Named<Value>& one : table) {
@@ -40,7 +40,8 @@ constexpr auto names_in(const abi::Named<Value> (&table)[kCount], Without... wit
 
 constexpr auto kWcStatuses = names_in(abi::kWcStatusNames);
 constexpr auto kEvents = names_in(abi::kEventTypeNames);
-constexpr auto kCmEvents = names_in(abi::kCmEventTypeNames, abi::ucma::EventType::kGetEventFailed);
+constexpr auto kCmEvents =
+    names_in(abi::ucma::kEventTypeNames, abi::ucma::EventType::kGetEventFailed);
 constexpr auto kWrOpcodes =
     names_in(abi::kWrOpcodeNames, abi::WrOpcode::kTso, abi::WrOpcode::kDriver1);
 constexpr auto kWcOpcodes = names_in(abi::kWcOpcodeNames);
@@ -154,72 +155,15 @@ std::vector<Name> make_errno_names() {
   return names;
 }
 
-using abi::Op;
 using engine::faults::OtherVerb;
 using CmCommand = abi::ucma::Command;
-/// Functions that ask the NIC for the same thing are one verb, by either name.
-constexpr Name kVerbs[] = {
-    {"open_device", number(Op::kHello)},
+/// Functions of libibverbs that rules tell from others that ask the same.
+constexpr Name kOtherVerbs[] = {
     {"import_device", number(OtherVerb::kImportDevice)},
-    {"query_device", number(Op::kQueryDevice)},
-    {"query_device_ex", number(Op::kQueryDevice)},
-    {"query_rt_values_ex", number(Op::kQueryRtValues)},
-    {"query_port", number(Op::kQueryPort)},
-    {"alloc_pd", number(Op::kAllocPd)},
-    {"dealloc_pd", number(Op::kDeallocPd)},
-    {"alloc_td", number(Op::kAllocTd)},
-    {"dealloc_td", number(Op::kDeallocTd)},
-    {"alloc_parent_domain", number(Op::kAllocParentDomain)},
-    {"import_pd", number(Op::kQueryPd)},
-    {"reg_mr", number(Op::kRegMr)},
-    {"reg_mr_iova", number(Op::kRegMr)},
-    {"reg_mr_iova2", number(Op::kRegMr)},
     {"reg_dm_mr", number(OtherVerb::kRegDmMr)},
     {"alloc_null_mr", number(OtherVerb::kAllocNullMr)},
-    {"rereg_mr", number(Op::kReregMr)},
-    {"dereg_mr", number(Op::kDeregMr)},
-    {"import_mr", number(Op::kQueryMr)},
-    {"advise_mr", number(Op::kAdviseMr)},
-    {"alloc_mw", number(Op::kAllocMw)},
-    {"dealloc_mw", number(Op::kDeallocMw)},
-    {"alloc_dm", number(Op::kAllocDm)},
-    {"free_dm", number(Op::kFreeDm)},
-    {"memcpy_to_dm", number(Op::kMemcpyToDm)},
-    {"memcpy_from_dm", number(Op::kMemcpyFromDm)},
-    {"create_comp_channel", number(Op::kCreateChannel)},
-    {"create_cq", number(Op::kCreateCq)},
-    {"create_cq_ex", number(Op::kCreateCq)},
-    {"resize_cq", number(Op::kResizeCq)},
-    {"modify_cq", number(Op::kModifyCq)},
-    {"destroy_cq", number(Op::kDestroyCq)},
-    {"create_qp", number(Op::kCreateQp)},
-    {"create_qp_ex", number(Op::kCreateQp)},
-    {"open_qp", number(Op::kOpenQp)},
-    {"modify_qp", number(Op::kModifyQp)},
-    {"query_qp", number(Op::kQueryQp)},
-    {"destroy_qp", number(Op::kDestroyQp)},
-    {"create_srq", number(Op::kCreateSrq)},
-    {"create_srq_ex", number(Op::kCreateSrq)},
-    {"get_srq_num", number(Op::kGetSrqNum)},
-    {"modify_srq", number(Op::kModifySrq)},
-    {"query_srq", number(Op::kQuerySrq)},
-    {"destroy_srq", number(Op::kDestroySrq)},
-    {"open_xrcd", number(Op::kOpenXrcd)},
-    {"close_xrcd", number(Op::kCloseXrcd)},
-    {"create_ah", number(Op::kCreateAh)},
-    {"create_ah_from_wc", number(Op::kCreateAh)},
-    {"destroy_ah", number(Op::kDestroyAh)},
-    {"attach_mcast", number(Op::kAttachMcast)},
-    {"detach_mcast", number(Op::kDetachMcast)},
-    {"post_send", number(Op::kPostSend)},
-    {"wr_complete", number(Op::kPostSend)},
-    {"bind_mw", number(Op::kBindMw)},
-    {"post_recv", number(Op::kPostRecv)},
-    {"post_srq_recv", number(Op::kPostSrqRecv)},
-    {"poll_cq", number(Op::kPollCq)},
-    {"start_poll", number(Op::kPollCq)},
-    {"next_poll", number(Op::kNextPoll)},
-    {"req_notify_cq", number(Op::kReqNotifyCq)},
+};
+constexpr Name kCmVerbs[] = {
     {"rdma_create_event_channel", verb_kind(CmCommand::kOpenChannel)},
     {"rdma_get_cm_event", verb_kind(CmCommand::kGetEvent)},
     {"rdma_create_id", verb_kind(CmCommand::kCreateId)},
@@ -244,24 +188,34 @@ constexpr Name kVerbs[] = {
     {"rdma_leave_multicast", verb_kind(CmCommand::kLeaveMcast)},
 };
 
+/// Functions that ask the NIC for the same thing are one verb, by any of their names.
+std::vector<Name> make_verb_names() {
+  std::vector<Name> names;
+  for (const abi::OperationInfo& operation : abi::kOperations) {
+    operation.for_each_function([&](std::string_view function) {
+      const auto* other = std::ranges::find(kOtherVerbs, function, &Name::text);
+      names.push_back(
+          {function, other == std::end(kOtherVerbs) ? number(operation.op) : other->value});
+    });
+  }
+  names.insert(names.end(), std::begin(kCmVerbs), std::end(kCmVerbs));
+  return names;
+}
+
 using wire::Operation;
-struct Group {
-  std::string_view name;
-  std::initializer_list<Operation> operations;
-};
-const Group kGroups[] = {
-    {"SEND", {Operation::kSend}},
-    {"WRITE", {Operation::kWrite}},
-    {"READ", {Operation::kReadRequest}},
-    {"ATOMIC", {Operation::kCompareSwap, Operation::kFetchAdd}},
-    {"COMPARE_SWAP", {Operation::kCompareSwap}},
-    {"FETCH_ADD", {Operation::kFetchAdd}},
-    {"ATOMIC_WRITE", {Operation::kAtomicWrite}},
-    {"FLUSH", {Operation::kFlush}},
-    {"READ_RESPONSE", {Operation::kReadResponse}},
-    {"ATOMIC_ACK", {Operation::kAtomicAck}},
-    {"CNP", {Operation::kCongestionNotification}},
-};
+
+/// The names of operations, and of their groups, each before the first that is of it.
+std::vector<std::string> operation_names() {
+  std::vector<std::string> names;
+  for (const wire::OperationName& operation : wire::kOperationNames) {
+    const std::string_view group = operation.group;
+    if (!group.empty() && std::ranges::find(names, group) == names.end()) {
+      names.emplace_back(group);
+    }
+    names.emplace_back(operation.name);
+  }
+  return names;
+}
 
 constexpr std::bitset<4> answer_bit(Answer answer) {
   return std::bitset<4>(1ull << static_cast<uint32_t>(answer));
@@ -318,11 +272,16 @@ const Names kWrOpcodeNames{"work request opcode", "IBV_WR_", kWrOpcodes};
 const Names kWcOpcodeNames{"completion opcode", "IBV_WC_", kWcOpcodes};
 const Names kNakNames{"NAK code", "", kNaks};
 const Names kFieldNames{"header field", "", kFields};
-const Names kVerbNames{"verb", "IBV_", kVerbs};
 
 const Names& errno_names() {
   static const std::vector<Name> names = make_errno_names();
   static const Names result{"errno", "", names};
+  return result;
+}
+
+const Names& verb_names() {
+  static const std::vector<Name> names = make_verb_names();
+  static const Names result{"verb", "IBV_", names};
   return result;
 }
 
@@ -369,14 +328,13 @@ std::optional<Opcodes> find_opcodes(std::string_view text) {
     return Opcodes{opcodes_where([](const auto& info) { return !info.is_response; }),
                    answer_bit(Answer::kNone)};
   }
-  for (const Group& group : kGroups) {
-    if (wanted != group.name) continue;
-    return Opcodes{opcodes_where([&](const auto& info) {
-                     return std::ranges::find(group.operations, info.operation) !=
-                            group.operations.end();
-                   }),
-                   answer_bit(Answer::kNone)};
-  }
+  const Kinds named = opcodes_where([&](const auto& info) {
+    return std::ranges::any_of(wire::kOperationNames, [&](const wire::OperationName& operation) {
+      return operation.operation == info.operation &&
+             (operation.name == wanted || (!wanted.empty() && operation.group == wanted));
+    });
+  });
+  if (named.any()) return Opcodes{named, answer_bit(Answer::kNone)};
   const Kinds kinds = opcodes_where(
       [&](const auto& info) { return opcode_name(info) == wanted || bare_name(info) == wanted; });
   if (kinds.none()) return std::nullopt;
@@ -406,7 +364,7 @@ std::optional<uint8_t> find_opcode(std::string_view text) {
 
 std::vector<std::string> opcode_names() {
   std::vector<std::string> names{"REQUEST", "RESPONSE", "ACK", "NAK", "RNR_NAK"};
-  for (const Group& group : kGroups) names.emplace_back(group.name);
+  std::ranges::move(operation_names(), std::back_inserter(names));
   for (uint32_t i = 0; i < 256; ++i) {
     const wire::OpcodeInfo* info = wire::find_opcode(static_cast<uint8_t>(i));
     if (info == nullptr) continue;

@@ -41,7 +41,7 @@ extern const Names kNakNames;
 extern const Names kFieldNames;
 /// All errno values of Linux.
 const Names& errno_names();
-extern const Names kVerbNames;
+const Names& verb_names();
 
 /// A BTH opcode ("RC_SEND_FIRST", "SEND_FIRST" of every transport) or group of them ("SEND").
 struct Opcodes {

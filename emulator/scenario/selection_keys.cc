@@ -135,7 +135,7 @@ constexpr Key kSelectionKeys[] = {
        read_kinds(in, v, in.rule.where == Where::kEvent ? kEventNames : kCmEventNames);
      }},
     {"mad", at(Where::kCm), [](Reading in, const Node& v) { read_kinds(in, v, kCmMessageNames); }},
-    {"verb", at(Where::kVerb), [](Reading in, const Node& v) { read_kinds(in, v, kVerbNames); }},
+    {"verb", at(Where::kVerb), [](Reading in, const Node& v) { read_kinds(in, v, verb_names()); }},
 
     {"nth", kCounted,
      [](Reading in, const Node& v) { in.rule.when.nth = in.reader.ranges(v, 1, kAny); }},

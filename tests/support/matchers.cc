@@ -3,7 +3,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "emulator/abi/names.h"
+#include "emulator/abi/ucma.h"
 
 namespace rocemu::test {
 namespace {

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 
+#include "emulator/abi/send_opcodes.h"
 #include "emulator/abi/verbs_values.h"
 
 namespace rocemu::test {

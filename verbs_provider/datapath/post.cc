@@ -29,9 +29,7 @@ int check(const Qp& qp, const ibv_send_wr& wr, ibv_mw_type window_type) {
   // Any number may stand there, and only those of the enumeration may be read as it.
   uint32_t opcode;
   memcpy(&opcode, &wr.opcode, sizeof opcode);
-  // FLUSH has a builder only (qp_ex.cc): ibv_send_wr has no place for its type and level.
-  if (opcode >= 32 || opcode == static_cast<uint32_t>(kFlush)) return EINVAL;
-  if ((opcodes_of(type) & (1u << opcode)) == 0) return EINVAL;
+  if (opcode >= 32 || (opcodes_of(type) & ~kOnlyBuilt & (1u << opcode)) == 0) return EINVAL;
   if (!are_valid(wr.send_flags)) return EINVAL;
   if (!is_valid_sge_count(wr.num_sge, qp.send)) return EINVAL;
   if (type == IBV_QPT_UD && wr.wr.ud.ah == nullptr) return EINVAL;

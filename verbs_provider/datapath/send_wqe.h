@@ -19,23 +19,16 @@ constexpr uint32_t bit(ibv_wr_opcode opcode) {
 /// IBV_WR_FLUSH, which the header of rdma-core 44 lacks.
 inline constexpr auto kFlush = static_cast<ibv_wr_opcode>(abi::WrOpcode::kFlush);
 
-inline constexpr uint32_t kSends =
-    bit(IBV_WR_SEND) | bit(IBV_WR_SEND_WITH_IMM) | bit(IBV_WR_SEND_WITH_INV);
-inline constexpr uint32_t kWrites = bit(IBV_WR_RDMA_WRITE) | bit(IBV_WR_RDMA_WRITE_WITH_IMM);
-inline constexpr uint32_t kAtomics =
-    bit(IBV_WR_ATOMIC_CMP_AND_SWP) | bit(IBV_WR_ATOMIC_FETCH_AND_ADD);
-/// Those that transfer no data, so that a gather list means nothing.
-inline constexpr uint32_t kDataless = bit(IBV_WR_LOCAL_INV) | bit(IBV_WR_BIND_MW) | bit(kFlush);
-/// Those that concern this side only, so that there is no packet.
-inline constexpr uint32_t kLocal = bit(IBV_WR_LOCAL_INV) | bit(IBV_WR_BIND_MW);
-/// Those that carry immediate data or a key to invalidate, which share their place.
-inline constexpr uint32_t kWithImmediate = bit(IBV_WR_SEND_WITH_IMM) |
-                                           bit(IBV_WR_RDMA_WRITE_WITH_IMM) |
-                                           bit(IBV_WR_SEND_WITH_INV) | bit(IBV_WR_LOCAL_INV);
-/// Those that name memory of the peer in ibv_send_wr::wr.rdma.
-inline constexpr uint32_t kRdma = kWrites | bit(IBV_WR_RDMA_READ) | bit(IBV_WR_ATOMIC_WRITE);
-/// "IBV_SEND_INLINE: Valid only for Send and RDMA Write", of which the atomic one is one.
-inline constexpr uint32_t kInlineable = kSends | kWrites | bit(IBV_WR_ATOMIC_WRITE);
+// Sets of opcodes, of what abi::kSendOpcodes says of each.
+inline constexpr uint32_t kAtomics = abi::opcodes_where(&abi::SendOpcode::is_atomic);
+inline constexpr uint32_t kDataless = abi::opcodes_where(&abi::SendOpcode::is_dataless);
+inline constexpr uint32_t kLocal = abi::opcodes_where(&abi::SendOpcode::is_local);
+inline constexpr uint32_t kRdma = abi::opcodes_where(&abi::SendOpcode::is_rdma);
+inline constexpr uint32_t kInlineable = abi::opcodes_where(&abi::SendOpcode::may_be_inline);
+/// Immediate data and a key to invalidate share their place.
+inline constexpr uint32_t kWithImmediate = abi::opcodes_where(&abi::SendOpcode::has_immediate) |
+                                           abi::opcodes_where(&abi::SendOpcode::has_key);
+inline constexpr uint32_t kOnlyBuilt = abi::opcodes_where(&abi::SendOpcode::needs_builder);
 
 /// Whether what a request sends may be copied when it is posted (auto_inline.h).
 constexpr bool can_carry(ibv_wr_opcode opcode, unsigned send_flags) {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "emulator/abi/names.h"
+#include "emulator/abi/verbs_values.h"
 
 namespace rocemu::daemon {
 namespace {

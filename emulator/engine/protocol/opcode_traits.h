@@ -1,13 +1,17 @@
-// What each send opcode asks of the peer, and how its packets look.
+// What each send opcode asks of the peer, how its packets look, and how the peer answers: two
+// tables, of send opcodes and of the kinds of requests that they make.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 
 #include "emulator/abi/rings.h"
+#include "emulator/abi/send_opcodes.h"
 #include "emulator/abi/verbs_values.h"
-#include "wire/packet.h"
+#include "wire/opcode.h"
 
 namespace rocemu::engine {
 
@@ -16,22 +20,132 @@ enum class RequestKind : uint8_t {
   kWrite,        // RDMA WRITE: payload to an address
   kRead,         // RDMA READ: one request, answered by as many PSNs as the data takes
   kAtomic,       // one request, one answer
-  kAtomicWrite,  // 8 bytes to an address, at once; answered as a READ of no bytes
-  kFlush,        // makes what was written visible or persistent; answered in the same way
+  kAtomicWrite,  // 8 bytes to an address, at once
+  kFlush,        // makes what was written visible or persistent
   kLocal,        // of this device only: no packet and no PSN
 };
 
-/// Nothing for opcodes that a reliable connection cannot carry.
-std::optional<RequestKind> request_kind(abi::WrOpcode opcode);
+/// What a requester waits for. All but acknowledgements, which may stand for several requests, take
+/// responder resources.
+enum class AnsweredBy : uint8_t {
+  kNobody,
+  kAcknowledge,
+  kReadResponse,       // data, which goes where the WQE's SGEs say
+  kAtomicAcknowledge,  // 8 bytes, which go there too
+  kEmptyReadResponse,  // annex A19: a READ response without data
+};
+
+struct KindTraits {
+  RequestKind kind;
+  AnsweredBy answer;
+  uint32_t access;  // ibv_qp_attr.qp_access_flags that the responder's QP needs
+  uint32_t length;  // of each such message; 0: any
+};
+
+inline constexpr KindTraits kKindTraits[] = {
+    {RequestKind::kSend, AnsweredBy::kAcknowledge, 0, 0},
+    {RequestKind::kWrite, AnsweredBy::kAcknowledge, abi::kAccessRemoteWrite, 0},
+    {RequestKind::kRead, AnsweredBy::kReadResponse, abi::kAccessRemoteRead, 0},
+    {RequestKind::kAtomic, AnsweredBy::kAtomicAcknowledge, abi::kAccessRemoteAtomic, 8},
+    {RequestKind::kAtomicWrite, AnsweredBy::kEmptyReadResponse, abi::kAccessRemoteWrite, 8},
+    // Its own access flags are looked at with its header.
+    {RequestKind::kFlush, AnsweredBy::kEmptyReadResponse, 0, 0},
+    {RequestKind::kLocal, AnsweredBy::kNobody, 0, 0},
+};
+
+constexpr const KindTraits& traits_of(RequestKind kind) {
+  return kKindTraits[static_cast<size_t>(kind)];
+}
+
+struct SendTraits {
+  abi::WrOpcode opcode;
+  RequestKind kind;
+  // The packets of its messages, as RC calls them (in_transport()).
+  wire::Opcode only{};
+  wire::Opcode first{};
+  wire::Opcode middle{};
+  wire::Opcode last{};
+};
+
+namespace opcode_traits {
+
+using abi::WrOpcode;
+using enum wire::Opcode;
+
+// clang-format off
+inline constexpr SendTraits kSendTraits[] = {
+    {WrOpcode::kSend,              RequestKind::kSend,        kRcSendOnly,     kRcSendFirst,  kRcSendMiddle,  kRcSendLast},
+    {WrOpcode::kSendWithImm,       RequestKind::kSend,        kRcSendOnlyImm,  kRcSendFirst,  kRcSendMiddle,  kRcSendLastImm},
+    {WrOpcode::kSendWithInv,       RequestKind::kSend,        kRcSendOnlyInv,  kRcSendFirst,  kRcSendMiddle,  kRcSendLastInv},
+    {WrOpcode::kRdmaWrite,         RequestKind::kWrite,       kRcWriteOnly,    kRcWriteFirst, kRcWriteMiddle, kRcWriteLast},
+    {WrOpcode::kRdmaWriteWithImm,  RequestKind::kWrite,       kRcWriteOnlyImm, kRcWriteFirst, kRcWriteMiddle, kRcWriteLastImm},
+    {WrOpcode::kRdmaRead,          RequestKind::kRead,        kRcReadRequest},
+    {WrOpcode::kAtomicCmpAndSwp,   RequestKind::kAtomic,      kRcCompareSwap},
+    {WrOpcode::kAtomicFetchAndAdd, RequestKind::kAtomic,      kRcFetchAdd},
+    {WrOpcode::kAtomicWrite,       RequestKind::kAtomicWrite, kRcAtomicWrite},
+    {WrOpcode::kFlush,             RequestKind::kFlush,       kRcFlush},
+    {WrOpcode::kLocalInv,          RequestKind::kLocal},
+    {WrOpcode::kBindMw,            RequestKind::kLocal},
+};
+// clang-format on
+static_assert(std::size(kSendTraits) == std::size(abi::kSendOpcodes));
+
+/// By opcode; of opcodes that cannot be posted nullptr.
+inline constexpr auto kByOpcode = [] {
+  std::array<const SendTraits*, 32> by_opcode{};
+  for (const SendTraits& row : kSendTraits) by_opcode[static_cast<size_t>(row.opcode)] = &row;
+  return by_opcode;
+}();
+
+/// By the operation of its packets.
+inline constexpr auto kByOperation = [] {
+  std::array<const KindTraits*, 32> by_operation{};
+  for (const SendTraits& row : kSendTraits) {
+    if (row.kind == RequestKind::kLocal) continue;
+    const auto operation = static_cast<size_t>(wire::find_opcode(row.only)->operation);
+    by_operation[operation] = &traits_of(row.kind);
+  }
+  return by_operation;
+}();
+
+static_assert([] {
+  for (size_t i = 0; i < std::size(kKindTraits); ++i) {
+    if (kKindTraits[i].kind != static_cast<RequestKind>(i)) return false;
+  }
+  return true;
+}());
+
+}  // namespace opcode_traits
+
+/// nullptr for opcodes that cannot be posted; `opcode` may be any number.
+constexpr const SendTraits* find_send_traits(abi::WrOpcode opcode) {
+  const auto number = static_cast<size_t>(opcode);
+  return number < opcode_traits::kByOpcode.size() ? opcode_traits::kByOpcode[number] : nullptr;
+}
+
+/// Of a request packet; nullptr for responses and what is no message of a QP.
+constexpr const KindTraits* find_request_traits(wire::Operation operation) {
+  return opcode_traits::kByOperation[static_cast<size_t>(operation)];
+}
+
+/// Nothing for opcodes that cannot be posted.
+constexpr std::optional<RequestKind> request_kind(abi::WrOpcode opcode) {
+  const SendTraits* traits = find_send_traits(opcode);
+  if (traits == nullptr) return std::nullopt;
+  return traits->kind;
+}
 
 /// Of a packet of the message; first and last are both set on one that is the whole of it.
-wire::Opcode request_opcode(abi::WrOpcode opcode, bool first, bool last);
+constexpr wire::Opcode request_opcode(abi::WrOpcode opcode, bool first, bool last) {
+  const SendTraits& traits = *find_send_traits(opcode);
+  if (!last) return first ? traits.first : traits.middle;
+  return first ? traits.only : traits.last;
+}
 
-/// What completes at the requester.
-abi::WcOpcode completion_opcode(abi::WrOpcode opcode);
-
-constexpr bool has_immediate(abi::WrOpcode opcode) {
-  return opcode == abi::WrOpcode::kSendWithImm || opcode == abi::WrOpcode::kRdmaWriteWithImm;
+/// What completes at the requester. It means nothing for an opcode that could not be carried out.
+constexpr abi::WcOpcode completion_opcode(abi::WrOpcode opcode) {
+  const abi::SendOpcode* row = abi::find_send_opcode(opcode);
+  return row == nullptr ? abi::WcOpcode::kSend : row->completion;
 }
 
 /// ibv_post_send(3), IBV_SEND_SOLICITED: "Valid only for Send and RDMA Write with immediate", which
@@ -43,23 +157,14 @@ constexpr bool can_be_solicited(RequestKind kind, abi::WrOpcode opcode) {
 /// A request that is complete only when its answer has come. The responder has room for so many at
 /// a time (max_rd_atomic), and a fence waits for them.
 constexpr bool wants_response(RequestKind kind) {
-  switch (kind) {
-    case RequestKind::kRead:
-    case RequestKind::kAtomic:
-    case RequestKind::kAtomicWrite:
-    case RequestKind::kFlush:
-      return true;
-    case RequestKind::kSend:
-    case RequestKind::kWrite:
-    case RequestKind::kLocal:
-      break;
-  }
-  return false;
+  const AnsweredBy answer = traits_of(kind).answer;
+  return answer != AnsweredBy::kNobody && answer != AnsweredBy::kAcknowledge;
 }
 
 /// Whose answer has data, which goes where the WQE's SGEs say.
 constexpr bool places_response(RequestKind kind) {
-  return kind == RequestKind::kRead || kind == RequestKind::kAtomic;
+  const AnsweredBy answer = traits_of(kind).answer;
+  return answer == AnsweredBy::kReadResponse || answer == AnsweredBy::kAtomicAcknowledge;
 }
 
 /// PSNs that a message of that length takes: one at least.

@@ -1,0 +1,47 @@
+// Enumerations whose values have names. One list has each value once, and whatever needs the values
+// is made of it: the enumeration, the names in events and scenarios, and in the provider the proof
+// that the numbers are libibverbs'.
+//
+//   #define ROCEMU_QP_TYPES(V) V(kRc, RC, 2) V(kUc, UC, 3)
+//   ROCEMU_NAMED_ENUM(QpType, ROCEMU_QP_TYPES);
+//
+// makes `enum class QpType { kRc = 2, kUc = 3 }` and kQpTypeNames, {"RC", QpType::kRc} and so on.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace rocemu::abi {
+
+template <class Value>
+struct Named {
+  std::string_view name;
+  Value value;
+};
+
+/// "unknown" for values that have no name.
+template <class Value>
+constexpr std::string_view name_of(Value value) {
+  for (const auto& one : names_of(value)) {
+    if (one.value == value) return one.name;
+  }
+  return "unknown";
+}
+
+}  // namespace rocemu::abi
+
+#define ROCEMU_ENUMERATOR(enumerator, name, number) enumerator = (number),
+#define ROCEMU_NAMED_VALUE(enumerator, name, number) {#name, enumerator},
+
+#define ROCEMU_NAMED_ENUM(Enum, VALUES)                                             \
+  enum class Enum : uint32_t { VALUES(ROCEMU_ENUMERATOR) };                         \
+  inline constexpr auto k##Enum##Names = [] {                                       \
+    using enum Enum;                                                                \
+    return std::to_array<::rocemu::abi::Named<Enum>>({VALUES(ROCEMU_NAMED_VALUE)}); \
+  }();                                                                              \
+  constexpr std::span<const ::rocemu::abi::Named<Enum>> names_of(Enum) {            \
+    return k##Enum##Names;                                                          \
+  }                                                                                 \
+  static_assert(true)  // wants the semicolon

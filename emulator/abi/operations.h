@@ -1,0 +1,507 @@
+// What a client can ask of the NIC: one Op for each, the bodies of its request and its reply, and a
+// row that says by which functions programs ask it and what events tell of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <iterator>
+#include <string_view>
+#include <type_traits>
+
+#include "emulator/abi/attributes.h"
+#include "emulator/abi/rings.h"
+#include "emulator/abi/verbs_values.h"
+
+namespace rocemu::abi {
+
+enum class Op : uint32_t {
+  kHello = 1,  // sends: the client's end of this connection, /proc/self/mem opened O_RDWR (-1
+               // cannot be sent: it may be missing), and to import, the client's end of the
+               // connection of the context to share; receives: the first segment, doorbell eventfd,
+               // async event socket
+  kQueryDevice,
+  kQueryPort,
+  kCreateChannel,  // receives: the completion channel's socket
+  kAllocPd,
+  kDeallocPd,
+  kRegMr,
+  kDeregMr,
+  kCreateCq,
+  kDestroyCq,  // sends: the completion channel's socket (if any), the async event socket
+  kCreateQp,
+  kModifyQp,
+  kQueryQp,
+  kDestroyQp,  // sends: the async event socket
+  kCreateAh,
+  kDestroyAh,
+  kReregMr,
+  kQueryMr,   // what ibv_import_mr needs to know of a region of a shared context
+  kAdviseMr,  // at most kMaxAdviseSges at a time
+  kAllocMw,
+  kDeallocMw,
+  kAllocDm,  // only accounts for it: device memory is a mapping of the client's
+  kFreeDm,
+  kResizeCq,  // the completions not yet taken are in the CQ's new memory, too. The client polls
+              // nothing meanwhile
+  kModifyCq,
+  kCreateSrq,
+  kModifySrq,
+  kQuerySrq,
+  kDestroySrq,  // sends: the SRQ's CQ's channel's socket (if any), the async event socket
+  kOpenXrcd,
+  kCloseXrcd,
+  kOpenQp,  // a further reference to an XRC target QP; kDestroyQp gives it back. No memory: a
+            // target QP has no rings
+  kAttachMcast,
+  kDetachMcast,
+  kQueryPd,  // of a shared context, for ibv_import_pd
+
+  // What clients do by themselves. While DoorbellRing::asked_for says so they ask first whether a
+  // rule makes it fail; the object is the QP, SRQ or CQ if there is one, and the reply says nothing
+  // else.
+  kPostSend,
+  kBindMw,
+  kPostRecv,
+  kPostSrqRecv,
+  kPollCq,
+  kReqNotifyCq,
+  kNextPoll,
+  kGetSrqNum,
+  kAllocTd,
+  kDeallocTd,
+  kAllocParentDomain,
+  kDeallocParentDomain,
+  kMemcpyToDm,
+  kMemcpyFromDm,
+  kQueryRtValues,
+
+  // Not the engine's concern: how the daemon reaches what is registered.
+  kLendMemory,      // sends: a memory file, sealed against shrinking, that this memory is pages of
+  kTakeBackMemory,  // what was lent at that address
+  kMemoryMayBlock,  // from now on: memory may be waited for that the program has to provide
+
+  kOpenSegment,  // receives: a segment of the memory that client and daemon share
+};
+inline constexpr Op kFirstAskedFor = Op::kPostSend;
+inline constexpr Op kLastOp = Op::kQueryRtValues;  // of the engine's
+
+constexpr bool destroys(Op op) {
+  switch (op) {
+    case Op::kDeallocPd:
+    case Op::kDeregMr:
+    case Op::kDestroyCq:
+    case Op::kDestroyQp:
+    case Op::kDestroyAh:
+    case Op::kDeallocMw:
+    case Op::kDestroySrq:
+      return true;
+    default:
+      return false;
+  }
+}
+
+constexpr bool may_be_asked_for(Op op) {
+  return op >= kFirstAskedFor && op <= kLastOp;
+}
+/// In DoorbellRing::asked_for, of an operation that may be.
+constexpr uint32_t asked_for_bit(Op op) {
+  return 1u << (static_cast<uint32_t>(op) - static_cast<uint32_t>(kFirstAskedFor));
+}
+
+inline constexpr uint32_t kMaxAdviseSges = 14;
+
+union RequestBody {
+  uint8_t raw[288];  // first: that is what {} zeroes
+  struct {
+    uint32_t import;  // non-zero: share the objects of the context whose connection came along
+  } hello;
+  struct {
+    uint32_t port;
+  } query_port;
+  struct {
+    uint32_t handle;
+    uint32_t reserved;
+    uint64_t user_handle;  // kDestroyQp: which of the client's references to the QP
+  } object;                // all operations on one object; a QP's handle is its QPN
+  struct {
+    uint32_t pd;
+    uint32_t access;  // AccessFlags
+    uint64_t address;
+    uint64_t length;
+    uint64_t iova;  // the address remote and local work requests name
+    RegionKind kind;
+    uint32_t reserved;
+  } reg_mr;
+  struct {
+    uint32_t handle;
+    uint32_t flags;  // ReregFlags
+    uint32_t pd;
+    uint32_t access;
+    uint64_t address;
+    uint64_t length;
+    uint64_t iova;
+  } rereg_mr;
+  struct {
+    uint32_t pd;
+    uint32_t advice;  // ibv_advise_mr_advice
+    uint32_t flags;   // bit 0: now, and tell whether it could be done
+    uint32_t num_sge;
+    Sge sges[kMaxAdviseSges];
+  } advise_mr;
+  struct {
+    uint32_t pd;
+    MwType type;
+  } alloc_mw;
+  struct {
+    uint64_t length;
+    uint32_t log_align;
+  } alloc_dm;
+  struct {
+    uint64_t address;
+    uint64_t length;
+  } lend_memory;  // take_back_memory
+  struct {
+    uint32_t segment;
+  } open_segment;
+  struct {
+    uint32_t handle;
+    uint32_t capacity;
+  } resize_cq;
+  struct {
+    uint32_t handle;
+    uint32_t count;   // completions per event
+    uint32_t period;  // microseconds an event waits for more
+  } modify_cq;
+  struct {
+    uint64_t user_handle;  // what async events carry: the client's ibv_srq *
+    uint32_t pd;
+    SrqType type;
+    uint32_t xrcd;  // kXrc
+    uint32_t cq;    // kXrc
+    uint32_t max_wr;
+    uint32_t max_sge;
+    uint32_t limit;
+  } create_srq;
+  struct {
+    uint32_t handle;
+    uint32_t mask;  // SrqAttrMask
+    uint32_t max_wr;
+    uint32_t limit;
+  } modify_srq;
+  struct {
+    uint64_t device;     // st_dev and st_ino of the file that names the domain; inode 0 for a
+    uint64_t inode;      // domain of its own
+    uint32_t create;     // oflags has O_CREAT
+    uint32_t exclusive;  // oflags has O_EXCL
+  } open_xrcd;
+  struct {
+    uint64_t user_handle;
+    uint32_t xrcd;
+    uint32_t qpn;
+  } open_qp;
+  struct {
+    uint32_t qpn;
+    uint8_t gid[16];
+  } mcast;
+  struct {
+    uint64_t user_handle;    // what the completion event carries: the client's ibv_cq *
+    uint64_t channel_inode;  // st_ino of the channel's socket, 0 for none
+    uint32_t capacity;
+    uint32_t comp_vector;
+  } create_cq;
+  struct {
+    uint64_t user_handle;  // what async events carry: the client's ibv_qp *
+    uint32_t pd;
+    uint32_t send_cq;
+    uint32_t recv_cq;
+    uint32_t srq;   // 0 for none
+    uint32_t xrcd;  // kXrcRecv, which has neither PD nor CQs nor SRQ
+    QpType type;
+    uint32_t sq_sig_all;
+    QpCap cap;
+  } create_qp;
+  struct {
+    uint32_t qpn;
+    uint32_t mask;  // QpAttrMask
+    QpAttr attr;
+  } modify_qp;
+  struct {
+    uint32_t pd;
+    AhAttr attr;
+  } create_ah;
+};
+union ReplyBody {
+  uint8_t raw[320];  // first: that is what {} zeroes
+  struct {
+    uint32_t client;  // for messages and `rocemu show`
+    uint32_t device_index;
+    uint64_t segment_size;    // of the first segment
+    SharedRange doorbells;    // a DoorbellRing, in that segment
+    uint64_t clock_start_ns;  // CLOCK_MONOTONIC when device time was 0 (see Cqe::timestamp_ns)
+    uint64_t wall_start_ns;   // CLOCK_REALTIME then
+    uint32_t num_comp_vectors;
+    uint32_t reserved;
+  } hello;
+  DeviceAttr device;
+  PortAttr port;
+  struct {
+    uint64_t inode;  // st_ino of the channel's socket: its name in create_cq
+  } create_channel;
+  struct {
+    uint32_t handle;
+  } object;  // alloc_pd, create_ah, alloc_dm, open_xrcd
+  struct {
+    uint32_t handle;
+    uint32_t lkey;
+    uint32_t rkey;
+    uint32_t reserved;
+    uint64_t address;
+    uint64_t length;
+  } reg_mr;  // rereg_mr, query_mr
+  struct {
+    uint32_t handle;
+    uint32_t rkey;
+  } alloc_mw;
+  struct {
+    uint32_t handle;
+    uint32_t capacity;
+    SharedRange memory;  // a CqRing and its entries
+  } create_cq;           // resize_cq
+  struct {
+    uint32_t handle;  // also the number that XRC requests name (ibv_get_srq_num(3))
+    uint32_t max_wr;
+    uint32_t max_sge;
+    uint32_t reserved;
+    WorkQueueLayout recv;
+    SharedRange memory;
+  } create_srq;
+  struct {
+    uint32_t max_wr;
+    uint32_t max_sge;
+    uint32_t limit;  // 0 when it was reached and not set anew
+  } query_srq;
+  struct {
+    uint32_t qpn;
+    uint32_t type;
+    uint32_t state;
+  } open_qp;
+  struct {
+    uint32_t qpn;
+    uint32_t generation;
+    QpCap cap;
+    uint32_t reserved;
+    WorkQueueLayout send;
+    WorkQueueLayout recv;
+    SharedRange memory;
+  } create_qp;
+  struct {
+    uint32_t state;       // QpState after the change
+    uint32_t generation;  // see Cqe::qp_generation
+  } modify_qp;
+  struct {
+    QpAttr attr;
+    uint32_t sq_sig_all;
+    uint32_t type;
+  } query_qp;
+  struct {
+    // Events of the object that the client has read or will read; it must wait until the
+    // application acknowledged that many (ibv_ack_cq_events(3), ibv_ack_async_event(3)).
+    uint32_t completion_events;
+    uint32_t async_events;
+  } destroyed;
+  struct {
+    uint64_t size;
+  } open_segment;
+};
+/// Assigning a whole part of a body assigns its padding too, so none of them may have any.
+template <class... Parts>
+inline constexpr bool kHaveNoPadding = (std::has_unique_object_representations_v<Parts> && ...);
+static_assert(kHaveNoPadding<decltype(RequestBody::reg_mr), decltype(RequestBody::lend_memory)>);
+static_assert(kHaveNoPadding<decltype(ReplyBody::hello), decltype(ReplyBody::device),
+                             decltype(ReplyBody::port), decltype(ReplyBody::create_channel),
+                             decltype(ReplyBody::object), decltype(ReplyBody::reg_mr),
+                             decltype(ReplyBody::alloc_mw), decltype(ReplyBody::create_cq),
+                             decltype(ReplyBody::create_srq), decltype(ReplyBody::query_srq),
+                             decltype(ReplyBody::open_qp), decltype(ReplyBody::create_qp),
+                             decltype(ReplyBody::modify_qp), decltype(ReplyBody::query_qp),
+                             decltype(ReplyBody::destroyed)>);
+
+/// What a value in a body is; of an object, its handle.
+enum class BodyValue : uint8_t {
+  kNumber,
+  kQp,
+  kCq,
+  kPd,
+  kMr,
+  kSrq,
+  kAh,
+  kXrcd,
+  kDm,
+  kMrKey,    // an L_Key or R_Key
+  kAddress,  // of memory
+};
+
+/// A value of a request's or a reply's body, by the name that events call it.
+struct BodyField {
+  std::string_view key;
+  BodyValue kind = BodyValue::kNumber;
+  bool of_reply = false;
+  uint16_t offset = 0;
+  uint16_t size = 0;
+
+  uint64_t read(const RequestBody& request, const ReplyBody& reply) const {
+    const void* const body = of_reply ? static_cast<const void*>(&reply) : &request;
+    uint64_t value = 0;
+    std::memcpy(&value, static_cast<const char*>(body) + offset, size);  // little-endian
+    return value;
+  }
+};
+
+/// In OperationInfo::functions: none of its own.
+inline constexpr std::string_view kNoFunction = "-";
+
+struct OperationInfo {
+  Op op;
+  std::string_view name;  // in events
+  /// The functions of libibverbs that ask it, without "ibv_": rules name them. If it says nothing,
+  /// the one of that name.
+  std::string_view functions[5] = {};
+  /// What events tell of it.
+  BodyField fields[7] = {};
+
+  template <class Visit>
+  constexpr void for_each_function(Visit visit) const {
+    if (functions[0].empty()) visit(name);
+    for (const std::string_view function : functions) {
+      if (!function.empty() && function != kNoFunction) visit(function);
+    }
+  }
+  template <class Visit>
+  constexpr void for_each_field(Visit visit) const {
+    for (const BodyField& field : fields) {
+      if (!field.key.empty()) visit(field);
+    }
+  }
+};
+
+#define ROCEMU_IN(member) false, offsetof(RequestBody, member), sizeof(RequestBody::member)
+#define ROCEMU_OUT(member) true, offsetof(ReplyBody, member), sizeof(ReplyBody::member)
+
+namespace operations {
+
+using enum BodyValue;
+
+constexpr BodyField object(BodyValue kind) {
+  return {"object", kind, ROCEMU_IN(object.handle)};
+}
+
+// In the order in which messages list the functions.
+// clang-format off
+inline constexpr OperationInfo kRows[] = {
+    {Op::kHello, "open_device", {"open_device", "import_device"}},
+    {Op::kQueryDevice, "query_device", {"query_device", "query_device_ex"}},
+    {Op::kQueryRtValues, "query_rt_values", {"query_rt_values_ex"}},
+    {Op::kQueryPort, "query_port", {}, {{"port", kNumber, ROCEMU_IN(query_port.port)}}},
+    {Op::kAllocPd, "alloc_pd", {}, {{"pd", kPd, ROCEMU_OUT(object.handle)}}},
+    {Op::kDeallocPd, "dealloc_pd", {}, {object(kPd)}},
+    {Op::kAllocTd, "alloc_td"},
+    {Op::kDeallocTd, "dealloc_td"},
+    {Op::kAllocParentDomain, "alloc_parent_domain"},
+    {Op::kQueryPd, "query_pd", {"import_pd"}, {object(kPd)}},
+    {Op::kRegMr, "reg_mr", {"reg_mr", "reg_mr_iova", "reg_mr_iova2", "reg_dm_mr", "alloc_null_mr"},
+     {{"mr", kMr, ROCEMU_OUT(reg_mr.handle)}, {"pd", kPd, ROCEMU_IN(reg_mr.pd)},
+      {"address", kAddress, ROCEMU_IN(reg_mr.iova)}, {"length", kNumber, ROCEMU_IN(reg_mr.length)},
+      {"access", kNumber, ROCEMU_IN(reg_mr.access)}, {"lkey", kMrKey, ROCEMU_OUT(reg_mr.lkey)},
+      {"rkey", kMrKey, ROCEMU_OUT(reg_mr.rkey)}}},
+    {Op::kReregMr, "rereg_mr", {},
+     {{"mr", kMr, ROCEMU_IN(rereg_mr.handle)}, {"flags", kNumber, ROCEMU_IN(rereg_mr.flags)},
+      {"lkey", kMrKey, ROCEMU_OUT(reg_mr.lkey)}, {"rkey", kMrKey, ROCEMU_OUT(reg_mr.rkey)}}},
+    {Op::kDeregMr, "dereg_mr", {}, {object(kMr)}},
+    {Op::kQueryMr, "query_mr", {"import_mr"}, {object(kMr)}},
+    {Op::kAdviseMr, "advise_mr", {},
+     {{"pd", kPd, ROCEMU_IN(advise_mr.pd)}, {"advice", kNumber, ROCEMU_IN(advise_mr.advice)}}},
+    {Op::kAllocMw, "alloc_mw", {},
+     {{"mw", kMr, ROCEMU_OUT(alloc_mw.handle)}, {"rkey", kMrKey, ROCEMU_OUT(alloc_mw.rkey)}}},
+    {Op::kDeallocMw, "dealloc_mw", {}, {object(kMr)}},
+    {Op::kAllocDm, "alloc_dm", {},
+     {{"dm", kDm, ROCEMU_OUT(object.handle)}, {"length", kNumber, ROCEMU_IN(alloc_dm.length)}}},
+    {Op::kFreeDm, "free_dm", {}, {object(kDm)}},
+    {Op::kMemcpyToDm, "memcpy_to_dm"},
+    {Op::kMemcpyFromDm, "memcpy_from_dm"},
+    {Op::kCreateChannel, "create_comp_channel"},
+    {Op::kCreateCq, "create_cq", {"create_cq", "create_cq_ex"},
+     {{"cq", kCq, ROCEMU_OUT(create_cq.handle)},
+      {"capacity", kNumber, ROCEMU_OUT(create_cq.capacity)}}},
+    {Op::kResizeCq, "resize_cq", {},
+     {{"cq", kCq, ROCEMU_IN(resize_cq.handle)},
+      {"capacity", kNumber, ROCEMU_OUT(create_cq.capacity)}}},
+    {Op::kModifyCq, "modify_cq", {},
+     {{"cq", kCq, ROCEMU_IN(modify_cq.handle)}, {"count", kNumber, ROCEMU_IN(modify_cq.count)},
+      {"period", kNumber, ROCEMU_IN(modify_cq.period)}}},
+    {Op::kDestroyCq, "destroy_cq", {}, {object(kCq)}},
+    {Op::kCreateQp, "create_qp", {"create_qp", "create_qp_ex"},
+     {{"qp", kQp, ROCEMU_OUT(create_qp.qpn)}, {"type", kNumber, ROCEMU_IN(create_qp.type)},
+      {"send_cq", kCq, ROCEMU_IN(create_qp.send_cq)},
+      {"recv_cq", kCq, ROCEMU_IN(create_qp.recv_cq)},
+      {"max_send_wr", kNumber, ROCEMU_OUT(create_qp.cap.max_send_wr)},
+      {"max_recv_wr", kNumber, ROCEMU_OUT(create_qp.cap.max_recv_wr)}}},
+    {Op::kOpenQp, "open_qp", {}, {{"qp", kQp, ROCEMU_IN(open_qp.qpn)}}},
+    {Op::kModifyQp, "modify_qp", {}, {{"qp", kQp, ROCEMU_IN(modify_qp.qpn)}}},
+    {Op::kQueryQp, "query_qp", {}, {object(kQp)}},
+    {Op::kDestroyQp, "destroy_qp", {}, {object(kQp)}},
+    {Op::kCreateSrq, "create_srq", {"create_srq", "create_srq_ex"},
+     {{"srq", kSrq, ROCEMU_OUT(create_srq.handle)},
+      {"max_wr", kNumber, ROCEMU_OUT(create_srq.max_wr)}}},
+    {Op::kGetSrqNum, "get_srq_num", {}, {object(kSrq)}},
+    {Op::kModifySrq, "modify_srq", {},
+     {{"srq", kSrq, ROCEMU_IN(modify_srq.handle)}, {"mask", kNumber, ROCEMU_IN(modify_srq.mask)},
+      {"limit", kNumber, ROCEMU_IN(modify_srq.limit)}}},
+    {Op::kQuerySrq, "query_srq", {}, {object(kSrq)}},
+    {Op::kDestroySrq, "destroy_srq", {}, {object(kSrq)}},
+    {Op::kOpenXrcd, "open_xrcd", {}, {{"xrcd", kXrcd, ROCEMU_OUT(object.handle)}}},
+    {Op::kCloseXrcd, "close_xrcd", {}, {object(kXrcd)}},
+    {Op::kCreateAh, "create_ah", {"create_ah", "create_ah_from_wc"},
+     {{"ah", kAh, ROCEMU_OUT(object.handle)}}},
+    {Op::kDestroyAh, "destroy_ah", {}, {object(kAh)}},
+    {Op::kAttachMcast, "attach_mcast", {}, {{"qp", kQp, ROCEMU_IN(mcast.qpn)}}},
+    {Op::kDetachMcast, "detach_mcast", {}, {{"qp", kQp, ROCEMU_IN(mcast.qpn)}}},
+    {Op::kPostSend, "post_send", {"post_send", "wr_complete"}, {object(kQp)}},
+    {Op::kBindMw, "bind_mw", {}, {object(kQp)}},
+    {Op::kPostRecv, "post_recv", {}, {object(kQp)}},
+    {Op::kPostSrqRecv, "post_srq_recv", {}, {object(kSrq)}},
+    {Op::kPollCq, "poll_cq", {"poll_cq", "start_poll"}, {object(kCq)}},
+    {Op::kNextPoll, "next_poll", {}, {object(kCq)}},
+    {Op::kReqNotifyCq, "req_notify_cq", {}, {object(kCq)}},
+    {Op::kDeallocParentDomain, "dealloc_parent_domain", {kNoFunction}},
+};
+// clang-format on
+
+}  // namespace operations
+
+#undef ROCEMU_IN
+#undef ROCEMU_OUT
+
+/// The operations that the engine knows.
+inline constexpr auto& kOperations = operations::kRows;
+
+constexpr const OperationInfo* find_operation(Op op) {
+  for (const OperationInfo& one : kOperations) {
+    if (one.op == op) return &one;
+  }
+  return nullptr;
+}
+
+static_assert([] {
+  for (uint32_t op = 1; op <= static_cast<uint32_t>(kLastOp); ++op) {
+    if (find_operation(static_cast<Op>(op)) == nullptr) return false;
+  }
+  return std::size(kOperations) == static_cast<size_t>(kLastOp);
+}());
+
+constexpr std::string_view name_of(Op op) {
+  const OperationInfo* info = find_operation(op);
+  return info == nullptr ? "unknown" : info->name;
+}
+
+}  // namespace rocemu::abi
