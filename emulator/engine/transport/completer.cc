@@ -219,17 +219,17 @@ std::optional<LocalError> take_answer(TransportContext& context, QueuePair& qp,
                                       const wire::Packet& packet, const wire::OpcodeInfo& info) {
   const SendState& state = qp.send.queue.state(qp.send.queue.head());
   const LocalError bad{WcStatus::kBadRespErr, VendorError::kBadResponse};
+  const AnsweredBy expected = traits_of(state.kind).answer;
   if (info.operation == wire::Operation::kAtomicAck) {
-    if (state.kind != RequestKind::kAtomic) return bad;
+    if (expected != AnsweredBy::kAtomicAcknowledge) return bad;
     const auto bytes = std::bit_cast<std::array<uint8_t, 8>>(packet.atomic_ack.original);
     return place_response(context, qp, 0, bytes);
   }
-  if (state.kind == RequestKind::kAtomicWrite || state.kind == RequestKind::kFlush) {
-    // Annex A19: answered by a READ response without data.
+  if (expected == AnsweredBy::kEmptyReadResponse) {
     const bool good = info.is_first && info.is_last && packet.payload.empty();
     return good ? std::nullopt : std::optional(bad);
   }
-  if (state.kind != RequestKind::kRead) return bad;
+  if (expected != AnsweredBy::kReadResponse) return bad;
   const uint64_t offset =
       static_cast<uint64_t>(wire::psn_distance(state.first, packet.bth.psn)) * qp.mtu();
   // 9.7.5.2.7: a response of the wrong length or place in the message is a bad response. One that

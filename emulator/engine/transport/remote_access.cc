@@ -60,6 +60,9 @@ std::optional<Verdict> begin_read(TransportContext& context, QueuePair& qp,
   return readable ? std::nullopt : std::optional(Verdict::kRemoteAccess);
 }
 
+namespace {
+
+/// ATOMIC WRITE of 8 bytes (annex A19).
 std::optional<Verdict> atomic_write(TransportContext& context, QueuePair& qp,
                                     const wire::Packet& packet) {
   constexpr uint64_t kSize = sizeof(uint64_t);
@@ -75,8 +78,8 @@ std::optional<Verdict> atomic_write(TransportContext& context, QueuePair& qp,
                     Verdict::kRemoteMemoryUnreachable);
 }
 
-// What was written before is already there, for every processor to see: nothing is to be done but
-// to say so. (That memory outlives a power failure nobody can promise here.)
+/// FLUSH (annex A19). What was written before is already there, for every processor to see: nothing
+/// is to be done but to say so. (That memory outlives a power failure nobody can promise here.)
 std::optional<Verdict> flush(TransportContext& context, QueuePair& qp, const wire::Packet& packet) {
   const uint32_t placement = packet.feth.placement;
   constexpr uint32_t kGlobal = wire::Feth::kGlobalVisibility,
@@ -109,6 +112,7 @@ std::optional<Verdict> flush(TransportContext& context, QueuePair& qp, const wir
   return granted ? std::nullopt : std::optional(Verdict::kRemoteAccess);
 }
 
+/// CMP_SWAP and FETCH_ADD on 8 bytes, in host byte order (IBTA vol 1, 9.4.5).
 std::optional<Verdict> execute_atomic(TransportContext& context, QueuePair& qp,
                                       const wire::Packet& packet, const wire::OpcodeInfo& info,
                                       uint64_t& original) {
@@ -137,6 +141,23 @@ std::optional<Verdict> execute_atomic(TransportContext& context, QueuePair& qp,
   // To execute the atomic a second time would be wrong.
   if (written == MemoryResult::kNotYet) return std::nullopt;
   return verdict_of(written, Verdict::kRemoteMemoryUnreachable);
+}
+
+}  // namespace
+
+std::optional<Verdict> execute(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
+                               const wire::OpcodeInfo& info, Response& response) {
+  switch (info.operation) {
+    case Operation::kReadRequest:
+      return begin_read(context, qp, packet, response);
+    case Operation::kAtomicWrite:
+      return atomic_write(context, qp, packet);
+    case Operation::kFlush:
+      return flush(context, qp, packet);
+    default:
+      response.kind = Response::Kind::kAtomic;
+      return execute_atomic(context, qp, packet, info, response.value);
+  }
 }
 
 }  // namespace rocemu::engine::remote_access

@@ -15,14 +15,9 @@ std::optional<Verdict> write(TransportContext& context, QueuePair& qp, const wir
 std::optional<Verdict> begin_read(TransportContext& context, QueuePair& qp,
                                   const wire::Packet& packet, Response& response);
 
-/// ATOMIC WRITE of 8 bytes, and FLUSH (annex A19). Both are answered as a READ of no bytes.
-std::optional<Verdict> atomic_write(TransportContext& context, QueuePair& qp,
-                                    const wire::Packet& packet);
-std::optional<Verdict> flush(TransportContext& context, QueuePair& qp, const wire::Packet& packet);
-
-/// CMP_SWAP and FETCH_ADD on 8 bytes, in host byte order (IBTA vol 1, 9.4.5).
-std::optional<Verdict> execute_atomic(TransportContext& context, QueuePair& qp,
-                                      const wire::Packet& packet, const wire::OpcodeInfo& info,
-                                      uint64_t& original);
+/// A request with an answer of its own: READ, atomics, ATOMIC WRITE, FLUSH. Executes it, and fills
+/// in what of `response` it decides.
+std::optional<Verdict> execute(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
+                               const wire::OpcodeInfo& info, Response& response);
 
 }  // namespace rocemu::engine::remote_access

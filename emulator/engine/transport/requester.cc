@@ -52,8 +52,7 @@ std::optional<LocalError> check_wqe(const TransportContext& context, const Queue
 
   // ibv_modify_qp(3), max_rd_atomic: with none outstanding allowed, none can be sent.
   if (qp.attr.max_rd_atomic == 0) return LocalError{WcStatus::kLocQpOpErr, VendorError::kBadWqe};
-  if ((*kind == RequestKind::kAtomic || *kind == RequestKind::kAtomicWrite) &&
-      length != sizeof(uint64_t)) {
+  if (const uint32_t only = traits_of(*kind).length; only != 0 && length != only) {
     return LocalError{WcStatus::kLocLenErr, VendorError::kBadWqe};
   }
   // Whether there is a place for the answer is looked at when it comes (completer.cc).
@@ -89,8 +88,8 @@ std::optional<LocalError> execute_local(TransportContext& context, const QueuePa
 
 /// The sizes in a WQE come from the client: never beyond what the QP has room for.
 uint64_t message_length(const QueuePair& qp, uint32_t index, const SendWqe& wqe) {
-  const auto opcode = static_cast<WrOpcode>(wqe.opcode);
-  if (opcode == WrOpcode::kFlush || request_kind(opcode) == RequestKind::kLocal) return 0;
+  const abi::SendOpcode* opcode = abi::find_send_opcode(static_cast<WrOpcode>(wqe.opcode));
+  if (opcode != nullptr && opcode->is_dataless) return 0;
   if ((wqe.flags & abi::kSendInline) != 0) return wqe.inline_size;
   const uint32_t count = std::min(wqe.num_sge, qp.attr.cap.max_send_sge);
   return total(read_sges(qp.send.queue.rest(index, sizeof(SendWqe)), count));

@@ -78,8 +78,9 @@ bool opcode_in_sequence(const RecvHalf& recv, const wire::OpcodeInfo& info) {
 void repeat(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
             const wire::OpcodeInfo& info) {
   RecvHalf& recv = qp.recv;
-  switch (info.operation) {
-    case Operation::kReadRequest: {
+  const KindTraits* request = find_request_traits(info.operation);
+  switch (request == nullptr ? AnsweredBy::kAcknowledge : request->answer) {
+    case AnsweredBy::kReadResponse: {
       Response response;
       // No longer what it was: the requester's retries come to an end.
       if (!operation_allowed(qp, info) ||
@@ -89,19 +90,18 @@ void repeat(TransportContext& context, QueuePair& qp, const wire::Packet& packet
       response.msn = recv.msn;
       return response_queue::queue_again(context, qp, response);
     }
-    case Operation::kCompareSwap:
-    case Operation::kFetchAdd: {
+    case AnsweredBy::kAtomicAcknowledge: {
       const auto kept = std::ranges::find(recv.atomic_answers, packet.bth.psn, &Response::psn);
       if (kept == recv.atomic_answers.end()) return;
       Response again = *kept;
       again.msn = recv.msn;  // 9.7.7.1: how many messages are complete now
       return response_queue::queue_again(context, qp, again);
     }
-    case Operation::kAtomicWrite:
-    case Operation::kFlush:
+    case AnsweredBy::kEmptyReadResponse:
       return response_queue::queue_again(
           context, qp, {.kind = Response::Kind::kRead, .psn = packet.bth.psn, .msn = recv.msn});
-    default:
+    case AnsweredBy::kAcknowledge:
+    case AnsweredBy::kNobody:
       return answer(context, qp, recv.expected - 1, wire::ack_syndrome());
   }
 }
@@ -161,23 +161,6 @@ void on_message_packet(TransportContext& context, QueuePair& qp, const wire::Pac
   if (packet.bth.ack_req) answer(context, qp, psn, wire::ack_syndrome());
 }
 
-/// What a request with an answer does, and what of `response` it decides.
-std::optional<Verdict> execute_query(TransportContext& context, QueuePair& qp,
-                                     const wire::Packet& packet, const wire::OpcodeInfo& info,
-                                     Response& response) {
-  switch (info.operation) {
-    case Operation::kReadRequest:
-      return remote_access::begin_read(context, qp, packet, response);
-    case Operation::kAtomicWrite:
-      return remote_access::atomic_write(context, qp, packet);
-    case Operation::kFlush:
-      return remote_access::flush(context, qp, packet);
-    default:
-      response.kind = Response::Kind::kAtomic;
-      return remote_access::execute_atomic(context, qp, packet, info, response.value);
-  }
-}
-
 /// READ, atomics and FLUSH.
 void on_query(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
               const wire::OpcodeInfo& info) {
@@ -185,7 +168,7 @@ void on_query(TransportContext& context, QueuePair& qp, const wire::Packet& pack
   const Psn psn = packet.bth.psn;
   if (!response_queue::has_room(qp)) return refuse(context, qp, psn, Verdict::kInvalidRequest);
   Response response{.kind = Response::Kind::kRead, .psn = psn};
-  if (const auto verdict = execute_query(context, qp, packet, info, response)) {
+  if (const auto verdict = remote_access::execute(context, qp, packet, info, response)) {
     return turn_away(context, qp, psn, *verdict);
   }
   recv.expected += psn_count(response.left, qp.mtu());
@@ -253,22 +236,8 @@ bool length_valid(const QueuePair& qp, const wire::OpcodeInfo& info, size_t payl
 }
 
 bool operation_allowed(const QueuePair& qp, const wire::OpcodeInfo& info) {
-  const uint32_t access = qp.attr.qp_access_flags;
-  switch (info.operation) {
-    case Operation::kSend:
-    case Operation::kFlush:  // its own access flags are looked at with its header
-      return true;
-    case Operation::kWrite:
-    case Operation::kAtomicWrite:
-      return (access & abi::kAccessRemoteWrite) != 0;
-    case Operation::kReadRequest:
-      return (access & abi::kAccessRemoteRead) != 0;
-    case Operation::kCompareSwap:
-    case Operation::kFetchAdd:
-      return (access & abi::kAccessRemoteAtomic) != 0;
-    default:
-      return false;
-  }
+  const KindTraits* request = find_request_traits(info.operation);
+  return request != nullptr && (request->access & ~qp.attr.qp_access_flags) == 0;
 }
 
 void report_established(TransportContext& context, QueuePair& qp) {

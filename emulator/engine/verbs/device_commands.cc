@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "emulator/abi/send_opcodes.h"
 #include "emulator/engine/verbs/qp_transitions.h"
 
 namespace rocemu::engine {
@@ -14,16 +15,14 @@ int query_device(const CommandContext& context, const Device& device, abi::Devic
   attr.page_size_cap = 0xfffff000;
   attr.vendor_id = 0xffffff;  // "no IEEE OUI", as other software devices
   attr.vendor_part_id = 0;
-  // ibv_device_cap_flags, and those beyond it that only device_cap_flags_ex has room for.
+  // ibv_device_cap_flags; of what only device_cap_flags_ex has room for, all is about opcodes.
   constexpr uint32_t kBadPkeyCounter = 1u << 1, kBadQkeyCounter = 1u << 2,
                      kPortActiveEvent = 1u << 10, kSysImageGuid = 1u << 11, kRcRnrNakGen = 1u << 12,
                      kMemWindow = 1u << 17, kXrc = 1u << 20, kMemMgtExtensions = 1u << 21,
                      kMemWindowType2b = 1u << 24;
-  constexpr uint64_t kFlushGlobal = uint64_t{1} << 38, kFlushPersistent = uint64_t{1} << 39,
-                     kAtomicWrite = uint64_t{1} << 40;
   attr.device_cap_flags = kBadPkeyCounter | kBadQkeyCounter | kPortActiveEvent | kSysImageGuid |
                           kRcRnrNakGen | kMemWindow | kXrc | kMemMgtExtensions | kMemWindowType2b;
-  attr.device_cap_flags_ex = attr.device_cap_flags | kFlushGlobal | kFlushPersistent | kAtomicWrite;
+  attr.device_cap_flags_ex = attr.device_cap_flags | abi::send_capabilities();
   attr.max_qp = context.objects.qps.most_of_a_client();
   attr.max_qp_wr = kMaxQpWr;
   attr.max_sge = kMaxSge;
