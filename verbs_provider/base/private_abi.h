@@ -109,11 +109,8 @@ struct VerbsCq {
   };
 };
 
-/// An operation that we do not provide: its type does not matter.
-using OtherOp = void (*)();
-
-/// One context's operations, by name in alphabetical order. Null ones are left to libibverbs, which
-/// answers EOPNOTSUPP.
+/// One context's operations, by name in alphabetical order, whether we provide them (verbs.h) or
+/// not. Null ones are left to libibverbs, which answers EOPNOTSUPP.
 struct ContextOps {
   int (*advise_mr)(ibv_pd*, ibv_advise_mr_advice, uint32_t flags, ibv_sge*, uint32_t num_sge);
   ibv_dm* (*alloc_dm)(ibv_context*, ibv_alloc_dm_attr*);
@@ -122,74 +119,75 @@ struct ContextOps {
   ibv_pd* (*alloc_parent_domain)(ibv_context*, ibv_parent_domain_init_attr*);
   ibv_pd* (*alloc_pd)(ibv_context*);
   ibv_td* (*alloc_td)(ibv_context*, ibv_td_init_attr*);
-  OtherOp async_event;
-  OtherOp attach_counters_point_flow;
+  void (*async_event)(ibv_context*, ibv_async_event*);
+  int (*attach_counters_point_flow)(ibv_counters*, ibv_counter_attach_attr*, ibv_flow*);
   int (*attach_mcast)(ibv_qp*, const ibv_gid*, uint16_t lid);
   int (*bind_mw)(ibv_qp*, ibv_mw*, ibv_mw_bind*);
   int (*close_xrcd)(ibv_xrcd*);
-  OtherOp cq_event;
+  void (*cq_event)(ibv_cq*);
   ibv_ah* (*create_ah)(ibv_pd*, ibv_ah_attr*);
-  OtherOp create_counters;
+  ibv_counters* (*create_counters)(ibv_context*, ibv_counters_init_attr*);
   ibv_cq* (*create_cq)(ibv_context*, int capacity, ibv_comp_channel*, int comp_vector);
   ibv_cq_ex* (*create_cq_ex)(ibv_context*, ibv_cq_init_attr_ex*);
-  OtherOp create_flow;
-  OtherOp create_flow_action_esp;
+  ibv_flow* (*create_flow)(ibv_qp*, ibv_flow_attr*);
+  ibv_flow_action* (*create_flow_action_esp)(ibv_context*, ibv_flow_action_esp_attr*);
   ibv_qp* (*create_qp)(ibv_pd*, ibv_qp_init_attr*);
   ibv_qp* (*create_qp_ex)(ibv_context*, ibv_qp_init_attr_ex*);
-  OtherOp create_rwq_ind_table;
+  ibv_rwq_ind_table* (*create_rwq_ind_table)(ibv_context*, ibv_rwq_ind_table_init_attr*);
   ibv_srq* (*create_srq)(ibv_pd*, ibv_srq_init_attr*);
   ibv_srq* (*create_srq_ex)(ibv_context*, ibv_srq_init_attr_ex*);
-  OtherOp create_wq;
+  ibv_wq* (*create_wq)(ibv_context*, ibv_wq_init_attr*);
   int (*dealloc_mw)(ibv_mw*);
   int (*dealloc_pd)(ibv_pd*);
   int (*dealloc_td)(ibv_td*);
   int (*dereg_mr)(VerbsMr*);
   int (*destroy_ah)(ibv_ah*);
-  OtherOp destroy_counters;
+  int (*destroy_counters)(ibv_counters*);
   int (*destroy_cq)(ibv_cq*);
-  OtherOp destroy_flow;
-  OtherOp destroy_flow_action;
+  int (*destroy_flow)(ibv_flow*);
+  int (*destroy_flow_action)(ibv_flow_action*);
   int (*destroy_qp)(ibv_qp*);
-  OtherOp destroy_rwq_ind_table;
+  int (*destroy_rwq_ind_table)(ibv_rwq_ind_table*);
   int (*destroy_srq)(ibv_srq*);
-  OtherOp destroy_wq;
+  int (*destroy_wq)(ibv_wq*);
   int (*detach_mcast)(ibv_qp*, const ibv_gid*, uint16_t lid);
   void (*free_context)(ibv_context*);
   int (*free_dm)(ibv_dm*);
   int (*get_srq_num)(ibv_srq*, uint32_t* number);
-  OtherOp import_dm;
+  ibv_dm* (*import_dm)(ibv_context*, uint32_t handle);
   ibv_mr* (*import_mr)(ibv_pd*, uint32_t handle);
   ibv_pd* (*import_pd)(ibv_context*, uint32_t handle);
   int (*modify_cq)(ibv_cq*, ibv_modify_cq_attr*);
-  OtherOp modify_flow_action_esp;
+  int (*modify_flow_action_esp)(ibv_flow_action*, ibv_flow_action_esp_attr*);
   int (*modify_qp)(ibv_qp*, ibv_qp_attr*, int mask);
-  OtherOp modify_qp_rate_limit;
+  int (*modify_qp_rate_limit)(ibv_qp*, ibv_qp_rate_limit_attr*);
   int (*modify_srq)(ibv_srq*, ibv_srq_attr*, int mask);
-  OtherOp modify_wq;
+  int (*modify_wq)(ibv_wq*, ibv_wq_attr*);
   ibv_qp* (*open_qp)(ibv_context*, ibv_qp_open_attr*);
   ibv_xrcd* (*open_xrcd)(ibv_context*, ibv_xrcd_init_attr*);
   int (*poll_cq)(ibv_cq*, int num_entries, ibv_wc*);
   int (*post_recv)(ibv_qp*, ibv_recv_wr*, ibv_recv_wr** bad_wr);
   int (*post_send)(ibv_qp*, ibv_send_wr*, ibv_send_wr** bad_wr);
-  OtherOp post_srq_ops;
+  int (*post_srq_ops)(ibv_srq*, ibv_ops_wr*, ibv_ops_wr** bad_op);
   int (*post_srq_recv)(ibv_srq*, ibv_recv_wr*, ibv_recv_wr** bad_wr);
   int (*query_device_ex)(ibv_context*, const ibv_query_device_ex_input*, ibv_device_attr_ex*,
                          size_t attr_size);
-  OtherOp query_ece;
+  int (*query_ece)(ibv_qp*, ibv_ece*);
   int (*query_port)(ibv_context*, uint8_t port, ibv_port_attr*);
   int (*query_qp)(ibv_qp*, ibv_qp_attr*, int mask, ibv_qp_init_attr*);
-  OtherOp query_qp_data_in_order;
+  int (*query_qp_data_in_order)(ibv_qp*, ibv_wr_opcode, uint32_t flags);
   int (*query_rt_values)(ibv_context*, ibv_values_ex*);
   int (*query_srq)(ibv_srq*, ibv_srq_attr*);
-  OtherOp read_counters;
+  int (*read_counters)(ibv_counters*, uint64_t* values, uint32_t count, uint32_t flags);
   ibv_mr* (*reg_dm_mr)(ibv_pd*, ibv_dm*, uint64_t offset, size_t length, unsigned access);
-  OtherOp reg_dmabuf_mr;
+  ibv_mr* (*reg_dmabuf_mr)(ibv_pd*, uint64_t offset, size_t length, uint64_t iova, int fd,
+                           int access);
   ibv_mr* (*reg_mr)(ibv_pd*, void* address, size_t length, uint64_t iova, int access);
   int (*req_notify_cq)(ibv_cq*, int solicited_only);
   int (*rereg_mr)(VerbsMr*, int flags, ibv_pd*, void* address, size_t length, int access);
   int (*resize_cq)(ibv_cq*, int capacity);
-  OtherOp set_ece;
-  OtherOp unimport_dm;
+  int (*set_ece)(ibv_qp*, ibv_ece*);
+  void (*unimport_dm)(ibv_dm*);
   void (*unimport_mr)(ibv_mr*);
   void (*unimport_pd)(ibv_pd*);
 };
