@@ -16,6 +16,7 @@ OS = "emulator/os"
 ENGINE = "emulator/engine"
 JOURNAL = "emulator/journal"
 SCENARIO = "emulator/scenario"
+OPTIONS = "emulator/options"
 EMULATOR = "emulator"  # the folder and everything below it
 
 # Folder -> folders it may include. A file belongs to the longest folder that matches.
@@ -27,8 +28,9 @@ RULES = {
     "emulator/capture": [ENGINE, "wire", ABI, OS],
     JOURNAL: [ENGINE, SCENARIO, "wire", ABI, OS],
     SCENARIO: [ENGINE, "wire", ABI],
+    OPTIONS: [ENGINE, "wire", ABI],
     "emulator/daemon": [EMULATOR, "wire"],
-    "emulator/command": [ABI, OS, JOURNAL, SCENARIO, "emulator/capture", ENGINE],
+    "emulator/command": [ABI, OS, JOURNAL, SCENARIO, OPTIONS, "emulator/capture", ENGINE],
     "verbs_provider": [ABI],
     "testing": ["verbs_provider", ABI],
     "vipl": [],

@@ -1,5 +1,5 @@
 // The options that describe a fabric, common to `rocemu run` and `rocemu up`. They are checked
-// here, so that a mistake is answered in the words of the command line, and handed to rocemud.
+// (emulator/options/) before a daemon is started, and handed to it.
 #pragma once
 
 #include <boost/program_options.hpp>

@@ -3,25 +3,20 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <boost/program_options.hpp>
 #include <charconv>
 #include <iostream>
+#include <limits>
 #include <random>
-#include <set>
-#include <sstream>
 #include <string_view>
 
 #include "emulator/daemon/base/start_error.h"
+#include "emulator/options/checked_options.h"
 
 namespace rocemu::daemon {
 namespace {
 
 namespace po = boost::program_options;
-
-constexpr uint32_t kMaxDevices = 250;
-constexpr uint32_t kDefaultDevices = 2;
-constexpr size_t kMaxNameLength = 63;  // IBV_SYSFS_NAME_MAX with its NUL is 64
 
 /// Of a frame on a virtual clock: about that of a link of 100 Gbit/s with a switch in it.
 constexpr engine::Duration kVirtualLinkLatency = std::chrono::microseconds(1);
@@ -101,164 +96,44 @@ po::options_description describe() {
   return options;
 }
 
-template <class Number>
-Number parse_number(const std::string& option, const std::string& text, Number least, Number most) {
-  Number number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < least || number > most) {
-    throw UsageError(
-        fmt::format("{}: '{}' is not a number from {} to {}", option, text, least, most));
-  }
-  return number;
-}
-
 int parse_fd(const std::string& option, const std::string& text) {
-  const int fd = parse_number<int>(option, text, 0, std::numeric_limits<int>::max());
+  int fd = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), fd);
+  if (error != std::errc() || end != text.data() + text.size() || fd < 0) {
+    throw UsageError(fmt::format("{}: '{}' is not a number from 0 to {}", option, text,
+                                 std::numeric_limits<int>::max()));
+  }
   if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
     throw UsageError(fmt::format("{}: file descriptor {} is not open", option, fd));
   }
   return fd;
 }
 
-void check_name(const std::string& name, const std::string& text) {
-  const auto allowed = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' ||
-           c == '-' || c == '.';
-  };
-  if (name.empty() || name.size() > kMaxNameLength || name[0] == '.' ||
-      !std::all_of(name.begin(), name.end(), allowed)) {
-    throw UsageError(fmt::format(
-        "--device {}: a name has 1 to {} letters, digits, '_', '-' and '.', and does not start "
-        "with '.'",
-        text, kMaxNameLength));
-  }
-}
-
-/// One word that is no address, as long as an interface's name may be.
-bool may_be_interface(std::string_view text) {
-  constexpr size_t kLongest = 15;  // IFNAMSIZ with its NUL is 16
-  return !text.empty() && text.size() <= kLongest &&
-         text.find_first_of(",:/ ") == std::string_view::npos && !wire::parse_ip_address(text);
-}
-
-std::vector<wire::IpAddress> parse_addresses(std::string_view list, const std::string& text) {
-  std::vector<wire::IpAddress> addresses;
-  while (true) {
-    const size_t comma = list.find(',');
-    const std::string_view one = list.substr(0, comma);
-    const std::optional<wire::IpAddress> address = wire::parse_ip_address(one);
-    if (!address) {
-      throw UsageError(fmt::format("--device {}: '{}' is not an IPv4 or IPv6 address", text, one));
-    }
-    addresses.push_back(*address);
-    if (comma == std::string_view::npos) break;
-    list.remove_prefix(comma + 1);
-  }
-  if (addresses.size() > engine::kGidTableLength) {
-    throw UsageError(fmt::format("--device {}: a device has at most {} addresses", text,
-                                 engine::kGidTableLength));
-  }
-  return addresses;
-}
-
-engine::FabricConfig parse_fabric(const po::variables_map& given, std::vector<UdpPlace>& udp) {
-  engine::FabricConfig fabric;
-  const bool on_udp = given["udp"].as<bool>();
-  if (on_udp && given.count("device") == 0) {
-    throw UsageError(
-        "--udp: say by --device which interface or address each device has, for example "
-        "--device rocemu0=eth0");
-  }
-  if (given.count("device") != 0) {
-    if (given.count("devices") != 0) throw UsageError("give --devices or --device, not both");
-    fabric.devices =
-        parse_devices(given["device"].as<std::vector<std::string>>(), on_udp ? &udp : nullptr);
-  } else {
-    const uint32_t count = given.count("devices") == 0
-                               ? kDefaultDevices
-                               : parse_number("--devices", given["devices"].as<std::string>(),
-                                              uint32_t{1}, kMaxDevices);
-    fabric = engine::default_fabric(count);
-  }
-  for (engine::DeviceConfig& device : fabric.devices) {
-    device.policy.require_grh = given["require-grh"].as<bool>();
-  }
+/// What the options of the fabric mean for the daemon.
+Options options_of(options::FabricOptions checked) {
+  Options options;
+  engine::FabricConfig& fabric = options.fabric;
+  fabric.devices = std::move(checked.devices);
   // Peers remember connections by numbers that come from the seed, longer than a daemon may live.
-  if (on_udp) fabric.seed = std::random_device()();
-  if (given.count("seed") != 0) {
-    fabric.seed = parse_number<uint64_t>("--seed", given["seed"].as<std::string>(), 0,
-                                         std::numeric_limits<uint64_t>::max());
+  fabric.seed = checked.seed.value_or(checked.udp ? std::random_device()() : 0);
+  fabric.trace_frames = !checked.capture.empty() || !checked.record.empty();
+  for (std::string& interface : checked.interfaces) options.udp.push_back({std::move(interface)});
+  options.strict_icrc = checked.strict_icrc;
+  options.capture = std::move(checked.capture);
+  options.record = std::move(checked.record);
+  options.stop_without_record = checked.stop_without_record;
+  options.scenarios = std::move(checked.scenarios);
+  if (checked.is_virtual) {
+    options.clock = Clock::Kind::kVirtual;
+    fabric.link_latency = kVirtualLinkLatency;
   }
-  fabric.trace_frames = given.count("capture") != 0 || given.count("record") != 0;
-  return fabric;
-}
-
-spdlog::level::level_enum parse_level(const std::string& text) {
-  using Level = std::pair<std::string_view, spdlog::level::level_enum>;
-  constexpr Level kLevels[] = {{"trace", spdlog::level::trace}, {"debug", spdlog::level::debug},
-                               {"info", spdlog::level::info},   {"warn", spdlog::level::warn},
-                               {"error", spdlog::level::err},   {"off", spdlog::level::off}};
-  const auto* found = std::find_if(std::begin(kLevels), std::end(kLevels),
-                                   [&](const Level& level) { return level.first == text; });
-  if (found == std::end(kLevels)) {
-    throw UsageError("--log-level: '" + text + "' is not trace, debug, info, warn, error or off");
-  }
-  return found->second;
-}
-
-/// What happens in several threads happens in an order that nobody chose.
-void refuse_with_threads(const po::variables_map& given) {
-  const bool is_virtual =
-      given.count("clock") != 0 && given["clock"].as<std::string>() == "virtual";
-  const char* option = nullptr;
-  if (given["lockstep"].as<bool>()) option = "--lockstep";
-  if (is_virtual) option = "--clock virtual";
-  if (given.count("record") != 0) option = "--record";
-  if (given.count("scenario") != 0) option = "--scenario";
-  if (given["udp"].as<bool>()) option = "--udp";
-  if (option == nullptr) return;
-  throw UsageError(fmt::format("{} needs one thread; leave out --threads", option));
+  options.lockstep = checked.lockstep;
+  options.threads = checked.threads;
+  options.log_level = spdlog::level::from_str(checked.log_level);
+  return options;
 }
 
 }  // namespace
-
-std::vector<engine::DeviceConfig> parse_devices(const std::vector<std::string>& texts,
-                                                std::vector<UdpPlace>* udp) {
-  if (texts.size() > kMaxDevices) {
-    throw UsageError(fmt::format("at most {} devices are possible", kMaxDevices));
-  }
-  std::vector<engine::DeviceConfig> devices =
-      engine::default_fabric(static_cast<uint32_t>(texts.size())).devices;
-  std::set<std::string> names;
-  std::set<wire::IpAddress> taken;
-  for (size_t i = 0; i < texts.size(); ++i) {
-    const std::string& text = texts[i];
-    const size_t equals = text.find('=');
-    devices[i].name = text.substr(0, equals);
-    check_name(devices[i].name, text);
-    if (!names.insert(devices[i].name).second) {
-      throw UsageError("--device " + text + ": there are two devices of this name");
-    }
-    if (udp != nullptr && equals == std::string::npos) {
-      throw UsageError("--device " + text + ": with --udp, say where it is: " + text +
-                       "=ADDR or =INTERFACE");
-    }
-    if (udp != nullptr) udp->emplace_back();
-    if (udp != nullptr && may_be_interface(std::string_view(text).substr(equals + 1))) {
-      devices[i].addresses.clear();
-      udp->back().interface = text.substr(equals + 1);
-    } else if (equals != std::string::npos) {
-      devices[i].addresses = parse_addresses(std::string_view(text).substr(equals + 1), text);
-    }
-    for (const wire::IpAddress& address : devices[i].addresses) {
-      if (!taken.insert(address).second) {
-        throw UsageError(fmt::format("--device {}: the address {} is given twice", text,
-                                     wire::to_string(address)));
-      }
-    }
-  }
-  return devices;
-}
 
 std::optional<Options> parse_options(int argc, const char* const* argv) {
   const po::options_description description = describe();
@@ -290,50 +165,17 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   const auto text = [&](const char* option) {
     return given.count(option) == 0 ? std::string() : given[option].as<std::string>();
   };
+  if (text("dir").empty()) throw UsageError("--dir is required: the runtime directory to make");
   Options options;
+  try {
+    options = options_of(options::check_options(given));
+  } catch (const options::OptionError& error) {
+    throw UsageError(error.what());
+  }
   options.dir = text("dir");
-  if (options.dir.empty()) throw UsageError("--dir is required: the runtime directory to make");
-  options.fabric = parse_fabric(given, options.udp);
-  options.strict_icrc = given["strict-icrc"].as<bool>();
-  if (options.strict_icrc && options.udp.empty()) {
-    throw UsageError("--strict-icrc is for frames that come by --udp; give both");
-  }
-  options.capture = text("capture");
-  if (given.count("capture") != 0 && options.capture.empty()) {
-    throw UsageError("--capture: the file's name is empty");
-  }
   if (given.count("capture-fd") != 0) {
     if (options.capture.empty()) throw UsageError("--capture-fd: say its name by --capture");
     options.capture_fd = parse_fd("--capture-fd", text("capture-fd"));
-  }
-  options.lockstep = given["lockstep"].as<bool>();
-  if (const std::string clock = text("clock"); clock == "virtual" || options.lockstep) {
-    if (clock == "real") throw UsageError("--lockstep has a virtual clock, not --clock real");
-    if (!options.udp.empty()) {
-      throw UsageError("--udp needs the real clock: who is on the network has that one");
-    }
-    options.clock = Clock::Kind::kVirtual;
-    options.fabric.link_latency = kVirtualLinkLatency;
-  } else if (!clock.empty() && clock != "real") {
-    throw UsageError("--clock: '" + clock + "' is neither real nor virtual");
-  }
-  options.record = text("record");
-  if (given.count("record") != 0 && options.record.empty()) {
-    throw UsageError("--record: the directory's name is empty");
-  }
-  if (!options.record.empty() && !options.capture.empty()) {
-    throw UsageError("give --capture or --record, not both: a recording has a capture in it");
-  }
-  if (const std::string policy = text("record-policy"); policy == "stop") {
-    options.stop_without_record = true;
-  } else if (!policy.empty() && policy != "continue") {
-    throw UsageError("--record-policy: '" + policy + "' is neither continue nor stop");
-  }
-  if (given.count("scenario") != 0) {
-    options.scenarios = given["scenario"].as<std::vector<std::string>>();
-  }
-  if (std::ranges::find(options.scenarios, "") != options.scenarios.end()) {
-    throw UsageError("--scenario: the file's name is empty");
   }
   if (given.count("scenario-fd") != 0) {
     if (options.scenarios.empty()) {
@@ -341,13 +183,10 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     }
     options.scenario_fd = parse_fd("--scenario-fd", text("scenario-fd"));
   }
-  options.threads = given["threads"].as<bool>();
-  if (options.threads) refuse_with_threads(given);
   if (given.count("ready-fd") != 0) options.ready_fd = parse_fd("--ready-fd", text("ready-fd"));
   if (given.count("lifetime-fd") != 0) {
     options.lifetime_fd = parse_fd("--lifetime-fd", text("lifetime-fd"));
   }
-  if (given.count("log-level") != 0) options.log_level = parse_level(text("log-level"));
   return options;
 }
 

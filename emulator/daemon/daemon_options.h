@@ -43,9 +43,4 @@ std::optional<Options> parse_options(int argc, const char* const* argv);
 /// told there; -1 for none.
 int find_ready_fd(int argc, const char* const* argv);
 
-/// Devices by "NAME[=ADDR[,ADDR...]]"; what is not said is as in the default fabric. With `udp`,
-/// where each is to be goes there, and may be said by "NAME=INTERFACE". Throws UsageError.
-std::vector<engine::DeviceConfig> parse_devices(const std::vector<std::string>& texts,
-                                                std::vector<UdpPlace>* udp = nullptr);
-
 }  // namespace rocemu::daemon

@@ -1,0 +1,251 @@
+#include "emulator/options/checked_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <string_view>
+
+namespace rocemu::options {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr uint32_t kMaxDevices = 250;
+constexpr uint32_t kDefaultDevices = 2;
+constexpr size_t kMaxNameLength = 63;       // IBV_SYSFS_NAME_MAX with its NUL is 64
+constexpr size_t kMaxInterfaceLength = 15;  // IFNAMSIZ with its NUL is 16
+
+constexpr std::string_view kLogLevels[] = {"trace", "debug", "info", "warn", "error", "off"};
+
+/// The command line as it was given.
+class Given {
+ public:
+  explicit Given(const po::variables_map& values) : values_(values) {}
+
+  bool has(const char* option) const { return values_.count(option) != 0; }
+  bool is_set(const char* option) const { return values_[option].as<bool>(); }
+  /// Empty if it was not given.
+  std::string text(const char* option) const {
+    return has(option) ? values_[option].as<std::string>() : "";
+  }
+  std::vector<std::string> texts(const char* option) const {
+    return has(option) ? values_[option].as<std::vector<std::string>>()
+                       : std::vector<std::string>();
+  }
+
+ private:
+  const po::variables_map& values_;
+};
+
+/// Reads a whole decimal number; nothing if `text` is anything else.
+std::optional<uint64_t> read_number(std::string_view text) {
+  uint64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end || text.empty()) return std::nullopt;
+  return number;
+}
+
+bool is_name(std::string_view name) {
+  const auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
+  };
+  return !name.empty() && name.size() <= kMaxNameLength && name[0] != '.' &&
+         std::ranges::all_of(name, allowed);
+}
+
+/// One word that is no address, as long as an interface's name may be; the daemon knows which there
+/// are.
+bool may_be_interface(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxInterfaceLength &&
+         text.find_first_of(",:/ ") == std::string_view::npos && !wire::parse_ip_address(text);
+}
+
+/// `quoted` begins the message.
+std::vector<wire::IpAddress> read_addresses(std::string_view list, const std::string& quoted) {
+  std::vector<wire::IpAddress> addresses;
+  while (true) {
+    const size_t comma = list.find(',');
+    const std::string_view one = list.substr(0, comma);
+    const std::optional<wire::IpAddress> address = wire::parse_ip_address(one);
+    if (!address) {
+      throw OptionError(
+          fmt::format("{}'{}' is not an IPv4 or IPv6 address; for example --device mlx5_0=10.0.0.1",
+                      quoted, one));
+    }
+    addresses.push_back(*address);
+    if (addresses.size() > engine::kGidTableLength) {
+      throw OptionError(
+          fmt::format("{}a device has at most {} addresses", quoted, engine::kGidTableLength));
+    }
+    if (comma == std::string_view::npos) return addresses;
+    list.remove_prefix(comma + 1);
+  }
+}
+
+/// Reads NAME[=ADDRESS[,ADDRESS]...]. On UDP, NAME=INTERFACE will do too.
+void read_device(const std::string& text, FabricOptions& options, engine::DeviceConfig& device) {
+  const std::string quoted = "--device '" + text + "': ";
+  const size_t equals = text.find('=');
+  device.name = text.substr(0, equals);
+  if (!is_name(device.name)) {
+    throw OptionError(quoted +
+                      "a device's name is 1 to 63 letters, digits, '_', '-' or '.', not '.' first; "
+                      "for example --device mlx5_0=10.0.0.1");
+  }
+  if (options.udp) options.interfaces.emplace_back();
+  if (equals == std::string::npos) {
+    if (!options.udp) return;
+    throw OptionError(quoted + "with --udp, say where it is, for example --device " + device.name +
+                      "=eth0");
+  }
+  const std::string place = text.substr(equals + 1);
+  if (options.udp && may_be_interface(place)) {
+    device.addresses.clear();
+    options.interfaces.back() = place;
+  } else {
+    device.addresses = read_addresses(place, quoted);
+  }
+}
+
+void read_devices(const std::vector<std::string>& texts, FabricOptions& options) {
+  const auto count = static_cast<uint32_t>(std::min<size_t>(texts.size(), kMaxDevices));
+  options.devices = engine::default_fabric(count).devices;
+  std::set<std::string> names;
+  std::set<wire::IpAddress> taken;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (i == kMaxDevices) {
+      throw OptionError(fmt::format("at most {} devices are possible", kMaxDevices));
+    }
+    engine::DeviceConfig& device = options.devices[i];
+    read_device(texts[i], options, device);
+    if (!names.insert(device.name).second) {
+      throw OptionError("two devices are named '" + device.name + "'; names must differ");
+    }
+    for (const wire::IpAddress& address : device.addresses) {
+      if (taken.insert(address).second) continue;
+      throw OptionError(fmt::format("--device {}: the address {} is given twice", texts[i],
+                                    wire::to_string(address)));
+    }
+  }
+}
+
+void check_devices(const Given& given, FabricOptions& options) {
+  if (given.has("devices") && given.has("device")) {
+    throw OptionError("give either --devices or --device, not both");
+  }
+  uint64_t count = kDefaultDevices;
+  if (given.has("devices")) {
+    const std::string text = given.text("devices");
+    const auto number = read_number(text);
+    if (!number || *number < 1 || *number > kMaxDevices) {
+      throw OptionError(
+          fmt::format("--devices '{}' is not a number from 1 to {}", text, kMaxDevices));
+    }
+    count = *number;
+  }
+  options.udp = given.is_set("udp");
+  if (options.udp && !given.has("device")) {
+    throw OptionError(
+        "--udp: say which interface or address each device has, for example --device "
+        "rocemu0=eth0");
+  }
+  if (given.has("device")) {
+    read_devices(given.texts("device"), options);
+  } else {
+    options.devices = engine::default_fabric(static_cast<uint32_t>(count)).devices;
+  }
+  for (engine::DeviceConfig& device : options.devices) {
+    device.policy.require_grh = given.is_set("require-grh");
+  }
+  options.strict_icrc = given.is_set("strict-icrc");
+  if (options.strict_icrc && !options.udp) {
+    throw OptionError("--strict-icrc is for frames that come by --udp; give both");
+  }
+}
+
+void check_clock(const Given& given, FabricOptions& options) {
+  const std::string clock = given.text("clock");
+  options.lockstep = given.is_set("lockstep");
+  options.is_virtual = options.lockstep || clock == "virtual";
+  if (given.has("clock") && clock != "real" && clock != "virtual") {
+    throw OptionError("--clock '" + clock + "' is neither real nor virtual");
+  }
+  if (clock == "real" && options.lockstep) {
+    throw OptionError("--lockstep has a virtual clock; leave out --clock real");
+  }
+  if (options.udp && options.is_virtual) {
+    throw OptionError("--udp needs the real clock: who is on the network has that one");
+  }
+}
+
+void check_record(const Given& given, FabricOptions& options) {
+  options.record = given.text("record");
+  if (given.has("record") && options.record.empty()) {
+    throw OptionError("--record needs the name of a directory");
+  }
+  if (given.has("record") && given.has("capture")) {
+    throw OptionError(
+        "give --capture or --record, not both: a recording has a capture, DIR/trace.pcap");
+  }
+  if (!given.has("record-policy")) return;
+  const std::string policy = given.text("record-policy");
+  if (policy != "continue" && policy != "stop") {
+    throw OptionError("--record-policy '" + policy + "' is neither continue nor stop");
+  }
+  if (!given.has("record")) throw OptionError("--record-policy says nothing without --record");
+  options.stop_without_record = policy == "stop";
+}
+
+/// What happens in several threads happens in an order that nobody chose.
+void check_threads(const Given& given, FabricOptions& options) {
+  options.threads = given.is_set("threads");
+  if (!options.threads) return;
+  const auto refuse = [](bool is_given, const char* option) {
+    if (is_given)
+      throw OptionError(fmt::format("{} needs one thread; leave out --threads", option));
+  };
+  refuse(options.lockstep, "--lockstep");
+  refuse(options.is_virtual, "--clock virtual");
+  refuse(given.has("record"), "--record");
+  refuse(given.has("scenario"), "--scenario");
+  refuse(options.udp, "--udp");
+}
+
+}  // namespace
+
+FabricOptions check_options(const po::variables_map& values) {
+  const Given given(values);
+  FabricOptions options;
+  check_devices(given, options);
+  options.capture = given.text("capture");
+  if (given.has("capture") && options.capture.empty()) {
+    throw OptionError("--capture needs the name of a file");
+  }
+  check_clock(given, options);
+  check_record(given, options);
+  options.scenarios = given.texts("scenario");
+  if (std::ranges::find(options.scenarios, "") != options.scenarios.end()) {
+    throw OptionError("--scenario needs a file, or a name: rocemu scenarios lists them");
+  }
+  if (given.has("seed")) {
+    options.seed = read_number(given.text("seed"));
+    if (!options.seed) {
+      throw OptionError("--seed '" + given.text("seed") + "' is not a number from 0 to 2^64-1");
+    }
+  }
+  check_threads(given, options);
+  if (given.has("log-level")) {
+    options.log_level = given.text("log-level");
+    if (std::ranges::find(kLogLevels, options.log_level) == std::end(kLogLevels)) {
+      throw OptionError("--log-level '" + options.log_level +
+                        "' is none of trace, debug, info, warn, error and off");
+    }
+  }
+  return options;
+}
+
+}  // namespace rocemu::options
