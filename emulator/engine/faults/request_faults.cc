@@ -45,23 +45,17 @@ uint8_t verb_kind(const CmCommand& command) {
   return faults::verb_kind(command.command);
 }
 
-/// The QP that a call is about, if it is about one.
+/// The QP that a call is about, if it is about one. A QP that is being opened is not the program's
+/// yet.
 QpNumber qp_in(const abi::Request& request) {
-  switch (request.op) {
-    case abi::Op::kModifyQp:
-      return QpNumber{request.body.modify_qp.qpn};
-    case abi::Op::kQueryQp:
-    case abi::Op::kDestroyQp:
-    case abi::Op::kPostSend:
-    case abi::Op::kBindMw:
-    case abi::Op::kPostRecv:
-      return QpNumber{request.body.object.handle};
-    case abi::Op::kAttachMcast:
-    case abi::Op::kDetachMcast:
-      return QpNumber{request.body.mcast.qpn};
-    default:
-      return {};
-  }
+  QpNumber qp{};
+  const abi::OperationInfo* info = abi::find_operation(request.op);
+  if (info == nullptr || request.op == abi::Op::kOpenQp) return qp;
+  info->for_each_field([&](const abi::BodyField& field) {
+    if (field.kind != abi::BodyValue::kQp || field.of_reply) return;
+    qp = QpNumber{static_cast<uint32_t>(field.read(request.body, {}))};
+  });
+  return qp;
 }
 
 }  // namespace
