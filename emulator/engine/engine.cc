@@ -133,7 +133,8 @@ bool moves_no_frame(const Input& input) {
 
 Engine::Engine(FabricConfig config, HostMemory& memory)
     : fabric_(std::make_unique<Fabric>(std::move(config), memory)),
-      rdma_cm_(std::make_unique<cm::RdmaCm>(*fabric_)) {}
+      rdma_cm_(std::make_unique<cm::RdmaCm>(fabric_->environment, fabric_->connections,
+                                            fabric_->faults, fabric_->config().seed)) {}
 
 Engine::~Engine() = default;
 

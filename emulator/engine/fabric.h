@@ -9,6 +9,7 @@
 #include "emulator/engine/base/frame.h"
 #include "emulator/engine/base/host_memory.h"
 #include "emulator/engine/cm/connection_manager.h"
+#include "emulator/engine/cm/environment.h"
 #include "emulator/engine/config.h"
 #include "emulator/engine/events.h"
 #include "emulator/engine/faults/fault_injector.h"
@@ -59,6 +60,7 @@ class Fabric {
   Scheduler scheduler;
   Transmitter transmitter;
   TransportContext transport;
+  cm::Environment environment;
   cm::ConnectionManager connections;
   Admission admission;
   CommandContext commands;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "emulator/engine/engine.h"
-#include "emulator/engine/rdmacm/socket_addresses.h"
+#include "emulator/engine/rdmacm/addresses/socket_addresses.h"
 #include "tests/support/array_memory.h"
 
 namespace rocemu::test {

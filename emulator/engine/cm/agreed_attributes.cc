@@ -1,10 +1,7 @@
-// From what REQ and REP agreed on to the attributes of a QP (IBTA vol 1, 12.9: "the QP is
-// transitioned to ..."), each step with what ibv_modify_qp(3) requires of it.
+#include "emulator/engine/cm/agreed_attributes.h"
+
 #include <algorithm>
 #include <cerrno>
-
-#include "emulator/engine/cm/connection_manager.h"
-#include "emulator/engine/fabric.h"
 
 namespace rocemu::engine::cm {
 namespace {
@@ -17,6 +14,8 @@ bool requests(QpType type) {
 bool responds(QpType type) {
   return type == QpType::kRc || type == QpType::kXrcRecv;
 }
+
+// Each transition has the attributes that ibv_modify_qp(3) requires for it.
 
 void to_init(const Connection& connection, QpAttributes& out) {
   out.attr.port_num = 1;
@@ -65,12 +64,9 @@ void to_rts(const Connection& connection, QpAttributes& out) {
 
 }  // namespace
 
-wire::Result<QpAttributes, int> ConnectionManager::qp_attributes(ConnectionId id,
-                                                                 abi::QpState to) const {
-  const Connection* connection = table_.find(id);
-  if (connection == nullptr || connection->orphan) return EINVAL;
+wire::Result<QpAttributes, int> agreed_attributes(const Connection& connection, abi::QpState to) {
   bool peer_known = true;
-  switch (connection->state) {
+  switch (connection.state) {
     case State::kReqSent:
       peer_known = false;
       break;
@@ -91,11 +87,11 @@ wire::Result<QpAttributes, int> ConnectionManager::qp_attributes(ConnectionId id
   out.attr.qp_state = static_cast<uint32_t>(to);
   out.mask = abi::kAttrState;
   if (to == abi::QpState::kInit) {
-    to_init(*connection, out);
+    to_init(connection, out);
   } else if (to == abi::QpState::kRtr && peer_known) {
-    to_rtr(*connection, out);
+    to_rtr(connection, out);
   } else if (to == abi::QpState::kRts && peer_known) {
-    to_rts(*connection, out);
+    to_rts(connection, out);
   } else {
     return EINVAL;
   }

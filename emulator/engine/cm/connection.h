@@ -1,5 +1,5 @@
-// The state of a connection, of its establishment to the end of its timewait, or of a service ID
-// resolution. What it does is in establishment.cc, release.cc and resolution.cc.
+// The state of a connection, from its establishment to the end of its timewait, or of a service ID
+// resolution.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace rocemu::engine::cm {
 
-/// IBTA vol 1, 12.9. Having sent or got an MRA is no state here: it is the latest message sent, or
-/// a later deadline.
+/// IBTA vol 1, 12.9. An MRA makes no state of its own here: one that was sent is the latest message
+/// sent, one that was received a later deadline.
 enum class State : uint8_t {
   kReqSent,      // active: waits for REP
   kRepReceived,  // active: the consumer has to answer

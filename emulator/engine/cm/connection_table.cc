@@ -45,11 +45,27 @@ const Connection* ConnectionTable::find(ConnectionId id) const {
   return found != connections_.end() ? &found->second : nullptr;
 }
 
+Connection* ConnectionTable::find_owned(ConnectionId id) {
+  Connection* connection = find(id);
+  return connection != nullptr && !connection->orphan ? connection : nullptr;
+}
+
+Connection* ConnectionTable::find_owned(ConnectionId id, State state) {
+  Connection* connection = find_owned(id);
+  return connection != nullptr && connection->state == state ? connection : nullptr;
+}
+
+const Connection* ConnectionTable::find_owned(ConnectionId id) const {
+  const Connection* connection = find(id);
+  return connection != nullptr && !connection->orphan ? connection : nullptr;
+}
+
 void ConnectionTable::remove(Connection& connection) {
   set_deadline(connection, std::nullopt);
   give_back(remote_ids_, connection.remote_id_key);
   give_back(remote_qpns_, connection.remote_qpn_key);
   give_back(resolvers_, connection.resolver_key);
+  if (connection.peer_to_peer) peer_to_peer_.erase(connection.id);
   connections_.erase(connection.id);
 }
 
@@ -87,6 +103,26 @@ void ConnectionTable::take_resolver(Connection& connection, const ResolverKey& k
 
 void ConnectionTable::give_back_remote_qpn(Connection& connection) {
   give_back(remote_qpns_, connection.remote_qpn_key);
+}
+
+void ConnectionTable::add_peer_to_peer(Connection& connection) {
+  connection.peer_to_peer = true;
+  peer_to_peer_.insert(connection.id);
+}
+
+Connection* ConnectionTable::peer_to_peer(uint64_t service_id, DeviceIndex device,
+                                          const wire::IpAddress& peer) {
+  Connection* first = nullptr;
+  std::erase_if(peer_to_peer_, [&](ConnectionId id) {
+    Connection* connection = find(id);
+    if (connection->state != State::kReqSent) return true;
+    if (first == nullptr && connection->service_id == service_id &&
+        connection->route.device == device && connection->route.remote == peer) {
+      first = connection;
+    }
+    return false;
+  });
+  return first;
 }
 
 void ConnectionTable::set_deadline(Connection& connection, std::optional<Instant> at) {

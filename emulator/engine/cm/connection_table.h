@@ -1,4 +1,4 @@
-// All connections: by their ID, by what the peer calls them, and by when their timers expire.
+// All connections: by their ID, by what the peer calls them, and by their deadlines.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,10 @@ class ConnectionTable {
   Connection* create(State state);
   Connection* find(ConnectionId id);
   const Connection* find(ConnectionId id) const;
+  /// Returns the connection unless the layer above has destroyed it, or it is in another state.
+  Connection* find_owned(ConnectionId id);
+  Connection* find_owned(ConnectionId id, State state);
+  const Connection* find_owned(ConnectionId id) const;
   void remove(Connection& connection);
 
   /// A key belongs to the connection that took it first, until that gives it back.
@@ -34,6 +38,12 @@ class ConnectionTable {
   void take_remote_qpn(Connection& connection, const RemoteKey& key);
   void take_resolver(Connection& connection, const ResolverKey& key);
   void give_back_remote_qpn(Connection& connection);
+
+  /// Until its state changes, the connection may become the passive side of a peer's request (IBTA
+  /// vol 1, 12.10.4).
+  void add_peer_to_peer(Connection& connection);
+  /// Returns the first such connection whose own request is the counterpart of the peer's.
+  Connection* peer_to_peer(uint64_t service_id, DeviceIndex device, const wire::IpAddress& peer);
 
   void set_deadline(Connection& connection, std::optional<Instant> at);
   std::optional<Instant> next_deadline() const;
@@ -59,6 +69,7 @@ class ConnectionTable {
   std::map<RemoteKey, ConnectionId> remote_ids_;
   std::map<RemoteKey, ConnectionId> remote_qpns_;
   std::map<ResolverKey, ConnectionId> resolvers_;
+  std::set<ConnectionId> peer_to_peer_;
   std::set<std::pair<Instant, ConnectionId>> deadlines_;
 };
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "emulator/engine/fabric.h"
 #include "emulator/engine/transport/address_vector.h"
 
 namespace rocemu::engine::cm {
@@ -16,27 +15,27 @@ bool is_get_or_set(uint8_t method) {
 
 }  // namespace
 
-std::optional<uint8_t> gid_index_of(const Fabric& fabric, DeviceIndex device,
+std::optional<uint8_t> gid_index_of(const Environment& environment, DeviceIndex device,
                                     const wire::IpAddress& address) {
-  const auto& addresses = fabric.objects.devices[device].config.addresses;
+  const auto& addresses = environment.config(device).addresses;
   const auto found = std::find(addresses.begin(), addresses.end(), address);
   if (found == addresses.end()) return std::nullopt;
   return static_cast<uint8_t>(found - addresses.begin());
 }
 
-bool is_usable(const Fabric& fabric, const Route& route) {
-  if (route.device.value >= fabric.objects.devices.count()) return false;
-  const auto& addresses = fabric.objects.devices[route.device].config.addresses;
+bool is_usable(const Environment& environment, const Route& route) {
+  if (route.device.value >= environment.device_count()) return false;
+  const auto& addresses = environment.config(route.device).addresses;
   return route.gid_index < addresses.size() &&
          addresses[route.gid_index].is_v4() == route.remote.is_v4();
 }
 
 void GeneralServices::send(const Route& route, std::span<const uint8_t, wire::kMadSize> mad) {
-  const DeviceConfig& config = fabric_.objects.devices[route.device].config;
-  const std::optional<DeviceIndex> inside = fabric_.objects.devices.with_address(route.remote);
+  const DeviceConfig& config = environment_.config(route.device);
+  const std::optional<DeviceIndex> inside = environment_.device_with_address(route.remote);
   wire::Packet packet;
   packet.src_mac = config.mac;
-  if (inside) packet.dst_mac = fabric_.objects.devices[*inside].config.mac;
+  if (inside) packet.dst_mac = environment_.config(*inside).mac;
   packet.src_ip = config.addresses[route.gid_index];
   packet.dst_ip = route.remote;
   packet.traffic_class = route.traffic_class;
@@ -51,15 +50,15 @@ void GeneralServices::send(const Route& route, std::span<const uint8_t, wire::kM
   ++psn;
   packet.deth = {.qkey = wire::kGsiQkey, .src_qpn = wire::kGsiQpn};
 
-  Frame frame = fabric_.transmitter.allocate();
+  Frame frame = environment_.allocate_frame();
   std::ranges::copy(mad, frame.storage().subspan(wire::payload_offset(packet)).begin());
-  fabric_.transmitter.send(route.device, inside, packet, mad.size(), std::move(frame));
+  environment_.send(route.device, inside, packet, mad.size(), std::move(frame));
 }
 
 std::optional<std::span<const uint8_t, wire::kMadSize>> GeneralServices::admit(
     DeviceIndex device, const wire::Packet& packet) {
   const auto drop = [&](Counter reason) {
-    fabric_.objects.devices[device].counters.add(reason);
+    environment_.count(device, reason);
     return std::nullopt;
   };
   const wire::OpcodeInfo& info = *wire::find_opcode(packet.bth.opcode);
@@ -69,7 +68,7 @@ std::optional<std::span<const uint8_t, wire::kMadSize>> GeneralServices::admit(
   }
   if (packet.deth.qkey != wire::kGsiQkey) return drop(Counter::kDroppedWrongQkey);
   // IBTA vol 1, 13.5.3: nobody else is to speak for a port. An answer could not go anywhere else.
-  if (packet.deth.src_qpn != wire::kGsiQpn || !gid_index_of(fabric_, device, packet.dst_ip) ||
+  if (packet.deth.src_qpn != wire::kGsiQpn || !gid_index_of(environment_, device, packet.dst_ip) ||
       packet.src_ip.is_v4() != packet.dst_ip.is_v4()) {
     return drop(Counter::kDroppedWrongSource);
   }
@@ -80,7 +79,7 @@ std::optional<std::span<const uint8_t, wire::kMadSize>> GeneralServices::admit(
 
 Route GeneralServices::route_back(DeviceIndex device, const wire::Packet& packet) const {
   return {.device = device,
-          .gid_index = gid_index_of(fabric_, device, packet.dst_ip).value_or(0),
+          .gid_index = gid_index_of(environment_, device, packet.dst_ip).value_or(0),
           .remote = packet.src_ip};
 }
 
@@ -88,7 +87,7 @@ Route GeneralServices::route_back(DeviceIndex device, const wire::Packet& packet
 void GeneralServices::refuse(DeviceIndex device, const wire::Packet& packet) {
   const auto mad = packet.payload.first<wire::kMadSize>();
   wire::MadHeader header = wire::parse_mad_header(mad.first<wire::MadHeader::kSize>());
-  fabric_.objects.devices[device].counters.add(Counter::kDroppedUnsupported);
+  environment_.count(device, Counter::kDroppedUnsupported);
   if (!is_get_or_set(header.method)) return;
   const bool bad_version =
       header.base_version != wire::kMadBaseVersion ||

@@ -1,5 +1,5 @@
 // QP 1 of every device, the general services interface: MADs in frames (IBTA vol 1, 13.5 and annex
-// A17). Any class's, though only the connection manager is at home here.
+// A17). Of all management classes only the connection manager is served.
 #pragma once
 
 #include <cstdint>
@@ -8,42 +8,41 @@
 #include <span>
 
 #include "emulator/engine/cm/cm_events.h"
+#include "emulator/engine/cm/environment.h"
 #include "wire/cm/mad.h"
 #include "wire/packet.h"
-
-namespace rocemu::engine {
-class Fabric;
-}  // namespace rocemu::engine
 
 namespace rocemu::engine::cm {
 
 class GeneralServices {
  public:
-  explicit GeneralServices(Fabric& fabric) : fabric_(fabric) {}
+  explicit GeneralServices(Environment& environment) : environment_(environment) {}
 
-  /// A UD SEND Only from QP 1 to QP 1.
+  /// Sends the MAD as a UD SEND Only from QP 1 to QP 1.
   void send(const Route& route, std::span<const uint8_t, wire::kMadSize> mad);
 
-  /// The MAD in a packet for QP 1 of the device, or nothing: the packet is counted and dropped.
+  /// Returns the MAD in a packet for QP 1 of the device, or nothing: the packet is counted and
+  /// dropped.
   std::optional<std::span<const uint8_t, wire::kMadSize>> admit(DeviceIndex device,
                                                                 const wire::Packet& packet);
 
-  /// The way back to where a packet came from, that was admitted.
+  /// Returns the way back to the sender of a packet that was admitted.
   Route route_back(DeviceIndex device, const wire::Packet& packet) const;
 
-  /// What nobody else understood: answered with why, or counted and dropped.
+  /// Answers a MAD that is not the connection manager's with the reason, if it asks for a response,
+  /// and counts it.
   void refuse(DeviceIndex device, const wire::Packet& packet);
 
  private:
-  Fabric& fabric_;
+  Environment& environment_;
   std::map<DeviceIndex, wire::Psn> next_psn_;
 };
 
-/// Does the route begin at an address that the device has, and end at one of the same family?
-bool is_usable(const Fabric& fabric, const Route& route);
+/// True if the route begins at an address that the device has, and ends at one of the same family.
+bool is_usable(const Environment& environment, const Route& route);
 
-/// Position of an address in the device's GID table.
-std::optional<uint8_t> gid_index_of(const Fabric& fabric, DeviceIndex device,
+/// Returns the position of an address in the device's GID table.
+std::optional<uint8_t> gid_index_of(const Environment& environment, DeviceIndex device,
                                     const wire::IpAddress& address);
 
 }  // namespace rocemu::engine::cm

@@ -1,18 +1,37 @@
-// REJ (IBTA vol 1, 12.6.7): of what there is a connection for, and of what there is none for.
+#include "emulator/engine/cm/rejection.h"
+
 #include <cerrno>
 
-#include "emulator/engine/cm/connection_manager.h"
 #include "emulator/engine/cm/private_data.h"
 #include "wire/big_endian.h"
 #include "wire/layout.h"
 
-namespace rocemu::engine::cm {
+namespace rocemu::engine::cm::rejection {
+namespace {
 
 using wire::CmRejected;
 using wire::CmRejectReason;
 
-int ConnectionManager::reject(ConnectionId id, const Reject& reject) {
-  Connection* connection = find(id);
+/// Returns the connection that the REJ is for, or nullptr.
+Connection* rejected_by(ConnectionTable& table, const wire::CmRej& rej) {
+  if (rej.remote_comm_id == 0) {
+    // Its sender never got a message of ours that names this side: only a CA GUID tells.
+    if (rej.reason != static_cast<uint16_t>(CmRejectReason::kTimeout) || rej.info_length < 8) {
+      return nullptr;
+    }
+    const auto guid = wire::load<wire::Be64>(std::span(rej.info).first<8>());
+    return table.with_remote_id({guid.get(), rej.local_comm_id});
+  }
+  Connection* connection = table.find(ConnectionId{rej.remote_comm_id});
+  if (connection == nullptr) return nullptr;
+  const bool peer_known = connection->state != State::kReqSent;
+  return peer_known && connection->remote_id != rej.local_comm_id ? nullptr : connection;
+}
+
+}  // namespace
+
+int reject(ProtocolContext& context, ConnectionId id, const Reject& reject) {
+  Connection* connection = context.table().find_owned(id);
   if (connection == nullptr || reject.info.size() > wire::kCmInfoSize ||
       reject.private_data.size() > wire::CmRej().private_data.size()) {
     return EINVAL;
@@ -21,15 +40,15 @@ int ConnectionManager::reject(ConnectionId id, const Reject& reject) {
     case State::kReqReceived:
     case State::kRepReceived:
     case State::kRepSent:
-      send_reject(*connection, reject);
-      close(*connection);
+      send(context, *connection, reject);
+      context.close(*connection);
       return 0;
     default:
       return EINVAL;
   }
 }
 
-void ConnectionManager::send_reject(Connection& connection, const Reject& reject) {
+void send(ProtocolContext& context, Connection& connection, const Reject& reject) {
   wire::CmRej rej{.local_comm_id = connection.id.value,
                   .remote_comm_id = connection.remote_id,
                   .message = CmRejected::kNoMessage,
@@ -38,64 +57,49 @@ void ConnectionManager::send_reject(Connection& connection, const Reject& reject
   if (connection.state == State::kReqReceived) rej.message = CmRejected::kReq;
   if (connection.state == State::kRepReceived) rej.message = CmRejected::kRep;
   wire::require(fill(rej.info, reject.info) && fill(rej.private_data, reject.private_data));
-  send(connection, connection.transaction_id, rej);
+  context.send(connection, connection.transaction_id, rej);
 }
 
 // Without a connection: the peer's message says all that the answer needs.
-void ConnectionManager::reject_request(const Arrival& from, const wire::CmReq& req,
-                                       const Reject& reject) {
-  send(from.back, {.transaction_id = from.transaction_id,
-                   .message = wire::CmRej{.remote_comm_id = req.local_comm_id,
-                                          .message = CmRejected::kReq,
-                                          .reason = reject.reason}});
+void reject_request(ProtocolContext& context, const Arrival& from, const wire::CmReq& req,
+                    CmRejectReason reason) {
+  context.send(from.back, {.transaction_id = from.transaction_id,
+                           .message = wire::CmRej{.remote_comm_id = req.local_comm_id,
+                                                  .message = CmRejected::kReq,
+                                                  .reason = static_cast<uint16_t>(reason)}});
 }
 
-void ConnectionManager::reject_unknown(const Arrival& from, uint32_t our_id, uint32_t their_id,
-                                       CmRejected message) {
-  send(from.back,
-       {.transaction_id = from.transaction_id,
-        .message = wire::CmRej{.local_comm_id = our_id,
+void reject_unknown(ProtocolContext& context, const Arrival& from, uint32_t our_id,
+                    uint32_t their_id, CmRejected message) {
+  context.send(from.back, {.transaction_id = from.transaction_id,
+                           .message = wire::CmRej{
+                               .local_comm_id = our_id,
                                .remote_comm_id = their_id,
                                .message = message,
                                .reason = static_cast<uint16_t>(CmRejectReason::kInvalidCommId)}});
 }
 
-Connection* ConnectionManager::rejected_by(const wire::CmRej& rej) {
-  if (rej.remote_comm_id == 0) {
-    // Its sender never got a message of ours that names this side: only a CA GUID tells.
-    if (rej.reason != static_cast<uint16_t>(CmRejectReason::kTimeout) || rej.info_length < 8) {
-      return nullptr;
-    }
-    const auto guid = wire::load<wire::Be64>(std::span(rej.info).first<8>());
-    return table_.with_remote_id({guid.get(), rej.local_comm_id});
-  }
-  Connection* connection = table_.find(ConnectionId{rej.remote_comm_id});
-  if (connection == nullptr) return nullptr;
-  const bool peer_known = connection->state != State::kReqSent;
-  return peer_known && connection->remote_id != rej.local_comm_id ? nullptr : connection;
-}
-
-void ConnectionManager::on_message(const Arrival& from, const wire::CmRej& rej) {
-  Connection* connection = rejected_by(rej);
-  if (connection == nullptr) return drop(from.device);
+void on_rej(ProtocolContext& context, const Arrival& from, const wire::CmRej& rej) {
+  Connection* connection = rejected_by(context.table(), rej);
+  if (connection == nullptr) return context.drop(from.device);
   switch (connection->state) {
     case State::kReqSent:
     case State::kReqReceived:
     case State::kRepReceived:
     case State::kRepSent:
-      tell(*connection, EventKind::kRejected, rej);
-      return close(*connection);
+      context.report(*connection, EventKind::kRejected, rej);
+      return context.close(*connection);
     case State::kEstablished:
     case State::kDreqSent:
     case State::kDreqReceived:
-      tell(*connection, EventKind::kRejected, rej);
-      return enter_timewait(*connection);
+      context.report(*connection, EventKind::kRejected, rej);
+      return context.enter_timewait(*connection);
     case State::kTimewait:
     case State::kClosed:
     case State::kSidrReqSent:
     case State::kSidrReqReceived:
-      return drop(from.device);
+      return context.drop(from.device);
   }
 }
 
-}  // namespace rocemu::engine::cm
+}  // namespace rocemu::engine::cm::rejection

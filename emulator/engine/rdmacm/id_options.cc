@@ -1,10 +1,13 @@
-// rdma_set_option(3).
+#include "emulator/engine/rdmacm/id_options.h"
+
 #include <cerrno>
 #include <cstring>
+#include <optional>
+#include <span>
 
-#include "emulator/engine/rdmacm/rdma_cm.h"
+#include "emulator/engine/rdmacm/command_codec.h"
 
-namespace rocemu::engine::cm {
+namespace rocemu::engine::cm::commands {
 namespace {
 
 using abi::ucma::IdOption;
@@ -20,26 +23,7 @@ std::optional<bool> flag_in(std::span<const std::byte> value) {
   return flag != 0;
 }
 
-}  // namespace
-
-int RdmaCm::set_option(const CmCommand& command) {
-  const auto in = parse<abi::ucma::SetOption>(command);
-  if (!in || command.in.size() - sizeof *in != in->length) return EINVAL;
-  RdmaId* id;
-  if (const int error = find(command.channel, in->id, id)) return error;
-  const auto value = command.in.subspan(sizeof *in);
-  switch (in->level) {
-    case abi::ucma::OptionLevel::kId:
-      return set_id_option(*id, static_cast<IdOption>(in->name), value);
-    case abi::ucma::OptionLevel::kIb:
-      return static_cast<abi::ucma::IbOption>(in->name) == abi::ucma::IbOption::kPath
-                 ? set_path(*id, value)
-                 : ENOSYS;
-  }
-  return ENOSYS;
-}
-
-int RdmaCm::set_id_option(RdmaId& id, IdOption option, std::span<const std::byte> value) {
+int set_id_option(RdmaId& id, IdOption option, std::span<const std::byte> value) {
   switch (option) {
     case IdOption::kTos: {
       const std::optional<uint8_t> tos = byte_in(value);
@@ -73,9 +57,9 @@ int RdmaCm::set_id_option(RdmaId& id, IdOption option, std::span<const std::byte
   return ENOSYS;
 }
 
-/// The path comes from the program instead of from route resolution. On RoCE there is one between
-/// two addresses, so what it says is not needed.
-int RdmaCm::set_path(RdmaId& id, std::span<const std::byte> value) {
+/// Takes the path from the program instead of from route resolution. On RoCE there is one between
+/// two addresses, so its contents are not needed.
+int set_path(EventOutput& events, RdmaId& id, std::span<const std::byte> value) {
   using namespace abi::ucma;
   constexpr uint32_t kUsable = kPathGmp | kPathPrimary | kPathBidirectional;
   if (value.empty() || value.size() % sizeof(PathData) != 0) return EINVAL;
@@ -88,8 +72,27 @@ int RdmaCm::set_path(RdmaId& id, std::span<const std::byte> value) {
   if (!usable || !id.local || id.state != IdState::kAddressResolved) return EINVAL;
   id.state = IdState::kRouteResolved;
   id.num_paths = 1;
-  emit(id, abi::ucma::EventType::kRouteResolved);
+  events.emit(id, abi::ucma::EventType::kRouteResolved);
   return 0;
 }
 
-}  // namespace rocemu::engine::cm
+}  // namespace
+
+int set_option(const IdTable& ids, EventOutput& events, const CmCommand& command) {
+  const auto in = parse<abi::ucma::SetOption>(command);
+  if (!in || command.in.size() - sizeof *in != in->length) return EINVAL;
+  RdmaId* id;
+  if (const int error = ids.find(command.channel, in->id, id)) return error;
+  const auto value = command.in.subspan(sizeof *in);
+  switch (in->level) {
+    case abi::ucma::OptionLevel::kId:
+      return set_id_option(*id, static_cast<IdOption>(in->name), value);
+    case abi::ucma::OptionLevel::kIb:
+      return static_cast<abi::ucma::IbOption>(in->name) == abi::ucma::IbOption::kPath
+                 ? set_path(events, *id, value)
+                 : ENOSYS;
+  }
+  return ENOSYS;
+}
+
+}  // namespace rocemu::engine::cm::commands

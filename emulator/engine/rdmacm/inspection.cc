@@ -1,5 +1,4 @@
-// What of the rdma_cm ids `rocemu show` and `rdma resource show cm_id` print.
-#include "emulator/engine/rdmacm/rdma_cm.h"
+#include "emulator/engine/rdmacm/inspection.h"
 
 namespace rocemu::engine::cm {
 namespace {
@@ -30,9 +29,9 @@ RdmaIdState state_of(const RdmaId& id) {
 
 }  // namespace
 
-std::vector<ListenerSnapshot> RdmaCm::listeners() const {
+std::vector<ListenerSnapshot> listeners_of(const IdTable& ids) {
   std::vector<ListenerSnapshot> list;
-  ids_.for_each([&](const RdmaId& id) {
+  ids.for_each([&](const RdmaId& id) {
     if (id.state != IdState::kListening) return;
     list.push_back({.port_space = static_cast<uint32_t>(id.port_space),
                     .address = wire::to_string(id.source.address),
@@ -41,9 +40,9 @@ std::vector<ListenerSnapshot> RdmaCm::listeners() const {
   return list;
 }
 
-std::vector<RdmaIdSnapshot> RdmaCm::ids() const {
+std::vector<RdmaIdSnapshot> snapshots_of(const IdTable& ids) {
   std::vector<RdmaIdSnapshot> list;
-  ids_.for_each([&](const RdmaId& id) {
+  ids.for_each([&](const RdmaId& id) {
     RdmaIdSnapshot& out = list.emplace_back();
     out.number = id.number.value;
     out.channel = id.channel;
@@ -52,8 +51,8 @@ std::vector<RdmaIdSnapshot> RdmaCm::ids() const {
     out.port_space = id.port_space;
     out.qp_type = id.qp_type;
     out.qpn = id.qpn;
-    cm::emit(id.source, out.source.bytes);
-    if (!id.destination.is_any()) cm::emit(id.destination, out.destination.bytes);
+    emit(id.source, out.source.bytes);
+    if (!id.destination.is_any()) emit(id.destination, out.destination.bytes);
   });
   return list;
 }

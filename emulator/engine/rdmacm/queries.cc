@@ -1,12 +1,13 @@
-// What an id knows of its addresses and its path.
+#include "emulator/engine/rdmacm/queries.h"
+
 #include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
 
-#include "emulator/engine/rdmacm/rdma_cm.h"
+#include "emulator/engine/rdmacm/command_codec.h"
 
-namespace rocemu::engine::cm {
+namespace rocemu::engine::cm::commands {
 namespace {
 
 constexpr uint32_t kNoIbdevIndex = ~uint32_t{0};  // librdmacm then goes by the node GUID alone
@@ -83,47 +84,8 @@ SaPathRecord sa_path(const RdmaId& id, const Route& route, abi::Mtu mtu) {
   return path;
 }
 
-}  // namespace
-
-int RdmaCm::query_route(const CmCommand& command, std::vector<std::byte>& response) {
-  using Response = abi::ucma::QueryRouteResponse;
-  const auto in = parse<abi::ucma::Query>(command);
-  if (!in) return EINVAL;
-  if (command.out_size < offsetof(Response, ibdev_index)) return ENOSPC;
-  RdmaId* id;
-  if (const int error = find(command.channel, in->id, id)) return error;
-  Response out{};
-  cm::emit(id->source, out.source.bytes);
-  cm::emit(id->destination, out.destination.bytes);
-  if (id->local) {
-    const DeviceConfig& device = fabric_.objects.devices[id->local->device].config;
-    out.node_guid = big_endian(node_guid(device));
-    out.ibdev_index = kNoIbdevIndex;
-    out.port = 1;
-    out.num_paths = id->num_paths;
-    out.paths[0] = user_path(*id, route_of(*id), device.active_mtu);
-  }
-  respond(command, out, response);
-  return 0;
-}
-
-int RdmaCm::query(const CmCommand& command, std::vector<std::byte>& response) {
-  const auto in = parse<abi::ucma::Query>(command);
-  if (!in) return EINVAL;
-  RdmaId* id;
-  if (const int error = find(command.channel, in->id, id)) return error;
-  switch (in->kind) {
-    case abi::ucma::QueryKind::kAddr:
-    case abi::ucma::QueryKind::kGid:
-      return query_address(command, *id, in->kind, response);
-    case abi::ucma::QueryKind::kPath:
-      return query_path(command, *id, response);
-  }
-  return ENOSYS;
-}
-
-int RdmaCm::query_address(const CmCommand& command, const RdmaId& id, abi::ucma::QueryKind kind,
-                          std::vector<std::byte>& response) {
+int query_address(const Environment& environment, const CmCommand& command, const RdmaId& id,
+                  abi::ucma::QueryKind kind, std::vector<std::byte>& response) {
   using Response = abi::ucma::QueryAddrResponse;
   if (command.out_size < offsetof(Response, ibdev_index)) return ENOSPC;
   SocketAddress source = id.source, destination = id.destination;
@@ -142,10 +104,10 @@ int RdmaCm::query_address(const CmCommand& command, const RdmaId& id, abi::ucma:
   Response out{};
   out.source_size = static_cast<uint16_t>(source.size());
   out.destination_size = static_cast<uint16_t>(destination.size());
-  cm::emit(source, out.source.bytes);
-  cm::emit(destination, out.destination.bytes);
+  emit(source, out.source.bytes);
+  emit(destination, out.destination.bytes);
   if (id.local) {
-    out.node_guid = big_endian(node_guid(fabric_.objects.devices[id.local->device].config));
+    out.node_guid = big_endian(node_guid(environment.config(id.local->device)));
     out.ibdev_index = kNoIbdevIndex;
     out.port = 1;
     out.pkey = wire::kDefaultPkey;
@@ -154,8 +116,8 @@ int RdmaCm::query_address(const CmCommand& command, const RdmaId& id, abi::ucma:
   return 0;
 }
 
-int RdmaCm::query_path(const CmCommand& command, const RdmaId& id,
-                       std::vector<std::byte>& response) {
+int query_path(const Environment& environment, const CmCommand& command, const RdmaId& id,
+               std::vector<std::byte>& response) {
   abi::ucma::QueryPathResponse out{};
   if (command.out_size < offsetof(abi::ucma::QueryPathResponse, paths)) return ENOSPC;
   out.num_paths = id.num_paths;
@@ -163,7 +125,7 @@ int RdmaCm::query_path(const CmCommand& command, const RdmaId& id,
     using namespace abi::ucma;
     out.paths[0].flags = kPathGmp | kPathPrimary | kPathBidirectional;
     const SaPathRecord record =
-        sa_path(id, route_of(id), fabric_.objects.devices[id.local->device].config.active_mtu);
+        sa_path(id, route_of(id), environment.config(id.local->device).active_mtu);
     std::memcpy(out.paths[0].record, &record, sizeof record);
   }
   respond(command, out, response);
@@ -171,4 +133,45 @@ int RdmaCm::query_path(const CmCommand& command, const RdmaId& id,
   return 0;
 }
 
-}  // namespace rocemu::engine::cm
+}  // namespace
+
+int query_route(const IdTable& ids, const Environment& environment, const CmCommand& command,
+                std::vector<std::byte>& response) {
+  using Response = abi::ucma::QueryRouteResponse;
+  const auto in = parse<abi::ucma::Query>(command);
+  if (!in) return EINVAL;
+  if (command.out_size < offsetof(Response, ibdev_index)) return ENOSPC;
+  RdmaId* id;
+  if (const int error = ids.find(command.channel, in->id, id)) return error;
+  Response out{};
+  emit(id->source, out.source.bytes);
+  emit(id->destination, out.destination.bytes);
+  if (id->local) {
+    const DeviceConfig& device = environment.config(id->local->device);
+    out.node_guid = big_endian(node_guid(device));
+    out.ibdev_index = kNoIbdevIndex;
+    out.port = 1;
+    out.num_paths = id->num_paths;
+    out.paths[0] = user_path(*id, route_of(*id), device.active_mtu);
+  }
+  respond(command, out, response);
+  return 0;
+}
+
+int query(const IdTable& ids, const Environment& environment, const CmCommand& command,
+          std::vector<std::byte>& response) {
+  const auto in = parse<abi::ucma::Query>(command);
+  if (!in) return EINVAL;
+  RdmaId* id;
+  if (const int error = ids.find(command.channel, in->id, id)) return error;
+  switch (in->kind) {
+    case abi::ucma::QueryKind::kAddr:
+    case abi::ucma::QueryKind::kGid:
+      return query_address(environment, command, *id, in->kind, response);
+    case abi::ucma::QueryKind::kPath:
+      return query_path(environment, command, *id, response);
+  }
+  return ENOSYS;
+}
+
+}  // namespace rocemu::engine::cm::commands

@@ -1,122 +1,24 @@
 #include "emulator/engine/rdmacm/rdma_cm.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
-#include <cstring>
 
-#include "emulator/engine/faults/request_faults.h"
+#include "emulator/engine/rdmacm/command_codec.h"
+#include "emulator/engine/rdmacm/connect_commands.h"
+#include "emulator/engine/rdmacm/connection_events.h"
+#include "emulator/engine/rdmacm/id_options.h"
+#include "emulator/engine/rdmacm/init_qp_attr.h"
+#include "emulator/engine/rdmacm/inspection.h"
+#include "emulator/engine/rdmacm/queries.h"
 
 namespace rocemu::engine::cm {
+namespace {
 
 using abi::ucma::Command;
 using abi::ucma::PortSpace;
 
-void RdmaCm::begin_step(Outputs& outputs) {
-  outputs_ = &outputs;
-  expire_resolutions();
-}
-
-bool RdmaCm::handle_events() {
-  bool any = false;
-  while (const auto event = fabric_.connections.next_event()) {
-    handle(*event);
-    any = true;
-  }
-  return any;
-}
-
-std::optional<Instant> RdmaCm::next_deadline() const {
-  return resolutions_.empty() ? std::nullopt : std::optional(resolutions_.begin()->first);
-}
-
-void RdmaCm::close(CmChannelId channel) {
-  ids_.for_each([&](RdmaId& id) {
-    if (id.channel == channel) destroy(id);
-  });
-}
-
-CmReply RdmaCm::execute(const CmCommand& command) {
-  CmReply reply;
-  reply.error = dispatch(command, reply.response);
-  if (reply.error != 0) reply.response.clear();
-  return reply;
-}
-
-int RdmaCm::dispatch(const CmCommand& command, std::vector<std::byte>& response) {
-  switch (command.command) {
-    case Command::kCreateId:
-      return create_id(command, response);
-    case Command::kDestroyId:
-      return destroy_id(command, response);
-    case Command::kBindIp:
-      return bind_ip(command);
-    case Command::kResolveIp:
-      return resolve_ip(command);
-    case Command::kResolveRoute:
-      return resolve_route(command);
-    case Command::kQueryRoute:
-      return query_route(command, response);
-    case Command::kConnect:
-      return connect(command);
-    case Command::kListen:
-      return listen(command);
-    case Command::kAccept:
-      return accept(command);
-    case Command::kReject:
-      return reject(command);
-    case Command::kDisconnect:
-      return disconnect(command);
-    case Command::kInitQpAttr:
-      return init_qp_attr(command, response);
-    case Command::kGetEvent:
-      return request_was_read(command);
-    case Command::kGetOption:
-      return ENOSYS;
-    case Command::kSetOption:
-      return set_option(command);
-    case Command::kNotify:
-      return notify(command);
-    case Command::kJoinIpMcast:
-      return join_ip_mcast(command, response);
-    case Command::kLeaveMcast:
-      return leave_mcast(command, response);
-    case Command::kMigrateId:
-      return migrate_id(command, response);
-    case Command::kQuery:
-      return query(command, response);
-    case Command::kBind:
-      return bind(command);
-    case Command::kResolveAddr:
-      return resolve_addr(command);
-    case Command::kJoinMcast:
-      return join_mcast(command, response);
-    case Command::kOpenChannel:
-      return command.in.empty() ? 0 : EINVAL;
-  }
-  return EINVAL;  // a number that none of them has
-}
-
-// ---- Ids ------------------------------------------------------------------------------------
-
-int RdmaCm::find(CmChannelId channel, uint32_t number, RdmaId*& id) const {
-  id = ids_.find(RdmaIdNumber{number});
-  if (id == nullptr) return ENOENT;
-  if (id->channel != channel) return EINVAL;
-  return id->state == IdState::kRemoved ? ENXIO : 0;
-}
-
-int RdmaCm::find_with_device(CmChannelId channel, uint32_t number, RdmaId*& id) const {
-  if (const int error = find(channel, number, id)) return error;
-  return id->local ? 0 : EINVAL;
-}
-
-RdmaId* RdmaCm::new_id(CmChannelId channel) {
-  RdmaId* id = ids_.create(channel);
-  if (id != nullptr) id->starting_psn = wire::Psn(static_cast<uint32_t>(random_.next()) & 0xffffff);
-  return id;
-}
-
-int RdmaCm::create_id(const CmCommand& command, std::vector<std::byte>& response) {
+int create_id(IdTable& ids, const CmCommand& command, std::vector<std::byte>& response) {
   const auto in = parse<abi::ucma::CreateId>(command);
   if (!in) return EINVAL;
   if (command.out_size < sizeof(abi::ucma::CreateIdResponse)) return ENOSPC;
@@ -135,7 +37,7 @@ int RdmaCm::create_id(const CmCommand& command, std::vector<std::byte>& response
     default:
       return EINVAL;
   }
-  RdmaId* id = new_id(command.channel);
+  RdmaId* id = ids.create(command.channel);
   if (id == nullptr) return ENOMEM;
   id->uid = in->uid;
   id->port_space = in->port_space;
@@ -144,26 +46,142 @@ int RdmaCm::create_id(const CmCommand& command, std::vector<std::byte>& response
   return 0;
 }
 
-int RdmaCm::destroy_id(const CmCommand& command, std::vector<std::byte>& response) {
+int migrate_id(const IdTable& ids, const CmCommand& command, std::vector<std::byte>& response) {
+  const auto in = parse<abi::ucma::MigrateId>(command);
+  if (!in) return EINVAL;
+  if (command.out_size < sizeof(abi::ucma::EventsReported)) return ENOSPC;
+  RdmaId* id;
+  if (const int error = ids.find(CmChannelId{in->fd}, in->id, id)) return error;
+  id->channel = command.channel;
+  respond(command, abi::ucma::EventsReported{}, response);
+  return 0;
+}
+
+/// True if each row is at the index that is its command's number.
+template <class Rows>
+constexpr bool in_order(const Rows& rows) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (static_cast<size_t>(rows[i].command) != i) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+RdmaCm::RdmaCm(Environment& environment, ConnectionManager& connections,
+               faults::FaultInjector& injector, uint64_t seed)
+    : environment_(environment),
+      connections_(connections),
+      ids_(seed),
+      events_(injector, ids_),
+      binding_(ids_, environment_),
+      resolution_(ids_, binding_, environment_, events_),
+      listening_(ids_, binding_, connections_),
+      joins_(ids_, events_),
+      requests_(ids_, listening_, connections_, environment_, events_) {}
+
+void RdmaCm::begin_step(Outputs& outputs) {
+  events_.begin_step(outputs);
+  resolution_.expire();
+}
+
+bool RdmaCm::handle_events() {
+  bool any = false;
+  while (const auto event = connections_.next_event()) {
+    any = true;
+    if (event->kind == EventKind::kRequest || event->kind == EventKind::kResolveRequest) {
+      requests_.handle(*event);
+      continue;
+    }
+    RdmaId* id = ids_.find(RdmaIdNumber{static_cast<uint32_t>(event->context)});
+    if (id != nullptr && id->connection == event->connection) {
+      handle_connection_event(*id, connections_, events_, *event);
+    }
+  }
+  return any;
+}
+
+std::vector<ListenerSnapshot> RdmaCm::listeners() const {
+  return listeners_of(ids_);
+}
+
+std::vector<RdmaIdSnapshot> RdmaCm::ids() const {
+  return snapshots_of(ids_);
+}
+
+// ---- Commands -------------------------------------------------------------------------------
+
+CmReply RdmaCm::execute(const CmCommand& command) {
+  CmReply reply;
+  reply.error = dispatch(command, reply.response);
+  if (reply.error != 0) reply.response.clear();
+  return reply;
+}
+
+int RdmaCm::dispatch(const CmCommand& command, Response& response) {
+  using namespace commands;
+  struct Call {
+    RdmaCm& m;
+    const CmCommand& in;
+    Response& out;
+  };
+  struct Row {
+    Command command;
+    int (*execute)(Call);
+  };
+  static constexpr std::array<Row, abi::ucma::kCommands> kRows = {{
+      {Command::kCreateId, [](Call c) { return create_id(c.m.ids_, c.in, c.out); }},
+      {Command::kDestroyId, [](Call c) { return c.m.destroy_id(c.in, c.out); }},
+      {Command::kBindIp, [](Call c) { return c.m.binding_.bind_ip(c.in); }},
+      {Command::kResolveIp, [](Call c) { return c.m.resolution_.resolve_ip(c.in); }},
+      {Command::kResolveRoute, [](Call c) { return c.m.resolution_.resolve_route(c.in); }},
+      {Command::kQueryRoute,
+       [](Call c) { return query_route(c.m.ids_, c.m.environment_, c.in, c.out); }},
+      {Command::kConnect,
+       [](Call c) { return connect(c.m.ids_, c.m.connections_, c.m.environment_, c.in); }},
+      {Command::kListen, [](Call c) { return c.m.listening_.listen(c.in); }},
+      {Command::kAccept, [](Call c) { return accept(c.m.ids_, c.m.connections_, c.in); }},
+      {Command::kReject, [](Call c) { return reject(c.m.ids_, c.m.connections_, c.in); }},
+      {Command::kDisconnect, [](Call c) { return disconnect(c.m.ids_, c.m.connections_, c.in); }},
+      {Command::kInitQpAttr,
+       [](Call c) { return init_qp_attr(c.m.ids_, c.m.connections_, c.in, c.out); }},
+      {Command::kGetEvent, [](Call c) { return c.m.listening_.request_was_read(c.in); }},
+      {Command::kGetOption, [](Call) { return ENOSYS; }},
+      {Command::kSetOption, [](Call c) { return set_option(c.m.ids_, c.m.events_, c.in); }},
+      {Command::kNotify, [](Call c) { return notify(c.m.ids_, c.m.connections_, c.in); }},
+      {Command::kJoinIpMcast, [](Call c) { return c.m.joins_.join_ip(c.in, c.out); }},
+      {Command::kLeaveMcast, [](Call c) { return c.m.joins_.leave(c.in, c.out); }},
+      {Command::kMigrateId, [](Call c) { return migrate_id(c.m.ids_, c.in, c.out); }},
+      {Command::kQuery, [](Call c) { return query(c.m.ids_, c.m.environment_, c.in, c.out); }},
+      {Command::kBind, [](Call c) { return c.m.binding_.bind(c.in); }},
+      {Command::kResolveAddr, [](Call c) { return c.m.resolution_.resolve_addr(c.in); }},
+      {Command::kJoinMcast, [](Call c) { return c.m.joins_.join(c.in, c.out); }},
+      {Command::kOpenChannel, [](Call c) { return c.in.in.empty() ? 0 : EINVAL; }},
+  }};
+  static_assert(in_order(kRows));
+  const auto number = static_cast<size_t>(command.command);
+  if (number >= kRows.size()) return EINVAL;  // a number that no command has
+  return kRows[number].execute({*this, command, response});
+}
+
+int RdmaCm::destroy_id(const CmCommand& command, Response& response) {
   const auto in = parse<abi::ucma::DestroyId>(command);
   if (!in) return EINVAL;
   if (command.out_size < sizeof(abi::ucma::EventsReported)) return ENOSPC;
   RdmaId* id;
-  const int error = find(command.channel, in->id, id);
+  const int error = ids_.find(command.channel, in->id, id);
   if (error != 0 && error != ENXIO) return error;
   destroy(*id);
   respond(command, abi::ucma::EventsReported{}, response);
   return 0;
 }
 
-void RdmaCm::let_go(RdmaId& id) {
-  leave_backlog(id);
-  if (id.state == IdState::kListening) stop_listening(id);
-  if (id.connection) fabric_.connections.destroy(*id.connection);
-  id.connection.reset();
-  if (id.deadline) resolutions_.erase({*id.deadline, id.number});
-  id.deadline.reset();
-  ports_.unbind(id);
+// ---- The end of ids -------------------------------------------------------------------------
+
+void RdmaCm::close(CmChannelId channel) {
+  ids_.for_each([&](RdmaId& id) {
+    if (id.channel == channel) destroy(id);
+  });
 }
 
 // rdma_get_cm_event(3): "RDMA_CM_EVENT_DEVICE_REMOVAL The local RDMA device associated with the
@@ -172,62 +190,25 @@ void RdmaCm::let_go(RdmaId& id) {
 void RdmaCm::remove_device(DeviceIndex device) {
   ids_.for_each([&](RdmaId& id) {
     if (id.state == IdState::kRemoved || !id.local || id.local->device != device) return;
-    let_go(id);
+    release(id);
     id.state = IdState::kRemoved;
-    emit(id, abi::ucma::EventType::kDeviceRemoval);
+    events_.emit(id, abi::ucma::EventType::kDeviceRemoval);
   });
 }
 
 void RdmaCm::destroy(RdmaId& id) {
-  let_go(id);
-  groups_.for_each([&](Group& group) {
-    if (group.id == id.number) groups_.destroy(group.number);
-  });
-  ids_.destroy(id.number);
+  release(id);
+  joins_.leave_all(id);
+  ids_.destroy(id);
 }
 
-int RdmaCm::migrate_id(const CmCommand& command, std::vector<std::byte>& response) {
-  const auto in = parse<abi::ucma::MigrateId>(command);
-  if (!in) return EINVAL;
-  if (command.out_size < sizeof(abi::ucma::EventsReported)) return ENOSPC;
-  RdmaId* id;
-  if (const int error = find(CmChannelId{in->fd}, in->id, id)) return error;
-  id->channel = command.channel;
-  respond(command, abi::ucma::EventsReported{}, response);
-  return 0;
-}
-
-// ---- Events ---------------------------------------------------------------------------------
-
-void RdmaCm::emit(const RdmaId& id, abi::ucma::EventType type, int32_t status, const Param& param) {
-  if (id.uid == 0) return;  // not accepted yet: see RdmaId::uid
-  Event event{};
-  event.uid = id.uid;
-  event.id = event.reserved = id.number.value;
-  event.event = type;
-  event.status = static_cast<uint32_t>(status);
-  event.param = param;
-  emit(id.channel, event);
-}
-
-void RdmaCm::emit(CmChannelId channel, const Event& event) {
-  if (fabric_.faults.watches(faults::Where::kCmEvent)) [[unlikely]] {
-    return judge_event(channel, event);
-  }
-  deliver(channel, event);
-}
-
-void RdmaCm::deliver(CmChannelId channel, const Event& event) {
-  if (fabric_.faults.watches(faults::Where::kVerb)) [[unlikely]] {
-    const CmCommand get{channel, Command::kGetEvent, {}, 0};
-    if (const int error = faults::verb_fault(fabric_.faults, get)) {
-      Event failure = event;  // of the same id, with which it is taken back
-      failure.event = abi::ucma::EventType::kGetEventFailed;
-      failure.status = static_cast<uint32_t>(error);
-      outputs_->list.emplace_back(CmEvent{channel, std::make_shared<const Event>(failure)});
-    }
-  }
-  outputs_->list.emplace_back(CmEvent{channel, std::make_shared<const Event>(event)});
+void RdmaCm::release(RdmaId& id) {
+  listening_.leave_backlog(id);
+  if (id.state == IdState::kListening) listening_.stop(id);
+  if (id.connection) connections_.destroy(*id.connection);
+  id.connection.reset();
+  resolution_.cancel(id);
+  binding_.unbind(id);
 }
 
 }  // namespace rocemu::engine::cm

@@ -1,5 +1,5 @@
-// The state of an rdma_cm id (struct rdma_cm_id on the kernel's side), and of the multicast groups
-// that ids have joined.
+// The state of an rdma_cm id (struct rdma_cm_id on the kernel's side), and what follows from it
+// alone.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,12 @@
 #include "emulator/engine/base/ids.h"
 #include "emulator/engine/base/time.h"
 #include "emulator/engine/cm/cm_events.h"
-#include "emulator/engine/rdmacm/socket_addresses.h"
+#include "emulator/engine/rdmacm/addresses/socket_addresses.h"
 #include "wire/psn.h"
 
 namespace rocemu::engine::cm {
 
 using RdmaIdNumber = Id<struct RdmaIdTag>;
-using GroupNumber = Id<struct GroupTag>;
 
 enum class IdState : uint8_t {
   kIdle,
@@ -75,12 +74,15 @@ struct RdmaId {
   bool is_datagram() const { return qp_type == abi::QpType::kUd; }
 };
 
-/// One joining of a multicast group.
-struct Group {
-  Group(GroupNumber n, RdmaIdNumber i) : number(n), id(i) {}
-  GroupNumber number;
-  RdmaIdNumber id;
-  wire::IpAddress gid{};
-};
+/// Returns the route of an id that has a device.
+Route route_of(const RdmaId& id);
+
+/// Returns the service ID (IBTA vol 1, annex A11) for an address of the id.
+uint64_t service_id(const RdmaId& id, const SocketAddress& address);
+
+/// Gives the id this Q_Key; for 0 the default of its port space, unless it has one already.
+void choose_qkey(RdmaId& id, uint32_t qkey);
+
+abi::ucma::AhAttr ah_attr(const Route& route, const wire::IpAddress& dgid);
 
 }  // namespace rocemu::engine::cm

@@ -1,4 +1,4 @@
-#include "emulator/engine/rdmacm/port_spaces.h"
+#include "emulator/engine/rdmacm/addresses/port_spaces.h"
 
 #include <algorithm>
 #include <cerrno>

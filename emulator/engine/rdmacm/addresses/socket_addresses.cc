@@ -1,4 +1,4 @@
-#include "emulator/engine/rdmacm/socket_addresses.h"
+#include "emulator/engine/rdmacm/addresses/socket_addresses.h"
 
 #include <algorithm>
 #include <array>
@@ -64,6 +64,11 @@ SocketAddress any_address(Family family) {
   any.family = family;
   if (family == Family::kIpv4) any.address = wire::IpAddress::from_v4(0, 0, 0, 0);
   return any;
+}
+
+bool is_loopback_gid(const SocketAddress& address) {
+  constexpr wire::IpAddress kLoopback = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
+  return address.family == Family::kIb && address.address == kLoopback;
 }
 
 std::optional<SocketAddress> parse_socket_address(std::span<const uint8_t> bytes) {

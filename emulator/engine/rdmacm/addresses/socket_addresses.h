@@ -36,6 +36,9 @@ struct SocketAddress {
 /// The unspecified address of a family.
 SocketAddress any_address(Family family);
 
+/// True for a sockaddr_ib whose GID is ::1.
+bool is_loopback_gid(const SocketAddress& address);
+
 /// Nothing for a family that is none of these or that the bytes are too few for. An address without
 /// family (all of it zero, say) is nothing too.
 std::optional<SocketAddress> parse_socket_address(std::span<const uint8_t> bytes);

@@ -1,0 +1,35 @@
+// Who listens for requests, by service ID.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "emulator/engine/cm/cm_events.h"
+#include "wire/result.h"
+
+namespace rocemu::engine::cm {
+
+struct Listener {
+  ListenerId id;
+  Listen options;
+};
+
+class Listeners {
+ public:
+  /// EADDRINUSE: there is one with the same service ID, device and address. ENOMEM: too many.
+  wire::Result<ListenerId, int> add(const Listen& listen);
+  /// Does nothing if there is no such listener.
+  void remove(ListenerId id);
+  /// Returns the listener for a request that came to this address: of several the most specific
+  /// one, of several alike the oldest. nullptr: nobody listens.
+  const Listener* find(uint64_t service_id, DeviceIndex device,
+                       const wire::IpAddress& address) const;
+
+ private:
+  std::map<ListenerId, uint64_t> service_ids_;
+  std::map<uint64_t, std::vector<Listener>> services_;
+  uint32_t last_id_ = 0;
+};
+
+}  // namespace rocemu::engine::cm

@@ -1,0 +1,50 @@
+#include "emulator/engine/cm/protocol_context.h"
+
+#include <algorithm>
+#include <array>
+
+namespace rocemu::engine::cm {
+
+void ProtocolContext::send(const Route& route, const wire::CmMad& mad) {
+  std::array<uint8_t, wire::kMadSize> bytes;
+  wire::emit(mad, bytes);
+  general_services_.send(route, bytes);
+}
+
+void ProtocolContext::send(Connection& connection, uint64_t transaction_id,
+                           const wire::CmMessage& message) {
+  connection.sent = {.transaction_id = transaction_id, .message = message};
+  send(connection.route, connection.sent);
+}
+
+void ProtocolContext::repeat(const Connection& connection) {
+  environment_.count(connection.route.device, Counter::kCmRetries);
+  send(connection.route, connection.sent);
+}
+
+void ProtocolContext::expect_answer(Connection& connection) {
+  connection.retries_left = connection.max_retries;
+  start_timer(connection, connection.response_timeout);
+}
+
+void ProtocolContext::start_timer(Connection& connection, Duration duration) {
+  table_.set_deadline(connection, environment_.now() + duration);
+}
+
+void ProtocolContext::close(Connection& connection) {
+  /// 4.3 s: what a peer with usual values waits before it repeats a message.
+  constexpr uint8_t kRemembered = 20;
+  connection.state = State::kClosed;
+  table_.give_back_remote_qpn(connection);
+  start_timer(connection, cm_time(kRemembered));
+}
+
+// IBTA vol 1, 12.9: packets of the connection may be under way for two packet lifetimes and the
+// peer's delay, which is the local ACK timeout. The peer chose it: 34 s are enough.
+void ProtocolContext::enter_timewait(Connection& connection) {
+  constexpr uint8_t kLongest = 23;
+  connection.state = State::kTimewait;
+  start_timer(connection, cm_time(std::min(connection.local_ack_timeout, kLongest)));
+}
+
+}  // namespace rocemu::engine::cm

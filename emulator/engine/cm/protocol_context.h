@@ -1,0 +1,71 @@
+// What the stages of the protocol (establishment, rejection, release, resolution) have in common:
+// the table of connections, messages with their repetition, and events for the layer above.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "emulator/engine/cm/connection.h"
+#include "emulator/engine/cm/connection_table.h"
+#include "emulator/engine/cm/environment.h"
+#include "emulator/engine/cm/event_queue.h"
+#include "emulator/engine/cm/general_services.h"
+
+namespace rocemu::engine::cm {
+
+/// Where a message came from.
+struct Arrival {
+  DeviceIndex device;
+  Route back;  // to the sender
+  uint64_t transaction_id;
+};
+
+class ProtocolContext {
+ public:
+  ProtocolContext(Environment& environment, GeneralServices& general_services,
+                  ConnectionTable& table, EventQueue& events)
+      : environment_(environment),
+        general_services_(general_services),
+        table_(table),
+        events_(events) {}
+
+  const Environment& environment() const { return environment_; }
+  ConnectionTable& table() { return table_; }
+  /// Adds an event for the layer above. See EventQueue::add.
+  Event* report(const Connection& connection, EventKind kind,
+                const std::optional<wire::CmMessage>& message = std::nullopt) {
+    return events_.add(connection, kind, message);
+  }
+
+  // ---- Messages ----
+  /// Sends what belongs to no connection.
+  void send(const Route& route, const wire::CmMad& mad);
+  /// Sends the message and keeps it, to be repeated.
+  void send(Connection& connection, uint64_t transaction_id, const wire::CmMessage& message);
+  /// Sends the latest message again.
+  void repeat(const Connection& connection);
+  /// Counts a message that is ignored.
+  void drop(DeviceIndex device) { environment_.count(device, Counter::kMadsDropped); }
+
+  // ---- Time ----
+  /// From now on the latest message is repeated until stop_timer(), as often as the connection
+  /// says. Then timeouts::give_up() ends the wait.
+  void expect_answer(Connection& connection);
+  void start_timer(Connection& connection, Duration duration);
+  void stop_timer(Connection& connection) { table_.set_deadline(connection, std::nullopt); }
+
+  // ---- Ends ----
+  /// Ends what never was established, or not for the peer. It is remembered for a while, to repeat
+  /// the last answer.
+  void close(Connection& connection);
+  /// Ends what was established: packets of it may still be under way.
+  void enter_timewait(Connection& connection);
+
+ private:
+  Environment& environment_;
+  GeneralServices& general_services_;
+  ConnectionTable& table_;
+  EventQueue& events_;
+};
+
+}  // namespace rocemu::engine::cm

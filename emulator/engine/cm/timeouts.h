@@ -1,0 +1,14 @@
+// What expires: the time for an answer, timewait, and the memory of what was closed.
+#pragma once
+
+#include "emulator/engine/cm/protocol_context.h"
+
+namespace rocemu::engine::cm::timeouts {
+
+/// Handles all timers that are due, in the order of their deadlines.
+void expire(ProtocolContext& context);
+
+/// Ends the wait for an answer to the latest message.
+void give_up(ProtocolContext& context, Connection& connection);
+
+}  // namespace rocemu::engine::cm::timeouts

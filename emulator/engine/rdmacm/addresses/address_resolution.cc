@@ -1,0 +1,120 @@
+#include "emulator/engine/rdmacm/addresses/address_resolution.h"
+
+#include <cerrno>
+#include <chrono>
+
+#include "emulator/engine/rdmacm/addresses/local_addresses.h"
+#include "emulator/engine/rdmacm/command_codec.h"
+
+namespace rocemu::engine::cm {
+namespace {
+
+using abi::ucma::EventType;
+
+bool is_multicast(const wire::IpAddress& address) {
+  return address.is_v4() ? (address.bytes[12] & 0xf0) == 0xe0 : address.bytes[0] == 0xff;
+}
+
+}  // namespace
+
+int AddressResolution::resolve_ip(const CmCommand& command) {
+  const auto in = parse<abi::ucma::ResolveIp>(command);
+  if (!in) return EINVAL;
+  const std::optional<SocketAddress> source = address_in(in->source);
+  const bool has_source = in->source.bytes[0] != 0 || in->source.bytes[1] != 0;
+  const std::optional<SocketAddress> destination = address_in(in->destination);
+  if (!destination || (has_source && !source)) return EINVAL;
+  RdmaId* id;
+  if (const int error = ids_.find(command.channel, in->id, id)) return error;
+  return resolve(*id, source, *destination, in->timeout_ms);
+}
+
+int AddressResolution::resolve_addr(const CmCommand& command) {
+  const auto in = parse<abi::ucma::ResolveAddr>(command);
+  if (!in) return EINVAL;
+  const std::optional<SocketAddress> source = address_in(in->source, in->source_size);
+  const std::optional<SocketAddress> destination =
+      address_in(in->destination, in->destination_size);
+  if (!destination || (in->source_size != 0 && !source) || in->reserved != 0) return EINVAL;
+  RdmaId* id;
+  if (const int error = ids_.find(command.channel, in->id, id)) return error;
+  return resolve(*id, source, *destination, in->timeout_ms);
+}
+
+int AddressResolution::resolve(RdmaId& id, const std::optional<SocketAddress>& source,
+                               const SocketAddress& destination, uint32_t timeout_ms) {
+  if (id.state == IdState::kIdle) {
+    SocketAddress from = source.value_or(any_address(destination.family));
+    if (!source) from.scope = destination.scope;
+    if (const int error = binding_.bind_to(id, from)) return error;
+  }
+  if (id.state != IdState::kBound || id.source.family != destination.family) return EINVAL;
+  id.destination = destination;
+  id.state = IdState::kResolvingAddress;
+  complete(id, timeout_ms);
+  return 0;
+}
+
+bool AddressResolution::may_be_outside(const RdmaId& id) const {
+  return id.local ? environment_.config(id.local->device).outside
+                  : source_for(environment_, id.destination).has_value();
+}
+
+void AddressResolution::complete(RdmaId& id, uint32_t timeout_ms) {
+  const bool loopback = id.destination.is_any() || is_loopback_gid(id.destination);
+  const bool multicast = is_multicast(id.destination.address);  // has no owner to be asked
+  if (!loopback && !multicast && !environment_.device_with_address(id.destination.address) &&
+      !may_be_outside(id)) {
+    id.deadline = environment_.now() + std::chrono::milliseconds(timeout_ms);
+    deadlines_.insert({*id.deadline, id.number});
+    return;
+  }
+  std::optional<LocalAddress> local = id.local;
+  if (!local) {
+    local = loopback || multicast ? first_address(environment_, id.source.family)
+                                  : source_for(environment_, id.destination);
+    if (!local) {
+      id.state = IdState::kBound;
+      return events_.emit(id, EventType::kAddrError, -ENODEV);
+    }
+  }
+  id.local = local;
+  id.source.address = address_of(environment_, *local);
+  if (id.source.family == Family::kIb) id.source.pkey = wire::kDefaultPkey;
+  if (loopback) id.destination.address = id.source.address;
+  id.state = IdState::kAddressResolved;
+  events_.emit(id, EventType::kAddrResolved);
+}
+
+void AddressResolution::expire() {
+  while (!deadlines_.empty() && deadlines_.begin()->first <= environment_.now()) {
+    RdmaId& id = *ids_.find(deadlines_.begin()->second);
+    deadlines_.erase(deadlines_.begin());
+    id.deadline.reset();
+    id.state = IdState::kBound;
+    events_.emit(id, EventType::kAddrError, -ETIMEDOUT);
+  }
+}
+
+int AddressResolution::resolve_route(const CmCommand& command) {
+  const auto in = parse<abi::ucma::ResolveRoute>(command);
+  if (!in) return EINVAL;
+  RdmaId* id;
+  if (const int error = ids_.find_with_device(command.channel, in->id, id)) return error;
+  if (in->timeout_ms == 0 || id->state != IdState::kAddressResolved) return EINVAL;
+  id->state = IdState::kRouteResolved;
+  id->num_paths = 1;
+  events_.emit(*id, EventType::kRouteResolved);
+  return 0;
+}
+
+std::optional<Instant> AddressResolution::next_deadline() const {
+  return deadlines_.empty() ? std::nullopt : std::optional(deadlines_.begin()->first);
+}
+
+void AddressResolution::cancel(RdmaId& id) {
+  if (id.deadline) deadlines_.erase({*id.deadline, id.number});
+  id.deadline.reset();
+}
+
+}  // namespace rocemu::engine::cm

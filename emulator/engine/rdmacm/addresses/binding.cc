@@ -1,0 +1,57 @@
+#include "emulator/engine/rdmacm/addresses/binding.h"
+
+#include <cerrno>
+
+#include "emulator/engine/rdmacm/addresses/local_addresses.h"
+#include "emulator/engine/rdmacm/command_codec.h"
+
+namespace rocemu::engine::cm {
+namespace {
+
+bool is_link_local(const SocketAddress& address) {
+  return address.family == Family::kIpv6 && address.address.bytes[0] == 0xfe &&
+         (address.address.bytes[1] & 0xc0) == 0x80;
+}
+
+}  // namespace
+
+int Binding::bind_ip(const CmCommand& command) {
+  const auto in = parse<abi::ucma::BindIp>(command);
+  if (!in) return EINVAL;
+  const std::optional<SocketAddress> address = address_in(in->address);
+  if (!address) return EINVAL;
+  RdmaId* id;
+  if (const int error = ids_.find(command.channel, in->id, id)) return error;
+  return bind_to(*id, *address);
+}
+
+int Binding::bind(const CmCommand& command) {
+  const auto in = parse<abi::ucma::Bind>(command);
+  if (!in) return EINVAL;
+  const std::optional<SocketAddress> address = address_in(in->address, in->address_size);
+  if (!address || in->reserved != 0) return EINVAL;
+  RdmaId* id;
+  if (const int error = ids_.find(command.channel, in->id, id)) return error;
+  return bind_to(*id, *address);
+}
+
+int Binding::bind_to(RdmaId& id, const SocketAddress& address) {
+  if (id.state != IdState::kIdle) return EINVAL;
+  if (is_link_local(address) && address.scope == 0) return EINVAL;
+  std::optional<LocalAddress> local;
+  if (!address.is_any()) {
+    local = is_loopback_gid(address) ? first_address(environment_, Family::kIb)
+                                     : local_address(environment_, address.address);
+    if (!local) return EADDRNOTAVAIL;
+    if (environment_.is_removed(local->device)) return ENODEV;  // the address stays the machine's
+  }
+  id.source = address;
+  id.family_only = id.family_only_option.value_or(address.family == Family::kIpv4);
+  id.destination = any_address(address.family);
+  if (const int error = ports_.bind(id)) return error;
+  id.state = IdState::kBound;
+  id.local = local;
+  return 0;
+}
+
+}  // namespace rocemu::engine::cm

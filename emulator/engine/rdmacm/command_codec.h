@@ -1,0 +1,45 @@
+// The bytes of librdmacm's commands: structs of abi/ucma.h in, responses out.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "emulator/abi/ucma.h"
+#include "emulator/engine/events.h"
+#include "emulator/engine/rdmacm/addresses/socket_addresses.h"
+
+namespace rocemu::engine::cm {
+
+/// Returns the command's struct; nothing if it has fewer bytes than `least`.
+template <class Struct>
+std::optional<Struct> parse(const CmCommand& command, size_t least = sizeof(Struct)) {
+  if (command.in.size() < least) return std::nullopt;
+  Struct value{};
+  std::memcpy(&value, command.in.data(), std::min(command.in.size(), sizeof value));
+  return value;
+}
+
+/// Answers with as much of the struct as the program has room for.
+template <class Struct>
+void respond(const CmCommand& command, const Struct& value, std::vector<std::byte>& response) {
+  const auto bytes = std::as_bytes(std::span(&value, 1));
+  response.assign(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(std::min<size_t>(
+                                                     bytes.size(), command.out_size)));
+}
+
+inline std::optional<SocketAddress> address_in(const abi::ucma::SockaddrIn6& bytes) {
+  return parse_socket_address(bytes.bytes);
+}
+
+/// Returns the address in a storage of which `size` bytes are said to be used.
+inline std::optional<SocketAddress> address_in(const abi::ucma::SockaddrStorage& bytes,
+                                               size_t size) {
+  std::optional<SocketAddress> address = parse_socket_address(bytes.bytes);
+  return address && address->size() == size ? address : std::nullopt;
+}
+
+}  // namespace rocemu::engine::cm

@@ -1,0 +1,20 @@
+// Connecting and what follows: the commands that become calls of the connection manager. States and
+// errors as in Linux's rdma_cm.
+#pragma once
+
+#include "emulator/engine/cm/connection_manager.h"
+#include "emulator/engine/cm/environment.h"
+#include "emulator/engine/events.h"
+#include "emulator/engine/rdmacm/id_table.h"
+
+namespace rocemu::engine::cm::commands {
+
+// All return 0 or an errno value.
+int connect(const IdTable& ids, ConnectionManager& connections, const Environment& environment,
+            const CmCommand& command);
+int accept(const IdTable& ids, ConnectionManager& connections, const CmCommand& command);
+int reject(const IdTable& ids, ConnectionManager& connections, const CmCommand& command);
+int notify(const IdTable& ids, ConnectionManager& connections, const CmCommand& command);
+int disconnect(const IdTable& ids, ConnectionManager& connections, const CmCommand& command);
+
+}  // namespace rocemu::engine::cm::commands

@@ -1,0 +1,15 @@
+// What the connection manager reports of a connection becomes an event of its rdma_cm id.
+#pragma once
+
+#include "emulator/engine/cm/cm_events.h"
+#include "emulator/engine/cm/connection_manager.h"
+#include "emulator/engine/rdmacm/event_output.h"
+#include "emulator/engine/rdmacm/rdma_id.h"
+
+namespace rocemu::engine::cm {
+
+/// Handles an event of the id's connection or resolution. Requests are for IncomingRequests.
+void handle_connection_event(RdmaId& id, const ConnectionManager& connections, EventOutput& output,
+                             const Event& event);
+
+}  // namespace rocemu::engine::cm

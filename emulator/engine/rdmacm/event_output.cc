@@ -1,0 +1,93 @@
+#include "emulator/engine/rdmacm/event_output.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "emulator/engine/faults/request_faults.h"
+
+namespace rocemu::engine::cm {
+namespace {
+
+using faults::Flow;
+using faults::Where;
+
+EventOutput::Event event_of(const RdmaId& id, abi::ucma::EventType type, int32_t status) {
+  EventOutput::Event event{};
+  event.uid = id.uid;
+  event.id = event.reserved = id.number.value;
+  event.event = type;
+  event.status = static_cast<uint32_t>(status);
+  return event;
+}
+
+}  // namespace
+
+void EventOutput::emit(const RdmaId& id, abi::ucma::EventType type, int32_t status,
+                       const Event::Param& param) {
+  if (id.uid == 0) return;  // not accepted yet: see RdmaId::uid
+  Event event = event_of(id, type, status);
+  event.param = param;
+  emit(id.channel, event);
+}
+
+void EventOutput::emit(CmChannelId channel, const Event& event) {
+  if (faults_.watches(Where::kCmEvent)) [[unlikely]] {
+    return apply_rules(channel, event);
+  }
+  deliver(channel, event);
+}
+
+void EventOutput::deliver(CmChannelId channel, const Event& event) {
+  if (faults_.watches(Where::kVerb)) [[unlikely]] {
+    const CmCommand get{channel, abi::ucma::Command::kGetEvent, {}, 0};
+    if (const int error = faults::verb_fault(faults_, get)) {
+      Event failure = event;  // of the same id, with which it is taken back
+      failure.event = abi::ucma::EventType::kGetEventFailed;
+      failure.status = static_cast<uint32_t>(error);
+      outputs_->list.emplace_back(CmEvent{channel, std::make_shared<const Event>(failure)});
+    }
+  }
+  outputs_->list.emplace_back(CmEvent{channel, std::make_shared<const Event>(event)});
+}
+
+void EventOutput::apply_rules(CmChannelId channel, Event event) {
+  const RdmaId* id = ids_.find(RdmaIdNumber{event.id});
+  std::optional<DeviceIndex> device;
+  if (id != nullptr && id->local) device = id->local->device;
+  const std::vector<faults::RuleMatcher::Acting> acting =
+      faults_.act({.where = Where::kCmEvent,
+                   .flow = {Flow::Kind::kChannel, 0, channel.value},
+                   .device = device,
+                   .to = {},
+                   .kind = static_cast<uint8_t>(event.event)});
+  bool drop = false;
+  std::vector<Event> made_up;
+  for (const auto& one : acting) {
+    const faults::Effects& effects = one.rule->effects;
+    faults_.note(one, "rdma_cm event " + std::to_string(static_cast<uint32_t>(event.event)), device,
+                 nullptr);
+    drop |= effects.drop;
+    if (effects.cm_event) event.event = *effects.cm_event;
+    if (effects.cm_status) event.status = static_cast<uint32_t>(*effects.cm_status);
+    if (effects.raise_cm) {
+      Event other{};
+      other.uid = event.uid;
+      other.id = other.reserved = event.id;
+      other.event = *effects.raise_cm;
+      made_up.push_back(other);
+    }
+  }
+  if (!drop) deliver(channel, event);
+  for (const Event& one : made_up) deliver(channel, one);
+}
+
+void EventOutput::raise(abi::ucma::EventType type, int32_t status,
+                        std::optional<DeviceIndex> device) {
+  ids_.for_each([&](const RdmaId& id) {
+    if (id.uid == 0 || (device && (!id.local || id.local->device != *device))) return;
+    deliver(id.channel, event_of(id, type, status));
+  });
+}
+
+}  // namespace rocemu::engine::cm

@@ -1,0 +1,44 @@
+// Events of rdma_cm ids on their way to the event channels, and rules that change, lose or make
+// them up.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "emulator/abi/ucma.h"
+#include "emulator/engine/events.h"
+#include "emulator/engine/faults/fault_injector.h"
+#include "emulator/engine/rdmacm/id_table.h"
+
+namespace rocemu::engine::cm {
+
+class EventOutput {
+ public:
+  using Event = abi::ucma::EventResponse;
+
+  /// Both outlive this.
+  EventOutput(faults::FaultInjector& injector, const IdTable& ids) : faults_(injector), ids_(ids) {}
+
+  /// Events go there until the next step.
+  void begin_step(Outputs& outputs) { outputs_ = &outputs; }
+
+  /// Sends an event of the id, unless the program has not accepted the id yet (RdmaId::uid).
+  void emit(const RdmaId& id, abi::ucma::EventType type, int32_t status = 0,
+            const Event::Param& param = {});
+  void emit(CmChannelId channel, const Event& event);
+
+  /// Sends an event by a rule to every id that is bound to the device, or to any device.
+  void raise(abi::ucma::EventType type, int32_t status, std::optional<DeviceIndex> device);
+
+ private:
+  void apply_rules(CmChannelId channel, Event event);
+  /// Puts the event into the outputs, behind one that makes rdma_get_cm_event() fail if a rule
+  /// wants that.
+  void deliver(CmChannelId channel, const Event& event);
+
+  faults::FaultInjector& faults_;
+  const IdTable& ids_;
+  Outputs* outputs_ = nullptr;
+};
+
+}  // namespace rocemu::engine::cm

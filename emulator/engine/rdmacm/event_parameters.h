@@ -1,0 +1,33 @@
+// What the parameters of an rdma_cm event say of a message of the connection manager.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "emulator/abi/ucma.h"
+
+namespace rocemu::engine::cm {
+
+/// Copies private data as an event carries it: always all that the message has room for.
+template <class Parameters>
+void put_data(std::span<const uint8_t> data, Parameters& out) {
+  std::copy(data.begin(), data.end(), out.private_data);
+  out.private_data_len = static_cast<uint8_t>(data.size());
+}
+
+/// Returns what a REQ or REP says. rdma_get_cm_event(3): what an event calls responder resources is
+/// "requested of the recipient", the sender's initiator depth, and the other way round.
+template <class Message>
+abi::ucma::ConnParam connection_parameters(const Message& message) {
+  abi::ucma::ConnParam param{};
+  param.responder_resources = message.initiator_depth;
+  param.initiator_depth = message.responder_resources;
+  param.flow_control = message.end_to_end_flow_control ? 1 : 0;
+  param.rnr_retry_count = message.rnr_retry_count;
+  param.srq = message.srq ? 1 : 0;
+  param.qp_num = message.local_qpn;
+  return param;
+}
+
+}  // namespace rocemu::engine::cm

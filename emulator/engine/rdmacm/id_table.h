@@ -1,0 +1,44 @@
+// All rdma_cm ids, by number.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "emulator/engine/base/random.h"
+#include "emulator/engine/base/table.h"
+#include "emulator/engine/rdmacm/rdma_id.h"
+
+namespace rocemu::engine::cm {
+
+class IdTable {
+ public:
+  static constexpr uint32_t kMaxIds = 1 << 18;
+
+  /// `seed` decides starting PSNs.
+  explicit IdTable(uint64_t seed) : random_(seed ^ kSeedMix) {}
+
+  /// Returns nullptr if there are too many.
+  RdmaId* create(CmChannelId channel);
+  void destroy(const RdmaId& id) { ids_.destroy(id.number); }
+
+  RdmaId* find(RdmaIdNumber number) const { return ids_.find(number); }
+  /// Finds the id that a command names. ENOENT: there is no such id; EINVAL: it is on another
+  /// channel; ENXIO: its device was removed (`id` is set nevertheless).
+  int find(CmChannelId channel, uint32_t number, RdmaId*& id) const;
+  /// The same, and EINVAL if it has no device yet.
+  int find_with_device(CmChannelId channel, uint32_t number, RdmaId*& id) const;
+
+  /// Visits the ids in the order of their numbers. The visitor may destroy the id it is given.
+  template <class Visitor>
+  void for_each(Visitor visit) const {
+    ids_.for_each(visit);
+  }
+
+ private:
+  static constexpr uint64_t kSeedMix = 0x72646d61'5f636d00;
+
+  Table<RdmaIdNumber, RdmaId> ids_{1, kMaxIds};
+  Random random_;
+};
+
+}  // namespace rocemu::engine::cm

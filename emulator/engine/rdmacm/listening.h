@@ -1,0 +1,51 @@
+// Which ids listen, at which service IDs, and how many requests wait at each of them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "emulator/engine/cm/connection_manager.h"
+#include "emulator/engine/events.h"
+#include "emulator/engine/rdmacm/addresses/binding.h"
+#include "emulator/engine/rdmacm/id_table.h"
+#include "wire/cm/ip_cm.h"
+
+namespace rocemu::engine::cm {
+
+class Listening {
+ public:
+  Listening(const IdTable& ids, Binding& binding, ConnectionManager& connections)
+      : ids_(ids), binding_(binding), connections_(connections) {}
+
+  // ---- Commands: 0 or an errno value ----
+  int listen(const CmCommand& command);
+  /// The program has read the event of a request.
+  int request_was_read(const CmCommand& command);
+
+  /// Returns the id that a request at this service ID is for: with a header the one that listens at
+  /// its destination, without one an id of AF_IB.
+  RdmaId* find(uint64_t service_id, const std::optional<wire::IpCmHeader>& header) const;
+  bool has_listener(uint64_t service_id) const { return services_.contains(service_id); }
+  void stop(RdmaId& id);
+  /// Takes a request out of its listener's backlog, because the program has read of it or never
+  /// will.
+  void leave_backlog(RdmaId& requested);
+
+ private:
+  /// One listener of the connection manager for all ids that listen at a service ID.
+  struct Service {
+    ListenerId listener;
+    std::vector<RdmaIdNumber> ids;
+  };
+
+  int start(RdmaId& id);
+
+  const IdTable& ids_;
+  Binding& binding_;
+  ConnectionManager& connections_;
+  std::map<uint64_t, Service> services_;
+};
+
+}  // namespace rocemu::engine::cm
