@@ -1,7 +1,5 @@
 #include "emulator/engine/cm/event_queue.h"
 
-#include <utility>
-
 namespace rocemu::engine::cm {
 namespace {
 
@@ -23,7 +21,7 @@ Event* EventQueue::add(const Connection& connection, EventKind kind,
 
 std::optional<Event> EventQueue::take() {
   if (events_.empty()) return std::nullopt;
-  Event event = std::move(events_.front());
+  const Event event = events_.front();
   events_.pop_front();
   return event;
 }
