@@ -63,8 +63,9 @@ std::vector<std::string> daemon_arguments(std::string_view subcommand,
     throw UsageError(std::string(subcommand) + ": " + error.what());
   }
   // rocemud has options of the same names.
+  const po::options_description description = fabric_options();
   std::vector<std::string> arguments;
-  for (const auto& option : fabric_options().options()) {
+  for (const auto& option : description.options()) {
     const std::string& name = option->long_name();
     if (values.count(name) == 0) continue;
     const boost::any& value = values[name].value();
