@@ -53,9 +53,9 @@ class CommandTest(unittest.TestCase):
 
     def setUp(self):
         # Short, for it is part of the names of sockets.
-        self.runtime = tempfile.mkdtemp(prefix="rc-", dir="/tmp")
+        self.runtime = tempfile.mkdtemp(prefix="rc-")
         self.addCleanup(shutil.rmtree, self.runtime, ignore_errors=True)
-        self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="rc-scratch-", dir="/tmp"))
+        self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="rc-scratch-"))
         self.addCleanup(shutil.rmtree, self.scratch, ignore_errors=True)
         self.base = os.path.join(self.runtime, "rocemu")
         self.shared = os.path.join(self.base, "shared")

@@ -13,7 +13,7 @@ class TempDir {
  public:
   TempDir() {
     // Short, since socket paths below it have 107 bytes.
-    std::string name = "/tmp/rocemu-test-XXXXXX";
+    std::string name = std::filesystem::temp_directory_path() / "rocemu-test-XXXXXX";
     if (mkdtemp(name.data()) == nullptr) ADD_FAILURE() << "mkdtemp failed";
     path_ = name;
   }
