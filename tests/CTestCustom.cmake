@@ -12,6 +12,6 @@ if(available GREATER 1000000)  # KiB
   set(directory /dev/shm/rocemu-tests-${name})
   set(ENV{XDG_RUNTIME_DIR} ${directory})
   set(ENV{TMPDIR} ${directory})
-  set(CTEST_CUSTOM_PRE_TEST "mkdir -m 700 ${directory}")
+  set(CTEST_CUSTOM_PRE_TEST "mkdir -m 755 ${directory}")
   set(CTEST_CUSTOM_POST_TEST "rm -rf ${directory}")
 endif()
