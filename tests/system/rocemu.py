@@ -1,4 +1,5 @@
 """What the system tests share: finding the programs, free ports, running things under `rocemu run`."""
+import concurrent.futures
 import contextlib
 import os
 import pathlib
@@ -7,6 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 BIN = pathlib.Path(os.environ["ROCEMU_BIN"])
@@ -75,6 +77,51 @@ def pingpong_pair(*arguments, server_device="rocemu0", client_device="rocemu0",
     common = [program, "-p", port, *(["-g", "0"] if gid else []), *arguments]
     return [*PAIR, port, *common, "-d", server_device, "--", *common, "-d", client_device,
             "localhost"]
+
+
+def side_by_side(test, check, cases, at_once=6):
+    """check(case) for each, each as a subtest, several at once: for programs that mostly wait."""
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        checks = [(case, pool.submit(check, case)) for case in cases]
+    for case, done in checks:
+        with test.subTest(case):
+            done.result()
+
+
+class _Told(unittest.TestResult):
+    """Keeps what a test tells it."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+
+
+for _name in ("startTest", "addSuccess", "addFailure", "addError", "addSkip", "addSubTest",
+              "stopTest"):
+    setattr(_Told, _name,
+            lambda self, *arguments, _name=_name: self.calls.append((_name, arguments)))
+
+
+class AtOnce(unittest.TestSuite):
+    """Runs all its tests at once: they mostly wait, and no class has fixtures. See load_tests."""
+
+    def run(self, result, debug=False):
+        def run_one(test):
+            told = _Told()
+            test.run(told)
+            return told.calls
+        with concurrent.futures.ThreadPoolExecutor(max_workers=8) as pool:
+            for calls in pool.map(run_one, self.flat(self)):
+                for name, arguments in calls:
+                    getattr(result, name)(*arguments)
+        return result
+
+    def flat(self, suite):
+        for test in suite:
+            if isinstance(test, unittest.TestSuite):
+                yield from self.flat(test)
+            else:
+                yield test
 
 
 def processes_of(needle):

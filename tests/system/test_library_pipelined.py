@@ -6,7 +6,7 @@ import sys
 import unittest
 
 from library_programs import library
-from rocemu import HERE, free_port, rocemu_run
+from rocemu import HERE, free_port, rocemu_run, side_by_side
 
 
 LONGEST, TO_HANG = "120", "3"  # seconds of real time
@@ -85,9 +85,7 @@ class Pipelined(unittest.TestCase):
 
 def add_test(program):
     def test(self):
-        for scenario in library():
-            with self.subTest(scenario):
-                self.check(program, scenario)
+        side_by_side(self, lambda scenario: self.check(program, scenario), library())
     setattr(Pipelined, f"test_{program}", test)
 
 

@@ -5,7 +5,7 @@ import signal
 import time
 import unittest
 
-from rocemu import PAIR, free_port
+from rocemu import PAIR, AtOnce, free_port
 from shared_daemon import SharedDaemon
 
 # ROCEMU_STOP_ROUNDS=1000 asks for more.
@@ -59,6 +59,11 @@ def add_test(command):
 
 for each in PROGRAMS:
     add_test(each)
+
+
+def load_tests(_loader, tests, _pattern):
+    """They wait more than they compute, so all at once, each under a daemon of its own."""
+    return AtOnce(tests)
 
 
 if __name__ == "__main__":
