@@ -226,14 +226,18 @@ class Trouble(OnNetwork):
         self.third.wait_for(lambda: self.port_state(self.third) == "ACTIVE", "port up")
         self.check_traffic()
 
+    def port_state(self, host=None):
+        return (host or self.first).show()["fabric"]["devices"][0]["port_state"]
+
+
+class Nobody(OnNetwork):
+    """Takes as long as librdmacm has patience: 16 REQs, one every 6 s."""
+
     def test_an_address_of_nobody_cannot_be_connected_to(self):
-        client = self.first.popen("rping", "-c", "-a", "10.77.0.200", "-C", "1")
+        client = self.hosts[0].popen("rping", "-c", "-a", "10.77.0.200", "-C", "1")
         said = hosts.end_of(client)
         self.assertNotEqual(client.returncode, 0)
         self.assertIn("RDMA_CM_EVENT_UNREACHABLE", said)
-
-    def port_state(self, host=None):
-        return (host or self.first).show()["fabric"]["devices"][0]["port_state"]
 
 
 class Startup(unittest.TestCase):
