@@ -17,6 +17,13 @@ ENGINE = "emulator/engine"
 JOURNAL = "emulator/journal"
 SCENARIO = "emulator/scenario"
 OPTIONS = "emulator/options"
+# Files of the engine that its stages share. The stages build on each other in the order below.
+ENGINE_VALUES = [f"{ENGINE}/{name}.h" for name in ("config", "events", "step")]
+SNAPSHOT = f"{ENGINE}/snapshot.h"
+BASE, PROTOCOL, OBJECTS, LINK, FAULTS, TRANSPORT, CM, VERBS, RDMACM = (
+    f"{ENGINE}/{folder}"
+    for folder in (
+        "base", "protocol", "objects", "link", "faults", "transport", "cm", "verbs", "rdmacm"))
 EMULATOR = "emulator"  # the folder and everything below it
 
 # Folder -> folders it may include. A file belongs to the longest folder that matches.
@@ -24,7 +31,18 @@ RULES = {
     "wire": [],
     ABI: [],
     OS: [],
-    ENGINE: ["wire", ABI],
+    ENGINE: ["wire", ABI, ENGINE],
+    **{value: ["wire", ABI, BASE, *ENGINE_VALUES] for value in ENGINE_VALUES},
+    SNAPSHOT: ["wire", ABI, BASE],
+    BASE: ["wire", ABI],
+    PROTOCOL: ["wire", ABI, BASE],
+    OBJECTS: ["wire", ABI, BASE, PROTOCOL, *ENGINE_VALUES],
+    LINK: ["wire", ABI, BASE, PROTOCOL, OBJECTS, *ENGINE_VALUES],
+    FAULTS: ["wire", ABI, BASE, PROTOCOL, OBJECTS, LINK, *ENGINE_VALUES],
+    TRANSPORT: ["wire", ABI, BASE, PROTOCOL, OBJECTS, LINK, FAULTS, *ENGINE_VALUES],
+    CM: ["wire", ABI, BASE, PROTOCOL, OBJECTS, TRANSPORT, *ENGINE_VALUES],
+    VERBS: ["wire", ABI, BASE, PROTOCOL, OBJECTS, LINK, FAULTS, TRANSPORT, *ENGINE_VALUES],
+    RDMACM: ["wire", ABI, BASE, PROTOCOL, OBJECTS, FAULTS, CM, SNAPSHOT, *ENGINE_VALUES],
     "emulator/capture": [ENGINE, "wire", ABI, OS],
     JOURNAL: [ENGINE, SCENARIO, "wire", ABI, OS],
     SCENARIO: [ENGINE, "wire", ABI],

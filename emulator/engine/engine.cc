@@ -164,6 +164,10 @@ bool Engine::remove_devices() {
   return !devices.empty();
 }
 
+FabricSnapshot Engine::snapshot() const {
+  return take_snapshot(*fabric_, *rdma_cm_);
+}
+
 bool Engine::has_device(DeviceIndex device) const {
   return !fabric_->objects.devices[device].removed;
 }

@@ -15,10 +15,14 @@
 #include "emulator/engine/base/frame.h"
 #include "emulator/engine/base/ids.h"
 #include "emulator/engine/base/time.h"
-#include "emulator/engine/faults/rule.h"
 #include "wire/ip_address.h"
 
 namespace rocemu::engine {
+
+namespace faults {
+struct Rule;
+struct RuleSet;
+}  // namespace faults
 
 // ---- Inputs ---------------------------------------------------------------------------------
 

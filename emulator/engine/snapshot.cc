@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "emulator/engine/engine.h"
 #include "emulator/engine/fabric.h"
 #include "emulator/engine/rdmacm/rdma_cm.h"
 
@@ -72,30 +71,30 @@ void merge(FabricSnapshot& into, FabricSnapshot&& part) {
   append(into.rdma_ids, std::move(part.rdma_ids));
 }
 
-FabricSnapshot Engine::snapshot() const {
+FabricSnapshot take_snapshot(const Fabric& fabric, const cm::RdmaCm& rdma_cm) {
+  const Objects& objects = fabric.objects;
   FabricSnapshot out;
-  for (const Device& device : fabric_->objects.devices) out.devices.push_back(describe(device));
+  for (const Device& device : objects.devices) out.devices.push_back(describe(device));
   const auto of = [&](ClientId client) -> DeviceSnapshot& {
-    return out.devices[fabric_->objects.clients.device_of(client).value];
+    return out.devices[objects.clients.device_of(client).value];
   };
-  fabric_->objects.pds.for_each([&](const ProtectionDomain& pd) {
+  objects.pds.for_each([&](const ProtectionDomain& pd) {
     of(pd.client).pds.push_back({.id = pd.id, .client = pd.client, .users = pd.users});
   });
-  fabric_->objects.ahs.for_each([&](const AddressHandle& ah) { ++of(ah.client).ah_count; });
-  fabric_->objects.qps.for_each(
-      [&](const QueuePair& qp) { of(qp.client).qps.push_back(describe(qp)); });
-  fabric_->objects.cqs.for_each([&](const CompletionQueue& cq) {
+  objects.ahs.for_each([&](const AddressHandle& ah) { ++of(ah.client).ah_count; });
+  objects.qps.for_each([&](const QueuePair& qp) { of(qp.client).qps.push_back(describe(qp)); });
+  objects.cqs.for_each([&](const CompletionQueue& cq) {
     of(cq.client).cqs.push_back(
         {.id = cq.id,
          .client = cq.client,
          .capacity = cq.capacity,
          .waiting =
-             std::min(cq.produced() - fabric_->commands.memory.completions_taken(cq.client, cq.id),
+             std::min(cq.produced() - fabric.commands.memory.completions_taken(cq.client, cq.id),
                       cq.capacity),
          .armed = cq.armed() != Notify::kNone,
          .overrun = cq.failed});
   });
-  fabric_->objects.srqs.for_each([&](const SharedReceiveQueue& srq) {
+  objects.srqs.for_each([&](const SharedReceiveQueue& srq) {
     of(srq.client)
         .srqs.push_back({.id = srq.id,
                          .client = srq.client,
@@ -106,12 +105,12 @@ FabricSnapshot Engine::snapshot() const {
                          .posted = srq.queue.size(),
                          .limit = srq.limit});
   });
-  fabric_->objects.xrcds.for_each([&](const XrcDomain& domain) {
+  objects.xrcds.for_each([&](const XrcDomain& domain) {
     XrcdSnapshot xrcd{.id = domain.id, .clients = {}};
     for (const auto& [client, opener] : domain.openers) xrcd.clients.push_back(client);
     out.devices[domain.device.value].xrcds.push_back(std::move(xrcd));
   });
-  fabric_->objects.mrs.for_each([&](const MemoryRegion& mr) {
+  objects.mrs.for_each([&](const MemoryRegion& mr) {
     of(mr.client).mrs.push_back({.id = mr.id,
                                  .client = mr.client,
                                  .pd = mr.pd,
@@ -123,7 +122,7 @@ FabricSnapshot Engine::snapshot() const {
                                  .kind = mr.kind,
                                  .windows = mr.windows});
   });
-  fabric_->objects.mrs.for_each_window([&](const MemoryWindow& mw) {
+  objects.mrs.for_each_window([&](const MemoryWindow& mw) {
     MwSnapshot window{};
     window.id = mw.id;
     window.client = mw.client;
@@ -139,8 +138,8 @@ FabricSnapshot Engine::snapshot() const {
     }
     of(mw.client).mws.push_back(window);
   });
-  out.listeners = rdma_cm_->listeners();
-  out.rdma_ids = rdma_cm_->ids();
+  out.listeners = rdma_cm.listeners();
+  out.rdma_ids = rdma_cm.ids();
   return out;
 }
 

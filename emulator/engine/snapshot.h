@@ -148,6 +148,12 @@ struct FabricSnapshot {
   std::vector<RdmaIdSnapshot> rdma_ids;  // by number
 };
 
+class Fabric;
+namespace cm {
+class RdmaCm;
+}  // namespace cm
+
+FabricSnapshot take_snapshot(const Fabric& fabric, const cm::RdmaCm& rdma_cm);
 /// Adds what another part of the same fabric (shard.h) has.
 void merge(FabricSnapshot& into, FabricSnapshot&& part);
 

@@ -36,6 +36,8 @@ class CheckIncludes(unittest.TestCase):
         for including, included in (
                 ("wire/a.cc", "emulator/abi/x.h"), ("emulator/abi/a.h", "wire/x.h"),
                 ("emulator/engine/a.cc", "emulator/daemon/x.h"),
+                ("emulator/engine/link/a.h", "emulator/engine/faults/x.h"),
+                ("emulator/engine/transport/a.cc", "emulator/engine/fabric.h"),
                 ("emulator/command/a.cc", "emulator/daemon/x.h"),
                 ("emulator/capture/a.cc", "emulator/daemon/x.h"),
                 ("verbs_provider/shim/a.cc", "wire/x.h"), ("wire/a.cc", "tests/x.h")):
