@@ -1,5 +1,5 @@
-// How descriptors complete: from ibv_cqs into work queues and completion queues, and to those who
-// wait for them. All are called with the NIC locked.
+// How descriptors complete: from ibv_cqs into work queues and completion queues, and to the
+// threads that wait for them. All are called with the NIC locked.
 #pragma once
 
 #include <optional>

@@ -14,7 +14,7 @@ namespace rocemu::vipl {
 
 Handles<Cq> cqs(3);
 
-// The channel outlives the ibv_cq: who still sleeps on it is woken first.
+// The channel outlives the ibv_cq: threads that still sleep on it are woken first.
 Cq::~Cq() {
   if (channel != nullptr) ibv_destroy_comp_channel(channel);
   if (kick_fd >= 0) ::close(kick_fd);
@@ -101,7 +101,7 @@ void wake_waiters(Cq& cq) {
 VIP_RETURN wait_for(Lock& lock, Cq& cq, Clock::time_point deadline, bool likely_there,
                     const std::function<std::optional<VIP_RETURN>()>& ready) {
   // An empty ibv_cq is not polled without need: providers of software devices give the processor
-  // away then, which is right for who polls and wrong for who is about to sleep.
+  // away then, which is right for a thread that polls and wrong for one that is about to sleep.
   if (likely_there) drain(cq);
   for (;;) {
     if (cq.dead) return VIP_INVALID_PARAMETER;

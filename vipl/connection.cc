@@ -48,7 +48,7 @@ void read_connection_events(Nic& nic) {
       copy.private_data.assign(static_cast<const char*>(event->param.conn.private_data),
                                event->param.conn.private_data_len);
     }
-    // At once: who destroys the id waits for it, and may hold the lock.
+    // At once: a thread that destroys the id waits for it, and may hold the lock.
     rdma_ack_cm_event(event);
     const Lock lock(nic.mutex);
     if (nic.dead) {

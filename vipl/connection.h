@@ -1,5 +1,5 @@
-// Connections over rdma_cm. All NICs' events are read by one thread each; who sets a connection up
-// sleeps until the events of its id come. With the NIC locked.
+// Connections over rdma_cm. All NICs' events are read by one thread each; a thread that sets a
+// connection up sleeps until the events of its id come. With the NIC locked.
 #pragma once
 
 #include <optional>

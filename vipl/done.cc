@@ -23,7 +23,7 @@ VIP_RETURN wait(VIP_VI_HANDLE handle, WorkQueue Vi::*queue, VIP_ULONG timeout,
     // Its completions are announced by the completion queue, and by nothing else.
     if (wanted.cq->visible) return VIP_ERROR_RESOURCE;
     const std::shared_ptr<Cq> cq = wanted.cq;
-    const bool likely_there = !wanted.recv;  // who waits for a send has mostly done other things
+    const bool likely_there = !wanted.recv;  // between a send and its wait programs do other things
     return wait_for(vi.lock, *cq, deadline_after(timeout), likely_there,
                     [&]() -> std::optional<VIP_RETURN> {
                       if (vi->dead) return VIP_INVALID_PARAMETER;

@@ -145,7 +145,7 @@ void read_device_events(Nic& nic) {
       default:
         break;
     }
-    // At once: who destroys the QP waits for it, and may hold the lock.
+    // At once: a thread that destroys the QP waits for it, and may hold the lock.
     ibv_ack_async_event(&event);
     const Lock lock(nic.mutex);
     if (!nic.dead) handle(nic, type, qpn, cq);

@@ -1,8 +1,8 @@
 // The side that is asked: VipConnectWait, VipConnectAccept, VipConnectReject.
 //
-// A request is for who waits for its discriminator. If nobody does, it is kept when the last wait
-// for this discriminator has brought a request or was a mere look (a timeout of 0), since such a
-// server comes back. Otherwise it is answered with VIP_NO_MATCH.
+// A request is for the thread that waits for its discriminator. If none does, it is kept when the
+// last wait for this discriminator has brought a request or was a mere look (a timeout of 0), since
+// such a server comes back. Otherwise it is answered with VIP_NO_MATCH.
 #include <algorithm>
 
 #include "vipl/connection.h"

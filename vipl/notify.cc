@@ -80,7 +80,7 @@ void call_later(Nic& nic, Job job) {
   [[maybe_unused]] const ssize_t written = ::write(nic.jobs_fd, &one, sizeof one);
 }
 
-// One event at a time, so that those who wait for the CQ themselves do not wake the thread.
+// One event at a time, so that threads that wait for the CQ themselves do not wake this one.
 void watch(Cq& cq, int operation) {
   epoll_event event{};
   event.events = operation == EPOLL_CTL_ADD ? uint32_t{EPOLLONESHOT}

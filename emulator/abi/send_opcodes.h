@@ -1,6 +1,6 @@
-// The opcodes of work requests and completions, and a row for each that can be posted: who may post
-// it, what it carries, what it completes as. The provider refuses to post others, and the engine to
-// carry them out.
+// The opcodes of work requests and completions, and a row for each that can be posted: which QPs
+// may post it, what it carries, what it completes as. The provider refuses to post others, and the
+// engine to carry them out.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// The queues that a client and the daemon share: how large they are, and who is told of
-// completions.
+// The queues that a client and the daemon share: how large they are, and which
+// threads are told of completions.
 #include "emulator/daemon/client/client_queues.h"
 
 #include <gtest/gtest.h>

@@ -90,7 +90,7 @@ TEST_F(Connect, AClientThatIsNotAnsweredGivesUpAfterItsTimeout) {
   std::thread client([&] { EXPECT_EQ(ask(a, "slow"), VIP_SUCCESS); });
   ASSERT_TRUE(eventually([&] {
     if (wait("slow", 0) != VIP_SUCCESS) return false;
-    return VipConnectAccept(connection, b) == VIP_SUCCESS;  // not of who gave up
+    return VipConnectAccept(connection, b) == VIP_SUCCESS;  // not of the one that gave up
   }));
   client.join();
 }

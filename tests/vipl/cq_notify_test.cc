@@ -156,7 +156,7 @@ TEST_F(CQNotify, SeveralHandlersAreServedInTheOrderOfCompletion) {
   }
 }
 
-// An entry is the first's who registered, also when it was there before the second one.
+// An entry goes to the thread that registered first, even if it came before the second one.
 TEST_F(CQNotify, WhoRegistersLaterIsServedLater) {
   EXPECT_EQ(notify(number(1)), VIP_SUCCESS);
   deliver(1);

@@ -1,5 +1,5 @@
 // All that there is in a fabric: devices, clients, and the clients' objects by number. Tables and
-// the bookkeeping of who uses what; what objects do is elsewhere.
+// the bookkeeping of what uses what; what objects do is elsewhere.
 #pragma once
 
 #include "emulator/engine/base/ids.h"

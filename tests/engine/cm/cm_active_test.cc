@@ -249,7 +249,7 @@ TEST(CmActive, ARejEndsTheRequest) {
     CmScript s;
     s.at(0ms).app_connects().expect_sent({s.our_req()});
     wire::CmRej rej = s.peer_rej(reason, CmRejected::kReq);
-    rej.local_comm_id = 0;  // as of who has no connection
+    rej.local_comm_id = 0;  // as from a peer that has no connection
     rej.private_data.fill(0x33);
     s.wire_delivers(rej).expect_told({EventKind::kRejected});
     EXPECT_EQ(std::get<wire::CmRej>(*s.last_event().message), rej);

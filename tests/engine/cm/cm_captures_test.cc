@@ -202,7 +202,7 @@ class Side {
     EXPECT_EQ(bytes, step.frame) << wire::to_string(packet);
   }
 
-  // ---- The consumer, who does what rxe's did ----
+  // ---- The consumer, which does what rxe's did ----
 
   ConnectionId next_request() {
     EXPECT_FALSE(requests_.empty());

@@ -12,7 +12,7 @@ using wire::CmMraed;
 using wire::CmRejected;
 using wire::CmRejectReason;
 
-// Of who keeps nothing of the request.
+// As a responder sends it that keeps nothing of the request.
 wire::CmRej stateless_rej(CmRejectReason reason) {
   return {.local_comm_id = 0,
           .remote_comm_id = CmScript::kPeerId,

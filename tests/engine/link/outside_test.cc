@@ -315,7 +315,8 @@ struct ResolvesOutside : testing::Test {
   EventChannel channel{bench, 1};
 };
 
-// There is nobody to ask who has an address: the connection manager's retries will tell.
+// No part of the engine can ask which host has an address: the connection manager's retries will
+// tell.
 TEST_F(ResolvesOutside, AnAddressOfNobodyKnownIsTakenToBeOnTheNetwork) {
   const uint32_t id = channel.create_id(1);
   ASSERT_EQ(channel.resolve(id, ip("10.2.0.9", 7471)), 0);

@@ -185,8 +185,8 @@ TEST(DatagramReceiver, WithoutAReceiveWqeItIsDropped) {
   s.at(2ms).wire_delivers(datagram(psn(1))).expect({received_datagram(1)});
 }
 
-// IBTA vol 1, 9.9.3, class D: dropped, and the WQE is for the next one; or everybody who knows the
-// Q_Key could end the QP. The 40 bytes of the route header count.
+// IBTA vol 1, 9.9.3, class D: dropped, and the WQE is for the next one; or every peer that knows
+// the Q_Key could end the QP. The 40 bytes of the route header count.
 TEST(DatagramReceiver, OneTooLongForTheReceiveIsDroppedAndTheReceiveStays) {
   DatagramScript s;
   s.at(0ms).app_posts_recv(1, 47).app_posts_recv(2, 48);

@@ -49,8 +49,8 @@ class Multicast : public TransportTest {
   AhPtr ah;
 };
 
-// "attaches the QP qp to the multicast group having MGID gid": each gets a copy, who is not
-// attached gets none.
+// "attaches the QP qp to the multicast group having MGID gid": each gets a copy, and a
+// QP that is not attached gets none.
 TEST_F(Multicast, EveryAttachedQpGetsACopy) {
   for (size_t i = 0; i < 2; ++i) {
     for (uint64_t wr = 0; wr < 4; ++wr) ASSERT_EQ(post_recv(members[i].get(), wr, 1 + i), 0);
