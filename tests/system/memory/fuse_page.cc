@@ -42,6 +42,9 @@ class FuseServer {
     }
     // Opening asks us: it takes another process.
     if (const pid_t opener = fork(); opener == 0) {
+      // A connection whose server is gone ends with the last descriptor of the device. The opener's
+      // would stay while it waits, as it exits, for the answer to its last request.
+      close(device_);
       const std::string path = std::string(kPlace) + "/" + kFileName;
       const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
       say(file >= 0 ? Word::kMade : Word::kFailed, file);
