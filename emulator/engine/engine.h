@@ -9,6 +9,7 @@
 #include "emulator/engine/base/pausable_clock.h"
 #include "emulator/engine/config.h"
 #include "emulator/engine/events.h"
+#include "emulator/engine/faults/rule.h"
 #include "emulator/engine/snapshot.h"
 
 namespace rocemu::engine {

@@ -8,6 +8,7 @@
 
 #include "emulator/abi/control.h"
 #include "emulator/abi/ucma.h"
+#include "emulator/engine/faults/rule.h"
 #include "emulator/journal/describe_frame.h"
 
 namespace rocemu::journal {
