@@ -59,9 +59,9 @@ class Valgrind(unittest.TestCase):
 
     def test_pingpongs(self):
         for kind in ("rc", "uc", "ud", "srq"):
-            for size in ("64", "4096"):
+            for size in ("64", "4096") if kind != "ud" else ("64",):
                 with self.subTest(kind=kind, size=size):
-                    options = ["-n", "50", "-g", "0", "-s", size if kind != "ud" else "64"]
+                    options = ["-n", "50", "-g", "0", "-s", size]
                     self.pair(f"ibv_{kind}_pingpong", *options)
                     self.pair(f"ibv_{kind}_pingpong", *options, "-e")
 
