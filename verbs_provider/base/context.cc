@@ -14,18 +14,19 @@
 #include "verbs_provider/base/objects.h"
 #include "verbs_provider/shim/async_fd.h"
 #include "verbs_provider/shim/call.h"
+#include "verbs_provider/shim/system_call.h"
 
 namespace rocemu::provider {
 namespace {
 
 void close_fd(int fd) {
-  if (fd >= 0) ::syscall(SYS_close, fd);
+  if (fd >= 0) system_call(SYS_close, fd);
 }
 
 /// The daemon reads and writes our buffers through this where process_vm_readv is not permitted.
 /// -1 if there is no /proc or no permission: then it has to do with the other.
 int open_own_memory() {
-  return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC));
+  return static_cast<int>(system_call(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC));
 }
 
 /// `shared` is the connection of another context, whose objects are to be ours too; -1 for none.

@@ -13,6 +13,7 @@
 
 #include "verbs_provider/polling/backlog.h"
 #include "verbs_provider/polling/cpu_placement.h"
+#include "verbs_provider/shim/system_call.h"
 
 namespace rocemu::provider {
 namespace {
@@ -63,7 +64,7 @@ void DoorbellWriter::wake_if_sleeping() {
   // Not write(): that may be the shim's, and is a cancellation point. EAGAIN: it is awake already.
   const int saved = errno;
   const int64_t before = now_ns();
-  ::syscall(SYS_write, wake_fd_, &one, sizeof(one));
+  system_call(SYS_write, wake_fd_, &one, sizeof(one));
   cpu_placement().was_kept(now_ns() - before);
   errno = saved;
 }
@@ -94,7 +95,7 @@ bool DoorbellWriter::wait_for_round(const void* place) {
   }
   // Not for ever, since nobody counts when the daemon is gone.
   constexpr timespec kLongest{1, 0};
-  ::syscall(SYS_futex, &ring_->round, FUTEX_WAIT, round, &kLongest, nullptr, 0);
+  system_call(SYS_futex, &ring_->round, FUTEX_WAIT, round, &kLongest, nullptr, 0);
   empty.clear();
   return true;
 }
@@ -105,7 +106,7 @@ bool DoorbellWriter::is_daemon_gone() {
   pollfd entry{connection_, 0, 0};  // POLLHUP and POLLERR are always reported
   const timespec now{};
   // Not poll(): it is a cancellation point, and the lock may be held.
-  const bool gone = ::syscall(SYS_ppoll, &entry, 1, &now, nullptr, 0) > 0;
+  const bool gone = system_call(SYS_ppoll, &entry, 1, &now, nullptr, 0) > 0;
   errno = saved;
   if (gone) gone_.store(true, std::memory_order_relaxed);
   return gone;

@@ -22,6 +22,7 @@
 #include "verbs_provider/base/valgrind.h"
 #include "verbs_provider/shim/blocking_memory.h"
 #include "verbs_provider/shim/call.h"
+#include "verbs_provider/shim/system_call.h"
 
 namespace rocemu::provider {
 namespace {
@@ -91,10 +92,10 @@ class WithoutSignals {
  public:
   WithoutSignals() {
     constexpr uint64_t kAll = ~uint64_t{0};
-    ::syscall(SYS_rt_sigprocmask, SIG_BLOCK, &kAll, &before_, sizeof(before_));
+    system_call(SYS_rt_sigprocmask, SIG_BLOCK, &kAll, &before_, sizeof(before_));
   }
   ~WithoutSignals() {
-    ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before_, nullptr, sizeof(before_));
+    system_call(SYS_rt_sigprocmask, SIG_SETMASK, &before_, nullptr, sizeof(before_));
   }
   WithoutSignals(const WithoutSignals&) = delete;
   WithoutSignals& operator=(const WithoutSignals&) = delete;
@@ -108,17 +109,18 @@ class WithoutSignals {
 
 /// Null if there is none. `place` 0 is anywhere; else it is put in the place of what is there.
 std::byte* private_memory(uint64_t size, uint64_t place = 0) {
-  const long memory = ::syscall(SYS_mmap, place, size, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS | (place != 0 ? MAP_FIXED : 0), -1, 0);
+  const long memory =
+      system_call(SYS_mmap, place, size, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | (place != 0 ? MAP_FIXED : 0), -1, 0);
   return memory == -1 ? nullptr : at(static_cast<uint64_t>(memory));
 }
 
 bool move(std::byte* from, uint64_t to, uint64_t size) {
-  return ::syscall(SYS_mremap, from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, to) != -1;
+  return system_call(SYS_mremap, from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, to) != -1;
 }
 
 void unmap(std::byte* memory, uint64_t size) {
-  ::syscall(SYS_munmap, memory, size);
+  system_call(SYS_munmap, memory, size);
 }
 
 /// Whether all of it is memory that nobody else has.
@@ -179,25 +181,25 @@ bool may_be_a_file(uint64_t size) {
 
 /// A memory file with what is there now, which nobody can shrink; -1 if there is none.
 int make_file(uint64_t begin, uint64_t size) {
-  const int file =
-      static_cast<int>(::syscall(SYS_memfd_create, "rocemu-lent", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  const int file = static_cast<int>(
+      system_call(SYS_memfd_create, "rocemu-lent", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (file < 0) return -1;
   bool good =
-      ::syscall(SYS_ftruncate, file, size) == 0 &&
-      ::syscall(SYS_fcntl, file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
+      system_call(SYS_ftruncate, file, size) == 0 &&
+      system_call(SYS_fcntl, file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
   for (uint64_t done = 0; good && done < size;) {
-    const long written = ::syscall(SYS_pwrite64, file, begin + done, size - done, done);
+    const long written = system_call(SYS_pwrite64, file, begin + done, size - done, done);
     good = written > 0;
     if (good) done += static_cast<uint64_t>(written);
   }
   if (good) return file;
-  ::syscall(SYS_close, file);
+  system_call(SYS_close, file);
   return -1;
 }
 
 bool replace_by(int file, const Lent& lent) {
-  return ::syscall(SYS_mmap, lent.begin, lent.size(), PROT_READ | PROT_WRITE,
-                   MAP_SHARED | MAP_FIXED | MAP_POPULATE, file, 0) != -1;
+  return system_call(SYS_mmap, lent.begin, lent.size(), PROT_READ | PROT_WRITE,
+                     MAP_SHARED | MAP_FIXED | MAP_POPULATE, file, 0) != -1;
 }
 
 /// False if some of it stays a memory file's.
@@ -341,20 +343,20 @@ void lend(RegionMemory* region) {
     file = make_file(begin, wanted.size());
     if (file < 0) return;
     struct stat status;
-    const bool good = ::syscall(SYS_fstat, file, &status) == 0 && replace_by(file, wanted);
+    const bool good = system_call(SYS_fstat, file, &status) == 0 && replace_by(file, wanted);
     wanted.inode = good ? status.st_ino : 0;
     if (!good) {
-      ::syscall(SYS_close, file);
+      system_call(SYS_close, file);
       return;
     }
   }
-  if (!wanted.is_for_children) ::syscall(SYS_madvise, begin, wanted.size(), MADV_DONTFORK);
+  if (!wanted.is_for_children) system_call(SYS_madvise, begin, wanted.size(), MADV_DONTFORK);
   *lent = wanted;
   state.bytes += lent->size();
   state.bytes_ever += lent->size();
   ++state.times_ever;
   const int error = tell_daemon(abi::Op::kLendMemory, *lent, &file);
-  ::syscall(SYS_close, file);
+  system_call(SYS_close, file);
   if (error != 0) {
     lent->context = nullptr;
     return take_back(*lent);

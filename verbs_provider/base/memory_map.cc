@@ -9,6 +9,7 @@
 #include <sys/sysmacros.h>
 
 #include "verbs_provider/base/proc_file.h"
+#include "verbs_provider/shim/system_call.h"
 
 namespace rocemu::provider {
 namespace {
@@ -71,7 +72,7 @@ bool for_each_mapped_by_query(uint64_t* begin, uint64_t end, void* context,
     query.name_size = sizeof(name);
     query.name_address = reinterpret_cast<uint64_t>(name);
     // Not by ioctl(), which the shim replaces.
-    if (::syscall(SYS_ioctl, maps.fd(), kProcmapQuery, &query) != 0) return errno == ENOENT;
+    if (system_call(SYS_ioctl, maps.fd(), kProcmapQuery, &query) != 0) return errno == ENOENT;
     if (query.vma_begin >= end) return true;
     if (query.name_size == 0) name[0] = '\0';
     MappedRange range{.begin = query.vma_begin,

@@ -9,15 +9,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "verbs_provider/shim/system_call.h"
+
 namespace rocemu::provider {
 
 /// Lines of a file, without the shim, stdio's allocations or a lock of theirs.
 class ProcFile {
  public:
   explicit ProcFile(const char* path)
-      : fd_(static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC))) {}
+      : fd_(static_cast<int>(system_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC))) {}
   ~ProcFile() {
-    if (fd_ >= 0) ::syscall(SYS_close, fd_);
+    if (fd_ >= 0) system_call(SYS_close, fd_);
   }
   ProcFile(const ProcFile&) = delete;
   ProcFile& operator=(const ProcFile&) = delete;
@@ -49,7 +51,7 @@ class ProcFile {
   ssize_t read(char* to, size_t size) {
     ssize_t count;
     do {
-      count = fd_ < 0 ? -1 : ::syscall(SYS_read, fd_, to, size);
+      count = fd_ < 0 ? -1 : system_call(SYS_read, fd_, to, size);
     } while (count < 0 && errno == EINTR);
     failed_ |= count < 0;
     return count;
@@ -72,7 +74,7 @@ class ProcFile {
     while ((size = read(more, sizeof(more))) > 0) {
       const auto* newline = static_cast<const char*>(memchr(more, '\n', static_cast<size_t>(size)));
       if (newline == nullptr) continue;
-      ::syscall(SYS_lseek, fd_, newline + 1 - (more + size), SEEK_CUR);
+      system_call(SYS_lseek, fd_, newline + 1 - (more + size), SEEK_CUR);
       break;
     }
     char* line = buffer_ + begin_;

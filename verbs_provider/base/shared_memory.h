@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "verbs_provider/base/process.h"
+#include "verbs_provider/shim/system_call.h"
 
 namespace rocemu::provider {
 
@@ -35,7 +36,7 @@ class SharedMemory {
   int map(int fd, uint64_t size) {
     // Not fstat(): that may be the shim's. A file that is too short would be a SIGBUS later.
     struct stat status;
-    if (::syscall(SYS_fstat, fd, &status) != 0) return errno;
+    if (system_call(SYS_fstat, fd, &status) != 0) return errno;
     if (size == 0 || static_cast<uint64_t>(status.st_size) < size) return EIO;
     void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (data == MAP_FAILED) return errno;

@@ -9,6 +9,7 @@
 #include "verbs_provider/base/context.h"
 #include "verbs_provider/base/unchecked_copy.h"
 #include "verbs_provider/objects/mr.h"
+#include "verbs_provider/shim/system_call.h"
 
 namespace rocemu::provider {
 namespace {
@@ -21,7 +22,7 @@ bool is_readable(uint64_t address) {
   constexpr int kNoHow = -1;
   constexpr uint64_t kWord = 8;
   const int saved = errno;
-  ::syscall(SYS_rt_sigprocmask, kNoHow, address & ~(kWord - 1), nullptr, kWord);
+  system_call(SYS_rt_sigprocmask, kNoHow, address & ~(kWord - 1), nullptr, kWord);
   const bool readable = errno != EFAULT;
   errno = saved;
   return readable;

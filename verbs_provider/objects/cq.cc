@@ -12,6 +12,7 @@
 #include "verbs_provider/base/verbs.h"
 #include "verbs_provider/datapath/retire.h"
 #include "verbs_provider/polling/empty_poll.h"
+#include "verbs_provider/shim/system_call.h"
 
 namespace rocemu::provider {
 namespace {
@@ -28,7 +29,7 @@ constinit abi::CqRing lost_ring{
 
 int channel_inode(const ibv_comp_channel& channel, uint64_t* inode) {
   struct stat status;
-  if (::syscall(SYS_fstat, channel.fd, &status) != 0) return errno;
+  if (system_call(SYS_fstat, channel.fd, &status) != 0) return errno;
   *inode = status.st_ino;
   return 0;
 }

@@ -10,6 +10,7 @@
 #include "verbs_provider/base/objects.h"
 #include "verbs_provider/base/verbs.h"
 #include "verbs_provider/objects/srq.h"
+#include "verbs_provider/shim/system_call.h"
 
 namespace rocemu::provider {
 
@@ -26,7 +27,7 @@ ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* attr) {
   if (attr->fd != -1) {
     // Not fstat(): that is the shim's, and the file need not be one of ours.
     struct stat status;
-    if (::syscall(SYS_fstat, attr->fd, &status) != 0) return nullptr;
+    if (system_call(SYS_fstat, attr->fd, &status) != 0) return nullptr;
     arguments.device = status.st_dev;
     arguments.inode = status.st_ino;
   }

@@ -11,6 +11,7 @@
 #include "verbs_provider/base/context.h"
 #include "verbs_provider/polling/backlog.h"
 #include "verbs_provider/polling/cpu_placement.h"
+#include "verbs_provider/shim/system_call.h"
 
 namespace rocemu::provider {
 namespace {
@@ -128,8 +129,8 @@ bool EmptyPoll::wait(ibv_context* context) {
 
 /// A resize may unmap the ring meanwhile: the kernel then says EFAULT.
 void EmptyPoll::sleep() const {
-  ::syscall(SYS_futex, sleeps_on_, FUTEX_WAIT, seen_, is_away_ ? &kMaxAway : &kMaxSleep, nullptr,
-            0);
+  system_call(SYS_futex, sleeps_on_, FUTEX_WAIT, seen_, is_away_ ? &kMaxAway : &kMaxSleep, nullptr,
+              0);
 }
 
 void EmptyPoll::yield() {

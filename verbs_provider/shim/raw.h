@@ -5,14 +5,14 @@
 
 #include <cerrno>
 
-#include <unistd.h>
+#include "verbs_provider/shim/system_call.h"
 
 namespace rocemu::shim {
 
 template <class... Args>
 long raw_syscall(long number, Args... args) {
   const int saved = errno;
-  long result = ::syscall(number, args...);
+  long result = system_call(number, args...);
   if (result == -1) result = -errno;
   errno = saved;
   return result;
