@@ -3,18 +3,6 @@
 #include <utility>
 
 namespace rocemu::engine::faults {
-namespace {
-
-bool contains(const Ranges& ranges, uint64_t number) {
-  if (ranges.empty()) return true;
-  for (const Range& range : ranges) {
-    if (range.first <= number && number <= range.last) return true;
-  }
-  return false;
-}
-
-}  // namespace
-
 FaultInjector::FaultInjector(Objects& objects, FramePool& pool, Switch& network,
                              CompletionDelivery& delivery, EventDelivery& event_delivery,
                              Step& step, uint64_t seed, std::vector<std::string> device_names)

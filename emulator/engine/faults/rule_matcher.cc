@@ -7,12 +7,6 @@
 namespace rocemu::engine::faults {
 namespace {
 
-bool contains(const Ranges& ranges, uint64_t number) {
-  if (ranges.empty()) return true;
-  return std::ranges::any_of(
-      ranges, [&](const Range& range) { return range.first <= number && number <= range.last; });
-}
-
 /// FNV-1a: the same on every machine, as std::hash need not be.
 uint64_t hash(uint64_t value, std::string_view text) {
   for (const char c : text) {
@@ -36,6 +30,12 @@ uint32_t asked_for_by(const Rule& rule) {
 }
 
 }  // namespace
+
+bool contains(const Ranges& ranges, uint64_t number) {
+  if (ranges.empty()) return true;
+  return std::ranges::any_of(
+      ranges, [&](const Range& range) { return range.first <= number && number <= range.last; });
+}
 
 // 53 bits of chance against a number of 53 bits: the same on every machine with IEEE 754.
 bool happens(Random& random, double probability) {

@@ -49,6 +49,9 @@ struct Occurrence {
   uint32_t status = 0;
 };
 
+/// True if the number is in one of them, or there are none.
+bool contains(const Ranges& ranges, uint64_t number);
+
 /// True with that probability.
 bool happens(Random& random, double probability);
 
