@@ -98,8 +98,8 @@ struct CqRing {
   alignas(64) std::atomic<uint32_t> producer;  // completions ever added; written by the daemon
   std::atomic<uint32_t> error;                 // non-zero once overrun: the CQ cannot be used
   /// Written 1 by a client that waits on the futex `producer`, 0 by the daemon, which then wakes
-  /// all waiting threads: after it has changed `producer`, with a sequentially consistent fence
-  /// between.
+  /// all waiting threads: after it has changed `producer`. All of these are sequentially
+  /// consistent, so that the daemon sees the waiting thread or that thread sees the completion.
   std::atomic<uint32_t> waiting;
   /// Written before `waiting`: the daemon need not wake anybody before `producer` is there, modulo
   /// 2^32, as long as more completions are to come.

@@ -85,9 +85,9 @@ void CompletionQueue::add(const abi::Cqe& cqe) {
 
 bool CompletionQueue::publish() {
   abi::CqRing& ring = ring_in(memory_);
-  ring.producer.store(produced_, std::memory_order_release);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (ring.waiting.load(std::memory_order_relaxed) == 0) return false;
+  // Sequentially consistent, both: see CqRing::waiting.
+  ring.producer.store(produced_, std::memory_order_seq_cst);
+  if (ring.waiting.load(std::memory_order_seq_cst) == 0) return false;
   if (static_cast<int32_t>(produced_ - ring.wake_at.load(std::memory_order_relaxed)) < 0) {
     return !std::exchange(told_of_waiting_, true);
   }

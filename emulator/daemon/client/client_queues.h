@@ -2,6 +2,7 @@
 // the daemon's private copy of every index. Nothing read from shared memory is kept unchecked.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -116,6 +117,16 @@ struct ClientQueues {
   /// Only after doorbell_memory was set.
   abi::DoorbellRing& doorbells() const {
     return *reinterpret_cast<abi::DoorbellRing*>(doorbell_memory.data());
+  }
+
+  /// Tells the client's writers whether they must ring the eventfd. They write a doorbell and then
+  /// read the flag; the daemon writes the flag and then asks has_doorbells(). All four are
+  /// sequentially consistent, so that one of the two sees the other.
+  void set_daemon_sleeping(bool sleeping) {
+    doorbells().daemon_sleeping.store(sleeping ? 1 : 0, std::memory_order_seq_cst);
+  }
+  bool has_doorbells() const {
+    return doorbells().producer.load(std::memory_order_seq_cst) != doorbells_consumed;
   }
 
   size_t size() const { return qps.size() + cqs.size() + srqs.size(); }

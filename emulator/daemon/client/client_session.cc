@@ -141,9 +141,7 @@ void ClientSession::set_asked_for(uint32_t operations) {
 }
 
 void ClientSession::set_daemon_sleeping(bool sleeping) {
-  if (attached_) {
-    queues_.doorbells().daemon_sleeping.store(sleeping ? 1 : 0, std::memory_order_seq_cst);
-  }
+  if (attached_) queues_.set_daemon_sleeping(sleeping);
 }
 
 void ClientSession::set_daemon_processor(uint32_t processor) {
@@ -155,8 +153,7 @@ uint32_t ClientSession::client_processor() const {
 }
 
 bool ClientSession::has_doorbells() const {
-  return attached_ &&
-         queues_.doorbells().producer.load(std::memory_order_seq_cst) != queues_.doorbells_consumed;
+  return attached_ && queues_.has_doorbells();
 }
 
 // ---- Events ---------------------------------------------------------------------------------

@@ -85,9 +85,7 @@ class ClientSession {
   /// Tells the client which operations it has to ask for from now on.
   void set_asked_for(uint32_t operations);
 
-  /// Tells the client's writers whether they must ring the eventfd. They write a doorbell and then
-  /// read the flag; we write the flag and then ask has_doorbells(). All four are sequentially
-  /// consistent, so that one of the two sees the other.
+  /// See ClientQueues.
   void set_daemon_sleeping(bool sleeping);
   bool has_doorbells() const;
   /// Tells the client on which processor we are (abi::DoorbellRing::daemon_processor).
