@@ -25,7 +25,7 @@ void end_of(Nic& nic, Connection& connection) {
   break_connection(vi, VIP_ERROR_CONN_LOST);
 }
 
-void dispatch(Nic& nic, uint64_t key, CmEvent event) {
+void dispatch(Nic& nic, uint64_t key, const CmEvent& event) {
   const auto found = nic.connections.find(key);
   if (found == nic.connections.end()) return;
   const std::shared_ptr<Connection> connection = found->second;
@@ -56,7 +56,7 @@ void read_connection_events(Nic& nic) {
     } else if (request) {
       take_request(nic, id, copy.private_data);
     } else {
-      dispatch(nic, key, std::move(copy));
+      dispatch(nic, key, copy);
     }
   }
 }

@@ -29,7 +29,7 @@ bool anybody_waits_for(const Nic& nic, const std::string& discriminator) {
 /// A request that came while nobody waited, and whose client has not given up since.
 std::shared_ptr<Request> take_unclaimed(Nic& nic, const std::string& discriminator) {
   for (auto i = nic.unclaimed.begin(); i != nic.unclaimed.end();) {
-    const std::shared_ptr<Request> request = *i;
+    std::shared_ptr<Request> request = *i;
     const bool gone = !request->connection->events.empty();
     if (!gone && request->discriminator != discriminator) {
       ++i;

@@ -147,7 +147,7 @@ std::string device_text(const Json& device) {
   const Json& gids = member(device, "gids");
   for (size_t i = 0; i < gids.size(); ++i)
     text += "  GID " + std::to_string(i) + "  " + cell("gid", gids[i]) + "\n";
-  const auto title = [&](const char* key, std::string words) {
+  const auto title = [&](const char* key, const std::string& words) {
     const Json& more = member(member(device, "omitted"), key);
     return more.is_null() ? words : words + " (and " + cell(key, more) + " more)";
   };

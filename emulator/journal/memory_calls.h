@@ -28,7 +28,7 @@ class RecentPayloads {
 
  private:
   static constexpr size_t kSlots = 128;
-  static constexpr uint64_t kLeast = 256, kMax = 128 * 1024;
+  static constexpr uint64_t kLeast = 256, kMax = uint64_t{128} << 10;
   std::vector<Slot> slots_{kSlots};
 };
 

@@ -5,7 +5,7 @@
 namespace rocemu::journal {
 namespace {
 
-constexpr size_t kHandOver = 256 * 1024;
+constexpr size_t kHandOver = size_t{256} << 10;
 
 }  // namespace
 

@@ -15,7 +15,7 @@ namespace rocemu {
 namespace {
 
 /// So much is written at once if nothing waits: it is cheaper than waking the thread.
-constexpr size_t kLittle = 64 * 1024;
+constexpr size_t kLittle = size_t{64} << 10;
 constexpr size_t kMaxWaiting = 64 << 20;
 constexpr size_t kSpares = 8;
 

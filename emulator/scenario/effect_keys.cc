@@ -167,7 +167,8 @@ void read_corrupt(Reading in, const Node& value) {
       const std::string word = in.reader.text(key, "bits, random_bits or icrc");
       if (word == "bits") {
         for (const Node& bit : in.reader.items(what, "the number of a bit")) {
-          corruption.bits.push_back(static_cast<uint32_t>(in.reader.number(bit, 0, 8 * 4400)));
+          corruption.bits.push_back(
+              static_cast<uint32_t>(in.reader.number(bit, 0, uint64_t{8} * 4400)));
         }
       } else if (word == "random_bits") {
         corruption.random_bits = static_cast<uint32_t>(in.reader.number(what, 1, 1024));

@@ -66,7 +66,7 @@ void read_transport(Reading in, const Node& value) {
 }
 
 std::string read_device(Reading in, const Node& value) {
-  const std::string name = in.reader.text(value, "the name of a device");
+  std::string name = in.reader.text(value, "the name of a device");
   if (name.empty()) in.reader.fail(value, "expected the name of a device, found nothing");
   return name;
 }

@@ -30,7 +30,7 @@ std::string find_command() {
     std::string folder = path;
     for (int up = 0; up < 4 && folder.find('/') != std::string::npos; ++up) {
       folder.resize(folder.rfind('/'));
-      const std::string command = folder + "/bin/rocemu";
+      std::string command = folder + "/bin/rocemu";
       if (access(command.c_str(), X_OK) == 0) return command;
     }
   }

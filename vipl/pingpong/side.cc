@@ -65,7 +65,7 @@ std::string errors_of(VIP_UINT32 status) {
                                     "DESC_FLUSHED", "TRANSPORT",  "RDMA_PROT", "REMOTE_DESC"};
   std::string text;
   for (unsigned i = 0; i < std::size(kNames); ++i) {
-    if ((status & VIP_STATUS_FORMAT_ERROR << i) == 0) continue;
+    if ((status & (unsigned{VIP_STATUS_FORMAT_ERROR} << i)) == 0) continue;
     text += (text.empty() ? "VIP_STATUS_" : " VIP_STATUS_") + std::string(kNames[i]) + "_ERROR";
   }
   return text;

@@ -41,7 +41,7 @@ std::string find_executable(const std::string& name) {
   for (size_t begin = 0; !name.empty() && begin <= path.size();) {
     const size_t end = std::min(path.find(':', begin), path.size());
     const std::string dir = end == begin ? "." : path.substr(begin, end - begin);
-    const std::string candidate = dir + "/" + name;
+    std::string candidate = dir + "/" + name;
     const int candidate_error = execution_error(candidate);
     if (candidate_error == 0) return candidate;
     if (candidate_error == EACCES) error = EACCES;

@@ -23,10 +23,6 @@ constexpr uint8_t kSharedNamespaces = 1;
 constexpr uint64_t kUverbsAbi = 1;
 constexpr uint32_t kUnknownDriver = 0;
 
-constexpr uint16_t type_of(uint16_t operation) {
-  return static_cast<uint16_t>(RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, operation));
-}
-
 struct Request {
   nlmsghdr header;
   NetlinkAttributes attributes;

@@ -45,11 +45,9 @@ Control read_control(msghdr& message) {
     };
     if (is(IPPROTO_IP, IP_TOS)) {
       control.traffic_class = value_of<uint8_t>(at);
-    } else if (is(IPPROTO_IP, IP_TTL)) {
-      control.hop_limit = static_cast<uint8_t>(value_of<int>(at));
     } else if (is(IPPROTO_IPV6, IPV6_TCLASS)) {
       control.traffic_class = static_cast<uint8_t>(value_of<int>(at));
-    } else if (is(IPPROTO_IPV6, IPV6_HOPLIMIT)) {
+    } else if (is(IPPROTO_IP, IP_TTL) || is(IPPROTO_IPV6, IPV6_HOPLIMIT)) {
       control.hop_limit = static_cast<uint8_t>(value_of<int>(at));
     } else if (is(IPPROTO_UDP, UDP_GRO)) {
       control.segment_size = static_cast<size_t>(std::max(value_of<int>(at), 0));
