@@ -190,6 +190,20 @@ TEST_F(ResizeCqTest, GivesANewMemoryWithWhatWasNotTaken) {
   EXPECT_EQ(cqe.wr_id, 42u);
 }
 
+// The program still maps them: a producer index that fell back to 0 would be 2^32 completions for a
+// poll to take before it finds out that the device is gone.
+TEST_F(ResizeCqTest, TheQueuesOfAProgramStayAsTheyAreWhenTheSessionEnds) {
+  const Received answer = ask(resize(100));
+  const auto& place = answer.reply.body.create_cq.memory;
+  ASSERT_EQ(place.segment, 0u);
+  session.reset();
+  abi::Cqe cqe;
+  ASSERT_EQ(pread(segment.get(), &cqe, sizeof cqe,
+                  static_cast<off_t>(place.offset + sizeof(abi::CqRing))),
+            static_cast<ssize_t>(sizeof cqe));
+  EXPECT_EQ(cqe.wr_id, 42u);
+}
+
 TEST_F(ResizeCqTest, LeavesTheOldOneIfTheEngineRefuses) {
   engine.answer = [](const abi::Request&) {
     abi::Reply reply{};

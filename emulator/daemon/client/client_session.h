@@ -63,6 +63,8 @@ class ClientSession {
 
   ClientSession(const Services& services, engine::ClientId id, engine::DeviceIndex device,
                 UniqueFd socket, PeerCredentials peer);
+  /// The queues stay in the program's memory as they are: it still maps them.
+  ~ClientSession() { queues_.arena.close(); }
   ClientSession(const ClientSession&) = delete;
   ClientSession& operator=(const ClientSession&) = delete;
 
