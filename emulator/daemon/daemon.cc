@@ -18,6 +18,7 @@
 #include "emulator/daemon/control/control_request.h"
 #include "emulator/daemon/control/fault_commands.h"
 #include "emulator/daemon/control/time_commands.h"
+#include "emulator/daemon/run/virtual_time.h"
 #include "emulator/scenario/scenario.h"
 
 namespace rocemu::daemon {
@@ -397,17 +398,28 @@ void Daemon::hide_device(engine::DeviceIndex index) {
   }
 }
 
+void Daemon::run_on_virtual_clock() {
+  const bool has_run = options_.lifetime_fd >= 0;  // `rocemu run`, which the programs descend from
+  VirtualTime time({.lockstep = options_.lockstep,
+                    .ancestor = has_run ? std::optional(getppid()) : std::nullopt},
+                   main_, control_loop_, clock_, time_is_held_, [this] {
+                     flush_files();
+                     check_recording();
+                   });
+  for (bool done = false; !done;) {
+    try {
+      time.run(stopping_);
+      done = true;
+    } catch (const std::bad_alloc&) {  // of no client's request; it is tried again
+      spdlog::error("out of memory");
+    }
+  }
+}
+
 bool Daemon::run() {
   if (threads_ != nullptr) threads_->start();
   if (clock_.is_virtual()) {
-    for (bool done = false; !done;) {
-      try {
-        run_on_virtual_clock();
-        done = true;
-      } catch (const std::bad_alloc&) {  // of no client's request; it is tried again
-        spdlog::error("out of memory");
-      }
-    }
+    run_on_virtual_clock();
   } else {
     main_.run(stopping_);
   }

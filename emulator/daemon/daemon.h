@@ -19,7 +19,6 @@
 #include "emulator/daemon/kernel/runtime_directory.h"
 #include "emulator/daemon/net/udp_network.h"
 #include "emulator/daemon/run/device_threads.h"
-#include "emulator/daemon/run/quiescence.h"
 #include "emulator/daemon/run/worker.h"
 
 namespace rocemu::daemon {
@@ -72,12 +71,8 @@ class Daemon : private NldevSource {
   /// While it exists the main thread can touch what is the others'. Null if there are none.
   std::unique_ptr<DeviceThreads::Pause> pause_threads();
 
-  // virtual_time.cc
+  /// See VirtualTime.
   void run_on_virtual_clock();
-  void wait_for_quiet(Quiescence& clients);
-  bool is_quiet(Quiescence& clients);
-  bool handle_what_came();
-  void end_round();
 
   void flush_files();
   /// Tells what is missing from it.

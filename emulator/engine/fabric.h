@@ -49,14 +49,14 @@ class Fabric {
   void go_on_with_memory();
   void remove_device(DeviceIndex index);
 
-  // ---- The parts, in the order in which they build on each other ----
+  // ---- The parts, in the order in which they are made ----
   Step step;
   Objects objects;
   Link link;
   Switch network;
   EventDelivery event_delivery;
-  CompletionDelivery completions;
   faults::FaultInjector faults;
+  CompletionDelivery completions;
   Scheduler scheduler;
   Transmitter transmitter;
   TransportContext transport;

@@ -1,18 +1,13 @@
-// The daemon's loop on a virtual clock: what came is handled, and when nothing more comes the clock
-// is put forward to the engine's next deadline. That nothing comes is known when all threads of all
-// clients are asleep (quiescence.h); those that poll an empty CQ sleep too
-// (verbs_provider/empty_poll).
-//
-// In lockstep what came is handled only then, all of it at once and in an order of ours. So
-// relative speed does not matter, and a deterministic program has the same run each time.
+#include "emulator/daemon/run/virtual_time.h"
+
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <string>
 #include <thread>
 #include <utility>
-
-#include "emulator/daemon/daemon.h"
+#include <vector>
 
 namespace rocemu::daemon {
 namespace {
@@ -28,86 +23,93 @@ constexpr engine::Duration kMinIdle = 1ms, kMaxIdle = 20ms;
 
 }  // namespace
 
-void Daemon::run_on_virtual_clock() {
-  const bool has_run = options_.lifetime_fd >= 0;  // `rocemu run`, which the programs descend from
-  Quiescence clients(has_run ? std::optional(getppid()) : std::nullopt);
+VirtualTime::VirtualTime(const Options& options, Worker& worker, EventLoop& control_loop,
+                         Clock& clock, const bool& is_held, std::function<void()> on_idle)
+    : options_(options),
+      worker_(worker),
+      control_loop_(control_loop),
+      clock_(clock),
+      is_held_(is_held),
+      on_idle_(std::move(on_idle)) {}
+
+void VirtualTime::run(const std::atomic<bool>& stopping) {
+  Quiescence clients(options_.ancestor);
   engine::Duration idle = kMinIdle;
-  if (options_.lockstep) main_.engine_host().hold_outputs();
-  while (!stopping_) {
-    if (options_.lockstep) wait_for_quiet(clients);
+  if (options_.lockstep) worker_.engine_host().hold_outputs();
+  while (!stopping) {
+    if (options_.lockstep) wait_for_quiet(clients, stopping);
     if (handle_what_came()) {
       end_round();
       idle = kMinIdle;
       continue;
     }
     if (!options_.lockstep) {
-      wait_for_quiet(clients);
+      wait_for_quiet(clients, stopping);
       if (handle_what_came()) {
         end_round();
         continue;
       }
     }
-    const std::optional<engine::Instant> deadline = main_.engine_host().next_deadline();
-    if (deadline && !time_is_held_) {
+    const std::optional<engine::Instant> deadline = worker_.engine_host().next_deadline();
+    if (deadline && !is_held_) {
       clock_.advance_to(*deadline);
       idle = kMinIdle;
-      if (main_.engine_host().tick_if_due(clock_.now())) end_round();
+      if (worker_.engine_host().tick_if_due(clock_.now())) end_round();
       continue;
     }
-    flush_files();
-    check_recording();
+    on_idle_();
     // Without end: until a sleeping thread is woken by something else than us.
     std::this_thread::sleep_for(idle);
     idle = std::min<engine::Duration>(2 * idle, kMaxIdle);
-    main_.sessions().begin_round();
+    worker_.sessions().begin_round();
   }
   // A client that has left by now must be gone in the recording too, however soon we have to stop.
   bool more = true;
   while (std::exchange(more, false)) {
-    main_.loop().wait(engine::Duration(0));
-    more |= main_.sessions().pump_in_order();
-    more |= main_.sessions().reap(main_.engine_host(), main_.memory());
-    more |= main_.cm_sessions().reap(main_.engine_host());
-    main_.engine_host().release_outputs();
+    worker_.loop().wait(engine::Duration(0));
+    more |= worker_.sessions().pump_in_order();
+    more |= worker_.sessions().reap(worker_.engine_host(), worker_.memory());
+    more |= worker_.cm_sessions().reap(worker_.engine_host());
+    worker_.engine_host().release_outputs();
   }
 }
 
 /// Doorbells first: what a client rang before it asked comes before. In lockstep one kind of thing,
 /// and one request, at a time: a client that gets its reply runs at once, and must not be faster
 /// than the others.
-bool Daemon::handle_what_came() {
+bool VirtualTime::handle_what_came() {
   if (options_.lockstep) {
     // A client that has ended is gone before another comes, which may be the next program of one
     // script: it would be so if the script's shell took long to go on. Requests on the control
     // socket, whenever and however often they come, must not change what the clients do.
-    return main_.sessions().pump_in_order() || main_.loop().run_first(EPOLLHUP) ||
-           main_.sessions().reap(main_.engine_host(), main_.memory()) ||
-           main_.cm_sessions().reap(main_.engine_host()) || main_.loop().run_first() ||
-           main_.engine_host().tick_if_due(clock_.now()) || control_loop_.run_first();
+    return worker_.sessions().pump_in_order() || worker_.loop().run_first(EPOLLHUP) ||
+           worker_.sessions().reap(worker_.engine_host(), worker_.memory()) ||
+           worker_.cm_sessions().reap(worker_.engine_host()) || worker_.loop().run_first() ||
+           worker_.engine_host().tick_if_due(clock_.now()) || control_loop_.run_first();
   }
-  bool worked = main_.sessions().pump_in_order();
-  worked |= main_.loop().wait(engine::Duration(0)) > 0;
-  worked |= main_.engine_host().tick_if_due(clock_.now());
-  worked |= main_.sessions().reap(main_.engine_host(), main_.memory());
-  worked |= main_.cm_sessions().reap(main_.engine_host());
+  bool worked = worker_.sessions().pump_in_order();
+  worked |= worker_.loop().wait(engine::Duration(0)) > 0;
+  worked |= worker_.engine_host().tick_if_due(clock_.now());
+  worked |= worker_.sessions().reap(worker_.engine_host(), worker_.memory());
+  worked |= worker_.cm_sessions().reap(worker_.engine_host());
   return worked;
 }
 
 /// Clients see what was done, and look again for what they wait for.
-void Daemon::end_round() {
+void VirtualTime::end_round() {
   if (options_.lockstep) {
-    main_.engine_host().release_outputs();
+    worker_.engine_host().release_outputs();
   } else {
-    main_.sessions().begin_round();
+    worker_.sessions().begin_round();
   }
 }
 
-void Daemon::wait_for_quiet(Quiescence& clients) {
+void VirtualTime::wait_for_quiet(Quiescence& clients, const std::atomic<bool>& stopping) {
   const engine::Instant since = clock_.real_now();
   clients.begin_wait();
   engine::Duration pause = kMinLook;
-  while (!stopping_ && !is_quiet(clients)) {
-    if (!options_.lockstep && handle_what_came()) main_.sessions().begin_round();
+  while (!stopping && !is_quiet(clients)) {
+    if (!options_.lockstep && handle_what_came()) worker_.sessions().begin_round();
     const engine::Duration waited = clock_.real_now() - since;
     if (waited > kPatience) {
       if (!clients.anyone_runs()) return;  // they sleep, and wake again and again by themselves
@@ -125,10 +127,11 @@ void Daemon::wait_for_quiet(Quiescence& clients) {
   }
 }
 
-bool Daemon::is_quiet(Quiescence& clients) {
+bool VirtualTime::is_quiet(Quiescence& clients) {
   std::vector<pid_t> pids;
-  for (const ClientSession* session : main_.sessions().list()) pids.push_back(session->peer().pid);
-  for (const pid_t pid : main_.cm_sessions().pids()) pids.push_back(pid);
+  for (const ClientSession* session : worker_.sessions().list())
+    pids.push_back(session->peer().pid);
+  for (const pid_t pid : worker_.cm_sessions().pids()) pids.push_back(pid);
   return clients.is_quiet(pids);
 }
 

@@ -8,10 +8,9 @@ namespace rocemu::engine::faults {
 
 void EventFaults::raise(ClientId client, abi::EventType type, uint64_t element,
                         const QueuePair* qp) {
+  if (!injector_.watches(Where::kEvent)) return delivery_.raise(client, type, element, qp);
   const auto device = clients_.find_device_of(client);
-  if (!injector_.watches(Where::kEvent) || !device) {
-    return delivery_.raise(client, type, element, qp);
-  }
+  if (!device) return delivery_.raise(client, type, element, qp);
   const auto acting =
       injector_.act({.where = Where::kEvent,
                      .flow = {Flow::Kind::kClient, device->value, qp != nullptr ? qp->order : 0},

@@ -87,7 +87,7 @@ Acknowledged acknowledge_before(TransportContext& context, QueuePair& qp, Psn ps
   return {true, all};
 }
 
-/// `window` packets are sent again, and more when they are acknowledged; all inside the context.
+/// `window` packets are sent again, and more when they are acknowledged; all inside the fabric.
 bool retry(TransportContext& context, QueuePair& qp, VendorError exhausted, int32_t window) {
   if (qp.send.retries_left == 0) {
     fail_oldest(context, qp, {WcStatus::kRetryExcErr, exhausted});

@@ -11,10 +11,6 @@ namespace {
 
 using abi::ucma::EventType;
 
-bool is_multicast(const wire::IpAddress& address) {
-  return address.is_v4() ? (address.bytes[12] & 0xf0) == 0xe0 : address.bytes[0] == 0xff;
-}
-
 }  // namespace
 
 int AddressResolution::resolve_ip(const CmCommand& command) {
@@ -62,7 +58,7 @@ bool AddressResolution::may_be_outside(const RdmaId& id) const {
 
 void AddressResolution::complete(RdmaId& id, uint32_t timeout_ms) {
   const bool loopback = id.destination.is_any() || is_loopback_gid(id.destination);
-  const bool multicast = is_multicast(id.destination.address);  // has no owner to be asked
+  const bool multicast = id.destination.address.is_multicast();  // has no owner to be asked
   if (!loopback && !multicast && !environment_.device_with_address(id.destination.address) &&
       !may_be_outside(id)) {
     id.deadline = environment_.now() + std::chrono::milliseconds(timeout_ms);
