@@ -88,7 +88,9 @@ void Fabric::run() {
     } else {
       break;
     }
-    fail_qps();
+    if (completions.has_overrun() || faults.made_up_events.has_failing_qp()) [[unlikely]] {
+      fail_qps();
+    }
   }
   run_.clear();  // of what is left another step knows nothing
 }

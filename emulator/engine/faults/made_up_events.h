@@ -21,6 +21,7 @@ class MadeUpEvents {
   void raise_on_device(abi::EventType type, DeviceIndex device);
   /// A QP whose made-up event says that it fails, and that has yet to be failed.
   std::optional<QpNumber> take_failing_qp();
+  bool has_failing_qp() const { return !failing_qps_.empty(); }
 
   /// The event is about the device, not about an object.
   static bool concerns_device(abi::EventType type);

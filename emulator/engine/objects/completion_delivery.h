@@ -27,6 +27,7 @@ class CompletionDelivery {
   void overrun(CompletionQueue& cq);
   /// A CQ that overran, and whose users have yet to be failed (transport/failure.h).
   std::optional<CqId> take_overrun();
+  bool has_overrun() const { return !overrun_.empty(); }
   /// ibv_req_notify_cq(3).
   void arm(const ArmCq& input);
   /// ibv_modify_cq(3).

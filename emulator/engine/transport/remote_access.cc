@@ -14,9 +14,8 @@ std::optional<Verdict> write(TransportContext& context, QueuePair& qp, const wir
   RecvHalf& recv = qp.recv;
   const wire::Reth& reth = recv.reth;
   const auto place = [&](uint64_t offset, uint64_t length) {
-    const auto found = context.objects().mrs.resolve_remote(
-        qp.memory_user(), reth.rkey, reth.va + offset, length, abi::kAccessRemoteWrite);
-    return found ? std::optional(MemoryList(*found, length)) : std::nullopt;
+    return context.objects().mrs.resolve_remote(qp.memory_user(), reth.rkey, reth.va + offset,
+                                                length, abi::kAccessRemoteWrite);
   };
   if (info.is_first) {
     recv.reth = packet.reth;
@@ -32,14 +31,18 @@ std::optional<Verdict> write(TransportContext& context, QueuePair& qp, const wir
   PacketRun& run = context.run_at_hand();
   if (packet.payload.empty() || run.is_written()) return std::nullopt;
   // Looked up with each packet again: what the message began with may be gone by now.
-  const auto place_of = [&](uint64_t bytes) { return place(recv.received, bytes); };
+  const auto place_of = [&](uint64_t bytes) {
+    const auto found = place(recv.received, bytes);
+    return found ? std::optional(MemoryList(*found, bytes)) : std::nullopt;
+  };
   if (run.write_together(context.memory(), reth.dma_length - recv.received, place_of)) {
     return std::nullopt;
   }
-  const auto target = place_of(packet.payload.size());
+  const auto target = place(recv.received, packet.payload.size());
   if (!target) return Verdict::kRemoteAccess;
   const std::array<std::span<const uint8_t>, 1> source{packet.payload};
-  return verdict_of(target->write(context.memory(), source), Verdict::kRemoteMemoryUnreachable);
+  return verdict_of(MemoryList(*target, packet.payload.size()).write(context.memory(), source),
+                    Verdict::kRemoteMemoryUnreachable);
 }
 
 std::optional<Verdict> begin_read(TransportContext& context, QueuePair& qp,
