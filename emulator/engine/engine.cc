@@ -100,7 +100,7 @@ struct Apply {
   void operator()(const OpenCmChannel&) const {}
   void operator()(const CloseCmChannel& input) const { rdma_cm.close(input.channel); }
   void operator()(const CmCommand& input) const {
-    // Rules for kGetEvent were asked when the event was made (RdmaCm::emit): it was read now.
+    // Rules for kGetEvent were asked when the event was made (EventOutput::emit): it was read now.
     if (fabric.faults.watches(faults::Where::kVerb) &&
         input.command != abi::ucma::Command::kGetEvent) [[unlikely]] {
       if (const int error = faults::verb_fault(fabric.faults, input)) {

@@ -74,7 +74,7 @@ void Fabric::run() {
     } else if (arrives) {
       if (link.is_held()) break;
       const InFlight in_flight = link.take();
-      if (run_.empty() && makes_runs) {
+      if (makes_runs && run_.empty() && !link.empty()) {
         run_.begin(in_flight, link, step.now(), kFramesPerStep - moved);
       }
       admission.arrive(in_flight);

@@ -37,6 +37,7 @@ class CompletionFaults {
   /// Delivers what was kept until now.
   void release_due();
   std::optional<Instant> next_deadline() const;
+  bool holds_any() const { return !held_.empty(); }
 
  private:
   bool apply(const QueuePair& qp, CqId cq, abi::Cqe cqe, bool solicits, bool wanted);

@@ -32,6 +32,7 @@ class DeviceFaults {
   /// Ends what ports were to be down for.
   void restore_ports();
   std::optional<Instant> next_deadline() const;
+  bool has_port_returns() const { return !port_returns_.empty(); }
 
  private:
   FaultInjector& injector_;

@@ -37,13 +37,13 @@ void FaultInjector::note(const RuleMatcher::Acting& acting, std::string subject,
   if (effects.gid) devices.change_gid(*device, effects.gid->index, effects.gid->address);
 }
 
-void FaultInjector::release_due() {
+void FaultInjector::release_kept() {
   frames.release_due();
   completions.release_due();
   devices.restore_ports();
 }
 
-std::optional<Instant> FaultInjector::next_deadline() const {
+std::optional<Instant> FaultInjector::next_of_kept() const {
   std::optional<Instant> first;
   for (const auto& one :
        {frames.next_deadline(), completions.next_deadline(), devices.next_deadline()}) {

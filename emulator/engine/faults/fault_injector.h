@@ -36,9 +36,13 @@ class FaultInjector {
             std::optional<DeviceIndex> device, const QueuePair* qp);
 
   /// Lets go of what rules kept until now.
-  void release_due();
+  void release_due() {
+    if (keep_anything()) release_kept();
+  }
   /// When something else that they keep is due.
-  std::optional<Instant> next_deadline() const;
+  std::optional<Instant> next_deadline() const {
+    return keep_anything() ? next_of_kept() : std::nullopt;
+  }
 
   RuleMatcher rules;
   FrameFaults frames;
@@ -50,6 +54,12 @@ class FaultInjector {
  private:
   /// Applies a rule for what is there now.
   void act_now(const Rule& rule);
+  /// Every step asks, and most have no rules.
+  bool keep_anything() const {
+    return frames.delayed() != 0 || completions.holds_any() || devices.has_port_returns();
+  }
+  void release_kept();
+  std::optional<Instant> next_of_kept() const;
 
   const Objects& objects_;
   Step& step_;

@@ -150,7 +150,7 @@ void FrameFaults::apply(Departure departure, const QueuePair* qp) {
       } else if (plan.at > step_.now()) {
         delayed_.delay(plan.at, departure);
       } else {
-        switch_.forward(departure);
+        switch_.forward(Departure(departure));
       }
     }
   }

@@ -25,7 +25,7 @@ class FrameFaults {
   bool watches() const { return rules_.watches_frames(); }
   /// Hands the frame to the switch, or does with it what rules want. `qp` is the QP of this fabric
   /// that sends it, or that is to get it from outside.
-  void send(Departure departure, const QueuePair* qp) {
+  void send(Departure&& departure, const QueuePair* qp) {
     if (watches()) [[unlikely]] {
       return apply(std::move(departure), qp);
     }

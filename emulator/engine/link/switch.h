@@ -18,7 +18,7 @@ class Switch {
          Step& step)
       : config_(config), multicast_(multicast), frames_(frames), link_(link), step_(step) {}
 
-  void forward(Departure departure) {
+  void forward(Departure&& departure) {
     trace(departure);
     if (config_.shard.of != Shard::Of::kAll && forward_to_shard(departure)) return;
     if (departure.to) {

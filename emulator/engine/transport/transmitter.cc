@@ -46,7 +46,7 @@ void Transmitter::send_to_group(const Departure& departure, const wire::Packet& 
   Departure next = departure;
   const auto send_to = [&](std::optional<DeviceIndex> to) {
     next.to = to;
-    way_out_.send(next, qp);
+    way_out_.send(Departure(next), qp);
     next.traced = true;
   };
   objects_.multicast.for_each_device(packet.dst_ip, send_to);
