@@ -331,6 +331,11 @@ TEST_F(DeviceRemoval, AChildThatWaitsFailsTogetherWithItsParent) {
 // What is replaced in a program is the read of a channel, and it is to stay a read: a signal does
 // not end it if its handler was installed with SA_RESTART, and ends it with EINTR if not ...
 TEST_F(DeviceRemoval, SignalsInterruptAGetAsTheyInterruptARead) {
+  // As a sanitizer has it.
+  struct sigaction fault {
+  }, fault_before{};
+  fault.sa_handler = [](int) { _exit(1); };
+  ASSERT_EQ(sigaction(SIGSEGV, &fault, &fault_before), 0);
   for (const int flags : {0, SA_RESTART}) {
     struct sigaction action {};
     action.sa_handler = [](int) {};
@@ -352,6 +357,7 @@ TEST_F(DeviceRemoval, SignalsInterruptAGetAsTheyInterruptARead) {
     }
     sigaction(SIGUSR1, &before, nullptr);
   }
+  sigaction(SIGSEGV, &fault_before, nullptr);
 }
 
 // ... and it is a cancellation point.

@@ -37,6 +37,22 @@ bool is_nonblocking(int fd) {
   return (raw_syscall(SYS_fcntl, fd, F_GETFL) & O_NONBLOCK) != 0;
 }
 
+/// Of an instruction's fault, and so not of a wait. A sanitizer handles them all, without
+/// SA_RESTART.
+bool is_of_a_fault(int signal) {
+  switch (signal) {
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGFPE:
+    case SIGILL:
+    case SIGTRAP:
+    case SIGSYS:
+      return true;
+    default:
+      return false;
+  }
+}
+
 /// Whether read(2) would go on after a signal: all handlers were installed with SA_RESTART. poll(2)
 /// never does, and of which signal it was nobody says.
 bool restarts_after_signals() {
@@ -47,7 +63,7 @@ bool restarts_after_signals() {
   };
   constexpr int kLast = 64, kOfTheLibrary = 32;  // and 33
   for (int signal = 1; signal <= kLast; ++signal) {
-    if (signal == kOfTheLibrary || signal == kOfTheLibrary + 1) continue;
+    if (signal == kOfTheLibrary || signal == kOfTheLibrary + 1 || is_of_a_fault(signal)) continue;
     KernelAction action{};
     if (raw_syscall(SYS_rt_sigaction, signal, nullptr, &action, 8) != 0) continue;
     if (action.handler == reinterpret_cast<uintptr_t>(SIG_DFL) ||
