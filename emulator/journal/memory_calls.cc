@@ -123,11 +123,24 @@ MemoryResult RecordingMemory::read(ClientId client, std::span<const RemoteRange>
 MemoryResult RecordingMemory::write(ClientId client, std::span<const RemoteRange> to,
                                     std::span<const std::span<const uint8_t>> from) {
   const MemoryResult result = memory_.write(client, to, from);
-  if (!recording_) return result;
+  record_write(client, to, from, result);
+  return result;
+}
+
+MemoryResult RecordingMemory::write_soon(ClientId client, std::span<const RemoteRange> to,
+                                         std::span<const std::span<const uint8_t>> from) {
+  const MemoryResult result = memory_.write_soon(client, to, from);
+  record_write(client, to, from, result);
+  return result;
+}
+
+void RecordingMemory::record_write(ClientId client, std::span<const RemoteRange> to,
+                                   std::span<const std::span<const uint8_t>> from,
+                                   MemoryResult result) {
+  if (!recording_) return;
   Appender record(record_);
   append_write(record, client, to, from);
   record.put(result);
-  return result;
 }
 
 uint32_t RecordingMemory::completions_taken(ClientId client, engine::CqId cq) {

@@ -42,12 +42,18 @@ class RecordingMemory : public engine::HostMemory {
                             std::span<const std::span<uint8_t>> to) override;
   engine::MemoryResult write(engine::ClientId client, std::span<const engine::RemoteRange> to,
                              std::span<const std::span<const uint8_t>> from) override;
+  engine::MemoryResult write_soon(engine::ClientId client,
+                                  std::span<const engine::RemoteRange> to,
+                                  std::span<const std::span<const uint8_t>> from) override;
   uint32_t completions_taken(engine::ClientId client, engine::CqId cq) override;
 
   /// Between steps nothing is recorded.
   void set_recording(bool recording) { recording_ = recording; }
 
  private:
+  void record_write(engine::ClientId client, std::span<const engine::RemoteRange> to,
+                    std::span<const std::span<const uint8_t>> from, engine::MemoryResult result);
+
   engine::HostMemory& memory_;
   std::vector<std::byte>& record_;
   RecentPayloads recent_;

@@ -21,6 +21,11 @@ class ClientMemory : public engine::HostMemory {
                              std::span<const std::span<const uint8_t>> from) override {
     return processes_.write(client, to, from);
   }
+  engine::MemoryResult write_soon(engine::ClientId client, std::span<const engine::RemoteRange> to,
+                                  std::span<const std::span<const uint8_t>> from) override {
+    return processes_.write_soon(client, to, from);
+  }
+  void flush() { processes_.flush(); }
   uint32_t completions_taken(engine::ClientId client, engine::CqId cq) override {
     CompletionQueue* queue = sessions_.find_cq(client, cq);
     return queue != nullptr ? queue->consumed() : 0;

@@ -256,6 +256,7 @@ void ClientSession::execute(Pending pending) {
   if (request.op == abi::Op::kMemoryMayBlock) {
     return reply_status(request, services_.memory.expect_waits(id()));
   }
+  services_.memory.forget_pages(id());
   if (abi::destroys(request.op)) services_.owner.destroyed();
   const Answer answer = objects_.execute(request, pending.fds);
   if (answer.violation != nullptr) return end(answer.violation);

@@ -21,6 +21,7 @@ class LentMemory {
   int add(const engine::RemoteRange& what, const UniqueFd& file);
   /// The piece that begins there; EINVAL if there is none.
   int remove(uint64_t address);
+  bool empty() const { return pieces_.empty(); }
 
   /// Copies as HostMemory does if all ranges lie in lent memory; else does nothing and says false.
   bool copy(std::span<const engine::RemoteRange> from,

@@ -13,7 +13,7 @@ ProcessMemory::Way ProcessMemory::add(engine::ClientId client, pid_t pid, Unique
                                       bool prefer_mem_file) {
   MemoryReach reach(pid, std::move(mem_file), prefer_mem_file);
   const Way way = reach.way();
-  if (way != Way::kNone) clients_.insert_or_assign(client, Client{std::move(reach)});
+  if (way != Way::kNone) clients_.insert_or_assign(client, Client(std::move(reach)));
   return way;
 }
 
@@ -44,27 +44,59 @@ int ProcessMemory::expect_waits(engine::ClientId client) {
 engine::MemoryResult ProcessMemory::read(engine::ClientId client,
                                          std::span<const engine::RemoteRange> from,
                                          std::span<const std::span<uint8_t>> to) {
-  const auto found = clients_.find(client);
-  if (found == clients_.end()) return engine::MemoryResult::kGone;
-  const Client& target = found->second;
-  if (target.lent.copy(from, to)) return engine::MemoryResult::kDone;
-  if (target.copier != nullptr) [[unlikely]] {
-    return target.copier->read(from, to);
+  Client* target = find(client);
+  if (target == nullptr) return engine::MemoryResult::kGone;
+  if (target->queue.overlaps(from)) target->queue.flush(target->reach, scratch_);
+  if (target->lent.copy(from, to)) return engine::MemoryResult::kDone;
+  if (target->copier != nullptr) [[unlikely]] {
+    return target->copier->read(from, to);
   }
-  return target.reach.read(from, to, scratch_);
+  return target->reach.read(from, to, scratch_);
 }
 
 engine::MemoryResult ProcessMemory::write(engine::ClientId client,
                                           std::span<const engine::RemoteRange> to,
                                           std::span<const std::span<const uint8_t>> from) {
-  const auto found = clients_.find(client);
-  if (found == clients_.end()) return engine::MemoryResult::kGone;
-  const Client& target = found->second;
-  if (target.lent.copy(to, from)) return engine::MemoryResult::kDone;
-  if (target.copier != nullptr) [[unlikely]] {
-    return target.copier->write(to, from);
+  Client* target = find(client);
+  if (target == nullptr) return engine::MemoryResult::kGone;
+  target->queue.flush(target->reach, scratch_);  // a program may watch for the later of two
+  if (target->lent.copy(to, from)) return engine::MemoryResult::kDone;
+  if (target->copier != nullptr) [[unlikely]] {
+    return target->copier->write(to, from);
   }
-  return target.reach.write(to, from, scratch_);
+  const engine::MemoryResult result = target->reach.write(to, from, scratch_);
+  if (result == engine::MemoryResult::kDone) target->queue.know(to);
+  return result;
+}
+
+engine::MemoryResult ProcessMemory::write_soon(engine::ClientId client,
+                                               std::span<const engine::RemoteRange> to,
+                                               std::span<const std::span<const uint8_t>> from) {
+  Client* target = find(client);
+  if (target == nullptr) return engine::MemoryResult::kGone;
+  WriteQueue& queue = target->queue;
+  const bool by_calls = target->lent.empty() && target->copier == nullptr;
+  if (!by_calls || !queue.may_wait(to)) return write(client, to, from);
+  if (queue.is_full(to)) queue.flush(target->reach, scratch_);
+  if (queue.empty()) waiting_.push_back(client);
+  queue.add(to, from);
+  return engine::MemoryResult::kDone;
+}
+
+void ProcessMemory::flush() {
+  for (const engine::ClientId client : waiting_) {
+    if (Client* target = find(client)) target->queue.flush(target->reach, scratch_);
+  }
+  waiting_.clear();
+}
+
+void ProcessMemory::forget_pages(engine::ClientId client) {
+  if (Client* target = find(client)) target->queue.forget_pages();
+}
+
+ProcessMemory::Client* ProcessMemory::find(engine::ClientId client) {
+  const auto found = clients_.find(client);
+  return found != clients_.end() ? &found->second : nullptr;
 }
 
 }  // namespace rocemu::daemon

@@ -1,14 +1,18 @@
 // Application memory as the engine reaches it. What a client has lent is mapped here, and takes no
-// system call (lent_memory.h); all else does (memory_reach.h), and of a client that may have to
-// provide its pages by itself another thread makes it (patient_copier.h).
+// system call (lent_memory.h). All else does (memory_reach.h), and short writes wait for one
+// another (write_queue.h). Of a client that may have to provide its pages by itself another thread
+// makes the calls (patient_copier.h).
 #pragma once
 
 #include <memory>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "emulator/daemon/memory/lent_memory.h"
 #include "emulator/daemon/memory/memory_reach.h"
 #include "emulator/daemon/memory/patient_copier.h"
+#include "emulator/daemon/memory/write_queue.h"
 #include "emulator/engine/base/host_memory.h"
 #include "emulator/os/unique_fd.h"
 
@@ -37,15 +41,28 @@ class ProcessMemory {
                             std::span<const std::span<uint8_t>> to);
   engine::MemoryResult write(engine::ClientId client, std::span<const engine::RemoteRange> to,
                              std::span<const std::span<const uint8_t>> from);
+  /// The write may wait until flush() (write_queue.h).
+  engine::MemoryResult write_soon(engine::ClientId client, std::span<const engine::RemoteRange> to,
+                                  std::span<const std::span<const uint8_t>> from);
+  /// Makes the writes that wait.
+  void flush();
+  /// The client may have other memory in the place of what it had.
+  void forget_pages(engine::ClientId client);
 
  private:
   struct Client {
+    explicit Client(MemoryReach r) : reach(std::move(r)) {}
+
     MemoryReach reach;
+    WriteQueue queue{};
     LentMemory lent{};
     std::unique_ptr<PatientCopier> copier{};  // if it may have to be waited for
   };
 
+  Client* find(engine::ClientId client);
+
   std::unordered_map<engine::ClientId, Client> clients_;
+  std::vector<engine::ClientId> waiting_;  // whose queues are not empty
   MemoryReach::Scratch scratch_;
   UniqueFd returned_;
 };

@@ -17,10 +17,11 @@ constexpr size_t kMaxWqes = 16;
 
 }  // namespace
 
-EngineHost::EngineHost(engine::FabricConfig config, engine::HostMemory& memory,
+EngineHost::EngineHost(engine::FabricConfig config, ClientMemory& memory,
                        SessionTable& sessions, CmSessionTable& cm_sessions, const Clock& clock,
                        capture::PcapWriter* capture, journal::Recording* recording)
-    : sessions_(sessions),
+    : memory_(memory),
+      sessions_(sessions),
       cm_sessions_(cm_sessions),
       clock_(clock),
       capture_(capture),
@@ -164,6 +165,7 @@ void EngineHost::publish(CompletionQueue& cq, engine::ClientId client, engine::C
 }
 
 void EngineHost::apply() {
+  memory_.flush();  // before anybody learns of what was written
   if (holding_) {
     for (engine::Output& output : outputs_.list) hold(output);
     outputs_.clear();

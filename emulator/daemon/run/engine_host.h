@@ -11,6 +11,7 @@
 #include "emulator/capture/pcap_writer.h"
 #include "emulator/daemon/base/clock.h"
 #include "emulator/daemon/base/engine_port.h"
+#include "emulator/daemon/client/client_memory.h"
 #include "emulator/daemon/client/session_table.h"
 #include "emulator/daemon/rdmacm/cm_session_table.h"
 #include "emulator/engine/engine.h"
@@ -38,7 +39,7 @@ class OtherShards {
 class EngineHost : public EnginePort {
  public:
   /// `capture` and `recording` may be null.
-  EngineHost(engine::FabricConfig config, engine::HostMemory& memory, SessionTable& sessions,
+  EngineHost(engine::FabricConfig config, ClientMemory& memory, SessionTable& sessions,
              CmSessionTable& cm_sessions, const Clock& clock, capture::PcapWriter* capture,
              journal::Recording* recording);
 
@@ -114,6 +115,7 @@ class EngineHost : public EnginePort {
   void deliver(const engine::DeviceChanged& output);
   void deliver(const engine::CmEvent& output) { cm_sessions_.deliver(output); }
 
+  ClientMemory& memory_;
   SessionTable& sessions_;
   CmSessionTable& cm_sessions_;
   const Clock& clock_;

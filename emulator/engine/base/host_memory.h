@@ -38,6 +38,13 @@ class HostMemory {
   virtual MemoryResult write(ClientId client, std::span<const RemoteRange> to,
                              std::span<const std::span<const uint8_t>> from) = 0;
 
+  /// As write(), but for bytes that nobody looks at before the step is over, and of memory that was
+  /// there when it was registered: kDone may come before they are written.
+  virtual MemoryResult write_soon(ClientId client, std::span<const RemoteRange> to,
+                                  std::span<const std::span<const uint8_t>> from) {
+    return write(client, to, from);
+  }
+
   /// How many completions the client has taken from the CQ since its creation (modulo 2^32). The
   /// client's word: it may be anything.
   virtual uint32_t completions_taken(ClientId client, CqId cq) = 0;

@@ -36,6 +36,7 @@ void MemoryList::add(const Place& place, uint64_t length) {
   of_one_client_ =
       of_one_client_ && !place.null && (ranges_.empty() || clients_[0] == place.client);
   if (place.null) null_ |= 1u << ranges_.size();
+  on_demand_ |= place.on_demand;
   ranges_.push_back({place.address, length});
   clients_.push_back(place.client);
 }
@@ -57,7 +58,10 @@ MemoryResult MemoryList::read(HostMemory& memory, std::span<const std::span<uint
 MemoryResult MemoryList::write(HostMemory& memory,
                                std::span<const std::span<const uint8_t>> from) const {
   if (ranges_.empty()) return MemoryResult::kDone;
-  if (of_one_client_) return memory.write(clients_[0], ranges_, from);
+  if (of_one_client_) {
+    return on_demand_ ? memory.write(clients_[0], ranges_, from)
+                      : memory.write_soon(clients_[0], ranges_, from);
+  }
   return for_each_piece<const uint8_t>(
       ranges_, from, [&](size_t index, const RemoteRange& to, std::span<const uint8_t> piece) {
         if ((null_ >> index & 1) != 0) return MemoryResult::kDone;

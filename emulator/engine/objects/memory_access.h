@@ -29,6 +29,7 @@ class MemoryList {
   BoundedList<ClientId, kMaxSge> clients_;  // of each of them
   uint32_t null_ = 0;                       // bit i: range i is nowhere
   bool of_one_client_ = true;               // and none of them null: one call does it
+  bool on_demand_ = false;                  // of some the pages may be gone
   static_assert(kMaxSge <= 32);
 };
 

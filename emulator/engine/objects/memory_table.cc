@@ -193,7 +193,9 @@ std::optional<MemoryTable::Extent> MemoryTable::extent_of(uint32_t rkey) const {
 std::optional<Place> MemoryTable::place_in(const MemoryRegion& region, uint64_t address,
                                            uint64_t length) {
   if (!within(address, length, region.iova, region.length)) return std::nullopt;
-  return Place{.client = region.client, .address = region.address + (address - region.iova)};
+  return Place{.client = region.client,
+               .address = region.address + (address - region.iova),
+               .on_demand = (region.access & abi::kAccessOnDemand) != 0};
 }
 
 }  // namespace rocemu::engine

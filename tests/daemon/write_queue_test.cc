@@ -1,0 +1,141 @@
+// Short writes wait for one another, and nobody can tell.
+#include "emulator/daemon/memory/write_queue.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <vector>
+
+#include "emulator/daemon/memory/process_memory.h"
+
+namespace rocemu::daemon {
+namespace {
+
+using engine::MemoryResult;
+using engine::RemoteRange;
+using Bytes = std::vector<uint8_t>;
+
+constexpr engine::ClientId kClient{1};
+constexpr size_t kPage = 4096;
+
+/// The client is this process: what it has can be looked at.
+class WriteQueueTest : public testing::Test {
+ protected:
+  WriteQueueTest() {
+    void* pages =
+        mmap(nullptr, kPages * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    pages_ = static_cast<uint8_t*>(pages);
+    EXPECT_EQ(memory_.add(kClient, getpid(), UniqueFd()), ProcessMemory::Way::kProcessVm);
+  }
+  ~WriteQueueTest() override { munmap(pages_, kPages * kPage); }
+
+  RemoteRange at(size_t offset, size_t length) const {
+    return {reinterpret_cast<uint64_t>(pages_) + offset, length};
+  }
+  MemoryResult write(size_t offset, const Bytes& bytes) {
+    const RemoteRange to = at(offset, bytes.size());
+    const std::array<std::span<const uint8_t>, 1> from{bytes};
+    return memory_.write(kClient, {&to, 1}, from);
+  }
+  MemoryResult write_soon(size_t offset, const Bytes& bytes) {
+    const RemoteRange to = at(offset, bytes.size());
+    const std::array<std::span<const uint8_t>, 1> from{bytes};
+    return memory_.write_soon(kClient, {&to, 1}, from);
+  }
+  Bytes read(size_t offset, size_t length) {
+    Bytes bytes(length);
+    const RemoteRange from = at(offset, length);
+    const std::array<std::span<uint8_t>, 1> to{bytes};
+    EXPECT_EQ(memory_.read(kClient, {&from, 1}, to), MemoryResult::kDone);
+    return bytes;
+  }
+  /// What the program sees.
+  Bytes now(size_t offset, size_t length) const {
+    return Bytes(pages_ + offset, pages_ + offset + length);
+  }
+  void know(size_t page) { EXPECT_EQ(write(page * kPage, {0}), MemoryResult::kDone); }
+
+  static constexpr size_t kPages = 600;
+  uint8_t* pages_;
+  ProcessMemory memory_;
+};
+
+TEST_F(WriteQueueTest, AWriteToAKnownPageWaitsForTheFlush) {
+  know(0);
+  EXPECT_EQ(write_soon(100, {1, 2, 3}), MemoryResult::kDone);
+  EXPECT_EQ(write_soon(101, {7}), MemoryResult::kDone) << "later, and so on top";
+  EXPECT_EQ(now(100, 3), Bytes({0, 0, 0}));
+  memory_.flush();
+  EXPECT_EQ(now(100, 3), Bytes({1, 7, 3}));
+}
+
+TEST_F(WriteQueueTest, TheFirstWriteToAPageIsMadeAtOnce) {
+  EXPECT_EQ(write_soon(10, {5}), MemoryResult::kDone);
+  EXPECT_EQ(now(10, 1), Bytes({5}));
+  EXPECT_EQ(write_soon(kPage - 1, {6, 7}), MemoryResult::kDone) << "its second page is not known";
+  EXPECT_EQ(now(kPage - 1, 2), Bytes({6, 7}));
+}
+
+TEST_F(WriteQueueTest, WhatWaitsIsRead) {
+  know(0);
+  write_soon(100, {1, 2, 3});
+  EXPECT_EQ(read(200, 1), Bytes({0}));
+  EXPECT_EQ(now(100, 3), Bytes({0, 0, 0})) << "the read was of other bytes";
+  EXPECT_EQ(read(102, 4), Bytes({3, 0, 0, 0}));
+}
+
+TEST_F(WriteQueueTest, ALongerWriteComesAfterTheShortOnesBeforeIt) {
+  know(0);
+  write_soon(100, {1});
+  EXPECT_EQ(write_soon(2 * kPage, Bytes(3 * kPage, 9)), MemoryResult::kDone);
+  EXPECT_EQ(now(2 * kPage, 1), Bytes({9}));
+  EXPECT_EQ(now(100, 1), Bytes({1})) << "a program that sees the later one sees the earlier one";
+}
+
+TEST_F(WriteQueueTest, AHoleIsAFaultUnlessItsPageWasWrittenBefore) {
+  munmap(pages_ + kPage, kPage);
+  EXPECT_EQ(write_soon(kPage, {1}), MemoryResult::kFault);
+
+  know(2);
+  know(3);
+  munmap(pages_ + 2 * kPage, kPage);
+  EXPECT_EQ(write_soon(2 * kPage, {1}), MemoryResult::kDone) << "as if it were pinned";
+  EXPECT_EQ(write_soon(3 * kPage, {2}), MemoryResult::kDone);
+  memory_.flush();
+  EXPECT_EQ(now(3 * kPage, 1), Bytes({2})) << "the others are made all the same";
+  EXPECT_EQ(write_soon(2 * kPage, {1}), MemoryResult::kFault) << "by now it is known";
+}
+
+TEST_F(WriteQueueTest, AfterTheClientChangedItsRegionsNoPageIsKnown) {
+  know(0);
+  memory_.forget_pages(kClient);
+  EXPECT_EQ(write_soon(0, {1}), MemoryResult::kDone);
+  EXPECT_EQ(now(0, 1), Bytes({1}));
+}
+
+TEST_F(WriteQueueTest, NothingIsLostWhereMoreIsWrittenThanWaits) {
+  for (size_t page = 0; page < kPages; ++page) know(page);
+  for (size_t i = 0; i < 3000; ++i) {
+    const Bytes bytes(1 + i % 4000, static_cast<uint8_t>(i));
+    ASSERT_EQ(write_soon(i % kPages * kPage, bytes), MemoryResult::kDone);
+  }
+  memory_.flush();
+  for (size_t i = 3000 - kPages; i < 3000; ++i) {
+    const Bytes bytes(1 + i % 4000, static_cast<uint8_t>(i));
+    ASSERT_EQ(now(i % kPages * kPage, bytes.size()), bytes) << i;
+  }
+}
+
+TEST_F(WriteQueueTest, AClientThatIsGoneHasNothingToBeWritten) {
+  know(0);
+  write_soon(0, {1});
+  memory_.remove(kClient);
+  memory_.flush();
+  EXPECT_EQ(now(0, 1), Bytes({0}));
+  EXPECT_EQ(write_soon(0, {1}), MemoryResult::kGone);
+}
+
+}  // namespace
+}  // namespace rocemu::daemon
