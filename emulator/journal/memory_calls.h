@@ -42,8 +42,7 @@ class RecordingMemory : public engine::HostMemory {
                             std::span<const std::span<uint8_t>> to) override;
   engine::MemoryResult write(engine::ClientId client, std::span<const engine::RemoteRange> to,
                              std::span<const std::span<const uint8_t>> from) override;
-  engine::MemoryResult write_soon(engine::ClientId client,
-                                  std::span<const engine::RemoteRange> to,
+  engine::MemoryResult write_soon(engine::ClientId client, std::span<const engine::RemoteRange> to,
                                   std::span<const std::span<const uint8_t>> from) override;
   uint32_t completions_taken(engine::ClientId client, engine::CqId cq) override;
 

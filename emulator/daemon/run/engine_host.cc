@@ -17,8 +17,8 @@ constexpr size_t kMaxWqes = 16;
 
 }  // namespace
 
-EngineHost::EngineHost(engine::FabricConfig config, ClientMemory& memory,
-                       SessionTable& sessions, CmSessionTable& cm_sessions, const Clock& clock,
+EngineHost::EngineHost(engine::FabricConfig config, ClientMemory& memory, SessionTable& sessions,
+                       CmSessionTable& cm_sessions, const Clock& clock,
                        capture::PcapWriter* capture, journal::Recording* recording)
     : memory_(memory),
       sessions_(sessions),
