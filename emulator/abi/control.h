@@ -20,11 +20,7 @@ namespace rocemu::abi {
 
 inline constexpr uint32_t kMagic = 0x65636f72;  // "roce" in memory on a little-endian machine
 /// Both sides must speak the same version; there is no negotiation, since they are built together.
-inline constexpr uint32_t kVersion = 3;
-
-/// Pieces of memory, and bytes in all, that a client may lend at a time.
-inline constexpr uint32_t kMaxLentPieces = 64;
-inline constexpr uint64_t kMaxLentBytes = uint64_t{64} << 20;
+inline constexpr uint32_t kVersion = 4;
 
 struct Request {
   uint32_t magic;

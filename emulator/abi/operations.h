@@ -77,8 +77,6 @@ enum class Op : uint32_t {
   kQueryRtValues,
 
   // Not the engine's concern: how the daemon reaches what is registered.
-  kLendMemory,      // sends: a memory file, sealed against shrinking, that this memory is pages of
-  kTakeBackMemory,  // what was lent at that address
   kMemoryMayBlock,  // from now on: memory may be waited for that the program has to provide
 
   kOpenSegment,  // receives: a segment of the memory that client and daemon share
@@ -157,10 +155,6 @@ union RequestBody {
     uint64_t length;
     uint32_t log_align;
   } alloc_dm;
-  struct {
-    uint64_t address;
-    uint64_t length;
-  } lend_memory;  // take_back_memory
   struct {
     uint32_t segment;
   } open_segment;
@@ -317,7 +311,7 @@ union ReplyBody {
 /// Assigning a whole part of a body assigns its padding too, so none of them may have any.
 template <class... Parts>
 inline constexpr bool kHaveNoPadding = (std::has_unique_object_representations_v<Parts> && ...);
-static_assert(kHaveNoPadding<decltype(RequestBody::reg_mr), decltype(RequestBody::lend_memory)>);
+static_assert(kHaveNoPadding<decltype(RequestBody::reg_mr)>);
 static_assert(kHaveNoPadding<decltype(ReplyBody::hello), decltype(ReplyBody::device),
                              decltype(ReplyBody::port), decltype(ReplyBody::create_channel),
                              decltype(ReplyBody::object), decltype(ReplyBody::reg_mr),

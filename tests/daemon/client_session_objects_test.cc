@@ -1,4 +1,4 @@
-// What a session adds to the objects that the engine makes: shared memory, channels, lent pages.
+// What a session adds to the objects that the engine makes: shared memory, channels.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -228,39 +228,6 @@ TEST_F(ResizeCqTest, LeavesTheOldOneIfThereIsNoMemory) {
   EXPECT_TRUE(answer.fds.empty());
   EXPECT_THAT(capacities, ElementsAre(0x8000'0000u, 16u));
   EXPECT_EQ(cq().capacity(), 16u);
-}
-
-TEST_F(ClientSessionTest, LendsOneMemoryFileAtATime) {
-  constexpr uint64_t kAddress = 0x10000, kSize = 4096;
-  const auto memory_file = [](int seals) {
-    UniqueFd file(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    EXPECT_EQ(ftruncate(file.get(), kSize), 0);
-    EXPECT_EQ(fcntl(file.get(), F_ADD_SEALS, seals), 0);
-    return file;
-  };
-  const UniqueFd sealed = memory_file(F_SEAL_SHRINK), unsealed = memory_file(F_SEAL_GROW);
-  hello();
-  abi::Request lend = request(Op::kLendMemory);
-  lend.body.lend_memory = {.address = kAddress, .length = kSize};
-  EXPECT_EQ(ask(lend).reply.error, EINVAL);
-  EXPECT_EQ(ask(lend, {sealed.get(), sealed.get()}).reply.error, EINVAL);
-  EXPECT_EQ(ask(lend, {unsealed.get()}).reply.error, EINVAL);
-  EXPECT_EQ(ask(lend, {sealed.get()}).reply.error, 0);
-  EXPECT_EQ(descriptors_of(sealed.get()), 1) << "what is mapped needs no descriptor";
-
-  std::array<uint8_t, 5> bytes{1, 2, 3, 4, 5}, seen{};
-  const engine::RemoteRange range{kAddress + 7, bytes.size()};
-  const std::span<const uint8_t> from[] = {bytes};
-  EXPECT_EQ(memory.write(engine::ClientId{1}, {&range, 1}, from), engine::MemoryResult::kDone);
-  EXPECT_EQ(pread(sealed.get(), seen.data(), seen.size(), 7), static_cast<ssize_t>(seen.size()));
-  EXPECT_EQ(seen, bytes);
-
-  abi::Request take_back = request(Op::kTakeBackMemory);
-  take_back.body.lend_memory.address = kAddress;
-  EXPECT_EQ(ask(take_back).reply.error, 0);
-  EXPECT_EQ(ask(take_back).reply.error, EINVAL);
-  EXPECT_EQ(memory.write(engine::ClientId{1}, {&range, 1}, from), engine::MemoryResult::kFault);
-  EXPECT_EQ(ended_because(), "not ended");
 }
 
 TEST_F(ClientSessionTest, ACqNeedsAChannelOfItsOwnClient) {

@@ -55,15 +55,13 @@ class WriteQueueTest : public testing::Test {
   Bytes now(size_t offset, size_t length) const {
     return Bytes(pages_ + offset, pages_ + offset + length);
   }
-  void know(size_t page) { EXPECT_EQ(write(page * kPage, {0}), MemoryResult::kDone); }
 
   static constexpr size_t kPages = 600;
   uint8_t* pages_;
   ProcessMemory memory_;
 };
 
-TEST_F(WriteQueueTest, AWriteToAKnownPageWaitsForTheFlush) {
-  know(0);
+TEST_F(WriteQueueTest, AShortWriteWaitsForTheFlush) {
   EXPECT_EQ(write_soon(100, {1, 2, 3}), MemoryResult::kDone);
   EXPECT_EQ(write_soon(101, {7}), MemoryResult::kDone) << "later, and so on top";
   EXPECT_EQ(now(100, 3), Bytes({0, 0, 0}));
@@ -71,15 +69,7 @@ TEST_F(WriteQueueTest, AWriteToAKnownPageWaitsForTheFlush) {
   EXPECT_EQ(now(100, 3), Bytes({1, 7, 3}));
 }
 
-TEST_F(WriteQueueTest, TheFirstWriteToAPageIsMadeAtOnce) {
-  EXPECT_EQ(write_soon(10, {5}), MemoryResult::kDone);
-  EXPECT_EQ(now(10, 1), Bytes({5}));
-  EXPECT_EQ(write_soon(kPage - 1, {6, 7}), MemoryResult::kDone) << "its second page is not known";
-  EXPECT_EQ(now(kPage - 1, 2), Bytes({6, 7}));
-}
-
 TEST_F(WriteQueueTest, WhatWaitsIsRead) {
-  know(0);
   write_soon(100, {1, 2, 3});
   EXPECT_EQ(read(200, 1), Bytes({0}));
   EXPECT_EQ(now(100, 3), Bytes({0, 0, 0})) << "the read was of other bytes";
@@ -87,36 +77,38 @@ TEST_F(WriteQueueTest, WhatWaitsIsRead) {
 }
 
 TEST_F(WriteQueueTest, ALongerWriteComesAfterTheShortOnesBeforeIt) {
-  know(0);
   write_soon(100, {1});
   EXPECT_EQ(write_soon(2 * kPage, Bytes(3 * kPage, 9)), MemoryResult::kDone);
   EXPECT_EQ(now(2 * kPage, 1), Bytes({9}));
   EXPECT_EQ(now(100, 1), Bytes({1})) << "a program that sees the later one sees the earlier one";
 }
 
-TEST_F(WriteQueueTest, AHoleIsAFaultUnlessItsPageWasWrittenBefore) {
+TEST_F(WriteQueueTest, WhatIsForAPageThatIsNoMoreGoesNowhere) {
   munmap(pages_ + kPage, kPage);
-  EXPECT_EQ(write_soon(kPage, {1}), MemoryResult::kFault);
-
-  know(2);
-  know(3);
-  munmap(pages_ + 2 * kPage, kPage);
-  EXPECT_EQ(write_soon(2 * kPage, {1}), MemoryResult::kDone) << "as if it were pinned";
-  EXPECT_EQ(write_soon(3 * kPage, {2}), MemoryResult::kDone);
+  EXPECT_EQ(write(kPage, {1}), MemoryResult::kFault) << "not as if pinned";
+  EXPECT_EQ(write_soon(0, {1}), MemoryResult::kDone);
+  EXPECT_EQ(write_soon(2 * kPage - 1, {2, 3}), MemoryResult::kDone);
+  EXPECT_EQ(write_soon(3 * kPage, {4}), MemoryResult::kDone);
   memory_.flush();
-  EXPECT_EQ(now(3 * kPage, 1), Bytes({2})) << "the others are made all the same";
-  EXPECT_EQ(write_soon(2 * kPage, {1}), MemoryResult::kFault) << "by now it is known";
+  EXPECT_EQ(now(0, 1), Bytes({1}));
+  EXPECT_EQ(now(2 * kPage, 1), Bytes({3})) << "its second page is there";
+  EXPECT_EQ(now(3 * kPage, 1), Bytes({4}));
+
+  Bytes longer(2 * kPage, 7);
+  EXPECT_EQ(write_soon(kPage, longer), MemoryResult::kDone);
+  EXPECT_EQ(now(2 * kPage, kPage), Bytes(kPage, 7));
 }
 
-TEST_F(WriteQueueTest, AfterTheClientChangedItsRegionsNoPageIsKnown) {
-  know(0);
-  memory_.forget_pages(kClient);
-  EXPECT_EQ(write_soon(0, {1}), MemoryResult::kDone);
-  EXPECT_EQ(now(0, 1), Bytes({1}));
+TEST_F(WriteQueueTest, ANicKnowsNothingOfMprotect) {
+  mprotect(pages_, kPage, PROT_READ);
+  EXPECT_EQ(write_soon(0, {5}), MemoryResult::kDone);
+  EXPECT_EQ(write_soon(kPage, {6}), MemoryResult::kDone);
+  memory_.flush();
+  EXPECT_EQ(now(0, 1), Bytes({5}));
+  EXPECT_EQ(now(kPage, 1), Bytes({6}));
 }
 
 TEST_F(WriteQueueTest, NothingIsLostWhereMoreIsWrittenThanWaits) {
-  for (size_t page = 0; page < kPages; ++page) know(page);
   for (size_t i = 0; i < 3000; ++i) {
     const Bytes bytes(1 + i % 4000, static_cast<uint8_t>(i));
     ASSERT_EQ(write_soon(i % kPages * kPage, bytes), MemoryResult::kDone);
@@ -129,7 +121,6 @@ TEST_F(WriteQueueTest, NothingIsLostWhereMoreIsWrittenThanWaits) {
 }
 
 TEST_F(WriteQueueTest, AClientThatIsGoneHasNothingToBeWritten) {
-  know(0);
   write_soon(0, {1});
   memory_.remove(kClient);
   memory_.flush();

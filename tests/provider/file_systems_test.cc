@@ -57,7 +57,7 @@ class Page {
 
   bool may_have_to_be_waited_for() const {
     const auto begin = reinterpret_cast<uint64_t>(at_);
-    return has_pages_of_others(begin, begin + 4096);
+    return kind_of_memory(begin, begin + 4096).may_block;
   }
 
  private:
@@ -69,7 +69,7 @@ TEST(FileSystems, NobodyWaitsForMemoryWithoutAFile) {
   EXPECT_FALSE(Page(MAP_SHARED | MAP_ANONYMOUS).may_have_to_be_waited_for());
   const char local = 0;
   const auto stack = reinterpret_cast<uint64_t>(&local);
-  EXPECT_FALSE(has_pages_of_others(stack, stack + 1));
+  EXPECT_FALSE(kind_of_memory(stack, stack + 1).may_block);
 }
 
 TEST(FileSystems, NobodyWaitsForAMemoryFile) {
@@ -137,8 +137,31 @@ TEST(ProcFile, CutsALineThatIsTooLong) {
 }
 
 TEST(FileSystems, NothingMappedIsNotWaitedFor) {
-  EXPECT_FALSE(has_pages_of_others(4096, 8192));
-  EXPECT_FALSE(has_pages_of_others(8192, 4096));  // a length that wraps
+  EXPECT_FALSE(kind_of_memory(4096, 8192).may_block);
+  EXPECT_FALSE(kind_of_memory(8192, 4096).may_block);  // a length that wraps
+}
+
+// What a NIC finds out when it pins the pages.
+TEST(FileSystems, WhatIsNotThereAndWhatIsReadOnly) {
+  auto* pages = static_cast<std::byte*>(
+      mmap(nullptr, 4 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  const auto begin = reinterpret_cast<uint64_t>(pages);
+  const auto kind = [&](size_t from, size_t to) {
+    return kind_of_memory(begin + from * 4096 + 1, begin + to * 4096 - 1);
+  };
+  ASSERT_EQ(mprotect(pages + 4096, 4096, PROT_READ), 0);
+  ASSERT_EQ(mprotect(pages + 2 * 4096, 4096, PROT_NONE), 0);
+  EXPECT_FALSE(kind(0, 2).has_hole);
+  EXPECT_TRUE(kind(0, 2).is_read_only);
+  EXPECT_FALSE(kind(0, 1).is_read_only);
+  EXPECT_TRUE(kind(0, 3).has_hole) << "PROT_NONE";
+  EXPECT_FALSE(kind(3, 4).has_hole);
+  munmap(pages + 4096, 4096);
+  EXPECT_TRUE(kind(0, 3).has_hole) << "in the middle";
+  EXPECT_TRUE(kind(0, 2).has_hole) << "at the end";
+  EXPECT_TRUE(kind(1, 4).has_hole) << "at the beginning";
+  munmap(pages, 4096);
+  munmap(pages + 2 * 4096, 2 * 4096);
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "verbs_provider/base/lent_pages.h"
 #include "verbs_provider/base/objects.h"
+#include "verbs_provider/base/region_memory.h"
 #include "verbs_provider/shim/async_fd.h"
 #include "verbs_provider/shim/call.h"
 #include "verbs_provider/shim/system_call.h"
@@ -132,7 +132,7 @@ verbs_context* import_context(ibv_device* device, int cmd_fd) {
 
 void free_context(ibv_context* base) {
   Context* context = context_of(base);
-  leave_all_regions_of(base);
+  forget_region_memory(base);
   close_fd(context->parts.wake_fd);
   context->parts.~Parts();
   verbs_uninit_context(&context->verbs);

@@ -26,7 +26,10 @@ struct Context {
     uint64_t clock_start_ns = 0;                // see device_clock.h, as the next
     uint64_t wall_start_ns = 0;
     DoorbellWriter doorbells;
-    bool told_of_blocking_memory = false;  // under the lock of lent_pages.cc
+    // Under the lock of region_memory.cc.
+    Context* next_with_regions = nullptr;
+    bool has_regions = false;
+    bool told_of_blocking_memory = false;
     /// A QP is entered before it can have completions and removed under the locks of its CQs: a
     /// thread that polls one of them finds a QP that stays for as long as the CQ's lock is held.
     NumberTable<Qp> qps;

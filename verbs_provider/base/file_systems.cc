@@ -93,21 +93,29 @@ bool is_local(const char* kind) {
   return false;
 }
 
-bool has_pages_of_others(uint64_t begin, uint64_t end) {
+MappedKind kind_of_memory(uint64_t begin, uint64_t end) {
   FileSystems found;
   found.count = 0;
   bool too_many = false;
-  for_each_mapped(begin, end, [&](const MappedRange& range) {
+  MappedKind kind{};
+  uint64_t seen = begin;
+  const bool is_known = for_each_mapped(begin, end, [&](const MappedRange& range) {
+    kind.has_hole |= range.begin != seen || !range.readable;
+    kind.is_read_only |= !range.writable;
+    seen = range.end;
     if (range.inode == 0 || found.has(range.device)) return true;
-    too_many = found.count == FileSystems::kMax;
-    if (too_many) return false;
+    too_many |= found.count == FileSystems::kMax;
+    if (too_many) return true;
     // FUSE, NFS and all others without a disk have numbers with major 0.
     const bool has_disk = major(range.device) != 0;
     found.all[found.count++] = {range.device, has_disk || is_of_the_kernel(range.path)};
     return true;
   });
+  if (!is_known) return {};
+  kind.has_hole |= seen != end;
   if (found.count != 0) look_up(found);
-  return too_many || !found.are_local();
+  kind.may_block = too_many || !found.are_local();
+  return kind;
 }
 
 }  // namespace rocemu::provider

@@ -1,15 +1,19 @@
-// Where the pages of a mapped file come from. Those of a file system in user space (FUSE) come from
-// a program, those of NFS and its like from another machine: access to one that is not in memory
-// waits for them, for ever perhaps.
+// What kind of memory is mapped, and where the pages of a mapped file come from. Those of a file
+// system in user space (FUSE) come from a program, those of NFS and its like from another machine:
+// access to one that is not in memory waits for them, for ever perhaps.
 #pragma once
 
 #include <cstdint>
 
 namespace rocemu::provider {
 
-/// Whether some of the memory may have to be waited for. Also true of file systems of unknown
-/// kinds; not where /proc cannot be read.
-bool has_pages_of_others(uint64_t begin, uint64_t end);
+/// Where /proc cannot be read all of it is false.
+struct MappedKind {
+  bool has_hole;      // some is not mapped, or may not be read
+  bool is_read_only;  // some is
+  bool may_block;     // some may have to be waited for; also of file systems of unknown kinds
+};
+MappedKind kind_of_memory(uint64_t begin, uint64_t end);
 
 /// `line` is one of /proc/self/mountinfo (proc_pid_mountinfo(5)): the kind of the file system with
 /// that device number; null if it is about another. It changes the line.

@@ -27,7 +27,8 @@ struct ProcmapQuery {
 };
 static_assert(sizeof(ProcmapQuery) == 104);
 constexpr unsigned long kProcmapQuery = _IOWR('f', 17, ProcmapQuery);
-constexpr uint64_t kVmaWritable = 0x02, kVmaShared = 0x08, kCoveringOrNextVma = 0x10;
+constexpr uint64_t kVmaReadable = 0x01, kVmaWritable = 0x02, kVmaShared = 0x08,
+                   kCoveringOrNextVma = 0x10;
 
 bool is_anonymous(uint64_t inode, const char* path) {
   const bool plain = *path == '\0' || strcmp(path, "[heap]") == 0 || strncmp(path, "[anon", 5) == 0;
@@ -41,6 +42,7 @@ bool parse(char* line, MappedRange* range) {
   if (*at != '-') return false;
   range->end = strtoull(at + 1, &at, 16);
   if (strnlen(at, 5) < 5) return false;
+  range->readable = at[1] == 'r';
   range->writable = at[2] == 'w';
   range->shared = at[4] == 's';
   at += 5;
@@ -77,6 +79,7 @@ bool for_each_mapped_by_query(uint64_t* begin, uint64_t end, void* context,
     if (query.name_size == 0) name[0] = '\0';
     MappedRange range{.begin = query.vma_begin,
                       .end = query.vma_end,
+                      .readable = (query.vma_flags & kVmaReadable) != 0,
                       .writable = (query.vma_flags & kVmaWritable) != 0,
                       .shared = (query.vma_flags & kVmaShared) != 0,
                       .anonymous = is_anonymous(query.inode, name),

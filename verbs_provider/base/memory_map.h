@@ -11,7 +11,7 @@ namespace rocemu::provider {
 
 struct MappedRange {
   uint64_t begin, end;
-  bool writable;
+  bool readable, writable;
   bool shared;
   bool anonymous;    // neither a file's nor the kernel's own, such as a stack
   uint64_t inode;    // of the file; 0: there is none

@@ -34,14 +34,12 @@ bool is_there(const ibv_sge& sge) {
   return is_readable(sge.addr) && (sge.addr / kPage == last / kPage || is_readable(last));
 }
 
-/// Registered, and not of pages that the daemon reaches as easily.
-bool has_to_be_fetched(Context::Parts& parts, const ibv_sge& sge) {
+bool is_registered(Context::Parts& parts, const ibv_sge& sge) {
   const Guard guard(parts.regions_lock);
   const Mr* mr = parts.regions.find(region_number(sge.lkey));
   if (mr == nullptr || mr->verbs.mr.lkey != sge.lkey || sge.addr < mr->own_address) return false;
   const uint64_t offset = sge.addr - mr->own_address;
-  return offset <= mr->own_length && sge.length <= mr->own_length - offset &&
-         !mr->memory.is_lent(sge.addr, sge.length);
+  return offset <= mr->own_length && sge.length <= mr->own_length - offset;
 }
 
 }  // namespace
@@ -53,7 +51,7 @@ uint32_t carry(ibv_context* context, const ibv_sge* list, uint32_t count, std::b
   Context::Parts& parts = context_of(context)->parts;
   for (uint32_t i = 0; i < count; ++i) {
     if (list[i].length == 0) continue;
-    if (!has_to_be_fetched(parts, list[i]) || !is_there(list[i])) return 0;
+    if (!is_registered(parts, list[i]) || !is_there(list[i])) return 0;
     unchecked_copy(to, reinterpret_cast<const std::byte*>(list[i].addr), list[i].length);
     to += list[i].length;
   }

@@ -1,6 +1,5 @@
 // ibv_reg_mr(3) and its relatives. Nothing is pinned: the daemon reaches the memory as it is when
-// it is used, but for pages that are lent to it. So every region is as good as one for on-demand
-// paging, and fork() disturbs nothing.
+// it is used. So every region is as good as one for on-demand paging, and fork() disturbs nothing.
 #include "verbs_provider/objects/mr.h"
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include "emulator/abi/advise_mr.h"
 #include "verbs_provider/base/context.h"
 #include "verbs_provider/base/objects.h"
+#include "verbs_provider/base/region_memory.h"
 #include "verbs_provider/base/valgrind.h"
 #include "verbs_provider/base/verbs.h"
 #include "verbs_provider/objects/pd.h"
@@ -70,22 +70,21 @@ Mr* register_region(ibv_pd* pd, const decltype(abi::Request::Body::reg_mr)& want
 }
 
 ibv_mr* reg_mr(ibv_pd* pd, void* address, size_t length, uint64_t iova, int access) {
-  tell_of_blocking_memory(pd->context, reinterpret_cast<uint64_t>(address), length);
+  const auto own_address = reinterpret_cast<uint64_t>(address);
+  if (const int error = check_region_memory(pd->context, own_address, length, access); error != 0) {
+    return fail<ibv_mr>(error);
+  }
   Mr* mr = register_region(pd,
                            {.pd = 0,
                             .access = static_cast<uint32_t>(access),
-                            .address = reinterpret_cast<uint64_t>(address),
+                            .address = own_address,
                             .length = length,
                             .iova = iova_of(access, iova),
                             .kind = abi::RegionKind::kMemory,
                             .reserved = 0},
                            MrType::kMr);
   if (mr == nullptr) return nullptr;
-  const auto own_address = reinterpret_cast<uint64_t>(address);
   enter(mr, own_address, iova_of(access, iova) == own_address ? length : 0);
-  const bool on_demand = (access & IBV_ACCESS_ON_DEMAND) != 0;
-  enter_region_memory(pd->context, &mr->memory, own_address, length,
-                      on_demand ? Lending::kNo : Lending::kIfPossible);
   return &mr->verbs.mr;
 }
 
@@ -132,9 +131,10 @@ int rereg_mr(VerbsMr* verbs, int flags, ibv_pd* pd, void* address, size_t length
       own_length = wanted.iova == own_address ? length : 0;
     }
     if (moves) {
-      tell_of_blocking_memory(verbs->mr.context, reinterpret_cast<uint64_t>(address), length);
+      error = check_region_memory(verbs->mr.context, reinterpret_cast<uint64_t>(address), length,
+                                  changes_access ? access : verbs->access);
     }
-    error = call(verbs->mr.context, request, &reply);
+    if (error == 0) error = call(verbs->mr.context, request, &reply);
   }
   if (error != 0) return error;  // of which the application sees an ibv_rereg_mr_err_code and errno
   leave(mr);
@@ -148,10 +148,6 @@ int rereg_mr(VerbsMr* verbs, int flags, ibv_pd* pd, void* address, size_t length
     verbs->mr.pd = pd;
   }
   enter(mr, own_address, own_length);
-  if (moves) {
-    leave_region_memory(&mr->memory);
-    enter_region_memory(verbs->mr.context, &mr->memory, own_address, length, Lending::kNo);
-  }
   return 0;
 }
 
@@ -161,7 +157,6 @@ int dereg_mr(VerbsMr* verbs) {
   if (error != 0 && !is_gone_with_its_device(error)) return error;
   Mr* mr = ours<Mr>(verbs);
   leave(mr);
-  leave_region_memory(&mr->memory);
   release(verbs->mr.pd);
   if (mr->dm != nullptr) mr->dm->users.fetch_sub(1, std::memory_order_release);
   dispose(mr);
@@ -222,7 +217,6 @@ ibv_mr* import_mr(ibv_pd* pd, uint32_t handle) {
 void unimport_mr(ibv_mr* base) {
   Mr* mr = ours<Mr>(base);
   leave(mr);
-  leave_region_memory(&mr->memory);
   release(base->pd);
   dispose(mr);
 }

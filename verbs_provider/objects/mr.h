@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "emulator/abi/control.h"
-#include "verbs_provider/base/lent_pages.h"
 #include "verbs_provider/base/private_abi.h"
 #include "verbs_provider/objects/dm.h"
 
@@ -16,7 +15,6 @@ struct Mr {
   Dm* dm = nullptr;  // whose memory it is, for as long as it exists
   /// What of this process's memory it is, if a list names that by its own addresses.
   uint64_t own_address = 0, own_length = 0;
-  RegionMemory memory;
 };
 
 /// What a region is called in Context::Parts::regions.

@@ -250,13 +250,9 @@ void ClientSession::execute(Pending pending) {
     if (!fds) return end("a hello with other file descriptors than it has to have");
     return hello(request, std::move(*fds));
   }
-  if (request.op == abi::Op::kLendMemory || request.op == abi::Op::kTakeBackMemory) {
-    return reply_status(request, change_lent_memory(request, pending.fds));
-  }
   if (request.op == abi::Op::kMemoryMayBlock) {
     return reply_status(request, services_.memory.expect_waits(id()));
   }
-  services_.memory.forget_pages(id());
   if (abi::destroys(request.op)) services_.owner.destroyed();
   const Answer answer = objects_.execute(request, pending.fds);
   if (answer.violation != nullptr) return end(answer.violation);
@@ -349,15 +345,6 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
   welcome.body.hello.num_comp_vectors = engine::kCompVectors;
   const int given[] = {segment.fd, doorbell_fd_.get(), async.get()};
   reply(request, welcome, given);
-}
-
-int ClientSession::change_lent_memory(const abi::Request& request, std::span<const UniqueFd> fds) {
-  const auto& lent = request.body.lend_memory;
-  if (request.op == abi::Op::kTakeBackMemory) {
-    return services_.memory.take_back(id(), lent.address);
-  }
-  if (fds.size() != 1) return EINVAL;
-  return services_.memory.lend(id(), {lent.address, lent.length}, fds.front());
 }
 
 void ClientSession::reply(const abi::Request& request, abi::Reply answer,

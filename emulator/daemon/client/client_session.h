@@ -150,7 +150,6 @@ class ClientSession {
   /// With nothing but 0 or an errno value.
   void reply_status(const abi::Request& request, int error);
   /// 0 or an errno value.
-  int change_lent_memory(const abi::Request& request, std::span<const UniqueFd> fds);
 
   Services services_;
   engine::DeviceIndex device_;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -16,6 +17,7 @@ namespace {
 
 /// Far below the 2 GiB that one system call moves at most.
 constexpr uint64_t kMaxBytesPerCall = uint64_t{1} << 30;
+constexpr uint64_t kPage = 4096;  // or a multiple of it
 
 bool is_process_vm_permitted(pid_t pid) {
   if (pid <= 0) return false;
@@ -32,6 +34,10 @@ bool is_proc_file(int fd) {
   struct statfs system {};
   return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && fstatfs(fd, &system) == 0 &&
          system.f_type == PROC_SUPER_MAGIC;
+}
+
+int open_mem_file(pid_t pid) {
+  return open(("/proc/" + std::to_string(pid) + "/mem").c_str(), O_WRONLY | O_CLOEXEC);
 }
 
 /// A position in a list of ranges.
@@ -119,6 +125,27 @@ engine::MemoryResult MemoryReach::write(std::span<const engine::RemoteRange> to,
                                         std::span<const std::span<const uint8_t>> from,
                                         Scratch& scratch) const {
   return copy(to, from, scratch);
+}
+
+engine::MemoryResult MemoryReach::write_pinned(
+    std::span<const engine::RemoteRange> to, std::span<const std::span<const uint8_t>> from) const {
+  using engine::MemoryResult;
+  UniqueFd opened;
+  if (!mem_file_) opened.reset(open_mem_file(pid_));
+  const int file = mem_file_ ? mem_file_.get() : opened.get();
+  if (file < 0) return MemoryResult::kDone;
+  Cursor<engine::RemoteRange> theirs(to);
+  Cursor<std::span<const uint8_t>> ours(from);
+  while (!theirs.at_end() && !ours.at_end()) {
+    const uint64_t in_page = kPage - theirs.address() % kPage;
+    const uint64_t bytes = std::min({theirs.left(), ours.left(), in_page});
+    const ssize_t written = pwrite(file, reinterpret_cast<const void*>(ours.address()), bytes,
+                                   static_cast<off_t>(theirs.address()));
+    if (written == 0) return MemoryResult::kGone;
+    theirs.advance(bytes);
+    ours.advance(bytes);
+  }
+  return MemoryResult::kDone;
 }
 
 template <class Bytes>

@@ -3,8 +3,8 @@
 // pid namespaces and for processes that are not dumpable.
 //
 // The mem file ignores page protection: a write to a read-only page of the client, which
-// process_vm_writev refuses, succeeds there (on a private copy of the page). It hurts only the
-// client that registered the page as writable, so it is let through.
+// process_vm_writev refuses, succeeds there (on a private copy of the page). So does a NIC's, which
+// has pinned the page and knows nothing of mprotect(2).
 #pragma once
 
 #include <sys/types.h>
@@ -39,6 +39,12 @@ class MemoryReach {
   engine::MemoryResult write(std::span<const engine::RemoteRange> to,
                              std::span<const std::span<const uint8_t>> from,
                              Scratch& scratch) const;
+
+  /// Writes as to pages that are pinned: to those that may no longer be written, too, and what is
+  /// for pages that are no longer there goes nowhere. kDone, or kGone. Takes a system call for each
+  /// page.
+  engine::MemoryResult write_pinned(std::span<const engine::RemoteRange> to,
+                                    std::span<const std::span<const uint8_t>> from) const;
 
  private:
   MemoryReach(Way way, pid_t pid, UniqueFd mem_file);

@@ -21,17 +21,6 @@ void ProcessMemory::remove(engine::ClientId client) {
   clients_.erase(client);
 }
 
-int ProcessMemory::lend(engine::ClientId client, const engine::RemoteRange& what,
-                        const UniqueFd& file) {
-  const auto found = clients_.find(client);
-  return found != clients_.end() ? found->second.lent.add(what, file) : EINVAL;
-}
-
-int ProcessMemory::take_back(engine::ClientId client, uint64_t address) {
-  const auto found = clients_.find(client);
-  return found != clients_.end() ? found->second.lent.remove(address) : EINVAL;
-}
-
 int ProcessMemory::expect_waits(engine::ClientId client) {
   const auto found = clients_.find(client);
   if (found == clients_.end()) return EINVAL;
@@ -47,7 +36,6 @@ engine::MemoryResult ProcessMemory::read(engine::ClientId client,
   Client* target = find(client);
   if (target == nullptr) return engine::MemoryResult::kGone;
   if (target->queue.overlaps(from)) target->queue.flush(target->reach, scratch_);
-  if (target->lent.copy(from, to)) return engine::MemoryResult::kDone;
   if (target->copier != nullptr) [[unlikely]] {
     return target->copier->read(from, to);
   }
@@ -60,13 +48,10 @@ engine::MemoryResult ProcessMemory::write(engine::ClientId client,
   Client* target = find(client);
   if (target == nullptr) return engine::MemoryResult::kGone;
   target->queue.flush(target->reach, scratch_);  // a program may watch for the later of two
-  if (target->lent.copy(to, from)) return engine::MemoryResult::kDone;
   if (target->copier != nullptr) [[unlikely]] {
     return target->copier->write(to, from);
   }
-  const engine::MemoryResult result = target->reach.write(to, from, scratch_);
-  if (result == engine::MemoryResult::kDone) target->queue.know(to);
-  return result;
+  return target->reach.write(to, from, scratch_);
 }
 
 engine::MemoryResult ProcessMemory::write_soon(engine::ClientId client,
@@ -75,8 +60,11 @@ engine::MemoryResult ProcessMemory::write_soon(engine::ClientId client,
   Client* target = find(client);
   if (target == nullptr) return engine::MemoryResult::kGone;
   WriteQueue& queue = target->queue;
-  const bool by_calls = target->lent.empty() && target->copier == nullptr;
-  if (!by_calls || !queue.may_wait(to)) return write(client, to, from);
+  if (target->copier != nullptr || !WriteQueue::may_wait(to)) {
+    const engine::MemoryResult result = write(client, to, from);
+    if (result != engine::MemoryResult::kFault) return result;
+    return target->reach.write_pinned(to, from);
+  }
   if (queue.is_full(to)) queue.flush(target->reach, scratch_);
   if (queue.empty()) waiting_.push_back(client);
   queue.add(to, from);
@@ -88,10 +76,6 @@ void ProcessMemory::flush() {
     if (Client* target = find(client)) target->queue.flush(target->reach, scratch_);
   }
   waiting_.clear();
-}
-
-void ProcessMemory::forget_pages(engine::ClientId client) {
-  if (Client* target = find(client)) target->queue.forget_pages();
 }
 
 ProcessMemory::Client* ProcessMemory::find(engine::ClientId client) {

@@ -1,7 +1,6 @@
-// Application memory as the engine reaches it. What a client has lent is mapped here, and takes no
-// system call (lent_memory.h). All else does (memory_reach.h), and short writes wait for one
-// another (write_queue.h). Of a client that may have to provide its pages by itself another thread
-// makes the calls (patient_copier.h).
+// Application memory as the engine reaches it: by system calls (memory_reach.h). Short writes wait
+// for one another (write_queue.h). Of a client that may have to provide its pages by itself another
+// thread makes the calls (patient_copier.h).
 #pragma once
 
 #include <memory>
@@ -9,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "emulator/daemon/memory/lent_memory.h"
 #include "emulator/daemon/memory/memory_reach.h"
 #include "emulator/daemon/memory/patient_copier.h"
 #include "emulator/daemon/memory/write_queue.h"
@@ -28,10 +26,6 @@ class ProcessMemory {
   Way add(engine::ClientId client, pid_t pid, UniqueFd mem_file, bool prefer_mem_file = false);
   void remove(engine::ClientId client);
 
-  /// See LentMemory.
-  int lend(engine::ClientId client, const engine::RemoteRange& what, const UniqueFd& file);
-  int take_back(engine::ClientId client, uint64_t address);
-
   /// From now on its memory may be MemoryResult::kNotYet. 0 or an errno value.
   int expect_waits(engine::ClientId client);
   /// An eventfd, readable when memory may be there that was not yet; -1 if the system has none.
@@ -41,13 +35,11 @@ class ProcessMemory {
                             std::span<const std::span<uint8_t>> to);
   engine::MemoryResult write(engine::ClientId client, std::span<const engine::RemoteRange> to,
                              std::span<const std::span<const uint8_t>> from);
-  /// The write may wait until flush() (write_queue.h).
+  /// See HostMemory; what waits is written by flush() at the latest.
   engine::MemoryResult write_soon(engine::ClientId client, std::span<const engine::RemoteRange> to,
                                   std::span<const std::span<const uint8_t>> from);
   /// Makes the writes that wait.
   void flush();
-  /// The client may have other memory in the place of what it had.
-  void forget_pages(engine::ClientId client);
 
  private:
   struct Client {
@@ -55,7 +47,6 @@ class ProcessMemory {
 
     MemoryReach reach;
     WriteQueue queue{};
-    LentMemory lent{};
     std::unique_ptr<PatientCopier> copier{};  // if it may have to be waited for
   };
 

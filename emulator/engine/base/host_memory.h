@@ -38,8 +38,8 @@ class HostMemory {
   virtual MemoryResult write(ClientId client, std::span<const RemoteRange> to,
                              std::span<const std::span<const uint8_t>> from) = 0;
 
-  /// As write(), but for bytes that nobody looks at before the step is over, and of memory that was
-  /// there when it was registered: kDone may come before they are written.
+  /// As write(), but for memory that was there when it was registered, and which is pinned: what is
+  /// not there any more is no fault. The bytes may be written when the step is over.
   virtual MemoryResult write_soon(ClientId client, std::span<const RemoteRange> to,
                                   std::span<const std::span<const uint8_t>> from) {
     return write(client, to, from);

@@ -83,9 +83,8 @@ rows of a table; the run took {seconds} s.
 - "over UDP" is two daemons, each with a loopback address: frames leave one by a socket and come in by the other's.
 - UDP with GSO and GRO sends datagrams whose pieces are all of one size, as the packets of SENDs are. The first packet of a
   WRITE is longer by its RETH, so that each message takes two datagrams: that is the row "as WRITEs".
-- The daemon maps the memory of programs such as perftest, and copies each message twice: out of the sender's memory and into
-  the receiver's. Memory that cannot be lent to it (design/memory.md) it reaches by process_vm_readv and process_vm_writev, one
-  call for each direction; then half of their speed is the most that there could be.
+- The daemon copies each message twice, out of the sender's memory and into the receiver's, by process_vm_readv and
+  process_vm_writev (design/memory.md): half of their speed is the most that there could be.
 
 ![latency and bandwidth by message size](performance.svg)
 

@@ -152,7 +152,7 @@ std::vector<std::pair<uint64_t, uint64_t>> shared_with_daemon() {
   std::vector<std::pair<uint64_t, uint64_t>> found;
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
-    if (line.find("memfd:rocemu") == line.npos || line.find("-lent") != line.npos) continue;
+    if (line.find("memfd:rocemu") == line.npos) continue;
     uint64_t begin = 0, end = 0;
     if (std::sscanf(line.c_str(), "%lx-%lx", &begin, &end) == 2) found.emplace_back(begin, end);
   }
