@@ -42,6 +42,8 @@ struct DoorbellRing {
   /// The processor that the client rang its latest doorbell on, from 1; 0 if that cannot be told.
   /// While the daemon is awake on the same one, that client cannot go on.
   std::atomic<uint32_t> client_processor;
+  /// Not 0 if the client takes payload out of PayloadSlots; written by the client.
+  std::atomic<uint32_t> takes_payload;
   alignas(64) std::atomic<uint32_t> consumer;  // written by the daemon
   /// Non-zero while the daemon sleeps or is about to: a client that then adds an entry that needs
   /// attention writes 1 to the context's eventfd. The client stores `producer` and then loads
@@ -89,9 +91,44 @@ struct Cqe {
   uint8_t sl;
   uint8_t dlid_path_bits;
   WorkQueue queue;
-  uint8_t reserved;
+  uint8_t payload;  // 0, or 1 + the number of the PayloadSlot that has the message's payload
 };
 static_assert(sizeof(Cqe) == 64);
+
+/// What a short message brought, and where it is to go: the client copies it when it takes the
+/// completion, which saves the daemon a system call. Until then nobody may look at the memory but
+/// the NIC: when the daemon has to, it first withdraws the payload and writes it by itself.
+struct PayloadSlot {
+  enum Phase : uint32_t {
+    kEmpty,
+    kFull,
+    kTaken,      // the client is copying; it makes the slot empty
+    kWithdrawn,  // the daemon is writing; it makes the slot empty
+  };
+  static constexpr size_t kMaxBytes = 192, kMaxRanges = 3;
+  struct Range {
+    uint64_t address;
+    uint64_t length;
+  };
+
+  /// A Phase in the lowest 2 bits, and above them whose it is: the completion's place in its CQ
+  /// (modulo 2^32) and the CQ's handle. A slot that is another completion's by now was withdrawn.
+  std::atomic<uint64_t> state;
+  uint64_t range_count;
+  Range ranges[kMaxRanges];
+  uint8_t bytes[kMaxBytes];
+};
+static_assert(sizeof(PayloadSlot) == 256);
+
+constexpr uint64_t payload_state(uint32_t cq, uint32_t index, PayloadSlot::Phase phase) {
+  return uint64_t{cq} << 34 | uint64_t{index} << 2 | phase;
+}
+
+/// One of each context, for all its CQs.
+struct PayloadSlots {
+  static constexpr uint32_t kCount = 255;
+  alignas(64) PayloadSlot slots[kCount];
+};
 
 /// The ring has bit_ceil(capacity) entries; the CQ overruns at `capacity`, not at the ring's size.
 struct CqRing {

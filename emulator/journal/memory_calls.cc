@@ -134,6 +134,14 @@ MemoryResult RecordingMemory::write_soon(ClientId client, std::span<const Remote
   return result;
 }
 
+MemoryResult RecordingMemory::write_received(ClientId client, engine::QpNumber qp, bool is_first,
+                                             std::span<const RemoteRange> to,
+                                             std::span<const std::span<const uint8_t>> from) {
+  const MemoryResult result = memory_.write_received(client, qp, is_first, to, from);
+  record_write(client, to, from, result);
+  return result;
+}
+
 void RecordingMemory::record_write(ClientId client, std::span<const RemoteRange> to,
                                    std::span<const std::span<const uint8_t>> from,
                                    MemoryResult result) {

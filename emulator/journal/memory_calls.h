@@ -44,6 +44,9 @@ class RecordingMemory : public engine::HostMemory {
                              std::span<const std::span<const uint8_t>> from) override;
   engine::MemoryResult write_soon(engine::ClientId client, std::span<const engine::RemoteRange> to,
                                   std::span<const std::span<const uint8_t>> from) override;
+  engine::MemoryResult write_received(engine::ClientId client, engine::QpNumber qp, bool is_first,
+                                      std::span<const engine::RemoteRange> to,
+                                      std::span<const std::span<const uint8_t>> from) override;
   uint32_t completions_taken(engine::ClientId client, engine::CqId cq) override;
 
   /// Between steps nothing is recorded.

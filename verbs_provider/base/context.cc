@@ -12,6 +12,7 @@
 
 #include "verbs_provider/base/objects.h"
 #include "verbs_provider/base/region_memory.h"
+#include "verbs_provider/base/valgrind.h"
 #include "verbs_provider/shim/async_fd.h"
 #include "verbs_provider/shim/call.h"
 #include "verbs_provider/shim/system_call.h"
@@ -63,9 +64,12 @@ int greet(Context* context, int shared) {
   }
   close_fd(fds[kSegment]);
   if (error == 0) error = parts.segments.find(doorbells, &parts.memory);
+  if (error == 0) error = parts.segments.find(reply.body.hello.payload, &parts.payload);
+  if (error == 0 && parts.payload.size() < sizeof(abi::PayloadSlots)) error = EIO;
   if (error != 0) return error;
-  parts.doorbells.attach(reinterpret_cast<abi::DoorbellRing*>(parts.memory.at(0)), parts.wake_fd,
-                         base.cmd_fd);
+  auto* ring = reinterpret_cast<abi::DoorbellRing*>(parts.memory.at(0));
+  ring->takes_payload.store(runs_under_valgrind() ? 0 : 1, std::memory_order_relaxed);
+  parts.doorbells.attach(ring, parts.wake_fd, base.cmd_fd);
   return 0;
 }
 

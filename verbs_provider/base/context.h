@@ -20,7 +20,8 @@ struct Context {
   /// What is ours, and constructed and destroyed by us.
   struct Parts {
     Segments segments;
-    SharedPiece memory;  // a DoorbellRing
+    SharedPiece memory;   // a DoorbellRing
+    SharedPiece payload;  // PayloadSlots
     int wake_fd = -1;
     const uint64_t opened_by = this_process();  // whose memory the daemon reaches
     uint64_t clock_start_ns = 0;                // see device_clock.h, as the next

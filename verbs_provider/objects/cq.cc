@@ -10,6 +10,7 @@
 #include "verbs_provider/base/events.h"
 #include "verbs_provider/base/objects.h"
 #include "verbs_provider/base/verbs.h"
+#include "verbs_provider/datapath/payload.h"
 #include "verbs_provider/datapath/retire.h"
 #include "verbs_provider/polling/empty_poll.h"
 #include "verbs_provider/shim/system_call.h"
@@ -80,6 +81,9 @@ bool Cq::take(uint64_t end, abi::Cqe* cqe) {
   while (consumed != end) {
     const uint64_t index = consumed++;
     *cqe = ring->entries[index & ring_mask];
+    if (cqe->payload != 0) {
+      receive_payload(parts, verbs.cq.handle, static_cast<uint32_t>(index), *cqe);
+    }
     if (settle(parts, *cqe, index)) return true;
   }
   return false;

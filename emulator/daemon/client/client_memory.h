@@ -25,6 +25,17 @@ class ClientMemory : public engine::HostMemory {
                                   std::span<const std::span<const uint8_t>> from) override {
     return processes_.write_soon(client, to, from);
   }
+  engine::MemoryResult write_received(engine::ClientId client, engine::QpNumber qp, bool is_first,
+                                      std::span<const engine::RemoteRange> to,
+                                      std::span<const std::span<const uint8_t>> from) override {
+    return processes_.write_received(client, qp, is_first, to, from);
+  }
+  /// See ProcessMemory.
+  uint8_t attach_payload(engine::ClientId client, const abi::Cqe& cqe, engine::CqId cq,
+                         uint32_t index) {
+    return processes_.attach_payload(client, cqe, cq, index);
+  }
+  void flush_unattached() { processes_.flush_unattached(); }
   void flush() { processes_.flush(); }
   uint32_t completions_taken(engine::ClientId client, engine::CqId cq) override {
     CompletionQueue* queue = sessions_.find_cq(client, cq);

@@ -103,6 +103,7 @@ struct ClientQueues {
   engine::ClientId id;
   Arena arena;  // of all the memory below
   Arena::Piece doorbell_memory;
+  Arena::Piece payload_memory;  // PayloadSlots
   // Both modulo 2^32. Of the doorbells between them, those of receives and arms are handled
   // already.
   uint32_t doorbells_consumed = 0;

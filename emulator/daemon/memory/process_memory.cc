@@ -2,6 +2,7 @@
 
 #include <sys/eventfd.h>
 
+#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -35,6 +36,7 @@ engine::MemoryResult ProcessMemory::read(engine::ClientId client,
                                          std::span<const std::span<uint8_t>> to) {
   Client* target = find(client);
   if (target == nullptr) return engine::MemoryResult::kGone;
+  settle(*target, from);
   if (target->queue.overlaps(from)) target->queue.flush(target->reach, scratch_);
   if (target->copier != nullptr) [[unlikely]] {
     return target->copier->read(from, to);
@@ -47,6 +49,7 @@ engine::MemoryResult ProcessMemory::write(engine::ClientId client,
                                           std::span<const std::span<const uint8_t>> from) {
   Client* target = find(client);
   if (target == nullptr) return engine::MemoryResult::kGone;
+  settle(*target, to);
   target->queue.flush(target->reach, scratch_);  // a program may watch for the later of two
   if (target->copier != nullptr) [[unlikely]] {
     return target->copier->write(to, from);
@@ -59,16 +62,56 @@ engine::MemoryResult ProcessMemory::write_soon(engine::ClientId client,
                                                std::span<const std::span<const uint8_t>> from) {
   Client* target = find(client);
   if (target == nullptr) return engine::MemoryResult::kGone;
-  WriteQueue& queue = target->queue;
   if (target->copier != nullptr || !WriteQueue::may_wait(to)) {
     const engine::MemoryResult result = write(client, to, from);
     if (result != engine::MemoryResult::kFault) return result;
     return target->reach.write_pinned(to, from);
   }
-  if (queue.is_full(to)) queue.flush(target->reach, scratch_);
-  if (queue.empty()) waiting_.push_back(client);
-  queue.add(to, from);
+  settle(*target, to);
+  enqueue(client, *target, to, from);
   return engine::MemoryResult::kDone;
+}
+
+engine::MemoryResult ProcessMemory::write_received(engine::ClientId client, engine::QpNumber qp,
+                                                   bool is_first,
+                                                   std::span<const engine::RemoteRange> to,
+                                                   std::span<const std::span<const uint8_t>> from) {
+  Client* target = find(client);
+  if (target == nullptr) return engine::MemoryResult::kGone;
+  if (target->copier != nullptr) return write_soon(client, to, from);
+  const bool was_any = target->received.is_any_unattached();
+  if (!target->received.add(qp, is_first, to, from)) return write_soon(client, to, from);
+  if (!was_any) unattached_.push_back(client);
+  return engine::MemoryResult::kDone;
+}
+
+void ProcessMemory::enqueue(engine::ClientId client, Client& target,
+                            std::span<const engine::RemoteRange> to,
+                            std::span<const std::span<const uint8_t>> from) {
+  if (target.queue.is_full(to)) target.queue.flush(target.reach, scratch_);
+  if (target.queue.empty()) waiting_.push_back(client);
+  target.queue.add(to, from);
+}
+
+/// As to memory that is pinned.
+void ProcessMemory::write_now(const Client& target, std::span<const engine::RemoteRange> to,
+                              std::span<const uint8_t> bytes) {
+  const std::array<std::span<const uint8_t>, 1> all{bytes};
+  if (target.reach.write(to, all, scratch_) == engine::MemoryResult::kFault) {
+    target.reach.write_pinned(to, all);
+  }
+}
+
+/// Before those bytes are read, or others are written there: what was received before is there.
+void ProcessMemory::settle(Client& target, std::span<const engine::RemoteRange> ranges) {
+  if (!target.received.may_overlap(ranges)) [[likely]] {
+    return;
+  }
+  const auto write = [&](std::span<const engine::RemoteRange> to, std::span<const uint8_t> bytes) {
+    write_now(target, to, bytes);
+  };
+  target.received.withdraw(ranges, write);
+  target.received.spill(write);
 }
 
 void ProcessMemory::flush() {
@@ -76,6 +119,41 @@ void ProcessMemory::flush() {
     if (Client* target = find(client)) target->queue.flush(target->reach, scratch_);
   }
   waiting_.clear();
+}
+
+uint8_t ProcessMemory::attach_payload(engine::ClientId client, const abi::Cqe& cqe, engine::CqId cq,
+                                      uint32_t index) {
+  if (unattached_.empty()) return 0;
+  Client* target = find(client);
+  if (target == nullptr) return 0;
+  return target->received.attach(
+      cqe, cq, index, [&](std::span<const engine::RemoteRange> to, std::span<const uint8_t> bytes) {
+        write_now(*target, to, bytes);
+      });
+}
+
+void ProcessMemory::flush_unattached() {
+  for (const engine::ClientId client : unattached_) {
+    Client* target = find(client);
+    if (target == nullptr) continue;
+    target->received.spill([&](std::span<const engine::RemoteRange> to,
+                               std::span<const uint8_t> bytes) { write_now(*target, to, bytes); });
+  }
+  unattached_.clear();
+}
+
+void ProcessMemory::share_payload(engine::ClientId client, abi::PayloadSlots& slots,
+                                  const abi::DoorbellRing& ring) {
+  if (Client* target = find(client)) target->received.share(slots, ring);
+}
+
+void ProcessMemory::withdraw_payload(engine::ClientId client) {
+  Client* target = find(client);
+  if (target == nullptr) return;
+  target->received.withdraw(
+      {}, [&](std::span<const engine::RemoteRange> to, std::span<const uint8_t> bytes) {
+        write_now(*target, to, bytes);
+      });
 }
 
 ProcessMemory::Client* ProcessMemory::find(engine::ClientId client) {

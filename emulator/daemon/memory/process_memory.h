@@ -1,5 +1,6 @@
 // Application memory as the engine reaches it: by system calls (memory_reach.h). Short writes wait
-// for one another (write_queue.h). Of a client that may have to provide its pages by itself another
+// for one another (write_queue.h), and short messages go to the program beside their completions
+// (received_payload.h). Of a client that may have to provide its pages by itself another
 // thread makes the calls (patient_copier.h).
 #pragma once
 
@@ -10,6 +11,7 @@
 
 #include "emulator/daemon/memory/memory_reach.h"
 #include "emulator/daemon/memory/patient_copier.h"
+#include "emulator/daemon/memory/received_payload.h"
 #include "emulator/daemon/memory/write_queue.h"
 #include "emulator/engine/base/host_memory.h"
 #include "emulator/os/unique_fd.h"
@@ -38,8 +40,24 @@ class ProcessMemory {
   /// See HostMemory; what waits is written by flush() at the latest.
   engine::MemoryResult write_soon(engine::ClientId client, std::span<const engine::RemoteRange> to,
                                   std::span<const std::span<const uint8_t>> from);
-  /// Makes the writes that wait.
+  /// See HostMemory and ReceivedPayload.
+  engine::MemoryResult write_received(engine::ClientId client, engine::QpNumber qp, bool is_first,
+                                      std::span<const engine::RemoteRange> to,
+                                      std::span<const std::span<const uint8_t>> from);
+  /// Makes the writes that wait, but for the payload of messages that are about to complete.
   void flush();
+  /// What Cqe::payload is to be of a completion that is added to the CQ now, as the `index`-th.
+  uint8_t attach_payload(engine::ClientId client, const abi::Cqe& cqe, engine::CqId cq,
+                         uint32_t index);
+  /// All completions of the step were added: writes what is left.
+  void flush_unattached();
+
+  /// Memory that the client shares with the daemon.
+  void share_payload(engine::ClientId client, abi::PayloadSlots& slots,
+                     const abi::DoorbellRing& ring);
+  /// Writes what is beside completions that the client has not taken: it is about to deregister
+  /// the memory, or to lose the completions.
+  void withdraw_payload(engine::ClientId client);
 
  private:
   struct Client {
@@ -47,13 +65,20 @@ class ProcessMemory {
 
     MemoryReach reach;
     WriteQueue queue{};
+    ReceivedPayload received{};
     std::unique_ptr<PatientCopier> copier{};  // if it may have to be waited for
   };
 
   Client* find(engine::ClientId client);
+  void enqueue(engine::ClientId client, Client& target, std::span<const engine::RemoteRange> to,
+               std::span<const std::span<const uint8_t>> from);
+  void write_now(const Client& target, std::span<const engine::RemoteRange> to,
+                 std::span<const uint8_t> bytes);
+  void settle(Client& target, std::span<const engine::RemoteRange> ranges);
 
   std::unordered_map<engine::ClientId, Client> clients_;
-  std::vector<engine::ClientId> waiting_;  // whose queues are not empty
+  std::vector<engine::ClientId> waiting_;     // whose queues are not empty
+  std::vector<engine::ClientId> unattached_;  // who may have messages without a completion
   MemoryReach::Scratch scratch_;
   UniqueFd returned_;
 };

@@ -128,7 +128,7 @@ void EngineHost::hold(engine::Output& output) {
   if (const auto* completion = std::get_if<engine::Completion>(&output)) {
     CompletionQueue* cq = sessions_.find_cq(completion->client, completion->cq);
     if (cq == nullptr) return;
-    cq->add(completion->cqe);
+    add(*cq, *completion);
     held_cqs_.emplace_back(completion->client, completion->cq);
   } else if (std::holds_alternative<engine::FrameTrace>(output) ||
              std::holds_alternative<engine::TransmitFrame>(output) ||
@@ -160,6 +160,12 @@ void EngineHost::deliver_other(const engine::Output& output) {
       output);
 }
 
+void EngineHost::add(CompletionQueue& cq, const engine::Completion& completion) {
+  abi::Cqe cqe = completion.cqe;
+  cqe.payload = memory_.attach_payload(completion.client, cqe, completion.cq, cq.produced());
+  cq.add(cqe);
+}
+
 void EngineHost::publish(CompletionQueue& cq, engine::ClientId client, engine::CqId id) {
   if (cq.publish()) sessions_.wake_when_idle(client, id);
 }
@@ -168,6 +174,7 @@ void EngineHost::apply() {
   memory_.flush();  // before anybody learns of what was written
   if (holding_) {
     for (engine::Output& output : outputs_.list) hold(output);
+    memory_.flush_unattached();
     outputs_.clear();
     return tell_of_changed_devices();
   }
@@ -191,13 +198,14 @@ void EngineHost::apply() {
     CompletionQueue* cq = sessions_.find_cq(completion->client, completion->cq);
     if (cq == nullptr) continue;
     if (cq != unpublished) publish_latest();
-    cq->add(completion->cqe);
+    add(*cq, *completion);
     unpublished = cq;
     latest = completion;
     // A client that gets a completion will soon poll it and post again.
     sessions_.wake(*sessions_.find(completion->client));
   }
   publish_latest();
+  memory_.flush_unattached();
   outputs_.clear();
   tell_of_changed_devices();
 }

@@ -97,6 +97,7 @@ class EngineHost : public EnginePort {
   void end_batch() override;
   void step(const engine::Input& input) { step(clock_.now(), input); }
   void step(engine::Instant now, const engine::Input& input);
+  void add(CompletionQueue& cq, const engine::Completion& completion);
   void publish(CompletionQueue& cq, engine::ClientId client, engine::CqId id);
   void apply();
   void tell_of_changed_devices();

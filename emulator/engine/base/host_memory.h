@@ -45,6 +45,16 @@ class HostMemory {
     return write(client, to, from);
   }
 
+  /// As write_soon(), for a message that the QP receives whole, or the first or next part of it,
+  /// and which completes in this step: the bytes may be written when the completion is taken.
+  virtual MemoryResult write_received(ClientId client, QpNumber qp, bool is_first,
+                                      std::span<const RemoteRange> to,
+                                      std::span<const std::span<const uint8_t>> from) {
+    static_cast<void>(qp);
+    static_cast<void>(is_first);
+    return write_soon(client, to, from);
+  }
+
   /// How many completions the client has taken from the CQ since its creation (modulo 2^32). The
   /// client's word: it may be anything.
   virtual uint32_t completions_taken(ClientId client, CqId cq) = 0;

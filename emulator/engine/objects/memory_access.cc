@@ -70,4 +70,12 @@ MemoryResult MemoryList::write(HostMemory& memory,
       });
 }
 
+MemoryResult MemoryList::write_received(HostMemory& memory, ClientId completing, QpNumber qp,
+                                        bool is_first,
+                                        std::span<const std::span<const uint8_t>> from) const {
+  const bool of_completing = !ranges_.empty() && of_one_client_ && clients_[0] == completing;
+  if (!of_completing || on_demand_) return write(memory, from);
+  return memory.write_received(completing, qp, is_first, ranges_, from);
+}
+
 }  // namespace rocemu::engine

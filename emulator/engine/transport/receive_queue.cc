@@ -102,7 +102,7 @@ void give_back(TransportContext& context, QueuePair& qp) {
 }
 
 std::optional<Verdict> scatter(TransportContext& context, QueuePair& qp,
-                               std::span<const uint8_t> payload) {
+                               std::span<const uint8_t> payload, Extent extent) {
   const RecvHalf& recv = qp.recv;
   const ReceiveWqe& wqe = *recv.wqe;
   if (!wqe.well_formed) return Verdict::kBadReceiveWqe;
@@ -120,7 +120,13 @@ std::optional<Verdict> scatter(TransportContext& context, QueuePair& qp,
   const auto ranges = place_of(payload.size());
   if (!ranges) return Verdict::kBadReceiveLKey;
   const std::array<std::span<const uint8_t>, 1> source{payload};
-  return verdict_of(ranges->write(context.memory(), source), Verdict::kReceiveMemoryUnwritable);
+  const CompletionQueue* cq =
+      extent == Extent::kWhole ? context.objects().cqs.find(wqe.cq) : nullptr;
+  const MemoryResult result = cq != nullptr
+                                  ? ranges->write_received(context.memory(), cq->client, qp.number,
+                                                           recv.received == 0, source)
+                                  : ranges->write(context.memory(), source);
+  return verdict_of(result, Verdict::kReceiveMemoryUnwritable);
 }
 
 bool complete(TransportContext& context, QueuePair& qp, const wire::Packet& packet,

@@ -9,6 +9,12 @@
 
 namespace rocemu::engine::receive_queue {
 
+/// How much of a message a packet brings.
+enum class Extent { kPart, kWhole };
+inline Extent extent_of(const wire::OpcodeInfo& info) {
+  return info.is_first && info.is_last ? Extent::kWhole : Extent::kPart;
+}
+
 /// Takes a receive WQE that the client posted.
 void post(TransportContext& context, QueuePair& qp, std::span<const std::byte> wqe);
 
@@ -27,7 +33,7 @@ void give_back(TransportContext& context, QueuePair& qp);
 
 /// SEND: places the payload behind what the message already brought.
 std::optional<Verdict> scatter(TransportContext& context, QueuePair& qp,
-                               std::span<const uint8_t> payload);
+                               std::span<const uint8_t> payload, Extent extent);
 
 /// The message is complete, and its WQE with it. False if the CQ overran, so that the application
 /// will not know.

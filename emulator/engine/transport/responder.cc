@@ -136,8 +136,9 @@ void on_message_packet(TransportContext& context, QueuePair& qp, const wire::Pac
   recv.in_message = true;
   // Before anything can go wrong: the WQE is where the application is told (9.9.3, class C).
   if (takes_wqe) receive_queue::take(context, qp);
-  auto verdict = is_send ? receive_queue::scatter(context, qp, packet.payload)
-                         : remote_access::write(context, qp, packet, info);
+  auto verdict =
+      is_send ? receive_queue::scatter(context, qp, packet.payload, receive_queue::extent_of(info))
+              : remote_access::write(context, qp, packet, info);
   if (!verdict && info.has(wire::ExtendedHeader::kIeth) &&
       !context.objects().mrs.invalidate(qp.memory_user(), packet.ieth.rkey)) {
     verdict = Verdict::kBadInvalidate;

@@ -58,8 +58,9 @@ void on_request(TransportContext& context, QueuePair& qp, const wire::Packet& pa
   }
   recv.in_message = true;
   if (is_send) receive_queue::take(context, qp);
-  const auto verdict = is_send ? receive_queue::scatter(context, qp, packet.payload)
-                               : remote_access::write(context, qp, packet, info);
+  const auto verdict =
+      is_send ? receive_queue::scatter(context, qp, packet.payload, receive_queue::extent_of(info))
+              : remote_access::write(context, qp, packet, info);
   if (verdict) {
     if (*verdict == Verdict::kReceiverGone || *verdict == Verdict::kMemoryNotReady) {
       return abandon(context, qp);

@@ -28,9 +28,11 @@ std::optional<Verdict> place(TransportContext& context, QueuePair& qp, const wir
   const auto grh = route_header(frame, packet.src_ip.is_v4());
   RecvHalf& recv = qp.recv;
   recv.received = 0;
-  if (const auto verdict = receive_queue::scatter(context, qp, grh)) return verdict;
+  using enum receive_queue::Extent;
+  if (const auto verdict = receive_queue::scatter(context, qp, grh, kWhole)) return verdict;
   recv.received = kGrhSize;
-  if (const auto verdict = receive_queue::scatter(context, qp, packet.payload)) return verdict;
+  if (const auto verdict = receive_queue::scatter(context, qp, packet.payload, kWhole))
+    return verdict;
   recv.received += packet.payload.size();
   return std::nullopt;
 }

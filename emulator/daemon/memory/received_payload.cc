@@ -1,0 +1,147 @@
+#include "emulator/daemon/memory/received_payload.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+namespace rocemu::daemon {
+namespace {
+
+using abi::payload_state;
+using abi::PayloadSlot;
+using engine::RemoteRange;
+
+/// Slots that are looked at for a free one, from the latest on, which is still in the caches:
+/// completions are taken nearly in order.
+constexpr uint32_t kTries = 8;
+/// A client copies for less than a microsecond, unless it loses its processor meanwhile. One that
+/// takes longer than this gets no more payload in slots.
+constexpr std::chrono::milliseconds kLongestCopy{2};
+
+PayloadSlot::Phase phase_of(uint64_t state) {
+  return static_cast<PayloadSlot::Phase>(state & 3);
+}
+uint64_t with_phase(uint64_t state, PayloadSlot::Phase phase) {
+  return (state & ~uint64_t{3}) | phase;
+}
+
+}  // namespace
+
+bool ReceivedPayload::add(engine::QpNumber qp, bool is_first, std::span<const RemoteRange> to,
+                          std::span<const std::span<const uint8_t>> from) {
+  if (slots_ == nullptr || is_given_up_) return false;
+  if (ring_->takes_payload.load(std::memory_order_relaxed) == 0) return false;
+  Message* message = nullptr;
+  if (is_first) {
+    if (messages_.size() == kMaxMessages || find_free() < 0) return false;
+    message = &messages_.emplace_back();
+    message->qp = qp;
+  } else {
+    const auto latest = std::find_if(messages_.rbegin(), messages_.rend(),
+                                     [&](const Message& one) { return one.qp == qp; });
+    if (latest == messages_.rend()) return false;
+    message = &*latest;
+  }
+  if (!has_room(*message, to)) {
+    if (is_first) messages_.pop_back();
+    return false;
+  }
+  for (const RemoteRange& range : to) {
+    if (range.length == 0) continue;
+    message->list[message->count++] = range;
+    lowest_ = std::min(lowest_, range.address);
+    highest_ = std::max(highest_, range.address + range.length);
+  }
+  for (const std::span<const uint8_t> piece : from) {
+    std::ranges::copy(piece, message->bytes.begin() + static_cast<ptrdiff_t>(message->length));
+    message->length += piece.size();
+  }
+  return true;
+}
+
+bool ReceivedPayload::has_room(const Message& message, std::span<const RemoteRange> to) const {
+  uint64_t length = message.length;
+  for (const RemoteRange& range : to) {
+    if (range.length > PayloadSlot::kMaxBytes) return false;
+    length += range.length;
+  }
+  return length <= PayloadSlot::kMaxBytes && message.count + to.size() <= PayloadSlot::kMaxRanges;
+}
+
+int ReceivedPayload::find_free() const {
+  for (uint32_t i = 0; i < kTries; ++i) {
+    const uint32_t number = (latest_ + i) % abi::PayloadSlots::kCount;
+    if (!is_outstanding_[number] || is_over(static_cast<uint8_t>(number))) {
+      return static_cast<int>(number);
+    }
+  }
+  return -1;
+}
+
+bool ReceivedPayload::is_over(uint8_t number) const {
+  const uint64_t state = slots_->slots[number].state.load(std::memory_order_acquire);
+  return phase_of(state) == PayloadSlot::kEmpty;
+}
+
+std::optional<uint8_t> ReceivedPayload::put(const Message& message, engine::CqId cq,
+                                            uint32_t index) {
+  const int found = find_free();
+  if (found < 0) return std::nullopt;
+  const auto number = static_cast<uint8_t>(found);
+  latest_ = number;
+  PayloadSlot& slot = slots_->slots[number];
+  slot.range_count = message.count;
+  for (size_t i = 0; i < message.count; ++i) {
+    slot.ranges[i] = {message.list[i].address, message.list[i].length};
+  }
+  std::memcpy(slot.bytes, message.bytes.data(), message.length);
+  if (places_.empty()) places_.resize(abi::PayloadSlots::kCount);
+  places_[number] = message;
+  places_[number].state = payload_state(cq.value, index, PayloadSlot::kFull);
+  slot.state.store(places_[number].state, std::memory_order_release);
+  if (!std::exchange(is_outstanding_[number], true)) outstanding_.push_back(number);
+  return number;
+}
+
+bool ReceivedPayload::may_overlap(std::span<const RemoteRange> ranges) const {
+  return std::ranges::any_of(ranges, [this](const RemoteRange& range) {
+    return range.address < highest_ && lowest_ < range.address + range.length;
+  });
+}
+
+bool ReceivedPayload::overlaps(const Place& place, std::span<const RemoteRange> ranges) {
+  return std::ranges::any_of(place.ranges(), [&](const RemoteRange& a) {
+    return std::ranges::any_of(ranges, [&](const RemoteRange& b) {
+      return a.address < b.address + b.length && b.address < a.address + a.length;
+    });
+  });
+}
+
+bool ReceivedPayload::begin_to_withdraw(uint8_t number) {
+  std::atomic<uint64_t>& state = slots_->slots[number].state;
+  uint64_t expected = places_[number].state;
+  if (state.compare_exchange_strong(expected, with_phase(expected, PayloadSlot::kWithdrawn),
+                                    std::memory_order_acq_rel)) {
+    return true;
+  }
+  // The client is copying, in this moment.
+  const auto end = std::chrono::steady_clock::now() + kLongestCopy;
+  while (!is_over(number)) {
+    if (std::chrono::steady_clock::now() >= end) {
+      is_given_up_ = true;
+      break;
+    }
+    sched_yield();
+  }
+  return false;
+}
+
+void ReceivedPayload::end_withdrawing(uint8_t number) {
+  slots_->slots[number].state.store(with_phase(places_[number].state, PayloadSlot::kEmpty),
+                                    std::memory_order_release);
+}
+
+}  // namespace rocemu::daemon

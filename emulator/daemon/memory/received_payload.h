@@ -1,0 +1,120 @@
+// Payload of short messages on its way to the program beside its completions (abi::PayloadSlot).
+// A message waits here from when the engine receives it until its completion is added to the CQ,
+// which is in the same step, and then in its slot until the program takes the completion.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "emulator/abi/rings.h"
+#include "emulator/daemon/memory/memory_reach.h"
+#include "emulator/engine/base/host_memory.h"
+#include "emulator/engine/base/ids.h"
+
+namespace rocemu::daemon {
+
+class ReceivedPayload {
+ public:
+  /// Of one client. Both are memory that it shares with the daemon.
+  void share(abi::PayloadSlots& slots, const abi::DoorbellRing& ring) {
+    slots_ = &slots;
+    ring_ = &ring;
+  }
+
+  /// A message, or its next part. False if it has to be written: it is too long, there is no free
+  /// slot, or the client takes none.
+  bool add(engine::QpNumber qp, bool is_first, std::span<const engine::RemoteRange> to,
+           std::span<const std::span<const uint8_t>> from);
+  /// What Cqe::payload is to be: the oldest message of that QP goes into a slot if it completes so;
+  /// else `write` writes it. `index` is the completion's place in its CQ.
+  template <class Writer>
+  uint8_t attach(const abi::Cqe& cqe, engine::CqId cq, uint32_t index, Writer write) {
+    if (messages_.empty() || cqe.queue == abi::WorkQueue::kSend || cqe.byte_len == 0) return 0;
+    const auto message = std::ranges::find_if(
+        messages_, [&](const Message& one) { return one.qp.value == cqe.qp_num; });
+    if (message == messages_.end()) return 0;
+    std::optional<uint8_t> slot;
+    if (cqe.status == 0 && cqe.byte_len == message->length) slot = put(*message, cq, index);
+    if (!slot) write(message->ranges(), message->payload());
+    messages_.erase(message);
+    return slot ? static_cast<uint8_t>(1 + *slot) : uint8_t{0};
+  }
+
+  bool is_any_unattached() const { return !messages_.empty(); }
+  /// Has `write` write all messages that have no completion, in their order.
+  template <class Writer>
+  void spill(Writer write) {
+    for (const Message& message : messages_) {
+      write(message.ranges(), message.payload());
+    }
+    messages_.clear();
+  }
+
+  /// Some of the bytes may be in a slot, or wait for one.
+  bool may_overlap(std::span<const engine::RemoteRange> ranges) const;
+  /// Has `write` write what is in slots and overlaps the ranges; of all slots without ranges.
+  template <class Writer>
+  void withdraw(std::span<const engine::RemoteRange> ranges, Writer write) {
+    std::erase_if(outstanding_, [&](uint8_t number) {
+      if (!is_over(number) && !ranges.empty() && !overlaps(places_[number], ranges)) return false;
+      is_outstanding_[number] = false;
+      if (is_over(number)) return true;
+      if (begin_to_withdraw(number)) {
+        const abi::PayloadSlot& slot = slots_->slots[number];
+        const Place& place = places_[number];
+        write(place.ranges(), std::span<const uint8_t>(slot.bytes).first(place.length));
+        end_withdrawing(number);
+      }
+      return true;
+    });
+    if (outstanding_.empty() && messages_.empty()) reset_bounds();
+  }
+
+ private:
+  /// Where the bytes go.
+  struct Place {
+    std::array<engine::RemoteRange, abi::PayloadSlot::kMaxRanges> list;
+    size_t count = 0;
+    size_t length = 0;
+    uint64_t state = 0;  // of the slot, when it was filled
+
+    std::span<const engine::RemoteRange> ranges() const { return std::span(list).first(count); }
+  };
+  struct Message : Place {
+    engine::QpNumber qp;
+    std::array<uint8_t, abi::PayloadSlot::kMaxBytes> bytes;
+
+    std::span<const uint8_t> payload() const { return std::span(bytes).first(length); }
+  };
+  static constexpr size_t kMaxMessages = 64;
+
+  static bool overlaps(const Place& place, std::span<const engine::RemoteRange> ranges);
+  bool has_room(const Message& message, std::span<const engine::RemoteRange> to) const;
+  /// A free slot near the latest; -1 if there is none.
+  int find_free() const;
+  bool is_over(uint8_t number) const;
+  std::optional<uint8_t> put(const Message& message, engine::CqId cq, uint32_t index);
+  bool begin_to_withdraw(uint8_t number);
+  void end_withdrawing(uint8_t number);
+  void reset_bounds() {
+    lowest_ = UINT64_MAX;
+    highest_ = 0;
+  }
+
+  abi::PayloadSlots* slots_ = nullptr;
+  const abi::DoorbellRing* ring_ = nullptr;
+  std::vector<Message> messages_;     // without a completion yet
+  std::vector<uint8_t> outstanding_;  // slots that were filled, in that order
+  std::array<bool, abi::PayloadSlots::kCount> is_outstanding_{};
+  std::vector<Place> places_;  // of each slot
+  uint32_t latest_ = 0;
+  bool is_given_up_ = false;  // on a client that keeps a slot
+  /// All of what is on its way lies between them.
+  uint64_t lowest_ = UINT64_MAX, highest_ = 0;
+};
+
+}  // namespace rocemu::daemon

@@ -1,0 +1,104 @@
+#include "verbs_provider/datapath/payload.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+
+#include "verbs_provider/base/unchecked_copy.h"
+#include "verbs_provider/shim/system_call.h"
+
+namespace rocemu::provider {
+namespace {
+
+using abi::PayloadSlot;
+
+constexpr uint64_t kPage = 4096;  // or a multiple of it
+constexpr uint32_t kYieldsPerCheck = 1000;
+
+constexpr uint64_t kWord = 8;
+
+/// Whether the word can be written, which is about to be: the kernel writes the thread's signal
+/// mask there. The cheapest call that writes to memory.
+bool overwrite(uint64_t address) {
+  return system_call(SYS_rt_sigprocmask, SIG_BLOCK, nullptr, address, kWord) == 0;
+}
+
+/// The same, and leaves the word of 4 bytes around the address as it is: the kernel adds 0 to it,
+/// and wakes nobody.
+bool is_writable(uint64_t address) {
+  uint32_t unused = 0;
+  constexpr long kWakes = 0;
+  constexpr uint32_t kAddNothing = FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0);
+  return system_call(SYS_futex, &unused, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, kWakes, kWakes,
+                     address & ~uint64_t{3}, kAddNothing) >= 0;
+}
+
+/// What has to be found out before each copy, since the program may have unmapped the buffer: a
+/// NIC has it pinned, and the program must not crash.
+bool may_be_written(uint64_t address, uint64_t length) {
+  const uint64_t last = address + length - 1;
+  const bool one_page = address / kPage == last / kPage;
+  if (length < kWord) return is_writable(address) && (one_page || is_writable(last));
+  return overwrite(address) && (one_page || overwrite(address + length - kWord));
+}
+
+/// As to pages that are pinned: to those that became read-only, too.
+void write_pinned(uint64_t address, const std::byte* from, uint64_t length) {
+  const long file = system_call(SYS_openat, AT_FDCWD, "/proc/self/mem", O_WRONLY | O_CLOEXEC);
+  if (file < 0) return;
+  while (length != 0) {
+    const uint64_t piece = std::min(length, kPage - address % kPage);
+    system_call(SYS_pwrite64, file, from, piece, address);
+    address += piece;
+    from += piece;
+    length -= piece;
+  }
+  system_call(SYS_close, file);
+}
+
+void copy(const PayloadSlot& slot) {
+  const auto* from = reinterpret_cast<const std::byte*>(slot.bytes);
+  const uint64_t count = std::min<uint64_t>(slot.range_count, PayloadSlot::kMaxRanges);
+  uint64_t left = PayloadSlot::kMaxBytes;
+  for (uint64_t i = 0; i < count; ++i) {
+    const uint64_t address = slot.ranges[i].address;
+    const uint64_t length = std::min(slot.ranges[i].length, left);
+    if (length == 0) continue;
+    if (may_be_written(address, length)) [[likely]] {
+      unchecked_copy(reinterpret_cast<std::byte*>(address), from, length);
+    } else {
+      write_pinned(address, from, length);
+    }
+    from += length;
+    left -= length;
+  }
+}
+
+}  // namespace
+
+void receive_payload(Context::Parts& parts, uint32_t cq, uint32_t index, const abi::Cqe& cqe) {
+  PayloadSlot& slot =
+      reinterpret_cast<abi::PayloadSlots*>(parts.payload.at(0))->slots[cqe.payload - 1];
+  uint64_t state = abi::payload_state(cq, index, PayloadSlot::kFull);
+  if (slot.state.compare_exchange_strong(state, abi::payload_state(cq, index, PayloadSlot::kTaken),
+                                         std::memory_order_acquire)) {
+    const int saved = errno;
+    copy(slot);
+    errno = saved;
+    slot.state.store(abi::payload_state(cq, index, PayloadSlot::kEmpty), std::memory_order_release);
+    return;
+  }
+  // Withdrawn by the daemon, which may not have written all of it yet.
+  const uint64_t withdrawn = abi::payload_state(cq, index, PayloadSlot::kWithdrawn);
+  for (uint32_t yields = 1; slot.state.load(std::memory_order_acquire) == withdrawn; ++yields) {
+    sched_yield();
+    if (yields % kYieldsPerCheck == 0 && parts.doorbells.is_daemon_gone()) return;
+  }
+}
+
+}  // namespace rocemu::provider

@@ -1,0 +1,16 @@
+// Payload that lies beside a completion (abi::PayloadSlot).
+#pragma once
+
+#include <cstdint>
+
+#include "emulator/abi/rings.h"
+#include "verbs_provider/base/context.h"
+
+namespace rocemu::provider {
+
+/// Copies it to the receive buffer, when the completion is taken from that place in the CQ. Where
+/// the program has unmapped the buffer it goes nowhere, as with a NIC. Returns when all of it is
+/// there, also if the daemon is just writing it.
+void receive_payload(Context::Parts& parts, uint32_t cq, uint32_t index, const abi::Cqe& cqe);
+
+}  // namespace rocemu::provider
