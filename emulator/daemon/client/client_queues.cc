@@ -149,7 +149,6 @@ bool ClientQueues::dismantle() {
   };
   if (!thin_out(qps) || !thin_out(srqs) || !thin_out(cqs)) return true;
   doorbell_memory = {};
-  payload_memory = {};
   return arena.drop(kBytesAtOnce);
 }
 

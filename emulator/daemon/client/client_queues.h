@@ -101,9 +101,8 @@ SrqMemoryPlan plan_srq_memory(uint32_t max_wr, uint32_t max_sge);
 
 struct ClientQueues {
   engine::ClientId id;
-  Arena arena;  // of all the memory below
-  Arena::Piece doorbell_memory;
-  Arena::Piece payload_memory;  // PayloadSlots
+  Arena arena;                   // of all the memory below
+  Arena::Piece doorbell_memory;  // a DoorbellRing and PayloadSlots
   // Both modulo 2^32. Of the doorbells between them, those of receives and arms are handled
   // already.
   uint32_t doorbells_consumed = 0;
@@ -118,6 +117,11 @@ struct ClientQueues {
   /// Only after doorbell_memory was set.
   abi::DoorbellRing& doorbells() const {
     return *reinterpret_cast<abi::DoorbellRing*>(doorbell_memory.data());
+  }
+
+  abi::PayloadSlots& payload_slots() const {
+    return *reinterpret_cast<abi::PayloadSlots*>(doorbell_memory.data() +
+                                                 sizeof(abi::DoorbellRing));
   }
 
   /// Tells the client's writers whether they must ring the eventfd. They write a doorbell and then

@@ -290,8 +290,9 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
     if (imported == nullptr) return reply_status(request, EINVAL);
     attach.shares_with = imported->id();
   }
-  std::optional<Arena::Piece> memory = queues_.arena.take(sizeof(abi::DoorbellRing));
-  std::optional<Arena::Piece> payload = queues_.arena.take(sizeof(abi::PayloadSlots));
+  // One piece, since both have to be in the first segment.
+  std::optional<Arena::Piece> memory =
+      queues_.arena.take(sizeof(abi::DoorbellRing) + sizeof(abi::PayloadSlots));
   UniqueFd async = events_.open_async();
   doorbell_fd_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   // Edge-triggered and never read: the client shares the descriptor's flags and its count, so that
@@ -302,7 +303,7 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
   }
   const bool room = !is_reserved(doorbell_fd_.get()) && !is_reserved(fds.mem_file.get());
   if (!room) tell_of_shortage();
-  if (!memory || !payload || !async || !doorbell_watch_ || !room) {
+  if (!memory || !async || !doorbell_watch_ || !room) {
     reply_status(request, ENOMEM);
     return end("no memory or file descriptors left for it");
   }
@@ -321,10 +322,8 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
   }
   // The first of a new file: all zeroes.
   queues_.doorbell_memory = std::move(*memory);
-  queues_.payload_memory = std::move(*payload);
   abi::DoorbellRing& ring = queues_.doorbells();
-  services_.memory.share_payload(
-      id(), *reinterpret_cast<abi::PayloadSlots*>(queues_.payload_memory.data()), ring);
+  services_.memory.share_payload(id(), queues_.payload_slots(), ring);
   ring.is_virtual.store(services_.clock.is_virtual() ? 1 : 0, std::memory_order_relaxed);
   ring.round.store(services_.owner.round(), std::memory_order_relaxed);
   ring.asked_for.store(services_.owner.asked_for(), std::memory_order_relaxed);
@@ -344,7 +343,9 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
   welcome.body.hello.client = id().value;
   welcome.body.hello.device_index = device_.value;
   welcome.body.hello.doorbells = queues_.doorbell_memory.range();
-  welcome.body.hello.payload = queues_.payload_memory.range();
+  welcome.body.hello.payload = welcome.body.hello.doorbells;
+  welcome.body.hello.payload.offset += sizeof(abi::DoorbellRing);
+  welcome.body.hello.payload.size = sizeof(abi::PayloadSlots);
   const Arena::SegmentFile segment = *queues_.arena.file_of(welcome.body.hello.doorbells.segment);
   welcome.body.hello.segment_size = segment.size;
   welcome.body.hello.clock_start_ns = services_.clock.start_ns();
