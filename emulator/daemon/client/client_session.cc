@@ -343,6 +343,7 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
   welcome.body.hello.client = id().value;
   welcome.body.hello.device_index = device_.value;
   welcome.body.hello.doorbells = queues_.doorbell_memory.range();
+  welcome.body.hello.doorbells.size = sizeof(abi::DoorbellRing);
   welcome.body.hello.payload = welcome.body.hello.doorbells;
   welcome.body.hello.payload.offset += sizeof(abi::DoorbellRing);
   welcome.body.hello.payload.size = sizeof(abi::PayloadSlots);
