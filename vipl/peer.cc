@@ -19,8 +19,10 @@ VIP_RETURN ask(Lock& lock, Vi& vi, const NetAddress& local, const NetAddress& re
   for (;;) {
     const VIP_RETURN result =
         request_connection(lock, vi, local, remote, deadline, true, &vi.peer_attributes);
+    // The last attempt may have had no time left to find the address.
+    const bool in_time = Clock::now() < deadline;
+    if (!in_time && (result == VIP_NO_MATCH || result == VIP_NOT_REACHABLE)) return VIP_TIMEOUT;
     if (result != VIP_NO_MATCH) return result;
-    if (Clock::now() >= deadline) return VIP_TIMEOUT;
     begin(vi);
     vi.nic->changed.wait_until(lock, std::min(deadline, Clock::now() + kAskAgainAfter),
                                [&] { return vi.cancelled || vi.nic->dead; });
