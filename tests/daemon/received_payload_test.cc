@@ -152,6 +152,17 @@ TEST_F(ReceivedPayloadTest, LiesUnderWhatIsWrittenLater) {
   EXPECT_EQ(now(100, 3), Bytes({1, 9, 3}));
 }
 
+TEST_F(ReceivedPayloadTest, LiesOnWhatWasWrittenEarlierInTheStep) {
+  const Bytes earlier{8, 8, 8};
+  const RemoteRange to = at(100, 3);
+  const std::array<std::span<const uint8_t>, 1> from{earlier};
+  EXPECT_EQ(memory_.write_soon(kClient, {&to, 1}, from), MemoryResult::kDone);
+  receive(101, {1});
+  EXPECT_EQ(read(100, 3), Bytes({8, 1, 8}));
+  memory_.flush();
+  EXPECT_EQ(now(100, 3), Bytes({8, 1, 8}));
+}
+
 TEST_F(ReceivedPayloadTest, IsWrittenWhenTheClientIsToHaveAllOfIt) {
   receive(100, {1});
   receive(200, {2});

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -166,10 +167,10 @@ TEST_F(SessionTableTest, WakesWhoWaitsForMoreCompletionsThanCome) {
   const abi::SharedRange range = latest.body.create_cq.memory;
   const auto file = sessions[0]->queues().arena.file_of(range.segment);
   ASSERT_TRUE(file);
-  const UniqueFd copy(dup(file->fd));
-  const std::optional<SharedMemory> client_end = map_sealed(copy, file->size);
-  ASSERT_TRUE(client_end);
-  auto& client_ring = *reinterpret_cast<abi::CqRing*>(client_end->data() + range.offset);
+  void* client_end = mmap(nullptr, file->size, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, 0);
+  ASSERT_NE(client_end, MAP_FAILED);
+  auto& client_ring =
+      *reinterpret_cast<abi::CqRing*>(static_cast<std::byte*>(client_end) + range.offset);
   client_ring.wake_at = 10;
   client_ring.waiting = 1;
   const engine::ClientId client = sessions[0]->id();
@@ -185,6 +186,7 @@ TEST_F(SessionTableTest, WakesWhoWaitsForMoreCompletionsThanCome) {
   client_ring.waiting = 1;
   table.wake_waiting();
   EXPECT_EQ(client_ring.waiting, 1u) << "nobody was named since";
+  munmap(client_end, file->size);
 }
 
 }  // namespace

@@ -27,13 +27,7 @@ struct ProcmapQuery {
 };
 static_assert(sizeof(ProcmapQuery) == 104);
 constexpr unsigned long kProcmapQuery = _IOWR('f', 17, ProcmapQuery);
-constexpr uint64_t kVmaReadable = 0x01, kVmaWritable = 0x02, kVmaShared = 0x08,
-                   kCoveringOrNextVma = 0x10;
-
-bool is_anonymous(uint64_t inode, const char* path) {
-  const bool plain = *path == '\0' || strcmp(path, "[heap]") == 0 || strncmp(path, "[anon", 5) == 0;
-  return inode == 0 && plain;
-}
+constexpr uint64_t kVmaReadable = 0x01, kVmaWritable = 0x02, kCoveringOrNextVma = 0x10;
 
 /// "begin-end rwxs offset major:minor inode   path"
 bool parse(char* line, MappedRange* range) {
@@ -44,7 +38,6 @@ bool parse(char* line, MappedRange* range) {
   if (strnlen(at, 5) < 5) return false;
   range->readable = at[1] == 'r';
   range->writable = at[2] == 'w';
-  range->shared = at[4] == 's';
   at += 5;
   strtoull(at, &at, 16);  // offset
   const auto device_major = static_cast<unsigned>(strtoul(at, &at, 16));
@@ -52,7 +45,6 @@ bool parse(char* line, MappedRange* range) {
   range->device = makedev(device_major, static_cast<unsigned>(strtoul(at + 1, &at, 16)));
   range->inode = strtoull(at, &at, 10);
   range->path = at + strspn(at, " ");
-  range->anonymous = is_anonymous(range->inode, range->path);
   return true;
 }
 
@@ -81,8 +73,6 @@ bool for_each_mapped_by_query(uint64_t* begin, uint64_t end, void* context,
                       .end = query.vma_end,
                       .readable = (query.vma_flags & kVmaReadable) != 0,
                       .writable = (query.vma_flags & kVmaWritable) != 0,
-                      .shared = (query.vma_flags & kVmaShared) != 0,
-                      .anonymous = is_anonymous(query.inode, name),
                       .inode = query.inode,
                       .device = makedev(query.device_major, query.device_minor),
                       .path = name};

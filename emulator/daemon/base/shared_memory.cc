@@ -1,10 +1,7 @@
 #include "emulator/daemon/base/shared_memory.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 
 #include <algorithm>
 #include <atomic>
@@ -15,20 +12,19 @@ namespace {
 
 std::atomic<uint32_t> mappings{0};  // of all clients
 
-/// What the system allows a process (vm.max_map_count), and malloc too needs some of. What clients
-/// lend can be reached otherwise, so that it gets fewer.
+/// Of what the system allows a process (vm.max_map_count), since malloc too needs some.
 uint32_t most_mappings() {
   static const uint32_t most = [] {
     uint32_t allowed = 65530;
     std::ifstream("/proc/sys/vm/max_map_count") >> allowed;
-    return allowed;
+    return allowed / 4 * 3;
   }();
   return most;
 }
 
-void* map(const UniqueFd& file, uint64_t size, int flags, uint32_t most) {
-  if (mappings.fetch_add(1, std::memory_order_relaxed) < most) {
-    void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | flags, file.get(), 0);
+void* map(const UniqueFd& file, uint64_t size) {
+  if (mappings.fetch_add(1, std::memory_order_relaxed) < most_mappings()) {
+    void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
     if (data != MAP_FAILED) return data;
   }
   mappings.fetch_sub(1, std::memory_order_relaxed);
@@ -58,24 +54,9 @@ std::optional<NewSharedMemory> NewSharedMemory::create(const char* name, uint64_
   if (fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return std::nullopt;
   }
-  void* data = map(file, size, 0, most_mappings() / 4 * 3);
+  void* data = map(file, size);
   if (data == MAP_FAILED) return std::nullopt;
   return NewSharedMemory{SharedMemory(static_cast<std::byte*>(data), size), std::move(file)};
-}
-
-std::optional<SharedMemory> map_sealed(const UniqueFd& file, uint64_t size) {
-  struct stat status {};
-  struct statfs system {};
-  if (fstat(file.get(), &status) != 0 || fstatfs(file.get(), &system) != 0) return std::nullopt;
-  // Huge pages may have run out when they are touched.
-  if (system.f_type != TMPFS_MAGIC || static_cast<uint64_t>(status.st_size) != size) {
-    return std::nullopt;
-  }
-  const int seals = fcntl(file.get(), F_GET_SEALS);
-  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return std::nullopt;
-  void* data = map(file, size, MAP_POPULATE, most_mappings() / 2);
-  if (data == MAP_FAILED) return std::nullopt;
-  return SharedMemory(static_cast<std::byte*>(data), size);
 }
 
 }  // namespace rocemu::daemon

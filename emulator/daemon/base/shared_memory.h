@@ -31,7 +31,6 @@ class SharedMemory {
 
  private:
   friend struct NewSharedMemory;
-  friend std::optional<SharedMemory> map_sealed(const UniqueFd& file, uint64_t size);
   SharedMemory(std::byte* data, uint64_t size) : data_(data), size_(size) {}
 
   std::byte* data_ = nullptr;
@@ -46,9 +45,5 @@ struct NewSharedMemory {
   /// Nothing if the system has no more, or soon would not; `size` must not be 0.
   static std::optional<NewSharedMemory> create(const char* name, uint64_t size);
 };
-
-/// A memory file that a client made. Nothing if it is not exactly that long, could be shrunk, or
-/// lies in a file system where touching it could fail.
-std::optional<SharedMemory> map_sealed(const UniqueFd& file, uint64_t size);
 
 }  // namespace rocemu::daemon

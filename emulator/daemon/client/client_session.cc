@@ -250,11 +250,11 @@ void ClientSession::execute(Pending pending) {
     if (!fds) return end("a hello with other file descriptors than it has to have");
     return hello(request, std::move(*fds));
   }
+  services_.memory.withdraw_payload(id());
   if (request.op == abi::Op::kMemoryMayBlock) {
     return reply_status(request, services_.memory.expect_waits(id()));
   }
   if (abi::destroys(request.op)) services_.owner.destroyed();
-  services_.memory.withdraw_payload(id());
   const Answer answer = objects_.execute(request, pending.fds);
   if (answer.violation != nullptr) return end(answer.violation);
   std::vector<int> given;

@@ -107,6 +107,7 @@ void ProcessMemory::settle(Client& target, std::span<const engine::RemoteRange> 
   if (!target.received.may_overlap(ranges)) [[likely]] {
     return;
   }
+  target.queue.flush(target.reach, scratch_);  // those came before
   const auto write = [&](std::span<const engine::RemoteRange> to, std::span<const uint8_t> bytes) {
     write_now(target, to, bytes);
   };

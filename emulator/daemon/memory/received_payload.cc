@@ -18,8 +18,8 @@ using engine::RemoteRange;
 /// completions are taken nearly in order.
 constexpr uint32_t kTries = 8;
 /// A client copies for less than a microsecond, unless it loses its processor meanwhile. One that
-/// takes longer than this gets no more payload in slots.
-constexpr std::chrono::milliseconds kLongestCopy{2};
+/// takes longer than this, for which all others wait, gets no more payload in slots.
+constexpr std::chrono::milliseconds kLongestCopy{20};
 
 PayloadSlot::Phase phase_of(uint64_t state) {
   return static_cast<PayloadSlot::Phase>(state & 3);

@@ -60,10 +60,10 @@ class ReceivedPayload {
   template <class Writer>
   void withdraw(std::span<const engine::RemoteRange> ranges, Writer write) {
     std::erase_if(outstanding_, [&](uint8_t number) {
-      if (!is_over(number) && !ranges.empty() && !overlaps(places_[number], ranges)) return false;
+      const bool over = is_over(number);
+      if (!over && !ranges.empty() && !overlaps(places_[number], ranges)) return false;
       is_outstanding_[number] = false;
-      if (is_over(number)) return true;
-      if (begin_to_withdraw(number)) {
+      if (!over && begin_to_withdraw(number)) {
         const abi::PayloadSlot& slot = slots_->slots[number];
         const Place& place = places_[number];
         write(place.ranges(), std::span<const uint8_t>(slot.bytes).first(place.length));

@@ -1,0 +1,205 @@
+// Short messages, whose payload a poll copies to the receive buffer: whatever a program or its peer
+// does between the message and the poll, they see what a NIC would have written.
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/system/map_pages.h"
+#include "tests/system/transport_fixture.h"
+
+namespace rocemu::system_test {
+namespace {
+
+constexpr size_t kPage = 4096;
+constexpr size_t kBytes = 4 * kPage;
+
+class ReceivedPayloadProgram : public TransportTest {
+ protected:
+  void SetUp() override {
+    TransportTest::SetUp();
+    buffer = map_pages(kBytes);
+    region.reset(ibv_reg_mr(pd.get(), buffer, kBytes, IBV_ACCESS_LOCAL_WRITE | kRemoteAccess));
+    ASSERT_NE(region, nullptr);
+    receive_cq = create_cq();
+    sender = make_qp({});
+    receiver = make_qp({.cq = receive_cq.get()});
+    ASSERT_NO_FATAL_FAILURE(bring_up_pair(sender.get(), receiver.get()));
+  }
+  void TearDown() override {
+    sender.reset();
+    receiver.reset();
+    region.reset();
+    munmap(buffer, kBytes);
+  }
+
+  /// A message of that many bytes, which are all `value`, has arrived, and nobody has polled it.
+  void deliver(size_t offset, uint32_t length, uint8_t value) {
+    ibv_sge to{reinterpret_cast<uint64_t>(buffer + offset), length, region->lkey};
+    ibv_recv_wr recv{};
+    recv.wr_id = value;
+    recv.sg_list = &to;
+    recv.num_sge = 1;
+    ibv_recv_wr* bad = nullptr;
+    ASSERT_EQ(ibv_post_recv(receiver.get(), &recv, &bad), 0);
+    std::memset(slot(0), value, length);
+    ASSERT_EQ(post_send(sender.get(), 1, IBV_SEND_SIGNALED, length), 0);
+    ASSERT_EQ(next_status(), IBV_WC_SUCCESS);
+  }
+  void receive() {
+    const auto completions = poll_for(receive_cq.get(), 1);
+    ASSERT_EQ(completions.size(), 1u);
+    ASSERT_EQ(completions[0].status, IBV_WC_SUCCESS);
+  }
+  void remote(ibv_wr_opcode opcode, size_t offset, uint32_t length) {
+    ibv_send_wr wr = request(opcode, 1);
+    entry = sge(2, length);
+    wr.wr.rdma = {.remote_addr = reinterpret_cast<uint64_t>(buffer + offset), .rkey = region->rkey};
+    ASSERT_EQ(post(sender.get(), wr), 0);
+    ASSERT_EQ(next_status(), IBV_WC_SUCCESS);
+  }
+  bool is(size_t offset, size_t length, uint8_t value) const {
+    return std::all_of(buffer + offset, buffer + offset + length,
+                       [value](uint8_t byte) { return byte == value; });
+  }
+
+  uint8_t* buffer = nullptr;
+  MrPtr region;
+  CqPtr receive_cq;
+  QpPtr sender, receiver;
+};
+
+// IBTA vol 1, 9.5: a READ behind a SEND is carried out after it.
+TEST_F(ReceivedPayloadProgram, ThePeerMayReadItBeforeThePoll) {
+  ASSERT_NO_FATAL_FAILURE(deliver(100, 64, 7));
+  ASSERT_NO_FATAL_FAILURE(remote(IBV_WR_RDMA_READ, 100, 64));
+  EXPECT_EQ(slot(2)[0], 7);
+  EXPECT_EQ(slot(2)[63], 7);
+  ASSERT_NO_FATAL_FAILURE(receive());
+  EXPECT_TRUE(is(100, 64, 7));
+}
+
+TEST_F(ReceivedPayloadProgram, ThePeerMayWriteOverItBeforeThePoll) {
+  ASSERT_NO_FATAL_FAILURE(deliver(100, 64, 7));
+  std::memset(slot(2), 9, 16);
+  ASSERT_NO_FATAL_FAILURE(remote(IBV_WR_RDMA_WRITE, 110, 16));
+  ASSERT_NO_FATAL_FAILURE(receive());
+  EXPECT_TRUE(is(100, 10, 7));
+  EXPECT_TRUE(is(110, 16, 9));
+  EXPECT_TRUE(is(126, 38, 7));
+}
+
+TEST_F(ReceivedPayloadProgram, IsThereWhenTheMemoryWasDeregistered) {
+  ASSERT_NO_FATAL_FAILURE(deliver(100, 64, 7));
+  region.reset();
+  EXPECT_TRUE(is(100, 64, 7));
+  std::memset(buffer, 1, kBytes);  // by now it is for something else
+  ASSERT_NO_FATAL_FAILURE(receive());
+  EXPECT_TRUE(is(0, kBytes, 1));
+}
+
+TEST_F(ReceivedPayloadProgram, GoesNowhereIfTheBufferWasUnmapped) {
+  ASSERT_NO_FATAL_FAILURE(deliver(kPage - 8, 64, 7));
+  munmap(buffer, kPage);
+  ASSERT_NO_FATAL_FAILURE(receive());
+  EXPECT_TRUE(is(kPage, 56, 7)) << "the other page is still there";
+  ASSERT_NO_FATAL_FAILURE(deliver(8, 4, 7));
+  ASSERT_NO_FATAL_FAILURE(receive());
+}
+
+TEST_F(ReceivedPayloadProgram, ReachesABufferThatBecameReadOnly) {
+  for (const uint32_t length : {4u, 64u}) {
+    ASSERT_NO_FATAL_FAILURE(deliver(length, length, 7));
+    ASSERT_EQ(mprotect(buffer, kPage, PROT_READ), 0);
+    ASSERT_NO_FATAL_FAILURE(receive());
+    EXPECT_TRUE(is(length, length, 7));
+    ASSERT_EQ(mprotect(buffer, kPage, PROT_READ | PROT_WRITE), 0);
+  }
+}
+
+TEST_F(ReceivedPayloadProgram, OfEachLengthAndAcrossPages) {
+  for (uint32_t length = 1; length <= 200; ++length) {
+    for (const size_t offset : {size_t{64}, kPage - length / 2, kPage - length}) {
+      std::memset(buffer, 0, 2 * kPage);
+      ASSERT_NO_FATAL_FAILURE(deliver(offset, length, 7));
+      ASSERT_NO_FATAL_FAILURE(receive());
+      ASSERT_TRUE(is(0, offset, 0) && is(offset, length, 7) && is(offset + length, 64, 0))
+          << length << " bytes at " << offset;
+    }
+  }
+}
+
+TEST_F(ReceivedPayloadProgram, MovesWithItsCq) {
+  for (uint8_t i = 0; i < 20; ++i) {
+    ASSERT_NO_FATAL_FAILURE(deliver(size_t{i} * 64, 64, static_cast<uint8_t>(i + 1)));
+  }
+  ASSERT_EQ(ibv_resize_cq(receive_cq.get(), 200), 0);
+  for (uint8_t i = 0; i < 20; ++i) {
+    ASSERT_NO_FATAL_FAILURE(receive());
+    EXPECT_TRUE(is(size_t{i} * 64, 64, static_cast<uint8_t>(i + 1))) << int{i};
+  }
+}
+
+TEST_F(ReceivedPayloadProgram, IsTheParentsAfterAFork) {
+  ASSERT_NO_FATAL_FAILURE(deliver(0, 64, 7));
+  const pid_t child = fork();
+  if (child == 0) {
+    ibv_wc wc;
+    _exit(ibv_poll_cq(receive_cq.get(), 1, &wc) < 0 && is(0, 64, 0) ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  ASSERT_NO_FATAL_FAILURE(receive());
+  EXPECT_TRUE(is(0, 64, 7));
+}
+
+// More than there are slots, and never polled before the last has come.
+TEST_F(ReceivedPayloadProgram, OfManyCqsThatAreNotPolled) {
+  constexpr size_t kQueues = 12, kEach = 30;
+  std::vector<CqPtr> cqs;
+  std::vector<QpPtr> receivers, senders;
+  for (size_t q = 0; q < kQueues; ++q) {
+    cqs.push_back(create_cq());
+    receivers.push_back(make_qp({.cq = cqs.back().get()}));
+    senders.push_back(make_qp({}));
+    ASSERT_NO_FATAL_FAILURE(bring_up_pair(senders.back().get(), receivers.back().get()));
+    receiver.swap(receivers.back());
+    sender.swap(senders.back());
+    for (size_t i = 0; i < kEach; ++i) {
+      const auto value = static_cast<uint8_t>(q * kEach + i);
+      ASSERT_NO_FATAL_FAILURE(deliver((q * kEach + i) * 32, 32, value));
+    }
+    receiver.swap(receivers.back());
+    sender.swap(senders.back());
+  }
+  for (size_t q = kQueues; q-- > 0;) ASSERT_EQ(poll_for(cqs[q].get(), kEach).size(), kEach);
+  for (size_t i = 0; i < kQueues * kEach; ++i) {
+    ASSERT_TRUE(is(i * 32, 32, static_cast<uint8_t>(i))) << i;
+  }
+  receivers.clear();
+  senders.clear();
+}
+
+// Each request has the NIC write what was not yet polled.
+TEST_F(ReceivedPayloadProgram, WhileAnotherThreadRegisters) {
+  std::atomic<bool> done{false};
+  std::thread registering([&] {
+    std::vector<uint8_t> other(kPage);
+    while (!done) MrPtr(ibv_reg_mr(pd.get(), other.data(), kPage, IBV_ACCESS_LOCAL_WRITE));
+  });
+  for (int round = 0; round < 3000; ++round) {
+    const auto value = static_cast<uint8_t>(round);
+    const size_t offset = static_cast<size_t>(round % 200) * 64;
+    ASSERT_NO_FATAL_FAILURE(deliver(offset, 64, value));
+    ASSERT_NO_FATAL_FAILURE(receive());
+    ASSERT_TRUE(is(offset, 64, value)) << round;
+  }
+  done = true;
+  registering.join();
+}
+
+}  // namespace
+}  // namespace rocemu::system_test
