@@ -42,6 +42,9 @@ struct DoorbellRing {
   /// The processor that the client rang its latest doorbell on, from 1; 0 if that cannot be told.
   /// While the daemon is awake on the same one, that client cannot go on.
   std::atomic<uint32_t> client_processor;
+  /// How many threads yield at this moment: on a processor of theirs the daemon may yield too, and
+  /// has it back as soon as they have polled once more. Other threads may keep it for a time slice.
+  std::atomic<uint32_t> giving_way;
   /// Not 0 if the client takes payload out of PayloadSlots; written by the client.
   std::atomic<uint32_t> takes_payload;
   alignas(64) std::atomic<uint32_t> consumer;  // written by the daemon
@@ -60,9 +63,6 @@ struct DoorbellRing {
   std::atomic<uint32_t> asked_for;
   /// On a virtual clock: device time now.
   std::atomic<uint64_t> device_time_ns;
-  /// The processor that the daemon was last seen on by itself, from 1; 0 if that cannot be told. To
-  /// a client on the same one nothing comes until it gives way.
-  std::atomic<uint32_t> daemon_processor;
   alignas(64) Doorbell entries[kDoorbellEntries];
 };
 static_assert(sizeof(DoorbellRing) == 192 + sizeof(Doorbell) * kDoorbellEntries);

@@ -3,28 +3,40 @@
 // Every daemon owns one runtime directory DIR (mode 0700, owned by its user):
 //   DIR/dev/infiniband/uverbsN   listening SOCK_SEQPACKET socket of device N (see control.h)
 //   DIR/dev/infiniband/rdma_cm   listening SOCK_SEQPACKET socket of the connection manager (ucma.h)
-//   DIR/sys/class/...            the sysfs tree that libibverbs, libibumad and tools read
+//   DIR/sys/...                  the sysfs tree that libibverbs, libibumad and tools read
+//   DIR/sysfs                    listening SOCK_SEQPACKET socket: who connects gets an end of file
+//                                when the counters in the tree are those of now
 //   DIR/control                  listening SOCK_STREAM socket: JSON lines for `rocemu`
 //   DIR/netlink                  listening SOCK_SEQPACKET socket: netlink messages as an RDMA
 //                                netlink socket of the kernel takes and gives them
+//   DIR/turns                    listening SOCK_SEQPACKET socket, on a virtual clock: turns.h
 // DIR is $ROCEMU_DIR if that is set; otherwise the shared daemon's BASE/shared. BASE is
 // $XDG_RUNTIME_DIR/rocemu if that variable names a directory owned by the user, else
-// /tmp/rocemu-UID. Private daemons of `rocemu run` live in BASE/run-PID-RANDOM. BASE goes when
-// the last daemon goes.
+// /tmp/rocemu-UID. Private daemons of `rocemu run` live in BASE/run-PID-RANDOM, or, where BASE
+// would be in /tmp, below /dev/shm/rocemu-UID if that can be used. BASE goes when the last daemon
+// goes.
 #pragma once
 
 namespace rocemu::abi {
 
 inline constexpr char kDirVariable[] = "ROCEMU_DIR";
-inline constexpr char kBaseInRuntimeDir[] = "rocemu";   // below $XDG_RUNTIME_DIR
-inline constexpr char kBaseInTmp[] = "/tmp/rocemu-";    // followed by the uid
-inline constexpr char kSharedName[] = "shared";         // below BASE
-inline constexpr char kDeviceDir[] = "dev/infiniband";  // below DIR
-inline constexpr char kDevicePrefix[] = "uverbs";       // followed by the device's number
-inline constexpr char kCmDevice[] = "rdma_cm";          // in kDeviceDir
-inline constexpr char kSysDir[] = "sys";                // below DIR
-inline constexpr char kControlSocket[] = "control";     // below DIR
-inline constexpr char kNetlinkSocket[] = "netlink";     // below DIR
+inline constexpr char kBaseInRuntimeDir[] = "rocemu";  // below $XDG_RUNTIME_DIR
+inline constexpr char kBaseInTmp[] = "/tmp/rocemu-";   // followed by the uid
+inline constexpr char kSharedMemoryDir[] = "/dev/shm";
+inline constexpr char kBaseInSharedMemory[] = "/dev/shm/rocemu-";  // followed by the uid
+inline constexpr char kSharedName[] = "shared";                    // below BASE
+inline constexpr char kDeviceDir[] = "dev/infiniband";             // below DIR
+inline constexpr char kDevicePrefix[] = "uverbs";    // followed by the device's number
+inline constexpr char kCmDevice[] = "rdma_cm";       // in kDeviceDir
+inline constexpr char kSysDir[] = "sys";             // below DIR
+inline constexpr char kControlSocket[] = "control";  // below DIR
+inline constexpr char kNetlinkSocket[] = "netlink";  // below DIR
+inline constexpr char kTurnsSocket[] = "turns";      // below DIR
+inline constexpr char kSysfsSocket[] = "sysfs";      // below DIR
+
+/// The PCI domain of our functions, which no machine has: firmware numbers domains from 0, and
+/// VMD's begin at 0x10000.
+inline constexpr char kPciDomain[] = "ace0";
 
 /// How the daemon's end of each event socket (completion channels and async event files) is called
 /// in the abstract namespace; its inode follows. By that a client knows its own end.

@@ -8,6 +8,8 @@ namespace rocemu::command {
 
 inline constexpr int kExitFailure = 1;
 inline constexpr int kExitUsage = 2;
+inline constexpr int kExitHang = 123;     // of `rocemu run`: its programs can do nothing any more
+inline constexpr int kExitTimeout = 124;  // as that of timeout(1)
 inline constexpr int kExitNotExecutable = 126;
 inline constexpr int kExitNotFound = 127;
 inline constexpr int kExitSignalBase = 128;  // plus the signal's number

@@ -16,11 +16,12 @@ po::options_description fabric_options() {
   po::options_description options("Options of the fabric");
   po::options_description_easy_init add = options.add_options();
   add("devices", text("N"), "rocemu0 to rocemu(N-1), 1 to 250 of them (default 2)");
-  add("device", po::value<std::vector<std::string>>()->value_name("NAME[=ADDR,...]"),
-      "a device of this name and these IP addresses, instead of the default ones; may be repeated");
+  add("device", po::value<std::vector<std::string>>()->value_name("NAME[=ADDR,...|=IF]"),
+      "a device of this name and these IP addresses, or those of the network interface IF "
+      "(mlx5_0=eth0), instead of the default devices; may be repeated");
   add("udp", po::bool_switch(),
       "attach the devices to UDP port 4791 of their addresses, which must be this machine's, to "
-      "reach other daemons, containers and hosts; --device NAME=eth0 takes all of an interface's");
+      "reach other daemons, containers and hosts");
   add("strict-icrc", po::bool_switch(),
       "with --udp, check ICRCs over IPv4 with the IP header that came, for which CAP_NET_RAW is "
       "needed; else 16 of their 32 bits tell damage");
@@ -33,8 +34,14 @@ po::options_description fabric_options() {
       "real (default), or virtual: time stands still while anybody has something to do and then "
       "jumps, so that a retry limit of minutes is reached at once");
   add("lockstep", po::bool_switch(),
-      "a virtual clock on which a deterministic program has the same run, to the byte, however "
-      "busy the machine is");
+      "a virtual clock on which all threads of all programs go on one at a time, so that a run is "
+      "the same each time, to the byte, however busy the machine is");
+  add("real-time-programs", po::bool_switch(),
+      "on a virtual clock, let programs have real time and run at once; without it their clocks, "
+      "sleeps and timeouts are virtual too, and their threads go on one at a time");
+  add("ack-coalescing", text("N"),
+      "messages that a QP posts in a row and that get one ACK, at most, 1 to 16 (default 16, and 1 "
+      "on a virtual clock); 1 for a test that looks at the ACK of each message");
   add("record", text("DIR"),
       "write all that happens to the directory DIR: `rocemu replay DIR` does it again without the "
       "program, events.jsonl tells it line by line, and when it is over trace.pcap has the frames");
@@ -48,6 +55,18 @@ po::options_description fabric_options() {
   add("threads", po::bool_switch(),
       "each device in a thread of its own, for machines with processors to spare; without faults, "
       "recording, virtual time and --udp, which need one thread");
+  add("busy-poll", po::bool_switch(),
+      "the daemon never sleeps: the shortest latency where it has a processor to itself (a thread "
+      "of it for each device with --threads), and all of that processor; programs do the same with "
+      "ROCEMU_POLL=spin in their environment");
+  add("topology", text("TOPOLOGY"),
+      "what sysfs tells of the machine: pci (default), each device is a PCI function; flat, all "
+      "are "
+      "virtual as those of rxe; or a FILE with NUMA nodes, PCI switches and devices, or the name "
+      "of "
+      "one that comes with rocemu: 8-rails (docs/topology.md)");
+  add("same-keys", po::bool_switch(),
+      "L_Key and R_Key of a region are equal, as on most NICs, for programs that confuse them");
   add("require-grh", po::bool_switch(),
       "refuse address vectors without a GRH, as RoCE hardware does");
   add("log-level", text("LEVEL"),
@@ -73,7 +92,8 @@ std::vector<std::string> daemon_arguments(std::string_view subcommand,
       if (*is_set) arguments.push_back("--" + name);
     } else if (const auto* text = boost::any_cast<std::string>(&value)) {
       // The daemon's working directory is another one.
-      const bool is_relative = name == "record";
+      const bool is_relative =
+          name == "record" || (name == "topology" && std::filesystem::is_regular_file(*text));
       arguments.insert(
           arguments.end(),
           {"--" + name, is_relative ? std::filesystem::absolute(*text).string() : *text});

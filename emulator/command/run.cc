@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -20,27 +21,49 @@
 #include "emulator/command/daemons/daemon_launch.h"
 #include "emulator/command/daemons/default_runtime_dir.h"
 #include "emulator/command/daemons/process_exit.h"
+#include "emulator/command/determinism/check_determinism.h"
 #include "emulator/command/doctor/executable.h"
 #include "emulator/command/doctor/installation.h"
 #include "emulator/command/error.h"
 #include "emulator/command/fabric_options.h"
+#include "emulator/command/hang.h"
 #include "emulator/command/recordings/golden_run.h"
 #include "emulator/command/recordings/recorded_capture.h"
+#include "emulator/command/recordings/recording_files.h"
 #include "emulator/command/rule_reports.h"
 #include "emulator/command/subcommand.h"
+#include "emulator/command/supervise.h"
+#include "emulator/journal/recording.h"
 
 namespace rocemu::command {
 namespace po = boost::program_options;
 namespace {
 
+constexpr char kReportFile[] = "/report.txt";
+
 po::options_description options_of_run() {
   po::options_description options;
   options.add_options()("private", po::bool_switch(),
                         "a NIC of its own even if a shared one is up");
+  options.add_options()("mount-sysfs", po::bool_switch(),
+                        "mount the NIC's sysfs on /sys, in a namespace, for programs that read it "
+                        "without the C library (in Go, static ones)");
   options.add_options()("strict", po::bool_switch(), "fail if a rule of the scenario never acted");
   options.add_options()("expect", po::value<std::string>()->value_name("DIR"),
                         "fail if the run is not as the one recorded in DIR (with --lockstep)");
   options.add_options()("update", po::bool_switch(), "record the run in the DIR of --expect");
+  options.add_options()("actual", po::value<std::string>()->value_name("DIR"),
+                        "keep the recording of a run that is not as --expect wants it in DIR; of a "
+                        "run that is, nothing is left there");
+  options.add_options()("timeout", po::value<std::string>()->value_name("TIME"),
+                        "after TIME (90, 1.5s, 2m; real time) tell who waits for what, end the "
+                        "programs, and exit with status 124");
+  options.add_options()("keep-on-failure", po::value<std::string>()->value_name("DIR"),
+                        "record the run in DIR, and keep that, with its frames and with the report "
+                        "of a run that hangs, if the exit status is not 0");
+  options.add_options()("check-determinism", po::value<std::string>()->value_name("N"),
+                        "with --lockstep, run the command N times, some of them beside a load, and "
+                        "tell where two runs part and which call did it");
   options.add(fabric_options());
   return options;
 }
@@ -58,25 +81,40 @@ Arguments take_command(Arguments& arguments) {
 std::optional<std::string> running_shared_daemon() {
   if (!distrust_of_base(base_dir()).empty()) return std::nullopt;
   std::optional<ControlClient> client = ControlClient::connect(shared_dir());
-  if (!client) return std::nullopt;
+  if (!client) {
+    // One that was ended takes its directory along.
+    if (std::filesystem::exists(shared_dir() + "/" + abi::kControlSocket))
+      std::cerr << "rocemu: the shared NIC has died (its log: " + shared_dir() +
+                       ".log); this run has a private NIC of its own, which programs of other runs "
+                       "do not reach. Start the shared one again: rocemu up\n";
+    return std::nullopt;
+  }
   client->require_same_version();
   return client->dir();
 }
 
 /// Of --expect and --update.
 std::unique_ptr<GoldenRun> make_golden_run(const po::variables_map& values) {
+  const auto absolute = [&](const char* option) -> std::filesystem::path {
+    if (values.count(option) == 0) return {};
+    const std::string dir = values[option].as<std::string>();
+    if (dir.empty())
+      throw UsageError("run: --" + std::string(option) + " needs the name of a directory");
+    return std::filesystem::absolute(dir);
+  };
+  const bool update = values["update"].as<bool>();
   if (values.count("expect") == 0) {
-    if (values["update"].as<bool>())
-      throw UsageError("run: --update says nothing without --expect DIR");
+    if (update) throw UsageError("run: --update says nothing without --expect DIR");
+    if (values.count("actual") != 0)
+      throw UsageError("run: --actual says nothing without --expect DIR");
     return nullptr;
   }
   if (!values["lockstep"].as<bool>())
     throw UsageError("run: --expect needs --lockstep: other runs are never twice the same");
-  if (values.count("record") != 0 || values.count("capture") != 0)
-    throw UsageError("run: --expect records by itself; leave out --record and --capture");
-  const std::string dir = values["expect"].as<std::string>();
-  if (dir.empty()) throw UsageError("run: --expect needs the name of a directory");
-  return std::make_unique<GoldenRun>(std::filesystem::absolute(dir), values["update"].as<bool>());
+  if (update && values.count("actual") != 0)
+    throw UsageError("run: with --update any run is as expected; leave out --actual");
+  return std::make_unique<GoldenRun>(
+      GoldenRun::Places{absolute("expect"), absolute("record"), absolute("actual")}, update);
 }
 
 void set_variable(const char* name, const std::string& value) {
@@ -99,82 +137,12 @@ void allow_address_sanitizer() {
 
 void set_environment(const std::string& dir) {
   const char* const preload = std::getenv("LD_PRELOAD");
-  set_variable("LD_PRELOAD", preload_value(preload != nullptr ? preload : ""));
+  const bool with_turns = access((dir + "/" + abi::kTurnsSocket).c_str(), F_OK) == 0;
+  set_variable("LD_PRELOAD", preload_value(preload != nullptr ? preload : "", with_turns));
   set_variable(abi::kDirVariable, dir);
   allow_address_sanitizer();
   // What a stock program and its libraries do to memory of their own: how they agree is not seen.
   if (is_sanitized_with("thread")) setenv("TSAN_OPTIONS", "ignore_noninstrumented_modules=1", 0);
-}
-
-/// Signals that `rocemu run` takes from a queue while the command runs, instead of dying of them.
-class SignalQueue {
- public:
-  SignalQueue() {
-    // If our parent ignores SIGCHLD, so do we, and then no child could be waited for.
-    struct sigaction standard {};
-    standard.sa_handler = SIG_DFL;
-    sigaction(SIGCHLD, &standard, &child_action_before_);
-    sigemptyset(&signals_);
-    for (const int number : {SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGQUIT})
-      sigaddset(&signals_, number);
-    sigprocmask(SIG_BLOCK, &signals_, &mask_before_);
-  }
-  SignalQueue(const SignalQueue&) = delete;
-  SignalQueue& operator=(const SignalQueue&) = delete;
-
-  /// What the command must find as we found it.
-  void restore_in_child() const {
-    sigaction(SIGCHLD, &child_action_before_, nullptr);
-    sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
-  }
-
-  int next() const {
-    int number = 0;
-    while (sigwait(&signals_, &number) != 0) {
-    }
-    return number;
-  }
-
- private:
-  sigset_t signals_;
-  sigset_t mask_before_;
-  struct sigaction child_action_before_ {};
-};
-
-/// Addresses are in frames (RETH): in lockstep they are to be the same each time.
-void keep_addresses() {
-  const int persona = personality(0xffffffff);
-  if (persona >= 0) personality(static_cast<unsigned long>(persona) | ADDR_NO_RANDOMIZE);
-}
-
-/// The descriptor is the capture's: what is printed goes to standard error, as with other tools
-/// that write a capture to standard output, and no other descriptor stays open to keep a reader
-/// waiting.
-void leave_to_capture(int descriptor) {
-  if (descriptor == STDOUT_FILENO) dup2(STDERR_FILENO, STDOUT_FILENO);
-  if (descriptor > STDERR_FILENO) close(descriptor);
-}
-
-pid_t start_command(Arguments& command, const SignalQueue& signals, int capture_descriptor,
-                    bool lockstep) {
-  std::vector<char*> argv;
-  for (std::string& argument : command) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  const pid_t pid = fork();
-  if (pid < 0) fail_with_errno("cannot start another process", errno);
-  if (pid > 0) return pid;
-  signals.restore_in_child();
-  leave_to_capture(capture_descriptor);
-  if (lockstep) keep_addresses();
-  execvp(argv[0], argv.data());
-  const int error = errno;
-  dprintf(STDERR_FILENO, "rocemu: cannot run '%s': %s\n", argv[0], strerror(error));
-  _exit(error == ENOENT ? kExitNotFound : kExitNotExecutable);
-}
-
-int exit_status(int wait_status) {
-  return WIFSIGNALED(wait_status) ? kExitSignalBase + WTERMSIG(wait_status)
-                                  : WEXITSTATUS(wait_status);
 }
 
 /// True if there is a rule that never acted, which is said for each. `strict`: also if there is no
@@ -192,27 +160,54 @@ bool tell_of_idle_rules(const std::string& dir, bool strict) {
   return !lines.empty();
 }
 
-/// Runs the command to its end and returns its exit status. `ends_with_daemon`: if its NIC goes, it
-/// is to go too.
-int supervise(Arguments& command, const SignalQueue& signals, std::optional<PrivateDaemon>& daemon,
-              int capture_descriptor, bool ends_with_daemon, bool lockstep) {
-  // A process that outlives its parent is still watched: it becomes a child of ours.
-  if (lockstep) prctl(PR_SET_CHILD_SUBREAPER, 1);
-  const pid_t program = start_command(command, signals, capture_descriptor, lockstep);
-  for (;;) {
-    const int number = signals.next();
-    // A terminal sends SIGINT and SIGQUIT to the program as well, which decides what they mean.
-    if (number == SIGTERM || number == SIGHUP) kill(program, number);
-    if (number != SIGCHLD) continue;
-    int wait_status = 0;
-    if (daemon && waitpid(daemon->pid(), &wait_status, WNOHANG) == daemon->pid()) {
-      std::cerr << "rocemu: the emulated NIC is gone: rocemud " +
-                       describe_wait_status(wait_status) + "\n";
-      daemon->reaped(wait_status);
-      if (ends_with_daemon) kill(program, SIGTERM);
-    }
-    if (waitpid(program, &wait_status, WNOHANG) == program) return exit_status(wait_status);
+/// Of --keep-on-failure.
+struct KeptRun {
+  std::string dir;
+  std::string recorded_in;  // another directory, if the run is recorded in one anyhow
+  bool is_recorded_there = false;
+};
+
+std::optional<KeptRun> make_kept_run(const po::variables_map& values, const GoldenRun* golden) {
+  if (values.count("keep-on-failure") == 0) return std::nullopt;
+  const std::string dir = values["keep-on-failure"].as<std::string>();
+  if (dir.empty()) throw UsageError("run: --keep-on-failure needs the name of a directory");
+  if (values["threads"].as<bool>())
+    throw UsageError("run: --keep-on-failure records, which needs one thread; leave out --threads");
+  KeptRun kept{.dir = std::filesystem::absolute(dir).string(), .recorded_in = {}};
+  if (golden != nullptr) {
+    kept.recorded_in = golden->record_dir().string();
+  } else if (values.count("record") != 0) {
+    kept.recorded_in = std::filesystem::absolute(values["record"].as<std::string>()).string();
   }
+  kept.is_recorded_there = kept.recorded_in.empty();
+  for (const char* option : {"expect", "record", "actual"}) {
+    if (values.count(option) != 0 &&
+        std::filesystem::weakly_canonical(values[option].as<std::string>()) ==
+            std::filesystem::weakly_canonical(kept.dir))
+      throw UsageError("run: --keep-on-failure and --" + std::string(option) +
+                       " are to be two directories");
+  }
+  // What an earlier run left would be taken for this one's.
+  std::error_code ignored;
+  std::filesystem::remove(kept.dir + kReportFile, ignored);
+  remove_recording(kept.dir);
+  make_directory(kept.dir);
+  return kept;
+}
+
+/// Where the run is recorded; empty if it is not.
+std::string recording_dir(const po::variables_map& values, const GoldenRun* golden,
+                          const std::optional<KeptRun>& kept) {
+  if (golden != nullptr) return golden->record_dir().string();
+  if (values.count("record") != 0) return values["record"].as<std::string>();
+  return kept ? kept->dir : "";
+}
+
+void finish_kept_run(const KeptRun& kept, int status, const std::string& report) {
+  if (status == 0) return remove_recording(kept.dir);
+  if (!std::filesystem::exists(kept.dir + journal::kCaptureFile)) finish_recording(kept.dir);
+  if (!report.empty()) std::ofstream(kept.dir + kReportFile) << report;
+  std::cerr << "rocemu: the run is kept in " + kept.dir + "\n";
 }
 
 /// The directory that is to have a capture in the end. What --expect only compares needs none.
@@ -233,13 +228,32 @@ std::string run_help() {
          "\n"
          "The NIC is a daemon of this one run. It is gone, with all its files, when COMMAND ends.\n"
          "If `rocemu up` started a shared NIC, COMMAND joins that one instead, unless any of the\n"
-         "options below is given: each of them asks for a NIC of its own.\n"
+         "options below but --timeout and --mount-sysfs is given: each of them asks for a NIC of\n"
+         "its own.\n"
          "\n" +
          to_text(options_of_run()) +
          "\n"
          "Exit status: that of COMMAND; 128+N if signal N killed it; 127 if there is no such\n"
-         "program, 126 if it cannot be executed; 2 for wrong usage; 1 if emulation failed, or\n"
-         "with --strict if COMMAND succeeded and a rule never acted.\n"
+         "program, 126 if it cannot be executed; 124 after --timeout; 123 for a deadlock; 2 for\n"
+         "wrong usage; 1 if emulation failed, or if COMMAND succeeded and with --strict a rule\n"
+         "never acted, with --expect the run was not as expected, or with --check-determinism two\n"
+         "runs differed.\n"
+         "\n"
+         "A deadlock is found at once on the virtual clock and in lockstep, and with any clock "
+         "when\n"
+         "the NIC has gone: every thread waits for another or for the NIC, and nothing is under "
+         "way\n"
+         "there or due. It is told who waits for what, and the programs are ended. A thread that\n"
+         "sleeps for a time, or could be woken from outside (a terminal, a pipe, a connection, a\n"
+         "signal), is no deadlock; one that only polls is after 5 s.\n"
+         "\n"
+         "In lockstep all processes and threads of a run go on one at a time in a fixed order: "
+         "frames,\n"
+         "completions and outputs are the same to the byte each time. That covers dynamically "
+         "linked\n"
+         "programs that wait by calls of the C library. It does not cover process numbers, rdtsc,\n"
+         "processor time, input from outside, system(), reading by stdio, and static and Go\n"
+         "programs.\n"
          "\n"
          "Examples:\n"
          "  rocemu run -- ibv_devinfo -v\n"
@@ -249,6 +263,8 @@ std::string run_help() {
          "  rocemu run --capture trace.pcap -- sh -c \\\n"
          "      'ibv_rc_pingpong -g 0 & sleep 1; ibv_rc_pingpong -g 0 127.0.0.1'\n"
          "  rocemu run --capture - -- ./my_test | tshark -r -\n"
+         "  rocemu run --lockstep --expect golden --actual failed -- ./my_test\n"
+         "  rocemu run --lockstep --check-determinism 10 -- ./my_test\n"
          "\n"
          "If COMMAND sees no devices: rocemu doctor COMMAND\n";
 }
@@ -270,11 +286,23 @@ int run(const Arguments& arguments) {
     throw UsageError("run: no command given; it stands behind '--': rocemu run -- ibv_devices");
   find_executable(command[0]);  // says so before a NIC is started in vain
   start.scenario = read_scenarios(values);
+  if (values.count("check-determinism") != 0) return check_determinism(values, own, command);
 
   const std::unique_ptr<GoldenRun> golden = make_golden_run(values);
-  if (golden != nullptr) {
+  if (golden != nullptr && values.count("record") == 0) {
     start.arguments.insert(start.arguments.end(), {"--record", golden->record_dir()});
   }
+
+  const std::optional<KeptRun> kept = make_kept_run(values, golden.get());
+  if (kept && kept->is_recorded_there)
+    start.arguments.insert(start.arguments.end(), {"--record", kept->dir});
+  std::optional<std::chrono::nanoseconds> timeout;
+  if (values.count("timeout") != 0)
+    timeout = parse_time("--timeout", values["timeout"].as<std::string>());
+  const bool is_virtual =
+      values["lockstep"].as<bool>() ||
+      (values.count("clock") != 0 && values["clock"].as<std::string>() == "virtual");
+  if (is_virtual) start.arguments.push_back("--tell-stuck");
 
   std::optional<PrivateDaemon> daemon;
   std::optional<std::string> dir;
@@ -290,15 +318,24 @@ int run(const Arguments& arguments) {
       capture_descriptor = capture->descriptor;
       start.capture_fd = capture->fd.get();
     }
+    if (timeout && !is_virtual) start.arguments.push_back("--tell-stuck");
     daemon.emplace(PrivateDaemon::start(start));
     dir = daemon->dir();
   }
   set_environment(*dir);
-  const SignalQueue signals;
   const bool stop_unrecorded =
       values.count("record-policy") != 0 && values["record-policy"].as<std::string>() == "stop";
-  int status = supervise(command, signals, daemon, capture_descriptor, stop_unrecorded,
-                         values["lockstep"].as<bool>());
+  const Outcome outcome =
+      supervise(command, {.daemon = daemon ? &*daemon : nullptr,
+                          .dir = *dir,
+                          .capture_descriptor = capture_descriptor,
+                          .ends_with_daemon = stop_unrecorded,
+                          .is_virtual = is_virtual,
+                          .lockstep = values["lockstep"].as<bool>(),
+                          .mounts_sysfs = values["mount-sysfs"].as<bool>(),
+                          .timeout = timeout,
+                          .recording = recording_dir(values, golden.get(), kept)});
+  int status = outcome.status;
   if (daemon && !daemon->is_gone() && (strict || values.count("scenario") != 0) &&
       tell_of_idle_rules(*dir, strict) && strict && status == 0) {
     status = kExitFailure;
@@ -314,7 +351,9 @@ int run(const Arguments& arguments) {
       status = kExitFailure;
     }
   }
+  if (kept && !kept->is_recorded_there) copy_recording(kept->recorded_in, kept->dir);
   if (golden != nullptr && !golden->check() && status == 0) status = kExitFailure;
+  if (kept) finish_kept_run(*kept, status, outcome.report);
   return status;
 }
 

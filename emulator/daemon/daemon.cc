@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <poll.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <csignal>
 
 #include <algorithm>
 #include <cerrno>
@@ -17,12 +19,16 @@
 #include "emulator/daemon/base/start_error.h"
 #include "emulator/daemon/control/control_request.h"
 #include "emulator/daemon/control/fault_commands.h"
+#include "emulator/daemon/control/hang_report.h"
 #include "emulator/daemon/control/time_commands.h"
-#include "emulator/daemon/run/virtual_time.h"
 #include "emulator/scenario/scenario.h"
 
 namespace rocemu::daemon {
 namespace {
+
+/// How long, of its own processor time, a program that does not sleep may take on the real clock
+/// until it posts something: one that has just been started, and one that sees a frame's effects.
+constexpr std::chrono::milliseconds kStartTime{300}, kAnswerTime{50};
 
 std::unique_ptr<capture::PcapWriter> make_capture(const Options& options, const Clock& clock) {
   if (options.capture.empty()) return nullptr;
@@ -76,10 +82,10 @@ std::string read_to_end(const UniqueFd& file) {
   }
 }
 
-/// On a virtual clock and in a recording, runs are compared: no frame may depend on relative speed.
 engine::FabricConfig fabric_of(const Options& options) {
   engine::FabricConfig fabric = options.fabric;
-  fabric.coalesces_acknowledgements = options.clock == Clock::Kind::kReal && options.record.empty();
+  // Where frames are kept for a report. On the real clock that would cost speed.
+  if (options.tell_stuck && options.clock == Clock::Kind::kVirtual) fabric.trace_frames = true;
   return fabric;
 }
 
@@ -113,13 +119,15 @@ Daemon::Daemon(Options options)
       clock_(options_.clock),
       capture_(make_capture(options_, clock_)),
       directory_(options_.dir, options_.fabric.devices.size()),
+      sysfs_tree_(options_.topology, options_.fabric.devices.size(), list_network_interfaces()),
       main_(part_of_main(options_), clock_, capture_.get(), {},
             [this](engine::HostMemory& memory) { return make_recording(options_, clock_, memory); },
             {.check = [this] { check_recording(); }, .flush = [this] { flush_files(); }}),
-      wanted_down_(options_.fabric.devices.size()) {
+      wanted_down_(options_.fabric.devices.size()),
+      frame_steps_(main_.engine_host()) {
   if (options_.threads) {
     threads_ = std::make_unique<DeviceThreads>(
-        fabric_of(options_), clock_, capture_.get(), [this] { flush_files(); }, main_);
+        options_.fabric, clock_, capture_.get(), [this] { flush_files(); }, main_);
   }
   if (directory_.was_stale()) {
     spdlog::warn("{}: removed what an earlier daemon had left there", directory_.path());
@@ -128,7 +136,7 @@ Daemon::Daemon(Options options)
   for (size_t i = 0; i < options_.fabric.devices.size(); ++i) {
     devices.push_back(device({static_cast<uint32_t>(i)}));
   }
-  directory_.write_sysfs(sysfs_files(devices));
+  directory_.write_sysfs(sysfs_tree_.files(devices));
   if (!sockets_.empty()) {
     network_ = std::make_unique<UdpNetwork>(
         main_.loop(), options_.fabric.devices, std::move(sockets_),
@@ -136,7 +144,9 @@ Daemon::Daemon(Options options)
           main_.sessions().take_receives();
           main_.engine_host().begin_arrivals();
         },
-        [this](const engine::ReceiveFrame& frame) { main_.engine_host().receive(frame); },
+        [this](std::span<const engine::ReceivedFrame> frames) {
+          main_.engine_host().receive(frames);
+        },
         [this](engine::DeviceIndex index, bool) { update_port(index); });
     main_.engine_host().connect(*network_);
     main_.connect(*network_);
@@ -144,20 +154,31 @@ Daemon::Daemon(Options options)
       if (!network_->is_up({i})) update_port({i});
     }
   }
+  if (options_.tell_stuck) main_.engine_host().keep_recent();
   main_.engine_host().on_device_changed(
       [this](engine::DeviceIndex device) { write_sysfs_again(device); });
   load_scenario();
   serve_devices();
-  control_ = std::make_unique<ControlServer>(
-      control_loop_, listen_at(directory_.control_socket(), SOCK_STREAM), control_commands());
+  control_ = std::make_unique<ControlServer>(control_loop_,
+                                             listen_at(directory_.control_socket(), SOCK_STREAM),
+                                             control_commands(), slow_control_commands());
   if (!options_.lockstep) {
     control_watch_ = main_.loop().watch(
         control_loop_.fd(), EPOLLIN, [this](uint32_t) { control_loop_.wait(engine::Duration(0)); });
     if (!control_watch_) fail_start("cannot watch the control socket", errno);
   }
+  end_watch_ = main_.loop().watch(end_loop_.fd(), EPOLLIN, [this](uint32_t) {
+    end_loop_.wait(engine::Duration(0));
+    if (stopping_) end_watch_.reset();  // what told us so may stay readable
+  });
+  if (!end_watch_) fail_start("cannot watch for signals", errno);
+  if (clock_.is_virtual() && !options_.real_time_programs) make_turns();
   NldevSource& source = *this;
   netlink_ = std::make_unique<NetlinkServer>(
       main_.loop(), listen_at(directory_.netlink_socket(), SOCK_SEQPACKET), source);
+  live_counters_ = std::make_unique<LiveCounters>(
+      main_.loop(), listen_at(directory_.sysfs_socket(), SOCK_SEQPACKET), sysfs_tree_, directory_,
+      source);
 }
 
 std::vector<std::string> Daemon::device_names() const {
@@ -180,7 +201,7 @@ void Daemon::write_sysfs_again(engine::DeviceIndex index) {
   if (!main_.engine_host().has_device(index)) return hide_device(index);
   engine::DeviceConfig& config = options_.fabric.devices[index.value];
   config.addresses = main_.engine_host().addresses(index);
-  for (const SysfsFile& file : sysfs_files({device(index)})) {
+  for (const SysfsFile& file : sysfs_tree_.files_of(device(index))) {
     if (!directory_.replace_sysfs(file)) {
       spdlog::error("sysfs does not tell how {} is now: {}", config.name, std::strerror(errno));
     }
@@ -190,7 +211,8 @@ void Daemon::write_sysfs_again(engine::DeviceIndex index) {
 SysfsDevice Daemon::device(engine::DeviceIndex index) {
   const engine::DeviceConfig& config = options_.fabric.devices[index.value];
   const EngineHost::DeviceFacts facts = main_.engine_host().device_facts(index);
-  return {config.name, config.addresses, facts.device, facts.port};
+  return {config.name, config.addresses, facts.device,
+          facts.port,  index.value,      sysfs_tree_.netdevs_of(config.addresses)};
 }
 
 Worker& Daemon::worker_of(engine::DeviceIndex device) {
@@ -310,11 +332,13 @@ ControlServer::Commands Daemon::control_commands() {
   commands.merge(time_commands(main_.engine_host(), main_.sessions(), clock_, time_is_held_));
   if (threads_ != nullptr) refuse(commands, {"inject", "pause", "resume", "step"});
   const auto idle = [this](const Json&) { return Json{{"idle", is_idle()}}; };
+  const auto hang = [this](const Json& request) { return this->hang(request); };
   const auto sync = [this](const Json&) { return sync_recording(); };
   commands.insert({{"version", taking({}, version)},
                    {"idle", taking({}, idle)},
                    {"show", taking({}, show)},
                    {"set", taking({"device", "port", "removed"}, set)},
+                   {"hang", taking({"serial"}, hang)},
                    {"sync", taking({}, sync)},
                    {"shutdown", taking({}, shutdown)}});
   for (auto& [name, command] : commands) {
@@ -324,6 +348,29 @@ ControlServer::Commands Daemon::control_commands() {
     };
   }
   return commands;
+}
+
+ControlServer::SlowCommands Daemon::slow_control_commands() {
+  if (threads_ != nullptr) return {};
+  if (!clock_.is_virtual()) {
+    programs_turn_ = std::make_unique<ProgramsTurn>(main_, ancestor(), [this] {
+      frame_steps_.advance();
+      if (frame_steps_.pending()) programs_turn_->begin(kAnswerTime);
+    });
+  }
+  const auto step = [this](const Json& request, ControlServer::Done done) {
+    taking({"frames"}, [&](const Json&) {
+      frame_steps_.begin(request, std::move(done));
+      return Json();
+    })(request);
+    if (programs_turn_ != nullptr) programs_turn_->begin(kStartTime);
+  };
+  return {{"step", step}};
+}
+
+std::optional<pid_t> Daemon::ancestor() const {
+  const bool has_run = options_.lifetime_fd >= 0;  // `rocemu run`
+  return has_run ? std::optional(getppid()) : std::nullopt;
 }
 
 bool Daemon::is_idle() {
@@ -366,8 +413,8 @@ void Daemon::update_port(engine::DeviceIndex index) {
   const bool up = !wanted_down_[index.value] && (network_ == nullptr || network_->is_up(index));
   for (Worker* worker : workers()) worker->engine_host().submit(engine::SetPort{index, up});
   const std::string& device = options_.fabric.devices[index.value].name;
-  for (const SysfsFile& file :
-       port_state_files(device, main_.engine_host().device_facts(index).port)) {
+  for (const SysfsFile& file : sysfs_tree_.port_state_files(
+           device, index.value, main_.engine_host().device_facts(index).port)) {
     if (!directory_.replace_sysfs(file)) {
       spdlog::error("sysfs does not tell that the port of {} is {}: {}", device, up ? "up" : "down",
                     std::strerror(errno));
@@ -391,37 +438,74 @@ void Daemon::hide_device(engine::DeviceIndex index) {
   if (!removed_.insert(index).second) return;
   directory_.remove_device_socket(index.value);
   const std::string& device = options_.fabric.devices[index.value].name;
-  for (const std::string& directory : sysfs_directories(device, index.value)) {
-    if (!directory_.remove_sysfs(directory)) {
-      spdlog::error("sysfs still has {}: {}", directory, std::strerror(errno));
+  for (const std::string& place : sysfs_tree_.places(device, index.value)) {
+    if (!directory_.remove_sysfs(place)) {
+      spdlog::error("sysfs still has {}: {}", place, std::strerror(errno));
     }
   }
 }
 
+void Daemon::make_turns() {
+  Turns::Requests requests{.fd = main_.loop().fd(),
+                           .serve = [this] { virtual_time_->serve(); },
+                           .clients = [this] { return pids_of_clients(main_); }};
+  turns_ = std::make_unique<Turns>(
+      Turns::Options{
+          .lockstep = options_.lockstep, .seed = options_.fabric.seed, .ancestor = ancestor()},
+      listen_at(directory_.turns_socket(), SOCK_SEQPACKET), std::move(requests));
+}
+
 void Daemon::run_on_virtual_clock() {
-  const bool has_run = options_.lifetime_fd >= 0;  // `rocemu run`, which the programs descend from
-  VirtualTime time({.lockstep = options_.lockstep,
-                    .ancestor = has_run ? std::optional(getppid()) : std::nullopt},
+  VirtualTime time({.lockstep = options_.lockstep, .ancestor = ancestor(), .turns = turns_.get()},
                    main_, control_loop_, clock_, time_is_held_, [this] {
                      flush_files();
                      check_recording();
+                     return frame_steps_.advance();
                    });
+  virtual_time_ = &time;
+  if (options_.tell_stuck && ancestor()) {
+    time.on_stuck([this](uint32_t serial) { tell_stuck(serial); });
+  }
   for (bool done = false; !done;) {
     try {
       time.run(stopping_);
+      // The run may be over sooner; it can be asked about until we are told to stop.
+      while (!stopping_) {
+        pollfd ready[] = {{end_loop_.fd(), POLLIN, 0}, {control_loop_.fd(), POLLIN, 0}};
+        poll(ready, 2, -1);
+        end_loop_.wait(engine::Duration(0));
+        control_loop_.wait(engine::Duration(0));
+      }
       done = true;
     } catch (const std::bad_alloc&) {  // of no client's request; it is tried again
       spdlog::error("out of memory");
     }
   }
+  virtual_time_ = nullptr;
+}
+
+void Daemon::tell_stuck(uint32_t serial) const {
+  sigval value{};
+  value.sival_int = static_cast<int>(serial);
+  sigqueue(*ancestor(), SIGURG, value);
+}
+
+Json Daemon::hang(const Json& request) {
+  const auto serial = number_of(request, "serial", 0, UINT32_MAX);
+  if (serial &&
+      (virtual_time_ == nullptr || !virtual_time_->is_stuck(static_cast<uint32_t>(*serial)))) {
+    throw ControlServer::Refusal("programs have done something since then");
+  }
+  flush_files();
+  return hang_report(main_, clock_.now());
 }
 
 bool Daemon::run() {
-  if (threads_ != nullptr) threads_->start();
+  if (threads_ != nullptr) threads_->start(options_.busy_poll);
   if (clock_.is_virtual()) {
     run_on_virtual_clock();
   } else {
-    main_.run(stopping_);
+    main_.run(stopping_, options_.busy_poll);
   }
   if (threads_ != nullptr) threads_->stop();
   flush_files();

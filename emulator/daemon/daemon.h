@@ -14,11 +14,17 @@
 #include "emulator/daemon/base/listener.h"
 #include "emulator/daemon/base/unix_socket.h"
 #include "emulator/daemon/control/control_server.h"
+#include "emulator/daemon/control/frame_steps.h"
 #include "emulator/daemon/daemon_options.h"
+#include "emulator/daemon/kernel/live_counters.h"
 #include "emulator/daemon/kernel/netlink_server.h"
 #include "emulator/daemon/kernel/runtime_directory.h"
+#include "emulator/daemon/kernel/sysfs_tree.h"
 #include "emulator/daemon/net/udp_network.h"
 #include "emulator/daemon/run/device_threads.h"
+#include "emulator/daemon/run/programs_turn.h"
+#include "emulator/daemon/run/turns.h"
+#include "emulator/daemon/run/virtual_time.h"
 #include "emulator/daemon/run/worker.h"
 
 namespace rocemu::daemon {
@@ -34,7 +40,8 @@ class Daemon : private NldevSource {
   bool run();
   void stop() { stopping_ = true; }
 
-  EventLoop& loop() { return main_.loop(); }
+  /// For what ends it: signals, the end of its parent.
+  EventLoop& loop() { return end_loop_; }
 
  private:
   void serve_devices();
@@ -43,6 +50,9 @@ class Daemon : private NldevSource {
   void on_connect(engine::DeviceIndex device, UniqueFd socket, PeerCredentials peer);
   void on_connect_to_cm(UniqueFd socket, PeerCredentials peer);
   ControlServer::Commands control_commands();
+  ControlServer::SlowCommands slow_control_commands();
+  /// The process that all programs descend from, if there is one.
+  std::optional<pid_t> ancestor() const;
   /// Nothing is under way, and nobody waits for an answer. Rings are looked at before.
   bool is_idle();
   engine::DeviceIndex named_device(const Json& request) const;
@@ -71,8 +81,13 @@ class Daemon : private NldevSource {
   /// While it exists the main thread can touch what is the others'. Null if there are none.
   std::unique_ptr<DeviceThreads::Pause> pause_threads();
 
+  void make_turns();
   /// See VirtualTime.
   void run_on_virtual_clock();
+  /// Sends SIGURG with the serial to the parent, which looks whether the programs hang and asks for
+  /// {"command":"hang"}.
+  void tell_stuck(uint32_t serial) const;
+  Json hang(const Json& request);
 
   void flush_files();
   /// Tells what is missing from it.
@@ -86,7 +101,9 @@ class Daemon : private NldevSource {
   Clock clock_;
   std::unique_ptr<capture::PcapWriter> capture_;
   EventLoop control_loop_;  // the control socket's: in lockstep it has its turn last
+  EventLoop end_loop_;
   RuntimeDirectory directory_;
+  SysfsTree sysfs_tree_;
   Worker main_;
   std::unique_ptr<DeviceThreads> threads_;  // null: the main thread has all devices
   std::set<engine::DeviceIndex> removed_;
@@ -94,11 +111,16 @@ class Daemon : private NldevSource {
   std::vector<bool> wanted_down_;        // ports, by `rocemu set`
   std::vector<std::unique_ptr<Listener>>
       listeners_;  // of the devices, in their order, then rdma_cm
+  FrameSteps frame_steps_;
+  std::unique_ptr<ProgramsTurn> programs_turn_;  // of frame_steps_; null on a virtual clock
   std::unique_ptr<ControlServer> control_;
-  EventLoop::Watch control_watch_;
+  EventLoop::Watch control_watch_, end_watch_;
+  std::unique_ptr<Turns> turns_;  // null: programs take none
   std::unique_ptr<NetlinkServer> netlink_;
+  std::unique_ptr<LiveCounters> live_counters_;
   std::atomic<bool> stopping_{false};
-  bool time_is_held_ = false;  // by a test, of a virtual clock
+  VirtualTime* virtual_time_ = nullptr;  // while it runs
+  bool time_is_held_ = false;            // by a test, of a virtual clock
   bool recording_failed_ = false;
 };
 

@@ -47,13 +47,13 @@ po::options_description describe() {
   options.add_options()("devices", text("N"),
                         "emulate rocemu0 to rocemu(N-1), 1 to 250 of them; default 2");
   options.add_options()(
-      "device", po::value<std::vector<std::string>>()->value_name("NAME[=ADDR[,ADDR...]]"),
-      "emulate a device of this name and, in this order in its GID table, these IP addresses "
-      "(default: those of the default device in its place); repeat it for more devices");
+      "device", po::value<std::vector<std::string>>()->value_name("NAME[=ADDR[,ADDR...]|=IF]"),
+      "emulate a device of this name and, in this order in its GID table, these IP addresses, or "
+      "those of the network interface IF (default: those of the default device in its place); "
+      "repeat it for more devices");
   options.add_options()("udp", po::bool_switch(),
                         "attach the devices to UDP port 4791 of their addresses, for daemons, "
-                        "containers and hosts beyond this one; ADDR is then one of this machine, "
-                        "or the name of a network interface for all of its addresses");
+                        "containers and hosts beyond this one; ADDR is then one of this machine");
   options.add_options()("strict-icrc", po::bool_switch(),
                         "with --udp, check ICRCs over IPv4 with the IP header that came: its "
                         "identification, which a UDP socket does not tell, is else computed from "
@@ -66,6 +66,11 @@ po::options_description describe() {
                         "deadline when nothing else is to be done");
   options.add_options()("lockstep", po::bool_switch(),
                         "on a virtual clock, do something only while every client waits");
+  options.add_options()("real-time-programs", po::bool_switch(),
+                        "on a virtual clock, leave the programs' own time and threads as they are");
+  options.add_options()("ack-coalescing", text("N"),
+                        "messages of a burst that one acknowledgement may be for, 1 to 16; default "
+                        "16, and 1 on a virtual clock");
   options.add_options()("record", text("DIR"),
                         "write all that happens to DIR: journal, events.jsonl");
   options.add_options()("record-policy", text("POLICY"),
@@ -83,12 +88,22 @@ po::options_description describe() {
                         "each device in a thread of its own, for machines with cores to spare: "
                         "faster, but without faults, recording, virtual time and --udp, which need "
                         "one thread");
+  options.add_options()("busy-poll", po::bool_switch(),
+                        "never sleep nor yield; for machines with a processor to spare for each "
+                        "thread of the daemon");
+  options.add_options()("topology", text("TOPOLOGY"),
+                        "pci (the default): each device is a PCI function in sysfs; flat: all are "
+                        "virtual; else a file with NUMA nodes, PCI switches and devices");
+  options.add_options()("same-keys", po::bool_switch(), "L_Key and R_Key of a region are equal");
   options.add_options()("require-grh", po::bool_switch(),
                         "refuse address vectors without GRH, as RoCE NICs do");
   options.add_options()("ready-fd", text("FD"),
                         "write \"ready\\n\" there when programs may come, or \"error: ...\\n\"");
   options.add_options()("lifetime-fd", text("FD"),
                         "end when reading it gives end of file; SIGINT is ignored then");
+  options.add_options()("tell-stuck", po::bool_switch(),
+                        "keep the latest frames and completions, and on a virtual clock send the "
+                        "parent process SIGURG when nothing can happen any more");
   options.add_options()("log-level", text("LEVEL"),
                         "trace, debug, info, warn (the default), error or off; to standard error");
   options.add_options()("version", "print the version");
@@ -117,8 +132,17 @@ Options options_of(options::FabricOptions checked) {
   // Peers remember connections by numbers that come from the seed, longer than a daemon may live.
   fabric.seed = checked.seed.value_or(checked.udp ? std::random_device()() : 0);
   fabric.trace_frames = !checked.capture.empty() || !checked.record.empty();
-  for (std::string& interface : checked.interfaces) options.udp.push_back({std::move(interface)});
+  fabric.ack_coalescing = checked.ack_coalescing;
+  fabric.same_keys = checked.same_keys;
+  if (checked.udp) {
+    for (std::string& interface : checked.interfaces) options.udp.push_back({std::move(interface)});
+  } else {
+    options.addresses = {.interfaces = std::move(checked.interfaces),
+                         .first_has_machines = checked.first_has_machines_addresses,
+                         .same_everywhere = checked.lockstep};
+  }
   options.strict_icrc = checked.strict_icrc;
+  options.topology = std::move(checked.topology);
   options.capture = std::move(checked.capture);
   options.record = std::move(checked.record);
   options.stop_without_record = checked.stop_without_record;
@@ -129,6 +153,7 @@ Options options_of(options::FabricOptions checked) {
   }
   options.lockstep = checked.lockstep;
   options.threads = checked.threads;
+  options.busy_poll = checked.busy_poll;
   options.log_level = spdlog::level::from_str(checked.log_level);
   return options;
 }
@@ -173,6 +198,8 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     throw UsageError(error.what());
   }
   options.dir = text("dir");
+  options.real_time_programs = given["real-time-programs"].as<bool>();
+  options.tell_stuck = given["tell-stuck"].as<bool>();
   if (given.count("capture-fd") != 0) {
     if (options.capture.empty()) throw UsageError("--capture-fd: say its name by --capture");
     options.capture_fd = parse_fd("--capture-fd", text("capture-fd"));

@@ -7,8 +7,10 @@
 #include <string>
 
 #include "emulator/daemon/base/clock.h"
+#include "emulator/daemon/net/device_addresses.h"
 #include "emulator/daemon/net/udp_attachment.h"
 #include "emulator/engine/config.h"
+#include "emulator/options/topology.h"
 
 namespace rocemu::daemon {
 
@@ -16,8 +18,10 @@ struct Options {
   std::string dir;
   engine::FabricConfig fabric;
   std::vector<UdpPlace> udp;  // one for each device; empty: no device is attached to UDP
+  AddressSource addresses;    // of devices that are not attached to UDP
   /// Frames from UDP are checked with the IP headers that they came with.
   bool strict_icrc = false;
+  options::Topology topology;
   std::string capture;  // empty for none
   int capture_fd = -1;  // if it is open already, and `capture` its name
   std::string record;   // a directory; empty for none
@@ -28,8 +32,14 @@ struct Options {
   Clock::Kind clock = Clock::Kind::kReal;
   /// On a virtual clock: the engine moves only while every client waits.
   bool lockstep = false;
+  /// On a virtual clock: the programs' own time is real, and their threads race.
+  bool real_time_programs = false;
   /// Each device in a thread of its own.
   bool threads = false;
+  /// It never sleeps nor yields.
+  bool busy_poll = false;
+  /// Tell the parent process when nothing can happen any more (Daemon::tell_stuck).
+  bool tell_stuck = false;
   int ready_fd = -1;     // -1 for none
   int lifetime_fd = -1;  // -1 for none
   spdlog::level::level_enum log_level = spdlog::level::warn;

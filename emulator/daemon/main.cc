@@ -13,6 +13,7 @@
 #include <exception>
 #include <string>
 
+#include "emulator/daemon/base/other_nics.h"
 #include "emulator/daemon/base/start_error.h"
 #include "emulator/daemon/daemon.h"
 #include "emulator/daemon/daemon_options.h"
@@ -84,6 +85,10 @@ class ReadySignal {
 /// Returns the exit status.
 int serve(Options options, ReadySignal& ready) {
   const int lifetime_fd = options.lifetime_fd;
+  set_own_directory(options.dir);
+  if (options.udp.empty()) {
+    choose_addresses(options.fabric.devices, options.addresses, list_network_interfaces());
+  }
   const UniqueFd signals = take_signals(lifetime_fd >= 0);
   Daemon daemon(std::move(options));
   EventLoop& loop = daemon.loop();

@@ -20,14 +20,20 @@ constexpr uint32_t kMulticastQpn = 0xffffff;
 
 }  // namespace
 
-void Admission::receive(const ReceiveFrame& input) {
+/// A rule that has acted for the last time within a burst still has the rest of it pass: frames
+/// keep their order.
+void Admission::receive(const ReceivedFrames& input) {
+  const bool disturbed = context_.faults().watches_frames();
+  for (const ReceivedFrame& received : input.frames) receive(received, disturbed);
+}
+
+void Admission::receive(const ReceivedFrame& input, bool disturbed) {
   std::span<const uint8_t> bytes = input.bytes;
   const uint16_t given = wire::identification_of(bytes);
   // Annex A17.3.3 covers the identification as well.
   const std::optional<uint16_t> right = wire::find_identification(bytes);
   const bool intact = right && (*right == given || !input.identification_known);
   const bool guessed_wrong = intact && *right != given;
-  const bool disturbed = context_.faults().watches_frames();
   Frame copy;
   if ((context_.config().trace_frames || disturbed || guessed_wrong) &&
       bytes.size() <= Frame::kCapacity) {
@@ -39,8 +45,10 @@ void Admission::receive(const ReceiveFrame& input) {
     if (context_.config().trace_frames) step_.emit(FrameTrace{step_.now(), copy});
   }
   if (!intact) return drop_damaged(input.device, bytes);
-  if (!disturbed || !copy) return arrive(input.device, bytes, true);
-  const auto packet = wire::parse_frame(bytes);
+  auto packet = wire::parse_frame(bytes);
+  if (!disturbed || !copy) {
+    return arrivals_.push({input.device, bytes, std::move(copy), packet});
+  }
   const QueuePair* qp =
       packet ? context_.objects().qps.find(QpNumber{packet->bth.dest_qpn}) : nullptr;
   context_.faults().frames.send(
@@ -48,16 +56,18 @@ void Admission::receive(const ReceiveFrame& input) {
       qp != nullptr && qp->device == input.device ? qp : nullptr);
 }
 
+void Admission::arrive(const Arrival& arrival) {
+  arrive(arrival.to, arrival.bytes, arrival.packet, true);
+}
+
 void Admission::arrive(const InFlight& in_flight) {
   const Frame& frame = in_flight.frame;
-  if (in_flight.check_icrc) {
-    if (!wire::check_icrc(frame.bytes())) return drop_damaged(in_flight.to, frame.bytes());
-    arrive(in_flight.to, frame.bytes(), in_flight.from_outside);
-  } else if (frame.packet() != nullptr) {
-    arrive_parsed(in_flight.to, frame);
-  } else {
-    arrive(in_flight.to, frame.bytes(), in_flight.from_outside);
+  if (!in_flight.check_icrc && frame.packet() != nullptr) {
+    return arrive_parsed(in_flight.to, frame);
   }
+  const auto bytes = frame.bytes();
+  if (in_flight.check_icrc && !wire::check_icrc(bytes)) return drop_damaged(in_flight.to, bytes);
+  arrive(in_flight.to, bytes, wire::parse_frame(bytes), in_flight.from_outside);
 }
 
 void Admission::drop_damaged(DeviceIndex index, std::span<const uint8_t> bytes) {
@@ -66,10 +76,10 @@ void Admission::drop_damaged(DeviceIndex index, std::span<const uint8_t> bytes) 
   counters_of(index).add(parses ? Counter::kDroppedBadIcrc : Counter::kDroppedMalformed);
 }
 
-void Admission::arrive(DeviceIndex index, std::span<const uint8_t> bytes, bool from_outside) {
+void Admission::arrive(DeviceIndex index, std::span<const uint8_t> bytes,
+                       const wire::Result<wire::Packet>& packet, bool from_outside) {
   if (!count_arrival(index, bytes.size())) return;
   Counters& counters = counters_of(index);
-  const auto packet = wire::parse_frame(bytes);
   if (!packet) return counters.add(Counter::kDroppedMalformed);
   // What devices of one fabric send each other never leaves it, but for multicast, which is here
   // already: from outside it is an echo or a lie.
@@ -104,6 +114,7 @@ void Admission::dispatch(DeviceIndex index, const wire::Packet& packet,
   const wire::OpcodeInfo& info = *wire::find_opcode(packet.bth.opcode);
   if (packet.bth.dest_qpn == wire::kGsiQpn) return connections_.receive(index, packet);
   if (packet.bth.dest_qpn == kMulticastQpn && packet.dst_ip.is_multicast()) {
+    counters_of(index).add(Counter::kMulticastFramesIn);
     for (const QpNumber member : context_.objects().multicast.members(index, packet.dst_ip)) {
       admit(*context_.objects().qps.find(member), index, packet, info, frame);
     }

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "emulator/engine/cm/connection_manager.h"
+#include "emulator/engine/link/arrivals.h"
 #include "emulator/engine/link/link.h"
 #include "emulator/engine/transport/context.h"
 #include "wire/packet.h"
@@ -16,17 +17,26 @@ namespace rocemu::engine {
 class Admission {
  public:
   /// All of them outlive this.
-  Admission(TransportContext& context, cm::ConnectionManager& connections, FramePool& frames,
-            Step& step)
-      : context_(context), connections_(connections), frames_(frames), step_(step) {}
+  Admission(TransportContext& context, cm::ConnectionManager& connections, Arrivals& arrivals,
+            FramePool& frames, Step& step)
+      : context_(context),
+        connections_(connections),
+        arrivals_(arrivals),
+        frames_(frames),
+        step_(step) {}
 
-  /// Takes a frame from outside the fabric, which rules for frames may disturb.
-  void receive(const ReceiveFrame& input);
+  /// Takes frames from outside the fabric. The intact ones arrive, or go to the rules for frames if
+  /// there are any.
+  void receive(const ReceivedFrames& input);
+  /// Takes one of those that arrive.
+  void arrive(const Arrival& arrival);
   /// Takes one from the link.
   void arrive(const InFlight& in_flight);
 
  private:
-  void arrive(DeviceIndex device, std::span<const uint8_t> bytes, bool from_outside);
+  void receive(const ReceivedFrame& received, bool disturbed);
+  void arrive(DeviceIndex device, std::span<const uint8_t> bytes,
+              const wire::Result<wire::Packet>& packet, bool from_outside);
   /// The same for a frame of this fabric that carries along what it says.
   void arrive_parsed(DeviceIndex device, const Frame& frame);
   void drop_damaged(DeviceIndex device, std::span<const uint8_t> bytes);
@@ -40,6 +50,7 @@ class Admission {
 
   TransportContext& context_;
   cm::ConnectionManager& connections_;
+  Arrivals& arrivals_;
   FramePool& frames_;
   Step& step_;
 };

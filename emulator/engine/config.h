@@ -36,6 +36,9 @@ struct DeviceConfig {
   DevicePolicy policy;
 };
 
+/// As many as a QP sends short messages in one turn.
+inline constexpr uint32_t kMaxAckCoalescing = 16;
+
 struct FabricConfig {
   std::vector<DeviceConfig> devices;
   Shard shard;
@@ -44,9 +47,12 @@ struct FabricConfig {
   /// Emit a FrameTrace output for every frame, and give frames between two devices of the fabric
   /// an ICRC (without a trace nobody can see it, so it is left out, as checksum offload does).
   bool trace_frames = false;
-  /// Requests that arrive in a row get one acknowledgement for all of them, unless there are rules
-  /// for frames. Else each message has its own, however the program's posts meet each other.
-  bool coalesces_acknowledgements = false;
+  /// The most messages that one acknowledgement is for, of those that arrive in a row (IBTA vol 1,
+  /// 9.7.5.1.2), and the most that a QP posts in one step. With 1 each message has its own, however
+  /// the program's posts meet each other.
+  uint32_t ack_coalescing = 1;
+  /// L_Key and R_Key of a region are equal, as on most NICs.
+  bool same_keys = false;
   /// What a frame between two devices of the fabric takes. 0 on the real clock, where the program's
   /// own speed is to be seen.
   Duration link_latency{0};

@@ -72,7 +72,7 @@ struct Apply {
     if (fabric.objects.has_lost_its_device(input.client)) return;  // rung in vain
     fabric.completions.arm(input);
   }
-  void operator()(const ReceiveFrame& input) const { fabric.admission.receive(input); }
+  void operator()(const ReceivedFrames& input) const { fabric.receive(input); }
   void operator()(const ForwardedFrames& input) const { fabric.network.receive(input); }
   void operator()(const SetPort& input) const {
     set_port(fabric.objects, fabric.faults.events, input.device, input.up);
@@ -140,9 +140,7 @@ Engine::~Engine() = default;
 
 void Engine::step(Instant outer_now, const Input& input, Outputs& outputs) {
   if (const auto* pause = std::get_if<Pause>(&input)) clock_.pause(outer_now, pause->paused);
-  if (std::holds_alternative<ReleaseFrames>(input) && clock_.paused() && fabric_->link.empty()) {
-    if (const auto next = next_event_time()) clock_.move_to(*next);
-  }
+  if (const auto* release = std::get_if<ReleaseFrames>(&input)) move_time(*release);
   const Instant now = clock_.inner(outer_now);
   const size_t before = outputs.list.size();
   fabric_->begin_step(now, outputs);
@@ -176,6 +174,10 @@ bool Engine::is_releasing() const {
   return !fabric_->leaving.empty();
 }
 
+bool Engine::has_frames_under_way() const {
+  return fabric_->has_frames_under_way();
+}
+
 bool Engine::is_idle() const {
   return fabric_->is_idle() && !rdma_cm_->next_deadline();
 }
@@ -201,9 +203,24 @@ std::vector<wire::IpAddress> Engine::addresses(DeviceIndex device) const {
   return fabric_->objects.devices[device].config.addresses;
 }
 
-std::span<const uint8_t> Engine::next_frame() const {
+std::span<const uint8_t> Engine::next_frame() {
   const Link& link = fabric_->link;
-  return link.empty() ? std::span<const uint8_t>() : link.front().frame.bytes();
+  if (link.empty()) return {};
+  const InFlight& front = link.front();
+  if (clock_.paused() && !link.has_arrived(clock_.inner({}))) {
+    const auto other = next_event_time();
+    if (other && *other < front.arrives) return {};
+  }
+  return front.frame.bytes();
+}
+
+void Engine::move_time(const ReleaseFrames& release) {
+  if (!clock_.paused()) return;
+  if (!next_frame().empty()) {
+    if (release.count > 0) clock_.move_to(fabric_->link.front().arrives);
+  } else if (const auto next = next_event_time()) {
+    clock_.move_to(*next);
+  }
 }
 
 std::optional<Instant> Engine::next_event_time() {

@@ -35,6 +35,8 @@ class Engine {
   /// Nothing is under way and nobody waits for an answer: only an input can cause something that
   /// programs see. Changes nothing.
   bool is_idle() const;
+  /// Inside the fabric: those that left to a network are not known.
+  bool has_frames_under_way() const;
 
   /// Goes on destroying what clients had that are gone.
   bool is_releasing() const;
@@ -47,8 +49,11 @@ class Engine {
   /// What clients have to ask for before they do it (abi::DoorbellRing::asked_for).
   uint32_t asked_for() const;
 
-  /// The frame that arrives next, if one is under way. Valid until the next step.
-  std::span<const uint8_t> next_frame() const;
+  /// The frame that arrives next, if one is under way; while paused only if no timer is due before
+  /// it. Valid until the next step.
+  std::span<const uint8_t> next_frame();
+  /// While paused: something is due now or later.
+  bool has_next_event() { return next_event_time().has_value(); }
   bool paused() const { return clock_.paused(); }
   /// The device's GID table as it is now.
   std::vector<wire::IpAddress> addresses(DeviceIndex device) const;
@@ -57,6 +62,8 @@ class Engine {
 
  private:
   std::optional<Instant> next_event_time();
+  /// While paused: to where the next frame arrives, if it may, or else to what is due next.
+  void move_time(const ReleaseFrames& release);
   /// Those that rules pulled out; true if there were any.
   bool remove_devices();
 

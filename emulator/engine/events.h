@@ -76,12 +76,17 @@ struct ArmCq {
 };
 
 /// An Ethernet frame from outside the fabric.
-struct ReceiveFrame {
+struct ReceivedFrame {
   DeviceIndex device;
   std::span<const uint8_t> bytes;
   /// False if the frame's IPv4 identification is a guess, since a UDP socket does not show it: then
   /// the ICRC may be right with any (wire/identification.h).
   bool identification_known = true;
+};
+
+/// Frames that came in one burst, in their order: requests of a QP among them get one ACK.
+struct ReceivedFrames {
+  std::span<const ReceivedFrame> frames;
 };
 
 /// A frame of another shard of the fabric (shard.h).
@@ -160,8 +165,8 @@ struct Tick {};
 
 using Input =
     std::variant<AttachClient, DetachClient, Command, PostSend, PostRecv, PostSrqRecv, ArmCq,
-                 ReceiveFrame, ForwardedFrames, SetPort, RemoveDevice, AddRules, RemoveRules, Pause,
-                 ReleaseFrames, OpenCmChannel, CloseCmChannel, CmCommand, MemoryReady, Tick>;
+                 ReceivedFrames, ForwardedFrames, SetPort, RemoveDevice, AddRules, RemoveRules,
+                 Pause, ReleaseFrames, OpenCmChannel, CloseCmChannel, CmCommand, MemoryReady, Tick>;
 
 // ---- Outputs --------------------------------------------------------------------------------
 

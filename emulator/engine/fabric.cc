@@ -36,10 +36,11 @@ Fabric::Fabric(FabricConfig config, HostMemory& memory)
       completions(objects, memory, faults.events, step),
       scheduler(objects.qps),
       transmitter(config_, objects, frames_, faults.frames),
-      transport(config_, objects, memory, step, scheduler, transmitter, faults, link, run_),
+      transport(config_, objects, memory, step, scheduler, transmitter, faults, link, arrivals,
+                run_),
       environment(step, objects.devices, transmitter),
       connections(environment, config_.seed),
-      admission(transport, connections, frames_, step),
+      admission(transport, connections, arrivals, frames_, step),
       commands{objects, memory, completions, transport, step},
       leaving(commands),
       host_memory_(memory) {}
@@ -65,8 +66,8 @@ bool Fabric::may_expire() {
 
 void Fabric::run() {
   fail_qps();
-  // A rule may keep a packet from being executed: then its payload stays out of memory.
-  const bool makes_runs = !link.paused() && !faults.watches(faults::Where::kRequest);
+  take_arrivals();  // behind a device that was removed
+  const bool runs = makes_runs();
   for (uint32_t moved = 0; moved < kFramesPerStep && !faults.devices.has_removals();) {
     const bool arrives = link.has_arrived(step.now());
     if (!arrives && expiring_ && may_expire()) [[unlikely]] {
@@ -74,7 +75,7 @@ void Fabric::run() {
     } else if (arrives) {
       if (link.is_held()) break;
       const InFlight in_flight = link.take();
-      if (makes_runs && run_.empty() && !link.empty()) {
+      if (runs && run_.empty() && !link.empty()) {
         run_.begin(in_flight, link, step.now(), kFramesPerStep - moved);
       }
       admission.arrive(in_flight);
@@ -88,14 +89,40 @@ void Fabric::run() {
     } else {
       break;
     }
-    if (completions.has_overrun() || faults.made_up_events.has_failing_qp()) [[unlikely]] {
-      fail_qps();
-    }
+    fail_qps();
   }
   run_.clear();  // of what is left another step knows nothing
 }
 
+/// A rule may keep a packet from being executed: then its payload stays out of memory.
+bool Fabric::makes_runs() const {
+  return !link.paused() && !faults.watches(faults::Where::kRequest);
+}
+
+void Fabric::receive(const ReceivedFrames& input) {
+  admission.receive(input);
+  take_arrivals();
+}
+
+/// All of them, however many: their bytes are the caller's, who may have them back after the step.
+void Fabric::take_arrivals() {
+  if (arrivals.empty()) return;
+  const bool runs = makes_runs();
+  while (!arrivals.empty()) {
+    if (faults.devices.has_removals()) return;  // to go on behind them
+    if (runs && run_.empty()) run_.begin(arrivals.waiting());
+    admission.arrive(arrivals.take());
+    run_.advance();
+    fail_qps();
+  }
+  arrivals.clear();
+  run_.clear();
+}
+
 void Fabric::fail_qps() {
+  const bool any = completions.has_overrun() || faults.made_up_events.has_failing_qp();
+  if (!any) [[likely]]
+    return;
   while (const auto overrun = completions.take_overrun()) {
     const CompletionQueue* cq = objects.cqs.find(*overrun);
     if (cq != nullptr) fail_users(transport, *cq);

@@ -13,6 +13,7 @@
 #include "emulator/engine/config.h"
 #include "emulator/engine/events.h"
 #include "emulator/engine/faults/fault_injector.h"
+#include "emulator/engine/link/arrivals.h"
 #include "emulator/engine/link/link.h"
 #include "emulator/engine/link/packet_run.h"
 #include "emulator/engine/link/switch.h"
@@ -38,12 +39,15 @@ class Fabric {
   /// Lets run() expire the timers of QPs and connections that are due, as soon as what was under
   /// way before has arrived.
   void begin_expiry();
+  /// Handles frames from outside.
+  void receive(const ReceivedFrames& input);
   /// Works until nothing is left to do now or the step has moved its share of frames.
   void run();
   std::optional<Instant> next_deadline();
   /// Nothing is under way and nobody waits for an answer. What is merely remembered for a while, as
   /// timewait is, does not count.
   bool is_idle() const;
+  bool has_frames_under_way() const { return !link.empty(); }
 
   /// Memory that was MemoryResult::kNotYet may be there.
   void go_on_with_memory();
@@ -53,6 +57,7 @@ class Fabric {
   Step step;
   Objects objects;
   Link link;
+  Arrivals arrivals;  // of the step
   Switch network;
   EventDelivery event_delivery;
   faults::FaultInjector faults;
@@ -69,6 +74,8 @@ class Fabric {
   const FabricConfig& config() const { return config_; }
 
  private:
+  bool makes_runs() const;
+  void take_arrivals();
   /// Fails the QPs that overrun CQs and made-up events leave to be failed.
   void fail_qps();
   /// Of a QP or of a connection.

@@ -64,6 +64,8 @@ void merge(FabricSnapshot& into, FabricSnapshot&& part) {
     append(device.mrs, std::move(more.mrs));
     append(device.mws, std::move(more.mws));
     for (size_t n = 0; n < device.counters.size(); ++n) {
+      // Each shard is told of each change of the port.
+      if (n == static_cast<size_t>(Counter::kLinkDowns)) continue;
       device.counters[n].second += more.counters[n].second;
     }
   }

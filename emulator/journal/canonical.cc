@@ -165,6 +165,8 @@ std::optional<Deviation> compare_recordings(const std::string& a, const std::str
   while (true) {
     std::optional<std::string> one = first.next();
     std::optional<std::string> other = second.next();
+    if (!one) first.require_whole();
+    if (!other) second.require_whole();
     if (one != other) {
       ++deviation.line;
       deviation.a = std::move(one);

@@ -44,6 +44,8 @@ class CanonicalReader {
   CanonicalReader(const std::string& path, bool with_times);
   std::optional<std::string> next();
   const Header& header() const { return journal_.header(); }
+  /// At the end; see JournalReader.
+  void require_whole() const { journal_.require_whole(); }
 
  private:
   JournalReader journal_;
@@ -59,7 +61,8 @@ struct Deviation {
   std::deque<std::string> before;
   std::optional<std::string> a, b;
 };
-/// Nothing if the recordings are the same; `lines` is then how many they have.
+/// Nothing if the recordings are the same; `lines` is then how many they have. Throws
+/// TruncatedJournal if they are the same up to where one of them is cut off.
 std::optional<Deviation> compare_recordings(const std::string& a, const std::string& b,
                                             uint64_t* lines);
 

@@ -188,8 +188,10 @@ struct DescribeInput {
         .add("seen", input.producer)
         .add("solicited_only", input.solicited_only ? 1 : 0);
   }
-  void operator()(const engine::ReceiveFrame& input) const {
-    say("frame_from_outside").add("device", input.device.value).add("size", input.bytes.size());
+  void operator()(const engine::ReceivedFrames& input) const {
+    size_t bytes = 0;
+    for (const engine::ReceivedFrame& frame : input.frames) bytes += frame.bytes.size();
+    say("frames_from_outside").add("count", input.frames.size()).add("size", bytes);
   }
   void operator()(const engine::ForwardedFrames&) const {}  // no journal has it
   void operator()(const engine::SetPort& input) const {

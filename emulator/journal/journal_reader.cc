@@ -31,33 +31,43 @@ JournalReader::JournalReader(std::string name, Bytes contents)
 void JournalReader::open() {
   char magic[sizeof kMagic];
   uint32_t version = 0;
-  if (!read(magic, sizeof magic) || std::memcmp(magic, kMagic, sizeof magic) != 0) {
+  const bool has_magic = read(magic, sizeof magic);
+  if (std::memcmp(magic, kMagic, has_magic ? sizeof magic : offset_) != 0) {
     throw JournalError(name_ + ": this is no journal of rocemu; `rocemu run --record` makes one");
   }
-  if (!read(&version, sizeof version)) {
-    throw JournalError(name_ + ": it ends before its header");
-  }
-  if (version != kFormatVersion) {
+  constexpr char kInHeader[] = ", before its header ends: this is no journal to read";
+  if (!has_magic || !read(&version, sizeof version)) fail_truncated(offset_, kInHeader);
+  if (version < kOldestFormatVersion || version > kFormatVersion) {
     throw JournalError(
         fmt::format("{}: it has format {}, and this is rocemu {}, which reads format "
-                    "{}: replay it with the rocemu that recorded it",
-                    name_, version, ROCEMU_VERSION, kFormatVersion));
+                    "{} and {}: replay it with the rocemu that recorded it",
+                    name_, version, ROCEMU_VERSION, kOldestFormatVersion, kFormatVersion));
   }
+  has_end_ = version >= kFirstFormatWithEnd;
   const std::optional<Bytes> body = next();
-  if (!body) throw JournalError(name_ + ": it ends before its header");
+  if (!body) fail_truncated(offset_, kInHeader);
   try {
-    header_ = parse_header({reinterpret_cast<const char*>(body->data()), body->size()});
+    header_ = parse_header({reinterpret_cast<const char*>(body->data()), body->size()}, version);
   } catch (const std::runtime_error& error) {
     fail(error.what());
   }
 }
 
 std::optional<Bytes> JournalReader::next() {
-  if (torn_) return std::nullopt;
+  if (torn_ || ended_) return std::nullopt;
   record_offset_ = offset_;
   RecordFrame frame{};
   if (!read(&frame, sizeof frame)) {
-    torn_ = offset_ != record_offset_;
+    ended_ = !has_end_ && offset_ == record_offset_;
+    torn_ = !ended_;
+    return std::nullopt;
+  }
+  if (has_end_ && frame.length == kEndOfJournal) {
+    char more;
+    if (frame.crc != record_crc(kEndOfJournal, {}) || read(&more, 1)) {
+      fail("the end, and it is damaged or something is behind it");
+    }
+    ended_ = true;
     return std::nullopt;
   }
   if (frame.length > kMaxRecord) {
@@ -82,6 +92,16 @@ bool JournalReader::read(void* to, size_t size) {
     throw JournalError(fmt::format("{}: byte {}: {}", name_, offset_, std::strerror(errno)));
   }
   return false;
+}
+
+void JournalReader::require_whole() const {
+  if (torn_) fail_truncated(record_offset_, "");
+}
+
+void JournalReader::fail_truncated(uint64_t offset, const char* where) const {
+  throw TruncatedJournal(
+      fmt::format("{}: cut off at byte {}{}; whoever recorded it was killed or had no more room",
+                  name_, offset, where));
 }
 
 void JournalReader::fail(const std::string& what) const {

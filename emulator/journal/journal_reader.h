@@ -20,20 +20,29 @@ class JournalError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// "FILE: cut off at byte 1234 ...": what there is of it is right.
+class TruncatedJournal : public JournalError {
+ public:
+  using JournalError::JournalError;
+};
+
 class JournalReader {
  public:
-  /// Throws JournalError if it cannot be opened, is no journal or one of another format.
+  /// Throws JournalError if it cannot be opened, is no journal or one of another format, and
+  /// TruncatedJournal if it ends before its first record.
   explicit JournalReader(const std::string& path);
   /// The same for bytes in memory.
   JournalReader(std::string name, Bytes contents);
 
   const Header& header() const { return header_; }
 
-  /// The next record's body, valid until the next call; nothing at the end. A record that is cut
-  /// off is the end, and torn() is true: its writer was killed or had no more room. One that is
-  /// damaged throws JournalError.
+  /// The next record's body, valid until the next call; nothing at the end. A journal that is cut
+  /// off, within a record or behind one, ends there, and torn() is true: its writer was killed or
+  /// had no more room. A record that is damaged throws JournalError.
   std::optional<Bytes> next();
   bool torn() const { return torn_; }
+  /// Throws TruncatedJournal if it is torn. At the end.
+  void require_whole() const;
 
   /// Where the record that next() gave begins in the file.
   uint64_t offset() const { return record_offset_; }
@@ -44,6 +53,7 @@ class JournalReader {
  private:
   void open();
   bool read(void* to, size_t size);
+  [[noreturn]] void fail_truncated(uint64_t offset, const char* where) const;
 
   std::string name_;
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
@@ -51,7 +61,9 @@ class JournalReader {
   std::vector<std::byte> body_;
   uint64_t offset_ = 0;
   uint64_t record_offset_ = 0;
+  bool has_end_ = true;
   bool torn_ = false;
+  bool ended_ = false;
 };
 
 }  // namespace rocemu::journal

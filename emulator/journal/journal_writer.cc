@@ -43,6 +43,10 @@ void JournalWriter::end_record() {
   if (buffer_.size() >= kHandOver) flush();
 }
 
+void JournalWriter::finish() {
+  Appender(buffer_).put(RecordFrame{kEndOfJournal, record_crc(kEndOfJournal, {})});
+}
+
 std::string JournalWriter::take_error() {
   const int error = told_ ? 0 : file_.error();
   if (error == 0) return "";

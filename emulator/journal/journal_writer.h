@@ -17,6 +17,8 @@ struct RecordFrame {
   uint32_t crc;
 };
 inline constexpr uint32_t kMaxRecord = 64u << 20;
+/// In the place of a length: no record follows, since the run was recorded to its end.
+inline constexpr uint32_t kEndOfJournal = 0xffff'ffff;
 
 uint32_t record_crc(uint32_t length, Bytes body);
 
@@ -31,6 +33,9 @@ class JournalWriter {
   std::vector<std::byte>& buffer() { return buffer_; }
   void begin_record();
   void end_record();
+  /// Says in the file that nothing is missing. Without it a reader takes the journal for one that
+  /// was cut off.
+  void finish();
   /// To the file, as far as that goes without waiting.
   void flush() { file_.write(buffer_); }
   void sync() { file_.sync(); }

@@ -16,6 +16,7 @@ Recording::Recording(const std::string& dir, const Header& header, engine::HostM
       events_file_(events_path_) {}
 
 Recording::~Recording() {
+  if (!ended_) journal_.finish();
   flush();
 }
 
@@ -31,7 +32,7 @@ void Recording::begin_step(engine::Instant now, const engine::Input& input) {
   memory_.set_recording(true);
 }
 
-void Recording::end_step(const engine::Outputs& outputs) {
+void Recording::end_step(const engine::Outputs& outputs, size_t before) {
   if (ended_) return;
   memory_.set_recording(false);
   Appender to(journal_.buffer());
@@ -41,7 +42,7 @@ void Recording::end_step(const engine::Outputs& outputs) {
   to.patch(calls_, size_since(calls_));
   const size_t field = to.position();
   to.put(uint32_t{0});
-  append_outputs(to, outputs);
+  append_outputs(to, outputs, before);
   to.patch(field, size_since(field));
   if (parse(Bytes(journal_.buffer()).subspan(record_), step_)) {
     describe(step_, Frames::kConnectionManager, described_);

@@ -28,7 +28,8 @@ class Recording {
   engine::HostMemory& memory() { return memory_; }
 
   void begin_step(engine::Instant now, const engine::Input& input);
-  void end_step(const engine::Outputs& outputs);
+  /// The first of the outputs are of steps before this one.
+  void end_step(const engine::Outputs& outputs, size_t before = 0);
   /// Says which process a client is, once it is attached.
   void name(const ClientName& client);
 

@@ -77,8 +77,8 @@ void Replay::check(const Step& step) {
     check_client(srq->client);
   } else if (const auto* arm = std::get_if<engine::ArmCq>(&input)) {
     check_client(arm->client);
-  } else if (const auto* frame = std::get_if<engine::ReceiveFrame>(&input)) {
-    check_device(frame->device);
+  } else if (const auto* received = std::get_if<engine::ReceivedFrames>(&input)) {
+    for (const engine::ReceivedFrame& frame : received->frames) check_device(frame.device);
   } else if (const auto* port = std::get_if<engine::SetPort>(&input)) {
     check_device(port->device);
   } else if (const auto* removed = std::get_if<engine::RemoveDevice>(&input)) {

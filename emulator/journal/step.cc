@@ -29,7 +29,7 @@ enum class InputKind : uint8_t {
   kPostRecv,
   kPostSrqRecv,
   kArmCq,
-  kReceiveFrame,
+  kReceiveFrame,  // of format 4: a burst of one
   kSetPort,
   kOpenCmChannel,
   kCloseCmChannel,
@@ -41,6 +41,7 @@ enum class InputKind : uint8_t {
   kPause,
   kReleaseFrames,
   kMemoryReady,
+  kReceivedFrames,
 };
 
 struct AppendInput {
@@ -86,11 +87,14 @@ struct AppendInput {
     to.put(input.producer);
     to.put(input.solicited_only);
   }
-  void operator()(const engine::ReceiveFrame& input) const {
-    to.put(InputKind::kReceiveFrame);
-    to.put(input.device);
-    to.put(input.identification_known);
-    to.bytes(std::as_bytes(input.bytes));
+  void operator()(const engine::ReceivedFrames& input) const {
+    to.put(InputKind::kReceivedFrames);
+    to.put(static_cast<uint32_t>(input.frames.size()));
+    for (const engine::ReceivedFrame& frame : input.frames) {
+      to.put(frame.device);
+      to.put(frame.identification_known);
+      to.bytes(std::as_bytes(frame.bytes));
+    }
   }
   void operator()(const engine::ForwardedFrames&) const { refuse_part(); }
   void operator()(const engine::SetPort& input) const {
@@ -146,10 +150,18 @@ bool take_bool(Taker& from) {
   return value == 1;
 }
 
+engine::ReceivedFrame take_frame(Taker& from) {
+  const auto device = from.take<engine::DeviceIndex>();
+  const bool identification_known = take_bool(from);
+  const Bytes frame = from.bytes();
+  return {
+      device, {reinterpret_cast<const uint8_t*>(frame.data()), frame.size()}, identification_known};
+}
+
 void take_input(Taker& from, Step& step) {
   std::optional<engine::Input>& input = step.input;
   const auto client = [&] { return from.take<ClientId>(); };
-  switch (from.take_enum(InputKind::kMemoryReady)) {
+  switch (from.take_enum(InputKind::kReceivedFrames)) {
     case InputKind::kAttachClient: {
       engine::AttachClient attach{client(), from.take<engine::DeviceIndex>()};
       const ClientId other = client();
@@ -191,14 +203,16 @@ void take_input(Taker& from, Step& step) {
       input.emplace(engine::ArmCq{of, cq, producer, take_bool(from)});
       return;
     }
-    case InputKind::kReceiveFrame: {
-      const auto device = from.take<engine::DeviceIndex>();
-      const bool identification_known = take_bool(from);
-      const Bytes frame = from.bytes();
-      input.emplace(
-          engine::ReceiveFrame{device,
-                               {reinterpret_cast<const uint8_t*>(frame.data()), frame.size()},
-                               identification_known});
+    case InputKind::kReceiveFrame:
+      step.frames.assign({take_frame(from)});
+      input.emplace(engine::ReceivedFrames{step.frames});
+      return;
+    case InputKind::kReceivedFrames: {
+      step.frames.clear();
+      for (auto left = from.take<uint32_t>(); left > 0 && !from.failed(); --left) {
+        step.frames.push_back(take_frame(from));
+      }
+      input.emplace(engine::ReceivedFrames{step.frames});
       return;
     }
     case InputKind::kSetPort: {
@@ -467,8 +481,10 @@ void append_input(Appender& to, engine::Instant now, const engine::Input& input)
   std::visit(AppendInput{to}, input);
 }
 
-void append_outputs(Appender& to, const engine::Outputs& outputs) {
-  for (const engine::Output& output : outputs.list) std::visit(AppendOutput{to}, output);
+void append_outputs(Appender& to, const engine::Outputs& outputs, size_t before) {
+  for (const engine::Output& output : std::span(outputs.list).subspan(before)) {
+    std::visit(AppendOutput{to}, output);
+  }
   if (outputs.reply) {
     to.put(OutputKind::kReply);
     to.put(*outputs.reply);

@@ -34,9 +34,10 @@ void append(Appender& to, const ClientName& client);
 /// A step in parts, as its record is written: the input first, then each call of HostMemory when it
 /// returns, the outputs at the end.
 void append_input(Appender& to, engine::Instant now, const engine::Input& input);
-void append_outputs(Appender& to, const engine::Outputs& outputs);
+void append_outputs(Appender& to, const engine::Outputs& outputs, size_t before = 0);
 
-/// Views into the record's bytes. `input` may refer to `request`: a Step stays where it is.
+/// Views into the record's bytes. `input` may refer to `request` and `frames`: a Step stays where
+/// it is.
 struct Step {
   Step() = default;
   Step(const Step&) = delete;
@@ -45,6 +46,7 @@ struct Step {
   engine::Instant now{};
   std::optional<engine::Input> input;
   abi::Request request{};
+  std::vector<engine::ReceivedFrame> frames;
   Bytes calls;    // see memory_calls.h
   Bytes outputs;  // see OutputReader
 };

@@ -57,10 +57,11 @@ bool is_name(std::string_view name) {
          std::ranges::all_of(name, allowed);
 }
 
-/// One word that is no address, as long as an interface's name may be; the daemon knows which there
-/// are.
+/// One word with a letter that is no address, as long as an interface's name may be; the daemon
+/// knows which there are.
 bool may_be_interface(std::string_view text) {
-  return !text.empty() && text.size() <= kMaxInterfaceLength &&
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  return std::ranges::any_of(text, is_letter) && text.size() <= kMaxInterfaceLength &&
          text.find_first_of(",:/ ") == std::string_view::npos && !wire::parse_ip_address(text);
 }
 
@@ -72,9 +73,10 @@ std::vector<wire::IpAddress> read_addresses(std::string_view list, const std::st
     const std::string_view one = list.substr(0, comma);
     const std::optional<wire::IpAddress> address = wire::parse_ip_address(one);
     if (!address) {
-      throw OptionError(
-          fmt::format("{}'{}' is not an IPv4 or IPv6 address; for example --device mlx5_0=10.0.0.1",
-                      quoted, one));
+      throw OptionError(fmt::format(
+          "{}'{}' is not an IPv4 or IPv6 address; for example --device mlx5_0=10.0.0.1, "
+          "or --device mlx5_0=eth0 for those of a network interface",
+          quoted, one));
     }
     addresses.push_back(*address);
     if (addresses.size() > engine::kGidTableLength) {
@@ -86,7 +88,7 @@ std::vector<wire::IpAddress> read_addresses(std::string_view list, const std::st
   }
 }
 
-/// Reads NAME[=ADDRESS[,ADDRESS]...]. On UDP, NAME=INTERFACE will do too.
+/// Reads NAME[=ADDRESS[,ADDRESS]...|=INTERFACE].
 void read_device(const std::string& text, FabricOptions& options, engine::DeviceConfig& device) {
   const std::string quoted = "--device '" + text + "': ";
   const size_t equals = text.find('=');
@@ -96,14 +98,17 @@ void read_device(const std::string& text, FabricOptions& options, engine::Device
                       "a device's name is 1 to 63 letters, digits, '_', '-' or '.', not '.' first; "
                       "for example --device mlx5_0=10.0.0.1");
   }
-  if (options.udp) options.interfaces.emplace_back();
+  options.interfaces.emplace_back();
   if (equals == std::string::npos) {
-    if (!options.udp) return;
+    if (!options.udp) {
+      if (options.interfaces.size() == 1) options.first_has_machines_addresses = true;
+      return;
+    }
     throw OptionError(quoted + "with --udp, say where it is, for example --device " + device.name +
                       "=eth0");
   }
   const std::string place = text.substr(equals + 1);
-  if (options.udp && may_be_interface(place)) {
+  if (may_be_interface(place)) {
     device.addresses.clear();
     options.interfaces.back() = place;
   } else {
@@ -111,26 +116,71 @@ void read_device(const std::string& text, FabricOptions& options, engine::Device
   }
 }
 
-void read_devices(const std::vector<std::string>& texts, FabricOptions& options) {
-  const auto count = static_cast<uint32_t>(std::min<size_t>(texts.size(), kMaxDevices));
-  options.devices = engine::default_fabric(count).devices;
+/// `option` begins the message.
+void check_distinct(const std::vector<engine::DeviceConfig>& devices, const std::string& option) {
   std::set<std::string> names;
   std::set<wire::IpAddress> taken;
-  for (size_t i = 0; i < texts.size(); ++i) {
-    if (i == kMaxDevices) {
-      throw OptionError(fmt::format("at most {} devices are possible", kMaxDevices));
-    }
-    engine::DeviceConfig& device = options.devices[i];
-    read_device(texts[i], options, device);
+  for (const engine::DeviceConfig& device : devices) {
     if (!names.insert(device.name).second) {
       throw OptionError("two devices are named '" + device.name + "'; names must differ");
     }
     for (const wire::IpAddress& address : device.addresses) {
       if (taken.insert(address).second) continue;
-      throw OptionError(fmt::format("--device {}: the address {} is given twice", texts[i],
+      throw OptionError(fmt::format("{} {}: the address {} is given twice", option, device.name,
                                     wire::to_string(address)));
     }
   }
+}
+
+void read_devices(const std::vector<std::string>& texts, FabricOptions& options) {
+  const auto count = static_cast<uint32_t>(std::min<size_t>(texts.size(), kMaxDevices));
+  options.devices = engine::default_fabric(count).devices;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (i == kMaxDevices) {
+      throw OptionError(fmt::format("at most {} devices are possible", kMaxDevices));
+    }
+    read_device(texts[i], options, options.devices[i]);
+  }
+  check_distinct(options.devices, "--device");
+}
+
+/// The devices of a topology file.
+void take_rails(const std::string& file, FabricOptions& options) {
+  const std::vector<Rail> rails = options.topology.rails();
+  options.devices = engine::default_fabric(static_cast<uint32_t>(rails.size())).devices;
+  for (size_t i = 0; i < rails.size(); ++i) {
+    const Rail& rail = rails[i];
+    engine::DeviceConfig& device = options.devices[i];
+    device.name = rail.device;
+    if (!is_name(rail.device)) {
+      throw OptionError(
+          fmt::format("--topology {}: '{}' is no name for a device", file, rail.device));
+    }
+    options.interfaces.push_back(rail.interface);
+    const bool is_default = rail.interface.empty() && rail.addresses.empty();
+    if (options.udp && is_default) {
+      throw OptionError(fmt::format(
+          "--topology {}: with --udp, say 'interface' or 'addresses' of {}", file, rail.device));
+    }
+    if (i == 0) options.first_has_machines_addresses = is_default;
+    if (!is_default) device.addresses = rail.addresses;
+  }
+  check_distinct(options.devices, "--topology " + file);
+}
+
+/// True if the topology names the devices.
+bool take_topology(const Given& given, FabricOptions& options) {
+  if (!given.has("topology")) return false;
+  try {
+    options.topology = read_topology(given.text("topology"));
+  } catch (const TopologyError& error) {
+    throw OptionError(error.what());
+  }
+  const bool has_rails = !options.topology.nodes.empty();
+  if (has_rails && (given.has("devices") || given.has("device"))) {
+    throw OptionError("--topology names the devices; leave out --devices and --device");
+  }
+  return has_rails;
 }
 
 void check_devices(const Given& given, FabricOptions& options) {
@@ -148,15 +198,20 @@ void check_devices(const Given& given, FabricOptions& options) {
     count = *number;
   }
   options.udp = given.is_set("udp");
-  if (options.udp && !given.has("device")) {
+  const bool has_rails = take_topology(given, options);
+  if (options.udp && !given.has("device") && !has_rails) {
     throw OptionError(
         "--udp: say which interface or address each device has, for example --device "
         "rocemu0=eth0");
   }
-  if (given.has("device")) {
+  if (has_rails) {
+    take_rails(given.text("topology"), options);
+  } else if (given.has("device")) {
     read_devices(given.texts("device"), options);
   } else {
     options.devices = engine::default_fabric(static_cast<uint32_t>(count)).devices;
+    options.interfaces.resize(options.devices.size());
+    options.first_has_machines_addresses = true;
   }
   for (engine::DeviceConfig& device : options.devices) {
     device.policy.require_grh = given.is_set("require-grh");
@@ -177,19 +232,33 @@ void check_clock(const Given& given, FabricOptions& options) {
   if (clock == "real" && options.lockstep) {
     throw OptionError("--lockstep has a virtual clock; leave out --clock real");
   }
+  if (given.is_set("real-time-programs") && !options.is_virtual) {
+    throw OptionError(
+        "--real-time-programs says nothing on the real clock; leave it out, or add --clock virtual "
+        "or --lockstep");
+  }
   if (options.udp && options.is_virtual) {
     throw OptionError("--udp needs the real clock: who is on the network has that one");
   }
+}
+
+/// On a virtual clock runs are compared: by default no frame depends on relative speed.
+void check_ack_coalescing(const Given& given, FabricOptions& options) {
+  options.ack_coalescing = options.is_virtual ? 1 : engine::kMaxAckCoalescing;
+  if (!given.has("ack-coalescing")) return;
+  const std::string text = given.text("ack-coalescing");
+  const auto number = read_number(text);
+  if (!number || *number < 1 || *number > engine::kMaxAckCoalescing) {
+    throw OptionError(fmt::format("--ack-coalescing '{}' is not a number from 1 to {}", text,
+                                  engine::kMaxAckCoalescing));
+  }
+  options.ack_coalescing = static_cast<uint32_t>(*number);
 }
 
 void check_record(const Given& given, FabricOptions& options) {
   options.record = given.text("record");
   if (given.has("record") && options.record.empty()) {
     throw OptionError("--record needs the name of a directory");
-  }
-  if (given.has("record") && given.has("capture")) {
-    throw OptionError(
-        "give --capture or --record, not both: a recording has a capture, DIR/trace.pcap");
   }
   if (!given.has("record-policy")) return;
   const std::string policy = given.text("record-policy");
@@ -215,6 +284,14 @@ void check_threads(const Given& given, FabricOptions& options) {
   refuse(options.udp, "--udp");
 }
 
+/// On a virtual clock the daemon waits for the programs.
+void check_busy_poll(const Given& given, FabricOptions& options) {
+  options.busy_poll = given.is_set("busy-poll");
+  if (options.busy_poll && options.is_virtual) {
+    throw OptionError("--busy-poll is for the real clock; leave it out, or --clock and --lockstep");
+  }
+}
+
 }  // namespace
 
 FabricOptions check_options(const po::variables_map& values) {
@@ -226,6 +303,7 @@ FabricOptions check_options(const po::variables_map& values) {
     throw OptionError("--capture needs the name of a file");
   }
   check_clock(given, options);
+  check_ack_coalescing(given, options);
   check_record(given, options);
   options.scenarios = given.texts("scenario");
   if (std::ranges::find(options.scenarios, "") != options.scenarios.end()) {
@@ -237,7 +315,9 @@ FabricOptions check_options(const po::variables_map& values) {
       throw OptionError("--seed '" + given.text("seed") + "' is not a number from 0 to 2^64-1");
     }
   }
+  options.same_keys = given.is_set("same-keys");
   check_threads(given, options);
+  check_busy_poll(given, options);
   if (given.has("log-level")) {
     options.log_level = given.text("log-level");
     if (std::ranges::find(kLogLevels, options.log_level) == std::end(kLogLevels)) {

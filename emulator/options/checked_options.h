@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "emulator/engine/config.h"
+#include "emulator/options/topology.h"
 
 namespace rocemu::options {
 
@@ -21,20 +22,27 @@ class OptionError : public std::runtime_error {
 
 struct FabricOptions {
   std::vector<engine::DeviceConfig> devices;
-  bool udp = false;
-  /// With `udp`, one for each device: the network interface all of whose addresses it has; empty
-  /// for a device that has the addresses of its DeviceConfig.
+  /// One for each device: the network interface all of whose addresses it has; empty for a device
+  /// that has the addresses of its DeviceConfig.
   std::vector<std::string> interfaces;
-  bool strict_icrc = false;
+  Topology topology;
   std::string capture;  // empty for none
+  std::string record;   // empty for none
+  std::vector<std::string> scenarios;
+  std::string log_level = "warn";
+  std::optional<uint64_t> seed;
+  uint32_t ack_coalescing = 0;  // engine::FabricConfig::ack_coalescing
+  bool udp = false;
+  /// The first device has its default addresses, and besides those of the machine that no other
+  /// device has.
+  bool first_has_machines_addresses = false;
+  bool same_keys = false;
+  bool strict_icrc = false;
   bool is_virtual = false;
   bool lockstep = false;
-  std::string record;  // empty for none
   bool stop_without_record = false;
-  std::vector<std::string> scenarios;
-  std::optional<uint64_t> seed;
   bool threads = false;
-  std::string log_level = "warn";
+  bool busy_poll = false;
 };
 
 /// Throws OptionError.

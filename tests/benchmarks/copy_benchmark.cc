@@ -1,44 +1,17 @@
 // What moving bytes costs on this machine at least: within a process, and between two without
 // either's help, which is how the daemon reaches the memory of programs.
 #include <benchmark/benchmark.h>
-#include <sys/prctl.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <csignal>
 #include <cstdint>
 #include <cstring>
 #include <vector>
 
+#include "tests/benchmarks/other_process.h"
+
 namespace {
 
 constexpr size_t kLargest = 8 << 20;
-
-/// A child with the same buffer at the same address, which does nothing until it is killed.
-class OtherProcess {
- public:
-  OtherProcess() : buffer_(kLargest, 'x'), pid_(fork()) {
-    if (pid_ != 0) return;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    std::memset(buffer_.data(), 'y', buffer_.size());  // pages of its own
-    for (;;) pause();
-  }
-  ~OtherProcess() {
-    if (pid_ <= 0) return;
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
-  OtherProcess(const OtherProcess&) = delete;
-  OtherProcess& operator=(const OtherProcess&) = delete;
-
-  pid_t pid() const { return pid_; }
-  char* buffer() { return buffer_.data(); }
-
- private:
-  std::vector<char> buffer_;
-  pid_t pid_;
-};
 
 void count_bytes(benchmark::State& state) {
   state.SetBytesProcessed(static_cast<int64_t>(state.iterations()) * state.range(0));
@@ -58,7 +31,7 @@ void copy_memcpy(benchmark::State& state) {
 
 template <class Call>
 void copy_between_processes(benchmark::State& state, Call call) {
-  static OtherProcess other;
+  static rocemu::benchmarks::OtherProcess other(kLargest);
   const auto size = static_cast<size_t>(state.range(0));
   std::vector<char> mine(size);
   const iovec local{mine.data(), size};

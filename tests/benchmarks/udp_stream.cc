@@ -1,13 +1,16 @@
 // One process sends UDP over loopback as fast as it can, another receives: what the network stack
 // moves at most with segmentation and reassembly left to it (UDP_SEGMENT, UDP_GRO). With a third
 // argument it sends messages of so many pieces, of which the first is longer, as that of an RDMA
-// WRITE is by its RETH: each message then takes two datagrams.
-// udp_stream SEGMENT_BYTES SECONDS [PIECES]
+// WRITE is by its RETH: each message then takes two datagrams. Relayed, both have the data in the
+// memory of another process, which they read and write as a daemon does that of a program, and do
+// nothing else with it.
+// udp_stream [relayed] SEGMENT_BYTES SECONDS [PIECES]
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,13 +22,20 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <string_view>
 #include <vector>
 
+#include "tests/benchmarks/other_process.h"
+
 namespace {
+
+using rocemu::benchmarks::OtherProcess;
 
 constexpr size_t kMaxDatagram = 65507;  // that IPv4 has room for
 constexpr size_t kMaxSegments = 64;     // of one, in older kernels
 constexpr size_t kReth = 16;
+constexpr size_t kBuffer = 1 << 16;
 constexpr int kReceiveBuffer = 4 << 20;  // as much of it as the system allows
 
 using Clock = std::chrono::steady_clock;
@@ -37,6 +47,21 @@ using Clock = std::chrono::steady_clock;
 
 void set_option(int fd, int level, int name, int value, const char* what) {
   if (setsockopt(fd, level, name, &value, sizeof value) != 0) fail(what);
+}
+
+/// Whose data is relayed; nullptr if it is our own.
+using Owner = std::unique_ptr<OtherProcess>;
+
+void take_from(const Owner& owner, std::vector<char>& data) {
+  if (owner == nullptr) return;
+  const iovec to{data.data(), data.size()}, from{owner->buffer(), data.size()};
+  if (process_vm_readv(owner->pid(), &to, 1, &from, 1, 0) < 0) fail("process_vm_readv");
+}
+
+void give_to(const Owner& owner, std::vector<char>& data, size_t size) {
+  if (owner == nullptr) return;
+  const iovec from{data.data(), size}, to{owner->buffer(), size};
+  if (process_vm_writev(owner->pid(), &from, 1, &to, 1, 0) < 0) fail("process_vm_writev");
 }
 
 /// One datagram, which the system may cut into segments.
@@ -57,29 +82,36 @@ void send_one(int fd, const std::vector<char>& data, size_t segment) {
   if (sendmsg(fd, &message, 0) < 0 && errno != ENOBUFS) fail("sendmsg");
 }
 
-void send_until(int fd, size_t segment, Clock::time_point end) {
+void send_until(int fd, size_t segment, const Owner& owner, Clock::time_point end) {
   const size_t segments = std::min(kMaxDatagram / segment, kMaxSegments);
-  const std::vector<char> data(segment * segments);
-  while (Clock::now() < end) send_one(fd, data, segment);
+  std::vector<char> data(segment * segments);
+  while (Clock::now() < end) {
+    take_from(owner, data);
+    send_one(fd, data, segment);
+  }
 }
 
-void send_writes_until(int fd, size_t segment, size_t pieces, Clock::time_point end) {
-  const std::vector<char> head(segment + kReth + segment), rest(segment * (pieces - 2));
+void send_writes_until(int fd, size_t segment, size_t pieces, const Owner& owner,
+                       Clock::time_point end) {
+  std::vector<char> head(segment + kReth + segment), rest(segment * (pieces - 2));
   while (Clock::now() < end) {
+    take_from(owner, head);
     send_one(fd, head, segment + kReth);
+    take_from(owner, rest);
     send_one(fd, rest, segment);
   }
 }
 
 /// Prints how many megabytes a second came until nothing more does.
-void receive(int fd) {
-  std::vector<char> data(1 << 16);
+void receive(int fd, const Owner& owner) {
+  std::vector<char> data(kBuffer);
   uint64_t bytes = 0;
   Clock::time_point first, last;
   for (;;) {
     const ssize_t got = recv(fd, data.data(), data.size(), 0);
     if (got < 0 && errno == EAGAIN) break;  // SO_RCVTIMEO
     if (got < 0) fail("recv");
+    give_to(owner, data, static_cast<size_t>(got));
     last = Clock::now();
     if (bytes == 0) first = last;
     bytes += static_cast<uint64_t>(got);
@@ -91,6 +123,11 @@ void receive(int fd) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const bool is_relayed = argc > 1 && std::string_view(argv[1]) == "relayed";
+  if (is_relayed) {
+    --argc;
+    ++argv;
+  }
   const bool enough = argc == 3 || argc == 4;
   const size_t segment = enough ? std::strtoul(argv[1], nullptr, 10) : 0;
   const unsigned long seconds = enough ? std::strtoul(argv[2], nullptr, 10) : 0;
@@ -101,7 +138,7 @@ int main(int argc, char** argv) {
       pieces == 0 ? segment : std::max(2 * segment + kReth, (pieces - 2) * segment);
   if (!in_range || longest > kMaxDatagram) {
     std::fprintf(stderr,
-                 "usage: udp_stream SEGMENT_BYTES SECONDS [PIECES]\n"
+                 "usage: udp_stream [relayed] SEGMENT_BYTES SECONDS [PIECES]\n"
                  "PIECES: 3 to %zu, and no datagram longer than %zu bytes\n",
                  kMaxSegments + 2, kMaxDatagram);
     return 2;
@@ -126,13 +163,14 @@ int main(int argc, char** argv) {
   }
   const pid_t child = fork();
   if (child < 0) fail("fork");
+  const Owner owner = is_relayed ? std::make_unique<OtherProcess>(kBuffer) : nullptr;
   if (child == 0) {
     const auto end = Clock::now() + std::chrono::seconds(seconds);
-    pieces == 0 ? send_until(sender, segment, end)
-                : send_writes_until(sender, segment, pieces, end);
+    pieces == 0 ? send_until(sender, segment, owner, end)
+                : send_writes_until(sender, segment, pieces, owner, end);
     return 0;
   }
-  receive(receiver);
+  receive(receiver, owner);
   waitpid(child, nullptr, 0);
   return 0;
 }

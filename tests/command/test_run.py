@@ -205,12 +205,13 @@ class RuntimeDirectory(CommandTest):
         result = self.rocemu("run", "--", "true", env={"XDG_RUNTIME_DIR": str(long)})
         self.assert_one_line(result, 1, "too long", "XDG_RUNTIME_DIR")
 
-    def test_is_in_tmp_without_xdg_runtime_dir(self):
-        base = f"/tmp/rocemu-{os.geteuid()}/"
+    def test_is_in_memory_or_in_tmp_without_xdg_runtime_dir(self):
+        bases = tuple(f"{parent}/rocemu-{os.geteuid()}/" for parent in ("/dev/shm", "/tmp"))
         for value in ("", "relative", "/no/such/folder"):
             code = "import os; print(os.environ['ROCEMU_DIR'])"
             directory = self.run_python(code, "--private", env={"XDG_RUNTIME_DIR": value})
-            self.assertTrue(directory.startswith(base), directory)
+            self.assertTrue(directory.startswith(bases), directory)
+            self.assertFalse(os.path.exists(directory), directory)
 
 
 class MissingParts(CommandTest):

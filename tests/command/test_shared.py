@@ -141,7 +141,10 @@ class Shared(CommandTest):
         for _ in range(2):
             self.up()
             self.kill_daemon()
-            self.assertIn("/run-", self.run_python(PRINT_DIR))
+            result = self.rocemu("run", "--", *PYTHON, PRINT_DIR)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("/run-", result.stdout)
+            self.assertIn("the shared NIC has died", result.stderr)
         self.assertIn("killed", self.down())
         self.assertEqual(os.listdir(self.runtime), [])
 

@@ -79,8 +79,16 @@ class WrongUsage(CommandTest):
         self.check(["run", "--devices", "2", "--device", "a", "--", "true"], "not both")
         for text in ("=10.0.0.1", "a b", "a/b", ".a", "x" * 64):
             self.check(["run", "--device", text, "--", "true"], "name")
-        for text in ("a=", "a=10.0.0", "a=10.0.0.1,", "a=10.0.0.256", "a=::1::", "a=host"):
+        for text in ("a=", "a=10.0.0", "a=10.0.0.1,", "a=10.0.0.256", "a=::1::", "a=host,"):
             self.check(["up", "--device", text], "is not an IPv4 or IPv6 address")
+        # It could be an interface; the daemon knows.
+        self.assert_one_line(self.rocemu("run", "--device", "a=host", "--", "true"), 1,
+                             "device a: there is no network interface 'host'")
+        for topology in ("no-such", "/no/such/file"):
+            self.check(["run", "--topology", topology, "--", "true"],
+                       f"'{topology}' is neither pci nor flat nor a file", "8-rails")
+        self.check(["run", "--topology", "8-rails", "--devices", "2", "--", "true"],
+                   "leave out --devices")
         self.check(["run", "--device", "a", "--device", "a", "--", "true"], "'a'")
         self.check(["run", "--device", "a=" + ",".join(f"10.0.0.{i}" for i in range(17)), "--",
                     "true"], "at most 16")

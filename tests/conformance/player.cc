@@ -419,7 +419,7 @@ class Player {
     if (packet.bth.dest_qpn != qpn_) throw std::runtime_error("a frame for another QP");
     std::vector<uint8_t> bytes(wire::frame_size(packet, packet.payload.size()));
     wire::emit_frame(packet, bytes);
-    bench_.step(engine::ReceiveFrame{engine::DeviceIndex{0}, bytes});
+    bench_.step(engine::ReceivedFrame{engine::DeviceIndex{0}, bytes});
   }
 
   const Conversation& talk_;

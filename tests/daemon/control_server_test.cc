@@ -29,8 +29,13 @@ class ControlServerTest : public testing::Test {
                  }},
                 {"never",
                  [](const Json&) -> Json { throw ControlServer::Refusal("it is never done"); }},
-                {"big", [](const Json&) {
+                {"big",
+                 [](const Json&) {
                    return Json{{"text", std::string(1'000'000, 'x')}};
+                 }}},
+               {{"slow", [this](const Json& request, ControlServer::Done when_done) {
+                   if (request.contains("refuse")) throw ControlServer::Refusal("not so fast");
+                   done = std::move(when_done);
                  }}}) {
     client = connect_to_server();
   }
@@ -65,6 +70,7 @@ class ControlServerTest : public testing::Test {
 
   TempDir temp;
   EventLoop loop;
+  ControlServer::Done done;
   ControlServer server;
   UniqueFd client;
   bool closed = false;
@@ -87,7 +93,8 @@ TEST_F(ControlServerTest, SaysWhatIsWrongAndGoesOn) {
   say("{\"command\":3}\n");
   EXPECT_THAT(hear(), HasSubstr("not a string"));
   say("{\"command\":\"sing\"}\n");
-  EXPECT_THAT(hear(), HasSubstr("\\\"sing\\\" is unknown; known are big, echo, never, version"));
+  EXPECT_THAT(hear(),
+              HasSubstr("\\\"sing\\\" is unknown; known are big, echo, never, slow, version"));
   say(std::string("{\"command\":\"\xff\"}\n"));
   EXPECT_THAT(hear(), HasSubstr("\"ok\":false"));
   say("{\"command\":\"version\"}\n");
@@ -136,6 +143,33 @@ TEST_F(ControlServerTest, SurvivesAPeerThatLeavesInTheMiddle) {
   client = connect_to_server();
   say("{\"command\":\"version\"}\n");
   EXPECT_THAT(hear(), HasSubstr("\"ok\":true"));
+}
+
+TEST_F(ControlServerTest, AnswersASlowCommandWhenItIsDoneAndWhatFollowsThen) {
+  say("{\"command\":\"slow\"}\n{\"command\":\"version\"}\n");
+  EXPECT_EQ(hear(), "");
+  const UniqueFd first = std::exchange(client, connect_to_server());
+  say("{\"command\":\"version\"}\n");
+  EXPECT_EQ(hear(), "{\"ok\":true,\"version\":\"1\"}\n");  // others go on
+  done(Json{{"frames", 3}});
+  client.reset(dup(first.get()));
+  EXPECT_EQ(hear(), "{\"ok\":true,\"frames\":3}\n{\"ok\":true,\"version\":\"1\"}\n");
+}
+
+TEST_F(ControlServerTest, SaysWhyASlowCommandIsNotBegun) {
+  say("{\"command\":\"slow\",\"refuse\":1}\n{\"command\":\"version\"}\n");
+  EXPECT_EQ(hear(), "{\"ok\":false,\"error\":\"not so fast\"}\n{\"ok\":true,\"version\":\"1\"}\n");
+}
+
+TEST_F(ControlServerTest, ASlowCommandMayBeDoneForNobody) {
+  say("{\"command\":\"slow\"}\n");
+  client.reset();
+  turn();
+  client = connect_to_server();  // with the same descriptor, perhaps
+  done(Json{{"frames", 3}});
+  EXPECT_EQ(hear(), "");
+  say("{\"command\":\"version\"}\n");
+  EXPECT_EQ(hear(), "{\"ok\":true,\"version\":\"1\"}\n");
 }
 
 }  // namespace

@@ -17,7 +17,6 @@
 
 #include "tests/daemon/temp_dir.h"
 #include "tests/daemon/test_client.h"
-#include "tests/support/one_processor.h"
 
 namespace rocemu::daemon {
 namespace {
@@ -177,18 +176,6 @@ TEST(Daemon, CarriesMessagesBetweenTwoClients) {
     EXPECT_EQ(sent.wr_id, 1000 + i);
     EXPECT_EQ(sent.status, 0u);
   }
-}
-
-TEST(Daemon, TellsItsClientsOnWhichProcessorItIs) {
-  const test::OneProcessor here;
-  const TempDir temp;
-  RunningDaemon daemon(temp / "nic");
-  Endpoint a(daemon.device(0));
-  a.connect(a.qpn);
-  a.post_recv(1);
-  a.post_send(2, 100);
-  a.poll();  // it was awake, or still is
-  EXPECT_EQ(a.client.doorbells().daemon_processor.load(), here.number() + 1);
 }
 
 TEST(Daemon, ShowsWhatThereIs) {

@@ -1,4 +1,4 @@
-// What the daemon does when there is nothing to do (docs/design/idle-policy.md).
+// How a thread of the daemon waits (docs/design/waiting.md).
 #include "emulator/daemon/client/idle_policy.h"
 
 #include <gtest/gtest.h>
@@ -10,82 +10,113 @@ using namespace std::chrono_literals;
 using Way = IdlePolicy::Way;
 
 constexpr engine::Instant kStart{1s};
-constexpr IdlePolicy::Clients kOneSide{.both_sides = false, .rung_beside = false};
 
 TEST(IdlePolicy, GivesWayForAWhileAndThenSleeps) {
-  IdlePolicy rest(kStart);
-  EXPECT_EQ(rest.next(kStart, kOneSide), Way::kGiveWay);
-  EXPECT_EQ(rest.next(kStart + 49us, kOneSide), Way::kGiveWay);
-  EXPECT_EQ(rest.next(kStart + 50us, kOneSide), Way::kSleep);
-  rest.worked(kStart + 60us);
-  EXPECT_EQ(rest.next(kStart + 70us, kOneSide), Way::kGiveWay);
+  IdlePolicy policy(kStart);
+  EXPECT_EQ(policy.next(kStart, {}), Way::kGiveWay);
+  EXPECT_EQ(policy.next(kStart + 49us, {}), Way::kGiveWay);
+  EXPECT_EQ(policy.next(kStart + 50us, {}), Way::kSleep);
+  policy.worked(kStart + 60us);
+  EXPECT_EQ(policy.next(kStart + 70us, {}), Way::kGiveWay);
 }
 
-TEST(IdlePolicy, BetweenClientsWaitsOnlyForAnAnswerFromElsewhere) {
-  const IdlePolicy rest(kStart);
-  const IdlePolicy::Clients rung_here{.both_sides = true, .rung_beside = true};
-  EXPECT_EQ(rest.next(kStart + 1us, rung_here), Way::kLookAgain);
-  EXPECT_EQ(rest.next(kStart + 4us, rung_here), Way::kSleep);
-  const IdlePolicy::Clients rung_elsewhere{.both_sides = true, .rung_beside = false};
-  EXPECT_EQ(rest.next(kStart, rung_elsewhere), Way::kSleep);
+TEST(IdlePolicy, BesideOneThatKeepsTheProcessorWaitsOnlyForAnAnswerFromElsewhere) {
+  const IdlePolicy policy(kStart);
+  IdlePolicy::Clients clients{
+      .beside = true, .elsewhere = true, .rung_beside = true, .beside_gives_way = false};
+  EXPECT_EQ(policy.next(kStart + 1us, clients), Way::kLookAgain);
+  EXPECT_EQ(policy.next(kStart + 4us, clients), Way::kSleep);
+  clients.rung_beside = false;
+  EXPECT_EQ(policy.next(kStart, clients), Way::kSleep);
+}
+
+TEST(IdlePolicy, GivesWayToThoseThatGiveItBack) {
+  const IdlePolicy policy(kStart);
+  const IdlePolicy::Clients clients{
+      .beside = true, .elsewhere = true, .rung_beside = true, .beside_gives_way = true};
+  EXPECT_EQ(policy.next(kStart + 1us, clients), Way::kGiveWay);
+  EXPECT_EQ(policy.next(kStart + 49us, clients), Way::kGiveWay);
+}
+
+TEST(IdlePolicy, AllBesideUsHaveNobodyElsewhereToWaitFor) {
+  const IdlePolicy policy(kStart);
+  const IdlePolicy::Clients clients{.beside = true, .rung_beside = true, .beside_gives_way = false};
+  EXPECT_EQ(policy.next(kStart + 1us, clients), Way::kGiveWay);
+}
+
+TEST(IdlePolicy, WithWorkWithoutEndItIsStillOthersTurnNowAndThen) {
+  IdlePolicy policy(kStart);
+  policy.worked(kStart + 49us);
+  EXPECT_FALSE(policy.is_turn_over(kStart + 49us));
+  EXPECT_TRUE(policy.is_turn_over(kStart + 50us));
+  policy.gave_way(kStart + 50us, kStart + 51us);
+  EXPECT_FALSE(policy.is_turn_over(kStart + 100us));
+  EXPECT_TRUE(policy.is_turn_over(kStart + 101us));
+}
+
+TEST(IdlePolicy, BusyPollingKeepsTheProcessor) {
+  const IdlePolicy policy(kStart, true);
+  EXPECT_FALSE(policy.is_turn_over(kStart + 1s));
+  EXPECT_EQ(policy.next(kStart + 1s, {}), Way::kLookAgain);
+  EXPECT_EQ(policy.next(kStart + 1s, {.beside = true, .elsewhere = true}), Way::kLookAgain);
 }
 
 TEST(IdlePolicy, MessagesOfANetworkComeAfterAPause) {
-  IdlePolicy rest(kStart);
-  EXPECT_FALSE(rest.is_idle(kStart + 19us));
-  EXPECT_TRUE(rest.is_idle(kStart + 20us));
-  rest.worked(kStart + 20us);
-  EXPECT_FALSE(rest.is_idle(kStart + 20us));
+  IdlePolicy policy(kStart);
+  EXPECT_FALSE(policy.is_idle(kStart + 19us));
+  EXPECT_TRUE(policy.is_idle(kStart + 20us));
+  policy.worked(kStart + 20us);
+  EXPECT_FALSE(policy.is_idle(kStart + 20us));
 }
 
 /// Of a yield that takes `took`, after which it sleeps at once for as long as this returns.
-engine::Duration crowd_after(IdlePolicy& rest, engine::Instant& now, engine::Duration took) {
-  rest.worked(now);
-  rest.gave_way(now, now + took);
+engine::Duration crowd_after(IdlePolicy& policy, engine::Instant& now, engine::Duration took) {
+  policy.worked(now);
+  policy.gave_way(now, now + took);
   now += took;
   const engine::Instant begin = now;
-  for (rest.worked(now); rest.next(now, kOneSide) == Way::kSleep; rest.worked(now)) now += 1ms;
+  for (policy.worked(now); policy.next(now, {}) == Way::kSleep; policy.worked(now)) now += 1ms;
   return now - begin;
 }
 
 TEST(IdlePolicy, SleepsWhereAYieldTookLong) {
-  IdlePolicy rest(kStart);
+  IdlePolicy policy(kStart);
   engine::Instant now = kStart;
-  EXPECT_EQ(crowd_after(rest, now, 299us), 0ms);
-  EXPECT_EQ(crowd_after(rest, now, 4ms), 20ms);
+  EXPECT_EQ(crowd_after(policy, now, 299us), 0ms);
+  EXPECT_EQ(crowd_after(policy, now, 4ms), 20ms);
 }
 
 TEST(IdlePolicy, SleepsForLongerEachTimeThatThisWasTooShort) {
-  IdlePolicy rest(kStart);
+  IdlePolicy policy(kStart);
   engine::Instant now = kStart;
   for (const auto expected : {20ms, 40ms, 80ms, 160ms, 320ms, 640ms, 1000ms, 1000ms}) {
-    EXPECT_EQ(crowd_after(rest, now, 4ms), expected);
+    EXPECT_EQ(crowd_after(policy, now, 4ms), expected);
   }
 }
 
 TEST(IdlePolicy, WhoGivesWayInTurnEndsTheCrowd) {
-  IdlePolicy rest(kStart);
+  IdlePolicy policy(kStart);
   engine::Instant now = kStart;
-  crowd_after(rest, now, 4ms);
-  EXPECT_EQ(crowd_after(rest, now, 2us), 0ms);
-  EXPECT_EQ(crowd_after(rest, now, 4ms), 20ms);
+  crowd_after(policy, now, 4ms);
+  EXPECT_EQ(crowd_after(policy, now, 2us), 0ms);
+  EXPECT_EQ(crowd_after(policy, now, 4ms), 20ms);
 }
 
 TEST(IdlePolicy, AYieldThatLetNobodyInProvesNothing) {
-  IdlePolicy rest(kStart);
+  IdlePolicy policy(kStart);
   engine::Instant now = kStart;
-  crowd_after(rest, now, 4ms);
-  EXPECT_EQ(crowd_after(rest, now, 300ns), 0ms);
-  EXPECT_EQ(crowd_after(rest, now, 4ms), 40ms);
+  crowd_after(policy, now, 4ms);
+  EXPECT_EQ(crowd_after(policy, now, 300ns), 0ms);
+  EXPECT_EQ(crowd_after(policy, now, 4ms), 40ms);
 }
 
 TEST(IdlePolicy, ACrowdIsForgottenWhenNobodyCame) {
-  IdlePolicy rest(kStart);
+  IdlePolicy policy(kStart);
   engine::Instant now = kStart;
-  crowd_after(rest, now, 4ms);
+  crowd_after(policy, now, 4ms);
   now += 21ms;
-  crowd_after(rest, now, 300ns);
-  EXPECT_EQ(crowd_after(rest, now, 4ms), 20ms);
+  crowd_after(policy, now, 300ns);
+  EXPECT_EQ(crowd_after(policy, now, 4ms), 20ms);
 }
 
 }  // namespace

@@ -53,10 +53,50 @@ TEST(Options, DevicesCanBeNamedAndAddressed) {
   EXPECT_TRUE(second.policy.require_grh);
 }
 
+TEST(Options, ADefaultDeviceInTheFirstPlaceHasTheMachinesAddresses) {
+  EXPECT_TRUE(parse({}).addresses.first_has_machines);
+  EXPECT_TRUE(parse({"--devices", "4"}).addresses.first_has_machines);
+  EXPECT_TRUE(parse({"--device", "a", "--device", "b=10.0.0.1"}).addresses.first_has_machines);
+  EXPECT_FALSE(parse({"--device", "a=10.0.0.1", "--device", "b"}).addresses.first_has_machines);
+  EXPECT_FALSE(parse({"--udp", "--device", "a=eth0"}).addresses.first_has_machines);
+  EXPECT_FALSE(parse({"--clock", "virtual"}).addresses.same_everywhere);
+  EXPECT_TRUE(parse({"--lockstep"}).addresses.same_everywhere);
+}
+
+TEST(Options, ADeviceCanBeAtAnInterfaceWithOrWithoutUdp) {
+  const Options here = parse({"--device", "a", "--device", "b=eth0"});
+  EXPECT_THAT(here.addresses.interfaces, testing::ElementsAre("", "eth0"));
+  EXPECT_TRUE(here.udp.empty());
+  const Options udp = parse({"--udp", "--device", "b=eth0"});
+  ASSERT_EQ(udp.udp.size(), 1u);
+  EXPECT_EQ(udp.udp[0].interface, "eth0");
+}
+
 TEST(Options, ACaptureMakesTheEngineTrace) {
   EXPECT_TRUE(parse({"--capture", "f.pcap"}).fabric.trace_frames);
   EXPECT_EQ(parse({"--capture", "f.pcap"}).capture_fd, -1);
   EXPECT_EQ(parse({"--capture", "-", "--capture-fd", "2"}).capture_fd, 2);
+}
+
+TEST(Options, AcknowledgementsAreCoalescedButNotOnAVirtualClock) {
+  EXPECT_EQ(parse({}).fabric.ack_coalescing, 16u);
+  EXPECT_EQ(parse({"--record", "d"}).fabric.ack_coalescing, 16u);
+  EXPECT_EQ(parse({"--scenario", "f"}).fabric.ack_coalescing, 16u);
+  EXPECT_EQ(parse({"--clock", "virtual"}).fabric.ack_coalescing, 1u);
+  EXPECT_EQ(parse({"--lockstep"}).fabric.ack_coalescing, 1u);
+  EXPECT_EQ(parse({"--lockstep", "--ack-coalescing", "16"}).fabric.ack_coalescing, 16u);
+  EXPECT_EQ(parse({"--ack-coalescing", "1"}).fabric.ack_coalescing, 1u);
+  for (const char* wrong : {"0", "17", "-1", "x", ""}) {
+    EXPECT_THAT(error_of({"--ack-coalescing", wrong}), HasSubstr("not a number from 1 to 16"));
+  }
+}
+
+TEST(Options, BusyPollingIsForTheRealClock) {
+  EXPECT_FALSE(parse({}).busy_poll);
+  EXPECT_TRUE(parse({"--busy-poll"}).busy_poll);
+  EXPECT_TRUE(parse({"--busy-poll", "--threads"}).busy_poll);
+  EXPECT_THAT(error_of({"--busy-poll", "--clock", "virtual"}), HasSubstr("for the real clock"));
+  EXPECT_THAT(error_of({"--busy-poll", "--lockstep"}), HasSubstr("for the real clock"));
 }
 
 TEST(Options, SaysWhatIsWrong) {

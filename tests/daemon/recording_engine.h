@@ -72,7 +72,7 @@ class RecordingEngine : public EnginePort {
     inputs.push_back("arm " + text(in.cq.value) + " at " + text(in.producer) +
                      (in.solicited_only ? " solicited" : ""));
   }
-  void record(const engine::ReceiveFrame&) {}
+  void record(const engine::ReceivedFrames&) {}
   void record(const engine::ForwardedFrames&) {}
   void record(const engine::SetPort& in) {
     inputs.push_back("port of " + text(in.device.value) + (in.up ? " up" : " down"));

@@ -46,7 +46,8 @@ TEST(RuntimeDirectory, IsMadeForItsOwnerAloneAndRemoved) {
     EXPECT_FALSE(directory.was_stale());
     EXPECT_EQ(directory.device_socket(1), path + "/dev/infiniband/uverbs1");
     EXPECT_TRUE(fs::is_directory(path + "/dev/infiniband"));
-    directory.write_sysfs({{"class/a/b", "text\n"}, {"class/a/c/d", "more\n"}});
+    directory.write_sysfs(
+        {{"class/a/b", "text\n"}, {"class/a/c/d", "more\n"}, {"class/link", "a/c", true}});
     std::string line;
     std::getline(std::ifstream(path + "/sys/class/a/c/d"), line);
     EXPECT_EQ(line, "more");
@@ -134,7 +135,7 @@ TEST(RuntimeDirectory, FollowsNoLinkWhenItRemoves) {
 TEST(RuntimeDirectory, ReplacesAFileWithoutTouchingTheDirectoryOfItsDevice) {
   const TempDir temp;
   RuntimeDirectory directory(temp / "nic", 1);
-  directory.write_sysfs({{"class/device/ports/1/state", "up"}});
+  directory.write_sysfs({{"class/device/ports/1/state", "up"}, {"class/other/state", "up"}});
   const fs::path device = temp / "nic/sys/class/device";
   fs::last_write_time(device, fs::file_time_type{});
   const fs::file_time_type before = fs::last_write_time(device);
@@ -145,6 +146,8 @@ TEST(RuntimeDirectory, ReplacesAFileWithoutTouchingTheDirectoryOfItsDevice) {
   EXPECT_EQ(content, "down");
   EXPECT_EQ(fs::last_write_time(device), before);
   EXPECT_FALSE(fs::exists(temp / "nic/sys/.new"));
+  std::getline(std::ifstream(device / "../other/state"), content);
+  EXPECT_EQ(content, "up");  // though the two had the same content
   EXPECT_FALSE(directory.replace_sysfs({"no/such/file", "down"}));
 }
 

@@ -91,11 +91,25 @@ TEST_F(SessionTableTest, KnowsOnWhichSidesItsClientsAre) {
   const engine::Instant now(1s);
   for (size_t i = 0; i < 3; ++i) last_rang(i, now);
   for (size_t i = 0; i < 3; ++i) is_on(i, kOther);
-  EXPECT_FALSE(table.recent(now).both_sides);
+  EXPECT_FALSE(table.recent(now).beside);
+  EXPECT_TRUE(table.recent(now).elsewhere);
   is_on(1, kOurs);
-  EXPECT_TRUE(table.recent(now).both_sides);
+  EXPECT_TRUE(table.recent(now).beside);
+  EXPECT_TRUE(table.recent(now).elsewhere);
   last_rang(1, now - 101us);
-  EXPECT_FALSE(table.recent(now).both_sides) << "it may be doing anything by now";
+  EXPECT_FALSE(table.recent(now).beside) << "it may be doing anything by now";
+}
+
+TEST_F(SessionTableTest, KnowsWhetherAllBesideItGiveWay) {
+  const engine::Instant now(1s);
+  for (size_t i = 0; i < 3; ++i) last_rang(i, now);
+  is_on(0, kOurs);
+  is_on(1, kOurs);
+  is_on(2, kOther);
+  ring(0).giving_way = 1;
+  EXPECT_FALSE(table.recent(now).beside_gives_way);
+  ring(1).giving_way = 2;
+  EXPECT_TRUE(table.recent(now).beside_gives_way);
 }
 
 TEST_F(SessionTableTest, DoesNotCountWhoWaitsForAnEvent) {
@@ -107,10 +121,10 @@ TEST_F(SessionTableTest, DoesNotCountWhoWaitsForAnEvent) {
   EXPECT_EQ(sessions[0]->end_reason(), "");
   const engine::Instant now = clock.real_now();
   for (size_t i = 0; i < 3; ++i) last_rang(i, now);
-  EXPECT_FALSE(table.recent(now).both_sides);
+  EXPECT_FALSE(table.recent(now).beside);
   EXPECT_TRUE(table.recent(now).rung_beside);
   sessions[0]->deliver(engine::CompletionEvent{});
-  EXPECT_TRUE(table.recent(now).both_sides);
+  EXPECT_TRUE(table.recent(now).beside);
 }
 
 // A connection that says nothing takes a descriptor and a place.

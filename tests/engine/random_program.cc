@@ -262,8 +262,19 @@ void RandomProgram::post_recv(App& app, Qp& qp) {
   step(engine::PostRecv{app.id, engine::QpNumber{qp.number}, recv_wqe(wr, qp.cap.max_recv_sge)});
 }
 
-void RandomProgram::deliver_frame() {
+void RandomProgram::deliver_frames() {
   const App& app = apps_[random(kApps)];
+  std::vector<std::vector<uint8_t>> frames(one_in(3) ? 1 + random(20) : 1);
+  std::vector<engine::ReceivedFrame> burst;
+  for (uint32_t i = 0; i < frames.size(); ++i) {
+    frames[i] = make_frame(app, i);
+    burst.push_back({app.device, frames[i]});
+  }
+  step(engine::ReceivedFrames{burst});
+}
+
+/// From outside, behind so many others of its burst.
+std::vector<uint8_t> RandomProgram::make_frame(const App& app, uint32_t before) {
   const Qp& qp = app.qps[one_in(10) ? random(kQpsPerApp) : kOutsideIndex];
   uint32_t expected = 0, unacked = 0;
   const engine::FabricSnapshot snapshot = engine_.snapshot();
@@ -280,7 +291,7 @@ void RandomProgram::deliver_frame() {
         Opcode::kRcSendOnly,  Opcode::kRcSendOnlyImm, Opcode::kRcSendOnly, Opcode::kRcSendOnly};
     const Opcode opcode = one_in(50) ? static_cast<Opcode>(random(256)) : kOpcodes[random(8)];
     const uint32_t psn_off = one_in(4) ? static_cast<uint32_t>(random(6)) - 3 : 0;
-    spec = packet(opcode, psn(expected + psn_off));
+    spec = packet(opcode, psn(expected + before + psn_off));
     const bool full = opcode == Opcode::kRcSendFirst || opcode == Opcode::kRcSendMiddle;
     payload = pattern(full ? 256 : random(257), expected);
   } else {
@@ -308,7 +319,7 @@ void RandomProgram::deliver_frame() {
   if (one_in(60)) {
     for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random_.next());
   }
-  step(engine::ReceiveFrame{app.device, bytes});
+  return bytes;
 }
 
 void RandomProgram::change_state(App& app, Qp& qp) {
@@ -386,7 +397,7 @@ void RandomProgram::run(uint32_t inputs) {
     } else if (choice < 500) {
       post_recv(app, qp);
     } else if (choice < 700) {
-      deliver_frame();
+      deliver_frames();
     } else if (choice < 800) {
       consume_or_arm(app);
     } else if (choice < 930) {

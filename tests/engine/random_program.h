@@ -69,7 +69,8 @@ class RandomProgram {
                    uint32_t peer_qpn);
   void post_send(App& app, Qp& qp);
   void post_recv(App& app, Qp& qp);
-  void deliver_frame();
+  void deliver_frames();
+  std::vector<uint8_t> make_frame(const App& app, uint32_t before);
   void change_state(App& app, Qp& qp);
   void consume_or_arm(App& app);
   void be_late(const App& app);

@@ -70,7 +70,7 @@ int run(const uint8_t* data, size_t size) {
       script.bench().advance_to(now + ack_timeout(options.connection.timeout));
     }
     if ((header & kAsItIs) == 0) frame = plausible(script, frame, header);
-    script.bench().step(engine::ReceiveFrame{engine::DeviceIndex{0}, frame});
+    script.bench().step(engine::ReceivedFrame{engine::DeviceIndex{0}, frame});
     script.bench().log.clear();  // whatever it is
   }
   script.bench().log.clear();

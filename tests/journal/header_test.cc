@@ -17,6 +17,8 @@ Header some_header() {
   header.fabric = engine::default_fabric(3);
   header.fabric.seed = 0xffff'ffff'ffff'fff0;
   header.fabric.trace_frames = true;
+  header.fabric.ack_coalescing = 3;
+  header.fabric.same_keys = true;
   header.fabric.devices[1].policy.require_grh = true;
   header.fabric.devices[2].active_mtu = abi::Mtu::k1024;
   return header;
@@ -26,6 +28,8 @@ TEST(JournalHeader, ComesBackAsItWas) {
   const Header before = some_header();
   const Header after = parse_header(to_json(before));
   EXPECT_EQ(to_json(after), to_json(before));
+  EXPECT_EQ(after.fabric.ack_coalescing, 3u);
+  EXPECT_TRUE(after.fabric.same_keys);
   EXPECT_EQ(after.fabric.seed, before.fabric.seed);
   EXPECT_EQ(after.fabric.devices[2].addresses, before.fabric.devices[2].addresses);
   EXPECT_EQ(after.fabric.devices[2].mac.bytes, before.fabric.devices[2].mac.bytes);
@@ -47,8 +51,21 @@ TEST(JournalHeader, NamesTheFieldThatIsMissingOrOfTheWrongKind) {
       }
     }
   }
+  for (const int number : {0, 17}) {
+    nlohmann::json changed = whole;
+    changed["ack_coalescing"] = number;
+    EXPECT_THROW(parse_header(changed.dump()), std::runtime_error) << number;
+  }
   EXPECT_THROW(parse_header("{"), std::runtime_error);
   EXPECT_THROW(parse_header("[]"), std::runtime_error);
+}
+
+TEST(JournalHeader, OfTheFormatBeforeHasAnAcknowledgementForEachMessage) {
+  auto old = nlohmann::json::parse(to_json(some_header()));
+  EXPECT_THROW(parse_header(old.dump(), kOldestFormatVersion), std::runtime_error);
+  old.erase("ack_coalescing");
+  EXPECT_EQ(parse_header(old.dump(), kOldestFormatVersion).fabric.ack_coalescing, 1u);
+  EXPECT_THROW(parse_header(old.dump()), std::runtime_error);
 }
 
 }  // namespace

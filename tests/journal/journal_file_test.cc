@@ -69,6 +69,7 @@ TEST(JournalFile, GivesBackTheRecordsAndTheirPlaces) {
       Appender(writer.buffer()).raw_text(text);
       writer.end_record();
     }
+    writer.finish();
   }
   JournalReader reader(dir / "journal");
   std::vector<size_t> sizes;
@@ -99,9 +100,36 @@ TEST(JournalFile, CutOffAtAnyByteReplaysUpToThere) {
       continue;
     }
     EXPECT_GE(part.steps, steps) << "cut off at " << size;
+    EXPECT_TRUE(part.torn) << "cut off at " << size;
+    if (size + sizeof(RecordFrame) < whole.size()) {
+      EXPECT_LT(part.steps, all.steps);
+    }
     steps = part.steps;
   }
-  EXPECT_LT(steps, all.steps);
+  EXPECT_EQ(steps, all.steps);  // only the end is missing
+}
+
+TEST(JournalFile, WithoutItsEndIsTornThoughEveryRecordIsWhole) {
+  const Recorded recorded(4, 5);
+  std::vector<std::byte> bytes = recorded.bytes();
+  const Outcome whole = replay(bytes);
+  EXPECT_FALSE(whole.torn);
+  bytes.resize(bytes.size() - sizeof(RecordFrame));
+  const Outcome cut = replay(bytes);
+  EXPECT_EQ(cut.steps, whole.steps);
+  EXPECT_TRUE(cut.torn);
+  JournalReader reader("it", bytes);
+  EXPECT_NO_THROW(reader.require_whole());
+  while (reader.next()) {
+  }
+  EXPECT_THROW(reader.require_whole(), TruncatedJournal);
+}
+
+TEST(JournalFile, WithAnythingBehindItsEndIsRefused) {
+  const Recorded recorded(4, 5);
+  std::vector<std::byte> bytes = recorded.bytes();
+  bytes.push_back(std::byte{0});
+  EXPECT_THAT(replay(bytes).error, HasSubstr("something is behind it"));
 }
 
 TEST(JournalFile, WithAnyBitFlippedIsRefusedAtAPlaceOrEndsEarly) {
@@ -141,6 +169,7 @@ TEST(JournalFile, WhoseRecordsMakeNoSenseIsRefusedThoughTheirChecksumsAreRight) 
         }
         writer.end_record();
       }
+      writer.finish();
     }
     try {
       JournalReader reader(dir / "journal");
@@ -159,7 +188,7 @@ TEST(JournalFile, OfAnotherFormatNamesBoth) {
   std::vector<std::byte> bytes = recorded.bytes();
   bytes[sizeof kMagic] = std::byte{kFormatVersion + 7};
   EXPECT_THAT(replay(bytes).error,
-              ContainsRegex("it has format 11, and this is rocemu .*, which reads format 4"));
+              ContainsRegex("it has format 12, and this is rocemu .*, which reads format 4 and 5"));
 }
 
 TEST(JournalFile, ThatIsNoneSaysWhatMakesOne) {

@@ -45,7 +45,7 @@ void World::advance_to(engine::Instant end) {
 
 void World::deliver(const Network::Arrival& arrival) {
   on_arrival(arrival.to, arrival.bytes);
-  sides_[arrival.to].bench->step(engine::ReceiveFrame{engine::DeviceIndex{0}, arrival.bytes});
+  sides_[arrival.to].bench->step(engine::ReceivedFrame{engine::DeviceIndex{0}, arrival.bytes});
   collect(arrival.to);
   for (const Half& half : sides_[arrival.to].halves) {
     if (!half.due.empty()) fail("all of a message is there, and no completion");

@@ -1,4 +1,4 @@
-// For how long a thread need not look for completions (docs/design/idle-policy.md).
+// For how long a thread need not look for completions (docs/design/waiting.md).
 #include "verbs_provider/polling/backlog.h"
 
 #include <gtest/gtest.h>

@@ -1,10 +1,12 @@
 #include "verbs_provider/base/doorbell.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <memory>
 #include <thread>
@@ -73,18 +75,22 @@ TEST_F(Doorbells, WakeOnlyADaemonThatSleeps) {
   EXPECT_EQ(wake_ups(), 1u);
 }
 
-TEST_F(Doorbells, TellWhetherTheDaemonNeedsThisProcessor) {
-  const test::OneProcessor here;
-  EXPECT_FALSE(writer_.shares_processor()) << "it did not say";
-  ring_->daemon_processor = here.number() + 1;
-  EXPECT_TRUE(writer_.shares_processor());
-  ring_->daemon_sleeping = 1;
-  EXPECT_FALSE(writer_.shares_processor());
-  EXPECT_TRUE(writer_.is_beside_daemon()) << "where it will wake, most likely";
-  ring_->daemon_sleeping = 0;
-  ring_->daemon_processor = here.number() + 2;
-  EXPECT_FALSE(writer_.shares_processor());
-  EXPECT_FALSE(writer_.is_beside_daemon());
+TEST_F(Doorbells, TellTheDaemonWhoYields) {
+  const test::OneProcessor here;  // the other thread runs only while this one gives way
+  EXPECT_EQ(ring_->giving_way, 0u);
+  uint32_t seen = 0;
+  std::atomic<bool> done{false};
+  std::thread other([&] {
+    while (seen == 0) {
+      seen = ring_->giving_way;
+      sched_yield();
+    }
+    done = true;
+  });
+  while (!done) writer_.give_way();
+  other.join();
+  EXPECT_EQ(seen, 1u);
+  EXPECT_EQ(ring_->giving_way, 0u);
 }
 
 TEST_F(Doorbells, TellTheDaemonWhereTheyWereRung) {

@@ -1,8 +1,15 @@
 // ibv_poll_cq(3) and ibv_req_notify_cq(3) over a completion queue that the test fills.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <chrono>
+#include <functional>
+#include <thread>
+
 #include "tests/provider/fake_queues.h"
 #include "verbs_provider/base/verbs.h"
+#include "verbs_provider/polling/backlog.h"
+#include "verbs_provider/polling/cq_rotation.h"
 #include "verbs_provider/polling/empty_poll.h"
 
 namespace rocemu::provider {
@@ -123,26 +130,80 @@ TEST_F(PollCq, FailsSoonAfterTheDaemonDied) {
   EXPECT_LT(result, 0);
 }
 
+/// By each test in a thread of its own: what a thread has measured is its own too.
+void in_new_thread(const std::function<void()>& work) {
+  std::thread(work).join();
+}
+
+int64_t now_ns() {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 TEST_F(PollCq, WhoIsFarAheadSaysWhenToWakeIt) {
-  queues_.complete(queues_.completion(1, 1));
-  EXPECT_EQ(poll(), 1);
-  EmptyPoll empty(queues_.cq.get(), {.produced = 1, .to_sleep_for = 30});
-  EXPECT_EQ(queues_.cq->ring->waiting, 1u);
-  EXPECT_EQ(queues_.cq->ring->wake_at, 31u);
-  EXPECT_TRUE(empty.wait(queues_.cq_base()->context)) << "not for ever";
+  in_new_thread([this] {
+    for (int i = 0; i < 65; ++i) note_poll(queues_.cq.get());
+    // A completion every 20 us; later than now, so that the time the test takes makes no
+    // difference.
+    const int64_t begin = now_ns() + 60'000'000'000;
+    for (int64_t at = begin; at < begin + 10'000'000; at += 20'000) {
+      backlog().completions_to_await(at);
+      backlog().sends_end(1, 127);
+    }
+    EmptyPoll empty(queues_.cq.get());
+    EXPECT_EQ(queues_.cq->ring->waiting, 1u);
+    EXPECT_EQ(queues_.cq->ring->wake_at, 20u);
+    EXPECT_TRUE(empty.wait(queues_.cq_base()->context)) << "not for ever";
+  });
 }
 
 TEST_F(PollCq, InACrowdTheNextCompletionWakes) {
-  queues_.cq->crowded = 2;
-  EmptyPoll empty(queues_.cq.get(), {.produced = 0, .to_sleep_for = 30});
-  EXPECT_EQ(queues_.cq->ring->waiting, 1u);
-  EXPECT_EQ(queues_.cq->ring->wake_at, 1u);
-  EXPECT_EQ(queues_.cq->crowded, 1u);
+  in_new_thread([this] {
+    wait_policy().gave_way(4'000'000);
+    EmptyPoll empty(queues_.cq.get());
+    EXPECT_EQ(queues_.cq->ring->waiting, 1u);
+    EXPECT_EQ(queues_.cq->ring->wake_at, 1u);
+    EXPECT_TRUE(empty.wait(queues_.cq_base()->context)) << "not for ever";
+  });
 }
 
 TEST_F(PollCq, OthersGiveWay) {
-  EmptyPoll empty(queues_.cq.get(), {.produced = 0});
-  EXPECT_EQ(queues_.cq->ring->waiting, 0u);
+  in_new_thread([this] {
+    EmptyPoll empty(queues_.cq.get());
+    EXPECT_EQ(queues_.cq->ring->waiting, 0u);
+  });
+}
+
+TEST(CqRotation, AThreadWithOneCqWaitsAtEachPoll) {
+  const int cq = 0;
+  CqRotation rotation;
+  for (int i = 0; i < 100; ++i) {
+    rotation.polls(&cq);
+    EXPECT_TRUE(rotation.waits(&cq));
+  }
+  EXPECT_TRUE(rotation.is_of_one());
+}
+
+TEST(CqRotation, AThreadWithSeveralWaitsWhereTheLatestCompletionWas) {
+  const std::array<int, 4> cqs{};
+  CqRotation rotation;
+  rotation.finds(&cqs[2]);
+  for (int i = 0; i < 100; ++i) {
+    for (const int& cq : cqs) {
+      rotation.polls(&cq);
+      EXPECT_EQ(rotation.waits(&cq), &cq == &cqs[2]);
+    }
+  }
+  EXPECT_FALSE(rotation.is_of_one());
+}
+
+TEST(CqRotation, AThreadThatPollsElsewhereForLongWaitsThere) {
+  const std::array<int, 2> cqs{};
+  CqRotation rotation;
+  rotation.finds(&cqs[0]);
+  int skipped = 0;
+  while (!rotation.waits(&cqs[1])) ++skipped;
+  EXPECT_EQ(skipped, 31);
+  EXPECT_TRUE(rotation.waits(&cqs[1])) << "and now always";
 }
 
 TEST_F(PollCq, ArmingTellsWhatCouldHaveBeenSeen) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <string>
 
 #include "emulator/abi/runtime_dir.h"
@@ -26,6 +27,13 @@ TEST(ServedPaths, AreTheClassDirectoriesAndDevicesOfRdma) {
            "/dev/infiniband/rdma_cm",
            "//sys/class/infiniband/rocemu0",
            "sys/class/infiniband/rocemu0",
+           "/sys/devices/pciace0:00/ace0:00:00.0",
+           "/sys/devices/virtual/infiniband/rocemu0",
+           "/sys/devices/virtual/infiniband_verbs/uverbs0",
+           "/sys/class/pci_bus/ace0:01",
+           "/sys/bus/pci/devices",
+           "/sys/bus/pci/devices/ace0:01:00.0/class",
+           "/sys/class/net/eth0",
        }) {
     EXPECT_NE(served_name(path), nullptr) << path;
   }
@@ -40,7 +48,14 @@ TEST(ServedPaths, AreNothingElse) {
            "/sys/class/infiniban",
            "/sys/class/infinibandit",
            "/sys/class/misc/rdma_cmd",
-           "/sys/class/net/lo",
+           "/sys/class/net",
+           "/sys/class/net/",
+           "/sys/class/networks/lo",
+           "/sys/devices",
+           "/sys/devices/pci0000:00/0000:00:01.0",
+           "/sys/devices/virtual/net/lo",
+           "/sys/class/pci_bus/0000:00",
+           "/sys/bus/pci",
            "/dev/infinibands",
            "/dev/infiniband_verbs",
            "/dev/null",
@@ -63,6 +78,24 @@ TEST(ServedPaths, LieBelowTheRuntimeDirectory) {
   ASSERT_TRUE(map_path(AT_FDCWD, "/sys/class/infiniband/rocemu0/node_guid", mapped));
   EXPECT_EQ(mapped, daemon.dir() + "/sys/class/infiniband/rocemu0/node_guid");
   EXPECT_FALSE(map_path(AT_FDCWD, "/sys/class/net", mapped));
+}
+
+// The list of PCI functions, and interfaces: only a daemon that has them serves them.
+TEST(ServedPaths, OfTheMachineAreTheMachinesUnlessTheDaemonHasThem) {
+  const test::FakeDaemon daemon;
+  const test::ScopedVariable variable(abi::kDirVariable, daemon.dir().c_str());
+  char mapped[kMaxPath];
+  EXPECT_FALSE(map_path(AT_FDCWD, "/sys/class/net/eth0/mtu", mapped));
+  EXPECT_FALSE(map_path(AT_FDCWD, "/sys/bus/pci/devices", mapped));
+  std::filesystem::create_directories(daemon.dir() + "/sys/class/net/eth0");
+  std::filesystem::create_directories(daemon.dir() + "/sys/bus/pci/devices");
+  EXPECT_TRUE(map_path(AT_FDCWD, "/sys/class/net/eth0/mtu", mapped));
+  EXPECT_EQ(mapped, daemon.dir() + "/sys/class/net/eth0/mtu");
+  EXPECT_TRUE(map_path(AT_FDCWD, "/sys/class/net/eth0", mapped));
+  EXPECT_FALSE(map_path(AT_FDCWD, "/sys/class/net/eth1/mtu", mapped));
+  EXPECT_TRUE(map_path(AT_FDCWD, "/sys/bus/pci/devices", mapped));
+  EXPECT_FALSE(map_path(AT_FDCWD, "/sys/bus/pci/devices/0000:00:01.0", mapped)) << "none is here";
+  std::filesystem::remove_all(daemon.dir() + "/sys");
 }
 
 TEST(ServedPaths, AreNotMappedWithoutADaemon) {

@@ -25,6 +25,7 @@
 #include "verbs_provider/base/verbs.h"
 #include "verbs_provider/objects/cq.h"
 #include "verbs_provider/objects/qp.h"
+#include "verbs_provider/polling/empty_poll.h"
 
 namespace rocemu {
 namespace {
@@ -229,7 +230,8 @@ void exchange(uint32_t max_wr, uint64_t requests, Waits waits) {
   ProgramEnd program(daemon, max_wr);
   std::thread thread([&] { daemon.run(); });
   while (program.polled() < requests && !testing::Test::HasFatalFailure()) {
-    if (waits == Waits::kAsleep) program.cq.crowded = 1;  // an empty poll waits on the futex
+    // A yield that took so long: empty polls wait on the futex.
+    if (waits == Waits::kAsleep) provider::wait_policy().gave_way(4'000'000);
     program.post(requests);
     program.poll();
   }

@@ -33,6 +33,7 @@ class Bench {
 
   /// One input now, and all the work that follows now.
   void step(const engine::Input& input);
+  void step(const engine::ReceivedFrame& frame) { step(engine::ReceivedFrames{{&frame, 1}}); }
   /// The same, but not the work that one step leaves for the next.
   void step_once(const engine::Input& input);
   /// To `time` after the start, with a step at each deadline on the way.

@@ -206,7 +206,8 @@ wire::Packet CmScript::packet_with(std::span<const uint8_t> payload) const {
 CmScript& CmScript::wire_delivers_packet(const wire::Packet& packet, int line) {
   std::vector<uint8_t> frame(wire::frame_size(packet, packet.payload.size()));
   wire::emit_frame(packet, frame);
-  return step([&] { fabric_.admission.receive({engine::DeviceIndex{0}, frame}); }, line);
+  const engine::ReceivedFrame received{engine::DeviceIndex{0}, frame};
+  return step([&] { fabric_.receive({{&received, 1}}); }, line);
 }
 
 CmScript& CmScript::wire_delivers(const CmMad& mad, int line) {

@@ -11,13 +11,16 @@ constexpr wire::IpAddress kLeft = wire::IpAddress::from_v4(10, 0, 0, 1);
 constexpr wire::IpAddress kRight = wire::IpAddress::from_v4(10, 0, 0, 2);
 
 engine::DeviceConfig device(const char* name, uint8_t number, const wire::IpAddress& address) {
-  return {.name = name, .mac = {{2, 0, 0, 0, 0, number}}, .addresses = {address}, .policy = {}};
+  const wire::IpAddress ipv6{{0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, number}};
+  return {
+      .name = name, .mac = {{2, 0, 0, 0, 0, number}}, .addresses = {address, ipv6}, .policy = {}};
 }
 
-engine::FabricConfig two_devices(bool trace_frames) {
+engine::FabricConfig two_devices(const PairOptions& options) {
   engine::FabricConfig config;
   config.devices = {device("left", 1, kLeft), device("right", 2, kRight)};
-  config.trace_frames = trace_frames;
+  config.trace_frames = options.trace_frames;
+  config.link_latency = options.link_latency;
   return config;
 }
 
@@ -56,7 +59,7 @@ std::vector<abi::Cqe> completions_of(const std::vector<Timed>& log, engine::Clie
 }
 
 Pair::Pair(const PairOptions& options)
-    : bench(two_devices(options.trace_frames)),
+    : bench(two_devices(options)),
       left(bench, engine::ClientId{1}, engine::DeviceIndex{0}, options.left),
       right(bench, engine::ClientId{2}, engine::DeviceIndex{options.same_device ? 0u : 1u},
             options.right) {
@@ -91,7 +94,7 @@ JoinedPair::JoinedPair(const EndpointOptions& left_options, const EndpointOption
 
 void JoinedPair::deliver(Bench& to, const Bytes& frame) {
   ++frames_carried;
-  to.step(engine::ReceiveFrame{engine::DeviceIndex{0}, frame});
+  to.step(engine::ReceivedFrame{engine::DeviceIndex{0}, frame});
 }
 
 // True if anything was under way.

@@ -25,6 +25,7 @@ struct PairOptions {
   bool same_device = false;
   bool without_grh = false;
   bool trace_frames = false;
+  engine::Duration link_latency{0};
   abi::QpState state = abi::QpState::kRts;
 };
 

@@ -19,6 +19,7 @@ engine::FabricConfig one_device(const ScriptOptions& options) {
                             .addresses = {kDevice4, kDevice6},
                             .policy = {}});
   config.devices[0].outside = options.outside;
+  config.ack_coalescing = options.ack_coalescing;
   config.devices[0].source_ports = options.source_ports;
   config.trace_frames = options.trace_frames;
   return config;
@@ -144,9 +145,19 @@ Script& Script::wire_delivers(const PacketSpec& spec, int line) {
   return wire_delivers_bytes(frame(spec), line);
 }
 
+Script& Script::wire_delivers_burst(const std::vector<PacketSpec>& specs, int line) {
+  line_ = line;
+  std::vector<std::vector<uint8_t>> frames;
+  for (const PacketSpec& spec : specs) frames.push_back(frame(spec));
+  std::vector<engine::ReceivedFrame> burst;
+  for (const auto& bytes : frames) burst.push_back({engine::DeviceIndex{0}, bytes});
+  bench_.step(engine::ReceivedFrames{burst});
+  return *this;
+}
+
 Script& Script::wire_delivers_bytes(std::span<const uint8_t> bytes, int line) {
   line_ = line;
-  bench_.step(engine::ReceiveFrame{engine::DeviceIndex{0}, bytes});
+  bench_.step(engine::ReceivedFrame{engine::DeviceIndex{0}, bytes});
   return *this;
 }
 

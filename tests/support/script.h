@@ -24,6 +24,7 @@ struct ScriptOptions : EndpointOptions {
   bool ipv6 = false;
   bool trace_frames = false;
   bool outside = false;  // DeviceConfig::outside and source_ports
+  uint32_t ack_coalescing = 1;
   std::vector<uint16_t> source_ports = {};
 };
 
@@ -61,6 +62,8 @@ class Script {
   /// The peer's frame reaches the device. Addresses and QP numbers are those of the connection
   /// unless the packet says otherwise.
   Script& wire_delivers(const PacketSpec& spec, int line = __builtin_LINE());
+  /// The same for several that come together.
+  Script& wire_delivers_burst(const std::vector<PacketSpec>& specs, int line = __builtin_LINE());
   Script& wire_delivers_bytes(std::span<const uint8_t> bytes, int line = __builtin_LINE());
 
   /// Exactly these since the last expectation, in this order, all now.

@@ -1,4 +1,5 @@
 // Each function of verbs.h that can fail.
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -65,6 +66,16 @@ std::map<std::string, Attempt> Verbs::attempts() {
         under, [&] { return ibv_reg_dm_mr(pd.get(), dm, 0, 4096, IBV_ACCESS_ZERO_BASED); },
         ibv_dereg_mr);
     EXPECT_EQ(ibv_free_dm(dm), 0);
+    return error;
+  };
+  all["ibv_reg_dmabuf_mr"] = [this](const Under& under) {
+    const int file = memfd_create("memory", MFD_CLOEXEC);
+    EXPECT_EQ(ftruncate(file, 4096), 0);
+    const int error = making(
+        under,
+        [&] { return ibv_reg_dmabuf_mr(pd.get(), 0, 4096, 0, file, IBV_ACCESS_LOCAL_WRITE); },
+        ibv_dereg_mr);
+    close(file);
     return error;
   };
   all["ibv_rereg_mr"] = [this](const Under& under) {

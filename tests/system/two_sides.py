@@ -15,7 +15,7 @@ import time
 import cm_pair
 import pair
 
-TO_LISTEN, TO_NOTICE = 60, 2  # seconds of real time
+TO_LISTEN, TO_NOTICE = 60, 80  # seconds, of virtual time on a virtual clock: all retries fit in
 LISTENS = {"tcp": pair.listening, "cm": cm_pair.listening}
 
 
@@ -43,11 +43,13 @@ class Side:
 def wait(sides, seconds):
     """Until all have ended, or one has failed, or so much time is over."""
     deadline = time.monotonic() + seconds
+    pause = 0.01
     while time.monotonic() < deadline:
         running = [side.running() for side in sides]
         if not any(running) or any(side.status for side in sides):
             return
-        time.sleep(0.01)
+        time.sleep(pause)
+        pause = min(pause * 1.1, 1)
 
 
 def main():

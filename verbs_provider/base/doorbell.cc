@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "verbs_provider/polling/backlog.h"
-#include "verbs_provider/polling/cpu_placement.h"
 #include "verbs_provider/shim/system_call.h"
+#include "verbs_provider/turns/provider_calls.h"
 
 namespace rocemu::provider {
 namespace {
@@ -35,7 +35,6 @@ void DoorbellWriter::attach(abi::DoorbellRing* ring, int wake_fd, int connection
 }
 
 int DoorbellWriter::ring(abi::DoorbellKind kind, uint32_t object, uint64_t value) {
-  cpu_placement().posts();
   if (kind == abi::DoorbellKind::kSend) backlog().sends();
   const Guard guard(mutex_);
   const uint32_t producer = ring_->producer.load(std::memory_order_relaxed);
@@ -49,23 +48,12 @@ int DoorbellWriter::ring(abi::DoorbellKind kind, uint32_t object, uint64_t value
   return 0;
 }
 
-bool DoorbellWriter::is_beside_daemon() const {
-  const uint32_t of_daemon = ring_->daemon_processor.load(std::memory_order_relaxed);
-  return of_daemon != 0 && processor() == of_daemon;
-}
-
-bool DoorbellWriter::shares_processor() const {
-  return is_beside_daemon() && ring_->daemon_sleeping.load(std::memory_order_relaxed) == 0;
-}
-
 void DoorbellWriter::wake_if_sleeping() {
   if (ring_->daemon_sleeping.load(std::memory_order_seq_cst) == 0) return;
   const uint64_t one = 1;
   // Not write(): that may be the shim's, and is a cancellation point. EAGAIN: it is awake already.
   const int saved = errno;
-  const int64_t before = now_ns();
   system_call(SYS_write, wake_fd_, &one, sizeof(one));
-  cpu_placement().was_kept(now_ns() - before);
   errno = saved;
 }
 
@@ -74,13 +62,14 @@ bool DoorbellWriter::wait_for_space(uint32_t producer) {
     const uint32_t used = producer - ring_->consumer.load(std::memory_order_acquire);
     if (used < abi::kDoorbellEntries) return !gone_.load(std::memory_order_relaxed);
     wake_if_sleeping();
-    if (!wait_for_round(ring_)) sched_yield();
+    if (!wait_for_round(ring_)) give_way();
     if (yields % kYieldsPerCheck == kYieldsPerCheck - 1 && is_daemon_gone()) return false;
   }
 }
 
 bool DoorbellWriter::wait_for_round(const void* place) {
   if (!is_virtual()) return false;
+  if (rocemu_turns_found_nothing != nullptr && rocemu_turns_found_nothing(place)) return true;
   // Where this thread found nothing in that round. The number is that of all contexts. It was read
   // before this last look, so that what came after the look has another one.
   thread_local uint32_t round = 0;
@@ -95,9 +84,17 @@ bool DoorbellWriter::wait_for_round(const void* place) {
   }
   // Not for ever, since nobody counts when the daemon is gone.
   constexpr timespec kLongest{1, 0};
+  const int saved = errno;
   system_call(SYS_futex, &ring_->round, FUTEX_WAIT, round, &kLongest, nullptr, 0);
+  errno = saved;
   empty.clear();
   return true;
+}
+
+void DoorbellWriter::give_way() {
+  ring_->giving_way.fetch_add(1, std::memory_order_relaxed);
+  sched_yield();
+  ring_->giving_way.fetch_sub(1, std::memory_order_relaxed);
 }
 
 bool DoorbellWriter::is_daemon_gone() {

@@ -16,11 +16,6 @@ class DoorbellWriter {
   /// Adds an entry and sees to it that the daemon looks at it. 0, or EIO if the daemon is gone.
   int ring(abi::DoorbellKind kind, uint32_t object, uint64_t value);
 
-  /// The daemon, when it was last awake, was on the processor that the caller runs on.
-  bool is_beside_daemon() const;
-  /// And it is awake, and needs that processor.
-  bool shares_processor() const;
-
   bool is_virtual() const { return ring_->is_virtual.load(std::memory_order_relaxed) != 0; }
   /// On a virtual clock: nothing was found at `place`. The second time in one round that the
   /// calling thread finds nothing there it waits for the next, for others to go on. False on a real
@@ -34,6 +29,8 @@ class DoorbellWriter {
 
   /// Asks the kernel; once gone, always gone.
   bool is_daemon_gone();
+  /// Yields the processor, and lets the daemon know meanwhile.
+  void give_way();
 
  private:
   void wake_if_sleeping();

@@ -59,6 +59,7 @@ namespace rocemu::provider {
   V(query_rt_values, kFails)     \
   V(query_srq, kWorks)           \
   V(reg_dm_mr, kFails)           \
+  V(reg_dmabuf_mr, kFails)       \
   V(reg_mr, kFails)              \
   V(req_notify_cq, kFails)       \
   V(rereg_mr, kFails)            \

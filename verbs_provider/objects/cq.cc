@@ -196,16 +196,18 @@ int poll_cq(ibv_cq* base, int num_entries, ibv_wc* wc) {
     const Guard guard(cq->lock);
     if (cq->overran()) return fail_poll(EIO);
     const uint64_t first = cq->consumed;
-    const Look look = await_completion(cq);
+    note_poll(cq);
+    const uint64_t produced = cq->produced();
     int taken = 0;
     abi::Cqe cqe;
-    while (taken < num_entries && cq->take(look.produced, &cqe)) convert(cqe, &wc[taken++]);
+    while (taken < num_entries && cq->take(produced, &cqe)) convert(cqe, &wc[taken++]);
     if (cq->consumed != first) {
       cq->publish_consumed();
       cq->empty_polls = 0;
+      note_completion(cq);
       return taken;
     }
-    empty.emplace(cq, look);
+    empty.emplace(cq);
   }
   return empty->wait(base->context) ? 0 : fail_poll(EIO);
 }

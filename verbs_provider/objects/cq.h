@@ -25,8 +25,6 @@ struct Cq {
   uint32_t ring_mask = 0;
   uint64_t consumed = 0;  // completions ever taken, stale ones included
   uint32_t empty_polls = 0;
-  /// Empty polls that are still to sleep rather than yield, and how many they were to be.
-  std::atomic<uint32_t> crowded{0}, crowd{0};
   abi::Cqe current{};  // what the functions of an extended CQ read
 
   /// How many completions there were until now, counted as `consumed` is. Under the lock.

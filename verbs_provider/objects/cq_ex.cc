@@ -34,13 +34,14 @@ int start_poll(ibv_cq_ex* base, ibv_poll_cq_attr* attr) {
     return error;
   Cq* cq = ours<Cq>(base);
   cq->lock.lock();
-  const Look look = await_completion(cq);
-  if (!cq->overran() && advance(cq, look.produced)) {
+  note_poll(cq);
+  if (!cq->overran() && advance(cq, cq->produced())) {
     cq->empty_polls = 0;
+    note_completion(cq);
     return 0;
   }
   const bool overran = cq->overran();
-  EmptyPoll empty(cq, look);
+  EmptyPoll empty(cq);
   cq->publish_consumed();
   cq->lock.unlock();
   return !overran && empty.wait(base->context) ? ENOENT : EIO;

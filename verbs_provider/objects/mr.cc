@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include <sys/mman.h>
+
 #include "emulator/abi/advise_mr.h"
 #include "verbs_provider/base/context.h"
 #include "verbs_provider/base/objects.h"
@@ -111,8 +113,9 @@ int rereg_mr(VerbsMr* verbs, int flags, ibv_pd* pd, void* address, size_t length
   const bool changes_access = (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0;
   uint64_t own_address = mr->own_address, own_length = mr->own_length;
   int error = 0;
-  // Device memory stays where it is, and has no address by which another could be meant.
-  if (moves && mr->dm != nullptr) error = EINVAL;
+  // Device memory and dma-bufs stay where they are, and have no address by which another could be
+  // meant.
+  if (moves && (mr->dm != nullptr || mr->mapping != nullptr)) error = EINVAL;
   if (changes_pd && (pd == nullptr || pd->context != verbs->mr.context)) error = EINVAL;
   abi::Reply reply;
   if (error == 0) {
@@ -159,6 +162,7 @@ int dereg_mr(VerbsMr* verbs) {
   leave(mr);
   release(verbs->mr.pd);
   if (mr->dm != nullptr) mr->dm->users.fetch_sub(1, std::memory_order_release);
+  if (mr->mapping != nullptr) munmap(mr->mapping, mr->mapped);
   dispose(mr);
   return 0;
 }

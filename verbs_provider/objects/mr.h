@@ -15,6 +15,9 @@ struct Mr {
   Dm* dm = nullptr;  // whose memory it is, for as long as it exists
   /// What of this process's memory it is, if a list names that by its own addresses.
   uint64_t own_address = 0, own_length = 0;
+  /// Of a dma-buf: its mapping, which goes with the region.
+  void* mapping = nullptr;
+  size_t mapped = 0;
 };
 
 /// What a region is called in Context::Parts::regions.

@@ -1,46 +1,34 @@
 #include "verbs_provider/polling/empty_poll.h"
 
-#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 #include <ctime>
 
 #include <linux/futex.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "verbs_provider/base/context.h"
 #include "verbs_provider/polling/backlog.h"
-#include "verbs_provider/polling/cpu_placement.h"
+#include "verbs_provider/polling/cq_rotation.h"
 #include "verbs_provider/shim/system_call.h"
+#include "verbs_provider/turns/provider_calls.h"
 
 namespace rocemu::provider {
 namespace {
 
 constexpr uint32_t kPollsPerCheck = 1000;
-constexpr uint32_t kFewSleeps = 200, kManySleeps = 10'000;
-constexpr int64_t kLongYieldNs = 300'000;
-constexpr timespec kMaxSleep{0, 100'000};
-/// How long a poll waits awake: about as long as it takes to give the processor to somebody else.
-constexpr int64_t kAwakeNs = 1'500;
-/// Where others take turns with us a completion is nearly here when our turn comes: what it takes
-/// to miss none by a little, and so all turns of a round.
-constexpr int64_t kAwakeInTurnsNs = 300;
+/// Of a thread that is far ahead. More than the scheduler's tick: to set a timer that ends sooner
+/// is expensive on virtual machines.
+constexpr int64_t kMaxAwayNs = 5'000'000;
 
-/// Since this thread last found a completion: the CQ in which it then found nothing, which is only
-/// compared and may be gone, and how often that was another than before.
-thread_local const Cq* last_empty = nullptr;
-thread_local uint32_t other_cqs = 0;
-/// Many programs have one CQ to send and one to receive.
-constexpr uint32_t kFewCqs = 2;
-/// More than the scheduler's tick: to set a timer that ends sooner is expensive on virtual
-/// machines.
-constexpr timespec kMaxAway{0, 5'000'000};
-/// How long this thread's latest yield took.
-thread_local int64_t latest_yield_ns = 0;
-/// One that took less let nobody in.
-constexpr int64_t kMinTurnNs = 1'000;
-/// Where it took more, many want the processor, and nobody keeps it waiting.
-constexpr int64_t kFewPartiesNs = 10'000;
+int64_t now_ns() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
 
 void relax() {
 #if defined(__x86_64__)
@@ -50,100 +38,87 @@ void relax() {
 #endif
 }
 
-void found(uint64_t completions) {
-  other_cqs = 0;
-  cpu_placement().finds(completions);
+/// Read once: 1 + the mode, or 0 before that.
+PollMode poll_mode() {
+  static std::atomic<int> known{0};
+  int chosen = known.load(std::memory_order_relaxed);
+  if (chosen == 0) {
+    PollMode mode;
+    const char* text = getenv("ROCEMU_POLL");
+    const bool is_valid = parse_poll_mode(text, &mode);
+    chosen = 1 + static_cast<int>(mode);
+    if (known.exchange(chosen) == 0 && !is_valid) {
+      fprintf(stderr,
+              "rocemu: ROCEMU_POLL=%s is none of adaptive, yield and spin; using adaptive\n", text);
+    }
+  }
+  return static_cast<PollMode>(chosen - 1);
 }
 
-/// With one processor nothing can come while we have it. As it was at the first look: a process
-/// that is confined later only waits in vain.
-bool has_one_processor() {
-  static std::atomic<int> count{0};
-  if (count.load(std::memory_order_relaxed) == 0) {
-    cpu_set_t allowed;
-    const bool known = sched_getaffinity(0, sizeof(allowed), &allowed) == 0;
-    count.store(known ? CPU_COUNT(&allowed) : 1, std::memory_order_relaxed);
-  }
-  return count.load(std::memory_order_relaxed) == 1;
-}
+thread_local CqRotation rotation;
 
 }  // namespace
 
-Look await_completion(Cq* cq) {
-  uint64_t produced = cq->produced();
-  if (produced != cq->consumed) {
-    found(produced - cq->consumed);
-    return {produced};
-  }
-  if (other_cqs > kFewCqs || latest_yield_ns > kFewPartiesNs) return {produced};
-  if (cq->crowded.load(std::memory_order_relaxed) != 0) return {produced};
-  const DoorbellWriter& doorbells = context_of(cq->verbs.cq.context)->parts.doorbells;
-  if (doorbells.is_virtual()) return {produced};
-  const int64_t begin = now_ns();
-  CpuPlacement& place = cpu_placement();
-  if (other_cqs == 0 && last_empty == cq) {  // which is all that it looks at
-    const uint32_t completions = backlog().completions_to_await(begin);
-    if (completions != 0 && place.may_sleep(begin)) return {produced, completions};
-  }
-  if (has_one_processor() || doorbells.shares_processor()) return {produced};
-  if (place.begins(doorbells.is_beside_daemon(), begin)) leave_processor();
-  const int64_t awake = latest_yield_ns < kMinTurnNs ? kAwakeNs : kAwakeInTurnsNs;
-  int64_t now;
-  do {
-    relax();
-    produced = cq->produced();
-    now = now_ns();
-  } while (produced == cq->consumed && now - begin < awake);
-  place.ends(now);
-  if (produced != cq->consumed) found(produced - cq->consumed);
-  return {produced};
+WaitPolicy& wait_policy() {
+  thread_local WaitPolicy policy;
+  return policy;
 }
 
-EmptyPoll::EmptyPoll(Cq* cq, const Look& look)
+void note_poll(const Cq* cq) {
+  rotation.polls(cq);
+}
+
+void note_completion(const Cq* cq) {
+  rotation.finds(cq);
+  if (rocemu_turns_found != nullptr) rocemu_turns_found();
+}
+
+EmptyPoll::EmptyPoll(Cq* cq)
     : cq_(cq), seen_(static_cast<uint32_t>(cq->consumed)), polls_(++cq->empty_polls) {
-  const uint32_t crowded = cq->crowded.load(std::memory_order_relaxed);
-  if (last_empty != cq) ++other_cqs;
-  last_empty = cq;
-  if (crowded == 0 && look.to_sleep_for == 0) return;
-  if (crowded != 0) cq->crowded.store(crowded - 1, std::memory_order_relaxed);
-  is_away_ = crowded == 0;
-  sleeps_on_ = &cq->ring->producer;
-  cq->ring->wake_at.store(seen_ + (crowded != 0 ? 1 : look.to_sleep_for),
-                          std::memory_order_relaxed);
-  cq->ring->waiting.store(1, std::memory_order_seq_cst);
+  if (context_of(cq->verbs.cq.context)->parts.doorbells.is_virtual()) return;
+  waits_ = rotation.waits(cq);
+  if (!waits_ || poll_mode() != PollMode::kAdaptive) return;
+  const bool one_cq = rotation.is_of_one();
+  if (wait_policy().next(PollMode::kAdaptive) == WaitPolicy::Way::kSleep) {
+    sleep_until(seen_ + 1,
+                one_cq ? kWaitConstants.longest_sleep_ns : kWaitConstants.longest_sleep_of_many_ns);
+  } else if (one_cq) {
+    const uint32_t completions = backlog().completions_to_await(now_ns());
+    if (completions != 0) sleep_until(seen_ + completions, kMaxAwayNs);
+  }
+}
+
+void EmptyPoll::sleep_until(uint32_t completions, int64_t at_most_ns) {
+  sleeps_on_ = &cq_->ring->producer;
+  at_most_ns_ = at_most_ns;
+  cq_->ring->wake_at.store(completions, std::memory_order_relaxed);
+  cq_->ring->waiting.store(1, std::memory_order_seq_cst);
 }
 
 bool EmptyPoll::wait(ibv_context* context) {
   DoorbellWriter& doorbells = context_of(context)->parts.doorbells;
-  if (!doorbells.wait_for_round(cq_)) {
-    CpuPlacement& place = cpu_placement();
-    if (!is_away_) {
-      if (place.begins(doorbells.is_beside_daemon(), now_ns())) leave_processor();
+  if (!doorbells.wait_for_round(cq_) && waits_) {
+    if (sleeps_on_ != nullptr) {
+      sleep();
+    } else if (poll_mode() == PollMode::kSpin) {
+      relax();
+    } else {
+      const int64_t before = now_ns();
+      doorbells.give_way();
+      wait_policy().gave_way(now_ns() - before);
     }
-    sleeps_on_ != nullptr ? sleep() : yield();
-    place.ends(now_ns());
   }
   if (polls_ % kPollsPerCheck != 0) return true;
   return !doorbells.is_daemon_gone();
 }
 
-/// A resize may unmap the ring meanwhile: the kernel then says EFAULT.
+/// A resize may unmap the ring meanwhile: the kernel then says EFAULT. ibv_poll_cq(3) is no failure
+/// when there is nothing: it leaves errno alone.
 void EmptyPoll::sleep() const {
-  system_call(SYS_futex, sleeps_on_, FUTEX_WAIT, seen_, is_away_ ? &kMaxAway : &kMaxSleep, nullptr,
-              0);
-}
-
-void EmptyPoll::yield() {
-  const int64_t before = now_ns();
-  sched_yield();
-  const int64_t took = now_ns() - before;
-  latest_yield_ns = took;
-  const uint32_t before_last = cq_->crowd.load(std::memory_order_relaxed);
-  const uint32_t crowd =
-      took < kLongYieldNs ? 0 : std::clamp(2 * before_last, kFewSleeps, kManySleeps);
-  if (crowd == 0 && before_last == 0) return;
-  cq_->crowd.store(crowd, std::memory_order_relaxed);
-  cq_->crowded.store(crowd, std::memory_order_relaxed);
+  const int saved = errno;
+  const timespec at_most{0, at_most_ns_};
+  system_call(SYS_futex, sleeps_on_, FUTEX_WAIT, seen_, &at_most, nullptr, 0);
+  errno = saved;
 }
 
 }  // namespace rocemu::provider

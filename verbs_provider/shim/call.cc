@@ -11,6 +11,7 @@
 #include "verbs_provider/shim/connection_lock.h"
 #include "verbs_provider/shim/messages.h"
 #include "verbs_provider/shim/raw.h"
+#include "verbs_provider/turns/provider_calls.h"
 
 namespace rocemu::shim {
 namespace {
@@ -88,6 +89,7 @@ extern "C" __attribute__((visibility("default"))) int rocemu_call(int fd,
   if (const int error = send_request(fd, numbered, send_fds, n_send); error != 0) return error;
   ReceivedFds received;
   int error;
+  const turns::WaitForReply waits;
   for (;;) {
     error = receive_reply(fd, reply, &received);
     // Somebody else's answer: a thread or a forked child that was killed while it waited.

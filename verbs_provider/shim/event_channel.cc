@@ -14,6 +14,7 @@
 #include "verbs_provider/shim/messages.h"
 #include "verbs_provider/shim/raw.h"
 #include "verbs_provider/shim/user_memory.h"
+#include "verbs_provider/turns/provider_calls.h"
 
 namespace rocemu::shim {
 namespace {
@@ -167,6 +168,7 @@ int receive_reply(int fd, void* response, size_t room) {
   msghdr message{};
   message.msg_iov = parts;
   message.msg_iovlen = 2;
+  const turns::WaitForReply waits;
   const long size = complete(fd, POLLIN, [&] { return raw_syscall(SYS_recvmsg, fd, &message, 0); });
   if (size == -EFAULT) return EFAULT;
   if (size < static_cast<long>(sizeof(header)) || header.magic != abi::ucma::kMagic ||

@@ -1,11 +1,14 @@
 #include "verbs_provider/shim/served_paths.h"
 
+#include <cstdint>
 #include <cstring>
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "emulator/abi/runtime_dir.h"
+#include "verbs_provider/shim/counters.h"
 #include "verbs_provider/shim/raw.h"
 #include "verbs_provider/shim/runtime_dir.h"
 #include "verbs_provider/shim/text.h"
@@ -13,22 +16,73 @@
 namespace rocemu::shim {
 namespace {
 
+/// What may follow a prefix.
+enum class Behind : uint8_t {
+  kEnd,       // the end, or '/'
+  kVariants,  // and "_verbs" or "_mad", as behind "infiniband"
+  kAnything,  // as behind the number of a PCI domain
+  kName,      // '/' and a name, which the daemon may have or not
+};
+
 struct Prefix {
   const char* text;
   size_t length;
-  bool variants;  // "infiniband_verbs" and "infiniband_mad" as well as "infiniband"
+  Behind next;
 };
 
 template <size_t N>
-constexpr Prefix prefix(const char (&text)[N], bool variants) {
-  return {text, N - 1, variants};
+constexpr Prefix prefix(const char (&text)[N], Behind next) {
+  return {text, N - 1, next};
 }
 
+#define ROCEMU_PCI_DOMAIN "ace0:"
+static_assert(sizeof ROCEMU_PCI_DOMAIN == sizeof abi::kPciDomain + 1);
+
 constexpr Prefix kServed[] = {
-    prefix("sys/class/infiniband", true),
-    prefix("sys/class/misc/rdma_cm", false),
-    prefix("dev/infiniband", false),
+    prefix("sys/class/infiniband", Behind::kVariants),
+    prefix("sys/class/misc/rdma_cm", Behind::kEnd),
+    prefix("dev/infiniband", Behind::kEnd),
+    prefix("sys/devices/pci" ROCEMU_PCI_DOMAIN, Behind::kAnything),
+    prefix("sys/devices/virtual/infiniband", Behind::kVariants),
+    prefix("sys/bus/pci/devices/" ROCEMU_PCI_DOMAIN, Behind::kAnything),
+    prefix("sys/class/pci_bus/" ROCEMU_PCI_DOMAIN, Behind::kAnything),
+    prefix("sys/bus/pci/devices", Behind::kEnd),
+    prefix("sys/class/net", Behind::kName),
 };
+
+bool fits(const Prefix& served, const char* rest) {
+  switch (served.next) {
+    case Behind::kEnd:
+      return *rest == '\0' || *rest == '/';
+    case Behind::kVariants:
+      return *rest == '\0' || *rest == '/' || *rest == '_';
+    case Behind::kAnything:
+      return true;
+    case Behind::kName:
+      return *rest == '/' && rest[1] != '\0' && rest[1] != '.';
+  }
+  return false;
+}
+
+/// Names that only some daemons serve.
+bool may_be_the_machines(const char* name) {
+  return strncmp(name, "sys/bus/", 8) == 0 || strncmp(name, "sys/class/net/", 14) == 0;
+}
+
+/// Whether the daemon has what the path below its directory begins with: an interface, or the list
+/// of PCI functions.
+bool has(const char* mapped, size_t begin) {
+  const char* end = strstr(mapped + begin, "/net/");
+  if (end != nullptr) end = strchrnul(end + 5, '/');
+  char entry[kMaxPath];
+  Text text(entry, sizeof(entry));
+  if (end != nullptr) {
+    text.add(mapped, static_cast<size_t>(end - mapped));
+  } else {
+    text.add(mapped);
+  }
+  return text.fits() && raw_syscall(SYS_faccessat, AT_FDCWD, entry, F_OK) == 0;
+}
 
 bool is_root_directory(int dirfd) {
   struct stat here, root;
@@ -46,8 +100,7 @@ const char* served_name(const char* path) {
   if (*name != 's' && *name != 'd') return nullptr;
   for (const Prefix& served : kServed) {
     if (strncmp(name, served.text, served.length) != 0) continue;
-    const char next = name[served.length];
-    if (next == '\0' || next == '/' || (served.variants && next == '_')) return name;
+    if (fits(served, name + served.length)) return name;
   }
   return nullptr;
 }
@@ -61,9 +114,12 @@ bool map_path(int dirfd, const char* path, char (&out)[kMaxPath]) {
   if (!find_runtime_dir(dir, sizeof(dir))) return false;
   Text text(out, sizeof(out));
   text.add(dir);
+  const size_t begin = strlen(dir);
   text.add("/");
   text.add(name);
-  return text.fits();
+  if (!text.fits() || (may_be_the_machines(name) && !has(out, begin))) return false;
+  if (is_counter(name)) refresh_counters(dir);
+  return true;
 }
 
 const char* unmapped_name(const char* dir, const char* path) {

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <string_view>
 
@@ -231,7 +232,7 @@ PrivateDaemon PrivateDaemon::start(const DaemonStart& start) {
   for (int attempt = 1;; ++attempt) {
     // Until there is a daemon, which removes directories when we are gone.
     std::optional<HeldSignals> held(std::in_place);
-    const std::string base = base_dir();
+    const std::string base = private_base_dir();
     const OpenBase open_base(base);
     const std::string dir = check_dir(new_private_dir(base));
     Pipe ready = make_pipe();
@@ -270,7 +271,7 @@ std::string PrivateDaemon::stop() {
   const bool was_gone = is_gone();
   if (!was_gone) wait_status_ = reap(pid_);
   remove_remains(dir_);
-  remove_empty_base(base_dir());
+  remove_empty_base(std::filesystem::path(dir_).parent_path());
   return was_gone || *wait_status_ == 0 ? "" : "rocemud " + describe_wait_status(*wait_status_);
 }
 

@@ -1,9 +1,11 @@
 #include "emulator/command/daemons/default_runtime_dir.h"
 
 #include <dirent.h>
+#include <linux/magic.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,15 +23,65 @@ namespace {
 
 constexpr char kPrivatePrefix[] = "run-";
 
-}  // namespace
-
-std::string base_dir() {
+/// In $XDG_RUNTIME_DIR; empty without that.
+std::string base_of_user() {
   const char* const runtime_dir = std::getenv("XDG_RUNTIME_DIR");
   struct stat status;
   if (runtime_dir != nullptr && runtime_dir[0] == '/' && stat(runtime_dir, &status) == 0 &&
       S_ISDIR(status.st_mode) && status.st_uid == geteuid())
     return std::string(runtime_dir) + "/" + abi::kBaseInRuntimeDir;
+  return "";
+}
+
+std::string base_in_tmp() {
   return abi::kBaseInTmp + std::to_string(geteuid());
+}
+
+std::string base_in_shared_memory() {
+  return abi::kBaseInSharedMemory + std::to_string(geteuid());
+}
+
+/// True if /dev/shm is a file system in memory with room for a runtime directory, which nobody
+/// clears meanwhile.
+bool is_shared_memory_usable() {
+  constexpr uint64_t kEnough = 32 << 20;  // bytes: those of 250 devices
+  struct statfs file_system;
+  if (statfs(abi::kSharedMemoryDir, &file_system) != 0 || file_system.f_type != TMPFS_MAGIC ||
+      access(abi::kSharedMemoryDir, W_OK | X_OK) != 0)
+    return false;
+  const bool is_limited = file_system.f_blocks != 0;
+  if (is_limited && file_system.f_bavail * static_cast<uint64_t>(file_system.f_bsize) < kEnough)
+    return false;
+  // At the end of a user's last login session, systemd-logind removes what the user has there, but
+  // not root's (RemoveIPC= in logind.conf(5)).
+  return geteuid() == 0 || access("/run/systemd/users", F_OK) != 0;
+}
+
+void append_private_dirs(const std::string& base, std::vector<std::string>& dirs) {
+  if (!distrust_of_base(base).empty()) return;
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(opendir(base.c_str()), closedir);
+  if (!entries) return;
+  while (const dirent* entry = readdir(entries.get()))
+    if (std::string_view(entry->d_name).starts_with(kPrivatePrefix))
+      dirs.push_back(base + "/" + entry->d_name);
+}
+
+}  // namespace
+
+std::string base_dir() {
+  const std::string base = base_of_user();
+  return base.empty() ? base_in_tmp() : base;
+}
+
+// The sysfs tree has some 60 directories and 450 files. On a disk, to make and remove them may cost
+// more than all else that `rocemu run` does: an ext4 without a journal discards a directory's
+// block, and waits for it, in rmdir().
+std::string private_base_dir() {
+  std::string base = base_of_user();
+  if (!base.empty()) return base;
+  if (is_shared_memory_usable() && distrust_of_base(base_in_shared_memory()).empty())
+    return base_in_shared_memory();
+  return base_in_tmp();
 }
 
 std::string distrust_of_base(const std::string& base) {
@@ -66,14 +118,9 @@ std::string new_private_dir(const std::string& base) {
 }
 
 std::vector<std::string> private_dirs() {
-  const std::string base = base_dir();
   std::vector<std::string> dirs;
-  if (!distrust_of_base(base).empty()) return dirs;
-  const std::unique_ptr<DIR, int (*)(DIR*)> entries(opendir(base.c_str()), closedir);
-  if (!entries) return dirs;
-  while (const dirent* entry = readdir(entries.get()))
-    if (std::string_view(entry->d_name).starts_with(kPrivatePrefix))
-      dirs.push_back(base + "/" + entry->d_name);
+  append_private_dirs(base_dir(), dirs);
+  if (base_of_user().empty()) append_private_dirs(base_in_shared_memory(), dirs);
   std::ranges::sort(dirs);
   return dirs;
 }

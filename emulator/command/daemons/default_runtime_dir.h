@@ -10,6 +10,9 @@ namespace rocemu::command {
 /// BASE, which need not exist.
 std::string base_dir();
 
+/// BASE of private daemons: base_dir(), or a directory in memory rather than one in /tmp.
+std::string private_base_dir();
+
 /// Why BASE must not be used (another user's, a symbolic link, open to others), with what to do
 /// about it; empty if it is fine or does not exist.
 std::string distrust_of_base(const std::string& base);
@@ -23,7 +26,7 @@ std::string shared_dir();
 /// A new name BASE/run-PID-RANDOM; the daemon makes the directory.
 std::string new_private_dir(const std::string& base);
 
-/// Directories BASE/run-* that are there, sorted; their daemons may be dead.
+/// Directories run-* that are there in any BASE, sorted; their daemons may be dead.
 std::vector<std::string> private_dirs();
 
 /// Removes the DIR that a daemon left behind because it was killed. Returns whether there was one.

@@ -27,10 +27,9 @@ std::string text_of(int error) {
   return std::generic_category().message(error);
 }
 
-Finding check_runtime_dir() {
+Finding check_runtime_dir(const std::string& base) {
   const char* const check = "runtime directory";
   const char* const remedy = "set XDG_RUNTIME_DIR to a short-named directory of your own";
-  const std::string base = base_dir();
   const bool was_there = access(base.c_str(), F_OK) == 0;
   try {
     create_base(base);
@@ -155,8 +154,11 @@ Findings check_remains() {
 }  // namespace
 
 Findings check_machine() {
-  Findings findings = {check_runtime_dir(),   check_daemon(), check_shim(),      check_provider(),
-                       check_memory_access(), check_memfd(),  check_open_files()};
+  Findings findings = {check_runtime_dir(base_dir())};
+  if (private_base_dir() != base_dir()) findings.push_back(check_runtime_dir(private_base_dir()));
+  for (const auto check : {check_daemon, check_shim, check_provider, check_memory_access,
+                           check_memfd, check_open_files})
+    findings.push_back(check());
   const Findings remains = check_remains();
   findings.insert(findings.end(), remains.begin(), remains.end());
   return findings;

@@ -11,6 +11,7 @@
 #include "emulator/command/doctor/executable.h"
 #include "emulator/command/doctor/installation.h"
 #include "emulator/command/error.h"
+#include "emulator/command/mount_sysfs.h"
 
 namespace rocemu::command {
 namespace {
@@ -102,6 +103,14 @@ Findings check_sanitizers(const std::string& path, const ElfFile& elf) {
   return findings;
 }
 
+/// What helps those that read sysfs with their own system calls.
+std::string mounts_remedy() {
+  const std::string obstacle = obstacle_to_mounts();
+  if (obstacle.empty()) return "rocemu run --mount-sysfs gives it the devices' part of /sys";
+  return "rocemu run --mount-sysfs would give it the devices' part of /sys, but cannot here (" +
+         obstacle + "); let it read $ROCEMU_DIR/sys instead of /sys, if it can be told";
+}
+
 Findings check_file(const std::string& path, int depth) {
   const std::optional<ElfFile> elf = read_elf(path);
   if (!elf) {
@@ -131,7 +140,8 @@ Findings check_file(const std::string& path, int depth) {
   if (elf->interpreter.empty())
     return {{Level::kProblem, kProgram,
              path + " is statically linked, so neither the shim nor the provider can be loaded",
-             "link it dynamically (without -static; in Go with cgo)"}};
+             "link it dynamically (without -static; in Go with cgo); if it only reads sysfs, " +
+                 mounts_remedy()}};
   if (own && own->interpreter != elf->interpreter)
     return {{Level::kProblem, kProgram,
              path + " uses another dynamic linker (" + elf->interpreter + ") than rocemu (" +
@@ -141,6 +151,11 @@ Findings check_file(const std::string& path, int depth) {
   const Findings privileges = check_privileges(path);
   findings.insert(findings.end(), privileges.begin(), privileges.end());
   findings.push_back(check_libraries(path, *elf));
+  if (has_text(path, "Go buildinf:"))
+    findings.push_back({Level::kNote, kProgram,
+                        path + " is written in Go: what it does not do by a C library, such as "
+                               "reading sysfs, the shim does not see",
+                        mounts_remedy()});
   const Findings sanitizers = check_sanitizers(path, *elf);
   findings.insert(findings.end(), sanitizers.begin(), sanitizers.end());
   return findings;

@@ -76,16 +76,21 @@ std::string scenario_library_dir() {
   return resolved.empty() ? dir : resolved;
 }
 
-std::string preload_value(const std::string& present) {
+std::string preload_value(const std::string& present, bool with_turns) {
   std::vector<std::string> entries = split_preload(kSanitizerRuntimes);
   const std::string shim = shim_path();
+  const std::string turns = find_library("librocemu-turns.so");
+  if (with_turns && turns.empty())
+    throw Failure("librocemu-turns.so is missing in " + library_dirs()[0] +
+                  "; build or install it");
   if (shim.find_first_of(": ") != std::string::npos)
     throw Failure("LD_PRELOAD cannot name " + shim +
                   ", which has a space or a colon; install rocemu somewhere else");
+  if (with_turns) entries.push_back(turns);
   entries.push_back(shim);
   const size_t ours = entries.size();
   for (const std::string& entry : split_preload(present)) {
-    bool is_ours = false;  // already there inside another `rocemu run`
+    bool is_ours = entry == turns;  // already there inside another `rocemu run`
     for (size_t i = 0; i < ours; ++i) is_ours = is_ours || entries[i] == entry;
     if (!is_ours) entries.push_back(entry);
   }

@@ -19,8 +19,9 @@ std::string provider_path(int private_abi);
 std::string scenario_library_dir();
 
 /// The value of LD_PRELOAD that puts the shim (and in a sanitizer build the runtime libraries that
-/// it needs) before `present`, what LD_PRELOAD holds already.
-std::string preload_value(const std::string& present);
+/// it needs) before `present`, what LD_PRELOAD holds already. `with_turns`: and before the shim the
+/// library by which programs take turns on a virtual clock.
+std::string preload_value(const std::string& present, bool with_turns = false);
 
 /// Whether the shim is built with this sanitizer ("address", "thread").
 bool is_sanitized_with(const char* sanitizer);

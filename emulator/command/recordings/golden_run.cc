@@ -2,45 +2,124 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <filesystem>
 #include <iostream>
+#include <string>
+#include <utility>
 
 #include "emulator/command/error.h"
 #include "emulator/command/recordings/compare.h"
+#include "emulator/command/recordings/recorded_capture.h"
+#include "emulator/command/recordings/recording_files.h"
+#include "emulator/journal/journal_reader.h"
 #include "emulator/journal/recording.h"
 
 namespace rocemu::command {
+namespace fs = std::filesystem;
+namespace {
 
-GoldenRun::GoldenRun(std::string dir, bool update) : dir_(std::move(dir)), update_(update) {
-  if (update_) {
-    record_dir_ = dir_;
-    std::error_code error;
-    std::filesystem::create_directories(dir_, error);
-    if (error) throw Failure("cannot make the directory " + dir_ + ": " + error.message());
-    return;
-  }
-  if (!std::filesystem::exists(dir_ + journal::kJournalFile))
-    throw UsageError("run: there is no recording in " + dir_ +
-                     " to expect; add --update to make it from this run");
+fs::path file_in(const fs::path& dir, const char* name) {
+  return dir.string() + name;
+}
+
+fs::path make_temporary_directory() {
   std::error_code error;
-  std::string name = std::filesystem::temp_directory_path(error).string() + "/rocemu-run-XXXXXX";
+  std::string name = fs::temp_directory_path(error).string() + "/rocemu-run-XXXXXX";
   if (error || mkdtemp(name.data()) == nullptr)
     fail_with_errno("cannot make a temporary directory", errno);
-  record_dir_ = name;
+  return name;
+}
+
+bool are_one(const fs::path& a, const fs::path& b) {
+  return !a.empty() && !b.empty() && fs::weakly_canonical(a) == fs::weakly_canonical(b);
+}
+
+void require_two(const fs::path& a, const fs::path& b, const std::string& options) {
+  if (are_one(a, b)) throw UsageError("run: " + options + " are to be two directories");
+}
+
+}  // namespace
+
+GoldenRun::GoldenRun(Places places, bool update) : places_(std::move(places)), update_(update) {
+  require_two(places_.expected, places_.record, "--expect and --record");
+  require_two(places_.expected, places_.actual, "--expect and --actual");
+  require_two(places_.record, places_.actual, "--record and --actual");
+  if (!update_ && !fs::exists(file_in(places_.expected, journal::kJournalFile)))
+    throw UsageError("run: there is no recording in " + places_.expected.string() +
+                     " to expect; add --update to make it from this run");
+  // One of an earlier run would be taken for this one's.
+  if (!places_.actual.empty()) remove_recording(places_.actual);
+  if (!places_.record.empty()) {
+    record_dir_ = places_.record;
+  } else if (update_) {
+    record_dir_ = places_.expected;
+  } else if (!places_.actual.empty()) {
+    record_dir_ = places_.actual;
+  } else {
+    record_dir_ = make_temporary_directory();
+    is_temporary_ = true;
+  }
+  make_directory(record_dir_);
 }
 
 GoldenRun::~GoldenRun() {
-  if (update_) return;
+  if (!is_temporary_) return;
   std::error_code ignored;
-  std::filesystem::remove_all(record_dir_, ignored);
+  fs::remove_all(record_dir_, ignored);
 }
 
 bool GoldenRun::check() const {
-  if (update_) return true;
-  std::cout.flush();
-  if (print_comparison(dir_, record_dir_)) return true;
-  std::cerr << "rocemu: the run was not as expected; if it is right now, run it with --update\n";
+  if (update_) return update();
+  if (is_as_expected()) {
+    if (record_dir_ == places_.actual) remove_recording(record_dir_);
+    return true;
+  }
+  keep_actual();
   return false;
+}
+
+/// A run that was not recorded to its end is nothing to expect.
+bool GoldenRun::update() const {
+  try {
+    journal::JournalReader journal(file_in(record_dir_, journal::kJournalFile));
+    while (journal.next()) {
+    }
+    journal.require_whole();
+    if (record_dir_ != places_.expected) copy_recording(record_dir_, places_.expected);
+    return true;
+  } catch (const journal::JournalError& error) {
+    std::cerr << "rocemu: " + std::string(error.what()) + ": this run is nothing to expect\n";
+    return false;
+  }
+}
+
+bool GoldenRun::is_as_expected() const {
+  std::cout.flush();
+  const std::string expected = places_.expected.string();
+  try {
+    if (print_comparison(expected, record_dir_.string())) return true;
+    std::cerr << "rocemu: the run was not as expected; if it is right now, run it with --update\n";
+  } catch (const journal::JournalError& error) {
+    const std::string what = error.what();
+    const bool is_of_expected = what.starts_with(expected + journal::kJournalFile);
+    std::cerr << "rocemu: " + what +
+                     (is_of_expected ? "; --update records anew what is expected\n"
+                                     : "; so the run cannot be compared\n");
+  }
+  return false;
+}
+
+void GoldenRun::keep_actual() const {
+  if (is_temporary_) {
+    std::cerr << "rocemu: the run is not kept; with --actual DIR it would be, in DIR\n";
+    return;
+  }
+  if (record_dir_ == places_.actual) {
+    finish_recording(record_dir_.string());
+  } else if (!places_.actual.empty()) {
+    copy_recording(record_dir_, places_.actual);
+  }
+  const fs::path& dir = places_.actual.empty() ? record_dir_ : places_.actual;
+  std::cerr << "rocemu: the run is kept in " + dir.string() + "; rocemu replay shows it\n";
 }
 
 }  // namespace rocemu::command

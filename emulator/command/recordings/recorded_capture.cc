@@ -66,10 +66,16 @@ bool finish_recording(const std::string& dir) {
   try {
     journal::JournalReader journal(dir + journal::kJournalFile);
     journal::Replay replay(journal);
-    if (!replay_into_capture(journal, replay, {}, dir + journal::kCaptureFile)) return true;
+    if (!replay_into_capture(journal, replay, {}, dir + journal::kCaptureFile)) {
+      journal.require_whole();
+      return true;
+    }
     std::cerr << "rocemu: " + dir + journal::kCaptureFile +
                      " ends where the recording does not replay; `rocemu replay " + dir +
                      "` shows the place\n";
+  } catch (const journal::TruncatedJournal& error) {
+    std::cerr << std::string("rocemu: ") + error.what() + "\n";
+    return true;
   } catch (const std::exception& error) {
     std::cerr << std::string("rocemu: ") + error.what() + "\n";
   }

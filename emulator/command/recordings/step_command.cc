@@ -76,8 +76,9 @@ std::string step_help() {
   return "usage: rocemu step [N] [--json] [--dir DIR]\n"
          "\n"
          "Of a paused NIC: lets the next frame arrive, or the next N, one by one. Prints each\n"
-         "frame in a line, and the queue pair that it is for and its peer, before and after. When\n"
-         "no frame is under way, time moves on to the timeout that sends one.\n"
+         "frame in a line, and the queue pair that it is for and its peer, before and after.\n"
+         "Before each frame programs do what they do because of the one before it. When no frame\n"
+         "is under way then, time moves on to the timeout that sends one.\n"
          "\n" +
          choice_in_words() + "\n" + to_text(options_of_step()) +
          "\n"

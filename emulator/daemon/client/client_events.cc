@@ -22,6 +22,12 @@ UniqueFd ClientEvents::open_async() {
   return std::move(async.client_end);
 }
 
+std::vector<uint64_t> ClientEvents::channel_inodes() const {
+  std::vector<uint64_t> inodes;
+  for (const auto& [inode, socket] : channels_) inodes.push_back(inode);
+  return inodes;
+}
+
 ClientEvents::NewChannel ClientEvents::open_channel() {
   // The inode is known only once the channel exists; the callback runs later still.
   const auto inode = std::make_shared<uint64_t>(0);

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "emulator/daemon/base/event_loop.h"
 #include "emulator/daemon/client/event_socket.h"
@@ -31,6 +32,9 @@ class ClientEvents {
   /// Fails all channels: threads that wait for an event, now or later, get an error.
   void close_channels() { channels_.clear(); }
   size_t channels() const { return channels_.size(); }
+  /// Of the client's ends: of its channels, and of the asynchronous events or 0.
+  std::vector<uint64_t> channel_inodes() const;
+  uint64_t async_inode() const { return async_ != nullptr ? async_->inode() : 0; }
   bool has_channel(engine::ChannelId id) const { return channels_.contains(id.value); }
 
   /// False if too many events wait for the client. Sockets that it closed take any number.

@@ -1,6 +1,7 @@
 #include "emulator/daemon/client/client_queues.h"
 
 #include <linux/futex.h>
+#include <spdlog/spdlog.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -10,6 +11,8 @@
 #include <cstring>
 #include <limits>
 #include <utility>
+
+#include "emulator/engine/protocol/nak_codes.h"
 
 namespace rocemu::daemon {
 namespace {
@@ -28,6 +31,16 @@ void clear(abi::CqRing& ring) {
        {&ring.producer, &ring.error, &ring.waiting, &ring.wake_at, &ring.consumer}) {
     word->store(0, std::memory_order_relaxed);
   }
+}
+
+/// What the program's mistake was, where that can be said.
+void explain(const abi::Cqe& cqe) {
+  if (cqe.vendor_err != static_cast<uint32_t>(engine::VendorError::kLKeyAsRKey)) return;
+  spdlog::warn(
+      "QP {}: the work request {} failed with IBV_WC_REM_ACCESS_ERR, since it names the L_Key of a "
+      "region where its R_Key belongs (ibv_mr.rkey, not ibv_mr.lkey). On many NICs both are equal; "
+      "with --same-keys they are here",
+      cqe.qp_num, cqe.wr_id);
 }
 
 uint64_t bytes_of(const abi::WorkQueueLayout& layout) {
@@ -76,6 +89,8 @@ bool CompletionQueue::move_to(Arena::Piece memory, uint32_t capacity) {
 }
 
 void CompletionQueue::add(const abi::Cqe& cqe) {
+  if (cqe.status != 0) [[unlikely]]
+    explain(cqe);
   // The engine adds no more than `capacity` before the client consumes some. A client that lies
   // about that finds its own completions overwritten, within its own ring.
   std::byte* entries = memory_.data() + sizeof(abi::CqRing);
@@ -95,9 +110,11 @@ bool CompletionQueue::publish() {
   return false;
 }
 
-void CompletionQueue::wake_waiting() {
+bool CompletionQueue::wake_waiting() {
   told_of_waiting_ = false;
-  if (ring_in(memory_).waiting.load(std::memory_order_relaxed) != 0) wake();
+  if (ring_in(memory_).waiting.load(std::memory_order_relaxed) == 0) return false;
+  wake();
+  return true;
 }
 
 void CompletionQueue::wake() {

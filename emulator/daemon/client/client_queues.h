@@ -54,7 +54,8 @@ class CompletionQueue {
   /// True if somebody waits for more, and wake_waiting() is to come when no more do. That is told
   /// once.
   [[nodiscard]] bool publish();
-  void wake_waiting();
+  /// True if somebody waited.
+  bool wake_waiting();
   void set_error();
 
   uint32_t produced() const { return produced_; }

@@ -16,6 +16,7 @@
 
 #include "emulator/daemon/base/descriptors.h"
 #include "emulator/daemon/base/foreign_descriptors.h"
+#include "emulator/daemon/base/other_nics.h"
 
 namespace rocemu::daemon {
 namespace {
@@ -144,8 +145,8 @@ void ClientSession::set_daemon_sleeping(bool sleeping) {
   if (attached_) queues_.set_daemon_sleeping(sleeping);
 }
 
-void ClientSession::set_daemon_processor(uint32_t processor) {
-  if (attached_) queues_.doorbells().daemon_processor.store(processor, std::memory_order_relaxed);
+bool ClientSession::gives_way() const {
+  return attached_ && queues_.doorbells().giving_way.load(std::memory_order_relaxed) != 0;
 }
 
 uint32_t ClientSession::client_processor() const {
@@ -239,6 +240,24 @@ void ClientSession::refuse_version(const abi::Request& request) {
                   abi::kVersion));
 }
 
+// With another NIC the peer would have another number, or be at another address. Both NICs of two
+// `rocemu run` have the same, down to the numbers of the QPs; the starting PSNs, which the two
+// programs have told each other, are not. A QP that a program connects to itself has one for both.
+void ClientSession::explain_meeting(const abi::Request& request) {
+  const auto& modify = request.body.modify_qp;
+  constexpr uint32_t kPeer = abi::kAttrDestQpn | abi::kAttrAv | abi::kAttrRqPsn;
+  if ((modify.mask & kPeer) == kPeer && modify.attr.dest_qp_num == modify.qpn) {
+    to_itself_[modify.qpn] = modify.attr.rq_psn;
+  }
+  if ((modify.mask & abi::kAttrSqPsn) == 0) return;
+  const auto found = to_itself_.find(modify.qpn);
+  if (found == to_itself_.end()) return;
+  if (found->second != modify.attr.sq_psn) {
+    explain_other_nics(peer_.pid, fmt::format("connects its QP {} to that same QP", modify.qpn));
+  }
+  to_itself_.erase(found);
+}
+
 void ClientSession::execute(Pending pending) {
   const abi::Request& request = pending.request;
   if ((request.op == abi::Op::kHello) == attached_) {
@@ -257,6 +276,7 @@ void ClientSession::execute(Pending pending) {
   if (abi::destroys(request.op)) services_.owner.destroyed();
   const Answer answer = objects_.execute(request, pending.fds);
   if (answer.violation != nullptr) return end(answer.violation);
+  if (request.op == abi::Op::kModifyQp && answer.reply.error == 0) explain_meeting(request);
   std::vector<int> given;
   for (const UniqueFd& fd : answer.fds) given.push_back(fd.get());
   reply(request, answer.reply, given);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -90,10 +91,10 @@ class ClientSession {
   /// See ClientQueues.
   void set_daemon_sleeping(bool sleeping);
   bool has_doorbells() const;
-  /// Tells the client on which processor we are (abi::DoorbellRing::daemon_processor).
-  void set_daemon_processor(uint32_t processor);
   /// Where the client was at its latest doorbell (abi::DoorbellRing::client_processor).
   uint32_t client_processor() const;
+  /// One of its threads yields at this moment (abi::DoorbellRing::giving_way).
+  bool gives_way() const;
 
   void deliver(const engine::CompletionEvent& event);
   void deliver(const engine::AsyncEvent& event);
@@ -110,6 +111,9 @@ class ClientSession {
   /// What the client's end of the connection is; nothing before the Hello.
   const std::optional<FileId>& client_end() const { return client_end_; }
   const PeerCredentials& peer() const { return peer_; }
+  /// Of its ends of completion channels, and of the asynchronous events; see ClientEvents.
+  std::vector<uint64_t> event_inodes() const { return events_.channel_inodes(); }
+  uint64_t async_inode() const { return events_.async_inode(); }
   const std::string& command_name() const { return command_name_; }
   ClientQueues& queues() { return queues_; }
   const ClientQueues& queues() const { return queues_; }
@@ -138,6 +142,8 @@ class ClientSession {
   std::optional<Pending> receive();
   void refuse_version(const abi::Request& request);
   void execute(Pending pending);
+  /// Warns if the QP is connected to itself because its peer has another NIC.
+  void explain_meeting(const abi::Request& request);
   struct HelloFds {
     UniqueFd client_end;
     UniqueFd mem_file;  // may be empty
@@ -166,6 +172,8 @@ class ClientSession {
   ClientEvents events_;
   ClientObjects objects_;
   std::optional<Pending> pending_;
+  /// The QPs that are connected to themselves so far, and the PSN that they expect.
+  std::map<uint32_t, uint32_t> to_itself_;
 
   UniqueFd socket_;
   UniqueFd doorbell_fd_;

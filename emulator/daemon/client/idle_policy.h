@@ -1,11 +1,36 @@
-// What a thread of the daemon does after a round that found nothing to do. Looking again at once
-// gives the shortest latency, but keeps the processor from other threads; waking a sleeping thread
-// takes some 2 us on the same processor and 20 us on another one of a virtual machine.
+// How a thread of the daemon waits. A pure function of what it measured, so that tests run it on a
+// simulated scheduler (docs/design/waiting.md). Looking again at once gives the shortest latency,
+// but keeps the processor from other threads; waking a sleeping thread takes some 2 us on the same
+// processor and 20 us on another one of a virtual machine.
 #pragma once
 
 #include "emulator/engine/base/time.h"
 
 namespace rocemu::daemon {
+
+struct IdleConstants {
+  /// With nothing to do for so long the daemon sleeps: the pause of a program between two messages
+  /// is shorter, and what that costs a machine that has other work is little.
+  engine::Duration awake = std::chrono::microseconds(50);
+  /// In which a peer on another processor answers what came from a client on ours.
+  engine::Duration answer = std::chrono::microseconds(3);
+  /// With work without end, the daemon yields that often to clients that will yield back. One that
+  /// could not repost its receives for longer would run out of them: 50 us are 150 short messages,
+  /// and a yield is 2 us.
+  engine::Duration turn = std::chrono::microseconds(50);
+  /// A yield that took longer gave the processor to a thread that keeps it for its time slice: one
+  /// that looks at memory, or one with work of its own.
+  engine::Duration long_yield = std::chrono::microseconds(300);
+  /// For so long after one the daemon sleeps instead of yielding, since a thread that is woken runs
+  /// soon. Doubled each time that this was too short.
+  engine::Duration shortest_crowd = std::chrono::milliseconds(20);
+  engine::Duration longest_crowd = std::chrono::seconds(1);
+  /// A yield that took less let nobody in.
+  engine::Duration shortest_turn = std::chrono::microseconds(1);
+  /// Where messages come over a network, the next is here after less than this.
+  engine::Duration pause = std::chrono::microseconds(20);
+};
+inline constexpr IdleConstants kIdleConstants;
 
 class IdlePolicy {
  public:
@@ -15,24 +40,37 @@ class IdlePolicy {
     kSleep,    // until somebody wakes us
   };
 
-  /// Where those are that rang not long ago.
+  /// The clients that rang not long ago.
   struct Clients {
-    bool both_sides;   // some on our processor and some on others
-    bool rung_beside;  // the latest on our processor
+    bool beside = false;           // some on our processor
+    bool elsewhere = false;        // some on others
+    bool rung_beside = false;      // the latest on our processor
+    bool beside_gives_way = true;  // all on our processor yield, and not only to us
   };
 
-  explicit IdlePolicy(engine::Instant now) : last_work_(now) {}
+  /// `busy_poll`: always looks again.
+  explicit IdlePolicy(engine::Instant now, bool busy_poll = false)
+      : busy_poll_(busy_poll), last_work_(now), last_turn_(now) {}
 
   /// A round found something to do, or a sleep ended.
   void worked(engine::Instant now) { last_work_ = now; }
-  /// Nothing more comes for now.
-  bool is_idle(engine::Instant now) const;
-  Way next(engine::Instant now, const Clients& clients) const;
+  /// A sleep ended.
+  void slept(engine::Instant now) { last_work_ = last_turn_ = now; }
   /// What a yield took.
   void gave_way(engine::Instant begin, engine::Instant end);
 
+  /// Nothing more comes for now.
+  bool is_idle(engine::Instant now) const { return now - last_work_ >= kIdleConstants.pause; }
+  /// After a round that found something: whether others may have had to wait for their turn.
+  bool is_turn_over(engine::Instant now) const {
+    return !busy_poll_ && now - last_turn_ >= kIdleConstants.turn && now >= crowded_until_;
+  }
+  /// After a round that found nothing.
+  Way next(engine::Instant now, const Clients& clients) const;
+
  private:
-  engine::Instant last_work_;
+  bool busy_poll_;
+  engine::Instant last_work_, last_turn_;
   engine::Instant crowded_until_{};
   engine::Duration crowd_{};
 };

@@ -47,6 +47,15 @@ class ObjectMap {
     return count;
   }
 
+  /// In no particular order.
+  void for_each(auto&& what) const {
+    for (const auto& [number, page] : pages_) {
+      for (const std::unique_ptr<T>& object : page.objects) {
+        if (object != nullptr) what(*object);
+      }
+    }
+  }
+
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   /// Gives back the memory of what is gone.

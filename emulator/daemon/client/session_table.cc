@@ -65,7 +65,6 @@ void SessionTable::wake(ClientSession& session) {
   if (session.activity().awake || session.has_ended()) return;
   session.activity() = {clock_.real_now(), true};
   session.set_daemon_sleeping(false);
-  session.set_daemon_processor(processor_);
   awake_.push_back(&session);
 }
 
@@ -92,19 +91,18 @@ bool SessionTable::pump() {
   return worked;
 }
 
-void SessionTable::set_processor(uint32_t processor) {
-  if (processor == processor_) return;
-  processor_ = processor;
-  for (ClientSession* session : awake_) session->set_daemon_processor(processor);
-}
-
 IdlePolicy::Clients SessionTable::recent(engine::Instant now) const {
-  bool beside = false, elsewhere = false;
+  bool beside = false, elsewhere = false, gives_way = true;
   for (ClientSession* session : awake_) {
     if (now - session->activity().last > kNotLongAgo || session->queues().expects_event) continue;
-    (session->client_processor() == processor_ ? beside : elsewhere) = true;
+    const bool is_beside = session->client_processor() == processor_;
+    (is_beside ? beside : elsewhere) = true;
+    if (is_beside) gives_way &= session->gives_way();
   }
-  return {.both_sides = beside && elsewhere, .rung_beside = rung_beside_};
+  return {.beside = beside,
+          .elsewhere = elsewhere,
+          .rung_beside = rung_beside_,
+          .beside_gives_way = gives_way};
 }
 
 void SessionTable::take_receives() {
@@ -133,9 +131,20 @@ bool SessionTable::pump_in_order() {
 
 void SessionTable::wake_waiting() {
   for (const auto& [client, id] : waiting_) {
-    if (CompletionQueue* cq = find_cq(client, id)) cq->wake_waiting();
+    if (CompletionQueue* cq = find_cq(client, id)) static_cast<void>(cq->wake_waiting());
   }
   waiting_.clear();
+}
+
+size_t SessionTable::wake_pollers() {
+  size_t most = 0;
+  for (const auto& [id, session] : sessions_) {
+    const auto& cqs = session->queues().cqs;
+    bool slept = false;
+    cqs.for_each([&](CompletionQueue& cq) { slept |= cq.wake_waiting(); });
+    if (slept) most = std::max(most, cqs.size());
+  }
+  return most;
 }
 
 void SessionTable::begin_round() {

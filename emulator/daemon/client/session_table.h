@@ -49,6 +49,9 @@ class SessionTable : public SessionOwner {
   }
   /// No more come for now.
   void wake_waiting();
+  /// Wakes all who sleep because a poll found nothing, whatever they wait for. The number of CQs of
+  /// the client that has most of them, among those with such sleepers; 0 if nobody slept.
+  size_t wake_pollers();
   /// Handles the doorbells of all awake sessions; true if there were any.
   bool pump();
   /// Hands over what has been posted to receive queues by now, and nothing else.
@@ -66,8 +69,8 @@ class SessionTable : public SessionOwner {
   /// When the next is due.
   std::optional<engine::Instant> next_silent_end() const;
   bool any_awake() const { return !awake_.empty(); }
-  /// For all that are awake, or wake: the processor that we are on, from 1; 0 if it is not known.
-  void set_processor(uint32_t processor);
+  /// The processor that we are on, from 1; 0 if it is not known.
+  void set_processor(uint32_t processor) { processor_ = processor; }
 
   /// Where those were that rang not long ago and do not wait for an event.
   IdlePolicy::Clients recent(engine::Instant now) const;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <exception>
 #include <vector>
@@ -26,9 +27,11 @@ std::string refusal(const std::string& why) {
 
 }  // namespace
 
-ControlServer::ControlServer(EventLoop& loop, UniqueFd listener, Commands commands)
+ControlServer::ControlServer(EventLoop& loop, UniqueFd listener, Commands commands,
+                             SlowCommands slow_commands)
     : loop_(loop),
       commands_(std::move(commands)),
+      slow_commands_(std::move(slow_commands)),
       listener_(loop, std::move(listener),
                 [this](UniqueFd socket, PeerCredentials) { on_connect(std::move(socket)); }) {}
 
@@ -38,6 +41,7 @@ void ControlServer::on_connect(UniqueFd socket) {
   connection.watch = loop_.watch(fd, EPOLLIN, [this, fd](uint32_t) { on_ready(fd); });
   if (!connection.watch) return;
   connection.socket = std::move(socket);
+  connection.serial = ++last_serial_;
   connections_.emplace(fd, std::move(connection));
 }
 
@@ -45,8 +49,8 @@ void ControlServer::on_ready(int fd) {
   const auto found = connections_.find(fd);
   if (found == connections_.end()) return;
   Connection& connection = found->second;
-  bool alive = true;
-  if (connection.output.empty()) alive = read_from(connection);
+  bool alive = !connection.awaits_done;  // or else its peer is gone: nothing more is asked of it
+  if (alive && connection.output.empty()) alive = read_from(connection);
   if (alive) {
     answer_lines(connection);
     alive = write_to(connection);
@@ -76,16 +80,17 @@ bool ControlServer::write_to(Connection& connection) {
     // Lines that came meanwhile have waited for this.
     if (connection.output.empty()) answer_lines(connection);
   }
-  connection.watch.set_events(EPOLLIN);
-  return !connection.at_end;
+  connection.watch.set_events(connection.awaits_done ? 0u : EPOLLIN);
+  return connection.awaits_done || !connection.at_end;
 }
 
 void ControlServer::answer_lines(Connection& connection) {
-  if (!connection.output.empty()) return;
+  if (!connection.output.empty() || connection.awaits_done) return;
   const size_t end = connection.input.find('\n');
   if (end != std::string::npos) {
-    connection.output = answer(std::string_view(connection.input).substr(0, end));
+    const std::string line = connection.input.substr(0, end);
     connection.input.erase(0, end + 1);
+    connection.output = answer(connection, line);
   } else if (connection.input.size() > kMaxLine) {
     connection.output = refusal(fmt::format("a line has at most {} bytes", kMaxLine));
     connection.input.clear();
@@ -93,7 +98,19 @@ void ControlServer::answer_lines(Connection& connection) {
   }
 }
 
-std::string ControlServer::answer(std::string_view line) {
+void ControlServer::finish(int fd, uint64_t serial, const Json& result) {
+  const auto found = connections_.find(fd);
+  if (found == connections_.end() || found->second.serial != serial) return;
+  Connection& connection = found->second;
+  connection.awaits_done = false;
+  Json reply;
+  reply["ok"] = true;
+  reply.update(result);
+  connection.output = line_of(reply);
+  if (!write_to(connection)) connections_.erase(found);
+}
+
+std::string ControlServer::answer(Connection& connection, std::string_view line) {
   const Json request = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!request.is_object()) return refusal("this line is not a JSON object");
   const auto name = request.find("command");
@@ -101,15 +118,25 @@ std::string ControlServer::answer(std::string_view line) {
     return refusal("the object has no \"command\", or it is not a string");
   }
   const auto command = commands_.find(name->get<std::string>());
-  if (command == commands_.end()) {
+  const auto slow_command = slow_commands_.find(name->get<std::string>());
+  if (command == commands_.end() && slow_command == slow_commands_.end()) {
     std::vector<std::string> known;
     for (const auto& [known_name, function] : commands_) known.push_back(known_name);
+    for (const auto& [known_name, function] : slow_commands_) known.push_back(known_name);
+    std::ranges::sort(known);
     return refusal(fmt::format("the command \"{}\" is unknown; known are {}",
                                name->get<std::string>(), fmt::join(known, ", ")));
   }
   Json reply;
   reply["ok"] = true;
   try {
+    if (command == commands_.end()) {
+      slow_command->second(request,
+                           [this, fd = connection.socket.get(), serial = connection.serial](
+                               const Json& result) { finish(fd, serial, result); });
+      connection.awaits_done = true;
+      return "";
+    }
     reply.update(command->second(request));
   } catch (const Refusal& why) {
     return refusal(why.what());

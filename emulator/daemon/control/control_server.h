@@ -33,8 +33,15 @@ class ControlServer {
   using Command = std::function<Json(const Json& request)>;
   using Commands = std::map<std::string, Command>;
 
+  /// The same for what takes its time: `done` is called once, when the command has returned, with
+  /// what is to be added. Further requests of the connection wait for that.
+  using Done = std::function<void(Json)>;
+  using SlowCommand = std::function<void(const Json& request, Done done)>;
+  using SlowCommands = std::map<std::string, SlowCommand>;
+
   /// Throws StartError if the listening socket cannot be watched.
-  ControlServer(EventLoop& loop, UniqueFd listener, Commands commands);
+  ControlServer(EventLoop& loop, UniqueFd listener, Commands commands,
+                SlowCommands slow_commands = {});
 
  private:
   struct Connection {
@@ -43,6 +50,8 @@ class ControlServer {
     std::string input;
     std::string output;  // what the peer has not taken yet; it is asked nothing more until then
     bool at_end = false;
+    bool awaits_done = false;  // of a slow command
+    uint64_t serial = 0;       // the descriptor may be another's by then
   };
 
   void on_connect(UniqueFd socket);
@@ -51,12 +60,16 @@ class ControlServer {
   bool read_from(Connection& connection);
   bool write_to(Connection& connection);
   void answer_lines(Connection& connection);
-  std::string answer(std::string_view line);
+  /// Empty if the answer comes later.
+  std::string answer(Connection& connection, std::string_view line);
+  void finish(int fd, uint64_t serial, const Json& result);
 
   EventLoop& loop_;
   Commands commands_;
+  SlowCommands slow_commands_;
   Listener listener_;
   std::map<int, Connection> connections_;  // by fd
+  uint64_t last_serial_ = 0;
 };
 
 }  // namespace rocemu::daemon

@@ -4,7 +4,6 @@
 //   {"command":"rules"}                    the rules, how often each was asked and has acted
 //   {"command":"clear"}, {...,"name":NAME} all rules go, or one
 //   {"command":"pause"}, {"command":"resume"}
-//   {"command":"step","frames":N}          while paused: N frames arrive, one after the other
 #pragma once
 
 #include <string>

@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "emulator/abi/runtime_dir.h"
+#include "emulator/daemon/kernel/port_counters.h"
 
 namespace rocemu::daemon {
 namespace {
@@ -125,8 +126,9 @@ class Answer {
       message.add_u32(RDMA_NLDEV_ATTR_PORT_INDEX, kPort);
       message.add_u8(RDMA_NLDEV_ATTR_PORT_STATE, static_cast<uint8_t>(device.port.state));
       message.add_u8(RDMA_NLDEV_ATTR_PORT_PHYS_STATE, device.port.phys_state);
-      message.add_u32(RDMA_NLDEV_ATTR_NDEV_INDEX, if_nametoindex(kNetdev));
-      message.add_text(RDMA_NLDEV_ATTR_NDEV_NAME, kNetdev);
+      const std::string netdev = device.netdev();
+      message.add_u32(RDMA_NLDEV_ATTR_NDEV_INDEX, if_nametoindex(netdev.c_str()));
+      message.add_text(RDMA_NLDEV_ATTR_NDEV_NAME, netdev);
     });
     return 0;
   }
@@ -160,7 +162,7 @@ class Answer {
     add(index, state.name, [&](NetlinkMessage& message) {
       message.add_u32(RDMA_NLDEV_ATTR_PORT_INDEX, kPort);
       const NetlinkMessage::Nest table(message, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
-      for (const auto& [name, value] : state.counters) {
+      for (const auto& [name, value] : hardware_counters(state.counters)) {
         const NetlinkMessage::Nest entry(message, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY);
         message.add_text(RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME, name);
         message.add_u64(RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_VALUE, value);

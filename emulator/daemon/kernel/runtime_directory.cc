@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <map>
 #include <memory>
 #include <set>
 #include <string_view>
@@ -88,11 +89,18 @@ void make_parents(int root, const std::string& path, std::set<std::string>& made
   }
 }
 
-bool write_new(int root, const std::string& path, const std::string& content) {
+/// As `path`, which need not be the file's own.
+bool write_new(int root, const std::string& path, const SysfsFile& file) {
+  if (file.is_link) return symlinkat(file.content.c_str(), root, path.c_str()) == 0;
   const UniqueFd fd(
       openat(root, path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400));
-  return fd &&
-         write(fd.get(), content.data(), content.size()) == static_cast<ssize_t>(content.size());
+  return fd && write(fd.get(), file.content.data(), file.content.size()) ==
+                   static_cast<ssize_t>(file.content.size());
+}
+
+/// False where the file system has no hard links or the file has too many.
+bool link_new(int root, const std::string& existing, const std::string& path) {
+  return linkat(root, existing.c_str(), root, path.c_str(), 0) == 0;
 }
 
 }  // namespace
@@ -155,8 +163,12 @@ bool RuntimeDirectory::open_locked() {
 bool RuntimeDirectory::clean() {
   const std::vector<std::string> entries = entries_of(directory_.get());
   if (entries.empty()) return true;
-  const std::set<std::string> ours{first_component(abi::kDeviceDir), abi::kSysDir,
-                                   abi::kControlSocket, abi::kNetlinkSocket};
+  const std::set<std::string> ours{first_component(abi::kDeviceDir),
+                                   abi::kSysDir,
+                                   abi::kControlSocket,
+                                   abi::kNetlinkSocket,
+                                   abi::kSysfsSocket,
+                                   abi::kTurnsSocket};
   for (const std::string& name : entries) {
     if (!ours.contains(name)) return false;
   }
@@ -173,8 +185,14 @@ void RuntimeDirectory::write_sysfs(const std::vector<SysfsFile>& files) {
   if (!root) fail_start("cannot open " + path_ + "/" + abi::kSysDir, errno);
   std::set<std::string> made;
   for (const SysfsFile& file : files) make_parents(root.get(), file.path, made);
+  // Most files say the same as another one: of such there is one, with several names.
+  std::map<std::string_view, const std::string*> path_of;
   for (const SysfsFile& file : files) {
-    if (!write_new(root.get(), file.path, file.content)) {
+    if (!file.is_link) {
+      const auto [first, is_new] = path_of.try_emplace(file.content, &file.path);
+      if (!is_new && link_new(root.get(), *first->second, file.path)) continue;
+    }
+    if (!write_new(root.get(), file.path, file)) {
       fail_start("cannot write " + file.path, errno);
     }
   }
@@ -190,16 +208,16 @@ bool RuntimeDirectory::replace_sysfs(const SysfsFile& file) {
   const UniqueFd root = open_sysfs();
   if (!root) return false;
   unlinkat(root.get(), kNew, 0);  // of an attempt that failed
-  return write_new(root.get(), kNew, file.content) &&
+  return write_new(root.get(), kNew, file) &&
          renameat(root.get(), kNew, root.get(), file.path.c_str()) == 0;
 }
 
-bool RuntimeDirectory::remove_sysfs(const std::string& directory) {
+bool RuntimeDirectory::remove_sysfs(const std::string& path) {
   const UniqueFd root = open_sysfs();
+  if (unlinkat(root.get(), path.c_str(), 0) == 0 || errno == ENOENT) return true;
   const UniqueFd fd(
-      openat(root.get(), directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd) return errno == ENOENT;
-  return remove_contents(fd.get()) && unlinkat(root.get(), directory.c_str(), AT_REMOVEDIR) == 0;
+      openat(root.get(), path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  return fd && remove_contents(fd.get()) && unlinkat(root.get(), path.c_str(), AT_REMOVEDIR) == 0;
 }
 
 void RuntimeDirectory::remove_device_socket(size_t index) {
@@ -218,8 +236,16 @@ std::string RuntimeDirectory::control_socket() const {
   return fmt::format("{}/{}", path_, abi::kControlSocket);
 }
 
+std::string RuntimeDirectory::turns_socket() const {
+  return fmt::format("{}/{}", path_, abi::kTurnsSocket);
+}
+
 std::string RuntimeDirectory::netlink_socket() const {
   return fmt::format("{}/{}", path_, abi::kNetlinkSocket);
+}
+
+std::string RuntimeDirectory::sysfs_socket() const {
+  return fmt::format("{}/{}", path_, abi::kSysfsSocket);
 }
 
 void RuntimeDirectory::remove() {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "emulator/daemon/kernel/sysfs_tree.h"
+#include "emulator/daemon/kernel/sysfs_files.h"
 #include "emulator/os/unique_fd.h"
 
 namespace rocemu::daemon {
@@ -29,9 +29,9 @@ class RuntimeDirectory {
   /// file system has no room, with errno set.
   bool replace_sysfs(const SysfsFile& file);
 
-  /// A directory of the sysfs tree with all that is in it. Like a device's socket it may be gone
-  /// already; false if it cannot be removed.
-  bool remove_sysfs(const std::string& directory);
+  /// Removes a link of the sysfs tree, or a directory with all that is in it. Like a device's
+  /// socket it may be gone already; false if it cannot be removed.
+  bool remove_sysfs(const std::string& path);
   void remove_device_socket(size_t index);
 
   const std::string& path() const { return path_; }
@@ -39,6 +39,8 @@ class RuntimeDirectory {
   std::string cm_socket() const;
   std::string control_socket() const;
   std::string netlink_socket() const;
+  std::string turns_socket() const;
+  std::string sysfs_socket() const;
 
   /// Whether it was cleaned of what a daemon that is gone had left.
   bool was_stale() const { return was_stale_; }

@@ -1,13 +1,21 @@
 #include "emulator/daemon/kernel/sysfs_tree.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
-#include <sched.h>
-#include <sys/sysinfo.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <set>
 #include <string_view>
+#include <system_error>
 
 #include "emulator/abi/runtime_dir.h"
+#include "emulator/daemon/kernel/port_counters.h"
+#include "emulator/daemon/kernel/sysfs_pci.h"
+#include "emulator/os/unique_fd.h"
 
 namespace rocemu::daemon {
 namespace {
@@ -63,118 +71,222 @@ std::string physical_state_text(uint8_t state) {
   return fmt::format("{}: {}", state, state < std::size(kNames) ? kNames[state] : "<unknown>");
 }
 
-// All processors, in the kernel's form: "ff", "3,ffffffff".
-std::string cpu_mask_text() {
-  const int cpus = std::max(get_nprocs_conf(), 1);
-  const int last_word_bits = cpus % 32 == 0 ? 32 : cpus % 32;
-  std::string text = fmt::format("{:x}", ~uint32_t{0} >> (32 - last_word_bits));
-  for (int word = 1; word < (cpus + 31) / 32; ++word) text += ",ffffffff";
-  return text;
-}
-
-constexpr char kPort[] = "/ports/1";
-
-std::string directory_of(const std::string& device) {
-  return "class/infiniband/" + device;
-}
-
-std::string verbs_directory_of(size_t index) {
-  return fmt::format("class/infiniband_verbs/{}{}", abi::kDevicePrefix, index);
-}
-
-std::string mad_directory_of(size_t index) {
-  return fmt::format("class/infiniband_mad/umad{}", index);
-}
-
-class Tree {
- public:
-  void add(std::string path, std::string_view content) {
-    files_.push_back({std::move(path), fmt::format("{}\n", content)});
+// Linux answers EINVAL for the attributes of an empty entry of the GID table, and programs rely on
+// it to tell such entries. What a regular file holds cannot do that, so they are links to
+// attributes of the loopback interface, which has neither speed nor duplex: they answer EINVAL on
+// any machine.
+std::string find_unreadable() {
+  for (const char* path : {"/sys/class/net/lo/speed", "/sys/class/net/lo/duplex"}) {
+    const UniqueFd fd(open(path, O_RDONLY | O_CLOEXEC));
+    char byte;
+    if (fd && read(fd.get(), &byte, 1) < 0 && errno == EINVAL) return path;
   }
-  std::vector<SysfsFile> take() { return std::move(files_); }
-
- private:
-  std::vector<SysfsFile> files_;
-};
-
-void add_port_state(Tree& tree, const std::string& directory, const abi::PortAttr& port) {
-  tree.add(directory + "/state", state_text(port.state));
-  tree.add(directory + "/phys_state", physical_state_text(port.phys_state));
+  return "";
 }
 
-void add_port(Tree& tree, const std::string& directory, const SysfsDevice& device) {
-  const abi::PortAttr& port = device.port;
-  add_port_state(tree, directory, port);
-  tree.add(directory + "/rate", rate_text(port.active_width, port.active_speed));
-  tree.add(directory + "/link_layer", "Ethernet");
-  tree.add(directory + "/cap_mask", fmt::format("0x{:08x}", port.port_cap_flags));
-  tree.add(directory + "/lid", "0x0");
-  tree.add(directory + "/lid_mask_count", "0");
-  tree.add(directory + "/sm_lid", "0x0");
-  tree.add(directory + "/sm_sl", "0");
-  for (unsigned i = 0; i < port.pkey_tbl_len; ++i) {
-    tree.add(fmt::format("{}/pkeys/{}", directory, i), i == 0 ? "0xffff" : "0x0000");
-  }
-  // One missing type makes ibv_query_gid_table fail altogether, so empty entries have one as well.
-  for (size_t i = 0; i < engine::kGidTableLength; ++i) {
-    const bool used = i < device.addresses.size();
-    tree.add(fmt::format("{}/gids/{}", directory, i),
-             gid_text(used ? device.addresses[i] : wire::IpAddress{}));
-    tree.add(fmt::format("{}/gid_attrs/types/{}", directory, i), "RoCE v2");
-    tree.add(fmt::format("{}/gid_attrs/ndevs/{}", directory, i), used ? kNetdev : "");
-  }
+constexpr char kVerbs[] = "infiniband_verbs", kMad[] = "infiniband_mad", kRdma[] = "infiniband";
+
+std::string verbs_name(size_t index) {
+  return fmt::format("{}{}", abi::kDevicePrefix, index);
 }
 
-void add_device(Tree& tree, const SysfsDevice& device, size_t index) {
-  const std::string directory = directory_of(device.name);
-  const abi::DeviceAttr& attr = device.attr;
-  tree.add(directory + "/node_type", "1: CA");
-  tree.add(directory + "/node_guid", guid_text(attr.node_guid));
-  tree.add(directory + "/sys_image_guid", guid_text(attr.sys_image_guid));
-  tree.add(directory + "/node_desc", device.name);
-  tree.add(directory + "/fw_ver",
-           std::string_view(attr.fw_ver, strnlen(attr.fw_ver, sizeof attr.fw_ver)));
-  tree.add(directory + "/hw_rev", fmt::format("0x{:x}", attr.hw_ver));
-  tree.add(directory + "/hca_type", "rocemu");  // by which the provider knows its own
-  tree.add(directory + "/board_id", "rocemu");
-  tree.add(directory + "/device/numa_node", "-1");
-  tree.add(directory + "/device/local_cpus", cpu_mask_text());
-  tree.add(directory + "/device/local_cpulist",
-           fmt::format("0-{}", std::max(get_nprocs_conf(), 1) - 1));
-  tree.add(fmt::format("{}/device/net/{}/dev_port", directory, kNetdev), "0");
-  add_port(tree, directory + kPort, device);
+std::string mad_name(size_t index) {
+  return fmt::format("umad{}", index);
+}
 
-  const std::string verbs = verbs_directory_of(index);
-  tree.add(verbs + "/ibdev", device.name);
-  tree.add(verbs + "/dev", fmt::format("{}:{}", abi::kDeviceMajor, abi::kDeviceMinorBase + index));
-  tree.add(verbs + "/abi_version", "1");
+std::string in_class(const char* class_name, const std::string& name) {
+  return fmt::format("class/{}/{}", class_name, name);
+}
 
-  const std::string mad = mad_directory_of(index);
-  tree.add(mad + "/ibdev", device.name);
-  tree.add(mad + "/port", "1");
-  tree.add(mad + "/dev", fmt::format("{}:{}", abi::kDeviceMajor, index));
+void add_port_state(SysfsFiles& files, const std::string& directory, const abi::PortAttr& port) {
+  files.add(directory + "/state", state_text(port.state));
+  files.add(directory + "/phys_state", physical_state_text(port.phys_state));
 }
 
 }  // namespace
 
-std::vector<std::string> sysfs_directories(const std::string& device, size_t index) {
-  return {directory_of(device), verbs_directory_of(index), mad_directory_of(index)};
+std::string SysfsDevice::netdev() const {
+  const auto found =
+      std::ranges::find_if(netdevs, [](const std::string& one) { return one != kLoopback; });
+  return found != netdevs.end() ? *found : kLoopback;
 }
 
-std::vector<SysfsFile> port_state_files(const std::string& device, const abi::PortAttr& port) {
-  Tree tree;
-  add_port_state(tree, directory_of(device) + kPort, port);
-  return tree.take();
+SysfsTree::SysfsTree(const options::Topology& topology, size_t device_count,
+                     std::vector<NetworkInterface> interfaces)
+    : is_flat_(topology.is_flat),
+      pci_(make_pci_layout(topology, device_count, machine_cpus())),
+      interfaces_(std::move(interfaces)),
+      unreadable_(find_unreadable()) {}
+
+std::vector<std::string> SysfsTree::netdevs_of(
+    const std::vector<wire::IpAddress>& addresses) const {
+  std::vector<std::string> names;
+  for (const wire::IpAddress& address : addresses) {
+    const NetworkInterface* const owner = find_owner(interfaces_, address);
+    names.push_back(owner != nullptr ? owner->name : kLoopback);
+  }
+  return names;
 }
 
-std::vector<SysfsFile> sysfs_files(const std::vector<SysfsDevice>& devices) {
-  Tree tree;
-  tree.add("class/infiniband_verbs/abi_version", "6");
-  tree.add("class/infiniband_mad/abi_version", "5");
-  tree.add("class/misc/rdma_cm/abi_version", "4");
-  tree.add("class/misc/rdma_cm/dev", fmt::format("{}:{}", abi::kCmMajor, abi::kCmMinor));
-  for (size_t i = 0; i < devices.size(); ++i) add_device(tree, devices[i], i);
-  return tree.take();
+std::string SysfsTree::place(size_t index, const char* class_name, const std::string& name) const {
+  const std::string parent = is_flat_ ? "devices/virtual" : pci_.devices[index].path;
+  return fmt::format("{}/{}/{}", parent, class_name, name);
+}
+
+std::string SysfsTree::port_directory(const std::string& device, size_t index) const {
+  return place(index, kRdma, device) + "/ports/1";
+}
+
+void SysfsTree::add_links(SysfsFiles& files, const SysfsDevice& device) const {
+  for (const auto& [class_name, name] : {std::pair(kRdma, device.name),
+                                         {kVerbs, verbs_name(device.index)},
+                                         {kMad, mad_name(device.index)}}) {
+    const std::string path = place(device.index, class_name, name);
+    files.link(in_class(class_name, name), path);
+    files.link(path + "/subsystem", fmt::format("class/{}", class_name));
+    if (!is_flat_) files.link(path + "/device", pci_.devices[device.index].path);
+  }
+}
+
+void SysfsTree::add_port(SysfsFiles& files, const SysfsDevice& device) const {
+  const std::string directory = port_directory(device.name, device.index);
+  const abi::PortAttr& port = device.port;
+  add_port_state(files, directory, port);
+  files.add(directory + "/rate", rate_text(port.active_width, port.active_speed));
+  files.add(directory + "/link_layer", "Ethernet");
+  files.add(directory + "/cap_mask", fmt::format("0x{:08x}", port.port_cap_flags));
+  files.add(directory + "/lid", "0x0");
+  files.add(directory + "/lid_mask_count", "0");
+  files.add(directory + "/sm_lid", "0x0");
+  files.add(directory + "/sm_sl", "0");
+  for (unsigned i = 0; i < port.pkey_tbl_len; ++i) {
+    files.add(fmt::format("{}/pkeys/{}", directory, i), i == 0 ? "0xffff" : "0x0000");
+  }
+  for (size_t i = 0; i < engine::kGidTableLength; ++i) {
+    const bool used = i < device.addresses.size();
+    const std::string type = fmt::format("{}/gid_attrs/types/{}", directory, i);
+    const std::string netdev = fmt::format("{}/gid_attrs/ndevs/{}", directory, i);
+    files.add(fmt::format("{}/gids/{}", directory, i),
+              gid_text(used ? device.addresses[i] : wire::IpAddress{}));
+    if (used) {
+      files.add(type, "RoCE v2");
+      files.add(netdev, i < device.netdevs.size() ? device.netdevs[i] : kLoopback);
+    } else if (!unreadable_.empty()) {
+      files.link_outside(type, unreadable_);
+      files.link_outside(netdev, unreadable_);
+    } else {
+      // One missing type makes ibv_query_gid_table fail altogether.
+      files.add(type, "RoCE v2");
+      files.add(netdev, "");
+    }
+  }
+}
+
+void SysfsTree::add_device(SysfsFiles& files, const SysfsDevice& device) const {
+  const std::string directory = place(device.index, kRdma, device.name);
+  const abi::DeviceAttr& attr = device.attr;
+  files.add(directory + "/node_type", "1: CA");
+  files.add(directory + "/node_guid", guid_text(attr.node_guid));
+  files.add(directory + "/sys_image_guid", guid_text(attr.sys_image_guid));
+  files.add(directory + "/node_desc", device.name);
+  files.add(directory + "/fw_ver",
+            std::string_view(attr.fw_ver, strnlen(attr.fw_ver, sizeof attr.fw_ver)));
+  files.add(directory + "/hw_rev", fmt::format("0x{:x}", attr.hw_ver));
+  files.add(directory + "/hca_type", "rocemu");  // by which the provider knows its own
+  files.add(directory + "/board_id", "rocemu");
+  files.add(directory + "/uevent", fmt::format("NAME={}", device.name));
+  if (is_flat_) files.add(directory + "/parent", device.netdev());  // as rxe
+  add_port(files, device);
+
+  const std::string verbs = place(device.index, kVerbs, verbs_name(device.index));
+  const auto minor = abi::kDeviceMinorBase + device.index;
+  files.add(verbs + "/ibdev", device.name);
+  files.add(verbs + "/dev", fmt::format("{}:{}", abi::kDeviceMajor, minor));
+  files.add(verbs + "/abi_version", "1");
+  files.add(verbs + "/uevent", fmt::format("MAJOR={}\nMINOR={}\nDEVNAME=infiniband/{}",
+                                           abi::kDeviceMajor, minor, verbs_name(device.index)));
+
+  const std::string mad = place(device.index, kMad, mad_name(device.index));
+  files.add(mad + "/ibdev", device.name);
+  files.add(mad + "/port", "1");
+  files.add(mad + "/dev", fmt::format("{}:{}", abi::kDeviceMajor, device.index));
+}
+
+// The directory of the interface in the PCI function. Its attributes are the machine's own.
+void SysfsTree::add_netdev(SysfsFiles& files, const std::string& name, size_t index) const {
+  const std::string directory = place(index, "net", name);
+  std::error_code ignored;
+  // Where it really is: this directory may be what its class shows of it.
+  const auto machines = std::filesystem::canonical("/sys/class/net/" + name, ignored);
+  for (const auto& entry : std::filesystem::directory_iterator(machines, ignored)) {
+    const std::string attribute = entry.path().filename();
+    if (attribute == "device" || attribute == "subsystem" || attribute == "dev_port") continue;
+    files.link_outside(directory + "/" + attribute, entry.path());
+  }
+  files.add(directory + "/dev_port", "0");
+  files.link(directory + "/device", pci_.devices[index].path);
+  files.link(directory + "/subsystem", "class/net");
+}
+
+std::vector<SysfsFile> SysfsTree::files_of(const SysfsDevice& device) const {
+  SysfsFiles files;
+  add_device(files, device);
+  return files.take();
+}
+
+std::vector<SysfsFile> SysfsTree::files(const std::vector<SysfsDevice>& devices) const {
+  SysfsFiles files;
+  files.add("class/infiniband_verbs/abi_version", "6");
+  files.add("class/infiniband_mad/abi_version", "5");
+  files.add("class/misc/rdma_cm/abi_version", "4");
+  files.add("class/misc/rdma_cm/dev", fmt::format("{}:{}", abi::kCmMajor, abi::kCmMinor));
+  add_pci(files, pci_);
+  std::set<std::string> netdevs{kLoopback};  // that are a device's or, as this one, nobody's
+  for (const SysfsDevice& device : devices) {
+    add_device(files, device);
+    add_links(files, device);
+    files.append(counter_files(device.name, device.index, {}));
+    if (is_flat_) continue;
+    const std::string netdev = device.netdev();
+    add_netdev(files, netdev, device.index);
+    if (netdevs.insert(netdev).second) {
+      files.link(in_class("net", netdev), place(device.index, "net", netdev));
+    }
+  }
+  return files.take();
+}
+
+std::vector<SysfsFile> SysfsTree::port_state_files(const std::string& device, size_t index,
+                                                   const abi::PortAttr& port) const {
+  SysfsFiles files;
+  add_port_state(files, port_directory(device, index), port);
+  return files.take();
+}
+
+std::vector<SysfsFile> SysfsTree::counter_files(const std::string& device, size_t index,
+                                                const CounterValues& counters) const {
+  SysfsFiles files;
+  const std::string directory = port_directory(device, index);
+  for (const NamedCounter& counter : port_counters(counters)) {
+    files.add(fmt::format("{}/counters/{}", directory, counter.name),
+              std::to_string(counter.value));
+  }
+  for (const NamedCounter& counter : hardware_counters(counters)) {
+    files.add(fmt::format("{}/hw_counters/{}", directory, counter.name),
+              std::to_string(counter.value));
+  }
+  files.add(directory + "/hw_counters/lifespan", "0");  // each reader gets what is so now
+  return files.take();
+}
+
+std::vector<std::string> SysfsTree::places(const std::string& device, size_t index) const {
+  std::vector<std::string> places;
+  for (const auto& [class_name, name] :
+       {std::pair(kRdma, device), {kVerbs, verbs_name(index)}, {kMad, mad_name(index)}}) {
+    places.push_back(in_class(class_name, name));
+    places.push_back(place(index, class_name, name));
+  }
+  return places;
 }
 
 }  // namespace rocemu::daemon

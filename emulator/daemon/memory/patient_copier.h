@@ -27,12 +27,13 @@ class PatientCopier {
                             std::span<const std::span<uint8_t>> to);
   engine::MemoryResult write(std::span<const engine::RemoteRange> to,
                              std::span<const std::span<const uint8_t>> from);
+  /// A late call has not returned.
+  bool is_busy() const;
 
  private:
   struct Shared;
   explicit PatientCopier(std::shared_ptr<Shared> shared);
 
-  bool is_busy() const;
   engine::MemoryResult run();
 
   std::shared_ptr<Shared> shared_;

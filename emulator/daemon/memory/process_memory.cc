@@ -2,6 +2,7 @@
 
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
@@ -20,6 +21,13 @@ ProcessMemory::Way ProcessMemory::add(engine::ClientId client, pid_t pid, Unique
 
 void ProcessMemory::remove(engine::ClientId client) {
   clients_.erase(client);
+}
+
+bool ProcessMemory::waits() const {
+  return std::ranges::any_of(clients_, [](const auto& entry) {
+    const auto& copier = entry.second.copier;
+    return copier != nullptr && copier->is_busy();
+  });
 }
 
 int ProcessMemory::expect_waits(engine::ClientId client) {

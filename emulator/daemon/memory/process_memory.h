@@ -30,6 +30,8 @@ class ProcessMemory {
 
   /// From now on its memory may be MemoryResult::kNotYet. 0 or an errno value.
   int expect_waits(engine::ClientId client);
+  /// Of some client memory is waited for.
+  bool waits() const;
   /// An eventfd, readable when memory may be there that was not yet; -1 if the system has none.
   int returned_fd() const { return returned_.get(); }
 

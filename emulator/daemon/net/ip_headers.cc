@@ -87,12 +87,12 @@ void IpHeaders::add(std::span<const uint8_t> packet) {
 }
 
 std::optional<IpHeaders::Header> IpHeaders::take(const wire::IpAddress& src, uint16_t src_port,
-                                                 std::span<const uint8_t> payload) {
+                                                 std::span<const uint8_t> from, size_t size) {
   std::array<uint8_t, kBeginning> beginning{};
-  std::ranges::copy(payload.first(std::min(payload.size(), kBeginning)), beginning.begin());
+  std::ranges::copy(from.first(std::min(from.size(), kBeginning)), beginning.begin());
   const auto find = [&](auto agrees) {
     return std::ranges::find_if(packets_, [&](const Packet& packet) {
-      return packet.src_port == src_port && packet.src == src && payload.size() <= packet.left &&
+      return packet.src_port == src_port && packet.src == src && size <= packet.left &&
              agrees(packet);
     });
   };
@@ -105,7 +105,7 @@ std::optional<IpHeaders::Header> IpHeaders::take(const wire::IpAddress& src, uin
   Header header = found->header;
   header.identification = static_cast<uint16_t>(header.identification + found->pieces);
   ++found->pieces;
-  found->left -= payload.size();
+  found->left -= size;
   // Packets of one source come in order: the UDP socket had no room for those before it.
   auto end = found->left == 0 ? std::next(found) : found;
   packets_.erase(std::remove_if(packets_.begin(), end,

@@ -30,11 +30,11 @@ class IpHeaders {
   /// The headers that have come.
   void read();
 
-  /// Of the datagram with that source and payload. Where a packet was cut into datagrams only
-  /// behind the raw socket, its pieces are numbered as if they had been cut before. Nothing if the
-  /// raw socket had no room for it.
+  /// Of the datagram with that source, whose payload has that beginning and size. Where a packet
+  /// was cut into datagrams only behind the raw socket, its pieces are numbered as if they had been
+  /// cut before. Nothing if the raw socket had no room for it.
   std::optional<Header> take(const wire::IpAddress& src, uint16_t src_port,
-                             std::span<const uint8_t> payload);
+                             std::span<const uint8_t> from, size_t size);
 
  private:
   static constexpr size_t kBeginning = 12;  // bytes of a payload to know it by: a BTH

@@ -1,5 +1,7 @@
 #include "emulator/daemon/net/network_interface.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -13,6 +15,8 @@
 #include <map>
 #include <memory>
 
+#include "emulator/daemon/base/start_error.h"
+#include "emulator/engine/config.h"
 #include "emulator/os/unique_fd.h"
 
 namespace rocemu::daemon {
@@ -66,6 +70,10 @@ uint32_t mtu_of(int socket, const std::string& name) {
   ifreq request{};
   name.copy(request.ifr_name, sizeof request.ifr_name - 1);
   return ioctl(socket, SIOCGIFMTU, &request) == 0 ? static_cast<uint32_t>(request.ifr_mtu) : 0;
+}
+
+bool is_link_local(const wire::IpAddress& address) {
+  return address.bytes[0] == 0xfe && (address.bytes[1] & 0xc0) == 0x80;
 }
 
 bool same_prefix(const wire::IpAddress& a, const wire::IpAddress& b, uint32_t bits) {
@@ -126,6 +134,33 @@ const NetworkInterface* find_owner(const std::vector<NetworkInterface>& interfac
   const auto found = std::ranges::find_if(
       interfaces, [&](const NetworkInterface& interface) { return interface.has(address); });
   return found != interfaces.end() ? &*found : nullptr;
+}
+
+const NetworkInterface& interface_named(const std::vector<NetworkInterface>& interfaces,
+                                        std::string_view name, std::string_view device) {
+  if (const auto* found = find_interface(interfaces, name)) return *found;
+  std::vector<std::string> names;
+  for (const NetworkInterface& interface : interfaces) names.push_back(interface.name);
+  throw StartError(fmt::format("device {}: there is no network interface '{}', but {}", device,
+                               name, fmt::join(names, ", ")));
+}
+
+std::vector<wire::IpAddress> gids_of(const NetworkInterface& interface, std::string_view device) {
+  std::vector<wire::IpAddress> gids;
+  for (const auto& address : interface.addresses) gids.push_back(address.ip);
+  if (gids.empty()) {
+    throw StartError(
+        fmt::format("device {}: the interface {} has no IP address", device, interface.name));
+  }
+  sort_as_gids(gids);
+  if (gids.size() > engine::kGidTableLength) gids.resize(engine::kGidTableLength);
+  return gids;
+}
+
+void sort_as_gids(std::vector<wire::IpAddress>& addresses) {
+  std::ranges::stable_sort(addresses, {}, [](const wire::IpAddress& ip) {
+    return ip.is_v4() ? 0 : is_link_local(ip) ? 2 : 1;
+  });
 }
 
 std::optional<abi::Mtu> largest_path_mtu(uint32_t interface_mtu) {

@@ -39,6 +39,17 @@ const NetworkInterface* find_interface(const std::vector<NetworkInterface>& inte
 const NetworkInterface* find_owner(const std::vector<NetworkInterface>& interfaces,
                                    const wire::IpAddress& address);
 
+/// The interface of that name, for `device`. Throws StartError if there is none.
+const NetworkInterface& interface_named(const std::vector<NetworkInterface>& interfaces,
+                                        std::string_view name, std::string_view device);
+
+/// All addresses of the interface, as a GID table has them. Throws StartError if there are none.
+std::vector<wire::IpAddress> gids_of(const NetworkInterface& interface, std::string_view device);
+
+/// IPv4 before IPv6 before what reaches no further than the link, so that GID 0 is what people
+/// expect; else in the order in which they are.
+void sort_as_gids(std::vector<wire::IpAddress>& addresses);
+
 /// The largest path MTU of which every packet fits into an IP packet of that size; nothing if not
 /// even the smallest does.
 std::optional<abi::Mtu> largest_path_mtu(uint32_t interface_mtu);

@@ -1,40 +1,14 @@
 #include "emulator/daemon/net/udp_attachment.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "emulator/daemon/base/start_error.h"
+#include "emulator/daemon/net/device_addresses.h"
 
 namespace rocemu::daemon {
 namespace {
-
-bool is_link_local(const wire::IpAddress& address) {
-  return address.bytes[0] == 0xfe && (address.bytes[1] & 0xc0) == 0x80;
-}
-
-/// IPv4 before IPv6 before what reaches no further than the link, so that GID 0 is what people
-/// expect.
-std::vector<wire::IpAddress> gids_of(const NetworkInterface& interface) {
-  std::vector<wire::IpAddress> gids;
-  for (const auto& address : interface.addresses) gids.push_back(address.ip);
-  const auto rank = [](const wire::IpAddress& ip) {
-    return ip.is_v4() ? 0 : is_link_local(ip) ? 2 : 1;
-  };
-  std::ranges::stable_sort(gids, {}, rank);
-  if (gids.size() > engine::kGidTableLength) gids.resize(engine::kGidTableLength);
-  return gids;
-}
-
-const NetworkInterface& interface_named(const std::string& name, const std::string& device,
-                                        const std::vector<NetworkInterface>& interfaces) {
-  if (const auto* found = find_interface(interfaces, name)) return *found;
-  std::vector<std::string> names;
-  for (const NetworkInterface& interface : interfaces) names.push_back(interface.name);
-  throw StartError(fmt::format("device {}: there is no network interface '{}', but {}", device,
-                               name, fmt::join(names, ", ")));
-}
 
 const NetworkInterface& interface_of(const engine::DeviceConfig& device,
                                      const std::vector<NetworkInterface>& interfaces) {
@@ -78,12 +52,8 @@ void attach_to_interfaces(std::vector<engine::DeviceConfig>& devices, std::vecto
     engine::DeviceConfig& device = devices[i];
     const NetworkInterface* interface;
     if (!places[i].interface.empty()) {
-      interface = &interface_named(places[i].interface, device.name, interfaces);
-      device.addresses = gids_of(*interface);
-      if (device.addresses.empty()) {
-        throw StartError(fmt::format("device {}: the interface {} has no IP address", device.name,
-                                     interface->name));
-      }
+      interface = &interface_named(interfaces, places[i].interface, device.name);
+      device.addresses = gids_of(*interface, device.name);
     } else {
       interface = &interface_of(device, interfaces);
       places[i].interface = interface->name;
@@ -94,13 +64,7 @@ void attach_to_interfaces(std::vector<engine::DeviceConfig>& devices, std::vecto
           "device {}: the MTU of {} is {}, and RoCE needs 344 at least; see `ip link set {} mtu`",
           device.name, interface->name, interface->mtu, interface->name));
     }
-    for (size_t other = 0; other < i; ++other) {
-      for (const wire::IpAddress& address : device.addresses) {
-        if (std::ranges::count(devices[other].addresses, address) == 0) continue;
-        throw StartError(fmt::format("device {}: {} has the address {} already", device.name,
-                                     devices[other].name, wire::to_string(address)));
-      }
-    }
+    require_distinct(device, std::span(devices).first(i));
     device.active_mtu = *mtu;
     device.mac = mac_for(device, *interface, std::span(devices).first(i));
     device.outside = true;

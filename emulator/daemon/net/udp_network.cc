@@ -93,8 +93,8 @@ void UdpNetwork::open(Port& port) {
   for (UdpEndpoint& endpoint : port.sockets.endpoints) {
     port.sources.push_back(
         make_source(port, endpoint.address, endpoint.receive.get(), std::move(endpoint.headers)));
-    for (const UniqueFd& socket : endpoint.send) {
-      const int fd = socket.get();
+    for (const UdpSendSocket& socket : endpoint.send) {
+      const int fd = socket.fd.get();
       // EPOLLERR is reported without being asked for.
       port.senders[fd] = loop_.watch(fd, 0, [&port, fd](uint32_t events) {
         if ((events & EPOLLERR) != 0) port.sender.read_errors(fd);

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "emulator/daemon/base/socket_address.h"
 #include "wire/ip.h"
@@ -21,6 +22,17 @@ constexpr size_t kHeadersRoom = 64;
 static_assert(kHeadersRoom >=
               wire::EthernetHeader::kSize + wire::Ipv6Header::kSize + wire::UdpHeader::kSize);
 constexpr size_t kMaxBytes = 65536;
+/// Of one datagram: what the system joins at most (UDP_GRO_CNT_MAX is 64, UDP_MAX_SEGMENTS 128).
+constexpr size_t kMaxPieces = 128;
+/// The system puts pieces of this size and more apart; smaller ones take less to copy than to
+/// describe.
+constexpr size_t kMinScattered = 1024;
+constexpr size_t kMaxScattered = (kMaxBytes + kMinScattered - 1) / kMinScattered;
+/// A datagram of so many pieces says of what size the next ones are. One of two or three may be the
+/// beginning of an RDMA WRITE, whose first packet is longer.
+constexpr size_t kManyPieces = 4;
+/// Frames of one burst, after which it ends: others wait for the step.
+constexpr size_t kMaxBurst = 256;
 
 /// What the control part of a message says.
 struct Control {
@@ -60,13 +72,18 @@ Control read_control(msghdr& message) {
 
 class ReceiveBuffers {
  public:
-  ReceiveBuffers() {
+  /// Pieces of datagrams are expected to be of that size.
+  void expect(size_t piece_size) {
+    const size_t size = piece_size < kMinScattered ? kMaxBytes : piece_size;
+    if (size == expected_) return;
+    expected_ = size;
     for (size_t i = 0; i < kMaxDatagrams; ++i) {
-      parts_[i] = {slots_[i].bytes.data() + kHeadersRoom, kMaxBytes};
-      msghdr& message = messages[i].msg_hdr;
-      message = {};
-      message.msg_iov = &parts_[i];
-      message.msg_iovlen = 1;
+      size_t count = 0;
+      for (size_t at = 0; at < kMaxBytes; at += size, ++count) {
+        parts_[i][count] = {piece(i, count, size).data(), std::min(size, kMaxBytes - at)};
+      }
+      messages[i].msg_hdr.msg_iov = parts_[i].data();
+      messages[i].msg_hdr.msg_iovlen = count;
     }
   }
 
@@ -85,21 +102,47 @@ class ReceiveBuffers {
     std::memcpy(&address.v6, &slots_[i].from, sizeof address.v6);
     return address;
   }
-  /// With kHeadersRoom before it.
-  std::span<uint8_t> datagram(size_t i) {
-    return {slots_[i].bytes.data() + kHeadersRoom, messages[i].msg_len};
+  /// The beginning of a datagram, as far as it is in one place.
+  std::span<const uint8_t> beginning(size_t i) {
+    return piece(i, 0, std::min<size_t>(messages[i].msg_len, expected_));
+  }
+  /// Has the datagram's pieces of that size lie where piece() says.
+  void put_apart(size_t i, size_t piece_size) {
+    const size_t size = messages[i].msg_len;
+    if (piece_size == expected_ || size <= std::min(piece_size, expected_)) return;
+    size_t number = 0;
+    for (size_t at = 0; at < size; at += expected_, ++number) {
+      const auto from = piece(i, number, std::min(expected_, size - at));
+      std::memcpy(&joined_[at], from.data(), from.size());
+    }
+    number = 0;
+    for (size_t at = 0; at < size && number < kMaxPieces; at += piece_size, ++number) {
+      const auto to = piece(i, number, std::min(piece_size, size - at), piece_size);
+      std::memcpy(to.data(), &joined_[at], to.size());
+    }
+  }
+  /// With kHeadersRoom before it. All pieces but the last are of `full` size.
+  std::span<uint8_t> piece(size_t i, size_t number, size_t size, size_t full) {
+    return std::span(slots_[i].bytes).subspan(number * (kHeadersRoom + full) + kHeadersRoom, size);
   }
 
-  std::array<mmsghdr, kMaxDatagrams> messages;
+  std::array<mmsghdr, kMaxDatagrams> messages{};
+  std::vector<engine::ReceivedFrame> burst;
 
  private:
   struct Slot {
     sockaddr_storage from;
     alignas(cmsghdr) std::array<uint8_t, 256> control;
-    std::array<uint8_t, kHeadersRoom + kMaxBytes> bytes;
+    std::array<uint8_t, kMaxPieces * kHeadersRoom + kMaxBytes> bytes;
   };
-  std::array<iovec, kMaxDatagrams> parts_;
+  std::span<uint8_t> piece(size_t i, size_t number, size_t size) {
+    return piece(i, number, size, expected_);
+  }
+
+  size_t expected_ = 0;
+  std::array<std::array<iovec, kMaxScattered>, kMaxDatagrams> parts_;
   std::array<Slot, kMaxDatagrams> slots_;
+  std::array<uint8_t, kMaxBytes> joined_;
 };
 
 void ReceiveBuffersDeleter::operator()(ReceiveBuffers* buffers) const {
@@ -119,67 +162,77 @@ void UdpReceiver::count_overruns() {
 }
 
 size_t UdpReceiver::receive(ReceiveBuffers& buffers, const Arrived& arrived, const Take& take) {
+  buffers.expect(piece_size_);
   const int received = buffers.receive(socket_);
   const size_t count = received > 0 ? static_cast<size_t>(received) : 0;
   if (count > 0) arrived();
   if (count > 0 && headers_) headers_->read();
   for (size_t at = 0; at < count; ++at) {
-    const Control control = read_control(buffers.messages[at].msg_hdr);
-    const SocketAddress from = buffers.from(at);
-    const bool is_v4 = from.any.sa_family == AF_INET;
-    const size_t ip_size = is_v4 ? wire::Ipv4Header::kSize : wire::Ipv6Header::kSize;
-    const size_t headers = wire::EthernetHeader::kSize + ip_size + wire::UdpHeader::kSize;
     ++counters_.receives;
-
-    const std::span<uint8_t> datagram = buffers.datagram(at);
-    std::optional<IpHeaders::Header> known;
-    if (headers_) {
-      known = headers_->take(from.ip(), from.port(), datagram);
-      if (!known) {
-        ++counters_.dropped_unverified;
-        continue;
-      }
-    }
-    const size_t step = control.segment_size == 0 ? datagram.size() : control.segment_size;
-    uint16_t piece = 0;
-    size_t begin = 0;
-    do {
-      const size_t size = std::min(step, datagram.size() - begin);
-      // Into what was before it: room of our own, or a frame that is done with.
-      const std::span<uint8_t> frame(datagram.data() + begin - headers, headers + size);
-      const auto udp_size = static_cast<uint16_t>(wire::UdpHeader::kSize + size);
-      wire::emit(
-          wire::EthernetHeader{.dst = mac_,
-                               .src = {},
-                               .ether_type = is_v4 ? wire::kEtherTypeIpv4 : wire::kEtherTypeIpv6},
-          frame.first<wire::EthernetHeader::kSize>());
-      const auto ip = frame.subspan(wire::EthernetHeader::kSize);
-      if (is_v4) {
-        // A peer that sends as we do numbers the pieces of one system call.
-        wire::emit(wire::Ipv4Header{.traffic_class = control.traffic_class,
-                                    .total_length = static_cast<uint16_t>(ip_size + udp_size),
-                                    .identification = known ? known->identification : piece,
-                                    .dont_fragment = !known || known->dont_fragment,
-                                    .hop_limit = control.hop_limit,
-                                    .src = from.ip(),
-                                    .dst = address_},
-                   ip.first<wire::Ipv4Header::kSize>());
-      } else {
-        wire::emit(wire::Ipv6Header{.traffic_class = control.traffic_class,
-                                    .payload_length = udp_size,
-                                    .hop_limit = control.hop_limit,
-                                    .src = from.ip(),
-                                    .dst = address_},
-                   ip.first<wire::Ipv6Header::kSize>());
-      }
-      wire::emit(wire::UdpHeader{.src_port = from.port(), .length = udp_size},
-                 ip.subspan(ip_size).first<wire::UdpHeader::kSize>());
-      take(engine::ReceiveFrame{device_, frame, known.has_value()});
-      ++piece;
-      begin += step;
-    } while (begin < datagram.size());
+    add_frames(buffers, at);
+    if (buffers.burst.size() < kMaxBurst && at + 1 < count) continue;
+    if (!buffers.burst.empty()) take(buffers.burst);
+    buffers.burst.clear();
   }
   return count;
+}
+
+void UdpReceiver::add_frames(ReceiveBuffers& buffers, size_t at) {
+  const Control control = read_control(buffers.messages[at].msg_hdr);
+  const SocketAddress from = buffers.from(at);
+  const bool is_v4 = from.any.sa_family == AF_INET;
+  const size_t ip_size = is_v4 ? wire::Ipv4Header::kSize : wire::Ipv6Header::kSize;
+  const size_t headers = wire::EthernetHeader::kSize + ip_size + wire::UdpHeader::kSize;
+  const size_t length = buffers.messages[at].msg_len;
+
+  std::optional<IpHeaders::Header> known;
+  if (headers_) {
+    known = headers_->take(from.ip(), from.port(), buffers.beginning(at), length);
+    if (!known) {
+      ++counters_.dropped_unverified;
+      return;
+    }
+  }
+  const size_t full = control.segment_size == 0 ? length : control.segment_size;
+  buffers.put_apart(at, full);
+  uint16_t number = 0;
+  size_t begin = 0;
+  do {
+    const size_t size = std::min(full, length - begin);
+    const std::span<uint8_t> payload = buffers.piece(at, number, size, full);
+    const std::span<uint8_t> frame(payload.data() - headers, headers + size);
+    const auto udp_size = static_cast<uint16_t>(wire::UdpHeader::kSize + size);
+    wire::emit(
+        wire::EthernetHeader{.dst = mac_,
+                             .src = {},
+                             .ether_type = is_v4 ? wire::kEtherTypeIpv4 : wire::kEtherTypeIpv6},
+        frame.first<wire::EthernetHeader::kSize>());
+    const auto ip = frame.subspan(wire::EthernetHeader::kSize);
+    if (is_v4) {
+      // A peer that sends as we do numbers the pieces of one system call.
+      wire::emit(wire::Ipv4Header{.traffic_class = control.traffic_class,
+                                  .total_length = static_cast<uint16_t>(ip_size + udp_size),
+                                  .identification = known ? known->identification : number,
+                                  .dont_fragment = !known || known->dont_fragment,
+                                  .hop_limit = control.hop_limit,
+                                  .src = from.ip(),
+                                  .dst = address_},
+                 ip.first<wire::Ipv4Header::kSize>());
+    } else {
+      wire::emit(wire::Ipv6Header{.traffic_class = control.traffic_class,
+                                  .payload_length = udp_size,
+                                  .hop_limit = control.hop_limit,
+                                  .src = from.ip(),
+                                  .dst = address_},
+                 ip.first<wire::Ipv6Header::kSize>());
+    }
+    wire::emit(wire::UdpHeader{.src_port = from.port(), .length = udp_size},
+               ip.subspan(ip_size).first<wire::UdpHeader::kSize>());
+    buffers.burst.push_back({device_, frame, known.has_value()});
+    ++number;
+    begin += full;
+  } while (begin < length && number < kMaxPieces);
+  if (number >= kManyPieces) piece_size_ = full;
 }
 
 }  // namespace rocemu::daemon

@@ -1,12 +1,14 @@
 // A device's way in: datagrams, of which one may hold many frames (UDP_GRO), become the Ethernet
-// frames that the engine takes. Their headers are written before each payload where it lies, so
-// that nothing is copied.
+// frames that the engine takes, one burst of them for each system call. The system puts the pieces
+// of a datagram apart by the size that those before it had; then there is room for a header before
+// each, and nothing is copied.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "emulator/daemon/net/ip_headers.h"
@@ -27,10 +29,10 @@ ReceiveBuffersPointer make_receive_buffers();
 
 class UdpReceiver {
  public:
-  /// Called before the first frame of what has come together: whatever a peer waited for before it
+  /// Called before the first burst of what has come together: whatever a peer waited for before it
   /// sent, such as a posted receive, has been done by now.
   using Arrived = std::function<void()>;
-  using Take = std::function<void(const engine::ReceiveFrame&)>;
+  using Take = std::function<void(std::span<const engine::ReceivedFrame>)>;
 
   /// Datagrams at `socket` are for `address` of the device, which has that MAC address. `headers`,
   /// if there is a socket, gets their IPv4 headers: then they are checked with those.
@@ -51,11 +53,15 @@ class UdpReceiver {
   void count_overruns();
 
  private:
+  /// Adds those of a datagram to the burst.
+  void add_frames(ReceiveBuffers& buffers, size_t datagram);
+
   engine::DeviceIndex device_;
   wire::MacAddress mac_;
   wire::IpAddress address_;
   int socket_;
   UdpCounters& counters_;
+  size_t piece_size_ = 0;  // of large datagrams lately; 0: none came
   std::optional<IpHeaders> headers_;
   uint32_t overruns_ = 0;  // as the system counts them, in 32 bits
 };

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <span>
+#include <utility>
 
 #include "emulator/daemon/base/socket_address.h"
 #include "wire/ethernet.h"
@@ -56,13 +57,17 @@ struct Outline {
   uint16_t source_port() const {
     return static_cast<uint16_t>(bytes[udp_at] << 8 | bytes[udp_at + 1]);
   }
+  /// One socket can send both without being told anything between them.
+  bool leaves_like(const Outline& other) const {
+    return is_v4 == other.is_v4 && hop_limit() == other.hop_limit() &&
+           traffic_class() == other.traffic_class() && source_port() == other.source_port() &&
+           (is_v4 ? same_at<4>(other, 12) : same_at<16>(other, 8));
+  }
   size_t payload_at() const { return udp_at + wire::UdpHeader::kSize; }
   size_t payload_size() const { return bytes.size() - payload_at(); }
   /// May both be parts of one datagram that the system cuts into pieces?
   bool goes_with(const Outline& other) const {
-    return is_v4 == other.is_v4 && hop_limit() == other.hop_limit() &&
-           traffic_class() == other.traffic_class() && source_port() == other.source_port() &&
-           (is_v4 ? same_at<8>(other, 12) : same_at<32>(other, 8));
+    return leaves_like(other) && (is_v4 ? same_at<4>(other, 16) : same_at<16>(other, 24));
   }
 
   bool is_v4;
@@ -70,7 +75,7 @@ struct Outline {
   std::span<const uint8_t> bytes;
 
  private:
-  /// Both addresses, of a size that is known here: for each frame once.
+  /// An address, of a size that is known here: for each frame once.
   template <size_t kSize>
   bool same_at(const Outline& other, size_t offset) const {
     return std::memcmp(&bytes[kIpAt + offset], &other.bytes[kIpAt + offset], kSize) == 0;
@@ -84,24 +89,37 @@ struct Outline {
   }
 };
 
-/// The control part of a message: what of the IP header a socket leaves to the sender.
-class ControlWriter {
- public:
-  template <class Value>
-  void add(int level, int type, Value value) {
-    auto* header = reinterpret_cast<cmsghdr*>(bytes_.data() + size_);
-    header->cmsg_level = level;
-    header->cmsg_type = type;
-    header->cmsg_len = CMSG_LEN(sizeof value);
-    std::memcpy(CMSG_DATA(header), &value, sizeof value);
-    size_ += CMSG_SPACE(sizeof value);
-  }
-  void* data() { return bytes_.data(); }
-  size_t size() const { return size_; }
+/// A datagram that the system is to send.
+struct Datagram {
+  SocketAddress to;
+  alignas(cmsghdr) std::array<uint8_t, CMSG_SPACE(sizeof(uint16_t))> control;
+  std::array<iovec, kMaxSegments> parts;
 
- private:
-  alignas(cmsghdr) std::array<uint8_t, 3 * CMSG_SPACE(sizeof(int))> bytes_{};
-  size_t size_ = 0;
+  /// `frames` in one, cut into pieces behind us if there are several.
+  void fill(std::span<engine::Frame> frames, uint32_t interface, msghdr& header) {
+    for (size_t i = 0; i < frames.size(); ++i) {
+      const std::span<uint8_t> bytes = frames[i].bytes();
+      // Where a datagram is cut, its pieces are numbered from 0.
+      wire::change_identification(bytes, static_cast<uint16_t>(i));
+      const size_t at = Outline(bytes).payload_at();
+      parts[i] = {bytes.data() + at, bytes.size() - at};
+    }
+    to = SocketAddress(Outline(frames[0].bytes()).destination(), wire::kRoceUdpPort, interface);
+    header = {};
+    header.msg_name = &to.any;
+    header.msg_namelen = to.size;
+    header.msg_iov = parts.data();
+    header.msg_iovlen = frames.size();
+    if (frames.size() == 1) return;
+    auto* segment = reinterpret_cast<cmsghdr*>(control.data());
+    segment->cmsg_level = IPPROTO_UDP;
+    segment->cmsg_type = UDP_SEGMENT;
+    segment->cmsg_len = CMSG_LEN(sizeof(uint16_t));
+    const auto size = static_cast<uint16_t>(parts[0].iov_len);
+    std::memcpy(CMSG_DATA(segment), &size, sizeof size);
+    header.msg_control = control.data();
+    header.msg_controllen = control.size();
+  }
 };
 
 /// nullptr if it is none that we know.
@@ -168,13 +186,13 @@ void UdpSender::put_acknowledgements_last() {
   std::rotate(first, others, queue_.end());
 }
 
-int UdpSender::socket_of(const engine::Frame& frame) const {
+UdpSendSocket* UdpSender::socket_of(const engine::Frame& frame) {
   const Outline outline(frame.bytes());
   const auto port = std::ranges::find(sockets_.source_ports, outline.source_port());
   const auto endpoint =
       std::ranges::find(sockets_.endpoints, outline.source(), &UdpEndpoint::address);
-  if (port == sockets_.source_ports.end() || endpoint == sockets_.endpoints.end()) return -1;
-  return endpoint->send[static_cast<size_t>(port - sockets_.source_ports.begin())].get();
+  if (port == sockets_.source_ports.end() || endpoint == sockets_.endpoints.end()) return nullptr;
+  return &endpoint->send[static_cast<size_t>(port - sockets_.source_ports.begin())];
 }
 
 /// How many frames from there on leave together: all of one size, but that the last may be shorter.
@@ -194,70 +212,77 @@ size_t UdpSender::bundle_size(size_t first) const {
   return count;
 }
 
-UdpSender::Sent UdpSender::send(size_t first, size_t count) {
-  const int socket = socket_of(queue_[first]);
-  if (socket < 0) {
-    count_failure(EADDRNOTAVAIL, count);
-    return Sent::kAll;
+/// The next datagrams that one system call may send; with `only_full` those that nothing can be
+/// added to.
+size_t UdpSender::find_bundles(bool only_full, std::span<Bundle, kMaxBundles> bundles) const {
+  const Outline head(queue_[next_].bytes());
+  size_t count = 0;
+  for (size_t at = next_; at < queue_.size() && count < kMaxBundles; at += bundles[count++].count) {
+    if (!Outline(queue_[at].bytes()).leaves_like(head)) break;
+    bundles[count] = {at, bundle_size(at)};
+    if (only_full && at + bundles[count].count == queue_.size()) break;
   }
-  std::array<iovec, kMaxSegments> parts;
-  for (size_t i = 0; i < count; ++i) {
-    engine::Frame& frame = queue_[first + i];
-    // Where a datagram is cut, its pieces are numbered from 0.
-    wire::change_identification(frame.bytes(), static_cast<uint16_t>(i));
-    const size_t at = Outline(frame.bytes()).payload_at();
-    parts[i] = {frame.bytes().data() + at, frame.bytes().size() - at};
+  return count;
+}
+
+/// How many of the bundles left, or a negative error number: then none.
+int UdpSender::send(UdpSendSocket& socket, std::span<const Bundle> bundles) {
+  const Outline head(queue_[bundles[0].first].bytes());
+  if (!socket.set_headers(head.is_v4, head.traffic_class(), head.hop_limit())) return -errno;
+  std::array<Datagram, kMaxBundles> messages;
+  std::array<mmsghdr, kMaxBundles> headers;
+  for (size_t i = 0; i < bundles.size(); ++i) {
+    messages[i].fill(std::span(queue_).subspan(bundles[i].first, bundles[i].count),
+                     sockets_.interface.index, headers[i].msg_hdr);
   }
-  const Outline head(queue_[first].bytes());
-  SocketAddress to(head.destination(), wire::kRoceUdpPort, sockets_.interface.index);
-  ControlWriter control;
-  control.add(head.is_v4 ? IPPROTO_IP : IPPROTO_IPV6, head.is_v4 ? IP_TOS : IPV6_TCLASS,
-              int{head.traffic_class()});
-  control.add(head.is_v4 ? IPPROTO_IP : IPPROTO_IPV6, head.is_v4 ? IP_TTL : IPV6_HOPLIMIT,
-              int{head.hop_limit()});
-  if (count > 1) {
-    control.add(IPPROTO_UDP, UDP_SEGMENT, static_cast<uint16_t>(parts[0].iov_len));
-  }
-  msghdr message{};
-  message.msg_name = &to.any;
-  message.msg_namelen = to.size;
-  message.msg_iov = parts.data();
-  message.msg_iovlen = count;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  for (bool again = false;; again = true) {
+  int sent;
+  do {
     ++counters_.sends;
-    if (sendmsg(socket, &message, MSG_DONTWAIT) >= 0) return Sent::kAll;
-    const int error = errno;
-    if (error == EINTR) continue;
-    if (error == EAGAIN) return Sent::kBlocked;
-    // EIO: the interface cannot compute checksums; EINVAL: a piece is larger than its MTU.
-    if (count > 1 && (error == EIO || error == EINVAL || error == EMSGSIZE)) {
-      if (error == EIO) can_segment_ = false;
-      return Sent::kNotInOne;
-    }
-    if (!again) {
-      // It may be an earlier datagram's error, which a look at it takes away.
-      const uint64_t before = counters_.icmp_errors;
-      read_errors(socket);
-      if (counters_.icmp_errors != before) continue;
-    }
-    count_failure(error, count);
-    return Sent::kAll;
-  }
+    sent = sendmmsg(socket.fd.get(), headers.data(), static_cast<unsigned>(bundles.size()),
+                    MSG_DONTWAIT);
+  } while (sent < 0 && errno == EINTR);
+  return sent < 0 ? -errno : sent;
 }
 
 /// -1, or the socket to wait for.
-int UdpSender::send_next(size_t count) {
-  Sent sent = send(next_, count);
-  if (sent == Sent::kNotInOne) sent = send(next_, count = 1);
-  if (sent == Sent::kBlocked) {
-    forget_sent();
-    return socket_of(queue_[0]);
+int UdpSender::send_next(bool only_full) {
+  std::array<Bundle, kMaxBundles> bundles;
+  size_t count = find_bundles(only_full, bundles);
+  UdpSendSocket* socket = socket_of(queue_[next_]);
+  for (bool again = false;;) {
+    const int sent =
+        socket != nullptr ? send(*socket, std::span(bundles).first(count)) : -EADDRNOTAVAIL;
+    if (sent > 0) {
+      for (size_t i = 0; i < static_cast<size_t>(sent); ++i) done_with(bundles[i].count);
+      return -1;
+    }
+    const int error = -sent;
+    if (error == EAGAIN) {
+      forget_sent();
+      return socket->fd.get();
+    }
+    size_t& frames = bundles[0].count;
+    // EIO: the interface cannot compute checksums; EINVAL: a piece is larger than its MTU.
+    if (frames > 1 && (error == EIO || error == EINVAL || error == EMSGSIZE)) {
+      if (error == EIO) can_segment_ = false;
+      frames = count = 1;
+      continue;
+    }
+    if (!std::exchange(again, true) && socket != nullptr) {
+      // It may be an earlier datagram's error, which a look at it takes away.
+      const uint64_t before = counters_.icmp_errors;
+      read_errors(socket->fd.get());
+      if (counters_.icmp_errors != before) continue;
+    }
+    count_failure(error, frames);
+    done_with(frames);
+    return -1;
   }
-  // The next frames are made in these buffers, which the caches have.
+}
+
+/// The next frames are made in these buffers, which the caches have.
+void UdpSender::done_with(size_t count) {
   for (size_t i = 0; i < count; ++i) queue_[next_++] = {};
-  return -1;
 }
 
 void UdpSender::forget_sent() {
@@ -267,17 +292,15 @@ void UdpSender::forget_sent() {
 
 int UdpSender::flush() {
   while (!is_empty()) {
-    if (const int full = send_next(bundle_size(next_)); full >= 0) return full;
+    if (const int full = send_next(false); full >= 0) return full;
   }
   clear();
   return -1;
 }
 
 int UdpSender::flush_full() {
-  while (!is_empty()) {
-    const size_t count = bundle_size(next_);
-    if (next_ + count == queue_.size()) break;
-    if (const int full = send_next(count); full >= 0) return full;
+  while (!is_empty() && has_full()) {
+    if (const int full = send_next(true); full >= 0) return full;
   }
   forget_sent();
   return -1;

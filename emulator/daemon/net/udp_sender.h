@@ -1,9 +1,10 @@
-// A device's way out: frames wait in a queue and leave as datagrams, many in one system call where
-// they are for the same peer and of one size (UDP_SEGMENT).
+// A device's way out: frames wait in a queue and leave as datagrams, many in one where they are for
+// the same peer and of one size (UDP_SEGMENT), and several datagrams in one system call.
 #pragma once
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "emulator/daemon/net/udp_counters.h"
@@ -15,8 +16,7 @@ namespace rocemu::daemon {
 
 class UdpSender {
  public:
-  UdpSender(const UdpSockets& sockets, UdpCounters& counters)
-      : sockets_(sockets), counters_(counters) {}
+  UdpSender(UdpSockets& sockets, UdpCounters& counters) : sockets_(sockets), counters_(counters) {}
 
   /// Its first bytes say where to. The newest frame is dropped if there is no more room.
   void add(engine::Frame frame);
@@ -47,17 +47,28 @@ class UdpSender {
 
  private:
   static constexpr size_t kMany = 16;
-  enum class Sent { kAll, kBlocked, kNotInOne };
+  /// Datagrams of one system call.
+  static constexpr size_t kMaxBundles = 8;
+
+  /// Frames in a row that leave as one datagram.
+  struct Bundle {
+    size_t first;
+    size_t count;
+  };
 
   void put_acknowledgements_last();
-  int socket_of(const engine::Frame& frame) const;
+  UdpSendSocket* socket_of(const engine::Frame& frame);
   size_t bundle_size(size_t first) const;
-  int send_next(size_t count);
+  /// More frames are there than leave with the next one.
+  bool has_full() const { return next_ + bundle_size(next_) < queue_.size(); }
+  size_t find_bundles(bool only_full, std::span<Bundle, kMaxBundles> bundles) const;
+  int send_next(bool only_full);
+  int send(UdpSendSocket& socket, std::span<const Bundle> bundles);
+  void done_with(size_t count);
   void forget_sent();
-  Sent send(size_t first, size_t count);
   void count_failure(int error, size_t frames);
 
-  const UdpSockets& sockets_;
+  UdpSockets& sockets_;
   UdpCounters& counters_;
   bool can_segment_ = true;
   std::vector<engine::Frame> queue_;  // those before next_ are gone

@@ -131,6 +131,23 @@ UniqueFd open_headers(const engine::DeviceConfig& device, const wire::IpAddress&
 
 }  // namespace
 
+bool UdpSendSocket::set_headers(bool is_v4, uint8_t wanted_class, uint8_t wanted_limit) {
+  const int level = is_v4 ? IPPROTO_IP : IPPROTO_IPV6;
+  if (traffic_class != wanted_class) {
+    if (!set(fd.get(), level, is_v4 ? IP_TOS : IPV6_TCLASS, wanted_class)) return false;
+    traffic_class = wanted_class;
+  }
+  if (hop_limit != wanted_limit) {
+    hop_limit = -1;
+    if (!set(fd.get(), level, is_v4 ? IP_TTL : IPV6_UNICAST_HOPS, wanted_limit) ||
+        !set(fd.get(), level, is_v4 ? IP_MULTICAST_TTL : IPV6_MULTICAST_HOPS, wanted_limit)) {
+      return false;
+    }
+    hop_limit = wanted_limit;
+  }
+  return true;
+}
+
 UdpSockets open_udp_sockets(const engine::DeviceConfig& device, const NetworkInterface& interface,
                             bool strict_icrc, std::vector<uint16_t> source_ports) {
   UdpSockets sockets{
@@ -155,7 +172,7 @@ UdpSockets open_udp_sockets(const engine::DeviceConfig& device, const NetworkInt
       throw StartError(fmt::format("device {}: UDP port {} is in use", device.name, port));
     }
     for (size_t i = 0; i < senders->size(); ++i) {
-      sockets.endpoints[i].send.push_back(std::move((*senders)[i]));
+      sockets.endpoints[i].send.push_back({.fd = std::move((*senders)[i])});
     }
     sockets.source_ports.push_back(port);
   }

@@ -16,11 +16,22 @@ namespace rocemu::daemon {
 /// them by port (ECMP), few enough to bind one socket each.
 inline constexpr size_t kSourcePorts = 8;
 
+/// A socket bound to one of the source ports, and what it puts into IP headers: to say so with each
+/// datagram takes longer, and a QP's are all the same.
+struct UdpSendSocket {
+  UniqueFd fd;
+  int traffic_class = -1;  // not set yet
+  int hop_limit = -1;
+
+  /// False and errno if the system refuses.
+  bool set_headers(bool is_v4, uint8_t traffic_class, uint8_t hop_limit);
+};
+
 struct UdpEndpoint {
   wire::IpAddress address;
-  UniqueFd receive;            // bound to port 4791
-  UniqueFd headers;            // of the packets that come there (IpHeaders), with strict_icrc
-  std::vector<UniqueFd> send;  // bound to the device's source ports, in their order
+  UniqueFd receive;                 // bound to port 4791
+  UniqueFd headers;                 // of the packets that come there (IpHeaders), with strict_icrc
+  std::vector<UdpSendSocket> send;  // of the device's source ports, in their order
 };
 
 struct UdpSockets {

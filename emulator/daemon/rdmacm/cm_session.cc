@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +11,7 @@
 
 #include "emulator/daemon/base/descriptors.h"
 #include "emulator/daemon/base/foreign_descriptors.h"
+#include "emulator/daemon/base/other_nics.h"
 
 namespace rocemu::daemon {
 namespace {
@@ -41,6 +43,12 @@ CmReply with_events_reported(CmReply reply, uint32_t count) {
   return reply;
 }
 
+void explain_rejection(const abi::ucma::EventResponse& event, pid_t program) {
+  constexpr uint32_t kNobodyListens = 8;  // IBTA vol 1, 12.6.7.2: invalid service ID
+  if (event.event != abi::ucma::EventType::kRejected || event.status != kNobodyListens) return;
+  explain_other_nics(program, "is rejected, since nobody listens where it connects to");
+}
+
 }  // namespace
 
 CmSession::CmSession(const Services& services, engine::CmChannelId channel, UniqueFd socket,
@@ -64,7 +72,13 @@ void CmSession::end(std::string reason) {
   services_.owner.ended(*this);
 }
 
+uint64_t CmSession::inode() const {
+  struct stat status {};
+  return fstat(socket_.get(), &status) == 0 ? status.st_ino : 0;
+}
+
 void CmSession::deliver(const EventResponse& event) {
+  explain_rejection(event, peer_.pid);
   if (ended_) return;
   if (!events_.deliver(event)) return end("an event channel has too many unread events");
   watch_for_room();

@@ -48,6 +48,8 @@ class CmSession {
   pid_t pid() const { return peer_.pid; }
   /// SO_COOKIE of the program's end; 0 before its first command.
   uint64_t cookie() const { return cookie_; }
+  /// Of our end of the socket; 0 if the system does not tell.
+  uint64_t inode() const;
 
  private:
   struct Arrived {

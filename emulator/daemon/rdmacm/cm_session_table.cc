@@ -33,6 +33,12 @@ std::optional<pid_t> CmSessionTable::pid_of(engine::CmChannelId channel) const {
   return found == sessions_.end() ? std::nullopt : std::optional(found->second->pid());
 }
 
+std::map<engine::CmChannelId, uint64_t> CmSessionTable::inodes() const {
+  std::map<engine::CmChannelId, uint64_t> inodes;
+  for (const auto& [channel, session] : sessions_) inodes.emplace(channel, session->inode());
+  return inodes;
+}
+
 bool CmSessionTable::reap(EnginePort& engine) {
   if (ended_.empty()) return false;
   // Closing one may end another, which is appended.

@@ -24,6 +24,8 @@ class CmSessionTable : public CmSessionOwner {
   /// Of the programs.
   std::vector<pid_t> pids() const;
   std::optional<pid_t> pid_of(engine::CmChannelId channel) const;
+  /// Of our ends of the channels' sockets.
+  std::map<engine::CmChannelId, uint64_t> inodes() const;
 
   /// Closes and destroys the sessions that have ended. True if there were any.
   bool reap(EnginePort& engine);

@@ -51,9 +51,10 @@ void DeviceThreads::stop() {
   }
 }
 
-void DeviceThreads::start() {
+void DeviceThreads::start(bool busy_poll) {
   for (const auto& thread : threads_) {
-    thread->thread = std::thread([this, &worker = thread->worker] { worker.run(stopping_); });
+    thread->thread = std::thread(
+        [this, busy_poll, &worker = thread->worker] { worker.run(stopping_, busy_poll); });
   }
 }
 

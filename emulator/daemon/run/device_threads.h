@@ -21,7 +21,7 @@ class DeviceThreads {
                 const std::function<void()>& flush_files, Worker& main);
   ~DeviceThreads();
 
-  void start();
+  void start(bool busy_poll);
   /// They have ended when it returns.
   void stop();
 

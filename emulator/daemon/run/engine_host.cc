@@ -12,8 +12,6 @@ namespace {
 
 /// Outputs that wait for the end of a batch, of some microseconds: others wait for them.
 constexpr size_t kMaxBatch = 16;
-/// As many as the engine sends short messages in one turn.
-constexpr size_t kMaxWqes = 16;
 
 }  // namespace
 
@@ -26,6 +24,7 @@ EngineHost::EngineHost(engine::FabricConfig config, ClientMemory& memory, Sessio
       clock_(clock),
       capture_(capture),
       recording_(recording),
+      most_wqes_(config.ack_coalescing),
       engine_(std::move(config), recording != nullptr ? recording->memory() : memory) {}
 
 void EngineHost::submit(const engine::Input& input) {
@@ -39,14 +38,8 @@ void EngineHost::submit(const engine::Input& input) {
   batch_time_ = clock_.now();
 }
 
-/// A recording has them one by one, and so is a virtual clock, on which runs are compared.
-size_t EngineHost::most_wqes() const {
-  return recording_ == nullptr && !clock_.is_virtual() ? kMaxWqes : 1;
-}
-
-/// A recording has the outputs of each input by themselves.
 void EngineHost::begin_batch() {
-  if (recording_ == nullptr) batch_time_ = clock_.now();
+  batch_time_ = clock_.now();
 }
 
 void EngineHost::end_batch() {
@@ -102,13 +95,15 @@ EngineHost::DeviceFacts EngineHost::device_facts(engine::DeviceIndex device) {
   return facts;
 }
 
-void EngineHost::receive(const engine::ReceiveFrame& frame) {
-  step(arrival_time_, frame);
+void EngineHost::receive(std::span<const engine::ReceivedFrame> frames) {
+  step(arrival_time_, engine::ReceivedFrames{frames});
   apply();
 }
 
 void EngineHost::step(engine::Instant now, const engine::Input& input) {
   deadline_.reset();
+  const size_t outputs_before = outputs_.list.size();  // of other steps of the batch
+  if (!std::holds_alternative<engine::Tick>(input)) ++inputs_;
   if (recording_ != nullptr) recording_->begin_step(now, input);
   engine_.step(now, input, outputs_);
   if (std::holds_alternative<engine::AddRules>(input) ||
@@ -116,7 +111,7 @@ void EngineHost::step(engine::Instant now, const engine::Input& input) {
     sessions_.set_asked_for(engine_.asked_for());
   }
   if (recording_ == nullptr) return;
-  recording_->end_step(outputs_);
+  recording_->end_step(outputs_, outputs_before);
   const auto* attach = std::get_if<engine::AttachClient>(&input);
   const ClientSession* session = attach != nullptr ? sessions_.find(attach->client) : nullptr;
   if (session == nullptr) return;
@@ -141,13 +136,15 @@ void EngineHost::hold(engine::Output& output) {
 
 /// All completions before the first event, which may wake a client that polls for them. The round
 /// begins in between, so a client woken by an event is already in the new round.
-void EngineHost::release_outputs() {
-  if (!holding_) return;
+bool EngineHost::release_outputs() {
+  if (!holding_) return false;
+  const bool any = !held_cqs_.empty() || !held_.empty();
   for (const auto& [client, id] : std::exchange(held_cqs_, {})) {
     if (CompletionQueue* cq = sessions_.find_cq(client, id)) publish(*cq, client, id);
   }
   sessions_.begin_round();
   for (const engine::Output& output : std::exchange(held_, {})) deliver_other(output);
+  return any;
 }
 
 void EngineHost::deliver_other(const engine::Output& output) {
@@ -162,6 +159,9 @@ void EngineHost::deliver_other(const engine::Output& output) {
 
 void EngineHost::add(CompletionQueue& cq, const engine::Completion& completion) {
   abi::Cqe cqe = completion.cqe;
+  if (recent_) [[unlikely]] {
+    recent_->add(clock_.now(), completion);
+  }
   cqe.payload = memory_.attach_payload(completion.client, cqe, completion.cq, cq.produced());
   cq.add(cqe);
 }
@@ -256,6 +256,7 @@ void EngineHost::deliver(const engine::GroupChange& output) {
 }
 
 void EngineHost::deliver(const engine::FrameTrace& output) {
+  if (recent_) recent_->add(output);
   if (capture_ == nullptr || !capture_->is_open()) return;
   if (!capture_->write(output.at, output.frame.bytes())) {
     spdlog::error("the capture stops here: {}", capture_->error());

@@ -14,6 +14,7 @@
 #include "emulator/daemon/client/client_memory.h"
 #include "emulator/daemon/client/session_table.h"
 #include "emulator/daemon/rdmacm/cm_session_table.h"
+#include "emulator/daemon/run/recent_events.h"
 #include "emulator/engine/engine.h"
 #include "emulator/journal/recording.h"
 
@@ -50,10 +51,11 @@ class EngineHost : public EnginePort {
 
   /// Notes the time at which the frames arrive that receive() is called for next.
   void begin_arrivals() { arrival_time_ = clock_.now(); }
-  void receive(const engine::ReceiveFrame& frame);
+  /// One burst is one step.
+  void receive(std::span<const engine::ReceivedFrame> frames);
 
   void submit(const engine::Input& input) override;
-  size_t most_wqes() const override;
+  size_t most_wqes() const override { return most_wqes_; }
   abi::Reply command(engine::ClientId client, const abi::Request& request) override;
   engine::CmReply cm_command(const engine::CmCommand& command) override;
 
@@ -67,7 +69,17 @@ class EngineHost : public EnginePort {
   /// when they are answered: so that none runs ahead while the others' turn is not over. With that
   /// a round begins.
   void hold_outputs() { holding_ = true; }
-  void release_outputs();
+  /// True if there was anything.
+  bool release_outputs();
+
+  /// How many inputs there have been but ticks, modulo 2^32: what programs did, and by the control
+  /// socket users.
+  uint32_t inputs() const { return inputs_; }
+
+  /// From now on the latest frames and completions are kept.
+  void keep_recent() { recent_.emplace(); }
+  /// Null without that.
+  const RecentEvents* recent() const { return recent_ ? &*recent_ : nullptr; }
 
   engine::FabricSnapshot snapshot() const { return engine_.snapshot(); }
   std::vector<engine::faults::RuleReport> rule_reports() const { return engine_.rule_reports(); }
@@ -76,9 +88,11 @@ class EngineHost : public EnginePort {
   }
   bool has_device(engine::DeviceIndex device) const { return engine_.has_device(device); }
   bool is_idle() const { return engine_.is_idle(); }
+  bool has_frames_under_way() const { return engine_.has_frames_under_way(); }
   bool is_releasing() const { return engine_.is_releasing(); }
   bool paused() const { return engine_.paused(); }
-  std::span<const uint8_t> next_frame() const { return engine_.next_frame(); }
+  std::span<const uint8_t> next_frame() { return engine_.next_frame(); }
+  bool has_next_event() { return engine_.has_next_event(); }
 
   /// Called when a device's port or GID table changed by itself, or it was pulled out.
   void on_device_changed(std::function<void(engine::DeviceIndex)> callback) {
@@ -127,6 +141,9 @@ class EngineHost : public EnginePort {
   OtherShards* others_ = nullptr;
   capture::PcapWriter* capture_;
   journal::Recording* recording_;
+  size_t most_wqes_;
+  std::optional<RecentEvents> recent_;
+  uint32_t inputs_ = 0;
   uint32_t facts_client_ = 0xffff'ffff;  // ids are used once, and those of sessions count up from
                                          // 1: see journal::kFirstOwnClient
   std::function<void(engine::DeviceIndex)> device_changed_;

@@ -127,12 +127,14 @@ std::string switches_of(const std::string& status) {
 
 }  // namespace
 
-Quiescence::Quiescence(std::optional<pid_t> ancestor) : ancestor_(ancestor) {}
+Quiescence::Quiescence(std::optional<pid_t> ancestor, bool parents_wait)
+    : ancestor_(ancestor), parents_wait_(parents_wait) {}
 
 /// Sleeping, stopped (by a signal or a debugger), or dead for a while. One that waits for a disk
 /// (D) will soon go on by itself.
 bool Quiescence::is_asleep(pid_t thread, char state, bool runnable) {
   if (state == 'Z' || state == 'X') {
+    if (!parents_wait_) return true;
     const auto now = std::chrono::steady_clock::now();
     return now - dead_since_.emplace(thread, now).first->second >= kUntilParentsWake;
   }
@@ -177,9 +179,15 @@ void Quiescence::look_at(pid_t process, std::vector<pid_t>& more, Proof proof) {
     const std::string status = contents_of(fmt::format("/proc/{}/task/{}/status", process, thread));
     if (status.empty()) continue;
     Thread seen{switches_of(status), {}};
-    const bool asleep = is_asleep(thread, state_of(status), runnable);
+    bool asleep = is_asleep(thread, state_of(status), runnable);
+    const bool spins = finds_spinning_ && !asleep && !ignored_.contains(thread) && waits_long() &&
+                       spinning_.spins(process, thread, proof == Proof::kPlace);
     if (asleep) {
       ignored_.erase(thread);
+      spinning_.forget(thread);
+    } else if (spins) {
+      asleep = true;
+      seen.switches.clear();
     } else {
       running_.emplace_back(process, thread);
       if (!ignored_.contains(thread)) all_asleep_ = false;
@@ -195,9 +203,29 @@ void Quiescence::look_at(pid_t process, std::vector<pid_t>& more, Proof proof) {
   }
 }
 
+void Quiescence::begin_wait() {
+  processor_time_.clear();
+  waiting_since_ = std::chrono::steady_clock::now();
+}
+
+/// So long that a thread may be one that spins: it costs to find out.
+bool Quiescence::waits_long() const {
+  constexpr std::chrono::milliseconds kLong{1};
+  return std::chrono::steady_clock::now() - waiting_since_ >= kLong;
+}
+
 bool Quiescence::anyone_runs() const {
   return std::ranges::any_of(running_,
                              [&](const auto& one) { return !ignored_.contains(one.second); });
+}
+
+bool Quiescence::everyone_had(std::chrono::nanoseconds time) {
+  bool had = !running_.empty();
+  for (const auto& [process, thread] : running_) {
+    const std::chrono::nanoseconds now = processor_time_of(process, thread);
+    had &= now - processor_time_.emplace(thread, now).first->second >= time;
+  }
+  return had;
 }
 
 std::string Quiescence::give_up_on_running(bool all) {

@@ -18,15 +18,25 @@
 #include <string>
 #include <vector>
 
+#include "emulator/os/spinning_threads.h"
+
 namespace rocemu::daemon {
 
 class Quiescence {
  public:
-  /// With an ancestor, all its descendants but ourselves are looked at too.
-  explicit Quiescence(std::optional<pid_t> ancestor);
+  /// With an ancestor, all its descendants but ourselves are looked at too. `parents_wait`: the
+  /// parent of a process that ended wakes up soon, and is waited for.
+  explicit Quiescence(std::optional<pid_t> ancestor, bool parents_wait = true);
+
+  /// From now on threads that spin count as asleep. Not on the real clock, where a thread that
+  /// polls may look like one.
+  void find_spinning() { finds_spinning_ = true; }
 
   /// Looks at these processes and their descendants.
   bool is_quiet(const std::vector<pid_t>& clients);
+
+  /// Those that were looked at last.
+  const std::set<pid_t>& processes() const { return processes_; }
 
   /// Somebody was not asleep when is_quiet() looked last.
   bool anyone_runs() const;
@@ -36,7 +46,11 @@ class Quiescence {
   /// watched any more until they have slept. A thread that only waits for a processor is not given
   /// up.
   std::string give_up_on_running(bool all);
-  void begin_wait() { processor_time_.clear(); }
+  void begin_wait();
+
+  /// Everybody who was not asleep then has had the processor for so long since the first such
+  /// question of this wait.
+  bool everyone_had(std::chrono::nanoseconds time);
 
  private:
   struct Thread {
@@ -48,16 +62,21 @@ class Quiescence {
   enum class Proof { kState, kPlace };
 
   bool is_asleep(pid_t thread, char state, bool runnable);
+  bool waits_long() const;
   void look(const std::vector<pid_t>& clients, Proof proof);
   void look_at(pid_t process, std::vector<pid_t>& more, Proof proof);
 
   std::optional<pid_t> ancestor_;
+  bool parents_wait_;
   Look last_, now_;
   bool all_asleep_ = false;
   std::map<pid_t, std::chrono::steady_clock::time_point> dead_since_;  // by thread
   std::set<pid_t> processes_;                                          // of the look in progress
   std::vector<std::pair<pid_t, pid_t>> running_;                       // process, thread
   std::set<pid_t> ignored_;                                            // threads
+  bool finds_spinning_ = false;
+  SpinningThreads spinning_;
+  std::chrono::steady_clock::time_point waiting_since_;
   std::map<pid_t, std::chrono::nanoseconds> processor_time_;  // of threads, at that question
 };
 

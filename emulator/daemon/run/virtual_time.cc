@@ -1,5 +1,6 @@
 #include "emulator/daemon/run/virtual_time.h"
 
+#include <poll.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -7,7 +8,8 @@
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
+
+#include "emulator/daemon/run/programs_turn.h"
 
 namespace rocemu::daemon {
 namespace {
@@ -20,11 +22,22 @@ constexpr engine::Duration kPatience = 2s, kMaxPatience = 60s;
 constexpr engine::Duration kMinLook = 30us, kMaxLook = 1ms;
 /// With nothing to come, how often polling threads may look at what else they have to do.
 constexpr engine::Duration kMinIdle = 1ms, kMaxIdle = 20ms;
+/// So many rounds in which nothing happened: a thread that empties its CQs and then goes on to do
+/// something else has done it by then.
+constexpr uint32_t kPollersTurn = 3;
+/// What is left to do when a run ends takes no longer, in real time.
+constexpr engine::Duration kMaxEnd = 5s;
+/// How often it is told that nothing happens, in real time.
+constexpr engine::Duration kTellInterval = 100ms;
+/// So often time has moved on, and once more that often for each QP and CM id, and no QP has come
+/// further: retries with an end are over by then (7 of each kind, IBTA vol 1, 9.7.5.2.8 and
+/// 9.7.6.1.3; 15 of a connection's messages).
+constexpr uint64_t kManyJumps = 1000, kManyJumpsOfEach = 64;
 
 }  // namespace
 
 VirtualTime::VirtualTime(const Options& options, Worker& worker, EventLoop& control_loop,
-                         Clock& clock, const bool& is_held, std::function<void()> on_idle)
+                         Clock& clock, const bool& is_held, std::function<bool()> on_idle)
     : options_(options),
       worker_(worker),
       control_loop_(control_loop),
@@ -33,31 +46,48 @@ VirtualTime::VirtualTime(const Options& options, Worker& worker, EventLoop& cont
       on_idle_(std::move(on_idle)) {}
 
 void VirtualTime::run(const std::atomic<bool>& stopping) {
+  if (options_.turns != nullptr) return run_with_turns(stopping);
   Quiescence clients(options_.ancestor);
+  clients.find_spinning();
   engine::Duration idle = kMinIdle;
+  uint32_t idle_rounds = 0;
+  const auto progress = [&] {
+    end_round();
+    idle = kMinIdle;
+    idle_rounds = 0;
+  };
   if (options_.lockstep) worker_.engine_host().hold_outputs();
   while (!stopping) {
     if (options_.lockstep) wait_for_quiet(clients, stopping);
     if (handle_what_came()) {
-      end_round();
-      idle = kMinIdle;
+      progress();
       continue;
     }
     if (!options_.lockstep) {
       wait_for_quiet(clients, stopping);
       if (handle_what_came()) {
-        end_round();
+        progress();
         continue;
       }
     }
     const std::optional<engine::Instant> deadline = worker_.engine_host().next_deadline();
     if (deadline && !is_held_) {
       clock_.advance_to(*deadline);
-      idle = kMinIdle;
-      if (worker_.engine_host().tick_if_due(clock_.now())) end_round();
+      if (worker_.engine_host().tick_if_due(clock_.now())) progress();
+      note_programs();
+      ++jumps_;
+      if (on_stuck_ && repeats_without_end()) tell_stuck();
       continue;
     }
-    on_idle_();
+    if (idle_rounds++ >= kPollersTurn) {
+      if (on_idle_()) {
+        progress();
+        continue;
+      }
+      note_programs();
+      const bool may_go_on = is_held_ || worker_.engine_host().paused() || worker_.memory().waits();
+      if (on_stuck_ && !may_go_on) tell_stuck();
+    }
     // Without end: until a sleeping thread is woken by something else than us.
     std::this_thread::sleep_for(idle);
     idle = std::min<engine::Duration>(2 * idle, kMaxIdle);
@@ -72,6 +102,144 @@ void VirtualTime::run(const std::atomic<bool>& stopping) {
     more |= worker_.cm_sessions().reap(worker_.engine_host());
     worker_.engine_host().release_outputs();
   }
+}
+
+// ---- With turns -------------------------------------------------------------------------------
+
+void VirtualTime::run_with_turns(const std::atomic<bool>& stopping) {
+  Turns& turns = *options_.turns;
+  worker_.engine_host().hold_outputs();
+  const auto progress = [&] {
+    worker_.engine_host().release_outputs();
+    idle_rounds_ = 0;
+    idle_since_ = clock_.now();
+  };
+  // The command has ended, and we are told to stop: what still belongs to the run is done.
+  std::optional<engine::Instant> told_to_stop;
+  const auto must_stop = [&] {
+    if (!stopping) return false;
+    if (!told_to_stop) told_to_stop = clock_.real_now();
+    return !turns.has_command_ended() || clock_.real_now() - *told_to_stop > kMaxEnd;
+  };
+  Turns::Round round;
+  bool is_seen = true;  // by some program: what was done since the latest round of turns
+  while (!must_stop()) {
+    if (is_seen || turns.has_news()) {
+      round = turns.run(must_stop);
+    } else {
+      round.progressed = false;
+    }
+    is_seen = true;
+    if (handle_after_turns() || round.progressed) {
+      if (round.progressed) ++rounds_;
+      progress();
+      continue;
+    }
+    // Requests on the control socket, whenever they come, change nothing of what programs do,
+    // unless that is what they are for.
+    // Nor, once the command has ended, before the run is over.
+    const uint32_t before = activity();
+    while (options_.lockstep && !turns.has_command_ended() && control_loop_.run_first()) {
+    }
+    if (activity() != before) {
+      progress();
+      continue;
+    }
+    if (is_over()) return;
+    // Frame by frame, programs see each before the next, or before time goes on.
+    if (worker_.engine_host().paused()) {
+      if (idle_rounds_++ < kPollersTurn) continue;
+      if (on_idle_()) {
+        progress();
+        continue;
+      }
+    }
+    const std::optional<engine::Instant> next = next_instant(round);
+    if (next && !is_held_ && !round.waits_for_room) {
+      is_seen = advance_to(*next) || round.polls_memory || round.reads_clock;
+      note_programs();
+      ++jumps_;
+      if (on_stuck_ && repeats_without_end()) tell_stuck();
+      continue;
+    }
+    if (idle_rounds_++ >= kPollersTurn) {
+      if (on_idle_()) {
+        progress();
+        continue;
+      }
+      note_programs();
+      const bool may_go_on = is_held_ || worker_.engine_host().paused() || worker_.memory().waits();
+      if (on_stuck_ && !may_go_on) tell_stuck();
+    }
+    wait_idle(round);
+    worker_.sessions().begin_round();  // for those that poll and take no turns
+  }
+}
+
+/// When nothing comes, programs may be woken by something outside: looked for less and less often.
+/// Those that poll go on by themselves.
+void VirtualTime::wait_idle(const Turns::Round& round) {
+  constexpr uint32_t kManyPolls = 2000;
+  if (round.polls && idle_rounds_ < kManyPolls) return;
+  const uint32_t doublings = std::min(round.polls ? idle_rounds_ - kManyPolls : idle_rounds_, 5U);
+  options_.turns->wait_outside(std::min<engine::Duration>(kMinIdle * (1 << doublings), kMaxIdle));
+}
+
+/// A run ends when the command that it is for has ended, all programs wait, and no frame is under
+/// way: what would come later, such as retries and timers, is not of the run.
+bool VirtualTime::is_over() const {
+  return options_.turns->has_command_ended() && !worker_.engine_host().has_frames_under_way();
+}
+
+std::optional<engine::Instant> VirtualTime::next_instant(const Turns::Round& round) const {
+  std::optional<engine::Instant> next = options_.turns->next_deadline();
+  if (const auto deadline = worker_.engine_host().next_deadline();
+      deadline && (!next || *deadline < *next)) {
+    next = deadline;
+  }
+  if (!round.reads_clock) return next;
+  // A thread that polls and reads a clock waits for a time that only it knows: time goes on in
+  // steps, each an eighth of how long it has polled.
+  const engine::Duration step = std::max<engine::Duration>((clock_.now() - idle_since_) / 8, 1us);
+  const engine::Instant stepped = clock_.now() + step;
+  return next ? std::min(*next, stepped) : stepped;
+}
+
+/// True if programs may see what happened. Retries, for example, they do not see.
+bool VirtualTime::advance_to(engine::Instant instant) {
+  const std::optional<engine::Instant> of_programs = options_.turns->next_deadline();
+  clock_.advance_to(instant);
+  const bool expired = options_.turns->set_time(clock_.now());
+  const bool ticked = worker_.engine_host().tick_if_due(clock_.now());
+  const bool released = worker_.engine_host().release_outputs();  // with the time
+  if (ticked || expired) {
+    idle_rounds_ = 0;
+    idle_since_ = clock_.now();
+  }
+  return released || expired || (of_programs && *of_programs <= clock_.now());
+}
+
+void VirtualTime::serve() {
+  pollfd ready{worker_.loop().fd(), POLLIN, 0};
+  while (poll(&ready, 1, 0) > 0) {
+    worker_.sessions().pump_in_order();
+    // Descriptors that were closed before a request are gone when it comes.
+    while (worker_.loop().run_first(EPOLLHUP)) reap();
+    worker_.loop().run_first();
+    worker_.engine_host().release_outputs();
+  }
+}
+
+bool VirtualTime::reap() {
+  const bool worked = worker_.sessions().reap(worker_.engine_host(), worker_.memory());
+  return worker_.cm_sessions().reap(worker_.engine_host()) || worked;
+}
+
+bool VirtualTime::handle_after_turns() {
+  bool worked = worker_.sessions().pump_in_order();
+  worked |= reap();
+  worked |= worker_.engine_host().tick_if_due(clock_.now());
+  return worked;
 }
 
 /// Doorbells first: what a client rang before it asked comes before. In lockstep one kind of thing,
@@ -127,12 +295,58 @@ void VirtualTime::wait_for_quiet(Quiescence& clients, const std::atomic<bool>& s
   }
 }
 
+/// Another number each time that programs did something.
+uint32_t VirtualTime::activity() const {
+  return worker_.engine_host().inputs() + rounds_;
+}
+
+void VirtualTime::note_programs() {
+  const uint32_t serial = activity();
+  if (std::exchange(serial_, serial) == serial) return;
+  is_stuck_ = false;
+  jumps_ = looked_at_jump_ = 0;
+}
+
+bool VirtualTime::is_stuck(uint32_t serial) const {
+  return is_stuck_ && !is_held_ && serial == serial_ && serial == activity();
+}
+
+void VirtualTime::tell_stuck() {
+  const engine::Instant now = clock_.real_now();
+  if (is_stuck_ && now - told_ < kTellInterval) return;
+  is_stuck_ = true;
+  told_ = now;
+  on_stuck_(serial_);
+}
+
+/// A receiver that is never ready may be asked for ever (rnr_retry 7).
+bool VirtualTime::repeats_without_end() {
+  if (jumps_ - looked_at_jump_ < kManyJumps) return is_stuck_;
+  const engine::FabricSnapshot fabric = worker_.engine_host().snapshot();
+  std::vector<uint32_t> progress;
+  for (const engine::DeviceSnapshot& device : fabric.devices) {
+    for (const engine::QpSnapshot& qp : device.qps) {
+      progress.insert(progress.end(),
+                      {qp.number.value, static_cast<uint32_t>(qp.state), qp.unacked_psn,
+                       qp.expected_psn, qp.msn, qp.send_posted, qp.recv_posted});
+    }
+  }
+  for (const engine::RdmaIdSnapshot& id : fabric.rdma_ids) {
+    progress.insert(progress.end(), {id.number, static_cast<uint32_t>(id.state)});
+  }
+  const uint64_t many = kManyJumps + kManyJumpsOfEach * progress.size();
+  if (looked_at_jump_ == 0 || progress != progress_) {
+    progress_ = std::move(progress);
+    looked_at_jump_ = jumps_;
+    is_stuck_ = false;
+  } else if (jumps_ - looked_at_jump_ >= many) {
+    return !worker_.engine_host().paused() && !worker_.memory().waits();
+  }
+  return is_stuck_;
+}
+
 bool VirtualTime::is_quiet(Quiescence& clients) {
-  std::vector<pid_t> pids;
-  for (const ClientSession* session : worker_.sessions().list())
-    pids.push_back(session->peer().pid);
-  for (const pid_t pid : worker_.cm_sessions().pids()) pids.push_back(pid);
-  return clients.is_quiet(pids);
+  return clients.is_quiet(pids_of_clients(worker_));
 }
 
 }  // namespace rocemu::daemon

@@ -90,11 +90,11 @@ bool Worker::reap() {
   return worked;
 }
 
-void Worker::run(const std::atomic<bool>& stopping) {
+void Worker::run(const std::atomic<bool>& stopping, bool busy_poll) {
   ask_for_short_slices();
   while (!stopping.load(std::memory_order_relaxed)) {
     try {
-      serve(stopping);
+      serve(stopping, busy_poll);
     } catch (const std::bad_alloc&) {
       // Of no client's request: those end their client. What was to be done is tried again.
       spdlog::error("out of memory");
@@ -104,8 +104,8 @@ void Worker::run(const std::atomic<bool>& stopping) {
   }
 }
 
-void Worker::serve(const std::atomic<bool>& stopping) {
-  IdlePolicy rest(clock_.now());
+void Worker::serve(const std::atomic<bool>& stopping, bool busy_poll) {
+  IdlePolicy rest(clock_.now(), busy_poll);
   engine::Instant last_poll{};
   while (!stopping.load(std::memory_order_relaxed)) {
     if (parking_.is_asked()) [[unlikely]] {
@@ -119,6 +119,7 @@ void Worker::serve(const std::atomic<bool>& stopping) {
       sessions_.let_sleep(began, kSessionIdleTime);
       sessions_.end_silent(began);
       files_.check();
+      if (busy_poll && rest.is_idle(began)) do_before_sleep(began);
       last_poll = began;
     }
     // What came is older than any timer that has run out by now. While the medium is busy a NIC
@@ -134,6 +135,9 @@ void Worker::serve(const std::atomic<bool>& stopping) {
     give_memory_back_in_parts(now);
     if (worked) {
       rest.worked(now);
+      if (!rest.is_turn_over(now)) continue;
+      if (sessions_.recent(now).beside_gives_way) sched_yield();
+      rest.gave_way(now, clock_.now());
       continue;
     }
     if (rest.is_idle(now)) sessions_.wake_waiting();
@@ -148,7 +152,7 @@ void Worker::serve(const std::atomic<bool>& stopping) {
         if (medium_ != nullptr && medium_->holds_back()) break;
         sleep(stopping);
         last_poll = clock_.now();
-        rest.worked(last_poll);
+        rest.slept(last_poll);
     }
   }
 }
@@ -167,10 +171,8 @@ void Worker::sleep(const std::atomic<bool>& stopping) {
   sessions_.wake_waiting();
   sessions_.let_sleep(now, engine::Duration(0));
   if (sessions_.any_awake()) return;  // a doorbell came just now
-  files_.flush();
-  files_.check();
+  std::optional<engine::Duration> longest = do_before_sleep(now);
   if (stopping) return;
-  std::optional<engine::Duration> longest = give_memory_back(now, !deadline);
   if (medium_ != nullptr && !medium_->fall_asleep()) return;
   if (const auto end = sessions_.next_silent_end(); end && (!deadline || *end < *deadline)) {
     deadline = end;
@@ -182,6 +184,12 @@ void Worker::sleep(const std::atomic<bool>& stopping) {
   poll(longest);
   sessions_.wake_busy();
   if (medium_ != nullptr) medium_->stay_awake();
+}
+
+std::optional<engine::Duration> Worker::do_before_sleep(engine::Instant now) {
+  files_.flush();
+  files_.check();
+  return give_memory_back(now, !engine_host_.next_deadline());
 }
 
 std::optional<engine::Duration> Worker::give_memory_back(engine::Instant now, bool is_idle) {

@@ -39,8 +39,9 @@ class Worker {
   /// Without one no frame comes or goes. It must outlive run().
   void connect(NetworkPort& medium) { medium_ = &medium; }
 
-  /// On the real clock, until `stopping` is set; another thread wakes it then.
-  void run(const std::atomic<bool>& stopping);
+  /// On the real clock, until `stopping` is set; another thread wakes it then. With `busy_poll` it
+  /// never gives its processor to anybody.
+  void run(const std::atomic<bool>& stopping, bool busy_poll);
   /// Destroys the sessions that have ended. True if there were any.
   bool reap();
 
@@ -56,8 +57,10 @@ class Worker {
 
  private:
   bool poll(std::optional<engine::Duration> timeout) { return loop_.wait(timeout) > 0; }
-  void serve(const std::atomic<bool>& stopping);
+  void serve(const std::atomic<bool>& stopping, bool busy_poll);
   void sleep(const std::atomic<bool>& stopping);
+  /// What there is time for when nothing comes. In how long there is more of it, if that is known.
+  std::optional<engine::Duration> do_before_sleep(engine::Instant now);
   /// Gives the memory of what is gone back to the system, but not again and again: then it returns
   /// in how long it will. What is left of few objects waits until nothing of them is still to end,
   /// such as the timewait of connections.

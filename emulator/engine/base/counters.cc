@@ -12,6 +12,10 @@ std::string_view name(Counter counter) {
       return "frames_in";
     case Counter::kBytesIn:
       return "bytes_in";
+    case Counter::kMulticastFramesOut:
+      return "multicast_frames_out";
+    case Counter::kMulticastFramesIn:
+      return "multicast_frames_in";
     case Counter::kDroppedMalformed:
       return "dropped_malformed";
     case Counter::kDroppedBadIcrc:
@@ -38,6 +42,12 @@ std::string_view name(Counter counter) {
       return "dropped_port_down";
     case Counter::kDroppedUnsupported:
       return "dropped_unsupported";
+    case Counter::kWriteRequests:
+      return "write_requests";
+    case Counter::kReadRequests:
+      return "read_requests";
+    case Counter::kAtomicRequests:
+      return "atomic_requests";
     case Counter::kDuplicateRequests:
       return "duplicate_requests";
     case Counter::kOutOfSequence:
@@ -54,6 +64,10 @@ std::string_view name(Counter counter) {
       return "rnr_naks_sent";
     case Counter::kRnrNaksReceived:
       return "rnr_naks_received";
+    case Counter::kRetriesExceeded:
+      return "retries_exceeded";
+    case Counter::kRnrRetriesExceeded:
+      return "rnr_retries_exceeded";
     case Counter::kSequenceNaksSent:
       return "sequence_naks_sent";
     case Counter::kSequenceNaksReceived:
@@ -70,6 +84,8 @@ std::string_view name(Counter counter) {
       return "cnps_received";
     case Counter::kCqOverruns:
       return "cq_overruns";
+    case Counter::kLinkDowns:
+      return "link_downs";
     case Counter::kCmRetries:
       return "cm_retries";
     case Counter::kMadsDropped:

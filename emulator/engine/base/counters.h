@@ -15,6 +15,8 @@ enum class Counter : uint8_t {
   kBytesOut,
   kFramesIn,
   kBytesIn,
+  kMulticastFramesOut,  // of the frames
+  kMulticastFramesIn,
   kDroppedMalformed,  // the codec refused it; kParse... says why
   kDroppedBadIcrc,
   kDroppedUnknownQp,       // no such QP, or none that receives in its state
@@ -28,6 +30,9 @@ enum class Counter : uint8_t {
   kDroppedInvalidRequest,   // unreliable transport: wrong length, or no right to do it
   kDroppedPortDown,         // sent by or for a port that is down
   kDroppedUnsupported,      // an opcode this device does not implement
+  kWriteRequests,           // accepted by a QP of this device, that is the first packet of each
+  kReadRequests,
+  kAtomicRequests,
   kDuplicateRequests,
   kOutOfSequence,  // requests ahead of the expected PSN
   kStaleAcks,      // acknowledge what was acknowledged before
@@ -36,6 +41,8 @@ enum class Counter : uint8_t {
   kRetransmittedFrames,
   kRnrNaksSent,
   kRnrNaksReceived,
+  kRetriesExceeded,     // IBV_WC_RETRY_EXC_ERR
+  kRnrRetriesExceeded,  // IBV_WC_RNR_RETRY_EXC_ERR
   kSequenceNaksSent,
   kSequenceNaksReceived,
   kErrorNaksSent,
@@ -44,6 +51,7 @@ enum class Counter : uint8_t {
   kCnpsSent,
   kCnpsReceived,
   kCqOverruns,
+  kLinkDowns,    // how often the port went down
   kCmRetries,    // messages of the connection manager that were repeated
   kMadsDropped,  // that no connection waits for
   kCount,

@@ -1,7 +1,5 @@
 #include "emulator/engine/link/packet_run.h"
 
-#include <algorithm>
-
 #include "wire/opcode.h"
 
 namespace rocemu::engine {
@@ -30,21 +28,38 @@ bool follows(const wire::Packet& packet, const wire::Packet& before, size_t full
 
 }  // namespace
 
-void PacketRun::begin(const InFlight& first, const Link& link, Instant now, size_t limit) {
+bool PacketRun::begin(const wire::Packet& first) {
   clear();
-  const wire::Packet* before = packet_in(first);
-  if (before == nullptr || before->payload.empty()) return;
-  payloads_[count_++] = before->payload;
-  const size_t full = before->payload.size();
-  limit = std::min(limit, kMaxPackets);
+  if (first.payload.empty()) return false;
+  payloads_[count_++] = first.payload;
+  latest_ = &first;
+  return true;
+}
+
+bool PacketRun::add(const wire::Packet& next) {
+  if (count_ == kMaxPackets || !follows(next, *latest_, payloads_[0].size())) return false;
+  payloads_[count_++] = next.payload;
+  latest_ = &next;
+  return true;
+}
+
+void PacketRun::begin(const InFlight& first, const Link& link, Instant now, size_t limit) {
+  const wire::Packet* head = packet_in(first);
+  if (head == nullptr || !begin(*head)) return;
   for (const InFlight& frame : link) {
     const wire::Packet* packet = packet_in(frame);
     if (packet == nullptr || count_ == limit || frame.to != first.to || frame.arrives > now ||
-        !follows(*packet, *before, full)) {
+        !add(*packet)) {
       break;
     }
-    payloads_[count_++] = packet->payload;
-    before = packet;
+  }
+}
+
+void PacketRun::begin(std::span<const Arrival> arrivals) {
+  const Arrival& first = arrivals.front();
+  if (!first.packet || !begin(*first.packet)) return;
+  for (const Arrival& next : arrivals.subspan(1)) {
+    if (!next.packet || next.to != first.to || !add(*next.packet)) break;
   }
 }
 

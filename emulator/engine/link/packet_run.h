@@ -11,6 +11,7 @@
 
 #include "emulator/engine/base/host_memory.h"
 #include "emulator/engine/base/time.h"
+#include "emulator/engine/link/arrivals.h"
 #include "emulator/engine/link/link.h"
 #include "wire/packet.h"
 
@@ -24,6 +25,8 @@ class PacketRun {
   /// Begins with `first`, which was taken from the link, and goes on with the packets of the same
   /// message that have arrived behind it; `limit` packets at most.
   void begin(const InFlight& first, const Link& link, Instant now, size_t limit);
+  /// Begins with the first of what came from outside, which is at least one.
+  void begin(std::span<const Arrival> arrivals);
   /// Of what arrives next nothing is known.
   void clear() { count_ = at_ = written_ = 0; }
   /// The next packet is at hand.
@@ -53,7 +56,11 @@ class PacketRun {
   }
 
  private:
+  bool begin(const wire::Packet& first);
+  bool add(const wire::Packet& next);
+
   std::array<std::span<const uint8_t>, kMaxPackets> payloads_;
+  const wire::Packet* latest_ = nullptr;  // while packets are added
   size_t count_ = 0;
   size_t at_ = 0;       // the packet at hand
   size_t written_ = 0;  // the payloads before this one are in place

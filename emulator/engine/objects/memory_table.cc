@@ -40,7 +40,7 @@ void MemoryTable::renew_keys(MemoryRegion& region) {
     region.lkey = key_of(region.id.value, tag);
     // ibv_alloc_null_mr(3): "the MR is not exposed as an rkey".
     const bool exposed = region.kind != abi::RegionKind::kNull;
-    region.rkey = exposed ? key_of(region.id.value, tag ^ 0x80) : 0;
+    region.rkey = exposed ? key_of(region.id.value, same_keys_ ? tag : tag ^ 0x80) : 0;
   } while (region.lkey == old_lkey || (region.rkey != 0 && region.rkey == old_rkey));
 }
 

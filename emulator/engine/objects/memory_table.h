@@ -75,8 +75,9 @@ struct Bind {
 
 class MemoryTable {
  public:
-  explicit MemoryTable(uint64_t seed)
-      : regions_(1, kFirstWindow - 1, kMaxRegions),
+  explicit MemoryTable(uint64_t seed, bool same_keys = false)
+      : same_keys_(same_keys),
+        regions_(1, kFirstWindow - 1, kMaxRegions),
         windows_(kFirstWindow, kNumbers + 1 - kFirstWindow, kMaxWindows),
         random_(seed) {}
 
@@ -84,7 +85,8 @@ class MemoryTable {
 
   /// nullptr when the table is full. A key is the region's or window's number and an 8-bit tag, so
   /// that keys of windows and regions never meet. L_Key and R_Key of a region get different tags,
-  /// so that a program that confuses them is told so; a null region has no R_Key.
+  /// unless `same_keys`, so that a program that confuses them is told so; a null region has no
+  /// R_Key.
   MemoryRegion* create(ClientId client, PdId pd, abi::RegionKind kind = abi::RegionKind::kMemory);
   const OwnedTable<MrId, MemoryRegion>& regions() const { return regions_; }
   MemoryRegion* find(MrId id) const { return regions_.find(id); }
@@ -140,6 +142,7 @@ class MemoryTable {
   void unbind(MemoryWindow& window);
   const MemoryWindow* bound_window(uint32_t rkey) const;
 
+  const bool same_keys_;
   OwnedTable<MrId, MemoryRegion> regions_;
   OwnedTable<MwId, MemoryWindow> windows_;
   std::set<std::pair<MrId, MwId>> bound_;            // windows, by region

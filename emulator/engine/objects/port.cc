@@ -6,6 +6,7 @@ namespace rocemu::engine {
 void set_port(Objects& objects, AsyncEvents& events, DeviceIndex index, bool up) {
   Device& device = objects.devices[index];
   if (device.port_is_up() == up || device.removed) return;
+  if (!up) device.counters.add(Counter::kLinkDowns);
   device.port_state = up ? abi::PortState::kActive : abi::PortState::kDown;
   objects.clients.for_each_of(index, [&](ClientId client) {
     events.raise(client, up ? abi::EventType::kPortActive : abi::EventType::kPortErr, 1);

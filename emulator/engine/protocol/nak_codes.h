@@ -36,6 +36,7 @@ enum class VendorError : uint32_t {
   kBadBind = 19,                   // a window, region, range or right that a bind cannot be made of
   kBadInvalidate = 20,             // no type 2 window with this R_Key is bound on this QP
   kBadAddressHandle = 21,          // unknown, gone or of another PD
+  kLKeyAsRKey = 22,                // as kNakRemoteAccess, and the key is the L_Key of a region
 };
 
 /// Why a responder refuses a request for good. (A PSN out of sequence and a receiver that is not

@@ -14,9 +14,9 @@ constexpr uint32_t kMaxBacklog = 1024;
 bool hears(const RdmaId& listener, const wire::IpCmHeader& header) {
   const bool v4 = header.destination.is_v4();
   if (listener.source.family == Family::kIb) return false;
-  if (listener.source.is_any() && !listener.family_only) return true;
+  if (listener.is_wildcard && !listener.family_only) return true;
   if ((listener.source.family == Family::kIpv4) != v4) return false;
-  return listener.source.is_any() || listener.source.address == header.destination;
+  return listener.is_wildcard || listener.source.address == header.destination;
 }
 
 }  // namespace
@@ -93,7 +93,7 @@ RdmaId* Listening::find(uint64_t service, const std::optional<wire::IpCmHeader>&
     RdmaId* id = ids_.find(number);
     const bool fits = header ? hears(*id, *header) : id->source.family == Family::kIb;
     // An address comes before the wildcard.
-    if (fits && (best == nullptr || best->source.is_any())) best = id;
+    if (fits && (best == nullptr || best->is_wildcard)) best = id;
   }
   return best;
 }

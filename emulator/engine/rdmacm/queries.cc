@@ -93,7 +93,8 @@ int query_address(const Environment& environment, const CmCommand& command, cons
     for (SocketAddress* address : {&source, &destination}) {
       if (address->family == Family::kIb) continue;
       const uint64_t service = service_id(id, *address);
-      const bool any = address->family == Family::kNone || address->is_any();
+      const bool any = address->family == Family::kNone || address->is_any() ||
+                       (address == &source && id.is_wildcard);
       *address = SocketAddress{.family = Family::kIb,
                                .address = any ? wire::IpAddress{} : address->address,
                                .port = static_cast<uint16_t>(service),

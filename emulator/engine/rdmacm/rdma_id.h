@@ -48,6 +48,9 @@ struct RdmaId {
   IdState state = IdState::kIdle;
 
   SocketAddress source, destination;
+  /// `source` stands for every address: it is any, or a loopback address that no device has
+  /// (Linux's cma_any_addr).
+  bool is_wildcard = false;
   std::optional<LocalAddress> local;  // none while only a wildcard address is known
   std::optional<Instant> deadline;    // kResolvingAddress: when it has failed
   uint32_t num_paths = 0;

@@ -90,6 +90,7 @@ Acknowledged acknowledge_before(TransportContext& context, QueuePair& qp, Psn ps
 /// `window` packets are sent again, and more when they are acknowledged; all inside the fabric.
 bool retry(TransportContext& context, QueuePair& qp, VendorError exhausted, int32_t window) {
   if (qp.send.retries_left == 0) {
+    context.counters_of(qp).add(Counter::kRetriesExceeded);
     fail_oldest(context, qp, {WcStatus::kRetryExcErr, exhausted});
     return false;
   }
@@ -114,6 +115,7 @@ void on_rnr_nak(TransportContext& context, QueuePair& qp, uint8_t timer_code) {
   if (send.waiting_for_rnr) return;
   if (qp.attr.rnr_retry != kInfiniteRnrRetry) {
     if (send.rnr_retries_left == 0) {
+      context.counters_of(qp).add(Counter::kRnrRetriesExceeded);
       return fail_oldest(context, qp, {WcStatus::kRnrRetryExcErr, VendorError::kRnrRetries});
     }
     --send.rnr_retries_left;
@@ -132,6 +134,15 @@ bool is_reserved(wire::AethKind kind, uint8_t detail) {
   return code != wire::NakCode::kPsnSequenceError && !action_for(code);
 }
 
+/// True if the key that the oldest WQE names is none but the L_Key of a region of this fabric. On
+/// most NICs it would have been the R_Key as well.
+bool names_an_lkey(const TransportContext& context, const QueuePair& qp) {
+  if (!qp.path.inside) return false;
+  const uint32_t key = qp.send.queue.header<abi::SendWqe>(qp.send.queue.head()).rkey;
+  const MemoryRegion* region = context.objects().mrs.find_by_lkey(key);
+  return region != nullptr && region->rkey != key;
+}
+
 void on_nak(TransportContext& context, QueuePair& qp, uint8_t code) {
   const auto nak = static_cast<wire::NakCode>(code);
   Counters& counters = context.counters_of(qp);
@@ -146,7 +157,9 @@ void on_nak(TransportContext& context, QueuePair& qp, uint8_t code) {
   const auto action = action_for(nak);
   if (!action) return;
   counters.add(Counter::kErrorNaksReceived);
-  fail_oldest(context, qp, {action->status, action->vendor});
+  const bool is_confusion = nak == wire::NakCode::kRemoteAccessError && names_an_lkey(context, qp);
+  fail_oldest(context, qp,
+              {action->status, is_confusion ? VendorError::kLKeyAsRKey : action->vendor});
 }
 
 void on_acknowledge(TransportContext& context, QueuePair& qp, const wire::Packet& packet) {

@@ -4,6 +4,7 @@
 #include "emulator/engine/base/host_memory.h"
 #include "emulator/engine/config.h"
 #include "emulator/engine/faults/fault_injector.h"
+#include "emulator/engine/link/arrivals.h"
 #include "emulator/engine/link/link.h"
 #include "emulator/engine/link/packet_run.h"
 #include "emulator/engine/objects/objects.h"
@@ -18,7 +19,7 @@ class TransportContext {
   /// All of them outlive this.
   TransportContext(const FabricConfig& config, Objects& objects, HostMemory& memory, Step& step,
                    Scheduler& scheduler, Transmitter& transmitter, faults::FaultInjector& injector,
-                   const Link& link, PacketRun& run)
+                   const Link& link, const Arrivals& arrivals, PacketRun& run)
       : config_(config),
         objects_(objects),
         memory_(memory),
@@ -27,6 +28,7 @@ class TransportContext {
         transmitter_(transmitter),
         faults_(injector),
         link_(link),
+        arrivals_(arrivals),
         run_(run) {}
 
   Instant now() const { return step_.now(); }
@@ -55,10 +57,11 @@ class TransportContext {
   /// Raises an async event for all that have a reference to the QP.
   void raise(const QueuePair& qp, abi::EventType type) const { faults_.events.raise(qp, type); }
 
-  /// An acknowledgement is to wait, since behind the packet at hand comes another one now.
-  bool delays_acknowledgement() const {
-    return config_.coalesces_acknowledgements && link_.has_arrived(now()) && !link_.paused() &&
-           !faults_.watches_frames();
+  /// An acknowledgement for so many messages is to wait, since behind the packet at hand comes
+  /// another one now: of the same burst from outside, or inside the fabric.
+  bool delays_acknowledgement(uint32_t messages) const {
+    return messages < config_.ack_coalescing && (!arrivals_.empty() || link_.has_arrived(now())) &&
+           !link_.paused();
   }
   /// The packet at hand, with those of its message that have arrived behind it.
   PacketRun& run_at_hand() const { return run_; }
@@ -72,6 +75,7 @@ class TransportContext {
   Transmitter& transmitter_;
   faults::FaultInjector& faults_;
   const Link& link_;
+  const Arrivals& arrivals_;
   PacketRun& run_;
 };
 

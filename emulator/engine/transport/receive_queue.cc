@@ -58,6 +58,13 @@ abi::Cqe receive_cqe() {
   return cqe;
 }
 
+/// As mlx5, which has the type of a RoCE packet in the low bits of a datagram's service level. UCX
+/// before 1.19 takes it from there on every NIC, to know where the GID lies that it compares.
+uint8_t roce_packet_type(const wire::Packet& packet) {
+  constexpr uint8_t kIpv6 = 1, kIpv4 = 2;  // 0 is RoCE v1
+  return packet.src_ip.is_v4() ? kIpv4 : kIpv6;
+}
+
 }  // namespace
 
 void post(TransportContext& context, QueuePair& qp, std::span<const std::byte> wqe) {
@@ -142,6 +149,7 @@ bool complete(TransportContext& context, QueuePair& qp, const wire::Packet& pack
   if (qp.type == abi::QpType::kUd) {
     cqe.src_qp = packet.deth.src_qpn;
     cqe.wc_flags |= abi::kWcGrh;  // every RoCE packet has one (annex A17.4.5)
+    cqe.sl = roce_packet_type(packet);
   }
   if (info.has(wire::ExtendedHeader::kImmDt)) {
     cqe.wc_flags |= abi::kWcWithImm;

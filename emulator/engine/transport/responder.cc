@@ -35,6 +35,21 @@ void turn_away(TransportContext& context, QueuePair& qp, Psn psn, Verdict verdic
   refuse(context, qp, psn, verdict);
 }
 
+void count_request(Counters& counters, Operation operation) {
+  switch (operation) {
+    case Operation::kWrite:
+    case Operation::kAtomicWrite:
+      return counters.add(Counter::kWriteRequests);
+    case Operation::kReadRequest:
+      return counters.add(Counter::kReadRequests);
+    case Operation::kCompareSwap:
+    case Operation::kFetchAdd:
+      return counters.add(Counter::kAtomicRequests);
+    default:
+      return;
+  }
+}
+
 // ---- The checks, in the specification's order ----
 
 void repeat(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
@@ -264,6 +279,7 @@ void on_request(TransportContext& context, QueuePair& qp, const wire::Packet& pa
       !length_valid(qp, info, packet.payload.size())) {
     return refuse(context, qp, packet.bth.psn, Verdict::kInvalidRequest);
   }
+  if (info.is_first) count_request(context.counters_of(qp), info.operation);
   if (info.operation == Operation::kSend || info.operation == Operation::kWrite) {
     on_message_packet(context, qp, packet, info);
   } else {

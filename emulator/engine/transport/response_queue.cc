@@ -151,11 +151,21 @@ void queue_again(TransportContext& context, QueuePair& qp, const Response& respo
 void answer(TransportContext& context, QueuePair& qp, Psn psn, uint8_t syndrome) {
   auto& responses = qp.recv.responses;
   // 9.7.5.1.2: an acknowledgement is for all before it as well.
-  const bool waits = syndrome == wire::ack_syndrome() && context.delays_acknowledgement();
-  if (responses.empty() && !waits) return send_acknowledge(context, qp, psn, syndrome, qp.recv.msn);
-  const Response response{
-      .kind = Response::Kind::kAcknowledge, .psn = psn, .msn = qp.recv.msn, .syndrome = syndrome};
-  if (!responses.empty() && responses.back().kind == Response::Kind::kAcknowledge) {
+  const bool joins = !responses.empty() && responses.back().kind == Response::Kind::kAcknowledge;
+  const uint32_t messages = joins ? responses.back().messages + 1 : 1;
+  const bool waits = syndrome == wire::ack_syndrome() && context.delays_acknowledgement(messages);
+  const bool is_full =
+      joins && responses.size() == 1 && messages == context.config().ack_coalescing;
+  if ((responses.empty() || is_full) && !waits) {
+    responses.clear();
+    return send_acknowledge(context, qp, psn, syndrome, qp.recv.msn);
+  }
+  const Response response{.kind = Response::Kind::kAcknowledge,
+                          .psn = psn,
+                          .msn = qp.recv.msn,
+                          .syndrome = syndrome,
+                          .messages = messages};
+  if (joins) {
     responses.back() = response;
   } else {
     queue(context, qp, response);

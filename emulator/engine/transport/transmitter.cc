@@ -34,6 +34,9 @@ void Transmitter::send(DeviceIndex from, std::optional<DeviceIndex> inside,
   if (!device.port_is_up()) return device.counters.add(Counter::kDroppedPortDown);
   device.counters.add(Counter::kFramesOut);
   device.counters.add(Counter::kBytesOut, frame.size());
+  if (packet.dst_ip.is_multicast()) [[unlikely]] {
+    device.counters.add(Counter::kMulticastFramesOut);
+  }
   Departure departure{.from = from, .to = inside, .frame = std::move(frame)};
   if (!inside && packet.dst_ip.is_multicast()) [[unlikely]] {
     return send_to_group(departure, packet, qp);

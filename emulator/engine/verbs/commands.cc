@@ -102,7 +102,7 @@ int dispatch(CommandContext& context, ClientId client, const Request& request, R
 Reply execute(CommandContext& context, ClientId client, const Request& request) {
   Reply reply{};
   reply.magic = abi::kMagic;
-  reply.version = abi::kVersion;
+  reply.version = request.version;  // the daemon's own, but in a replay that of the recording
   reply.op = request.op;
   reply.sequence = request.sequence;
   if (context.objects.has_lost_its_device(client) && !abi::may_be_asked_for(request.op)) {

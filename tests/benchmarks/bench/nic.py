@@ -3,15 +3,22 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
 import time
 
-from .harness import (BIN, CM_PAIR, PAIR, ROCEMU, WITHOUT_FAULTS, Failed, ProcessorTime, finish,
+from .harness import (BIN, BUILD, CM_PAIR, PAIR, ROCEMU, WITHOUT_FAULTS, Failed, ProcessorTime, finish,
                       free_port, run, seconds, start)
 
 WRITE_BW_SIZE, WRITE_BW_MESSAGES = 65536, 20000
+TRIAL = 200  # iterations
+LATENCY_S = 10  # at most, of ib_write_lat
+
+# perftest has one thread; with this before it, it has a second one that sleeps.
+WITH_IDLE_THREAD = ["sh", "-c", f'LD_PRELOAD="$LD_PRELOAD:{BUILD}/lib/idle_thread.so" exec "$@"',
+                    "sh"]
 
 LISTEN = [sys.executable, "-c", """
 import sys
@@ -22,21 +29,36 @@ while not listening(int(sys.argv[2])): time.sleep(0.002)
 """, str(pathlib.Path(PAIR[1]).parent)]
 
 
-def inside(program, *options, rocemu=ROCEMU, nic=()):
-    """What both sides of a perftest program or pingpong say, on one daemon of their own."""
+def _side(program, port, options, threads):
+    return [*(WITH_IDLE_THREAD if threads == 2 else []), program, "-p", port, *options]
+
+
+def inside(program, *options, rocemu=ROCEMU, nic=(), threads=1, then=()):
+    """What client and server of a perftest program or pingpong say, on one daemon of their own, and
+    what the command `then` says after them."""
     port = free_port()
-    side = [program, "-p", port, *options]
-    return run(rocemu, "run", "--private", *nic, "--", *PAIR, port, *side, "--", *side,
-               "localhost")
+    side = _side(program, port, options, threads)
+    with tempfile.TemporaryDirectory() as directory:
+        files = [pathlib.Path(directory) / name for name in ("server", "client")]
+        command = [*PAIR, "--outputs", *files, port, *side, "--", *side, "localhost"]
+        if then:
+            command = ["sh", "-c", f'"$@" && {shlex.join(map(str, then))}', "sh", *command]
+        try:
+            last = run(rocemu, "run", "--private", *nic, "--", *command)
+        except Failed as failed:
+            said = "".join(file.read_text() for file in files if file.exists())
+            raise Failed(f"{failed}\n{said}") from None
+        server, client = (file.read_text() for file in files)
+    return "\n".join((client, server, last))
 
 
-def over_udp(program, *options):
+def over_udp(program, *options, threads=1):
     """What the client says: each side has a daemon, at UDP port 4791 of a loopback address."""
     port = free_port()
 
     def side(address, *arguments):
         return start(ROCEMU, "run", "--private", "--device", f"rocemu0={address}", "--udp", "--",
-                     program, "-p", port, *options, *arguments)
+                     *_side(program, port, options, threads), *arguments)
     server = side("127.0.0.1")
     try:
         run(*LISTEN, port)
@@ -48,40 +70,71 @@ def over_udp(program, *options):
 
 
 def _row(output, size):
-    """The numbers of a perftest program's line for messages of that size. Both sides write to one
-    pipe: what the other says may stand behind them, without a space."""
+    """The numbers of a perftest program's line for messages of that size."""
     for line in output.splitlines():
-        row = re.match(r"[\d.\s]*", line)[0].split()
+        row = line.split()
         if len(row) > 3 and row[0] == str(size):
             return [float(word) for word in row]
     raise Failed(f"no line for {size} bytes in\n{output}")
 
 
-def latency(where, program, size, iterations=100000):
+def latency(where, program, size, iterations=50000, **keywords):
     """One way, in microseconds; perftest's "typical" is the median."""
-    row = _row(where(program, "-d", "rocemu0", "-s", size, "-n", iterations), size)
-    return {"p50": row[4], "p99": row[7]}
+    def row(count):
+        return _row(where(program, "-d", "rocemu0", "-s", size, "-n", count, **keywords), size)
+    if program == "ib_write_lat":
+        # Where others want the processors, each message of a program that spins on memory takes a
+        # time slice or two.
+        mean = row(TRIAL)[5]
+        iterations = min(iterations, max(TRIAL, int(LATENCY_S * 1e6 / (2 * mean))))
+    figures = row(iterations)
+    return {"p50": figures[4], "p99": figures[7], "p99.9": figures[8]}
 
 
 def bandwidth(where, program, size, iterations, *options, **keywords):
     with ProcessorTime() as processor:
         output = where(program, "-d", "rocemu0", "-s", size, "-n", iterations, *options, **keywords)
-    row = _row(output, size)  # perftest's MB are 2^20 bytes
-    return {"MB/s": row[3] * 2**20 / 1e6, "million/s": row[4],
+    return {**_rates(output, size),
             "CPU s/GiB": processor.seconds / (size * iterations / 2**30)}
+
+
+def _rates(output, size):
+    row = _row(output, size)  # perftest's MB are 2^20 bytes
+    return {"MB/s": row[3] * 2**20 / 1e6, "million/s": row[4]}
 
 
 def write_bw(**keywords):
     return bandwidth(inside, "ib_write_bw", WRITE_BW_SIZE, WRITE_BW_MESSAGES, **keywords)["MB/s"]
 
 
+def counted_write_bw(nic=()):
+    """In MB/s, and the frames of both sides for each message."""
+    output = inside("ib_write_bw", "-d", "rocemu0", "-s", WRITE_BW_SIZE, "-n", WRITE_BW_MESSAGES,
+                    nic=nic, then=[ROCEMU, "show", "--json"])
+    shown, _ = json.JSONDecoder().raw_decode(output, output.index("{"))
+    frames = sum(device["counters"].get("frames_out", 0) for device in shown["fabric"]["devices"])
+    return {"MB/s": _rates(output, WRITE_BW_SIZE)["MB/s"],
+            "frames a message": frames / WRITE_BW_MESSAGES}
+
+
 def recorded_write_bw():
-    """In MB/s, and in seconds; and the seconds of a replay of that."""
+    """The same recorded; also the seconds that the transfer takes, and those of a replay."""
     with tempfile.TemporaryDirectory() as directory:
         recording = pathlib.Path(directory) / "recording"
-        rate = write_bw(nic=["--record", recording])
-        return {"MB/s": rate, "recorded, s": WRITE_BW_SIZE * WRITE_BW_MESSAGES / 1e6 / rate,
-                "replayed, s": seconds(ROCEMU, "replay", recording)}
+        figures = counted_write_bw(nic=["--record", recording])
+        return {**figures, "transfer, s": WRITE_BW_SIZE * WRITE_BW_MESSAGES / 1e6 / figures["MB/s"],
+                "replay, s": seconds(ROCEMU, "replay", recording)}
+
+
+def parties(how, processors, pairs, threads, time_s):
+    """Of so many pairs of processes with so many threads each, all of which wait in that way, and
+    with the daemon have so many processors: one way, in microseconds."""
+    allowed = sorted(os.sched_getaffinity(0))[:processors]
+    output = run("taskset", "-c", ",".join(map(str, allowed)), ROCEMU, "run", "--private", "--",
+                 BIN / "parties", how, pairs, threads, time_s)
+    figures = re.search(r"one way: ([\d.]+) usec typical, ([\d.]+) usec 99%, ([\d.]+) usec 99.9%",
+                        output).groups()
+    return dict(zip(("p50", "p99", "p99.9"), map(float, figures)))
 
 
 def pingpong(size, iterations, *options, **keywords):

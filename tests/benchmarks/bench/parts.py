@@ -7,19 +7,31 @@ from .harness import medians
 SIZES = [2, 64, 512, 4096, 65536, 1 << 20, 8 << 20]
 BYTES_A_SIZE = 1 << 30  # are moved to measure bandwidth, but no more messages than
 MOST_MESSAGES = 20000
+LATENCY_BYTES = 1 << 28  # the same to measure latency
+PARTIES_S = 0.5
+WAYS_TO_WAIT = {"poll": "polling one CQ", "several": "polling four CQs in turn",
+                "memory": "spinning on memory", "event": "blocking"}
 
 
 def messages_of(size, total=BYTES_A_SIZE):
     return max(min(total // size, MOST_MESSAGES), 100)
 
 
+def with_one_thread_and_two(measure, *arguments, name):
+    """The row of programs with one thread, and the row where each has a second one that sleeps."""
+    return {name: partial(measure, *arguments),
+            f"{name}, 2 threads": partial(measure, *arguments, threads=2)}
+
+
 def latency(rounds):
     """64 bytes one way, in microseconds."""
+    def of(where, program, name):
+        return with_one_thread_and_two(nic.latency, where, program, 64, name=name)
     return medians(
         rounds,
-        **{"ib_send_lat": partial(nic.latency, nic.inside, "ib_send_lat", 64),
-           "ib_write_lat": partial(nic.latency, nic.inside, "ib_write_lat", 64),
-           "ib_send_lat over UDP": partial(nic.latency, nic.over_udp, "ib_send_lat", 64),
+        **{**of(nic.inside, "ib_send_lat", "ib_send_lat"),
+           **of(nic.inside, "ib_write_lat", "ib_write_lat"),
+           **of(nic.over_udp, "ib_send_lat", "ib_send_lat over UDP"),
            "UDP, busy": partial(peers.udp_latency, "busy", 64),
            "UDP, busy, relayed": partial(peers.udp_latency, "relayed", 64),
            "UDP, blocking": partial(peers.udp_latency, "blocking", 64),
@@ -30,15 +42,22 @@ def latency(rounds):
 
 def bandwidth(rounds):
     """64 KiB messages in one direction, in MB (10^6 bytes) a second."""
-    def udp_stream(pieces=None):
-        return {"MB/s": peers.udp_stream(pieces)}
+    as_writes = 65536 // 4096  # packets a message
+
+    def of(where, program, name):
+        return with_one_thread_and_two(nic.bandwidth, where, program, 65536, 40000, name=name)
     return medians(
         rounds,
-        **{"ib_write_bw": partial(nic.bandwidth, nic.inside, "ib_write_bw", 65536, 20000),
-           "ib_write_bw over UDP": partial(nic.bandwidth, nic.over_udp, "ib_write_bw", 65536, 60000),
-           "ib_send_bw over UDP": partial(nic.bandwidth, nic.over_udp, "ib_send_bw", 65536, 60000),
-           "UDP with GSO and GRO": udp_stream,
-           "UDP with GSO and GRO, as WRITEs": partial(udp_stream, 65536 // 4096),
+        **{**of(nic.inside, "ib_write_bw", "ib_write_bw"),
+           **of(nic.inside, "ib_send_bw", "ib_send_bw"),
+           **of(nic.over_udp, "ib_write_bw", "ib_write_bw over UDP"),
+           **of(nic.over_udp, "ib_send_bw", "ib_send_bw over UDP"),
+           "one process_vm_readv and one process_vm_writev": peers.process_vm_limit,
+           "UDP with GSO and GRO": peers.udp_stream,
+           "UDP with GSO and GRO, as WRITEs": partial(peers.udp_stream, as_writes),
+           "UDP with GSO and GRO, relayed": partial(peers.udp_stream, relayed=True),
+           "UDP with GSO and GRO, as WRITEs, relayed": partial(peers.udp_stream, as_writes,
+                                                               relayed=True),
            "TCP, iperf3": peers.tcp_bandwidth,
            "UCX, shared memory": partial(peers.ucx_bandwidth, "shared memory", 65536, 20000),
            "UCX, TCP": partial(peers.ucx_bandwidth, "tcp", 65536, 20000)})
@@ -46,32 +65,54 @@ def bandwidth(rounds):
 
 def message_rate(rounds):
     """64 bytes, in millions of messages a second."""
-    def of(where, program):
-        return lambda: nic.bandwidth(where, program, 64, 1000000)["million/s"]
-    return medians(rounds, **{"ib_send_bw": of(nic.inside, "ib_send_bw"),
-                              "ib_write_bw": of(nic.inside, "ib_write_bw"),
-                              "ib_send_bw over UDP": of(nic.over_udp, "ib_send_bw"),
+    def rate(where, program, **keywords):
+        return nic.bandwidth(where, program, 64, 1000000, **keywords)["million/s"]
+
+    def of(where, program, name):
+        return with_one_thread_and_two(rate, where, program, name=name)
+    return medians(rounds, **{**of(nic.inside, "ib_send_bw", "ib_send_bw"),
+                              **of(nic.inside, "ib_write_bw", "ib_write_bw"),
+                              **of(nic.over_udp, "ib_send_bw", "ib_send_bw over UDP"),
                               "rings without a NIC": peers.doorbell_limit})
 
 
 def sizes(rounds):
-    """By size: latency (median, microseconds) and bandwidth (MB/s)."""
-    del rounds  # one: what counts is the shape
-    figures = {"latency": {}, "bandwidth": {}}
+    """By size: latency (median, microseconds) and bandwidth (MB/s). What has no ratio is measured
+    once: there only the shape counts."""
+    ways = {}
     for name, where in (("rocemu", nic.inside), ("rocemu over UDP", nic.over_udp)):
-        figures["latency"][name] = {
-            size: nic.latency(where, "ib_send_lat", size, messages_of(size, 1 << 28))["p50"]
-            for size in SIZES}
-        figures["bandwidth"][name] = {
-            size: nic.bandwidth(where, "ib_write_bw", size, messages_of(size))["MB/s"]
-            for size in SIZES}
+        ways |= with_one_thread_and_two(_at_size, partial(nic.latency, where, "ib_send_lat"),
+                                        partial(nic.bandwidth, where, "ib_write_bw"), name=name)
     for way in peers.UCX_WAYS:
-        name = f"UCX, {way}"
-        figures["latency"][name] = {
-            size: peers.ucx_latency(way, size, messages_of(size, 1 << 28))["p50"]
-            for size in SIZES}
-        figures["bandwidth"][name] = {
-            size: peers.ucx_bandwidth(way, size, messages_of(size))["MB/s"] for size in SIZES}
+        ways[f"UCX, {way}"] = partial(_at_size, partial(peers.ucx_latency, way),
+                                      partial(peers.ucx_bandwidth, way))
+    figures = {"latency": {name: {} for name in ways}, "bandwidth": {name: {} for name in ways}}
+    for size in SIZES:
+        measures = {name: partial(way, size) for name, way in ways.items()}
+        once = {name: measures.pop(name) for name in ways
+                if "over UDP" in name or name == "UCX, shared memory"}
+        for name, at_size in {**medians(rounds, **measures), **medians(1, **once)}.items():
+            for kind, figure in at_size.items():
+                figures[kind][name][size] = figure
+    return figures
+
+
+def _at_size(latency, bandwidth, size, **keywords):
+    return {"latency": latency(size, messages_of(size, LATENCY_BYTES), **keywords)["p50"],
+            "bandwidth": bandwidth(size, messages_of(size), **keywords)["MB/s"]}
+
+
+def parties(rounds):
+    """How latency fares when many programs and threads share one processor or two: by how they
+    wait, in microseconds."""
+    del rounds  # one: there are many rows
+    figures = {}
+    for how in ("poll", "several", "memory", "event"):
+        for processors in (1, 2):
+            rows = figures.setdefault(f"{WAYS_TO_WAIT[how]}; processors: {processors}", {})
+            for pairs, threads in ((1, 1), (2, 1), (4, 1), (8, 1), (1, 2), (1, 8)):
+                programs = f"{2 * pairs} programs, {threads} thread{'s' * (threads > 1)} each"
+                rows[programs] = nic.parties(how, processors, pairs, threads, PARTIES_S)
     return figures
 
 
@@ -89,11 +130,9 @@ def connections(rounds):
 
 
 def recording(rounds):
-    """ib_write_bw with 64 KiB, in MB/s, and the same recorded; what was recorded and its replay in
-    seconds."""
-    figures = medians(rounds, plain=nic.write_bw, recorded=nic.recorded_write_bw)
-    recorded = figures.pop("recorded")
-    return {**figures, "recorded": recorded.pop("MB/s"), **recorded}
+    """ib_write_bw with 64 KiB, and the same recorded."""
+    return medians(rounds, **{"not recorded": nic.counted_write_bw,
+                              "recorded": nic.recorded_write_bw})
 
 
 def fault_layer(rounds):
@@ -134,5 +173,5 @@ def micro(rounds):
 
 
 PARTS = {"latency": latency, "bandwidth": bandwidth, "message_rate": message_rate, "sizes": sizes,
-         "queue_pairs": queue_pairs, "connections": connections, "recording": recording,
+         "parties": parties, "queue_pairs": queue_pairs, "connections": connections, "recording": recording,
          "fault_layer": fault_layer, "vipl": vipl, "other_programs": other_programs, "micro": micro}

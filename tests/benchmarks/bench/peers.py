@@ -16,16 +16,25 @@ def udp_latency(mode, size, iterations=50000):
     return {"p50": float(typical), "p99": float(late)}
 
 
-def udp_stream(pieces=None, segment=4096 + 60):
+def udp_stream(pieces=None, segment=4096 + 60, relayed=False):
     """MB/s with segmentation offload, in packets as long as RoCE's; with `pieces` in messages of so
-    many, whose first is longer than the others, as that of a WRITE is."""
+    many, whose first is longer than the others, as that of a WRITE is. Relayed: out of and into the
+    memory of other processes."""
     messages = [] if pieces is None else [pieces]
-    return float(re.search(r"([\d.]+) MB/s", run(BIN / "udp_stream", segment, 1, *messages))[1])
+    how = ["relayed"] if relayed else []
+    output = run(BIN / "udp_stream", *how, segment, 1, *messages)
+    return {"MB/s": float(re.search(r"([\d.]+) MB/s", output)[1])}
 
 
 def doorbell_limit(messages=2_000_000):
     """Million messages a second that the rings between programs and daemon allow."""
     return float(re.search(r"([\d.]+) million/s", run(BIN / "doorbell_limit", messages))[1])
+
+
+def process_vm_limit():
+    """MB/s of 64 KiB that are read from one process by one call and written to another by one."""
+    figures = _micro("copy_process_vm.*/65536")
+    return {"MB/s": 1 / sum(1 / figure["MB/s"] for figure in figures.values())}
 
 
 def tcp_bandwidth():
@@ -73,7 +82,12 @@ def ucx_bandwidth(way, size, iterations):
 
 def parts():
     """The micro benchmarks: nanoseconds a call, and MB/s where bytes are moved, by name."""
-    output = run(BIN / "micro_benchmarks", "--benchmark_format=json", "--benchmark_min_time=0.1",
+    return _micro(".*")
+
+
+def _micro(which):
+    output = run(BIN / "micro_benchmarks", f"--benchmark_filter={which}",
+                 "--benchmark_format=json", "--benchmark_min_time=0.1",
                  "--benchmark_repetitions=3", "--benchmark_report_aggregates_only=true")
     figures = {}
     for result in json.loads(output[output.index("{"):])["benchmarks"]:

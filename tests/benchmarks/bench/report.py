@@ -3,14 +3,15 @@ import os
 import platform
 import re
 
-from . import plot
+from . import plot, verdicts
 from .harness import SOURCE
 
 UNITS = {"latency": "64 bytes one way, µs", "bandwidth": "64 KiB messages in one direction",
          "message_rate": "64 bytes, million messages a second",
          "sizes": "by message size: latency in µs, bandwidth in MB/s",
          "queue_pairs": "connected QPs that take turns", "connections": "librdmacm, 1,000 at a time",
-         "recording": "64 KiB ib_write_bw, MB/s; the transfer that was recorded and a replay of all, s",
+         "parties": "64 bytes one way, µs, of pairs of programs whose threads each have a counterpart",
+         "recording": "64 KiB ib_write_bw; the transfer that was recorded and a replay of all",
          "fault_layer": "with and without the code that asks for fault rules; µs and MB/s",
          "vipl": "round trips of 4 KiB by VIPL and by verbs, µs",
          "other_programs": "programs without RDMA; ms and s", "micro": "parts by themselves"}
@@ -57,13 +58,19 @@ def table(results):
 
 # ---- docs -------------------------------------------------------------------------------------
 
+CONFIGURATION = """\
+Figures of the default configuration: no option, no environment variable. perftest has one thread; in rows "2 threads"
+it has a second one, which sleeps."""
+
 PAGE = """# Performance
+
+{configuration}
 
 Written by `scripts/bench --update-docs`, which builds rocemu and what it is compared with, measures all of it in
 one run, side by side, and draws the picture. The figures below are of one machine; on another one run `scripts/bench`.
 
-Machine: {processor}, {cores} processors, Linux {kernel}. Medians of {rounds} rounds that alternate between the
-rows of a table; the run took {seconds} s.
+Machine: {processor}, {cores} processors, Linux {kernel}; load average {load} from other work before the run. Figures are
+medians of {rounds}, taken in turn with the other rows of a table; the run took {seconds} s.
 
 ## How to read it
 
@@ -72,7 +79,7 @@ rows of a table; the run took {seconds} s.
   loopback and never sleep: the least that a network stack takes. "UDP, blocking" is the same with a plain `recv`.
 - Three parties share the processors: two programs and the daemon. With two processors, each message costs at least one change
   from one party to another.
-  Programs that poll go away from the daemon's processor and take turns on the other one (design/idle-policy.md).
+  Who shares a processor with whom is the system's choice, and changes figures from run to run (design/waiting.md).
 - Over UDP four parties share them, and a message changes twice more from one to another than in plain UDP: from the program to its
   daemon and from the other daemon to the other program. "UDP, busy, relayed" is what that takes by itself: each of the two
   processes has its socket in a third and a fourth, which it reaches by shared memory and which do nothing but relay. Where the
@@ -84,7 +91,12 @@ rows of a table; the run took {seconds} s.
 - UDP with GSO and GRO sends datagrams whose pieces are all of one size, as the packets of SENDs are. The first packet of a
   WRITE is longer by its RETH, so that each message takes two datagrams: that is the row "as WRITEs".
 - The daemon copies each message twice, out of the sender's memory and into the receiver's, by process_vm_readv and
-  process_vm_writev (design/memory.md): half of their speed is the most that there could be.
+  process_vm_writev (design/memory.md). "One process_vm_readv and one process_vm_writev" is that and nothing else, of a
+  message that stays in the processor's caches: the most that there could be.
+- Over UDP the daemons copy as well: "relayed" is UDP with GSO and GRO whose data one process reads out of another's memory
+  and the other writes into another's, and nothing else: no RoCE, no ICRC. That is the most that there could be over UDP.
+- "Many programs and threads": each thread has a counterpart in another program, with which it throws a message to and
+  fro. With the daemon they have one processor or two.
 
 ![latency and bandwidth by message size](performance.svg)
 
@@ -97,7 +109,8 @@ rows of a table; the run took {seconds} s.
 """
 
 TITLES = {"latency": "Latency", "bandwidth": "Bandwidth", "message_rate": "Messages a second",
-          "sizes": "Message sizes", "queue_pairs": "Many queue pairs", "connections": "Connections",
+          "sizes": "Message sizes", "parties": "Many programs and threads",
+          "queue_pairs": "Many queue pairs", "connections": "Connections",
           "recording": "Recording", "fault_layer": "The fault layer",
           "vipl": "VIPL and verbs",
           "other_programs": "Programs without RDMA", "micro": "The parts"}
@@ -119,7 +132,7 @@ def _rows(figures):
 
 def _section(part, figures):
     lines = [f"## {TITLES[part]}", "", UNITS[part][0].upper() + UNITS[part][1:] + ".", ""]
-    if part in ("sizes", "queue_pairs"):
+    if part in ("sizes", "parties", "queue_pairs"):
         for name, inner in figures.items():
             lines += [f"**{name}**", "", *_rows(inner), ""]
     else:
@@ -129,9 +142,11 @@ def _section(part, figures):
 
 def _headline(results):
     latency, bandwidth = results["latency"], results["bandwidth"]
-    rows = {"rocemu": (latency["ib_send_lat"]["p50"], bandwidth["ib_write_bw"]["MB/s"]),
-            "rocemu, two daemons over UDP": (latency["ib_send_lat over UDP"]["p50"],
-                                             bandwidth["ib_write_bw over UDP"]["MB/s"]),
+    rows = {f"{name}{threads}": (latency[f"ib_send_lat{where}{threads}"]["p50"],
+                                 bandwidth[f"ib_write_bw{where}{threads}"]["MB/s"])
+            for name, where in (("rocemu", ""), ("rocemu, two daemons over UDP", " over UDP"))
+            for threads in verdicts.THREADS}
+    rows = {**rows,
             "UDP (busy; GSO and GRO)": (latency["UDP, busy"]["p50"],
                                         bandwidth["UDP with GSO and GRO"]["MB/s"]),
             "UDP, blocking": (latency["UDP, blocking"]["p50"], None),
@@ -140,7 +155,7 @@ def _headline(results):
             "UCX over TCP": (latency["UCX, TCP"]["p50"], bandwidth["UCX, TCP"]["MB/s"]),
             "UCX over shared memory": (latency["UCX, shared memory"]["p50"],
                                        bandwidth["UCX, shared memory"]["MB/s"])}
-    return "\n".join(["| | 64 bytes one way, µs | 64 KiB messages, MB/s |", "|---|---|---|",
+    return "\n".join([CONFIGURATION, "", "| | 64 bytes one way, µs | 64 KiB messages, MB/s |", "|---|---|---|",
                       *(f"| {name} | {_number(time)} | {'' if rate is None else _number(rate)} |"
                         for name, (time, rate) in rows.items())])
 
@@ -149,7 +164,7 @@ def update_docs(results):
     tables = "".join(_section(part, results[part]) for part in TITLES)
     ratios = "\n".join(f"| {ratio['name']} | {ratio['value']:.2f} | {ratio['limit']} | "
                        f"{'' if ratio['holds'] else 'missed'} |" for ratio in results["ratios"])
-    page = PAGE.format(**results["machine"], rounds=results["rounds"], seconds=results["seconds"],
+    page = PAGE.format(configuration=CONFIGURATION, **results["machine"], rounds=results["rounds"], seconds=results["seconds"],
                        tables=tables, ratios=ratios)
     (SOURCE / "docs" / "performance.md").write_text(page, encoding="utf-8")
     plot.draw(results, SOURCE / "docs" / "performance.svg")

@@ -1,5 +1,7 @@
 """The ratios that rocemu wants to hold, from a run's figures."""
 
+THREADS = ("", ", 2 threads")  # the ends of the names of rows
+
 
 def ratios(results):
     """A list of {name, value, limit, holds}; `limit` as text, such as "<= 1.0"."""
@@ -12,29 +14,63 @@ def ratios(results):
 
     if "latency" in results:
         rows = results["latency"]
-        send, write = rows["ib_send_lat"], rows["ib_write_lat"]
-        over_udp = rows["ib_send_lat over UDP"]
         busy, blocking = rows["UDP, busy"]["p50"], rows["UDP, blocking"]["p50"]
-        ratio("64 B latency to busy UDP", send["p50"] / busy, at_most=1.0)
-        ratio("64 B latency to blocking UDP", send["p50"] / blocking, at_most=0.35)
-        ratio("64 B ib_write_lat to ib_send_lat", write["p50"] / send["p50"], at_most=2.0)
-        ratio("64 B ib_write_lat, p99 to median", write["p99"] / write["p50"], at_most=5.0)
-        ratio("64 B latency between two daemons to busy UDP", over_udp["p50"] / busy, at_most=1.5)
+        relayed = rows["UDP, busy, relayed"]["p50"]
+        for threads in THREADS:
+            send, write = rows[f"ib_send_lat{threads}"], rows[f"ib_write_lat{threads}"]
+            over_udp = rows[f"ib_send_lat over UDP{threads}"]
+            ratio(f"64 B latency to busy UDP{threads}", send["p50"] / busy, at_most=1.0)
+            ratio(f"64 B latency to blocking UDP{threads}", send["p50"] / blocking, at_most=0.35)
+            ratio(f"64 B ib_write_lat to ib_send_lat{threads}", write["p50"] / send["p50"],
+                  at_most=2.0)
+            ratio(f"64 B ib_write_lat, 99.9 % to median{threads}", write["p99.9"] / write["p50"],
+                  at_most=20.0)
+            ratio(f"64 B latency between two daemons to busy UDP, relayed{threads}",
+                  over_udp["p50"] / relayed, at_most=1.25)
     if "bandwidth" in results:
         rows = {name: row["MB/s"] for name, row in results["bandwidth"].items()}
-        write = rows["ib_write_bw"]
-        ratio("64 KiB bandwidth to UCX over TCP", write / rows["UCX, TCP"], at_least=1.0)
-        for program in ("ib_send_bw", "ib_write_bw"):
-            ratio(f"64 KiB {program} between two daemons to UDP with GSO and GRO",
-                  rows[f"{program} over UDP"] / rows["UDP with GSO and GRO"], at_least=0.4)
-        if "micro" in results:
-            copy = results["micro"]["copy_process_vm_readv/65536"]["MB/s"]
-            wanted = min(3 * rows["TCP, iperf3"], copy / 2)
-            ratio("64 KiB bandwidth to 3 x TCP or half of process_vm_readv, the lower of them",
-                  write / wanted, at_least=1.0)
+        limit = rows["one process_vm_readv and one process_vm_writev"]
+        for threads in THREADS:
+            for program in ("ib_write_bw", "ib_send_bw"):
+                rate = rows[f"{program}{threads}"]
+                ratio(f"64 KiB {program} to TCP (iperf3){threads}", rate / rows["TCP, iperf3"],
+                      at_least=1.2)
+                ratio(f"64 KiB {program} to one process_vm_readv and one process_vm_writev"
+                      f"{threads}", rate / limit, at_least=0.75)
+            ratio(f"64 KiB ib_send_bw between two daemons to UDP with GSO and GRO{threads}",
+                  rows[f"ib_send_bw over UDP{threads}"] / rows["UDP with GSO and GRO"],
+                  at_least=0.5)
+            ratio(f"64 KiB ib_write_bw between two daemons to UDP with GSO and GRO, as WRITEs"
+                  f"{threads}", rows[f"ib_write_bw over UDP{threads}"]
+                  / rows["UDP with GSO and GRO, as WRITEs"], at_least=0.6)
     if "message_rate" in results:
-        ratio("64 B ib_send_bw, million messages a second",
-              results["message_rate"]["ib_send_bw"], at_least=1.5)
+        for threads in THREADS:
+            ratio(f"64 B ib_send_bw, million messages a second{threads}",
+                  results["message_rate"][f"ib_send_bw{threads}"], at_least=1.5)
+            ratio(f"64 B ib_write_bw, million messages a second{threads}",
+                  results["message_rate"][f"ib_write_bw{threads}"], at_least=1.0)
+    if "sizes" in results:
+        for threads in THREADS:
+            latency, rate = results["sizes"]["latency"], results["sizes"]["bandwidth"]
+            times = {size: time / latency["UCX, tcp"][size]
+                     for size, time in latency[f"rocemu{threads}"].items()}
+            rates = {size: each / rate["UCX, tcp"][size]
+                     for size, each in rate[f"rocemu{threads}"].items()}
+            slowest, least = max(times, key=times.get), min(rates, key=rates.get)
+            ratio(f"latency to UCX over TCP, at the worst size ({slowest} B){threads}",
+                  times[slowest], at_most=1.0)
+            ratio(f"bandwidth to UCX over TCP, at the worst size ({least} B){threads}",
+                  rates[least], at_least=1.0)
+    if "parties" in results:
+        for how, rows in results["parties"].items():
+            if how.startswith("polling"):
+                asleep = results["parties"]["blocking" + how[how.index(";"):]]
+                slowest = max(rows, key=lambda name: rows[name]["p50"] / asleep[name]["p50"])
+                ratio(f"latency {how}, to blocking, at the worst ({slowest})",
+                      rows[slowest]["p50"] / asleep[slowest]["p50"], at_most=1.0)
+            latest = max(rows, key=lambda name: rows[name]["p99.9"] / rows[name]["p50"])
+            ratio(f"{how}, 99.9 % to median, at the worst ({latest})",
+                  rows[latest]["p99.9"] / rows[latest]["p50"], at_most=20.0)
     if "queue_pairs" in results:
         times = results["queue_pairs"]["ns a message"]
         ratio("a message with 1,024 QPs to one with 2", times[1024] / times[2], at_most=1.3)
@@ -44,11 +80,13 @@ def ratios(results):
         ratio("wake-ups a second with 10,000 idle QPs",
               results["queue_pairs"]["10,000 idle QPs"]["wake-ups per second"], at_most=0.0)
     if "recording" in results:
-        rows = results["recording"]
-        ratio("64 KiB bandwidth to the same recorded", rows["plain"] / rows["recorded"],
+        plain, recorded = results["recording"]["not recorded"], results["recording"]["recorded"]
+        ratio("64 KiB bandwidth to the same recorded", plain["MB/s"] / recorded["MB/s"],
               at_most=2.0)
-        ratio("time of a replay to that of the recorded run",
-              rows["replayed, s"] / rows["recorded, s"], at_most=1.0)
+        ratio("frames a message when recorded to those without",
+              recorded["frames a message"] / plain["frames a message"], at_most=1.02)
+        ratio("time of a replay to that of the recorded transfer",
+              recorded["replay, s"] / recorded["transfer, s"], at_most=1.0)
     if "fault_layer" in results:
         rows = results["fault_layer"]
         ratio("64 B round trip to one without a fault layer",
@@ -57,6 +95,6 @@ def ratios(results):
               rows["write, without"] / rows["write"], at_most=1.02)
     if "other_programs" in results:
         rows = results["other_programs"]
-        ratio("milliseconds of rocemu run -- true", rows["rocemu run -- true"], at_most=50.0)
+        ratio("milliseconds of rocemu run -- true", rows["rocemu run -- true"], at_most=25.0)
         ratio("compiling under rocemu run to plain", rows["under"] / rows["plain"], at_most=1.05)
     return found

@@ -36,5 +36,35 @@ TEST(Pause, NoTimePassesForTimeouts) {
   EXPECT_EQ(pair.take_right().size(), 1u);
 }
 
+/// As on the virtual clock, where a frame takes a microsecond.
+TEST(Pause, AFrameThatTakesItsTimeArrivesWhenItIsReleased) {
+  PairOptions options;
+  options.link_latency = 1us;
+  Pair pair(options);
+  pair.bench.step(engine::Pause{true});
+  pair.right.post_recv({.wr_id = 1, .sges = {pair.right.recv_sge(64)}});
+  pair.left.post_send({.wr_id = 2, .sges = {pair.left.send_sge(64)}});
+  pair.bench.step(engine::ReleaseFrames{0});
+  EXPECT_TRUE(pair.take_right().empty());
+  pair.bench.step(engine::ReleaseFrames{1});  // the SEND
+  EXPECT_EQ(pair.take_right().size(), 1u);
+  EXPECT_FALSE(pair.bench.engine().next_frame().empty());
+  pair.bench.step(engine::ReleaseFrames{1});  // the ACK
+  EXPECT_EQ(pair.take_left().size(), 1u);
+  EXPECT_TRUE(pair.bench.engine().next_frame().empty());
+  EXPECT_FALSE(pair.bench.engine().has_next_event());
+}
+
+TEST(Pause, ATimeoutBeforeTheNextFrameComesFirst) {
+  PairOptions options;
+  options.link_latency = 1s;
+  options.left.connection.timeout = 1;  // 8.192 us
+  Pair pair(options);
+  pair.bench.step(engine::Pause{true});
+  pair.left.post_send({.wr_id = 2, .sges = {pair.left.send_sge(64)}});
+  EXPECT_TRUE(pair.bench.engine().next_frame().empty());
+  EXPECT_TRUE(pair.bench.engine().has_next_event());
+}
+
 }  // namespace
 }  // namespace rocemu::test

@@ -147,7 +147,8 @@ class Side {
     packet.payload = payload;
     std::vector<uint8_t> frame(wire::frame_size(packet, payload.size()));
     wire::emit_frame(packet, frame);
-    act([&] { fabric_.admission.receive({kDevice, frame}); });
+    const engine::ReceivedFrame received{kDevice, frame};
+    act([&] { fabric_.receive({{&received, 1}}); });
   }
 
   void send(const Step& step) {

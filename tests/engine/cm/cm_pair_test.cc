@@ -275,9 +275,8 @@ class Wild {
         if (link_[side].empty()) continue;
         const std::vector<uint8_t> frame = link_[side].front();
         link_[side].erase(link_[side].begin());
-        on(side, [&](ConnectionManager&) {
-          beds_[side]->fabric.admission.receive({engine::DeviceIndex{0}, frame});
-        });
+        const engine::ReceivedFrame received{engine::DeviceIndex{0}, frame};
+        on(side, [&](ConnectionManager&) { beds_[side]->fabric.receive({{&received, 1}}); });
       }
     }
   }

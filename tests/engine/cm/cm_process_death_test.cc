@@ -102,7 +102,7 @@ class ProcessDeath : public testing::Test {
 TEST_F(ProcessDeath, OfWhoOnlyResolvedIsNothingToAnybody) {
   resolved(active, PortSpace::kTcp, kPort);
   const uint32_t unfinished = active.create_id(kUid);
-  EXPECT_EQ(active.resolve(unfinished, ip("127.0.0.77")), 0);
+  EXPECT_EQ(active.resolve(unfinished, ip("10.0.0.77")), 0);
   active.close();
   expect_silence(passive);
   expect_silence(active);

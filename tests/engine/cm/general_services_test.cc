@@ -286,7 +286,8 @@ TEST(GeneralServices, HostileMessagesDoNoHarm) {
           const wire::Packet packet = t.packet_with(mad);
           std::vector<uint8_t> frame(wire::frame_size(packet, mad.size()));
           wire::emit_frame(packet, frame);
-          fabric.admission.receive({engine::DeviceIndex{0}, frame});
+          const engine::ReceivedFrame received{engine::DeviceIndex{0}, frame};
+          fabric.receive({{&received, 1}});
         }
       }
       fabric.run();

@@ -74,7 +74,7 @@ TEST(FrameFault, AFrameFromOutsideIsDisturbedWithTheIdentificationThatWasFound) 
   auto bytes = s.frame(send_only(psn(0)).of_length(64));
   wire::change_identification(bytes, 0x4711);
   wire::write_identification(bytes, 0);
-  s.bench().step(engine::ReceiveFrame{engine::DeviceIndex{0}, bytes, false});
+  s.bench().step(engine::ReceivedFrame{engine::DeviceIndex{0}, bytes, false});
   s.expect({fired()});
   s.at(5ms).expect({received(1), ack(psn(0))});
 }

@@ -316,7 +316,7 @@ class World {
         const Arrival arrival = std::move(link_.begin()->second);
         link_.erase(link_.begin());
         Bench& to = arrival.to == 0 ? left_bench_ : right_bench();
-        to.step(engine::ReceiveFrame{engine::DeviceIndex{0}, arrival.bytes});
+        to.step(engine::ReceivedFrame{engine::DeviceIndex{0}, arrival.bytes});
       }
     }
   }

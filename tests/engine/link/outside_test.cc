@@ -27,7 +27,7 @@ std::vector<uint8_t> with_identification(Script& s, uint16_t identification) {
 
 void deliver_with_unknown_identification(Script& s, std::vector<uint8_t> bytes) {
   wire::write_identification(bytes, 0);
-  s.bench().step(engine::ReceiveFrame{engine::DeviceIndex{0}, bytes, false});
+  s.bench().step(engine::ReceivedFrame{engine::DeviceIndex{0}, bytes, false});
 }
 
 // Annex A17.3.3 covers the identification, but a UDP socket does not tell it.

@@ -45,7 +45,7 @@ TEST(PacketAdmission, DropsAFrameForAQpOfAnotherDevice) {
   packet.src_ip = peer;
   packet.dst_ip = wire::IpAddress::from_v4(127, 0, 0, 1);
   packet.bth.dest_qpn = app.qpn;
-  bench.step(engine::ReceiveFrame{engine::DeviceIndex{1}, frame_of(packet)});
+  bench.step(engine::ReceivedFrame{engine::DeviceIndex{1}, frame_of(packet)});
   EXPECT_TRUE(bench.log.empty());
   EXPECT_EQ(counter(bench.engine(), Counter::kDroppedUnknownQp, 1), 1u);
   EXPECT_EQ(counter(bench.engine(), Counter::kDroppedUnknownQp, 0), 0u);

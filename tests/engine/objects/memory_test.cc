@@ -46,6 +46,20 @@ class Memory : public testing::Test {
 
 // ---- Regions ----------------------------------------------------------------------------------
 
+TEST(MemoryKeys, AreEqualIfThatIsWanted) {
+  for (const bool same : {false, true}) {
+    MemoryTable table(1, same);
+    MemoryRegion* region = table.create(kOwner, kPd);
+    EXPECT_EQ(region->lkey == region->rkey, same);
+    const uint32_t before = region->lkey;
+    table.renew_keys(*region);
+    EXPECT_NE(region->lkey, before);
+    EXPECT_EQ(region->lkey == region->rkey, same);
+  }
+  MemoryTable table(1, true);
+  EXPECT_EQ(table.create(kOwner, kPd, abi::RegionKind::kNull)->rkey, 0u);
+}
+
 using Regions = Memory;
 
 TEST_F(Regions, TranslateWhatLiesWithin) {

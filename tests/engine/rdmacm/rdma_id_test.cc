@@ -141,6 +141,24 @@ TEST_F(RdmaIds, AnAddressOfNobodyCannotBeBound) {
   EXPECT_EQ(channel.bind(id, ip("127.0.0.1")), EINVAL) << "bound twice";
 }
 
+// Linux, drivers/infiniband/core/cma.c: cma_any_addr() is true for loopback addresses as well.
+TEST_F(RdmaIds, ALoopbackAddressOfNobodyIsAWildcard) {
+  const uint32_t id = channel.create_id(kUid);
+  ASSERT_EQ(channel.bind(id, ip("127.0.0.9", 7471)), 0);
+  EXPECT_EQ(channel.addresses(id).node_guid, 0u);
+  EXPECT_EQ(channel.source(id), ip("127.0.0.9", 7471));
+  EXPECT_EQ(channel.bind(channel.create_id(kUid), ip("127.0.0.1", 7471)), EADDRNOTAVAIL);
+  EXPECT_EQ(channel.bind(channel.create_id(kUid), ip("127.0.0.8", 7471)), EADDRNOTAVAIL);
+  ASSERT_EQ(channel.resolve(id, ip("127.0.0.2", 7472)), 0);
+  EXPECT_EQ(channel.source(id), ip("127.0.0.1", 7471)) << "once it is known";
+  EXPECT_EQ(channel.bind(channel.create_id(kUid), ip("127.0.0.2", 7471)), 0);
+}
+
+TEST_F(RdmaIds, ALoopbackAddressOfADeviceIsItsAlone) {
+  ASSERT_EQ(channel.bind(channel.create_id(kUid), ip("::1", 7471)), 0);
+  EXPECT_EQ(channel.bind(channel.create_id(kUid), ip("127.0.0.2", 7471)), 0);
+}
+
 TEST_F(RdmaIds, ALinkLocalAddressNeedsAScope) {
   SocketAddress address;
   address.family = Family::kIpv6;
@@ -235,6 +253,38 @@ TEST_F(RdmaIds, TheWildcardAsDestinationMeansTheFirstDevice) {
   ASSERT_EQ(channel.resolve(id, ip("0.0.0.0", 7471)), 0);
   EXPECT_EQ(channel.next_event().event, EventType::kAddrResolved);
   EXPECT_EQ(channel.destination(id).address, ip("127.0.0.1").address);
+}
+
+TEST_F(RdmaIds, ALoopbackAddressOfNobodyAsDestinationMeansTheFirstDevice) {
+  const uint32_t id = channel.create_id(kUid);
+  ASSERT_EQ(channel.resolve(id, ip("127.0.5.5", 7471)), 0);
+  EXPECT_EQ(channel.next_event().event, EventType::kAddrResolved);
+  EXPECT_EQ(channel.destination(id), ip("127.0.0.1", 7471));
+}
+
+TEST(RdmaIdsOnAnInterface, ALoopbackAddressOfNobodyIsTheFirstDevice) {
+  engine::FabricConfig config = engine::default_fabric(1);
+  config.devices[0].addresses = {*wire::parse_ip_address("10.0.0.1")};
+  for (const bool outside : {false, true}) {
+    config.devices[0].outside = outside;
+    CmBench bench(config);
+    EventChannel channel(bench, 1);
+    const uint32_t id = channel.create_id(kUid);
+    ASSERT_EQ(channel.resolve(id, ip("127.0.0.1", 7471)), 0);
+    EXPECT_EQ(channel.next_event().event, EventType::kAddrResolved);
+    EXPECT_EQ(channel.destination(id), ip("10.0.0.1", 7471));
+  }
+}
+
+TEST(RdmaIdsOnAnInterface, AnotherLoopbackAddressMayBeSomebodyElsesOnTheLoopbackInterface) {
+  engine::FabricConfig config = engine::default_fabric(1);
+  config.devices[0].outside = true;
+  CmBench bench(config);
+  EventChannel channel(bench, 1);
+  const uint32_t id = channel.create_id(kUid);
+  ASSERT_EQ(channel.resolve(id, ip("127.0.0.2", 7471)), 0);
+  EXPECT_EQ(channel.next_event().event, EventType::kAddrResolved);
+  EXPECT_EQ(channel.destination(id), ip("127.0.0.2", 7471));
 }
 
 TEST_F(RdmaIds, ABoundIdKeepsItsSource) {

@@ -1,5 +1,6 @@
 // Messages that are posted together, and one acknowledgement for all of them (IBTA vol
-// 1, 9.7.5.1.2; FabricConfig::coalesces_acknowledgements).
+// 1, 9.7.5.1.2; FabricConfig::ack_coalescing).
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -15,16 +16,16 @@ namespace {
 using abi::WcStatus;
 using engine::Counter;
 
-engine::FabricConfig two_devices(bool joins) {
+engine::FabricConfig two_devices(uint32_t ack_coalescing) {
   engine::FabricConfig fabric = engine::default_fabric(2);
-  fabric.coalesces_acknowledgements = joins;
+  fabric.ack_coalescing = ack_coalescing;
   return fabric;
 }
 
 struct World {
-  explicit World(bool joins, const EndpointOptions& receiver = {},
+  explicit World(uint32_t ack_coalescing, const EndpointOptions& receiver = {},
                  const EndpointOptions& sender = {})
-      : bench(two_devices(joins)),
+      : bench(two_devices(ack_coalescing)),
         left(bench, engine::ClientId{1}, engine::DeviceIndex{0}, sender),
         right(bench, engine::ClientId{2}, engine::DeviceIndex{1}, receiver) {
     const auto& devices = engine::default_fabric(2).devices;
@@ -68,7 +69,7 @@ void expect_all_in_order(const std::vector<abi::Cqe>& done, uint32_t count) {
 }
 
 TEST(JoinedAcknowledgements, OneIsForAllMessagesInARow) {
-  World world(true);
+  World world(16);
   world.receive(16);
   expect_all_in_order(world.send(16), 16);
   EXPECT_EQ(world.acknowledgements(), 1u);
@@ -77,31 +78,42 @@ TEST(JoinedAcknowledgements, OneIsForAllMessagesInARow) {
 
 // Sixteen packets are a turn; the receiver's first one is behind the sender's second.
 TEST(JoinedAcknowledgements, TheReceiverHasItsTurnMeanwhile) {
-  World world(true);
+  World world(16);
   world.receive(40);
   expect_all_in_order(world.send(40), 40);
-  EXPECT_EQ(world.acknowledgements(), 2u);
+  EXPECT_EQ(world.acknowledgements(), 3u);  // for 16, 16 and 8
 }
 
 TEST(JoinedAcknowledgements, EachMessageHasItsOwnElsewhere) {
-  World world(false);
+  World world(1);
   world.receive(16);
   expect_all_in_order(world.send(16), 16);
   EXPECT_EQ(world.acknowledgements(), 16u);
 }
 
-TEST(JoinedAcknowledgements, EachMessageHasItsOwnWhileARuleIsForFrames) {
-  World world(true);
-  world.bench.step(
-      engine::AddRules{scenario::parse_rule("{on: frame, opcode: ACK, psn_num: 77, do: drop}")});
+TEST(JoinedAcknowledgements, OneIsForSoManyMessagesAtMost) {
+  World world(4);
+  world.receive(14);
+  expect_all_in_order(world.send(14), 14);
+  EXPECT_EQ(world.acknowledgements(), 4u);  // for 4, 4, 4 and 2
+}
+
+// Rules for frames do not change which frames there are.
+TEST(JoinedAcknowledgements, ARuleFindsTheOneForAllMessages) {
+  World world(16);
+  world.bench.step(engine::AddRules{
+      scenario::parse_rule("{on: frame, opcode: ACK, nth: 1, count: 1, do: drop}")});
   world.receive(5);
-  expect_all_in_order(world.send(5), 5);
-  EXPECT_EQ(world.acknowledgements(), 5u);
+  EXPECT_THAT(world.send(5), testing::IsEmpty());
+  EXPECT_EQ(completions_of(world.bench.log, engine::ClientId{2}).size(), 5u);
+  EXPECT_EQ(world.acknowledgements(), 1u);
+  world.bench.advance_to(60s);  // a duplicate request, and another one for all
+  expect_all_in_order(completions_of(world.bench.log, engine::ClientId{1}), 5);
 }
 
 // What was received before the receiver was not ready is acknowledged by that NAK (9.7.5.2.8).
 TEST(JoinedAcknowledgements, ANakIsForAllBeforeItAsWell) {
-  World world(true);
+  World world(16);
   world.receive(3);
   expect_all_in_order(world.send(5), 3);
   EXPECT_EQ(world.acknowledgements(), 1u);
@@ -111,7 +123,7 @@ TEST(JoinedAcknowledgements, ANakIsForAllBeforeItAsWell) {
 }
 
 TEST(JoinedAcknowledgements, AMessageThatCannotBeSentFailsBehindThoseBeforeIt) {
-  World world(true);
+  World world(16);
   world.receive(3);
   abi::Sge nowhere = world.left.send_sge(8);
   nowhere.lkey ^= 0x100;
@@ -137,7 +149,7 @@ TEST(JoinedAcknowledgements, AnOverrunOfTheCqIsAcknowledgedUpToTheMessageBeforeI
         EndpointOptions options;
         options.cq_capacity = room;
         options.srq_wr = srq_wr;
-        World world(joins, options);
+        World world(joins ? 16 : 1, options);
         world.receive(32);
         expect_all_in_order(world.send(16), room);
         EXPECT_EQ(completions_of(world.bench.log, engine::ClientId{2}).size(), room);
@@ -166,7 +178,7 @@ TEST_P(ReceiverThatLeaves, HasAcknowledgedWhatItReceived) {
   constexpr uint32_t kMessages = 200;
   EndpointOptions options;
   options.cap.max_send_wr = options.cap.max_recv_wr = kMessages;
-  World world(true, options, options);
+  World world(16, options, options);
   world.receive(kMessages);
   std::vector<std::byte> wqes;
   for (uint32_t i = 0; i < kMessages; ++i) {
@@ -198,7 +210,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& one) { return one.param.name; });
 
 TEST(PostSend, OfNotAWholeNumberOfWqesEndsTheClient) {
-  World world(true);
+  World world(16);
   const std::vector<std::byte> half(100);
   world.bench.log.clear();
   world.bench.step(engine::PostSend{engine::ClientId{1}, engine::QpNumber{world.left.qpn}, half});

@@ -128,10 +128,11 @@ TEST(LateFrame, ComesBeforeTheTimerThatWaitsForIt) {
     }
     return std::vector<uint8_t>();
   };
-  pair.right_bench.step(engine::ReceiveFrame{engine::DeviceIndex{0}, frame_of(pair.left_bench)});
+  pair.right_bench.step(engine::ReceivedFrame{engine::DeviceIndex{0}, frame_of(pair.left_bench)});
   const auto ack = frame_of(pair.right_bench);
   engine::Outputs outputs;
-  pair.left_bench.engine().step(kLate, engine::ReceiveFrame{engine::DeviceIndex{0}, ack}, outputs);
+  const engine::ReceivedFrame late{engine::DeviceIndex{0}, ack};
+  pair.left_bench.engine().step(kLate, engine::ReceivedFrames{{&late, 1}}, outputs);
   pair.left_bench.engine().step(kLate, engine::Tick{}, outputs);
   ASSERT_EQ(outputs.list.size(), 1u);
   EXPECT_EQ(std::get<engine::Completion>(outputs.list[0]).cqe.status, 0u);

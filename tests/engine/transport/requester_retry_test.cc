@@ -303,8 +303,8 @@ class RequesterInterrupted : public testing::Test {
     // The retransmission's first step: 256 frames of it.
     const auto bytes = s.frame(sequence_nak(psn(0)));
     engine::Outputs outputs;
-    s.bench().engine().step(s.bench().now(), engine::ReceiveFrame{engine::DeviceIndex{0}, bytes},
-                            outputs);
+    const engine::ReceivedFrame nak{engine::DeviceIndex{0}, bytes};
+    s.bench().engine().step(s.bench().now(), engine::ReceivedFrames{{&nak, 1}}, outputs);
     ASSERT_EQ(outputs.list.size(), 256u);
     EXPECT_EQ(Expected(send_middle(psn(255))).mismatch(outputs.list.back()), "");
   }

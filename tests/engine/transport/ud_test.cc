@@ -1,6 +1,7 @@
 // Datagrams and multicast (IBTA vol 1, 9.8.3 and 10.5; ibv_post_send(3), ibv_post_recv(3)).
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <numeric>
 
@@ -266,6 +267,25 @@ TEST(DatagramPair, WithoutARouteHeaderInTheAddressVectorTheQpNumberDecides) {
   const auto done = pair.take_right();
   ASSERT_EQ(done.size(), 1u);
   EXPECT_EQ(done[0].wc_flags, static_cast<uint32_t>(abi::kWcGrh));
+}
+
+// As mlx5: UCX before 1.19 reads it there.
+TEST(DatagramPair, TheServiceLevelOfAReceiveTellsTheTypeOfThePacket) {
+  for (const bool is_v4 : {true, false}) {
+    PairOptions options = ud_pair(true);
+    Pair pair(options);
+    pair.right.post_recv({.wr_id = 4, .sges = {pair.right.recv_sge(100)}});
+    abi::AhAttr attr = address_vector(kLeft);
+    if (!is_v4) {
+      attr.sgid_index = 1;
+      std::ranges::copy(wire::parse_ip_address("fd00::1")->bytes, attr.dgid);
+    }
+    const uint32_t ah = pair.left.client.create_ah(pair.left.pd, attr);
+    pair.left.post_send(to_peer(pair.left, ah, pair.right.qpn));
+    const auto done = pair.take_right();
+    ASSERT_EQ(done.size(), 1u);
+    EXPECT_EQ(done[0].sl, is_v4 ? 2 : 1);
+  }
 }
 
 TEST(DatagramPair, ReceivesFromASharedReceiveQueue) {

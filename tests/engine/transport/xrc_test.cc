@@ -29,9 +29,9 @@ constexpr abi::QpCap kCap = {.max_send_wr = 16,
 constexpr uint32_t kAllAccess = abi::kAccessLocalWrite | abi::kAccessRemoteWrite |
                                 abi::kAccessRemoteRead | abi::kAccessRemoteAtomic;
 
-engine::FabricConfig two_devices(bool coalesces_acknowledgements) {
+engine::FabricConfig two_devices(uint32_t ack_coalescing) {
   engine::FabricConfig config;
-  config.coalesces_acknowledgements = coalesces_acknowledgements;
+  config.ack_coalescing = ack_coalescing;
   config.devices = {
       {.name = "left", .mac = {{2, 0, 0, 0, 0, 1}}, .addresses = {kSender}, .policy = {}},
       {.name = "right", .mac = {{2, 0, 0, 0, 0, 2}}, .addresses = {kReceivers}, .policy = {}}};
@@ -95,8 +95,8 @@ struct Receiver {
 };
 
 struct Xrc {
-  explicit Xrc(bool coalesces_acknowledgements = false)
-      : bench(two_devices(coalesces_acknowledgements)),
+  explicit Xrc(uint32_t ack_coalescing = 1)
+      : bench(two_devices(ack_coalescing)),
         sender(bench, engine::ClientId{1}, engine::DeviceIndex{0}),
         first(bench, 2),
         second(bench, 3) {
@@ -337,7 +337,7 @@ TEST(Xrc, HostileFramesDoNoHarm) {
     const size_t length = random.next() % 3 != 0 ? 1024 : random.next() % 1500;
     const bool has_payload = wire::find_opcode(packet.bth.opcode)->has_payload;
     const auto bytes = frame_of(packet, std::vector<uint8_t>(has_payload ? length : 0));
-    x->bench.step(engine::ReceiveFrame{engine::DeviceIndex{1}, bytes});
+    x->bench.step(engine::ReceivedFrame{engine::DeviceIndex{1}, bytes});
     for (const engine::ClientId id : {x->first.client.id(), x->second.client.id()}) {
       completed += x->take(id).size();
     }
@@ -382,7 +382,7 @@ TEST(Xrc, AnOverrunOfItsCqFailsTheSrq) {
 // In a row of messages, too: those that were received are acknowledged before the NAK.
 TEST(Xrc, AnOverrunInARowOfMessagesRefusesTheOneThatFoundNoRoom) {
   for (const bool joins : {false, true}) {
-    Xrc x(joins);
+    Xrc x(joins ? 16 : 1);
     const uint32_t cq = x.first.client.create_cq(3);
     const uint32_t srq = x.first.client.create_srq(
         {.pd = x.first.pd, .type = abi::SrqType::kXrc, .xrcd = x.first.xrcd, .cq = cq});
@@ -525,7 +525,7 @@ TEST(Xrc, AttributesOfTheHalfThatItDoesNotHaveAreIgnored) {
 
 // ibv_open_xrcd(3).
 TEST(XrcDomain, IsTheSameForAllThatOpenTheSameFile) {
-  Bench bench(two_devices(false));
+  Bench bench(two_devices(1));
   Client a(bench, engine::ClientId{1}, engine::DeviceIndex{0});
   Client b(bench, engine::ClientId{2}, engine::DeviceIndex{0});
   Client elsewhere(bench, engine::ClientId{3}, engine::DeviceIndex{1});
@@ -550,7 +550,7 @@ TEST(XrcDomain, IsTheSameForAllThatOpenTheSameFile) {
 }
 
 TEST(XrcDomain, WithoutAFileBelongsToNobodyElse) {
-  Bench bench(two_devices(false));
+  Bench bench(two_devices(1));
   Client a(bench, engine::ClientId{1}, engine::DeviceIndex{0});
   const uint32_t one = open_xrcd(a, {.inode = 0});
   EXPECT_EQ(a.error, 0);

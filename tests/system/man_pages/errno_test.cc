@@ -2,7 +2,11 @@
 // indicates the failure reason)": so errno has that value too, as it has after the system calls of
 // a kernel's providers, whoever finds the error. And what names no object is ENOENT, as the kernel
 // answers for a handle that it does not find among what the file has.
+#include <atomic>
+#include <chrono>
 #include <functional>
+#include <thread>
+#include <vector>
 
 #include "tests/system/transport_fixture.h"
 
@@ -289,6 +293,30 @@ TEST_F(Errno, IsEnoentForAHandleThatNothingHas) {
   expect_null("ibv_import_pd", ENOENT, [&] { return ibv_import_pd(context.get(), kNothing); });
   expect_null("ibv_import_mr", ENOENT, [&] { return ibv_import_mr(pd.get(), kNothing); });
   expect("ibv_free_dm", 0, [&] { return ibv_free_dm(dm); });
+}
+
+// However the provider passes the time: threads that spin make it sleep in the kernel.
+TEST_F(Errno, StaysAsItWasWhileACqIsPolledThatIsEmpty) {
+  std::atomic<bool> stopping{false};
+  std::vector<std::thread> spinners;
+  for (unsigned i = 0; i <= std::thread::hardware_concurrency(); ++i) {
+    spinners.emplace_back([&] {
+      while (!stopping) continue;
+    });
+  }
+  ibv_wc wc;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
+  errno = kUntouched;
+  int polls = 0, result = 0;
+  while (errno == kUntouched && result == 0 &&
+         (polls < 200 || std::chrono::steady_clock::now() < end)) {
+    result = ibv_poll_cq(cq.get(), 1, &wc);
+    ++polls;
+  }
+  EXPECT_EQ(errno, kUntouched) << "after " << polls << " polls";
+  EXPECT_EQ(result, 0);
+  stopping = true;
+  for (std::thread& thread : spinners) thread.join();
 }
 
 }  // namespace

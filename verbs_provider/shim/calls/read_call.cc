@@ -1,7 +1,6 @@
 // read(2) of a completion channel or of an async event file, which libibverbs reads events from. It
 // is a socket; what a real one says when its device is gone is said here.
 #include <cerrno>
-#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -17,6 +16,7 @@
 #include "verbs_provider/shim/device_socket.h"
 #include "verbs_provider/shim/interpose.h"
 #include "verbs_provider/shim/raw.h"
+#include "verbs_provider/shim/signal_restart.h"
 
 namespace rocemu::shim {
 namespace {
@@ -35,44 +35,6 @@ bool is_event_socket(int fd) {
 
 bool is_nonblocking(int fd) {
   return (raw_syscall(SYS_fcntl, fd, F_GETFL) & O_NONBLOCK) != 0;
-}
-
-/// Of an instruction's fault, and so not of a wait. A sanitizer handles them all, without
-/// SA_RESTART.
-bool is_of_a_fault(int signal) {
-  switch (signal) {
-    case SIGSEGV:
-    case SIGBUS:
-    case SIGFPE:
-    case SIGILL:
-    case SIGTRAP:
-    case SIGSYS:
-      return true;
-    default:
-      return false;
-  }
-}
-
-/// Whether read(2) would go on after a signal: all handlers were installed with SA_RESTART. poll(2)
-/// never does, and of which signal it was nobody says.
-bool restarts_after_signals() {
-  struct KernelAction {  // its beginning is the same everywhere
-    uintptr_t handler;
-    unsigned long flags;
-    unsigned long rest[6];
-  };
-  constexpr int kLast = 64, kOfTheLibrary = 32;  // and 33
-  for (int signal = 1; signal <= kLast; ++signal) {
-    if (signal == kOfTheLibrary || signal == kOfTheLibrary + 1 || is_of_a_fault(signal)) continue;
-    KernelAction action{};
-    if (raw_syscall(SYS_rt_sigaction, signal, nullptr, &action, 8) != 0) continue;
-    if (action.handler == reinterpret_cast<uintptr_t>(SIG_DFL) ||
-        action.handler == reinterpret_cast<uintptr_t>(SIG_IGN)) {
-      continue;
-    }
-    if ((action.flags & SA_RESTART) == 0) return false;
-  }
-  return true;
 }
 
 /// 0, or the errno value that the read fails with. A cancellation point, and so without anything of

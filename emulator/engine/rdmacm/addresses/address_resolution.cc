@@ -57,7 +57,8 @@ bool AddressResolution::may_be_outside(const RdmaId& id) const {
 }
 
 void AddressResolution::complete(RdmaId& id, uint32_t timeout_ms) {
-  const bool loopback = id.destination.is_any() || is_loopback_gid(id.destination);
+  const bool loopback = id.destination.is_any() || is_loopback_gid(id.destination) ||
+                        is_loopback_of_nobody(environment_, id.destination);
   const bool multicast = id.destination.address.is_multicast();  // has no owner to be asked
   if (!loopback && !multicast && !environment_.device_with_address(id.destination.address) &&
       !may_be_outside(id)) {
@@ -75,6 +76,7 @@ void AddressResolution::complete(RdmaId& id, uint32_t timeout_ms) {
     }
   }
   id.local = local;
+  id.is_wildcard = false;
   id.source.address = address_of(environment_, *local);
   if (id.source.family == Family::kIb) id.source.pkey = wire::kDefaultPkey;
   if (loopback) id.destination.address = id.source.address;

@@ -39,13 +39,16 @@ int Binding::bind_to(RdmaId& id, const SocketAddress& address) {
   if (id.state != IdState::kIdle) return EINVAL;
   if (is_link_local(address) && address.scope == 0) return EINVAL;
   std::optional<LocalAddress> local;
-  if (!address.is_any()) {
+  const bool is_wildcard =
+      address.is_any() || (is_loopback(address) && !local_address(environment_, address.address));
+  if (!is_wildcard) {
     local = is_loopback_gid(address) ? first_address(environment_, Family::kIb)
                                      : local_address(environment_, address.address);
     if (!local) return EADDRNOTAVAIL;
     if (environment_.is_removed(local->device)) return ENODEV;  // the address stays the machine's
   }
   id.source = address;
+  id.is_wildcard = is_wildcard;
   id.family_only = id.family_only_option.value_or(address.family == Family::kIpv4);
   id.destination = any_address(address.family);
   if (const int error = ports_.bind(id)) return error;

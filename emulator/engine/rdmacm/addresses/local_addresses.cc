@@ -57,6 +57,15 @@ std::optional<LocalAddress> source_for(const Environment& environment,
   return best;
 }
 
+bool is_loopback_of_nobody(const Environment& environment, const SocketAddress& address) {
+  if (!is_loopback(address) || environment.device_with_address(address.address)) return false;
+  for (uint32_t i = 0; i < environment.device_count(); ++i) {
+    const DeviceConfig& config = environment.config(DeviceIndex{i});
+    if (config.outside && std::ranges::any_of(config.addresses, is_loopback_v4)) return false;
+  }
+  return true;
+}
+
 std::optional<LocalAddress> first_address(const Environment& environment, Family family) {
   for (uint32_t i = 0; i < environment.device_count(); ++i) {
     if (environment.is_removed(DeviceIndex{i})) continue;

@@ -15,6 +15,9 @@ std::optional<LocalAddress> local_address(const Environment& environment,
 /// routes. Nothing: the destination is outside the fabric, and no device has a network beyond it.
 std::optional<LocalAddress> source_for(const Environment& environment,
                                        const SocketAddress& destination);
+/// True for a loopback address that neither a device has nor, over a network on the loopback
+/// interface, somebody else.
+bool is_loopback_of_nobody(const Environment& environment, const SocketAddress& address);
 std::optional<LocalAddress> first_address(const Environment& environment, Family family);
 
 const wire::IpAddress& address_of(const Environment& environment, const LocalAddress& local);

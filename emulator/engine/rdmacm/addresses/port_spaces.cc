@@ -61,7 +61,7 @@ int PortSpaces::check(const RdmaId& id, const std::vector<const RdmaId*>& owners
   for (const RdmaId* other : owners) {
     if (other == &id || (may_reuse && other->reuse_address)) continue;
     if (id.family_only && other->family_only && id.source.family != other->source.family) continue;
-    if (id.source.is_any() || other->source.is_any()) return EADDRNOTAVAIL;
+    if (id.is_wildcard || other->is_wildcard) return EADDRNOTAVAIL;
     if (id.source.family == other->source.family && id.source.address == other->source.address) {
       return EADDRINUSE;
     }

@@ -9,6 +9,7 @@ namespace {
 
 constexpr size_t kSizeIpv4 = 16, kSizeIpv6 = 28, kSizeIb = 48;
 constexpr uint64_t kPortMask = 0xffff;
+constexpr wire::IpAddress kIpv6Loopback = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
 
 // Offsets: family 0 (host byte order); IPv4: port 2, address 4; IPv6: port 2, flow information 4,
 // address 8, scope 24 (host byte order); IB: P_Key 2, flow information 4, GID 8, service ID 24, its
@@ -67,8 +68,12 @@ SocketAddress any_address(Family family) {
 }
 
 bool is_loopback_gid(const SocketAddress& address) {
-  constexpr wire::IpAddress kLoopback = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
-  return address.family == Family::kIb && address.address == kLoopback;
+  return address.family == Family::kIb && address.address == kIpv6Loopback;
+}
+
+bool is_loopback(const SocketAddress& address) {
+  if (address.family == Family::kIpv4) return address.address.bytes[12] == 127;
+  return address.family == Family::kIpv6 && address.address == kIpv6Loopback;
 }
 
 std::optional<SocketAddress> parse_socket_address(std::span<const uint8_t> bytes) {

@@ -1,0 +1,137 @@
+#include "emulator/command/determinism/check_determinism.h"
+
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+#include <string>
+
+#include "emulator/command/determinism/explanation.h"
+#include "emulator/command/determinism/recorded_run.h"
+#include "emulator/command/error.h"
+#include "emulator/command/recordings/recorded_capture.h"
+#include "emulator/command/recordings/recording_files.h"
+
+namespace rocemu::command {
+namespace fs = std::filesystem;
+namespace po = boost::program_options;
+namespace {
+
+constexpr std::string_view kOption = "--check-determinism";
+constexpr std::string_view kKeepOption = "--keep-on-failure";
+constexpr size_t kMostRuns = 1000;
+
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::error_code error;
+    std::string name = fs::temp_directory_path(error).string() + "/rocemu-check-XXXXXX";
+    if (error || mkdtemp(name.data()) == nullptr)
+      fail_with_errno("cannot make a temporary directory", errno);
+    path_ = name;
+  }
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+size_t run_count(const std::string& text) {
+  size_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc() || end != text.data() + text.size() || count < 2 || count > kMostRuns)
+    throw UsageError("run: --check-determinism takes a number of runs, from 2 to " +
+                     std::to_string(kMostRuns) + ", and not '" + text + "'");
+  return count;
+}
+
+/// Of these the check has an own idea.
+void refuse_other_recordings(const po::variables_map& values) {
+  if (!values["lockstep"].as<bool>())
+    throw UsageError(
+        "run: --check-determinism needs --lockstep: other runs are never twice the same");
+  for (const char* option : {"expect", "record", "actual", "capture"}) {
+    if (values.count(option) != 0)
+      throw UsageError("run: with --check-determinism there are many runs; leave out --" +
+                       std::string(option) + " (--keep-on-failure DIR keeps two that differ)");
+  }
+}
+
+/// The options without this one and its value.
+Arguments without(std::string_view option, const Arguments& options) {
+  Arguments rest;
+  for (size_t i = 0; i < options.size(); ++i) {
+    if (options[i] == option) {
+      ++i;
+    } else if (!options[i].starts_with(std::string(option) + "=")) {
+      rest.push_back(options[i]);
+    }
+  }
+  return rest;
+}
+
+/// The first is alone; then there is a load, one processor, and both, in turn.
+Circumstances circumstances_of(size_t number) {
+  return {.beside_load = number % 2 == 0, .on_one_processor = (number - 1) % 4 >= 2};
+}
+
+/// Made anew, so that nothing of an earlier check is taken for this one's.
+fs::path place_for(const std::string& dir, const char* name) {
+  fs::path place = fs::absolute(dir) / name;
+  remove_recording(place);
+  return place;
+}
+
+void keep(const RecordedRun& first, const RecordedRun& other, const std::string& dir) {
+  const fs::path places[] = {place_for(dir, "first"), place_for(dir, "other")};
+  copy_recording(first.dir, places[0]);
+  copy_recording(other.dir, places[1]);
+  std::cerr << "rocemu: the runs are kept in " + places[0].string() + " and " + places[1].string() +
+                   "\n";
+}
+
+}  // namespace
+
+int check_determinism(const po::variables_map& values, const Arguments& options,
+                      const Arguments& command) {
+  const size_t count = run_count(values["check-determinism"].as<std::string>());
+  refuse_other_recordings(values);
+  const Arguments each = without(kOption, without(kKeepOption, options));
+  const TemporaryDirectory directory;
+  std::optional<RecordedRun> first;
+  for (size_t number = 1; number <= count; ++number) {
+    RecordedRun run = record_run(number, circumstances_of(number), each, command, directory.path());
+    if (!first) {
+      first = std::move(run);
+      std::cout << first->output << std::flush;
+      std::cerr << first->errors;
+      for (const std::string& note : first->notes) std::cerr << note + "\n";
+      continue;
+    }
+    const std::string difference = explain_difference(*first, run);
+    if (difference.empty()) {
+      remove_recording(run.dir);
+      continue;
+    }
+    std::cerr << "rocemu: of " + std::to_string(count) + " runs, " + run.name + " is not as " +
+                     first->name + "\n" + difference;
+    if (values.count("keep-on-failure") != 0)
+      keep(*first, run, values["keep-on-failure"].as<std::string>());
+    return kExitFailure;
+  }
+  std::cerr << "rocemu: " + std::to_string(count) + " runs, " + std::to_string(count / 2) +
+                   " of them beside a load, were the same: " +
+                   std::to_string(count_events(*first)) + " events and frames, and the outputs\n";
+  return first->status;
+}
+
+}  // namespace rocemu::command

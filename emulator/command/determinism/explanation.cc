@@ -1,0 +1,261 @@
+#include "emulator/command/determinism/explanation.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <regex>
+#include <sstream>
+#include <string_view>
+
+#include "emulator/journal/canonical.h"
+#include "emulator/journal/recording.h"
+
+namespace rocemu::command {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kLinesBefore = 5;
+
+/// What programs do; all other events are what the NIC makes of it.
+constexpr std::array<std::string_view, 10> kCalls = {
+    "attach",        "detach",        "verb",       "post_send",          "post_recv",
+    "post_srq_recv", "req_notify_cq", "cm_command", "open_event_channel", "close_event_channel"};
+
+std::string file_of(const RecordedRun& run, const char* name) {
+  return run.dir.string() + name;
+}
+
+/// An event of a recording and the process that it is of.
+struct Event {
+  Json json;
+  std::string process;  // empty if it is of none, or that is not known
+
+  std::string text(const char* key) const {
+    return json.contains(key) ? json[key].get<std::string>() : "";
+  }
+  bool is_call() const { return std::ranges::find(kCalls, text("what")) != kCalls.end(); }
+  /// "verb create_qp", "post_send", "cm_command connect"
+  std::string name() const {
+    std::string name = text("what");
+    for (const char* key : {"verb", "command", "message", "event"})
+      if (json.contains(key)) name += " " + text(key);
+    return name;
+  }
+  std::string describe() const {
+    char time[32];
+    std::snprintf(time, sizeof time, "%.6f s: ", json.value("t", 0.0) / 1e9);
+    std::string line = time + (process.empty() ? "" : process + ": ") + name();
+    for (const auto& [key, value] : json.items()) {
+      static constexpr std::array<std::string_view, 7> kSaid = {
+          "t", "what", "client", "verb", "command", "message", "event"};
+      if (std::ranges::find(kSaid, key) != kSaid.end()) continue;
+      line += " " + key + "=" + (value.is_string() ? value.get<std::string>() : value.dump());
+    }
+    return line;
+  }
+  /// What they differ in, if both are the same call of the same process.
+  std::string differing_fields(const Event& other) const {
+    if (process != other.process || name() != other.name()) return "";
+    std::string fields;
+    for (const auto& [key, value] : json.items()) {
+      if (other.json.contains(key) && other.json[key] == value) continue;
+      fields += (fields.empty() ? "" : ", ") + (key == "t" ? std::string("time") : key);
+    }
+    return fields;
+  }
+};
+
+bool names_a_process(const std::string& line) {
+  return line.find(R"("what":"client")") != std::string::npos;
+}
+
+/// The lines of events.jsonl, one by one.
+class EventReader {
+ public:
+  explicit EventReader(const RecordedRun& run)
+      : path_(file_of(run, journal::kEventsFile)), stream_(path_) {}
+
+  /// Without pids, which the system chooses.
+  const std::optional<std::string>& next() {
+    std::string line;
+    line_.reset();
+    if (!std::getline(stream_, line)) return line_;
+    static const std::regex kPid(R"re(,"pid":\d+)re");
+    line_ = names_a_process(line) ? std::regex_replace(line, kPid, "") : line;
+    return line_;
+  }
+  const std::optional<std::string>& line() const { return line_; }
+  Event event(const std::string& line) {
+    Event event{Json::parse(line), ""};
+    if (!event.json.contains("client")) return event;
+    const auto client = event.json["client"].get<uint64_t>();
+    const std::string name = name_of(client);
+    event.process = "client " + std::to_string(client) + (name.empty() ? "" : " (" + name + ")");
+    return event;
+  }
+
+ private:
+  /// A process is named behind its first event.
+  std::string name_of(uint64_t client) {
+    if (names_.empty()) {
+      std::ifstream all(path_);
+      for (std::string line; std::getline(all, line);) {
+        if (!names_a_process(line)) continue;
+        const Json json = Json::parse(line);
+        names_[json["client"].get<uint64_t>()] = json["comm"].get<std::string>();
+      }
+    }
+    const auto found = names_.find(client);
+    return found == names_.end() ? "" : found->second;
+  }
+
+  std::string path_;
+  std::ifstream stream_;
+  std::optional<std::string> line_;
+  std::map<uint64_t, std::string> names_;
+};
+
+/// Since the NIC is a function of what programs do and when, the first difference is theirs.
+std::string cause(const std::optional<Event>& a, const std::optional<Event>& b) {
+  if (a && b) {
+    const std::string fields = a->differing_fields(*b);
+    if (!fields.empty() && a->is_call())
+      return a->process + " made the same call, " + a->name() + ", with another " + fields;
+    if (a->is_call() && b->is_call())
+      return a->process + " called " + a->name() + " first in one run, and " + b->process +
+             " called " + b->name() + " first in the other";
+  }
+  for (const auto* one : {&a, &b}) {
+    if (*one && (*one)->is_call())
+      return (*one)->process + " called " + (*one)->name() +
+             " in one run, and not at this point in the other";
+  }
+  return "no call differs up to here: time, or the memory that the NIC reads, was another";
+}
+
+std::string explain_events(const RecordedRun& first, const RecordedRun& other) {
+  EventReader a(first), b(other);
+  std::deque<std::string> before;
+  for (size_t number = 1;; ++number) {
+    if (a.next() == b.next()) {
+      if (!a.line()) return "";
+      before.push_back(*a.line());
+      if (before.size() > kLinesBefore) before.pop_front();
+      continue;
+    }
+    std::string text = "their recordings part at line " + std::to_string(number) + " of " +
+                       std::string(journal::kEventsFile + 1) + "; before it, in both:\n";
+    for (const std::string& line : before) text += "  " + a.event(line).describe() + "\n";
+    std::optional<Event> of_a, of_b;
+    if (a.line()) of_a = a.event(*a.line());
+    if (b.line()) of_b = b.event(*b.line());
+    const std::string end = "(no more)";
+    text += first.name + ": " + (of_a ? of_a->describe() : end) + "\n";
+    text += other.name + ": " + (of_b ? of_b->describe() : end) + "\n";
+    return text + "cause: " + cause(of_a, of_b) + "\n";
+  }
+}
+
+std::string contents_of(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+/// Which frame of two captures is the first that differs, from 1.
+size_t first_differing_frame(std::string_view a, std::string_view b) {
+  constexpr size_t kFileHeader = 24, kFrameHeader = 16, kLengthAt = 8;
+  size_t at = kFileHeader;
+  for (size_t number = 1;; ++number) {
+    uint32_t length = 0;
+    if (at + kFrameHeader > a.size()) return number;
+    std::memcpy(&length, a.data() + at + kLengthAt, sizeof length);
+    const size_t size = kFrameHeader + length;
+    if (at > b.size() || a.substr(at, size) != b.substr(at, size)) return number;
+    at += size;
+  }
+}
+
+std::string explain_frames(const RecordedRun& first, const RecordedRun& other) {
+  const std::string a = contents_of(file_of(first, journal::kCaptureFile));
+  const std::string b = contents_of(file_of(other, journal::kCaptureFile));
+  if (a == b) return "";
+  return "their captures differ from frame " + std::to_string(first_differing_frame(a, b)) +
+         " on\n";
+}
+
+std::string explain_text(const RecordedRun& first, const RecordedRun& other, const char* what,
+                         std::string RecordedRun::*text) {
+  if (first.*text == other.*text) return "";
+  std::istringstream a(first.*text), b(other.*text);
+  for (size_t number = 1;; ++number) {
+    std::string of_a, of_b;
+    const bool has_a = static_cast<bool>(std::getline(a, of_a));
+    const bool has_b = static_cast<bool>(std::getline(b, of_b));
+    if (has_a && has_b && of_a == of_b) continue;
+    if (!has_a && !has_b) return std::string("the end of ") + what + " differs\n";
+    const std::string end = "(no more)";
+    return std::string(what) + " differs in line " + std::to_string(number) + ":\n" + first.name +
+           ": " + (has_a ? of_a : end) + "\n" + other.name + ": " + (has_b ? of_b : end) + "\n";
+  }
+}
+
+std::string explain_status(const RecordedRun& first, const RecordedRun& other) {
+  if (first.status == other.status) return "";
+  return "exit status: " + first.name + ": " + std::to_string(first.status) + ", " + other.name +
+         ": " + std::to_string(other.status) + "\n";
+}
+
+/// The form in which `rocemu diff` compares.
+bool are_same_in_canonical_form(const RecordedRun& first, const RecordedRun& other) {
+  try {
+    uint64_t lines = 0;
+    return !journal::compare_recordings(first.dir.string(), other.dir.string(), &lines);
+  } catch (const journal::JournalError&) {
+    return false;
+  }
+}
+
+std::string explain_notes(const RecordedRun& run) {
+  std::string text;
+  for (const std::string& note : run.notes) text += "of " + run.name + ": " + note + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::string explain_difference(const RecordedRun& first, const RecordedRun& other) {
+  const std::string events = explain_events(first, other);
+  const std::string frames = explain_frames(first, other);
+  const std::string outputs = explain_status(first, other) +
+                              explain_text(first, other, "standard output", &RecordedRun::output) +
+                              explain_text(first, other, "standard error", &RecordedRun::errors);
+  if (events.empty() && frames.empty() && outputs.empty()) return "";
+  std::string text = events;
+  if (!events.empty() && are_same_in_canonical_form(first, other))
+    text += "(rocemu diff takes both for the same: they differ in addresses, PSNs or names only)\n";
+  text += frames + outputs;
+  if (events.empty() && frames.empty())
+    text +=
+        "cause: nothing that the NIC does or sees, since both recordings are the same: process "
+        "ids, "
+        "real time or random numbers, for example\n";
+  return text + explain_notes(first) + explain_notes(other);
+}
+
+size_t count_events(const RecordedRun& run) {
+  EventReader reader(run);
+  size_t count = 0;
+  while (reader.next()) ++count;
+  return count;
+}
+
+}  // namespace rocemu::command

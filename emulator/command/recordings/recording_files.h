@@ -1,0 +1,15 @@
+// The files of a recording, as one.
+#pragma once
+
+#include <filesystem>
+
+namespace rocemu::command {
+
+/// With its parents. Throws Failure.
+void make_directory(const std::filesystem::path& dir);
+/// Throws Failure.
+void copy_recording(const std::filesystem::path& from, const std::filesystem::path& to);
+/// The directory goes as well, if it has nothing else.
+void remove_recording(const std::filesystem::path& dir);
+
+}  // namespace rocemu::command

@@ -1,0 +1,35 @@
+// `rocemu run` while its command runs: signals, the end of the NIC, programs that hang.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "emulator/command/daemons/daemon_launch.h"
+#include "emulator/command/subcommand.h"
+
+namespace rocemu::command {
+
+struct Supervision {
+  /// Null if the NIC is a shared one.
+  PrivateDaemon* daemon = nullptr;
+  std::string dir;              // of the NIC
+  int capture_descriptor = -1;  // the command does not have it
+  bool ends_with_daemon = false;
+  bool is_virtual = false;
+  bool lockstep = false;
+  bool mounts_sysfs = false;
+  std::optional<std::chrono::nanoseconds> timeout = {};
+  /// Where the run is recorded; may be empty.
+  std::string recording = {};
+};
+
+struct Outcome {
+  int status = 0;      // of the command, kExitHang or kExitTimeout
+  std::string report;  // of a run that hung, or whose NIC has gone; empty otherwise
+};
+
+/// Runs the command to its end.
+Outcome supervise(Arguments& command, const Supervision& supervision);
+
+}  // namespace rocemu::command

@@ -1,0 +1,52 @@
+// Where the PCI functions of the devices are: buses, bridges and addresses, made of a topology.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "emulator/options/topology.h"
+
+namespace rocemu::daemon {
+
+/// As the PCI Express capability says, in its register's numbers.
+enum class PciPort : uint8_t { kEndpoint = 0, kRoot = 4, kUpstream = 5, kDownstream = 6 };
+
+struct PciFunction {
+  std::string address;  // "ace0:01:00.0"
+  std::string path;     // "devices/pciace0:00/ace0:00:00.0/ace0:01:00.0"
+  uint8_t bus = 0;
+  PciPort port = PciPort::kEndpoint;       // all others are bridges
+  uint8_t secondary = 0, subordinate = 0;  // of a bridge: the buses behind it
+  int numa_node = -1;                      // -1: the machine does not say
+  std::vector<unsigned> cpus;
+};
+
+struct PciBus {
+  std::string name;  // "ace0:00"
+  std::string path;  // of its directory, "devices/pciace0:00/pci_bus/ace0:00"
+  std::vector<unsigned> cpus;
+};
+
+struct PciLayout {
+  std::vector<PciFunction> bridges;
+  std::vector<PciFunction> devices;  // one for each device of the fabric, in order
+  std::vector<PciBus> buses;
+};
+
+/// Processors of the machine, by NUMA node.
+struct MachineCpus {
+  std::vector<unsigned> all;
+  /// Those of a node; empty if the machine has no such node.
+  std::vector<unsigned> (*of_node)(int number) = nullptr;
+};
+
+/// Of this machine.
+MachineCpus machine_cpus();
+
+/// A flat topology has none. Throws StartError if there are more buses than PCI has numbers for.
+PciLayout make_pci_layout(const options::Topology& topology, size_t device_count,
+                          const MachineCpus& cpus);
+
+}  // namespace rocemu::daemon

@@ -1,0 +1,34 @@
+// What a tree below /sys is made of.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rocemu::daemon {
+
+struct SysfsFile {
+  std::string path;     // below the sysfs root
+  std::string content;  // of a symbolic link, where it leads
+  bool is_link = false;
+};
+
+/// Collects files.
+class SysfsFiles {
+ public:
+  /// A line of text.
+  void add(std::string path, std::string_view content);
+  void add_binary(std::string path, std::string content);
+  /// A link to another place of the tree, relative as the kernel's are.
+  void link(const std::string& path, const std::string& to);
+  /// A link to a file of the machine's own, by its absolute name.
+  void link_outside(std::string path, std::string to);
+  void append(std::vector<SysfsFile> files);
+
+  std::vector<SysfsFile> take() { return std::move(files_); }
+
+ private:
+  std::vector<SysfsFile> files_;
+};
+
+}  // namespace rocemu::daemon

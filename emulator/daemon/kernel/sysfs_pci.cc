@@ -1,0 +1,159 @@
+#include "emulator/daemon/kernel/sysfs_pci.h"
+
+#include <fmt/format.h>
+#include <sys/sysinfo.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+namespace rocemu::daemon {
+namespace {
+
+/// The vendor of QEMU's devices, and no device of it that there is.
+constexpr uint16_t kVendor = 0x1b36, kNic = 0xace0, kBridge = 0xace1;
+constexpr uint32_t kEthernet = 0x020000, kPciBridge = 0x060400;
+/// What a port of 100 Gbit/s needs.
+constexpr char kLinkSpeed[] = "8.0 GT/s PCIe";
+constexpr uint16_t kLinkSpeedCode = 3, kLinkWidth = 16;
+constexpr char kDevices[] = "bus/pci/devices";
+
+bool is_bridge(const PciFunction& function) {
+  return function.port != PciPort::kEndpoint;
+}
+
+/// The configuration space, with a PCI Express capability and without BARs.
+class ConfigSpace {
+ public:
+  explicit ConfigSpace(const PciFunction& function) : bytes_(256, '\0') {
+    constexpr uint16_t kMemoryAndMaster = 6, kHasCapabilities = 0x10;
+    put(0x00, kVendor, 2);
+    put(0x02, is_bridge(function) ? kBridge : kNic, 2);
+    put(0x04, kMemoryAndMaster, 2);
+    put(0x06, kHasCapabilities, 2);
+    put(0x09, is_bridge(function) ? kPciBridge : kEthernet, 3);
+    put(0x0e, is_bridge(function) ? 1 : 0, 1);  // the header's type
+    if (is_bridge(function)) {
+      put(0x18, function.bus, 1);
+      put(0x19, function.secondary, 1);
+      put(0x1a, function.subordinate, 1);
+    } else {
+      put(0x2c, kVendor, 2);
+      put(0x2e, kNic, 2);
+    }
+    put(0x34, kExpress, 1);
+    constexpr uint16_t kExpressId = 0x10, kVersion = 2;
+    put(kExpress, kExpressId, 1);
+    put(kExpress + 0x02, kVersion | static_cast<uint32_t>(function.port) << 4, 2);
+    constexpr uint32_t kLink = kLinkSpeedCode | kLinkWidth << 4;
+    put(kExpress + 0x0c, kLink, 4);
+    put(kExpress + 0x12, kLink, 2);
+  }
+  std::string take() { return std::move(bytes_); }
+
+ private:
+  static constexpr size_t kExpress = 0x40;
+
+  void put(size_t offset, uint32_t value, size_t size) {
+    for (size_t i = 0; i < size; ++i) bytes_[offset + i] = static_cast<char>(value >> (8 * i));
+  }
+
+  std::string bytes_;
+};
+
+void add_function(SysfsFiles& files, const PciFunction& function) {
+  const auto add = [&](const char* name, std::string_view content) {
+    files.add(fmt::format("{}/{}", function.path, name), content);
+  };
+  const uint16_t device = is_bridge(function) ? kBridge : kNic;
+  const uint32_t class_code = is_bridge(function) ? kPciBridge : kEthernet;
+  const uint16_t subsystem_vendor = is_bridge(function) ? uint16_t{0} : kVendor;
+  const uint16_t subsystem_device = is_bridge(function) ? uint16_t{0} : device;
+  const std::string alias =
+      fmt::format("pci:v{:08X}d{:08X}sv{:08X}sd{:08X}bc{:02X}sc{:02X}i{:02X}", kVendor, device,
+                  subsystem_vendor, subsystem_device, class_code >> 16, class_code >> 8 & 0xff,
+                  class_code & 0xff);
+  add("vendor", fmt::format("0x{:04x}", kVendor));
+  add("device", fmt::format("0x{:04x}", device));
+  add("subsystem_vendor", fmt::format("0x{:04x}", subsystem_vendor));
+  add("subsystem_device", fmt::format("0x{:04x}", subsystem_device));
+  add("class", fmt::format("0x{:06x}", class_code));
+  add("revision", "0x00");
+  add("irq", "0");
+  add("enable", "1");
+  add("numa_node", std::to_string(function.numa_node));
+  const auto machine = static_cast<size_t>(std::max(get_nprocs_conf(), 1));
+  add("local_cpus", cpu_mask_text(function.cpus, machine));
+  add("local_cpulist", cpu_list_text(function.cpus));
+  for (const char* which : {"current", "max"}) {
+    files.add(fmt::format("{}/{}_link_speed", function.path, which), kLinkSpeed);
+    files.add(fmt::format("{}/{}_link_width", function.path, which), std::to_string(kLinkWidth));
+  }
+  add("modalias", alias);
+  add("uevent", fmt::format("PCI_CLASS={:X}\nPCI_ID={:04X}:{:04X}\nPCI_SUBSYS_ID={:04X}:{:04X}\n"
+                            "PCI_SLOT_NAME={}\nMODALIAS={}",
+                            class_code, kVendor, device, subsystem_vendor, subsystem_device,
+                            function.address, alias));
+  std::string resources;
+  constexpr int kResources = 13;  // six BARs, the ROM, six of a virtual function
+  for (int i = 0; i < kResources; ++i)
+    resources += fmt::format("{0:#018x} {0:#018x} {0:#018x}\n", 0);
+  files.add_binary(function.path + "/resource", resources);
+  files.add_binary(function.path + "/config", ConfigSpace(function).take());
+  files.link(function.path + "/subsystem", "bus/pci");
+  files.link(fmt::format("{}/{}", kDevices, function.address), function.path);
+}
+
+/// Those that the machine itself has, by their absolute names.
+void add_machines_functions(SysfsFiles& files) {
+  const std::string directory = fmt::format("/sys/{}", kDevices);
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
+    // Where they really are: this list may stand in place of the machine's (--mount-sysfs).
+    const auto place = std::filesystem::canonical(entry.path(), ignored);
+    files.link_outside(fmt::format("{}/{}", kDevices, entry.path().filename().string()), place);
+  }
+}
+
+}  // namespace
+
+void add_pci(SysfsFiles& files, const PciLayout& layout) {
+  if (layout.devices.empty()) return;
+  const auto machine = static_cast<size_t>(std::max(get_nprocs_conf(), 1));
+  for (const PciFunction& bridge : layout.bridges) add_function(files, bridge);
+  for (const PciFunction& device : layout.devices) add_function(files, device);
+  for (const PciBus& bus : layout.buses) {
+    files.add(bus.path + "/cpuaffinity", cpu_mask_text(bus.cpus, machine));
+    files.add(bus.path + "/cpulistaffinity", cpu_list_text(bus.cpus));
+    files.link("class/pci_bus/" + bus.name, bus.path);
+  }
+  add_machines_functions(files);
+}
+
+std::string cpu_mask_text(const std::vector<unsigned>& cpus, size_t machine_cpus) {
+  const size_t bits = std::max(machine_cpus, cpus.empty() ? 0 : size_t{std::ranges::max(cpus)} + 1);
+  std::vector<uint32_t> words((bits + 31) / 32);
+  for (const unsigned cpu : cpus) words[cpu / 32] |= uint32_t{1} << cpu % 32;
+  // As many digits as the highest word has processors.
+  const size_t digits = ((bits - 1) % 32 + 4) / 4;
+  std::string text = fmt::format("{:0{}x}", words.back(), digits);
+  for (size_t i = words.size() - 1; i-- > 0;) text += fmt::format(",{:08x}", words[i]);
+  return text;
+}
+
+std::string cpu_list_text(const std::vector<unsigned>& cpus) {
+  std::vector<unsigned> sorted = cpus;
+  std::ranges::sort(sorted);
+  std::string text;
+  for (size_t i = 0; i < sorted.size();) {
+    size_t end = i + 1;
+    while (end < sorted.size() && sorted[end] == sorted[end - 1] + 1) ++end;
+    if (!text.empty()) text += ',';
+    text += std::to_string(sorted[i]);
+    if (end - i > 1) text += fmt::format("-{}", sorted[end - 1]);
+    i = end;
+  }
+  return text;
+}
+
+}  // namespace rocemu::daemon

@@ -1,0 +1,53 @@
+// The timers of programs in virtual time: alarms, and descriptors of timerfd_create(2).
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "emulator/engine/base/time.h"
+#include "emulator/os/unique_fd.h"
+
+namespace rocemu::daemon {
+
+class ProgramTimers {
+ public:
+  /// Of one process.
+  static constexpr size_t kMaxOfProcess = 1024;
+
+  /// What happens when one expires.
+  struct Effect {
+    UniqueFd fd;     // an eventfd, which is added to; of none a signal is sent
+    int signal = 0;  // 0: nothing happens
+    pid_t tid = 0;   // 0: any thread
+    uint64_t value = 0;
+  };
+
+  /// Its number; 0 if the process has too many, or the descriptor is no eventfd.
+  uint32_t make(pid_t process, Effect effect);
+  /// Times are in virtual time; abi::kNever: never. Number 0 is the alarm. A wrong number is
+  /// ignored.
+  void set(pid_t process, uint32_t number, int64_t deadline_ns, int64_t interval_ns);
+  void remove(pid_t process, uint32_t number);
+  void remove_all(pid_t process);
+
+  std::optional<engine::Instant> next_deadline() const;
+  /// Those that are due expire. True if there were any.
+  bool expire(engine::Instant now);
+
+ private:
+  struct Timer {
+    Effect effect;
+    int64_t deadline_ns;
+    int64_t interval_ns;
+  };
+  static void act(pid_t process, const Timer& timer, uint64_t times);
+
+  using Key = std::pair<pid_t, uint32_t>;  // 0 is the alarm's number
+  std::map<Key, Timer> timers_;
+  uint32_t last_ = 0;
+};
+
+}  // namespace rocemu::daemon

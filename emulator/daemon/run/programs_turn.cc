@@ -1,0 +1,92 @@
+#include "emulator/daemon/run/programs_turn.h"
+
+#include <poll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "emulator/daemon/base/start_error.h"
+
+namespace rocemu::daemon {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// The kernel does not tell when a thread falls asleep.
+constexpr std::chrono::nanoseconds kLookInterval = 1ms;
+/// A thread that waits for a processor or a disk, and not for us, is waited for no longer.
+constexpr engine::Duration kMaxTurn = 10s;
+
+engine::Instant real_now() {
+  return engine::Instant(std::chrono::duration_cast<engine::Duration>(
+      std::chrono::steady_clock::now().time_since_epoch()));
+}
+
+}  // namespace
+
+std::vector<pid_t> pids_of_clients(Worker& worker) {
+  std::vector<pid_t> pids;
+  for (const ClientSession* session : worker.sessions().list()) pids.push_back(session->peer().pid);
+  for (const pid_t pid : worker.cm_sessions().pids()) pids.push_back(pid);
+  return pids;
+}
+
+ProgramsTurn::ProgramsTurn(Worker& worker, std::optional<pid_t> ancestor,
+                           std::function<void()> on_over)
+    : worker_(worker),
+      programs_(ancestor),
+      on_over_(std::move(on_over)),
+      timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
+  if (!timer_) fail_start("cannot make a timer", errno);
+  watch_ = worker_.loop().watch(timer_.get(), EPOLLIN, [this](uint32_t) { on_timer(); });
+  if (!watch_) fail_start("cannot watch a timer", errno);
+}
+
+void ProgramsTurn::begin(std::chrono::nanoseconds long_poll) {
+  if (since_) return;
+  since_ = real_now();
+  long_poll_ = long_poll;
+  wakes_of_pollers_ = 0;
+  programs_.begin_wait();
+  look_again();
+}
+
+void ProgramsTurn::look_again() {
+  itimerspec time{};
+  time.it_value.tv_nsec = kLookInterval.count();
+  timerfd_settime(timer_.get(), 0, &time, nullptr);
+}
+
+void ProgramsTurn::on_timer() {
+  uint64_t count;
+  [[maybe_unused]] const ssize_t size = read(timer_.get(), &count, sizeof count);
+  if (!since_) return;
+  if (!is_over()) return look_again();
+  since_.reset();
+  on_over_();
+}
+
+bool ProgramsTurn::is_over() {
+  const bool quiet =
+      programs_.is_quiet(pids_of_clients(worker_)) || programs_.everyone_had(long_poll_);
+  // What they did before we looked is there to be seen now.
+  if (worker_.sessions().pump_in_order()) {
+    wakes_of_pollers_ = 0;
+    return false;
+  }
+  if (real_now() - *since_ > kMaxTurn) return true;
+  pollfd more{.fd = worker_.loop().fd(), .events = POLLIN, .revents = 0};
+  return quiet && poll(&more, 1, 0) == 0 && pollers_have_looked();
+}
+
+/// A poll that finds nothing may sleep, and sleeps on when a completion comes into another CQ of
+/// the thread. Woken as often as there are CQs, it has looked at each.
+bool ProgramsTurn::pollers_have_looked() {
+  const size_t cqs = worker_.sessions().wake_pollers();
+  return cqs == 0 || ++wakes_of_pollers_ > cqs;
+}
+
+}  // namespace rocemu::daemon

@@ -1,0 +1,48 @@
+// On the real clock: when programs have done what they do because of what they saw, as far as that
+// can be known: all their threads sleep, or poll and had the processor for long enough to see it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "emulator/daemon/base/event_loop.h"
+#include "emulator/daemon/run/quiescence.h"
+#include "emulator/daemon/run/worker.h"
+#include "emulator/os/unique_fd.h"
+
+namespace rocemu::daemon {
+
+/// The processes of all clients.
+std::vector<pid_t> pids_of_clients(Worker& worker);
+
+class ProgramsTurn {
+ public:
+  /// `ancestor`: the process that all programs descend from, if there is one. `on_over` is called
+  /// in the worker's loop when a turn is over, and may begin another. Throws StartError.
+  ProgramsTurn(Worker& worker, std::optional<pid_t> ancestor, std::function<void()> on_over);
+
+  /// Unless one has begun. A thread that has run for `long_poll` and called no verb counts as one
+  /// that polls and finds nothing.
+  void begin(std::chrono::nanoseconds long_poll);
+
+ private:
+  void look_again();
+  bool is_over();
+  bool pollers_have_looked();
+  void on_timer();
+
+  Worker& worker_;
+  Quiescence programs_;
+  std::function<void()> on_over_;
+  UniqueFd timer_;
+  EventLoop::Watch watch_;
+  std::chrono::nanoseconds long_poll_{};
+  size_t wakes_of_pollers_ = 0;           // since a program did something
+  std::optional<engine::Instant> since_;  // in real time; nothing: there is no turn
+};
+
+}  // namespace rocemu::daemon

@@ -1,0 +1,564 @@
+#include "emulator/daemon/run/turns.h"
+
+#include <fmt/format.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "emulator/daemon/base/descriptors.h"
+#include "emulator/daemon/base/start_error.h"
+#include "emulator/os/proc.h"
+
+namespace rocemu::daemon {
+namespace {
+
+using namespace std::chrono_literals;
+using abi::ThreadSlot;
+using abi::TurnTable;
+using Nanoseconds = std::chrono::nanoseconds;
+using RealClock = std::chrono::steady_clock;
+
+/// A thread that has its turn for so long is looked at: the kernel may keep it waiting in a call
+/// that is not replaced.
+constexpr Nanoseconds kLook = 1ms;
+/// A thread that runs for so long of its own time and calls nothing may do so for ever: the run
+/// goes on beside it. One that waits for a processor or a disk has more time.
+constexpr Nanoseconds kPatience = 2s, kOwnTime = 500ms, kMaxPatience = 60s;
+/// A process that has slept for so long before it joined does not join.
+constexpr Nanoseconds kUntilJoined = 20ms;
+constexpr Nanoseconds kMinLook = 30us, kMaxLook = 1ms;
+
+std::string task_file(const ThreadSlot& slot, const char* name) {
+  return fmt::format("/proc/{}/task/{}/{}", slot.pid.load(), slot.tid.load(), name);
+}
+
+/// How often it was switched from, if it sleeps, or is stopped; empty if it does not.
+std::string sleep_of(const ThreadSlot& slot) {
+  // Before its state: Linux names the place only once the thread is off its processor.
+  const std::string place = proc::contents_of(task_file(slot, "wchan"));
+  const std::string status = proc::contents_of(task_file(slot, "status"));
+  const std::string state = proc::field_of(status, "State");
+  if (state.empty() || place == "0") return "";
+  if (state[0] != 'S' && state[0] != 'T' && state[0] != 't') return "";
+  return "slept " + proc::field_of(status, "voluntary_ctxt_switches") + "+" +
+         proc::field_of(status, "nonvoluntary_ctxt_switches");
+}
+
+Nanoseconds processor_time_of(const ThreadSlot& slot) {
+  const std::string text = proc::contents_of(task_file(slot, "schedstat"));
+  return Nanoseconds(std::strtoll(text.c_str(), nullptr, 10));
+}
+
+pid_t parent_of(pid_t process) {
+  const std::string status = proc::contents_of(proc::directory_of(process) + "/status");
+  return std::atoi(proc::field_of(status, "PPid").c_str());
+}
+
+/// Not if only its parent has not taken note of its end.
+bool is_alive(pid_t process) {
+  const std::string state =
+      proc::field_of(proc::contents_of(proc::directory_of(process) + "/status"), "State");
+  return !state.empty() && state[0] != 'Z' && state[0] != 'X';
+}
+
+bool is_readable(int fd) {
+  pollfd entry{fd, POLLIN, 0};
+  return poll(&entry, 1, 0) > 0;
+}
+
+}  // namespace
+
+Turns::Turns(const Options& options, UniqueFd listener, Requests requests)
+    : options_(options),
+      requests_(std::move(requests)),
+      handback_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      listener_(std::move(listener)),
+      everybody_(options.ancestor, /*parents_wait=*/false) {
+  auto created = NewSharedMemory::create("rocemu-turns", sizeof(TurnTable));
+  if (!created) fail_start("cannot make the table of turns", errno);
+  memory_ = std::move(created->memory);
+  table_file_ = std::move(created->file);
+  if (!handback_) fail_start("cannot make an eventfd", errno);
+  everybody_.find_spinning();
+  table().next_serial.store(1);
+  table().seed = options.seed;
+  table().is_lockstep = options.lockstep ? 1 : 0;
+  listener_watch_ = loop_.watch(listener_.get(), EPOLLIN, [this](uint32_t) { on_connect(); });
+  handback_watch_ = loop_.watch(handback_.get(), EPOLLIN, [this](uint32_t) {
+    uint64_t count;
+    [[maybe_unused]] const ssize_t size = read(handback_.get(), &count, sizeof count);
+  });
+  if (!listener_watch_ || !handback_watch_) fail_start("cannot watch the table of turns", errno);
+}
+
+// ---- Processes come and go --------------------------------------------------------------------
+
+void Turns::on_connect() {
+  UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (!socket) return;
+  const std::optional<PeerCredentials> peer = peer_credentials(socket.get());
+  if (!peer || peer->uid != geteuid()) return;
+  if (is_reserved(socket.get())) return tell_of_shortage();
+  auto process = std::make_unique<Process>();
+  process->pid = peer->pid;
+  process->pidfd = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, peer->pid, 0)));
+  process->socket = std::move(socket);
+  Process& there = *process;
+  there.socket_watch =
+      loop_.watch(there.socket.get(), EPOLLIN, [this, &there](uint32_t) { on_message(there); });
+  if (there.pidfd) {
+    const pid_t pid = there.pid;
+    there.pidfd_watch =
+        loop_.watch(there.pidfd.get(), EPOLLIN, [this, pid](uint32_t) { on_death(pid); });
+  }
+  processes_.push_back(std::move(process));
+}
+
+void Turns::on_message(Process& process) {
+  alignas(8) std::byte buffer[64];
+  Message message = receive_message(process.socket.get(), buffer);
+  if (message.status == Message::Status::kNothing) return;
+  if (message.status == Message::Status::kOk) {
+    if (message.size == sizeof(abi::TurnsHello)) {
+      abi::TurnsHello hello;
+      std::memcpy(&hello, buffer, sizeof hello);
+      if (hello.magic == abi::kTurnsMagic && hello.version == abi::kTurnsVersion) {
+        return on_hello(process, hello);
+      }
+    } else if (message.size == sizeof(abi::TurnsRequest) && !process.hello) {
+      abi::TurnsRequest request;
+      std::memcpy(&request, buffer, sizeof request);
+      if (request.magic == abi::kTurnsMagic) {
+        return on_request(process, request,
+                          message.fds.empty() ? UniqueFd() : std::move(message.fds[0]));
+      }
+    }
+  }
+  on_hang_up(process);
+}
+
+void Turns::on_hello(Process& process, const abi::TurnsHello& hello) {
+  process.hello = hello;
+  // One that nobody announced counts from the end of the present turn on: until then the thread
+  // that started it may still announce it.
+  if (!holder_ || hello.slot != abi::TurnsHello::kNoSlot) answer(process);
+}
+
+void Turns::answer(Process& process) {
+  const abi::TurnsHello hello = *std::exchange(process.hello, std::nullopt);
+  uint32_t number = hello.slot;
+  if (number == abi::TurnsHello::kNoSlot) {
+    // Its parent announced it, or it was another program before.
+    const uint32_t count = std::min(table().high_water.load(), TurnTable::kSlots);
+    for (uint32_t i = 0; i < count && number == abi::TurnsHello::kNoSlot; ++i) {
+      const ThreadSlot& slot = table().slots[i];
+      if (slot.state.load() == ThreadSlot::kStarting && slot.pid.load() == process.pid) number = i;
+    }
+    for (uint32_t i = 0; i < TurnTable::kSlots && number == abi::TurnsHello::kNoSlot; ++i) {
+      ThreadSlot& slot = table().slots[i];
+      if (slot.state.load() != ThreadSlot::kFree) continue;
+      slot.serial.store(table().next_serial.fetch_add(1));
+      slot.turn.store(0);
+      slot.state.store(ThreadSlot::kStarting);
+      table().high_water.store(std::max(table().high_water.load(), i + 1));
+      number = i;
+    }
+    if (number != abi::TurnsHello::kNoSlot) {
+      ThreadSlot& slot = table().slots[number];
+      slot.turn.store(0);
+      slot.pid.store(process.pid);
+      slot.tid.store(hello.tid);
+      slot.flags.store(ThreadSlot::kProgressed);
+      slot.deadline_ns.store(abi::kNever);
+      slot.call.store(-1);
+      slot.key.store(0);
+    }
+    changed_ = true;
+    if (!command_ && options_.ancestor && parent_of(process.pid) == *options_.ancestor) {
+      command_ = process.pid;
+    }
+  }
+  // The one before is the same process, which executed another program, or closed its descriptors.
+  const auto earlier = std::ranges::find_if(processes_, [&](const auto& one) {
+    return one.get() != &process && one->pid == process.pid;
+  });
+  if (earlier != processes_.end()) {
+    processes_.erase(earlier);
+    if (hello.slot < TurnTable::kSlots) go_on_as_before(process.pid);
+  }
+  const abi::TurnsReply reply{abi::kTurnsMagic, abi::kTurnsVersion,
+                              number < TurnTable::kSlots ? number : 0};
+  const int fds[] = {table_file_.get(), handback_.get()};
+  if (number == abi::TurnsHello::kNoSlot) return on_hang_up(process);
+  send_message(process.socket.get(), std::as_bytes(std::span(&reply, 1)), fds);
+  if (hello.slot == abi::TurnsHello::kObserver) forget(process);
+}
+
+/// It has not executed another program: its threads are where they were.
+void Turns::go_on_as_before(pid_t pid) {
+  for (uint32_t i = 0; i < std::min(table().high_water.load(), TurnTable::kSlots); ++i) {
+    ThreadSlot& slot = table().slots[i];
+    if (slot.state.load() != ThreadSlot::kStarting || slot.pid.load() != pid) continue;
+    slot.state.store(slot.turn.load() == ThreadSlot::kNone ? ThreadSlot::kWaits
+                                                           : ThreadSlot::kRuns);
+  }
+}
+
+void Turns::answer_waiting() {
+  // In the order of their pids, for which nobody races: nobody else knows better.
+  std::vector<Process*> waiting;
+  for (const auto& process : processes_) {
+    if (process->hello) waiting.push_back(process.get());
+  }
+  std::ranges::sort(waiting, {}, [](const Process* one) { return one->pid; });
+  for (Process* process : waiting) answer(*process);
+}
+
+void Turns::on_request(Process& process, const abi::TurnsRequest& request, UniqueFd fd) {
+  abi::TurnsReply reply{abi::kTurnsMagic, abi::kTurnsVersion, 0};
+  switch (request.kind) {
+    case abi::TurnsRequest::kMakeTimer:
+      reply.slot = timers_.make(process.pid, {.fd = std::move(fd),
+                                              .signal = request.signal,
+                                              .tid = request.tid,
+                                              .value = request.value});
+      break;
+    case abi::TurnsRequest::kSetTimer:
+      timers_.set(process.pid, request.timer, request.deadline_ns, request.interval_ns);
+      break;
+    case abi::TurnsRequest::kDeleteTimer:
+      timers_.remove(process.pid, request.timer);
+      break;
+  }
+  send_message(process.socket.get(), std::as_bytes(std::span(&reply, 1)), {});
+}
+
+void Turns::forget(Process& process) {
+  std::erase_if(processes_, [&](const auto& one) { return one.get() == &process; });
+}
+
+void Turns::on_death(pid_t pid) {
+  for (uint32_t i = 0; i < std::min(table().high_water.load(), TurnTable::kSlots); ++i) {
+    ThreadSlot& slot = table().slots[i];
+    if (slot.state.load() == ThreadSlot::kFree || slot.pid.load() != pid) continue;
+    outside_.erase(i);
+    slot.state.store(ThreadSlot::kFree);
+  }
+  timers_.remove_all(pid);
+  std::erase_if(processes_, [&](const auto& one) { return one->pid == pid; });
+  if (command_ == pid) command_ended_ = true;
+  changed_ = true;
+  unsettled_ = true;  // its parent gets a signal
+}
+
+/// It ends, or executes another program, which may take turns again; or it closed every descriptor
+/// that it did not know.
+void Turns::on_hang_up(Process& process) {
+  process.socket_watch.reset();
+  process.is_leaving = true;
+  unsettled_ = true;
+  if (process.pidfd && is_readable(process.pidfd.get())) return on_death(process.pid);
+  // Of its threads only the one that called execve(2) is left, in the place of the first.
+  const bool executes = holder_ && table().slots[*holder_].pid.load() == process.pid;
+  for (uint32_t i = 0; i < std::min(table().high_water.load(), TurnTable::kSlots); ++i) {
+    ThreadSlot& slot = table().slots[i];
+    const uint32_t state = slot.state.load();
+    if (state == ThreadSlot::kFree || slot.pid.load() != process.pid) continue;
+    if (proc::contents_of(task_file(slot, "status")).empty()) {
+      slot.state.store(ThreadSlot::kFree);
+    } else if (slot.tid.load() == process.pid && (executes || state == ThreadSlot::kRuns)) {
+      slot.state.store(ThreadSlot::kStarting);
+    }
+  }
+}
+
+bool Turns::has_command_ended() {
+  loop_.wait(engine::Duration(0));
+  return command_ended_;
+}
+
+// ---- Those who take no turns ------------------------------------------------------------------
+
+bool Turns::is_somebody_outside() const {
+  return std::ranges::any_of(outside_, [this](uint32_t number) {
+    return table().slots[number].state.load() == ThreadSlot::kRuns;
+  });
+}
+
+bool Turns::has_joined(pid_t pid) const {
+  return std::ranges::any_of(processes_,
+                             [pid](const auto& process) { return process->pid == pid; });
+}
+
+bool Turns::says_hello(pid_t pid) const {
+  return std::ranges::any_of(processes_, [pid](const auto& process) {
+    return process->pid == pid && process->hello.has_value();
+  });
+}
+
+bool Turns::needs_settling() {
+  std::erase_if(outside_, [this](uint32_t number) {
+    return table().slots[number].state.load() != ThreadSlot::kRuns;
+  });
+  if (table().unsettled.exchange(0) != 0) unsettled_ = true;
+  bool starting = false;
+  for (uint32_t i = 0; i < std::min(table().high_water.load(), TurnTable::kSlots); ++i) {
+    starting |= table().slots[i].state.load() == ThreadSlot::kStarting;
+  }
+  const std::vector<pid_t> clients = requests_.clients();
+  // A connection may outlive the process that made it.
+  const bool strange = std::ranges::any_of(clients, [this](pid_t client) {
+    return !has_joined(client) && !looked_at_.contains(client);
+  });
+  const bool leaving = std::ranges::any_of(
+      processes_, [](const auto& process) { return process->is_leaving || process->hello; });
+  return unsettled_ || starting || strange || leaving || !strangers_.empty() ||
+         (touched_ && !outside_.empty());
+}
+
+bool Turns::has_events() const {
+  return is_readable(loop_.fd()) || is_readable(requests_.fd);
+}
+
+bool Turns::has_news() {
+  return has_events() || needs_settling();
+}
+
+void Turns::wait_for_events(Nanoseconds time) {
+  pollfd entries[] = {{loop_.fd(), POLLIN, 0}, {requests_.fd, POLLIN, 0}};
+  const timespec at_most{static_cast<time_t>(time.count() / 1'000'000'000),
+                         static_cast<long>(time.count() % 1'000'000'000)};
+  ppoll(entries, 2, &at_most, nullptr);
+}
+
+void Turns::settle(const MustStop& must_stop) {
+  const RealClock::time_point since = RealClock::now();
+  everybody_.begin_wait();
+  Nanoseconds pause = kMinLook;
+  RealClock::time_point busy = since;  // at the latest look that found somebody awake
+  while (!must_stop()) {
+    loop_.wait(engine::Duration(0));
+    answer_waiting();
+    if (!needs_settling()) return;
+    // In lockstep what they ask for is served when all of them wait: what is there sooner or later,
+    // such as the descriptors that a process closes as it ends, is all there then.
+    if (!options_.lockstep) requests_.serve();
+    if (everybody_.is_quiet(requests_.clients())) {
+      if (is_readable(loop_.fd())) continue;
+      if (is_readable(requests_.fd)) {
+        requests_.serve();
+        continue;
+      }
+      // A process that executes a program may sleep for a moment before it joins.
+      if (has_newcomers() && RealClock::now() - busy < kUntilJoined) {
+        wait_for_events(kMaxLook);
+        continue;
+      }
+      unsettled_ = false;
+      touched_ = false;
+      find_strangers();
+      return;
+    }
+    busy = RealClock::now();
+    const auto waited = busy - since;
+    if (waited > kPatience) {
+      if (!everybody_.anyone_runs()) return find_strangers();  // they wake again and again
+      const std::string names = everybody_.give_up_on_running(waited > kMaxPatience);
+      if (!names.empty()) {
+        spdlog::warn(
+            "for 2 s without a verb runs {}: what it does counts as outside of the virtual "
+            "clock from now on{}",
+            names, options_.lockstep ? ", and the run is no longer deterministic" : "");
+        return find_strangers();
+      }
+    }
+    wait_for_events(pause);
+    pause = std::min<Nanoseconds>(pause * 3 / 2, kMaxLook);
+  }
+}
+
+/// Processes that may be about to join.
+bool Turns::has_newcomers() const {
+  for (uint32_t i = 0; i < std::min(table().high_water.load(), TurnTable::kSlots); ++i) {
+    if (table().slots[i].state.load() == ThreadSlot::kStarting) return true;
+  }
+  return std::ranges::any_of(everybody_.processes(),
+                             [this](pid_t pid) {
+                               return !has_joined(pid) && !strangers_.contains(pid) &&
+                                      is_alive(pid);
+                             }) ||
+         std::ranges::any_of(processes_, [](const auto& one) { return one->is_leaving; });
+}
+
+/// Every thread sleeps. A process that has not joined by now will not join.
+void Turns::find_strangers() {
+  std::erase_if(processes_, [](const auto& process) { return process->is_leaving; });
+  std::set<pid_t> joined;
+  for (const auto& process : processes_) joined.insert(process->pid);
+  strangers_.clear();
+  looked_at_ = everybody_.processes();
+  for (const pid_t client : requests_.clients())
+    looked_at_.insert(client);  // processes that are gone, too
+  for (const pid_t pid : everybody_.processes()) {
+    if (!joined.contains(pid) && is_alive(pid)) strangers_.insert(pid);
+  }
+  for (uint32_t i = 0; i < std::min(table().high_water.load(), TurnTable::kSlots); ++i) {
+    ThreadSlot& slot = table().slots[i];
+    const uint32_t state = slot.state.load();
+    if (state != ThreadSlot::kFree && !joined.contains(slot.pid.load())) {
+      slot.state.store(ThreadSlot::kFree);
+    }
+  }
+  tell_of_strangers();
+}
+
+void Turns::tell_of_strangers() {
+  for (const pid_t pid : strangers_) {
+    if (!told_of_.insert(pid).second) continue;
+    const std::string name =
+        proc::field_of(proc::contents_of(proc::directory_of(pid) + "/status"), "Name");
+    spdlog::debug("pid {} ({}) takes no turns: it is waited for until it sleeps", pid, name);
+  }
+}
+
+// ---- Turns ------------------------------------------------------------------------------------
+
+std::optional<uint32_t> Turns::next_after(uint64_t serial) const {
+  std::optional<uint32_t> next;
+  for (uint32_t i = 0; i < std::min(table().high_water.load(), TurnTable::kSlots); ++i) {
+    const ThreadSlot& slot = table().slots[i];
+    if (slot.state.load() == ThreadSlot::kFree || slot.serial.load() <= serial) continue;
+    if (!next || slot.serial.load() < table().slots[*next].serial.load()) next = i;
+  }
+  return next;
+}
+
+Turns::Round Turns::run(const MustStop& must_stop) {
+  Round round;
+  uint64_t serial = 0;
+  touched_ = true;
+  while (!must_stop()) {
+    settle(must_stop);
+    const std::optional<uint32_t> next = next_after(serial);
+    if (!next || must_stop()) break;
+    serial = table().slots[*next].serial.load();
+    const uint32_t state = table().slots[*next].state.load();
+    if (state == ThreadSlot::kWaits) give_turn(*next, round, must_stop);
+  }
+  round.progressed |= std::exchange(changed_, false);
+  return round;
+}
+
+bool Turns::is_taken(uint32_t number) const {
+  return table().slots[number].state.load() != ThreadSlot::kFree;
+}
+
+void Turns::give_turn(uint32_t number, Round& round, const MustStop& must_stop) {
+  ThreadSlot& slot = table().slots[number];
+  holder_ = number;
+  slot.state.store(ThreadSlot::kRuns);
+  slot.turn.store(ThreadSlot::kGiven);
+  syscall(SYS_futex, &slot.turn, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  const RealClock::time_point since = RealClock::now();
+  std::optional<Nanoseconds> own_time;
+  spinning_.forget(slot.tid.load());
+  while (slot.turn.load() != 0 && is_taken(number) && !must_stop()) {
+    loop_.wait(kLook);
+    // Only while it waits for the reply: what it does without one, such as to ring a doorbell or to
+    // close a descriptor, would be seen sooner or later by chance.
+    if (slot.asks.load() != 0) requests_.serve();
+    const auto held = RealClock::now() - since;
+    if (slot.state.load() == ThreadSlot::kStarting) {
+      // It ends, which is seen in full, or executes another program, which joins if it can.
+      if (says_hello(slot.pid.load()) || (held >= kUntilJoined && !sleep_of(slot).empty())) break;
+      continue;
+    }
+    if (held < kLook || slot.turn.load() == 0 || !is_taken(number)) continue;
+    const Nanoseconds now = processor_time_of(slot);
+    if (!own_time) own_time = now;
+    if (must_go_on_beside(slot, held, now - *own_time)) {
+      revoke(number);
+      break;
+    }
+  }
+  requests_.serve();  // what it sent before
+  loop_.wait(engine::Duration(0));
+  holder_.reset();
+  const uint32_t flags = is_taken(number) ? slot.flags.load() : uint32_t{ThreadSlot::kProgressed};
+  if (slot.state.load() == ThreadSlot::kGone) slot.state.store(ThreadSlot::kFree);
+  round.progressed |= (flags & ThreadSlot::kProgressed) != 0;
+  touched_ |= (flags & ThreadSlot::kProgressed) != 0;
+  round.polls |= (flags & ThreadSlot::kPolls) != 0;
+  round.polls_memory |= (flags & ThreadSlot::kPolls) != 0 && slot.call.load() != SYS_futex;
+  round.reads_clock |= (flags & ThreadSlot::kReadsClock) != 0;
+  round.waits_for_room |= (flags & ThreadSlot::kWaitsForRoom) != 0;
+}
+
+/// True if the run has to go on beside the thread: the kernel keeps it waiting, or it runs without
+/// an end.
+bool Turns::must_go_on_beside(const ThreadSlot& slot, Nanoseconds held, Nanoseconds own) {
+  // Of all that can keep a turn only the last is left to chance.
+  if (slot.turn.load() != ThreadSlot::kTaken) return false;  // it has not had a processor yet
+  const std::string sleep = sleep_of(slot);
+  if (!sleep.empty())
+    return sleep_of(slot) == sleep && slot.turn.load() != 0 && slot.asks.load() == 0;
+  if (spinning_.spins(slot.pid.load(), slot.tid.load())) return true;
+  if (held < kPatience || (own < kOwnTime && held < kMaxPatience)) return false;
+  const std::string name = proc::field_of(proc::contents_of(task_file(slot, "status")), "Name");
+  spdlog::warn(
+      "for 2 s without a verb runs thread {} (tid {}) of pid {}: what it does counts as outside of "
+      "the virtual clock from now on{}",
+      name, slot.tid.load(), slot.pid.load(),
+      options_.lockstep ? ", and the run is no longer deterministic" : "");
+  return true;
+}
+
+void Turns::revoke(uint32_t number) {
+  ThreadSlot& slot = table().slots[number];
+  spdlog::debug("thread {} of pid {} waits elsewhere than for its turn, in system call {}",
+                slot.tid.load(), slot.pid.load(), proc::contents_of(task_file(slot, "syscall")));
+  slot.flags.store(ThreadSlot::kProgressed);
+  uint32_t has = ThreadSlot::kTaken;
+  if (slot.turn.compare_exchange_strong(has, 0)) outside_.insert(number);
+}
+
+void Turns::wait_outside(engine::Duration time) {
+  wait_for_events(time);
+  unsettled_ = true;  // somebody may have come who takes no turns
+}
+
+// ---- Time -------------------------------------------------------------------------------------
+
+bool Turns::set_time(engine::Instant now) {
+  table().now_ns.store(now.time_since_epoch().count());
+  const bool expired = timers_.expire(now);
+  if (expired) unsettled_ = true;  // signals
+  return expired;
+}
+
+std::optional<engine::Instant> Turns::next_deadline() const {
+  int64_t first = abi::kNever;
+  for (uint32_t i = 0; i < std::min(table().high_water.load(), TurnTable::kSlots); ++i) {
+    const ThreadSlot& slot = table().slots[i];
+    if (slot.state.load() == ThreadSlot::kWaits) first = std::min(first, slot.deadline_ns.load());
+  }
+  std::optional<engine::Instant> next = timers_.next_deadline();
+  if (first != abi::kNever) {
+    const engine::Instant wait{engine::Duration(std::max<int64_t>(first, 0))};
+    next = next ? std::min(*next, wait) : wait;
+  }
+  return next;
+}
+
+}  // namespace rocemu::daemon

@@ -1,0 +1,135 @@
+// Gives the threads of all programs their turns (abi/turns.h), one at a time, in the order in which
+// they were started: on a virtual clock a run's threads never race. A process that takes no
+// turns, a statically linked one for example, is waited for until it sleeps (quiescence.h).
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "emulator/abi/turns.h"
+#include "emulator/daemon/base/event_loop.h"
+#include "emulator/daemon/base/shared_memory.h"
+#include "emulator/daemon/base/unix_socket.h"
+#include "emulator/daemon/run/program_timers.h"
+#include "emulator/daemon/run/quiescence.h"
+#include "emulator/os/unique_fd.h"
+
+namespace rocemu::daemon {
+
+class Turns {
+ public:
+  struct Options {
+    bool lockstep = false;
+    uint64_t seed = 0;
+    /// The process that all programs descend from, if there is one.
+    std::optional<pid_t> ancestor;
+  };
+  /// What the daemon does while threads have their turns.
+  struct Requests {
+    int fd;                       // readable when there are any
+    std::function<void()> serve;  // those that there are
+    std::function<std::vector<pid_t>()> clients;
+  };
+
+  /// Processes join at `listener`. Throws StartError.
+  Turns(const Options& options, UniqueFd listener, Requests requests);
+
+  struct Round {
+    bool progressed = false;      // a thread did something, or another came or went
+    bool polls = false;           // somebody would go on, if there were anything to find
+    bool polls_memory = false;    // and that may be elsewhere than in a completion queue
+    bool reads_clock = false;     // and looks at a clock
+    bool waits_for_room = false;  // somebody waits to write
+  };
+  using MustStop = std::function<bool()>;
+  /// Each thread that waits has a turn. Returns early when it must.
+  Round run(const MustStop& must_stop);
+
+  /// Somebody came, went or asks, or goes on without turns.
+  bool has_news();
+
+  /// Waits for something that happens outside, for so long at most.
+  void wait_outside(engine::Duration time);
+
+  /// The time that the programs see. True if a timer of theirs has expired.
+  bool set_time(engine::Instant now);
+  /// When a wait of theirs ends, or a timer expires.
+  std::optional<engine::Instant> next_deadline() const;
+
+  /// The process that the ancestor started, and for which the run is, has ended.
+  bool has_command_ended();
+
+ private:
+  struct Process {
+    pid_t pid;
+    UniqueFd socket, pidfd;
+    EventLoop::Watch socket_watch, pidfd_watch;
+    std::optional<abi::TurnsHello> hello;  // not answered yet
+    bool is_leaving = false;  // its connection has ended: it ends too, or executes a program
+  };
+
+  void on_connect();
+  void on_message(Process& process);
+  void on_hello(Process& process, const abi::TurnsHello& hello);
+  void on_request(Process& process, const abi::TurnsRequest& request, UniqueFd fd);
+  void answer(Process& process);
+  void answer_waiting();
+  void go_on_as_before(pid_t pid);
+  void on_death(pid_t pid);
+  void on_hang_up(Process& process);
+  void forget(Process& process);
+
+  bool is_taken(uint32_t slot) const;
+  std::optional<uint32_t> next_after(uint64_t serial) const;
+  void give_turn(uint32_t number, Round& round, const MustStop& must_stop);
+  bool must_go_on_beside(const abi::ThreadSlot& slot, std::chrono::nanoseconds held,
+                         std::chrono::nanoseconds own);
+  void revoke(uint32_t number);
+  /// Until nobody outside of the turns runs.
+  void settle(const MustStop& must_stop);
+  bool needs_settling();
+  bool has_joined(pid_t pid) const;
+  bool says_hello(pid_t pid) const;
+  bool is_somebody_outside() const;
+  bool has_newcomers() const;
+  void find_strangers();
+  void tell_of_strangers();
+  void wait_for_events(std::chrono::nanoseconds time);
+  bool has_events() const;
+
+  abi::TurnTable& table() const { return *reinterpret_cast<abi::TurnTable*>(memory_.data()); }
+
+  Options options_;
+  Requests requests_;
+  SharedMemory memory_;
+  UniqueFd table_file_;
+  UniqueFd handback_;
+  UniqueFd listener_;
+  EventLoop loop_;
+  EventLoop::Watch listener_watch_, handback_watch_;
+  std::vector<std::unique_ptr<Process>> processes_;
+  ProgramTimers timers_;
+  Quiescence everybody_;
+  SpinningThreads spinning_;
+  std::set<pid_t> strangers_;  // processes that take no turns
+  std::set<pid_t> looked_at_;  // when they were found
+  std::set<pid_t> told_of_;
+  std::optional<uint32_t> holder_;  // whose turn it is
+  std::set<uint32_t> outside_;      // slots of threads that the kernel keeps waiting
+  bool unsettled_ = true;
+  bool touched_ = true;   // memory that a thread outside may look at has changed, perhaps
+  bool changed_ = false;  // a process came or went
+  std::optional<pid_t> command_;
+  bool command_ended_ = false;
+};
+
+}  // namespace rocemu::daemon

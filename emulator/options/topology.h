@@ -1,0 +1,57 @@
+// Where devices are in the machine: NUMA nodes, PCI switches and the devices below them, as
+// `--topology` says.
+#pragma once
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "wire/ip_address.h"
+
+namespace rocemu::options {
+
+/// A device of a topology file, on a rail of the network.
+struct Rail {
+  std::string device;
+  std::vector<wire::IpAddress> addresses;  // empty: those of the default device in its place
+  std::string interface;                   // whose addresses it has; empty for none
+};
+
+/// What is below one PCI switch.
+struct PciSwitch {
+  std::vector<Rail> rails;
+};
+
+struct NumaNode {
+  int number = 0;
+  std::string cpus;  // "0-7,16-23"; empty: those of the machine's node, or a fair share of all
+  std::vector<PciSwitch> switches;
+};
+
+struct Topology {
+  /// As rxe: no PCI functions, all devices are virtual.
+  bool is_flat = false;
+  /// Of a file. Empty: each device is below a root port of its own.
+  std::vector<NumaNode> nodes;
+
+  std::vector<Rail> rails() const;
+};
+
+/// What is wrong with a topology file, with the file and its line.
+class TopologyError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Reads "pci", "flat", or else a file or the name of one that comes with rocemu. Throws
+/// TopologyError.
+Topology read_topology(const std::string& text);
+
+/// Reads what a file says; `name` is for messages. Throws TopologyError.
+Topology parse_topology(const std::string& yaml, const std::string& name);
+
+/// Reads a list of processors as Linux writes it: "0-7,16". Nothing if it is none.
+std::optional<std::vector<unsigned>> parse_cpu_list(const std::string& text);
+
+}  // namespace rocemu::options

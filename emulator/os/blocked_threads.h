@@ -1,0 +1,60 @@
+// What the threads of some processes wait for, and whether anybody but these threads could end the
+// wait: a time, or something outside. As /proc tells of threads that may be traced by us.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace rocemu {
+
+/// Who can end a thread's wait.
+enum class Waker : uint8_t {
+  kNobody,   // only another thread of these processes, or the NIC
+  kPolling,  // itself: it polls a completion queue of the NIC again and again
+  kTime,     // the wait has an end, or the program may have set an alarm
+  kOutside,  // another process, a peer, a user at a terminal, a signal from outside
+  kRuns,     // it does not wait
+};
+
+struct BlockedThread {
+  pid_t process = 0;
+  pid_t thread = 0;
+  std::string command;  // the thread's name
+  Waker waker = Waker::kRuns;
+  std::string what;  // "reads a pipe (descriptor 3)"
+  /// The sockets that it waits for: those of the NIC are known by these.
+  struct Socket {
+    int descriptor;
+    uint64_t inode;
+    uint64_t peer;  // its inode; 0 if it is not known
+  };
+  std::vector<Socket> sockets = {};
+  std::string switches = {};  // how often it was switched from, as text
+
+  /// "pid 12 (server)", with the thread if it is not the first.
+  std::string name() const;
+};
+
+/// What threads wait for, by number, as they have told themselves: the kernel sees them wait for
+/// their turns only.
+struct ToldWait {
+  long call = -1;  // the system call that would wait for it; below 0: none
+  std::array<uint64_t, 4> arguments{};
+  bool polls = false;
+};
+using ToldWaits = std::map<pid_t, ToldWait>;
+
+/// All descendants of `ancestor` but `daemon` and its own.
+std::vector<pid_t> descendants(pid_t ancestor, pid_t daemon);
+
+/// All threads of these processes. `ancestor` is their ancestor and none of them: what it has open
+/// came from outside. `daemon` is the NIC, or 0.
+std::vector<BlockedThread> blocked_threads(const std::vector<pid_t>& processes, pid_t ancestor,
+                                           pid_t daemon, const ToldWaits& told = {});
+
+}  // namespace rocemu

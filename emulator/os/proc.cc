@@ -1,0 +1,71 @@
+#include "emulator/os/proc.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <sstream>
+
+#include "emulator/os/unique_fd.h"
+
+namespace rocemu::proc {
+
+std::string contents_of(const std::string& path) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string text;
+  if (!fd) return text;
+  char buffer[4096];
+  for (ssize_t size; (size = read(fd.get(), buffer, sizeof buffer)) > 0;) {
+    text.append(buffer, static_cast<size_t>(size));
+  }
+  return text;
+}
+
+std::vector<pid_t> numbers_in(const std::string& directory) {
+  std::vector<pid_t> numbers;
+  const std::unique_ptr<DIR, int (*)(DIR*)> open_directory(opendir(directory.c_str()), closedir);
+  if (open_directory == nullptr) return numbers;
+  while (const dirent* entry = readdir(open_directory.get())) {
+    char* end;
+    const long value = std::strtol(entry->d_name, &end, 10);
+    if (*end == '\0' && end != entry->d_name) numbers.push_back(static_cast<pid_t>(value));
+  }
+  std::ranges::sort(numbers);
+  return numbers;
+}
+
+std::string directory_of(pid_t process) {
+  return "/proc/" + std::to_string(process);
+}
+
+std::string descriptor_path(pid_t process, int descriptor) {
+  return directory_of(process) + "/fd/" + std::to_string(descriptor);
+}
+
+std::string link_at(const std::string& path) {
+  char target[512];
+  const ssize_t size = readlink(path.c_str(), target, sizeof target);
+  return size < 0 ? "" : std::string(target, static_cast<size_t>(size));
+}
+
+std::string field_of(const std::string& text, std::string_view name) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with(name) || line.size() <= name.size() || line[name.size()] != ':') continue;
+    const size_t begin = line.find_first_not_of(" \t", name.size() + 1);
+    return begin == std::string::npos ? "" : line.substr(begin);
+  }
+  return "";
+}
+
+std::optional<uint64_t> inode_in(const std::string& link, std::string_view kind) {
+  if (!link.starts_with(kind) || link.size() < kind.size() + 3 || link[kind.size()] != ':') {
+    return std::nullopt;
+  }
+  return std::strtoull(link.c_str() + kind.size() + 2, nullptr, 10);
+}
+
+}  // namespace rocemu::proc

@@ -1,0 +1,29 @@
+// Reading /proc (proc(5)).
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rocemu::proc {
+
+/// Empty if it cannot be read: the thread is gone, or may not be looked at.
+std::string contents_of(const std::string& path);
+/// The names in a directory that are numbers, in their order.
+std::vector<pid_t> numbers_in(const std::string& directory);
+/// "/proc/12"
+std::string directory_of(pid_t process);
+/// "/proc/12/fd/3"
+std::string descriptor_path(pid_t process, int descriptor);
+/// What a symbolic link says; empty if it cannot be read.
+std::string link_at(const std::string& path);
+/// The value of "Name:\tvalue" in a file such as status.
+std::string field_of(const std::string& text, std::string_view name);
+/// The number in "socket:[123]" or "pipe:[123]"; nothing if the link is of another kind.
+std::optional<uint64_t> inode_in(const std::string& link, std::string_view kind);
+
+}  // namespace rocemu::proc

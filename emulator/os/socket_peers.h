@@ -1,0 +1,18 @@
+// Which socket is at the other end of one, on this machine.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+namespace rocemu {
+
+/// Inodes of the peers of all Unix sockets of this network namespace (sock_diag(7)).
+std::map<uint64_t, uint64_t> peers_of_unix_sockets();
+
+/// The inode of the socket that has the addresses of this one of the process the other way round.
+std::optional<uint64_t> peer_of_tcp_socket(pid_t process, uint64_t inode);
+
+}  // namespace rocemu

@@ -1,0 +1,38 @@
+// Whether a thread runs in a loop that cannot end by itself: it waits for a change of memory, as
+// code does that spins on a flag. Its registers tell: in such a loop the same few states come again
+// and again, and in one that counts, or walks over memory, never the same.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+
+namespace rocemu {
+
+/// A number for the general registers of a running thread, which is stopped for a moment. Nothing
+/// if it may not be traced, is traced by somebody else, or is in a system call.
+std::optional<uint64_t> registers_of(pid_t thread);
+
+class SpinningThreads {
+ public:
+  /// Looks once. True if the thread has spun at this look and the ones before, and has run since
+  /// the one before: had anything changed that it waits for, it would have seen that.
+  /// `again`: it was looked at just now, and need not have run since then.
+  bool spins(pid_t process, pid_t thread, bool again = false);
+  /// It sleeps, or is gone.
+  void forget(pid_t thread) { threads_.erase(thread); }
+
+ private:
+  struct Thread {
+    std::set<uint64_t> states;
+    uint32_t repeated = 0;  // looks in a row that found a state again
+    std::chrono::nanoseconds own_time{};
+  };
+  std::map<pid_t, Thread> threads_;
+};
+
+}  // namespace rocemu

@@ -1,0 +1,32 @@
+"""Both sides of a client-server program in one shell, for `rocemu run`."""
+import shlex
+
+from rocemu import free_port, rocemu_run
+
+# Returns when somebody listens there. $1: the port
+WAIT_FOR = r"""
+wait_for() {
+  until grep -q " 0*[0-9A-F]*:$(printf %04X "$1") [0-9A-F:]* 0A " /proc/net/tcp /proc/net/tcp6
+  do kill -0 $server || exit 99; sleep 0.02; done
+}
+"""
+
+
+def run_pair(server, client, *, port=None, port_option="-p", after="", options=(), **keywords):
+    """The result of running both under one NIC: 0 if both sides ended so. What the server says
+    comes after what the client says. `after` is a command that runs before the NIC goes."""
+    if port is None:
+        port = free_port()
+        server, client = [*server, port_option, port], [*client, port_option, port]
+    quoted = [shlex.join(map(str, side)) for side in (server, client)]
+    script = f"""{WAIT_FOR}
+        said=$(mktemp); trap 'rm -f $said' EXIT
+        {quoted[0]} >$said 2>&1 & server=$!
+        wait_for {port}
+        {quoted[1]}; status=$?
+        [ $status = 0 ] || kill $server
+        wait $server; served=$?
+        cat $said
+        {after}
+        [ $status = 0 ] && exit $served; exit $status"""
+    return rocemu_run("bash", "-c", script, options=options, **keywords)

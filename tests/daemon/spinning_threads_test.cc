@@ -1,0 +1,96 @@
+// Threads that spin are told from threads that compute.
+#include "emulator/os/spinning_threads.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <ctime>
+#include <thread>
+
+namespace rocemu {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A child that does so for ever.
+class Child {
+ public:
+  template <class Work>
+  explicit Child(Work work) : pid_(fork()) {
+    if (pid_ == 0) {
+      work();
+      _exit(0);
+    }
+  }
+  ~Child() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_;
+};
+
+/// How often it was found to spin, of so many looks.
+int spins_of(pid_t pid, int looks) {
+  SpinningThreads threads;
+  int spins = 0;
+  for (int i = 0; i < looks; ++i) {
+    std::this_thread::sleep_for(2ms);
+    spins += threads.spins(pid, pid) ? 1 : 0;
+  }
+  return spins;
+}
+
+TEST(SpinningThreads, AreFound) {
+  const Child child([] {
+    std::atomic<bool> flag{false};
+    while (!flag.load(std::memory_order_relaxed)) {
+    }
+  });
+  SpinningThreads threads;
+  const auto deadline = std::chrono::steady_clock::now() + 60s;
+  while (!threads.spins(child.pid(), child.pid())) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
+TEST(SpinningThreads, OneThatCountsDoesNotSpin) {
+  const Child child([] {
+    uint64_t count = 0;
+    for (;;) {
+      asm volatile("" : "+r"(count));
+      ++count;
+    }
+  });
+  EXPECT_EQ(spins_of(child.pid(), 50), 0);
+}
+
+TEST(SpinningThreads, OneThatMakesTheSameCallAgainAndAgainDoesNotSpin) {
+  const Child child([] {
+    for (;;) getppid();
+  });
+  EXPECT_LT(spins_of(child.pid(), 50), 50);
+}
+
+TEST(SpinningThreads, OneThatSleepsDoesNotSpin) {
+  const Child child([] {
+    for (;;) pause();
+  });
+  EXPECT_EQ(spins_of(child.pid(), 10), 0);
+}
+
+TEST(SpinningThreads, OneThatIsGoneDoesNotSpin) {
+  const pid_t nobody = 0x3ffffff;
+  EXPECT_EQ(registers_of(nobody), std::nullopt);
+  EXPECT_EQ(spins_of(nobody, 3), 0);
+}
+
+}  // namespace
+}  // namespace rocemu

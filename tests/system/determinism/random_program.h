@@ -1,0 +1,89 @@
+// A random program of several processes and threads, made from a seed.
+//
+// It is a list of acts. Each thread does its part of each act in the order of the list, and waits
+// only for the other parts of the same act. So every program comes to its end whatever the order in
+// which threads run, and so does each from which acts are left out.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace rocemu::determinism {
+
+enum class Kind : uint8_t {
+  // Of one thread and another one.
+  kMessage,     // over a QP
+  kPipe,        // a byte
+  kEventFd,     //
+  kSemaphore,   // in memory that processes share
+  kCondition,   // the same
+  kSpin,        // on a flag there
+  kSignal,      // to a thread's own number
+  kConnection,  // of librdmacm: connect, message, disconnect
+  kGather,      // two others and a timer, which one loop waits for
+  // Of one thread.
+  kOneSided,  // RDMA WRITE or READ
+  kMutex,     // of its process, held for a while
+  kSleep,
+  kTimer,
+  kYield,
+  kObjects,  // makes and destroys some
+  kEmptyPolls,
+  kClock,
+  kRandom,
+  kCompute,
+  kFork,  // a child, which it waits for
+};
+inline constexpr uint32_t kKinds = 20;
+
+/// How a thread waits for completions.
+enum class CqWait : uint8_t {
+  kPoll,
+  kPollAndYield,
+  kPollAndSleep,
+  kChannel,
+  kChannelAndPoll,
+  kChannelAndSelect,
+  kChannelAndEpoll,
+  kChannelWithTimeout,
+};
+inline constexpr uint32_t kCqWaits = 8;
+
+struct Act {
+  uint32_t number = 0;  // in the whole list
+  Kind kind = Kind::kYield;
+  uint32_t from = 0, to = 0;  // threads; the same of an act of one
+  uint32_t third = 0;         // of kGather
+  CqWait wait_of_from = CqWait::kPoll, wait_of_to = CqWait::kPoll;
+  uint32_t count = 1;
+  uint32_t time_us = 0;
+  uint32_t variant = 0;
+};
+
+struct Thread {
+  uint32_t process = 0;
+  bool has_own_context = false;
+  std::string device;
+};
+
+/// Messages from one thread to another one, or what one reads and writes of the other.
+struct Link {
+  uint32_t from = 0, to = 0;
+};
+
+struct RandomProgram {
+  std::vector<Thread> threads;
+  std::vector<Act> acts;
+
+  bool is_in(const Act& act, uint32_t thread) const;
+  /// Those that any act needs, each once.
+  std::vector<Link> links() const;
+  std::string describe() const;
+};
+
+/// Without these acts.
+RandomProgram make_program(uint64_t seed, const std::set<uint32_t>& without);
+
+}  // namespace rocemu::determinism

@@ -1,0 +1,94 @@
+// What the programs of this folder share: a device, queue pairs that are connected to each other or
+// to those of another process, and lines of output that name their writer.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace rocemu::determinism {
+
+[[noreturn]] void fail(const std::string& what);
+
+/// Writes a line to standard output with one system call, so that the lines of threads and
+/// processes do not mix, and their order is part of the output.
+void say(const std::string& line);
+
+struct Device {
+  explicit Device(const char* name = "rocemu0");
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  ibv_context* context = nullptr;
+  ibv_pd* pd = nullptr;
+};
+
+/// Where a queue pair and its buffer are, as sent to the other process.
+struct Address {
+  uint64_t buffer = 0;
+  uint32_t rkey = 0;
+  uint32_t qp_num = 0;
+  ibv_gid gid = {};
+};
+
+/// An RC queue pair in INIT, with a buffer of its own.
+class Side {
+ public:
+  struct Options {
+    ibv_cq* cq = nullptr;  // it makes one of its own otherwise, with the next two
+    ibv_comp_channel* channel = nullptr;
+    int cqe = 64;
+    uint32_t size = 64;  // bytes of a message
+  };
+
+  explicit Side(Device& device) : Side(device, Options()) {}
+  Side(Device& device, const Options& options);
+  ~Side();
+  Side(const Side&) = delete;
+  Side& operator=(const Side&) = delete;
+
+  ibv_cq* cq() const { return cq_; }
+  ibv_qp* qp() const { return qp_; }
+  Address address() const;
+  void connect(const Address& peer);
+
+  void post_recv(uint64_t wr_id);
+  void post_send(uint64_t wr_id, ibv_wr_opcode opcode = IBV_WR_SEND);
+  /// One completion, if there is one; ends the program if it is no success.
+  bool poll(ibv_wc& wc);
+  /// Polls until it has so many.
+  void poll_for(int completions);
+
+ private:
+  Device& device_;
+  uint32_t size_;
+  std::vector<uint8_t> buffer_;
+  ibv_mr* mr_ = nullptr;
+  bool owns_cq_;
+  ibv_cq* cq_;
+  ibv_qp* qp_ = nullptr;
+  Address peer_;
+};
+
+void connect(Side& a, Side& b);
+/// With a queue pair of the process at the socket's other end.
+void connect_over(Side& side, int socket);
+
+void send_all(int fd, const void* data, size_t size);
+void receive_all(int fd, void* data, size_t size);
+
+/// A child that does `work` and then exits with 0; it ends with its parent at the latest.
+pid_t start_child(const std::function<void()>& work);
+/// Ends the program if one of its children failed.
+void wait_for_children(size_t count);
+
+struct SocketPair {
+  SocketPair();
+  int ours = -1, theirs = -1;
+};
+
+}  // namespace rocemu::determinism

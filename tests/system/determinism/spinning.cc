@@ -1,0 +1,89 @@
+// Threads that spin on each other's flags between messages.
+#include <sched.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "programs.h"
+#include "side.h"
+
+namespace rocemu::determinism {
+namespace {
+
+constexpr uint32_t kRounds = 3;
+
+using Relax = void (*)();
+
+void yield() {
+  sched_yield();
+}
+void pause() {
+  __builtin_ia32_pause();
+}
+
+struct Ends {
+  explicit Ends(Device& device) : a(device), b(device) { connect(a, b); }
+
+  void exchange(uint32_t number) {
+    b.post_recv(number);
+    a.post_send(number);
+    a.poll_for(1);
+    b.poll_for(1);
+  }
+
+  Side a, b;
+};
+
+/// Each thread waits for its turn, sends a message to itself, and gives the turn to the next.
+void pass_turns(uint32_t count, Relax relax) {
+  Device device;
+  std::vector<std::unique_ptr<Ends>> ends;
+  for (uint32_t i = 0; i < count; ++i) ends.push_back(std::make_unique<Ends>(device));
+  std::atomic<uint32_t> turn = 0;
+  std::vector<std::thread> threads;
+  for (uint32_t i = 0; i < count; ++i) {
+    threads.emplace_back([&, i] {
+      for (uint32_t round = 0; round < kRounds; ++round) {
+        while (turn != round * count + i) relax();
+        ends[i]->exchange(round);
+        say("thread " + std::to_string(i) + " round " + std::to_string(round));
+        ++turn;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+
+void spin_with_yield(uint32_t count) {
+  pass_turns(count, yield);
+}
+
+void spin_with_pause(uint32_t count) {
+  pass_turns(count, pause);
+}
+
+void spinning_barrier(uint32_t count) {
+  Device device;
+  std::vector<std::unique_ptr<Ends>> ends;
+  for (uint32_t i = 0; i < count; ++i) ends.push_back(std::make_unique<Ends>(device));
+  std::atomic<uint32_t> arrived = 0;
+  std::vector<std::thread> threads;
+  for (uint32_t i = 0; i < count; ++i) {
+    threads.emplace_back([&, i] {
+      for (uint32_t round = 0; round < kRounds; ++round) {
+        ends[i]->exchange(round);
+        ++arrived;
+        while (arrived < (round + 1) * count) yield();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  say("all arrived " + std::to_string(kRounds) + " times");
+}
+
+}  // namespace rocemu::determinism

@@ -1,0 +1,32 @@
+"""Programs of all kinds have in lockstep the same run each time, to the byte, however busy the machine is.
+
+ROCEMU_DETERMINISM_RUNS=50 asks for more runs of each; half of them are beside a load.
+"""
+import os
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from cases import PROGRAM_CASES  # noqa: E402
+from runs import assert_same  # noqa: E402
+from rocemu import AtOnce  # noqa: E402
+
+RUNS = int(os.environ.get("ROCEMU_DETERMINISM_RUNS", "4"))
+
+
+class Programs(unittest.TestCase):
+    pass
+
+
+for _case in PROGRAM_CASES:
+    setattr(Programs, f"test_{_case.subject}_{_case.name}",
+            lambda self, case=_case: assert_same(self, case, RUNS))
+
+
+def load_tests(_loader, tests, _pattern):
+    return AtOnce(tests)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,174 @@
+"""Virtual time for programs: what sleeps or waits for a time does not take it, and sees that it has passed."""
+import re
+import time
+import unittest
+
+from rocemu import BIN, AtOnce, rocemu_run
+
+CLOCKS = (("--clock", "virtual"), ("--lockstep",))
+SOON = 5  # seconds of real time on a busy machine, for what would take a minute at least
+WAIT = 1000  # seconds that timed_waits waits each time
+CLOSE = 0.01  # seconds that the programs themselves and the NIC take
+
+
+class ProgramTime(unittest.TestCase):
+    def soon(self, *command, status=0, options=()):
+        """What it says with each of the clocks."""
+        for clock in CLOCKS:
+            begin = time.monotonic()
+            result = rocemu_run(*command, options=("--timeout", "50", *clock, *options))
+            took = time.monotonic() - begin
+            story = f"{clock}: {result.stdout}"
+            self.assertEqual(result.returncode, status, story)
+            self.assertLess(took, SOON, story)
+            yield result.stdout
+
+    def python(self, script, **keywords):
+        return self.soon("/usr/bin/python3", "-c", script, **keywords)
+
+    def assert_times(self, text, expected):
+        """Each line is a time and a name."""
+        found = [(name, float(at)) for at, name in re.findall(r"^([\d.]+) (.+)$", text, re.M)]
+        self.assertEqual([name for name, _ in found], [name for name, _ in expected], text)
+        for (name, at), (_, wanted) in zip(found, expected):
+            self.assertGreaterEqual(at, wanted, name)
+            self.assertLess(at, wanted + 1, text)
+
+    def test_an_hour_of_sleep(self):
+        for _ in self.soon("sleep", "3600"):
+            pass
+
+    def test_threads_that_wait_are_cancelled(self):
+        for text in self.soon(BIN / "cancelled_waits"):
+            self.assertEqual(text, "".join(
+                f"{name}: cancelled\n" for name in ("condition", "semaphore", "read", "poll", "sleep"))
+                + "mutex: free\n")
+
+    def test_a_program_that_closes_all_descriptors(self):
+        for text in self.soon(BIN / "closed_descriptors"):
+            self.assertEqual(text, "closed\nreplaced\nchild 3\n")
+
+    def test_each_way_to_wait(self):
+        for text in self.soon(BIN / "timed_waits"):
+            lines = re.findall(r"^(.+): ([\d.]+) ([\d.]+) ([\d.]+) (\d+)$", text, re.M)
+            self.assertEqual(len(lines), 28, text)
+            for name, *times in lines:
+                for clock, passed in zip(("monotonic", "real", "gettimeofday"), times):
+                    self.assertGreaterEqual(float(passed), WAIT - CLOSE, (name, clock))
+                    self.assertLess(float(passed), WAIT + CLOSE, (name, clock))
+                self.assertIn(int(times[-1]), (WAIT, WAIT + 1), (name, "time()"))
+
+    def test_python_sleeps(self):
+        script = """if True:
+            import threading, time
+            begin, began = time.monotonic(), time.time()
+            def sleep(name, seconds):
+                time.sleep(seconds)
+                print(f"{time.monotonic() - begin:.3f} {name}", flush=True)
+            threads = [threading.Thread(target=sleep, args=one)
+                       for one in (("c", 3000), ("a", 1000), ("b", 2000))]
+            for thread in threads: thread.start()
+            for thread in threads: thread.join()
+            time.sleep(600)
+            print(f"{time.time() - began:.3f} end")
+        """
+        for text in self.python(script):
+            self.assert_times(text, [("a", 1000), ("b", 2000), ("c", 3000), ("end", 3600)])
+
+    def test_python_asyncio(self):
+        script = """if True:
+            import asyncio
+            async def main():
+                loop = asyncio.get_running_loop()
+                begin = loop.time()
+                def note(name):
+                    print(f"{loop.time() - begin:.3f} {name}", flush=True)
+                async def task(name, seconds):
+                    await asyncio.sleep(seconds)
+                    note(name)
+                await asyncio.gather(task("c", 90), task("a", 30), task("b", 60))
+                try:
+                    await asyncio.wait_for(asyncio.Event().wait(), 60)
+                except asyncio.TimeoutError:
+                    note("timeout")
+                process = await asyncio.create_subprocess_exec("sleep", "100")
+                await process.wait()
+                note("child")
+            asyncio.run(main())
+        """
+        for text in self.python(script):
+            self.assert_times(text, [("a", 30), ("b", 60), ("c", 90), ("timeout", 150),
+                                     ("child", 250)])
+
+    def test_python_waits_with_timeouts(self):
+        script = """if True:
+            import queue, select, signal, socket, subprocess, threading, time
+            begin = time.monotonic()
+            def note(name):
+                print(f"{time.monotonic() - begin:.3f} {name}", flush=True)
+            threading.Event().wait(60); note("event")
+            try: queue.Queue().get(timeout=60)
+            except queue.Empty: note("queue")
+            a, b = socket.socketpair()
+            select.select([a], [], [], 60); note("select")
+            a.settimeout(60)
+            try: a.recv(1)
+            except TimeoutError: note("socket")
+            try: subprocess.run(["sleep", "1000"], timeout=60)
+            except subprocess.TimeoutExpired: note("subprocess")
+            signal.signal(signal.SIGALRM, lambda *_: note("alarm"))
+            signal.alarm(60); signal.pause()
+            lock = threading.Lock(); lock.acquire()
+            lock.acquire(timeout=60); note("lock")
+        """
+        names = ("event", "queue", "select", "socket", "subprocess", "alarm", "lock")
+        for text in self.python(script):
+            self.assert_times(text, [(name, 60 * i) for i, name in enumerate(names, 1)])
+
+    def test_a_shell_loop(self):
+        script = ("begin=$(date +%s); for i in 1 2 3 4 5 6 7 8 9 10; do sleep 10; done;"
+                  "echo $(($(date +%s) - begin)) loop")
+        for text in self.soon("sh", "-c", script):
+            self.assert_times(text, [("loop", 100)])
+
+    def test_shell_jobs_end_in_the_order_of_their_sleeps(self):
+        script = "for i in 50 10 40 20 30; do (sleep $i; echo $i job) & done; wait; echo 60 all"
+        for text in self.soon("sh", "-c", script):
+            self.assertEqual(text.split("\n")[:-1],
+                             ["10 job", "20 job", "30 job", "40 job", "50 job", "60 all"])
+
+    def test_timeout_ends_its_command(self):
+        script = ("begin=$(date +%s); timeout 60 sleep 3600; echo status $?;"
+                  "echo $(($(date +%s) - begin)) timeout")
+        for text in self.soon("sh", "-c", script):
+            self.assertIn("status 124\n", text)
+            self.assert_times(text, [("timeout", 60)])
+
+    def test_timeout_leaves_a_quick_command_alone(self):
+        for text in self.soon("timeout", "60", "sh", "-c", "sleep 59; ibv_devices"):
+            self.assertIn("rocemu0", text)
+
+    def test_rping_gives_up_when_nobody_answers(self):
+        rping = "rping -c -a 127.0.0.1 -p 7174 -C 1"
+        lost = ("--scenario", "cm-timeout")
+        script = f"begin=$(date +%s); rping -s -a 127.0.0.1 -p 7174 -C 1 & {rping};" \
+                 "kill $!; echo took $(($(date +%s) - begin)) s"
+        for text in self.soon("sh", "-c", script, options=lost):
+            self.assertIn("UNREACHABLE", text)
+            # The attempts of a minute (IBTA vol 1, 12.7.27: the response timeout of the request).
+            self.assertGreater(int(re.search(r"took (\d+) s", text)[1]), 10, text)
+
+    def test_sleeping_between_messages(self):
+        """A server and a client as scripts start them."""
+        script = ("ibv_rc_pingpong -g 0 -n 5 & sleep 1; ibv_rc_pingpong -g 0 -n 5 127.0.0.1 && "
+                  "wait $! && sleep 100")
+        for text in self.soon("sh", "-c", script):
+            self.assertEqual(text.count("5 iters in"), 2, text)
+
+
+def load_tests(_loader, tests, _pattern):
+    return AtOnce(tests)
+
+
+if __name__ == "__main__":
+    unittest.main()

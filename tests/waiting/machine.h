@@ -1,0 +1,89 @@
+// A simulated machine with processors and threads, to try waiting policies on machines that are not
+// here: more processors, expensive switches, other work. Time is in nanoseconds and goes as far as
+// the threads take it; nothing is random.
+//
+// The scheduler is the least that all of Linux's have in common: each processor has a queue; who
+// yields goes to its end; who has run for a time slice too; who is woken goes to an idle processor
+// if there is one, or else to the one it was on, where it goes before threads that have run more,
+// the one that is running included.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <vector>
+
+namespace rocemu::test {
+
+using Nanoseconds = int64_t;
+
+struct MachineConfig {
+  size_t processors = 2;
+  Nanoseconds context_switch = 1'600;
+  Nanoseconds yield_alone = 300;  // sched_yield(2) if nobody else is there
+  Nanoseconds wake_up = 3'000;    // until a thread runs that is woken on an idle processor
+  Nanoseconds time_slice = 3'000'000;
+};
+
+class Thread;
+
+/// What a thread does next.
+struct Action {
+  enum class Kind { kRun, kYield, kSleep } kind;
+  Nanoseconds time = 0;  // kRun: takes so long; kSleep: at most
+};
+
+class Machine {
+ public:
+  explicit Machine(const MachineConfig& config) : config_(config), processors_(config.processors) {}
+
+  /// `act` is asked each time that the thread has done what it said before. It begins on that
+  /// processor.
+  Thread& add(size_t processor, std::function<Action()> act);
+  void run(Nanoseconds until);
+
+  Nanoseconds now() const { return now_; }
+  /// Ends a sleep.
+  void wake(Thread& thread);
+
+ private:
+  static constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
+
+  struct Processor {
+    Thread* current = nullptr;
+    std::deque<Thread*> queue{};
+    Nanoseconds done_at = kNever;  // what `current` does
+    Nanoseconds began = 0;         // its time slice
+  };
+
+  void step(Processor& processor);
+  void switch_to_next(Processor& processor);
+  void start(Processor& processor, Thread& thread, Nanoseconds cost);
+  void put_back(Processor& processor);
+  static void insert(Processor& processor, Thread& thread);
+
+  MachineConfig config_;
+  Nanoseconds now_ = 0;
+  std::vector<Processor> processors_;
+  std::vector<std::unique_ptr<Thread>> threads_;
+};
+
+class Thread {
+ public:
+  explicit Thread(std::function<Action()> act, size_t on) : act_(std::move(act)), on_(on) {}
+  size_t processor() const { return on_; }
+  bool is_asleep() const { return asleep_; }
+
+ private:
+  friend class Machine;
+  std::function<Action()> act_;
+  size_t on_;
+  bool asleep_ = false;
+  Nanoseconds wake_at_ = 0;
+  Nanoseconds used_ = 0;  // processor time
+  Nanoseconds left_ = 0;  // of what it was doing when it lost its processor
+};
+
+}  // namespace rocemu::test

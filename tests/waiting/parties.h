@@ -1,0 +1,69 @@
+// The daemon and programs on a simulated machine: who waits as the product's policies say, and what
+// goes to and fro between them takes about as long as it does.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "emulator/daemon/client/idle_policy.h"
+#include "tests/waiting/machine.h"
+#include "verbs_provider/polling/wait_policy.h"
+
+namespace rocemu::test {
+
+/// How programs wait for a message.
+enum class Waits {
+  kPolling,   // ibv_poll_cq in a loop
+  kSleeping,  // ibv_get_cq_event
+  kInMemory,  // looks at memory in a loop, as ib_write_lat does
+};
+
+/// Pairs of programs that send each other messages in turn, and one daemon.
+class PingPongs {
+ public:
+  PingPongs(const MachineConfig& config, size_t pairs, Waits waits, size_t hogs = 0,
+            provider::PollMode mode = provider::PollMode::kAdaptive);
+
+  struct Result {
+    Nanoseconds median, late;  // one way, of all pairs; late: 99.9 %
+    size_t messages;
+  };
+  Result run(Nanoseconds time = 500'000'000);
+
+ private:
+  struct Program {
+    Thread* thread = nullptr;
+    size_t peer = 0;
+    bool has_message = false;
+    bool posts = false;  // what it did is to post
+    bool is_yielding = false;
+    bool waits_on_futex = false;
+    Nanoseconds yield_began = 0, latest_message = 0, latest_ring = -1;
+    bool rings = false;  // a message is in its ring
+    size_t rang_on = 0;
+    provider::WaitPolicy policy{};
+  };
+
+  Action act(Program& program);
+  Action wait(Program& program);
+  Action serve();
+  daemon::IdlePolicy::Clients recent() const;
+  engine::Instant instant() const {
+    return engine::Instant(std::chrono::nanoseconds(machine_.now()));
+  }
+
+  Machine machine_;
+  Waits waits_;
+  provider::PollMode mode_;
+  std::vector<Program> programs_;
+  Thread* daemon_ = nullptr;
+  daemon::IdlePolicy idle_{engine::Instant{}};
+  std::vector<size_t> handing_over_;  // to those programs
+  engine::Instant yield_began_{};
+  bool yielding_ = false, sleeping_ = false, slept_ = false, rung_beside_ = false;
+  std::vector<Nanoseconds> times_;
+};
+
+}  // namespace rocemu::test

@@ -1,0 +1,44 @@
+#include "verbs_provider/polling/wait_policy.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace rocemu::provider {
+
+bool parse_poll_mode(const char* text, PollMode* mode) {
+  *mode = PollMode::kAdaptive;
+  if (text == nullptr || strcmp(text, "adaptive") == 0) return true;
+  if (strcmp(text, "yield") == 0) {
+    *mode = PollMode::kYield;
+  } else if (strcmp(text, "spin") == 0) {
+    *mode = PollMode::kSpin;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+WaitPolicy::Way WaitPolicy::next(PollMode mode) {
+  if (mode == PollMode::kSpin) return Way::kSpin;
+  if (mode == PollMode::kYield || sleeps_left_ == 0) return Way::kGiveWay;
+  --sleeps_left_;
+  return Way::kSleep;
+}
+
+void WaitPolicy::gave_way(int64_t took_ns) {
+  if (took_ns < kWaitConstants.shortest_turn_ns) return;
+  if (took_ns >= kWaitConstants.long_turn_ns) return begin_sleeps();
+  if (took_ns < kWaitConstants.dear_turn_ns) {
+    turns_ = sleeps_ = 0;
+  } else if (++turns_ >= kWaitConstants.turns) {
+    begin_sleeps();
+  }
+}
+
+/// The first turn after them that is no better begins as many again.
+void WaitPolicy::begin_sleeps() {
+  sleeps_ = std::clamp(2 * sleeps_, kWaitConstants.few_sleeps, kWaitConstants.many_sleeps);
+  sleeps_left_ = sleeps_;
+}
+
+}  // namespace rocemu::provider

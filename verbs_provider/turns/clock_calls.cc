@@ -1,0 +1,80 @@
+// What time it is: in the run it is virtual time.
+#include <cerrno>
+#include <ctime>
+
+#include <sys/time.h>
+#include <sys/timex.h>
+
+#include "verbs_provider/shim/interpose.h"
+#include "verbs_provider/turns/times.h"
+#include "verbs_provider/turns/turn.h"
+
+namespace rocemu::turns {
+namespace {
+
+shim::Next<int(clockid_t, timespec*)> next_clock_gettime("clock_gettime");
+shim::Next<int(timeval*, void*)> next_gettimeofday("gettimeofday");
+shim::Next<time_t(time_t*)> next_time("time");
+shim::Next<int(timespec*, int)> next_timespec_get("timespec_get");
+
+/// False for clocks that count processor time.
+bool start_of(clockid_t clock, int64_t* start) {
+  switch (clock) {
+    case CLOCK_REALTIME:
+    case CLOCK_REALTIME_COARSE:
+    case CLOCK_REALTIME_ALARM:
+    case CLOCK_TAI:
+      *start = abi::kRealtimeStartNs;
+      return true;
+    case CLOCK_MONOTONIC:
+    case CLOCK_MONOTONIC_RAW:
+    case CLOCK_MONOTONIC_COARSE:
+    case CLOCK_BOOTTIME:
+    case CLOCK_BOOTTIME_ALARM:
+      *start = abi::kMonotonicStartNs;
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool has_virtual_time() {
+  if (!joined()) return false;
+  read_clock();
+  return joined();
+}
+
+}  // namespace
+}  // namespace rocemu::turns
+
+using namespace rocemu::turns;
+
+ROCEMU_REPLACE(int, clock_gettime, (clockid_t clock, timespec* time)) {
+  int64_t start = 0;
+  if (!start_of(clock, &start) || !has_virtual_time()) return next_clock_gettime(clock, time);
+  const int64_t ns = start + now_ns();
+  *time = {static_cast<time_t>(ns / kBillion), static_cast<long>(ns % kBillion)};
+  return 0;
+}
+
+ROCEMU_REPLACE(int, gettimeofday, (timeval * time, void* zone)) {
+  if (!has_virtual_time()) return next_gettimeofday(time, zone);
+  if (zone != nullptr) next_gettimeofday(time, zone);
+  const int64_t us = (rocemu::abi::kRealtimeStartNs + now_ns()) / 1000;
+  if (time != nullptr) *time = {us / 1'000'000, us % 1'000'000};
+  return 0;
+}
+
+ROCEMU_REPLACE(time_t, time, (time_t * result)) {
+  if (!has_virtual_time()) return next_time(result);
+  const auto seconds = static_cast<time_t>((rocemu::abi::kRealtimeStartNs + now_ns()) / kBillion);
+  if (result != nullptr) *result = seconds;
+  return seconds;
+}
+
+ROCEMU_REPLACE(int, timespec_get, (timespec * time, int base)) {
+  if (base != TIME_UTC || !has_virtual_time()) return next_timespec_get(time, base);
+  const int64_t ns = rocemu::abi::kRealtimeStartNs + now_ns();
+  *time = {static_cast<time_t>(ns / kBillion), static_cast<long>(ns % kBillion)};
+  return base;
+}

@@ -1,0 +1,28 @@
+// What provider and shim tell the library of turns, if that is loaded (turn.h). Null without it.
+#pragma once
+
+/// The calling thread has sent a request to the daemon and waits for the reply; or has it.
+extern "C" __attribute__((weak)) void rocemu_turns_asks(bool waits);
+
+/// A poll found nothing at `place`. False if the calling thread takes no turns.
+extern "C" __attribute__((weak)) bool rocemu_turns_found_nothing(const void* place);
+/// A poll found something.
+extern "C" __attribute__((weak)) void rocemu_turns_found();
+
+namespace rocemu::turns {
+
+/// While it exists the calling thread waits for a reply of the daemon.
+class WaitForReply {
+ public:
+  WaitForReply() { tell(true); }
+  ~WaitForReply() { tell(false); }
+  WaitForReply(const WaitForReply&) = delete;
+  WaitForReply& operator=(const WaitForReply&) = delete;
+
+ private:
+  static void tell(bool waits) {
+    if (rocemu_turns_asks != nullptr) rocemu_turns_asks(waits);
+  }
+};
+
+}  // namespace rocemu::turns

@@ -1,0 +1,506 @@
+#include "verbs_provider/turns/turn.h"
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstring>
+#include <ctime>
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "emulator/abi/runtime_dir.h"
+#include "verbs_provider/shim/daemon_socket.h"
+#include "verbs_provider/shim/interpose.h"
+#include "verbs_provider/shim/runtime_dir.h"
+#include "verbs_provider/shim/served_paths.h"
+#include "verbs_provider/shim/text.h"
+#include "verbs_provider/turns/forks.h"
+#include "verbs_provider/turns/kernel.h"
+
+namespace rocemu::turns {
+namespace {
+
+using abi::ThreadSlot;
+
+/// A waiting thread looks so often whether there still is a daemon.
+constexpr long kLookNs = 100'000'000;
+/// Descriptors from here on are ours, if the limit is that high: programs count from 0, and some
+/// expect the lowest.
+constexpr int kOurDescriptors = 960;
+/// More clock readings than that in one turn wait for time to pass.
+constexpr uint32_t kMaxClockReads = 256;
+/// Places in which a thread may find nothing in one turn.
+constexpr uint32_t kMaxPlaces = 32;
+
+std::atomic<abi::TurnTable*> the_table{nullptr};
+std::atomic<bool> has_left{false};
+/// Not 0 in the process that joined; zero in a child of a fork that ran no handlers of ours
+/// (madvise(2), MADV_WIPEONFORK).
+uint32_t* same_process = nullptr;
+int handback_fd = -1;
+/// What it is: a program that closes descriptors it does not know may put something else there.
+struct stat handback_file {};
+int socket_fd = -1;
+
+struct Self {
+  ThreadSlot* slot;
+  uint32_t places;
+  uint32_t clock_reads;
+  uint64_t place[kMaxPlaces];
+  uint64_t pattern;  // of this turn's places
+  uint64_t last_pattern;
+};
+__attribute__((tls_model("initial-exec"))) thread_local Self self{};
+
+pthread_key_t end_key;
+
+uint64_t mix(uint64_t value) {
+  value ^= value >> 33;
+  value *= 0xff51afd7ed558ccd;
+  value ^= value >> 33;
+  return value;
+}
+
+/// Of the same kind, with the highest number below the limit that is free, and closed in programs
+/// that this one executes.
+int move_up(int fd) {
+  for (int from = kOurDescriptors; from > 2; from /= 2) {
+    const long moved = kernel(SYS_fcntl, fd, F_DUPFD_CLOEXEC, from);
+    if (moved < 0) continue;
+    kernel(SYS_close, fd);
+    return static_cast<int>(moved);
+  }
+  return fd;
+}
+
+bool receive_reply(int fd, abi::TurnsReply* reply, int* fds) {
+  iovec part{reply, sizeof *reply};
+  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))];
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  long size;
+  do {
+    size = kernel(SYS_recvmsg, fd, &message, MSG_CMSG_CLOEXEC);
+  } while (size == -EINTR);
+  if (size != sizeof *reply || reply->magic != abi::kTurnsMagic) return false;
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (fds == nullptr) return true;
+  if (header == nullptr || header->cmsg_len != CMSG_LEN(2 * sizeof(int))) return false;
+  memcpy(fds, CMSG_DATA(header), 2 * sizeof(int));
+  return true;
+}
+
+bool send_all(int fd, const void* data, size_t size, int passed) {
+  iovec part{const_cast<void*>(data), size};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (passed >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(header), &passed, sizeof(int));
+  }
+  long sent;
+  do {
+    sent = kernel(SYS_sendmsg, fd, &message, MSG_NOSIGNAL);
+  } while (sent == -EINTR);
+  return sent == static_cast<long>(size);
+}
+
+/// Connects to the daemon. The table is mapped if it is not yet. False if there is no daemon that
+/// gives turns.
+bool connect_with(uint32_t slot_number, uint32_t* given) {
+  char path[shim::kMaxPath];
+  if (!shim::find_runtime_dir(path, sizeof path)) return false;
+  const size_t length = strlen(path);
+  shim::Text end(path + length, sizeof path - length);
+  end.add("/");
+  end.add(abi::kTurnsSocket);
+  if (!end.fits()) return false;
+  const long fd = shim::connect_to_daemon(path, SOCK_CLOEXEC);
+  if (fd < 0) return false;
+  const int socket = move_up(static_cast<int>(fd));
+  const abi::TurnsHello hello{abi::kTurnsMagic, abi::kTurnsVersion, slot_number,
+                              static_cast<int32_t>(kernel(SYS_gettid))};
+  abi::TurnsReply reply{};
+  int fds[2] = {-1, -1};
+  if (!send_all(socket, &hello, sizeof hello, -1) || !receive_reply(socket, &reply, fds) ||
+      reply.slot >= abi::TurnTable::kSlots) {
+    kernel(SYS_close, socket);
+    return false;
+  }
+  if (the_table.load() == nullptr) {
+    const long memory = kernel(SYS_mmap, nullptr, sizeof(abi::TurnTable), PROT_READ | PROT_WRITE,
+                               MAP_SHARED, fds[0], 0L);
+    if (memory > 0) the_table.store(reinterpret_cast<abi::TurnTable*>(memory));
+  }
+  kernel(SYS_close, fds[0]);
+  handback_fd = move_up(fds[1]);
+  kernel(SYS_fstat, handback_fd, &handback_file);
+  socket_fd = socket;
+  *given = reply.slot;
+  return the_table.load() != nullptr;
+}
+
+bool is_daemon_gone() {
+  pollfd entry{socket_fd, 0, 0};
+  const timespec now{};
+  return kernel(SYS_ppoll, &entry, 1L, &now, nullptr, 0L) > 0 &&
+         (entry.revents & (POLLHUP | POLLERR)) != 0;
+}
+
+bool write_handback() {
+  struct stat now {};
+  if (kernel(SYS_fstat, handback_fd, &now) != 0 || now.st_dev != handback_file.st_dev ||
+      now.st_ino != handback_file.st_ino)
+    return false;
+  const uint64_t one = 1;
+  return kernel(SYS_write, handback_fd, &one, sizeof one) == sizeof one;
+}
+
+void tell_daemon(ThreadSlot* slot) {
+  if (write_handback()) return;
+  // A program that closes every descriptor it does not know has closed ours too.
+  uint32_t given = 0;
+  const auto number = static_cast<uint32_t>(slot - the_table.load()->slots);
+  if (!connect_with(number, &given)) {
+    has_left = true;
+    return;
+  }
+  write_handback();
+}
+
+/// While a thread waits for its turn it has all signals blocked: their handlers run at the
+/// beginning of the turn, and so at no time of their own.
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    const uint64_t all = ~uint64_t{0};
+    kernel(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask_, kMaskSize);
+  }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+  /// Handlers of what has come run in here. True if there were any.
+  bool let_come() const {
+    uint64_t pending = 0;
+    kernel(SYS_rt_sigpending, &pending, kMaskSize);
+    bool handled = false;
+    for (uint64_t left = pending & ~mask_; left != 0; left &= left - 1) {
+      handled |= has_handler(__builtin_ctzll(left) + 1);
+    }
+    kernel(SYS_rt_sigprocmask, SIG_SETMASK, &mask_, nullptr, kMaskSize);
+    return handled;
+  }
+
+ private:
+  static constexpr long kMaskSize = sizeof(uint64_t);  // as the kernel has it
+
+  static bool has_handler(int signal) {
+    struct {  // its beginning is the same everywhere
+      uintptr_t handler;
+      unsigned long rest[7];
+    } action{};
+    if (kernel(SYS_rt_sigaction, signal, nullptr, &action, kMaskSize) != 0) return false;
+    return action.handler != reinterpret_cast<uintptr_t>(SIG_DFL) &&
+           action.handler != reinterpret_cast<uintptr_t>(SIG_IGN);
+  }
+
+  uint64_t mask_ = 0;
+};
+
+void wait_for_turn(ThreadSlot* slot) {
+  const timespec look{0, kLookNs};
+  for (;;) {
+    uint32_t given = ThreadSlot::kGiven;
+    if (slot->turn.compare_exchange_strong(given, ThreadSlot::kTaken)) break;
+    const long result = kernel(SYS_futex, &slot->turn, FUTEX_WAIT, 0L, &look, nullptr, 0L);
+    if (result == -ETIMEDOUT && is_daemon_gone()) {
+      has_left = true;
+      break;
+    }
+  }
+  slot->state.store(ThreadSlot::kRuns);
+}
+
+void begin_turn() {
+  self.places = 0;
+  self.clock_reads = 0;
+  self.last_pattern = self.pattern;
+  self.pattern = 0;
+}
+
+/// A thread that the kernel kept waiting elsewhere may have lost its turn meanwhile.
+void regain_turn() {
+  if (self.slot->turn.load(std::memory_order_relaxed) == ThreadSlot::kNone)
+    give(Call{}, abi::kNever, ThreadSlot::kProgressed);
+}
+
+void end_of_thread(void* times) {
+  // Other keys' destructors may wait once more: the last of the rounds is ours.
+  const auto round = reinterpret_cast<uintptr_t>(times);
+  if (round < PTHREAD_DESTRUCTOR_ITERATIONS - 1) {
+    pthread_setspecific(end_key, reinterpret_cast<void*>(round + 1));
+    return;
+  }
+  end_thread();
+}
+
+void take_over(ThreadSlot* slot) {
+  self = Self{};
+  *same_process = 1;
+  slot->pid.store(static_cast<int32_t>(kernel(SYS_getpid)));
+  slot->tid.store(static_cast<int32_t>(kernel(SYS_gettid)));
+  slot->handle.store(static_cast<uint64_t>(pthread_self()));
+  slot->call.store(-1);
+  self.slot = slot;
+}
+
+// ---- fork(2) ----------------------------------------------------------------------------------
+
+/// The child's, between the two handlers. One thread at a time forks: it has the turn.
+ThreadSlot* child_slot = nullptr;
+
+void before_fork() {
+  child_slot = active() ? take_slot() : nullptr;
+}
+
+void after_fork_in_child() {
+  ThreadSlot* const slot = child_slot;
+  self.slot = nullptr;
+  if (socket_fd >= 0) kernel(SYS_close, socket_fd);
+  if (handback_fd >= 0) kernel(SYS_close, handback_fd);
+  socket_fd = handback_fd = -1;
+  if (slot == nullptr) return;
+  uint32_t given = 0;
+  take_over(slot);
+  if (!connect_with(static_cast<uint32_t>(slot - the_table.load()->slots), &given)) {
+    has_left = true;
+    return;
+  }
+  give(Call{}, abi::kNever, ThreadSlot::kProgressed);
+}
+
+bool map_mark() {
+  constexpr size_t kPage = 4096;
+  const long page = kernel(SYS_mmap, nullptr, kPage, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1L, 0L);
+  if (page < 0) return false;
+  same_process = reinterpret_cast<uint32_t*>(page);
+  return kernel(SYS_madvise, page, kPage, MADV_WIPEONFORK) == 0;
+}
+
+__attribute__((constructor)) void join() {
+  uint32_t given = 0;
+  if (!map_mark()) return;
+  if (!connect_with(abi::TurnsHello::kNoSlot, &given)) return;
+  pthread_key_create(&end_key, end_of_thread);
+  pthread_atfork(before_fork, nullptr, after_fork_in_child);
+  take_over(&the_table.load()->slots[given]);
+  pthread_setspecific(end_key, reinterpret_cast<void*>(uintptr_t{1}));
+  give(Call{}, abi::kNever, ThreadSlot::kProgressed);
+}
+
+}  // namespace
+
+bool joined() {
+  return the_table.load(std::memory_order_relaxed) != nullptr && !has_left;
+}
+
+bool active() {
+  if (self.slot == nullptr || has_left) return false;
+  if (*same_process == 0) {
+    self.slot = nullptr;
+    return false;
+  }
+  regain_turn();
+  return !has_left;
+}
+
+abi::TurnTable* table() {
+  return the_table.load(std::memory_order_relaxed);
+}
+
+ThreadSlot* own_slot() {
+  return self.slot;
+}
+
+int64_t now_ns() {
+  return table()->now_ns.load(std::memory_order_relaxed);
+}
+
+int64_t deadline_after(int64_t ns) {
+  const int64_t now = now_ns();
+  if (ns <= 0) return now;
+  return ns >= abi::kNever - now ? abi::kNever : now + ns;
+}
+
+End give(const Call& call, int64_t deadline_ns, uint32_t flags) {
+  ThreadSlot* const slot = self.slot;
+  slot->flags.store(flags);
+  slot->deadline_ns.store(deadline_ns);
+  slot->call.store(call.number);
+  for (size_t i = 0; i < 4; ++i) slot->arguments[i].store(call.arguments[i]);
+  const BlockedSignals signals;
+  slot->turn.store(ThreadSlot::kNone);
+  slot->state.store(ThreadSlot::kWaits);
+  tell_daemon(slot);
+  if (!has_left) wait_for_turn(slot);
+  begin_turn();
+  const bool interrupted = signals.let_come();
+  if (has_left) return End::kLeft;
+  return interrupted ? End::kInterrupted : End::kReady;
+}
+
+void progressed() {
+  self.pattern = 0;
+  self.last_pattern = 0;
+  self.places = 0;
+}
+
+namespace {
+
+End give_to_others(const Call& call, int64_t deadline_ns) {
+  uint32_t flags = ThreadSlot::kPolls;
+  if (self.clock_reads != 0) flags |= ThreadSlot::kReadsClock;
+  if (self.pattern == 0 || self.pattern != self.last_pattern) flags |= ThreadSlot::kProgressed;
+  return give(call, deadline_ns, flags);
+}
+
+uint64_t mixed_place(const Call& call, uint64_t place) {
+  return mix(place + static_cast<uint64_t>(call.number) * 0x9e3779b97f4a7c15);
+}
+
+}  // namespace
+
+void found_nothing(const Call& call, uint64_t place) {
+  if (!active()) return;
+  const uint64_t mixed = mixed_place(call, place);
+  for (uint32_t i = 0; i < self.places; ++i) {
+    if (self.place[i] != mixed) continue;
+    give_to_others(call, abi::kNever);
+    return;
+  }
+  self.pattern += mixed;
+  if (self.places == kMaxPlaces) {
+    give_to_others(call, abi::kNever);
+  } else {
+    self.place[self.places++] = mixed;
+  }
+}
+
+void read_clock() {
+  if (!active()) return;
+  if (++self.clock_reads < kMaxClockReads) return;
+  if (self.places == 0) self.pattern = 1;
+  give_to_others(Call::of(SYS_clock_gettime, 0), abi::kNever);
+}
+
+ThreadSlot* take_slot() {
+  abi::TurnTable* const all = table();
+  for (uint32_t i = 0; i < abi::TurnTable::kSlots; ++i) {
+    ThreadSlot& slot = all->slots[i];
+    uint32_t free = ThreadSlot::kFree;
+    if (!slot.state.compare_exchange_strong(free, ThreadSlot::kStarting)) continue;
+    slot.turn.store(0);
+    slot.flags.store(ThreadSlot::kProgressed);
+    slot.pid.store(0);
+    slot.tid.store(0);
+    slot.deadline_ns.store(abi::kNever);
+    slot.call.store(-1);
+    slot.key.store(0);
+    slot.asks.store(0);
+    slot.given.store(0);
+    slot.handle.store(0);
+    slot.serial.store(all->next_serial.fetch_add(1));
+    uint32_t high = all->high_water.load();
+    while (high < i + 1 && !all->high_water.compare_exchange_weak(high, i + 1)) {
+    }
+    return &slot;
+  }
+  return nullptr;
+}
+
+void free_slot(ThreadSlot* slot) {
+  if (slot != nullptr) slot->state.store(ThreadSlot::kFree);
+}
+
+void begin_thread(ThreadSlot* slot) {
+  take_over(slot);
+  pthread_setspecific(end_key, reinterpret_cast<void*>(uintptr_t{1}));
+  give(Call{}, abi::kNever, ThreadSlot::kProgressed);
+}
+
+void end_thread() {
+  ThreadSlot* const slot = self.slot;
+  if (slot == nullptr) return;
+  self.slot = nullptr;
+  slot->flags.store(ThreadSlot::kProgressed);
+  slot->turn.store(0);
+  slot->state.store(ThreadSlot::kGone);
+  if (!has_left) tell_daemon(slot);
+}
+
+int64_t ask(const abi::TurnsRequest& request, int fd) {
+  abi::TurnsReply reply{};
+  if (!send_all(socket_fd, &request, sizeof request, fd) ||
+      !receive_reply(socket_fd, &reply, nullptr))
+    return -1;
+  return reply.slot;
+}
+
+void forked(pid_t child) {
+  ThreadSlot* const slot = child_slot;
+  child_slot = nullptr;
+  if (slot == nullptr) return;
+  if (child < 0) {
+    free_slot(slot);
+  } else {
+    slot->pid.store(child);
+  }
+}
+
+void unsettle() {
+  if (joined()) table()->unsettled.store(1);
+}
+
+}  // namespace rocemu::turns
+
+/// For the provider: a poll found nothing at `place`, or found something.
+ROCEMU_REPLACE(bool, rocemu_turns_found_nothing, (const void* place)) {
+  using namespace rocemu::turns;
+  if (!active()) return false;
+  // A futex in the memory of the NIC: so reports know that it is a completion queue.
+  found_nothing(Call::of(SYS_futex, place), reinterpret_cast<uint64_t>(place));
+  return true;
+}
+
+ROCEMU_REPLACE(void, rocemu_turns_asks, (bool waits)) {
+  using namespace rocemu::turns;
+  if (own_slot() == nullptr || !joined()) return;
+  own_slot()->asks.store(waits ? 1 : 0);
+  if (waits) tell_daemon(own_slot());
+}
+
+ROCEMU_REPLACE(void, rocemu_turns_found, ()) {
+  if (rocemu::turns::own_slot() != nullptr) rocemu::turns::progressed();
+}

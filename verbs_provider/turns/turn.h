@@ -1,0 +1,110 @@
+// The turn of the calling thread (emulator/abi/turns.h), and how it waits for something without
+// keeping others from their turns. All replacements of libc's calls in this folder are made of
+// wait() and found_nothing().
+#pragma once
+
+#include <cstdint>
+
+#include <pthread.h>
+
+#include "emulator/abi/turns.h"
+
+namespace rocemu::turns {
+
+/// What a thread waits for, as the system call that would wait for it.
+struct Call {
+  long number;
+  uint64_t arguments[4];
+
+  template <class... Args>
+  static Call of(long number, Args... arguments) {
+    return Call{number, {word(arguments)...}};
+  }
+
+ private:
+  template <class T>
+  static uint64_t word(T value) {
+    if constexpr (__is_same(T, decltype(nullptr))) {
+      return 0;
+    } else {
+      return (uint64_t)value;
+    }
+  }
+};
+
+enum class End : uint8_t {
+  kReady,
+  kDeadline,
+  kInterrupted,  // a signal's handler ran
+  kLeft,         // the daemon is gone: the call is libc's again
+};
+
+/// True if the calling thread takes turns. False before its process has joined, after the daemon
+/// has gone, and in threads that were made in ways that are not replaced.
+bool active();
+
+/// True in a process that is in the run.
+bool joined();
+abi::TurnTable* table();
+abi::ThreadSlot* own_slot();
+
+int64_t now_ns();
+/// The virtual time so long from now; kNever if that is beyond all times.
+int64_t deadline_after(int64_t ns);
+
+/// Gives the turn back until it is this thread's again. `flags` are ThreadSlot::Flags.
+End give(const Call& call, int64_t deadline_ns, uint32_t flags);
+
+/// What the thread has found or done makes others look again.
+void progressed();
+
+/// Waits until `ready` returns true, which is asked in each of this thread's turns. The caller has
+/// seen that the thread is active().
+enum class Cancel : uint8_t { kMay, kMayNot };
+
+template <class Ready>
+End wait(const Call& call, int64_t deadline_ns, Ready ready, uint32_t flags = 0,
+         Cancel cancel = Cancel::kMay) {
+  uint32_t more = abi::ThreadSlot::kProgressed;
+  for (;;) {
+    if (ready()) {
+      progressed();
+      return End::kReady;
+    }
+    if (now_ns() >= deadline_ns) {
+      progressed();
+      return End::kDeadline;
+    }
+    const End end = give(call, deadline_ns, flags | more);
+    // Nothing of ours has to be undone where a wait is a cancellation point (pthreads(7)).
+    if (cancel == Cancel::kMay) pthread_testcancel();
+    if (end != End::kReady) return end;
+    more = 0;
+  }
+}
+
+/// The thread looked at `place` and found nothing. The second time in one turn that it finds
+/// nothing there it gives the turn back: it polls.
+void found_nothing(const Call& call, uint64_t place);
+
+/// It read a clock; many times in one turn is a wait for time to pass.
+void read_clock();
+
+/// Takes a slot for a thread or process that is about to be started; null if there is none left.
+abi::ThreadSlot* take_slot();
+void free_slot(abi::ThreadSlot* slot);
+
+/// In a new thread: the slot is its own from now on, and it waits for its first turn.
+void begin_thread(abi::ThreadSlot* slot);
+/// The last that a thread does.
+void end_thread();
+
+/// Sends a message to the daemon, with a descriptor if it is not -1, and returns TurnsReply::slot;
+/// -1 if the daemon is gone.
+int64_t ask(const abi::TurnsRequest& request, int fd);
+
+/// Something was done that changes other threads from outside their turns: the daemon waits until
+/// all are at rest before the next turn.
+void unsettle();
+
+}  // namespace rocemu::turns
