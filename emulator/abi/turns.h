@@ -45,6 +45,14 @@ struct ThreadSlot {
     kTaken,  // the thread has noticed, and runs; it makes it kNone when it gives the turn back
   };
 
+  enum Asks : uint32_t {
+    kNothing,
+    kWaitsForReply,  // of the daemon, in its turn
+    kServed,         // by the daemon: even with its reply it goes on only when that has finished, so
+                     // that what it does next is not served by chance with what it asked for
+    kWaitsShortly,   // for what the kernel has begun to end: it keeps its turn
+  };
+
   alignas(64) std::atomic<uint32_t> turn;  // a Turn, and a futex
   std::atomic<uint32_t> state;
   std::atomic<uint32_t> flags;
@@ -61,7 +69,7 @@ struct ThreadSlot {
   std::atomic<uint32_t> given;
   std::atomic<uint32_t> queued;  // the place among those that wait for the same
   std::atomic<uint64_t> handle;  // its pthread_t
-  std::atomic<uint32_t> asks;    // not 0 while it waits, in its turn, for the daemon's reply
+  std::atomic<uint32_t> asks;    // an Asks, and a futex
 };
 static_assert(sizeof(ThreadSlot) == 128);
 

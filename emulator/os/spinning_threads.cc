@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "emulator/os/proc.h"
 
@@ -73,9 +74,17 @@ std::optional<uint64_t> registers_of(pid_t thread) {
   return number;
 }
 
+void SpinningThreads::look_again() {
+  for (auto& [id, thread] : threads_) thread.must_run = true;
+}
+
 bool SpinningThreads::spins(pid_t process, pid_t thread, bool again) {
   Thread& known = threads_[thread];
   const nanoseconds own_time = own_time_of(process, thread);
+  if (std::exchange(known.must_run, false)) {
+    known.own_time = own_time;
+    return false;
+  }
   if (own_time - known.own_time < kRan) return again && known.repeated >= kEnough;
   const std::optional<uint64_t> state = registers_of(thread);
   known.own_time = own_time_of(process, thread);

@@ -23,6 +23,8 @@ class SpinningThreads {
   /// the one before: had anything changed that it waits for, it would have seen that.
   /// `again`: it was looked at just now, and need not have run since then.
   bool spins(pid_t process, pid_t thread, bool again = false);
+  /// Memory may have changed: those that have spun so far do so still only once they have run again.
+  void look_again();
   /// It sleeps, or is gone.
   void forget(pid_t thread) { threads_.erase(thread); }
 
@@ -31,6 +33,7 @@ class SpinningThreads {
     std::set<uint64_t> states;
     uint32_t repeated = 0;  // looks in a row that found a state again
     std::chrono::nanoseconds own_time{};
+    bool must_run = false;  // before it is looked at again
   };
   std::map<pid_t, Thread> threads_;
 };

@@ -61,6 +61,31 @@ TEST(SpinningThreads, AreFound) {
   }
 }
 
+TEST(SpinningThreads, OneThatHasNotRunSinceMemoryChangedIsLookedAtAgain) {
+  const Child child([] {
+    std::atomic<bool> flag{false};
+    while (!flag.load(std::memory_order_relaxed)) {
+    }
+  });
+  SpinningThreads threads;
+  const auto deadline = std::chrono::steady_clock::now() + 60s;
+  const auto spins = [&] { return threads.spins(child.pid(), child.pid()); };
+  while (!spins()) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+    std::this_thread::sleep_for(1ms);
+  }
+  std::this_thread::sleep_for(20ms);
+  ASSERT_EQ(kill(child.pid(), SIGSTOP), 0);
+  ASSERT_EQ(waitpid(child.pid(), nullptr, WUNTRACED), child.pid());
+  threads.look_again();
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(spins());
+  ASSERT_EQ(kill(child.pid(), SIGCONT), 0);
+  while (!spins()) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
 TEST(SpinningThreads, OneThatCountsDoesNotSpin) {
   const Child child([] {
     uint64_t count = 0;

@@ -70,6 +70,18 @@ int wait_for_end(pthread_t thread, int64_t deadline) {
   }
 }
 
+/// Of a thread that has come to its end, which the kernel may not have noted yet. By then that is no
+/// cancellation point.
+int join_ended(pthread_t thread, void** result) {
+  int state;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+  own_slot()->asks.store(ThreadSlot::kWaitsShortly);
+  const int error = next_pthread_join(thread, result);
+  own_slot()->asks.store(ThreadSlot::kNothing);
+  pthread_setcancelstate(state, nullptr);
+  return error;
+}
+
 }  // namespace
 }  // namespace rocemu::turns
 
@@ -100,6 +112,7 @@ ROCEMU_REPLACE(int, pthread_join, (pthread_t thread, void** result)) {
   if (active()) {
     const int error = wait_for_end(thread, rocemu::abi::kNever);
     if (error > 0) return error;
+    if (error == 0) return join_ended(thread, result);
   }
   return next_pthread_join(thread, result);
 }
@@ -110,14 +123,14 @@ ROCEMU_REPLACE(int, pthread_tryjoin_np, (pthread_t thread, void** result)) {
     found_nothing(call_of(thread), static_cast<uint64_t>(thread));
     return EBUSY;
   }
-  return next_pthread_join(thread, result);
+  return join_ended(thread, result);
 }
 
 ROCEMU_REPLACE(int, pthread_timedjoin_np, (pthread_t thread, void** result, const timespec* time)) {
   if (active() && time != nullptr) {
     const int error = wait_for_end(thread, deadline_at(CLOCK_REALTIME, *time));
     if (error > 0) return error;
-    if (error == 0) return next_pthread_join(thread, result);
+    if (error == 0) return join_ended(thread, result);
   }
   return next_pthread_timedjoin_np(thread, result, time);
 }
@@ -127,7 +140,7 @@ ROCEMU_REPLACE(int, pthread_clockjoin_np,
   if (active() && time != nullptr) {
     const int error = wait_for_end(thread, deadline_at(clock, *time));
     if (error > 0) return error;
-    if (error == 0) return next_pthread_join(thread, result);
+    if (error == 0) return join_ended(thread, result);
   }
   return next_pthread_clockjoin_np(thread, result, clock, time);
 }

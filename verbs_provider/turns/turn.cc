@@ -242,6 +242,19 @@ void wait_for_turn(ThreadSlot* slot) {
   slot->state.store(ThreadSlot::kRuns);
 }
 
+/// Of a thread that has its reply.
+void wait_until_served(ThreadSlot* slot) {
+  const timespec look{0, kLookNs};
+  for (;;) {
+    uint32_t waits = ThreadSlot::kWaitsForReply;
+    if (slot->asks.compare_exchange_strong(waits, ThreadSlot::kNothing)) return;
+    if (waits != ThreadSlot::kServed) return;
+    const long result = kernel(SYS_futex, &slot->asks, FUTEX_WAIT,
+                               static_cast<long>(ThreadSlot::kServed), &look, nullptr, 0L);
+    if (result == -ETIMEDOUT && is_daemon_gone()) return;
+  }
+}
+
 void begin_turn() {
   self.places = 0;
   self.clock_reads = 0;
@@ -428,7 +441,7 @@ ThreadSlot* take_slot() {
     slot.deadline_ns.store(abi::kNever);
     slot.call.store(-1);
     slot.key.store(0);
-    slot.asks.store(0);
+    slot.asks.store(ThreadSlot::kNothing);
     slot.given.store(0);
     slot.handle.store(0);
     slot.serial.store(all->next_serial.fetch_add(1));
@@ -497,8 +510,9 @@ ROCEMU_REPLACE(bool, rocemu_turns_found_nothing, (const void* place)) {
 ROCEMU_REPLACE(void, rocemu_turns_asks, (bool waits)) {
   using namespace rocemu::turns;
   if (own_slot() == nullptr || !joined()) return;
-  own_slot()->asks.store(waits ? 1 : 0);
-  if (waits) tell_daemon(own_slot());
+  if (!waits) return wait_until_served(own_slot());
+  own_slot()->asks.store(ThreadSlot::kWaitsForReply);
+  tell_daemon(own_slot());
 }
 
 ROCEMU_REPLACE(void, rocemu_turns_found, ()) {

@@ -205,6 +205,7 @@ void Quiescence::look_at(pid_t process, std::vector<pid_t>& more, Proof proof) {
 
 void Quiescence::begin_wait() {
   processor_time_.clear();
+  spinning_.look_again();
   waiting_since_ = std::chrono::steady_clock::now();
 }
 

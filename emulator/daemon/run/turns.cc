@@ -335,6 +335,21 @@ bool Turns::has_news() {
   return has_events() || needs_settling();
 }
 
+/// Those who ask go on when all is served.
+void Turns::serve() {
+  const std::span slots(table().slots, std::min(table().high_water.load(), TurnTable::kSlots));
+  for (ThreadSlot& slot : slots) {
+    uint32_t waits = ThreadSlot::kWaitsForReply;
+    slot.asks.compare_exchange_strong(waits, ThreadSlot::kServed);
+  }
+  requests_.serve();
+  for (ThreadSlot& slot : slots) {
+    uint32_t served = ThreadSlot::kServed;
+    if (slot.asks.compare_exchange_strong(served, ThreadSlot::kWaitsForReply))
+      syscall(SYS_futex, &slot.asks, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  }
+}
+
 void Turns::wait_for_events(Nanoseconds time) {
   pollfd entries[] = {{loop_.fd(), POLLIN, 0}, {requests_.fd, POLLIN, 0}};
   const timespec at_most{static_cast<time_t>(time.count() / 1'000'000'000),
@@ -353,11 +368,11 @@ void Turns::settle(const MustStop& must_stop) {
     if (!needs_settling()) return;
     // In lockstep what they ask for is served when all of them wait: what is there sooner or later,
     // such as the descriptors that a process closes as it ends, is all there then.
-    if (!options_.lockstep) requests_.serve();
+    if (!options_.lockstep) serve();
     if (everybody_.is_quiet(requests_.clients())) {
       if (is_readable(loop_.fd())) continue;
       if (is_readable(requests_.fd)) {
-        requests_.serve();
+        serve();
         continue;
       }
       // A process that executes a program may sleep for a moment before it joins.
@@ -477,7 +492,7 @@ void Turns::give_turn(uint32_t number, Round& round, const MustStop& must_stop) 
     loop_.wait(kLook);
     // Only while it waits for the reply: what it does without one, such as to ring a doorbell or to
     // close a descriptor, would be seen sooner or later by chance.
-    if (slot.asks.load() != 0) requests_.serve();
+    if (slot.asks.load() != ThreadSlot::kNothing) serve();
     const auto held = RealClock::now() - since;
     if (slot.state.load() == ThreadSlot::kStarting) {
       // It ends, which is seen in full, or executes another program, which joins if it can.
@@ -492,7 +507,7 @@ void Turns::give_turn(uint32_t number, Round& round, const MustStop& must_stop) 
       break;
     }
   }
-  requests_.serve();  // what it sent before
+  serve();  // what it sent before
   loop_.wait(engine::Duration(0));
   holder_.reset();
   const uint32_t flags = is_taken(number) ? slot.flags.load() : uint32_t{ThreadSlot::kProgressed};
@@ -511,8 +526,13 @@ bool Turns::must_go_on_beside(const ThreadSlot& slot, Nanoseconds held, Nanoseco
   // Of all that can keep a turn only the last is left to chance.
   if (slot.turn.load() != ThreadSlot::kTaken) return false;  // it has not had a processor yet
   const std::string sleep = sleep_of(slot);
-  if (!sleep.empty())
-    return sleep_of(slot) == sleep && slot.turn.load() != 0 && slot.asks.load() == 0;
+  if (!sleep.empty()) {
+    const uint32_t asks = slot.asks.load();
+    const bool may_lose_it = asks == ThreadSlot::kNothing ||
+                             (asks == ThreadSlot::kWaitsShortly && held >= kPatience);
+    return sleep_of(slot) == sleep && slot.turn.load() != 0 && may_lose_it &&
+           !is_readable(loop_.fd());
+  }
   if (spinning_.spins(slot.pid.load(), slot.tid.load())) return true;
   if (held < kPatience || (own < kOwnTime && held < kMaxPatience)) return false;
   const std::string name = proc::field_of(proc::contents_of(task_file(slot, "status")), "Name");

@@ -103,6 +103,7 @@ class Turns {
   bool has_newcomers() const;
   void find_strangers();
   void tell_of_strangers();
+  void serve();
   void wait_for_events(std::chrono::nanoseconds time);
   bool has_events() const;
 
