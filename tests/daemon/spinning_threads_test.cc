@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <ctime>
+#include <new>
 #include <thread>
 
 namespace rocemu {
@@ -111,9 +113,37 @@ TEST(SpinningThreads, OneThatSleepsDoesNotSpin) {
   EXPECT_EQ(spins_of(child.pid(), 10), 0);
 }
 
+TEST(SpinningThreads, OneThatEndsWhileItIsLookedAtIsLeftToItsParent) {
+  void* const page =
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(page, MAP_FAILED);
+  auto* const shortlived = new (page) std::atomic<pid_t>(0);
+  const pid_t parent = fork();
+  if (parent == 0) {
+    for (int i = 0; i < 1000; ++i) {
+      const pid_t child = fork();
+      if (child == 0) _exit(0);
+      shortlived->store(child);
+      if (waitpid(child, nullptr, 0) != child) _exit(1);
+    }
+    _exit(0);
+  }
+  SpinningThreads threads;
+  const auto deadline = std::chrono::steady_clock::now() + 60s;
+  int status = 0;
+  while (waitpid(parent, &status, WNOHANG) == 0) {
+    if (const pid_t child = shortlived->exchange(0); child != 0)
+      threads.registers_of(child, child);
+    threads.let_go();
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+  }
+  EXPECT_EQ(status, 0);
+  munmap(page, 4096);
+}
+
 TEST(SpinningThreads, OneThatIsGoneDoesNotSpin) {
   const pid_t nobody = 0x3ffffff;
-  EXPECT_EQ(registers_of(nobody), std::nullopt);
+  EXPECT_EQ(SpinningThreads().registers_of(nobody, nobody), std::nullopt);
   EXPECT_EQ(spins_of(nobody, 3), 0);
 }
 

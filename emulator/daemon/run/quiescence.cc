@@ -152,6 +152,7 @@ bool Quiescence::is_quiet(const std::vector<pid_t>& clients) {
 }
 
 void Quiescence::look(const std::vector<pid_t>& clients, Proof proof) {
+  let_go_of_ended();
   std::swap(last_, now_);
   now_.clear();
   processes_.clear();

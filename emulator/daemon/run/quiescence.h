@@ -31,6 +31,8 @@ class Quiescence {
   /// From now on threads that spin count as asleep. Not on the real clock, where a thread that
   /// polls may look like one.
   void find_spinning() { finds_spinning_ = true; }
+  /// Of threads that came to their end while they were looked at: their parents can wait for them.
+  void let_go_of_ended() { spinning_.let_go(); }
 
   /// Looks at these processes and their descendants.
   bool is_quiet(const std::vector<pid_t>& clients);

@@ -174,6 +174,12 @@ void Turns::answer(Process& process) {
       table().high_water.store(std::max(table().high_water.load(), i + 1));
       number = i;
     }
+    for (uint32_t i = 0; i < count; ++i) {  // threads of the program before
+      ThreadSlot& slot = table().slots[i];
+      if (i != number && slot.state.load() == ThreadSlot::kStarting &&
+          slot.pid.load() == process.pid)
+        slot.state.store(ThreadSlot::kFree);
+    }
     if (number != abi::TurnsHello::kNoSlot) {
       ThreadSlot& slot = table().slots[number];
       slot.turn.store(0);
@@ -249,6 +255,8 @@ void Turns::forget(Process& process) {
 }
 
 void Turns::on_death(pid_t pid) {
+  spinning_.let_go();
+  everybody_.let_go_of_ended();
   for (uint32_t i = 0; i < std::min(table().high_water.load(), TurnTable::kSlots); ++i) {
     ThreadSlot& slot = table().slots[i];
     if (slot.state.load() == ThreadSlot::kFree || slot.pid.load() != pid) continue;
@@ -269,14 +277,21 @@ void Turns::on_hang_up(Process& process) {
   process.is_leaving = true;
   unsettled_ = true;
   if (process.pidfd && is_readable(process.pidfd.get())) return on_death(process.pid);
-  // Of its threads only the one that called execve(2) is left, in the place of the first.
+  // If it is the one whose turn it is, nothing else goes on until its end is seen in full, or until
+  // it has joined again: by now it may have closed a part of its descriptors. Of threads that execute
+  // a program only the one that called execve(2) is left, in the place of the first.
   const bool executes = holder_ && table().slots[*holder_].pid.load() == process.pid;
   for (uint32_t i = 0; i < std::min(table().high_water.load(), TurnTable::kSlots); ++i) {
     ThreadSlot& slot = table().slots[i];
     const uint32_t state = slot.state.load();
     if (state == ThreadSlot::kFree || slot.pid.load() != process.pid) continue;
     if (proc::contents_of(task_file(slot, "status")).empty()) {
-      slot.state.store(ThreadSlot::kFree);
+      if (i == holder_) {
+        slot.tid.store(process.pid);
+        slot.state.store(ThreadSlot::kStarting);
+      } else {
+        slot.state.store(ThreadSlot::kFree);
+      }
     } else if (slot.tid.load() == process.pid && (executes || state == ThreadSlot::kRuns)) {
       slot.state.store(ThreadSlot::kStarting);
     }

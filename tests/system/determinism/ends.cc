@@ -6,6 +6,8 @@
 
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "connection.h"
 #include "programs.h"
@@ -101,6 +103,27 @@ void exit_after_disconnecting(uint32_t) {
   connection.receive();
   say("server received");
   wait_for_children(1);
+}
+
+/// The first thread of each process waits when another ends all: its contexts are closed by whichever
+/// of them is the last to go.
+void exit_in_a_thread(uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    start_child([i] {
+      std::vector<std::unique_ptr<Device>> devices;
+      for (int k = 0; k < 4; ++k) devices.push_back(std::make_unique<Device>());
+      CmChannel channel;
+      Side a(*devices[0]), b(*devices[3]);
+      connect(a, b);
+      b.post_recv(0);
+      std::thread([&] {
+        a.post_send(0);
+        say("process " + std::to_string(i) + " has sent");
+        _exit(0);
+      }).join();
+    });
+  }
+  wait_for_children(count);
 }
 
 void kill_a_connected_child(uint32_t) {

@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -92,6 +93,22 @@ void pairs_after_fork(uint32_t count) {
     close(link.theirs);
   }
   wait_for_children(size_t{2} * count);
+}
+
+/// Of several threads that have opened a device the last one executes a program; the first waits.
+void execute_in_a_thread(uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    start_child([i] {
+      std::vector<std::unique_ptr<Device>> devices;
+      for (int k = 0; k < 3; ++k) devices.push_back(std::make_unique<Device>());
+      std::thread([i] {
+        const std::string number = std::to_string(i);
+        execl("/proc/self/exe", "determinism_programs", "open_one", number.c_str(), nullptr);
+        fail("execl");
+      }).join();
+    });
+  }
+  wait_for_children(count);
 }
 
 void fork_and_exec(uint32_t count) {

@@ -13,6 +13,7 @@ void open_one(uint32_t number);  // what the former executes
 void open_in_threads(uint32_t count);
 void open_in_a_tree(uint32_t depth);
 void pairs_after_fork(uint32_t count);
+void execute_in_a_thread(uint32_t count);
 void fork_and_exec(uint32_t count);
 
 // Programs that leave something behind when they end (ends.cc).
@@ -20,6 +21,7 @@ void exit_with_messages_under_way(uint32_t count);
 void exit_with_a_receiver_not_ready(uint32_t);
 void exit_connected(uint32_t count);
 void exit_after_disconnecting(uint32_t);
+void exit_in_a_thread(uint32_t count);
 void kill_a_connected_child(uint32_t);
 void leave_an_orphan(uint32_t count);
 

@@ -17,7 +17,7 @@ from rocemu import ROCEMU, TIMEOUT, descendants, kill, temporary_directory  # no
 
 PATIENCE = "60"  # seconds that `rocemu run` gives a run
 PSN = re.compile(rb'(PSN 0x|psn[ =]|[a-z]*_?psn":)[0-9a-f]+', re.I)
-PID = re.compile(rb'"pid":\d+')  # which a recording names, and the system chooses
+PID = re.compile(rb'("pid":|\bpid )\d+(, \d+)*')  # which recordings and reports name; the system chooses
 
 
 class Load:
@@ -75,7 +75,7 @@ def observe(directory, environment, over):
 def hide_what_is_by_chance(case, parts):
     """What lockstep does not promise: see docs/design/time.md."""
     if case.measures:
-        parts["stdout"] = b"(not compared)"
+        parts["stdout"] = parts["stderr"] = b"(not compared)"
     if case.draws_psn:
         for name in ("trace.pcap", "capture.pcap"):
             parts.pop(name, None)
@@ -119,7 +119,8 @@ def run_once(case, directory, clock=("--lockstep",)):
     parts = {"status": str(process.returncode).encode(), "stdout": stdout, "stderr": stderr}
     for path in (recording / "events.jsonl", recording / "trace.pcap", capture):
         with contextlib.suppress(FileNotFoundError):
-            parts[path.name] = PID.sub(b'"pid":0', path.read_bytes())
+            parts[path.name] = path.read_bytes()
+    parts = {name: PID.sub(rb"\g<1>0", text) for name, text in parts.items()}
     hide_what_is_by_chance(case, parts)
     shutil.rmtree(runtime)
     for path in directory.iterdir():
