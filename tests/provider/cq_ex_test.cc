@@ -67,6 +67,19 @@ TEST_F(CqEx, NextGoesThroughTheCompletionsUntilThereAreNoMore) {
   EXPECT_EQ(queues_.qp->send.released, 4u);
 }
 
+// A thread that posts into the place of the first while the second is looked at: the completion of
+// that must find room.
+TEST_F(CqEx, ThereIsRoomForACompletionAsSoonAsForItsWorkRequest) {
+  for (uint32_t i = 1; i <= 2; ++i) queues_.complete(queues_.completion(i, i));
+  ASSERT_EQ(start(), 0);
+  EXPECT_EQ(queues_.qp->send.released, 1u);
+  EXPECT_EQ(queues_.consumer_index(), 1u);
+  ASSERT_EQ(ibv_next_poll(cq_), 0);
+  EXPECT_EQ(queues_.qp->send.released, 2u);
+  EXPECT_EQ(queues_.consumer_index(), 2u);
+  ibv_end_poll(cq_);
+}
+
 TEST_F(CqEx, EndOfABatchLeavesTheRestForTheNext) {
   for (uint32_t i = 1; i <= 2; ++i) queues_.complete(queues_.completion(i, i));
   ASSERT_EQ(start(), 0);

@@ -84,6 +84,9 @@ bool Cq::take(uint64_t end, abi::Cqe* cqe) {
     if (cqe->payload != 0) {
       receive_payload(parts, verbs.cq.handle, static_cast<uint32_t>(index), *cqe);
     }
+    // Before its WQE's place can be used again: another thread may post there at once, and the
+    // completion of that needs this one's place.
+    publish_consumed();
     if (settle(parts, *cqe, index)) return true;
   }
   return false;
@@ -202,7 +205,6 @@ int poll_cq(ibv_cq* base, int num_entries, ibv_wc* wc) {
     abi::Cqe cqe;
     while (taken < num_entries && cq->take(produced, &cqe)) convert(cqe, &wc[taken++]);
     if (cq->consumed != first) {
-      cq->publish_consumed();
       cq->empty_polls = 0;
       note_completion(cq);
       return taken;

@@ -39,6 +39,7 @@ struct Cq {
   /// which is copied. False if there was none. Under the lock.
   bool take(uint64_t end, abi::Cqe* cqe);
 
+ private:
   /// Tells the daemon that there is room for what was taken. Under the lock.
   void publish_consumed() {
     ring->consumer.store(static_cast<uint32_t>(consumed), std::memory_order_release);

@@ -42,7 +42,6 @@ int start_poll(ibv_cq_ex* base, ibv_poll_cq_attr* attr) {
   }
   const bool overran = cq->overran();
   EmptyPoll empty(cq);
-  cq->publish_consumed();
   cq->lock.unlock();
   return !overran && empty.wait(base->context) ? ENOENT : EIO;
 }
@@ -59,7 +58,6 @@ int next_poll(ibv_cq_ex* base) {
 
 void end_poll(ibv_cq_ex* base) {
   Cq* cq = ours<Cq>(base);
-  cq->publish_consumed();
   cq->lock.unlock();
 }
 
