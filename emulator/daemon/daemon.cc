@@ -493,7 +493,7 @@ void Daemon::tell_stuck(uint32_t serial) const {
 Json Daemon::hang(const Json& request) {
   const auto serial = number_of(request, "serial", 0, UINT32_MAX);
   if (serial &&
-      (virtual_time_ == nullptr || !virtual_time_->is_stuck(static_cast<uint32_t>(*serial)))) {
+      (virtual_time_ == nullptr || !virtual_time_->end_stuck(static_cast<uint32_t>(*serial)))) {
     throw ControlServer::Refusal("programs have done something since then");
   }
   flush_files();

@@ -29,6 +29,9 @@ constexpr uint32_t kPollersTurn = 3;
 constexpr engine::Duration kMaxEnd = 5s;
 /// How often it is told that nothing happens, in real time.
 constexpr engine::Duration kTellInterval = 100ms;
+/// Longer than it takes to find that programs wait, or poll for nothing (command/supervise.cc), in
+/// real time.
+constexpr engine::Duration kUntilVerdict = 15s;
 /// So often time has moved on, and once more that often for each QP and CM id, and no QP has come
 /// further: retries with an end are over by then (7 of each kind, IBTA vol 1, 9.7.5.2.8 and
 /// 9.7.6.1.3; 15 of a connection's messages).
@@ -155,11 +158,12 @@ void VirtualTime::run_with_turns(const std::atomic<bool>& stopping) {
       }
     }
     const std::optional<engine::Instant> next = next_instant(round);
-    if (next && !is_held_ && !round.waits_for_room) {
+    if (next && !is_held_ && !round.waits_for_room && !awaits_verdict()) {
       is_seen = advance_to(*next) || round.polls_memory || round.reads_clock;
       note_programs();
       ++jumps_;
-      if (on_stuck_ && repeats_without_end()) tell_stuck();
+      repeats_ = on_stuck_ && !turns.next_deadline() && repeats_without_end();
+      if (repeats_) tell_stuck();
       continue;
     }
     if (idle_rounds_++ >= kPollersTurn) {
@@ -188,7 +192,8 @@ void VirtualTime::wait_idle(const Turns::Round& round) {
 /// A run ends when the command that it is for has ended, all programs wait, and no frame is under
 /// way: what would come later, such as retries and timers, is not of the run.
 bool VirtualTime::is_over() const {
-  return options_.turns->has_command_ended() && !worker_.engine_host().has_frames_under_way();
+  return options_.turns->has_command_ended() &&
+         (is_ending_ || !worker_.engine_host().has_frames_under_way());
 }
 
 std::optional<engine::Instant> VirtualTime::next_instant(const Turns::Round& round) const {
@@ -303,17 +308,33 @@ uint32_t VirtualTime::activity() const {
 void VirtualTime::note_programs() {
   const uint32_t serial = activity();
   if (std::exchange(serial_, serial) == serial) return;
-  is_stuck_ = false;
+  is_stuck_ = repeats_ = false;
   jumps_ = looked_at_jump_ = 0;
 }
 
-bool VirtualTime::is_stuck(uint32_t serial) const {
-  return is_stuck_ && !is_held_ && serial == serial_ && serial == activity();
+bool VirtualTime::end_stuck(uint32_t serial) {
+  if (!is_stuck_ || is_held_ || serial != serial_ || serial != activity()) return false;
+  is_ending_ = options_.lockstep;
+  return true;
+}
+
+/// In lockstep time stands still where retries repeat without an end, and not where it has come to
+/// by the time that a hang has been looked for. Unless none is found, since a program waits for
+/// something from outside.
+bool VirtualTime::awaits_verdict() {
+  note_programs();
+  if (is_ending_) return true;
+  if (!options_.lockstep || !repeats_) return false;
+  if (clock_.real_now() - stuck_since_ < kUntilVerdict) return true;
+  is_stuck_ = repeats_ = false;
+  looked_at_jump_ = jumps_;
+  return false;
 }
 
 void VirtualTime::tell_stuck() {
   const engine::Instant now = clock_.real_now();
   if (is_stuck_ && now - told_ < kTellInterval) return;
+  if (!is_stuck_) stuck_since_ = now;
   is_stuck_ = true;
   told_ = now;
   on_stuck_(serial_);

@@ -16,7 +16,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from rocemu import ROCEMU, TIMEOUT, descendants, kill, temporary_directory  # noqa: E402
 
 PATIENCE = "60"  # seconds that `rocemu run` gives a run
-PSN = re.compile(rb'(PSN 0x|psn[ =]|[a-z]*_?psn":)[0-9a-f]+', re.I)
+PSN = re.compile(rb'(PSN 0x|psn[ =]|[a-z]*_?psn":|oldest unacknowledged |, expects )[0-9a-f]+',
+                 re.I)
 PID = re.compile(rb'("pid":|\bpid )\d+(, \d+)*')  # which recordings and reports name; the system chooses
 
 
