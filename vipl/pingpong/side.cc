@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 namespace rocemu::vipl::pingpong {
 namespace {
@@ -201,11 +203,15 @@ void Side::ask_server(Address& local) {
       std::chrono::steady_clock::now() + std::chrono::seconds(options_.patience_s);
   VIP_RETURN result = VIP_NO_MATCH;
   VIP_VI_ATTRIBUTES theirs{};
+  constexpr std::chrono::milliseconds kShortPause{2}, kLongPause{100};
+  std::chrono::milliseconds pause = kShortPause;
   // The server may not wait yet.
   while (result == VIP_NO_MATCH && std::chrono::steady_clock::now() < deadline) {
     result = VipConnectRequest(vi_, local.get(), server.get(),
                                options_.patience_s * VIP_ULONG{1000}, &theirs);
-    if (result == VIP_NO_MATCH) ::usleep(2000);
+    if (result != VIP_NO_MATCH) break;
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, kLongPause);
   }
   if (result == VIP_NO_MATCH) {
     fail("nobody waits at " + name + " for '" + options_.discriminator +
