@@ -48,9 +48,9 @@ struct ThreadSlot {
   enum Asks : uint32_t {
     kNothing,
     kWaitsForReply,  // of the daemon, in its turn
-    kServed,         // by the daemon: even with its reply it goes on only when that has finished, so
-                     // that what it does next is not served by chance with what it asked for
-    kWaitsShortly,   // for what the kernel has begun to end: it keeps its turn
+    kServed,        // by the daemon: even with its reply it goes on only when that has finished, so
+                    // that what it does next is not served by chance with what it asked for
+    kWaitsShortly,  // for what the kernel has begun to end: it keeps its turn
   };
 
   alignas(64) std::atomic<uint32_t> turn;  // a Turn, and a futex

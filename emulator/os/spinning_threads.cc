@@ -56,8 +56,8 @@ nanoseconds own_time_of(pid_t process, pid_t thread) {
 class Interrupted {
  public:
   explicit Interrupted(pid_t thread) : thread_(thread) {
-    is_stopped_ = ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr) == 0 &&
-                  wait() == thread && WIFSTOPPED(status_);
+    is_stopped_ = ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr) == 0 && wait() == thread &&
+                  WIFSTOPPED(status_);
   }
   bool is_stopped() const { return is_stopped_; }
 
@@ -118,9 +118,8 @@ std::optional<uint64_t> SpinningThreads::registers_of(pid_t process, pid_t threa
 }
 
 void SpinningThreads::let_go() {
-  std::erase_if(ended_, [](pid_t thread) {
-    return waitpid(thread, nullptr, __WALL | WNOHANG) != 0;
-  });
+  std::erase_if(ended_,
+                [](pid_t thread) { return waitpid(thread, nullptr, __WALL | WNOHANG) != 0; });
 }
 
 void SpinningThreads::look_again() {

@@ -22,7 +22,8 @@ class SpinningThreads {
   /// A number for the general registers of a running thread, which is stopped for a moment. Nothing
   /// if it may not be traced, is traced by somebody else, or is in a system call.
   std::optional<uint64_t> registers_of(pid_t process, pid_t thread);
-  /// Memory may have changed: those that have spun so far do so still only once they have run again.
+  /// Memory may have changed: those that have spun so far do so still only once they have run
+  /// again.
   void look_again();
   /// Lets go of threads that came to their end while they were looked at: until then their parents
   /// cannot wait for them.

@@ -114,8 +114,7 @@ TEST(SpinningThreads, OneThatSleepsDoesNotSpin) {
 }
 
 TEST(SpinningThreads, OneThatEndsWhileItIsLookedAtIsLeftToItsParent) {
-  void* const page =
-      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* const page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(page, MAP_FAILED);
   auto* const shortlived = new (page) std::atomic<pid_t>(0);
   const pid_t parent = fork();
@@ -132,8 +131,7 @@ TEST(SpinningThreads, OneThatEndsWhileItIsLookedAtIsLeftToItsParent) {
   const auto deadline = std::chrono::steady_clock::now() + 60s;
   int status = 0;
   while (waitpid(parent, &status, WNOHANG) == 0) {
-    if (const pid_t child = shortlived->exchange(0); child != 0)
-      threads.registers_of(child, child);
+    if (const pid_t child = shortlived->exchange(0); child != 0) threads.registers_of(child, child);
     threads.let_go();
     ASSERT_LT(std::chrono::steady_clock::now(), deadline);
   }

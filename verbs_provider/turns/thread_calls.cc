@@ -70,8 +70,8 @@ int wait_for_end(pthread_t thread, int64_t deadline) {
   }
 }
 
-/// Of a thread that has come to its end, which the kernel may not have noted yet. By then that is no
-/// cancellation point.
+/// Of a thread that has come to its end, which the kernel may not have noted yet. By then that is
+/// no cancellation point.
 int join_ended(pthread_t thread, void** result) {
   int state;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);

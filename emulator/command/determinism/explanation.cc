@@ -246,8 +246,7 @@ std::string explain_difference(const RecordedRun& first, const RecordedRun& othe
   if (events.empty() && frames.empty())
     text +=
         "cause: nothing that the NIC does or sees, since both recordings are the same: process "
-        "ids, "
-        "real time or random numbers, for example\n";
+        "ids, real time, the cycle counter or random numbers, for example\n";
   return text + explain_notes(first) + explain_notes(other);
 }
 

@@ -278,8 +278,8 @@ void Turns::on_hang_up(Process& process) {
   unsettled_ = true;
   if (process.pidfd && is_readable(process.pidfd.get())) return on_death(process.pid);
   // If it is the one whose turn it is, nothing else goes on until its end is seen in full, or until
-  // it has joined again: by now it may have closed a part of its descriptors. Of threads that execute
-  // a program only the one that called execve(2) is left, in the place of the first.
+  // it has joined again: by now it may have closed a part of its descriptors. Of threads that
+  // execute a program only the one that called execve(2) is left, in the place of the first.
   const bool executes = holder_ && table().slots[*holder_].pid.load() == process.pid;
   for (uint32_t i = 0; i < std::min(table().high_water.load(), TurnTable::kSlots); ++i) {
     ThreadSlot& slot = table().slots[i];
@@ -543,8 +543,8 @@ bool Turns::must_go_on_beside(const ThreadSlot& slot, Nanoseconds held, Nanoseco
   const std::string sleep = sleep_of(slot);
   if (!sleep.empty()) {
     const uint32_t asks = slot.asks.load();
-    const bool may_lose_it = asks == ThreadSlot::kNothing ||
-                             (asks == ThreadSlot::kWaitsShortly && held >= kPatience);
+    const bool may_lose_it =
+        asks == ThreadSlot::kNothing || (asks == ThreadSlot::kWaitsShortly && held >= kPatience);
     return sleep_of(slot) == sleep && slot.turn.load() != 0 && may_lose_it &&
            !is_readable(loop_.fd());
   }

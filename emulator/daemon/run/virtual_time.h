@@ -42,8 +42,8 @@ class VirtualTime {
   /// outside: all of them sleep, or poll, and nothing is under way or due, or only what is done
   /// again and again without end. `serial` is another each time that programs did something.
   void on_stuck(std::function<void(uint32_t serial)> callback) { on_stuck_ = std::move(callback); }
-  /// True if programs have done nothing since on_stuck() told that serial: the run is a hang, and is
-  /// about to be ended. In lockstep time stands still from then on.
+  /// True if programs have done nothing since on_stuck() told that serial: the run is a hang, and
+  /// is about to be ended. In lockstep time stands still from then on.
   bool end_stuck(uint32_t serial);
 
   /// Returns when `stopping` is true.
@@ -81,8 +81,8 @@ class VirtualTime {
   uint32_t idle_rounds_ = 0;      // since then
   engine::Instant idle_since_{};  // of those that poll, in virtual time
   bool is_stuck_ = false;
-  bool repeats_ = false;                     // retries do, without end
-  bool is_ending_ = false;                   // as a hang
+  bool repeats_ = false;                    // retries do, without end
+  bool is_ending_ = false;                  // as a hang
   engine::Instant stuck_since_{}, told_{};  // in real time
   // Since programs did something, how often time moved on; and at the latest look at the QPs:
   uint64_t jumps_ = 0, looked_at_jump_ = 0;

@@ -19,7 +19,6 @@ class Case:
     scenario: str = ""      # text of a scenario file
     captured: bool = True
     observed: bool = False  # by `rocemu show`, from outside, all the time
-    draws_psn: bool = False  # from its process number: PSNs are not compared
     measures: bool = False   # by the processor's cycle counter: outputs are not compared
 
 
@@ -72,8 +71,7 @@ PROGRAM_CASES = [
     program("Ends", "exit_in_a_thread", 4),
     program("Ends", "kill_a_connected_child"),
     program("Ends", "leave_an_orphan"),
-    Case("pingpong_port_flap", "Ends", pingpong_pair("-n", "4"), options=FLAP,
-         draws_psn=True),
+    Case("pingpong_port_flap", "Ends", pingpong_pair("-n", "4"), options=FLAP),
 
     program("Polling", "poll_two_cqs"),
     program("Polling", "poll_two_cqs_of_processes"),

@@ -105,8 +105,8 @@ void exit_after_disconnecting(uint32_t) {
   wait_for_children(1);
 }
 
-/// The first thread of each process waits when another ends all: its contexts are closed by whichever
-/// of them is the last to go.
+/// The first thread of each process waits when another ends all: its contexts are closed by
+/// whichever of them is the last to go.
 void exit_in_a_thread(uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) {
     start_child([i] {

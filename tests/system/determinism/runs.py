@@ -16,9 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from rocemu import ROCEMU, TIMEOUT, descendants, kill, temporary_directory  # noqa: E402
 
 PATIENCE = "60"  # seconds that `rocemu run` gives a run
-PSN = re.compile(rb'(PSN 0x|psn[ =]|[a-z]*_?psn":|oldest unacknowledged |, expects )[0-9a-f]+',
-                 re.I)
-PID = re.compile(rb'("pid":|\bpid )\d+(, \d+)*')  # which recordings and reports name; the system chooses
+PID = re.compile(rb'("pid":|\bpid |\bthread )\d+(, \d+)*')  # of recordings and reports; the system chooses
 
 
 class Load:
@@ -77,11 +75,6 @@ def hide_what_is_by_chance(case, parts):
     """What lockstep does not promise: see docs/design/time.md."""
     if case.measures:
         parts["stdout"] = parts["stderr"] = b"(not compared)"
-    if case.draws_psn:
-        for name in ("trace.pcap", "capture.pcap"):
-            parts.pop(name, None)
-        for name, text in parts.items():
-            parts[name] = PSN.sub(rb"\1", text)
 
 
 def run_once(case, directory, clock=("--lockstep",)):

@@ -23,7 +23,6 @@ def cases():
         for name, command in commands if RUNS else [commands[number % len(commands)]]:
             yield Case(f"{name}_{scenario.replace('-', '_')}", "Library", command,
                        options=("--scenario", scenario),
-                       draws_psn=name in ("ibv_rc_pingpong_e", "ib_send_bw_e"),
                        measures=name == "ib_send_bw_e")
 
 
