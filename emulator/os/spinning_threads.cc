@@ -19,13 +19,14 @@ namespace {
 using std::chrono::nanoseconds;
 
 /// It takes so many states that were seen before, in a row, to be a loop.
-constexpr uint32_t kEnough = 3;
+constexpr uint32_t kEnough = 4;
 /// A loop of few instructions has few states. What has more computes something, and is seen in one
 /// of so few again only by chance.
 constexpr size_t kMaxStates = 16;
 /// A thread that waits for a processor shows an old state: it has to have run for so long. To stop
-/// it for a look takes a tenth of that.
-constexpr nanoseconds kRan{100'000};
+/// it for a look takes a tenth of that, on a busy virtual machine a fifth: were it not much less,
+/// the thread would do nothing between two looks but stop.
+constexpr nanoseconds kRan{500'000};
 /// A thread that is interrupted stops within that time, however busy the machine is.
 constexpr std::chrono::seconds kStopped{5};
 constexpr std::chrono::microseconds kLook{10};

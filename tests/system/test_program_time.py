@@ -6,7 +6,7 @@ import unittest
 from rocemu import BIN, AtOnce, rocemu_run
 
 CLOCKS = (("--clock", "virtual"), ("--lockstep",))
-SOON = 5  # seconds of real time on a busy machine, for what would take a minute at least
+SOON = 20  # seconds of real time, beside other tests and their load, for what would take a minute at least
 WAIT = 1000  # seconds that timed_waits waits each time
 CLOSE = 0.01  # seconds that the programs themselves and the NIC take
 
