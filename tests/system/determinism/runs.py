@@ -15,6 +15,8 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from rocemu import ROCEMU, TIMEOUT, descendants, kill, temporary_directory  # noqa: E402
 
+# Load processes. Unless many runs are asked for, other tests run beside, some of them on the real clock.
+LOAD = "4" if "ROCEMU_DETERMINISM_RUNS" in os.environ else "2"
 PATIENCE = "60"  # seconds that `rocemu run` gives a run
 PID = re.compile(rb'("pid":|\bpid |\bthread )\d+(, \d+)*')  # of recordings and reports; the system chooses
 
@@ -31,7 +33,7 @@ class Load:
     def __call__(self):
         with self._lock:
             if self._users == 0:
-                self._process = subprocess.Popen(["stress-ng", "--quiet", "--cpu", "4"])
+                self._process = subprocess.Popen(["stress-ng", "--quiet", "--cpu", LOAD])
             self._users += 1
         try:
             yield
