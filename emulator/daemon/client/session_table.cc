@@ -147,6 +147,14 @@ size_t SessionTable::wake_pollers() {
   return most;
 }
 
+uint32_t SessionTable::completions_taken() const {
+  uint32_t taken = 0;
+  for (const auto& [id, session] : sessions_) {
+    session->queues().cqs.for_each([&](const CompletionQueue& cq) { taken += cq.consumed(); });
+  }
+  return taken;
+}
+
 void SessionTable::begin_round() {
   ++round_;
   for (const auto& [id, session] : sessions_) session->begin_round(round_, clock_.now());

@@ -52,6 +52,9 @@ class SessionTable : public SessionOwner {
   /// Wakes all who sleep because a poll found nothing, whatever they wait for. The number of CQs of
   /// the client that has most of them, among those with such sleepers; 0 if nobody slept.
   size_t wake_pollers();
+  /// Completions that clients say they have taken, of all CQs there are; another number after some
+  /// more.
+  uint32_t completions_taken() const;
   /// Handles the doorbells of all awake sessions; true if there were any.
   bool pump();
   /// Hands over what has been posted to receive queues by now, and nothing else.

@@ -72,8 +72,11 @@ void ProgramsTurn::on_timer() {
 bool ProgramsTurn::is_over() {
   const bool quiet =
       programs_.is_quiet(pids_of_clients(worker_)) || programs_.everyone_had(long_poll_);
-  // What they did before we looked is there to be seen now.
-  if (worker_.sessions().pump_in_order()) {
+  // What they did before we looked is there to be seen now. One that took a completion may sleep in
+  // the poll that finds no more before it does what it has to do.
+  const bool rang = worker_.sessions().pump_in_order();
+  const uint32_t taken = worker_.sessions().completions_taken();
+  if (std::exchange(taken_, taken) != taken || rang) {
     wakes_of_pollers_ = 0;
     return false;
   }

@@ -42,6 +42,7 @@ class ProgramsTurn {
   EventLoop::Watch watch_;
   std::chrono::nanoseconds long_poll_{};
   size_t wakes_of_pollers_ = 0;           // since a program did something
+  uint32_t taken_ = 0;                    // completions, by then
   std::optional<engine::Instant> since_;  // in real time; nothing: there is no turn
 };
 
