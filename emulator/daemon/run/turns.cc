@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -13,10 +12,8 @@
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
-#include <cstring>
 #include <utility>
 
-#include "emulator/daemon/base/descriptors.h"
 #include "emulator/daemon/base/start_error.h"
 #include "emulator/os/proc.h"
 
@@ -39,10 +36,6 @@ constexpr Nanoseconds kPatience = 2s, kOwnTime = 500ms, kMaxPatience = 60s;
 constexpr Nanoseconds kUntilJoined = 20ms;
 constexpr Nanoseconds kMinLook = 30us, kMaxLook = 1ms;
 
-std::string task_file(const ThreadSlot& slot, const char* name) {
-  return fmt::format("/proc/{}/task/{}/{}", slot.pid.load(), slot.tid.load(), name);
-}
-
 /// How often it was switched from, if it sleeps, or is stopped; empty if it does not.
 std::string sleep_of(const ThreadSlot& slot) {
   // Before its state: Linux names the place only once the thread is off its processor.
@@ -58,11 +51,6 @@ std::string sleep_of(const ThreadSlot& slot) {
 Nanoseconds processor_time_of(const ThreadSlot& slot) {
   const std::string text = proc::contents_of(task_file(slot, "schedstat"));
   return Nanoseconds(std::strtoll(text.c_str(), nullptr, 10));
-}
-
-pid_t parent_of(pid_t process) {
-  const std::string status = proc::contents_of(proc::directory_of(process) + "/status");
-  return std::atoi(proc::field_of(status, "PPid").c_str());
 }
 
 /// Not if only its parent has not taken note of its end.
@@ -83,7 +71,6 @@ Turns::Turns(const Options& options, UniqueFd listener, Requests requests)
     : options_(options),
       requests_(std::move(requests)),
       handback_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      listener_(std::move(listener)),
       everybody_(options.ancestor, /*parents_wait=*/false) {
   auto created = NewSharedMemory::create("rocemu-turns", sizeof(TurnTable));
   if (!created) fail_start("cannot make the table of turns", errno);
@@ -94,213 +81,22 @@ Turns::Turns(const Options& options, UniqueFd listener, Requests requests)
   table().next_serial.store(1);
   table().seed = options.seed;
   table().is_lockstep = options.lockstep ? 1 : 0;
-  listener_watch_ = loop_.watch(listener_.get(), EPOLLIN, [this](uint32_t) { on_connect(); });
   handback_watch_ = loop_.watch(handback_.get(), EPOLLIN, [this](uint32_t) {
     uint64_t count;
     [[maybe_unused]] const ssize_t size = read(handback_.get(), &count, sizeof count);
   });
-  if (!listener_watch_ || !handback_watch_) fail_start("cannot watch the table of turns", errno);
-}
-
-// ---- Processes come and go --------------------------------------------------------------------
-
-void Turns::on_connect() {
-  UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (!socket) return;
-  const std::optional<PeerCredentials> peer = peer_credentials(socket.get());
-  if (!peer || peer->uid != geteuid()) return;
-  if (is_reserved(socket.get())) return tell_of_shortage();
-  auto process = std::make_unique<Process>();
-  process->pid = peer->pid;
-  process->pidfd = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, peer->pid, 0)));
-  process->socket = std::move(socket);
-  Process& there = *process;
-  there.socket_watch =
-      loop_.watch(there.socket.get(), EPOLLIN, [this, &there](uint32_t) { on_message(there); });
-  if (there.pidfd) {
-    const pid_t pid = there.pid;
-    there.pidfd_watch =
-        loop_.watch(there.pidfd.get(), EPOLLIN, [this, pid](uint32_t) { on_death(pid); });
-  }
-  processes_.push_back(std::move(process));
-}
-
-void Turns::on_message(Process& process) {
-  alignas(8) std::byte buffer[64];
-  Message message = receive_message(process.socket.get(), buffer);
-  if (message.status == Message::Status::kNothing) return;
-  if (message.status == Message::Status::kOk) {
-    if (message.size == sizeof(abi::TurnsHello)) {
-      abi::TurnsHello hello;
-      std::memcpy(&hello, buffer, sizeof hello);
-      if (hello.magic == abi::kTurnsMagic && hello.version == abi::kTurnsVersion) {
-        return on_hello(process, hello);
-      }
-    } else if (message.size == sizeof(abi::TurnsRequest) && !process.hello) {
-      abi::TurnsRequest request;
-      std::memcpy(&request, buffer, sizeof request);
-      if (request.magic == abi::kTurnsMagic) {
-        return on_request(process, request,
-                          message.fds.empty() ? UniqueFd() : std::move(message.fds[0]));
-      }
-    }
-  }
-  on_hang_up(process);
-}
-
-void Turns::on_hello(Process& process, const abi::TurnsHello& hello) {
-  process.hello = hello;
-  // One that nobody announced counts from the end of the present turn on: until then the thread
-  // that started it may still announce it.
-  if (!holder_ || hello.slot != abi::TurnsHello::kNoSlot) answer(process);
-}
-
-void Turns::answer(Process& process) {
-  const abi::TurnsHello hello = *std::exchange(process.hello, std::nullopt);
-  uint32_t number = hello.slot;
-  if (number == abi::TurnsHello::kNoSlot) {
-    // Its parent announced it, or it was another program before.
-    const uint32_t count = std::min(table().high_water.load(), TurnTable::kSlots);
-    for (uint32_t i = 0; i < count && number == abi::TurnsHello::kNoSlot; ++i) {
-      const ThreadSlot& slot = table().slots[i];
-      if (slot.state.load() == ThreadSlot::kStarting && slot.pid.load() == process.pid) number = i;
-    }
-    for (uint32_t i = 0; i < TurnTable::kSlots && number == abi::TurnsHello::kNoSlot; ++i) {
-      ThreadSlot& slot = table().slots[i];
-      if (slot.state.load() != ThreadSlot::kFree) continue;
-      slot.serial.store(table().next_serial.fetch_add(1));
-      slot.turn.store(0);
-      slot.state.store(ThreadSlot::kStarting);
-      table().high_water.store(std::max(table().high_water.load(), i + 1));
-      number = i;
-    }
-    for (uint32_t i = 0; i < count; ++i) {  // threads of the program before
-      ThreadSlot& slot = table().slots[i];
-      if (i != number && slot.state.load() == ThreadSlot::kStarting &&
-          slot.pid.load() == process.pid)
-        slot.state.store(ThreadSlot::kFree);
-    }
-    if (number != abi::TurnsHello::kNoSlot) {
-      ThreadSlot& slot = table().slots[number];
-      slot.turn.store(0);
-      slot.pid.store(process.pid);
-      slot.tid.store(hello.tid);
-      slot.flags.store(ThreadSlot::kProgressed);
-      slot.deadline_ns.store(abi::kNever);
-      slot.call.store(-1);
-      slot.key.store(0);
-    }
-    changed_ = true;
-    if (!command_ && options_.ancestor && parent_of(process.pid) == *options_.ancestor) {
-      command_ = process.pid;
-    }
-  }
-  // The one before is the same process, which executed another program, or closed its descriptors.
-  const auto earlier = std::ranges::find_if(processes_, [&](const auto& one) {
-    return one.get() != &process && one->pid == process.pid;
-  });
-  if (earlier != processes_.end()) {
-    processes_.erase(earlier);
-    if (hello.slot < TurnTable::kSlots) go_on_as_before(process.pid);
-  }
-  const abi::TurnsReply reply{abi::kTurnsMagic, abi::kTurnsVersion,
-                              number < TurnTable::kSlots ? number : 0};
-  const int fds[] = {table_file_.get(), handback_.get()};
-  if (number == abi::TurnsHello::kNoSlot) return on_hang_up(process);
-  send_message(process.socket.get(), std::as_bytes(std::span(&reply, 1)), fds);
-  if (hello.slot == abi::TurnsHello::kObserver) forget(process);
-}
-
-/// It has not executed another program: its threads are where they were.
-void Turns::go_on_as_before(pid_t pid) {
-  for (uint32_t i = 0; i < std::min(table().high_water.load(), TurnTable::kSlots); ++i) {
-    ThreadSlot& slot = table().slots[i];
-    if (slot.state.load() != ThreadSlot::kStarting || slot.pid.load() != pid) continue;
-    slot.state.store(slot.turn.load() == ThreadSlot::kNone ? ThreadSlot::kWaits
-                                                           : ThreadSlot::kRuns);
-  }
-}
-
-void Turns::answer_waiting() {
-  // In the order of their pids, for which nobody races: nobody else knows better.
-  std::vector<Process*> waiting;
-  for (const auto& process : processes_) {
-    if (process->hello) waiting.push_back(process.get());
-  }
-  std::ranges::sort(waiting, {}, [](const Process* one) { return one->pid; });
-  for (Process* process : waiting) answer(*process);
-}
-
-void Turns::on_request(Process& process, const abi::TurnsRequest& request, UniqueFd fd) {
-  abi::TurnsReply reply{abi::kTurnsMagic, abi::kTurnsVersion, 0};
-  switch (request.kind) {
-    case abi::TurnsRequest::kMakeTimer:
-      reply.slot = timers_.make(process.pid, {.fd = std::move(fd),
-                                              .signal = request.signal,
-                                              .tid = request.tid,
-                                              .value = request.value});
-      break;
-    case abi::TurnsRequest::kSetTimer:
-      timers_.set(process.pid, request.timer, request.deadline_ns, request.interval_ns);
-      break;
-    case abi::TurnsRequest::kDeleteTimer:
-      timers_.remove(process.pid, request.timer);
-      break;
-  }
-  send_message(process.socket.get(), std::as_bytes(std::span(&reply, 1)), {});
-}
-
-void Turns::forget(Process& process) {
-  std::erase_if(processes_, [&](const auto& one) { return one.get() == &process; });
-}
-
-void Turns::on_death(pid_t pid) {
-  spinning_.let_go();
-  everybody_.let_go_of_ended();
-  for (uint32_t i = 0; i < std::min(table().high_water.load(), TurnTable::kSlots); ++i) {
-    ThreadSlot& slot = table().slots[i];
-    if (slot.state.load() == ThreadSlot::kFree || slot.pid.load() != pid) continue;
-    outside_.erase(i);
-    slot.state.store(ThreadSlot::kFree);
-  }
-  timers_.remove_all(pid);
-  std::erase_if(processes_, [&](const auto& one) { return one->pid == pid; });
-  if (command_ == pid) command_ended_ = true;
-  changed_ = true;
-  unsettled_ = true;  // its parent gets a signal
-}
-
-/// It ends, or executes another program, which may take turns again; or it closed every descriptor
-/// that it did not know.
-void Turns::on_hang_up(Process& process) {
-  process.socket_watch.reset();
-  process.is_leaving = true;
-  unsettled_ = true;
-  if (process.pidfd && is_readable(process.pidfd.get())) return on_death(process.pid);
-  // If it is the one whose turn it is, nothing else goes on until its end is seen in full, or until
-  // it has joined again: by now it may have closed a part of its descriptors. Of threads that
-  // execute a program only the one that called execve(2) is left, in the place of the first.
-  const bool executes = holder_ && table().slots[*holder_].pid.load() == process.pid;
-  for (uint32_t i = 0; i < std::min(table().high_water.load(), TurnTable::kSlots); ++i) {
-    ThreadSlot& slot = table().slots[i];
-    const uint32_t state = slot.state.load();
-    if (state == ThreadSlot::kFree || slot.pid.load() != process.pid) continue;
-    if (proc::contents_of(task_file(slot, "status")).empty()) {
-      if (i == holder_) {
-        slot.tid.store(process.pid);
-        slot.state.store(ThreadSlot::kStarting);
-      } else {
-        slot.state.store(ThreadSlot::kFree);
-      }
-    } else if (slot.tid.load() == process.pid && (executes || state == ThreadSlot::kRuns)) {
-      slot.state.store(ThreadSlot::kStarting);
-    }
-  }
+  if (!handback_watch_) fail_start("cannot watch the table of turns", errno);
+  participants_ = std::make_unique<Participants>(
+      table(), Participants::Files{table_file_.get(), handback_.get(), std::move(listener)}, loop_,
+      timers_, options.ancestor, [this] {
+        spinning_.let_go();
+        everybody_.let_go_of_ended();
+      });
 }
 
 bool Turns::has_command_ended() {
   loop_.wait(engine::Duration(0));
-  return command_ended_;
+  return participants_->has_command_ended();
 }
 
 // ---- Those who take no turns ------------------------------------------------------------------
@@ -311,35 +107,19 @@ bool Turns::is_somebody_outside() const {
   });
 }
 
-bool Turns::has_joined(pid_t pid) const {
-  return std::ranges::any_of(processes_,
-                             [pid](const auto& process) { return process->pid == pid; });
-}
-
-bool Turns::says_hello(pid_t pid) const {
-  return std::ranges::any_of(processes_, [pid](const auto& process) {
-    return process->pid == pid && process->hello.has_value();
-  });
-}
-
 bool Turns::needs_settling() {
   std::erase_if(outside_, [this](uint32_t number) {
     return table().slots[number].state.load() != ThreadSlot::kRuns;
   });
   if (table().unsettled.exchange(0) != 0) unsettled_ = true;
-  bool starting = false;
-  for (uint32_t i = 0; i < std::min(table().high_water.load(), TurnTable::kSlots); ++i) {
-    starting |= table().slots[i].state.load() == ThreadSlot::kStarting;
-  }
+  if (participants_->take_unsettled()) unsettled_ = true;
   const std::vector<pid_t> clients = requests_.clients();
   // A connection may outlive the process that made it.
   const bool strange = std::ranges::any_of(clients, [this](pid_t client) {
-    return !has_joined(client) && !looked_at_.contains(client);
+    return !participants_->has_joined(client) && !looked_at_.contains(client);
   });
-  const bool leaving = std::ranges::any_of(
-      processes_, [](const auto& process) { return process->is_leaving || process->hello; });
-  return unsettled_ || starting || strange || leaving || !strangers_.empty() ||
-         (touched_ && !outside_.empty());
+  return unsettled_ || is_one_starting() || strange || participants_->are_changing() ||
+         !strangers_.empty() || (touched_ && !outside_.empty());
 }
 
 bool Turns::has_events() const {
@@ -352,7 +132,7 @@ bool Turns::has_news() {
 
 /// Those who ask go on when all is served.
 void Turns::serve() {
-  const std::span slots(table().slots, std::min(table().high_water.load(), TurnTable::kSlots));
+  const std::span<ThreadSlot> slots = used_slots(table());
   for (ThreadSlot& slot : slots) {
     uint32_t waits = ThreadSlot::kWaitsForReply;
     slot.asks.compare_exchange_strong(waits, ThreadSlot::kServed);
@@ -379,7 +159,7 @@ void Turns::settle(const MustStop& must_stop) {
   RealClock::time_point busy = since;  // at the latest look that found somebody awake
   while (!must_stop()) {
     loop_.wait(engine::Duration(0));
-    answer_waiting();
+    participants_->answer_waiting();
     if (!needs_settling()) return;
     // In lockstep what they ask for is served when all of them wait: what is there sooner or later,
     // such as the descriptors that a process closes as it ends, is all there then.
@@ -418,24 +198,24 @@ void Turns::settle(const MustStop& must_stop) {
   }
 }
 
+bool Turns::is_one_starting() const {
+  return std::ranges::any_of(used_slots(table()), [](const ThreadSlot& slot) {
+    return slot.state.load() == ThreadSlot::kStarting;
+  });
+}
+
 /// Processes that may be about to join.
 bool Turns::has_newcomers() const {
-  for (uint32_t i = 0; i < std::min(table().high_water.load(), TurnTable::kSlots); ++i) {
-    if (table().slots[i].state.load() == ThreadSlot::kStarting) return true;
-  }
-  return std::ranges::any_of(everybody_.processes(),
-                             [this](pid_t pid) {
-                               return !has_joined(pid) && !strangers_.contains(pid) &&
-                                      is_alive(pid);
-                             }) ||
-         std::ranges::any_of(processes_, [](const auto& one) { return one->is_leaving; });
+  return is_one_starting() || participants_->is_one_leaving() ||
+         std::ranges::any_of(everybody_.processes(), [this](pid_t pid) {
+           return !participants_->has_joined(pid) && !strangers_.contains(pid) && is_alive(pid);
+         });
 }
 
 /// Every thread sleeps. A process that has not joined by now will not join.
 void Turns::find_strangers() {
-  std::erase_if(processes_, [](const auto& process) { return process->is_leaving; });
-  std::set<pid_t> joined;
-  for (const auto& process : processes_) joined.insert(process->pid);
+  participants_->drop_leaving();
+  const std::set<pid_t> joined = participants_->joined();
   strangers_.clear();
   looked_at_ = everybody_.processes();
   for (const pid_t client : requests_.clients())
@@ -443,12 +223,8 @@ void Turns::find_strangers() {
   for (const pid_t pid : everybody_.processes()) {
     if (!joined.contains(pid) && is_alive(pid)) strangers_.insert(pid);
   }
-  for (uint32_t i = 0; i < std::min(table().high_water.load(), TurnTable::kSlots); ++i) {
-    ThreadSlot& slot = table().slots[i];
-    const uint32_t state = slot.state.load();
-    if (state != ThreadSlot::kFree && !joined.contains(slot.pid.load())) {
-      slot.state.store(ThreadSlot::kFree);
-    }
+  for (ThreadSlot& slot : used_slots(table())) {
+    if (!joined.contains(slot.pid.load())) slot.state.store(ThreadSlot::kFree);
   }
   tell_of_strangers();
 }
@@ -486,7 +262,7 @@ Turns::Round Turns::run(const MustStop& must_stop) {
     const uint32_t state = table().slots[*next].state.load();
     if (state == ThreadSlot::kWaits) give_turn(*next, round, must_stop);
   }
-  round.progressed |= std::exchange(changed_, false);
+  round.progressed |= participants_->take_changed();
   return round;
 }
 
@@ -496,7 +272,7 @@ bool Turns::is_taken(uint32_t number) const {
 
 void Turns::give_turn(uint32_t number, Round& round, const MustStop& must_stop) {
   ThreadSlot& slot = table().slots[number];
-  holder_ = number;
+  participants_->set_holder(&slot);
   slot.state.store(ThreadSlot::kRuns);
   slot.turn.store(ThreadSlot::kGiven);
   syscall(SYS_futex, &slot.turn, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
@@ -511,7 +287,9 @@ void Turns::give_turn(uint32_t number, Round& round, const MustStop& must_stop) 
     const auto held = RealClock::now() - since;
     if (slot.state.load() == ThreadSlot::kStarting) {
       // It ends, which is seen in full, or executes another program, which joins if it can.
-      if (says_hello(slot.pid.load()) || (held >= kUntilJoined && !sleep_of(slot).empty())) break;
+      if (participants_->says_hello(slot.pid.load()) ||
+          (held >= kUntilJoined && !sleep_of(slot).empty()))
+        break;
       continue;
     }
     if (held < kLook || slot.turn.load() == 0 || !is_taken(number)) continue;
@@ -524,7 +302,7 @@ void Turns::give_turn(uint32_t number, Round& round, const MustStop& must_stop) 
   }
   serve();  // what it sent before
   loop_.wait(engine::Duration(0));
-  holder_.reset();
+  participants_->set_holder(nullptr);
   const uint32_t flags = is_taken(number) ? slot.flags.load() : uint32_t{ThreadSlot::kProgressed};
   if (slot.state.load() == ThreadSlot::kGone) slot.state.store(ThreadSlot::kFree);
   round.progressed |= (flags & ThreadSlot::kProgressed) != 0;
@@ -584,8 +362,7 @@ bool Turns::set_time(engine::Instant now) {
 
 std::optional<engine::Instant> Turns::next_deadline() const {
   int64_t first = abi::kNever;
-  for (uint32_t i = 0; i < std::min(table().high_water.load(), TurnTable::kSlots); ++i) {
-    const ThreadSlot& slot = table().slots[i];
+  for (const ThreadSlot& slot : used_slots(table())) {
     if (slot.state.load() == ThreadSlot::kWaits) first = std::min(first, slot.deadline_ns.load());
   }
   std::optional<engine::Instant> next = timers_.next_deadline();

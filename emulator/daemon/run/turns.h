@@ -18,7 +18,7 @@
 #include "emulator/abi/turns.h"
 #include "emulator/daemon/base/event_loop.h"
 #include "emulator/daemon/base/shared_memory.h"
-#include "emulator/daemon/base/unix_socket.h"
+#include "emulator/daemon/run/participants.h"
 #include "emulator/daemon/run/program_timers.h"
 #include "emulator/daemon/run/quiescence.h"
 #include "emulator/os/unique_fd.h"
@@ -69,25 +69,6 @@ class Turns {
   bool has_command_ended();
 
  private:
-  struct Process {
-    pid_t pid;
-    UniqueFd socket, pidfd;
-    EventLoop::Watch socket_watch, pidfd_watch;
-    std::optional<abi::TurnsHello> hello;  // not answered yet
-    bool is_leaving = false;  // its connection has ended: it ends too, or executes a program
-  };
-
-  void on_connect();
-  void on_message(Process& process);
-  void on_hello(Process& process, const abi::TurnsHello& hello);
-  void on_request(Process& process, const abi::TurnsRequest& request, UniqueFd fd);
-  void answer(Process& process);
-  void answer_waiting();
-  void go_on_as_before(pid_t pid);
-  void on_death(pid_t pid);
-  void on_hang_up(Process& process);
-  void forget(Process& process);
-
   bool is_taken(uint32_t slot) const;
   std::optional<uint32_t> next_after(uint64_t serial) const;
   void give_turn(uint32_t number, Round& round, const MustStop& must_stop);
@@ -97,8 +78,7 @@ class Turns {
   /// Until nobody outside of the turns runs.
   void settle(const MustStop& must_stop);
   bool needs_settling();
-  bool has_joined(pid_t pid) const;
-  bool says_hello(pid_t pid) const;
+  bool is_one_starting() const;
   bool is_somebody_outside() const;
   bool has_newcomers() const;
   void find_strangers();
@@ -114,23 +94,18 @@ class Turns {
   SharedMemory memory_;
   UniqueFd table_file_;
   UniqueFd handback_;
-  UniqueFd listener_;
   EventLoop loop_;
-  EventLoop::Watch listener_watch_, handback_watch_;
-  std::vector<std::unique_ptr<Process>> processes_;
+  EventLoop::Watch handback_watch_;
   ProgramTimers timers_;
+  std::unique_ptr<Participants> participants_;
   Quiescence everybody_;
   SpinningThreads spinning_;
   std::set<pid_t> strangers_;  // processes that take no turns
   std::set<pid_t> looked_at_;  // when they were found
   std::set<pid_t> told_of_;
-  std::optional<uint32_t> holder_;  // whose turn it is
-  std::set<uint32_t> outside_;      // slots of threads that the kernel keeps waiting
+  std::set<uint32_t> outside_;  // slots of threads that the kernel keeps waiting
   bool unsettled_ = true;
-  bool touched_ = true;   // memory that a thread outside may look at has changed, perhaps
-  bool changed_ = false;  // a process came or went
-  std::optional<pid_t> command_;
-  bool command_ended_ = false;
+  bool touched_ = true;  // memory that a thread outside may look at has changed, perhaps
 };
 
 }  // namespace rocemu::daemon

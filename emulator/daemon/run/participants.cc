@@ -1,0 +1,274 @@
+#include "emulator/daemon/run/participants.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "emulator/daemon/base/descriptors.h"
+#include "emulator/daemon/base/start_error.h"
+#include "emulator/daemon/base/unix_socket.h"
+#include "emulator/os/proc.h"
+
+namespace rocemu::daemon {
+namespace {
+
+using abi::ThreadSlot;
+using abi::TurnTable;
+
+pid_t parent_of(pid_t process) {
+  const std::string status = proc::contents_of(proc::directory_of(process) + "/status");
+  return std::atoi(proc::field_of(status, "PPid").c_str());
+}
+
+bool has_ended(int pidfd) {
+  pollfd entry{pidfd, POLLIN, 0};
+  return poll(&entry, 1, 0) > 0;
+}
+
+}  // namespace
+
+std::span<ThreadSlot> used_slots(TurnTable& table) {
+  return std::span(table.slots).first(std::min(table.high_water.load(), TurnTable::kSlots));
+}
+
+std::string task_file(const ThreadSlot& slot, const char* name) {
+  return fmt::format("/proc/{}/task/{}/{}", slot.pid.load(), slot.tid.load(), name);
+}
+
+Participants::Participants(TurnTable& table, Files files, EventLoop& loop, ProgramTimers& timers,
+                           std::optional<pid_t> ancestor, std::function<void()> on_end)
+    : table_(table),
+      files_(std::move(files)),
+      loop_(loop),
+      timers_(timers),
+      ancestor_(ancestor),
+      on_end_(std::move(on_end)) {
+  listener_watch_ =
+      loop_.watch(files_.listener.get(), EPOLLIN, [this](uint32_t) { on_connect(); });
+  if (!listener_watch_) fail_start("cannot watch the socket of turns", errno);
+}
+
+bool Participants::has_joined(pid_t pid) const {
+  return std::ranges::any_of(processes_, [pid](const auto& one) { return one->pid == pid; });
+}
+
+bool Participants::says_hello(pid_t pid) const {
+  return std::ranges::any_of(
+      processes_, [pid](const auto& one) { return one->pid == pid && one->hello.has_value(); });
+}
+
+std::set<pid_t> Participants::joined() const {
+  std::set<pid_t> pids;
+  for (const auto& process : processes_) pids.insert(process->pid);
+  return pids;
+}
+
+bool Participants::are_changing() const {
+  return std::ranges::any_of(processes_,
+                             [](const auto& one) { return one->is_leaving || one->hello; });
+}
+
+bool Participants::is_one_leaving() const {
+  return std::ranges::any_of(processes_, [](const auto& one) { return one->is_leaving; });
+}
+
+void Participants::drop_leaving() {
+  std::erase_if(processes_, [](const auto& one) { return one->is_leaving; });
+}
+
+void Participants::on_connect() {
+  UniqueFd socket(accept4(files_.listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (!socket) return;
+  const std::optional<PeerCredentials> peer = peer_credentials(socket.get());
+  if (!peer || peer->uid != geteuid()) return;
+  if (is_reserved(socket.get())) return tell_of_shortage();
+  auto process = std::make_unique<Process>();
+  process->pid = peer->pid;
+  process->pidfd = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, peer->pid, 0)));
+  process->socket = std::move(socket);
+  Process& there = *process;
+  there.socket_watch =
+      loop_.watch(there.socket.get(), EPOLLIN, [this, &there](uint32_t) { on_message(there); });
+  if (there.pidfd) {
+    const pid_t pid = there.pid;
+    there.pidfd_watch =
+        loop_.watch(there.pidfd.get(), EPOLLIN, [this, pid](uint32_t) { on_death(pid); });
+  }
+  processes_.push_back(std::move(process));
+}
+
+void Participants::on_message(Process& process) {
+  alignas(8) std::byte buffer[64];
+  Message message = receive_message(process.socket.get(), buffer);
+  if (message.status == Message::Status::kNothing) return;
+  if (message.status == Message::Status::kOk) {
+    if (message.size == sizeof(abi::TurnsHello)) {
+      abi::TurnsHello hello;
+      std::memcpy(&hello, buffer, sizeof hello);
+      if (hello.magic == abi::kTurnsMagic && hello.version == abi::kTurnsVersion) {
+        return on_hello(process, hello);
+      }
+    } else if (message.size == sizeof(abi::TurnsRequest) && !process.hello) {
+      abi::TurnsRequest request;
+      std::memcpy(&request, buffer, sizeof request);
+      if (request.magic == abi::kTurnsMagic) {
+        return on_request(process, request,
+                          message.fds.empty() ? UniqueFd() : std::move(message.fds[0]));
+      }
+    }
+  }
+  on_hang_up(process);
+}
+
+void Participants::on_hello(Process& process, const abi::TurnsHello& hello) {
+  process.hello = hello;
+  // One that nobody announced counts from the end of the present turn on: until then the thread
+  // that started it may still announce it.
+  if (holder_ == nullptr || hello.slot != abi::TurnsHello::kNoSlot) answer(process);
+}
+
+void Participants::answer(Process& process) {
+  const abi::TurnsHello hello = *std::exchange(process.hello, std::nullopt);
+  uint32_t number = hello.slot;
+  if (number == abi::TurnsHello::kNoSlot) {
+    // Its parent announced it, or it was another program before.
+    const auto count = static_cast<uint32_t>(used_slots(table_).size());
+    for (uint32_t i = 0; i < count && number == abi::TurnsHello::kNoSlot; ++i) {
+      const ThreadSlot& slot = table_.slots[i];
+      if (slot.state.load() == ThreadSlot::kStarting && slot.pid.load() == process.pid) number = i;
+    }
+    for (uint32_t i = 0; i < TurnTable::kSlots && number == abi::TurnsHello::kNoSlot; ++i) {
+      ThreadSlot& slot = table_.slots[i];
+      if (slot.state.load() != ThreadSlot::kFree) continue;
+      slot.serial.store(table_.next_serial.fetch_add(1));
+      slot.turn.store(0);
+      slot.state.store(ThreadSlot::kStarting);
+      table_.high_water.store(std::max(table_.high_water.load(), i + 1));
+      number = i;
+    }
+    for (uint32_t i = 0; i < count; ++i) {  // threads of the program before
+      ThreadSlot& slot = table_.slots[i];
+      if (i != number && slot.state.load() == ThreadSlot::kStarting &&
+          slot.pid.load() == process.pid)
+        slot.state.store(ThreadSlot::kFree);
+    }
+    if (number != abi::TurnsHello::kNoSlot) {
+      ThreadSlot& slot = table_.slots[number];
+      slot.turn.store(0);
+      slot.pid.store(process.pid);
+      slot.tid.store(hello.tid);
+      slot.flags.store(ThreadSlot::kProgressed);
+      slot.deadline_ns.store(abi::kNever);
+      slot.call.store(-1);
+      slot.key.store(0);
+    }
+    changed_ = true;
+    if (!command_ && ancestor_ && parent_of(process.pid) == *ancestor_) {
+      command_ = process.pid;
+    }
+  }
+  // The one before is the same process, which executed another program, or closed its descriptors.
+  const auto earlier = std::ranges::find_if(processes_, [&](const auto& one) {
+    return one.get() != &process && one->pid == process.pid;
+  });
+  if (earlier != processes_.end()) {
+    processes_.erase(earlier);
+    if (hello.slot < TurnTable::kSlots) go_on_as_before(process.pid);
+  }
+  const abi::TurnsReply reply{abi::kTurnsMagic, abi::kTurnsVersion,
+                              number < TurnTable::kSlots ? number : 0};
+  const int fds[] = {files_.table, files_.handback};
+  if (number == abi::TurnsHello::kNoSlot) return on_hang_up(process);
+  send_message(process.socket.get(), std::as_bytes(std::span(&reply, 1)), fds);
+  if (hello.slot == abi::TurnsHello::kObserver) forget(process);
+}
+
+/// It has not executed another program: its threads are where they were.
+void Participants::go_on_as_before(pid_t pid) {
+  for (ThreadSlot& slot : used_slots(table_)) {
+    if (slot.state.load() != ThreadSlot::kStarting || slot.pid.load() != pid) continue;
+    slot.state.store(slot.turn.load() == ThreadSlot::kNone ? ThreadSlot::kWaits
+                                                           : ThreadSlot::kRuns);
+  }
+}
+
+void Participants::answer_waiting() {
+  // In the order of their pids, for which nobody races: nobody else knows better.
+  std::vector<Process*> waiting;
+  for (const auto& process : processes_) {
+    if (process->hello) waiting.push_back(process.get());
+  }
+  std::ranges::sort(waiting, {}, [](const Process* one) { return one->pid; });
+  for (Process* process : waiting) answer(*process);
+}
+
+void Participants::on_request(Process& process, const abi::TurnsRequest& request, UniqueFd fd) {
+  abi::TurnsReply reply{abi::kTurnsMagic, abi::kTurnsVersion, 0};
+  switch (request.kind) {
+    case abi::TurnsRequest::kMakeTimer:
+      reply.slot = timers_.make(process.pid, {.fd = std::move(fd),
+                                              .signal = request.signal,
+                                              .tid = request.tid,
+                                              .value = request.value});
+      break;
+    case abi::TurnsRequest::kSetTimer:
+      timers_.set(process.pid, request.timer, request.deadline_ns, request.interval_ns);
+      break;
+    case abi::TurnsRequest::kDeleteTimer:
+      timers_.remove(process.pid, request.timer);
+      break;
+  }
+  send_message(process.socket.get(), std::as_bytes(std::span(&reply, 1)), {});
+}
+
+void Participants::forget(Process& process) {
+  std::erase_if(processes_, [&](const auto& one) { return one.get() == &process; });
+}
+
+void Participants::on_death(pid_t pid) {
+  on_end_();
+  for (ThreadSlot& slot : used_slots(table_)) {
+    if (slot.pid.load() == pid) slot.state.store(ThreadSlot::kFree);
+  }
+  timers_.remove_all(pid);
+  std::erase_if(processes_, [&](const auto& one) { return one->pid == pid; });
+  if (command_ == pid) command_ended_ = true;
+  changed_ = true;
+  unsettled_ = true;  // its parent gets a signal
+}
+
+/// It ends, or executes another program, which may take turns again; or it closed every descriptor
+/// that it did not know.
+void Participants::on_hang_up(Process& process) {
+  process.socket_watch.reset();
+  process.is_leaving = true;
+  unsettled_ = true;
+  if (process.pidfd && has_ended(process.pidfd.get())) return on_death(process.pid);
+  // If it is the one whose turn it is, nothing else goes on until its end is seen in full, or until
+  // it has joined again: by now it may have closed a part of its descriptors. Of threads that
+  // execute a program only the one that called execve(2) is left, in the place of the first.
+  const bool executes = holder_ != nullptr && holder_->pid.load() == process.pid;
+  for (ThreadSlot& slot : used_slots(table_)) {
+    const uint32_t state = slot.state.load();
+    if (state == ThreadSlot::kFree || slot.pid.load() != process.pid) continue;
+    if (proc::contents_of(task_file(slot, "status")).empty()) {
+      if (&slot == holder_) {
+        slot.tid.store(process.pid);
+        slot.state.store(ThreadSlot::kStarting);
+      } else {
+        slot.state.store(ThreadSlot::kFree);
+      }
+    } else if (slot.tid.load() == process.pid && (executes || state == ThreadSlot::kRuns)) {
+      slot.state.store(ThreadSlot::kStarting);
+    }
+  }
+}
+
+}  // namespace rocemu::daemon
