@@ -10,29 +10,12 @@
 #include <atomic>
 #include <thread>
 
+#include "tests/daemon/child.h"
+
 namespace rocemu::daemon {
 namespace {
 
 using namespace std::chrono_literals;
-
-class Child {
- public:
-  template <class Body>
-  explicit Child(Body body) : pid_(fork()) {
-    if (pid_ == 0) {
-      body();
-      _exit(0);
-    }
-  }
-  ~Child() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
-  pid_t pid() const { return pid_; }
-
- private:
-  pid_t pid_;
-};
 
 /// Within a minute, which is more than a machine ever takes.
 bool becomes_quiet(Quiescence& quiescence, pid_t pid) {

@@ -13,30 +13,12 @@
 #include <new>
 #include <thread>
 
+#include "tests/daemon/child.h"
+
 namespace rocemu {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// A child that does so for ever.
-class Child {
- public:
-  template <class Work>
-  explicit Child(Work work) : pid_(fork()) {
-    if (pid_ == 0) {
-      work();
-      _exit(0);
-    }
-  }
-  ~Child() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
-  pid_t pid() const { return pid_; }
-
- private:
-  pid_t pid_;
-};
 
 /// How often it was found to spin, of so many looks.
 int spins_of(pid_t pid, int looks) {

@@ -1,7 +1,5 @@
 #include "emulator/daemon/run/quiescence.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -9,36 +7,18 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
-#include <memory>
 #include <string_view>
 #include <thread>
 
-#include "emulator/os/unique_fd.h"
+#include "emulator/os/proc.h"
 
 namespace rocemu::daemon {
 namespace {
 
-/// Empty if it cannot be read: the thread is gone.
-std::string contents_of(const std::string& path) {
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  std::string text;
-  if (!fd) return text;
-  char buffer[4096];
-  for (ssize_t size; (size = read(fd.get(), buffer, sizeof buffer)) > 0;) {
-    text.append(buffer, static_cast<size_t>(size));
-  }
-  return text;
-}
+using proc::contents_of;
 
 std::vector<pid_t> threads_of(pid_t process) {
-  std::vector<pid_t> threads;
-  const std::unique_ptr<DIR, int (*)(DIR*)> directory(
-      opendir(fmt::format("/proc/{}/task", process).c_str()), closedir);
-  if (directory == nullptr) return threads;
-  while (const dirent* entry = readdir(directory.get())) {
-    if (entry->d_name[0] != '.') threads.push_back(std::atoi(entry->d_name));
-  }
-  return threads;
+  return proc::numbers_in(proc::directory_of(process) + "/task");
 }
 
 std::vector<pid_t> children_of(pid_t process, pid_t thread) {

@@ -82,14 +82,9 @@ void VirtualTime::run(const std::atomic<bool>& stopping) {
       if (on_stuck_ && repeats_without_end()) tell_stuck();
       continue;
     }
-    if (idle_rounds++ >= kPollersTurn) {
-      if (on_idle_()) {
-        progress();
-        continue;
-      }
-      note_programs();
-      const bool may_go_on = is_held_ || worker_.engine_host().paused() || worker_.memory().waits();
-      if (on_stuck_ && !may_go_on) tell_stuck();
+    if (idle_rounds++ >= kPollersTurn && ends_idleness()) {
+      progress();
+      continue;
     }
     // Without end: until a sleeping thread is woken by something else than us.
     std::this_thread::sleep_for(idle);
@@ -166,14 +161,9 @@ void VirtualTime::run_with_turns(const std::atomic<bool>& stopping) {
       if (repeats_) tell_stuck();
       continue;
     }
-    if (idle_rounds_++ >= kPollersTurn) {
-      if (on_idle_()) {
-        progress();
-        continue;
-      }
-      note_programs();
-      const bool may_go_on = is_held_ || worker_.engine_host().paused() || worker_.memory().waits();
-      if (on_stuck_ && !may_go_on) tell_stuck();
+    if (idle_rounds_++ >= kPollersTurn && ends_idleness()) {
+      progress();
+      continue;
     }
     wait_idle(round);
     worker_.sessions().begin_round();  // for those that poll and take no turns
@@ -328,6 +318,16 @@ bool VirtualTime::awaits_verdict() {
   if (clock_.real_now() - stuck_since_ < kUntilVerdict) return true;
   is_stuck_ = repeats_ = false;
   looked_at_jump_ = jumps_;
+  return false;
+}
+
+/// For some rounds there has been nothing to do. True if there is something now; if there cannot
+/// be, that is told.
+bool VirtualTime::ends_idleness() {
+  if (on_idle_()) return true;
+  note_programs();
+  const bool may_go_on = is_held_ || worker_.engine_host().paused() || worker_.memory().waits();
+  if (on_stuck_ && !may_go_on) tell_stuck();
   return false;
 }
 

@@ -63,6 +63,7 @@ class VirtualTime {
   bool handle_what_came();
   void end_round();
   void note_programs();
+  bool ends_idleness();
   void tell_stuck();
   bool awaits_verdict();
   bool repeats_without_end();
