@@ -24,8 +24,8 @@ std::chrono::nanoseconds parse_time(const std::string& option, const std::string
 std::optional<std::vector<BlockedThread>> find_hang(pid_t daemon, bool counts_polling,
                                                     const TurnTableView* turns = nullptr);
 
-/// Who waits for what, in lines. `nic` is the NIC's answer to {"command":"hang"}; null if it is
-/// gone.
+/// A line for each thread, with what it waits for. `nic` is the NIC's answer to
+/// {"command":"hang"}, or null if the NIC is gone.
 std::string describe_waits(const std::vector<BlockedThread>& threads, const Json& nic);
 
 /// The latest lines of the events that were recorded in `dir`.

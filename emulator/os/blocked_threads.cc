@@ -95,7 +95,7 @@ class Observer {
   std::string mapping_at(pid_t process, uint64_t address) const;
   bool is_mapped_outside(const std::string& mapping) const;
   void find_holders();
-  /// Somebody who is not one of the processes has it open.
+  /// A process outside of the run has it open.
   bool is_held_outside(const std::string& link);
   bool is_held_by_daemon(const std::string& link);
 

@@ -2,10 +2,10 @@
 // here: more processors, expensive switches, other work. Time is in nanoseconds and goes as far as
 // the threads take it; nothing is random.
 //
-// The scheduler is the least that all of Linux's have in common: each processor has a queue; who
-// yields goes to its end; who has run for a time slice too; who is woken goes to an idle processor
-// if there is one, or else to the one it was on, where it goes before threads that have run more,
-// the one that is running included.
+// The scheduler does what all of Linux's schedulers do. Each processor has a queue. A thread that
+// yields, or that has run for a time slice, goes to the end of its queue. A thread that is woken
+// goes to an idle processor if there is one. Otherwise it goes to the processor that it was on,
+// ahead of all threads that have run for longer, even of the one that runs there now.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The daemon and programs on a simulated machine: who waits as the product's policies say, and what
-// goes to and fro between them takes about as long as it does.
+// The daemon and programs on a simulated machine. They wait by the product's own policies, and
+// their messages take about as long as real ones.
 #pragma once
 
 #include <cstdint>

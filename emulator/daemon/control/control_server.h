@@ -33,8 +33,8 @@ class ControlServer {
   using Command = std::function<Json(const Json& request)>;
   using Commands = std::map<std::string, Command>;
 
-  /// The same for what takes its time: `done` is called once, when the command has returned, with
-  /// what is to be added. Further requests of the connection wait for that.
+  /// The same for a command that takes time. It returns at once, and calls `done` later, once, with
+  /// what the answer has in addition. Until then the connection's next requests wait.
   using Done = std::function<void(Json)>;
   using SlowCommand = std::function<void(const Json& request, Done done)>;
   using SlowCommands = std::map<std::string, SlowCommand>;
