@@ -50,8 +50,7 @@ Participants::Participants(TurnTable& table, Files files, EventLoop& loop, Progr
       timers_(timers),
       ancestor_(ancestor),
       on_end_(std::move(on_end)) {
-  listener_watch_ =
-      loop_.watch(files_.listener.get(), EPOLLIN, [this](uint32_t) { on_connect(); });
+  listener_watch_ = loop_.watch(files_.listener.get(), EPOLLIN, [this](uint32_t) { on_connect(); });
   if (!listener_watch_) fail_start("cannot watch the socket of turns", errno);
 }
 

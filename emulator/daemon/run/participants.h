@@ -33,9 +33,9 @@ class Participants {
     UniqueFd listener;
   };
 
-  /// Events come in `loop`, requests for timers go to `timers`; all of them outlive this. `ancestor`
-  /// is the process that all others descend from, if there is one. `on_end` is called when a process
-  /// has ended, before its parent goes on. Throws StartError.
+  /// Events come in `loop`, requests for timers go to `timers`; all of them outlive this.
+  /// `ancestor` is the process that all others descend from, if there is one. `on_end` is called
+  /// when a process has ended, before its parent goes on. Throws StartError.
   Participants(abi::TurnTable& table, Files files, EventLoop& loop, ProgramTimers& timers,
                std::optional<pid_t> ancestor, std::function<void()> on_end);
 
