@@ -1,5 +1,5 @@
 // Mutexes, read-write locks, spin locks and semaphores: taken without waiting, or tried again in
-// the next turn.
+// the next turn, by those that wait in the order in which they came (lock_queue.h).
 #include <cerrno>
 #include <ctime>
 
@@ -9,6 +9,7 @@
 
 #include "verbs_provider/shim/interpose.h"
 #include "verbs_provider/turns/kernel.h"
+#include "verbs_provider/turns/lock_queue.h"
 #include "verbs_provider/turns/times.h"
 #include "verbs_provider/turns/turn.h"
 
@@ -42,11 +43,13 @@ Call call_of(const volatile void* object) {
 /// Tries until the result is not EBUSY; -1 if the daemon is gone.
 template <class Try>
 int take(const volatile void* lock, int64_t deadline, Try attempt) {
+  const LockPlace place(lock);
   int result = EBUSY;
   for (;;) {
     const End end = wait(
         call_of(lock), deadline,
         [&] {
+          if (!place.is_first()) return false;
           result = attempt();
           return result != EBUSY;
         },
@@ -57,16 +60,23 @@ int take(const volatile void* lock, int64_t deadline, Try attempt) {
   }
 }
 
-/// POSIX: a mutex of the error-checking kind that the caller has already.
 bool is_own(const pthread_mutex_t* mutex) {
-  return (mutex->__data.__kind & 3) == PTHREAD_MUTEX_ERRORCHECK &&
-         mutex->__data.__owner == static_cast<int>(kernel(SYS_gettid));
+  return mutex->__data.__owner == static_cast<int>(kernel(SYS_gettid));
+}
+
+/// The caller may write already.
+bool is_own(const pthread_rwlock_t* lock) {
+  return lock->__data.__cur_writer == static_cast<int>(kernel(SYS_gettid));
 }
 
 int take_mutex(pthread_mutex_t* mutex, int64_t deadline) {
-  const int result = next_mutex_trylock(mutex);
-  if (result != EBUSY) return result;
-  if (is_own(mutex)) return EDEADLK;
+  // One that has a recursive mutex takes it once more, whoever waits.
+  if (!somebody_waits_for(mutex) || is_own(mutex)) {
+    const int result = next_mutex_trylock(mutex);
+    if (result != EBUSY) return result;
+    // POSIX: a mutex of the error-checking kind that the caller has already.
+    if ((mutex->__data.__kind & 3) == PTHREAD_MUTEX_ERRORCHECK && is_own(mutex)) return EDEADLK;
+  }
   return take(mutex, deadline, [&] { return next_mutex_trylock(mutex); });
 }
 
@@ -74,15 +84,23 @@ template <class Try>
 int take_rwlock(pthread_rwlock_t* lock, int64_t deadline, Try attempt) {
   const int result = attempt();
   if (result != EBUSY) return result;
-  if (lock->__data.__cur_writer == static_cast<int>(kernel(SYS_gettid))) return EDEADLK;
+  if (is_own(lock)) return EDEADLK;
   return take(lock, deadline, attempt);
+}
+
+/// Readers take it whoever waits, as with PTHREAD_RWLOCK_PREFER_READER_NP, glibc's default.
+int take_to_write(pthread_rwlock_t* lock, int64_t deadline) {
+  const auto attempt = [&] { return next_trywrlock(lock); };
+  if (somebody_waits_for(lock) && !is_own(lock)) return take(lock, deadline, attempt);
+  return take_rwlock(lock, deadline, attempt);
 }
 
 /// As sem_wait() has it: 0, or -1 and errno. 1 if the daemon is gone.
 int take_semaphore(sem_t* semaphore, int64_t deadline) {
+  const LockPlace place(semaphore);
   const End end = wait(call_of(semaphore), deadline, [&] {
     pthread_testcancel();
-    return next_sem_trywait(semaphore) == 0;
+    return place.is_first() && next_sem_trywait(semaphore) == 0;
   });
   switch (end) {
     case End::kReady:
@@ -145,7 +163,7 @@ ROCEMU_REPLACE(int, pthread_rwlock_rdlock, (pthread_rwlock_t * lock)) {
 }
 ROCEMU_REPLACE(int, pthread_rwlock_wrlock, (pthread_rwlock_t * lock)) {
   if (active()) {
-    const int result = take_rwlock(lock, rocemu::abi::kNever, [&] { return next_trywrlock(lock); });
+    const int result = take_to_write(lock, rocemu::abi::kNever);
     if (result >= 0) return result;
   }
   return next_wrlock(lock);
@@ -160,8 +178,7 @@ ROCEMU_REPLACE(int, pthread_rwlock_timedrdlock, (pthread_rwlock_t * lock, const 
 }
 ROCEMU_REPLACE(int, pthread_rwlock_timedwrlock, (pthread_rwlock_t * lock, const timespec* time)) {
   if (time != nullptr && is_valid(*time) && active()) {
-    const int result =
-        take_rwlock(lock, deadline_at(CLOCK_REALTIME, *time), [&] { return next_trywrlock(lock); });
+    const int result = take_to_write(lock, deadline_at(CLOCK_REALTIME, *time));
     if (result >= 0) return result;
   }
   return next_timedwrlock(lock, time);

@@ -90,6 +90,7 @@ PROGRAM_CASES = [
     program("Threads", "connect_in_threads", 6),
     program("Threads", "conditions"),
     program("Threads", "contended_mutex"),
+    program("Threads", "poll_under_a_lock"),
     program("Threads", "signals"),
     Case("four_threads", "Threads", [BIN / "four_threads"]),
     *(Case(f"vipl_pingpong_{mode}", "Threads", vipl(mode)) for mode in ("poll", "wait", "notify")),

@@ -41,6 +41,7 @@ constexpr struct {
     {"connect_in_threads", connect_in_threads, 6},
     {"conditions", conditions, 4},
     {"contended_mutex", contended_mutex, 6},
+    {"poll_under_a_lock", poll_under_a_lock, 4},
     {"signals", signals, 8},
     {"spin_with_yield", spin_with_yield, 4},
     {"spin_with_pause", spin_with_pause, 4},

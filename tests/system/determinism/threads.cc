@@ -149,6 +149,38 @@ void contended_mutex(uint32_t count) {
   say(order);
 }
 
+void poll_under_a_lock(uint32_t count) {
+  constexpr uint32_t kMessages = 8;
+  Device device;
+  Side a(device), b(device);
+  connect(a, b);
+  std::mutex mutex;
+  uint32_t posted = 0, sent = 0, received = 0;
+  std::string order = "posted by:";
+  std::thread poller([&] {
+    // It leaves the mutex for a moment only, and looks twice at what is empty with it, never
+    // without.
+    for (;;) {
+      const std::lock_guard lock(mutex);
+      ibv_wc wc{};
+      while (a.poll(wc)) ++sent;
+      while (b.poll(wc)) ++received;
+      if (sent == count * kMessages && received == sent) return;
+    }
+  });
+  run_threads(count, [&](uint32_t number) {
+    for (uint32_t i = 0; i < kMessages; ++i) {
+      const std::lock_guard lock(mutex);
+      b.post_recv(posted);
+      a.post_send(posted);
+      ++posted;
+      order += " " + std::to_string(number);
+    }
+  });
+  poller.join();
+  say(order);
+}
+
 namespace {
 
 volatile sig_atomic_t handled = 0;

@@ -1,0 +1,57 @@
+#include "verbs_provider/turns/lock_queue.h"
+
+#include <atomic>
+
+#include <sys/syscall.h>
+
+#include "verbs_provider/turns/turn.h"
+
+namespace rocemu::turns {
+namespace {
+
+using abi::ThreadSlot;
+
+/// Threads of this process that wait for any lock; at least as many in a child of fork(2), which
+/// has none of them: it only looks for nothing.
+std::atomic<uint32_t> waiting{0};
+
+/// Of the other threads. One whose handler of a signal waits for something else does not count.
+template <class Matches>
+bool does_another_wait(const volatile void* lock, Matches matches) {
+  const ThreadSlot* const own = own_slot();
+  const int32_t pid = own->pid.load();
+  const uint32_t count = table()->high_water.load();
+  for (uint32_t i = 0; i < count && i < abi::TurnTable::kSlots; ++i) {
+    const ThreadSlot& slot = table()->slots[i];
+    if (&slot != own && slot.state.load() == ThreadSlot::kWaits && slot.pid.load() == pid &&
+        slot.call.load() == SYS_futex &&
+        slot.arguments[0].load() == reinterpret_cast<uint64_t>(lock) && matches(slot))
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool somebody_waits_for(const volatile void* lock) {
+  return waiting.load() != 0 && does_another_wait(lock, [](const ThreadSlot&) { return true; });
+}
+
+LockPlace::LockPlace(const volatile void* lock)
+    : lock_(lock), place_(table()->next_queued.fetch_add(1)) {
+  waiting.fetch_add(1);
+}
+
+LockPlace::~LockPlace() {
+  waiting.fetch_sub(1);
+}
+
+bool LockPlace::is_first() const {
+  own_slot()->queued.store(place_);  // a handler of a signal may have waited elsewhere
+  if (waiting.load() == 1) return true;
+  return !does_another_wait(lock_, [this](const ThreadSlot& slot) {
+    return static_cast<int32_t>(slot.queued.load() - place_) < 0;
+  });
+}
+
+}  // namespace rocemu::turns
