@@ -374,8 +374,9 @@ End give(const Call& call, int64_t deadline_ns, uint32_t flags) {
   slot->call.store(call.number);
   for (size_t i = 0; i < 4; ++i) slot->arguments[i].store(call.arguments[i]);
   const BlockedSignals signals;
-  slot->turn.store(ThreadSlot::kNone);
+  // In this order: once the turn is back the daemon goes by the state.
   slot->state.store(ThreadSlot::kWaits);
+  slot->turn.store(ThreadSlot::kNone);
   tell_daemon(slot);
   if (!has_left) wait_for_turn(slot);
   begin_turn();
@@ -468,8 +469,8 @@ void end_thread() {
   if (slot == nullptr) return;
   self.slot = nullptr;
   slot->flags.store(ThreadSlot::kProgressed);
-  slot->turn.store(0);
   slot->state.store(ThreadSlot::kGone);
+  slot->turn.store(ThreadSlot::kNone);
   if (!has_left) tell_daemon(slot);
 }
 

@@ -81,10 +81,7 @@ Turns::Turns(const Options& options, UniqueFd listener, Requests requests)
   table().next_serial.store(1);
   table().seed = options.seed;
   table().is_lockstep = options.lockstep ? 1 : 0;
-  handback_watch_ = loop_.watch(handback_.get(), EPOLLIN, [this](uint32_t) {
-    uint64_t count;
-    [[maybe_unused]] const ssize_t size = read(handback_.get(), &count, sizeof count);
-  });
+  handback_watch_ = loop_.watch(handback_.get(), EPOLLIN, [this](uint32_t) { take_handbacks(); });
   if (!handback_watch_) fail_start("cannot watch the table of turns", errno);
   participants_ = std::make_unique<Participants>(
       table(), Participants::Files{table_file_.get(), handback_.get(), std::move(listener)}, loop_,
@@ -109,7 +106,9 @@ bool Turns::is_somebody_outside() const {
 
 bool Turns::needs_settling() {
   std::erase_if(outside_, [this](uint32_t number) {
-    return table().slots[number].state.load() != ThreadSlot::kRuns;
+    std::atomic<uint32_t>& state = table().slots[number].state;
+    if (state.load() == ThreadSlot::kGone) state.store(ThreadSlot::kFree);
+    return state.load() != ThreadSlot::kRuns;
   });
   if (table().unsettled.exchange(0) != 0) unsettled_ = true;
   if (participants_->take_unsettled()) unsettled_ = true;
@@ -126,7 +125,14 @@ bool Turns::has_events() const {
   return is_readable(loop_.fd()) || is_readable(requests_.fd);
 }
 
+void Turns::take_handbacks() {
+  uint64_t count;
+  [[maybe_unused]] const ssize_t size = read(handback_.get(), &count, sizeof count);
+}
+
 bool Turns::has_news() {
+  // A thread that found no processor may tell of a turn that it gave back only now.
+  if (outside_.empty()) take_handbacks();
   return has_events() || needs_settling();
 }
 
