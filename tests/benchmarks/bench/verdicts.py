@@ -98,3 +98,31 @@ def ratios(results):
         ratio("milliseconds of rocemu run -- true", rows["rocemu run -- true"], at_most=25.0)
         ratio("compiling under rocemu run to plain", rows["under"] / rows["plain"], at_most=1.05)
     return found
+
+
+def bounds(results):
+    """Rows of (figure, value, the most that it could be, what measured that)."""
+    rate, bandwidth = results["message_rate"], results["bandwidth"]
+    micro, latency = results["micro"], results["latency"]
+
+    def of_engine(name):
+        return 1e3 / micro[name]["ns"]
+
+    def mb(name):
+        return bandwidth[name]["MB/s"]
+
+    copies = "one process_vm_readv and one process_vm_writev"
+    return [
+        ("64 B ib_send_bw, million/s", rate["ib_send_bw"], of_engine("engine_send/64"),
+         "the engine alone, in memory (`engine_send/64`)"),
+        ("64 B ib_write_bw, million/s", rate["ib_write_bw"], of_engine("engine_write/64"),
+         "the engine alone, in memory (`engine_write/64`)"),
+        ("64 KiB ib_send_bw, MB/s", mb("ib_send_bw"), mb(copies), copies),
+        ("64 KiB ib_write_bw, MB/s", mb("ib_write_bw"), mb(copies), copies),
+        ("64 KiB ib_send_bw over UDP, MB/s", mb("ib_send_bw over UDP"),
+         mb("UDP with GSO and GRO, relayed"), "UDP with GSO and GRO, relayed"),
+        ("64 KiB ib_write_bw over UDP, MB/s", mb("ib_write_bw over UDP"),
+         mb("UDP with GSO and GRO, as WRITEs, relayed"), "the same, as WRITEs"),
+        ("64 B ib_send_lat over UDP, µs", latency["ib_send_lat over UDP"]["p50"],
+         latency["UDP, busy, relayed"]["p50"], "UDP, busy, relayed"),
+    ]
