@@ -8,40 +8,31 @@
 
 #include "connection.h"
 
-enum { RECORDS = 5 };
+enum { RECORDS = 5, RECEIVES = RECORDS + 1 };
 
-static void poll_records(struct connection* c, const int* records, int* count, int* sum) {
-  struct ibv_wc wc;
-  while (poll_one(c, &wc) > 0) {
-    if (wc.status != IBV_WC_SUCCESS) continue;  // flushed, or the client will see the error
-    ++*count;
-    *sum += records[wc.wr_id];
-  }
-}
+struct records {
+  int values[RECEIVES];
+  int polled;  // receives
+  int count;
+  int sum;
+};
 
-#ifdef CORRECTED
-// What was received completes before what is flushed: all is there when the last receive is.
-static void poll_until_flushed(struct connection* c, const int* records, int* count, int* sum) {
-  for (;;) {
-    const struct ibv_wc wc = await_completion(c);
-    if (wc.status == IBV_WC_SUCCESS) {
-      ++*count;
-      *sum += records[wc.wr_id];
-    }
-    if (wc.wr_id == RECORDS) return;
-  }
+static void handle(struct records* records, struct ibv_wc wc) {
+  ++records->polled;
+  if (wc.status != IBV_WC_SUCCESS) return;  // flushed, or the client sees the error
+  ++records->count;
+  records->sum += records->values[wc.wr_id];
 }
-#endif
 
 static void server(int socket) {
   struct connection c = {0};
-  int records[RECORDS + 1];  // no record comes into the last one
-  int count = 0, sum = 0;
+  struct records records = {.count = 0};
   listen_for_client(&c, socket);
   await_request(&c);
-  open_queues(&c, 1, RECORDS + 1, RECORDS + 2);
-  struct ibv_mr* mr = register_memory(&c, records, sizeof records);
-  for (int i = 0; i <= RECORDS; ++i) post_receive(&c, mr, &records[i], sizeof(int), (uint64_t)i);
+  open_queues(&c, 1, RECEIVES, RECEIVES + 1);
+  struct ibv_mr* mr = register_memory(&c, records.values, sizeof records.values);
+  for (int i = 0; i < RECEIVES; ++i)
+    post_receive(&c, mr, &records.values[i], sizeof(int), (uint64_t)i);
   arm(&c);
   accept_client(&c, NULL);
 
@@ -52,7 +43,8 @@ static void server(int socket) {
     if (entries[0].revents != 0) {
       take_event(&c);
       arm(&c);
-      poll_records(&c, records, &count, &sum);
+      struct ibv_wc wc;
+      while (poll_one(&c, &wc) != 0) handle(&records, wc);
     } else if (entries[1].revents != 0) {
       await_event(c.events, RDMA_CM_EVENT_DISCONNECTED);
       rdma_disconnect(c.id);
@@ -60,9 +52,10 @@ static void server(int socket) {
     }
   }
 #ifdef CORRECTED
-  poll_until_flushed(&c, records, &count, &sum);
+  // What was not received is flushed: each receive completes one day.
+  while (records.polled < RECEIVES) handle(&records, await_completion(&c));
 #endif
-  printf("%d records, sum %d\n", count, sum);
+  printf("%d records, sum %d\n", records.count, records.sum);
   deregister(mr);
   close_connection(&c);
 }

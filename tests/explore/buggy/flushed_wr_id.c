@@ -40,7 +40,6 @@ static void await_batch(struct connection* c) {
   const struct batch* batch = (const struct batch*)(uintptr_t)wc.wr_id;
   if (wc.status != IBV_WC_SUCCESS)
     errx(1, "batch %d: %s", batch->number, ibv_wc_status_str(wc.status));
-  printf("batch %d is written\n", batch->number);
 }
 
 static void server(int socket) {

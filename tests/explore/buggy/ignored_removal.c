@@ -3,40 +3,52 @@
 // What a user sees: the program spins for ever after the driver was reloaded or the device reset.
 // What provokes it: the device is removed.
 #include <err.h>
-#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 
 #include "connection.h"
 
-enum { ROUNDS = 10, LOOK_EVERY = 1000 };
+enum { ROUNDS = 10, SPINS = 1000 };
 
 #ifdef CORRECTED
-// Now and then, since it is a system call.
-static void check_device(struct connection* c) {
-  struct pollfd entry = {.fd = c->context->async_fd, .events = POLLIN};
-  if (poll(&entry, 1, 0) <= 0) return;
-  struct ibv_async_event event;
-  if (ibv_get_async_event(c->context, &event) != 0) err(1, "ibv_get_async_event");
-  if (event.event_type == IBV_EVENT_DEVICE_FATAL) errx(1, "the device is gone");
-  ibv_ack_async_event(&event);
+// Sleeps until there is a completion, or the device has something to say.
+static void sleep_beside_device(struct connection* c) {
+  struct pollfd entries[] = {{.fd = c->context->async_fd, .events = POLLIN},
+                             {.fd = c->channel->fd, .events = POLLIN}};
+  if (poll(entries, 2, PATIENCE_MS) <= 0) errx(1, "the peer is silent");
+  if (entries[0].revents != 0) {
+    struct ibv_async_event event;
+    if (ibv_get_async_event(c->context, &event) != 0) err(1, "ibv_get_async_event");
+    if (event.event_type == IBV_EVENT_DEVICE_FATAL) errx(1, "the device is gone");
+    ibv_ack_async_event(&event);
+  }
+  if (entries[1].revents != 0) take_event(c);
 }
 #endif
 
-static void await_next(struct connection* c, enum ibv_wc_opcode opcode) {
+static struct ibv_wc next_completion(struct connection* c) {
   struct ibv_wc wc;
-  do {
-    int count;
 #ifdef CORRECTED
-    for (int i = 1; (count = ibv_poll_cq(c->cq, 1, &wc)) == 0; ++i)
-      if (i % LOOK_EVERY == 0) check_device(c);
+  for (;;) {
+    for (int i = 0; i < SPINS; ++i)
+      if (poll_one(c, &wc) != 0) return wc;
+    arm(c);
+    if (poll_one(c, &wc) != 0) return wc;
+    sleep_beside_device(c);
+  }
 #else
-    while ((count = ibv_poll_cq(c->cq, 1, &wc)) == 0) {
-    }
+  while (poll_one(c, &wc) == 0) {
+  }
+  return wc;
 #endif
-    if (count < 0) errx(1, "ibv_poll_cq");
+}
+
+static void await_next(struct connection* c, enum ibv_wc_opcode opcode) {
+  for (;;) {
+    const struct ibv_wc wc = next_completion(c);
     if (wc.status != IBV_WC_SUCCESS) errx(1, "%s", ibv_wc_status_str(wc.status));
-  } while (wc.opcode != opcode);
+    if (wc.opcode == opcode) return;
+  }
 }
 
 static void server(int socket) {

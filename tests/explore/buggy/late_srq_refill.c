@@ -1,6 +1,6 @@
 // The mistake: the shared receive queue is refilled only when IBV_EVENT_SRQ_LIMIT_REACHED comes.
 // What a user sees: the server sleeps for ever, its clients fail with IBV_WC_RNR_RETRY_EXC_ERR.
-// What provokes it: the event is lost, or late for longer than the clients try again.
+// What provokes it: the event is lost, or comes before the messages that it is about were polled.
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +20,7 @@ struct queue {
 };
 
 static void refill(struct queue* q) {
+  if (q->empty_count == 0) return;  // none has been polled
   while (q->empty_count > 0) {
     const int index = q->empty[--q->empty_count];
     struct ibv_sge sge = {

@@ -89,7 +89,6 @@ static void client(int socket) {
   counter.mr = register_memory(&counter.c, &counter.result, sizeof counter.result);
   exchange(&counter.c, socket, NULL, &counter.theirs);
   for (uint64_t i = 0; i < ADDITIONS; ++i) add_one(&counter, i);
-  printf("added 1 for %d times\n", ADDITIONS);
   const enum request request = QUIT;
   send_all(socket, &request, sizeof request);
   deregister(counter.mr);

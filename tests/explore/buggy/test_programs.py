@@ -1,5 +1,5 @@
-"""Programs with a mistake, and corrected: each does well without faults, and under its scenario what
-the comment at its top says."""
+"""Programs with a mistake, and corrected: each does well without faults, and under its scenario
+what the comment at its top says."""
 import os
 import pathlib
 import sys
@@ -17,14 +17,17 @@ GIVE_UP = "5s"  # real time, for what goes on for ever: the others take a tenth 
 # scenario: the exit status and a part of the output.
 PROGRAMS = {
     "cleanup_twice": ("received: good morning",
-                      (ABORTED, "free(): double free"), (REPORTED, "cannot start: Cannot allocate")),
-    "disconnect_while_posting": ("10 samples, sum 450", SEGV, (REPORTED, "the subscriber left after")),
+                      (ABORTED, "free(): double free"),
+                      (REPORTED, "cannot start: Cannot allocate")),
+    "disconnect_while_posting": ("10 samples, sum 450", SEGV,
+                                 (REPORTED, "the subscriber left after")),
     "dreq_race": ("5 records, sum 15", (0, "4 records, sum 10"), (0, "5 records, sum 15")),
-    "early_reuse": ("5 orders, total 1500", (0, "5 orders, total 1600"), (0, "5 orders, total 1500")),
+    "early_reuse": ("5 orders, total 1500", (0, "5 orders, total 1600"),
+                    (0, "5 orders, total 1500")),
     "established_late": ("1 message, the last: how are you", SEGV,
                          (0, "1 message, the last: how are you")),
-    "fixed_array": ("3 clients at once", SEGV, (0, "3 clients at once")),
-    "flushed_wr_id": ("batch 2 is written", SEGV, (REPORTED, "batch 1: remote access error")),
+    "fixed_array": ("3 clients at once", (ABORTED, "double free"), (0, "3 clients at once")),
+    "flushed_wr_id": ("12 entries", SEGV, (REPORTED, "batch 1: remote access error")),
     "ignored_removal": ("counted to 10", (DEADLOCK, "polls a completion queue"),
                         (REPORTED, "the device is gone")),
     "ignored_status": ("balance: 1234", (0, "balance: 0\n"),
@@ -78,14 +81,16 @@ class Programs(unittest.TestCase):
             result = rocemu_run(program(name), options=options)
             self.assert_ends(result, 0, PROGRAMS[name.removesuffix("_corrected")][0])
         side_by_side(self, check, [(name, options) for pair in map(both, PROGRAMS) for name in pair
-                                   for options in ((), ("--lockstep",))], at_once=3)
+                                   for options in ((), ("--lockstep",))],
+                     at_once=3)
 
     def test_all_are_deterministic(self):
         def check(name):
             options = ("--lockstep", "--check-determinism", "3")
             result = rocemu_run(program(name), options=options)
             self.assertEqual(result.returncode, 0, result.stdout)
-        side_by_side(self, check, [name for pair in map(both, PROGRAMS) for name in pair], at_once=3)
+        side_by_side(self, check, [name for pair in map(both, PROGRAMS) for name in pair],
+                     at_once=3)
 
     def test_the_scenario_brings_out_the_mistake_and_the_twin_copes(self):
         def check(name):
