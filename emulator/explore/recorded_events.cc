@@ -127,6 +127,14 @@ std::map<std::string, int64_t> objects_left(const RecordedEvents& events) {
       if (call == lifetime.destroyed_by && (!failed || trying_is_enough)) --left[key];
     }
   }
+  // Who was killed, or whose device has gone, could not.
+  for (const RecordedEvent& event : events.list) {
+    const std::string what = event.text("what");
+    if (what != "killed" && what != "device_lost") continue;
+    std::erase_if(left, [name = event.process + " "](const auto& one) {
+      return one.first.starts_with(name);
+    });
+  }
   std::erase_if(left, [](const auto& one) { return one.second <= 0; });
   return left;
 }

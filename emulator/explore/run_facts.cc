@@ -37,7 +37,10 @@ class ErrorReader {
     std::ranges::sort(facts_.waits);
     const auto again = std::ranges::unique(facts_.waits);
     facts_.waits.erase(again.begin(), again.end());
+    // The daemon and `rocemu run` may both tell of the command itself.
     std::ranges::sort(facts_.crashes);
+    const auto twice = std::ranges::unique(facts_.crashes);
+    facts_.crashes.erase(twice.begin(), twice.end());
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -130,7 +131,7 @@ void Runner::start(const Job& job) {
   const std::string time = std::to_string(options_.timeout.count()) + "ms";
   std::vector<std::string> arguments = {"rocemu", "run"};
   if (options_.lockstep)
-    arguments.insert(arguments.end(), {"--lockstep", "--poll-patience", "300ms"});
+    arguments.insert(arguments.end(), {"--lockstep", "--poll-patience", "100ms"});
   arguments.insert(arguments.end(), options_.fabric.begin(), options_.fabric.end());
   arguments.insert(arguments.end(), {"--timeout", time, "--record", dir.string()});
   if (!job.scenario.empty())
@@ -150,6 +151,8 @@ void Runner::start(const Job& job) {
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
+    const rlimit no_core{0, 0};  // hundreds of crashes would fill the disk
+    setrlimit(RLIMIT_CORE, &no_core);
     open_as(STDIN_FILENO, "/dev/null", O_RDONLY);
     open_as(STDOUT_FILENO, (dir / "stdout").string(), O_WRONLY | O_CREAT | O_TRUNC);
     open_as(STDERR_FILENO, (dir / "stderr").string(), O_WRONLY | O_CREAT | O_TRUNC);

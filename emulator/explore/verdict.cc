@@ -105,14 +105,16 @@ std::optional<Judgement> wrong(const RunFacts& facts, const Baseline& baseline) 
 }
 
 std::optional<Judgement> leak(const RunFacts& facts, const Baseline& baseline) {
-  std::string text;
+  std::string text, kinds;
   for (const auto& [what, count] : facts.left) {
     const auto before = baseline.facts.left.find(what);
     const int64_t more = count - (before == baseline.facts.left.end() ? 0 : before->second);
-    if (more > 0) text += fmt::format("{}{} {} more", text.empty() ? "" : ", ", what, more);
+    if (more <= 0) continue;
+    text += fmt::format("{}{} {} more", text.empty() ? "" : ", ", what, more);
+    kinds += what + "; ";
   }
   if (text.empty()) return std::nullopt;
-  return Judgement{Verdict::kLeak, text, "exits with 0, but leaves objects: " + text};
+  return Judgement{Verdict::kLeak, kinds, "exits with 0, but leaves objects: " + text};
 }
 
 /// Its last line is where a program says what was wrong.
