@@ -17,6 +17,7 @@ ENGINE = "emulator/engine"
 JOURNAL = "emulator/journal"
 SCENARIO = "emulator/scenario"
 OPTIONS = "emulator/options"
+EXPLORE = "emulator/explore"
 # Files of the engine that its stages share. The stages build on each other in the order below.
 ENGINE_VALUES = [f"{ENGINE}/{name}.h" for name in ("config", "events", "step")]
 SNAPSHOT = f"{ENGINE}/snapshot.h"
@@ -47,8 +48,9 @@ RULES = {
     JOURNAL: [ENGINE, SCENARIO, "wire", ABI, OS],
     SCENARIO: [ENGINE, "wire", ABI],
     OPTIONS: [ENGINE, "wire", ABI],
+    EXPLORE: [OS],
     "emulator/daemon": [EMULATOR, "wire"],
-    "emulator/command": [ABI, OS, JOURNAL, SCENARIO, OPTIONS, "emulator/capture", ENGINE],
+    "emulator/command": [ABI, OS, JOURNAL, SCENARIO, OPTIONS, "emulator/capture", ENGINE, EXPLORE],
     "verbs_provider": [ABI],
     "testing": ["verbs_provider", ABI],
     "vipl": [],

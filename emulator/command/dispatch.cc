@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::array kSubcommands = {
     Subcommand{"run", "run a command that sees emulated RDMA devices", run, run_help},
+    Subcommand{"explore", "find out which fault breaks a command", explore, explore_help},
     Subcommand{"up", "start a shared NIC for several terminals", up, up_help},
     Subcommand{"down", "stop the shared NIC", down, down_help},
     Subcommand{"show", "print devices, queue pairs, memory regions and counters", show, show_help},

@@ -58,6 +58,10 @@ po::options_description options_of_run() {
   options.add_options()("timeout", po::value<std::string>()->value_name("TIME"),
                         "after TIME (90, 1.5s, 2m; real time) tell who waits for what, end the "
                         "programs, and exit with status 124");
+  options.add_options()(
+      "poll-patience", po::value<std::string>()->value_name("TIME"),
+      "how long a program may poll in vain, with nothing under way or due, before "
+      "that is a deadlock (default 5s; real time)");
   options.add_options()("keep-on-failure", po::value<std::string>()->value_name("DIR"),
                         "record the run in DIR, and keep that, with its frames and with the report "
                         "of a run that hangs, if the exit status is not 0");
@@ -228,7 +232,8 @@ std::string run_help() {
          "\n"
          "The NIC is a daemon of this one run. It is gone, with all its files, when COMMAND ends.\n"
          "If `rocemu up` started a shared NIC, COMMAND joins that one instead, unless any of the\n"
-         "options below but --timeout and --mount-sysfs is given: each of them asks for a NIC of\n"
+         "options below but --timeout, --poll-patience and --mount-sysfs is given: each of them "
+         "asks for a NIC of\n"
          "its own.\n"
          "\n" +
          to_text(options_of_run()) +
@@ -245,7 +250,7 @@ std::string run_help() {
          "way\n"
          "there or due. It is told who waits for what, and the programs are ended. A thread that\n"
          "sleeps for a time, or could be woken from outside (a terminal, a pipe, a connection, a\n"
-         "signal), is no deadlock; one that only polls is after 5 s.\n"
+         "signal), is no deadlock; one that only polls is after 5 s, or --poll-patience.\n"
          "\n"
          "In lockstep all processes and threads of a run go on one at a time in a fixed order: "
          "frames,\n"
@@ -299,6 +304,9 @@ int run(const Arguments& arguments) {
   std::optional<std::chrono::nanoseconds> timeout;
   if (values.count("timeout") != 0)
     timeout = parse_time("--timeout", values["timeout"].as<std::string>());
+  std::chrono::nanoseconds poll_patience = std::chrono::seconds(5);
+  if (values.count("poll-patience") != 0)
+    poll_patience = parse_time("--poll-patience", values["poll-patience"].as<std::string>());
   const bool is_virtual =
       values["lockstep"].as<bool>() ||
       (values.count("clock") != 0 && values["clock"].as<std::string>() == "virtual");
@@ -334,6 +342,7 @@ int run(const Arguments& arguments) {
                           .lockstep = values["lockstep"].as<bool>(),
                           .mounts_sysfs = values["mount-sysfs"].as<bool>(),
                           .timeout = timeout,
+                          .poll_patience = poll_patience,
                           .recording = recording_dir(values, golden.get(), kept)});
   int status = outcome.status;
   if (daemon && !daemon->is_gone() && (strict || values.count("scenario") != 0) &&

@@ -21,6 +21,8 @@ struct Subcommand {
 
 int run(const Arguments& arguments);
 std::string run_help();
+int explore(const Arguments& arguments);
+std::string explore_help();
 int up(const Arguments& arguments);
 std::string up_help();
 int down(const Arguments& arguments);

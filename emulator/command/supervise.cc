@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <iostream>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "emulator/command/error.h"
 #include "emulator/command/hang.h"
 #include "emulator/command/mount_sysfs.h"
+#include "emulator/os/proc.h"
 
 namespace rocemu::command {
 namespace {
@@ -28,8 +30,6 @@ using Clock = std::chrono::steady_clock;
 /// By this one the daemon says that nothing can happen any more (--tell-stuck). From anybody else
 /// it means nothing, as it would if we did not take it.
 constexpr int kStuckSignal = SIGURG;
-/// A thread that polls may do so for a time by its own clock, which nobody can see. So long it may.
-constexpr std::chrono::seconds kPollersPatience{5};
 constexpr std::chrono::seconds kLongestPause{2};
 /// How often programs are looked at whose NIC has gone.
 constexpr std::chrono::milliseconds kLookInterval{100};
@@ -133,6 +133,7 @@ class Supervisor {
     // A process that outlives its parent is still watched: it becomes a child of ours.
     if (supervision.is_virtual) turns_ = TurnTableView::open(supervision.dir);
     if (supervision.is_virtual || supervision.timeout) prctl(PR_SET_CHILD_SUBREAPER, 1);
+    name_ = std::filesystem::path(command[0]).filename().string();
     program_ = start_command(command, signals_, supervision);
   }
 
@@ -156,6 +157,7 @@ class Supervisor {
   std::optional<Clock::time_point> deadline_;
   std::optional<TurnTableView> turns_;
   pid_t program_ = 0;
+  std::string name_;  // of the command
   std::optional<uint32_t> stuck_serial_;
   Clock::time_point stuck_since_{}, next_look_{};
   std::optional<Outcome> outcome_;
@@ -207,6 +209,10 @@ void Supervisor::on_children() {
     on_daemon_end(wait_status);
   }
   if (waitpid(program_, &wait_status, WNOHANG) == program_) {
+    // Its status alone could be that of a shell. Of all other processes the daemon tells.
+    if (supervision_.lockstep && WIFSIGNALED(wait_status) && proc::is_crash(WTERMSIG(wait_status)))
+      std::cerr << "rocemu: " + name_ + " (pid " + std::to_string(program_) + ") received SIG" +
+                       sigabbrev_np(WTERMSIG(wait_status)) + "\n";
     outcome_ = {exit_status(wait_status), ""};
     return;
   }
@@ -248,7 +254,7 @@ void Supervisor::on_stuck(uint32_t serial) {
   }
   const Clock::time_point begin = Clock::now();
   if (begin < next_look_) return;
-  const auto threads = find_hang(daemon_pid(), begin - stuck_since_ >= kPollersPatience,
+  const auto threads = find_hang(daemon_pid(), begin - stuck_since_ >= supervision_.poll_patience,
                                  turns_ ? &*turns_ : nullptr);
   if (!threads) {
     // Of many threads that takes long, and is to take a tenth of the time at most.

@@ -20,6 +20,9 @@ struct Supervision {
   bool lockstep = false;
   bool mounts_sysfs = false;
   std::optional<std::chrono::nanoseconds> timeout = {};
+  /// A thread that polls may do so for a time by its own clock, which nobody can see. So long it
+  /// may.
+  std::chrono::nanoseconds poll_patience = std::chrono::seconds(5);
   /// Where the run is recorded; may be empty.
   std::string recording = {};
 };

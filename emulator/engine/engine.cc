@@ -21,7 +21,10 @@ struct Apply {
   void operator()(const AttachClient& input) const {
     fabric.objects.clients.attach(input.client, input.device, input.shares_with);
   }
-  void operator()(const DetachClient& input) const { fabric.leaving.detach(input.client); }
+  void operator()(const DetachClient& input) const {
+    fabric.leaving.detach(input.client);
+    fabric.faults.processes.forget(input.client);
+  }
   void operator()(const Command& input) const {
     outputs.reply = execute(fabric.commands, input.client, input.request);
   }
@@ -98,7 +101,18 @@ struct Apply {
     }
   }
   void operator()(const OpenCmChannel&) const {}
-  void operator()(const CloseCmChannel& input) const { rdma_cm.close(input.channel); }
+  void operator()(const NameProcess& input) const {
+    std::visit(
+        [&](auto id) {
+          fabric.faults.processes.name(
+              id, ProcessName{.program = input.program, .number = input.number});
+        },
+        input.of);
+  }
+  void operator()(const CloseCmChannel& input) const {
+    rdma_cm.close(input.channel);
+    fabric.faults.processes.forget(input.channel);
+  }
   void operator()(const CmCommand& input) const {
     // Rules for kGetEvent were asked when the event was made (EventOutput::emit): it was read now.
     if (fabric.faults.watches(faults::Where::kVerb) &&

@@ -14,6 +14,7 @@
 #include "emulator/abi/ucma.h"
 #include "emulator/engine/base/frame.h"
 #include "emulator/engine/base/ids.h"
+#include "emulator/engine/base/process_names.h"
 #include "emulator/engine/base/time.h"
 #include "wire/ip_address.h"
 
@@ -140,6 +141,13 @@ struct OpenCmChannel {
   CmChannelId channel;
 };
 
+/// Says which process a client or an event channel is of, once it has come.
+struct NameProcess {
+  Owner of;
+  std::string program;
+  uint32_t number;  // 1 is the run's first process of that program
+};
+
 /// The channel is closed: all its rdma_cm ids go, and their peers hear of it.
 struct CloseCmChannel {
   CmChannelId channel;
@@ -163,10 +171,10 @@ struct MemoryReady {};
 /// it may hold the answer that a timer waits for.
 struct Tick {};
 
-using Input =
-    std::variant<AttachClient, DetachClient, Command, PostSend, PostRecv, PostSrqRecv, ArmCq,
-                 ReceivedFrames, ForwardedFrames, SetPort, RemoveDevice, AddRules, RemoveRules,
-                 Pause, ReleaseFrames, OpenCmChannel, CloseCmChannel, CmCommand, MemoryReady, Tick>;
+using Input = std::variant<AttachClient, DetachClient, Command, PostSend, PostRecv, PostSrqRecv,
+                           ArmCq, ReceivedFrames, ForwardedFrames, SetPort, RemoveDevice, AddRules,
+                           RemoveRules, Pause, ReleaseFrames, OpenCmChannel, NameProcess,
+                           CloseCmChannel, CmCommand, MemoryReady, Tick>;
 
 // ---- Outputs --------------------------------------------------------------------------------
 
@@ -255,9 +263,14 @@ struct CmEvent {
   std::shared_ptr<const abi::ucma::EventResponse> event;
 };
 
+/// A rule ends the process that the client or event channel is of, at once.
+struct KillProcess {
+  Owner of;
+};
+
 using Output = std::variant<Completion, CqFailed, CompletionEvent, AsyncEvent, DeviceLost,
                             ClientViolation, TransmitFrame, ForwardFrame, GroupChange, FrameTrace,
-                            RuleFired, DeviceChanged, CmEvent>;
+                            RuleFired, DeviceChanged, CmEvent, KillProcess>;
 
 struct CmReply {
   int error = 0;  // 0, or a positive errno value; then there is no response

@@ -67,7 +67,8 @@ std::string Canonical::line(const Event& event) {
     names_.erase({FieldKind::kClient, client});
     return "client " + name({FieldKind::kClient, client}, event.find("comm")->text);
   }
-  if (event.what == "attach") return "";  // its name comes next
+  if (event.what == "attach") return "";   // its name comes next
+  if (event.what == "process") return "";  // the name of what is there already
   std::string text = with_times_ ? fmt::format("{} ", event.at.time_since_epoch().count()) : "";
   text += event.what;
   for (const Field& field : event.fields) {

@@ -140,6 +140,14 @@ struct Answers {
   RecordedCmReply cm_reply{};
 };
 
+Event& add_owner(Event& event, std::string_view what, const engine::Owner& owner) {
+  event.what = what;
+  if (const auto* client = std::get_if<engine::ClientId>(&owner)) {
+    return event.add("client", FieldKind::kClient, client->value);
+  }
+  return event.add("channel", std::get<engine::CmChannelId>(owner).value);
+}
+
 struct DescribeInput {
   Event& event;
   const Answers& answers;
@@ -217,6 +225,10 @@ struct DescribeInput {
   void operator()(const engine::OpenCmChannel& input) const {
     say("open_event_channel").add("channel", input.channel.value);
   }
+  void operator()(const engine::NameProcess& input) const {
+    add_owner(event, "process", input.of)
+        .add("process", input.program + "#" + std::to_string(input.number));
+  }
   void operator()(const engine::CloseCmChannel& input) const {
     say("close_event_channel").add("channel", input.channel.value);
   }
@@ -268,6 +280,9 @@ struct DescribeOutput {
         .add("element", FieldKind::kName, output.element);
   }
   void operator()(const engine::DeviceLost& output) const { say("device_lost", output.client); }
+  void operator()(const engine::KillProcess& output) const {
+    add_owner(event, "killed", output.of);
+  }
   void operator()(const RecordedViolation& output) const {
     say("client_violation", output.client).add("reason", output.reason);
   }

@@ -85,6 +85,13 @@ void Replay::check(const Step& step) {
     check_device(removed->device);
   } else if (const auto* open = std::get_if<engine::OpenCmChannel>(&input)) {
     require(channels_.insert(open->channel).second, "an event channel that is opened twice");
+  } else if (const auto* name = std::get_if<engine::NameProcess>(&input)) {
+    if (const auto* client = std::get_if<engine::ClientId>(&name->of)) {
+      check_client(*client);
+    } else {
+      require(channels_.contains(std::get<engine::CmChannelId>(name->of)),
+              "the process of an event channel that is not open");
+    }
   } else if (const auto* close = std::get_if<engine::CloseCmChannel>(&input)) {
     require(channels_.erase(close->channel) == 1, "an event channel is closed that is not open");
   } else if (const auto* cm = std::get_if<engine::CmCommand>(&input)) {

@@ -42,7 +42,20 @@ enum class InputKind : uint8_t {
   kReleaseFrames,
   kMemoryReady,
   kReceivedFrames,
+  kNameProcess,
 };
+
+void put_owner(Appender& to, const engine::Owner& owner) {
+  to.put(static_cast<uint8_t>(owner.index()));
+  std::visit([&](auto id) { to.put(id); }, owner);
+}
+
+engine::Owner take_owner(Taker& from) {
+  const auto index = from.take<uint8_t>();
+  if (index > 1) from.fail();
+  if (index == 0) return from.take<ClientId>();
+  return from.take<engine::CmChannelId>();
+}
 
 struct AppendInput {
   Appender& to;
@@ -128,6 +141,12 @@ struct AppendInput {
     to.put(InputKind::kOpenCmChannel);
     to.put(input.channel);
   }
+  void operator()(const engine::NameProcess& input) const {
+    to.put(InputKind::kNameProcess);
+    put_owner(to, input.of);
+    to.text(input.program);
+    to.put(input.number);
+  }
   void operator()(const engine::CloseCmChannel& input) const {
     to.put(InputKind::kCloseCmChannel);
     to.put(input.channel);
@@ -161,7 +180,7 @@ engine::ReceivedFrame take_frame(Taker& from) {
 void take_input(Taker& from, Step& step) {
   std::optional<engine::Input>& input = step.input;
   const auto client = [&] { return from.take<ClientId>(); };
-  switch (from.take_enum(InputKind::kReceivedFrames)) {
+  switch (from.take_enum(InputKind::kNameProcess)) {
     case InputKind::kAttachClient: {
       engine::AttachClient attach{client(), from.take<engine::DeviceIndex>()};
       const ClientId other = client();
@@ -226,6 +245,13 @@ void take_input(Taker& from, Step& step) {
     case InputKind::kOpenCmChannel:
       input.emplace(engine::OpenCmChannel{from.take<engine::CmChannelId>()});
       return;
+    case InputKind::kNameProcess: {
+      engine::NameProcess name{.of = take_owner(from), .program = {}, .number = 0};
+      name.program = from.text();
+      name.number = from.take<uint32_t>();
+      input.emplace(std::move(name));
+      return;
+    }
     case InputKind::kCloseCmChannel:
       input.emplace(engine::CloseCmChannel{from.take<engine::CmChannelId>()});
       return;
@@ -285,6 +311,7 @@ enum class OutputKind : uint8_t {
   kDeviceChanged,
   kGroupChange,
   kDeviceLost,
+  kKillProcess,
 };
 
 void append_frame(Appender& to, std::span<const uint8_t> frame) {
@@ -369,13 +396,17 @@ struct AppendOutput {
     to.put(OutputKind::kDeviceLost);
     to.put(output.client);
   }
+  void operator()(const engine::KillProcess& output) const {
+    to.put(OutputKind::kKillProcess);
+    put_owner(to, output.of);
+  }
 };
 
 /// False if the kind is none.
 bool take_output(Taker& from, RecordedOutput& output) {
   const auto client = [&] { return from.take<ClientId>(); };
   const auto cq = [&] { return from.take<engine::CqId>(); };
-  switch (from.take_enum(OutputKind::kDeviceLost)) {
+  switch (from.take_enum(OutputKind::kKillProcess)) {
     case OutputKind::kCompletion: {
       const ClientId of = client();
       const engine::CqId id = cq();
@@ -452,6 +483,9 @@ bool take_output(Taker& from, RecordedOutput& output) {
       return true;
     case OutputKind::kDeviceLost:
       output.emplace<engine::DeviceLost>(engine::DeviceLost{client()});
+      return true;
+    case OutputKind::kKillProcess:
+      output.emplace<engine::KillProcess>(engine::KillProcess{take_owner(from)});
       return true;
   }
   return false;

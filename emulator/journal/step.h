@@ -86,7 +86,7 @@ using RecordedOutput =
     std::variant<engine::Completion, engine::CqFailed, engine::CompletionEvent, engine::AsyncEvent,
                  engine::DeviceLost, RecordedViolation, RecordedFrame, RecordedCmEvent,
                  RecordedRuleFired, engine::DeviceChanged, abi::Reply, RecordedCmReply,
-                 engine::GroupChange>;
+                 engine::GroupChange, engine::KillProcess>;
 
 /// Goes through a step's outputs one by one.
 class OutputReader {

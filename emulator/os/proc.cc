@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -66,6 +67,21 @@ std::optional<uint64_t> inode_in(const std::string& link, std::string_view kind)
     return std::nullopt;
   }
   return std::strtoull(link.c_str() + kind.size() + 2, nullptr, 10);
+}
+
+bool is_crash(int signal) {
+  switch (signal) {
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGILL:
+    case SIGFPE:
+    case SIGABRT:
+    case SIGTRAP:
+    case SIGSYS:
+      return true;
+    default:
+      return false;
+  }
 }
 
 }  // namespace rocemu::proc

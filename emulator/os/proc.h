@@ -26,4 +26,7 @@ std::string field_of(const std::string& text, std::string_view name);
 /// The number in "socket:[123]" or "pipe:[123]"; nothing if the link is of another kind.
 std::optional<uint64_t> inode_in(const std::string& link, std::string_view kind);
 
+/// True of the signals that end a program for a mistake of its own.
+bool is_crash(int signal);
+
 }  // namespace rocemu::proc

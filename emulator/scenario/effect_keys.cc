@@ -384,6 +384,8 @@ constexpr Key kEffectKeys[] = {
     {"gid", kEverywhere & ~at(Where::kLink), read_gid},
     {"remove_device", kEverywhere & ~at(Where::kLink),
      [](Reading in, const Node& v) { read_true(in, v, in.rule.effects.remove_device); }},
+    {"kill", kEverywhere & ~at(Where::kCm) & ~at(Where::kLink) & ~at(Where::kNow),
+     [](Reading in, const Node& v) { read_true(in, v, in.rule.effects.kill); }},
 };
 
 }  // namespace

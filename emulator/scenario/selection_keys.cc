@@ -81,6 +81,30 @@ void read_between(Reading in, const Node& value) {
   in.rule.which.either_way = true;
 }
 
+/// `server`, or `server#2` for the second process of that program.
+void read_process(Reading in, const Node& value) {
+  constexpr size_t kLongestName = 15;  // the kernel cuts off what is longer: proc(5), comm
+  for (const Node& item : in.reader.items(value, "a process or a list of them")) {
+    std::string text = in.reader.text(item, "the name of a program, such as server or server#2");
+    engine::faults::ProcessSelection selection;
+    const size_t mark = text.rfind('#');
+    if (mark != std::string::npos) {
+      const auto number = NodeReader::parse_number(text.substr(mark + 1));
+      if (!number || *number == 0 || *number > UINT32_MAX) {
+        in.reader.fail(item, fmt::format("expected PROGRAM#N, N from 1 on, found {}",
+                                         NodeReader::found(item)));
+      }
+      selection.number = static_cast<uint32_t>(*number);
+      text.resize(mark);
+    }
+    if (text.empty()) {
+      in.reader.fail(item, "expected the name of a program, found nothing");
+    }
+    selection.program = text.substr(0, kLongestName);
+    in.rule.which.processes.push_back(std::move(selection));
+  }
+}
+
 void read_queue(Reading in, const Node& value) {
   const std::string word = in.reader.text(value, "send or recv");
   if (word == "send") {
@@ -98,6 +122,7 @@ constexpr Key kSelectionKeys[] = {
     {"from", kOnWire, [](Reading in, const Node& v) { in.rule.which.device = read_device(in, v); }},
     {"to", kOnWire, [](Reading in, const Node& v) { in.rule.which.to = read_device(in, v); }},
     {"between", kOnWire, read_between},
+    {"process", kEverywhere & ~at(Where::kCm) & ~at(Where::kLink) & ~at(Where::kNow), read_process},
     {"qp", kWithQp,
      [](Reading in, const Node& v) { in.rule.which.qp = in.reader.ranges(v, 1, kMax24); }},
     {"qp_num", kWithQp,

@@ -41,6 +41,24 @@ def command():
     raise Error("there is no rocemu: put it into PATH, or its name into ROCEMU_COMMAND")
 
 
+Exploration = collections.namedtuple("Exploration", "status report")
+
+
+def explore(arguments, output, *options, timeout=None):
+    """`rocemu explore`: which faults break the command `arguments`. What it finds is put into the
+    directory `output`, which an earlier exploration may have left. `options` are those of the
+    command line, such as "--only", "verbs". Gives the exit status, 0 or 1 if there is a finding
+    that counts, and the report as a dict; Error if the command cannot be explored."""
+    result = subprocess.run(
+        [command(), "explore", "--json", "--force", "--output", str(output), *options, "--",
+         *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        timeout=timeout, check=False)
+    try:
+        return Exploration(result.returncode, json.loads(result.stdout))
+    except json.JSONDecodeError:
+        raise Error(result.stderr.strip()) from None
+
+
 class Control:
     """The control socket of a NIC: one JSON object per line in each direction."""
 

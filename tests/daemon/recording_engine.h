@@ -87,6 +87,7 @@ class RecordingEngine : public EnginePort {
     inputs.push_back("close channel " + text(in.channel.value));
   }
   void record(const engine::CmCommand&) {}
+  void record(const engine::NameProcess&) {}
   void record(const engine::AddRules&) {}
   void record(const engine::RemoveRules&) {}
   void record(const engine::Pause&) {}

@@ -230,5 +230,10 @@ void PrintTo(const CmEvent& output, std::ostream* os) {
       << output.channel.value << ") of id " << output.event->id << ", status "
       << static_cast<int32_t>(output.event->status);
 }
+void PrintTo(const KillProcess& output, std::ostream* os) {
+  const auto* client = std::get_if<ClientId>(&output.of);
+  *os << "kills the process of " << (client != nullptr ? "client " : "channel ")
+      << (client != nullptr ? client->value : std::get<CmChannelId>(output.of).value);
+}
 
 }  // namespace rocemu::engine

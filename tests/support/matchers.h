@@ -142,5 +142,6 @@ void PrintTo(const DeviceChanged& output, std::ostream* os);
 void PrintTo(const ForwardFrame& output, std::ostream* os);
 void PrintTo(const GroupChange& output, std::ostream* os);
 void PrintTo(const CmEvent& output, std::ostream* os);
+void PrintTo(const KillProcess& output, std::ostream* os);
 
 }  // namespace rocemu::engine

@@ -55,6 +55,13 @@ class Frames(FaultTest):
         self.check_recovers("{on: request, opcode: SEND, nth: 3-5, do: rnr}")
 
 
+class Processes(FaultTest):
+    def test_a_process_dies_where_a_rule_says(self):
+        result = self.pingpong("{on: completion, process: ibv_rc_pingpong#2, nth: 4, total: 1, "
+                               "do: kill}", options=["--lockstep"], arguments=("-n", "100"))
+        self.assertEqual(result.stdout.count("iters in"), 0, result.stdout)
+
+
 class Failures(FaultTest):
     def check_fails(self, status, *rules):
         result = self.pingpong(*rules, options=["--strict"], arguments=("-n", "100"))

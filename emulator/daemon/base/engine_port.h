@@ -2,6 +2,8 @@
 // when the call returns. A test puts a recorder here.
 #pragma once
 
+#include <sys/types.h>
+
 #include "emulator/abi/control.h"
 #include "emulator/engine/events.h"
 
@@ -12,6 +14,8 @@ class EnginePort {
   virtual ~EnginePort() = default;
 
   virtual void submit(const engine::Input& input) = 0;
+  /// Says of which process a client or event channel is that came just now.
+  virtual void name_process(const engine::Owner&, pid_t) {}
   /// How many WQEs a PostSend may have.
   virtual size_t most_wqes() const { return 1; }
 

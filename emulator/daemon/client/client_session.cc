@@ -353,6 +353,7 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
   attached_ = true;
   services_.owner.attached(*this);
   services_.engine.submit(attach);
+  services_.engine.name_process(id(), peer_.pid);
   services_.owner.wake(*this);
   if (const int error = services_.engine.command(id(), request).error; error != 0) {
     reply_status(request, error);

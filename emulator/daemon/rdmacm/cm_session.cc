@@ -61,6 +61,7 @@ CmSession::CmSession(const Services& services, engine::CmChannelId channel, Uniq
   watch_ =
       services_.loop.watch(socket_.get(), EPOLLIN, [this](uint32_t events) { on_ready(events); });
   services_.engine.submit(engine::OpenCmChannel{channel_});
+  services_.engine.name_process(channel_, peer_.pid);
   if (!watch_) end("its socket cannot be watched");
 }
 

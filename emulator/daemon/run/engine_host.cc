@@ -1,17 +1,30 @@
 #include "emulator/daemon/run/engine_host.h"
 
+#include <poll.h>
+#include <signal.h>
 #include <spdlog/spdlog.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <new>
 #include <utility>
 #include <variant>
 
+#include "emulator/os/proc.h"
+#include "emulator/os/unique_fd.h"
+
 namespace rocemu::daemon {
 namespace {
 
 /// Outputs that wait for the end of a batch, of some microseconds: others wait for them.
 constexpr size_t kMaxBatch = 16;
+
+/// The name of its program; "?" if the process has gone.
+std::string program_of(pid_t pid) {
+  const std::string comm = proc::contents_of(proc::directory_of(pid) + "/comm");
+  return comm.empty() ? "?" : comm.substr(0, comm.find('\n'));
+}
 
 }  // namespace
 
@@ -219,6 +232,27 @@ void EngineHost::tell_of_changed_devices() {
 
 void EngineHost::deliver(const engine::RuleFired& output) {
   spdlog::info("rule '{}' acts on {}", output.rule->name, output.subject);
+}
+
+void EngineHost::name_process(const engine::Owner& owner, pid_t pid) {
+  const auto [program, number] = process_numbers_.name_of(pid, program_of(pid));
+  submit(engine::NameProcess{owner, program, number});
+}
+
+/// In lockstep nothing else goes on before it has ended: how long the kernel takes is chance.
+void EngineHost::deliver(const engine::KillProcess& output) {
+  pid_t pid = 0;
+  if (const auto* client = std::get_if<engine::ClientId>(&output.of)) {
+    if (const ClientSession* session = sessions_.find(*client)) pid = session->peer().pid;
+  } else {
+    pid = cm_sessions_.pid_of(std::get<engine::CmChannelId>(output.of)).value_or(0);
+  }
+  if (pid <= 0) return;
+  const UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (!process || syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0) != 0) return;
+  constexpr int kLongestDeathMs = 5000;
+  pollfd ended{.fd = process.get(), .events = POLLIN, .revents = 0};
+  poll(&ended, 1, kLongestDeathMs);
 }
 
 void EngineHost::deliver(const engine::DeviceChanged& output) {

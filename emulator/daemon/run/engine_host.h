@@ -14,6 +14,7 @@
 #include "emulator/daemon/client/client_memory.h"
 #include "emulator/daemon/client/session_table.h"
 #include "emulator/daemon/rdmacm/cm_session_table.h"
+#include "emulator/daemon/run/process_numbers.h"
 #include "emulator/daemon/run/recent_events.h"
 #include "emulator/engine/engine.h"
 #include "emulator/journal/recording.h"
@@ -55,6 +56,7 @@ class EngineHost : public EnginePort {
   void receive(std::span<const engine::ReceivedFrame> frames);
 
   void submit(const engine::Input& input) override;
+  void name_process(const engine::Owner& owner, pid_t pid) override;
   size_t most_wqes() const override { return most_wqes_; }
   abi::Reply command(engine::ClientId client, const abi::Request& request) override;
   engine::CmReply cm_command(const engine::CmCommand& command) override;
@@ -128,6 +130,7 @@ class EngineHost : public EnginePort {
   void deliver(const engine::FrameTrace& output);
   void deliver(const engine::RuleFired& output);
   void deliver(const engine::DeviceChanged& output);
+  void deliver(const engine::KillProcess& output);
   void deliver(const engine::CmEvent& output) { cm_sessions_.deliver(output); }
 
   ClientMemory& memory_;
@@ -148,6 +151,7 @@ class EngineHost : public EnginePort {
                                          // 1: see journal::kFirstOwnClient
   std::function<void(engine::DeviceIndex)> device_changed_;
   std::vector<engine::DeviceIndex> changed_devices_;
+  ProcessNumbers process_numbers_;
   bool holding_ = false;
   std::vector<std::pair<engine::ClientId, engine::CqId>> held_cqs_;  // with new completions
   std::vector<engine::Output> held_;                                 // events

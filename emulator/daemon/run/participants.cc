@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,6 +33,19 @@ pid_t parent_of(pid_t process) {
 bool has_ended(int pidfd) {
   pollfd entry{pidfd, POLLIN, 0};
   return poll(&entry, 1, 0) > 0;
+}
+
+/// A shell that waits for it may keep this to itself. The process is a zombie still: its parent
+/// waits in turns, and has none now.
+void tell_of_crash(pid_t pid) {
+  const std::string stat = proc::contents_of(proc::directory_of(pid) + "/stat");
+  const size_t begin = stat.find('('), end = stat.rfind(')');
+  if (begin == std::string::npos || end == std::string::npos) return;
+  const size_t last = stat.rfind(' ');  // proc(5): exit_code is the last field
+  const int status = std::atoi(stat.c_str() + last + 1);
+  if (!WIFSIGNALED(status) || !proc::is_crash(WTERMSIG(status))) return;
+  spdlog::warn("{} (pid {}) received SIG{}", stat.substr(begin + 1, end - begin - 1), pid,
+               sigabbrev_np(WTERMSIG(status)));
 }
 
 }  // namespace
@@ -232,6 +248,7 @@ void Participants::forget(Process& process) {
 }
 
 void Participants::on_death(pid_t pid) {
+  tell_of_crash(pid);
   on_end_();
   for (ThreadSlot& slot : used_slots(table_)) {
     if (slot.pid.load() == pid) slot.state.store(ThreadSlot::kFree);

@@ -18,7 +18,8 @@ void EventFaults::raise(ClientId client, abi::EventType type, uint64_t element,
                      .to = {},
                      .kind = static_cast<uint8_t>(type),
                      .qp = qp != nullptr ? qp->order : 0,
-                     .qp_num = qp != nullptr ? qp->number.value : 0});
+                     .qp_num = qp != nullptr ? qp->number.value : 0,
+                     .owner = client});
   bool drop = false;
   for (const auto& one : acting) {
     injector_.note(one, "async event " + std::to_string(static_cast<uint32_t>(type)), *device, qp);

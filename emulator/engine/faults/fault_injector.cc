@@ -16,7 +16,14 @@ FaultInjector::FaultInjector(Objects& objects, FramePool& pool, Switch& network,
       step_(step) {}
 
 const std::vector<RuleMatcher::Acting>& FaultInjector::act(const Occurrence& occurrence) {
-  return rules.act(occurrence, step_.now());
+  if (!rules.concerns_processes()) return rules.act(occurrence, step_.now());
+  Occurrence of_process = occurrence;
+  if (!of_process.owner) {
+    const QueuePair* qp = objects_.qps.find(QpNumber{occurrence.qp_num});
+    if (qp != nullptr) of_process.owner = qp->client;
+  }
+  if (of_process.owner) of_process.process = processes.of(*of_process.owner);
+  return rules.act(of_process, step_.now());
 }
 
 void FaultInjector::add(const RuleSet& set) {
@@ -31,6 +38,7 @@ void FaultInjector::note(const RuleMatcher::Acting& acting, std::string subject,
   step_.emit(RuleFired{step_.now(), acting.rule, std::move(subject)});
   const Effects& effects = acting.rule->effects;
   if (effects.raise) made_up_events.raise(*effects.raise, device, qp);
+  if (effects.kill && acting.owner) step_.emit(KillProcess{*acting.owner});
   if (!device) return;
   if (effects.port) devices.change_port(*device, *effects.port);
   if (effects.remove_device) devices.remove_soon(*device);

@@ -50,6 +50,7 @@ class FaultInjector {
   EventFaults events;
   MadeUpEvents made_up_events;
   DeviceFaults devices;
+  ProcessNames processes;
 
  private:
   /// Applies a rule for what is there now.

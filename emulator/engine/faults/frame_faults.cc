@@ -109,7 +109,7 @@ void FrameFaults::apply(Departure departure, const QueuePair* qp) {
 
   const std::string text = plan.acting.empty() ? "" : wire::to_string(packet);
   for (const RuleMatcher::Acting& acting : plan.acting) {
-    const auto& [rule, random, link_free_at] = acting;
+    const auto& [rule, random, link_free_at, owner] = acting;
     const Effects& effects = rule->effects;
     if (rule->where != Where::kLink) {
       injector_.note(acting, text, occurrence.device ? occurrence.device : occurrence.to, qp);

@@ -124,6 +124,7 @@ int verb_fault(FaultInjector& injector, const Objects& objects, ClientId client,
                         : Flow{Flow::Kind::kClient, at.value, client.value};
   Occurrence occurrence{
       .where = Where::kVerb, .flow = flow, .device = at, .to = {}, .kind = verb_kind(request)};
+  occurrence.owner = client;
   if (qp != nullptr) occurrence.qp = qp->order;
   if (qp != nullptr) occurrence.qp_num = qp->number.value;
   int error = 0;
@@ -140,7 +141,8 @@ int verb_fault(FaultInjector& injector, const CmCommand& command) {
                               .flow = {Flow::Kind::kChannel, 0, opens ? 0 : command.channel.value},
                               .device = {},
                               .to = {},
-                              .kind = verb_kind(command)};
+                              .kind = verb_kind(command),
+                              .owner = command.channel};
   int error = 0;
   for (const auto& one : std::vector(injector.act(occurrence))) {
     injector.note(one, "rdma_cm command " + std::to_string(static_cast<uint32_t>(command.command)),

@@ -32,6 +32,12 @@ enum class Where : uint8_t {
 };
 inline constexpr size_t kPlaces = 10;
 
+/// `process: server` or `process: server#2`.
+struct ProcessSelection {
+  std::string program;
+  std::optional<uint32_t> number;
+};
+
 struct Range {
   uint64_t first = 0;
   uint64_t last = UINT64_MAX;
@@ -52,9 +58,10 @@ enum class Queue : uint8_t { kSend, kReceive };
 
 /// What has to agree. What is not said agrees with everything.
 struct Selection {
-  std::optional<std::string> device;  // where it happens; of frames the sender, or "outside"
-  std::optional<std::string> to;      // of frames the receiver, or "outside"
-  bool either_way = false;            // or `to` and `device` the other way round
+  std::optional<std::string> device;        // where it happens; of frames the sender, or "outside"
+  std::optional<std::string> to;            // of frames the receiver, or "outside"
+  bool either_way = false;                  // or `to` and `device` the other way round
+  std::vector<ProcessSelection> processes;  // any of these; none means any
   std::optional<Kinds> kinds;
   std::optional<std::bitset<4>> answers;    // by Answer
   std::optional<std::bitset<32>> statuses;  // by WcStatus
@@ -180,6 +187,7 @@ struct Effects {
   std::optional<PortChange> port;
   std::optional<GidChange> gid;
   bool remove_device = false;
+  bool kill = false;  // the process at hand
 };
 
 struct Rule {

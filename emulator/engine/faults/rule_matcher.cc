@@ -29,6 +29,15 @@ uint32_t asked_for_by(const Rule& rule) {
   return operations;
 }
 
+bool is_one_of(const std::vector<ProcessSelection>& selections, const ProcessName* process) {
+  if (selections.empty()) return true;
+  if (process == nullptr) return false;
+  return std::ranges::any_of(selections, [&](const ProcessSelection& selection) {
+    return selection.program == process->program &&
+           (!selection.number || *selection.number == process->number);
+  });
+}
+
 }  // namespace
 
 bool contains(const Ranges& ranges, uint64_t number) {
@@ -73,10 +82,13 @@ void RuleMatcher::clear() {
 
 void RuleMatcher::rebuild() {
   watched_ = asked_for_ = 0;
+  concerns_processes_ = false;
   for (auto& place : by_place_) place.clear();
   for (size_t i = 0; i < entries_.size(); ++i) {
     const Where where = entries_[i].rule->where;
     watched_ |= bit(where);
+    const Rule& rule = *entries_[i].rule;
+    concerns_processes_ |= !rule.which.processes.empty() || rule.effects.kill;
     by_place_[static_cast<size_t>(where)].push_back(i);
     if (where == Where::kVerb) asked_for_ |= asked_for_by(*entries_[i].rule);
   }
@@ -106,7 +118,8 @@ bool RuleMatcher::agrees(const Rule& rule, const Occurrence& occurrence) const {
          (!which.answers || which.answers->test(static_cast<size_t>(occurrence.answer))) &&
          (!which.statuses || (occurrence.status < which.statuses->size() &&
                               which.statuses->test(occurrence.status))) &&
-         (!which.queue || *which.queue == occurrence.queue) && is_there(which, occurrence) &&
+         (!which.queue || *which.queue == occurrence.queue) &&
+         is_one_of(which.processes, occurrence.process) && is_there(which, occurrence) &&
          contains(which.qp, occurrence.qp) && contains(which.qp_num, occurrence.qp_num) &&
          contains(which.dest_qp, occurrence.dest_qp) && contains(which.psn, occurrence.psn) &&
          contains(which.psn_num, occurrence.psn_num) &&
@@ -150,7 +163,7 @@ const std::vector<RuleMatcher::Acting>& RuleMatcher::act(const Occurrence& occur
     if (!agrees(*entry.rule, occurrence)) continue;
     Account& account = account_of(entry, occurrence.flow);
     if (!is_due(entry, account, now)) continue;
-    acting_.push_back({entry.rule, &account.random, &account.link_free_at});
+    acting_.push_back({entry.rule, &account.random, &account.link_free_at, occurrence.owner});
   }
   return acting_;
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "emulator/engine/base/ids.h"
+#include "emulator/engine/base/process_names.h"
 #include "emulator/engine/base/random.h"
 #include "emulator/engine/base/time.h"
 #include "emulator/engine/faults/rule.h"
@@ -47,6 +48,9 @@ struct Occurrence {
   uint64_t wr_id = 0;
   Queue queue = Queue::kSend;
   uint32_t status = 0;
+  std::optional<Owner> owner =
+      {};  // of what is no QP's; of a QP's filled in only if a rule asks for it
+  const ProcessName* process = nullptr;  // as well
 };
 
 /// True if the number is in one of them, or there are none.
@@ -72,6 +76,9 @@ class RuleMatcher {
     return watches_any(bit(Where::kFrame) | bit(Where::kLink) | bit(Where::kCm));
   }
 
+  /// True if a rule is for some processes only, or against one.
+  bool concerns_processes() const { return concerns_processes_; }
+
   /// The operations that a client would do by itself and a rule may make fail, as
   /// abi::asked_for_bit() has them.
   uint32_t asked_for() const { return asked_for_; }
@@ -79,8 +86,9 @@ class RuleMatcher {
   /// A rule that acts, and what it draws chance and keeps account from.
   struct Acting {
     std::shared_ptr<const Rule> rule;
-    Random* random;         // of rule and flow
-    Instant* link_free_at;  // of rule and flow: when the link has sent what it was given
+    Random* random;                   // of rule and flow
+    Instant* link_free_at;            // of rule and flow: when the link has sent what it was given
+    std::optional<Owner> owner = {};  // of what happened, if a rule concerns processes
   };
   /// Those that act on it, in their order. Valid until the next call.
   const std::vector<Acting>& act(const Occurrence& occurrence, Instant now);
@@ -125,6 +133,7 @@ class RuleMatcher {
   std::array<std::vector<size_t>, kPlaces> by_place_;  // positions in entries_
   uint32_t watched_ = 0;
   uint32_t asked_for_ = 0;
+  bool concerns_processes_ = false;
   std::vector<Acting> acting_;
 };
 

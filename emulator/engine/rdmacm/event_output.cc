@@ -60,7 +60,8 @@ void EventOutput::apply_rules(CmChannelId channel, Event event) {
                    .flow = {Flow::Kind::kChannel, 0, channel.value},
                    .device = device,
                    .to = {},
-                   .kind = static_cast<uint8_t>(event.event)});
+                   .kind = static_cast<uint8_t>(event.event),
+                   .owner = channel});
   bool drop = false;
   std::vector<Event> made_up;
   for (const auto& one : acting) {

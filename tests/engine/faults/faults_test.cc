@@ -215,6 +215,37 @@ TEST(Trigger, CountsEachFlowByItself) {
   EXPECT_EQ(report[0].fired, 2u);
 }
 
+TEST(Process, IsSelectedByProgramAndNumber) {
+  Pair pair;
+  pair.bench.step(engine::NameProcess{pair.left.client.id(), "peer", 1});
+  pair.bench.step(engine::NameProcess{pair.right.client.id(), "peer", 2});
+  add_rules(pair.bench, "{name: second, on: frame, opcode: SEND, process: peer#2, do: drop}");
+  add_rules(pair.bench, "{name: any, on: frame, opcode: SEND, process: peer, do: duplicate}");
+  add_rules(pair.bench, "{name: other, on: frame, opcode: SEND, process: other, do: drop}");
+  pair.right.post_recv({.wr_id = 1, .sges = {pair.right.recv_sge(64)}});
+  pair.left.post_recv({.wr_id = 1, .sges = {pair.left.recv_sge(64)}});
+  pair.left.post_send({.wr_id = 2, .sges = {pair.left.send_sge(64)}});
+  pair.right.post_send({.wr_id = 2, .sges = {pair.right.send_sge(64)}});
+  const auto report = pair.bench.engine().rule_reports();
+  ASSERT_EQ(report.size(), 3u);
+  EXPECT_EQ(report[0].fired, 1u);
+  EXPECT_EQ(report[1].fired, 2u);
+  EXPECT_EQ(report[2].fired, 0u);
+}
+
+TEST(Process, IsKilledByTheRuleThatItMeets) {
+  Pair pair;
+  pair.bench.step(engine::NameProcess{pair.left.client.id(), "peer", 1});
+  add_rules(pair.bench, "{on: work_request, process: peer#1, nth: 1, do: kill}");
+  pair.left.post_send({.wr_id = 2, .sges = {pair.left.send_sge(64)}});
+  const auto killed = std::ranges::find_if(pair.bench.log, [](const Timed& one) {
+    return std::holds_alternative<engine::KillProcess>(one.output);
+  });
+  ASSERT_NE(killed, pair.bench.log.end());
+  EXPECT_EQ(std::get<engine::ClientId>(std::get<engine::KillProcess>(killed->output).of),
+            pair.left.client.id());
+}
+
 TEST(Trigger, TotalIsAcrossAllFlows) {
   Pair pair;
   add_rules(pair.bench, "{on: frame, opcode: SEND, total: 1, do: drop}");

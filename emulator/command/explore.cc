@@ -1,0 +1,281 @@
+// `rocemu explore`: the options; emulator/explore/ does the rest.
+#include "emulator/explore/explore.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iostream>
+#include <thread>
+
+#include "emulator/command/doctor/executable.h"
+#include "emulator/command/error.h"
+#include "emulator/command/fabric_options.h"
+#include "emulator/command/hang.h"
+#include "emulator/command/subcommand.h"
+#include "emulator/explore/fault_table.h"
+
+namespace rocemu::command {
+namespace po = boost::program_options;
+namespace {
+
+using explore::Verdict;
+
+/// Options of the fabric that explorations choose for themselves.
+constexpr std::array<std::string_view, 8> kOurs = {
+    "capture", "clock", "lockstep", "record", "threads", "busy-poll", "udp", "record-policy"};
+
+po::options_description options_of_explore() {
+  const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
+  const auto number = [](const char* name) { return po::value<uint64_t>()->value_name(name); };
+  po::options_description options;
+  po::options_description_easy_init add = options.add_options();
+  add("output", text("DIR"), "where findings and reports go (default rocemu-findings)");
+  add("resume", po::bool_switch(), "go on with the exploration in DIR that was interrupted");
+  add("force", po::bool_switch(), "replace the exploration in DIR");
+  add("list", po::bool_switch(), "print the faults that would be tried, with their rules, and end");
+  add("table", po::bool_switch(), "print what can happen at each kind of point, and end");
+  add("only", text("KIND,..."),
+      "only at these: verbs, work_requests, completions, frames, requests, cm, cm_events, events");
+  add("process", text("NAME,..."), "only in these processes: server, or server#2");
+  add("jobs", number("N"), "runs at a time (default: one for each processor)");
+  add("budget", text("TIME"), "end after TIME (10m) with what was found by then");
+  add("run-timeout", text("TIME"),
+      "a run that has not ended after TIME of real time has no end (default 20s)");
+  add("fail-on", text("VERDICT,..."),
+      "verdicts that make the exit status 1 (default hang,crash,wrong); also leak, slow, none");
+  add("known", text("FILE"), "a report.json: what it has found already does not fail any more");
+  add("compare", po::value<std::vector<std::string>>()->value_name("FILE"),
+      "a file that the command writes: it has to be as in the baseline. It is removed before each "
+      "run; runs go one at a time. May be repeated");
+  add("oracle", text("COMMAND"),
+      "a command of the shell that says by its status whether a run that succeeded was right; "
+      "$ROCEMU_RUN is a directory with the run's stdout, stderr and events.jsonl");
+  add("slow", text("K"), "SLOW is what takes K times the baseline, and 30 s longer (default 10)");
+  add("random", number("N"), "besides, N mixtures of several faults, by --seed");
+  add("depth", number("N"),
+      "2: besides, second faults at the points that only a first fault brings forth");
+  add("repeat", number("N"), "repetitions that confirm each finding (default 2)");
+  add("shard", text("I/N"),
+      "only the I-th part of N; rocemu explore merge DIR... puts them together");
+  add("shared-network", po::bool_switch(),
+      "run in the machine's network, one at a time, and not each in one of its own");
+  add("real-clock", po::bool_switch(), "run on the real clock, and not in lockstep");
+  add("json", po::bool_switch(), "print the report as JSON");
+  options.add(fabric_options());
+  return options;
+}
+
+std::vector<std::string> words(const std::string& text) {
+  std::vector<std::string> list;
+  for (size_t at = 0; at <= text.size();) {
+    size_t end = text.find(',', at);
+    if (end == std::string::npos) end = text.size();
+    if (end > at) list.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return list;
+}
+
+void read_shard(const std::string& text, explore::Options& options) {
+  const size_t slash = text.find('/');
+  const auto read = [&](std::string_view part, size_t& value) {
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+    return error == std::errc() && end == part.data() + part.size();
+  };
+  const bool right = slash != std::string::npos &&
+                     read(std::string_view(text).substr(0, slash), options.shard) &&
+                     read(std::string_view(text).substr(slash + 1), options.shards) &&
+                     options.shard >= 1 && options.shard <= options.shards;
+  if (!right)
+    throw UsageError("explore: --shard '" + text + "' is not I/N, such as 1/4, with I from 1 to N");
+}
+
+void read_only(const std::string& text, explore::Options& options) {
+  constexpr std::array<std::string_view, 8> kKinds = {
+      "verbs", "work_requests", "completions", "frames", "requests", "cm", "cm_events", "events"};
+  for (const std::string& word : words(text)) {
+    const bool known = std::ranges::any_of(
+        kKinds, [&](std::string_view kind) { return word == kind || word + "s" == kind; });
+    if (!known) {
+      const std::string_view near = nearest(word, kKinds);
+      throw UsageError("explore: --only knows no '" + word + "'" +
+                       (near.empty() ? "" : "; did you mean " + std::string(near) + "?") +
+                       " There are verbs, work_requests, completions, frames, requests, cm, "
+                       "cm_events, events");
+    }
+    options.only.push_back(word);
+  }
+}
+
+void read_fail_on(const std::string& text, explore::Options& options) {
+  options.fails_on.clear();
+  for (const std::string& word : words(text)) {
+    if (word == "none") continue;
+    const std::optional<Verdict> verdict = explore::verdict_named(word);
+    if (!verdict)
+      throw UsageError("explore: --fail-on knows no '" + word +
+                       "'; there are hang, crash, wrong, leak, slow and none");
+    options.fails_on.insert(*verdict);
+  }
+}
+
+explore::Options read_options(const po::variables_map& values, const Arguments& command) {
+  explore::Options options;
+  const auto text = [&](const char* name) {
+    return values.count(name) != 0 ? std::optional(values[name].as<std::string>()) : std::nullopt;
+  };
+  const auto number = [&](const char* name, uint64_t otherwise) {
+    return values.count(name) != 0 ? values[name].as<uint64_t>() : otherwise;
+  };
+  options.runs.command = command;
+  options.runs.jobs = std::clamp<uint64_t>(
+      number("jobs", std::max(1u, std::thread::hardware_concurrency())), 1, 1000);
+  options.runs.own_network = !values["shared-network"].as<bool>();
+  options.runs.lockstep = !values["real-clock"].as<bool>();
+  options.limits.status_tells_signal = !options.runs.lockstep;
+  if (const auto time = text("run-timeout"))
+    options.runs.timeout =
+        std::chrono::duration_cast<std::chrono::milliseconds>(parse_time("--run-timeout", *time));
+  if (values.count("compare") != 0)
+    options.runs.compared_files = values["compare"].as<std::vector<std::string>>();
+  options.runs.oracle = text("oracle").value_or("");
+  options.folder = text("output").value_or(options.folder);
+  while (options.folder.size() > 1 && options.folder.ends_with('/')) options.folder.pop_back();
+  if (options.folder.empty()) throw UsageError("explore: --output needs the name of a directory");
+  options.resume = values["resume"].as<bool>();
+  options.force = values["force"].as<bool>();
+  options.lists = values["list"].as<bool>();
+  options.json = values["json"].as<bool>();
+  if (const auto only = text("only")) read_only(*only, options);
+  if (const auto processes = text("process")) options.processes = words(*processes);
+  if (const auto budget = text("budget")) options.budget = parse_time("--budget", *budget);
+  if (const auto verdicts = text("fail-on")) read_fail_on(*verdicts, options);
+  options.known = text("known").value_or("");
+  if (const auto slow = text("slow")) {
+    const auto [end, error] =
+        std::from_chars(slow->data(), slow->data() + slow->size(), options.limits.slow);
+    if (error != std::errc() || end != slow->data() + slow->size() || options.limits.slow < 1)
+      throw UsageError("explore: --slow '" + *slow + "' is not a number from 1 on");
+  }
+  options.random = number("random", 0);
+  options.depth = static_cast<int>(std::clamp<uint64_t>(number("depth", 1), 1, 2));
+  options.repetitions = static_cast<int>(std::clamp<uint64_t>(number("repeat", 2), 1, 1000));
+  if (const auto shard = text("shard")) read_shard(*shard, options);
+  return options;
+}
+
+void refuse_what_is_ours(const po::variables_map& values) {
+  for (const std::string_view option : kOurs) {
+    const std::string name(option);
+    if (values.count(name) == 0) continue;
+    const auto* flag = boost::any_cast<bool>(&values[name].value());
+    if (flag == nullptr || *flag)
+      throw UsageError("explore: leave out --" + name +
+                       ": each run has its own clock, recording and capture");
+  }
+  if (values.count("scenario") != 0)
+    throw UsageError("explore: leave out --scenario: the faults are what is looked for");
+}
+
+explore::Options options_of(Arguments own, const Arguments& command) {
+  const po::positional_options_description none;
+  const po::variables_map values = parse_options("explore", own, options_of_explore(), none);
+  refuse_what_is_ours(values);
+  explore::Options options = read_options(values, command);
+  options.runs.fabric = daemon_arguments("explore", values);
+  if (values.count("seed") != 0) {
+    const std::string seed = values["seed"].as<std::string>();
+    std::from_chars(seed.data(), seed.data() + seed.size(), options.seed);
+  }
+  return options;
+}
+
+int merge_command(const Arguments& arguments) {
+  Arguments folders, own;
+  for (auto next = arguments.begin() + 1; next != arguments.end(); ++next) {
+    if (!next->starts_with("-")) {
+      folders.push_back(*next);
+      continue;
+    }
+    own.push_back(*next);
+    const bool takes_value = (*next == "--output" || *next == "--known" || *next == "--fail-on") &&
+                             next + 1 != arguments.end();
+    if (takes_value) own.push_back(*++next);
+  }
+  if (folders.empty())
+    throw UsageError("explore merge: give the folders of the shards: rocemu explore merge DIR...");
+  return explore::merge(folders, options_of(own, {}));
+}
+
+}  // namespace
+
+std::string explore_help() {
+  return "usage: rocemu explore [options] -- COMMAND [ARGUMENT...]\n"
+         "       rocemu explore merge [--output DIR] DIR...\n"
+         "\n"
+         "Finds out which fault breaks COMMAND. It is run a few times without any, in lockstep, "
+         "and\n"
+         "recorded. What the recording shows - calls, work requests, completions, frames, "
+         "messages\n"
+         "and events of the connection manager - are the points at which something can go wrong.\n"
+         "Then COMMAND is run once for each fault that can honestly happen at each of them.\n"
+         "\n"
+         "  SURVIVED  succeeds, and its output is the baseline's\n"
+         "  REPORTED  fails, and ends\n"
+         "  HANG      all threads wait for ever, or it runs without end\n"
+         "  CRASH     a signal, or a report of a sanitizer or of valgrind\n"
+         "  WRONG     succeeds, but its output, a file of --compare, or the --oracle disagrees\n"
+         "  LEAK      succeeds, but leaves objects that the baseline does not leave\n"
+         "  SLOW      succeeds, but takes far longer in virtual time\n"
+         "\n"
+         "Faults that end in the same place are one finding. Each has a folder with the scenario\n"
+         "that causes it, the recording, the frames and the outputs, and a line that repeats it.\n"
+         "DIR/report.txt, .json, .xml (JUnit), .sarif and .html say all of it.\n"
+         "\n" +
+         to_text(options_of_explore()) +
+         "\n"
+         "COMMAND has to pass by itself and to end. Two programs are one command:\n"
+         "  rocemu explore -- sh -c 'server & client; wait'\n"
+         "\n"
+         "Exit status: 0 nothing found that --fail-on names; 1 something new; 2 wrong usage;\n"
+         "130 after Ctrl-C, with a report of what was found by then.\n"
+         "\n"
+         "Examples:\n"
+         "  rocemu explore -- ./my_test\n"
+         "  rocemu explore --list --only verbs --process server -- ./my_test\n"
+         "  rocemu explore --budget 10m --known known.json -- ./my_test\n"
+         "  rocemu explore --shard 1/4 --output part1 -- ./my_test\n"
+         "  rocemu explore merge part1 part2 part3 part4\n";
+}
+
+int explore(const Arguments& arguments) {
+  if (!arguments.empty() && arguments[0] == "merge") {
+    try {
+      return merge_command(arguments);
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& error) {
+      throw Failure(std::string("explore: ") + error.what());
+    }
+  }
+  const auto separator = std::ranges::find(arguments, "--");
+  const Arguments own(arguments.begin(), separator);
+  if (std::ranges::find(own, "--table") != own.end()) {
+    std::cout << explore::table_as_markdown();
+    return 0;
+  }
+  if (separator == arguments.end() || separator + 1 == arguments.end() || (separator + 1)->empty())
+    throw UsageError(
+        "explore: no command given; it stands behind '--': rocemu explore -- ./my_test");
+  const Arguments command(separator + 1, arguments.end());
+  find_executable(command[0]);
+  const explore::Options options = options_of(own, command);
+  try {
+    return explore::explore(options);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Failure(std::string("explore: ") + error.what());
+  }
+}
+
+}  // namespace rocemu::command

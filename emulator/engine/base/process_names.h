@@ -1,0 +1,45 @@
+// Which process each client and event channel is of, by a name that is the same in every run: the
+// program and a number, as rules select it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <variant>
+
+#include "emulator/engine/base/ids.h"
+
+namespace rocemu::engine {
+
+/// What a process has of the NIC, and by which it is known.
+using Owner = std::variant<ClientId, CmChannelId>;
+
+struct ProcessName {
+  std::string program;  // as in /proc/PID/comm, which has 15 characters at most
+  uint32_t number = 0;  // 1 is the run's first process of that program
+};
+
+class ProcessNames {
+ public:
+  void name(ClientId client, ProcessName name) { clients_[client] = std::move(name); }
+  void name(CmChannelId channel, ProcessName name) { channels_[channel] = std::move(name); }
+  void forget(ClientId client) { clients_.erase(client); }
+  void forget(CmChannelId channel) { channels_.erase(channel); }
+
+  /// Null if it is of no process that is known.
+  const ProcessName* of(const Owner& owner) const {
+    if (const auto* client = std::get_if<ClientId>(&owner)) return find(clients_, *client);
+    return find(channels_, std::get<CmChannelId>(owner));
+  }
+
+ private:
+  template <class Id>
+  static const ProcessName* find(const std::map<Id, ProcessName>& names, Id id) {
+    const auto found = names.find(id);
+    return found == names.end() ? nullptr : &found->second;
+  }
+
+  std::map<ClientId, ProcessName> clients_;
+  std::map<CmChannelId, ProcessName> channels_;
+};
+
+}  // namespace rocemu::engine

@@ -1,0 +1,132 @@
+#include "emulator/explore/baseline_runs.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <regex>
+
+#include "emulator/explore/report.h"
+
+namespace rocemu::explore {
+namespace {
+
+constexpr size_t kRuns = 3;
+/// Other latencies let everything come at other times, and nothing else.
+constexpr const char* kLatencies[] = {"3us", "40us"};
+
+std::string tail_of(const std::string& text) {
+  constexpr size_t kMost = 600;
+  std::string tail = text.size() > kMost ? "..." + text.substr(text.size() - kMost) : text;
+  while (tail.ends_with('\n')) tail.pop_back();
+  return tail;
+}
+
+void require_success(const RunFacts& facts, const Options& options) {
+  const std::string command = shell_text(options.runs.command);
+  if (!facts.trouble.empty() && facts.status != 0)
+    throw ExploreError(facts.trouble + "\nthe baseline of " + command + " could not be run");
+  if (facts.flood)
+    throw ExploreError(command + " prints more than 64 MiB without any fault; let it print less");
+  if (facts.deadlock) {
+    std::string waits;
+    for (const std::string& wait : facts.waits) waits += "\n  " + wait;
+    throw ExploreError(command +
+                       " hangs without any fault, so that nothing can be learnt from faults; "
+                       "look at it with: rocemu run --lockstep -- " +
+                       command + waits);
+  }
+  if (facts.timeout)
+    throw ExploreError(fmt::format(
+        "{} has not ended after {} s without any fault. Give --run-timeout a longer time, or a "
+        "command that ends by itself (a server and its client: sh -c 'server & client; wait')",
+        command, options.runs.timeout.count() / 1000));
+  if (facts.status != 0)
+    throw ExploreError(fmt::format(
+        "{} fails without any fault, with status {}: it has to pass in rocemu run --lockstep -- "
+        "{}\nits last words: {}\n(its standard input is /dev/null: it cannot have a terminal)",
+        command, facts.status, command,
+        tail_of(facts.errors.empty() ? facts.output : facts.errors)));
+}
+
+/// The first line in which the recordings differ, apart from pids.
+std::string difference_of(const std::filesystem::path& a, const std::filesystem::path& b) {
+  static const std::regex kPid(R"re(,"pid":\d+)re");
+  std::ifstream first(a / "events.jsonl"), other(b / "events.jsonl");
+  for (size_t number = 1;; ++number) {
+    std::string of_first, of_other;
+    const bool has_first = static_cast<bool>(std::getline(first, of_first));
+    const bool has_other = static_cast<bool>(std::getline(other, of_other));
+    if (!has_first && !has_other) return "";
+    if (of_first == of_other) continue;
+    if (std::regex_replace(of_first, kPid, "") == std::regex_replace(of_other, kPid, "")) continue;
+    const std::string none = "(no more)";
+    return fmt::format("event {} is\n  {}\nin one and\n  {}\nin another", number,
+                       has_first ? of_first : none, has_other ? of_other : none);
+  }
+}
+
+}  // namespace
+
+BaselineRuns run_baseline(Runner& runner, const Options& options,
+                          const std::filesystem::path& folder, const std::function<bool()>& stops) {
+  const std::filesystem::path kept = folder / "baseline";
+  std::vector<Job> jobs;
+  for (size_t i = 0; i < kRuns; ++i)
+    jobs.push_back({.number = i, .scenario = "", .keep = kept / std::to_string(i + 1)});
+  BaselineRuns runs;
+  runs.facts.resize(kRuns + std::size(kLatencies));
+  // The first alone: if it fails the others need not be waited for.
+  const auto take = [&](const Job& job, const RunFacts& facts) {
+    runs.facts[job.number] = facts;
+    require_success(facts, options);
+  };
+  runner.run({jobs[0]}, take, stops);
+  runs.events = read_events(kept / "1");
+  if (!stops() && runs.events.process_of_client.empty())
+    throw ExploreError(shell_text(options.runs.command) +
+                       " uses no RDMA: no process of it opened a device. If it should: rocemu "
+                       "doctor " +
+                       options.runs.command.front());
+  for (size_t i = 0; i < std::size(kLatencies); ++i)
+    jobs.push_back({.number = kRuns + i,
+                    .scenario = fmt::format("rules:\n  - {{on: link, do: {{latency: {}}}}}\n",
+                                            kLatencies[i])});
+  runner.run(
+      {jobs.begin() + 1, jobs.end()},
+      [&](const Job& job, const RunFacts& facts) {
+        runs.facts[job.number] = facts;
+        if (job.number < kRuns) require_success(facts, options);
+      },
+      stops);
+  if (stops()) return runs;
+  for (size_t i = 1; i < kRuns && runs.difference.empty(); ++i)
+    runs.difference = difference_of(kept / "1", kept / std::to_string(i + 1));
+  for (size_t i = 1; i < kRuns; ++i) {
+    std::error_code ignored;
+    std::filesystem::remove_all(kept / std::to_string(i + 1), ignored);
+  }
+  // One that cannot do with more latency says nothing of its output.
+  std::erase_if(runs.facts, [](const RunFacts& facts) { return facts.status != 0; });
+  return runs;
+}
+
+Baseline make_baseline(const std::vector<RunFacts>& facts) {
+  const auto mask = [&](const auto& get) {
+    std::vector<std::string> texts;
+    for (const RunFacts& one : facts) texts.push_back(get(one));
+    return OutputMask(texts);
+  };
+  Baseline baseline{.facts = facts.front(),
+                    .output = mask([](const RunFacts& one) { return one.output; }),
+                    .errors = mask([](const RunFacts& one) { return one.errors; }),
+                    .files = {}};
+  for (const auto& [name, contents] : facts.front().files) {
+    baseline.files.emplace(name, mask([&](const RunFacts& one) {
+                             const auto found = one.files.find(name);
+                             return found == one.files.end() ? "" : found->second;
+                           }));
+  }
+  return baseline;
+}
+
+}  // namespace rocemu::explore

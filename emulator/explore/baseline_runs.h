@@ -1,0 +1,25 @@
+// The runs without a fault that an exploration begins with: they have to succeed, and tell what is
+// always the same.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "emulator/explore/explore.h"
+#include "emulator/explore/recorded_events.h"
+
+namespace rocemu::explore {
+
+struct BaselineRuns {
+  RecordedEvents events;        // of the first
+  std::vector<RunFacts> facts;  // of three, and then of others on links of more latency
+  std::string difference;       // where the three differ; empty if they are the same
+};
+
+/// Throws ExploreError if the command cannot be explored, with the reason.
+BaselineRuns run_baseline(Runner& runner, const Options& options,
+                          const std::filesystem::path& folder, const std::function<bool()>& stops);
+
+Baseline make_baseline(const std::vector<RunFacts>& facts);
+
+}  // namespace rocemu::explore

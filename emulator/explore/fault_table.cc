@@ -1,0 +1,177 @@
+#include "emulator/explore/fault_table.h"
+
+#include <fmt/format.h>
+
+namespace rocemu::explore {
+namespace {
+
+constexpr PointKind kVerb = PointKind::kVerb, kWr = PointKind::kWorkRequest,
+                    kSent = PointKind::kSendCompletion, kReceived = PointKind::kReceiveCompletion,
+                    kFrame = PointKind::kFrame, kResponse = PointKind::kResponse,
+                    kRequest = PointKind::kRequest, kCm = PointKind::kCm,
+                    kCmEvent = PointKind::kCmEvent;
+constexpr Times kOnce = Times::kOnce, kEver = Times::kForEver;
+
+constexpr std::string_view kTakesReceive = "SEND SEND_WITH_IMM SEND_WITH_INV RDMA_WRITE_WITH_IMM";
+
+constexpr Fault kTable[] = {
+    // Errnos of the man pages, and those that the kernel gives where the page lists none.
+    {kVerb, "open_device import_device rdma_create_event_channel create_comp_channel",
+     "{errno: EMFILE}", kOnce, "fails with EMFILE"},
+    {kVerb,
+     "alloc_pd reg_mr create_* alloc_* open_xrcd attach_mcast rdma_create_id rdma_join_multicast "
+     "rdma_migrate_id resize_cq",
+     "{errno: ENOMEM}", kOnce, "fails with ENOMEM"},
+    {kVerb, "reg_mr create_* alloc_pd", "{errno: ENOMEM}", kEver, "fails with ENOMEM from then on"},
+    {kVerb, "reg_mr create_qp create_srq create_cq create_ah rereg_mr modify_* query_* rdma_listen",
+     "{errno: EINVAL}", kOnce, "fails with EINVAL"},
+    {kVerb, "dealloc_* dereg_mr destroy_* free_dm close_xrcd", "{errno: EBUSY}", kOnce,
+     "fails with EBUSY"},
+    {kVerb, "modify_qp", "{errno: ENOMEM}", kOnce, "fails with ENOMEM"},
+    {kVerb, "modify_qp", "{errno: ETIMEDOUT}", kOnce, "fails with ETIMEDOUT"},
+    {kVerb, "query_*", "{errno: EIO}", kOnce, "fails with EIO"},
+    {kVerb, "post_send post_recv post_srq_recv", "{errno: ENOMEM}", kOnce,
+     "fails with ENOMEM, as if the queue were full"},
+    {kVerb, "post_send post_recv post_srq_recv", "{errno: EINVAL}", kOnce, "fails with EINVAL"},
+    {kVerb, "req_notify_cq", "{errno: EIO}", kOnce, "fails with EIO"},
+    {kVerb, "rdma_bind_addr", "{errno: EADDRINUSE}", kOnce, "fails with EADDRINUSE"},
+    {kVerb, "rdma_bind_addr rdma_resolve_addr", "{errno: EADDRNOTAVAIL}", kOnce,
+     "fails with EADDRNOTAVAIL"},
+    {kVerb, "rdma_listen", "{errno: EADDRINUSE}", kOnce, "fails with EADDRINUSE"},
+    {kVerb, "rdma_resolve_addr", "{errno: ENODEV}", kOnce, "fails with ENODEV"},
+    {kVerb, "rdma_resolve_route", "{errno: ENETUNREACH}", kOnce, "fails with ENETUNREACH"},
+    {kVerb, "rdma_connect rdma_accept rdma_reject rdma_disconnect rdma_establish rdma_init_qp_attr",
+     "{errno: EINVAL}", kOnce, "fails with EINVAL"},
+    {kVerb, "rdma_connect rdma_accept", "{errno: ENOMEM}", kOnce, "fails with ENOMEM"},
+    {kVerb, "rdma_set_option rdma_leave_multicast", "{errno: EINVAL}", kOnce, "fails with EINVAL"},
+
+    // IBTA vol 1, 11.6.2: what a send work request can complete with before it was sent.
+    {kWr, "", "{status: LOC_LEN_ERR}", kOnce, "completes with LOC_LEN_ERR"},
+    {kWr, "", "{status: LOC_QP_OP_ERR}", kOnce, "completes with LOC_QP_OP_ERR"},
+    {kWr, "", "{status: LOC_PROT_ERR}", kOnce, "completes with LOC_PROT_ERR"},
+    {kWr, "", "{status: WR_FLUSH_ERR}", kOnce, "completes with WR_FLUSH_ERR"},
+    {kWr, "BIND_MW LOCAL_INV", "{status: MW_BIND_ERR}", kOnce, "completes with MW_BIND_ERR"},
+    {kWr, "", "{raise: QP_FATAL}", kOnce, "its QP fails with IBV_EVENT_QP_FATAL"},
+
+    // And after it was carried out.
+    {kSent, "", "{status: RETRY_EXC_ERR}", kOnce, "completes with RETRY_EXC_ERR"},
+    {kSent, "RDMA_READ COMP_SWAP FETCH_ADD", "{status: BAD_RESP_ERR}", kOnce,
+     "completes with BAD_RESP_ERR"},
+    {kSent, "", "{delay: 1s}", kOnce, "comes 1 s late"},
+    {kSent, "", "overrun", kOnce, "finds its CQ full"},
+    {kReceived, "", "{status: LOC_LEN_ERR}", kOnce, "completes with LOC_LEN_ERR"},
+    {kReceived, "", "{status: LOC_PROT_ERR}", kOnce, "completes with LOC_PROT_ERR"},
+    {kReceived, "", "{status: LOC_ACCESS_ERR}", kOnce, "completes with LOC_ACCESS_ERR"},
+    {kReceived, "", "{status: WR_FLUSH_ERR}", kOnce, "completes with WR_FLUSH_ERR"},
+    {kReceived, "", "{delay: 1s}", kOnce, "comes 1 s late"},
+    {kReceived, "", "overrun", kOnce, "finds its CQ full"},
+
+    {kFrame, "", "drop", kOnce, "is lost once"},
+    {kFrame, "", "drop", kEver, "is lost for ever"},
+    {kFrame, "", "duplicate", kOnce, "comes twice"},
+    {kFrame, "", "{delay: 10s}", kOnce, "comes after its timeout"},
+    {kFrame, "", "reorder", kOnce, "is overtaken by the next one"},
+    {kFrame, "", "{corrupt: icrc}", kOnce, "is damaged"},
+    {kResponse, "", "drop", kOnce, "is lost once"},
+    {kResponse, "", "drop", kEver, "is lost from then on"},
+    {kResponse, "", "duplicate", kOnce, "comes twice"},
+    {kResponse, "", "{delay: 10s}", kOnce, "comes after the timeout"},
+    {kResponse, "", "{corrupt: icrc}", kOnce, "is damaged"},
+
+    {kRequest, kTakesReceive, "rnr", kOnce, "finds no receive once"},
+    {kRequest, kTakesReceive, "rnr", kEver, "never finds a receive"},
+    {kRequest, "", "{nak: invalid_request}", kOnce, "is answered with NAK invalid request"},
+    {kRequest, "", "{nak: remote_access_error}", kOnce, "is answered with NAK remote access error"},
+    {kRequest, "", "{nak: remote_operational_error}", kOnce,
+     "is answered with NAK remote operational error"},
+    {kRequest, "", "{nak: psn_sequence_error}", kOnce, "is answered with NAK PSN sequence error"},
+    {kRequest, "", "silent", kEver, "is never answered"},
+
+    {kCm, "", "drop", kOnce, "is lost once"},
+    {kCm, "", "drop", kEver, "is lost for ever"},
+    {kCm, "", "duplicate", kOnce, "comes twice"},
+    {kCm, "", "{delay: 5s}", kOnce, "comes after it was sent again"},
+    {kCm, "REQ REP", "{reject: CONSUMER}", kOnce, "is rejected by the consumer"},
+    {kCm, "REQ", "{reject: INVALID_SERVICE_ID}", kOnce, "is rejected, since nobody listens"},
+    {kCm, "REQ", "{reject: NO_RESOURCES}", kOnce, "is rejected for want of resources"},
+    {kCm, "REQ REP", "{reject: STALE_CONNECTION}", kOnce, "is rejected as of a stale connection"},
+
+    {kCmEvent, "ADDR_RESOLVED", "{event: ADDR_ERROR, status: -ETIMEDOUT}", kOnce,
+     "is an ADDR_ERROR"},
+    {kCmEvent, "ROUTE_RESOLVED", "{event: ROUTE_ERROR, status: -ETIMEDOUT}", kOnce,
+     "is a ROUTE_ERROR"},
+    {kCmEvent, "CONNECT_RESPONSE", "{event: CONNECT_ERROR, status: -EINVAL}", kOnce,
+     "is a CONNECT_ERROR"},
+    {kCmEvent, "CONNECT_RESPONSE ESTABLISHED", "{event: UNREACHABLE, status: -ETIMEDOUT}", kOnce,
+     "is UNREACHABLE"},
+    {kCmEvent, "MULTICAST_JOIN", "{event: MULTICAST_ERROR, status: -ENOMEM}", kOnce,
+     "is a MULTICAST_ERROR"},
+    {kCmEvent, "ESTABLISHED", "{raise_cm: DISCONNECTED}", kOnce, "is followed by DISCONNECTED"},
+    {kCmEvent, "", "{raise_cm: DEVICE_REMOVAL}", kOnce, "is followed by DEVICE_REMOVAL"},
+    {kCmEvent, "DISCONNECTED", "{raise_cm: TIMEWAIT_EXIT}", kOnce, "is followed by TIMEWAIT_EXIT"},
+    {kCmEvent, "ADDR_RESOLVED ESTABLISHED", "{raise_cm: ADDR_CHANGE}", kOnce,
+     "is followed by ADDR_CHANGE"},
+
+    // What befalls device and process, at each phase: at the calls and completions that begin one.
+    {kVerb, "alloc_pd create_qp modify_qp destroy_qp rdma_connect rdma_accept rdma_disconnect",
+     "kill", kOnce, "is where the process dies"},
+    {kSent, "", "kill", kOnce, "is where the process dies"},
+    {kReceived, "", "kill", kOnce, "is where the process dies"},
+    {kVerb, "create_qp modify_qp destroy_qp", "{port: {down: 1s}}", kOnce,
+     "is when the port is down for 1 s"},
+    {kSent, "", "{port: down}", kOnce, "is when the port goes down"},
+    {kSent, "", "{port: {down: 1s}}", kOnce, "is when the port is down for 1 s"},
+    {kSent, "", "{gid: {index: 1, address: 10.9.8.7}}", kOnce, "is when GID 1 changes"},
+    {kVerb, "alloc_pd reg_mr create_qp modify_qp destroy_qp rdma_connect rdma_accept",
+     "remove_device", kOnce, "is when the device is removed"},
+    {kSent, "", "remove_device", kOnce, "is when the device is removed"},
+    {kReceived, "", "remove_device", kOnce, "is when the device is removed"},
+    {kSent, "", "{raise: PORT_ERR}", kOnce, "comes with IBV_EVENT_PORT_ERR"},
+    {kSent, "", "{raise: DEVICE_FATAL}", kOnce, "comes with IBV_EVENT_DEVICE_FATAL"},
+    {kReceived, "", "{raise: QP_ACCESS_ERR}", kOnce, "comes with IBV_EVENT_QP_ACCESS_ERR"},
+    {kReceived, "", "{raise: COMM_EST}", kOnce, "comes with IBV_EVENT_COMM_EST"},
+    {kReceived, "", "{raise: SRQ_LIMIT_REACHED}", kOnce, "comes with IBV_EVENT_SRQ_LIMIT_REACHED"},
+    {kReceived, "", "{raise: QP_LAST_WQE_REACHED}", kOnce,
+     "comes with IBV_EVENT_QP_LAST_WQE_REACHED"},
+};
+
+bool has_name(std::string_view names, std::string_view name) {
+  if (names.empty()) return true;
+  while (!names.empty()) {
+    const size_t end = names.find(' ');
+    std::string_view one = names.substr(0, end);
+    names.remove_prefix(end == std::string_view::npos ? names.size() : end + 1);
+    if (one.ends_with('*') ? name.starts_with(one.substr(0, one.size() - 1)) : one == name)
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::span<const Fault> fault_table() {
+  return kTable;
+}
+
+std::vector<Fault> faults_for(const FaultPoint& point) {
+  std::vector<Fault> faults;
+  for (const Fault& fault : kTable)
+    if (fault.kind == point.kind && has_name(fault.names, point.name)) faults.push_back(fault);
+  return faults;
+}
+
+std::string table_as_markdown() {
+  std::string text = "| at | of | `do` | how often | what happens |\n|---|---|---|---|---|\n";
+  for (const Fault& fault : kTable) {
+    std::string_view at = name_of(fault.kind);
+    if (fault.kind == kSent) at = "completion, send";
+    if (fault.kind == kReceived) at = "completion, recv";
+    if (fault.kind == kResponse) at = "frame, response";
+    text +=
+        fmt::format("| {} | {} | `{}` | {} | {} |\n", at, fault.names.empty() ? "all" : fault.names,
+                    fault.effect, fault.times == kOnce ? "once" : "for ever", fault.text);
+  }
+  return text;
+}
+
+}  // namespace rocemu::explore

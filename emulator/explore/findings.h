@@ -1,0 +1,37 @@
+// Runs that ended badly, grouped by where they ended: one finding for each cause.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "emulator/explore/trial.h"
+#include "emulator/explore/verdict.h"
+
+namespace rocemu::explore {
+
+struct Result {
+  Trial trial;
+  RunFacts facts;
+  Judgement judgement;
+};
+
+struct Finding {
+  size_t number = 0;  // from 1, and the name of its folder
+  Verdict verdict{};
+  std::string place;             // of the judgement: by this it is known again
+  std::string sentence;          // what happened
+  std::vector<size_t> triggers;  // numbers of trials; the first is the smallest and earliest
+  std::string scenario;          // of the first
+  int confirmed = 0, repetitions = 0;
+  bool known = false;  // --known names it
+};
+
+/// Results by the number of their trial, in that order. Verdicts that are no findings are left out.
+std::vector<Finding> group(const std::map<size_t, Result>& results);
+
+/// True for what a user has to look at, by default or not.
+bool is_finding(Verdict verdict);
+
+}  // namespace rocemu::explore

@@ -1,0 +1,96 @@
+#include "emulator/explore/output_mask.h"
+
+#include <algorithm>
+#include <cctype>
+#include <sstream>
+
+namespace rocemu::explore {
+namespace {
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+/// Numbers, also hexadecimal ones, become #, and blanks in a row one.
+std::string without_numbers(const std::string& line) {
+  std::string form;
+  for (size_t i = 0; i < line.size();) {
+    const auto at = [&](size_t j) { return static_cast<unsigned char>(line[j]); };
+    if (std::isdigit(at(i)) != 0) {
+      while (i < line.size() && (std::isxdigit(at(i)) != 0 || line[i] == '.' || line[i] == 'x'))
+        ++i;
+      form += '#';
+    } else if (line[i] == ' ' && form.ends_with(' ')) {
+      ++i;
+    } else {
+      form += line[i++];
+    }
+  }
+  return form;
+}
+
+}  // namespace
+
+OutputMask::OutputMask(const std::vector<std::string>& outputs) {
+  const std::vector<std::string> first = lines_of(outputs.front());
+  for (const std::string& other : outputs) {
+    const std::vector<std::string> lines = lines_of(other);
+    for (const auto* one : {&first, &lines}) {
+      const auto* two = one == &first ? &lines : &first;
+      std::multiset<std::string> there(two->begin(), two->end());
+      for (const std::string& line : *one) {
+        const auto found = there.find(line);
+        if (found != there.end()) {
+          there.erase(found);
+        } else {
+          masked_.insert(without_numbers(line));
+        }
+      }
+    }
+  }
+  baseline_ = forms_of(outputs.front());
+  for (const std::string& other : outputs) {
+    std::vector<std::string> forms = forms_of(other);
+    if (forms == baseline_) continue;
+    unordered_ = true;
+    std::vector<std::string> sorted = baseline_;
+    std::ranges::sort(sorted);
+    std::ranges::sort(forms);
+    if (forms != sorted) useless_ = true;
+  }
+}
+
+std::vector<std::string> OutputMask::forms_of(const std::string& output) const {
+  std::vector<std::string> forms = lines_of(output);
+  for (std::string& line : forms) {
+    std::string form = without_numbers(line);
+    if (masked_.contains(form)) line = std::move(form);
+  }
+  return forms;
+}
+
+bool OutputMask::agrees(const std::string& output) const {
+  return difference(output).empty();
+}
+
+std::string OutputMask::difference(const std::string& output) const {
+  if (useless_) return "";
+  std::vector<std::string> mine = baseline_, theirs = forms_of(output);
+  if (unordered_) {
+    std::ranges::sort(mine);
+    std::ranges::sort(theirs);
+  }
+  for (size_t i = 0; i < std::max(mine.size(), theirs.size()); ++i) {
+    const std::string none = "(nothing)";
+    const std::string& expected = i < mine.size() ? mine[i] : none;
+    const std::string& found = i < theirs.size() ? theirs[i] : none;
+    if (expected != found)
+      return "line " + std::to_string(i + 1) + " is '" + found + "' instead of '" + expected + "'";
+  }
+  return "";
+}
+
+}  // namespace rocemu::explore

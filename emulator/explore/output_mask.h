@@ -1,0 +1,36 @@
+// What of a program's output depends on time alone. Runs without a fault, on links of another
+// latency, tell: where they differ, so may a run with a fault, and that is not wrong.
+#pragma once
+
+#include <cstddef>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace rocemu::explore {
+
+class OutputMask {
+ public:
+  /// Of the same output of runs that are all right; the first is the baseline.
+  explicit OutputMask(const std::vector<std::string>& outputs);
+
+  /// True if the output agrees with the baseline's in all that does not depend on time.
+  bool agrees(const std::string& output) const;
+  /// The first line that does not; for a reader.
+  std::string difference(const std::string& output) const;
+
+  size_t lines() const { return baseline_.size(); }
+  size_t masked_lines() const { return masked_.size(); }
+  /// Nothing can be compared: even the number of lines depends on time.
+  bool is_useless() const { return useless_; }
+
+ private:
+  std::vector<std::string> forms_of(const std::string& output) const;
+
+  std::vector<std::string> baseline_;  // in order, without masked numbers
+  std::set<std::string> masked_;       // lines without their numbers
+  bool unordered_ = false;
+  bool useless_ = false;
+};
+
+}  // namespace rocemu::explore

@@ -1,0 +1,39 @@
+// The events.jsonl of a recording, with the process of each event.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace rocemu::explore {
+
+using Json = nlohmann::ordered_json;
+
+struct RecordedEvent {
+  Json json;
+  std::string process;  // "server#1"; empty if it is of none
+
+  std::string text(const char* key) const;
+  uint64_t number(const char* key) const;
+  int64_t time_ns() const { return static_cast<int64_t>(number("t")); }
+  /// "reg_mr", "rdma_connect", "post_send", as rules call it; empty if it is no call of a program.
+  std::string call() const;
+};
+
+struct RecordedEvents {
+  std::vector<RecordedEvent> list;
+  std::map<uint64_t, std::string> process_of_client;
+  std::map<uint64_t, std::string> process_of_pid;
+  int64_t end_ns = 0;
+};
+
+/// A file that is cut off is read as far as it goes. `dir` is that of the recording.
+RecordedEvents read_events(const std::filesystem::path& dir);
+
+/// How many objects each process made and did not destroy, by "server#1 MR".
+std::map<std::string, int64_t> objects_left(const RecordedEvents& events);
+
+}  // namespace rocemu::explore

@@ -1,0 +1,181 @@
+#include "emulator/explore/run_facts.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <sstream>
+
+namespace rocemu::explore {
+namespace {
+
+constexpr int kExitHang = 123, kExitTimeout = 124;  // of `rocemu run`
+constexpr size_t kMostOutput = 256 * 1024;          // that is kept to be compared
+
+std::string contents_of(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::string text(kMostOutput, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(stream.gcount()));
+  return text;
+}
+
+/// Without numbers that the system chooses: descriptors, ports, addresses, processes.
+std::string without_chance(std::string what) {
+  static const std::regex kChance(
+      R"( \((?:descriptor|futex|pid)[^)]*\)| from [0-9a-f.:]+ port \d+| to [0-9a-f.:]+ port \d+|, with \d+ completions? to be polled)");
+  return std::regex_replace(what, kChance, "");
+}
+
+class ErrorReader {
+ public:
+  ErrorReader(RunFacts& facts, const RecordedEvents& events) : facts_(facts), events_(events) {}
+
+  void read(const std::string& text) {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) on_line(line);
+    std::ranges::sort(facts_.waits);
+    const auto again = std::ranges::unique(facts_.waits);
+    facts_.waits.erase(again.begin(), again.end());
+    // The daemon and `rocemu run` may both tell of the command itself.
+    std::ranges::sort(facts_.crashes);
+    const auto twice = std::ranges::unique(facts_.crashes);
+    facts_.crashes.erase(twice.begin(), twice.end());
+  }
+
+ private:
+  void on_line(const std::string& line) {
+    if (line.starts_with("rocemud: ")) return on_daemon(line);
+    if (line.starts_with("rocemu: deadlock")) {
+      facts_.deadlock = is_report_ = true;
+    } else if (line.starts_with("rocemu: --timeout")) {
+      facts_.timeout = is_report_ = true;
+    } else if (line.starts_with("rocemu: ")) {
+      on_crash(line);
+      on_rocemu(line);
+    } else if (is_report_) {
+      on_report(line);
+    } else {
+      facts_.errors += line + "\n";
+      on_errors(line);
+    }
+  }
+
+  void on_daemon(const std::string& line) {
+    on_crash(line);
+    if (line.find("No space left") != std::string::npos) facts_.trouble = line;
+  }
+  void on_crash(const std::string& line) {
+    static const std::regex kCrash(R"((\S+) \(pid (\d+)\) received (SIG\w+))");
+    std::smatch found;
+    if (std::regex_search(line, found, kCrash))
+      facts_.crashes.push_back(process(found[2], found[1]) + " received " + found[3].str());
+  }
+  void on_rocemu(const std::string& line) {
+    const bool matters = line.find("No space left") != std::string::npos ||
+                         line.find("cannot") != std::string::npos ||
+                         line.find("NIC is gone") != std::string::npos;
+    if (matters) facts_.trouble = line;
+  }
+  void on_report(const std::string& line) {
+    if (!line.starts_with("  ")) is_waits_ = line.starts_with("who waits");
+    static const std::regex kThread(R"(^  pid (\d+)(?:, thread \d+)? \((.*?)\) (.*)$)");
+    std::smatch found;
+    if (!is_waits_ || !std::regex_match(line, found, kThread)) return;
+    const std::string what = without_chance(found[3]);
+    // What starts and waits for the others says nothing.
+    if (what.starts_with("waits for its children")) return;
+    facts_.waits.push_back(process(found[1], found[2]) + " " + what);
+  }
+  /// What sanitizers and valgrind say.
+  void on_errors(const std::string& line) {
+    static const std::regex kReport(
+        R"((AddressSanitizer|ThreadSanitizer|LeakSanitizer|MemorySanitizer): ([\w-]+)|runtime error: (.*)|ERROR SUMMARY: [1-9]|^==\d+== (Invalid (?:read|write|free)[^/]*))");
+    std::smatch found;
+    if (!std::regex_search(line, found, kReport)) return;
+    std::string what = found[1].matched   ? found[1].str() + " " + found[2].str()
+                       : found[3].matched ? "UndefinedBehaviorSanitizer " + found[3].str()
+                       : found[4].matched ? "valgrind: " + found[4].str()
+                                          : "valgrind reports errors";
+    if (!is_reported_) facts_.crashes.push_back("a sanitizer reports " + what);
+    is_reported_ = true;
+  }
+
+  std::string process(const std::string& pid, const std::string& comm) const {
+    const auto found = events_.process_of_pid.find(std::stoull(pid));
+    return found != events_.process_of_pid.end() ? found->second : comm;
+  }
+
+  RunFacts& facts_;
+  const RecordedEvents& events_;
+  bool is_report_ = false, is_waits_ = false, is_reported_ = false;
+};
+
+}  // namespace
+
+RunFacts read_facts(const std::filesystem::path& dir, int status, const std::string& rule) {
+  RunFacts facts;
+  facts.status = status;
+  const RecordedEvents events = read_events(dir);
+  facts.end_ns = events.end_ns;
+  facts.events = events.list.size();
+  for (const RecordedEvent& event : events.list) {
+    if (event.text("what") == "fault" && (rule.empty() || event.text("rule") == rule))
+      facts.fired = true;
+    const std::string call = event.call();
+    if (!call.empty() && !event.process.empty()) facts.last_calls[event.process] = call;
+  }
+  facts.left = objects_left(events);
+  facts.output = contents_of(dir / "stdout");
+  ErrorReader(facts, events).read(contents_of(dir / "stderr"));
+  if (!facts.deadlock && status == kExitHang) facts.timeout = false;
+  facts.timeout |= status == kExitTimeout && !facts.deadlock && facts.timeout;
+  return facts;
+}
+
+Json RunFacts::to_json() const {
+  const auto text = [](const std::string& value) {
+    return Json::parse(Json(value).dump(-1, ' ', false, Json::error_handler_t::replace));
+  };
+  Json json;
+  json["status"] = status;
+  json["deadlock"] = deadlock;
+  json["timeout"] = timeout;
+  json["flood"] = flood;
+  json["end_ns"] = end_ns;
+  json["events"] = events;
+  json["fired"] = fired;
+  json["output"] = text(output);
+  json["errors"] = text(errors);
+  json["waits"] = waits;
+  json["crashes"] = crashes;
+  json["last_calls"] = last_calls;
+  json["left"] = left;
+  Json compared = Json::object();
+  for (const auto& [name, contents] : files) compared[name] = text(contents);
+  json["files"] = compared;
+  json["oracle"] = oracle;
+  return json;
+}
+
+RunFacts RunFacts::from_json(const Json& json) {
+  RunFacts facts;
+  json.at("status").get_to(facts.status);
+  json.at("deadlock").get_to(facts.deadlock);
+  json.at("timeout").get_to(facts.timeout);
+  json.at("flood").get_to(facts.flood);
+  json.at("end_ns").get_to(facts.end_ns);
+  json.at("events").get_to(facts.events);
+  json.at("fired").get_to(facts.fired);
+  json.at("output").get_to(facts.output);
+  json.at("errors").get_to(facts.errors);
+  json.at("waits").get_to(facts.waits);
+  json.at("crashes").get_to(facts.crashes);
+  json.at("last_calls").get_to(facts.last_calls);
+  json.at("left").get_to(facts.left);
+  json.at("files").get_to(facts.files);
+  json.at("oracle").get_to(facts.oracle);
+  return facts;
+}
+
+}  // namespace rocemu::explore

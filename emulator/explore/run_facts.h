@@ -1,0 +1,39 @@
+// What is known of one run of the user's command when it is over. It fits a line of JSON, so that
+// an exploration that was interrupted goes on where it was.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "emulator/explore/recorded_events.h"
+
+namespace rocemu::explore {
+
+struct RunFacts {
+  int status = 0;  // of `rocemu run`
+  bool deadlock = false;
+  bool timeout = false;  // still running after the time that it has
+  bool flood = false;    // wrote more than it may
+  int64_t end_ns = 0;    // virtual time
+  uint64_t events = 0;
+  bool fired = false;
+  std::string output, errors;        // of the command; errors without what rocemu says
+  std::vector<std::string> waits;    // of a run that hung: "server#1 waits in ibv_get_cq_event ..."
+  std::vector<std::string> crashes;  // "server#1 received SIGSEGV"
+  std::map<std::string, std::string> last_calls;  // by process
+  std::map<std::string, int64_t> left;            // objects_left()
+  std::map<std::string, std::string> files;       // those that are compared
+  std::string trouble;  // what rocemu said that is not about the command: no space, for example
+  int oracle = 0;       // exit status of the user's
+
+  Json to_json() const;
+  static RunFacts from_json(const Json& json);
+};
+
+/// `dir` has the run's recording, and the files `stdout` and `stderr`.
+RunFacts read_facts(const std::filesystem::path& dir, int status, const std::string& rule);
+
+}  // namespace rocemu::explore

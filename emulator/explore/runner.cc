@@ -1,0 +1,268 @@
+#include "emulator/explore/runner.h"
+
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <stdexcept>
+#include <system_error>
+#include <thread>
+
+#include "emulator/os/proc.h"
+#include "emulator/os/unique_fd.h"
+
+namespace rocemu::explore {
+namespace fs = std::filesystem;
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr uintmax_t kMostBytes = uintmax_t{64} << 20;  // that a run may print
+constexpr milliseconds kLookInterval{20};
+/// Beyond the time that a run has, since the machine may be busy and it has to be told of.
+constexpr milliseconds kGrace{30'000};
+
+bool write_text(const char* path, const std::string& text) {
+  const UniqueFd file(open(path, O_WRONLY | O_CLOEXEC));
+  return file && write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+}
+
+/// In a network of its own each run finds the ports free that its programs want, and nobody else
+/// sees them. False, with errno, if the machine forbids that.
+bool enter_own_network() {
+  const uid_t user = getuid();
+  const gid_t group = getgid();
+  if (unshare(CLONE_NEWNET) != 0) {
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return false;
+    if (!write_text("/proc/self/uid_map", std::to_string(user) + " " + std::to_string(user) + " 1"))
+      return false;
+    write_text("/proc/self/setgroups", "deny");
+    write_text("/proc/self/gid_map", std::to_string(group) + " " + std::to_string(group) + " 1");
+  }
+  const UniqueFd any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq loopback{};
+  std::strcpy(loopback.ifr_name, "lo");
+  if (!any || ioctl(any.get(), SIOCGIFFLAGS, &loopback) != 0) return false;
+  loopback.ifr_flags |= IFF_UP | IFF_RUNNING;
+  return ioctl(any.get(), SIOCSIFFLAGS, &loopback) == 0;
+}
+
+std::string try_own_network() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return std::strerror(errno);
+  const UniqueFd read_end(ends[0]);
+  UniqueFd write_end(ends[1]);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    const int error = enter_own_network() ? 0 : errno;
+    _exit(write(write_end.get(), &error, sizeof error) == sizeof error ? 0 : 1);
+  }
+  write_end.reset();
+  int error = EIO;
+  [[maybe_unused]] const ssize_t size = read(read_end.get(), &error, sizeof error);
+  waitpid(pid, nullptr, 0);
+  return error == 0 ? "" : std::strerror(error);
+}
+
+void open_as(int descriptor, const std::string& path, int flags) {
+  const int fd = open(path.c_str(), flags | O_CLOEXEC, 0600);
+  if (fd < 0 || dup2(fd, descriptor) < 0) {
+    dprintf(STDERR_FILENO, "rocemu: cannot open %s: %s\n", path.c_str(), strerror(errno));
+    _exit(1);
+  }
+}
+
+void write_file(const fs::path& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file)
+    throw std::system_error(errno, std::generic_category(), "cannot write " + path.string());
+}
+
+std::string contents_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+uintmax_t size_of(const fs::path& path) {
+  std::error_code ignored;
+  const uintmax_t size = fs::file_size(path, ignored);
+  return ignored ? 0 : size;
+}
+
+}  // namespace
+
+Runner::Runner(RunnerOptions options) : options_(std::move(options)) {
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // what a run leaves becomes a child of ours, and is ended
+  if (options_.own_network) {
+    obstacle_ = try_own_network();
+    if (!obstacle_.empty()) options_.own_network = false;
+  }
+  // They would be taken for each other's.
+  const bool shares = !options_.own_network || !options_.compared_files.empty();
+  if (shares) options_.jobs = 1;
+}
+
+Runner::~Runner() {
+  end_all();
+}
+
+void Runner::start(const Job& job) {
+  const fs::path dir = options_.scratch / std::to_string(++started_);
+  fs::create_directories(dir);
+  write_file(dir / "scenario.yaml", job.scenario);
+  for (const std::string& file : options_.compared_files) {
+    std::error_code ignored;
+    fs::remove(file, ignored);
+  }
+  const std::string time = std::to_string(options_.timeout.count()) + "ms";
+  std::vector<std::string> arguments = {"rocemu", "run"};
+  if (options_.lockstep)
+    arguments.insert(arguments.end(), {"--lockstep", "--poll-patience", "100ms"});
+  arguments.insert(arguments.end(), options_.fabric.begin(), options_.fabric.end());
+  arguments.insert(arguments.end(), {"--timeout", time, "--record", dir.string()});
+  if (!job.scenario.empty())
+    arguments.insert(arguments.end(), {"--scenario", (dir / "scenario.yaml").string()});
+  arguments.emplace_back("--");
+  arguments.insert(arguments.end(), options_.command.begin(), options_.command.end());
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid < 0) throw std::system_error(errno, std::generic_category(), "cannot start a process");
+  if (pid == 0) {
+    setpgid(0, 0);  // a ^C in the terminal is for us
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) _exit(1);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    const rlimit no_core{0, 0};  // hundreds of crashes would fill the disk
+    setrlimit(RLIMIT_CORE, &no_core);
+    open_as(STDIN_FILENO, "/dev/null", O_RDONLY);
+    open_as(STDOUT_FILENO, (dir / "stdout").string(), O_WRONLY | O_CREAT | O_TRUNC);
+    open_as(STDERR_FILENO, (dir / "stderr").string(), O_WRONLY | O_CREAT | O_TRUNC);
+    if (options_.own_network) enter_own_network();
+    execv("/proc/self/exe", argv.data());
+    dprintf(STDERR_FILENO, "rocemu: cannot run rocemu itself: %s\n", strerror(errno));
+    _exit(1);
+  }
+  running_.emplace(pid, Running{job, dir, Clock::now()});
+}
+
+void Runner::finish(Running running, int status,
+                    const std::function<void(const Job&, const RunFacts&)>& on_end) {
+  RunFacts facts = read_facts(running.dir, status, "");
+  facts.flood = running.flood;
+  for (const std::string& file : options_.compared_files)
+    if (fs::exists(file)) facts.files[file] = contents_of(file);
+  if (!options_.oracle.empty() && status == 0) {
+    setenv("ROCEMU_RUN", running.dir.c_str(), 1);
+    facts.oracle = WEXITSTATUS(system(options_.oracle.c_str()));
+  }
+  if (!running.job.keep.empty()) {
+    std::error_code error;
+    fs::create_directories(running.job.keep);
+    fs::copy(running.dir, running.job.keep,
+             fs::copy_options::recursive | fs::copy_options::overwrite_existing, error);
+    if (error) throw std::system_error(error, "cannot write " + running.job.keep.string());
+  }
+  std::error_code ignored;
+  fs::remove_all(running.dir, ignored);
+  on_end(running.job, facts);
+}
+
+/// Ends runs that print without end or do not end in their time.
+void Runner::look_after() {
+  const Clock::time_point now = Clock::now();
+  for (auto& [pid, running] : running_) {
+    const uintmax_t printed = size_of(running.dir / "stdout") + size_of(running.dir / "stderr");
+    if (printed > kMostBytes && !running.flood) {
+      running.flood = true;
+      kill(pid, SIGTERM);
+    }
+    if (now - running.since > options_.timeout + kGrace) kill(pid, SIGKILL);
+  }
+}
+
+/// Children that we did not start were left by a run that is over.
+void Runner::end_strays() const {
+  for (const pid_t thread : proc::numbers_in("/proc/self/task")) {
+    std::string text = proc::contents_of("/proc/self/task/" + std::to_string(thread) + "/children");
+    for (size_t at = 0; at < text.size();) {
+      size_t end = text.find(' ', at);
+      if (end == std::string::npos) end = text.size();
+      const pid_t pid = std::atoi(text.substr(at, end - at).c_str());
+      if (pid > 0 && !running_.contains(pid)) {
+        kill(pid, SIGKILL);
+        waitpid(pid, nullptr, 0);
+      }
+      at = end + 1;
+    }
+  }
+}
+
+void Runner::end_all() {
+  for (const auto& [pid, running] : running_) kill(pid, SIGTERM);
+  const Clock::time_point deadline = Clock::now() + milliseconds(3000);
+  while (!running_.empty()) {
+    for (auto next = running_.begin(); next != running_.end();) {
+      if (waitpid(next->first, nullptr, WNOHANG) == 0) {
+        if (Clock::now() > deadline) kill(next->first, SIGKILL);
+        ++next;
+        continue;
+      }
+      std::error_code ignored;
+      fs::remove_all(next->second.dir, ignored);
+      next = running_.erase(next);
+    }
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  end_strays();
+}
+
+void Runner::run(const std::vector<Job>& jobs,
+                 const std::function<void(const Job&, const RunFacts&)>& on_end,
+                 const std::function<bool()>& stops) {
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &child, nullptr);
+  size_t next = 0;
+  while (next < jobs.size() || !running_.empty()) {
+    if (stops()) return end_all();
+    while (next < jobs.size() && running_.size() < options_.jobs) start(jobs[next++]);
+    int wait_status = 0;
+    const pid_t pid = waitpid(-1, &wait_status, WNOHANG);
+    const auto found = pid > 0 ? running_.find(pid) : running_.end();
+    if (found != running_.end()) {
+      Running running = std::move(found->second);
+      running_.erase(found);
+      end_strays();
+      finish(std::move(running),
+             WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status),
+             on_end);
+      continue;
+    }
+    if (pid > 0) continue;
+    look_after();
+    const timespec time{0, std::chrono::nanoseconds(kLookInterval).count()};
+    sigtimedwait(&child, nullptr, &time);
+  }
+}
+
+}  // namespace rocemu::explore

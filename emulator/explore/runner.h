@@ -1,0 +1,76 @@
+// Runs the user's command many times, each time under a `rocemu run` of its own, several at once.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "emulator/explore/run_facts.h"
+
+namespace rocemu::explore {
+
+struct RunnerOptions {
+  std::vector<std::string> command;
+  std::vector<std::string> fabric;  // options for `rocemu run`
+  bool lockstep = true;
+  size_t jobs = 1;
+  std::chrono::milliseconds timeout{20'000};  // of one run, in real time
+  bool own_network = true;                    // each run in a network namespace, if that works
+  std::vector<std::string> compared_files;
+  std::string oracle;  // a command of the shell; empty for none
+  /// Where runs have their files; it is there.
+  std::filesystem::path scratch;
+};
+
+struct Job {
+  size_t number = 0;  // the caller's
+  std::string scenario;
+  /// Where its recording, outputs and scenario are to stay; empty: nowhere.
+  std::filesystem::path keep = {};
+};
+
+class Runner {
+ public:
+  explicit Runner(RunnerOptions options);
+  ~Runner();  // ends what runs
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
+
+  /// Runs all, and calls `on_end` for each, in the order in which they end. Returns early if
+  /// `stops` says so, which is asked often; what runs is ended then.
+  void run(const std::vector<Job>& jobs,
+           const std::function<void(const Job&, const RunFacts&)>& on_end,
+           const std::function<bool()>& stops);
+
+  /// Why runs share the machine's network, and go one at a time; empty if they do not.
+  const std::string& obstacle() const { return obstacle_; }
+  size_t jobs() const { return options_.jobs; }
+
+ private:
+  struct Running {
+    Job job;
+    std::filesystem::path dir;
+    std::chrono::steady_clock::time_point since;
+    bool flood = false;
+  };
+
+  void start(const Job& job);
+  void finish(Running running, int status,
+              const std::function<void(const Job&, const RunFacts&)>& on_end);
+  void look_after();
+  void end_strays() const;
+  void end_all();
+
+  RunnerOptions options_;
+  std::map<pid_t, Running> running_;
+  std::string obstacle_;
+  size_t started_ = 0;
+};
+
+}  // namespace rocemu::explore

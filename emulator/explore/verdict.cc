@@ -1,0 +1,166 @@
+#include "emulator/explore/verdict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <regex>
+
+namespace rocemu::explore {
+namespace {
+
+constexpr std::array<std::string_view, kVerdicts> kNames = {
+    "SURVIVED", "REPORTED", "HANG", "CRASH", "WRONG", "LEAK", "SLOW", "NOT REACHED"};
+/// Below this nothing is slow: it is what retries take with the usual timeouts.
+constexpr double kLeastSlowNs = 30e9;
+constexpr int kSignalBase = 128;
+
+/// Of all processes, or of those that wait: where one had ended that others wait for is where the
+/// fault was, and not where they hang.
+std::string last_calls(const RunFacts& facts, bool of_waiting = false) {
+  std::string text;
+  for (const auto& [process, call] : facts.last_calls) {
+    const bool waits = std::ranges::any_of(
+        facts.waits,
+        [&, name = process + " "](const auto& wait) { return wait.starts_with(name); });
+    if (of_waiting && !waits) continue;
+    text += (text.empty() ? "" : ", ") + process + " " + call;
+  }
+  return text;
+}
+
+/// "server#1 waits in ibv_get_cq_event: completion channel of CQ 2, armed" in few words.
+std::string in_short(const std::string& wait) {
+  static const std::regex kIn(
+      R"((.*) waits in (\w+): (?:completion channel of (CQ \d+)|event channel of (CM id \d+)?)?.*)");
+  std::smatch found;
+  if (!std::regex_match(wait, found, kIn)) return wait;
+  const std::string of = found[3].matched ? found[3].str() : found[4].str();
+  return found[1].str() + " blocks in " + found[2].str() + (of.empty() ? "" : " (" + of + ")");
+}
+
+/// Threads that wait for others of their process say less than those that wait for the NIC.
+std::string who_waits(const RunFacts& facts) {
+  std::string nic, others;
+  for (const std::string& wait : facts.waits) {
+    std::string& to = wait.find(" waits in ") != std::string::npos ? nic : others;
+    to += (to.empty() ? "" : ", ") + in_short(wait);
+  }
+  return nic.empty() ? others : nic;
+}
+
+Judgement hang(const RunFacts& facts) {
+  std::string place;
+  for (const std::string& wait : facts.waits) place += in_short(wait) + "; ";
+  const std::string waits = who_waits(facts);
+  if (facts.deadlock)
+    return {Verdict::kHang, place + "after " + last_calls(facts, true),
+            waits.empty() ? "no thread goes on" : waits};
+  return {Verdict::kHang, "runs without end after " + last_calls(facts),
+          facts.flood ? "writes output without end" : "runs without end"};
+}
+
+std::string signal_name(int signal) {
+  const char* const name = sigabbrev_np(signal);
+  return name != nullptr ? std::string("SIG") + name : fmt::format("signal {}", signal);
+}
+
+std::optional<Judgement> crash(const RunFacts& facts, const Baseline& baseline,
+                               const Limits& limits) {
+  std::vector<std::string> crashes;
+  for (const std::string& one : facts.crashes)
+    if (std::ranges::find(baseline.facts.crashes, one) == baseline.facts.crashes.end())
+      crashes.push_back(one);
+  constexpr std::array kCrashes = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
+  const int signal = facts.status - kSignalBase;
+  if (limits.status_tells_signal && crashes.empty() &&
+      std::ranges::find(kCrashes, signal) != kCrashes.end())
+    crashes.push_back("the command ends with " + signal_name(signal));
+  if (crashes.empty()) return std::nullopt;
+  std::string text;
+  for (const std::string& one : crashes) text += (text.empty() ? "" : ", ") + one;
+  return Judgement{Verdict::kCrash, text + " after " + last_calls(facts), text};
+}
+
+std::optional<Judgement> wrong(const RunFacts& facts, const Baseline& baseline) {
+  const auto make = [&](const std::string& what, const std::string& difference) {
+    return Judgement{
+        Verdict::kWrong, what + " differs after " + last_calls(facts),
+        fmt::format("exits with 0, but its {} is not the baseline's: {}", what, difference)};
+  };
+  if (facts.oracle != 0)
+    return Judgement{Verdict::kWrong, fmt::format("oracle after {}", last_calls(facts)),
+                     fmt::format("exits with 0, but the oracle's status is {}", facts.oracle)};
+  if (const std::string found = baseline.output.difference(facts.output); !found.empty())
+    return make("standard output", found);
+  for (const auto& [name, mask] : baseline.files) {
+    const auto file = facts.files.find(name);
+    const std::string found =
+        file == facts.files.end() ? "it is not there" : mask.difference(file->second);
+    if (!found.empty()) return make("file " + name, found);
+  }
+  return std::nullopt;
+}
+
+std::optional<Judgement> leak(const RunFacts& facts, const Baseline& baseline) {
+  std::string text, kinds;
+  for (const auto& [what, count] : facts.left) {
+    const auto before = baseline.facts.left.find(what);
+    const int64_t more = count - (before == baseline.facts.left.end() ? 0 : before->second);
+    if (more <= 0) continue;
+    text += fmt::format("{}{} {} more", text.empty() ? "" : ", ", what, more);
+    kinds += what + "; ";
+  }
+  if (text.empty()) return std::nullopt;
+  return Judgement{Verdict::kLeak, kinds, "exits with 0, but leaves objects: " + text};
+}
+
+/// Its last line is where a program says what was wrong.
+std::string last_line(const std::string& text) {
+  size_t end = text.find_last_not_of('\n');
+  if (end == std::string::npos) return "";
+  size_t begin = text.rfind('\n', end);
+  begin = begin == std::string::npos ? 0 : begin + 1;
+  return text.substr(begin, end + 1 - begin);
+}
+
+}  // namespace
+
+std::string_view name_of(Verdict verdict) {
+  return kNames[static_cast<size_t>(verdict)];
+}
+
+std::optional<Verdict> verdict_named(std::string_view name) {
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    const bool is_it = std::ranges::equal(name, kNames[i], [](char a, char b) {
+      return std::toupper(static_cast<unsigned char>(a)) == b;
+    });
+    if (is_it) return static_cast<Verdict>(i);
+  }
+  return std::nullopt;
+}
+
+Judgement judge(const RunFacts& facts, const Baseline& baseline, const Limits& limits) {
+  if (const auto found = crash(facts, baseline, limits)) return *found;
+  if (facts.deadlock || facts.timeout || facts.flood) return hang(facts);
+  if (!facts.fired) return {Verdict::kNotReached, "", ""};
+  if (facts.status != 0) {
+    const std::string said = last_line(facts.errors.empty() ? facts.output : facts.errors);
+    return {Verdict::kReported, "",
+            fmt::format("exits with {}{}", facts.status,
+                        said.empty() ? ", without a message" : ": " + said)};
+  }
+  if (const auto found = wrong(facts, baseline)) return *found;
+  if (const auto found = leak(facts, baseline)) return *found;
+  const auto of_baseline = static_cast<double>(baseline.facts.end_ns);
+  const auto took = static_cast<double>(facts.end_ns);
+  if (took > limits.slow * of_baseline && took > of_baseline + kLeastSlowNs)
+    return {Verdict::kSlow, "",
+            fmt::format("takes {:.1f} s of virtual time instead of {:.6f} s", took / 1e9,
+                        of_baseline / 1e9)};
+  return {Verdict::kSurvived, "", ""};
+}
+
+}  // namespace rocemu::explore

@@ -1,0 +1,52 @@
+// What a fault did to the program, and where it ended: runs that ended in the same place have one
+// cause.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "emulator/explore/output_mask.h"
+#include "emulator/explore/run_facts.h"
+
+namespace rocemu::explore {
+
+enum class Verdict : uint8_t {
+  kSurvived,
+  kReported,    // failed in bounded virtual time, with a message
+  kHang,        // all wait, and nothing is due; or it runs without end
+  kCrash,       // a signal, a sanitizer, valgrind
+  kWrong,       // exit status 0, but another output
+  kLeak,        // exit status 0, but objects left that the baseline does not leave
+  kSlow,        // succeeded, after many times the baseline's time
+  kNotReached,  // the point did not come: what went before was another
+};
+inline constexpr size_t kVerdicts = 8;
+
+std::string_view name_of(Verdict verdict);
+/// By its name in any case; "reported" for kReported, for example.
+std::optional<Verdict> verdict_named(std::string_view name);
+
+struct Baseline {
+  RunFacts facts;
+  OutputMask output, errors;
+  std::map<std::string, OutputMask> files;
+};
+
+struct Judgement {
+  Verdict verdict{};
+  std::string place;   // where it ended: the same for the same cause
+  std::string detail;  // for a reader: "server#1 blocks in ibv_get_cq_event (CQ 2)"
+};
+
+struct Limits {
+  double slow = 10;  // times the baseline's virtual time, and kLeastSlowNs later
+  /// A status above 128 is a signal's. In lockstep the NIC tells of each process that crashes, and
+  /// the status of a shell may be anything.
+  bool status_tells_signal = false;
+};
+
+Judgement judge(const RunFacts& facts, const Baseline& baseline, const Limits& limits);
+
+}  // namespace rocemu::explore

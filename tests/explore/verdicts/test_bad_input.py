@@ -1,0 +1,88 @@
+"""Commands that cannot be explored, and folders that cannot be written."""
+import os
+import pathlib
+import unittest
+
+from support import VICTIM, ExploreTest
+
+
+class BadInput(ExploreTest):
+    def refused(self, *arguments, command, words, status=1):
+        code, out, err = self.explore(*arguments, command=command)
+        self.assertEqual(code, status, out + err)
+        for word in words:
+            self.assertIn(word, err)
+        self.assertNotIn("terminate", err)
+        return err
+
+    def test_a_command_that_fails(self):
+        self.refused(command=[VICTIM, "fails without a fault"],
+                     words=["fails without any fault, with status 3", "nothing works here"])
+        self.assertFalse((self.scratch / "rocemu-findings").exists())
+
+    def test_a_command_that_hangs(self):
+        self.refused(command=[VICTIM, "hangs without a fault"],
+                     words=["hangs without any fault", "waits for a pipe"])
+
+    def test_a_command_that_never_ends(self):
+        self.refused("--run-timeout", "1s", command=[VICTIM, "never ends without a fault"],
+                     words=["has not ended after 1 s without any fault", "--run-timeout"])
+        self.nothing_is_left("never ends without a fault")
+
+    def test_a_command_without_rdma(self):
+        self.refused(command=[VICTIM, "uses no RDMA"],
+                     words=["uses no RDMA", "rocemu doctor"])
+
+    def test_no_such_command(self):
+        self.refused(command=["./there-is-none"], words=["there-is-none"], status=127)
+
+    def test_no_command(self):
+        self.refused(command=[], words=["no command given"], status=2)
+
+    def test_options_that_are_none(self):
+        for arguments, words in ((["--shard", "5/4"], ["1/4"]),
+                                 (["--only", "verb,framez"], ["framez", "frames"]),
+                                 (["--fail-on", "panic"], ["panic", "crash"]),
+                                 (["--record", "x"], ["--record"]),
+                                 (["--budget", "soon"], ["soon"])):
+            self.refused(*arguments, command=[VICTIM], words=words, status=2)
+
+    def test_an_existing_folder_is_not_touched(self):
+        folder = self.scratch / "rocemu-findings"
+        folder.mkdir()
+        (folder / "thesis.tex").write_text("mine")
+        self.refused(command=[VICTIM], words=["rocemu-findings", "--output"])
+        self.assertEqual([one.name for one in folder.iterdir()], ["thesis.tex"])
+
+    def test_findings_of_before_are_not_replaced_unasked(self):
+        self.explore("--only", "verbs", command=[VICTIM])
+        self.refused("--only", "verbs", command=[VICTIM], words=["--resume", "--force"])
+
+    def test_results_of_another_command_are_not_gone_on_with(self):
+        self.explore("--only", "verbs", command=[VICTIM])
+        self.refused("--resume", "--only", "verbs", command=[VICTIM, "reports"],
+                     words=["of another command"])
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
+    def test_a_full_disk_is_named(self):
+        folder = self.scratch / "rocemu-findings"
+        folder.mkdir()
+        (folder / "results.jsonl").symlink_to("/dev/full")
+        self.refused("--resume", "--only", "verbs", command=[VICTIM],
+                     words=["No space left on device"])
+
+    def test_a_daemon_that_stays_is_ended(self):
+        code, out, err = self.explore("--only", "verbs", command=[VICTIM, "leaves a daemon"])
+        self.assertIn(code, (0, 1), out + err)
+        self.nothing_is_left("leaves a daemon")
+
+    def test_the_list_runs_nothing(self):
+        code, out, err = self.explore("--list", command=[VICTIM])
+        self.assertEqual(code, 0, err)
+        self.assertIn("{on: verb, process: \"explore_victim#1\", verb: reg_mr, nth: 1, total: 1, "
+                      "do: {errno: ENOMEM}}", out)
+        self.assertFalse((self.scratch / "rocemu-findings").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

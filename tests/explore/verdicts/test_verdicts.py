@@ -1,0 +1,119 @@
+"""A program for each verdict."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+import xml.etree.ElementTree
+
+from support import ROCEMU, TIMEOUT, VICTIM, ExploreTest
+
+FAULT = "explore_victim#1's 1st reg_mr fails with ENOMEM"
+
+
+class Verdicts(ExploreTest):
+    def judge(self, manner, verdict, status, *arguments):
+        report = self.report("--only", "verbs", *arguments, command=[VICTIM, manner],
+                             status=status)
+        [result] = [one for one in report["results"] if one["fault"] == FAULT]
+        self.assertEqual(result["verdict"], verdict, result)
+        return report, result
+
+    def finding(self, report):
+        [finding] = [one for one in report["findings"] if FAULT in one["triggers"]]
+        self.assertEqual(finding["confirmed"], finding["repetitions"])
+        return finding
+
+    def test_a_second_attempt_survives(self):
+        report, _ = self.judge("survives", "SURVIVED", 0, "--fail-on", "hang,crash,wrong,leak")
+        self.assertFalse([one for one in report["findings"] if one["verdict"] != "LEAK"])
+
+    def test_a_message_and_a_status_report(self):
+        _, result = self.judge("reports", "REPORTED", 0)
+        self.assertIn("cannot register memory: Cannot allocate memory", result["detail"])
+
+    def test_a_wait_for_ever_hangs(self):
+        report, result = self.judge("hangs", "HANG", 1)
+        self.assertIn("explore_victim#1 blocks in ibv_get_cq_event (CQ 1)", result["detail"])
+        finding = self.finding(report)
+        self.assertIn("ibv_get_cq_event", finding["sentence"])
+        # What reproduces it does.
+        again = subprocess.run(finding["reproduce"].replace("rocemu", ROCEMU, 1), shell=True,
+                               cwd=self.scratch, env=self.environment, timeout=TIMEOUT,
+                               capture_output=True, text=True, check=False)
+        self.assertEqual(again.returncode, 123, again.stderr)
+
+    def test_a_run_without_end_hangs(self):
+        _, result = self.judge("never ends", "HANG", 1, "--run-timeout", "1s")
+        self.assertIn("without end", result["detail"])
+
+    def test_output_without_end_hangs(self):
+        _, result = self.judge("floods", "HANG", 1)
+        self.assertIn("without end", result["detail"])
+
+    def test_a_signal_crashes(self):
+        report, result = self.judge("crashes", "CRASH", 1)
+        self.assertIn("explore_victim#1 received SIGSEGV", result["detail"])
+        folder = self.scratch / "rocemu-findings" / str(self.finding(report)["number"])
+        for name in ("scenario.yaml", "journal", "events.jsonl", "trace.pcap", "stdout", "stderr",
+                     "report.txt"):
+            self.assertTrue((folder / name).exists(), name)
+
+    def test_a_crash_behind_a_shell_is_seen(self):
+        report = self.report("--only", "verbs", status=1,
+                             command=["sh", "-c", f"{VICTIM} crashes; true"])
+        [result] = [one for one in report["results"] if one["fault"] == FAULT]
+        self.assertEqual(result["verdict"], "CRASH")
+
+    def test_other_output_is_wrong(self):
+        _, result = self.judge("wrong", "WRONG", 1)
+        self.assertIn("'registered 0 bytes' instead of 'registered 4096 bytes'", result["detail"])
+
+    def test_what_the_oracle_refuses_is_wrong(self):
+        report = self.report("--only", "verbs", "--oracle", "! grep -q ENOMEM $ROCEMU_RUN/scenario.yaml",
+                             command=[VICTIM, "survives"], status=1)
+        [result] = [one for one in report["results"] if one["fault"] == FAULT]
+        self.assertEqual(result["verdict"], "WRONG")
+
+    def test_objects_that_stay_leak(self):
+        report, result = self.judge("leaks", "LEAK", 0)
+        self.assertIn("explore_victim#1 PD 1 more", result["detail"])
+        self.assertEqual(self.finding(report)["verdict"], "LEAK")
+        self.judge("leaks", "LEAK", 1, "--fail-on", "leak", "--force")
+
+    def test_a_long_sleep_is_slow(self):
+        _, result = self.judge("slow", "SLOW", 0)
+        self.assertIn("600.0 s of virtual time", result["detail"])
+
+    def test_a_known_finding_does_not_fail(self):
+        report, _ = self.judge("hangs", "HANG", 1)
+        known = self.scratch / "known.json"
+        known.write_text(json.dumps(report))
+        self.judge("hangs", "HANG", 0, "--force", "--known", str(known))
+
+    def test_reports_are_what_their_readers_expect(self):
+        self.judge("hangs", "HANG", 1)
+        folder = self.scratch / "rocemu-findings"
+        suite = xml.etree.ElementTree.parse(folder / "report.xml").getroot().find("testsuite")
+        self.assertGreater(int(suite.get("failures")), 0)
+        sarif = json.loads((folder / "report.sarif").read_text())
+        self.assertEqual(sarif["version"], "2.1.0")
+        self.assertTrue(sarif["runs"][0]["results"])
+        html = (folder / "report.html").read_text()
+        self.assertIn("ibv_get_cq_event", html)
+        self.assertNotIn("http", html.replace("http://www.w3.org", ""))
+
+    def test_python_has_the_report(self):
+        sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "testing" / "python"))
+        import rocemu  # pylint: disable=import-outside-toplevel
+        os.environ["ROCEMU_COMMAND"] = ROCEMU
+        found = rocemu.explore([VICTIM, "crashes"], self.scratch / "python", "--only", "verbs")
+        self.assertEqual(found.status, 1)
+        self.assertIn("CRASH", [one["verdict"] for one in found.report["findings"]])
+        with self.assertRaisesRegex(rocemu.Error, "uses no RDMA"):
+            rocemu.explore([VICTIM, "uses no RDMA"], self.scratch / "none")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,80 @@
+// A program that does with a failed ibv_reg_mr(3) what its argument says: one way to end for each
+// verdict of `rocemu explore`.
+#include <infiniband/verbs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+namespace {
+
+char buffer[4096];
+
+ibv_mr* registered(ibv_context* context, ibv_pd* pd, const std::string& manner) {
+  ibv_mr* mr = ibv_reg_mr(pd, buffer, sizeof buffer, 0);
+  if (mr != nullptr) return mr;
+  if (manner == "survives") return ibv_reg_mr(pd, buffer, sizeof buffer, 0);
+  if (manner == "slow") {
+    sleep(600);
+    return ibv_reg_mr(pd, buffer, sizeof buffer, 0);
+  }
+  if (manner == "hangs" || manner == "never ends") {
+    ibv_comp_channel* channel = ibv_create_comp_channel(context);
+    ibv_cq* cq = ibv_create_cq(context, 1, nullptr, channel, 0);
+    while (manner == "never ends") sleep(1);
+    void* cookie = nullptr;
+    ibv_get_cq_event(channel, &cq, &cookie);
+  }
+  if (manner == "floods") {
+    for (;;) std::puts("no memory, no memory, no memory, no memory, no memory, no memory");
+  }
+  if (manner == "wrong") {
+    std::puts("registered 0 bytes");
+    std::exit(0);
+  }
+  if (manner == "leaks") {
+    std::printf("registered %zu bytes\n", sizeof buffer);
+    std::exit(0);
+  }
+  if (manner == "crashes") return mr;
+  std::fprintf(stderr, "cannot register memory: %s\n", std::strerror(errno));
+  std::exit(1);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string manner = argc > 1 ? argv[1] : "";
+  if (manner == "fails without a fault") {
+    std::fputs("nothing works here\n", stderr);
+    return 3;
+  }
+  if (manner == "hangs without a fault") {
+    int ends[2];
+    char byte = 0;
+    return pipe(ends) == 0 && read(ends[0], &byte, 1) == 1 ? 0 : 1;
+  }
+  if (manner == "never ends without a fault") {
+    for (;;) sleep(1);
+  }
+  if (manner == "uses no RDMA") return 0;
+  ibv_device** devices = ibv_get_device_list(nullptr);
+  ibv_context* context = ibv_open_device(devices[0]);
+  if (context == nullptr) return 1;
+  ibv_pd* pd = ibv_alloc_pd(context);
+  if (pd == nullptr) return 1;
+  if (manner == "leaves a daemon" && fork() == 0) {
+    setsid();
+    for (;;) pause();
+  }
+  ibv_mr* mr = registered(context, pd, manner);
+  if (mr == nullptr && manner != "crashes") return 1;
+  std::printf("registered %zu bytes\n", mr->length);
+  if (manner == "differs") std::printf("as process %d\n", static_cast<int>(getpid()));
+  if (ibv_dereg_mr(mr) != 0 || ibv_dealloc_pd(pd) != 0 || ibv_close_device(context) != 0) return 1;
+  ibv_free_device_list(devices);
+  return 0;
+}
