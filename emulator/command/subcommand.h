@@ -45,6 +45,8 @@ int step(const Arguments& arguments);
 std::string step_help();
 int diff(const Arguments& arguments);
 std::string diff_help();
+int timeline(const Arguments& arguments);
+std::string timeline_help();
 int doctor(const Arguments& arguments);
 std::string doctor_help();
 
