@@ -133,16 +133,18 @@ void FrameFollower::add_request(const wire::Packet& packet, Qp& sender, Qp& rece
   if (is_reliable && sender.next && wire::psn_before(Psn(psn), Psn(*sender.next))) {
     happening.tone = Tone::kAgain;
     happening.topic = "retransmission";
-    if (happening.at > sender.last_sent) {
+    // What it goes back to has a reason; what follows is sent again together with it.
+    if (!wire::psn_before(Psn(sender.last_psn), Psn(psn))) {
       happening.reason =
           sender.last_answer.empty()
               ? "retransmission: no ACK within " + duration_text(happening.at - sender.last_sent)
               : "retransmission after " + sender.last_answer;
-    }  // else it goes back together with the one before it
+      sender.last_answer.clear();
+    }
   } else {
     sender.next = (Psn(psn) + 1).value();
   }
-  sender.last_answer.clear();
+  sender.last_psn = psn;
   sender.last_sent = happening.at;
 }
 
@@ -160,11 +162,14 @@ void FrameFollower::add_response(const wire::Packet& packet, Qp& requester, Happ
   const auto kind = has_aeth ? wire::aeth_kind(packet.aeth.syndrome) : wire::AethKind::kAck;
   if (info.operation == wire::Operation::kAck) happening.text = nak_text(packet.aeth.syndrome);
   happening.text += " " + psn_text(happening.psn, psn);
-  requester.last_answer.clear();
-  if (kind == wire::AethKind::kAck) return;
+  if (kind == wire::AethKind::kAck) {
+    requester.last_answer.clear();
+    return;
+  }
   happening.tone = Tone::kAgain;
   happening.topic = nak_text(packet.aeth.syndrome);
-  requester.last_answer = happening.topic;
+  // An RNR NAK makes what follows it arrive out of sequence; it is why the requester waits.
+  if (!requester.last_answer.starts_with("RNR")) requester.last_answer = happening.topic;
   if (kind == wire::AethKind::kRnrNak) {
     happening.topic = "RNR NAK";
     happening.reason = "the receiver was not ready: it has no receive for this message";
@@ -199,21 +204,22 @@ bool FrameFollower::add_cm(const wire::Packet& packet, const std::string& from,
         if constexpr (requires { message.request_id; }) local = remote = message.request_id;
       },
       mad->message);
+  // A starting PSN is the one that the recipient of the message begins with (IBTA vol 1, 12.7.31).
   if (const auto* req = std::get_if<wire::CmReq>(&mad->message)) {
     comm_qpns_[{from, local}] = req->local_qpn;
-    set_send_psn({from, req->local_qpn}, req->starting_psn.value());
+    set_receive_psn({from, req->local_qpn}, req->starting_psn.value());
     happening.text +=
-        fmt::format(", {}, psn {}", qp_text(req->local_qpn), req->starting_psn.value());
+        fmt::format(", {}, expects psn {}", qp_text(req->local_qpn), req->starting_psn.value());
   } else if (const auto* rep = std::get_if<wire::CmRep>(&mad->message)) {
     comm_qpns_[{from, local}] = rep->local_qpn;
-    set_send_psn({from, rep->local_qpn}, rep->starting_psn.value());
+    set_receive_psn({from, rep->local_qpn}, rep->starting_psn.value());
     for (const size_t request : requests_[{from, remote}])
       timeline_.happenings[request].to = lane_of({from, rep->local_qpn});
     requests_.erase({from, remote});
     if (const auto peer = comm_qpns_.find({to, remote}); peer != comm_qpns_.end())
       set_peer({from, rep->local_qpn}, {to, peer->second});
     happening.text +=
-        fmt::format(", {}, psn {}", qp_text(rep->local_qpn), rep->starting_psn.value());
+        fmt::format(", {}, expects psn {}", qp_text(rep->local_qpn), rep->starting_psn.value());
   } else if (const auto* rej = std::get_if<wire::CmRej>(&mad->message)) {
     happening.tone = Tone::kError;
     happening.reason = "rejected: " + std::string(wire::reject_reason_name(rej->reason)) +

@@ -51,7 +51,8 @@ class FrameFollower {
     std::optional<uint32_t> send_start, receive_start;
     std::optional<uint32_t> next;  // behind the highest PSN that it sent
     engine::Instant last_sent{};
-    std::string last_answer;  // that it got since it last sent: why it sends again
+    uint32_t last_psn = 0;
+    std::string last_answer;  // why it will send again; empty: its timeout
   };
 
   std::optional<uint32_t> sender_qpn(const wire::Packet& packet, const Place& to,

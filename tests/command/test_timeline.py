@@ -39,6 +39,7 @@ class Captures(CommandTest):
     def test_an_rnr_nak_has_its_name_timer_and_consequence(self):
         shown = " ".join(self.timeline(CAPTURES / "rc_rnr.pcap", "--width", "200").split())
         self.assertIn("RNR NAK, timer", shown)
+        self.assertIn("retransmission after RNR NAK, timer", shown)
 
     def test_frames_with_vlan_tags_are_shown_as_those_without(self):
         packets = packets_of(CAPTURES / "rc_send.pcap")

@@ -1,11 +1,37 @@
-"""`rocemu timeline` of recordings: whole, damaged, of another version, and as a page."""
+"""`rocemu timeline` of a recording of each scenario that comes with rocemu: the ladder is the one in
+ladders/NAME.txt. With ROCEMU_UPDATE_LADDERS=1 the files are written instead of compared.
+
+Process numbers, and numbers of memory that programs choose as wr_id, differ between machines.
+"""
 import html.parser
 import json
+import os
 import pathlib
+import re
 import unittest
 
 from library_programs import COMMANDS
-from rocemu import ROCEMU, rocemu_run, run, temporary_directory
+from rocemu import HERE, ROCEMU, rocemu_run, run, temporary_directory
+
+LADDERS = HERE / "ladders"
+KINDS = ("frame", "cm", "completion", "event", "fault")
+ENDS = 150  # lines that a golden file has of a long ladder's beginning, and of its end
+
+
+def drawn(recording, *options):
+    kinds = [word for kind in KINDS for word in ("--kind", kind)]
+    result = run(ROCEMU, "timeline", recording, "--width", "120", *kinds, *options)
+    if result.returncode != 0:
+        raise AssertionError(result.stdout)
+    text = re.sub(r"\[\d+\]", lambda pid: "[" + "N" * (len(pid[0]) - 2) + "]", result.stdout)
+    text = re.sub(r"0x[0-9a-f]{9,}", lambda number: "A" * len(number[0]), text)
+    # Starting PSNs are chosen by chance; beside them stand relative ones.
+    text = re.sub(r"\((\d{3,})\)", lambda number: "(" + "P" * len(number[1]) + ")", text)
+    lines = text.splitlines()
+    left_out = len(lines) - 2 * ENDS
+    if left_out > 0:
+        lines[ENDS:-ENDS] = [f"... {left_out} lines ..."]
+    return "\n".join(lines) + "\n"
 
 
 class Page(html.parser.HTMLParser):
@@ -78,6 +104,20 @@ class Recordings(unittest.TestCase):
         shown = run(ROCEMU, "timeline", self.recording, "--around-error", "3", check=True).stdout
         self.assertIn("NAK remote access error", " ".join(shown.split()))
         self.assertIn("are not shown", shown)
+
+
+def ladder_test(name):
+    def test(self):
+        self.record(name)
+        text, golden = drawn(self.recording), LADDERS / (name + ".txt")
+        if os.environ.get("ROCEMU_UPDATE_LADDERS"):
+            golden.write_text(text)
+        self.assertEqual(text, golden.read_text())
+    return test
+
+
+for _name in COMMANDS:
+    setattr(Recordings, "test_ladder_of_" + _name.replace("-", "_"), ladder_test(_name))
 
 
 if __name__ == "__main__":
