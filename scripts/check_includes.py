@@ -18,6 +18,8 @@ JOURNAL = "emulator/journal"
 SCENARIO = "emulator/scenario"
 OPTIONS = "emulator/options"
 EXPLORE = "emulator/explore"
+CAPTURE = "emulator/capture"
+TIMELINE = "emulator/timeline"
 # Files of the engine that its stages share. The stages build on each other in the order below.
 ENGINE_VALUES = [f"{ENGINE}/{name}.h" for name in ("config", "events", "step")]
 SNAPSHOT = f"{ENGINE}/snapshot.h"
@@ -44,13 +46,14 @@ RULES = {
     CM: ["wire", ABI, BASE, PROTOCOL, OBJECTS, TRANSPORT, *ENGINE_VALUES],
     VERBS: ["wire", ABI, BASE, PROTOCOL, OBJECTS, LINK, FAULTS, TRANSPORT, *ENGINE_VALUES],
     RDMACM: ["wire", ABI, BASE, PROTOCOL, OBJECTS, FAULTS, CM, SNAPSHOT, *ENGINE_VALUES],
-    "emulator/capture": [ENGINE, "wire", ABI, OS],
+    CAPTURE: [ENGINE, "wire", ABI, OS],
     JOURNAL: [ENGINE, SCENARIO, "wire", ABI, OS],
     SCENARIO: [ENGINE, "wire", ABI],
     OPTIONS: [ENGINE, "wire", ABI],
     EXPLORE: [OS],
+    TIMELINE: [JOURNAL, CAPTURE, ENGINE, "wire", ABI],
     "emulator/daemon": [EMULATOR, "wire"],
-    "emulator/command": [ABI, OS, JOURNAL, SCENARIO, OPTIONS, "emulator/capture", ENGINE, EXPLORE],
+    "emulator/command": [ABI, OS, JOURNAL, TIMELINE, SCENARIO, OPTIONS, CAPTURE, ENGINE, EXPLORE],
     "verbs_provider": [ABI],
     "testing": ["verbs_provider", ABI],
     "vipl": [],

@@ -24,6 +24,10 @@ constexpr std::array kSubcommands = {
     Subcommand{"step", "let the next frames arrive, one by one", step, step_help},
     Subcommand{"resume", "let a paused NIC go on", resume, resume_help},
     Subcommand{"diff", "compare two recordings", diff, diff_help},
+    Subcommand{"timeline", "show what happened in a recording or a capture", timeline,
+               timeline_help},
+    Subcommand{"explain", "say what a status, event, NAK or errno means, and what causes it",
+               explain, explain_help},
     Subcommand{"doctor", "say what would stop emulation here and how to mend it", doctor,
                doctor_help},
 };

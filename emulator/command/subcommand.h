@@ -47,6 +47,10 @@ int step(const Arguments& arguments);
 std::string step_help();
 int diff(const Arguments& arguments);
 std::string diff_help();
+int timeline(const Arguments& arguments);
+std::string timeline_help();
+int explain(const Arguments& arguments);
+std::string explain_help();
 int doctor(const Arguments& arguments);
 std::string doctor_help();
 

@@ -330,7 +330,7 @@ const Field* Event::find(std::string_view key) const {
   return found == fields.end() ? nullptr : &*found;
 }
 
-void describe(const Step& step, Frames frames, std::vector<Event>& events) {
+Event describe_input(const Step& step) {
   Answers answers;
   OutputReader finding(step.outputs);
   while (const auto output = finding.next()) {
@@ -339,6 +339,11 @@ void describe(const Step& step, Frames frames, std::vector<Event>& events) {
   }
   Event event{step.now, "", {}};
   std::visit(DescribeInput{event, answers}, *step.input);
+  return event;
+}
+
+void describe(const Step& step, Frames frames, std::vector<Event>& events) {
+  Event event = describe_input(step);
   const Field* client = event.find("client");
   const bool is_own = client != nullptr && client->number >= kFirstOwnClient;
   if (!event.what.empty() && !is_own) events.push_back(std::move(event));

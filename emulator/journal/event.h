@@ -77,6 +77,8 @@ inline constexpr uint32_t kFirstOwnClient = 0x8000'0000;
 void describe(const Step& step, Frames frames, std::vector<Event>& events);
 void describe(engine::Instant now, const ClientName& client, std::vector<Event>& events);
 
+/// The step's input by itself; no name if there is nothing to tell of it.
+Event describe_input(const Step& step);
 /// An output by itself; no name for a reply.
 Event describe(engine::Instant now, const RecordedOutput& output);
 

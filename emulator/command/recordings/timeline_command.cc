@@ -1,0 +1,164 @@
+// `rocemu timeline`: what happened in a recording or a capture, as a picture.
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include "emulator/command/error.h"
+#include "emulator/command/subcommand.h"
+#include "emulator/journal/journal_reader.h"
+#include "emulator/journal/recording.h"
+#include "emulator/timeline/read_capture.h"
+#include "emulator/timeline/read_recording.h"
+#include "emulator/timeline/select.h"
+#include "emulator/timeline/text_ladder.h"
+#include "emulator/timeline/write_page.h"
+
+namespace rocemu::command {
+namespace po = boost::program_options;
+namespace fs = std::filesystem;
+namespace {
+
+using Words = std::vector<std::string>;
+
+po::options_description options_of_timeline() {
+  po::options_description options("Options");
+  options.add_options()("process", po::value<Words>()->value_name("NAME|PID"),
+                        "only this process; may be given again, as the following");
+  options.add_options()("device", po::value<Words>()->value_name("DEVICE"), "only this device");
+  options.add_options()("qp", po::value<Words>()->value_name("QPN"), "only this QP: 0x11 or 17");
+  options.add_options()("kind", po::value<Words>()->value_name("KIND"),
+                        "only verb, post, frame, cm, completion, event or fault");
+  options.add_options()("from", po::value<std::string>()->value_name("TIME"),
+                        "from this time on: 2ms, 1.5s, 300us, 1000ns");
+  options.add_options()("to", po::value<std::string>()->value_name("TIME"), "up to this time");
+  options.add_options()("around-error", po::value<size_t>()->implicit_value(20)->value_name("N"),
+                        "the first error, with the N (20) before and after it");
+  options.add_options()("html", po::value<std::string>()->value_name("FILE"),
+                        "write a page that any browser opens, instead of text; - is standard "
+                        "output");
+  options.add_options()("width", po::value<size_t>()->default_value(80)->value_name("COLUMNS"),
+                        "of the text");
+  return options;
+}
+
+engine::Duration parse_time(const std::string& text, const char* option) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  const double scale = unit == "ns" ? 1 : unit == "us" ? 1e3 : unit == "ms" ? 1e6 : 1e9;
+  const bool is_unit = unit == "ns" || unit == "us" || unit == "ms" || unit == "s";
+  if (error != std::errc() || !is_unit || number < 0 || number > 1e9)
+    throw UsageError(std::string("timeline: --") + option + " '" + text +
+                     "' is no time; times are 300us, 2ms, 1.5s");
+  return engine::Duration(static_cast<int64_t>(number * scale));
+}
+
+timeline::Selection selection_of(const po::variables_map& values) {
+  timeline::Selection selection;
+  if (values.count("process") != 0) selection.processes = values["process"].as<Words>();
+  if (values.count("device") != 0) selection.devices = values["device"].as<Words>();
+  if (values.count("qp") != 0) {
+    for (const std::string& word : values["qp"].as<Words>()) {
+      char* end = nullptr;
+      const unsigned long qpn = std::strtoul(word.c_str(), &end, 0);
+      if (word.empty() || *end != 0 || qpn > 0xffffff)
+        throw UsageError("timeline: --qp '" + word + "' is no QPN, as 0x11 or 17");
+      selection.qpns.push_back(static_cast<uint32_t>(qpn));
+    }
+  }
+  if (values.count("kind") != 0) {
+    for (const std::string& word : values["kind"].as<Words>()) {
+      bool known = false;
+      for (const auto& [name, kind] : timeline::kKindNames) {
+        if (word != name) continue;
+        selection.kinds.insert(kind);
+        known = true;
+      }
+      if (!known)
+        throw UsageError("timeline: --kind '" + word +
+                         "' is none of verb, post, frame, cm, completion, event, fault");
+    }
+  }
+  if (values.count("from") != 0)
+    selection.from = parse_time(values["from"].as<std::string>(), "from");
+  if (values.count("to") != 0) selection.to = parse_time(values["to"].as<std::string>(), "to");
+  if (values.count("around-error") != 0)
+    selection.around_error = values["around-error"].as<size_t>();
+  return selection;
+}
+
+/// A directory is a recording. Of one whose journal cannot be read the capture is shown.
+timeline::Timeline read(const std::string& name) {
+  if (!fs::is_directory(name)) {
+    if (fs::path(name).filename() == "journal")
+      return timeline::read_recording(fs::path(name).parent_path().string());
+    return timeline::read_capture(name);
+  }
+  try {
+    return timeline::read_recording(name);
+  } catch (const journal::JournalError& error) {
+    const std::string capture = name + journal::kCaptureFile;
+    if (!fs::exists(capture)) throw;
+    timeline::Timeline frames = timeline::read_capture(capture);
+    frames.notes.push_back(std::string(error.what()) + "; shown are the frames of " + capture);
+    return frames;
+  }
+}
+
+void write_page_to(const std::string& name, const timeline::Timeline& shown) {
+  if (name == "-") return timeline::write_page(shown, std::cout);
+  std::ofstream file(name);
+  if (file) timeline::write_page(shown, file);
+  file.close();
+  if (!file) fail_with_errno("cannot write " + name, errno);
+}
+
+}  // namespace
+
+std::string timeline_help() {
+  return "usage: rocemu timeline [options] RECORDING|PCAP\n"
+         "\n"
+         "Shows what happened: a column for each queue pair, arrows for frames, and beside them\n"
+         "verbs, work requests, completions, events and faults. What is sent again says why.\n"
+         "PSNs count from the connection's first; the number on the wire is in parentheses.\n"
+         "RECORDING is the DIR of `rocemu run --record DIR`; PCAP a capture of anybody's RoCEv2.\n"
+         "\n" +
+         to_text(options_of_timeline()) +
+         "\n"
+         "Exit status: 0 done, 1 what cannot be read, 2 wrong usage. Colours are for terminals,\n"
+         "unless NO_COLOR is set.\n"
+         "\n"
+         "Examples:\n"
+         "  rocemu run --record /tmp/run1 --scenario rnr-recovers -- ./my_test\n"
+         "  rocemu timeline /tmp/run1 --kind frame --kind completion\n"
+         "  rocemu timeline /tmp/run1 --around-error\n"
+         "  rocemu timeline /tmp/run1 --html run1.html\n";
+}
+
+int timeline(const Arguments& arguments) {
+  po::options_description all = options_of_timeline();
+  all.add_options()("recording", po::value<Words>());
+  po::positional_options_description positional;
+  positional.add("recording", -1);
+  const po::variables_map values = parse_options("timeline", arguments, all, positional);
+  const Words given = values.count("recording") != 0 ? values["recording"].as<Words>() : Words();
+  if (given.size() != 1)
+    throw UsageError("timeline: which recording? rocemu timeline DIR, or a capture's file");
+  timeline::Timeline shown = read(given[0]);
+  timeline::select(selection_of(values), shown);
+  if (values.count("html") != 0) {
+    write_page_to(values["html"].as<std::string>(), shown);
+    return 0;
+  }
+  const char* no_colour = std::getenv("NO_COLOR");
+  const bool colour = isatty(STDOUT_FILENO) != 0 && (no_colour == nullptr || *no_colour == 0);
+  timeline::write_text(shown, {.width = values["width"].as<size_t>(), .colour = colour}, std::cout);
+  return 0;
+}
+
+}  // namespace rocemu::command

@@ -1,0 +1,75 @@
+// Follows the frames of all connections: between which lanes each goes, its PSN relative to the
+// connection, whether it is sent again, and why.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "emulator/timeline/model.h"
+#include "wire/packet.h"
+
+namespace rocemu::timeline {
+
+class FrameFollower {
+ public:
+  explicit FrameFollower(Timeline& timeline) : timeline_(timeline) {}
+
+  // ---- What is known of QPs ------------------------------------------------------------------
+
+  /// Where a QP is: a device's name or an address, and the QPN.
+  using Place = std::pair<std::string, uint32_t>;
+
+  void name_address(const wire::IpAddress& address, const std::string& device) {
+    devices_[wire::to_string(address)] = device;
+  }
+  /// A QP of that number begins anew.
+  void forget(const Place& place) { qps_.erase(place); }
+  void set_lane(const Place& place, uint32_t lane) { qps_[place].lane = lane; }
+  void set_peer(const Place& place, const Place& peer);
+  void set_send_psn(const Place& place, uint32_t psn) { qps_[place].send_start = psn; }
+  void set_receive_psn(const Place& place, uint32_t psn) { qps_[place].receive_start = psn; }
+  std::string place_of(const wire::IpAddress& address) const;
+  /// Makes one if there is none.
+  uint32_t lane_of(const Place& place);
+
+  // ---- Frames --------------------------------------------------------------------------------
+
+  /// Appends the frame to the timeline.
+  Happening& add(engine::Instant at, const wire::Packet& packet, std::vector<uint8_t> bytes,
+                 uint32_t size);
+
+ private:
+  struct Qp {
+    uint32_t lane = kNoLane;
+    std::optional<Place> peer;
+    std::optional<uint32_t> send_start, receive_start;
+    std::optional<uint32_t> next;  // behind the highest PSN that it sent
+    engine::Instant last_sent{};
+    uint32_t last_psn = 0;
+    std::string last_answer;  // why it will send again; empty: its timeout
+  };
+
+  std::optional<uint32_t> sender_qpn(const wire::Packet& packet, const Place& to,
+                                     const std::string& from);
+  void add_request(const wire::Packet& packet, Qp& sender, Qp& receiver, Happening& happening);
+  void add_response(const wire::Packet& packet, Qp& requester, Happening& happening);
+  bool add_cm(const wire::Packet& packet, const std::string& from, const std::string& to,
+              Happening& happening);
+  uint32_t cm_lane(const std::string& device, uint32_t comm_id);
+
+  Timeline& timeline_;
+  std::map<std::string, std::string> devices_;  // by address
+  std::map<Place, Qp> qps_;
+  std::map<std::pair<std::string, uint32_t>, uint32_t> comm_qpns_;  // by device and comm id
+  /// REQs whose receiver's QP no REP has named yet, by receiving device and the sender's comm id.
+  std::map<std::pair<std::string, uint32_t>, std::vector<size_t>> requests_;
+  std::map<std::string, engine::Instant> mads_;  // by what they are: when it was last sent
+};
+
+}  // namespace rocemu::timeline

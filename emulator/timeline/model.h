@@ -1,0 +1,74 @@
+// A run as lanes and what happened in them, in order: what a ladder, a page or a trace is drawn of.
+// It is read from a recording (read_recording.h) or a capture (read_capture.h).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "emulator/engine/base/time.h"
+
+namespace rocemu::timeline {
+
+inline constexpr uint32_t kNoLane = UINT32_MAX;
+
+/// One QP of one process; or a process without QPs, or the far end of a capture.
+struct Lane {
+  std::string process;  // "rping"; empty if unknown, as in a capture
+  uint32_t pid = 0;
+  std::string device;  // its name, or an address if it is not of the fabric
+  std::string type;    // of the QP: "RC"; empty if unknown
+  uint32_t qpn = 0;    // 0: none
+};
+
+enum class Kind : uint8_t { kVerb, kPost, kFrame, kCm, kCompletion, kEvent, kFault };
+inline constexpr std::pair<const char*, Kind> kKindNames[] = {
+    {"verb", Kind::kVerb},
+    {"post", Kind::kPost},
+    {"frame", Kind::kFrame},
+    {"cm", Kind::kCm},
+    {"completion", Kind::kCompletion},
+    {"event", Kind::kEvent},
+    {"fault", Kind::kFault},
+};
+
+enum class Tone : uint8_t { kPlain, kAgain, kFault, kError };
+
+using Details = std::vector<std::pair<std::string, std::string>>;
+
+struct Happening {
+  engine::Instant at{};
+  Kind kind{};
+  Tone tone = Tone::kPlain;
+  uint32_t lane = 0;      // of a frame: its sender's
+  uint32_t to = kNoLane;  // of a frame: its receiver's
+  bool is_request = false;
+  bool lost = false;  // a rule dropped it
+  engine::Duration flight{};
+  std::string text;            // "SEND First psn +0 (3744812)"
+  std::string reason;          // why, in words
+  std::string topic;           // what `rocemu explain` has to say about it
+  std::string state;           // the QP's from now on
+  std::optional<int32_t> psn;  // relative to the connection
+  Details details;
+  std::vector<uint8_t> bytes;  // of the frame, as far as they were kept
+  uint32_t size = 0;           // of the frame
+};
+
+struct Timeline {
+  std::string source;  // the file
+  std::string clock;
+  int64_t wall_start_ns = 0;
+  std::vector<Lane> lanes;
+  std::vector<Happening> happenings;
+  std::vector<std::string> notes;  // what was skipped, and why
+};
+
+/// "rping[4711] rocemu0 QP 0x11", as far as it is known.
+std::string title(const Lane& lane);
+/// "14.2 us", "655.36 ms".
+std::string duration_text(engine::Duration duration);
+
+}  // namespace rocemu::timeline

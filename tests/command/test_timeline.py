@@ -1,0 +1,91 @@
+"""`rocemu timeline` of captures and of what cannot be read. tests/system/test_timeline.py draws recordings."""
+import pathlib
+import struct
+import unittest
+
+from support import CommandTest
+
+CAPTURES = pathlib.Path(__file__).resolve().parents[1] / "data" / "rxe"
+
+
+def pcap(*packets, link_type=1):
+    """A capture file's bytes."""
+    head = struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, link_type)
+    return head + b"".join(
+        struct.pack("<IIII", 1, number, len(packet), len(packet)) + packet
+        for number, packet in enumerate(packets))
+
+
+def packets_of(path):
+    contents, at, packets = path.read_bytes(), 24, []
+    while at < len(contents):
+        size = struct.unpack_from("<I", contents, at + 8)[0]
+        packets.append(contents[at + 16:at + 16 + size])
+        at += 16 + size
+    return packets
+
+
+class Captures(CommandTest):
+    def timeline(self, *arguments):
+        result = self.rocemu("timeline", *arguments)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return result.stdout
+
+    def test_every_capture_of_rxe_is_shown(self):
+        for path in sorted(CAPTURES.glob("*.pcap")):
+            with self.subTest(path.stem):
+                self.assertRegex(self.timeline(path), r"psn|REQ|UD")
+
+    def test_an_rnr_nak_has_its_name_timer_and_consequence(self):
+        shown = " ".join(self.timeline(CAPTURES / "rc_rnr.pcap", "--width", "200").split())
+        self.assertIn("RNR NAK, timer", shown)
+        self.assertIn("retransmission after RNR NAK, timer", shown)
+
+    def test_frames_with_vlan_tags_are_shown_as_those_without(self):
+        packets = packets_of(CAPTURES / "rc_send.pcap")
+        tagged = self.scratch / "tagged.pcap"
+        tagged.write_bytes(pcap(*(one[:12] + b"\x81\0\0\x05" + one[12:] for one in packets)))
+        plain = self.scratch / "plain.pcap"
+        plain.write_bytes(pcap(*packets))
+        self.assertEqual(self.timeline(tagged), self.timeline(plain))
+
+    def test_other_traffic_is_skipped_and_counted(self):
+        packets = packets_of(CAPTURES / "rc_send.pcap")
+        dns = bytearray(packets[0])
+        dns[36:38] = b"\0\x35"
+        mixed = self.scratch / "mixed.pcap"
+        mixed.write_bytes(pcap(bytes(dns), b"\xff" * 60, *packets))
+        shown = self.timeline(mixed)
+        self.assertIn("note: 1 frame skipped", shown)
+        self.assertIn("not_roce", shown)
+        self.assertIn("not_ip", shown)
+
+    def test_a_capture_that_was_cut_off_is_shown_up_to_there(self):
+        whole = pcap(*packets_of(CAPTURES / "rc_send.pcap"))
+        cut = self.scratch / "cut.pcap"
+        cut.write_bytes(whole[:-7])
+        shown = self.timeline(cut)
+        self.assertIn("SEND", shown)
+        self.assertIn("shown is what comes before", shown)
+
+    def test_what_is_no_capture_is_an_error(self):
+        text = self.scratch / "text"
+        text.write_text("hello, this is neither\n" * 20)
+        self.assert_one_line(self.rocemu("timeline", text), 1, str(text))
+        self.assert_one_line(self.rocemu("timeline", self.scratch / "none"), 1, "none")
+
+    def test_wrong_filters_are_refused(self):
+        capture = CAPTURES / "rc_send.pcap"
+        for options, reason in ((("--from", "3"), "2ms"), (("--kind", "frames"), "frame"),
+                                (("--qp", "x"), "QPN")):
+            self.assert_one_line(self.rocemu("timeline", capture, *options), 2, reason)
+
+    def test_filters_leave_the_rest_out(self):
+        capture = CAPTURES / "rc_rnr.pcap"
+        everything = self.timeline(capture)
+        self.assertLess(len(self.timeline(capture, "--to", "1us")), len(everything))
+        self.assertNotIn("SEND", self.timeline(capture, "--kind", "verb"))
+
+
+if __name__ == "__main__":
+    unittest.main()
