@@ -23,10 +23,11 @@ std::string executable_dir() {
   return std::string(executable.substr(0, executable.rfind('/')));
 }
 
-std::vector<std::string> library_dirs() {
+/// Where they are in a build tree, and where in an installation.
+std::vector<std::string> plugin_dirs() {
   const std::string prefix = executable_dir() + "/../";
-  const std::string libdir = ROCEMU_INSTALL_LIBDIR;
-  return {prefix + "lib", libdir.starts_with("/") ? libdir : prefix + libdir};
+  const std::string installed = ROCEMU_PLUGIN_DIR;
+  return {prefix + "lib/rocemu", installed.starts_with("/") ? installed : prefix + installed};
 }
 
 /// The file's full name without "..", or nothing.
@@ -36,8 +37,9 @@ std::string existing(const std::string& path) {
 }
 
 std::string find_library(const std::string& name) {
-  for (const std::string& dir : library_dirs())
-    if (std::string path = existing(dir + "/" + name); !path.empty()) return path;
+  for (const std::string& dir : plugin_dirs())
+    if (const std::string path = dir + "/" + name; !existing(path).empty())
+      return existing(dir) + "/" + name;
   return "";
 }
 
@@ -62,7 +64,7 @@ std::string daemon_path() {
 std::string shim_path() {
   std::string path = find_library("librocemu.so");
   if (path.empty())
-    throw Failure("librocemu.so is missing in " + library_dirs()[0] + "; build or install it");
+    throw Failure("librocemu.so is missing in " + plugin_dirs()[0] + "; build or install it");
   return path;
 }
 
@@ -81,8 +83,7 @@ std::string preload_value(const std::string& present, bool with_turns) {
   const std::string shim = shim_path();
   const std::string turns = find_library("librocemu-turns.so");
   if (with_turns && turns.empty())
-    throw Failure("librocemu-turns.so is missing in " + library_dirs()[0] +
-                  "; build or install it");
+    throw Failure("librocemu-turns.so is missing in " + plugin_dirs()[0] + "; build or install it");
   if (shim.find_first_of(": ") != std::string::npos)
     throw Failure("LD_PRELOAD cannot name " + shim +
                   ", which has a space or a colon; install rocemu somewhere else");
