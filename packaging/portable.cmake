@@ -26,11 +26,14 @@ set_target_properties(yaml-cpp PROPERTIES IMPORTED_LOCATION ${ROCEMU_STATIC_YAML
 
 # libpcap can also capture what passes over D-Bus. Only files are written here, so nobody calls these.
 find_library(ROCEMU_STATIC_PCAP libpcap.a REQUIRED)
-execute_process(COMMAND ${CMAKE_NM} --undefined-only ${ROCEMU_STATIC_PCAP}
-  OUTPUT_VARIABLE symbols ERROR_QUIET COMMAND_ERROR_IS_FATAL ANY)
-string(REGEX MATCHALL "U (dbus|ibv|nl|nla|genl|genlmsg|nlmsg)_[A-Za-z0-9_]+" symbols "${symbols}")
+execute_process(COMMAND ${CMAKE_NM} ${ROCEMU_STATIC_PCAP}
+  OUTPUT_VARIABLE names ERROR_QUIET COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCHALL "U (dbus|ibv|nl|nla|genl|genlmsg|nlmsg)_[A-Za-z0-9_]+" symbols "${names}")
+string(REGEX MATCHALL "T [A-Za-z0-9_]+" defined "${names}")
 list(TRANSFORM symbols REPLACE "^U " "")
+list(TRANSFORM defined REPLACE "^T " "")
 list(REMOVE_DUPLICATES symbols)
+list(REMOVE_ITEM symbols ${defined})
 set(stubs "#include <cstdlib>\n")
 foreach(symbol IN LISTS symbols)
   string(APPEND stubs "extern \"C\" void ${symbol}() { std::abort(); }\n")

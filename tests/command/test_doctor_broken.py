@@ -175,6 +175,11 @@ class BrokenDoctor(CommandTest):
         self.assert_finding(self.doctor(before=before), "provider", "problem", "libibverbs.so.1",
                             "apt install libibverbs1")
 
+    def test_no_directory_of_other_providers(self):
+        before = self.in_namespace("mount -t tmpfs tmpfs /etc")
+        self.assert_finding(self.doctor(before=before, status=0), "device", "note",
+                            "mkdir /etc/libibverbs.d")
+
     def test_seccomp_without_process_vm_readv(self):
         findings = self.doctor(preexec_fn=lambda: refuse_calls(PROCESS_VM_READV, PROCESS_VM_WRITEV),
                                status=0)

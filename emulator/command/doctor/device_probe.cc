@@ -225,6 +225,18 @@ std::string preload_reason(const std::string& line) {
              : line.substr(begin + 2, end - begin - 2);
 }
 
+/// libibverbs says in each program that it has no list of providers; ours needs none.
+Findings check_warnings(const ProbeOutput& output) {
+  constexpr std::string_view kNoDirectory = "couldn't open config directory '";
+  const std::string line = line_with(output.err, kNoDirectory);
+  if (line.empty()) return {};
+  const size_t begin = line.find(kNoDirectory) + kNoDirectory.size();
+  const std::string dir = line.substr(begin, line.find('\'', begin) - begin);
+  return {
+      {Level::kNote, kDevice, "each program prints a warning of libibverbs: there is no " + dir,
+       "mkdir " + dir + ", or install the providers of other NICs (Debian: ibverbs-providers)"}};
+}
+
 Finding explain(const ProbeOutput& output) {
   if (const std::string line = line_with(output.err, "cannot be preloaded"); !line.empty()) {
     const std::string path = shim_path();
@@ -307,7 +319,12 @@ Findings check_device() {
     PrivateDaemon daemon = PrivateDaemon::start({.arguments = {"--device", kProbeDevice}});
     const ProbeOutput output = run_probe(daemon.dir());
     daemon.stop();
-    return {explain(output)};
+    Findings findings = {explain(output)};
+    if (findings[0].level == Level::kOk) {
+      const Findings warnings = check_warnings(output);
+      findings.insert(findings.end(), warnings.begin(), warnings.end());
+    }
+    return findings;
   } catch (const Failure&) {  // check_daemon() tells
     return {};
   }
