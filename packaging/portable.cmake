@@ -45,7 +45,8 @@ set_target_properties(PkgConfig::PCAP PROPERTIES
   IMPORTED_LOCATION ${ROCEMU_STATIC_PCAP} INTERFACE_LINK_LIBRARIES rocemu_no_live_capture)
 
 # libgcc_s stays shared: every machine has it, and that of this machine would want its glibc.
-add_link_options(-static-libstdc++)
+# What nobody calls of libstdc++ goes: its random_device wants glibc 2.36.
+add_link_options(-static-libstdc++ -Wl,--exclude-libs,ALL -Wl,--gc-sections)
 
 find_library(ROCEMU_STATIC_ISAL libisal.a)
 add_library(PkgConfig::ISAL UNKNOWN IMPORTED)
