@@ -10,6 +10,10 @@
 //   DIR/netlink                  listening SOCK_SEQPACKET socket: netlink messages as an RDMA
 //                                netlink socket of the kernel takes and gives them
 //   DIR/turns                    listening SOCK_SEQPACKET socket, on a virtual clock: turns.h
+//   DIR/plugins                  a link to the directory of shim and provider, made by `rocemu run`
+//   where
+//                                that has a space or a colon in its name, which LD_PRELOAD cannot
+//                                hold
 // DIR is $ROCEMU_DIR if that is set; otherwise the shared daemon's BASE/shared. BASE is
 // $XDG_RUNTIME_DIR/rocemu if that variable names a directory owned by the user, else
 // /tmp/rocemu-UID. Private daemons of `rocemu run` live in BASE/run-PID-RANDOM, or, where BASE
@@ -33,6 +37,7 @@ inline constexpr char kControlSocket[] = "control";  // below DIR
 inline constexpr char kNetlinkSocket[] = "netlink";  // below DIR
 inline constexpr char kTurnsSocket[] = "turns";      // below DIR
 inline constexpr char kSysfsSocket[] = "sysfs";      // below DIR
+inline constexpr char kPluginLink[] = "plugins";     // below DIR
 
 /// The PCI domain of our functions, which no machine has: firmware numbers domains from 0, and
 /// VMD's begin at 0x10000.

@@ -27,6 +27,7 @@
 #include "emulator/command/error.h"
 #include "emulator/command/fabric_options.h"
 #include "emulator/command/hang.h"
+#include "emulator/command/program_environment.h"
 #include "emulator/command/recordings/golden_run.h"
 #include "emulator/command/recordings/recorded_capture.h"
 #include "emulator/command/recordings/recording_files.h"
@@ -119,34 +120,6 @@ std::unique_ptr<GoldenRun> make_golden_run(const po::variables_map& values) {
     throw UsageError("run: with --update any run is as expected; leave out --actual");
   return std::make_unique<GoldenRun>(
       GoldenRun::Places{absolute("expect"), absolute("record"), absolute("actual")}, update);
-}
-
-void set_variable(const char* name, const std::string& value) {
-  if (setenv(name, value.c_str(), 1) != 0) fail_with_errno("cannot set a variable", errno);
-}
-
-/// The shim says the same to AddressSanitizer (sanitizer_options.cc), except to a program that has
-/// default options itself. What the user chose stands behind it, and so counts.
-void allow_address_sanitizer() {
-  constexpr char kVariable[] = "ASAN_OPTIONS";
-  const char* const variable = std::getenv(kVariable);
-  const std::string given = variable != nullptr ? variable : "";
-  std::string options = "verify_asan_link_order=0";
-  if (given.starts_with(options)) return;  // inside another `rocemu run`
-  if (!given.empty()) options += ":" + given;
-  // A stock program's leaks are not ours to report.
-  if (given.empty() && is_sanitized_with("address")) options += ":detect_leaks=0";
-  set_variable(kVariable, options);
-}
-
-void set_environment(const std::string& dir) {
-  const char* const preload = std::getenv("LD_PRELOAD");
-  const bool with_turns = access((dir + "/" + abi::kTurnsSocket).c_str(), F_OK) == 0;
-  set_variable("LD_PRELOAD", preload_value(preload != nullptr ? preload : "", with_turns));
-  set_variable(abi::kDirVariable, dir);
-  allow_address_sanitizer();
-  // What a stock program and its libraries do to memory of their own: how they agree is not seen.
-  if (is_sanitized_with("thread")) setenv("TSAN_OPTIONS", "ignore_noninstrumented_modules=1", 0);
 }
 
 /// True if there is a rule that never acted, which is said for each. `strict`: also if there is no
@@ -330,7 +303,7 @@ int run(const Arguments& arguments) {
     daemon.emplace(PrivateDaemon::start(start));
     dir = daemon->dir();
   }
-  set_environment(*dir);
+  set_program_environment(*dir);
   const bool stop_unrecorded =
       values.count("record-policy") != 0 && values["record-policy"].as<std::string>() == "stop";
   const Outcome outcome =

@@ -2,12 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/random.h>
 
 #include <boost/program_options.hpp>
+#include <cerrno>
 #include <charconv>
 #include <iostream>
 #include <limits>
-#include <random>
 #include <string_view>
 
 #include "emulator/daemon/base/start_error.h"
@@ -124,13 +125,19 @@ int parse_fd(const std::string& option, const std::string& text) {
   return fd;
 }
 
+uint64_t random_seed() {
+  uint32_t seed = 0;  // of a size that people can type
+  if (getrandom(&seed, sizeof seed, 0) != sizeof seed) fail_start("getrandom", errno);
+  return seed;
+}
+
 /// What the options of the fabric mean for the daemon.
 Options options_of(options::FabricOptions checked) {
   Options options;
   engine::FabricConfig& fabric = options.fabric;
   fabric.devices = std::move(checked.devices);
   // Peers remember connections by numbers that come from the seed, longer than a daemon may live.
-  fabric.seed = checked.seed.value_or(checked.udp ? std::random_device()() : 0);
+  fabric.seed = checked.seed.value_or(checked.udp ? random_seed() : 0);
   fabric.trace_frames = !checked.capture.empty() || !checked.record.empty();
   fabric.ack_coalescing = checked.ack_coalescing;
   fabric.same_keys = checked.same_keys;

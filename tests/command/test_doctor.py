@@ -80,6 +80,8 @@ class Doctor(CommandTest):
         data = path.read_bytes()
         start = data.index(b"/ld-linux")
         path.write_bytes(data[:start] + b"/ld-muslX" + data[start + 9:])
+        self.assertIn("linked with musl", self.doctor(path)["program"][1])
+        path.write_bytes(data[:start] + b"/ld-other" + data[start + 9:])
         self.assertIn("another dynamic linker", self.doctor(path)["program"][1])
 
     def test_scripts_count_as_their_interpreter(self):

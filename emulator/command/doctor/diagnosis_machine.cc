@@ -5,12 +5,16 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdlib>
+#include <fstream>
 #include <system_error>
 
 #include "emulator/command/daemons/control_client.h"
 #include "emulator/command/daemons/daemon_launch.h"
 #include "emulator/command/daemons/default_runtime_dir.h"
+#include "emulator/command/doctor/device_probe.h"
 #include "emulator/command/doctor/diagnosis.h"
 #include "emulator/command/doctor/elf_file.h"
 #include "emulator/command/doctor/installation.h"
@@ -61,7 +65,6 @@ Finding check_daemon() {
 
 Finding check_shim() {
   try {
-    preload_value("");
     return {Level::kOk, "shim", shim_path(), ""};
   } catch (const Failure& failure) {
     return {Level::kProblem, "shim", failure.what(), "install rocemu again"};
@@ -71,9 +74,15 @@ Finding check_shim() {
 Finding check_provider() {
   const char* const check = "provider";
   void* const library = dlopen("libibverbs.so.1", RTLD_LAZY);
-  if (library == nullptr)
-    return {Level::kProblem, check, "libibverbs.so.1 is not installed",
-            "install it (Debian: apt install libibverbs1)"};
+  if (library == nullptr) {
+    const std::string why = dlerror();
+    const bool is_missing = why.find("cannot open shared object file") != std::string::npos;
+    return {
+        Level::kProblem, check,
+        is_missing ? "libibverbs.so.1 is not installed"
+                   : "libibverbs.so.1 cannot be loaded: " + why,
+        "install it (Debian and Ubuntu: apt install libibverbs1; Fedora: dnf install libibverbs)"};
+  }
   link_map* map = nullptr;
   const bool known = dlinfo(library, RTLD_DI_LINKMAP, &map) == 0;
   const std::string path = known ? map->l_name : "libibverbs.so.1";
@@ -88,23 +97,52 @@ Finding check_provider() {
     return {Level::kProblem, check,
             path + " has the private ABI " + name + ", for which librocemu-rdmav" + name +
                 ".so is missing",
-            "build rocemu on this machine, against its libibverbs"};
+            "install a rocemu that knows this libibverbs, or build it on this machine"};
   return {Level::kOk, check, provider + " for " + path, ""};
+}
+
+/// The number in a file, or behind `label` in it; 0 if there is none.
+int number_in(const char* path, const std::string& label = "") {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with(label)) return std::atoi(line.c_str() + label.size());
+  return 0;
+}
+
+/// Who refuses process_vm_readv: its name, and what makes it allow it.
+struct Refuser {
+  std::string name, remedy;
+};
+
+Refuser refuser_of_memory_access() {
+  constexpr int kSeccompFilter = 2;  // proc(5): Seccomp in /proc/PID/status
+  if (number_in("/proc/self/status", "Seccomp:") == kSeccompFilter)
+    return {"a seccomp filter is in force",
+            "in a container --cap-add=SYS_PTRACE, or a seccomp profile with process_vm_readv and "
+            "process_vm_writev, allows it"};
+  if (const int scope = number_in("/proc/sys/kernel/yama/ptrace_scope"); scope != 0)
+    return {"Yama's ptrace_scope is " + std::to_string(scope),
+            scope == 3 ? "it stays so until the machine starts again"
+                       : "sysctl kernel.yama.ptrace_scope=0 allows it"};
+  return {"the kernel, or a security module as SELinux or AppArmor, refuses it",
+          "in a container --cap-add=SYS_PTRACE allows it"};
 }
 
 Finding check_memory_access() {
   const char* const check = "memory access";
   const MemoryAccess access = probe_memory_access();
   if (access.process_vm) return {Level::kOk, check, "process_vm_readv and process_vm_writev", ""};
+  const auto [refuser, remedy] = refuser_of_memory_access();
   if (access.passed_mem_fd)
     return {Level::kNote, check,
-            "process_vm_readv is refused; /proc/self/mem is used instead, which is a little slower",
-            "nothing needs to be done; in a container --cap-add=SYS_PTRACE, on a machine "
-            "sysctl kernel.yama.ptrace_scope=0 allows it"};
-  return {Level::kProblem, check,
-          "neither process_vm_readv nor a passed /proc/self/mem reaches another process's memory",
-          "mount /proc; in a container allow process_vm_readv and process_vm_writev "
-          "(--cap-add=SYS_PTRACE or another seccomp profile)"};
+            "process_vm_readv is refused (" + refuser +
+                "); /proc/self/mem is used instead, which is a little slower",
+            "nothing needs to be done; " + remedy};
+  return {
+      Level::kProblem, check,
+      "neither process_vm_readv nor a passed /proc/self/mem reaches another process's memory (" +
+          refuser + ")",
+      "mount /proc; " + remedy};
 }
 
 Finding check_memfd() {
@@ -159,6 +197,13 @@ Findings check_machine() {
   for (const auto check : {check_daemon, check_shim, check_provider, check_memory_access,
                            check_memfd, check_open_files})
     findings.push_back(check());
+  // What it would find out in more words is known already.
+  const bool works_so_far = std::ranges::none_of(
+      findings, [](const Finding& finding) { return finding.level == Level::kProblem; });
+  if (works_so_far) {
+    const Findings device = check_device();
+    findings.insert(findings.end(), device.begin(), device.end());
+  }
   const Findings remains = check_remains();
   findings.insert(findings.end(), remains.begin(), remains.end());
   return findings;

@@ -137,11 +137,29 @@ Findings check_file(const std::string& path, int depth) {
     return {{Level::kProblem, kProgram,
              path + " is of another architecture or word size than this rocemu",
              "build rocemu for that architecture"}};
+  if (elf->interpreter.empty() && has_text(path, "Go buildinf:"))
+    return {
+        {Level::kProblem, kProgram,
+         path + " is written in Go and statically linked, so neither the shim nor the provider can "
+                "be loaded",
+         "build it with CGO_ENABLED=1, and without -extldflags -static; if it only reads sysfs, " +
+             mounts_remedy()}};
   if (elf->interpreter.empty())
     return {{Level::kProblem, kProgram,
              path + " is statically linked, so neither the shim nor the provider can be loaded",
              "link it dynamically (without -static; in Go with cgo); if it only reads sysfs, " +
                  mounts_remedy()}};
+  const auto is_musl = [](const ElfFile& file) {
+    return file.interpreter.find("ld-musl") != std::string::npos;
+  };
+  if (own && is_musl(*elf) != is_musl(*own))
+    return {{Level::kProblem, kProgram,
+             path + (is_musl(*elf) ? " is linked with musl, and this rocemu with glibc"
+                                   : " is linked with glibc, and this rocemu with musl"),
+             is_musl(*elf)
+                 ? "build rocemu on a machine with musl, such as Alpine, or the program with "
+                   "glibc"
+                 : "use a rocemu that was built with glibc, or build the program with musl"}};
   if (own && own->interpreter != elf->interpreter)
     return {{Level::kProblem, kProgram,
              path + " uses another dynamic linker (" + elf->interpreter + ") than rocemu (" +

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "emulator/command/daemons/control_client.h"
+#include "emulator/command/doctor/device_probe.h"
 #include "emulator/command/doctor/diagnosis.h"
 #include "emulator/command/error.h"
 #include "emulator/command/subcommand.h"
@@ -56,7 +57,8 @@ Json as_json(const Findings& findings, bool fine) {
 std::string doctor_help() {
   return "usage: rocemu doctor [--json] [COMMAND]\n"
          "\n"
-         "Tries what emulation needs on this machine, and whether COMMAND is a program that the\n"
+         "Tries what emulation needs on this machine: starts a NIC, and a program that opens its\n"
+         "device by the libibverbs of this machine. Says whether COMMAND is a program that the\n"
          "shim can be loaded into. One line each: ok, note or problem, with a remedy.\n"
          "\n" +
          to_text(options_of_doctor()) +
@@ -69,6 +71,7 @@ std::string doctor_help() {
 }
 
 int doctor(const Arguments& arguments) {
+  if (arguments == Arguments{kProbeOption}) return probe_device();
   // "--" may stand before COMMAND as in `rocemu run`.
   Arguments own = arguments;
   const auto separator = std::ranges::find(own, "--");

@@ -1,6 +1,7 @@
 #include "emulator/command/doctor/executable.h"
 
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -21,9 +22,19 @@ int execution_error(const std::string& path) {
   return 0;
 }
 
+/// access(2) refuses to execute anything there.
+bool is_noexec(const std::string& path) {
+  struct statvfs file_system;
+  return statvfs(path.c_str(), &file_system) == 0 && (file_system.f_flag & ST_NOEXEC) != 0;
+}
+
 [[noreturn]] void give_up(const std::string& name, int error) {
   if (error == ENOENT || error == ENOTDIR)
     throw Error(kExitNotFound, "cannot run '" + name + "': there is no such program");
+  if (error == EACCES && is_noexec(name))
+    throw Error(kExitNotExecutable, "cannot run '" + name +
+                                        "': its file system is mounted noexec; copy it to another, "
+                                        "or mount -o remount,exec");
   throw Error(kExitNotExecutable,
               "cannot run '" + name + "': " + std::generic_category().message(error));
 }

@@ -2,10 +2,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <climits>
 #include <string_view>
 #include <vector>
 
+#include "emulator/abi/runtime_dir.h"
 #include "emulator/command/error.h"
 
 namespace rocemu::command {
@@ -23,10 +26,11 @@ std::string executable_dir() {
   return std::string(executable.substr(0, executable.rfind('/')));
 }
 
-std::vector<std::string> library_dirs() {
+/// Where they are in a build tree, and where in an installation.
+std::vector<std::string> plugin_dirs() {
   const std::string prefix = executable_dir() + "/../";
-  const std::string libdir = ROCEMU_INSTALL_LIBDIR;
-  return {prefix + "lib", libdir.starts_with("/") ? libdir : prefix + libdir};
+  const std::string installed = ROCEMU_PLUGIN_DIR;
+  return {prefix + "lib/rocemu", installed.starts_with("/") ? installed : prefix + installed};
 }
 
 /// The file's full name without "..", or nothing.
@@ -36,8 +40,9 @@ std::string existing(const std::string& path) {
 }
 
 std::string find_library(const std::string& name) {
-  for (const std::string& dir : library_dirs())
-    if (std::string path = existing(dir + "/" + name); !path.empty()) return path;
+  for (const std::string& dir : plugin_dirs())
+    if (const std::string path = dir + "/" + name; !existing(path).empty())
+      return existing(dir) + "/" + name;
   return "";
 }
 
@@ -53,6 +58,29 @@ std::vector<std::string> split_preload(std::string_view value) {
   return entries;
 }
 
+constexpr char kShim[] = "librocemu.so";
+constexpr char kTurns[] = "librocemu-turns.so";
+
+/// What separates entries of LD_PRELOAD, or of libibverbs's list of providers.
+bool has_separator(const std::string& path) {
+  return path.find_first_of(" :;\t\n") != std::string::npos;
+}
+
+/// The directory by a name without separators: if its own has one, that of a link to it in the
+/// runtime directory, which the daemon removes with all the rest.
+std::string nameable_dir(const std::string& dir, const std::string& runtime_dir) {
+  if (!has_separator(dir)) return dir;
+  if (has_separator(runtime_dir))
+    throw Failure("LD_PRELOAD cannot name " + dir + ", nor a link to it in " + runtime_dir +
+                  ": both have a space or a colon; set XDG_RUNTIME_DIR to a directory without");
+  std::string link = runtime_dir + "/" + abi::kPluginLink;
+  if (symlink(dir.c_str(), link.c_str()) == 0) return link;
+  if (errno != EEXIST) fail_with_errno("cannot make the link " + link, errno);
+  if (existing(link) == existing(dir)) return link;
+  throw Failure(link + " leads to another rocemu than " + dir +
+                "; use the one that started this NIC, or start another: rocemu down");
+}
+
 }  // namespace
 
 std::string daemon_path() {
@@ -60,9 +88,9 @@ std::string daemon_path() {
 }
 
 std::string shim_path() {
-  std::string path = find_library("librocemu.so");
+  std::string path = find_library(kShim);
   if (path.empty())
-    throw Failure("librocemu.so is missing in " + library_dirs()[0] + "; build or install it");
+    throw Failure("librocemu.so is missing in " + plugin_dirs()[0] + "; build or install it");
   return path;
 }
 
@@ -76,23 +104,23 @@ std::string scenario_library_dir() {
   return resolved.empty() ? dir : resolved;
 }
 
-std::string preload_value(const std::string& present, bool with_turns) {
+std::string preload_value(const std::string& present, const std::string& runtime_dir,
+                          bool with_turns) {
   std::vector<std::string> entries = split_preload(kSanitizerRuntimes);
   const std::string shim = shim_path();
-  const std::string turns = find_library("librocemu-turns.so");
-  if (with_turns && turns.empty())
-    throw Failure("librocemu-turns.so is missing in " + library_dirs()[0] +
-                  "; build or install it");
-  if (shim.find_first_of(": ") != std::string::npos)
-    throw Failure("LD_PRELOAD cannot name " + shim +
-                  ", which has a space or a colon; install rocemu somewhere else");
-  if (with_turns) entries.push_back(turns);
-  entries.push_back(shim);
-  const size_t ours = entries.size();
+  const std::string dir = nameable_dir(shim.substr(0, shim.rfind('/')), runtime_dir);
+  if (with_turns) {
+    if (find_library(kTurns).empty())
+      throw Failure(std::string(kTurns) + " is missing in " + plugin_dirs()[0] +
+                    "; build or install it");
+    entries.push_back(dir + "/" + kTurns);
+  }
+  entries.push_back(dir + "/" + kShim);
   for (const std::string& entry : split_preload(present)) {
-    bool is_ours = entry == turns;  // already there inside another `rocemu run`
-    for (size_t i = 0; i < ours; ++i) is_ours = is_ours || entries[i] == entry;
-    if (!is_ours) entries.push_back(entry);
+    // Ours are there already inside another `rocemu run`, perhaps by the link of its NIC.
+    const std::string name = entry.substr(entry.rfind('/') + 1);
+    if (name != kTurns && name != kShim && std::ranges::find(entries, entry) == entries.end())
+      entries.push_back(entry);
   }
   std::string value;
   for (const std::string& entry : entries) value += (value.empty() ? "" : ":") + entry;

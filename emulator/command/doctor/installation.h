@@ -20,8 +20,10 @@ std::string scenario_library_dir();
 
 /// The value of LD_PRELOAD that puts the shim (and in a sanitizer build the runtime libraries that
 /// it needs) before `present`, what LD_PRELOAD holds already. `with_turns`: and before the shim the
-/// library by which programs take turns on a virtual clock.
-std::string preload_value(const std::string& present, bool with_turns = false);
+/// library by which programs take turns on a virtual clock. Where LD_PRELOAD cannot name them, a
+/// link in the NIC's `runtime_dir` leads to them.
+std::string preload_value(const std::string& present, const std::string& runtime_dir,
+                          bool with_turns);
 
 /// Whether the shim is built with this sanitizer ("address", "thread").
 bool is_sanitized_with(const char* sanitizer);

@@ -168,7 +168,8 @@ bool RuntimeDirectory::clean() {
                                    abi::kControlSocket,
                                    abi::kNetlinkSocket,
                                    abi::kSysfsSocket,
-                                   abi::kTurnsSocket};
+                                   abi::kTurnsSocket,
+                                   abi::kPluginLink};
   for (const std::string& name : entries) {
     if (!ours.contains(name)) return false;
   }

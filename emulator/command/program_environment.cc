@@ -1,0 +1,45 @@
+#include "emulator/command/program_environment.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "emulator/abi/runtime_dir.h"
+#include "emulator/command/doctor/installation.h"
+#include "emulator/command/error.h"
+
+namespace rocemu::command {
+namespace {
+
+void set_variable(const char* name, const std::string& value) {
+  if (setenv(name, value.c_str(), 1) != 0) fail_with_errno("cannot set a variable", errno);
+}
+
+/// The shim says the same to AddressSanitizer (sanitizer_options.cc), except to a program that has
+/// default options itself. What the user chose stands behind it, and so counts.
+void allow_address_sanitizer() {
+  constexpr char kVariable[] = "ASAN_OPTIONS";
+  const char* const variable = std::getenv(kVariable);
+  const std::string given = variable != nullptr ? variable : "";
+  std::string options = "verify_asan_link_order=0";
+  if (given.starts_with(options)) return;  // inside another `rocemu run`
+  if (!given.empty()) options += ":" + given;
+  // A stock program's leaks are not ours to report.
+  if (given.empty() && is_sanitized_with("address")) options += ":detect_leaks=0";
+  set_variable(kVariable, options);
+}
+
+}  // namespace
+
+void set_program_environment(const std::string& dir) {
+  const char* const preload = std::getenv("LD_PRELOAD");
+  const bool with_turns = access((dir + "/" + abi::kTurnsSocket).c_str(), F_OK) == 0;
+  set_variable("LD_PRELOAD", preload_value(preload != nullptr ? preload : "", dir, with_turns));
+  set_variable(abi::kDirVariable, dir);
+  allow_address_sanitizer();
+  // What a stock program and its libraries do to memory of their own: how they agree is not seen.
+  if (is_sanitized_with("thread")) setenv("TSAN_OPTIONS", "ignore_noninstrumented_modules=1", 0);
+}
+
+}  // namespace rocemu::command
