@@ -117,8 +117,8 @@ Where a ratio is missed, this is why, as far as experiments show. The first tabl
 
 - **Latency and rate of short messages.** Each message goes through three parties, and with two processors two of them share
   one. The time that they need by themselves is in the table; the rest is the system's, which changes from one to the other.
-  Waiting awake instead (`--busy-poll`, `ROCEMU_POLL=spin`) is faster only with a processor for each party. What each rule
-  of waiting gains is in [ADR 0015](adr/0015-waiting.md). A machine whose system calls are fast favours UDP and TCP, which
+  Waiting awake (`ROCEMU_POLL=spin` with `--busy-poll`) needs a processor for each party: with two, ib_send_lat took 4 ms.
+  What each rule of waiting gains is in [ADR 0015](adr/0015-waiting.md). A machine whose system calls are fast favours UDP and TCP, which
   have two parties.
 - **99.9 % of ib_write_lat.** Programs that look at memory in a loop never give way. When the daemon has used more than its
   share of the processor that it has in common with one, the scheduler lets that one go on to the end of its time slice, 1
