@@ -90,7 +90,7 @@ nanoseconds parse_time(const std::string& option, const std::string& text) {
 std::optional<std::vector<BlockedThread>> find_hang(pid_t daemon, bool counts_polling,
                                                     const TurnTableView* turns) {
   const auto look = [&] {
-    return blocked_threads(descendants(getpid(), daemon), getpid(), daemon,
+    return blocked_threads(descendants(getpid(), daemon), daemon,
                            turns != nullptr ? turns->waits() : ToldWaits());
   };
   const auto all_wait = [&](const std::vector<BlockedThread>& threads) {

@@ -182,7 +182,7 @@ Outcome Supervisor::run() {
     if (!signal) {
       if (deadline_ && Clock::now() >= *deadline_) {
         const std::vector<BlockedThread> threads =
-            blocked_threads(descendants(getpid(), daemon_pid()), getpid(), daemon_pid(),
+            blocked_threads(descendants(getpid(), daemon_pid()), daemon_pid(),
                             turns_ ? turns_->waits() : ToldWaits());
         end(kExitTimeout, "--timeout is over, and the command has not ended", threads,
             ask_nic(Json::object()));
@@ -227,7 +227,7 @@ void Supervisor::on_daemon_end(int wait_status) {
   const std::string why = "the emulated NIC is gone: rocemud " + describe_wait_status(wait_status);
   std::cerr << "rocemu: " + why + "\n";
   supervision_.daemon->reaped(wait_status);
-  const std::vector<BlockedThread> threads = blocked_threads(descendants(getpid(), 0), getpid(), 0);
+  const std::vector<BlockedThread> threads = blocked_threads(descendants(getpid(), 0), 0);
   // Of threads that only sleep for a time there is nothing to tell.
   if (std::ranges::any_of(threads, [](const auto& one) { return one.waker == Waker::kNobody; })) {
     const std::string waits = describe_waits(threads, Json::object());

@@ -42,8 +42,7 @@ Fabric::Fabric(FabricConfig config, HostMemory& memory)
       connections(environment, config_.seed),
       admission(transport, connections, arrivals, frames_, step),
       commands{objects, memory, completions, transport, step},
-      leaving(commands),
-      host_memory_(memory) {}
+      leaving(commands) {}
 
 void Fabric::begin_step(Instant now, Outputs& outputs) {
   step.begin(now, outputs);

@@ -84,7 +84,6 @@ class Fabric {
   void expire_timers();
   bool may_produce_frames() const;
 
-  HostMemory& host_memory_;
   PacketRun run_;
   bool expiring_ = false;  // timers are due
   /// The last of the turns that were scheduled when that was noticed.

@@ -62,11 +62,8 @@ struct Wait {
 /// Looks at one set of processes at one time.
 class Observer {
  public:
-  Observer(const std::vector<pid_t>& processes, pid_t ancestor, pid_t daemon, const ToldWaits& told)
-      : processes_(processes.begin(), processes.end()),
-        ancestor_(ancestor),
-        daemon_(daemon),
-        told_(told) {}
+  Observer(const std::vector<pid_t>& processes, pid_t daemon, const ToldWaits& told)
+      : processes_(processes.begin(), processes.end()), daemon_(daemon), told_(told) {}
 
   std::vector<BlockedThread> look();
 
@@ -100,7 +97,6 @@ class Observer {
   bool is_held_by_daemon(const std::string& link);
 
   std::set<pid_t> processes_;
-  pid_t ancestor_;
   pid_t daemon_;
   const ToldWaits& told_;
   std::optional<std::map<std::string, std::set<pid_t>>> holders_;  // of pipes and sockets
@@ -508,9 +504,9 @@ std::vector<pid_t> descendants(pid_t ancestor, pid_t daemon) {
   return found;
 }
 
-std::vector<BlockedThread> blocked_threads(const std::vector<pid_t>& processes, pid_t ancestor,
-                                           pid_t daemon, const ToldWaits& told) {
-  return Observer(processes, ancestor, daemon, told).look();
+std::vector<BlockedThread> blocked_threads(const std::vector<pid_t>& processes, pid_t daemon,
+                                           const ToldWaits& told) {
+  return Observer(processes, daemon, told).look();
 }
 
 }  // namespace rocemu

@@ -52,9 +52,8 @@ using ToldWaits = std::map<pid_t, ToldWait>;
 /// All descendants of `ancestor` but `daemon` and its own.
 std::vector<pid_t> descendants(pid_t ancestor, pid_t daemon);
 
-/// All threads of these processes. `ancestor` is their ancestor and none of them: what it has open
-/// came from outside. `daemon` is the NIC, or 0.
-std::vector<BlockedThread> blocked_threads(const std::vector<pid_t>& processes, pid_t ancestor,
-                                           pid_t daemon, const ToldWaits& told = {});
+/// All threads of these processes. `daemon` is the NIC, or 0.
+std::vector<BlockedThread> blocked_threads(const std::vector<pid_t>& processes, pid_t daemon,
+                                           const ToldWaits& told = {});
 
 }  // namespace rocemu

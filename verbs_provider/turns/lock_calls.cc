@@ -70,7 +70,7 @@ bool is_own(const pthread_rwlock_t* lock) {
 }
 
 int take_mutex(pthread_mutex_t* mutex, int64_t deadline) {
-  // One that has a recursive mutex takes it once more, whoever waits.
+  // The owner of a recursive mutex locks it again, even if others wait for it.
   if (!somebody_waits_for(mutex) || is_own(mutex)) {
     const int result = next_mutex_trylock(mutex);
     if (result != EBUSY) return result;
@@ -88,7 +88,8 @@ int take_rwlock(pthread_rwlock_t* lock, int64_t deadline, Try attempt) {
   return take(lock, deadline, attempt);
 }
 
-/// Readers take it whoever waits, as with PTHREAD_RWLOCK_PREFER_READER_NP, glibc's default.
+/// Writers queue. A reader does not queue behind a writer that waits, which is the policy of
+/// glibc's default, PTHREAD_RWLOCK_PREFER_READER_NP.
 int take_to_write(pthread_rwlock_t* lock, int64_t deadline) {
   const auto attempt = [&] { return next_trywrlock(lock); };
   if (somebody_waits_for(lock) && !is_own(lock)) return take(lock, deadline, attempt);

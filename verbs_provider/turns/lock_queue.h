@@ -1,7 +1,9 @@
-// Who waits for a lock, in the order in which they came. A thread that gives its turn back only
-// while it holds the lock, since it polls under it, would take it again each time before any other
-// thread has a turn. POSIX leaves to the system who gets a lock that is free; here it is whoever
-// has waited longest.
+// First come, first served: the threads that wait for a lock get it in the order in which they
+// came.
+//
+// Why: a thread that polls with a lock held gives its turn back only there. When it has its turn
+// again it unlocks, and locks again, before any other thread has a turn. Without a queue the others
+// would never get the lock. POSIX leaves the order to the implementation.
 #pragma once
 
 #include <cstdint>

@@ -109,27 +109,22 @@ medians of {rounds}, taken in turn with the other rows of a table; the run took 
 
 ## What bounds them
 
-Where a ratio is missed, this is why, as far as experiments show. The first table is of this run.
+The table is measured in this run: rocemu beside the least that does the same work. What follows it is how we explain
+what is missed, and not measured.
 
-| | here | the most there could be | measured by |
+| | here | limit | measured by |
 |---|---|---|---|
 {bounds}
 
-- **Latency and rate of short messages.** Each message goes through three parties, and with two processors two of them share
-  one. The time that they need by themselves is in the table; the rest is the system's, which changes from one to the other.
-  Waiting awake instead (`--busy-poll`, `ROCEMU_POLL=spin`) is faster only with a processor for each party. What each rule
-  of waiting gains is in [ADR 0015](adr/0015-waiting.md). A machine whose system calls are fast favours UDP and TCP, which
-  have two parties.
-- **99.9 % of ib_write_lat.** Programs that look at memory in a loop never give way. When the daemon has used more than its
-  share of the processor that it has in common with one, the scheduler lets that one go on to the end of its time slice, 1
-  to 4 ms. Real-time priority or a third processor would help; neither is ours to take.
-- **64 KiB against process_vm_readv and process_vm_writev.** The limit is of one message of 64 KiB that stays in the
-  processor's caches. Here a window of 128 messages passes through them, and a SEND also needs a receive and a second
-  completion.
-- **Over UDP.** "Relayed" does nothing but copy, send, receive and copy: four system calls for 64 KiB, with four parties on
-  the same processors, and reaches what the table says. rocemu adds ICRC over each byte at either end, acknowledgements and
-  its own steps.
-- **Recording** writes each byte that is on the wire to a file: its time is that of writing.
+- **Short messages.** Each goes through three parties. With two processors, two of the parties share one, and the rest is
+  the system's: how long it takes to change from one to the other. A machine with fast system calls favours UDP and TCP,
+  which have two parties. What each rule of waiting gains was measured for [ADR 0015](adr/0015-waiting.md).
+- **99.9 % of ib_write_lat.** Programs that look at memory in a loop never give way, so that the daemon may have to wait
+  for the end of a time slice.
+- **64 KiB.** The limit is of one message that stays in the processor's caches. Here 128 messages are under way at once.
+- **Over UDP.** "Relayed" copies, sends, receives and copies. rocemu also computes an ICRC over each byte at either end, and
+  acknowledges.
+- **Recording** writes each byte of each frame into a file.
 """
 
 TITLES = {"latency": "Latency", "bandwidth": "Bandwidth", "message_rate": "Messages a second",
