@@ -128,6 +128,7 @@ def condition():
     pair()
     never = threading.Condition()
     with never:
+        print("ready", flush=True)
         never.wait()
 
 
@@ -213,6 +214,10 @@ def sigwait_beside_a_child():
 
 # ---- Live ----
 
+def ends():
+    pair()
+
+
 def exchange(a, b):
     b.cq.req_notify()
     b.recv()
@@ -223,6 +228,12 @@ def exchange(a, b):
 def sleeps():
     sides = pair()
     time.sleep(LONG)
+    exchange(*sides)
+
+
+def sleeps_for_a_minute():
+    sides = pair()
+    time.sleep(60)
     exchange(*sides)
 
 
@@ -289,6 +300,7 @@ def accepts():
 
 def child_sleeps():
     sides = pair()
+    print("ready", flush=True)
     subprocess.run(["sleep", str(LONG)], check=True)
     exchange(*sides)
 
