@@ -127,6 +127,12 @@ class Reader {
     frames_.forget({client.device, qpn});
     frames_.set_lane({client.device, qpn}, lane);
   }
+  /// The lane of the first id that came over the channel, which its other ids share.
+  uint32_t lane_of_channel(uint32_t channel) {
+    const auto found = ids_.lower_bound({channel, 0u});
+    const bool is_known = found != ids_.end() && found->first.first == channel;
+    return is_known ? found->second : lane_of_id(channel, 0);
+  }
   /// The lane of an id of librdmacm: of its QP once it has one, which is found out at the end.
   uint32_t lane_of_id(uint32_t channel, uint32_t id) {
     const auto [found, is_new] = ids_.try_emplace({channel, id}, 0u);
@@ -459,6 +465,13 @@ class Reader {
     one.tone = Tone::kFault;
     one.reason = one.reason.empty() ? faults : faults + "; " + one.reason;
     one.topic = one.topic.empty() ? "fault" : one.topic;
+  }
+  void read(const engine::KillProcess& output) {
+    const auto* client = std::get_if<engine::ClientId>(&output.of);
+    const uint32_t lane =
+        client != nullptr ? lane_of_client(client->value)
+                          : lane_of_channel(std::get<engine::CmChannelId>(output.of).value);
+    add(Kind::kFault, lane, "process killed").tone = Tone::kFault;
   }
   void read(const engine::GroupChange&) {}
   void read(const engine::DeviceChanged&) {}
