@@ -59,6 +59,9 @@ po::options_description fabric_options() {
       "the daemon never sleeps: the shortest latency where it has a processor to itself (a thread "
       "of it for each device with --threads), and all of that processor; programs do the same with "
       "ROCEMU_POLL=spin in their environment");
+  add("sleep-between-turns", po::bool_switch(),
+      "on a virtual clock the daemon gives the processor away at once when a program has its turn, "
+      "instead of waiting awake for up to 50 us: slower, and less work for a busy machine");
   add("topology", text("TOPOLOGY"),
       "what sysfs tells of the machine: pci (default), each device is a PCI function; flat, all "
       "are "

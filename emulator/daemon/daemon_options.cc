@@ -92,6 +92,9 @@ po::options_description describe() {
   options.add_options()("busy-poll", po::bool_switch(),
                         "never sleep nor yield; for machines with a processor to spare for each "
                         "thread of the daemon");
+  options.add_options()("sleep-between-turns", po::bool_switch(),
+                        "on a virtual clock, never wait awake, for 50 us at most, until a program "
+                        "gives its turn back");
   options.add_options()("topology", text("TOPOLOGY"),
                         "pci (the default): each device is a PCI function in sysfs; flat: all are "
                         "virtual; else a file with NUMA nodes, PCI switches and devices");
@@ -161,6 +164,7 @@ Options options_of(options::FabricOptions checked) {
   options.lockstep = checked.lockstep;
   options.threads = checked.threads;
   options.busy_poll = checked.busy_poll;
+  options.sleep_between_turns = checked.sleep_between_turns;
   options.log_level = spdlog::level::from_str(checked.log_level);
   return options;
 }

@@ -38,6 +38,7 @@ struct Options {
   bool threads = false;
   /// It never sleeps nor yields.
   bool busy_poll = false;
+  bool sleep_between_turns = false;
   /// Tell the parent process when nothing can happen any more (Daemon::tell_stuck).
   bool tell_stuck = false;
   int ready_fd = -1;     // -1 for none

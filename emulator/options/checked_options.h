@@ -43,6 +43,7 @@ struct FabricOptions {
   bool stop_without_record = false;
   bool threads = false;
   bool busy_poll = false;
+  bool sleep_between_turns = false;
 };
 
 /// Throws OptionError.

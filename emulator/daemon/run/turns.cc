@@ -71,7 +71,8 @@ Turns::Turns(const Options& options, UniqueFd listener, Requests requests)
     : options_(options),
       requests_(std::move(requests)),
       handback_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      everybody_(options.ancestor, /*parents_wait=*/false) {
+      everybody_(options.ancestor, /*parents_wait=*/false),
+      awake_(options.sleeps_between_turns) {
   auto created = NewSharedMemory::create("rocemu-turns", sizeof(TurnTable));
   if (!created) fail_start("cannot make the table of turns", errno);
   memory_ = std::move(created->memory);
@@ -276,6 +277,18 @@ bool Turns::is_taken(uint32_t number) const {
   return table().slots[number].state.load() != ThreadSlot::kFree;
 }
 
+bool Turns::says_something(const ThreadSlot& slot) const {
+  return slot.turn.load() == ThreadSlot::kNone || slot.asks.load() != ThreadSlot::kNothing;
+}
+
+void Turns::wait_awake(const ThreadSlot& slot) {
+  RealClock::time_point now = RealClock::now();
+  const RealClock::time_point until = awake_.until(now);
+  if (until == now) return;
+  while (!says_something(slot) && now < until) now = RealClock::now();
+  awake_.ended(says_something(slot), now);
+}
+
 void Turns::give_turn(uint32_t number, Round& round, const MustStop& must_stop) {
   ThreadSlot& slot = table().slots[number];
   participants_->set_holder(&slot);
@@ -285,8 +298,9 @@ void Turns::give_turn(uint32_t number, Round& round, const MustStop& must_stop) 
   const RealClock::time_point since = RealClock::now();
   std::optional<Nanoseconds> own_time;
   spinning_.forget(slot.tid.load());
+  wait_awake(slot);
   while (slot.turn.load() != 0 && is_taken(number) && !must_stop()) {
-    loop_.wait(kLook);
+    if (!says_something(slot)) loop_.wait(kLook);
     // Only while it waits for the reply: what it does without one, such as to ring a doorbell or to
     // close a descriptor, would be seen sooner or later by chance.
     if (slot.asks.load() != ThreadSlot::kNothing) serve();

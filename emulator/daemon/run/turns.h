@@ -18,6 +18,7 @@
 #include "emulator/abi/turns.h"
 #include "emulator/daemon/base/event_loop.h"
 #include "emulator/daemon/base/shared_memory.h"
+#include "emulator/daemon/run/awake_wait.h"
 #include "emulator/daemon/run/participants.h"
 #include "emulator/daemon/run/program_timers.h"
 #include "emulator/daemon/run/quiescence.h"
@@ -30,6 +31,7 @@ class Turns {
   struct Options {
     bool lockstep = false;
     uint64_t seed = 0;
+    bool sleeps_between_turns = false;  // never waits awake for one to come back
     /// The process that all programs descend from, if there is one.
     std::optional<pid_t> ancestor;
   };
@@ -72,6 +74,9 @@ class Turns {
   bool is_taken(uint32_t slot) const;
   std::optional<uint32_t> next_after(uint64_t serial) const;
   void give_turn(uint32_t number, Round& round, const MustStop& must_stop);
+  /// The thread has given its turn back, or asks.
+  bool says_something(const abi::ThreadSlot& slot) const;
+  void wait_awake(const abi::ThreadSlot& slot);
   bool must_go_on_beside(const abi::ThreadSlot& slot, std::chrono::nanoseconds held,
                          std::chrono::nanoseconds own);
   void revoke(uint32_t number);
@@ -100,6 +105,7 @@ class Turns {
   ProgramTimers timers_;
   std::unique_ptr<Participants> participants_;
   Quiescence everybody_;
+  AwakeWait awake_;
   SpinningThreads spinning_;
   std::set<pid_t> strangers_;  // processes that take no turns
   std::set<pid_t> looked_at_;  // when they were found
