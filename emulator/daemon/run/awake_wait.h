@@ -13,8 +13,9 @@ struct AwakeConstants {
   using Duration = std::chrono::nanoseconds;
   /// As long as it takes to fall asleep and to be woken: by then a sleep would have cost as much.
   Duration longest = std::chrono::microseconds(50);
-  /// A turn that takes longer computes, or its thread waits for a processor, which we must not keep:
-  /// for so long after one the daemon sleeps at once. Doubled each time that this was too short.
+  /// A turn that takes longer computes, or its thread waits for a processor, which we must not
+  /// keep: for so long after one the daemon sleeps at once. Doubled each time that this was too
+  /// short.
   Duration shortest_pause = std::chrono::milliseconds(20);
   Duration longest_pause = std::chrono::seconds(1);
 };
