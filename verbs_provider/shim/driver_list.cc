@@ -13,7 +13,8 @@
 namespace rocemu::shim {
 namespace {
 
-/// The provider as libibverbs wants it named: it appends "-rdmav34.so" or whatever its ABI is.
+/// The provider as libibverbs wants it named: it appends "-rdmav34.so" or whatever its ABI is. The
+/// plugins have a directory of their own beside this library.
 bool find_provider(char* out, size_t size) {
   Dl_info self;
   void* map;
@@ -24,7 +25,7 @@ bool find_provider(char* out, size_t size) {
   }
   Text text(out, size);
   text.add(dir);
-  text.add("/librocemu");
+  text.add("/rocemu/librocemu");
   return text.fits();
 }
 

@@ -67,7 +67,7 @@ std::string shim_path() {
 }
 
 std::string provider_path(int private_abi) {
-  return find_library("librocemu-rdmav" + std::to_string(private_abi) + ".so");
+  return find_library("rocemu/librocemu-rdmav" + std::to_string(private_abi) + ".so");
 }
 
 std::string scenario_library_dir() {

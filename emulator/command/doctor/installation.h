@@ -12,7 +12,7 @@ std::string daemon_path();
 /// librocemu.so. Throws Failure if there is none.
 std::string shim_path();
 
-/// librocemu-rdmavABI.so; empty if there is none.
+/// rocemu/librocemu-rdmavABI.so; empty if there is none.
 std::string provider_path(int private_abi);
 
 /// The directory of the scenarios that come with rocemu. It need not exist.
