@@ -13,15 +13,24 @@
 namespace rocemu::shim {
 namespace {
 
-/// Where this library is: absolute, also if it was loaded by a relative name.
+/// Where this library is: absolute, also if it was loaded by a relative name. A link in that path
+/// stays one: it may be there because the directory has a colon in its name
+/// (emulator/abi/runtime_dir.h).
 bool find_own_dir(char (&dir)[PATH_MAX]) {
   const auto* here = reinterpret_cast<const void*>(&rocemu_call);
   Dl_info self;
-#ifdef RTLD_DI_ORIGIN
+#ifdef __GLIBC__
   void* map;
   return dladdr1(here, &self, &map, RTLD_DL_LINKMAP) != 0 && dlinfo(map, RTLD_DI_ORIGIN, dir) == 0;
-#else  // musl, which knows it only as long as the process does not change its directory
-  if (dladdr(here, &self) == 0 || realpath(self.dli_fname, dir) == nullptr) return false;
+#else  // With musl a relative name can be made absolute until the process changes its directory.
+  if (dladdr(here, &self) == 0) return false;
+  if (self.dli_fname[0] != '/') {
+    if (realpath(self.dli_fname, dir) == nullptr) return false;
+  } else {
+    Text path(dir, sizeof(dir));
+    path.add(self.dli_fname);
+    if (!path.fits()) return false;
+  }
   char* const name = strrchr(dir, '/');
   if (name != nullptr) *name = '\0';
   return name != nullptr;
