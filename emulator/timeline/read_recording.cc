@@ -468,9 +468,9 @@ class Reader {
   }
   void read(const engine::KillProcess& output) {
     const auto* client = std::get_if<engine::ClientId>(&output.of);
-    const uint32_t lane =
-        client != nullptr ? lane_of_client(client->value)
-                          : lane_of_channel(std::get<engine::CmChannelId>(output.of).value);
+    const uint32_t lane = client != nullptr
+                              ? lane_of_client(client->value)
+                              : lane_of_channel(std::get<engine::CmChannelId>(output.of).value);
     add(Kind::kFault, lane, "process killed").tone = Tone::kFault;
   }
   void read(const engine::GroupChange&) {}
