@@ -449,10 +449,12 @@ void Daemon::make_turns() {
   Turns::Requests requests{.fd = main_.loop().fd(),
                            .serve = [this] { virtual_time_->serve(); },
                            .clients = [this] { return pids_of_clients(main_); }};
-  turns_ = std::make_unique<Turns>(
-      Turns::Options{
-          .lockstep = options_.lockstep, .seed = options_.fabric.seed, .ancestor = ancestor()},
-      listen_at(directory_.turns_socket(), SOCK_SEQPACKET), std::move(requests));
+  turns_ = std::make_unique<Turns>(Turns::Options{.lockstep = options_.lockstep,
+                                                  .seed = options_.fabric.seed,
+                                                  .schedule = options_.schedule,
+                                                  .ancestor = ancestor()},
+                                   listen_at(directory_.turns_socket(), SOCK_SEQPACKET),
+                                   std::move(requests));
 }
 
 void Daemon::run_on_virtual_clock() {
