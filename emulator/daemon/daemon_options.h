@@ -34,6 +34,7 @@ struct Options {
   bool lockstep = false;
   /// On a virtual clock: the programs' own time is real, and their threads race.
   bool real_time_programs = false;
+  uint64_t schedule = 0;  // Turns::Options::schedule
   /// Each device in a thread of its own.
   bool threads = false;
   /// It never sleeps nor yields.

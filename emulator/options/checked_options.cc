@@ -237,6 +237,18 @@ void check_clock(const Given& given, FabricOptions& options) {
         "--real-time-programs says nothing on the real clock; leave it out, or add --clock virtual "
         "or --lockstep");
   }
+  if (given.has("schedule")) {
+    const std::string text = given.text("schedule");
+    const auto number = read_number(text);
+    if (!number) throw OptionError("--schedule '" + text + "' is not a number from 0 to 2^64-1");
+    if (!options.is_virtual || given.is_set("real-time-programs")) {
+      throw OptionError(
+          "--schedule is for programs that take turns: add --lockstep or --clock virtual, and "
+          "leave "
+          "out --real-time-programs");
+    }
+    options.schedule = *number;
+  }
   if (options.udp && options.is_virtual) {
     throw OptionError("--udp needs the real clock: who is on the network has that one");
   }

@@ -60,6 +60,14 @@ bool is_alive(pid_t process) {
   return !state.empty() && state[0] != 'Z' && state[0] != 'X';
 }
 
+/// Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014: mix64variant13.
+uint64_t mixed(uint64_t value) {
+  value += 0x9e37'79b9'7f4a'7c15;
+  value = (value ^ (value >> 30)) * 0xbf58'476d'1ce4'e5b9;
+  value = (value ^ (value >> 27)) * 0x94d0'49bb'1331'11eb;
+  return value ^ (value >> 31);
+}
+
 bool is_readable(int fd) {
   pollfd entry{fd, POLLIN, 0};
   return poll(&entry, 1, 0) > 0;
@@ -247,25 +255,36 @@ void Turns::tell_of_strangers() {
 
 // ---- Turns ------------------------------------------------------------------------------------
 
-std::optional<uint32_t> Turns::next_after(uint64_t serial) const {
+Turns::Place Turns::place_of(const ThreadSlot& slot) const {
+  const uint64_t serial = slot.serial.load();
+  if (options_.schedule == 0) return {0, serial};
+  const uint64_t now = static_cast<uint64_t>(table().now_ns.load());
+  return {mixed(mixed(mixed(options_.schedule) ^ now) ^ serial), serial};
+}
+
+std::optional<uint32_t> Turns::next_after(Place place) const {
   std::optional<uint32_t> next;
+  Place best;
   for (uint32_t i = 0; i < std::min(table().high_water.load(), TurnTable::kSlots); ++i) {
     const ThreadSlot& slot = table().slots[i];
-    if (slot.state.load() == ThreadSlot::kFree || slot.serial.load() <= serial) continue;
-    if (!next || slot.serial.load() < table().slots[*next].serial.load()) next = i;
+    if (slot.state.load() == ThreadSlot::kFree) continue;
+    const Place its = place_of(slot);
+    if (its <= place || (next && its > best)) continue;
+    next = i;
+    best = its;
   }
   return next;
 }
 
 Turns::Round Turns::run(const MustStop& must_stop) {
   Round round;
-  uint64_t serial = 0;
+  Place place;
   touched_ = true;
   while (!must_stop()) {
     settle(must_stop);
-    const std::optional<uint32_t> next = next_after(serial);
+    const std::optional<uint32_t> next = next_after(place);
     if (!next || must_stop()) break;
-    serial = table().slots[*next].serial.load();
+    place = place_of(table().slots[*next]);
     const uint32_t state = table().slots[*next].state.load();
     if (state == ThreadSlot::kWaits) give_turn(*next, round, must_stop);
   }

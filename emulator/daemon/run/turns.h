@@ -13,6 +13,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "emulator/abi/turns.h"
@@ -31,6 +32,9 @@ class Turns {
   struct Options {
     bool lockstep = false;
     uint64_t seed = 0;
+    /// 0: threads go on in the order in which they were started. Others: in one that is drawn anew
+    /// each time that virtual time goes on.
+    uint64_t schedule = 0;
     bool sleeps_between_turns = false;  // never waits awake for one to come back
     /// The process that all programs descend from, if there is one.
     std::optional<pid_t> ancestor;
@@ -72,7 +76,10 @@ class Turns {
 
  private:
   bool is_taken(uint32_t slot) const;
-  std::optional<uint32_t> next_after(uint64_t serial) const;
+  /// Where a thread is among all, now: unlike any other's.
+  using Place = std::pair<uint64_t, uint64_t>;
+  Place place_of(const abi::ThreadSlot& slot) const;
+  std::optional<uint32_t> next_after(Place place) const;
   void give_turn(uint32_t number, Round& round, const MustStop& must_stop);
   /// The thread has given its turn back, or asks.
   bool says_something(const abi::ThreadSlot& slot) const;
