@@ -4,6 +4,13 @@
 
 namespace rocemu::timeline {
 
+const char* kind_name(Kind kind) {
+  for (const auto& [name, value] : kKindNames) {
+    if (value == kind) return name;
+  }
+  return "";
+}
+
 std::string title(const Lane& lane) {
   std::string text = lane.process;
   if (lane.pid != 0) text += fmt::format("[{}]", lane.pid);

@@ -34,6 +34,9 @@ inline constexpr std::pair<const char*, Kind> kKindNames[] = {
     {"fault", Kind::kFault},
 };
 
+/// "frame".
+const char* kind_name(Kind kind);
+
 enum class Tone : uint8_t { kPlain, kAgain, kFault, kError };
 
 using Details = std::vector<std::pair<std::string, std::string>>;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "emulator/timeline/ladder_layout.h"
+
 namespace rocemu::timeline {
 namespace {
 
@@ -70,20 +72,6 @@ const char* colour_of(Tone tone) {
   return "";
 }
 
-/// At spaces, into lines of at most `width`.
-std::vector<std::string> wrap(const std::string& text, size_t width) {
-  std::vector<std::string> lines;
-  size_t at = 0;
-  while (text.size() - at > width) {
-    size_t cut = text.rfind(' ', at + width);
-    if (cut == std::string::npos || cut <= at) cut = at + width;
-    lines.push_back(text.substr(at, cut - at));
-    at = cut + (cut < text.size() && text[cut] == ' ' ? 1 : 0);
-  }
-  lines.push_back(text.substr(at));
-  return lines;
-}
-
 class Ladder {
  public:
   Ladder(const Timeline& timeline, const TextOptions& options, std::ostream& out)
@@ -97,10 +85,7 @@ class Ladder {
     std::vector<std::vector<std::string>> heads;
     size_t rows = 0;
     for (const Lane& lane : timeline_.lanes) {
-      Lane without_type = lane;
-      std::string text = title(without_type);
-      if (!lane.type.empty()) text += " " + lane.type;
-      heads.push_back(wrap(text, column_ - 2));
+      heads.push_back(wrap(title_with_type(lane), column_ - 2));
       rows = std::max(rows, heads.back().size());
     }
     for (size_t row = 0; row < rows; ++row) {
@@ -117,8 +102,7 @@ class Ladder {
     if (!last_ || *last_ != one.at) time = duration_text(one.at.time_since_epoch());
     last_ = one.at;
     const char* colour = colour_of(one.tone);
-    std::string text = one.text;
-    if (count > 1) text += fmt::format(" ({} times)", count);
+    const std::string text = text_of_group(one, count);
     if (one.to != kNoLane && one.to != one.lane) {
       write_arrow(one, time, text, colour);
     } else {
@@ -184,23 +168,12 @@ class Ladder {
   std::optional<engine::Instant> last_;
 };
 
-bool are_alike(const Happening& a, const Happening& b) {
-  return a.kind == b.kind && a.kind != Kind::kFrame && a.kind != Kind::kCm && a.at == b.at &&
-         a.lane == b.lane && a.to == b.to && a.text == b.text && a.reason == b.reason;
-}
-
 }  // namespace
 
 void write_text(const Timeline& timeline, const TextOptions& options, std::ostream& out) {
   Ladder ladder(timeline, options, out);
   ladder.write_head();
-  const auto& all = timeline.happenings;
-  for (size_t i = 0; i < all.size();) {
-    size_t end = i + 1;
-    while (end < all.size() && are_alike(all[i], all[end])) ++end;
-    ladder.write(all[i], end - i);
-    i = end;
-  }
+  for_each_group(timeline, [&](const Happening& one, size_t count) { ladder.write(one, count); });
   ladder.write_notes();
 }
 

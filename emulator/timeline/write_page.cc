@@ -26,13 +26,6 @@ std::string base64(const std::vector<uint8_t>& bytes) {
   return text;
 }
 
-const char* kind_name(Kind kind) {
-  for (const auto& [name, value] : kKindNames) {
-    if (value == kind) return name;
-  }
-  return "";
-}
-
 std::string lane_name(const Lane& lane) {
   std::string text = lane.device;
   if (lane.qpn != 0) text += fmt::format(" QP {:#x}", lane.qpn);

@@ -6,7 +6,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iostream>
+#include <utility>
 
 #include "emulator/command/error.h"
 #include "emulator/command/subcommand.h"
@@ -16,7 +18,10 @@
 #include "emulator/timeline/read_recording.h"
 #include "emulator/timeline/select.h"
 #include "emulator/timeline/text_ladder.h"
+#include "emulator/timeline/write_mermaid.h"
 #include "emulator/timeline/write_page.h"
+#include "emulator/timeline/write_svg.h"
+#include "emulator/timeline/write_trace.h"
 
 namespace rocemu::command {
 namespace po = boost::program_options;
@@ -41,8 +46,14 @@ po::options_description options_of_timeline() {
   options.add_options()("html", po::value<std::string>()->value_name("FILE"),
                         "write a page that any browser opens, instead of text; - is standard "
                         "output");
+  options.add_options()("svg", po::value<std::string>()->value_name("FILE"),
+                        "write the ladder as a picture");
+  options.add_options()("mermaid", po::value<std::string>()->value_name("FILE"),
+                        "write a sequence diagram for Markdown, in Mermaid's language");
+  options.add_options()("perfetto", po::value<std::string>()->value_name("FILE"),
+                        "write Chrome trace JSON, which ui.perfetto.dev opens");
   options.add_options()("width", po::value<size_t>()->default_value(80)->value_name("COLUMNS"),
-                        "of the text");
+                        "of the text, and of the picture");
   return options;
 }
 
@@ -110,10 +121,11 @@ timeline::Timeline read(const std::string& name) {
   }
 }
 
-void write_page_to(const std::string& name, const timeline::Timeline& shown) {
-  if (name == "-") return timeline::write_page(shown, std::cout);
+template <class Write>
+void write_to(const std::string& name, const Write& write) {
+  if (name == "-") return write(std::cout);
   std::ofstream file(name);
-  if (file) timeline::write_page(shown, file);
+  if (file) write(file);
   file.close();
   if (!file) fail_with_errno("cannot write " + name, errno);
 }
@@ -137,7 +149,8 @@ std::string timeline_help() {
          "  rocemu run --record /tmp/run1 --scenario rnr-recovers -- ./my_test\n"
          "  rocemu timeline /tmp/run1 --kind frame --kind completion\n"
          "  rocemu timeline /tmp/run1 --around-error\n"
-         "  rocemu timeline /tmp/run1 --html run1.html\n";
+         "  rocemu timeline /tmp/run1 --html run1.html\n"
+         "  rocemu timeline /tmp/run1 --mermaid - --kind frame\n";
 }
 
 int timeline(const Arguments& arguments) {
@@ -151,13 +164,23 @@ int timeline(const Arguments& arguments) {
     throw UsageError("timeline: which recording? rocemu timeline DIR, or a capture's file");
   timeline::Timeline shown = read(given[0]);
   timeline::select(selection_of(values), shown);
-  if (values.count("html") != 0) {
-    write_page_to(values["html"].as<std::string>(), shown);
-    return 0;
+  const size_t width = values["width"].as<size_t>();
+  const std::pair<const char*, std::function<void(std::ostream&)>> writers[] = {
+      {"html", [&](std::ostream& out) { timeline::write_page(shown, out); }},
+      {"svg", [&](std::ostream& out) { timeline::write_svg(shown, width, out); }},
+      {"mermaid", [&](std::ostream& out) { timeline::write_mermaid(shown, out); }},
+      {"perfetto", [&](std::ostream& out) { timeline::write_trace(shown, out); }},
+  };
+  bool is_written = false;
+  for (const auto& [option, write] : writers) {
+    if (values.count(option) == 0) continue;
+    write_to(values[option].as<std::string>(), write);
+    is_written = true;
   }
+  if (is_written) return 0;
   const char* no_colour = std::getenv("NO_COLOR");
   const bool colour = isatty(STDOUT_FILENO) != 0 && (no_colour == nullptr || *no_colour == 0);
-  timeline::write_text(shown, {.width = values["width"].as<size_t>(), .colour = colour}, std::cout);
+  timeline::write_text(shown, {.width = width, .colour = colour}, std::cout);
   return 0;
 }
 

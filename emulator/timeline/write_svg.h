@@ -1,0 +1,14 @@
+// A timeline as a picture: the text ladder with drawn lines, light or dark as the reader's system is.
+#pragma once
+
+#include <cstddef>
+#include <ostream>
+
+#include "emulator/timeline/model.h"
+
+namespace rocemu::timeline {
+
+/// `width` is in characters, as that of the text ladder.
+void write_svg(const Timeline& timeline, size_t width, std::ostream& out);
+
+}  // namespace rocemu::timeline
