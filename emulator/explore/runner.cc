@@ -33,6 +33,8 @@ constexpr uintmax_t kMostBytes = uintmax_t{64} << 20;  // that a run may print
 constexpr milliseconds kLookInterval{20};
 /// Beyond the time that a run has, since the machine may be busy and it has to be told of.
 constexpr milliseconds kGrace{30'000};
+/// How many times as long as events.jsonl a journal may be.
+constexpr uintmax_t kPayloads = 32;
 /// Times the time that others have.
 constexpr int kPatience = 3;
 /// A program that polls in vain for so long of real time will do so for ever, perhaps.
@@ -209,7 +211,10 @@ void Runner::look_after() {
       running.flood = true;
       kill(pid, SIGTERM);
     }
-    if (size_of(running.dir / "events.jsonl") > most_recorded_ && !running.runaway) {
+    // The journal has the payloads, too: a sender of large messages may fill a disk in seconds.
+    const bool is_long = size_of(running.dir / "events.jsonl") > most_recorded_ ||
+                         size_of(running.dir / "journal") / kPayloads > most_recorded_;
+    if (is_long && !running.runaway) {
       running.runaway = true;
       kill(pid, SIGTERM);
     }
