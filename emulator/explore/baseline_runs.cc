@@ -124,8 +124,8 @@ Baseline make_baseline(const std::vector<RunFacts>& facts) {
                     .errors = mask([](const RunFacts& one) { return one.errors; }),
                     .files = {}};
   for (const auto& [name, contents] : facts.front().files) {
-    baseline.files.emplace(name, mask([&](const RunFacts& one) {
-                             const auto found = one.files.find(name);
+    baseline.files.emplace(name, mask([&file = name](const RunFacts& one) {
+                             const auto found = one.files.find(file);
                              return found == one.files.end() ? "" : found->second;
                            }));
   }

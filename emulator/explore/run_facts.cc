@@ -38,12 +38,11 @@ class ErrorReader {
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) on_line(line);
     std::ranges::sort(facts_.waits);
-    const auto again = std::ranges::unique(facts_.waits);
-    facts_.waits.erase(again.begin(), again.end());
+    facts_.waits.erase(std::unique(facts_.waits.begin(), facts_.waits.end()), facts_.waits.end());
     // The daemon and `rocemu run` may both tell of the command itself.
     std::ranges::sort(facts_.crashes);
-    const auto twice = std::ranges::unique(facts_.crashes);
-    facts_.crashes.erase(twice.begin(), twice.end());
+    facts_.crashes.erase(std::unique(facts_.crashes.begin(), facts_.crashes.end()),
+                         facts_.crashes.end());
   }
 
  private:
