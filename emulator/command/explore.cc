@@ -185,7 +185,7 @@ void refuse_what_is_ours(const po::variables_map& values) {
     throw UsageError("explore: leave out --scenario: the faults are what is looked for");
 }
 
-explore::Options options_of(Arguments own, const Arguments& command) {
+explore::Options options_of(const Arguments& own, const Arguments& command) {
   const po::positional_options_description none;
   const po::variables_map values = parse_options("explore", own, options_of_explore(), none);
   refuse_what_is_ours(values);

@@ -11,7 +11,7 @@ namespace rocemu::explore {
 namespace {
 
 constexpr int kExitHang = 123, kExitTimeout = 124;  // of `rocemu run`
-constexpr size_t kMostOutput = 256 * 1024;          // that is kept to be compared
+constexpr size_t kMostOutput = size_t{256} * 1024;  // that is kept to be compared
 
 std::string contents_of(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
@@ -22,7 +22,7 @@ std::string contents_of(const std::filesystem::path& file) {
 }
 
 /// Without numbers that the system chooses: descriptors, ports, addresses, processes.
-std::string without_chance(std::string what) {
+std::string without_chance(const std::string& what) {
   static const std::regex kChance(
       R"( \((?:descriptor|futex|pid)[^)]*\)| from [0-9a-f.:]+ port \d+| to [0-9a-f.:]+ port \d+|, with 0 completions to be polled)");
   static const std::regex kCount(R"(, with \d+ completions? to be polled)");

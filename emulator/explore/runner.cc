@@ -177,7 +177,7 @@ void Runner::start(const Job& job) {
   running_.emplace(pid, Running{job, dir, Clock::now()});
 }
 
-void Runner::finish(Running running, int status,
+void Runner::finish(const Running& running, int status,
                     const std::function<void(const Job&, const RunFacts&)>& on_end) {
   RunFacts facts = read_facts(running.dir, status, "");
   facts.flood = running.flood;
@@ -276,7 +276,7 @@ void Runner::run(const std::vector<Job>& jobs,
       Running running = std::move(found->second);
       running_.erase(found);
       end_strays();
-      finish(std::move(running),
+      finish(running,
              WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status),
              on_end);
       continue;

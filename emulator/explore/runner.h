@@ -69,7 +69,7 @@ class Runner {
 
   std::chrono::milliseconds time_for(const Job& job) const;
   void start(const Job& job);
-  void finish(Running running, int status,
+  void finish(const Running& running, int status,
               const std::function<void(const Job&, const RunFacts&)>& on_end);
   void look_after();
   void end_strays() const;
