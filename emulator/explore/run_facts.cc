@@ -13,7 +13,8 @@ namespace {
 constexpr int kExitHang = 123, kExitTimeout = 124;  // of `rocemu run`
 constexpr size_t kMostOutput = size_t{256} * 1024;  // that is kept to be compared
 
-std::string contents_of(const std::filesystem::path& file) {
+/// At most kMostOutput bytes.
+std::string beginning_of(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
   std::string text(kMostOutput, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
@@ -153,8 +154,8 @@ RunFacts read_facts(const std::filesystem::path& dir, int status, const std::str
   }
   facts.late_calls = late_calls(events);
   facts.left = objects_left(events);
-  facts.output = contents_of(dir / "stdout");
-  ErrorReader(facts, events).read(contents_of(dir / "stderr"));
+  facts.output = beginning_of(dir / "stdout");
+  ErrorReader(facts, events).read(beginning_of(dir / "stderr"));
   if (!facts.deadlock && status == kExitHang) facts.timeout = false;
   facts.timeout |= status == kExitTimeout && !facts.deadlock && facts.timeout;
   return facts;

@@ -512,7 +512,10 @@ TEST_F(Builder, ReliableConnection) {
   ASSERT_NE(qp, nullptr) << strerror(errno);
   peer = make_qp({});
   ASSERT_NO_FATAL_FAILURE(bring_up_pair(qp.get(), peer.get()));
-  constexpr int kFlushAccess = 1 << 8;
+  constexpr int kFlushAccess = 1 << 8;  // the queue pair and the region have to grant it
+  Guarded<ibv_qp_attr> granted;
+  granted->qp_access_flags = kRemoteAccess | kFlushAccess;
+  ASSERT_EQ(ibv_modify_qp(peer.get(), granted.get(), IBV_QP_ACCESS_FLAGS), 0);
   const MrPtr flushed(ibv_reg_mr(pd.get(), memory.data(), memory.size(),
                                  IBV_ACCESS_LOCAL_WRITE | kRemoteAccess | kFlushAccess));
   ASSERT_NE(flushed, nullptr);

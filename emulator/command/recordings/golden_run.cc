@@ -17,10 +17,6 @@ namespace rocemu::command {
 namespace fs = std::filesystem;
 namespace {
 
-fs::path file_in(const fs::path& dir, const char* name) {
-  return dir.string() + name;
-}
-
 fs::path make_temporary_directory() {
   std::error_code error;
   std::string name = fs::temp_directory_path(error).string() + "/rocemu-run-XXXXXX";

@@ -10,11 +10,11 @@ namespace {
 constexpr const char* kFiles[] = {journal::kJournalFile, journal::kEventsFile,
                                   journal::kCaptureFile};
 
+}  // namespace
+
 fs::path file_in(const fs::path& dir, const char* name) {
   return dir.string() + name;
 }
-
-}  // namespace
 
 void make_directory(const fs::path& dir) {
   std::error_code error;

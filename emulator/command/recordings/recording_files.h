@@ -5,6 +5,8 @@
 
 namespace rocemu::command {
 
+/// `name` is as journal/recording.h has it.
+std::filesystem::path file_in(const std::filesystem::path& dir, const char* name);
 /// With its parents. Throws Failure.
 void make_directory(const std::filesystem::path& dir);
 /// Throws Failure.
