@@ -23,35 +23,24 @@ TEST(AwakeWait, IsNeverWhereThatIsAskedFor) {
   EXPECT_FALSE(waits_at(AwakeWait(true), kStart));
 }
 
-TEST(AwakeWait, GoesOnWhileTurnsComeBackInTime) {
+TEST(AwakeWait, GoesOnAfterTurnsThatAreNotLong) {
   AwakeWait wait;
-  for (int i = 0; i < 10'000; ++i) wait.ended(true, kStart);
+  wait.turn_ended(kAwakeConstants.long_turn - 1ns, kStart);
   EXPECT_TRUE(waits_at(wait, kStart));
 }
 
-TEST(AwakeWait, PausesAfterALongTurnTwiceAsLongEachTime) {
+TEST(AwakeWait, PausesAfterALongTurnForSomeTimesAsLong) {
   AwakeWait wait;
-  Instant now = kStart;
-  for (auto pause = kAwakeConstants.shortest_pause; pause < kAwakeConstants.longest_pause;
-       pause *= 2) {
-    wait.ended(false, now);
-    EXPECT_FALSE(waits_at(wait, now + pause - 1ns));
-    EXPECT_TRUE(waits_at(wait, now + pause));
-    now += pause;
-  }
-  for (int i = 0; i < 100; ++i) {
-    wait.ended(false, now);
-    now += kAwakeConstants.longest_pause;
-    EXPECT_TRUE(waits_at(wait, now));
-  }
+  wait.turn_ended(4ms, kStart);
+  EXPECT_FALSE(waits_at(wait, kStart + 32ms - 1ns));
+  EXPECT_TRUE(waits_at(wait, kStart + 32ms));
 }
 
-TEST(AwakeWait, PausesBrieflyAgainOnceNobodyIsInTheWay) {
+TEST(AwakeWait, PausesForASecondAtMost) {
   AwakeWait wait;
-  for (int i = 0; i < 10; ++i) wait.ended(false, kStart);
-  for (int i = 0; i < 1000; ++i) wait.ended(true, kStart);
-  wait.ended(false, kStart);
-  EXPECT_TRUE(waits_at(wait, kStart + kAwakeConstants.shortest_pause));
+  wait.turn_ended(1h, kStart);
+  EXPECT_FALSE(waits_at(wait, kStart + 1s - 1ns));
+  EXPECT_TRUE(waits_at(wait, kStart + 1s));
 }
 
 }  // namespace

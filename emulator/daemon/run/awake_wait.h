@@ -13,10 +13,12 @@ struct AwakeConstants {
   using Duration = std::chrono::nanoseconds;
   /// As long as it takes to fall asleep and to be woken: by then a sleep would have cost as much.
   Duration longest = std::chrono::microseconds(50);
-  /// A turn that takes longer computes, or its thread waits for a processor, which we must not
-  /// keep: for so long after one the daemon sleeps at once. Doubled each time that this was too
-  /// short.
-  Duration shortest_pause = std::chrono::milliseconds(20);
+  /// A thread that has its turn for longer computes, or waits for a processor, which we must not
+  /// keep. More than a sleep and a wake.
+  Duration long_turn = std::chrono::microseconds(300);
+  /// For so many times as long as such a turn took the daemon sleeps at once; a time slice of
+  /// others is some milliseconds.
+  int pause = 8;
   Duration longest_pause = std::chrono::seconds(1);
 };
 inline constexpr AwakeConstants kAwakeConstants;
@@ -34,24 +36,13 @@ class AwakeWait {
     return never_ || now < resumes_ ? now : now + kAwakeConstants.longest;
   }
 
-  /// It was waited for awake, and came back in time or not.
-  void ended(bool in_time, Instant now) {
-    if (in_time) {
-      if (++in_time_ >= kRecovered) pause_ = kAwakeConstants.shortest_pause;
-      return;
-    }
-    resumes_ = now + pause_;
-    pause_ = std::min(2 * pause_, kAwakeConstants.longest_pause);
-    in_time_ = 0;
+  void turn_ended(Duration took, Instant now) {
+    if (took < kAwakeConstants.long_turn) return;
+    resumes_ = now + std::min(kAwakeConstants.pause * took, kAwakeConstants.longest_pause);
   }
 
  private:
-  /// So many turns in a row that came back in time: whoever was in the way is gone.
-  static constexpr uint32_t kRecovered = 1000;
-
   bool never_;
-  uint32_t in_time_ = 0;
-  Duration pause_ = kAwakeConstants.shortest_pause;
   Instant resumes_{};
 };
 

@@ -296,16 +296,14 @@ bool Turns::is_taken(uint32_t number) const {
   return table().slots[number].state.load() != ThreadSlot::kFree;
 }
 
-bool Turns::says_something(const ThreadSlot& slot) const {
-  return slot.turn.load() == ThreadSlot::kNone || slot.asks.load() != ThreadSlot::kNothing;
-}
-
-void Turns::wait_awake(const ThreadSlot& slot) {
+bool Turns::wait_awake(const ThreadSlot& slot) const {
+  const auto says_something = [&] {
+    return slot.turn.load() == ThreadSlot::kNone || slot.asks.load() != ThreadSlot::kNothing;
+  };
   RealClock::time_point now = RealClock::now();
   const RealClock::time_point until = awake_.until(now);
-  if (until == now) return;
-  while (!says_something(slot) && now < until) now = RealClock::now();
-  awake_.ended(says_something(slot), now);
+  while (now < until && !says_something()) now = RealClock::now();
+  return now < until;
 }
 
 void Turns::give_turn(uint32_t number, Round& round, const MustStop& must_stop) {
@@ -317,9 +315,9 @@ void Turns::give_turn(uint32_t number, Round& round, const MustStop& must_stop) 
   const RealClock::time_point since = RealClock::now();
   std::optional<Nanoseconds> own_time;
   spinning_.forget(slot.tid.load());
-  wait_awake(slot);
+  bool says_something = wait_awake(slot);
   while (slot.turn.load() != 0 && is_taken(number) && !must_stop()) {
-    if (!says_something(slot)) loop_.wait(kLook);
+    if (!std::exchange(says_something, false)) loop_.wait(kLook);
     // Only while it waits for the reply: what it does without one, such as to ring a doorbell or to
     // close a descriptor, would be seen sooner or later by chance.
     if (slot.asks.load() != ThreadSlot::kNothing) serve();
@@ -339,6 +337,8 @@ void Turns::give_turn(uint32_t number, Round& round, const MustStop& must_stop) 
       break;
     }
   }
+  const RealClock::time_point end = RealClock::now();
+  awake_.turn_ended(end - since, end);
   serve();  // what it sent before
   loop_.wait(engine::Duration(0));
   participants_->set_holder(nullptr);

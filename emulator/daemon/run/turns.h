@@ -81,9 +81,8 @@ class Turns {
   Place place_of(const abi::ThreadSlot& slot) const;
   std::optional<uint32_t> next_after(Place place) const;
   void give_turn(uint32_t number, Round& round, const MustStop& must_stop);
-  /// The thread has given its turn back, or asks.
-  bool says_something(const abi::ThreadSlot& slot) const;
-  void wait_awake(const abi::ThreadSlot& slot);
+  /// True if the thread gives its turn back, or asks, so soon that it is worth waiting awake for.
+  bool wait_awake(const abi::ThreadSlot& slot) const;
   bool must_go_on_beside(const abi::ThreadSlot& slot, std::chrono::nanoseconds held,
                          std::chrono::nanoseconds own);
   void revoke(uint32_t number);
