@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <fstream>
 #include <string_view>
-#include <system_error>
+
+#include "emulator/explore/files.h"
 
 namespace rocemu::explore {
 namespace {
@@ -132,14 +131,6 @@ std::string as_html(const Summary& summary, const std::map<size_t, Result>& resu
         fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td></tr>\n", escaped(result.trial.text()),
                     name_of(result.judgement.verdict), escaped(result.judgement.detail));
   return text + "</table></body></html>\n";
-}
-
-void write_file(const fs::path& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file)
-    throw std::system_error(errno, std::generic_category(), "cannot write " + path.string());
 }
 
 }  // namespace

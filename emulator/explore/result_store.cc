@@ -9,14 +9,16 @@ namespace rocemu::explore {
 ResultStore::ResultStore(const std::filesystem::path& file, const Json& identity, bool resumes)
     : file_(file) {
   if (resumes && std::filesystem::exists(file)) read(file, identity);
-  // Written anew, so that a line that was cut off is gone.
-  out_.open(file, std::ios::trunc);
+  // Written anew, without a line that was cut off. Until all is there the old file stays.
+  const std::filesystem::path anew = file.string() + ".new";
+  out_.open(anew, std::ios::trunc);
   out_ << identity.dump() << "\n";
   for (const auto& [key, facts] : facts_)
     out_ << Json{{"key", key}, {"facts", facts.to_json()}}.dump() << "\n";
   out_.flush();
   if (!out_)
-    throw std::system_error(errno, std::generic_category(), "cannot write " + file.string());
+    throw std::system_error(errno, std::generic_category(), "cannot write " + anew.string());
+  std::filesystem::rename(anew, file);
 }
 
 void ResultStore::read(const std::filesystem::path& file, const Json& identity) {
@@ -28,10 +30,17 @@ void ResultStore::read(const std::filesystem::path& file, const Json& identity) 
     throw std::runtime_error("the results in " + file.parent_path().string() +
                              " are of another command, of other options or of another rocemu: "
                              "give another --output, or --force to replace them");
-  while (std::getline(in, line)) {
+  for (size_t number = 2; std::getline(in, line); ++number) {
     const Json json = Json::parse(line, nullptr, false);
     if (json.is_discarded()) return;
-    facts_[json.at("key").get<std::string>()] = RunFacts::from_json(json.at("facts"));
+    try {
+      facts_[json.at("key").get<std::string>()] = RunFacts::from_json(json.at("facts"));
+    } catch (const Json::exception& error) {
+      throw std::runtime_error(file.string() + ", line " + std::to_string(number) +
+                               " is damaged, so that nothing can be resumed or merged: --force "
+                               "begins anew (" +
+                               error.what() + ")");
+    }
   }
 }
 
@@ -59,6 +68,8 @@ void ResultStore::merge(const std::filesystem::path& file, const Json& identity)
     mine[key] = facts;
   }
   out_.flush();
+  if (!out_)
+    throw std::system_error(errno, std::generic_category(), "cannot write " + file_.string());
   facts_ = std::move(mine);
 }
 

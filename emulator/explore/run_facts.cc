@@ -10,7 +10,6 @@
 namespace rocemu::explore {
 namespace {
 
-constexpr int kExitHang = 123, kExitTimeout = 124;  // of `rocemu run`
 constexpr size_t kMostOutput = size_t{256} * 1024;  // that is kept to be compared
 
 /// At most kMostOutput bytes.
@@ -48,10 +47,17 @@ class ErrorReader {
 
  private:
   void on_line(const std::string& line) {
+    // The program may not have ended its own line.
+    for (const char* const begin : {"rocemu: deadlock at ", "rocemu: --timeout is over"}) {
+      const size_t at = line.find(begin);
+      if (at == 0 || at == std::string::npos) continue;
+      on_line(line.substr(0, at));
+      return on_line(line.substr(at));
+    }
     if (line.starts_with("rocemud: ")) return on_daemon(line);
-    if (line.starts_with("rocemu: deadlock")) {
+    if (line.starts_with("rocemu: deadlock at ")) {
       facts_.deadlock = is_report_ = true;
-    } else if (line.starts_with("rocemu: --timeout")) {
+    } else if (line.starts_with("rocemu: --timeout is over")) {
       facts_.timeout = is_report_ = true;
     } else if (line.starts_with("rocemu: ")) {
       on_crash(line);
@@ -156,8 +162,6 @@ RunFacts read_facts(const std::filesystem::path& dir, int status, const std::str
   facts.left = objects_left(events);
   facts.output = beginning_of(dir / "stdout");
   ErrorReader(facts, events).read(beginning_of(dir / "stderr"));
-  if (!facts.deadlock && status == kExitHang) facts.timeout = false;
-  facts.timeout |= status == kExitTimeout && !facts.deadlock && facts.timeout;
   return facts;
 }
 

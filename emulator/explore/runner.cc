@@ -19,6 +19,7 @@
 #include <system_error>
 #include <thread>
 
+#include "emulator/explore/files.h"
 #include "emulator/os/proc.h"
 #include "emulator/os/unique_fd.h"
 
@@ -88,19 +89,6 @@ void open_as(int descriptor, const std::string& path, int flags) {
     dprintf(STDERR_FILENO, "rocemu: cannot open %s: %s\n", path.c_str(), strerror(errno));
     _exit(1);
   }
-}
-
-void write_file(const fs::path& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file)
-    throw std::system_error(errno, std::generic_category(), "cannot write " + path.string());
-}
-
-std::string contents_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 uintmax_t size_of(const fs::path& path) {

@@ -32,6 +32,10 @@ std::string Trial::scenario() const {
   return fmt::format("# {}\nrules:{}{}", text(), rules.empty() ? " []" : "", "\n" + rules);
 }
 
+std::string Trial::repetition_key(int repetition) const {
+  return fmt::format("again {} {}", repetition, scenario());
+}
+
 Json Trial::to_json() const {
   Json list = Json::array();
   for (const Cause& cause : causes)

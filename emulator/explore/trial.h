@@ -29,13 +29,15 @@ struct Trial {
   std::string text() const;
   /// The text of the file that causes it: unlike that of any other trial.
   std::string scenario() const;
+  /// By which the result of the repetition with that number is stored.
+  std::string repetition_key(int repetition) const;
 
   Json to_json() const;
   static Trial from_json(const Json& json);
 };
 
-/// Every fault of every point. Those of the first of each class come before those of the second,
-/// so that whoever has little time sees most of what there is.
+/// Every fault of every point. Those at the first point of each class come first, then those at the
+/// second points, and so on: what little time allows covers most classes.
 std::vector<Trial> plan(const std::vector<FaultPoint>& points);
 
 }  // namespace rocemu::explore

@@ -13,6 +13,7 @@
 #include "emulator/command/error.h"
 #include "emulator/command/recordings/recorded_capture.h"
 #include "emulator/command/recordings/recording_files.h"
+#include "emulator/os/temporary_directory.h"
 
 namespace rocemu::command {
 namespace fs = std::filesystem;
@@ -22,28 +23,6 @@ namespace {
 constexpr std::string_view kOption = "--check-determinism";
 constexpr std::string_view kKeepOption = "--keep-on-failure";
 constexpr size_t kMostRuns = 1000;
-
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::error_code error;
-    std::string name = fs::temp_directory_path(error).string() + "/rocemu-check-XXXXXX";
-    if (error || mkdtemp(name.data()) == nullptr)
-      fail_with_errno("cannot make a temporary directory", errno);
-    path_ = name;
-  }
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 size_t run_count(const std::string& text) {
   size_t count = 0;

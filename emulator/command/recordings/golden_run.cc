@@ -1,7 +1,5 @@
 #include "emulator/command/recordings/golden_run.h"
 
-#include <cerrno>
-#include <cstdlib>
 #include <iostream>
 #include <string>
 #include <utility>
@@ -16,14 +14,6 @@
 namespace rocemu::command {
 namespace fs = std::filesystem;
 namespace {
-
-fs::path make_temporary_directory() {
-  std::error_code error;
-  std::string name = fs::temp_directory_path(error).string() + "/rocemu-run-XXXXXX";
-  if (error || mkdtemp(name.data()) == nullptr)
-    fail_with_errno("cannot make a temporary directory", errno);
-  return name;
-}
 
 bool are_one(const fs::path& a, const fs::path& b) {
   return !a.empty() && !b.empty() && fs::weakly_canonical(a) == fs::weakly_canonical(b);
@@ -51,16 +41,9 @@ GoldenRun::GoldenRun(Places places, bool update) : places_(std::move(places)), u
   } else if (!places_.actual.empty()) {
     record_dir_ = places_.actual;
   } else {
-    record_dir_ = make_temporary_directory();
-    is_temporary_ = true;
+    record_dir_ = temporary_.emplace().path();
   }
   make_directory(record_dir_);
-}
-
-GoldenRun::~GoldenRun() {
-  if (!is_temporary_) return;
-  std::error_code ignored;
-  fs::remove_all(record_dir_, ignored);
 }
 
 bool GoldenRun::check() const {
@@ -105,7 +88,7 @@ bool GoldenRun::is_as_expected() const {
 }
 
 void GoldenRun::keep_actual() const {
-  if (is_temporary_) {
+  if (temporary_) {
     std::cerr << "rocemu: the run is not kept; with --actual DIR it would be, in DIR\n";
     return;
   }

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
+
+#include "emulator/os/temporary_directory.h"
 
 namespace rocemu::command {
 
@@ -17,9 +20,6 @@ class GoldenRun {
   /// `update`: the run is to be what is expected from now on. Throws UsageError if there is nothing
   /// to expect, or two recordings would be in one place.
   GoldenRun(Places places, bool update);
-  ~GoldenRun();
-  GoldenRun(const GoldenRun&) = delete;
-  GoldenRun& operator=(const GoldenRun&) = delete;
 
   /// Where the run at hand is to be recorded.
   const std::filesystem::path& record_dir() const { return record_dir_; }
@@ -35,7 +35,7 @@ class GoldenRun {
   Places places_;
   bool update_;
   std::filesystem::path record_dir_;
-  bool is_temporary_ = false;
+  std::optional<TemporaryDirectory> temporary_;  // if nobody wants the run itself
 };
 
 }  // namespace rocemu::command

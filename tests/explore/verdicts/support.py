@@ -46,4 +46,4 @@ class ExploreTest(unittest.TestCase):
                 except OSError:
                     continue
                 self.assertNotIn(word.encode(), line)
-        self.assertEqual(list(self.scratch.glob("rocemu-explore-*")), [])
+        self.assertEqual(list(self.scratch.glob("rocemu-??????")), [])

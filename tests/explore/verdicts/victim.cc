@@ -68,7 +68,7 @@ int main(int argc, char** argv) {
   ibv_pd* pd = ibv_alloc_pd(context);
   if (pd == nullptr) return 1;
   if (manner == "races") {
-    // Both wake at the same time, and who is first is left to chance.
+    // Both wake at the same time, and nothing decides which of them goes on first.
     const auto wake = [](const char* name) {
       usleep(1000);
       std::puts(name);

@@ -95,7 +95,7 @@ def reason_in(text):
     differs = re.findall(r"^(standard output|standard error) differs in line \d+:"
                          r"\nrun \d+[^:]*: (.*)\nrun \d+[^:]*: (.*)$", text, re.M)
     warnings = re.findall(r"^(?:of run .*?: )?rocemud?: (?:warning: )?(.*)$", text, re.M)
-    warnings = [re.sub(r" \(tid \d+\)| of pid \d+|/tmp/rocemu-check-\w+/", "", warning) for warning in warnings
+    warnings = [re.sub(r" \(tid \d+\)| of pid \d+|/tmp/rocemu-\w{6}/", "", warning) for warning in warnings
                 if "is not as run" not in warning and "were the same" not in warning]
     parts = said[:1]
     parts += [f"{what}: `{first.strip()}`, `{other.strip()}`" for what, first, other in differs[:1]]

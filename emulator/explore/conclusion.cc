@@ -1,0 +1,48 @@
+#include "emulator/explore/conclusion.h"
+
+#include <algorithm>
+#include <iostream>
+
+#include "emulator/explore/files.h"
+
+namespace rocemu::explore {
+namespace {
+
+constexpr int kExitFound = 1;
+
+void set_known(std::vector<Finding>& findings, const std::string& file) {
+  if (file.empty()) return;
+  const Json json = Json::parse(contents_of(file), nullptr, false);
+  if (!json.is_object() || !json.contains("findings"))
+    throw ExploreError("--known " + file +
+                       " is no report.json of rocemu explore; copy one from a findings folder");
+  std::set<std::string> places;
+  for (const Json& one : json["findings"]) places.insert(one.value("place", ""));
+  for (Finding& finding : findings) finding.known = places.contains(finding.place);
+}
+
+int exit_status(const std::vector<Finding>& findings, const std::set<Verdict>& fails_on) {
+  const bool fails = std::ranges::any_of(findings, [&](const Finding& finding) {
+    return !finding.known && fails_on.contains(finding.verdict);
+  });
+  return fails ? kExitFound : 0;
+}
+
+void print(const Options& options, const Summary& summary, const std::map<size_t, Result>& results,
+           const std::vector<Finding>& findings) {
+  std::cout << (options.json ? report_as_json(summary, results, findings).dump(2) + "\n"
+                             : report_as_text(summary, results, findings))
+            << std::flush;
+}
+
+}  // namespace
+
+int conclude(const Options& options, const Summary& summary,
+             const std::map<size_t, Result>& results, std::vector<Finding>& findings) {
+  set_known(findings, options.known);
+  write_reports(options.folder, summary, results, findings);
+  print(options, summary, results, findings);
+  return exit_status(findings, options.fails_on);
+}
+
+}  // namespace rocemu::explore

@@ -1,0 +1,14 @@
+// The end of an exploration: reports in its folder and on standard output, and the exit status.
+#pragma once
+
+#include "emulator/explore/explore.h"
+#include "emulator/explore/report.h"
+
+namespace rocemu::explore {
+
+/// Marks the findings that --known names, reports all, and returns 1 if one counts that is not
+/// known, else 0.
+int conclude(const Options& options, const Summary& summary,
+             const std::map<size_t, Result>& results, std::vector<Finding>& findings);
+
+}  // namespace rocemu::explore

@@ -1,0 +1,18 @@
+// The folder in which an exploration leaves what it found.
+#pragma once
+
+#include "emulator/explore/explore.h"
+
+namespace rocemu::explore {
+
+inline constexpr char kResultsFile[] = "results.jsonl";
+inline constexpr char kPlanFile[] = "plan.json";
+
+/// Makes the folder, or with Options::force empties it of an earlier exploration's findings. Throws
+/// ExploreError if what is there may not go.
+void prepare_folder(const Options& options);
+
+/// Nothing was found yet: a folder without results would be in the way of the next attempt.
+void discard_baseline(const std::filesystem::path& folder);
+
+}  // namespace rocemu::explore

@@ -1,0 +1,87 @@
+#include <algorithm>
+
+#include "emulator/explore/baseline_runs.h"
+#include "emulator/explore/conclusion.h"
+#include "emulator/explore/explore.h"
+#include "emulator/explore/files.h"
+#include "emulator/explore/findings_folder.h"
+#include "emulator/explore/plan_file.h"
+#include "emulator/explore/result_store.h"
+
+namespace rocemu::explore {
+namespace fs = std::filesystem;
+namespace {
+
+/// Those of all shards, numbered as one machine does.
+std::vector<Trial> merged_trials(const std::vector<PlanFile>& plans,
+                                 const std::vector<std::string>& folders) {
+  std::vector<Trial> trials, seconds;
+  for (size_t i = 0; i < plans.size(); ++i) {
+    std::vector<Trial> its;
+    for (const Trial& trial : plans[i].trials)
+      (trial.follows == 0 ? its : seconds).push_back(trial);
+    if (i == 0)
+      trials = std::move(its);
+    else if (!std::ranges::equal(trials, its, {}, &Trial::scenario, &Trial::scenario))
+      throw ExploreError(folders[i] + " and " + folders[0] +
+                         " are not of one exploration: the faults to be tried differ");
+  }
+  std::ranges::stable_sort(seconds, {}, &Trial::follows);
+  for (Trial& second : seconds) {
+    second.number = trials.size() + 1;
+    trials.push_back(std::move(second));
+  }
+  return trials;
+}
+
+/// The shard that confirmed it has its recording and outputs.
+void copy_folder_of(const Finding& finding, const std::vector<std::string>& from,
+                    const fs::path& to) {
+  for (const std::string& folder : from) {
+    for (size_t number = 1;; ++number) {
+      const fs::path one = fs::path(folder) / std::to_string(number);
+      if (!fs::exists(one / "scenario.yaml")) break;
+      if (contents_of(one / "scenario.yaml") != finding.smallest.scenario()) continue;
+      fs::copy(one, to / std::to_string(finding.number),
+               fs::copy_options::recursive | fs::copy_options::overwrite_existing);
+    }
+  }
+}
+
+}  // namespace
+
+int merge(const std::vector<std::string>& folders, const Options& options) {
+  std::vector<PlanFile> plans;
+  for (const std::string& folder : folders) {
+    plans.push_back(read_plan(folder));
+    if (!fs::exists(fs::path(folder) / kResultsFile))
+      throw ExploreError(folder + " has no results.jsonl: its exploration has not begun");
+  }
+  PlanFile plan = plans.front();
+  plan.trials = merged_trials(plans, folders);
+  prepare_folder(options);
+  const Baseline baseline = make_baseline(plan.baseline);
+  ResultStore store(fs::path(options.folder) / kResultsFile, plan.identity, /*resumes=*/false);
+  for (const std::string& folder : folders)
+    store.merge(fs::path(folder) / kResultsFile, plan.identity);
+  write_plan(options.folder, plan);
+  std::map<size_t, Result> results;
+  for (const Trial& trial : plan.trials) {
+    const RunFacts* found = store.find(trial.scenario());
+    if (found != nullptr)
+      results[trial.number] = {trial, *found, judge(*found, baseline, options.limits)};
+  }
+  std::vector<Finding> findings = group(results);
+  for (Finding& finding : findings) {
+    for (int i = 1; i <= options.repetitions; ++i) {
+      const RunFacts* again = store.find(finding.smallest.repetition_key(i));
+      if (again == nullptr) continue;
+      ++finding.repetitions;
+      if (place_of(judge(*again, baseline, options.limits)) == finding.place) ++finding.confirmed;
+    }
+    copy_folder_of(finding, folders, options.folder);
+  }
+  return conclude(options, plan.summary(options.folder, baseline.facts.end_ns), results, findings);
+}
+
+}  // namespace rocemu::explore
