@@ -48,11 +48,12 @@ class ErrorReader {
  private:
   void on_line(const std::string& line) {
     // The program may not have ended its own line.
-    for (const char* const begin : {"rocemu: deadlock at ", "rocemu: --timeout is over"}) {
-      const size_t at = line.find(begin);
-      if (at == 0 || at == std::string::npos) continue;
-      on_line(line.substr(0, at));
-      return on_line(line.substr(at));
+    static const std::regex kOurs(
+        R"(rocemud?: (deadlock at |--timeout is over|(warning: )?\S+ \(pid \d+\) received SIG))");
+    std::smatch ours;
+    if (std::regex_search(line, ours, kOurs) && ours.position() != 0) {
+      on_line(ours.prefix());
+      return on_line(line.substr(static_cast<size_t>(ours.position())));
     }
     if (line.starts_with("rocemud: ")) return on_daemon(line);
     if (line.starts_with("rocemu: deadlock at ")) {

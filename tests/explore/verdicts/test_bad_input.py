@@ -1,9 +1,11 @@
 """Commands that cannot be explored, and folders that cannot be written."""
 import os
 import pathlib
+import shutil
+import subprocess
 import unittest
 
-from support import VICTIM, ExploreTest
+from support import ROCEMU, VICTIM, ExploreTest
 
 
 class BadInput(ExploreTest):
@@ -64,12 +66,30 @@ class BadInput(ExploreTest):
                      words=["of another command"])
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
-    def test_a_full_disk_is_named(self):
-        folder = self.scratch / "rocemu-findings"
-        folder.mkdir()
-        (folder / "results.jsonl").symlink_to("/dev/full")
+    def test_a_full_disk_is_named_and_what_was_found_is_kept(self):
+        self.explore("--only", "verbs", command=[VICTIM])
+        results = self.scratch / "rocemu-findings" / "results.jsonl"
+        found = results.read_bytes()
+        (results.parent / "results.jsonl.new").symlink_to("/dev/full")
         self.refused("--resume", "--only", "verbs", command=[VICTIM],
-                     words=["No space left on device"])
+                     words=["No space left on device", "results.jsonl"])
+        self.assertEqual(results.read_bytes(), found)
+
+    def test_shards_that_are_damaged_are_refused_by_name(self):
+        self.explore("--only", "verbs", "--output", "one", command=[VICTIM])
+        results, plan = self.scratch / "one" / "results.jsonl", self.scratch / "one" / "plan.json"
+        for file, words in ((results, ["one/results.jsonl", "line 2"]), (plan, ["one/plan.json"])):
+            whole = file.read_text()
+            damaged = {results: whole.replace('"key"', '"yek"'), plan: "{}"}[file]
+            file.write_text(damaged)
+            done = subprocess.run([ROCEMU, "explore", "merge", "one", "--output", "all"],
+                                  cwd=self.scratch, env=self.environment, text=True,
+                                  capture_output=True, check=False)
+            self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+            for word in words:
+                self.assertIn(word, done.stderr)
+            file.write_text(whole)
+            shutil.rmtree(self.scratch / "all", ignore_errors=True)
 
     def test_a_daemon_that_stays_is_ended(self):
         code, out, err = self.explore("--only", "verbs", command=[VICTIM, "leaves a daemon"])

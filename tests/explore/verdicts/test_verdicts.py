@@ -44,6 +44,13 @@ class Verdicts(ExploreTest):
                                capture_output=True, text=True, check=False)
         self.assertEqual(again.returncode, 123, again.stderr)
 
+    def test_one_that_has_not_ended_its_line_is_seen(self):
+        """As those that print dots for progress."""
+        for manner, verdict in (("hangs", "HANG"), ("crashes", "CRASH")):
+            report = self.report("--only", "verbs", "--force", status=1,
+                                 command=["sh", "-c", 'printf ... >&2; exec "$0" "$1"', VICTIM, manner])
+            self.assertIn(verdict, [one["verdict"] for one in report["findings"]])
+
     def test_a_run_without_end_hangs(self):
         _, result = self.judge("never ends", "HANG", 1, "--run-timeout", "1s")
         self.assertIn("without end", result["detail"])
