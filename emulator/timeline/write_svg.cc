@@ -77,8 +77,7 @@ class Picture {
 
   void write(std::ostream& out) {
     const double lanes_top = write_head();
-    for_each_group(timeline_,
-                   [&](const Happening& one, size_t count) { write_row(one, count); });
+    for_each_group(timeline_, [&](const Happening& one, size_t count) { write_row(one, count); });
     const double bottom = y_;
     for (const std::string& note : timeline_.notes) {
       for (const std::string& line : wrap("note: " + note, width()))
@@ -91,8 +90,9 @@ class Picture {
         "<rect class=\"back\" width=\"{0:g}\" height=\"{1:g}\"/>\n",
         right, y_ + 8, escaped("timeline of " + timeline_.source), kStyle);
     for (size_t lane = 0; lane < timeline_.lanes.size(); ++lane) {
-      out << fmt::format("<line class=\"lane\" x1=\"{0:g}\" x2=\"{0:g}\" y1=\"{1:g}\" y2=\"{2:g}\"/>\n",
-                         x_of(lane), lanes_top, bottom + 4);
+      out << fmt::format(
+          "<line class=\"lane\" x1=\"{0:g}\" x2=\"{0:g}\" y1=\"{1:g}\" y2=\"{2:g}\"/>\n",
+          x_of(lane), lanes_top, bottom + 4);
     }
     out << body_ << "</svg>\n";
   }
@@ -152,8 +152,7 @@ class Picture {
   void write_arrow(const Happening& one, const std::string& text, const char* tone) {
     const double from = x_of(one.lane);
     const double to = x_of(one.to);
-    const size_t lanes =
-        one.to > one.lane ? one.to - one.lane : one.lane - one.to;
+    const size_t lanes = one.to > one.lane ? one.to - one.lane : one.lane - one.to;
     const double left = std::min(from, to) / kCharacter + 2;
     bool is_first = true;
     for (const std::string& line : wrap(text, lanes * column_ - 4)) {
@@ -167,22 +166,23 @@ class Picture {
     const double way = to > from ? 1 : -1;
     const double stop = one.lost ? from + (to - from) * 0.75 : to - 8 * way;
     const double end = start + fall * (stop - from) / (to - from);
-    body_ += fmt::format("<line class=\"{}\" x1=\"{:g}\" y1=\"{:g}\" x2=\"{:g}\" y2=\"{:g}\"/>\n", tone,
-                         from, start, stop, end);
+    body_ += fmt::format("<line class=\"{}\" x1=\"{:g}\" y1=\"{:g}\" x2=\"{:g}\" y2=\"{:g}\"/>\n",
+                         tone, from, start, stop, end);
     if (one.lost) {
       body_ += fmt::format(
-          "<path class=\"{0}\" d=\"M{1:g} {3:g}L{2:g} {4:g}M{1:g} {4:g}L{2:g} {3:g}\"/>\n", tone, stop - 5,
-          stop + 5, end - 5, end + 5);
+          "<path class=\"{0}\" d=\"M{1:g} {3:g}L{2:g} {4:g}M{1:g} {4:g}L{2:g} {3:g}\"/>\n", tone,
+          stop - 5, stop + 5, end - 5, end + 5);
     } else {
-      body_ += fmt::format("<path class=\"tip {}\" d=\"M{:g} {:g}L{:g} {:g}L{:g} {:g}Z\"/>\n", tone, to,
-                           start + fall, stop, start + fall - 4, stop, start + fall + 4);
+      body_ += fmt::format("<path class=\"tip {}\" d=\"M{:g} {:g}L{:g} {:g}L{:g} {:g}Z\"/>\n", tone,
+                           to, start + fall, stop, start + fall - 4, stop, start + fall + 4);
     }
   }
 
   /// `column` is in characters.
   void write_text(double column, double y, const std::string& text, const char* style) {
-    body_ += fmt::format("<text class=\"{}\" x=\"{:g}\" y=\"{:g}\" xml:space=\"preserve\">{}</text>\n",
-                         style, column * kCharacter, y, escaped(text));
+    body_ +=
+        fmt::format("<text class=\"{}\" x=\"{:g}\" y=\"{:g}\" xml:space=\"preserve\">{}</text>\n",
+                    style, column * kCharacter, y, escaped(text));
   }
 
   const Timeline& timeline_;

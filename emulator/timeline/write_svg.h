@@ -1,4 +1,5 @@
-// A timeline as a picture: the text ladder with drawn lines, light or dark as the reader's system is.
+// A timeline as a picture: the text ladder with drawn lines, light or dark as the reader's system
+// is.
 #pragma once
 
 #include <cstddef>

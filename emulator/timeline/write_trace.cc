@@ -90,8 +90,8 @@ class TraceWriter {
     std::string category = kind_name(one.kind);
     if (one.tone == Tone::kError) category += ",error";
     if (one.tone == Tone::kAgain) category += ",retransmission";
-    return {{"ph", "X"},         {"name", one.text}, {"cat", category}, {"ts", microseconds(at)},
-            {"dur", 0},          {"pid", pid(lane)}, {"tid", lane + 1}, {"args", args}};
+    return {{"ph", "X"}, {"name", one.text}, {"cat", category}, {"ts", microseconds(at)},
+            {"dur", 0},  {"pid", pid(lane)}, {"tid", lane + 1}, {"args", args}};
   }
 
   const Timeline& timeline_;
