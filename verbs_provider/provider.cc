@@ -1,4 +1,6 @@
 // Where libibverbs comes in: which devices are ours, and what a device and its contexts can do.
+#include "verbs_provider/provider.h"
+
 #include <cstdio>
 #include <cstring>
 
@@ -39,7 +41,9 @@ void uninit_device(VerbsDevice* device) {
   dispose(device);
 }
 
-constexpr DeviceOps kDeviceOps = {
+}  // namespace
+
+constinit const DeviceOps kDeviceOps = {
     .name = "rocemu",
     .match_min_abi_version = kDeviceAbiVersion,
     .match_max_abi_version = kDeviceAbiVersion,
@@ -51,12 +55,6 @@ constexpr DeviceOps kDeviceOps = {
     .alloc_device = alloc_device,
     .uninit_device = uninit_device,
 };
-
-__attribute__((constructor)) void register_provider() {
-  verbs_register_driver_34(&kDeviceOps);
-}
-
-}  // namespace
 
 constinit const ContextOps kContextOps = [] {
   ContextOps ops{};

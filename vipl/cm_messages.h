@@ -1,6 +1,7 @@
 // What libvipl says to itself in rdma_cm's private data: 56 bytes in a request, 196 in an answer.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 

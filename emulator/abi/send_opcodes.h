@@ -12,7 +12,7 @@
 
 namespace rocemu::abi {
 
-/// ibv_wr_opcode, IBV_WR_... NEWER are those that the header of rdma-core 44 lacks.
+/// ibv_wr_opcode, IBV_WR_... NEWER are those that headers of rdma-core 36 to 44 lack.
 #define ROCEMU_WR_OPCODES_AND(V, NEWER)          \
   V(kRdmaWrite, RDMA_WRITE, 0)                   \
   V(kRdmaWriteWithImm, RDMA_WRITE_WITH_IMM, 1)   \
@@ -27,7 +27,7 @@ namespace rocemu::abi {
   V(kTso, TSO, 10)                               \
   V(kDriver1, DRIVER1, 11)                       \
   NEWER(kFlush, FLUSH, 14)                       \
-  V(kAtomicWrite, ATOMIC_WRITE, 15)
+  NEWER(kAtomicWrite, ATOMIC_WRITE, 15)
 #define ROCEMU_WR_OPCODES(V) ROCEMU_WR_OPCODES_AND(V, V)
 ROCEMU_NAMED_ENUM(WrOpcode, ROCEMU_WR_OPCODES);
 
@@ -41,7 +41,7 @@ ROCEMU_NAMED_ENUM(WrOpcode, ROCEMU_WR_OPCODES);
   V(kBindMw, BIND_MW, 5)                \
   V(kLocalInv, LOCAL_INV, 6)            \
   NEWER(kFlush, FLUSH, 8)               \
-  V(kAtomicWrite, ATOMIC_WRITE, 9)      \
+  NEWER(kAtomicWrite, ATOMIC_WRITE, 9)  \
   V(kRecv, RECV, 128)                   \
   V(kRecvRdmaWithImm, RECV_RDMA_WITH_IMM, 129)
 #define ROCEMU_WC_OPCODES(V) ROCEMU_WC_OPCODES_AND(V, V)

@@ -20,8 +20,9 @@ namespace {
 using explore::Verdict;
 
 /// Options of the fabric that explorations choose for themselves.
-constexpr std::array<std::string_view, 8> kOurs = {
-    "capture", "clock", "lockstep", "record", "threads", "busy-poll", "udp", "record-policy"};
+constexpr std::array<std::string_view, 9> kOurs = {"capture",  "clock",     "lockstep",
+                                                   "schedule", "record",    "record-policy",
+                                                   "threads",  "busy-poll", "udp"};
 
 po::options_description options_of_explore() {
   const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
@@ -34,7 +35,8 @@ po::options_description options_of_explore() {
   add("list", po::bool_switch(), "print the faults that would be tried, with their rules, and end");
   add("table", po::bool_switch(), "print what can happen at each kind of point, and end");
   add("only", text("KIND,..."),
-      "only at these: verbs, work_requests, completions, frames, requests, cm, cm_events, events");
+      "only at these: verbs, work_requests, completions, frames, requests, cm, cm_events, events; "
+      "with a name at these of them: verbs:reg_mr, completions:RECV, cm:REQ");
   add("process", text("NAME,..."), "only in these processes: server, or server#2");
   add("jobs", number("N"), "runs at a time (default: one for each processor)");
   add("budget", text("TIME"), "end after TIME (10m) with what was found by then");
@@ -51,6 +53,9 @@ po::options_description options_of_explore() {
       "$ROCEMU_RUN is a directory with the run's stdout, stderr and events.jsonl");
   add("slow", text("K"), "SLOW is what takes K times the baseline, and 30 s longer (default 10)");
   add("random", number("N"), "besides, N mixtures of several faults, by --seed");
+  add("schedules", number("N"),
+      "besides, N other orders in which threads and processes go on that could go on at the same "
+      "time, by --seed");
   add("depth", number("N"),
       "2: besides, second faults at the points that only a first fault brings forth");
   add("repeat", number("N"), "repetitions that confirm each finding (default 2)");
@@ -93,10 +98,11 @@ void read_only(const std::string& text, explore::Options& options) {
   constexpr std::array<std::string_view, 8> kKinds = {
       "verbs", "work_requests", "completions", "frames", "requests", "cm", "cm_events", "events"};
   for (const std::string& word : words(text)) {
+    const std::string given = word.substr(0, word.find(':'));
     const bool known = std::ranges::any_of(
-        kKinds, [&](std::string_view kind) { return word == kind || word + "s" == kind; });
+        kKinds, [&](std::string_view kind) { return given == kind || given + "s" == kind; });
     if (!known) {
-      const std::string_view near = nearest(word, kKinds);
+      const std::string_view near = nearest(given, kKinds);
       throw UsageError("explore: --only knows no '" + word + "'" +
                        (near.empty() ? "" : "; did you mean " + std::string(near) + "?") +
                        " There are verbs, work_requests, completions, frames, requests, cm, "
@@ -157,6 +163,9 @@ explore::Options read_options(const po::variables_map& values, const Arguments& 
       throw UsageError("explore: --slow '" + *slow + "' is not a number from 1 on");
   }
   options.random = number("random", 0);
+  options.schedules = number("schedules", 0);
+  if (options.schedules != 0 && !options.runs.lockstep)
+    throw UsageError("explore: --schedules are orders in lockstep; leave out --real-clock");
   options.depth = static_cast<int>(std::clamp<uint64_t>(number("depth", 1), 1, 2));
   options.repetitions = static_cast<int>(std::clamp<uint64_t>(number("repeat", 2), 1, 1000));
   if (const auto shard = text("shard")) read_shard(*shard, options);
@@ -176,7 +185,7 @@ void refuse_what_is_ours(const po::variables_map& values) {
     throw UsageError("explore: leave out --scenario: the faults are what is looked for");
 }
 
-explore::Options options_of(Arguments own, const Arguments& command) {
+explore::Options options_of(const Arguments& own, const Arguments& command) {
   const po::positional_options_description none;
   const po::variables_map values = parse_options("explore", own, options_of_explore(), none);
   refuse_what_is_ours(values);

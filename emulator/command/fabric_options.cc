@@ -39,6 +39,9 @@ po::options_description fabric_options() {
   add("real-time-programs", po::bool_switch(),
       "on a virtual clock, let programs have real time and run at once; without it their clocks, "
       "sleeps and timeouts are virtual too, and their threads go on one at a time");
+  add("schedule", text("N"),
+      "on a virtual clock, let threads go on in another order, one for each N from 1 on, when they "
+      "could at the same time (default 0: in the order in which they were started)");
   add("ack-coalescing", text("N"),
       "messages that a QP posts in a row and that get one ACK, at most, 1 to 16 (default 16, and 1 "
       "on a virtual clock); 1 for a test that looks at the ACK of each message");
@@ -59,6 +62,9 @@ po::options_description fabric_options() {
       "the daemon never sleeps: the shortest latency where it has a processor to itself (a thread "
       "of it for each device with --threads), and all of that processor; programs do the same with "
       "ROCEMU_POLL=spin in their environment");
+  add("sleep-between-turns", po::bool_switch(),
+      "on a virtual clock the daemon gives the processor away at once when a program has its turn, "
+      "instead of waiting awake for up to 50 us: slower, and less work for a busy machine");
   add("topology", text("TOPOLOGY"),
       "what sysfs tells of the machine: pci (default), each device is a PCI function; flat, all "
       "are "

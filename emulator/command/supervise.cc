@@ -13,6 +13,7 @@
 #include <ctime>
 #include <filesystem>
 #include <iostream>
+#include <thread>
 #include <vector>
 
 #include "emulator/command/daemons/control_client.h"
@@ -33,6 +34,9 @@ constexpr int kStuckSignal = SIGURG;
 constexpr std::chrono::seconds kLongestPause{2};
 /// How often programs are looked at whose NIC has gone.
 constexpr std::chrono::milliseconds kLookInterval{100};
+/// When --timeout is over: how long a thread may run, and how often it is looked at meanwhile,
+/// before it is reported as one that does.
+constexpr std::chrono::milliseconds kLongestLook{500}, kBetweenLooks{5};
 
 /// Signals that `rocemu run` takes from a queue while the command runs, instead of dying of them.
 class SignalQueue {
@@ -148,6 +152,7 @@ class Supervisor {
   void on_daemon_end(int wait_status);
   void on_stuck(uint32_t serial);
   void look_without_nic();
+  std::vector<BlockedThread> look_at_programs() const;
   Json ask_nic(const Json& arguments) const;
   void end(int status, const std::string& why, const std::vector<BlockedThread>& threads,
            const Json& nic);
@@ -163,6 +168,20 @@ class Supervisor {
   std::optional<Outcome> outcome_;
   std::string report_;
 };
+
+/// A thread that waits for something outside has a turn now and then, in which it looks for it:
+/// those that run at the first look are looked at again.
+std::vector<BlockedThread> Supervisor::look_at_programs() const {
+  const Clock::time_point until = Clock::now() + kLongestLook;
+  for (;;) {
+    std::vector<BlockedThread> threads = blocked_threads(
+        descendants(getpid(), daemon_pid()), daemon_pid(), turns_ ? turns_->waits() : ToldWaits());
+    const bool runs = std::ranges::any_of(
+        threads, [](const BlockedThread& thread) { return thread.waker == Waker::kRuns; });
+    if (!runs || Clock::now() >= until) return threads;
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+}
 
 pid_t Supervisor::daemon_pid() const {
   return supervision_.daemon != nullptr && !supervision_.daemon->is_gone()
@@ -181,9 +200,7 @@ Outcome Supervisor::run() {
     const std::optional<siginfo_t> signal = signals_.next(next);
     if (!signal) {
       if (deadline_ && Clock::now() >= *deadline_) {
-        const std::vector<BlockedThread> threads =
-            blocked_threads(descendants(getpid(), daemon_pid()), daemon_pid(),
-                            turns_ ? turns_->waits() : ToldWaits());
+        const std::vector<BlockedThread> threads = look_at_programs();
         end(kExitTimeout, "--timeout is over, and the command has not ended", threads,
             ask_nic(Json::object()));
       } else if (looks) {

@@ -450,8 +450,11 @@ void Daemon::make_turns() {
                            .serve = [this] { virtual_time_->serve(); },
                            .clients = [this] { return pids_of_clients(main_); }};
   turns_ = std::make_unique<Turns>(
-      Turns::Options{
-          .lockstep = options_.lockstep, .seed = options_.fabric.seed, .ancestor = ancestor()},
+      Turns::Options{.lockstep = options_.lockstep,
+                     .seed = options_.fabric.seed,
+                     .schedule = options_.schedule,
+                     .sleeps_between_turns = options_.sleep_between_turns,
+                     .ancestor = ancestor()},
       listen_at(directory_.turns_socket(), SOCK_SEQPACKET), std::move(requests));
 }
 

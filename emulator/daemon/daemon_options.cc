@@ -69,6 +69,9 @@ po::options_description describe() {
                         "on a virtual clock, do something only while every client waits");
   options.add_options()("real-time-programs", po::bool_switch(),
                         "on a virtual clock, leave the programs' own time and threads as they are");
+  options.add_options()("schedule", text("N"),
+                        "on a virtual clock, another order of the programs' turns for each N; "
+                        "default 0, the order in which threads were started");
   options.add_options()("ack-coalescing", text("N"),
                         "messages of a burst that one acknowledgement may be for, 1 to 16; default "
                         "16, and 1 on a virtual clock");
@@ -92,6 +95,9 @@ po::options_description describe() {
   options.add_options()("busy-poll", po::bool_switch(),
                         "never sleep nor yield; for machines with a processor to spare for each "
                         "thread of the daemon");
+  options.add_options()("sleep-between-turns", po::bool_switch(),
+                        "on a virtual clock, never wait awake, for 50 us at most, until a program "
+                        "gives its turn back");
   options.add_options()("topology", text("TOPOLOGY"),
                         "pci (the default): each device is a PCI function in sysfs; flat: all are "
                         "virtual; else a file with NUMA nodes, PCI switches and devices");
@@ -159,8 +165,10 @@ Options options_of(options::FabricOptions checked) {
     fabric.link_latency = kVirtualLinkLatency;
   }
   options.lockstep = checked.lockstep;
+  options.schedule = checked.schedule;
   options.threads = checked.threads;
   options.busy_poll = checked.busy_poll;
+  options.sleep_between_turns = checked.sleep_between_turns;
   options.log_level = spdlog::level::from_str(checked.log_level);
   return options;
 }

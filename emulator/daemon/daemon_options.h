@@ -34,10 +34,12 @@ struct Options {
   bool lockstep = false;
   /// On a virtual clock: the programs' own time is real, and their threads race.
   bool real_time_programs = false;
+  uint64_t schedule = 0;  // Turns::Options::schedule
   /// Each device in a thread of its own.
   bool threads = false;
   /// It never sleeps nor yields.
   bool busy_poll = false;
+  bool sleep_between_turns = false;
   /// Tell the parent process when nothing can happen any more (Daemon::tell_stuck).
   bool tell_stuck = false;
   int ready_fd = -1;     // -1 for none

@@ -82,6 +82,9 @@ BaselineRuns run_baseline(Runner& runner, const Options& options,
   };
   runner.run({jobs[0]}, take, stops);
   runs.events = read_events(kept / "1");
+  std::error_code missing;
+  const uintmax_t recorded = std::filesystem::file_size(kept / "1" / "events.jsonl", missing);
+  if (!missing) runs.recorded_bytes = recorded;
   if (!stops() && runs.events.process_of_client.empty())
     throw ExploreError(shell_text(options.runs.command) +
                        " uses no RDMA: no process of it opened a device. If it should: rocemu "
@@ -114,15 +117,15 @@ Baseline make_baseline(const std::vector<RunFacts>& facts) {
   const auto mask = [&](const auto& get) {
     std::vector<std::string> texts;
     for (const RunFacts& one : facts) texts.push_back(get(one));
-    return OutputMask(texts);
+    return OutputMask(texts, facts.front().last_calls.size() > 1);
   };
   Baseline baseline{.facts = facts.front(),
                     .output = mask([](const RunFacts& one) { return one.output; }),
                     .errors = mask([](const RunFacts& one) { return one.errors; }),
                     .files = {}};
   for (const auto& [name, contents] : facts.front().files) {
-    baseline.files.emplace(name, mask([&](const RunFacts& one) {
-                             const auto found = one.files.find(name);
+    baseline.files.emplace(name, mask([&file = name](const RunFacts& one) {
+                             const auto found = one.files.find(file);
                              return found == one.files.end() ? "" : found->second;
                            }));
   }

@@ -25,6 +25,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr char kResultsFile[] = "results.jsonl";
 constexpr char kPlanFile[] = "plan.json";
+/// A run whose recording is so many times as long as the baseline's, and longer than that besides,
+/// has no end.
+constexpr uintmax_t kEndless = 50, kLeastEndless = uintmax_t{4} << 20;
 constexpr int kExitFound = 1, kExitInterrupted = 130;
 
 std::atomic<bool> interrupted = false;
@@ -111,46 +114,52 @@ bool is_of(const std::vector<std::string>& processes, const std::string& process
 }
 
 /// "verbs" means "verb", too.
-bool is_kind(const std::vector<std::string>& only, const std::string& kind) {
+bool is_at(const std::vector<std::string>& only, const Trial& trial) {
   if (only.empty()) return true;
-  return std::ranges::any_of(
-      only, [&](const std::string& one) { return one == kind || one == kind + "s"; });
+  return std::ranges::any_of(only, [&](const std::string& one) {
+    const size_t colon = one.find(':');
+    const std::string kind = one.substr(0, colon);
+    if (kind != trial.kind && kind != trial.kind + "s") return false;
+    return colon == std::string::npos || one.substr(colon + 1) == trial.name;
+  });
+}
+
+bool is_wanted(const Options& options, const Trial& trial) {
+  return is_at(options.only, trial) && is_of(options.processes, trial.process);
 }
 
 /// Mixtures of some faults of the plan, the same for the same seed.
 void add_mixtures(std::vector<Trial>& trials, const Options& options) {
   const std::vector<Trial> single = trials;
-  if (single.empty()) return;
+  if (single.empty() || options.random == 0) return;
   std::mt19937_64 random(options.seed);
   for (size_t i = 0; i < options.random; ++i) {
     Trial mixture;
     const size_t count = 2 + random() % 3;
-    std::string rules;
     for (size_t j = 0; j < count; ++j) {
       const Trial& one = single[random() % single.size()];
-      mixture.text += (j == 0 ? "" : ", and ") + one.text;
-      const size_t rule = one.scenario.find("  - ");
-      rules += one.scenario.substr(rule);
+      mixture.causes.push_back(one.causes.front());
       mixture.time_ns = std::max(mixture.time_ns, one.time_ns);
     }
     mixture.number = trials.size() + 1;
     mixture.kind = "mixture";
-    mixture.scenario = "# " + mixture.text + "\nrules:\n" + rules;
     trials.push_back(std::move(mixture));
   }
 }
 
-/// Each rule of a scenario alone.
-std::vector<std::string> rules_of(const std::string& scenario) {
-  std::vector<std::string> rules;
-  size_t at = scenario.find("  - ");
-  while (at != std::string::npos) {
-    const size_t next = scenario.find("\n  - ", at);
-    rules.push_back(next == std::string::npos ? scenario.substr(at)
-                                              : scenario.substr(at, next + 1 - at));
-    at = next == std::string::npos ? next : next + 1;
+/// Other orders in which threads go on that could go on at the same time.
+void add_schedules(std::vector<Trial>& trials, const Options& options) {
+  for (size_t i = 1; i <= options.schedules; ++i) {
+    Trial trial;
+    trial.number = trials.size() + 1;
+    trial.kind = "schedule";
+    trial.schedule = options.seed + i;
+    trials.push_back(std::move(trial));
   }
-  return rules;
+}
+
+std::string key_of_repetition(const Trial& trial, int number) {
+  return fmt::format("again {} {}", number, trial.scenario());
 }
 
 class Exploration {
@@ -177,11 +186,13 @@ class Exploration {
   void select();
   int list() const;
   void run_trials();
+  void run_all(const std::vector<Job>& jobs, const std::function<void(const RunFacts&)>& on_end);
+  void look_again();
   void add_pairs();
   void judge_all();
   void shrink(Finding& finding);
   void confirm();
-  RunFacts run_one(const std::string& scenario, int repetition, const fs::path& keep);
+  RunFacts run_one(const Trial& trial, int repetition, const fs::path& keep = {});
   void write_plan() const;
   int finish();
 
@@ -204,8 +215,10 @@ Json identity_of(const Options& options, const RunFacts& baseline) {
   identity["rocemu"] = ROCEMU_VERSION;
   identity["command"] = options.runs.command;
   identity["fabric"] = options.runs.fabric;
+  identity["lockstep"] = options.runs.lockstep;
   identity["seed"] = options.seed;
   identity["random"] = options.random;
+  identity["schedules"] = options.schedules;
   identity["baseline_events"] = baseline.events;
   return identity;
 }
@@ -263,18 +276,15 @@ void Exploration::tell_of_baseline() const {
 
 void Exploration::select() {
   for (const Trial& trial : trials_) {
-    if (!is_kind(options_.only, trial.kind) || !is_of(options_.processes, trial.process)) continue;
-    if ((trial.number - 1) % options_.shards + 1 != options_.shard) continue;
-    selected_.push_back(trial);
+    if ((trial.number - 1) % options_.shards + 1 == options_.shard) selected_.push_back(trial);
   }
 }
 
 int Exploration::list() const {
   for (const Trial& trial : selected_) {
-    const size_t rule = trial.scenario.find("  - ");
     std::cout << fmt::format("{:5} {:12} {:4} {}\n", trial.number, trial.kind, trial.represents,
-                             trial.text)
-              << "      " << trial.scenario.substr(rule + 4);
+                             trial.text());
+    for (const Cause& cause : trial.causes) std::cout << "      " + cause.rule + "\n";
   }
   std::cout << fmt::format(
       "{} faults at {} fault points in {} classes; the third column is how "
@@ -286,9 +296,18 @@ int Exploration::list() const {
 void Exploration::run_trials() {
   std::vector<Job> jobs;
   for (const Trial& trial : selected_)
-    if (store_->find(trial.scenario) == nullptr)
-      jobs.push_back({.number = trial.number, .scenario = trial.scenario});
+    if (store_->find(trial.scenario()) == nullptr)
+      jobs.push_back(
+          {.number = trial.number, .scenario = trial.scenario(), .schedule = trial.schedule});
   Progress progress(selected_.size(), selected_.size() - jobs.size());
+  run_all(jobs, [&](const RunFacts& facts) {
+    progress.advance(is_finding(judge(facts, *baseline_, options_.limits).verdict));
+  });
+  look_again();
+}
+
+void Exploration::run_all(const std::vector<Job>& jobs,
+                          const std::function<void(const RunFacts&)>& on_end) {
   runner_.run(
       jobs,
       [&](const Job& job, const RunFacts& facts) {
@@ -296,74 +315,99 @@ void Exploration::run_trials() {
           throw ExploreError(facts.trouble + "\nWhat was found so far is kept in " +
                              options_.folder + "; make room, and go on with --resume");
         store_->add(job.scenario, facts);
-        progress.advance(is_finding(judge(facts, *baseline_, options_.limits).verdict));
+        on_end(facts);
       },
       [this] { return stops(); });
+}
+
+/// Of the runs that real time has ended, one for each place is done again with far more of it. If
+/// that one ends elsewhere the machine was too busy, and all of that place are done again.
+void Exploration::look_again() {
+  const auto job_of = [](const Trial& trial) {
+    return Job{.number = trial.number,
+               .scenario = trial.scenario(),
+               .schedule = trial.schedule,
+               .patiently = true};
+  };
+  std::map<std::string, std::vector<const Trial*>> doubtful;
+  std::set<std::string> sure;
+  const auto place_now = [&](const Trial& trial) {
+    return place_of(judge(*store_->find(trial.scenario()), *baseline_, options_.limits));
+  };
+  for (const Trial& trial : selected_) {
+    const RunFacts* facts = store_->find(trial.scenario());
+    if (facts == nullptr) continue;
+    if (facts->is_doubtful()) doubtful[place_now(trial)].push_back(&trial);
+    if (facts->patiently) sure.insert(place_now(trial));
+  }
+  std::erase_if(doubtful, [&](const auto& one) { return sure.contains(one.first); });
+  std::vector<Job> firsts, others;
+  for (const auto& [place, trials] : doubtful) firsts.push_back(job_of(*trials.front()));
+  run_all(firsts, [](const RunFacts&) {});
+  for (const auto& [place, trials] : doubtful) {
+    if (place_now(*trials.front()) == place) continue;
+    for (auto next = trials.begin() + 1; next != trials.end(); ++next)
+      others.push_back(job_of(**next));
+  }
+  run_all(others, [](const RunFacts&) {});
 }
 
 /// A second fault at the points that a first one brings forth: a program's second attempt, and its
 /// handling of errors.
 void Exploration::add_pairs() {
   std::set<std::string> there;
-  for (const Trial& trial : trials_) there.insert(rules_of(trial.scenario).front());
+  for (const Trial& trial : plan(points_)) there.insert(trial.causes.front().rule);
   std::vector<Job> jobs;
   std::map<size_t, Trial> first_of;
   for (const Trial& trial : selected_) {
-    const RunFacts* facts = store_->find(trial.scenario);
-    if (facts == nullptr) continue;
+    const RunFacts* facts = store_->find(trial.scenario());
+    if (facts == nullptr || trial.causes.size() != 1) continue;
     const Verdict verdict = judge(*facts, *baseline_, options_.limits).verdict;
     if (verdict != Verdict::kSurvived && verdict != Verdict::kReported) continue;
     jobs.push_back({.number = trial.number,
-                    .scenario = trial.scenario,
+                    .scenario = trial.scenario(),
                     .keep = scratch_.path() / ("first" + std::to_string(trial.number))});
     first_of.emplace(trial.number, trial);
   }
-  std::map<size_t, std::vector<Trial>> pairs;
-  std::set<std::string> known;
+  std::map<size_t, std::vector<Trial>> seconds_of;
   runner_.run(
       jobs,
       [&](const Job& job, const RunFacts&) {
-        const RecordedEvents events = read_events(job.keep);
-        for (Trial& second : plan(representatives(fault_points(events)))) {
-          const std::string rule = rules_of(second.scenario).front();
-          if (!there.contains(rule)) pairs[job.number].push_back(std::move(second));
-        }
+        for (Trial& second : plan(representatives(fault_points(read_events(job.keep)))))
+          if (!there.contains(second.causes.front().rule))
+            seconds_of[job.number].push_back(std::move(second));
         fs::remove_all(job.keep);
       },
       [this] { return stops(); });
-  const size_t before = trials_.size();
-  for (auto& [number, seconds] : pairs) {
-    const Trial& first = first_of.at(number);
+  for (auto& [number, seconds] : seconds_of) {
     for (Trial& second : seconds) {
-      const std::string rule = rules_of(second.scenario).front();
-      if (!known.insert(rule).second) continue;  // another first fault has brought it forth
-      Trial pair = second;
-      pair.number = trials_.size() + 1;
-      pair.text = first.text + ", and then " + second.text;
-      pair.scenario = "# " + pair.text + "\nrules:\n" + rules_of(first.scenario).front() + rule;
-      trials_.push_back(std::move(pair));
+      second.number = trials_.size() + 1;
+      second.follows = number;
+      second.causes.insert(second.causes.begin(), first_of.at(number).causes.front());
+      selected_.push_back(second);
+      trials_.push_back(std::move(second));
     }
   }
   summary_.trials = trials_.size();
-  for (size_t i = before; i < trials_.size(); ++i) selected_.push_back(trials_[i]);
+  write_plan();
   run_trials();
 }
 
 void Exploration::judge_all() {
   for (const Trial& trial : selected_) {
-    const RunFacts* facts = store_->find(trial.scenario);
+    const RunFacts* facts = store_->find(trial.scenario());
     if (facts == nullptr) continue;
     results_[trial.number] = {trial, *facts, judge(*facts, *baseline_, options_.limits)};
   }
 }
 
-RunFacts Exploration::run_one(const std::string& scenario, int repetition, const fs::path& keep) {
-  const std::string key = fmt::format("again {} {}", repetition, scenario);
+RunFacts Exploration::run_one(const Trial& trial, int repetition, const fs::path& keep) {
+  const std::string key = key_of_repetition(trial, repetition);
   const RunFacts* known = store_->find(key);
   if (known != nullptr && (keep.empty() || fs::exists(keep / "scenario.yaml"))) return *known;
   RunFacts result;
   runner_.run(
-      {{.number = 0, .scenario = scenario, .keep = keep}},
+      {{.number = 0, .scenario = trial.scenario(), .schedule = trial.schedule, .keep = keep}},
       [&](const Job&, const RunFacts& facts) {
         result = facts;
         store_->add(key, facts);
@@ -372,65 +416,35 @@ RunFacts Exploration::run_one(const std::string& scenario, int repetition, const
   return result;
 }
 
-/// Rules that change nothing of where it ends go.
+/// Causes that change nothing of where it ends go.
 void Exploration::shrink(Finding& finding) {
-  std::vector<std::string> rules = rules_of(finding.scenario);
-  const auto text_of = [](const std::vector<std::string>& some) {
-    std::string text = "rules:\n";
-    for (const std::string& rule : some) text += rule;
-    return text;
-  };
-  bool shrunk = false;
-  for (size_t i = 0; rules.size() > 1 && i < rules.size() && !interrupted;) {
-    std::vector<std::string> fewer = rules;
-    fewer.erase(fewer.begin() + static_cast<ptrdiff_t>(i));
-    const Judgement judgement = judge(run_one(text_of(fewer), 0, {}), *baseline_, options_.limits);
-    if (std::string(name_of(judgement.verdict)) + " " + judgement.place == finding.place) {
-      rules = std::move(fewer);
-      shrunk = true;
+  for (size_t i = 0; finding.smallest.causes.size() > 1 && i < finding.smallest.causes.size();) {
+    Trial fewer = finding.smallest;
+    fewer.causes.erase(fewer.causes.begin() + static_cast<ptrdiff_t>(i));
+    const RunFacts facts = run_one(fewer, 0);
+    if (interrupted) return;
+    if (place_of(judge(facts, *baseline_, options_.limits)) == finding.place) {
+      finding.smallest = std::move(fewer);
     } else {
       ++i;
     }
   }
-  if (shrunk) finding.scenario = text_of(rules);
 }
 
 void Exploration::confirm() {
   for (Finding& finding : findings_) {
-    if (interrupted) return;
     shrink(finding);
     const fs::path keep = fs::path(options_.folder) / std::to_string(finding.number);
     fs::remove_all(keep);
-    for (int i = 1; i <= options_.repetitions && !interrupted; ++i) {
-      const Judgement judgement = judge(run_one(finding.scenario, i, i == 1 ? keep : fs::path()),
-                                        *baseline_, options_.limits);
+    for (int i = 1; i <= options_.repetitions; ++i) {
+      const RunFacts facts = run_one(finding.smallest, i, i == 1 ? keep : fs::path());
+      if (interrupted) return;
       ++finding.repetitions;
-      if (std::string(name_of(judgement.verdict)) + " " + judgement.place == finding.place)
-        ++finding.confirmed;
+      if (place_of(judge(facts, *baseline_, options_.limits)) == finding.place) ++finding.confirmed;
     }
-    if (!fs::exists(keep)) continue;
-    std::ofstream(keep / "report.txt") << finding.sentence << "\n"
+    std::ofstream(keep / "report.txt") << finding.sentence() << "\n"
                                        << reproduce_line(summary_, finding) << "\n";
   }
-}
-
-Json to_json(const Trial& trial) {
-  return Json{{"number", trial.number},        {"text", trial.text},
-              {"scenario", trial.scenario},    {"kind", trial.kind},
-              {"process", trial.process},      {"time_ns", trial.time_ns},
-              {"represents", trial.represents}};
-}
-
-Trial trial_of(const Json& json) {
-  Trial trial;
-  json.at("number").get_to(trial.number);
-  json.at("text").get_to(trial.text);
-  json.at("scenario").get_to(trial.scenario);
-  json.at("kind").get_to(trial.kind);
-  json.at("process").get_to(trial.process);
-  json.at("time_ns").get_to(trial.time_ns);
-  json.at("represents").get_to(trial.represents);
-  return trial;
 }
 
 /// What merge() needs where the command is not at hand.
@@ -442,7 +456,7 @@ void Exploration::write_plan() const {
   json["deterministic"] = baseline_runs_.difference.empty();
   Json facts = Json::array(), trials = Json::array();
   for (const RunFacts& one : baseline_runs_.facts) facts.push_back(one.to_json());
-  for (const Trial& trial : trials_) trials.push_back(to_json(trial));
+  for (const Trial& trial : trials_) trials.push_back(trial.to_json());
   json["baseline"] = facts;
   json["trials"] = trials;
   std::ofstream(fs::path(options_.folder) / kPlanFile) << json.dump() << "\n";
@@ -479,10 +493,16 @@ int Exploration::run() {
     throw ExploreError(why_stopped() + " before the baseline was done: nothing was found yet");
   }
   baseline_ = make_baseline(baseline_runs_.facts);
+  runner_.set_most_recorded(kLeastEndless + kEndless * baseline_runs_.recorded_bytes);
   points_ = fault_points(baseline_runs_.events);
   classes_ = representatives(points_);
-  trials_ = plan(classes_);
-  if (options_.random != 0) add_mixtures(trials_, options_);
+  for (Trial& trial : plan(classes_)) {
+    if (!is_wanted(options_, trial)) continue;
+    trial.number = trials_.size() + 1;
+    trials_.push_back(std::move(trial));
+  }
+  add_mixtures(trials_, options_);
+  add_schedules(trials_, options_);
   select();
   tell_of_baseline();
   if (options_.lists) {
@@ -494,6 +514,8 @@ int Exploration::run() {
     return list();
   }
   summary_ = {.command = options_.runs.command,
+              .fabric = options_.runs.fabric,
+              .lockstep = options_.runs.lockstep,
               .folder = options_.folder,
               .points = points_.size(),
               .classes = classes_.size(),
@@ -515,48 +537,76 @@ int explore(const Options& options) {
   return Exploration(options).run();
 }
 
+/// Those of all shards, numbered as one machine does.
+std::vector<Trial> merged_trials(const std::vector<Json>& plans,
+                                 const std::vector<std::string>& folders) {
+  std::vector<Trial> trials, seconds;
+  for (size_t i = 0; i < plans.size(); ++i) {
+    std::vector<Trial> its;
+    for (const Json& one : plans[i].at("trials")) {
+      Trial trial = Trial::from_json(one);
+      (trial.follows == 0 ? its : seconds).push_back(std::move(trial));
+    }
+    if (i == 0)
+      trials = std::move(its);
+    else if (!std::ranges::equal(trials, its, {}, &Trial::scenario, &Trial::scenario))
+      throw ExploreError(folders[i] + " and " + folders[0] +
+                         " are not of one exploration: the faults to be tried differ");
+  }
+  std::ranges::stable_sort(seconds, {}, &Trial::follows);
+  for (Trial& second : seconds) {
+    second.number = trials.size() + 1;
+    trials.push_back(std::move(second));
+  }
+  return trials;
+}
+
 int merge(const std::vector<std::string>& folders, const Options& options) {
   prepare_folder(options);
-  std::ifstream stream(fs::path(folders.front()) / kPlanFile);
-  const Json json = Json::parse(stream, nullptr, false);
-  if (json.is_discarded())
-    throw ExploreError(folders.front() + " has no plan.json: it is no folder of rocemu explore");
+  std::vector<Json> plans;
+  for (const std::string& folder : folders) {
+    std::ifstream stream(fs::path(folder) / kPlanFile);
+    plans.push_back(Json::parse(stream, nullptr, false));
+    if (plans.back().is_discarded() || !fs::exists(fs::path(folder) / kResultsFile))
+      throw ExploreError(folder +
+                         " has no plan.json and results.jsonl: it is no folder of rocemu "
+                         "explore");
+  }
+  Json& json = plans.front();
   const Json identity = json.at("identity");
   std::vector<RunFacts> facts;
   for (const Json& one : json.at("baseline")) facts.push_back(RunFacts::from_json(one));
   const Baseline baseline = make_baseline(facts);
+  const std::vector<Trial> trials = merged_trials(plans, folders);
   ResultStore store(fs::path(options.folder) / kResultsFile, identity, /*resumes=*/false);
-  for (const std::string& folder : folders) {
-    if (!fs::exists(fs::path(folder) / kResultsFile))
-      throw ExploreError(folder + " has no results.jsonl: it is no folder of rocemu explore");
-    store.merge(fs::path(folder) / kResultsFile, identity);
-  }
-  fs::copy_file(fs::path(folders.front()) / kPlanFile, fs::path(options.folder) / kPlanFile,
-                fs::copy_options::overwrite_existing);
+  for (const std::string& folder : folders) store.merge(fs::path(folder) / kResultsFile, identity);
+  Json all = Json::array();
+  for (const Trial& trial : trials) all.push_back(trial.to_json());
+  json["trials"] = all;
+  std::ofstream(fs::path(options.folder) / kPlanFile) << json.dump() << "\n";
   Summary summary{.command = identity.at("command").get<std::vector<std::string>>(),
+                  .fabric = identity.at("fabric").get<std::vector<std::string>>(),
+                  .lockstep = identity.at("lockstep"),
                   .folder = options.folder,
                   .points = json.at("points"),
                   .classes = json.at("classes"),
-                  .trials = json.at("trials").size(),
+                  .trials = trials.size(),
                   .baseline_ns = baseline.facts.end_ns,
                   .deterministic = json.at("deterministic"),
                   .stopped = {}};
   std::map<size_t, Result> results;
-  for (const Json& one : json.at("trials")) {
-    const Trial trial = trial_of(one);
-    const RunFacts* found = store.find(trial.scenario);
+  for (const Trial& trial : trials) {
+    const RunFacts* found = store.find(trial.scenario());
     if (found != nullptr)
       results[trial.number] = {trial, *found, judge(*found, baseline, options.limits)};
   }
   std::vector<Finding> findings = group(results);
   for (Finding& finding : findings) {
     for (int i = 1; i <= options.repetitions; ++i) {
-      const RunFacts* again = store.find(fmt::format("again {} {}", i, finding.scenario));
+      const RunFacts* again = store.find(key_of_repetition(finding.smallest, i));
       if (again == nullptr) continue;
       ++finding.repetitions;
-      const Judgement judgement = judge(*again, baseline, options.limits);
-      if (std::string(name_of(judgement.verdict)) + " " + judgement.place == finding.place)
-        ++finding.confirmed;
+      if (place_of(judge(*again, baseline, options.limits)) == finding.place) ++finding.confirmed;
     }
     for (const std::string& folder : folders) {
       for (size_t number = 1;; ++number) {
@@ -564,7 +614,7 @@ int merge(const std::vector<std::string>& folders, const Options& options) {
         if (!fs::exists(from / "scenario.yaml")) break;
         std::ifstream scenario(from / "scenario.yaml");
         const std::string text{std::istreambuf_iterator<char>(scenario), {}};
-        if (text != finding.scenario) continue;
+        if (text != finding.smallest.scenario()) continue;
         fs::copy(from, fs::path(options.folder) / std::to_string(finding.number),
                  fs::copy_options::recursive | fs::copy_options::overwrite_existing);
       }

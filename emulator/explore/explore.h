@@ -21,13 +21,14 @@ struct Options {
   std::string folder = "rocemu-findings";
   bool resume = false, force = false;
   bool lists = false;                  // the faults, without running them
-  std::vector<std::string> only;       // kinds of points; empty: all
+  std::vector<std::string> only;       // "verbs", or "verbs:reg_mr"; empty: all
   std::vector<std::string> processes;  // "server" or "server#1"; empty: all
   size_t shard = 1, shards = 1;
   std::optional<std::chrono::nanoseconds> budget;
   std::set<Verdict> fails_on = {Verdict::kHang, Verdict::kCrash, Verdict::kWrong};
-  std::string known;  // a report.json whose findings are accepted
-  size_t random = 0;  // mixtures of several faults
+  std::string known;     // a report.json whose findings are accepted
+  size_t random = 0;     // mixtures of several faults
+  size_t schedules = 0;  // orders of threads, without a fault
   int depth = 1;
   uint64_t seed = 0;
   int repetitions = 2;  // of the first trigger of each finding

@@ -9,7 +9,7 @@ constexpr PointKind kVerb = PointKind::kVerb, kWr = PointKind::kWorkRequest,
                     kSent = PointKind::kSendCompletion, kReceived = PointKind::kReceiveCompletion,
                     kFrame = PointKind::kFrame, kResponse = PointKind::kResponse,
                     kRequest = PointKind::kRequest, kCm = PointKind::kCm,
-                    kCmEvent = PointKind::kCmEvent;
+                    kCmEvent = PointKind::kCmEvent, kEvent = PointKind::kEvent;
 constexpr Times kOnce = Times::kOnce, kEver = Times::kForEver;
 
 constexpr std::string_view kTakesReceive = "SEND SEND_WITH_IMM SEND_WITH_INV RDMA_WRITE_WITH_IMM";
@@ -107,10 +107,16 @@ constexpr Fault kTable[] = {
     {kCmEvent, "MULTICAST_JOIN", "{event: MULTICAST_ERROR, status: -ENOMEM}", kOnce,
      "is a MULTICAST_ERROR"},
     {kCmEvent, "ESTABLISHED", "{raise_cm: DISCONNECTED}", kOnce, "is followed by DISCONNECTED"},
-    {kCmEvent, "", "{raise_cm: DEVICE_REMOVAL}", kOnce, "is followed by DEVICE_REMOVAL"},
+    {kCmEvent,
+     "ADDR_RESOLVED ROUTE_RESOLVED CONNECT_RESPONSE ESTABLISHED DISCONNECTED MULTICAST_JOIN",
+     "{raise_cm: DEVICE_REMOVAL}", kOnce, "is followed by DEVICE_REMOVAL"},
     {kCmEvent, "DISCONNECTED", "{raise_cm: TIMEWAIT_EXIT}", kOnce, "is followed by TIMEWAIT_EXIT"},
     {kCmEvent, "ADDR_RESOLVED ESTABLISHED", "{raise_cm: ADDR_CHANGE}", kOnce,
      "is followed by ADDR_CHANGE"},
+
+    // Linux drops an async event for which it finds no memory (ib_uverbs_async_handler).
+    {kEvent, "", "drop", kOnce, "is lost"},
+    {kEvent, "", "drop", kEver, "is lost from then on"},
 
     // What befalls device and process, at each phase: at the calls and completions that begin one.
     {kVerb, "alloc_pd create_qp modify_qp destroy_qp rdma_connect rdma_accept rdma_disconnect",
@@ -120,6 +126,8 @@ constexpr Fault kTable[] = {
     {kVerb, "create_qp modify_qp destroy_qp", "{port: {down: 1s}}", kOnce,
      "is when the port is down for 1 s"},
     {kSent, "", "{port: down}", kOnce, "is when the port goes down"},
+    // One that the usual retries outlast, and one that they do not.
+    {kSent, "", "{port: {down: 100ms}}", kOnce, "is when the port is down for 100 ms"},
     {kSent, "", "{port: {down: 1s}}", kOnce, "is when the port is down for 1 s"},
     {kSent, "", "{gid: {index: 1, address: 10.9.8.7}}", kOnce, "is when GID 1 changes"},
     {kVerb, "alloc_pd reg_mr create_qp modify_qp destroy_qp rdma_connect rdma_accept",

@@ -11,17 +11,26 @@ namespace {
 /// What is the same in all cases that have one cause comes first, then what is easiest to follow:
 /// what happens once and early.
 auto order_of(const Result& result) {
-  const bool once = result.trial.scenario.find("total: 1") != std::string::npos;
-  return std::tuple(!once, result.trial.time_ns, result.trial.number);
-}
-
-std::string sentence_of(const Result& first, size_t triggers) {
-  std::string text = fmt::format("{} after {}", first.judgement.detail, first.trial.text);
-  if (triggers > 1) text += fmt::format(" ({} other faults end the same)", triggers - 1);
-  return text;
+  const Trial& trial = result.trial;
+  const bool once = std::ranges::all_of(trial.causes, [](const Cause& cause) {
+    return cause.rule.find("total: 1") != std::string::npos;
+  });
+  return std::tuple(trial.causes.size(), !once, trial.time_ns, trial.number);
 }
 
 }  // namespace
+
+std::string Finding::sentence() const {
+  const char* const how = smallest.schedule != 0 ? "when" : "after";
+  std::string text = fmt::format("{} {} {}", detail, how, smallest.text());
+  if (triggers.size() > 1)
+    text += fmt::format(" ({} other faults end the same)", triggers.size() - 1);
+  return text;
+}
+
+std::string place_of(const Judgement& judgement) {
+  return std::string(name_of(judgement.verdict)) + " " + judgement.place;
+}
 
 bool is_finding(Verdict verdict) {
   switch (verdict) {
@@ -43,9 +52,7 @@ std::vector<Finding> group(const std::map<size_t, Result>& results) {
   std::map<std::string, std::vector<const Result*>> by_place;
   for (const auto& [number, result] : results) {
     if (!is_finding(result.judgement.verdict)) continue;
-    const std::string key =
-        std::string(name_of(result.judgement.verdict)) + " " + result.judgement.place;
-    by_place[key].push_back(&result);
+    by_place[place_of(result.judgement)].push_back(&result);
   }
   std::vector<Finding> findings;
   for (auto& [key, members] : by_place) {
@@ -54,8 +61,8 @@ std::vector<Finding> group(const std::map<size_t, Result>& results) {
     Finding finding;
     finding.verdict = first.judgement.verdict;
     finding.place = key;
-    finding.sentence = sentence_of(first, members.size());
-    finding.scenario = first.trial.scenario;
+    finding.detail = first.judgement.detail;
+    finding.smallest = first.trial;
     for (const Result* one : members) finding.triggers.push_back(one->trial.number);
     findings.push_back(std::move(finding));
   }

@@ -21,12 +21,18 @@ struct Finding {
   size_t number = 0;  // from 1, and the name of its folder
   Verdict verdict{};
   std::string place;             // of the judgement: by this it is known again
-  std::string sentence;          // what happened
+  std::string detail;            // of the judgement
   std::vector<size_t> triggers;  // numbers of trials; the first is the smallest and earliest
-  std::string scenario;          // of the first
+  Trial smallest;                // the first, without what it does not need
   int confirmed = 0, repetitions = 0;
   bool known = false;  // --known names it
+
+  /// What happened.
+  std::string sentence() const;
 };
+
+/// By which a finding is known again.
+std::string place_of(const Judgement& judgement);
 
 /// Results by the number of their trial, in that order. Verdicts that are no findings are left out.
 std::vector<Finding> group(const std::map<size_t, Result>& results);

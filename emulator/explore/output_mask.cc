@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 #include <sstream>
 
 namespace rocemu::explore {
@@ -32,9 +33,22 @@ std::string without_numbers(const std::string& line) {
   return form;
 }
 
+/// The first line that the other does not have, or not so often.
+std::optional<std::string> first_without(const std::vector<std::string>& lines,
+                                         const std::vector<std::string>& other) {
+  std::multiset<std::string> there(other.begin(), other.end());
+  for (const std::string& line : lines) {
+    const auto found = there.find(line);
+    if (found == there.end()) return line;
+    there.erase(found);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
-OutputMask::OutputMask(const std::vector<std::string>& outputs) {
+OutputMask::OutputMask(const std::vector<std::string>& outputs, bool has_several_writers)
+    : unordered_(has_several_writers) {
   const std::vector<std::string> first = lines_of(outputs.front());
   for (const std::string& other : outputs) {
     const std::vector<std::string> lines = lines_of(other);
@@ -78,14 +92,16 @@ bool OutputMask::agrees(const std::string& output) const {
 
 std::string OutputMask::difference(const std::string& output) const {
   if (useless_) return "";
-  std::vector<std::string> mine = baseline_, theirs = forms_of(output);
+  const std::vector<std::string> theirs = forms_of(output);
+  const std::string none = "(nothing)";
   if (unordered_) {
-    std::ranges::sort(mine);
-    std::ranges::sort(theirs);
+    const auto expected = first_without(baseline_, theirs),
+               found = first_without(theirs, baseline_);
+    if (!expected && !found) return "";
+    return "'" + found.value_or(none) + "' instead of '" + expected.value_or(none) + "'";
   }
-  for (size_t i = 0; i < std::max(mine.size(), theirs.size()); ++i) {
-    const std::string none = "(nothing)";
-    const std::string& expected = i < mine.size() ? mine[i] : none;
+  for (size_t i = 0; i < std::max(baseline_.size(), theirs.size()); ++i) {
+    const std::string& expected = i < baseline_.size() ? baseline_[i] : none;
     const std::string& found = i < theirs.size() ? theirs[i] : none;
     if (expected != found)
       return "line " + std::to_string(i + 1) + " is '" + found + "' instead of '" + expected + "'";

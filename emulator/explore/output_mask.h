@@ -12,7 +12,8 @@ namespace rocemu::explore {
 class OutputMask {
  public:
   /// Of the same output of runs that are all right; the first is the baseline.
-  explicit OutputMask(const std::vector<std::string>& outputs);
+  /// With several writers the order of lines is that in which they end, and says nothing.
+  explicit OutputMask(const std::vector<std::string>& outputs, bool has_several_writers = false);
 
   /// True if the output agrees with the baseline's in all that does not depend on time.
   bool agrees(const std::string& output) const;

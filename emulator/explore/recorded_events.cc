@@ -58,7 +58,7 @@ uint64_t RecordedEvent::number(const char* key) const {
 }
 
 std::string RecordedEvent::call() const {
-  const std::string what = text("what");
+  std::string what = text("what");
   if (what == "verb") return text("verb");
   if (what == "post_send" || what == "post_recv" || what == "post_srq_recv" ||
       what == "req_notify_cq")

@@ -58,7 +58,7 @@ std::string as_junit(const Summary& summary, const std::map<size_t, Result>& res
     for (const size_t trigger : finding.triggers) finding_of[trigger] = &finding;
   for (const auto& [number, result] : results) {
     cases += fmt::format("    <testcase classname=\"{}\" name=\"{}\"", result.trial.kind,
-                         escaped(result.trial.text));
+                         escaped(result.trial.text()));
     const auto found = finding_of.find(number);
     if (found == finding_of.end() || found->second->known) {
       cases += "/>\n";
@@ -86,7 +86,8 @@ Json as_sarif(const Summary& summary, const std::vector<Finding>& findings) {
     one["level"] = finding.verdict == Verdict::kLeak || finding.verdict == Verdict::kSlow
                        ? "warning"
                        : "error";
-    one["message"]["text"] = finding.sentence + "\nreproduce: " + reproduce_line(summary, finding);
+    one["message"]["text"] =
+        finding.sentence() + "\nreproduce: " + reproduce_line(summary, finding);
     Json location;
     location["physicalLocation"]["artifactLocation"]["uri"] =
         fmt::format("{}/{}/scenario.yaml", summary.folder, finding.number);
@@ -118,16 +119,18 @@ std::string as_html(const Summary& summary, const std::map<size_t, Result>& resu
                       escaped(report_as_text(summary, results, findings)));
   for (const Finding& finding : findings) {
     text += fmt::format("<h2>{}: {}</h2>\n<p>{}</p>\n<pre>{}</pre>\n<pre>{}</pre>\n<ul>\n",
-                        finding.number, name_of(finding.verdict), escaped(finding.sentence),
-                        escaped(finding.scenario), escaped(reproduce_line(summary, finding)));
+                        finding.number, name_of(finding.verdict), escaped(finding.sentence()),
+                        escaped(finding.smallest.scenario()),
+                        escaped(reproduce_line(summary, finding)));
     for (const size_t trigger : finding.triggers)
-      text += fmt::format("<li>{}</li>\n", escaped(results.at(trigger).trial.text));
+      text += fmt::format("<li>{}</li>\n", escaped(results.at(trigger).trial.text()));
     text += "</ul>\n";
   }
   text += "<h2>All faults</h2>\n<table><tr><th>fault</th><th>verdict</th><th></th></tr>\n";
   for (const auto& [number, result] : results)
-    text += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td></tr>\n", escaped(result.trial.text),
-                        name_of(result.judgement.verdict), escaped(result.judgement.detail));
+    text +=
+        fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td></tr>\n", escaped(result.trial.text()),
+                    name_of(result.judgement.verdict), escaped(result.judgement.detail));
   return text + "</table></body></html>\n";
 }
 
@@ -161,8 +164,15 @@ std::string shell_text(const std::vector<std::string>& command) {
 }
 
 std::string reproduce_line(const Summary& summary, const Finding& finding) {
-  return fmt::format("rocemu run --lockstep --scenario {}/{}/scenario.yaml -- {}", summary.folder,
-                     finding.number, shell_text(summary.command));
+  std::vector<std::string> options = summary.fabric;
+  if (summary.lockstep) options.insert(options.begin(), "--lockstep");
+  const uint64_t schedule = finding.smallest.schedule;
+  if (schedule != 0)
+    options.insert(options.end(), {"--schedule", std::to_string(schedule)});
+  else
+    options.insert(options.end(), {"--scenario", fmt::format("{}/{}/scenario.yaml", summary.folder,
+                                                             finding.number)});
+  return fmt::format("rocemu run {} -- {}", shell_text(options), shell_text(summary.command));
 }
 
 std::string report_as_text(const Summary& summary, const std::map<size_t, Result>& results,
@@ -170,7 +180,7 @@ std::string report_as_text(const Summary& summary, const std::map<size_t, Result
   std::string text;
   for (const Finding& finding : findings) {
     text += fmt::format("finding {:<2} {:<6} {}{}\n", finding.number, name_of(finding.verdict),
-                        finding.sentence, finding.known ? " [known]" : "");
+                        finding.sentence(), finding.known ? " [known]" : "");
     if (finding.confirmed < finding.repetitions)
       text += fmt::format("           confirmed by {} of {} repetitions\n", finding.confirmed,
                           finding.repetitions);
@@ -209,16 +219,16 @@ Json report_as_json(const Summary& summary, const std::map<size_t, Result>& resu
     Json one;
     one["number"] = finding.number;
     one["verdict"] = name_of(finding.verdict);
-    one["sentence"] = finding.sentence;
+    one["sentence"] = finding.sentence();
     one["place"] = finding.place;
     one["known"] = finding.known;
     one["confirmed"] = finding.confirmed;
     one["repetitions"] = finding.repetitions;
-    one["scenario"] = finding.scenario;
+    one["scenario"] = finding.smallest.scenario();
     one["reproduce"] = reproduce_line(summary, finding);
     Json triggers = Json::array();
     for (const size_t trigger : finding.triggers)
-      triggers.push_back(results.at(trigger).trial.text);
+      triggers.push_back(results.at(trigger).trial.text());
     one["triggers"] = triggers;
     list.push_back(one);
   }
@@ -227,7 +237,7 @@ Json report_as_json(const Summary& summary, const std::map<size_t, Result>& resu
   for (const auto& [number, result] : results) {
     Json one;
     one["number"] = number;
-    one["fault"] = result.trial.text;
+    one["fault"] = result.trial.text();
     one["at"] = result.trial.kind;
     one["process"] = result.trial.process;
     one["points"] = result.trial.represents;

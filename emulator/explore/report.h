@@ -11,7 +11,8 @@
 namespace rocemu::explore {
 
 struct Summary {
-  std::vector<std::string> command;
+  std::vector<std::string> command, fabric;  // fabric: options for `rocemu run`
+  bool lockstep = true;
   std::string folder;  // of the findings, as the user named it
   size_t points = 0, classes = 0, trials = 0;
   int64_t baseline_ns = 0;

@@ -4,13 +4,14 @@
 #include <fstream>
 #include <iterator>
 #include <regex>
+#include <set>
 #include <sstream>
 
 namespace rocemu::explore {
 namespace {
 
 constexpr int kExitHang = 123, kExitTimeout = 124;  // of `rocemu run`
-constexpr size_t kMostOutput = 256 * 1024;          // that is kept to be compared
+constexpr size_t kMostOutput = size_t{256} * 1024;  // that is kept to be compared
 
 std::string contents_of(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
@@ -21,10 +22,12 @@ std::string contents_of(const std::filesystem::path& file) {
 }
 
 /// Without numbers that the system chooses: descriptors, ports, addresses, processes.
-std::string without_chance(std::string what) {
+std::string without_chance(const std::string& what) {
   static const std::regex kChance(
-      R"( \((?:descriptor|futex|pid)[^)]*\)| from [0-9a-f.:]+ port \d+| to [0-9a-f.:]+ port \d+|, with \d+ completions? to be polled)");
-  return std::regex_replace(what, kChance, "");
+      R"( \((?:descriptor|futex|pid)[^)]*\)| from [0-9a-f.:]+ port \d+| to [0-9a-f.:]+ port \d+|, with 0 completions to be polled)");
+  static const std::regex kCount(R"(, with \d+ completions? to be polled)");
+  return std::regex_replace(std::regex_replace(what, kChance, ""), kCount,
+                            ", with completions to be polled");
 }
 
 class ErrorReader {
@@ -35,12 +38,11 @@ class ErrorReader {
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) on_line(line);
     std::ranges::sort(facts_.waits);
-    const auto again = std::ranges::unique(facts_.waits);
-    facts_.waits.erase(again.begin(), again.end());
+    facts_.waits.erase(std::unique(facts_.waits.begin(), facts_.waits.end()), facts_.waits.end());
     // The daemon and `rocemu run` may both tell of the command itself.
     std::ranges::sort(facts_.crashes);
-    const auto twice = std::ranges::unique(facts_.crashes);
-    facts_.crashes.erase(twice.begin(), twice.end());
+    facts_.crashes.erase(std::unique(facts_.crashes.begin(), facts_.crashes.end()),
+                         facts_.crashes.end());
   }
 
  private:
@@ -111,7 +113,31 @@ class ErrorReader {
   bool is_report_ = false, is_waits_ = false, is_reported_ = false;
 };
 
+/// A run without end was cut off anywhere: what it repeats is the same wherever.
+std::map<std::string, std::string> late_calls(const RecordedEvents& events) {
+  constexpr size_t kLate = 500;
+  std::map<std::string, std::set<std::string>> calls;
+  const size_t begin = events.list.size() - std::min(events.list.size(), kLate);
+  for (size_t i = begin; i < events.list.size(); ++i) {
+    const std::string call = events.list[i].call();
+    if (!call.empty() && !events.list[i].process.empty())
+      calls[events.list[i].process].insert(call);
+  }
+  std::map<std::string, std::string> texts;
+  for (const auto& [process, names] : calls)
+    for (const std::string& name : names)
+      texts[process] += (texts[process].empty() ? "" : ", ") + name;
+  return texts;
+}
+
 }  // namespace
+
+bool RunFacts::is_doubtful() const {
+  const bool polls = deadlock && std::ranges::any_of(waits, [](const std::string& wait) {
+                       return wait.find("polls") != std::string::npos;
+                     });
+  return !patiently && (polls || timeout) && !runaway && !flood;
+}
 
 RunFacts read_facts(const std::filesystem::path& dir, int status, const std::string& rule) {
   RunFacts facts;
@@ -125,6 +151,7 @@ RunFacts read_facts(const std::filesystem::path& dir, int status, const std::str
     const std::string call = event.call();
     if (!call.empty() && !event.process.empty()) facts.last_calls[event.process] = call;
   }
+  facts.late_calls = late_calls(events);
   facts.left = objects_left(events);
   facts.output = contents_of(dir / "stdout");
   ErrorReader(facts, events).read(contents_of(dir / "stderr"));
@@ -142,6 +169,8 @@ Json RunFacts::to_json() const {
   json["deadlock"] = deadlock;
   json["timeout"] = timeout;
   json["flood"] = flood;
+  json["runaway"] = runaway;
+  json["patiently"] = patiently;
   json["end_ns"] = end_ns;
   json["events"] = events;
   json["fired"] = fired;
@@ -150,6 +179,7 @@ Json RunFacts::to_json() const {
   json["waits"] = waits;
   json["crashes"] = crashes;
   json["last_calls"] = last_calls;
+  json["late_calls"] = late_calls;
   json["left"] = left;
   Json compared = Json::object();
   for (const auto& [name, contents] : files) compared[name] = text(contents);
@@ -164,6 +194,8 @@ RunFacts RunFacts::from_json(const Json& json) {
   json.at("deadlock").get_to(facts.deadlock);
   json.at("timeout").get_to(facts.timeout);
   json.at("flood").get_to(facts.flood);
+  json.at("runaway").get_to(facts.runaway);
+  json.at("patiently").get_to(facts.patiently);
   json.at("end_ns").get_to(facts.end_ns);
   json.at("events").get_to(facts.events);
   json.at("fired").get_to(facts.fired);
@@ -172,6 +204,7 @@ RunFacts RunFacts::from_json(const Json& json) {
   json.at("waits").get_to(facts.waits);
   json.at("crashes").get_to(facts.crashes);
   json.at("last_calls").get_to(facts.last_calls);
+  json.at("late_calls").get_to(facts.late_calls);
   json.at("left").get_to(facts.left);
   json.at("files").get_to(facts.files);
   json.at("oracle").get_to(facts.oracle);

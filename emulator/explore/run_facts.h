@@ -15,19 +15,25 @@ namespace rocemu::explore {
 struct RunFacts {
   int status = 0;  // of `rocemu run`
   bool deadlock = false;
-  bool timeout = false;  // still running after the time that it has
-  bool flood = false;    // wrote more than it may
-  int64_t end_ns = 0;    // virtual time
+  bool timeout = false;    // still running after the time that it has
+  bool flood = false;      // wrote more than it may
+  bool runaway = false;    // did far more than the baseline
+  bool patiently = false;  // Job::patiently
+  int64_t end_ns = 0;      // virtual time
   uint64_t events = 0;
   bool fired = false;
   std::string output, errors;        // of the command; errors without what rocemu says
   std::vector<std::string> waits;    // of a run that hung: "server#1 waits in ibv_get_cq_event ..."
   std::vector<std::string> crashes;  // "server#1 received SIGSEGV"
   std::map<std::string, std::string> last_calls;  // by process
+  std::map<std::string, std::string> late_calls;  // all that are among the last, by process
   std::map<std::string, int64_t> left;            // objects_left()
   std::map<std::string, std::string> files;       // those that are compared
   std::string trouble;  // what rocemu said that is not about the command: no space, for example
   int oracle = 0;       // exit status of the user's
+
+  /// Real time decided that it hangs: on a busy machine it may have been too short.
+  bool is_doubtful() const;
 
   Json to_json() const;
   static RunFacts from_json(const Json& json);

@@ -33,6 +33,12 @@ constexpr uintmax_t kMostBytes = uintmax_t{64} << 20;  // that a run may print
 constexpr milliseconds kLookInterval{20};
 /// Beyond the time that a run has, since the machine may be busy and it has to be told of.
 constexpr milliseconds kGrace{30'000};
+/// How many times as long as events.jsonl a journal may be.
+constexpr uintmax_t kPayloads = 32;
+/// Times the time that others have.
+constexpr int kPatience = 3;
+/// A program that polls in vain for so long of real time will do so for ever, perhaps.
+constexpr const char *kPollPatience = "100ms", *kLongPollPatience = "2s";
 
 bool write_text(const char* path, const std::string& text) {
   const UniqueFd file(open(path, O_WRONLY | O_CLOEXEC));
@@ -120,6 +126,10 @@ Runner::~Runner() {
   end_all();
 }
 
+milliseconds Runner::time_for(const Job& job) const {
+  return options_.timeout * (job.patiently ? kPatience : 1);
+}
+
 void Runner::start(const Job& job) {
   const fs::path dir = options_.scratch / std::to_string(++started_);
   fs::create_directories(dir);
@@ -128,12 +138,15 @@ void Runner::start(const Job& job) {
     std::error_code ignored;
     fs::remove(file, ignored);
   }
-  const std::string time = std::to_string(options_.timeout.count()) + "ms";
+  const std::string time = std::to_string(time_for(job).count()) + "ms";
   std::vector<std::string> arguments = {"rocemu", "run"};
   if (options_.lockstep)
-    arguments.insert(arguments.end(), {"--lockstep", "--poll-patience", "100ms"});
+    arguments.insert(arguments.end(), {"--lockstep", "--poll-patience",
+                                       job.patiently ? kLongPollPatience : kPollPatience});
   arguments.insert(arguments.end(), options_.fabric.begin(), options_.fabric.end());
   arguments.insert(arguments.end(), {"--timeout", time, "--record", dir.string()});
+  if (job.schedule != 0)
+    arguments.insert(arguments.end(), {"--schedule", std::to_string(job.schedule)});
   if (!job.scenario.empty())
     arguments.insert(arguments.end(), {"--scenario", (dir / "scenario.yaml").string()});
   arguments.emplace_back("--");
@@ -164,10 +177,13 @@ void Runner::start(const Job& job) {
   running_.emplace(pid, Running{job, dir, Clock::now()});
 }
 
-void Runner::finish(Running running, int status,
+void Runner::finish(const Running& running, int status,
                     const std::function<void(const Job&, const RunFacts&)>& on_end) {
   RunFacts facts = read_facts(running.dir, status, "");
   facts.flood = running.flood;
+  facts.runaway = running.runaway;
+  facts.patiently = running.job.patiently;
+  if (running.job.schedule != 0) facts.fired = true;  // the order itself is what is tried
   for (const std::string& file : options_.compared_files)
     if (fs::exists(file)) facts.files[file] = contents_of(file);
   if (!options_.oracle.empty() && status == 0) {
@@ -186,7 +202,7 @@ void Runner::finish(Running running, int status,
   on_end(running.job, facts);
 }
 
-/// Ends runs that print without end or do not end in their time.
+/// Ends runs that print or do something without end, or do not end in their time.
 void Runner::look_after() {
   const Clock::time_point now = Clock::now();
   for (auto& [pid, running] : running_) {
@@ -195,7 +211,14 @@ void Runner::look_after() {
       running.flood = true;
       kill(pid, SIGTERM);
     }
-    if (now - running.since > options_.timeout + kGrace) kill(pid, SIGKILL);
+    // The journal has the payloads, too: a sender of large messages may fill a disk in seconds.
+    const bool is_long = size_of(running.dir / "events.jsonl") > most_recorded_ ||
+                         size_of(running.dir / "journal") / kPayloads > most_recorded_;
+    if (is_long && !running.runaway) {
+      running.runaway = true;
+      kill(pid, SIGTERM);
+    }
+    if (now - running.since > time_for(running.job) + kGrace) kill(pid, SIGKILL);
   }
 }
 
@@ -253,7 +276,7 @@ void Runner::run(const std::vector<Job>& jobs,
       Running running = std::move(found->second);
       running_.erase(found);
       end_strays();
-      finish(std::move(running),
+      finish(running,
              WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status),
              on_end);
       continue;

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -31,6 +32,9 @@ struct RunnerOptions {
 struct Job {
   size_t number = 0;  // the caller's
   std::string scenario;
+  uint64_t schedule = 0;
+  /// It has far more real time: to be sure, where others were ended since they had no more.
+  bool patiently = false;
   /// Where its recording, outputs and scenario are to stay; empty: nowhere.
   std::filesystem::path keep = {};
 };
@@ -48,6 +52,9 @@ class Runner {
            const std::function<void(const Job&, const RunFacts&)>& on_end,
            const std::function<bool()>& stops);
 
+  /// A run whose recording is longer has no end.
+  void set_most_recorded(uintmax_t bytes) { most_recorded_ = bytes; }
+
   /// Why runs share the machine's network, and go one at a time; empty if they do not.
   const std::string& obstacle() const { return obstacle_; }
   size_t jobs() const { return options_.jobs; }
@@ -57,11 +64,12 @@ class Runner {
     Job job;
     std::filesystem::path dir;
     std::chrono::steady_clock::time_point since;
-    bool flood = false;
+    bool flood = false, runaway = false;
   };
 
+  std::chrono::milliseconds time_for(const Job& job) const;
   void start(const Job& job);
-  void finish(Running running, int status,
+  void finish(const Running& running, int status,
               const std::function<void(const Job&, const RunFacts&)>& on_end);
   void look_after();
   void end_strays() const;
@@ -70,6 +78,7 @@ class Runner {
   RunnerOptions options_;
   std::map<pid_t, Running> running_;
   std::string obstacle_;
+  uintmax_t most_recorded_ = UINTMAX_MAX;
   size_t started_ = 0;
 };
 

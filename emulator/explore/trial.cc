@@ -18,6 +18,45 @@ std::string rule_for(const FaultPoint& point, const Fault& fault) {
 
 }  // namespace
 
+std::string Trial::text() const {
+  if (schedule != 0) return fmt::format("threads go on in order {}", schedule);
+  std::string text;
+  const char* const between = follows != 0 ? ", and then " : ", and ";
+  for (const Cause& cause : causes) text += (text.empty() ? "" : between) + cause.text;
+  return text;
+}
+
+std::string Trial::scenario() const {
+  std::string rules;
+  for (const Cause& cause : causes) rules += "  - " + cause.rule + "\n";
+  return fmt::format("# {}\nrules:{}{}", text(), rules.empty() ? " []" : "", "\n" + rules);
+}
+
+Json Trial::to_json() const {
+  Json list = Json::array();
+  for (const Cause& cause : causes)
+    list.push_back(Json{{"text", cause.text}, {"rule", cause.rule}});
+  return Json{
+      {"number", number},  {"causes", list},     {"schedule", schedule}, {"kind", kind},
+      {"name", name},      {"process", process}, {"time_ns", time_ns},   {"represents", represents},
+      {"follows", follows}};
+}
+
+Trial Trial::from_json(const Json& json) {
+  Trial trial;
+  json.at("number").get_to(trial.number);
+  for (const Json& cause : json.at("causes"))
+    trial.causes.push_back({cause.at("text"), cause.at("rule")});
+  json.at("schedule").get_to(trial.schedule);
+  json.at("kind").get_to(trial.kind);
+  json.at("name").get_to(trial.name);
+  json.at("process").get_to(trial.process);
+  json.at("time_ns").get_to(trial.time_ns);
+  json.at("represents").get_to(trial.represents);
+  json.at("follows").get_to(trial.follows);
+  return trial;
+}
+
 std::vector<Trial> plan(const std::vector<FaultPoint>& points) {
   struct Ordered {
     uint64_t position;
@@ -27,9 +66,9 @@ std::vector<Trial> plan(const std::vector<FaultPoint>& points) {
   for (const FaultPoint& point : points) {
     for (const Fault& fault : faults_for(point)) {
       Trial trial;
-      trial.text = fmt::format("{} {}", point.text(), fault.text);
-      trial.scenario = fmt::format("# {}\nrules:\n  - {}\n", trial.text, rule_for(point, fault));
+      trial.causes = {{fmt::format("{} {}", point.text(), fault.text), rule_for(point, fault)}};
       trial.kind = name_of(point.kind);
+      trial.name = point.name;
       trial.process = point.process;
       trial.time_ns = point.time_ns;
       trial.represents = point.represents;

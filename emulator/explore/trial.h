@@ -1,4 +1,4 @@
-// One fault at one point: a scenario of its own.
+// What is tried in one run: a fault at a point, several of them, or another order of threads.
 #pragma once
 
 #include <string>
@@ -6,17 +6,32 @@
 
 #include "emulator/explore/fault_table.h"
 #include "emulator/explore/point.h"
+#include "emulator/explore/recorded_events.h"
 
 namespace rocemu::explore {
 
+struct Cause {
+  std::string text;  // "server#1's 2nd reg_mr fails with ENOMEM"
+  std::string rule;  // "{on: verb, ...}"
+};
+
 struct Trial {
-  size_t number = 0;     // its place in the plan, from 1
-  std::string scenario;  // the text of the file that causes it
-  std::string text;      // "server#1's 2nd reg_mr fails with ENOMEM"
-  std::string kind;      // of the point
+  size_t number = 0;  // its place in the plan, from 1
+  std::vector<Cause> causes;
+  uint64_t schedule = 0;   // of `rocemu run --schedule`; 0: the usual one
+  std::string kind, name;  // of the point: "verb", "reg_mr"
   std::string process;
   int64_t time_ns = 0;  // when the point comes in the baseline
   size_t represents = 1;
+  size_t follows = 0;  // the number of the trial whose fault comes first; 0: none
+
+  /// "server#1's 2nd reg_mr fails with ENOMEM"
+  std::string text() const;
+  /// The text of the file that causes it: unlike that of any other trial.
+  std::string scenario() const;
+
+  Json to_json() const;
+  static Trial from_json(const Json& json);
 };
 
 /// Every fault of every point. Those of the first of each class come before those of the second,

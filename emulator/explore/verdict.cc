@@ -37,7 +37,10 @@ std::string in_short(const std::string& wait) {
       R"((.*) waits in (\w+): (?:completion channel of (CQ \d+)|event channel of (CM id \d+)?)?.*)");
   std::smatch found;
   if (!std::regex_match(wait, found, kIn)) return wait;
-  const std::string of = found[3].matched ? found[3].str() : found[4].str();
+  std::string of = found[3].matched ? found[3].str() : found[4].str();
+  // These tell why it does.
+  for (const std::string why : {", overrun", ", with completions to be polled"})
+    if (!of.empty() && wait.find(why) != std::string::npos) of += why;
   return found[1].str() + " blocks in " + found[2].str() + (of.empty() ? "" : " (" + of + ")");
 }
 
@@ -58,6 +61,12 @@ Judgement hang(const RunFacts& facts) {
   if (facts.deadlock)
     return {Verdict::kHang, place + "after " + last_calls(facts, true),
             waits.empty() ? "no thread goes on" : waits};
+  if (facts.runaway) {
+    std::string repeats;
+    for (const auto& [process, calls] : facts.late_calls)
+      repeats += (repeats.empty() ? "" : "; ") + process + " repeats " + calls;
+    return {Verdict::kHang, "runs without end: " + repeats, "runs without end: " + repeats};
+  }
   return {Verdict::kHang, "runs without end after " + last_calls(facts),
           facts.flood ? "writes output without end" : "runs without end"};
 }
@@ -144,7 +153,7 @@ std::optional<Verdict> verdict_named(std::string_view name) {
 
 Judgement judge(const RunFacts& facts, const Baseline& baseline, const Limits& limits) {
   if (const auto found = crash(facts, baseline, limits)) return *found;
-  if (facts.deadlock || facts.timeout || facts.flood) return hang(facts);
+  if (facts.deadlock || facts.timeout || facts.flood || facts.runaway) return hang(facts);
   if (!facts.fired) return {Verdict::kNotReached, "", ""};
   if (facts.status != 0) {
     const std::string said = last_line(facts.errors.empty() ? facts.output : facts.errors);

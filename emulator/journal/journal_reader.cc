@@ -8,6 +8,17 @@
 #include "emulator/journal/journal_writer.h"
 
 namespace rocemu::journal {
+namespace {
+
+/// True if these are the last bytes of a journal that was recorded to its end.
+bool ends_with_end(Bytes bytes) {
+  RecordFrame frame{};
+  if (bytes.size() < sizeof frame) return false;
+  std::memcpy(&frame, bytes.last(sizeof frame).data(), sizeof frame);
+  return frame.length == kEndOfJournal && frame.crc == record_crc(kEndOfJournal, {});
+}
+
+}  // namespace
 
 JournalReader::JournalReader(const std::string& path)
     : name_(path), file_(std::fopen(path.c_str(), "rbe"), std::fclose) {
@@ -75,6 +86,10 @@ std::optional<Bytes> JournalReader::next() {
   }
   body_.resize(frame.length);
   if (!read(body_.data(), body_.size())) {
+    const Bytes rest = Bytes(body_).first(offset_ - record_offset_ - sizeof frame);
+    if (has_end_ && ends_with_end(rest)) {
+      fail("a record that is longer than the file, which has its end: the file is damaged");
+    }
     torn_ = true;
     return std::nullopt;
   }

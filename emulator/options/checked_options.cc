@@ -237,6 +237,18 @@ void check_clock(const Given& given, FabricOptions& options) {
         "--real-time-programs says nothing on the real clock; leave it out, or add --clock virtual "
         "or --lockstep");
   }
+  if (given.has("schedule")) {
+    const std::string text = given.text("schedule");
+    const auto number = read_number(text);
+    if (!number) throw OptionError("--schedule '" + text + "' is not a number from 0 to 2^64-1");
+    if (!options.is_virtual || given.is_set("real-time-programs")) {
+      throw OptionError(
+          "--schedule is for programs that take turns: add --lockstep or --clock virtual, and "
+          "leave "
+          "out --real-time-programs");
+    }
+    options.schedule = *number;
+  }
   if (options.udp && options.is_virtual) {
     throw OptionError("--udp needs the real clock: who is on the network has that one");
   }
@@ -285,10 +297,14 @@ void check_threads(const Given& given, FabricOptions& options) {
 }
 
 /// On a virtual clock the daemon waits for the programs.
-void check_busy_poll(const Given& given, FabricOptions& options) {
+void check_waiting(const Given& given, FabricOptions& options) {
   options.busy_poll = given.is_set("busy-poll");
   if (options.busy_poll && options.is_virtual) {
     throw OptionError("--busy-poll is for the real clock; leave it out, or --clock and --lockstep");
+  }
+  options.sleep_between_turns = given.is_set("sleep-between-turns");
+  if (options.sleep_between_turns && !options.is_virtual) {
+    throw OptionError("--sleep-between-turns is for --clock virtual and --lockstep: add one");
   }
 }
 
@@ -317,7 +333,7 @@ FabricOptions check_options(const po::variables_map& values) {
   }
   options.same_keys = given.is_set("same-keys");
   check_threads(given, options);
-  check_busy_poll(given, options);
+  check_waiting(given, options);
   if (given.has("log-level")) {
     options.log_level = given.text("log-level");
     if (std::ranges::find(kLogLevels, options.log_level) == std::end(kLogLevels)) {

@@ -31,6 +31,7 @@ struct FabricOptions {
   std::vector<std::string> scenarios;
   std::string log_level = "warn";
   std::optional<uint64_t> seed;
+  uint64_t schedule = 0;        // of programs' turns
   uint32_t ack_coalescing = 0;  // engine::FabricConfig::ack_coalescing
   bool udp = false;
   /// The first device has its default addresses, and besides those of the machine that no other
@@ -43,6 +44,7 @@ struct FabricOptions {
   bool stop_without_record = false;
   bool threads = false;
   bool busy_poll = false;
+  bool sleep_between_turns = false;
 };
 
 /// Throws OptionError.

@@ -3,6 +3,7 @@
 // documents, or keys that are there twice.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -15,7 +15,7 @@ using engine::faults::Ranges;
 
 constexpr size_t kMaxQuote = 60;
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   if (text.size() <= kMaxQuote) return fmt::format("'{}'", text);
   return fmt::format("'{}...'", text.substr(0, kMaxQuote));
 }
@@ -91,7 +91,7 @@ std::string NodeReader::found(const Node& node) {
     case Node::Kind::kMapping:
       return "a mapping";
     case Node::Kind::kScalar:
-      return quoted(node.text);
+      return in_quotes(node.text);
     case Node::Kind::kNothing:
     case Node::Kind::kBroken:
       break;
@@ -213,7 +213,7 @@ uint32_t NodeReader::name(const Node& node, const Names& names) const {
   if (const auto value = names.find(word)) return *value;
   const std::vector<std::string_view> known = names.texts();
   const std::string near = suggestion(word, known);
-  fail(node, fmt::format("there is no {} {}{}", names.what, quoted(word),
+  fail(node, fmt::format("there is no {} {}{}", names.what, in_quotes(word),
                          near.empty() ? "; there are " + listing(known) : near));
 }
 

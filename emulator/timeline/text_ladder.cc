@@ -137,7 +137,8 @@ class Ladder {
     }
   }
 
-  void write_arrow(const Happening& one, std::string time, std::string text, const char* colour) {
+  void write_arrow(const Happening& one, std::string time, const std::string& text,
+                   const char* colour) {
     const bool right = one.to > one.lane;
     const size_t left_at = place(std::min(one.lane, one.to));
     const size_t right_at = place(std::max(one.lane, one.to));

@@ -21,6 +21,8 @@ import shutil
 import pytest
 import rocemu
 
+pytest_plugins = ["rocemu"]  # @pytest.mark.rocemu_explore
+
 _FAILED = pytest.StashKey()
 
 

@@ -60,6 +60,35 @@ def explore(arguments, output, *options, timeout=None):
         raise Error(result.stderr.strip()) from None
 
 
+# ---- pytest: `pytest_plugins = ["rocemu"]` in conftest.py ------------------------------------------
+
+def pytest_configure(config):
+    config.addinivalue_line(
+        "markers", "rocemu_explore(*options, output=None): run this test under a NIC, in a process "
+        "of its own, and once more for each fault that can befall it (rocemu explore); it fails if "
+        "one makes it hang or crash, or pass although what it prints is wrong")
+
+
+def pytest_pyfunc_call(pyfuncitem):
+    marker = pyfuncitem.get_closest_marker("rocemu_explore")
+    if marker is None or os.environ.get("ROCEMU_EXPLORED"):
+        return None  # pytest itself calls it
+    name = pyfuncitem.nodeid
+    output = marker.kwargs.get("output") or os.path.join(
+        "rocemu-findings", "".join(c if c.isalnum() else "_" for c in name))
+    os.makedirs(os.path.dirname(os.path.abspath(output)), exist_ok=True)
+    # Inside, the variable lets the test be an ordinary one.
+    found = explore(["env", "ROCEMU_EXPLORED=1", sys.executable, "-m", "pytest", "-q", "-s", "-p",
+                     "no:cacheprovider", "--rootdir", pyfuncitem.config.rootpath,
+                     os.path.join(pyfuncitem.config.rootpath, name)],
+                    output, *marker.args)
+    if found.status != 0:
+        raise AssertionError("\n" + "\n".join(
+            f"{one['verdict']} {one['sentence']}\n  reproduce: {one['reproduce']}"
+            for one in found.report["findings"]))
+    return True
+
+
 class Control:
     """The control socket of a NIC: one JSON object per line in each direction."""
 

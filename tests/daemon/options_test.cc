@@ -97,6 +97,9 @@ TEST(Options, BusyPollingIsForTheRealClock) {
   EXPECT_TRUE(parse({"--busy-poll", "--threads"}).busy_poll);
   EXPECT_THAT(error_of({"--busy-poll", "--clock", "virtual"}), HasSubstr("for the real clock"));
   EXPECT_THAT(error_of({"--busy-poll", "--lockstep"}), HasSubstr("for the real clock"));
+  EXPECT_FALSE(parse({"--lockstep"}).sleep_between_turns);
+  EXPECT_TRUE(parse({"--sleep-between-turns", "--lockstep"}).sleep_between_turns);
+  EXPECT_THAT(error_of({"--sleep-between-turns"}), HasSubstr("add one"));
 }
 
 TEST(Options, SaysWhatIsWrong) {

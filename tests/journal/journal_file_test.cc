@@ -132,21 +132,15 @@ TEST(JournalFile, WithAnythingBehindItsEndIsRefused) {
   EXPECT_THAT(replay(bytes).error, HasSubstr("something is behind it"));
 }
 
-TEST(JournalFile, WithAnyBitFlippedIsRefusedAtAPlaceOrEndsEarly) {
+TEST(JournalFile, WithAnyBitFlippedIsRefusedAtAPlace) {
   const Recorded recorded(4, 5);
   std::vector<std::byte> bytes = recorded.bytes();
-  const Outcome whole = replay(bytes);
   for (size_t i = 0; i < bytes.size(); ++i) {
     const std::byte bit{static_cast<uint8_t>(1u << (i % 8))};
     bytes[i] ^= bit;
     const Outcome outcome = i % kReplayEach == 0 ? replay(bytes) : read(bytes);
     bytes[i] ^= bit;
-    if (outcome.error.empty()) {
-      EXPECT_TRUE(outcome.torn) << "byte " << i;  // a length that leads beyond the end
-      EXPECT_LT(outcome.steps, whole.steps) << "byte " << i;
-    } else {
-      EXPECT_THAT(outcome.error, HasSubstr("it: ")) << "byte " << i;
-    }
+    EXPECT_THAT(outcome.error, HasSubstr("it: ")) << "byte " << i;
   }
 }
 

@@ -136,7 +136,7 @@ TEST_F(Carry, NothingOfPagesThatAreNotThere) {
 // ibv_wr_post(3)
 TEST_F(Carry, OfARequestThatIsBuilt) {
   install_work_request_builder(queues_.qp.get(), IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE);
-  ibv_qp_ex* ex = &queues_.qp->verbs.qp_ex;
+  ibv_qp_ex* ex = ibv_qp_to_qp_ex(&queues_.qp->verbs.qp);
   ibv_wr_start(ex);
   ibv_wr_send(ex);
   ibv_wr_set_sge(ex, kLkey, reinterpret_cast<uint64_t>(memory_), 9);

@@ -22,9 +22,9 @@ class FakeContext {
   explicit FakeContext(test::FakeDaemon::Handler handler)
       : daemon_(std::move(handler)), context_(static_cast<Context*>(calloc(1, sizeof(Context)))) {
     new (&context_->parts) Context::Parts();
-    ibv_context& base = context_->verbs.context;
+    ibv_context& base = context_->context;
     base.abi_compat = reinterpret_cast<void*>(UINTPTR_MAX);
-    context_->verbs.sz = sizeof(verbs_context);
+    verbs_get_ctx(&context_->context)->sz = sizeof(verbs_context);
     base.num_comp_vectors = 1;
     base.async_fd = dup(STDERR_FILENO);  // something to pass along
     base.cmd_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -35,8 +35,8 @@ class FakeContext {
     connected_ = connect(base.cmd_fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
   }
   ~FakeContext() {
-    close(context_->verbs.context.cmd_fd);
-    close(context_->verbs.context.async_fd);
+    close(context_->context.cmd_fd);
+    close(context_->context.async_fd);
     context_->parts.~Parts();
     free(context_);
   }
@@ -44,7 +44,7 @@ class FakeContext {
   FakeContext& operator=(const FakeContext&) = delete;
 
   bool connected() const { return connected_; }
-  ibv_context* get() { return &context_->verbs.context; }
+  ibv_context* get() { return &context_->context; }
 
  private:
   test::FakeDaemon daemon_;

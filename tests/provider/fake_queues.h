@@ -31,8 +31,8 @@ class FakeQueues {
   explicit FakeQueues(ibv_qp_type type = IBV_QPT_RC)
       : context_(static_cast<Context*>(calloc(1, sizeof(Context)))) {
     new (&context_->parts) Context::Parts();
-    context_->verbs.context.abi_compat = reinterpret_cast<void*>(UINTPTR_MAX);
-    context_->verbs.sz = sizeof(verbs_context);
+    context_->context.abi_compat = reinterpret_cast<void*>(UINTPTR_MAX);
+    verbs_get_ctx(&context_->context)->sz = sizeof(verbs_context);
     socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, connection_);
     doorbells = std::make_unique<abi::DoorbellRing>();
     context_->parts.doorbells.attach(doorbells.get(), -1, connection_[0]);
@@ -40,7 +40,7 @@ class FakeQueues {
     cq_memory_.resize(sizeof(abi::CqRing) / sizeof(Line) + kCqCapacity);
     cq = std::make_unique<Cq>();
     cq->verbs.cq = {};
-    cq->verbs.cq.context = &context_->verbs.context;
+    cq->verbs.cq.context = &context_->context;
     cq->verbs.cq.handle = 7;
     cq->ring = reinterpret_cast<abi::CqRing*>(cq_memory_.data());
     cq->ring_mask = kCqCapacity - 1;
@@ -48,7 +48,7 @@ class FakeQueues {
     qp = std::make_unique<Qp>();
     qp->verbs.qp = {};
     ibv_qp& base = qp->verbs.qp;
-    base.context = &context_->verbs.context;
+    base.context = &context_->context;
     base.qp_num = kQpNumber;
     base.qp_type = type;
     base.send_cq = base.recv_cq = &cq->verbs.cq;
@@ -61,7 +61,7 @@ class FakeQueues {
 
     srq = std::make_unique<Srq>();
     srq->base = {};
-    srq->base.context = &context_->verbs.context;
+    srq->base.context = &context_->context;
     srq->base.handle = kSrqNumber;
     open(&srq->recv, &srq_memory_, abi::recv_stride(kMaxSge));
     context_->parts.srqs.insert(kSrqNumber, srq.get());
@@ -104,7 +104,7 @@ class FakeQueues {
 
   Context::Parts& parts() { return context_->parts; }
   ibv_srq* srq_base() { return &srq->base; }
-  ibv_context* context() { return &context_->verbs.context; }
+  ibv_context* context() { return &context_->context; }
   ibv_cq* cq_base() { return &cq->verbs.cq; }
   ibv_qp* qp_base() { return &qp->verbs.qp; }
   uint32_t doorbell_count() const { return doorbells->producer; }

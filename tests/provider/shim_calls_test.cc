@@ -362,7 +362,10 @@ TEST_F(ShimCalls, RdmaNetlinkIsRefusedAndTheProviderAnnounced) {
   const std::string value = getenv("IBV_DRIVERS");
   ASSERT_TRUE(value.ends_with("/librocemu:mine")) << value;
   EXPECT_EQ(value.find("librocemu"), value.rfind("librocemu")) << value;
-  EXPECT_EQ(access((value.substr(0, value.find(':')) + ".so").c_str(), R_OK), 0);
+  for (const char* abi : {"34", "57", "59", "64", "65"}) {
+    const std::string plugin = value.substr(0, value.find(':')) + "-rdmav" + abi + ".so";
+    EXPECT_EQ(access(plugin.c_str(), R_OK), 0) << plugin;
+  }
   EXPECT_EQ(getenv("RDMAV_DRIVERS"), nullptr);
 }
 

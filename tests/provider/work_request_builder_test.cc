@@ -19,16 +19,12 @@ constexpr uint64_t kXrcOps = kUcOps | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_W
                              IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
 constexpr uint64_t kRcOps = kXrcOps | IBV_QP_EX_WITH_ATOMIC_WRITE;
 constexpr uint64_t kWithFlush = 1u << 11;  // IBV_QP_EX_WITH_FLUSH of later versions of verbs.h
-template <class QpEx>
-constexpr bool has_flush = requires(QpEx& ex) {
-  ex.wr_flush;
-};
 
 class Builder : public testing::Test {
  protected:
   explicit Builder(ibv_qp_type type = IBV_QPT_RC, uint64_t operations = kRcOps) : queues_(type) {
     install_work_request_builder(queues_.qp.get(), operations);
-    qp_ = &queues_.qp->verbs.qp_ex;
+    qp_ = ibv_qp_to_qp_ex(&queues_.qp->verbs.qp);
     qp_->wr_id = 42;
     qp_->wr_flags = IBV_SEND_SIGNALED;
   }
@@ -72,7 +68,7 @@ TEST(BuilderOperations, AreThoseOfTheQpType) {
   EXPECT_TRUE(offers(IBV_QPT_UD, kUdOps));
   EXPECT_TRUE(offers(IBV_QPT_RC, 0));
   for (uint64_t bit = 1; bit != 0; bit <<= 1) {
-    const bool is_flush = bit == kWithFlush && has_flush<ibv_qp_ex>;
+    const bool is_flush = bit == kWithFlush && layout.has_flush();
     EXPECT_EQ(offers(IBV_QPT_RC, bit), (kRcOps & bit) != 0 || is_flush) << bit;
     EXPECT_EQ(offers(IBV_QPT_XRC_SEND, bit), (kXrcOps & bit) != 0) << bit;
     EXPECT_EQ(offers(IBV_QPT_UC, bit), (kUcOps & bit) != 0) << bit;

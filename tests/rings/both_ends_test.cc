@@ -150,9 +150,9 @@ class ProgramEnd {
   ProgramEnd(const DaemonEnd& daemon, uint32_t max_wr)
       : context_(static_cast<provider::Context*>(calloc(1, sizeof(provider::Context)))) {
     new (&context_->parts) provider::Context::Parts();
-    ibv_context& base = context_->verbs.context;
+    ibv_context& base = context_->context;
     base.abi_compat = reinterpret_cast<void*>(UINTPTR_MAX);
-    context_->verbs.sz = sizeof(verbs_context);
+    verbs_get_ctx(&context_->context)->sz = sizeof(verbs_context);
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, connection_), 0);
     context_->parts.doorbells.attach(&daemon.client.doorbells(), daemon.wake_fd(), connection_[0]);
 

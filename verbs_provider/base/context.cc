@@ -32,7 +32,7 @@ int open_own_memory() {
 
 /// `shared` is the connection of another context, whose objects are to be ours too; -1 for none.
 int greet(Context* context, int shared) {
-  ibv_context& base = context->verbs.context;
+  ibv_context& base = context->context;
   abi::Request request{};
   request.op = abi::Op::kHello;
   request.body.hello.import = shared >= 0;
@@ -87,17 +87,35 @@ int open_segment(ibv_context* context, uint32_t number) {
   return error;
 }
 
+/// Where libibverbs' verbs_context begins in ours, and what it has there.
+size_t verbs_context_offset() {
+  return offsetof(Context, context) - layout.context_head;
+}
+verbs_context* verbs_of(Context* context) {
+  return reinterpret_cast<verbs_context*>(reinterpret_cast<char*>(context) +
+                                          verbs_context_offset());
+}
+
+/// Just before its ibv_context libibverbs writes how large its verbs_context is.
+bool is_of_the_layout(const Context& context) {
+  size_t size;
+  memcpy(&size, reinterpret_cast<const char*>(&context.context) - sizeof(size), sizeof(size));
+  return size == layout.context_head + sizeof(ibv_context);
+}
+
 /// From now on the context owns cmd_fd.
-verbs_context* open_context(ibv_device* device, int cmd_fd, int shared) {
+Context* open_context(ibv_device* device, int cmd_fd, int shared) {
   auto* context = static_cast<Context*>(
-      _verbs_init_and_alloc_context(device, cmd_fd, sizeof(Context), nullptr, 0));
+      _verbs_init_and_alloc_context(device, cmd_fd, sizeof(Context),
+                                    reinterpret_cast<verbs_context*>(verbs_context_offset()), 0));
   if (context == nullptr) return nullptr;
   new (&context->parts) Context::Parts();
-  verbs_set_ops(&context->verbs, &kContextOps);
-  const int error = greet(context, shared);
-  if (error == 0) return &context->verbs;
-  free_context(&context->verbs.context);
-  return fail<verbs_context>(error);
+  const ContextOps ops = arranged(kContextOps);
+  verbs_set_ops(verbs_of(context), &ops);
+  const int error = is_of_the_layout(*context) ? greet(context, shared) : ENOTSUP;
+  if (error == 0) return context;
+  free_context(&context->context);
+  return fail<Context>(error);
 }
 
 /// A connection of our own to the device, in place of the one that `cmd_fd` is: two processes that
@@ -116,7 +134,8 @@ int replace_connection(const ibv_device& device, int cmd_fd) {
 }  // namespace
 
 verbs_context* alloc_context(ibv_device* device, int cmd_fd, void*) {
-  return open_context(device, cmd_fd, -1);
+  Context* context = open_context(device, cmd_fd, -1);
+  return context == nullptr ? nullptr : verbs_of(context);
 }
 
 verbs_context* import_context(ibv_device* device, int cmd_fd) {
@@ -127,11 +146,12 @@ verbs_context* import_context(ibv_device* device, int cmd_fd) {
     close_fd(cmd_fd);  // as when the rest fails
     return fail<verbs_context>(error);
   }
-  verbs_context* context = open_context(device, cmd_fd, shared);
+  Context* context = open_context(device, cmd_fd, shared);
   close_fd(shared);
+  if (context == nullptr) return nullptr;
   // libibverbs asks for the context's async event file by ioctl().
-  if (context != nullptr) rocemu_offer_async_fd(cmd_fd, context->context.async_fd);
-  return context;
+  rocemu_offer_async_fd(cmd_fd, context->context.async_fd);
+  return verbs_of(context);
 }
 
 void free_context(ibv_context* base) {
@@ -139,7 +159,7 @@ void free_context(ibv_context* base) {
   forget_region_memory(base);
   close_fd(context->parts.wake_fd);
   context->parts.~Parts();
-  verbs_uninit_context(&context->verbs);
+  verbs_uninit_context(verbs_of(context));
   free(context);
 }
 

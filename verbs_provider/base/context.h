@@ -1,8 +1,11 @@
 // One opened device: the connection to the daemon, the doorbells and what is looked up by number.
 #pragma once
 
+#include <cstddef>
+
 #include "emulator/abi/control.h"
 #include "verbs_provider/base/doorbell.h"
+#include "verbs_provider/base/layout.h"
 #include "verbs_provider/base/number_table.h"
 #include "verbs_provider/base/private_abi.h"
 #include "verbs_provider/base/process.h"
@@ -15,7 +18,10 @@ struct Qp;
 struct Srq;
 
 struct Context {
-  verbs_context verbs;  // must be first; prepared by libibverbs
+  /// libibverbs' verbs_context ends with its ibv_context. Where it begins depends on its version
+  /// (layout.h), so that what older ones leave free comes first.
+  std::byte head[kLargestContextHead];
+  ibv_context context;  // prepared by libibverbs, with what is before it
 
   /// What is ours, and constructed and destroyed by us.
   struct Parts {
@@ -52,7 +58,7 @@ struct Context {
 };
 
 inline Context* context_of(ibv_context* context) {
-  return reinterpret_cast<Context*>(verbs_get_ctx(context));
+  return reinterpret_cast<Context*>(reinterpret_cast<char*>(context) - offsetof(Context, context));
 }
 
 /// False in a child of fork(), of a context that its parent opened.

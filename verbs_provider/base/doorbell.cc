@@ -1,9 +1,7 @@
 #include "verbs_provider/base/doorbell.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <ctime>
-#include <vector>
 
 #include <linux/futex.h>
 #include <poll.h>
@@ -11,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "verbs_provider/base/place_set.h"
 #include "verbs_provider/polling/backlog.h"
 #include "verbs_provider/shim/system_call.h"
 #include "verbs_provider/turns/provider_calls.h"
@@ -72,22 +71,19 @@ bool DoorbellWriter::wait_for_round(const void* place) {
   if (rocemu_turns_found_nothing != nullptr && rocemu_turns_found_nothing(place)) return true;
   // Where this thread found nothing in that round. The number is that of all contexts. It was read
   // before this last look, so that what came after the look has another one.
-  thread_local uint32_t round = 0;
-  thread_local std::vector<const void*> empty;
-  const bool seen = std::find(empty.begin(), empty.end(), place) != empty.end();
+  PlaceSet* const empty = PlaceSet::of_this_thread();
   const uint32_t now = ring_->round.load(std::memory_order_seq_cst);
-  if (!seen || now != round) {
-    if (now != round) empty.clear();
-    round = now;
-    empty.push_back(place);
-    return true;
+  if (empty != nullptr && !(empty->round == now && empty->contains(place))) {
+    if (empty->round != now) empty->clear();
+    empty->round = now;
+    if (empty->add(place)) return true;  // without memory for it, as if it had been seen
   }
   // Not for ever, since nobody counts when the daemon is gone.
   constexpr timespec kLongest{1, 0};
   const int saved = errno;
-  system_call(SYS_futex, &ring_->round, FUTEX_WAIT, round, &kLongest, nullptr, 0);
+  system_call(SYS_futex, &ring_->round, FUTEX_WAIT, now, &kLongest, nullptr, 0);
   errno = saved;
-  empty.clear();
+  if (empty != nullptr) empty->clear();
   return true;
 }
 

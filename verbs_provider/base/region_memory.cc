@@ -45,7 +45,7 @@ void tell_of_blocking(Context& context) {
   abi::Request request{};
   request.op = abi::Op::kMemoryMayBlock;
   abi::Reply reply;
-  parts.told_of_blocking_memory = call(&context.verbs.context, request, &reply) == 0;
+  parts.told_of_blocking_memory = call(&context.context, request, &reply) == 0;
 }
 
 void begin_to_block() {

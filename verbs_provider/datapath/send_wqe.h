@@ -16,8 +16,9 @@ constexpr uint32_t bit(ibv_wr_opcode opcode) {
   return 1u << opcode;
 }
 
-/// IBV_WR_FLUSH, which the header of rdma-core 44 lacks.
+// IBV_WR_FLUSH and IBV_WR_ATOMIC_WRITE, which older headers lack.
 inline constexpr auto kFlush = static_cast<ibv_wr_opcode>(abi::WrOpcode::kFlush);
+inline constexpr auto kAtomicWrite = static_cast<ibv_wr_opcode>(abi::WrOpcode::kAtomicWrite);
 
 // Sets of opcodes, of what abi::kSendOpcodes says of each.
 inline constexpr uint32_t kAtomics = abi::opcodes_where(&abi::SendOpcode::is_atomic);

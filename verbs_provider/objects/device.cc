@@ -15,6 +15,10 @@ namespace {
 /// Bit 0 of ibv_port_attr::flags: a path needs a GRH, as it always does with RoCE.
 constexpr uint8_t kPortNeedsGrh = 1;
 
+/// sizeof(ibv_port_attr) until rdma-core 48.
+constexpr size_t kFirstPortAttrSize = 52;
+static_assert(offsetof(ibv_port_attr, port_cap_flags2) == kFirstPortAttrSize - 4);
+
 int to_int(uint32_t value) {
   return static_cast<int>(value);
 }
@@ -118,7 +122,10 @@ int query_port(ibv_context* context, uint8_t port, ibv_port_attr* attr) {
   if (const int error = call(context, request, &reply); error != 0) return error;
 
   const abi::PortAttr& from = reply.body.port;
-  *attr = {};
+  // Not what rdma-core 49 added behind it: the struct may be of an older libibverbs. Newer ones
+  // have zeroed it, and 0 in active_speed_ex means "refer to active_speed instead"
+  // (ibv_query_port(3)).
+  memset(static_cast<void*>(attr), 0, kFirstPortAttrSize);
   attr->state = static_cast<ibv_port_state>(from.state);
   attr->max_mtu = static_cast<ibv_mtu>(from.max_mtu);
   attr->active_mtu = static_cast<ibv_mtu>(from.active_mtu);

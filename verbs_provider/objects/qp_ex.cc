@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "verbs_provider/base/context.h"
+#include "verbs_provider/base/layout.h"
 #include "verbs_provider/base/objects.h"
 #include "verbs_provider/base/verb.h"
 #include "verbs_provider/datapath/auto_inline.h"
@@ -13,9 +14,6 @@
 
 namespace rocemu::provider {
 namespace {
-
-/// VerbsQp::comp_mask: qp_ex is valid.
-constexpr uint32_t kVerbsQpEx = 2;
 
 constexpr uint32_t kAtomicWriteSize = 8;
 
@@ -175,7 +173,7 @@ void wr_atomic_fetch_add(ibv_qp_ex* base, uint32_t rkey, uint64_t address, uint6
 
 /// The data comes with the operation: no setter of data.
 void wr_atomic_write(ibv_qp_ex* base, uint32_t rkey, uint64_t address, const void* data) {
-  abi::SendWqe* wqe = begin_remote(base, IBV_WR_ATOMIC_WRITE, rkey, address);
+  abi::SendWqe* wqe = begin_remote(base, kAtomicWrite, rkey, address);
   if (wqe == nullptr) return;
   Qp* qp = builder_qp(base);
   qp->builder.allowed &= ~uint32_t{kData};
@@ -283,21 +281,15 @@ void wr_abort(ibv_qp_ex* base) {
 
 // ---- Which operations there are ----
 
-/// IBV_QP_EX_WITH_FLUSH.
+// IBV_QP_EX_WITH_FLUSH and IBV_QP_EX_WITH_ATOMIC_WRITE, which older headers lack.
 constexpr uint64_t kWithFlush = 1u << 11;
+constexpr uint64_t kWithAtomicWrite = 1u << 12;
 
-template <class QpEx>
-constexpr bool header_has_flush = requires(QpEx& ex) {
-  ex.wr_flush;
-};
-
-template <class QpEx>
-void install_flush(QpEx& ex) {
-  if constexpr (header_has_flush<QpEx>) ex.wr_flush = verb<wr_flush>;
+/// Opcodes that the ibv_qp_ex of this libibverbs has no function for.
+uint32_t without_builder() {
+  return (layout.has_flush() ? 0 : bit(kFlush)) |
+         (layout.has_atomic_write() ? 0 : bit(kAtomicWrite));
 }
-
-/// Opcodes that an ibv_qp_ex of this header has no function for.
-constexpr uint32_t kWithoutBuilder = header_has_flush<ibv_qp_ex> ? 0 : bit(kFlush);
 
 struct Operation {
   uint64_t flag;
@@ -316,7 +308,7 @@ constexpr Operation kOperations[] = {
     {IBV_QP_EX_WITH_BIND_MW, IBV_WR_BIND_MW},
     {IBV_QP_EX_WITH_SEND_WITH_INV, IBV_WR_SEND_WITH_INV},
     {kWithFlush, kFlush},
-    {IBV_QP_EX_WITH_ATOMIC_WRITE, IBV_WR_ATOMIC_WRITE},
+    {kWithAtomicWrite, kAtomicWrite},
 };
 
 /// The opcodes of all these flags; 0 for flags that are not in the table, TSO among them.
@@ -335,7 +327,7 @@ uint32_t opcodes_with(uint64_t send_ops_flags) {
 bool offers(ibv_qp_type type, uint64_t send_ops_flags) {
   const uint32_t opcodes = opcodes_with(send_ops_flags);
   if (opcodes == 0 && send_ops_flags != 0) return false;
-  return (opcodes & ~(opcodes_of(type) & ~kWithoutBuilder)) == 0;
+  return (opcodes & ~(opcodes_of(type) & ~without_builder())) == 0;
 }
 
 /// FLUSH names a range of the peer's memory and takes no data (IBTA vol 1, A19).
@@ -348,14 +340,13 @@ void wr_flush(ibv_qp_ex* base, uint32_t rkey, uint64_t address, size_t length, u
 }
 
 void make_room_for(uint64_t send_ops_flags, ibv_qp_cap* cap) {
-  if ((send_ops_flags & IBV_QP_EX_WITH_ATOMIC_WRITE) == 0) return;
+  if ((send_ops_flags & kWithAtomicWrite) == 0) return;
   cap->max_inline_data = std::max(cap->max_inline_data, kAtomicWriteSize);
 }
 
 void install_work_request_builder(Qp* qp, uint64_t send_ops_flags) {
   qp->builder_opcodes = opcodes_with(send_ops_flags);
-  qp->verbs.comp_mask |= kVerbsQpEx;
-  ibv_qp_ex& ex = qp->verbs.qp_ex;
+  QpEx& ex = qp->verbs.qp_ex;
   ex.wr_send = verb<wr_send>;
   ex.wr_send_imm = verb<wr_send_imm>;
   ex.wr_send_inv = verb<wr_send_inv>;
@@ -367,8 +358,6 @@ void install_work_request_builder(Qp* qp, uint64_t send_ops_flags) {
   ex.wr_rdma_read = verb<wr_rdma_read>;
   ex.wr_atomic_cmp_swp = verb<wr_atomic_cmp_swp>;
   ex.wr_atomic_fetch_add = verb<wr_atomic_fetch_add>;
-  ex.wr_atomic_write = verb<wr_atomic_write>;
-  install_flush(ex);
   ex.wr_set_ud_addr = verb<wr_set_ud_addr>;
   ex.wr_set_xrc_srqn = verb<wr_set_xrc_srqn>;
   ex.wr_set_sge = verb<wr_set_sge>;
@@ -378,6 +367,10 @@ void install_work_request_builder(Qp* qp, uint64_t send_ops_flags) {
   ex.wr_start = verb<wr_start>;
   ex.wr_complete = verb<wr_complete>;
   ex.wr_abort = verb<wr_abort>;
+  // Where an older libibverbs has no such function it has its own behind the others.
+  if (layout.has_atomic_write()) ex.wr_atomic_write = verb<wr_atomic_write>;
+  if (layout.has_flush()) ex.wr_flush = verb<wr_flush>;
+  mark_as_extended(&qp->verbs);
 }
 
 }  // namespace rocemu::provider

@@ -11,8 +11,8 @@ namespace rocemu::provider {
 /// Whether a QP of that type can be asked for all of these IBV_QP_EX_WITH_... operations.
 bool offers(ibv_qp_type type, uint64_t send_ops_flags);
 
-/// ibv_wr_flush() came with rdma-core 45. Where the header has it, it is offered; it is built and
-/// tested everywhere.
+/// ibv_wr_flush() came with rdma-core 45. Where libibverbs has it, it is offered; it is tested
+/// everywhere.
 void wr_flush(ibv_qp_ex* qp, uint32_t rkey, uint64_t address, size_t length, uint8_t type,
               uint8_t level);
 

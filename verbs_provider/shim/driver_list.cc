@@ -13,15 +13,35 @@
 namespace rocemu::shim {
 namespace {
 
-/// The provider as libibverbs wants it named: it appends "-rdmav34.so" or whatever its ABI is.
-bool find_provider(char* out, size_t size) {
+/// Where this library is: absolute, also if it was loaded by a relative name. A link in that path
+/// stays one: it may be there because the directory has a colon in its name
+/// (emulator/abi/runtime_dir.h).
+bool find_own_dir(char (&dir)[PATH_MAX]) {
+  const auto* here = reinterpret_cast<const void*>(&rocemu_call);
   Dl_info self;
+#ifdef __GLIBC__
   void* map;
-  char dir[PATH_MAX];  // absolute, also if the library was loaded by a relative name
-  if (dladdr1(reinterpret_cast<void*>(&rocemu_call), &self, &map, RTLD_DL_LINKMAP) == 0 ||
-      dlinfo(map, RTLD_DI_ORIGIN, dir) != 0) {
-    return false;
+  return dladdr1(here, &self, &map, RTLD_DL_LINKMAP) != 0 && dlinfo(map, RTLD_DI_ORIGIN, dir) == 0;
+#else  // With musl a relative name can be made absolute until the process changes its directory.
+  if (dladdr(here, &self) == 0) return false;
+  if (self.dli_fname[0] != '/') {
+    if (realpath(self.dli_fname, dir) == nullptr) return false;
+  } else {
+    Text path(dir, sizeof(dir));
+    path.add(self.dli_fname);
+    if (!path.fits()) return false;
   }
+  char* const name = strrchr(dir, '/');
+  if (name != nullptr) *name = '\0';
+  return name != nullptr;
+#endif
+}
+
+/// The provider as libibverbs wants it named: it appends "-rdmav34.so" or whatever its ABI is. The
+/// plugins are beside this library.
+bool find_provider(char* out, size_t size) {
+  char dir[PATH_MAX];
+  if (!find_own_dir(dir)) return false;
   Text text(out, size);
   text.add(dir);
   text.add("/librocemu");

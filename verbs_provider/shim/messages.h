@@ -35,7 +35,7 @@ struct ControlBuffer {
 
 inline void wait_until_ready(int fd, short events) {
   pollfd entry{fd, events, 0};
-  raw_syscall(SYS_poll, &entry, 1, -1);
+  raw_syscall(SYS_ppoll, &entry, 1, nullptr, nullptr, 0);  // not poll, which arm64 lacks
 }
 
 /// Repeats a call that a signal interrupted, and waits if the application made our socket

@@ -3,6 +3,7 @@
 // ibv_rc_pingpong and perftest draw their first PSNs in this way, srand48(getpid() * time(NULL)).
 #include <cstdint>
 #include <cstdlib>
+#include <initializer_list>
 
 #include <unistd.h>
 

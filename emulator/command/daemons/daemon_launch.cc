@@ -6,7 +6,9 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -151,7 +153,7 @@ void place(int fd, int to) {
   place(capture, kCaptureFd);
   place(scenario, kScenarioFd);
   // A descriptor somebody waits to see closed must not be kept open by a daemon.
-  close_range(kFirstOtherFd, ~0u, 0);
+  syscall(SYS_close_range, kFirstOtherFd, ~0u, 0);  // musl has no function for it
 
   execve(argv[0], argv, envp);
   dprintf(kReadyFd, "error: cannot start %s: %s\n", argv[0], strerror(errno));

@@ -259,6 +259,14 @@ Finding explain(const ProbeOutput& output) {
     return {Level::kProblem, kProvider, path + " cannot be loaded: " + reason,
             remedy_for(reason, path)};
   }
+  // The plugin's own words, verbs_provider/base/layout.cc.
+  if (const std::string line = line_with(output.err, " is a libibverbs that rocemu ");
+      !line.empty()) {
+    constexpr std::string_view kSpeaker = "rocemu: ";
+    const size_t begin = line.starts_with(kSpeaker) ? kSpeaker.size() : 0;
+    return {Level::kProblem, kProvider, line.substr(begin, line.find(", so ") - begin),
+            "install a rocemu that knows this libibverbs"};
+  }
   if (output.timed_out)
     return {Level::kProblem, kDevice, "a program that opens a device does not come to an end",
             "report this as a bug"};

@@ -1,6 +1,7 @@
 #include "emulator/daemon/kernel/netlink_message.h"
 
 #include <cstring>
+#include <span>
 #include <utility>
 
 namespace rocemu::daemon {
@@ -56,8 +57,9 @@ void NetlinkMessage::add_u64(uint16_t attribute, uint64_t value) {
 }
 
 void NetlinkMessage::add_text(uint16_t attribute, std::string_view text) {
-  Bytes terminated(text.size() + 1);
-  std::memcpy(terminated.data(), text.data(), text.size());
+  const auto letters = std::as_bytes(std::span(text));
+  Bytes terminated(letters.begin(), letters.end());
+  terminated.push_back(std::byte{0});
   add_attribute(attribute, terminated);
 }
 

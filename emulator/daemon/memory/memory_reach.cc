@@ -6,6 +6,7 @@
 #include <sys/vfs.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <string>
@@ -17,6 +18,15 @@ namespace {
 
 /// Far below the 2 GiB that one system call moves at most.
 constexpr uint64_t kMaxBytesPerCall = uint64_t{1} << 30;
+
+/// A program may watch for the last bytes of a WRITE, and takes them for a sign that the others are
+/// there. x86 makes stores visible in the order in which the kernel's copy makes them. Elsewhere so
+/// many bytes at the end are written by a call of their own, after a barrier.
+#if defined(__x86_64__)
+constexpr uint64_t kBytesWrittenLast = 0;
+#else
+constexpr uint64_t kBytesWrittenLast = 8;
+#endif
 constexpr uint64_t kPage = 4096;  // or a multiple of it
 
 bool is_process_vm_permitted(pid_t pid) {
@@ -76,6 +86,21 @@ class Cursor {
   size_t index_ = 0;
   uint64_t offset_ = 0;
 };
+
+uint64_t bytes_of(std::span<const engine::RemoteRange> ranges) {
+  uint64_t bytes = 0;
+  for (const engine::RemoteRange& range : ranges) bytes += range.length;
+  return bytes;
+}
+
+/// How much of what is left the next call moves.
+template <bool kWrite>
+uint64_t bytes_for_call(uint64_t left) {
+  if (!kWrite || kBytesWrittenLast == 0) return std::min(left, kMaxBytesPerCall);
+  if (left > kBytesWrittenLast) return std::min(left - kBytesWrittenLast, kMaxBytesPerCall);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return left;
+}
 
 /// Fills `vectors` with up to IOV_MAX pieces and `bytes` bytes and returns how many bytes they are.
 template <class Range>
@@ -156,13 +181,14 @@ engine::MemoryResult MemoryReach::copy(std::span<const engine::RemoteRange> remo
   constexpr bool kWrite = std::is_const_v<Bytes>;
   Cursor<engine::RemoteRange> theirs(remote);
   Cursor<std::span<Bytes>> ours(local);
+  uint64_t left = bytes_of(remote);
 
   if (way_ == Way::kProcessVm) {
     while (!theirs.at_end() && !ours.at_end()) {
       // As many bytes as both sides have pieces for: gather ours, then theirs to match, and if
       // theirs ran out of pieces, ours again to match that.
       const Cursor<std::span<Bytes>> ours_before = ours;
-      uint64_t bytes = gather(ours, kMaxBytesPerCall, scratch.local);
+      uint64_t bytes = gather(ours, bytes_for_call<kWrite>(left), scratch.local);
       const uint64_t matched = gather(theirs, bytes, scratch.remote);
       if (matched < bytes) {
         ours = ours_before;
@@ -173,12 +199,13 @@ engine::MemoryResult MemoryReach::copy(std::span<const engine::RemoteRange> remo
                                  scratch.remote.data(), scratch.remote.size(), 0);
       if (moved < 0 && errno == ESRCH) return MemoryResult::kGone;
       if (moved < 0 || static_cast<uint64_t>(moved) != bytes) return MemoryResult::kFault;
+      left -= bytes;
     }
     return theirs.at_end() && ours.at_end() ? MemoryResult::kDone : MemoryResult::kFault;
   }
 
   while (!theirs.at_end() && !ours.at_end()) {
-    const uint64_t bytes = std::min({theirs.left(), ours.left(), kMaxBytesPerCall});
+    const uint64_t bytes = std::min({theirs.left(), ours.left(), bytes_for_call<kWrite>(left)});
     const int file = mem_file_.get();
     const auto offset = static_cast<off_t>(theirs.address());
     ssize_t moved;
@@ -191,6 +218,7 @@ engine::MemoryResult MemoryReach::copy(std::span<const engine::RemoteRange> remo
     if (moved < 0 || static_cast<uint64_t>(moved) != bytes) return MemoryResult::kFault;
     theirs.advance(bytes);
     ours.advance(bytes);
+    left -= bytes;
   }
   return theirs.at_end() && ours.at_end() ? MemoryResult::kDone : MemoryResult::kFault;
 }

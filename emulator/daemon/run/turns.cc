@@ -60,6 +60,14 @@ bool is_alive(pid_t process) {
   return !state.empty() && state[0] != 'Z' && state[0] != 'X';
 }
 
+/// Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014: mix64variant13.
+uint64_t mixed(uint64_t value) {
+  value += 0x9e37'79b9'7f4a'7c15;
+  value = (value ^ (value >> 30)) * 0xbf58'476d'1ce4'e5b9;
+  value = (value ^ (value >> 27)) * 0x94d0'49bb'1331'11eb;
+  return value ^ (value >> 31);
+}
+
 bool is_readable(int fd) {
   pollfd entry{fd, POLLIN, 0};
   return poll(&entry, 1, 0) > 0;
@@ -71,7 +79,8 @@ Turns::Turns(const Options& options, UniqueFd listener, Requests requests)
     : options_(options),
       requests_(std::move(requests)),
       handback_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      everybody_(options.ancestor, /*parents_wait=*/false) {
+      everybody_(options.ancestor, /*parents_wait=*/false),
+      awake_(options.sleeps_between_turns) {
   auto created = NewSharedMemory::create("rocemu-turns", sizeof(TurnTable));
   if (!created) fail_start("cannot make the table of turns", errno);
   memory_ = std::move(created->memory);
@@ -246,25 +255,36 @@ void Turns::tell_of_strangers() {
 
 // ---- Turns ------------------------------------------------------------------------------------
 
-std::optional<uint32_t> Turns::next_after(uint64_t serial) const {
+Turns::Place Turns::place_of(const ThreadSlot& slot) const {
+  const uint64_t serial = slot.serial.load();
+  if (options_.schedule == 0) return {0, serial};
+  const uint64_t now = static_cast<uint64_t>(table().now_ns.load());
+  return {mixed(mixed(mixed(options_.schedule) ^ now) ^ serial), serial};
+}
+
+std::optional<uint32_t> Turns::next_after(Place place) const {
   std::optional<uint32_t> next;
+  Place best;
   for (uint32_t i = 0; i < std::min(table().high_water.load(), TurnTable::kSlots); ++i) {
     const ThreadSlot& slot = table().slots[i];
-    if (slot.state.load() == ThreadSlot::kFree || slot.serial.load() <= serial) continue;
-    if (!next || slot.serial.load() < table().slots[*next].serial.load()) next = i;
+    if (slot.state.load() == ThreadSlot::kFree) continue;
+    const Place its = place_of(slot);
+    if (its <= place || (next && its > best)) continue;
+    next = i;
+    best = its;
   }
   return next;
 }
 
 Turns::Round Turns::run(const MustStop& must_stop) {
   Round round;
-  uint64_t serial = 0;
+  Place place;
   touched_ = true;
   while (!must_stop()) {
     settle(must_stop);
-    const std::optional<uint32_t> next = next_after(serial);
+    const std::optional<uint32_t> next = next_after(place);
     if (!next || must_stop()) break;
-    serial = table().slots[*next].serial.load();
+    place = place_of(table().slots[*next]);
     const uint32_t state = table().slots[*next].state.load();
     if (state == ThreadSlot::kWaits) give_turn(*next, round, must_stop);
   }
@@ -276,6 +296,18 @@ bool Turns::is_taken(uint32_t number) const {
   return table().slots[number].state.load() != ThreadSlot::kFree;
 }
 
+bool Turns::says_something(const ThreadSlot& slot) const {
+  return slot.turn.load() == ThreadSlot::kNone || slot.asks.load() != ThreadSlot::kNothing;
+}
+
+void Turns::wait_awake(const ThreadSlot& slot) {
+  RealClock::time_point now = RealClock::now();
+  const RealClock::time_point until = awake_.until(now);
+  if (until == now) return;
+  while (!says_something(slot) && now < until) now = RealClock::now();
+  awake_.ended(says_something(slot), now);
+}
+
 void Turns::give_turn(uint32_t number, Round& round, const MustStop& must_stop) {
   ThreadSlot& slot = table().slots[number];
   participants_->set_holder(&slot);
@@ -285,8 +317,9 @@ void Turns::give_turn(uint32_t number, Round& round, const MustStop& must_stop) 
   const RealClock::time_point since = RealClock::now();
   std::optional<Nanoseconds> own_time;
   spinning_.forget(slot.tid.load());
+  wait_awake(slot);
   while (slot.turn.load() != 0 && is_taken(number) && !must_stop()) {
-    loop_.wait(kLook);
+    if (!says_something(slot)) loop_.wait(kLook);
     // Only while it waits for the reply: what it does without one, such as to ring a doorbell or to
     // close a descriptor, would be seen sooner or later by chance.
     if (slot.asks.load() != ThreadSlot::kNothing) serve();

@@ -13,11 +13,13 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "emulator/abi/turns.h"
 #include "emulator/daemon/base/event_loop.h"
 #include "emulator/daemon/base/shared_memory.h"
+#include "emulator/daemon/run/awake_wait.h"
 #include "emulator/daemon/run/participants.h"
 #include "emulator/daemon/run/program_timers.h"
 #include "emulator/daemon/run/quiescence.h"
@@ -30,6 +32,10 @@ class Turns {
   struct Options {
     bool lockstep = false;
     uint64_t seed = 0;
+    /// 0: threads go on in the order in which they were started. Others: in one that is drawn anew
+    /// each time that virtual time goes on.
+    uint64_t schedule = 0;
+    bool sleeps_between_turns = false;  // never waits awake for one to come back
     /// The process that all programs descend from, if there is one.
     std::optional<pid_t> ancestor;
   };
@@ -70,8 +76,14 @@ class Turns {
 
  private:
   bool is_taken(uint32_t slot) const;
-  std::optional<uint32_t> next_after(uint64_t serial) const;
+  /// Where a thread is among all, now: unlike any other's.
+  using Place = std::pair<uint64_t, uint64_t>;
+  Place place_of(const abi::ThreadSlot& slot) const;
+  std::optional<uint32_t> next_after(Place place) const;
   void give_turn(uint32_t number, Round& round, const MustStop& must_stop);
+  /// The thread has given its turn back, or asks.
+  bool says_something(const abi::ThreadSlot& slot) const;
+  void wait_awake(const abi::ThreadSlot& slot);
   bool must_go_on_beside(const abi::ThreadSlot& slot, std::chrono::nanoseconds held,
                          std::chrono::nanoseconds own);
   void revoke(uint32_t number);
@@ -100,6 +112,7 @@ class Turns {
   ProgramTimers timers_;
   std::unique_ptr<Participants> participants_;
   Quiescence everybody_;
+  AwakeWait awake_;
   SpinningThreads spinning_;
   std::set<pid_t> strangers_;  // processes that take no turns
   std::set<pid_t> looked_at_;  // when they were found

@@ -55,12 +55,16 @@ void ask_for_short_slices() {
   syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
+/// What glibc's allocator keeps; musl's keeps little.
+///
 /// One thread at a time: a call is for the memory of all, and where a sanitizer has taken the place
 /// of the C library's allocator the first one sets that up, which two threads must not.
 void return_free_memory() {
   static std::mutex one_at_a_time;
   const std::scoped_lock lock(one_at_a_time);
+#ifdef __GLIBC__
   malloc_trim(0);
+#endif
 }
 
 }  // namespace

@@ -52,7 +52,9 @@ void EventOutput::deliver(CmChannelId channel, const Event& event) {
 }
 
 void EventOutput::apply_rules(CmChannelId channel, Event event) {
-  const RdmaId* id = ids_.find(RdmaIdNumber{event.id});
+  // A connection request is about the id that it makes, and a join has a number of its own.
+  const bool is_join = event.event == abi::ucma::EventType::kMulticastJoin;
+  const RdmaId* id = ids_.find(RdmaIdNumber{is_join ? event.reserved : event.id});
   std::optional<DeviceIndex> device;
   if (id != nullptr && id->local) device = id->local->device;
   const std::vector<faults::RuleMatcher::Acting> acting =
@@ -71,13 +73,9 @@ void EventOutput::apply_rules(CmChannelId channel, Event event) {
     drop |= effects.drop;
     if (effects.cm_event) event.event = *effects.cm_event;
     if (effects.cm_status) event.status = static_cast<uint32_t>(*effects.cm_status);
-    if (effects.raise_cm) {
-      Event other{};
-      other.uid = event.uid;
-      other.id = other.reserved = event.id;
-      other.event = *effects.raise_cm;
-      made_up.push_back(other);
-    }
+    // Of an id that is not accepted yet a program hears nothing: see RdmaId::uid.
+    if (effects.raise_cm && id != nullptr && id->uid != 0)
+      made_up.push_back(event_of(*id, *effects.raise_cm, 0));
   }
   if (!drop) deliver(channel, event);
   for (const Event& one : made_up) deliver(channel, one);

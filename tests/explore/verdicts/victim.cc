@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 
 namespace {
 
@@ -66,6 +67,16 @@ int main(int argc, char** argv) {
   if (context == nullptr) return 1;
   ibv_pd* pd = ibv_alloc_pd(context);
   if (pd == nullptr) return 1;
+  if (manner == "races") {
+    // Both wake at the same time, and who is first is left to chance.
+    const auto wake = [](const char* name) {
+      usleep(1000);
+      std::puts(name);
+    };
+    std::thread first(wake, "first"), second(wake, "second");
+    first.join();
+    second.join();
+  }
   if (manner == "leaves a daemon" && fork() == 0) {
     setsid();
     for (;;) pause();

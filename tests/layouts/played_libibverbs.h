@@ -1,0 +1,29 @@
+// A libibverbs played by the test, of any of the versions that rocemu works with: what it has
+// learned of the plugin that was loaded beside it.
+#pragma once
+
+#include <cstddef>
+
+namespace rocemu::layouts {
+
+inline constexpr size_t kMostOperations = 96;
+/// Its own members of verbs_context have this in every byte.
+inline constexpr unsigned char kOwnBytes = 0x5a;
+
+struct PlayedLibibverbs {
+  // What it is.
+  int newest_public = 0;
+  size_t context_head = 0;  // bytes of verbs_context before the ibv_context
+  size_t qp_ex_functions = 0;
+  size_t port_attr_size = 0;
+  size_t operations = 0;
+
+  // What the plugin did.
+  const void* driver = nullptr;           // DeviceOps
+  const void* ops[kMostOperations] = {};  // as many as there are operations
+  bool context_fits = false;              // in the memory that was asked for
+};
+
+}  // namespace rocemu::layouts
+
+extern "C" rocemu::layouts::PlayedLibibverbs* played_libibverbs();

@@ -1,0 +1,10 @@
+// What the provider gives to libibverbs.
+#pragma once
+
+#include "verbs_provider/base/private_abi.h"
+
+namespace rocemu::provider {
+
+extern const DeviceOps kDeviceOps;
+
+}  // namespace rocemu::provider
