@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Holds docs/errors.md against the enumerations it explains and the tests it names.
+"""Holds docs/statuses.md against the enumerations it explains and the tests it names.
 
 usage: scripts/check_docs.py [INCLUDE_DIRECTORY]
 
@@ -11,7 +11,7 @@ import re
 import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
-PAGE = SOURCE / "docs" / "errors.md"
+PAGE = SOURCE / "docs" / "statuses.md"
 ENUMERATIONS = {
     "infiniband/verbs.h": ["ibv_wc_status", "ibv_event_type"],
     "rdma/rdma_cma.h": ["rdma_cm_event_type"],

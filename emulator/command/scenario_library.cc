@@ -29,6 +29,15 @@ std::string leading_comment(const fs::path& path) {
   return text;
 }
 
+/// What the file says of itself: `group: packets`.
+std::string group_of(const fs::path& path) {
+  constexpr std::string_view kKey = "group: ";
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with(kKey)) return line.substr(kKey.size());
+  return "others";
+}
+
 bool is_name(const std::string& word) {
   return word.find('/') == std::string::npos && !word.ends_with(kSuffix);
 }
@@ -46,7 +55,8 @@ std::vector<LibraryScenario> scenario_library() {
   std::vector<LibraryScenario> library;
   for (const fs::directory_entry& entry : fs::directory_iterator(dir, error)) {
     if (entry.path().extension() != kSuffix) continue;
-    library.push_back({entry.path().stem(), entry.path(), leading_comment(entry.path())});
+    library.push_back(
+        {entry.path().stem(), entry.path(), leading_comment(entry.path()), group_of(entry.path())});
   }
   if (error)
     throw Failure("cannot read the library of scenarios " + dir + ": " + error.message() +

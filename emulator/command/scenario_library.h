@@ -10,6 +10,7 @@ struct LibraryScenario {
   std::string name;
   std::string path;
   std::string explanation;  // the paragraph, in one line
+  std::string group;        // what it is about: "packets"
 };
 
 /// All of them, by name. Throws Failure if there is no library where it should be.

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <fstream>
 #include <iostream>
+#include <map>
+#include <sstream>
 
 #include "emulator/command/daemons/control_client.h"
 #include "emulator/command/error.h"
@@ -21,6 +23,35 @@ po::options_description options_of_scenarios() {
 void print_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!(std::cout << file.rdbuf())) throw Failure("cannot read " + path);
+}
+
+/// Group by group, in lines of at most 80 columns.
+void print_list(const std::vector<LibraryScenario>& library) {
+  size_t width = 0;
+  std::map<std::string, std::vector<const LibraryScenario*>> groups;
+  for (const LibraryScenario& one : library) {
+    width = std::max(width, one.name.size());
+    groups[one.group].push_back(&one);
+  }
+  const char* separator = "";
+  for (const auto& [group, members] : groups) {
+    std::cout << separator << group << "\n";
+    separator = "\n";
+    for (const LibraryScenario* one : members) {
+      std::string line = "  " + one->name;
+      line.resize(width + 4, ' ');
+      std::istringstream words(first_sentence(one->explanation));
+      for (std::string word; words >> word;) {
+        if (line.size() + 1 + word.size() > 80) {
+          std::cout << line << "\n";
+          line.assign(width + 4, ' ');
+        }
+        if (line.back() != ' ') line += ' ';
+        line += word;
+      }
+      std::cout << line << "\n";
+    }
+  }
 }
 
 }  // namespace
@@ -60,16 +91,14 @@ int scenarios(const Arguments& arguments) {
   if (as_json) {
     Json list = Json::array();
     for (const LibraryScenario& one : library)
-      list.push_back({{"name", one.name}, {"file", one.path}, {"explanation", one.explanation}});
+      list.push_back({{"name", one.name},
+                      {"group", one.group},
+                      {"file", one.path},
+                      {"explanation", one.explanation}});
     std::cout << list.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
     return 0;
   }
-  size_t width = 0;
-  for (const LibraryScenario& one : library) width = std::max(width, one.name.size());
-  for (const LibraryScenario& one : library) {
-    std::cout << one.name << std::string(width + 2 - one.name.size(), ' ')
-              << first_sentence(one.explanation) << "\n";
-  }
+  print_list(library);
   return 0;
 }
 

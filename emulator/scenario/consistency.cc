@@ -33,8 +33,8 @@ bool is_within(const Kinds& kinds, const Kinds& others) {
 void check_effects(Reading in, const Node& node) {
   const NodeReader& reader = in.reader;
   const Effects& effects = in.rule.effects;
-  const bool moves =
-      effects.delay != engine::Duration{} || effects.duplicate != 0 || effects.reorder != 0;
+  const bool moves = effects.delay != engine::Duration{} || effects.jitter != engine::Duration{} ||
+                     effects.duplicate != 0 || effects.reorder != 0;
   if (effects.drop && (moves || effects.corrupt || !effects.rewrite.empty() ||
                        effects.latency != engine::Duration{} || effects.bits_per_second != 0)) {
     reader.fail(node, "what is dropped can not be delayed, doubled, reordered or changed as well");

@@ -328,6 +328,10 @@ constexpr Key kEffectKeys[] = {
      [](Reading in, const Node& v) { read_true(in, v, in.rule.effects.drop); }},
     {"delay", kOnFrames | at(Where::kCompletion),
      [](Reading in, const Node& v) { in.rule.effects.delay = read_time(in, v); }},
+    {"jitter", kOnWire | at(Where::kCompletion),
+     [](Reading in, const Node& v) { in.rule.effects.jitter = read_time(in, v); }},
+    {"log", kEverywhere & ~at(Where::kLink) & ~at(Where::kNow),
+     [](Reading in, const Node& v) { read_true(in, v, in.rule.effects.log); }},
     {"duplicate", kOnFrames,
      [](Reading in, const Node& v) {
        in.rule.effects.duplicate = v.is_scalar() && v.text == "true"

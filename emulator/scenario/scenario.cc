@@ -29,7 +29,7 @@ constexpr size_t kMaxName = 200;
 constexpr std::string_view kSeveral = "#!rocemu several scenarios\n";
 
 constexpr std::array<std::string_view, 3> kRuleKeys = {"on", "name", "do"};
-constexpr std::array<std::string_view, 3> kFileKeys = {"name", "description", "rules"};
+constexpr std::array<std::string_view, 4> kFileKeys = {"name", "description", "group", "rules"};
 
 /// A rule that makes a completion fail takes the QP to the error state, and what is flushed then is
 /// the consequence: IBTA vol 1, 10.3.1.5, has it complete as flushed in error. Only a rule that
@@ -164,6 +164,8 @@ void read_file(const NodeReader& reader, const std::vector<Problem>& problems, c
   };
   read_text("name", scenario.name);
   read_text("description", scenario.description);
+  std::string group;  // of the library's list, which reads it by itself
+  read_text("group", group);
   const Node* list = root.find("rules");
   if (list != nullptr) {
     reader.attempt([&] { read_rules(reader, problems, *list, rules); });

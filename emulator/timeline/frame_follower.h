@@ -30,6 +30,11 @@ class FrameFollower {
   }
   /// A QP of that number begins anew.
   void forget(const Place& place) { qps_.erase(place); }
+  /// The QP is in RESET: what it sent before counts no more.
+  void restart(const Place& place) {
+    const uint32_t lane = std::exchange(qps_[place], Qp()).lane;
+    qps_[place].lane = lane;
+  }
   void set_lane(const Place& place, uint32_t lane) { qps_[place].lane = lane; }
   void set_peer(const Place& place, const Place& peer);
   void set_send_psn(const Place& place, uint32_t psn) { qps_[place].send_start = psn; }

@@ -40,6 +40,23 @@ std::string text_of_group(const Happening& one, size_t count) {
   return count > 1 ? fmt::format("{} ({} times)", one.text, count) : one.text;
 }
 
+std::vector<std::string> head_of(const Lane& lane, size_t width) {
+  std::vector<std::string> lines;
+  if (!lane.process.empty() || lane.pid != 0) {
+    Lane process;
+    process.process = lane.process;
+    process.pid = lane.pid;
+    lines = wrap(title(process), width);
+  }
+  Lane place = lane;
+  place.process.clear();
+  place.pid = 0;
+  if (const std::string text = title_with_type(place); !text.empty()) {
+    for (std::string& line : wrap(text, width)) lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
 std::string title_with_type(const Lane& lane) {
   return lane.type.empty() ? title(lane) : title(lane) + " " + lane.type;
 }

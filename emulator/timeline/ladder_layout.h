@@ -21,6 +21,10 @@ void for_each_group(const Timeline& timeline,
 /// "post_recv wr 1 (500 times)".
 std::string text_of_group(const Happening& one, size_t count);
 
+/// A lane's head in lines of at most `width`: "rping[4711]" and "rocemu0 QP 0x11 RC". What is in
+/// which line does not depend on how long the number of the process is.
+std::vector<std::string> head_of(const Lane& lane, size_t width);
+
 /// "rping[4711] rocemu0 QP 0x11 RC".
 std::string title_with_type(const Lane& lane);
 

@@ -296,7 +296,11 @@ class Reader {
     }
     if (state != nullptr) one.state = state->text;
     if (verb == "create_qp") one.state = "RESET";
-    if (verb == "modify_qp") connect_qp(event, client, static_cast<uint32_t>(qp->number));
+    if (verb != "modify_qp") return;
+    const auto qpn = static_cast<uint32_t>(qp->number);
+    if (one.state == "RESET")
+      frames_.restart({clients_[static_cast<uint32_t>(client)].device, qpn});
+    connect_qp(event, client, qpn);
   }
 
   void connect_qp(const Event& event, uint64_t client, uint32_t qpn) {

@@ -85,7 +85,7 @@ class Ladder {
     std::vector<std::vector<std::string>> heads;
     size_t rows = 0;
     for (const Lane& lane : timeline_.lanes) {
-      heads.push_back(wrap(title_with_type(lane), column_ - 2));
+      heads.push_back(head_of(lane, column_ - 2));
       rows = std::max(rows, heads.back().size());
     }
     for (size_t row = 0; row < rows; ++row) {

@@ -61,7 +61,16 @@ std::string dump(const Json& json) {
   return in_script(json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
-void write_data(const Timeline& timeline, std::ostream& out) {
+Json explained(const Timeline& timeline, const Explain& explain) {
+  Json topics = Json::object();
+  for (const Happening& one : timeline.happenings) {
+    if (one.topic.empty() || topics.contains(one.topic)) continue;
+    topics[one.topic] = explain(one.topic);
+  }
+  return topics;
+}
+
+void write_data(const Timeline& timeline, const Explain& explain, std::ostream& out) {
   Json lanes = Json::array();
   for (const Lane& lane : timeline.lanes) {
     const std::string pid = lane.pid != 0 ? fmt::format("[{}]", lane.pid) : "";
@@ -69,7 +78,8 @@ void write_data(const Timeline& timeline, std::ostream& out) {
         {{"process", lane.process + pid}, {"device", lane.device}, {"qp", lane_name(lane)}});
   }
   out << R"({"source":)" << dump(timeline.source) << R"(,"notes":)" << dump(timeline.notes)
-      << R"(,"lanes":)" << dump(lanes) << R"(,"happenings":[)";
+      << R"(,"lanes":)" << dump(lanes) << R"(,"topics":)" << dump(explained(timeline, explain))
+      << R"(,"happenings":[)";
   const char* comma = "";
   for (const Happening& one : timeline.happenings) {
     out << comma << dump(to_json(one));
@@ -80,7 +90,7 @@ void write_data(const Timeline& timeline, std::ostream& out) {
 
 }  // namespace
 
-void write_page(const Timeline& timeline, std::ostream& out) {
+void write_page(const Timeline& timeline, const Explain& explain, std::ostream& out) {
   std::string_view page = kPageHtml;
   while (!page.empty()) {
     const size_t at = page.find('@');
@@ -90,7 +100,7 @@ void write_page(const Timeline& timeline, std::ostream& out) {
     const std::string_view name = page.substr(at + 1, end - at - 1);
     if (name == "STYLE") out << kPageStyle;
     if (name == "SCRIPT") out << kPageScript;
-    if (name == "DATA") write_data(timeline, out);
+    if (name == "DATA") write_data(timeline, explain, out);
     page.remove_prefix(end + 1);
   }
 }

@@ -1,12 +1,17 @@
 // A timeline as a web page in one file, which opens without a server.
 #pragma once
 
+#include <functional>
 #include <ostream>
+#include <string>
 
 #include "emulator/timeline/model.h"
 
 namespace rocemu::timeline {
 
-void write_page(const Timeline& timeline, std::ostream& out);
+/// What a topic means; empty if nothing is known of it.
+using Explain = std::function<std::string(const std::string& topic)>;
+
+void write_page(const Timeline& timeline, const Explain& explain, std::ostream& out);
 
 }  // namespace rocemu::timeline

@@ -110,7 +110,7 @@ class Picture {
     double bottom = 0;
     for (size_t i = 0; i < timeline_.lanes.size(); ++i) {
       y_ = 0;
-      for (const std::string& line : wrap(title_with_type(timeline_.lanes[i]), column_ - 2))
+      for (const std::string& line : head_of(timeline_.lanes[i], column_ - 2))
         write_text(x_of(i) / kCharacter, next_line(), line, "head");
       bottom = std::max(bottom, y_);
     }

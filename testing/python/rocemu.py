@@ -126,11 +126,12 @@ class Fabric:
 
     devices: how many, or a list such as ["mlx5_0=10.0.0.1", "mlx5_1=10.0.0.2"].
     clock: "real", "virtual" or "lockstep". scenario: a file, or the name of one that comes with
-    rocemu, or a list of such. record: True, or a directory: needed for events(). options: further ones of `rocemu run`.
+    rocemu, or a list of such. record: True, or a directory: needed for events() and timeline().
+    capture: a file for all frames. options: further ones of `rocemu run`.
     """
 
     def __init__(self, devices=None, clock="real", scenario=None, seed=None, record=False,
-                 options=()):
+                 capture=None, options=()):
         arguments = [command(), "run", "--private"]
         if isinstance(devices, int):
             arguments += ["--devices", str(devices)]
@@ -144,10 +145,14 @@ class Fabric:
         self._scratch = tempfile.TemporaryDirectory(prefix="rocemu-") if record is True else None
         self.recording = self._scratch.name if self._scratch else record
         arguments += ["--record", os.fspath(self.recording)] if self.recording else []
+        arguments += ["--capture", os.fspath(capture)] if capture else []
         # It lives as long as the pipe to it is open: ours alone, so that it never outlives us.
         keeper = ["sh", "-c", 'echo "$ROCEMU_DIR"; echo "$LD_PRELOAD"; exec cat']
+        self._programs = []
+        self._said = tempfile.TemporaryFile("w+")  # by the NIC, on standard error
         self._keeper = subprocess.Popen([*arguments, *options, "--", *keeper], text=True,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=self._said)
         self.directory = self._keeper.stdout.readline().rstrip("\n")
         preload = self._keeper.stdout.readline().rstrip("\n")
         self.environment = {"ROCEMU_DIR": self.directory, "LD_PRELOAD": preload}
@@ -155,9 +160,9 @@ class Fabric:
         if not preload:
             try:
                 self.close()
-            except Error:
-                pass  # of which this is the reason:
-            raise Error("rocemu could not start a NIC; its message is on standard error")
+            except Error as error:
+                raise Error(f"rocemu could not start a NIC: {error}") from None
+            raise Error("rocemu could not start a NIC, and did not say why")
         try:
             self._control = Control(self.directory)
         except Error:
@@ -172,12 +177,15 @@ class Fabric:
             raise Error("this process has no NIC; start it by `rocemu run -- COMMAND`")
         fabric = cls.__new__(cls)
         fabric.directory, fabric.environment = directory, {}
-        fabric.recording = fabric._scratch = fabric._keeper = None
+        fabric.recording = fabric._scratch = fabric._keeper = fabric._said = None
+        fabric._programs = []
         fabric._control = Control(directory)
         return fabric
 
     def close(self):
-        """Ends the NIC; an Error if it had failed."""
+        """Ends the programs that popen() started and that still run, and then the NIC; an Error with its
+        message if it had failed."""
+        self._end_programs()
         if self._control is not None:
             self._control.close()
             self._control = None
@@ -188,8 +196,27 @@ class Fabric:
             status = keeper.wait()
         if self._scratch is not None:
             self._scratch.cleanup()
-        if keeper is not None and status != 0:
-            raise Error(f"the NIC ended with status {status}; its message is on standard error")
+        if keeper is None:
+            return
+        with self._said:
+            self._said.seek(0)
+            said = self._said.read()
+        if status != 0:
+            raise Error(said.strip() or f"the NIC ended with status {status}")
+        sys.stderr.write(said)
+
+    def _end_programs(self):
+        running = [program for program in self._programs if program.poll() is None]
+        for program in running:
+            program.terminate()
+        deadline = time.monotonic() + 5
+        for program in running:
+            try:
+                program.wait(max(0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                program.kill()
+                program.wait()
+        self._programs.clear()
 
     def __enter__(self):
         return self
@@ -207,8 +234,68 @@ class Fabric:
         return subprocess.run(arguments, env=self._environment(env), check=False, **keywords)
 
     def popen(self, arguments, env=None, **keywords):
-        """subprocess.Popen of a program that sees the devices."""
-        return subprocess.Popen(arguments, env=self._environment(env), **keywords)
+        """subprocess.Popen of a program that sees the devices. It ends with the NIC, at the latest."""
+        program = subprocess.Popen(arguments, env=self._environment(env), **keywords)
+        self._programs.append(program)
+        return program
+
+    def wait_listening(self, port, timeout=30):
+        """Until a program listens at the port, by rdma_listen(3) or by TCP; an Error after that time,
+        or when all programs of popen() have ended."""
+        deadline = time.monotonic() + timeout
+        while not self._listens(port):
+            if self._programs and all(one.poll() is not None for one in self._programs):
+                statuses = ", ".join(str(one.returncode) for one in self._programs)
+                raise Error(f"nobody will listen at port {port}: the programs ended ({statuses})")
+            if time.monotonic() > deadline:
+                raise Error(f"nobody listens at port {port} after {timeout} s")
+            time.sleep(0.01)
+
+    def _listens(self, port):
+        if any(one["port"] == port for one in self.show()["fabric"]["listeners"]):
+            return True
+        listening = f":{port:04X} "  # proc(5), net/tcp: the local address; state 0A is LISTEN
+        for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+            try:
+                lines = pathlib.Path(table).read_text().splitlines()[1:]
+            except OSError:
+                continue
+            if any(line.split()[1].endswith(listening.strip()) and line.split()[3] == "0A"
+                   for line in lines):
+                return True
+        return False
+
+    # ---- The NIC as a whole -----------------------------------------------------------------------
+
+    def set_port(self, device, up):
+        """Plugs the cable of the device in, or out."""
+        self.request("set", device=device, port="up" if up else "down")
+
+    def remove_device(self, device):
+        """Pulls the device out, for good."""
+        self.request("set", device=device, removed=True)
+
+    def pause(self):
+        """Stops all frames, until resume(); step() lets single ones arrive."""
+        self.request("pause")
+
+    def step(self, frames=1):
+        """Lets so many frames arrive; of each the text, and the QPs before and after."""
+        return self.request("step", frames=frames)["frames"]
+
+    def resume(self):
+        self.request("resume")
+
+    def timeline(self, file):
+        """Writes the recording so far as a page that any browser opens."""
+        if not self.recording:
+            raise Error("timelines are of recordings: Fabric(record=True)")
+        self.request("sync")
+        result = subprocess.run([command(), "timeline", self.recording, "--html", os.fspath(file)],
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                check=False)
+        if result.returncode != 0:
+            raise Error(result.stdout.strip())
 
     # ---- Faults ---------------------------------------------------------------------------------
 
@@ -276,6 +363,9 @@ class Fabric:
 
     def events(self, what=None, **fields):
         """The events of the recording so far, of that kind and with these fields, as dicts."""
+        if what == "frame":
+            raise Error("frames are no events: they are in the capture, Fabric(capture=FILE), and in "
+                        "the recording's trace.pcap when the NIC has ended; counters() counts them")
         if not self.recording:
             raise Error("events are recorded ones: Fabric(record=True)")
         self.request("sync")

@@ -1,6 +1,7 @@
 """`rocemu scenarios`, and names of scenarios in place of files."""
 import json
 import pathlib
+import re
 import unittest
 
 from support import ROCEMU, CommandTest
@@ -11,9 +12,13 @@ FILES = {path.stem: path for path in
 
 class Scenarios(CommandTest):
     def test_lists_each_with_its_first_sentence(self):
-        lines = self.rocemu("scenarios").stdout.splitlines()
-        self.assertEqual([line.split()[0] for line in lines], sorted(FILES))
-        self.assertIn("cm-timeout                No connection request ever arrives.", lines)
+        shown = self.rocemu("scenarios").stdout
+        lines = shown.splitlines()
+        self.assertLessEqual(max(len(line) for line in lines), 80)
+        self.assertEqual([line for line in lines if line and line[0] != " "],
+                         ["connections", "errors", "links", "packets", "the peer"])
+        self.assertEqual(sorted(re.findall(r"^  (\S+)", shown, re.M)), sorted(FILES))
+        self.assertIn("  cm-timeout                No connection request ever arrives.", lines)
 
     def test_tells_as_json_where_each_is(self):
         for one in json.loads(self.rocemu("scenarios", "--json").stdout):

@@ -1,6 +1,6 @@
-// docs/faults.md: every ibv_wc_status, ibv_event_type and rdma_cm_event_type is caused by the rule
-// that the page names for it, in this program of the public API. Which values there are is taken
-// from the headers, so that none can be missing.
+// docs/statuses.md: every ibv_wc_status, ibv_event_type and rdma_cm_event_type is caused by the
+// rule that the page names for it, in this program of the public API. Which values there are is
+// taken from the headers, so that none can be missing.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>

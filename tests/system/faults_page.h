@@ -1,4 +1,5 @@
-// docs/faults.md as tests read it, and the daemon that they run under as docs/control.md has it.
+// docs/statuses.md and docs/faults.md as tests read them, and the daemon that they run under as
+// docs/control.md has it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,25 +22,26 @@ inline std::string content_of(const char* path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// The page's rule for a value or a function; "none" if it has none. A row may be for all names
+/// The pages' rule for a value or a function; "none" if it has none. A row may be for all names
 /// that begin so, `ibv_wr_*`; one of the whole name comes first.
 inline std::string rule_for(const std::string& name) {
-  std::stringstream lines(content_of(ROCEMU_FAULTS_PAGE));
+  std::stringstream lines(content_of(ROCEMU_STATUSES_PAGE) + content_of(ROCEMU_FAULTS_PAGE));
   const std::regex star("`([a-z_]+)\\*`");
   bool is_covered = false;
   for (std::string line; std::getline(lines, line);) {
     if (!line.starts_with("| ")) continue;
     const std::string names = line.substr(0, line.find(" | "));
-    if (names.find("`" + name + "`") != std::string::npos) {
-      const size_t begin = line.find('{');
-      return begin == std::string::npos ? "none" : line.substr(begin, line.rfind('}') - begin + 1);
+    if (names == "| " + name || names.find("`" + name + "`") != std::string::npos) {
+      const size_t begin = line.find("| `{");
+      if (begin == std::string::npos) return "none";
+      return line.substr(begin + 3, line.find('`', begin + 3) - begin - 3);
     }
     for (std::sregex_iterator it(names.begin(), names.end(), star), end; it != end; ++it) {
       is_covered |= name.starts_with((*it)[1].str());
     }
   }
   if (is_covered) return "none";
-  ADD_FAILURE() << "docs/faults.md does not say how to cause " << name;
+  ADD_FAILURE() << "docs/statuses.md and docs/faults.md do not say how to cause " << name;
   return "none";
 }
 

@@ -74,6 +74,18 @@ COMMANDS = {
     "device-removal": lambda: own("device-removal"),
     "srq-limit": lambda: own("srq-limit"),
     "verb-enomem": pingpong,
+    "lost-send": pingpong,
+    "lost-ack": pingpong,
+    "duplicated": pingpong,
+    "reordered": pingpong,
+    "corrupted": pingpong,
+    "slow-link": pingpong,
+    "lossy-link": pingpong,
+    "burst-loss": pingpong,
+    "jitter": pingpong,
+    "slow-receiver": pingpong,
+    "post-send-enomem": pingpong,
+    "killed-peer": lambda: perftest("ib_send_bw"),
 }
 
 

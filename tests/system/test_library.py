@@ -7,6 +7,7 @@ import unittest
 from library_programs import COMMANDS, client_alone, events, library, rping
 from rocemu import ROCEMU, rocemu_run, run, temporary_directory
 
+DEADLOCK = 123  # of `rocemu run`
 RPING_FAILED = 255  # it returns -1; ucmatose returns the event's status
 
 
@@ -44,7 +45,7 @@ class Library(unittest.TestCase):
 class EachIsTested(unittest.TestCase):
     def test_all_that_is_installed_has_a_test_and_an_explanation(self):
         found = library()
-        self.assertGreaterEqual(len(found), 24)
+        self.assertGreaterEqual(len(found), 36)
         tests = {name for group in (Transport, Errors, Connections, Devices) for name in dir(group)}
         for name, explanation in found.items():
             with self.subTest(name):
@@ -56,6 +57,40 @@ class EachIsTested(unittest.TestCase):
 
 
 class Transport(Library):
+    def sent_again(self, name):
+        self.check_pingpong_recovers(name)
+        return len(self.events("fault"))
+
+    def test_lost_send(self):
+        self.assertEqual(self.sent_again("lost-send"), 2)
+
+    def test_lost_ack(self):
+        self.assertEqual(self.sent_again("lost-ack"), 6)
+
+    def test_duplicated(self):
+        self.assertGreater(self.sent_again("duplicated"), 100)
+
+    def test_reordered(self):
+        self.assertGreater(self.sent_again("reordered"), 20)
+
+    def test_corrupted(self):
+        self.assertEqual(self.sent_again("corrupted"), 6)
+
+    def test_burst_loss(self):
+        self.assertEqual(self.sent_again("burst-loss"), 10)
+
+    def test_slow_receiver(self):
+        self.assertGreater(self.sent_again("slow-receiver"), 10)
+
+    def test_slow_link(self):
+        self.check_pingpong_recovers("slow-link")
+
+    def test_lossy_link(self):
+        self.check_pingpong_recovers("lossy-link")
+
+    def test_jitter(self):
+        self.check_pingpong_recovers("jitter")
+
     def test_rnr_recovers(self):
         self.check_pingpong_recovers("rnr-recovers")
         self.assertEqual(len(self.events("fault", rule="not-ready-yet")), 6)
@@ -119,6 +154,15 @@ class Errors(Library):
             f"receive 1: {flushed}",
             "responder", "receive 1: IBV_WC_SUCCESS", "receive 2: IBV_WC_SUCCESS",
             f"receive 3: {flushed}", f"receive 4: {flushed}", f"receive 5: {flushed}"])
+
+    def test_post_send_enomem(self):
+        # The peer of the one that fails waits for its message, for ever.
+        self.run_with("post-send-enomem", status=DEADLOCK)
+        self.assertIn("Couldn't post send", self.said)
+
+    def test_killed_peer(self):
+        self.run_with("killed-peer", status=17)
+        self.assertIn("Failed status 12: ", self.said)  # RETRY_EXC_ERR
 
     def test_verb_enomem(self):
         self.run_with("verb-enomem", status=1)

@@ -42,6 +42,8 @@ REM_OP = r"status (remote operation error \(11\)|11\b)"
 LOC_PROT = r"status (local protection error \(4\)|4\b)"
 NO_MEMORY = r"Couldn't register MR|ailed to create (mr|MR)|reg_mr failed"
 OVERRUN = r"(poll|Poll)[\w ]* CQ failed -1"
+NO_POST = r"ouldn't post send|ailed to post|post send error 12"
+KILLED_PEER_OF_ONE_THAT_WAITS = r"server: \nclient: "
 FAILS = {
     "cm-reject": {RPING: "RDMA_CM_EVENT_REJECTED, error 28"},
     "cm-timeout": {RPING: "RDMA_CM_EVENT_UNREACHABLE, error -110"},
@@ -53,6 +55,10 @@ FAILS = {
                        RPING: RETRY_EXC},
     "flush-after-error": dict.fromkeys(PROGRAMS, REM_INV_REQ),
     "local-protection-error": dict.fromkeys(PROGRAMS, LOC_PROT),
+    # READs and WRITEs give the server no completion with which it could be killed.
+    "killed-peer": {PINGPONG: KILLED_PEER_OF_ONE_THAT_WAITS, SEND: RETRY_EXC,
+                    RPING: "client DISCONNECT EVENT"},
+    "post-send-enomem": dict.fromkeys(PROGRAMS, NO_POST),
     "remote-access-error": {READ: REM_ACCESS, WRITE: REM_ACCESS, RPING: REM_ACCESS},
     "remote-operational-error": dict.fromkeys(PROGRAMS, REM_OP),
     "retry-exceeded": dict.fromkeys(PROGRAMS, RETRY_EXC),

@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import unittest
+import xml.etree.ElementTree
 
 from library_programs import COMMANDS
 from rocemu import HERE, ROCEMU, rocemu_run, run, temporary_directory
@@ -23,7 +24,8 @@ def drawn(recording, *options):
     result = run(ROCEMU, "timeline", recording, "--width", "120", *kinds, *options)
     if result.returncode != 0:
         raise AssertionError(result.stdout)
-    text = re.sub(r"\[\d+\]", lambda pid: "[" + "N" * (len(pid[0]) - 2) + "]", result.stdout)
+    text = re.sub(r"\[\d+\] *", "[PID]  ", result.stdout)
+    text = re.sub(r" +$", "", text, flags=re.M)
     text = re.sub(r"0x[0-9a-f]{9,}", lambda number: "A" * len(number[0]), text)
     # Starting PSNs are chosen by chance; beside them stand relative ones.
     text = re.sub(r"\((\d{3,})\)", lambda number: "(" + "P" * len(number[1]) + ")", text)
@@ -104,6 +106,94 @@ class Recordings(unittest.TestCase):
         shown = run(ROCEMU, "timeline", self.recording, "--around-error", "3", check=True).stdout
         self.assertIn("NAK remote access error", " ".join(shown.split()))
         self.assertIn("are not shown", shown)
+
+
+    def timeline(self, *arguments):
+        return run(ROCEMU, "timeline", *arguments, check=True).stdout
+
+    def test_a_trace_is_as_its_format_says(self):
+        """The Trace Event Format: each event has a phase; slices have time, duration, process and
+        track; of each flow both ends are there, and the later is not before the earlier."""
+        self.record("rnr-recovers")
+        trace = json.loads(self.timeline(self.recording, "--perfetto", "-"))
+        self.assertEqual(trace["displayTimeUnit"], "ns")
+        named, leaving, arriving = set(), {}, {}
+        for event in trace["traceEvents"]:
+            self.assertIsInstance(event["pid"], int)
+            if event["ph"] == "M":
+                self.assertIn(event["name"], ("process_name", "thread_name"))
+                self.assertTrue(event["args"]["name"])
+                named.add((event["pid"], event.get("tid")))
+                continue
+            self.assertEqual(event["ph"], "X")
+            self.assertIn((event["pid"], event["tid"]), named)
+            self.assertGreaterEqual(event["ts"], 0)
+            self.assertEqual(event["dur"], 0)
+            self.assertTrue(event["name"])
+            if event.get("flow_out"):
+                leaving[event["bind_id"]] = event
+            if event.get("flow_in"):
+                arriving[event["bind_id"]] = event
+        self.assertEqual(set(leaving), set(arriving))
+        self.assertGreater(len(leaving), 100)
+        for number, event in leaving.items():
+            self.assertLessEqual(event["ts"], arriving[number]["ts"])
+            self.assertNotEqual((event["pid"], event["tid"]),
+                                (arriving[number]["pid"], arriving[number]["tid"]))
+
+    def test_a_diagram_is_in_mermaids_grammar(self):
+        """Its statements, each in a line. tests/pages lets Mermaid's own parser read diagrams, where
+        there is one."""
+        self.record("rtu-lost")
+        lines = self.timeline(self.recording, "--mermaid", "-").splitlines()
+        self.assertEqual(lines[0], "sequenceDiagram")
+        text = r"([^#;<>%{}\[\]\"]|#\d+;|<br/>)+"
+        for line in lines[1:]:
+            self.assertRegex(line, rf"^  (participant L\d+ as {text}|Note over L\d+: {text}|"
+                                   rf"L\d+(->>|-->>|-x)L\d+: {text}|%% .*)$")
+        self.assertEqual(len([line for line in lines if "-x" in line]), 1)
+
+    def test_a_picture_is_xml_of_its_size(self):
+        self.record("rtu-lost")
+        picture = xml.etree.ElementTree.fromstring(
+            self.timeline(self.recording, "--svg", "-", "--width", "100", "--kind", "cm"))
+        width, height = (float(picture.get(name)) for name in ("width", "height"))
+        space = "{http://www.w3.org/2000/svg}"
+        texts = picture.findall(space + "text")
+        self.assertIn("RTU", [text.text for text in texts])
+        for text in texts:
+            self.assertLessEqual(float(text.get("y")), height)
+            self.assertLessEqual(float(text.get("x")) + 7.8 * len(text.text), width + 8, text.text)
+
+    def test_several_forms_are_written_at_once(self):
+        self.record("rtu-lost")
+        files = {form: self.recording / form for form in ("html", "svg", "mermaid", "perfetto")}
+        said = self.timeline(self.recording, *(word for form, file in files.items()
+                                               for word in ("--" + form, file)))
+        self.assertEqual(said, "")
+        for file in files.values():
+            self.assertGreater(file.stat().st_size, 500)
+
+    def test_two_runs_are_beside_each_other_up_to_the_first_difference_and_beyond(self):
+        self.record("rnr-recovers")
+        first, self.recording = self.recording, self.recording.with_name("second")
+        self.assertIn("in both runs the same happens", self.timeline(first, first))
+        self.record("ghost-ack")
+        shown = " ".join(self.timeline(first, self.recording, "--around-error", "2").split())
+        self.assertIn("first difference", shown)
+        self.assertIn("1st run", shown)
+        self.assertIn("2nd run", shown)
+        page = Page(self.timeline(first, self.recording, "--html", "-"))
+        self.assertEqual(len(page.data["lanes"]), 4)
+        self.assertEqual([one["text"] for one in page.data["happenings"]
+                          if one["topic"] == "first difference"], ["first difference"])
+
+    def test_a_page_explains_what_it_shows(self):
+        self.record("remote-access-error")
+        topics = Page(self.timeline(self.recording, "--html", "-")).data["topics"]
+        self.assertIn("R_Key", topics["IBV_WC_REM_ACCESS_ERR"])
+        self.assertIn("what programs do", topics["IBV_WC_REM_ACCESS_ERR"])
+        self.assertEqual([topic for topic, text in topics.items() if not text and topic != "fault"], [])
 
 
 def ladder_test(name):

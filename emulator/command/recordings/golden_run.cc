@@ -98,7 +98,9 @@ void GoldenRun::keep_actual() const {
     copy_recording(record_dir_, places_.actual);
   }
   const fs::path& dir = places_.actual.empty() ? record_dir_ : places_.actual;
-  std::cerr << "rocemu: the run is kept in " + dir.string() + "; rocemu replay shows it\n";
+  std::cerr << "rocemu: the run is kept in " + dir.string() +
+                   "; rocemu replay shows it, and both runs beside each other: rocemu timeline " +
+                   places_.expected.string() + " " + dir.string() + " --html difference.html\n";
 }
 
 }  // namespace rocemu::command

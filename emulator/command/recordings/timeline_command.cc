@@ -11,9 +11,11 @@
 #include <utility>
 
 #include "emulator/command/error.h"
+#include "emulator/command/explanations.h"
 #include "emulator/command/subcommand.h"
 #include "emulator/journal/journal_reader.h"
 #include "emulator/journal/recording.h"
+#include "emulator/timeline/beside.h"
 #include "emulator/timeline/read_capture.h"
 #include "emulator/timeline/read_recording.h"
 #include "emulator/timeline/select.h"
@@ -121,6 +123,15 @@ timeline::Timeline read(const std::string& name) {
   }
 }
 
+std::string explained(const std::string& topic) {
+  const std::optional<Explanation> found = find_explanation(topic);
+  if (!found) return "";
+  std::string text = found->cause;
+  if (!found->remedy.empty()) text += "\nwhat programs do: " + found->remedy;
+  if (!found->rule.empty()) text += "\na rule that causes it: " + found->rule;
+  return text;
+}
+
 template <class Write>
 void write_to(const std::string& name, const Write& write) {
   if (name == "-") return write(std::cout);
@@ -133,12 +144,15 @@ void write_to(const std::string& name, const Write& write) {
 }  // namespace
 
 std::string timeline_help() {
-  return "usage: rocemu timeline [options] RECORDING|PCAP\n"
+  return "usage: rocemu timeline [options] RECORDING|PCAP [RECORDING|PCAP]\n"
          "\n"
          "Shows what happened: a column for each queue pair, arrows for frames, and beside them\n"
          "verbs, work requests, completions, events and faults. What is sent again says why.\n"
          "PSNs count from the connection's first; the number on the wire is in parentheses.\n"
          "RECORDING is the DIR of `rocemu run --record DIR`; PCAP a capture of anybody's RoCEv2.\n"
+         "Of two, both are shown beside each other, with a mark where they first differ: the "
+         "golden\n"
+         "run of `rocemu run --expect`, say, and the one that --actual kept.\n"
          "\n" +
          to_text(options_of_timeline()) +
          "\n"
@@ -150,7 +164,8 @@ std::string timeline_help() {
          "  rocemu timeline /tmp/run1 --kind frame --kind completion\n"
          "  rocemu timeline /tmp/run1 --around-error\n"
          "  rocemu timeline /tmp/run1 --html run1.html\n"
-         "  rocemu timeline /tmp/run1 --mermaid - --kind frame\n";
+         "  rocemu timeline /tmp/run1 --mermaid - --kind frame\n"
+         "  rocemu timeline golden failed --html difference.html\n";
 }
 
 int timeline(const Arguments& arguments) {
@@ -160,13 +175,16 @@ int timeline(const Arguments& arguments) {
   positional.add("recording", -1);
   const po::variables_map values = parse_options("timeline", arguments, all, positional);
   const Words given = values.count("recording") != 0 ? values["recording"].as<Words>() : Words();
-  if (given.size() != 1)
-    throw UsageError("timeline: which recording? rocemu timeline DIR, or a capture's file");
+  if (given.empty() || given.size() > 2)
+    throw UsageError(
+        "timeline: which recording? rocemu timeline DIR, or a capture's file; two for both beside "
+        "each other");
   timeline::Timeline shown = read(given[0]);
+  if (given.size() == 2) shown = timeline::beside(std::move(shown), read(given[1]));
   timeline::select(selection_of(values), shown);
   const size_t width = values["width"].as<size_t>();
   const std::pair<const char*, std::function<void(std::ostream&)>> writers[] = {
-      {"html", [&](std::ostream& out) { timeline::write_page(shown, out); }},
+      {"html", [&](std::ostream& out) { timeline::write_page(shown, explained, out); }},
       {"svg", [&](std::ostream& out) { timeline::write_svg(shown, width, out); }},
       {"mermaid", [&](std::ostream& out) { timeline::write_mermaid(shown, out); }},
       {"perfetto", [&](std::ostream& out) { timeline::write_trace(shown, out); }},

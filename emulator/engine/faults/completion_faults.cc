@@ -50,7 +50,7 @@ bool CompletionFaults::apply(const QueuePair& qp, CqId id, abi::Cqe cqe, bool so
     }
     drop |= effects.drop;
     overruns |= effects.overrun;
-    until += effects.delay;
+    until += effects.delay + chosen(*one.random, effects.jitter);
     hold = std::max(hold, effects.hold);
   }
   CompletionQueue* cq = objects_.cqs.find(id);

@@ -131,7 +131,7 @@ void FrameFaults::apply(Departure departure, const QueuePair* qp) {
         effects.drop || effects.reject || (effects.loss > 0 && happens(*random, effects.loss));
     plan.duplicate += effects.duplicate;
     plan.reorder = std::max(plan.reorder, effects.reorder);
-    plan.at += effects.delay + effects.latency;
+    plan.at += effects.delay + effects.latency + chosen(*random, effects.jitter);
     if (effects.bits_per_second != 0) {
       // Ethernet's preamble, FCS and gap take 24 bytes more than the frame.
       const uint64_t bits = 8 * (departure.frame.bytes().size() + 24);

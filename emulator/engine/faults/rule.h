@@ -81,10 +81,12 @@ struct Selection {
 struct Trigger {
   Ranges nth;                        // the flow's first is 1
   uint64_t every = 1;                // each so many
+  uint64_t burst = 1;                // and the occurrences that follow, so many in all
   uint64_t count = UINT64_MAX;       // at most so often in each flow
   uint64_t total = UINT64_MAX;       // at most so often in all
   double probability = 1;            // of those that are left
   std::optional<Duration> lifetime;  // from when it first acts
+  Duration after{};                  // the NIC's time before which nothing agrees
 };
 
 /// A change of a header's field. Of what the packet does not have, nothing is changed.
@@ -154,6 +156,7 @@ struct Effects {
   // frame, cm
   bool drop = false;
   Duration delay{};
+  Duration jitter{};       // of frames and completions: up to so much more, by chance
   uint32_t duplicate = 0;  // further copies
   uint32_t reorder = 0;    // frames of its flow that overtake it
   std::optional<Corruption> corrupt;
@@ -181,6 +184,7 @@ struct Effects {
   // verb
   int error = 0;  // errno
 
+  bool log = false;  // nothing happens, but that the rule acted is told
   // anywhere, beside the above: what else happens to the QP or device at hand
   std::optional<abi::EventType> raise;
   std::optional<abi::ucma::EventType> raise_cm;

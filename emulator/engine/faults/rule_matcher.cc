@@ -51,6 +51,12 @@ bool happens(Random& random, double probability) {
   return static_cast<double>(random.next() >> 11) * 0x1p-53 < probability;
 }
 
+Duration chosen(Random& random, Duration most) {
+  const auto limit = static_cast<uint64_t>(most.count());
+  if (limit == 0) return {};
+  return Duration(static_cast<Duration::rep>(random.next() % (limit + 1)));
+}
+
 RuleMatcher::RuleMatcher(uint64_t seed, std::vector<std::string> device_names)
     : seed_(seed), device_names_(std::move(device_names)) {}
 
@@ -143,12 +149,14 @@ bool RuleMatcher::is_due(Entry& entry, Account& account, Instant now) const {
   const Trigger& when = entry.rule->when;
   ++entry.matched;
   const uint64_t number = ++account.matched;
-  if (!contains(when.nth, number) || number % when.every != 0) return false;
+  const bool in_burst = account.burst_left > 0;
+  if (!in_burst && (!contains(when.nth, number) || number % when.every != 0)) return false;
   if (account.fired >= when.count || entry.fired >= when.total) return false;
   if (when.lifetime && entry.first_fired && now >= *entry.first_fired + *when.lifetime) {
     return false;
   }
-  if (when.probability < 1 && !happens(account.random, when.probability)) return false;
+  if (!in_burst && when.probability < 1 && !happens(account.random, when.probability)) return false;
+  account.burst_left = (in_burst ? account.burst_left : when.burst) - 1;
   ++account.fired;
   ++entry.fired;
   if (!entry.first_fired) entry.first_fired = now;
@@ -160,7 +168,7 @@ const std::vector<RuleMatcher::Acting>& RuleMatcher::act(const Occurrence& occur
   acting_.clear();
   for (const size_t position : by_place_[static_cast<size_t>(occurrence.where)]) {
     Entry& entry = entries_[position];
-    if (!agrees(*entry.rule, occurrence)) continue;
+    if (now < Instant(entry.rule->when.after) || !agrees(*entry.rule, occurrence)) continue;
     Account& account = account_of(entry, occurrence.flow);
     if (!is_due(entry, account, now)) continue;
     acting_.push_back({entry.rule, &account.random, &account.link_free_at, occurrence.owner});

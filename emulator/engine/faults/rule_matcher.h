@@ -58,6 +58,8 @@ bool contains(const Ranges& ranges, uint64_t number);
 
 /// True with that probability.
 bool happens(Random& random, double probability);
+/// From nothing up to `most`, each as probable as any other.
+Duration chosen(Random& random, Duration most);
 
 class RuleMatcher {
  public:
@@ -100,6 +102,7 @@ class RuleMatcher {
   struct Account {
     uint64_t matched = 0;
     uint64_t fired = 0;
+    uint64_t burst_left = 0;
     Random random;
     Instant link_free_at{};
   };

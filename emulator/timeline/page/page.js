@@ -1,4 +1,5 @@
 // Draws the timeline in #data: one row for each happening, of which only those in view are painted.
+// Where rows are lower than pixels, an overview is painted instead: see paintOverview.
 const data = JSON.parse(document.getElementById("data").textContent);
 const rows = data.happenings;  // see write_page.cc for the fields
 const TONES = ["plain", "again", "fault", "error"];
@@ -6,8 +7,10 @@ const $ = id => document.getElementById(id);
 const view = $("lanes"), canvas = document.createElement("canvas"), pen = canvas.getContext("2d");
 const space = document.createElement("div");
 view.append(canvas, space);
-const HEAD = 44, TIME = 86, LEAST_ROW = 3, MOST_ROW = 40;
-let rowHeight = 24, cursor = 0, found = "";
+const HEAD = 44, TIME = 86, OVERVIEW_ROW = 2;
+// Browsers end an element at about 33 million pixels.
+const MOST_ROW = Math.min(40, 30e6 / Math.max(1, rows.length));
+let rowHeight = Math.min(24, MOST_ROW), cursor = 0, found = "";
 
 function timeText(ns) {
   const [scale, unit] = ns < 1e3 ? [1, "ns"] : ns < 1e6 ? [1e3, "µs"] : ns < 1e9 ? [1e6, "ms"] : [1e9, "s"];
@@ -56,7 +59,7 @@ function paint() {
   const first = Math.max(0, Math.floor(top / rowHeight) - 5);
   const last = Math.min(rows.length, Math.ceil((top + height) / rowHeight) + 1);
   pen.fillStyle = colours.at;
-  pen.fillRect(0, y(cursor), width, rowHeight);
+  pen.fillRect(0, y(cursor), width, Math.max(2, rowHeight));
   pen.strokeStyle = colours.line;
   pen.lineWidth = 1;
   data.lanes.forEach((_, i) => {
@@ -67,7 +70,9 @@ function paint() {
   pen.font = "13px system-ui, sans-serif";
   pen.textBaseline = "middle";
   const labels = [];  // over all arrows
-  for (let i = first; i < last; ++i) {
+  const isOverview = rowHeight < OVERVIEW_ROW;
+  if (isOverview) paintOverview(first, last, height, y, left, colours);
+  for (let i = first; i < last && !isOverview; ++i) {
     const one = rows[i], middle = y(i) + rowHeight / 2, x = laneX(one.lane) - left;
     pen.fillStyle = pen.strokeStyle = colours[one.kind === "verb" && !one.tone ? "ink" : TONES[one.tone]];
     pen.globalAlpha = found && !matches(one) ? .25 : 1;
@@ -123,6 +128,38 @@ function paint() {
   pen.beginPath(); pen.moveTo(0, HEAD - .5); pen.lineTo(width, HEAD - .5); pen.stroke();
 }
 
+/** One line of pixels is of many rows: each lane shows the worst of them, and lines where frames go. */
+function paintOverview(first, last, height, y, left, colours) {
+  const lines = Math.ceil(height), lanes = data.lanes.length;
+  const worst = new Int8Array(lines * lanes).fill(-1), between = new Int8Array(lines * lanes).fill(-1);
+  for (let i = first; i < last; ++i) {
+    const line = Math.floor(y(i)), one = rows[i];
+    if (line < HEAD || line >= lines || found && !matches(one)) continue;
+    const at = line * lanes + one.lane;
+    if (worst[at] < one.tone) worst[at] = one.tone;
+    if (one.to < 0) continue;
+    const end = Math.max(one.lane, one.to);
+    for (let lane = Math.min(one.lane, one.to); lane < end; ++lane)
+      if (between[line * lanes + lane] < one.tone) between[line * lanes + lane] = one.tone;
+  }
+  const bar = laneWidth();
+  for (let tone = 0; tone < TONES.length; ++tone) {
+    pen.fillStyle = colours[TONES[tone]];
+    for (let at = HEAD * lanes; at < worst.length; ++at) {
+      const line = Math.floor(at / lanes), x = laneX(at % lanes) - left;
+      if (between[at] === tone) {
+        pen.globalAlpha = tone ? .8 : .25;
+        pen.fillRect(x, line, bar, 1);
+      }
+      if (worst[at] === tone) {
+        pen.globalAlpha = 1;
+        pen.fillRect(x - 3, line, 6, 1);
+      }
+    }
+  }
+  pen.globalAlpha = 1;
+}
+
 let planned = false;
 function repaint() {
   if (planned) return;
@@ -136,7 +173,8 @@ function resize() {
 }
 function zoom(factor) {
   const inView = (cursor * rowHeight) - view.scrollTop;
-  rowHeight = Math.min(MOST_ROW, Math.max(LEAST_ROW, rowHeight * factor));
+  const whole = (view.clientHeight - HEAD - 20) / Math.max(1, rows.length);  // all in view
+  rowHeight = Math.min(MOST_ROW, Math.max(Math.min(3, whole), rowHeight * factor));
   resize();
   view.scrollTop = cursor * rowHeight - inView;
 }
@@ -145,17 +183,27 @@ function matches(one) {
 }
 
 /** What a QP is at the cursor: its state, and what it has sent and what has completed. */
+const KEPT = 4096;  // rows from one kept set of states to the next
+const kept = [data.lanes.map(() => ({state: "", next: null, acked: null, sends: 0, receives: 0}))];
+function advance(all, one) {
+  const lane = all[one.lane];
+  if (one.state) lane.state = one.state;
+  if (one.kind === "post") one.text.startsWith("post_send") ? ++lane.sends : ++lane.receives;
+  if (one.kind === "completion") one.request ? --lane.sends : --lane.receives;
+  if (one.kind !== "frame" || one.psn === null) return;
+  if (one.request) lane.next = Math.max(lane.next ?? 0, one.psn + 1);
+  else if (one.to >= 0 && /^ACK/.test(one.text)) all[one.to].acked = one.psn;
+}
 function states() {
-  const all = data.lanes.map(() => ({state: "", next: null, acked: null, sends: 0, receives: 0}));
-  for (let i = 0; i <= cursor && i < rows.length; ++i) {
-    const one = rows[i], lane = all[one.lane];
-    if (one.state) lane.state = one.state;
-    if (one.kind === "post") one.text.startsWith("post_send") ? ++lane.sends : ++lane.receives;
-    if (one.kind === "completion") one.request ? --lane.sends : --lane.receives;
-    if (one.kind !== "frame" || one.psn === null) continue;
-    if (one.request) lane.next = Math.max(lane.next ?? 0, one.psn + 1);
-    else if (one.to >= 0 && /^ACK/.test(one.text)) all[one.to].acked = one.psn;
+  const copy = all => all.map(one => ({...one}));
+  const wanted = Math.floor((cursor + 1) / KEPT);
+  while (kept.length <= wanted) {
+    const all = copy(kept[kept.length - 1]), start = (kept.length - 1) * KEPT;
+    for (let i = start; i < start + KEPT; ++i) advance(all, rows[i]);
+    kept.push(all);
   }
+  const all = copy(kept[wanted]);
+  for (let i = wanted * KEPT; i <= cursor && i < rows.length; ++i) advance(all, rows[i]);
   return all;
 }
 function line(table, name, value) {
@@ -166,8 +214,8 @@ function line(table, name, value) {
 function hex(base64) {
   const bytes = atob(base64);
   let text = "";
-  for (let at = 0; at < bytes.length; at += 16) {
-    text += at.toString(16).padStart(4, "0") + "  " + [...bytes.slice(at, at + 16)].map(
+  for (let at = 0; at < bytes.length; at += 8) {
+    text += at.toString(16).padStart(4, "0") + "  " + [...bytes.slice(at, at + 8)].map(
         c => c.charCodeAt(0).toString(16).padStart(2, "0")).join(" ") + "\n";
   }
   return text;
@@ -176,12 +224,12 @@ function show() {
   const one = rows[cursor];
   const table = $("about");
   table.replaceChildren();
-  $("bytes").textContent = "";
+  $("bytes").textContent = $("meaning").textContent = "";
   if (!one) return;
   line(table, "at", timeText(one.at));
   line(table, "what", one.text);
   if (one.reason) line(table, "why", one.reason);
-  if (one.topic) line(table, "topic", one.topic);
+  $("meaning").textContent = data.topics[one.topic] ? one.topic + ": " + data.topics[one.topic] : "";
   for (const [name, value] of one.details) line(table, name, value);
   if (one.bytes) $("bytes").textContent = hex(one.bytes);
   const list = $("states");
@@ -235,7 +283,7 @@ const KEYS = {
   Home: () => go(0), End: () => go(rows.length - 1),
   PageDown: () => go(cursor + 20), PageUp: () => go(cursor - 20),
   n: () => next(1, isFault), p: () => next(-1, isFault),
-  "+": () => zoom(1.25), "-": () => zoom(.8), "/": () => $("search").focus(),
+  "+": () => zoom(1.25), "-": () => zoom(.8), "0": () => zoom(0), "/": () => $("search").focus(),
 };
 addEventListener("keydown", event => {
   if (event.target === $("search")) {
@@ -271,4 +319,5 @@ for (const note of data.notes) {
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
 new ResizeObserver(resize).observe(view);
 resize();
-show();
+const difference = rows.findIndex(one => one.topic === "first difference");
+go(Math.max(0, difference));

@@ -246,6 +246,53 @@ TEST(Process, IsKilledByTheRuleThatItMeets) {
             pair.left.client.id());
 }
 
+TEST(Trigger, ABurstIsOfThoseThatFollow) {
+  Script s;
+  add_rules(s.bench(), "{on: frame, from: dut, opcode: SEND, nth: 2, burst: 2, do: drop}");
+  s.at(0ms).app_posts_send(1).expect({send_only(psn(0))});
+  s.app_posts_send(2).expect({fired()});
+  s.app_posts_send(3).expect({fired()});
+  s.app_posts_send(4).expect({send_only(psn(3))});
+}
+
+TEST(Trigger, AfterATimeCountsFromThenOn) {
+  Script s;
+  add_rules(s.bench(), "{on: frame, from: dut, opcode: SEND, nth: 1, after: 5ms, do: drop}");
+  s.at(0ms).app_posts_send(1).expect({send_only(psn(0))});
+  s.at(5ms).app_posts_send(2).expect({fired()});
+  s.app_posts_send(3).expect({send_only(psn(2))});
+}
+
+TEST(Trigger, LoggingDoesNothingElse) {
+  Script s;
+  add_rules(s.bench(), "{on: frame, from: dut, opcode: SEND, do: log}");
+  s.at(0ms).app_posts_send(1).expect({fired(), send_only(psn(0))});
+}
+
+TEST(LinkFault, JitterIsUpToSoMuch) {
+  Script s;
+  add_rules(s.bench(), "{on: link, from: dut, do: {latency: 100us, jitter: 50us}}");
+  s.at(0ms).app_posts_send(1);
+  s.at(100us).expect_silence();
+  s.at(102527ns).expect({send_only(psn(0))});  // by chance, of the script's seed
+}
+
+TEST(LinkFault, JitterIsWithinItsRangeAndUsesAllOfIt) {
+  engine::Random random(1);
+  engine::Duration least = 1h;
+  engine::Duration most{};
+  for (int i = 0; i < 1000; ++i) {
+    const engine::Duration one = engine::faults::chosen(random, 1ms);
+    least = std::min(least, one);
+    most = std::max(most, one);
+  }
+  EXPECT_GE(least, 0ms);
+  EXPECT_LT(least, 10us);
+  EXPECT_GT(most, 990us);
+  EXPECT_LE(most, 1ms);
+  EXPECT_EQ(engine::faults::chosen(random, {}), engine::Duration{});
+}
+
 TEST(Trigger, TotalIsAcrossAllFlows) {
   Pair pair;
   add_rules(pair.bench, "{on: frame, opcode: SEND, total: 1, do: drop}");

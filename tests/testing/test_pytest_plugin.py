@@ -1,0 +1,75 @@
+"""The pytest plugin: a test that passes leaves nothing, one that fails its recording and timeline."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILD = pathlib.Path(os.environ["ROCEMU_BUILD"])
+TIMEOUT = 300
+TESTS = """
+import pytest
+
+def pingpong(fabric, port):
+    server = fabric.popen(["ibv_rc_pingpong", "-g", "0", "-d", "rocemu0", "-p", port])
+    fabric.wait_listening(int(port))
+    client = fabric.run(["ibv_rc_pingpong", "-g", "0", "-d", "rocemu1", "-p", port, "localhost"])
+    return client.returncode, server
+
+@pytest.mark.rocemu(clock="virtual", scenario="rnr-recovers")
+def test_passes(fabric):
+    status, server = pingpong(fabric, "PORT1")
+    assert (status, server.wait(60)) == (0, 0)
+    assert fabric.rules()[0].fired == 6
+
+@pytest.mark.rocemu(clock="virtual", scenario="retry-exceeded")
+def test_fails(fabric):
+    assert pingpong(fabric, "PORT2")[0] == 0
+
+def test_programs_end_with_the_nic(fabric):
+    assert fabric.popen(["sleep", "1000"]).poll() is None
+
+def test_nobody_listens(fabric):
+    import rocemu
+    fabric.popen(["false"])
+    with pytest.raises(rocemu.Error, match="the programs ended"):
+        fabric.wait_listening(1)
+"""
+
+
+def free_port():
+    import socket
+    with socket.socket() as holder:
+        holder.bind(("", 0))
+        return str(holder.getsockname()[1])
+
+
+class Plugin(unittest.TestCase):
+    def test_what_fails_leaves_its_timeline(self):
+        try:
+            import pytest  # noqa: F401
+        except ImportError:
+            self.skipTest("there is no pytest: apt-get install python3-pytest")
+        with tempfile.TemporaryDirectory(prefix="rocemu-test-") as scratch:
+            project = pathlib.Path(scratch)
+            (project / "conftest.py").write_text('pytest_plugins = ["pytest_rocemu"]\n')
+            (project / "test_mine.py").write_text(
+                TESTS.replace("PORT1", free_port()).replace("PORT2", free_port()))
+            environment = {name: value for name, value in os.environ.items()
+                           if not name.startswith(("ROCEMU", "LD_PRELOAD"))}
+            environment["PYTHONPATH"] = str(BUILD / "share" / "rocemu" / "python")
+            result = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=project, text=True,
+                                    env={**environment, "ROCEMU_COMMAND": str(BUILD / "bin" / "rocemu")},
+                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                    timeout=TIMEOUT, check=False)
+            self.assertIn("1 failed, 3 passed", result.stdout)
+            kept = project / "rocemu-failed"
+            self.assertEqual([one.name for one in kept.iterdir()], ["test_mine.py_test_fails"])
+            page = (kept / "test_mine.py_test_fails" / "timeline.html").read_text()
+            self.assertIn("RETRY_EXC_ERR", page)
+            self.assertTrue((kept / "test_mine.py_test_fails" / "recording" / "journal").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
