@@ -10,7 +10,7 @@ namespace rocemu::timeline {
 namespace {
 
 /// Mermaid writes characters that mean something to it as #NUMBER;.
-std::string escaped(const std::string& text) {
+std::string mermaid_text(const std::string& text) {
   std::string out;
   for (const char c : text) {
     if (c == '#' || c == ';' || c == '<' || c == '>' || c == '%' || c == '{' || c == '}' ||
@@ -28,11 +28,12 @@ std::string escaped(const std::string& text) {
 void write_mermaid(const Timeline& timeline, std::ostream& out) {
   out << "sequenceDiagram\n";
   for (size_t i = 0; i < timeline.lanes.size(); ++i)
-    out << "  participant L" << i << " as " << escaped(title_with_type(timeline.lanes[i])) << "\n";
+    out << "  participant L" << i << " as " << mermaid_text(title_with_type(timeline.lanes[i]))
+        << "\n";
   for_each_group(timeline, [&](const Happening& one, size_t count) {
-    std::string text =
-        duration_text(one.at.time_since_epoch()) + "<br/>" + escaped(text_of_group(one, count));
-    if (!one.reason.empty()) text += "<br/>" + escaped(one.reason);
+    std::string text = duration_text(one.at.time_since_epoch()) + "<br/>" +
+                       mermaid_text(text_of_group(one, count));
+    if (!one.reason.empty()) text += "<br/>" + mermaid_text(one.reason);
     if (one.kind != Kind::kFrame && one.kind != Kind::kCm) {
       out << "  Note over L" << one.lane << ": " << text << "\n";
       return;

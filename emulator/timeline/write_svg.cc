@@ -15,8 +15,8 @@ namespace {
 
 constexpr double kCharacter = 7.8;  // pixels, of a monospaced font of 13 pixels
 constexpr double kLine = 18;
-constexpr size_t kTimeWidth = 11;  // characters
-constexpr size_t kLeastColumn = 30;
+constexpr size_t kTimeCharacters = 11;  // characters
+constexpr size_t kLeastCharacters = 30;
 
 constexpr std::string_view kStyle = R"(
 text { font: 13px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; fill: #1c2128; }
@@ -37,7 +37,7 @@ text.error { fill: #ff7b72; } .error { stroke: #ff7b72; } .tip.error { fill: #ff
 }
 )";
 
-std::string escaped(const std::string& text) {
+std::string xml_text(const std::string& text) {
   std::string out;
   for (const char c : text) {
     if (c == '&') {
@@ -71,8 +71,8 @@ class Picture {
  public:
   Picture(const Timeline& timeline, size_t width) : timeline_(timeline) {
     const size_t lanes = std::max<size_t>(timeline.lanes.size(), 1);
-    const size_t room = width > kTimeWidth ? width - kTimeWidth : 0;
-    column_ = std::max(kLeastColumn, room / lanes);
+    const size_t room = width > kTimeCharacters ? width - kTimeCharacters : 0;
+    column_ = std::max(kLeastCharacters, room / lanes);
   }
 
   void write(std::ostream& out) {
@@ -88,7 +88,7 @@ class Picture {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:g} {1:g}\" width=\"{0:g}\" "
         "height=\"{1:g}\" role=\"img\">\n<title>{2}</title>\n<style>{3}</style>\n"
         "<rect class=\"back\" width=\"{0:g}\" height=\"{1:g}\"/>\n",
-        right, y_ + 8, escaped("timeline of " + timeline_.source), kStyle);
+        right, y_ + 8, xml_text("timeline of " + timeline_.source), kStyle);
     for (size_t lane = 0; lane < timeline_.lanes.size(); ++lane) {
       out << fmt::format(
           "<line class=\"lane\" x1=\"{0:g}\" x2=\"{0:g}\" y1=\"{1:g}\" y2=\"{2:g}\"/>\n",
@@ -99,10 +99,10 @@ class Picture {
 
  private:
   size_t width() const {
-    return kTimeWidth + column_ * std::max<size_t>(timeline_.lanes.size(), 1);
+    return kTimeCharacters + column_ * std::max<size_t>(timeline_.lanes.size(), 1);
   }
   double x_of(size_t lane) const {
-    return static_cast<double>(kTimeWidth + lane * column_) * kCharacter;
+    return static_cast<double>(kTimeCharacters + lane * column_) * kCharacter;
   }
   double next_line() { return y_ += kLine; }
 
@@ -122,7 +122,7 @@ class Picture {
     const double top = next_line();
     if (!last_ || *last_ != one.at) {
       const std::string time = duration_text(one.at.time_since_epoch());
-      const size_t room = kTimeWidth - 1;
+      const size_t room = kTimeCharacters - 1;
       write_text(static_cast<double>(room - std::min(room, time.size())), top, time, "time");
     }
     last_ = one.at;
@@ -182,7 +182,7 @@ class Picture {
   void write_text(double column, double y, const std::string& text, const char* style) {
     body_ +=
         fmt::format("<text class=\"{}\" x=\"{:g}\" y=\"{:g}\" xml:space=\"preserve\">{}</text>\n",
-                    style, column * kCharacter, y, escaped(text));
+                    style, column * kCharacter, y, xml_text(text));
   }
 
   const Timeline& timeline_;

@@ -11,7 +11,7 @@
 namespace rocemu::timeline {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 /// Lanes without a process, as of a capture, are processes of their own, with numbers that no
 /// process has.
@@ -28,21 +28,21 @@ class TraceWriter {
 
   void write() {
     out_ << R"({"displayTimeUnit":"ns","otherData":)"
-         << dump(Json{{"source", timeline_.source}, {"notes", timeline_.notes}})
+         << dump(OrderedJson{{"source", timeline_.source}, {"notes", timeline_.notes}})
          << R"(,"traceEvents":[)";
     write_names();
     // A frame is one slice where it leaves and one where it arrives, and a flow between them.
     for (size_t i = 0; i < timeline_.happenings.size(); ++i) {
       const Happening& one = timeline_.happenings[i];
       const bool travels = one.to != kNoLane && !one.lost;
-      Json slice = slice_of(one, one.lane, one.at.time_since_epoch());
+      OrderedJson slice = slice_of(one, one.lane, one.at.time_since_epoch());
       if (travels) {
         slice["bind_id"] = fmt::format("{:#x}", i + 1);
         slice["flow_out"] = true;
       }
       write(slice);
       if (!travels) continue;
-      Json arrival = slice_of(one, one.to, one.at.time_since_epoch() + one.flight);
+      OrderedJson arrival = slice_of(one, one.to, one.at.time_since_epoch() + one.flight);
       arrival["bind_id"] = fmt::format("{:#x}", i + 1);
       arrival["flow_in"] = true;
       write(arrival);
@@ -51,10 +51,10 @@ class TraceWriter {
   }
 
  private:
-  static std::string dump(const Json& json) {
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  static std::string dump(const OrderedJson& json) {
+    return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
   }
-  void write(const Json& event) {
+  void write(const OrderedJson& event) {
     out_ << comma_ << "\n" << dump(event);
     comma_ = ",";
   }
@@ -80,8 +80,8 @@ class TraceWriter {
     }
   }
 
-  Json slice_of(const Happening& one, uint32_t lane, engine::Duration at) const {
-    Json args = Json::object();
+  OrderedJson slice_of(const Happening& one, uint32_t lane, engine::Duration at) const {
+    OrderedJson args = OrderedJson::object();
     if (!one.reason.empty()) args["reason"] = one.reason;
     if (one.psn) args["relative_psn"] = *one.psn;
     if (!one.state.empty()) args["state"] = one.state;
