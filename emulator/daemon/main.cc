@@ -60,6 +60,14 @@ UniqueFd take_signals(bool has_parent) {
   return fd;
 }
 
+/// Whoever waits for a thread that is to stop takes it (os/stopped_thread.h).
+void hold_back_sigchld() {
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  if (sigprocmask(SIG_BLOCK, &child, nullptr) != 0) fail_start("sigprocmask", errno);
+}
+
 bool is_at_end(int fd) {
   char buffer[64];
   const ssize_t size = read(fd, buffer, sizeof buffer);
@@ -89,6 +97,7 @@ int serve(Options options, ReadySignal& ready) {
   if (options.udp.empty()) {
     choose_addresses(options.fabric.devices, options.addresses, list_network_interfaces());
   }
+  hold_back_sigchld();
   const UniqueFd signals = take_signals(lifetime_fd >= 0);
   Daemon daemon(std::move(options));
   EventLoop& loop = daemon.loop();

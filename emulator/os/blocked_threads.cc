@@ -92,6 +92,8 @@ class Observer {
   std::string mapping_at(pid_t process, uint64_t address) const;
   bool is_mapped_outside(const std::string& mapping) const;
   void find_holders();
+  /// The NIC keeps it from running, since it would find nothing (os/spinning_threads.h).
+  bool is_held_spinning(const std::string& status) const;
   /// A process outside of the run has it open.
   bool is_held_outside(const std::string& link);
   bool is_held_by_daemon(const std::string& link);
@@ -114,6 +116,12 @@ std::vector<BlockedThread> Observer::look() {
   return threads;
 }
 
+bool Observer::is_held_spinning(const std::string& status) const {
+  const std::string tracer = field_of(status, "TracerPid");
+  return daemon_ != 0 && tracer != "0" &&
+         !contents_of(directory_of(daemon_) + "/task/" + tracer + "/comm").empty();
+}
+
 /// Without a thread in the result there is none any more.
 BlockedThread Observer::look_at(pid_t process, pid_t thread) {
   const std::string directory = directory_of(process) + "/task/" + std::to_string(thread);
@@ -123,6 +131,12 @@ BlockedThread Observer::look_at(pid_t process, pid_t thread) {
   BlockedThread one{process, thread, field_of(status, "Name"), Waker::kRuns, "runs"};
   one.switches = field_of(status, "voluntary_ctxt_switches") + "+" +
                  field_of(status, "nonvoluntary_ctxt_switches");
+  if (state[0] == 't' && is_held_spinning(status)) {
+    one.waker = Waker::kNobody;
+    one.what = "spins: it looks again and again at memory that nobody changes";
+    one.switches.clear();  // it is sent round its loop now and then
+    return one;
+  }
   if (state[0] == 'T' || state[0] == 't') {
     one.waker = Waker::kOutside;
     one.what = "is stopped";

@@ -1,44 +1,61 @@
-// Whether a thread runs in a loop that cannot end by itself: it waits for a change of memory, as
-// code does that spins on a flag. Its registers tell: in such a loop the same few states come again
-// and again, and in one that counts, or walks over memory, never the same.
+// Threads that spin: that run in a loop which cannot end by itself, since it only looks at memory.
+//
+// A thread that may be one is run instruction by instruction: if its registers go through the same
+// states again and again, so it does for ever, unless something changes memory. It is held then: it
+// does not run, and takes no processor from those that do. When memory may have changed it is sent
+// round its loop once, and if that leads elsewhere, let go.
 #pragma once
 
 #include <sys/types.h>
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
-#include <optional>
 #include <set>
+#include <vector>
+
+#include "emulator/os/stopped_thread.h"
 
 namespace rocemu {
 
 class SpinningThreads {
  public:
-  /// Looks once. True if the thread has spun at this look and the ones before, and has run since
-  /// the one before: had anything changed that it waits for, it would have seen that.
-  /// `again`: it was looked at just now, and need not have run since then.
-  bool spins(pid_t process, pid_t thread, bool again = false);
-  /// A number for the general registers of a running thread, which is stopped for a moment. Nothing
-  /// if it may not be traced, is traced by somebody else, or is in a system call.
-  std::optional<uint64_t> registers_of(pid_t process, pid_t thread);
-  /// Memory may have changed: those that have spun so far do so still only once they have run
-  /// again.
-  void look_again();
-  /// Lets go of threads that came to their end while they were looked at: until then their parents
-  /// cannot wait for them.
-  void let_go();
-  /// It sleeps, or is gone.
-  void forget(pid_t thread) { threads_.erase(thread); }
+  SpinningThreads() = default;
+  ~SpinningThreads();
+  SpinningThreads(const SpinningThreads&) = delete;
+  SpinningThreads& operator=(const SpinningThreads&) = delete;
+
+  /// Looks at a thread that runs; less and less often at one that computes. True if it spins: it is
+  /// held from now on.
+  bool hold_if_it_spins(pid_t process, pid_t thread);
+  bool holds(pid_t thread) const { return held_.contains(thread); }
+  /// Of one that is held: false if it has left its loop. It runs then.
+  bool still_spins(pid_t thread);
+  /// It sleeps, or does something else.
+  void release(pid_t thread);
+  /// Of threads that are gone nothing needs to be known.
+  void keep_only(const std::function<bool(pid_t thread)>& is_there);
+  /// Takes note of threads that came to their end while they were looked at or held: until then
+  /// their parents cannot wait for them, and others of their processes not execute a program.
+  void reap();
 
  private:
-  struct Thread {
-    std::set<uint64_t> states;
-    uint32_t repeated = 0;  // looks in a row that found a state again
-    std::chrono::nanoseconds own_time{};
-    bool must_run = false;  // before it is looked at again
+  struct Held {
+    StoppedThread stopped;
+    std::vector<uint64_t> loop;  // the states that it goes through; it is in the last
   };
-  std::map<pid_t, Thread> threads_;
+  struct Known {
+    std::chrono::nanoseconds own_time;  // at the latest look
+    std::chrono::nanoseconds pause;     // of its own time, until the next one
+    size_t steps;                       // of that
+  };
+  /// The states of the loop that it is in; empty if it is in none.
+  std::vector<uint64_t> loop_of(StoppedThread& stopped, size_t steps);
+  void let_go(pid_t thread, StoppedThread& stopped);
+
+  std::map<pid_t, Held> held_;
+  std::map<pid_t, Known> known_;
   std::set<pid_t> ended_;  // while they were traced; or others that are not, which does no harm
 };
 

@@ -9,10 +9,12 @@
 
 #include <atomic>
 #include <chrono>
-#include <ctime>
+#include <functional>
 #include <new>
+#include <string>
 #include <thread>
 
+#include "emulator/os/proc.h"
 #include "tests/daemon/child.h"
 
 namespace rocemu {
@@ -20,54 +22,144 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// How often it was found to spin, of so many looks.
-int spins_of(pid_t pid, int looks) {
-  SpinningThreads threads;
-  int spins = 0;
+/// Whether it was found to spin, in so many looks at most.
+bool is_found(SpinningThreads& threads, pid_t pid, int looks) {
   for (int i = 0; i < looks; ++i) {
+    if (threads.hold_if_it_spins(pid, pid)) return true;
     std::this_thread::sleep_for(2ms);
-    spins += threads.spins(pid, pid) ? 1 : 0;
   }
-  return spins;
+  return false;
 }
-
-TEST(SpinningThreads, AreFound) {
-  const Child child([] {
-    std::atomic<bool> flag{false};
-    while (!flag.load(std::memory_order_relaxed)) {
-    }
-  });
+bool is_found(pid_t pid, int looks) {
   SpinningThreads threads;
+  return is_found(threads, pid, looks);
+}
+/// Enough on the busiest machine.
+constexpr int kManyLooks = 30'000;
+
+/// Memory that a child shares with the test.
+template <class T>
+class Shared {
+ public:
+  Shared()
+      : page_(mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
+    if (page_ == MAP_FAILED) throw std::bad_alloc();
+    value_ = new (page_) T();
+  }
+  ~Shared() { munmap(page_, sizeof(T)); }
+  Shared(const Shared&) = delete;
+  Shared& operator=(const Shared&) = delete;
+  T& operator*() const { return *value_; }
+  T* operator->() const { return value_; }
+
+ private:
+  void* page_;
+  T* value_;
+};
+
+/// True once it is so.
+bool comes(const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + 60s;
-  while (!threads.spins(child.pid(), child.pid())) {
-    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
     std::this_thread::sleep_for(1ms);
   }
+  return true;
 }
 
-TEST(SpinningThreads, OneThatHasNotRunSinceMemoryChangedIsLookedAtAgain) {
-  const Child child([] {
-    std::atomic<bool> flag{false};
-    while (!flag.load(std::memory_order_relaxed)) {
+std::chrono::nanoseconds own_time_of(pid_t pid) {
+  return std::chrono::nanoseconds(std::stoll(
+      proc::contents_of(proc::directory_of(pid) + "/task/" + std::to_string(pid) + "/schedstat")));
+}
+
+TEST(SpinningThreads, AreHeldUntilMemoryChanges) {
+  const Shared<std::atomic<bool>> flag, seen;
+  const Child child([&] {
+    while (!flag->load(std::memory_order_relaxed)) {
     }
+    seen->store(true);
+    pause();
   });
   SpinningThreads threads;
-  const auto deadline = std::chrono::steady_clock::now() + 60s;
-  const auto spins = [&] { return threads.spins(child.pid(), child.pid()); };
-  while (!spins()) {
-    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
-    std::this_thread::sleep_for(1ms);
-  }
+  ASSERT_TRUE(is_found(threads, child.pid(), kManyLooks));
+  EXPECT_TRUE(threads.holds(child.pid()));
+  const auto before = own_time_of(child.pid());
   std::this_thread::sleep_for(20ms);
-  ASSERT_EQ(kill(child.pid(), SIGSTOP), 0);
-  ASSERT_EQ(waitpid(child.pid(), nullptr, WUNTRACED), child.pid());
-  threads.look_again();
-  for (int i = 0; i < 5; ++i) EXPECT_FALSE(spins());
-  ASSERT_EQ(kill(child.pid(), SIGCONT), 0);
-  while (!spins()) {
-    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
-    std::this_thread::sleep_for(1ms);
-  }
+  EXPECT_EQ(own_time_of(child.pid()), before);
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(threads.still_spins(child.pid()));
+  EXPECT_FALSE(seen->load());
+  flag->store(true);
+  EXPECT_FALSE(threads.still_spins(child.pid()));
+  EXPECT_FALSE(threads.holds(child.pid()));
+  EXPECT_TRUE(comes([&] { return seen->load(); }));
+}
+
+TEST(SpinningThreads, ATestAndSetLockIsALoopToo) {
+  const Shared<std::atomic<bool>> lock, has_it;
+  lock->store(true);
+  const Child child([&] {
+    while (lock->exchange(true)) {
+    }
+    has_it->store(true);
+    pause();
+  });
+  SpinningThreads threads;
+  ASSERT_TRUE(is_found(threads, child.pid(), kManyLooks));
+  lock->store(false);
+  EXPECT_FALSE(threads.still_spins(child.pid()));
+  EXPECT_TRUE(comes([&] { return has_it->load(); }));
+}
+
+TEST(SpinningThreads, OneThatIsHeldTakesASignal) {
+  static std::atomic<bool>* handled;
+  const Shared<std::atomic<bool>> flag, shared_handled;
+  handled = &*shared_handled;
+  const Child child([&] {
+    signal(SIGUSR1, [](int) { handled->store(true); });
+    while (!flag->load(std::memory_order_relaxed)) {
+    }
+  });
+  SpinningThreads threads;
+  ASSERT_TRUE(is_found(threads, child.pid(), kManyLooks));
+  ASSERT_EQ(kill(child.pid(), SIGUSR1), 0);
+  EXPECT_FALSE(threads.still_spins(child.pid()));
+  EXPECT_TRUE(comes([&] { return shared_handled->load(); }));
+  EXPECT_TRUE(is_found(threads, child.pid(), kManyLooks));  // after its handler
+}
+
+TEST(SpinningThreads, OneThatIsKilledWhileItIsHeldIsLeftToItsParent) {
+  const Shared<std::atomic<pid_t>> spinner;
+  const Child parent([&] {
+    const pid_t child = fork();
+    if (child == 0) {
+      for (;;) {
+      }
+    }
+    spinner->store(child);
+    while (waitpid(child, nullptr, 0) != child) {
+    }
+    spinner->store(0);
+    pause();
+  });
+  ASSERT_TRUE(comes([&] { return spinner->load() != 0; }));
+  const pid_t pid = spinner->load();
+  SpinningThreads threads;
+  ASSERT_TRUE(is_found(threads, pid, kManyLooks));
+  ASSERT_EQ(kill(pid, SIGKILL), 0);
+  EXPECT_TRUE(comes([&] {
+    threads.reap();
+    return !threads.holds(pid) && spinner->load() == 0;
+  }));
+}
+
+TEST(SpinningThreads, GoOnWhenNobodyHoldsThemAnyMore) {
+  const Child child([] {
+    for (;;) {
+    }
+  });
+  ASSERT_TRUE(is_found(child.pid(), kManyLooks));
+  const auto before = own_time_of(child.pid());
+  EXPECT_TRUE(comes([&] { return own_time_of(child.pid()) > before + 1ms; }));
 }
 
 TEST(SpinningThreads, OneThatCountsDoesNotSpin) {
@@ -78,27 +170,33 @@ TEST(SpinningThreads, OneThatCountsDoesNotSpin) {
       ++count;
     }
   });
-  EXPECT_EQ(spins_of(child.pid(), 50), 0);
+  EXPECT_FALSE(is_found(child.pid(), 50));
+}
+
+TEST(SpinningThreads, OneThatCountsInMemoryDoesNotSpin) {
+  const Child child([] {
+    volatile uint64_t count = 0;
+    for (;;) count = count + 1;
+  });
+  EXPECT_FALSE(is_found(child.pid(), 50));
 }
 
 TEST(SpinningThreads, OneThatMakesTheSameCallAgainAndAgainDoesNotSpin) {
   const Child child([] {
     for (;;) getppid();
   });
-  EXPECT_LT(spins_of(child.pid(), 50), 50);
+  EXPECT_FALSE(is_found(child.pid(), 50));
 }
 
 TEST(SpinningThreads, OneThatSleepsDoesNotSpin) {
   const Child child([] {
     for (;;) pause();
   });
-  EXPECT_EQ(spins_of(child.pid(), 10), 0);
+  EXPECT_FALSE(is_found(child.pid(), 10));
 }
 
 TEST(SpinningThreads, OneThatEndsWhileItIsLookedAtIsLeftToItsParent) {
-  void* const page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(page, MAP_FAILED);
-  auto* const shortlived = new (page) std::atomic<pid_t>(0);
+  const Shared<std::atomic<pid_t>> shortlived;
   const pid_t parent = fork();
   if (parent == 0) {
     for (int i = 0; i < 1000; ++i) {
@@ -113,18 +211,17 @@ TEST(SpinningThreads, OneThatEndsWhileItIsLookedAtIsLeftToItsParent) {
   const auto deadline = std::chrono::steady_clock::now() + 60s;
   int status = 0;
   while (waitpid(parent, &status, WNOHANG) == 0) {
-    if (const pid_t child = shortlived->exchange(0); child != 0) threads.registers_of(child, child);
-    threads.let_go();
+    if (const pid_t child = shortlived->exchange(0); child != 0)
+      threads.hold_if_it_spins(child, child);
+    threads.reap();
     ASSERT_LT(std::chrono::steady_clock::now(), deadline);
   }
   EXPECT_EQ(status, 0);
-  munmap(page, 4096);
 }
 
 TEST(SpinningThreads, OneThatIsGoneDoesNotSpin) {
   const pid_t nobody = 0x3ffffff;
-  EXPECT_EQ(SpinningThreads().registers_of(nobody, nobody), std::nullopt);
-  EXPECT_EQ(spins_of(nobody, 3), 0);
+  EXPECT_FALSE(is_found(nobody, 3));
 }
 
 }  // namespace

@@ -72,6 +72,11 @@ class Deadlocks(unittest.TestCase):
         result = rocemu_run(*hanging("both_poll"), options=CLOCKS[0])
         self.assert_reported(result, ["polls a completion queue"] * 2)
 
+    def test_threads_that_spin(self):
+        for options in CLOCKS:
+            result = rocemu_run(BIN / "determinism_programs", "spin_for_ever", options=options)
+            self.assert_reported(result, [NEVER] + [r"thread \d+ .* spins: it looks again and again"] * 2)
+
     def test_an_established_that_is_lost(self):
         with temporary_directory() as directory:
             scenario = pathlib.Path(directory) / "lost.yaml"

@@ -107,8 +107,8 @@ std::string switches_of(const std::string& status) {
 
 }  // namespace
 
-Quiescence::Quiescence(std::optional<pid_t> ancestor, bool parents_wait)
-    : ancestor_(ancestor), parents_wait_(parents_wait) {}
+Quiescence::Quiescence(std::optional<pid_t> ancestor, bool parents_wait, SpinningThreads* spinning)
+    : ancestor_(ancestor), parents_wait_(parents_wait), spinning_(spinning) {}
 
 /// Sleeping, stopped (by a signal or a debugger), or dead for a while. One that waits for a disk
 /// (D) will soon go on by itself.
@@ -132,7 +132,7 @@ bool Quiescence::is_quiet(const std::vector<pid_t>& clients) {
 }
 
 void Quiescence::look(const std::vector<pid_t>& clients, Proof proof) {
-  let_go_of_ended();
+  if (spinning_ != nullptr) spinning_->reap();
   std::swap(last_, now_);
   now_.clear();
   processes_.clear();
@@ -150,7 +150,9 @@ void Quiescence::look(const std::vector<pid_t>& clients, Proof proof) {
     if (process == getpid() || !processes_.insert(process).second) continue;
     look_at(process, more, proof);
   }
-  std::erase_if(dead_since_, [&](const auto& one) { return !now_.contains(one.first); });
+  const auto is_there = [&](pid_t thread) { return now_.contains(thread); };
+  std::erase_if(dead_since_, [&](const auto& one) { return !is_there(one.first); });
+  if (spinning_ != nullptr) spinning_->keep_only(is_there);
 }
 
 void Quiescence::look_at(pid_t process, std::vector<pid_t>& more, Proof proof) {
@@ -160,13 +162,11 @@ void Quiescence::look_at(pid_t process, std::vector<pid_t>& more, Proof proof) {
     const std::string status = contents_of(fmt::format("/proc/{}/task/{}/status", process, thread));
     if (status.empty()) continue;
     Thread seen{switches_of(status), {}};
-    bool asleep = is_asleep(thread, state_of(status), runnable);
-    const bool spins = finds_spinning_ && !asleep && !ignored_.contains(thread) && waits_long() &&
-                       spinning_.spins(process, thread, proof == Proof::kPlace);
+    const bool is_held = spinning_ != nullptr && spinning_->holds(thread);
+    bool asleep = !is_held && is_asleep(thread, state_of(status), runnable);
     if (asleep) {
       ignored_.erase(thread);
-      spinning_.forget(thread);
-    } else if (spins) {
+    } else if (spins(process, thread, proof)) {
       asleep = true;
       seen.switches.clear();
     } else {
@@ -186,8 +186,16 @@ void Quiescence::look_at(pid_t process, std::vector<pid_t>& more, Proof proof) {
 
 void Quiescence::begin_wait() {
   processor_time_.clear();
-  spinning_.look_again();
   waiting_since_ = std::chrono::steady_clock::now();
+}
+
+/// One that is held has seen all that others did to memory if it spins still at a second look: they
+/// have been asleep since the first. Where two have something to do, one goes on before the other.
+bool Quiescence::spins(pid_t process, pid_t thread, Proof proof) {
+  if (spinning_ == nullptr || ignored_.contains(thread)) return false;
+  if (spinning_->holds(thread))
+    return proof == Proof::kState || !all_asleep_ || spinning_->still_spins(thread);
+  return proof == Proof::kState && waits_long() && spinning_->hold_if_it_spins(process, thread);
 }
 
 /// So long that a thread may be one that spins: it costs to find out.

@@ -25,14 +25,11 @@ namespace rocemu::daemon {
 class Quiescence {
  public:
   /// With an ancestor, all its descendants but ourselves are looked at too. `parents_wait`: the
-  /// parent of a process that ended wakes up soon, and is waited for.
-  explicit Quiescence(std::optional<pid_t> ancestor, bool parents_wait = true);
-
-  /// From now on threads that spin count as asleep. Not on the real clock, where a thread that
-  /// polls may look like one.
-  void find_spinning() { finds_spinning_ = true; }
-  /// Of threads that came to their end while they were looked at: their parents can wait for them.
-  void let_go_of_ended() { spinning_.let_go(); }
+  /// parent of a process that ended wakes up soon, and is waited for. With `spinning`, threads that
+  /// spin are held by it, and count as asleep. Not on the real clock, where a thread that polls may
+  /// look like one.
+  explicit Quiescence(std::optional<pid_t> ancestor, bool parents_wait = true,
+                      SpinningThreads* spinning = nullptr);
 
   /// Looks at these processes and their descendants.
   bool is_quiet(const std::vector<pid_t>& clients);
@@ -65,6 +62,7 @@ class Quiescence {
 
   bool is_asleep(pid_t thread, char state, bool runnable);
   bool waits_long() const;
+  bool spins(pid_t process, pid_t thread, Proof proof);
   void look(const std::vector<pid_t>& clients, Proof proof);
   void look_at(pid_t process, std::vector<pid_t>& more, Proof proof);
 
@@ -76,8 +74,7 @@ class Quiescence {
   std::set<pid_t> processes_;                                          // of the look in progress
   std::vector<std::pair<pid_t, pid_t>> running_;                       // process, thread
   std::set<pid_t> ignored_;                                            // threads
-  bool finds_spinning_ = false;
-  SpinningThreads spinning_;
+  SpinningThreads* spinning_;
   std::chrono::steady_clock::time_point waiting_since_;
   std::map<pid_t, std::chrono::nanoseconds> processor_time_;  // of threads, at that question
 };

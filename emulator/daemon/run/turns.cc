@@ -79,14 +79,13 @@ Turns::Turns(const Options& options, UniqueFd listener, Requests requests)
     : options_(options),
       requests_(std::move(requests)),
       handback_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      everybody_(options.ancestor, /*parents_wait=*/false),
+      everybody_(options.ancestor, /*parents_wait=*/false, &spinning_),
       awake_(options.sleeps_between_turns) {
   auto created = NewSharedMemory::create("rocemu-turns", sizeof(TurnTable));
   if (!created) fail_start("cannot make the table of turns", errno);
   memory_ = std::move(created->memory);
   table_file_ = std::move(created->file);
   if (!handback_) fail_start("cannot make an eventfd", errno);
-  everybody_.find_spinning();
   table().next_serial.store(1);
   table().seed = options.seed;
   table().is_lockstep = options.lockstep ? 1 : 0;
@@ -94,10 +93,7 @@ Turns::Turns(const Options& options, UniqueFd listener, Requests requests)
   if (!handback_watch_) fail_start("cannot watch the table of turns", errno);
   participants_ = std::make_unique<Participants>(
       table(), Participants::Files{table_file_.get(), handback_.get(), std::move(listener)}, loop_,
-      timers_, options.ancestor, [this] {
-        spinning_.let_go();
-        everybody_.let_go_of_ended();
-      });
+      timers_, options.ancestor, [this] { spinning_.reap(); });
 }
 
 bool Turns::has_command_ended() {
@@ -314,7 +310,6 @@ void Turns::give_turn(uint32_t number, Round& round, const MustStop& must_stop) 
   syscall(SYS_futex, &slot.turn, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   const RealClock::time_point since = RealClock::now();
   std::optional<Nanoseconds> own_time;
-  spinning_.forget(slot.tid.load());
   bool says_something = wait_awake(slot);
   while (slot.turn.load() != 0 && is_taken(number) && !must_stop()) {
     if (!std::exchange(says_something, false)) loop_.wait(kLook);
@@ -365,7 +360,7 @@ bool Turns::must_go_on_beside(const ThreadSlot& slot, Nanoseconds held, Nanoseco
     return sleep_of(slot) == sleep && slot.turn.load() != 0 && may_lose_it &&
            !is_readable(loop_.fd());
   }
-  if (spinning_.spins(slot.pid.load(), slot.tid.load())) return true;
+  if (spinning_.hold_if_it_spins(slot.pid.load(), slot.tid.load())) return true;
   if (held < kPatience || (own < kOwnTime && held < kMaxPatience)) return false;
   const std::string name = proc::field_of(proc::contents_of(task_file(slot, "status")), "Name");
   spdlog::warn(

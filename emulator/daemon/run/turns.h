@@ -110,9 +110,9 @@ class Turns {
   EventLoop::Watch handback_watch_;
   ProgramTimers timers_;
   std::unique_ptr<Participants> participants_;
+  SpinningThreads spinning_;
   Quiescence everybody_;
   AwakeWait awake_;
-  SpinningThreads spinning_;
   std::set<pid_t> strangers_;  // processes that take no turns
   std::set<pid_t> looked_at_;  // when they were found
   std::set<pid_t> told_of_;

@@ -50,8 +50,8 @@ VirtualTime::VirtualTime(const Options& options, Worker& worker, EventLoop& cont
 
 void VirtualTime::run(const std::atomic<bool>& stopping) {
   if (options_.turns != nullptr) return run_with_turns(stopping);
-  Quiescence clients(options_.ancestor);
-  clients.find_spinning();
+  SpinningThreads spinning;
+  Quiescence clients(options_.ancestor, /*parents_wait=*/true, &spinning);
   engine::Duration idle = kMinIdle;
   uint32_t idle_rounds = 0;
   const auto progress = [&] {

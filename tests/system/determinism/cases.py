@@ -98,6 +98,7 @@ PROGRAM_CASES = [
     program("Spinning", "spin_with_yield"),
     program("Spinning", "spin_with_pause"),
     program("Spinning", "spinning_barrier"),
+    program("Spinning", "spin_on_writes"),
 ]
 
 

@@ -58,6 +58,9 @@ class Side {
 
   void post_recv(uint64_t wr_id);
   void post_send(uint64_t wr_id, ibv_wr_opcode opcode = IBV_WR_SEND);
+  /// The last byte of what is sent, and of what comes: where a WRITE of the peer is seen last.
+  uint8_t& last_byte_to_send() { return buffer_[size_ - 1]; }
+  const volatile uint8_t& last_byte_that_comes() const { return buffer_.back(); }
   /// One completion, if there is one; ends the program if it is no success.
   bool poll(ibv_wc& wc);
   /// Polls until it has so many.

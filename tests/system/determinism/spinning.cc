@@ -86,4 +86,41 @@ void spinning_barrier(uint32_t count) {
   say("all arrived " + std::to_string(kRounds) + " times");
 }
 
+/// Two processes, each of which waits for the bytes that the other writes into its memory.
+void spin_on_writes(uint32_t messages) {
+  SocketPair link;
+  const auto work = [&](int socket, bool begins) {
+    Device device;
+    Side side(device);
+    connect_over(side, socket);
+    for (uint32_t number = 1; number <= messages; ++number) {
+      if ((number % 2 == 1) == begins) {
+        side.last_byte_to_send() = static_cast<uint8_t>(number);
+        side.post_send(number, IBV_WR_RDMA_WRITE);
+        side.poll_for(1);
+      } else {
+        while (side.last_byte_that_comes() != number) {
+        }
+        say((begins ? "first saw " : "second saw ") + std::to_string(number));
+      }
+    }
+  };
+  start_child([&] { work(link.theirs, false); });
+  work(link.ours, true);
+  wait_for_children(1);
+}
+
+/// Nobody sets the flag.
+void spin_for_ever(uint32_t count) {
+  Device device;
+  std::atomic<bool> flag = false;
+  std::vector<std::thread> threads;
+  for (uint32_t i = 0; i < count; ++i) {
+    threads.emplace_back([&] {
+      while (!flag) pause();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 }  // namespace rocemu::determinism
