@@ -16,10 +16,10 @@
 #include "emulator/command/daemons/default_runtime_dir.h"
 #include "emulator/command/doctor/device_probe.h"
 #include "emulator/command/doctor/diagnosis.h"
-#include "emulator/command/doctor/elf_file.h"
 #include "emulator/command/doctor/installation.h"
 #include "emulator/command/doctor/memory_probe.h"
 #include "emulator/command/error.h"
+#include "emulator/os/elf_file.h"
 #include "emulator/os/unique_fd.h"
 
 namespace rocemu::command {

@@ -7,11 +7,11 @@
 #include <string_view>
 
 #include "emulator/command/doctor/diagnosis.h"
-#include "emulator/command/doctor/elf_file.h"
 #include "emulator/command/doctor/executable.h"
 #include "emulator/command/doctor/installation.h"
 #include "emulator/command/error.h"
 #include "emulator/command/mount_sysfs.h"
+#include "emulator/os/elf_file.h"
 
 namespace rocemu::command {
 namespace {

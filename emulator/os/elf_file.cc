@@ -1,4 +1,4 @@
-#include "emulator/command/doctor/elf_file.h"
+#include "emulator/os/elf_file.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 
 #include "emulator/os/unique_fd.h"
 
-namespace rocemu::command {
+namespace rocemu {
 namespace {
 
 constexpr unsigned char kOwnClass = sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32;
@@ -121,4 +121,4 @@ int private_abi_of(const std::string& libibverbs_path) {
   return at == std::string::npos ? 0 : std::atoi(bytes.c_str() + at + kPrefix.size());
 }
 
-}  // namespace rocemu::command
+}  // namespace rocemu

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace rocemu::command {
+namespace rocemu {
 
 struct ElfFile {
   /// Machine, word size and byte order: files of equal `architecture` fit together.
@@ -34,4 +34,4 @@ bool has_text(const std::string& path, std::string_view text);
 /// file has no such symbol version.
 int private_abi_of(const std::string& libibverbs_path);
 
-}  // namespace rocemu::command
+}  // namespace rocemu
