@@ -35,6 +35,7 @@
 #include "emulator/command/subcommand.h"
 #include "emulator/command/supervise.h"
 #include "emulator/journal/recording.h"
+#include "emulator/os/elf_file.h"
 
 namespace rocemu::command {
 namespace po = boost::program_options;
@@ -193,6 +194,18 @@ std::string recording_to_finish(const po::variables_map& values) {
   return values["update"].as<bool>() ? values["expect"].as<std::string>() : "";
 }
 
+/// As the daemon does of the programs that the command starts (daemon/run/unseen_programs.h): this
+/// one may have ended before it can be looked at.
+void tell_if_unseen(const std::string& command) {
+  const std::string path = find_executable(command);
+  const std::string name = std::filesystem::path(path).filename().string();
+  const std::string why = why_out_of_reach(path, name);
+  if (!why.empty())
+    std::cerr << "rocemu: " + name + " " + why +
+                     ": it takes no turns and has real time, so that what it does is left to "
+                     "chance\n";
+}
+
 }  // namespace
 
 std::string run_help() {
@@ -284,6 +297,7 @@ int run(const Arguments& arguments) {
       values["lockstep"].as<bool>() ||
       (values.count("clock") != 0 && values["clock"].as<std::string>() == "virtual");
   if (is_virtual) start.arguments.push_back("--tell-stuck");
+  if (is_virtual && !values["real-time-programs"].as<bool>()) tell_if_unseen(command[0]);
 
   std::optional<PrivateDaemon> daemon;
   std::optional<std::string> dir;

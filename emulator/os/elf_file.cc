@@ -66,6 +66,26 @@ std::vector<std::string> read_needed(int fd, const std::vector<ElfW(Phdr)>& segm
   return needed;
 }
 
+/// elf(5), "Notes": the first one is the Go linker's.
+bool has_go_note(int fd, const ElfW(Phdr) & segment) {
+  struct {
+    ElfW(Nhdr) header;
+    char name[4];
+  } note{};
+  return segment.p_filesz >= sizeof note && read_at(fd, segment.p_offset, note) &&
+         note.header.n_namesz == sizeof note.name && std::memcmp(note.name, "Go\0", 4) == 0;
+}
+
+std::vector<ElfW(Phdr)> read_segments(int fd, const ElfW(Ehdr) & header) {
+  std::vector<ElfW(Phdr)> segments;
+  for (uint64_t i = 0; i < header.e_phnum; ++i) {
+    ElfW(Phdr) segment;
+    if (!read_at(fd, header.e_phoff + i * sizeof segment, segment)) break;
+    segments.push_back(segment);
+  }
+  return segments;
+}
+
 std::string bytes_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -84,17 +104,38 @@ std::optional<ElfFile> read_elf(const std::string& path) {
                      static_cast<uint32_t>(header.e_ident[EI_CLASS]) << 8 | header.e_ident[EI_DATA];
   if (header.e_ident[EI_CLASS] != kOwnClass || header.e_ident[EI_DATA] != kOwnData) return elf;
 
-  std::vector<ElfW(Phdr)> segments;
-  for (uint64_t i = 0; i < header.e_phnum; ++i) {
-    ElfW(Phdr) segment;
-    if (!read_at(file.get(), header.e_phoff + i * sizeof segment, segment)) break;
-    segments.push_back(segment);
-  }
+  const std::vector<ElfW(Phdr)> segments = read_segments(file.get(), header);
   for (const ElfW(Phdr) & segment : segments) {
     if (segment.p_type == PT_INTERP) elf.interpreter = read_string_at(file.get(), segment.p_offset);
+    if (segment.p_type == PT_NOTE) elf.is_go = elf.is_go || has_go_note(file.get(), segment);
     if (segment.p_type == PT_DYNAMIC) elf.needed = read_needed(file.get(), segments, segment);
   }
   return elf;
+}
+
+std::string why_out_of_reach(const std::string& path, std::string_view name) {
+  const std::optional<ElfFile> program = read_elf(path);
+  if (!program) return "";
+  if (program->is_go) return "is written in Go, and calls the kernel by itself";
+  // The dynamic linker can be started as a program, and then loads another.
+  if (program->interpreter.empty() && !name.starts_with("ld-")) return "is statically linked";
+  return "";
+}
+
+std::vector<std::string> code_of(const std::string& path) {
+  const std::string bytes = bytes_of(path);
+  ElfW(Ehdr) header;
+  if (!read_elf(path) || bytes.size() < sizeof header) return {};
+  std::memcpy(&header, bytes.data(), sizeof header);
+  if (header.e_ident[EI_CLASS] != kOwnClass || header.e_ident[EI_DATA] != kOwnData) return {};
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::vector<std::string> code;
+  for (const ElfW(Phdr) & segment : read_segments(file.get(), header)) {
+    if (segment.p_type == PT_LOAD && (segment.p_flags & PF_X) != 0 &&
+        segment.p_offset < bytes.size())
+      code.push_back(bytes.substr(segment.p_offset, segment.p_filesz));
+  }
+  return code;
 }
 
 std::string script_interpreter(const std::string& path) {

@@ -1,4 +1,5 @@
-// Reads of an executable what decides whether the shim can be loaded into it.
+// Reads of an executable what decides whether our libraries can be loaded into it, and see what it
+// does.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,8 @@ struct ElfFile {
   uint32_t architecture;
   /// The dynamic linker; empty for a static program (and for most libraries).
   std::string interpreter;
+  /// It has the note by which the Go linker names what it built.
+  bool is_go = false;
   /// Libraries that it names itself (DT_NEEDED).
   std::vector<std::string> needed;
 };
@@ -21,6 +24,14 @@ struct ElfFile {
 /// Nothing if the file cannot be read or is not ELF. Of a file of another word size or byte order
 /// than ours only `architecture` is filled in.
 std::optional<ElfFile> read_elf(const std::string& path);
+
+/// Why our libraries cannot be loaded into a program that is called `name`, or do not see what it
+/// does, as "is statically linked"; empty if they can, or it is no ELF file.
+std::string why_out_of_reach(const std::string& path, std::string_view name);
+
+/// Its segments that can be executed; none if it is not for this architecture's word size and byte
+/// order.
+std::vector<std::string> code_of(const std::string& path);
 
 /// The program that a script's "#!" line names, resolved (also through /usr/bin/env); empty if the
 /// file does not begin with one.

@@ -52,6 +52,10 @@ std::string link_at(const std::string& path) {
   return size < 0 ? "" : std::string(target, static_cast<size_t>(size));
 }
 
+pid_t parent_of(pid_t process) {
+  return std::atoi(field_of(contents_of(directory_of(process) + "/status"), "PPid").c_str());
+}
+
 std::string field_of(const std::string& text, std::string_view name) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {

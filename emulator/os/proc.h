@@ -21,6 +21,8 @@ std::string directory_of(pid_t process);
 std::string descriptor_path(pid_t process, int descriptor);
 /// What a symbolic link says; empty if it cannot be read.
 std::string link_at(const std::string& path);
+/// 0 if it is gone.
+pid_t parent_of(pid_t process);
 /// The value of "Name:\tvalue" in a file such as status.
 std::string field_of(const std::string& text, std::string_view name);
 /// The number in "socket:[123]" or "pipe:[123]"; nothing if the link is of another kind.

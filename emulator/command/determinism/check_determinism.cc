@@ -96,7 +96,7 @@ int check_determinism(const po::variables_map& values, const Arguments& options,
       for (const std::string& note : first->notes) std::cerr << note + "\n";
       continue;
     }
-    const std::string difference = explain_difference(*first, run);
+    const std::string difference = explain_difference(*first, run, command);
     if (difference.empty()) {
       remove_recording(run.dir);
       continue;

@@ -12,9 +12,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <regex>
+#include <set>
 #include <sstream>
 #include <string_view>
 
+#include "emulator/command/determinism/cycle_counter.h"
+#include "emulator/command/doctor/executable.h"
+#include "emulator/command/error.h"
 #include "emulator/journal/canonical.h"
 #include "emulator/journal/recording.h"
 
@@ -224,6 +228,42 @@ bool are_same_in_canonical_form(const RecordedRun& first, const RecordedRun& oth
   }
 }
 
+/// The files of the programs that the command names, perhaps in a line for a shell, and of those
+/// that used the NIC.
+std::set<std::string> programs_of(const RecordedRun& run, const Arguments& command) {
+  std::set<std::string> names;
+  for (const std::string& argument : command) {
+    std::string words = argument;
+    std::ranges::replace_if(
+        words, [](char c) { return std::string_view(";&|()'\"`").find(c) != std::string::npos; },
+        ' ');
+    std::istringstream stream(words);
+    for (std::string word; stream >> word;) names.insert(word);
+  }
+  EventReader reader(run);
+  while (reader.next()) names.insert(reader.event(*reader.line()).text("comm"));
+  std::set<std::string> files;
+  for (const std::string& name : names) {
+    try {
+      files.insert(find_executable(name));
+    } catch (const Error&) {  // a word of another kind
+    }
+  }
+  return files;
+}
+
+/// When both recordings are the same.
+std::string explain_outputs(const RecordedRun& run, const Arguments& command) {
+  std::string text =
+      "cause: nothing that the NIC does or sees, since both recordings are the same: process ids, "
+      "processor time or input from outside, for example\n";
+  for (const std::string& program : programs_of(run, command)) {
+    if (reads_cycle_counter(program))
+      text += program + " reads the processor's cycle counter, which has real time\n";
+  }
+  return text;
+}
+
 std::string explain_notes(const RecordedRun& run) {
   std::string text;
   for (const std::string& note : run.notes) text += "of " + run.name + ": " + note + "\n";
@@ -232,7 +272,8 @@ std::string explain_notes(const RecordedRun& run) {
 
 }  // namespace
 
-std::string explain_difference(const RecordedRun& first, const RecordedRun& other) {
+std::string explain_difference(const RecordedRun& first, const RecordedRun& other,
+                               const Arguments& command) {
   const std::string events = explain_events(first, other);
   const std::string frames = explain_frames(first, other);
   const std::string outputs = explain_status(first, other) +
@@ -243,10 +284,7 @@ std::string explain_difference(const RecordedRun& first, const RecordedRun& othe
   if (!events.empty() && are_same_in_canonical_form(first, other))
     text += "(rocemu diff takes both for the same: they differ in addresses, PSNs or names only)\n";
   text += frames + outputs;
-  if (events.empty() && frames.empty())
-    text +=
-        "cause: nothing that the NIC does or sees, since both recordings are the same: process "
-        "ids, real time, the cycle counter or random numbers, for example\n";
+  if (events.empty() && frames.empty()) text += explain_outputs(first, command);
   return text + explain_notes(first) + explain_notes(other);
 }
 

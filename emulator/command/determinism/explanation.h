@@ -7,8 +7,9 @@
 
 namespace rocemu::command {
 
-/// Lines of text; empty if the runs are the same to the byte.
-std::string explain_difference(const RecordedRun& first, const RecordedRun& other);
+/// Of two runs of `command`. Lines of text; empty if the runs are the same to the byte.
+std::string explain_difference(const RecordedRun& first, const RecordedRun& other,
+                               const Arguments& command);
 
 /// How many lines the recording has in words.
 size_t count_events(const RecordedRun& run);

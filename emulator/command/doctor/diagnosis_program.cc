@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "emulator/command/determinism/cycle_counter.h"
 #include "emulator/command/doctor/diagnosis.h"
 #include "emulator/command/doctor/executable.h"
 #include "emulator/command/doctor/installation.h"
@@ -169,6 +170,11 @@ Findings check_file(const std::string& path, int depth) {
   const Findings privileges = check_privileges(path);
   findings.insert(findings.end(), privileges.begin(), privileges.end());
   findings.push_back(check_libraries(path, *elf));
+  if (reads_cycle_counter(path))
+    findings.push_back({Level::kNote, kProgram,
+                        path + " reads the processor's cycle counter, which has real time on a "
+                               "virtual clock and in lockstep, too",
+                        ""});
   if (has_text(path, "Go buildinf:"))
     findings.push_back({Level::kNote, kProgram,
                         path + " is written in Go: what it does not do by a C library, such as "

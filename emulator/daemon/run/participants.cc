@@ -25,11 +25,6 @@ namespace {
 using abi::ThreadSlot;
 using abi::TurnTable;
 
-pid_t parent_of(pid_t process) {
-  const std::string status = proc::contents_of(proc::directory_of(process) + "/status");
-  return std::atoi(proc::field_of(status, "PPid").c_str());
-}
-
 bool has_ended(int pidfd) {
   pollfd entry{pidfd, POLLIN, 0};
   return poll(&entry, 1, 0) > 0;
@@ -72,6 +67,11 @@ Participants::Participants(TurnTable& table, Files files, EventLoop& loop, Progr
 
 bool Participants::has_joined(pid_t pid) const {
   return std::ranges::any_of(processes_, [pid](const auto& one) { return one->pid == pid; });
+}
+
+bool Participants::takes_turns(pid_t pid) const {
+  return std::ranges::any_of(
+      processes_, [pid](const auto& one) { return one->pid == pid && !one->is_leaving; });
 }
 
 bool Participants::says_hello(pid_t pid) const {
@@ -185,7 +185,7 @@ void Participants::answer(Process& process) {
       slot.key.store(0);
     }
     changed_ = true;
-    if (!command_ && ancestor_ && parent_of(process.pid) == *ancestor_) {
+    if (!command_ && ancestor_ && proc::parent_of(process.pid) == *ancestor_) {
       command_ = process.pid;
     }
   }

@@ -43,6 +43,8 @@ class Participants {
   void set_holder(const abi::ThreadSlot* holder) { holder_ = holder; }
 
   bool has_joined(pid_t pid) const;
+  /// It has joined, and its connection has not ended.
+  bool takes_turns(pid_t pid) const;
   /// It waits to join.
   bool says_hello(pid_t pid) const;
   std::set<pid_t> joined() const;

@@ -80,7 +80,8 @@ Turns::Turns(const Options& options, UniqueFd listener, Requests requests)
       requests_(std::move(requests)),
       handback_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       everybody_(options.ancestor, /*parents_wait=*/false, &spinning_),
-      awake_(options.sleeps_between_turns) {
+      awake_(options.sleeps_between_turns),
+      unseen_(options.ancestor) {
   auto created = NewSharedMemory::create("rocemu-turns", sizeof(TurnTable));
   if (!created) fail_start("cannot make the table of turns", errno);
   memory_ = std::move(created->memory);
@@ -175,7 +176,9 @@ void Turns::settle(const MustStop& must_stop) {
     // In lockstep what they ask for is served when all of them wait: what is there sooner or later,
     // such as the descriptors that a process closes as it ends, is all there then.
     if (!options_.lockstep) serve();
-    if (everybody_.is_quiet(requests_.clients())) {
+    const bool quiet = everybody_.is_quiet(requests_.clients());
+    tell_of_unseen();
+    if (quiet) {
       if (is_readable(loop_.fd())) continue;
       if (is_readable(requests_.fd)) {
         serve();
@@ -249,6 +252,13 @@ void Turns::tell_of_strangers() {
   }
 }
 
+/// Before they have ended, which may be soon.
+void Turns::tell_of_unseen() {
+  for (const pid_t pid : everybody_.processes()) {
+    if (!participants_->takes_turns(pid)) unseen_.look_at(pid);
+  }
+}
+
 // ---- Turns ------------------------------------------------------------------------------------
 
 Turns::Place Turns::place_of(const ThreadSlot& slot) const {
@@ -318,6 +328,7 @@ void Turns::give_turn(uint32_t number, Round& round, const MustStop& must_stop) 
     if (slot.asks.load() != ThreadSlot::kNothing) serve();
     const auto held = RealClock::now() - since;
     if (slot.state.load() == ThreadSlot::kStarting) {
+      unseen_.look_at(slot.pid.load());
       // It ends, which is seen in full, or executes another program, which joins if it can.
       if (participants_->says_hello(slot.pid.load()) ||
           (held >= kUntilJoined && !sleep_of(slot).empty()))

@@ -23,6 +23,7 @@
 #include "emulator/daemon/run/participants.h"
 #include "emulator/daemon/run/program_timers.h"
 #include "emulator/daemon/run/quiescence.h"
+#include "emulator/daemon/run/unseen_programs.h"
 #include "emulator/os/unique_fd.h"
 
 namespace rocemu::daemon {
@@ -94,6 +95,7 @@ class Turns {
   bool has_newcomers() const;
   void find_strangers();
   void tell_of_strangers();
+  void tell_of_unseen();
   void serve();
   void wait_for_events(std::chrono::nanoseconds time);
   bool has_events() const;
@@ -113,6 +115,7 @@ class Turns {
   SpinningThreads spinning_;
   Quiescence everybody_;
   AwakeWait awake_;
+  UnseenPrograms unseen_;
   std::set<pid_t> strangers_;  // processes that take no turns
   std::set<pid_t> looked_at_;  // when they were found
   std::set<pid_t> told_of_;

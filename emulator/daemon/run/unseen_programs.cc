@@ -1,0 +1,26 @@
+#include "emulator/daemon/run/unseen_programs.h"
+
+#include <spdlog/spdlog.h>
+
+#include <string_view>
+
+#include "emulator/os/elf_file.h"
+#include "emulator/os/proc.h"
+
+namespace rocemu::daemon {
+
+void UnseenPrograms::look_at(pid_t process) {
+  const std::string link = proc::directory_of(process) + "/exe";
+  const std::string path = proc::link_at(link);
+  std::string& known = programs_[process];
+  if (path.empty() || path == known) return;
+  known = path;
+  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+  const std::string why = why_out_of_reach(link, name);
+  if (why.empty() || proc::parent_of(process) == ancestor_ || !told_.insert(path).second) return;
+  spdlog::warn(
+      "{} (pid {}) {}: it takes no turns and has real time, so that what it does is left to chance",
+      name, process, why);
+}
+
+}  // namespace rocemu::daemon
