@@ -140,6 +140,7 @@ void EngineHost::hold(engine::Output& output) {
     held_cqs_.emplace_back(completion->client, completion->cq);
   } else if (std::holds_alternative<engine::FrameTrace>(output) ||
              std::holds_alternative<engine::TransmitFrame>(output) ||
+             std::holds_alternative<engine::RuleFired>(output) ||
              std::holds_alternative<engine::DeviceChanged>(output)) {
     deliver_other(output);  // no client sees it
   } else {
