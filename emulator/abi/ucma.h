@@ -28,39 +28,41 @@
 namespace rocemu::abi::ucma {
 
 inline constexpr uint32_t kMagic = 0x616d6375;  // "ucma" in memory on a little-endian machine
-inline constexpr uint32_t kVersion = 2;
+inline constexpr uint32_t kVersion = 3;
 
 /// The kernel's numbers and names. kGetEvent carries a RequestRead to the daemon; the value of
 /// kSetOption follows its struct; kOpenChannel is not the kernel's, but the shim's first, to be
 /// told whether a rule lets open() fail.
-#define ROCEMU_CM_COMMANDS(V)        \
-  V(kCreateId, create_id, 0)         \
-  V(kDestroyId, destroy_id, 1)       \
-  V(kBindIp, bind_ip, 2)             \
-  V(kResolveIp, resolve_ip, 3)       \
-  V(kResolveRoute, resolve_route, 4) \
-  V(kQueryRoute, query_route, 5)     \
-  V(kConnect, connect, 6)            \
-  V(kListen, listen, 7)              \
-  V(kAccept, accept, 8)              \
-  V(kReject, reject, 9)              \
-  V(kDisconnect, disconnect, 10)     \
-  V(kInitQpAttr, init_qp_attr, 11)   \
-  V(kGetEvent, get_event, 12)        \
-  V(kGetOption, get_option, 13)      \
-  V(kSetOption, set_option, 14)      \
-  V(kNotify, notify, 15)             \
-  V(kJoinIpMcast, join_ip_mcast, 16) \
-  V(kLeaveMcast, leave_mcast, 17)    \
-  V(kMigrateId, migrate_id, 18)      \
-  V(kQuery, query, 19)               \
-  V(kBind, bind, 20)                 \
-  V(kResolveAddr, resolve_addr, 21)  \
-  V(kJoinMcast, join_mcast, 22)      \
-  V(kOpenChannel, open_channel, 23)
+#define ROCEMU_CM_COMMANDS(V)                  \
+  V(kCreateId, create_id, 0)                   \
+  V(kDestroyId, destroy_id, 1)                 \
+  V(kBindIp, bind_ip, 2)                       \
+  V(kResolveIp, resolve_ip, 3)                 \
+  V(kResolveRoute, resolve_route, 4)           \
+  V(kQueryRoute, query_route, 5)               \
+  V(kConnect, connect, 6)                      \
+  V(kListen, listen, 7)                        \
+  V(kAccept, accept, 8)                        \
+  V(kReject, reject, 9)                        \
+  V(kDisconnect, disconnect, 10)               \
+  V(kInitQpAttr, init_qp_attr, 11)             \
+  V(kGetEvent, get_event, 12)                  \
+  V(kGetOption, get_option, 13)                \
+  V(kSetOption, set_option, 14)                \
+  V(kNotify, notify, 15)                       \
+  V(kJoinIpMcast, join_ip_mcast, 16)           \
+  V(kLeaveMcast, leave_mcast, 17)              \
+  V(kMigrateId, migrate_id, 18)                \
+  V(kQuery, query, 19)                         \
+  V(kBind, bind, 20)                           \
+  V(kResolveAddr, resolve_addr, 21)            \
+  V(kJoinMcast, join_mcast, 22)                \
+  V(kResolveIbService, resolve_ib_service, 23) \
+  V(kWriteCmEvent, write_cm_event, 24)         \
+  V(kOpenChannel, open_channel, 25)
 ROCEMU_NAMED_ENUM(Command, ROCEMU_CM_COMMANDS);
-inline constexpr uint32_t kKernelCommands = 23;
-inline constexpr uint32_t kCommands = 24;
+inline constexpr uint32_t kKernelCommands = 25;
+inline constexpr uint32_t kCommands = 26;
 static_assert(std::size(kCommandNames) == kCommands);
 
 /// The longest command: an option's value, or a ResolveAddr.
@@ -90,23 +92,27 @@ enum class PortSpace : uint16_t { kIpoib = 0x0002, kTcp = 0x0106, kUdp = 0x0111,
 /// rdma_cm_event_type, RDMA_CM_EVENT_... kGetEventFailed is not the kernel's, and none that a
 /// program sees: kGetEvent is to fail with the errno in `status` instead of giving the event behind
 /// it.
-#define ROCEMU_CM_EVENT_TYPES(V)           \
-  V(kAddrResolved, ADDR_RESOLVED, 0)       \
-  V(kAddrError, ADDR_ERROR, 1)             \
-  V(kRouteResolved, ROUTE_RESOLVED, 2)     \
-  V(kRouteError, ROUTE_ERROR, 3)           \
-  V(kConnectRequest, CONNECT_REQUEST, 4)   \
-  V(kConnectResponse, CONNECT_RESPONSE, 5) \
-  V(kConnectError, CONNECT_ERROR, 6)       \
-  V(kUnreachable, UNREACHABLE, 7)          \
-  V(kRejected, REJECTED, 8)                \
-  V(kEstablished, ESTABLISHED, 9)          \
-  V(kDisconnected, DISCONNECTED, 10)       \
-  V(kDeviceRemoval, DEVICE_REMOVAL, 11)    \
-  V(kMulticastJoin, MULTICAST_JOIN, 12)    \
-  V(kMulticastError, MULTICAST_ERROR, 13)  \
-  V(kAddrChange, ADDR_CHANGE, 14)          \
-  V(kTimewaitExit, TIMEWAIT_EXIT, 15)      \
+#define ROCEMU_CM_EVENT_TYPES(V)              \
+  V(kAddrResolved, ADDR_RESOLVED, 0)          \
+  V(kAddrError, ADDR_ERROR, 1)                \
+  V(kRouteResolved, ROUTE_RESOLVED, 2)        \
+  V(kRouteError, ROUTE_ERROR, 3)              \
+  V(kConnectRequest, CONNECT_REQUEST, 4)      \
+  V(kConnectResponse, CONNECT_RESPONSE, 5)    \
+  V(kConnectError, CONNECT_ERROR, 6)          \
+  V(kUnreachable, UNREACHABLE, 7)             \
+  V(kRejected, REJECTED, 8)                   \
+  V(kEstablished, ESTABLISHED, 9)             \
+  V(kDisconnected, DISCONNECTED, 10)          \
+  V(kDeviceRemoval, DEVICE_REMOVAL, 11)       \
+  V(kMulticastJoin, MULTICAST_JOIN, 12)       \
+  V(kMulticastError, MULTICAST_ERROR, 13)     \
+  V(kAddrChange, ADDR_CHANGE, 14)             \
+  V(kTimewaitExit, TIMEWAIT_EXIT, 15)         \
+  V(kAddrinfoResolved, ADDRINFO_RESOLVED, 16) \
+  V(kAddrinfoError, ADDRINFO_ERROR, 17)       \
+  V(kUser, USER, 18)                          \
+  V(kInternal, INTERNAL, 19)                  \
   V(kGetEventFailed, GET_EVENT_FAILED, 0xffffffff)
 ROCEMU_NAMED_ENUM(EventType, ROCEMU_CM_EVENT_TYPES);
 
@@ -438,6 +444,30 @@ static_assert(sizeof(EventResponse) == 336 && sizeof(EventResponse::Param) == si
 /// Programs built before `reserved` have no more room than this.
 inline constexpr size_t kMinEventResponse = offsetof(EventResponse, reserved);
 static_assert(kMinEventResponse == 324);
+
+/// A service that a subnet manager knows, by its number or name.
+struct ResolveIbService {
+  uint32_t id;
+  uint32_t reserved;
+  uint64_t service_id;
+  char service_name[64];
+  uint32_t flags;
+  uint32_t reserved2;
+};
+static_assert(sizeof(ResolveIbService) == 88);
+
+/// The program itself, or librdmacm in a thread of its own, puts an event into the id's channel.
+struct WriteCmEvent {
+  uint32_t id;
+  uint32_t reserved;
+  EventType event;  // kUser or kInternal
+  uint32_t status;
+  union {
+    uint64_t arg;
+    EventResponse::Param param;  // for its size only
+  };
+};
+static_assert(sizeof(WriteCmEvent) == 16 + sizeof(EventResponse::Param));
 
 struct RequestRead {
   uint32_t id;  // the new one, of the event

@@ -125,6 +125,8 @@ uint64_t id_of(const engine::CmCommand& command, const RecordedCmReply& reply) {
     case Command::kNotify:
     case Command::kBind:
     case Command::kResolveAddr:
+    case Command::kResolveIbService:
+    case Command::kWriteCmEvent:
       return copied<uint32_t>(command.in);
     case Command::kOpenChannel:
       return 0;

@@ -70,6 +70,8 @@ size_t id_offset(Command command) {
     case Command::kResolveAddr:
     case Command::kGetEvent:
     case Command::kGetOption:
+    case Command::kResolveIbService:
+    case Command::kWriteCmEvent:
       return 0;
   }
   return 0;

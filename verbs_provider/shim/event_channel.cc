@@ -83,6 +83,10 @@ constexpr Shape shape_of(Command command) {
       return shape(sizeof(ucma::ResolveAddr));
     case Command::kJoinMcast:
       return shape(sizeof(ucma::JoinMcast), 0);
+    case Command::kResolveIbService:
+      return shape(sizeof(ucma::ResolveIbService));
+    case Command::kWriteCmEvent:
+      return shape(sizeof(ucma::WriteCmEvent));
     case Command::kGetOption:
     case Command::kOpenChannel:
       break;

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 
 #include "emulator/engine/rdmacm/command_codec.h"
 #include "emulator/engine/rdmacm/connect_commands.h"
 #include "emulator/engine/rdmacm/connection_events.h"
+#include "emulator/engine/rdmacm/event_output.h"
 #include "emulator/engine/rdmacm/id_options.h"
 #include "emulator/engine/rdmacm/init_qp_attr.h"
 #include "emulator/engine/rdmacm/inspection.h"
@@ -54,6 +56,31 @@ int migrate_id(const IdTable& ids, const CmCommand& command, std::vector<std::by
   if (const int error = ids.find(CmChannelId{in->fd}, in->id, id)) return error;
   id->channel = command.channel;
   respond(command, abi::ucma::EventsReported{}, response);
+  return 0;
+}
+
+/// rdma_resolve_addrinfo(3) with RAI_SA asks a subnet manager, which RoCE does not have: Linux says
+/// EOPNOTSUPP for a port without one.
+int resolve_ib_service(const IdTable& ids, const CmCommand& command) {
+  const auto in = parse<abi::ucma::ResolveIbService>(command);
+  if (!in) return EINVAL;
+  RdmaId* id;
+  if (const int error = ids.find(command.channel, in->id, id)) return error;
+  return id->local && id->state == IdState::kBound ? EOPNOTSUPP : EINVAL;
+}
+
+/// rdma_write_cm_event(3). librdmacm writes kInternal itself when it has resolved a name in a
+/// thread (rdma_resolve_addrinfo(3)), and turns it into what the program sees.
+int write_event(const IdTable& ids, EventOutput& events, const CmCommand& command) {
+  const auto in = parse<abi::ucma::WriteCmEvent>(command);
+  if (!in) return EINVAL;
+  if (in->event != abi::ucma::EventType::kUser && in->event != abi::ucma::EventType::kInternal)
+    return EINVAL;
+  RdmaId* id;
+  if (const int error = ids.find(command.channel, in->id, id)) return error;
+  EventOutput::Event::Param param{};
+  std::memcpy(&param, &in->arg, sizeof in->arg);
+  events.emit(*id, in->event, static_cast<int32_t>(in->status), param);
   return 0;
 }
 
@@ -156,6 +183,8 @@ int RdmaCm::dispatch(const CmCommand& command, Response& response) {
       {Command::kBind, [](Call c) { return c.m.binding_.bind(c.in); }},
       {Command::kResolveAddr, [](Call c) { return c.m.resolution_.resolve_addr(c.in); }},
       {Command::kJoinMcast, [](Call c) { return c.m.joins_.join(c.in, c.out); }},
+      {Command::kResolveIbService, [](Call c) { return resolve_ib_service(c.m.ids_, c.in); }},
+      {Command::kWriteCmEvent, [](Call c) { return write_event(c.m.ids_, c.m.events_, c.in); }},
       {Command::kOpenChannel, [](Call c) { return c.in.in.empty() ? 0 : EINVAL; }},
   }};
   static_assert(in_order(kRows));
