@@ -18,7 +18,8 @@ namespace {
     return at.size() >= 4 && (at[0] == '\x48' || at[0] == '\x49') && at[1] == '\xc1' &&
            (static_cast<uint8_t>(at[2]) & 0xf8) == 0xe0 && at[3] == '\x20';
   };
-  for (size_t at = code.find('\x0f'); at != std::string_view::npos; at = code.find('\x0f', at + 1)) {
+  for (size_t at = code.find('\x0f'); at != std::string_view::npos;
+       at = code.find('\x0f', at + 1)) {
     std::string_view rest = code.substr(at, kSoon);
     if (!rest.starts_with(kRdtsc) && !rest.starts_with(kRdtscp)) continue;
     for (; !rest.empty(); rest.remove_prefix(1)) {

@@ -4,13 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
 #include <cstdlib>
 #include <string_view>
-#include <thread>
 
 #include "emulator/os/proc.h"
+#include "emulator/os/runnable.h"
 
 namespace rocemu::daemon {
 namespace {
@@ -54,50 +52,6 @@ constexpr std::chrono::milliseconds kOwnTime{500};
 std::chrono::nanoseconds processor_time_of(pid_t process, pid_t thread) {
   const std::string text = contents_of(fmt::format("/proc/{}/task/{}/schedstat", process, thread));
   return std::chrono::nanoseconds(std::strtoll(text.c_str(), nullptr, 10));
-}
-
-/// The name of the kernel function, or "0" if it has a processor, waits for one, or we may not
-/// know. Empty if the kernel has no such names (proc(5), /proc/pid/wchan).
-std::string place_of(pid_t process, pid_t thread) {
-  return contents_of(fmt::format("/proc/{}/task/{}/wchan", process, thread));
-}
-
-/// Linux 4.14 to 5.15 say "0" of many sleeping threads: tried with a thread that surely sleeps.
-bool kernel_tells_places() {
-  static const bool tells = [] {
-    constexpr std::chrono::milliseconds kLongEnough{100};
-    std::atomic<bool> wanted = true;
-    std::atomic<pid_t> sleeper_id = 0;
-    std::thread sleeper([&] {
-      sleeper_id = gettid();
-      sleeper_id.notify_one();
-      wanted.wait(true);
-    });
-    sleeper_id.wait(0);
-    const auto deadline = std::chrono::steady_clock::now() + kLongEnough;
-    std::string place;
-    do {
-      std::this_thread::yield();
-      place = place_of(getpid(), sleeper_id);
-    } while (place == "0" && std::chrono::steady_clock::now() < deadline);
-    wanted = false;
-    wanted.notify_one();
-    sleeper.join();
-    return place != "0" && !place.empty();
-  }();
-  return tells;
-}
-
-/// proc(5): what is told of where it sleeps is as secret as which program it runs.
-bool may_ask(pid_t process) {
-  char program[1];
-  return readlink(fmt::format("/proc/{}/exe", process).c_str(), program, sizeof program) >= 0 ||
-         errno != EACCES;
-}
-
-/// Has a processor, or waits for one, whatever its state says.
-bool is_runnable(pid_t process, pid_t thread) {
-  return place_of(process, thread) == "0" && may_ask(process) && kernel_tells_places();
 }
 
 std::string switches_of(const std::string& status) {

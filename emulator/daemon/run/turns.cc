@@ -16,6 +16,7 @@
 
 #include "emulator/daemon/base/start_error.h"
 #include "emulator/os/proc.h"
+#include "emulator/os/runnable.h"
 
 namespace rocemu::daemon {
 namespace {
@@ -38,11 +39,10 @@ constexpr Nanoseconds kMinLook = 30us, kMaxLook = 1ms;
 
 /// How often it was switched from, if it sleeps, or is stopped; empty if it does not.
 std::string sleep_of(const ThreadSlot& slot) {
-  // Before its state: Linux names the place only once the thread is off its processor.
-  const std::string place = proc::contents_of(task_file(slot, "wchan"));
+  const bool runnable = is_runnable(slot.pid.load(), slot.tid.load());  // before its state
   const std::string status = proc::contents_of(task_file(slot, "status"));
   const std::string state = proc::field_of(status, "State");
-  if (state.empty() || place == "0") return "";
+  if (state.empty() || runnable) return "";
   if (state[0] != 'S' && state[0] != 'T' && state[0] != 't') return "";
   return "slept " + proc::field_of(status, "voluntary_ctxt_switches") + "+" +
          proc::field_of(status, "nonvoluntary_ctxt_switches");
