@@ -10,9 +10,12 @@
 #include <iostream>
 #include <utility>
 
+#include "emulator/command/colour.h"
 #include "emulator/command/error.h"
 #include "emulator/command/explanations.h"
+#include "emulator/command/recordings/recorded_capture.h"
 #include "emulator/command/subcommand.h"
+#include "emulator/journal/all_events.h"
 #include "emulator/journal/journal_reader.h"
 #include "emulator/journal/recording.h"
 #include "emulator/timeline/beside.h"
@@ -54,6 +57,12 @@ po::options_description options_of_timeline() {
                         "write a sequence diagram for Markdown, in Mermaid's language");
   options.add_options()("perfetto", po::value<std::string>()->value_name("FILE"),
                         "write Chrome trace JSON, which ui.perfetto.dev opens");
+  options.add_options()("pcap", po::value<std::string>()->value_name("FILE"),
+                        "write the frames of the recording so far, whole, as a capture");
+  options.add_options()("events", po::bool_switch(),
+                        "print all events and frames of the recording so far, one JSON object in a "
+                        "line");
+  options.add_options()("json", po::bool_switch(), "print what the page knows, as JSON");
   options.add_options()("width", po::value<size_t>()->default_value(80)->value_name("COLUMNS"),
                         "of the text, and of the picture");
   return options;
@@ -141,6 +150,25 @@ void write_to(const std::string& name, const Write& write) {
   if (!file) fail_with_errno("cannot write " + name, errno);
 }
 
+/// Of --events and --pcap. Returns the exit status.
+int write_recorded(const po::variables_map& values, const Words& given) {
+  if (given.size() != 1 || !fs::is_directory(given[0]))
+    throw UsageError("timeline: --events and --pcap are of one recording, a directory");
+  const std::string path = given[0] + journal::kJournalFile;
+  if (values.count("pcap") != 0) {
+    journal::JournalReader journal(path);
+    journal::Replay replay(journal);
+    const std::string file = values["pcap"].as<std::string>();
+    if (replay_into_capture(journal, replay, {}, file))
+      throw Failure(file + " ends where the recording does not replay; `rocemu replay " + given[0] +
+                    "` shows the place");
+  }
+  if (!values["events"].as<bool>()) return 0;
+  journal::for_each_event(
+      path, [](const journal::Event& event) { std::cout << journal::to_json(event) << "\n"; });
+  return 0;
+}
+
 }  // namespace
 
 std::string timeline_help() {
@@ -179,6 +207,8 @@ int timeline(const Arguments& arguments) {
     throw UsageError(
         "timeline: which recording? rocemu timeline DIR, or a capture's file; two for both beside "
         "each other");
+  if (values["events"].as<bool>() || values.count("pcap") != 0)
+    return write_recorded(values, given);
   timeline::Timeline shown = read(given[0]);
   if (given.size() == 2) shown = timeline::beside(std::move(shown), read(given[1]));
   timeline::select(selection_of(values), shown);
@@ -195,9 +225,12 @@ int timeline(const Arguments& arguments) {
     write_to(values[option].as<std::string>(), write);
     is_written = true;
   }
+  if (values["json"].as<bool>()) {
+    timeline::write_json(shown, explained, std::cout);
+    is_written = true;
+  }
   if (is_written) return 0;
-  const char* no_colour = std::getenv("NO_COLOR");
-  const bool colour = isatty(STDOUT_FILENO) != 0 && (no_colour == nullptr || *no_colour == 0);
+  const bool colour = has_colours(STDOUT_FILENO);
   timeline::write_text(shown, {.width = width, .colour = colour}, std::cout);
   return 0;
 }
