@@ -104,6 +104,14 @@ class Captures(CommandTest):
                                 (("--qp", "x"), "QPN")):
             self.assert_one_line(self.rocemu("timeline", capture, *options), 2, reason)
 
+    def test_what_is_too_long_is_shown_around_its_first_fault(self):
+        capture = CAPTURES / "rc_rnr.pcap"
+        few = self.timeline(capture, "--rows", "3")
+        self.assertEqual(few.count("psn"), 3)
+        self.assertIn("at most 3 rows are shown", few)
+        self.assertIn("are not shown", few)
+        self.assertNotIn("at most", self.timeline(capture, "--rows", "1000"))
+
     def test_filters_leave_the_rest_out(self):
         capture = CAPTURES / "rc_rnr.pcap"
         everything = self.timeline(capture)

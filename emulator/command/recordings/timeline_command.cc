@@ -35,6 +35,9 @@ namespace {
 
 using Words = std::vector<std::string>;
 
+/// Of a page: browsers open some hundred megabytes.
+constexpr size_t kMostRows = 250'000;
+
 po::options_description options_of_timeline() {
   po::options_description options("Options");
   options.add_options()("process", po::value<Words>()->value_name("NAME|PID"),
@@ -47,7 +50,7 @@ po::options_description options_of_timeline() {
                         "from this time on: 2ms, 1.5s, 300us, 1000ns");
   options.add_options()("to", po::value<std::string>()->value_name("TIME"), "up to this time");
   options.add_options()("around-error", po::value<size_t>()->implicit_value(20)->value_name("N"),
-                        "the first error, with the N (20) before and after it");
+                        "the first error (or else fault), with the N (20) before and after it");
   options.add_options()("html", po::value<std::string>()->value_name("FILE"),
                         "write a page that any browser opens, instead of text; - is standard "
                         "output");
@@ -63,6 +66,8 @@ po::options_description options_of_timeline() {
                         "print all events and frames of the recording so far, one JSON object in a "
                         "line");
   options.add_options()("json", po::bool_switch(), "print what the page knows, as JSON");
+  options.add_options()("rows", po::value<size_t>()->value_name("N"),
+                        "at most N of what is left, around the first error (250000 for a page)");
   options.add_options()("width", po::value<size_t>()->default_value(80)->value_name("COLUMNS"),
                         "of the text, and of the picture");
   return options;
@@ -213,6 +218,8 @@ int timeline(const Arguments& arguments) {
   if (given.size() == 2) shown = timeline::beside(std::move(shown), read(given[1]));
   timeline::select(selection_of(values), shown);
   const size_t width = values["width"].as<size_t>();
+  if (values.count("rows") != 0 || values.count("html") != 0)
+    timeline::limit(values.count("rows") != 0 ? values["rows"].as<size_t>() : kMostRows, shown);
   const std::pair<const char*, std::function<void(std::ostream&)>> writers[] = {
       {"html", [&](std::ostream& out) { timeline::write_page(shown, explained, out); }},
       {"svg", [&](std::ostream& out) { timeline::write_svg(shown, width, out); }},
