@@ -87,6 +87,12 @@ void append_mad(std::span<const uint8_t> payload, Line& line) {
 
 }  // namespace
 
+std::string hexadecimal(uint64_t value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "0x%" PRIx64, value);
+  return text;
+}
+
 std::string to_string(const Aeth& aeth) {
   Line line("");
   const uint8_t detail = aeth_detail(aeth.syndrome);

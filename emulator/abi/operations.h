@@ -335,6 +335,9 @@ enum class BodyValue : uint8_t {
   kDm,
   kMrKey,    // an L_Key or R_Key
   kAddress,  // of memory
+  kQpType,
+  kAccess,      // bits of AccessFlags
+  kReregFlags,  // bits of ReregFlags
 };
 
 /// A value of a request's or a reply's body, by the name that events call it.
@@ -407,10 +410,10 @@ inline constexpr OperationInfo kRows[] = {
     {Op::kRegMr, "reg_mr", {"reg_mr", "reg_mr_iova", "reg_mr_iova2", "reg_dm_mr", "alloc_null_mr"},
      {{"mr", kMr, ROCEMU_OUT(reg_mr.handle)}, {"pd", kPd, ROCEMU_IN(reg_mr.pd)},
       {"address", kAddress, ROCEMU_IN(reg_mr.iova)}, {"length", kNumber, ROCEMU_IN(reg_mr.length)},
-      {"access", kNumber, ROCEMU_IN(reg_mr.access)}, {"lkey", kMrKey, ROCEMU_OUT(reg_mr.lkey)},
+      {"access", kAccess, ROCEMU_IN(reg_mr.access)}, {"lkey", kMrKey, ROCEMU_OUT(reg_mr.lkey)},
       {"rkey", kMrKey, ROCEMU_OUT(reg_mr.rkey)}}},
     {Op::kReregMr, "rereg_mr", {},
-     {{"mr", kMr, ROCEMU_IN(rereg_mr.handle)}, {"flags", kNumber, ROCEMU_IN(rereg_mr.flags)},
+     {{"mr", kMr, ROCEMU_IN(rereg_mr.handle)}, {"flags", kReregFlags, ROCEMU_IN(rereg_mr.flags)},
       {"lkey", kMrKey, ROCEMU_OUT(reg_mr.lkey)}, {"rkey", kMrKey, ROCEMU_OUT(reg_mr.rkey)}}},
     {Op::kDeregMr, "dereg_mr", {}, {object(kMr)}},
     {Op::kQueryMr, "query_mr", {"import_mr"}, {object(kMr)}},
@@ -436,7 +439,7 @@ inline constexpr OperationInfo kRows[] = {
       {"period", kNumber, ROCEMU_IN(modify_cq.period)}}},
     {Op::kDestroyCq, "destroy_cq", {}, {object(kCq)}},
     {Op::kCreateQp, "create_qp", {"create_qp", "create_qp_ex"},
-     {{"qp", kQp, ROCEMU_OUT(create_qp.qpn)}, {"type", kNumber, ROCEMU_IN(create_qp.type)},
+     {{"qp", kQp, ROCEMU_OUT(create_qp.qpn)}, {"type", kQpType, ROCEMU_IN(create_qp.type)},
       {"send_cq", kCq, ROCEMU_IN(create_qp.send_cq)},
       {"recv_cq", kCq, ROCEMU_IN(create_qp.recv_cq)},
       {"max_send_wr", kNumber, ROCEMU_OUT(create_qp.cap.max_send_wr)},

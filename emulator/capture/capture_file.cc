@@ -41,7 +41,7 @@ bool is_fifo(const std::string& name) {
 /// Opened so that a FIFO without a reader is an error (ENXIO) and no wait.
 UniqueFd open_now(const std::string& name) {
   return UniqueFd(
-      open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600));
+      open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666));
 }
 
 UniqueFd open_with_reader(const std::string& name) {

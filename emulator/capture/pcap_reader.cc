@@ -2,8 +2,10 @@
 
 #include <pcap/pcap.h>
 
+#include <filesystem>
 #include <memory>
 #include <stdexcept>
+#include <system_error>
 
 namespace rocemu::capture {
 namespace {
@@ -47,7 +49,12 @@ std::string read_pcap(const std::string& path,
   const std::unique_ptr<pcap_t, void (*)(pcap_t*)> pcap(
       pcap_open_offline_with_tstamp_precision(path.c_str(), PCAP_TSTAMP_PRECISION_NANO, error),
       pcap_close);
-  if (pcap == nullptr) throw std::runtime_error("cannot read " + path + ": " + error);
+  if (pcap == nullptr) {
+    std::error_code ignored;
+    const bool is_empty = std::filesystem::file_size(path, ignored) == 0 && !ignored;
+    throw std::runtime_error("cannot read " + path + ": " +
+                             (is_empty ? "the file is empty" : std::string(error)));
+  }
   const int link_type = pcap_datalink(pcap.get());
   constexpr int kKnown[] = {DLT_EN10MB, DLT_LINUX_SLL, DLT_LINUX_SLL2, DLT_NULL,
                             DLT_LOOP,   DLT_RAW,       DLT_IPV4,       DLT_IPV6};

@@ -10,7 +10,6 @@
 namespace rocemu::capture {
 namespace {
 
-constexpr int kSnapshotLength = 65535;
 constexpr size_t kHandOver = 1 << 20;
 
 /// What libpcap writes, a frame's header and the frame by themselves, goes into a buffer of ours.
@@ -29,12 +28,13 @@ std::FILE* open_buffer(std::vector<std::byte>& buffer) {
 }  // namespace
 
 PcapWriter::PcapWriter(CaptureFile opened, std::chrono::system_clock::time_point start,
-                       SlowReader slow_reader)
+                       SlowReader slow_reader, CaptureLimits limits)
     : name_(std::move(opened.name)),
       slow_reader_(slow_reader),
+      limits_(limits),
       disk_(std::move(opened.fd)),
       start_(std::chrono::duration_cast<std::chrono::nanoseconds>(start.time_since_epoch())),
-      format_(pcap_open_dead_with_tstamp_precision(DLT_EN10MB, kSnapshotLength,
+      format_(pcap_open_dead_with_tstamp_precision(DLT_EN10MB, static_cast<int>(limits.snap_length),
                                                    PCAP_TSTAMP_PRECISION_NANO)) {
   // Opened by us: libpcap takes "-" for standard output, words its errors in several ways, and
   // would wait for the disk.
@@ -53,6 +53,7 @@ PcapWriter::PcapWriter(CaptureFile opened, std::chrono::system_clock::time_point
 }
 
 PcapWriter::~PcapWriter() {
+  write_ring();
   flush();
   if (file_ != nullptr) pcap_dump_close(file_);
   if (format_ != nullptr) pcap_close(format_);
@@ -72,9 +73,14 @@ bool PcapWriter::write(engine::Instant at, std::span<const uint8_t> frame) {
   pcap_pkthdr header{};
   header.ts.tv_sec = static_cast<time_t>(time / kBillion);
   header.ts.tv_usec = static_cast<suseconds_t>(time % kBillion);  // nanoseconds, by the precision
-  header.caplen = static_cast<bpf_u_int32>(frame.size());
-  header.len = header.caplen;
+  header.caplen = static_cast<bpf_u_int32>(std::min(frame.size(), limits_.snap_length));
+  header.len = static_cast<bpf_u_int32>(frame.size());
   pcap_dump(reinterpret_cast<u_char*>(file_), &header, frame.data());
+  if (limits_.last_frames != 0) {
+    ring_.push_back(std::exchange(unwritten_, {}));
+    if (ring_.size() > limits_.last_frames) ring_.pop_front();
+    return true;
+  }
   ++unwritten_frames_;
   return unwritten_.size() < kHandOver || hand_over();
 }
@@ -95,9 +101,20 @@ bool PcapWriter::hand_over() {
   return true;
 }
 
+bool PcapWriter::write_ring() {
+  for (const std::vector<std::byte>& frame : std::exchange(ring_, {})) {
+    if (file_ == nullptr) return true;
+    unwritten_.insert(unwritten_.end(), frame.begin(), frame.end());
+    ++unwritten_frames_;
+    if (unwritten_.size() >= kHandOver && !hand_over()) return false;
+  }
+  return true;
+}
+
 bool PcapWriter::finish() {
   const std::lock_guard guard(mutex_);
   if (file_ == nullptr) return true;
+  if (!write_ring()) return false;
   using Patience = BackgroundFile::Patience;
   const auto patience =
       slow_reader_ == SlowReader::kIsWaitedFor ? Patience::kEndless : Patience::kLimited;

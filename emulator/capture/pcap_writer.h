@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -22,12 +23,18 @@ namespace rocemu::capture {
 /// What becomes of frames that the reader of a stream has no room for yet.
 enum class SlowReader { kIsWaitedFor, kMissesFrames };
 
+/// What of the frames is kept.
+struct CaptureLimits {
+  size_t snap_length = 65535;  // bytes of each frame, from its beginning
+  uint64_t last_frames = 0;    // only so many, the latest, which are written at the end; 0: all
+};
+
 class PcapWriter {
  public:
   /// `start` is the wall-clock time of Instant 0. If the file is not open, or cannot be written,
   /// is_open() is false and error() names it and the reason.
   PcapWriter(CaptureFile file, std::chrono::system_clock::time_point start,
-             SlowReader slow_reader = SlowReader::kIsWaitedFor);
+             SlowReader slow_reader = SlowReader::kIsWaitedFor, CaptureLimits limits = {});
   PcapWriter(const std::string& path, std::chrono::system_clock::time_point start)
       : PcapWriter(open_capture_file(path), start) {}
   ~PcapWriter();
@@ -51,13 +58,17 @@ class PcapWriter {
 
  private:
   bool hand_over();
+  /// The latest frames, where only those are wanted.
+  bool write_ring();
   bool fail(int error);
 
   mutable std::mutex mutex_;
   std::string name_;
   SlowReader slow_reader_;
+  CaptureLimits limits_;
   BackgroundFile disk_;
-  std::vector<std::byte> unwritten_;  // the header, or whole frames
+  std::deque<std::vector<std::byte>> ring_;  // with last_frames: those so far
+  std::vector<std::byte> unwritten_;         // the header, or whole frames
   uint64_t unwritten_frames_ = 0;
   uint64_t lost_frames_ = 0;
   std::chrono::nanoseconds start_;

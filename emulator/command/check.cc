@@ -6,6 +6,7 @@
 #include "emulator/command/scenario_library.h"
 #include "emulator/command/subcommand.h"
 #include "emulator/scenario/scenario.h"
+#include "emulator/scenario/schema.h"
 
 namespace rocemu::command {
 namespace po = boost::program_options;
@@ -14,6 +15,9 @@ namespace {
 po::options_description options_of_check() {
   po::options_description options("Options");
   options.add_options()("json", po::bool_switch(), "print the rules as JSON");
+  options.add_options()("schema", po::bool_switch(),
+                        "print the JSON schema of scenario files, for editors; it is installed as "
+                        "share/rocemu/scenario.schema.json");
   return options;
 }
 
@@ -21,6 +25,7 @@ po::options_description options_of_check() {
 
 std::string check_help() {
   return "usage: rocemu check [--json] FILE|NAME...\n"
+         "       rocemu check --schema\n"
          "\n"
          "Reads scenario files as `rocemu run --scenario` does, and says for each what rules it\n"
          "has, or of everything that is wrong the line and column and what would be right there.\n"
@@ -41,6 +46,10 @@ int check(const Arguments& arguments) {
   po::positional_options_description positional;
   positional.add("files", -1);
   const po::variables_map values = parse_options("check", arguments, all, positional);
+  if (values["schema"].as<bool>()) {
+    std::cout << scenario::schema();
+    return 0;
+  }
   if (values.count("files") == 0)
     throw UsageError("check: no file given; for example: rocemu check rnr.yaml");
   const bool as_json = values["json"].as<bool>();

@@ -1,8 +1,12 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <exception>
 #include <iostream>
+#include <sstream>
 
+#include "emulator/command/colour.h"
 #include "emulator/command/error.h"
 #include "emulator/command/subcommand.h"
 
@@ -16,6 +20,7 @@ constexpr std::array kSubcommands = {
     Subcommand{"down", "stop the shared NIC", down, down_help},
     Subcommand{"show", "print devices, queue pairs, memory regions and counters", show, show_help},
     Subcommand{"set", "take a port down or up while programs run", set, set_help},
+    Subcommand{"wait", "wait until a program listens, or the NIC is ready", wait, wait_help},
     Subcommand{"replay", "do again what `run --record` recorded, and compare", replay, replay_help},
     Subcommand{"check", "say whether a scenario file is right", check, check_help},
     Subcommand{"scenarios", "list the scenarios that come with rocemu", scenarios, scenarios_help},
@@ -79,6 +84,31 @@ std::string general_help() {
   return text;
 }
 
+/// Paragraphs in lines of at most 80 columns. What is indented stays as it is, and "usage:".
+std::string in_columns(const std::string& help) {
+  constexpr size_t kColumns = 80;
+  std::string text, line;
+  const auto end_line = [&] {
+    if (!line.empty()) text += line + "\n";
+    line.clear();
+  };
+  std::istringstream lines(help);
+  for (std::string one; std::getline(lines, one);) {
+    if (one.empty() || one[0] == ' ' || one.starts_with("usage:")) {
+      end_line();
+      text += one + "\n";
+      continue;
+    }
+    std::istringstream words(one);
+    for (std::string word; words >> word;) {
+      if (!line.empty() && line.size() + 1 + word.size() > kColumns) end_line();
+      line += (line.empty() ? "" : " ") + word;
+    }
+  }
+  end_line();
+  return text;
+}
+
 /// Help is asked for by an option of ours; what stands behind "--" belongs to the program to run.
 bool asks_for_help(const Arguments& arguments) {
   for (const std::string& argument : arguments) {
@@ -102,7 +132,7 @@ int dispatch_or_throw(const Arguments& arguments) {
   }
   if (name == "help") {
     if (rest.size() > 1) throw UsageError("help explains one command: rocemu help run");
-    std::cout << require_subcommand(rest[0]).help();
+    std::cout << in_columns(require_subcommand(rest[0]).help());
     return 0;
   }
   if (name.starts_with("-"))
@@ -110,7 +140,7 @@ int dispatch_or_throw(const Arguments& arguments) {
                      "'; options stand behind the command: rocemu run [options] -- PROGRAM");
   const Subcommand& subcommand = require_subcommand(name);
   if (asks_for_help(rest)) {
-    std::cout << subcommand.help();
+    std::cout << in_columns(subcommand.help());
     return 0;
   }
   return subcommand.run(rest);
@@ -129,10 +159,10 @@ int dispatch(const Arguments& arguments) {
     if (!std::cout && status == 0) throw Failure("cannot write to standard output");
     return status;
   } catch (const Error& error) {
-    std::cerr << "rocemu: " << error.what() << "\n";
+    std::cerr << styled("rocemu: ", Style::kBad, STDERR_FILENO) << error.what() << "\n";
     return error.exit_status();
   } catch (const std::exception& error) {
-    std::cerr << "rocemu: " << error.what() << "\n";
+    std::cerr << styled("rocemu: ", Style::kBad, STDERR_FILENO) << error.what() << "\n";
     return kExitFailure;
   }
 }

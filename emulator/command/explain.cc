@@ -1,12 +1,16 @@
 // `rocemu explain`: what a status, event, NAK, reason or errno means, what causes it, what programs
 // do about it, and the rule that causes it.
+#include <unistd.h>
+
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
+#include <utility>
 
+#include "emulator/command/colour.h"
 #include "emulator/command/error.h"
 #include "emulator/command/explanations.h"
+#include "emulator/command/print_json.h"
 #include "emulator/command/subcommand.h"
 
 namespace rocemu::command {
@@ -28,24 +32,36 @@ void print(const std::string& label, const std::string& text) {
   constexpr size_t kIndent = 10;
   std::string line = "  " + label;
   line.resize(kIndent, ' ');
+  bool is_first = true;
+  const auto write = [&](const std::string& text_line) {
+    std::cout << (std::exchange(is_first, false)
+                      ? styled(text_line.substr(0, kIndent), Style::kLabel, STDOUT_FILENO) +
+                            text_line.substr(kIndent)
+                      : text_line)
+              << "\n";
+  };
   const bool is_rule = text.starts_with("{");
   std::istringstream words(text);
   for (std::string word; words >> word;) {
     if (!is_rule && line.size() > kIndent && line.size() + word.size() >= 80) {
-      std::cout << line << "\n";
+      write(line);
       line.assign(kIndent, ' ');
     }
     if (line.size() > kIndent) line += ' ';
     line += word;
   }
-  std::cout << line << "\n";
+  write(line);
+}
+
+Json to_json(const Explanation& one) {
+  return {{"name", one.name}, {"cause", one.cause}, {"remedy", one.remedy}, {"rule", one.rule}};
 }
 
 }  // namespace
 
 std::string explain_help() {
   return "usage: rocemu explain STATUS|EVENT|NAK|REASON|ERRNO [--verb VERB] [--json]\n"
-         "       rocemu explain --list\n"
+         "       rocemu explain --list [--json]\n"
          "\n"
          "Says what a completion status, an event, a NAK, a reason of a REJ or an error number\n"
          "means, what causes it, what programs do about it, and which rule causes it on purpose "
@@ -70,7 +86,13 @@ int explain(const Arguments& arguments) {
   const po::variables_map values = parse_options("explain", arguments, options, positional);
   const std::vector<Explanation>& all = explanations();
   if (values["list"].as<bool>()) {
-    for (const Explanation& one : all) std::cout << one.name << "\n";
+    if (!values["json"].as<bool>()) {
+      for (const Explanation& one : all) std::cout << one.name << "\n";
+      return 0;
+    }
+    Json list = Json::array();
+    for (const Explanation& one : all) list.push_back(to_json(one));
+    print_json(list);
     return 0;
   }
   if (values.count("words") == 0)
@@ -93,15 +115,10 @@ int explain(const Arguments& arguments) {
     found->rule = "{on: verb, verb: " + verb + ", do: {errno: " + found->name + "}}";
   }
   if (values["json"].as<bool>()) {
-    std::cout << nlohmann::ordered_json({{"name", found->name},
-                                         {"cause", found->cause},
-                                         {"remedy", found->remedy},
-                                         {"rule", found->rule}})
-                     .dump(2)
-              << "\n";
+    print_json(to_json(*found));
     return 0;
   }
-  std::cout << found->name << "\n";
+  std::cout << styled(found->name, Style::kHeading, STDOUT_FILENO) << "\n";
   print("cause", found->cause);
   print("remedy", found->remedy);
   print("rule", found->rule);

@@ -30,6 +30,11 @@ po::options_description fabric_options() {
       "a reader, or - for standard output, to be piped into tshark -r -; a reader that falls "
       "behind "
       "misses frames, and the end of the run tells how many");
+  add("snap-length", text("BYTES"),
+      "keep only so many bytes of each frame in the capture, and in the trace.pcap of --record: 54 "
+      "has all up to the BTH");
+  add("capture-last", text("N"),
+      "keep only the last N frames in the capture; they are written when the NIC ends");
   add("clock", text("CLOCK"),
       "real (default), or virtual: time stands still while anybody has something to do and then "
       "jumps, so that a retry limit of minutes is reached at once");
@@ -48,8 +53,11 @@ po::options_description fabric_options() {
   add("record", text("DIR"),
       "write all that happens to the directory DIR: `rocemu replay DIR` does it again without the "
       "program, events.jsonl tells it line by line, and when it is over trace.pcap has the frames");
+  add("record-limit", text("SIZE"),
+      "end the recording when its journal has this size: 500k, 100M, 2G");
   add("record-policy", text("POLICY"),
-      "when the disk is full: continue without recording (default), or stop the run");
+      "when the disk is full or --record-limit reached: continue without recording (default), or "
+      "stop the run");
   add("scenario", po::value<std::vector<std::string>>()->value_name("FILE|NAME"),
       "have the faults that FILE describes (see docs/scenarios.md), or the scenario of that name "
       "which comes with rocemu (rocemu scenarios); may be repeated");

@@ -5,6 +5,7 @@
 
 #include "emulator/command/daemons/choose_daemon.h"
 #include "emulator/command/error.h"
+#include "emulator/command/print_json.h"
 #include "emulator/command/rule_reports.h"
 #include "emulator/command/scenario_library.h"
 #include "emulator/command/subcommand.h"
@@ -19,7 +20,10 @@ po::options_description options_of_inject() {
   options.add_options()("list", po::bool_switch(),
                         "print the rules in force: how often each was asked and has acted");
   options.add_options()("clear", po::bool_switch(), "take all rules back, or the ones named");
-  options.add_options()("json", po::bool_switch(), "with --list: print JSON");
+  options.add_options()(
+      "json", po::bool_switch(),
+      "print JSON: with --list the rules in force, else the names of those given or "
+      "taken back");
   add_dir_option(options);
   return options;
 }
@@ -63,12 +67,18 @@ Json rules_of(const std::string& word, std::map<std::string, std::string>& words
   }
 }
 
+Json names_of(const Json& rules) {
+  Json names = Json::array();
+  for (const Json& rule : rules) names.push_back(rule.at("name"));
+  return names;
+}
+
 }  // namespace
 
 std::string inject_help() {
-  return "usage: rocemu inject RULE|FILE|NAME... [--dir DIR]\n"
+  return "usage: rocemu inject RULE|FILE|NAME... [--json] [--dir DIR]\n"
          "       rocemu inject --list [--json] [--dir DIR]\n"
-         "       rocemu inject --clear [NAME...] [--dir DIR]\n"
+         "       rocemu inject --clear [NAME...] [--json] [--dir DIR]\n"
          "\n"
          "Gives a running NIC further rules and prints their names: a rule in YAML as scenario\n"
          "files have them, all rules of a file, or those of the scenario of that name which comes\n"
@@ -97,6 +107,7 @@ int inject(const Arguments& arguments) {
       values.count("words") != 0 ? values["words"].as<Arguments>() : Arguments();
   const bool list = values["list"].as<bool>();
   const bool clear = values["clear"].as<bool>();
+  const bool as_json = values["json"].as<bool>();
   if (list && (clear || !words.empty()))
     throw UsageError("inject: --list stands alone: rocemu inject --list");
   const bool is_missing = words.empty() || std::ranges::any_of(words, &std::string::empty);
@@ -112,15 +123,25 @@ int inject(const Arguments& arguments) {
   ControlClient client = choose_daemon(values, "inject");
   client.require_same_version();
   if (list) {
-    print_rules(client.request("rules"), values["json"].as<bool>());
+    print_rules(client.request("rules"), as_json);
   } else if (clear) {
-    if (words.empty()) client.request("clear");
+    Json cleared = words;
+    if (words.empty()) {
+      cleared = names_of(client.request("rules").at("rules"));
+      client.request("clear");
+    }
     for (const std::string& name : words) client.request("clear", {{"name", name}});
+    if (as_json) print_json({{"cleared", cleared}});
   } else {
+    Json given = Json::array();
     for (const Json& rules : to_inject) {
       const Json reply = client.request("inject", rules);
-      for (const Json& name : reply.at("rules")) std::cout << name.get<std::string>() << "\n";
+      for (const Json& name : reply.at("rules")) {
+        given.push_back(name);
+        if (!as_json) std::cout << name.get<std::string>() << "\n";
+      }
     }
+    if (as_json) print_json({{"rules", given}});
   }
   return 0;
 }

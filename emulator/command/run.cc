@@ -35,6 +35,7 @@
 #include "emulator/command/subcommand.h"
 #include "emulator/command/supervise.h"
 #include "emulator/journal/recording.h"
+#include "emulator/options/checked_options.h"
 #include "emulator/os/elf_file.h"
 
 namespace rocemu::command {
@@ -181,9 +182,16 @@ std::string recording_dir(const po::variables_map& values, const GoldenRun* gold
   return kept ? kept->dir : "";
 }
 
-void finish_kept_run(const KeptRun& kept, int status, const std::string& report) {
+/// --snap-length is for the recording's capture, too.
+capture::CaptureLimits limits_of_recording(const po::variables_map& values) {
+  return {.snap_length = options::check_options(values).snap_length};
+}
+
+void finish_kept_run(const KeptRun& kept, int status, const std::string& report,
+                     capture::CaptureLimits limits) {
   if (status == 0) return remove_recording(kept.dir);
-  if (!std::filesystem::exists(kept.dir + journal::kCaptureFile)) finish_recording(kept.dir);
+  if (!std::filesystem::exists(kept.dir + journal::kCaptureFile))
+    finish_recording(kept.dir, limits);
   if (!report.empty()) std::ofstream(kept.dir + kReportFile) << report;
   std::cerr << "rocemu: the run is kept in " + kept.dir + "\n";
 }
@@ -343,13 +351,14 @@ int run(const Arguments& arguments) {
     // What a program reports without its NIC, or a test of a NIC that crashed, is no success.
     if ((nic_was_gone || !trouble.empty()) && status == 0) status = kExitFailure;
     const std::string recording = recording_to_finish(values);
-    if (!recording.empty() && !finish_recording(recording) && stop_unrecorded && status == 0) {
+    if (!recording.empty() && !finish_recording(recording, limits_of_recording(values)) &&
+        stop_unrecorded && status == 0) {
       status = kExitFailure;
     }
   }
   if (kept && !kept->is_recorded_there) copy_recording(kept->recorded_in, kept->dir);
   if (golden != nullptr && !golden->check() && status == 0) status = kExitFailure;
-  if (kept) finish_kept_run(*kept, status, outcome.report);
+  if (kept) finish_kept_run(*kept, status, outcome.report, limits_of_recording(values));
   return status;
 }
 

@@ -1,10 +1,13 @@
 // `rocemu scenarios`: what comes with rocemu, to be used as it is or to begin with.
+#include <unistd.h>
+
 #include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <map>
 #include <sstream>
 
+#include "emulator/command/colour.h"
 #include "emulator/command/daemons/control_client.h"
 #include "emulator/command/error.h"
 #include "emulator/command/scenario_library.h"
@@ -35,7 +38,7 @@ void print_list(const std::vector<LibraryScenario>& library) {
   }
   const char* separator = "";
   for (const auto& [group, members] : groups) {
-    std::cout << separator << group << "\n";
+    std::cout << separator << styled(group, Style::kHeading, STDOUT_FILENO) << "\n";
     separator = "\n";
     for (const LibraryScenario* one : members) {
       std::string line = "  " + one->name;

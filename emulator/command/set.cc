@@ -5,6 +5,7 @@
 
 #include "emulator/command/daemons/choose_daemon.h"
 #include "emulator/command/error.h"
+#include "emulator/command/print_json.h"
 #include "emulator/command/subcommand.h"
 
 namespace rocemu::command {
@@ -13,6 +14,7 @@ namespace {
 
 po::options_description options_of_set() {
   po::options_description options("Options");
+  options.add_options()("json", po::bool_switch(), "print as JSON what was done");
   add_dir_option(options);
   return options;
 }
@@ -48,8 +50,8 @@ Change change_of(const Arguments& words) {
 }  // namespace
 
 std::string set_help() {
-  return "usage: rocemu set DEVICE port up|down [--dir DIR]\n"
-         "       rocemu set DEVICE removed [--dir DIR]\n"
+  return "usage: rocemu set DEVICE port up|down [--json] [--dir DIR]\n"
+         "       rocemu set DEVICE removed [--json] [--dir DIR]\n"
          "\n"
          "port up|down plugs the cable of a device's port in or out. A port that is down sends "
          "and\n"
@@ -89,6 +91,7 @@ int set(const Arguments& arguments) {
     request["port"] = change.port;
   }
   client.request("set", request);
+  if (values["json"].as<bool>()) print_json(request);
   return 0;
 }
 

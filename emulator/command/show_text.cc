@@ -1,10 +1,14 @@
 #include "emulator/command/show_text.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <span>
 #include <string_view>
 #include <utility>
 
+#include "emulator/abi/flag_names.h"
+#include "emulator/command/colour.h"
 #include "emulator/command/text_table.h"
 
 namespace rocemu::command {
@@ -25,10 +29,10 @@ constexpr Column kQpColumns[] = {
     {"pid", "pid"},
     {"comm", "program"},
     {"dest_qpn", "to QPN"},
-    {"send_psn", "send PSN"},
+    {"send_psn", "to send"},
     {"unacked_psn", "unacked"},
     {"msn", "MSN"},
-    {"expected_psn", "expect"},
+    {"expected_psn", "expects"},
     {"send_posted", "sends"},
     {"recv_posted", "recvs"},
     {"send_cq", "send CQ"},
@@ -60,23 +64,29 @@ constexpr Column kMwColumns[] = {
 constexpr Column kClientColumns[] = {
     {"id", "client"}, {"pid", "pid"}, {"comm", "program"}, {"device", "device"}};
 
-std::string hexadecimal(uint64_t value) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  do {
-    text.insert(text.begin(), kDigits[value & 15]);
-    value >>= 4;
-  } while (value != 0);
-  return "0x" + text;
-}
-
 std::string cell(std::string_view key, const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
-  if (value.is_number_unsigned() &&
-      (key == "address" || key == "lkey" || key == "rkey" || key == "access"))
+  if (value.is_number_unsigned() && (key == "address" || key == "lkey" || key == "rkey" ||
+                                     key == "number" || key == "dest_qpn" || key == "qp"))
     return hexadecimal(value.get<uint64_t>());
+  if (key == "access" && value.is_number_unsigned())
+    return abi::flags_text(value.get<uint64_t>(), abi::kAccessNames);
   return value.dump();
+}
+
+constexpr std::string_view kFirstSent = "sq_psn", kFirstExpected = "rq_psn";
+
+bool is_psn(std::string_view key) {
+  return key == "send_psn" || key == "unacked_psn" || key == "expected_psn";
+}
+
+/// Of a QP, relative to its connection's first.
+std::string psn_cell(const std::string& key, const Json& qp) {
+  const std::string first(key == "expected_psn" ? kFirstExpected : kFirstSent);
+  const Json psn = qp.value(key, Json()), start = qp.value(first, Json());
+  if (!psn.is_number_unsigned() || !start.is_number_unsigned()) return cell(key, psn);
+  return psn_text(psn.get<uint32_t>(), start.get<uint32_t>());
 }
 
 const Json& member(const Json& object, const char* key) {
@@ -99,7 +109,8 @@ std::string table_of(const Json& array, std::span<const Column> columns,
   for (const Json& row : array)
     if (row.is_object())
       for (const auto& [key, value] : row.items())
-        if (!is_present(key)) present.emplace_back(key, key);
+        if (!is_present(key) && key != kFirstSent && key != kFirstExpected)
+          present.emplace_back(key, key);
 
   std::vector<std::string> header;
   for (const auto& [key, title] : present) header.push_back(title);
@@ -108,7 +119,7 @@ std::string table_of(const Json& array, std::span<const Column> columns,
     std::vector<std::string> cells;
     for (const auto& [key, title] : present) {
       const Json& value = member(row, key.c_str());
-      cells.push_back(value.is_null() ? "-" : cell(key, value));
+      cells.push_back(value.is_null() ? "-" : is_psn(key) ? psn_cell(key, row) : cell(key, value));
     }
     table.add(cells);
   }
@@ -136,7 +147,7 @@ std::string counters_of(const Json& counters) {
 
 std::string device_text(const Json& device) {
   std::string text = "\n";
-  text += cell("name", member(device, "name"));
+  text += styled(cell("name", member(device, "name")), Style::kHeading, STDOUT_FILENO);
   for (const auto& [key, title] : {std::pair("port_state", "port"), std::pair("active_mtu", "MTU"),
                                    std::pair("pd_count", "PDs"), std::pair("ah_count", "AHs")}) {
     const Json& value = member(device, key);

@@ -31,6 +31,8 @@ int show(const Arguments& arguments);
 std::string show_help();
 int set(const Arguments& arguments);
 std::string set_help();
+int wait(const Arguments& arguments);
+std::string wait_help();
 int replay(const Arguments& arguments);
 std::string replay_help();
 int check(const Arguments& arguments);

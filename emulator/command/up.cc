@@ -61,6 +61,28 @@ std::string recording_of(ControlClient& client) {
   }
 }
 
+po::options_description options_of_up() {
+  po::options_description options;
+  options.add_options()("json", po::bool_switch(), "print JSON");
+  options.add(fabric_options());
+  return options;
+}
+
+po::options_description options_of_down() {
+  po::options_description options("Options");
+  options.add_options()("json", po::bool_switch(), "print JSON");
+  return options;
+}
+
+/// One line for people, or `json`.
+void say(std::ostream& out, bool as_json, const std::string& text, const Json& json) {
+  if (as_json) {
+    out << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  } else {
+    out << text << "\n";
+  }
+}
+
 }  // namespace
 
 std::string up_help() {
@@ -73,7 +95,7 @@ std::string up_help() {
          "If one is up already, this is said and the status is 0; with options, which that one\n"
          "would not follow, it is a failure.\n"
          "\n" +
-         to_text(fabric_options()) +
+         to_text(options_of_up()) +
          "\n"
          "Examples:\n"
          "  rocemu up --capture /tmp/trace.pcap\n"
@@ -84,7 +106,8 @@ std::string up_help() {
 }
 
 int up(const Arguments& arguments) {
-  const po::variables_map values = parse_options("up", arguments, fabric_options());
+  const po::variables_map values = parse_options("up", arguments, options_of_up());
+  const bool as_json = values["json"].as<bool>();
   DaemonStart start{.arguments = daemon_arguments("up", values),
                     .scenario = read_scenarios(values)};
   const std::string base = base_dir();
@@ -98,7 +121,9 @@ int up(const Arguments& arguments) {
           "a shared NIC is up already (pid " + std::to_string(client->daemon_pid()) + ")";
       if (!start.arguments.empty())
         throw Failure(already + " and keeps its options; end it first: rocemu down");
-      std::cout << already << "\n";
+      Json json = client->request("version");
+      json["already"] = true;
+      say(std::cout, as_json, already, json);
       return 0;
     }
     remove_remains(dir);  // of a daemon that was killed
@@ -117,22 +142,28 @@ int up(const Arguments& arguments) {
   std::optional<ControlClient> client = ControlClient::connect(dir);
   if (!client) throw Failure("the shared NIC ended at once; see " + log_path());
   std::ostream& out = capture && capture->descriptor == STDOUT_FILENO ? std::cerr : std::cout;
-  out << "up: " << device_names(client->request("version")) << " (pid " << client->daemon_pid()
-      << ", log " << log_path() << ")\n"
-      << "Programs started with `rocemu run -- COMMAND` use it. `rocemu show` looks at it,\n"
-      << "`rocemu down` ends it.\n";
+  Json json = client->request("version");
+  const std::string text =
+      "up: " + device_names(json) + " (pid " + std::to_string(client->daemon_pid()) + ", log " +
+      log_path() + ")\n" +
+      "Programs started with `rocemu run -- COMMAND` use it. `rocemu show` looks at it,\n"
+      "`rocemu down` ends it.";
+  json.update({{"already", false}, {"dir", dir}, {"log", log_path()}});
+  say(out, as_json, text, json);
   return 0;
 }
 
 std::string down_help() {
-  return "usage: rocemu down\n"
+  return "usage: rocemu down [--json]\n"
          "\n"
          "Ends the NIC that `rocemu up` started and waits until it is gone. Programs that still\n"
-         "use it see their device fail. If nothing is up, this is said and the status is 0.\n";
+         "use it see their device fail. If nothing is up, this is said and the status is 0.\n"
+         "\n" +
+         to_text(options_of_down());
 }
 
 int down(const Arguments& arguments) {
-  parse_options("down", arguments, po::options_description());
+  const bool as_json = parse_options("down", arguments, options_of_down())["json"].as<bool>();
   const std::string base = base_dir();
   const std::string dir = shared_dir();
   if (const std::string distrust = distrust_of_base(base); !distrust.empty())
@@ -144,14 +175,16 @@ int down(const Arguments& arguments) {
     return remained;
   };
   if (access(base.c_str(), F_OK) != 0) {
-    std::cout << "no shared NIC is up\n";
+    say(std::cout, as_json, "no shared NIC is up", {{"was_up", false}});
     return 0;
   }
   const OpenBase open_base = lock_base(base);
   std::optional<ControlClient> client = ControlClient::connect(dir, kAnswerTimeout);
   if (!client) {
-    std::cout << (remove_all() ? "no shared NIC is up; removed what a killed one left behind\n"
-                               : "no shared NIC is up\n");
+    say(std::cout, as_json,
+        remove_all() ? "no shared NIC is up; removed what a killed one left behind"
+                     : "no shared NIC is up",
+        {{"was_up", false}});
     return 0;
   }
   const pid_t pid = client->daemon_pid();
@@ -173,7 +206,8 @@ int down(const Arguments& arguments) {
   if (!ended)
     throw Failure("the shared NIC (pid " + std::to_string(pid) + ") did not end and was killed");
   const bool complete = recording.empty() || finish_recording(recording);
-  std::cout << (asked ? "down\n" : "down (it did not answer and was terminated)\n");
+  say(std::cout, as_json, asked ? "down" : "down (it did not answer and was terminated)",
+      {{"was_up", true}, {"answered", asked}, {"recording", recording}});
   return complete ? 0 : kExitFailure;
 }
 

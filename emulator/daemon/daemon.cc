@@ -20,6 +20,7 @@
 #include "emulator/daemon/control/control_request.h"
 #include "emulator/daemon/control/fault_commands.h"
 #include "emulator/daemon/control/hang_report.h"
+#include "emulator/daemon/control/listening.h"
 #include "emulator/daemon/control/time_commands.h"
 #include "emulator/scenario/scenario.h"
 
@@ -30,14 +31,29 @@ namespace {
 /// until it posts something: one that has just been started, and one that sees a frame's effects.
 constexpr std::chrono::milliseconds kStartTime{300}, kAnswerTime{50};
 
+/// Nobody else may see what the NIC makes for itself; who may read captures and recordings, the
+/// user's umask says.
+class UsersUmask {
+ public:
+  explicit UsersUmask(mode_t mask) : own_(umask(mask)) {}
+  ~UsersUmask() { umask(own_); }
+  UsersUmask(const UsersUmask&) = delete;
+  UsersUmask& operator=(const UsersUmask&) = delete;
+
+ private:
+  mode_t own_;
+};
+
 std::unique_ptr<capture::PcapWriter> make_capture(const Options& options, const Clock& clock) {
   if (options.capture.empty()) return nullptr;
+  const UsersUmask for_its_file(options.umask);
   capture::CaptureFile file =
       options.capture_fd < 0
           ? capture::open_capture_file(options.capture)
           : capture::CaptureFile{options.capture, UniqueFd(options.capture_fd), -1, ""};
   auto capture = std::make_unique<capture::PcapWriter>(std::move(file), clock.wall_start(),
-                                                       capture::SlowReader::kMissesFrames);
+                                                       capture::SlowReader::kMissesFrames,
+                                                       options.capture_limits);
   if (!capture->is_open()) throw StartError(capture->error());
   return capture;
 }
@@ -45,6 +61,7 @@ std::unique_ptr<capture::PcapWriter> make_capture(const Options& options, const 
 std::unique_ptr<journal::Recording> make_recording(const Options& options, const Clock& clock,
                                                    engine::HostMemory& memory) {
   if (options.record.empty()) return nullptr;
+  const UsersUmask for_its_files(options.umask);
   if (mkdir(options.record.c_str(), 0777) != 0 && errno != EEXIST) {
     fail_start("cannot make the directory " + options.record, errno);
   }
@@ -54,7 +71,8 @@ std::unique_ptr<journal::Recording> make_recording(const Options& options, const
   header.wall_start_ns =
       std::chrono::duration_cast<std::chrono::nanoseconds>(clock.wall_start().time_since_epoch())
           .count();
-  auto recording = std::make_unique<journal::Recording>(options.record, header, memory);
+  auto recording =
+      std::make_unique<journal::Recording>(options.record, header, memory, options.record_limit);
   if (const std::string error = recording->take_error(); !error.empty()) throw StartError(error);
   return recording;
 }
@@ -333,11 +351,17 @@ ControlServer::Commands Daemon::control_commands() {
   if (threads_ != nullptr) refuse(commands, {"inject", "pause", "resume", "step"});
   const auto idle = [this](const Json&) { return Json{{"idle", is_idle()}}; };
   const auto hang = [this](const Json& request) { return this->hang(request); };
+  const auto listening = [this](const Json& request) {
+    const auto port = number_of(request, "port", 1, UINT16_MAX);
+    if (!port) throw ControlServer::Refusal(R"("port" is to say which)");
+    return Json{{"listening", listens(snapshot(), static_cast<uint16_t>(*port))}};
+  };
   const auto sync = [this](const Json&) { return sync_recording(); };
   commands.insert({{"version", taking({}, version)},
                    {"idle", taking({}, idle)},
                    {"show", taking({}, show)},
                    {"set", taking({"device", "port", "removed"}, set)},
+                   {"listening", taking({"port"}, listening)},
                    {"hang", taking({"serial"}, hang)},
                    {"sync", taking({}, sync)},
                    {"shutdown", taking({}, shutdown)}});

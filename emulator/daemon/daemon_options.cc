@@ -60,6 +60,8 @@ po::options_description describe() {
                         "identification, which a UDP socket does not tell, is else computed from "
                         "the ICRC, so that one damaged frame in 65,536 passes. Needs CAP_NET_RAW");
   options.add_options()("capture", text("FILE"), "write every frame to this pcap file");
+  options.add_options()("snap-length", text("BYTES"), "of each frame so many bytes only");
+  options.add_options()("capture-last", text("N"), "only the last N frames, written at the end");
   options.add_options()("capture-fd", text("N"),
                         "the capture is open already, as descriptor N; FILE is its name");
   options.add_options()("clock", text("CLOCK"),
@@ -77,6 +79,9 @@ po::options_description describe() {
                         "16, and 1 on a virtual clock");
   options.add_options()("record", text("DIR"),
                         "write all that happens to DIR: journal, events.jsonl");
+  options.add_options()("record-limit", text("SIZE"),
+                        "end the recording as --record-policy says when its journal has this size "
+                        "(500k, 100M, 2G)");
   options.add_options()("record-policy", text("POLICY"),
                         "when that cannot go on, as on a full disk: continue (the default) without "
                         "it, or stop");
@@ -157,7 +162,10 @@ Options options_of(options::FabricOptions checked) {
   options.strict_icrc = checked.strict_icrc;
   options.topology = std::move(checked.topology);
   options.capture = std::move(checked.capture);
+  options.capture_limits = {.snap_length = checked.snap_length,
+                            .last_frames = checked.capture_last};
   options.record = std::move(checked.record);
+  options.record_limit = checked.record_limit;
   options.stop_without_record = checked.stop_without_record;
   options.scenarios = std::move(checked.scenarios);
   if (checked.is_virtual) {

@@ -3,9 +3,12 @@
 
 #include <spdlog/common.h>
 
+#include <sys/types.h>
+
 #include <optional>
 #include <string>
 
+#include "emulator/capture/pcap_writer.h"
 #include "emulator/daemon/base/clock.h"
 #include "emulator/daemon/net/device_addresses.h"
 #include "emulator/daemon/net/udp_attachment.h"
@@ -24,7 +27,10 @@ struct Options {
   options::Topology topology;
   std::string capture;  // empty for none
   int capture_fd = -1;  // if it is open already, and `capture` its name
-  std::string record;   // a directory; empty for none
+  capture::CaptureLimits capture_limits;
+  std::string record;         // a directory; empty for none
+  uint64_t record_limit = 0;  // bytes of its journal; 0 for none
+  mode_t umask = 077;         // of the files that are for the user
   /// The run ends when it can no longer be recorded.
   bool stop_without_record = false;
   std::vector<std::string> scenarios;  // files

@@ -30,8 +30,9 @@ void set_up_logging(spdlog::level::level_enum level) {
   spdlog::set_default_logger(std::move(logger));
 }
 
-void set_up_process() {
-  umask(077);
+/// Returns the user's umask.
+mode_t set_up_process() {
+  const mode_t users = umask(077);
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ,
               SIG_IGN);  // a file that must not grow is an error of write(), as a full disk
@@ -41,6 +42,7 @@ void set_up_process() {
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
   }
+  return users;
 }
 
 /// The signals that ask for an orderly end, as a file descriptor. With a parent that holds the
@@ -130,7 +132,7 @@ int run(int argc, const char* const* argv) {
     std::optional<Options> options = parse_options(argc, argv);
     if (!options) return 0;
     set_up_logging(options->log_level);
-    set_up_process();
+    options->umask = set_up_process();
     return serve(std::move(*options), ready);
   } catch (const UsageError& error) {
     return fail(ready, error, 2);

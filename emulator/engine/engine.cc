@@ -165,6 +165,8 @@ void Engine::step(Instant outer_now, const Input& input, Outputs& outputs) {
   do {
     fabric_->run();
   } while (rdma_cm_->handle_events() || remove_devices());
+  // A rule paused it.
+  if (fabric_->link.paused()) clock_.pause(outer_now, true);
 }
 
 bool Engine::remove_devices() {

@@ -243,11 +243,13 @@ struct FrameTrace {
   Frame frame;
 };
 
-/// A rule acted, on what `subject` says in one line.
+/// A rule acted, on what `subject` says in one line. `process` is the one at hand, such as
+/// server#1; empty if none is known.
 struct RuleFired {
   Instant at;
   std::shared_ptr<const faults::Rule> rule;
   std::string subject;
+  std::string process = {};
 };
 
 /// Port or GID table of a device changed by itself, or a rule pulled it out: what the file system

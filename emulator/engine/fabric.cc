@@ -31,7 +31,7 @@ Fabric::Fabric(FabricConfig config, HostMemory& memory)
       objects(config_),
       network(config_, objects.multicast, frames_, link, step),
       event_delivery(step),
-      faults(objects, frames_, network, completions, event_delivery, step, config_.seed,
+      faults(objects, frames_, network, link, completions, event_delivery, step, config_.seed,
              names_of(config_.devices)),
       completions(objects, memory, faults.events, step),
       scheduler(objects.qps),

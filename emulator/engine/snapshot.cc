@@ -35,6 +35,8 @@ QpSnapshot describe(const QueuePair& qp) {
           .recv_cq = qp.recv_cq,
           .srq = qp.srq.value_or(SrqId{}),
           .dest_qpn = qp.attr.dest_qp_num,
+          .sq_psn = qp.attr.sq_psn,
+          .rq_psn = qp.attr.rq_psn,
           .send_psn = qp.send.sent_limit.value(),
           .unacked_psn = qp.send.unacked.value(),
           .expected_psn = qp.recv.expected.value(),

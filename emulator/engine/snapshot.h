@@ -30,6 +30,8 @@ struct QpSnapshot {
   CqId send_cq, recv_cq;  // 0: none, as an XRC target QP
   SrqId srq;              // 0: none
   uint32_t dest_qpn;
+  uint32_t sq_psn;        // the first PSN that it sends, as ibv_modify_qp(3) set it
+  uint32_t rq_psn;        // the first that it expects
   uint32_t send_psn;      // next PSN to send
   uint32_t unacked_psn;   // oldest PSN not acknowledged
   uint32_t expected_psn;  // responder's

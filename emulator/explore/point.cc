@@ -20,13 +20,13 @@ std::string ordinal(uint64_t number) {
 }
 
 struct Qp {
-  std::string process;
-  uint64_t device = 0, order = 0, type = 0;
+  std::string process, device, type;
+  uint64_t order = 0;
   uint64_t peer = 0;
   uint64_t posted = 0, sent = 0, received = 0;
 };
 
-constexpr uint64_t kTypeRc = 2;  // ibv_qp_type
+constexpr std::string_view kTypeRc = "RC";
 
 /// Finds points in the events, one by one.
 class Finder {
@@ -44,17 +44,18 @@ class Finder {
 
  private:
   void find_qps() {
-    std::map<uint64_t, uint64_t> device_of_client, orders;
+    std::map<uint64_t, std::string> device_of_client;
+    std::map<std::string, uint64_t> orders;
     for (const RecordedEvent& event : events_.list) {
       if (event.text("what") == "attach")
-        device_of_client[event.number("client")] = event.number("device");
+        device_of_client[event.number("client")] = event.text("device");
       if (event.json.contains("error")) continue;
       if (event.text("verb") == "create_qp") {
         Qp& qp = qps_[event.number("qp")];
         qp.process = event.process;
         qp.device = device_of_client[event.number("client")];
         qp.order = ++orders[qp.device];
-        qp.type = event.number("type");
+        qp.type = event.text("type");
         ++qps_of_process_[event.process];
       }
       if (event.text("verb") == "modify_qp" && event.json.contains("dest_qp"))
@@ -66,13 +67,13 @@ class Finder {
   std::string at_qp(const Qp& qp) const {
     std::string place = fmt::format("process: \"{}\"", qp.process);
     if (qps_of_process_.at(qp.process) > 1)
-      place += fmt::format(", device: rocemu{}, qp: {}", qp.device, qp.order);
+      place += fmt::format(", device: {}, qp: {}", qp.device, qp.order);
     return place;
   }
   std::string at_qp_on_wire(const Qp& qp) const {
     std::string place = fmt::format("process: \"{}\"", qp.process);
     if (qps_of_process_.at(qp.process) > 1)
-      place += fmt::format(", from: rocemu{}, qp: {}", qp.device, qp.order);
+      place += fmt::format(", from: {}, qp: {}", qp.device, qp.order);
     return place;
   }
 

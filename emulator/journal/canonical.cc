@@ -39,6 +39,7 @@ std::string_view kind_name(FieldKind kind) {
     case FieldKind::kName:
     case FieldKind::kSendPsn:
     case FieldKind::kRecvPsn:
+    case FieldKind::kDevice:
       break;
   }
   return "";
@@ -86,6 +87,7 @@ std::string Canonical::value(const Event& event, const Field& field) {
     case FieldKind::kNumber:
       return std::to_string(field.number);
     case FieldKind::kText:
+    case FieldKind::kDevice:
       return field.text;
     case FieldKind::kDetail:
     case FieldKind::kAddress:
@@ -144,6 +146,7 @@ std::optional<std::string> CanonicalReader::next() {
     } else {
       journal_.fail("a record that makes no sense");
     }
+    name_devices(header().fabric, events_);
     for (const Event& event : events_) {
       std::string line = canonical_.line(event);
       if (!line.empty()) lines_.push_back(std::move(line));

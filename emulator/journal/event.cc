@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "emulator/abi/control.h"
+#include "emulator/abi/flag_names.h"
 #include "emulator/abi/ucma.h"
 #include "emulator/engine/faults/rule.h"
 #include "emulator/journal/describe_frame.h"
@@ -61,8 +62,28 @@ FieldKind kind_of(abi::BodyValue value) {
       return FieldKind::kMrKey;
     case abi::BodyValue::kAddress:
       return FieldKind::kAddress;
+    case abi::BodyValue::kQpType:
+    case abi::BodyValue::kAccess:
+    case abi::BodyValue::kReregFlags:
+      return FieldKind::kText;
   }
   __builtin_unreachable();
+}
+
+void add_value(Event& event, const abi::BodyField& field, uint64_t value) {
+  switch (field.kind) {
+    case abi::BodyValue::kQpType:
+      event.add(field.key, name_of(static_cast<abi::QpType>(value)));
+      return;
+    case abi::BodyValue::kAccess:
+      event.add(field.key, abi::flags_text(value, abi::kAccessNames));
+      return;
+    case abi::BodyValue::kReregFlags:
+      event.add(field.key, abi::flags_text(value, abi::kReregNames));
+      return;
+    default:
+      event.add(field.key, kind_of(field.kind), value);
+  }
 }
 
 void add_attributes(Event& event, uint32_t qp, uint32_t mask, const abi::QpAttr& attr) {
@@ -72,7 +93,9 @@ void add_attributes(Event& event, uint32_t qp, uint32_t mask, const abi::QpAttr&
   if ((mask & abi::kAttrDestQpn) != 0) event.add("dest_qp", FieldKind::kQp, attr.dest_qp_num);
   if ((mask & abi::kAttrSqPsn) != 0) event.add("sq_psn", FieldKind::kSendPsn, attr.sq_psn, qp);
   if ((mask & abi::kAttrRqPsn) != 0) event.add("rq_psn", FieldKind::kRecvPsn, attr.rq_psn, qp);
-  if ((mask & abi::kAttrPathMtu) != 0) event.add("path_mtu", attr.path_mtu);
+  if ((mask & abi::kAttrPathMtu) != 0) {
+    event.add("path_mtu", abi::mtu_bytes(static_cast<abi::Mtu>(attr.path_mtu)));
+  }
   if ((mask & abi::kAttrTimeout) != 0) event.add("timeout", attr.timeout);
   if ((mask & abi::kAttrRetryCnt) != 0) event.add("retry_cnt", attr.retry_cnt);
   if ((mask & abi::kAttrRnrRetry) != 0) event.add("rnr_retry", attr.rnr_retry);
@@ -84,7 +107,7 @@ void add_verb(Event& event, const abi::Request& request, const abi::Reply& reply
   const abi::OperationInfo* info = abi::find_operation(request.op);
   if (info == nullptr) return;
   info->for_each_field([&](const abi::BodyField& field) {
-    event.add(field.key, kind_of(field.kind), field.read(request.body, reply.body));
+    add_value(event, field, field.read(request.body, reply.body));
   });
   if (request.op == abi::Op::kModifyQp) {
     const auto& in = request.body.modify_qp;
@@ -163,7 +186,7 @@ struct DescribeInput {
   }
 
   void operator()(const engine::AttachClient& input) const {
-    say("attach", input.client).add("device", input.device.value);
+    say("attach", input.client).add("device", FieldKind::kDevice, input.device.value);
   }
   void operator()(const engine::DetachClient& input) const { say("detach", input.client); }
   void operator()(const engine::Command& input) const {
@@ -179,7 +202,7 @@ struct DescribeInput {
         .add("qp", FieldKind::kQp, input.qp.value)
         .add("wr_id", FieldKind::kName, wqe.wr_id)
         .add("opcode", name_of(static_cast<abi::WrOpcode>(wqe.opcode)))
-        .add("flags", wqe.flags)
+        .add("flags", abi::flags_text(wqe.flags, abi::kSendFlagNames))
         .add("bytes", bytes_to_send(input.wqes));
   }
   void operator()(const engine::PostRecv& input) const {
@@ -205,10 +228,12 @@ struct DescribeInput {
   }
   void operator()(const engine::ForwardedFrames&) const {}  // no journal has it
   void operator()(const engine::SetPort& input) const {
-    say("port").add("device", input.device.value).add("state", input.up ? "up" : "down");
+    say("port")
+        .add("device", FieldKind::kDevice, input.device.value)
+        .add("state", input.up ? "up" : "down");
   }
   void operator()(const engine::RemoveDevice& input) const {
-    say("device_removed").add("device", input.device.value);
+    say("device_removed").add("device", FieldKind::kDevice, input.device.value);
   }
   void operator()(const engine::AddRules& input) const {
     for (const engine::faults::Rule& rule : input.rules->rules) {
@@ -291,7 +316,8 @@ struct DescribeOutput {
   void operator()(const RecordedFrame& output) const { describe_frame(output, frames, event); }
   void operator()(const engine::GroupChange& output) const {
     event.what = output.member ? "group_joined" : "group_left";
-    event.add("device", output.device.value).add("group", wire::to_string(output.group));
+    event.add("device", FieldKind::kDevice, output.device.value)
+        .add("group", wire::to_string(output.group));
   }
   void operator()(const RecordedCmEvent& output) const {
     event.what = "cm_event";
@@ -306,7 +332,7 @@ struct DescribeOutput {
   }
   void operator()(const engine::DeviceChanged& output) const {
     event.what = "device_changed";
-    event.add("device", output.device.value);
+    event.add("device", FieldKind::kDevice, output.device.value);
   }
   void operator()(const abi::Reply&) const {}
   void operator()(const RecordedCmReply&) const {}
@@ -374,6 +400,17 @@ void describe(engine::Instant now, const ClientName& client, std::vector<Event>&
   events.push_back(std::move(event));
 }
 
+void name_devices(const engine::FabricConfig& fabric, Event& event) {
+  for (Field& field : event.fields) {
+    if (field.kind == FieldKind::kDevice && field.number < fabric.devices.size())
+      field.text = fabric.devices[field.number].name;
+  }
+}
+
+void name_devices(const engine::FabricConfig& fabric, std::vector<Event>& events) {
+  for (Event& event : events) name_devices(fabric, event);
+}
+
 // A few lines for each message that is recorded: put together by hand, which is quicker.
 std::string to_json(const Event& event) {
   std::string line;
@@ -387,7 +424,8 @@ std::string to_json(const Event& event) {
     line += R"(,")";
     line += field.key;
     line += R"(":)";
-    if (field.kind == FieldKind::kText || field.kind == FieldKind::kDetail) {
+    if (field.kind == FieldKind::kText || field.kind == FieldKind::kDetail ||
+        (field.kind == FieldKind::kDevice && !field.text.empty())) {
       append_text(field.text, line);
     } else {
       line += fmt::format_int(field.number).c_str();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "emulator/engine/base/time.h"
+#include "emulator/engine/config.h"
 #include "emulator/journal/step.h"
 
 namespace rocemu::journal {
@@ -30,6 +31,7 @@ enum class FieldKind : uint8_t {
   kName,     // number: chosen by the program or the system, differs from run to run
   kSendPsn,  // number: a PSN of what the QP `of` sends
   kRecvPsn,  // number: a PSN of what the QP `of` receives
+  kDevice,   // number: DeviceIndex; text: its name, once it is known
 };
 
 struct Field {
@@ -81,6 +83,10 @@ void describe(engine::Instant now, const ClientName& client, std::vector<Event>&
 Event describe_input(const Step& step);
 /// An output by itself; no name for a reply.
 Event describe(engine::Instant now, const RecordedOutput& output);
+
+/// Says by name which device each is about.
+void name_devices(const engine::FabricConfig& fabric, std::vector<Event>& events);
+void name_devices(const engine::FabricConfig& fabric, Event& event);
 
 /// One line of JSON without its end.
 std::string to_json(const Event& event);

@@ -9,11 +9,14 @@ constexpr size_t kHandOver = size_t{256} << 10;
 
 }  // namespace
 
-Recording::Recording(const std::string& dir, const Header& header, engine::HostMemory& memory)
-    : journal_(dir + kJournalFile, header),
+Recording::Recording(const std::string& dir, const Header& header, engine::HostMemory& memory,
+                     uint64_t most_bytes)
+    : fabric_(header.fabric),
+      journal_(dir + kJournalFile, header),
       memory_(memory, journal_.buffer()),
       events_path_(dir + kEventsFile),
-      events_file_(events_path_) {}
+      events_file_(events_path_),
+      most_bytes_(most_bytes) {}
 
 Recording::~Recording() {
   if (!ended_) journal_.finish();
@@ -48,6 +51,7 @@ void Recording::end_step(const engine::Outputs& outputs, size_t before) {
     describe(step_, Frames::kConnectionManager, described_);
     write_events();
   }
+  bytes_ += journal_.buffer().size() - record_;
   journal_.end_record();
 }
 
@@ -63,6 +67,7 @@ void Recording::name(const ClientName& client) {
 
 void Recording::write_events() {
   Appender to(events_);
+  name_devices(fabric_, described_);
   for (const Event& event : described_) {
     to.raw_text(to_json(event));
     to.raw_text("\n");
@@ -79,6 +84,7 @@ void Recording::flush() {
 
 void Recording::sync() {
   flush();
+  journal_.sync();
   events_file_.sync();
 }
 
@@ -87,6 +93,10 @@ std::string Recording::take_error() {
   std::string error = journal_.take_error();
   if (error.empty() && events_file_.error() != 0) {
     error = "cannot write " + events_path_ + ": " + std::strerror(events_file_.error());
+  }
+  if (error.empty() && most_bytes_ != 0 && bytes_ >= most_bytes_) {
+    flush();
+    error = "its journal has " + std::to_string(bytes_) + " bytes, which is --record-limit";
   }
   ended_ = !error.empty();
   return error;

@@ -22,7 +22,9 @@ inline constexpr char kCaptureFile[] = "/trace.pcap";
 class Recording {
  public:
   /// `dir` is there. take_error() says whether that worked.
-  Recording(const std::string& dir, const Header& header, engine::HostMemory& memory);
+  /// The recording ends when its journal has `most_bytes`; 0 is no limit.
+  Recording(const std::string& dir, const Header& header, engine::HostMemory& memory,
+            uint64_t most_bytes = 0);
   ~Recording();
 
   engine::HostMemory& memory() { return memory_; }
@@ -35,7 +37,7 @@ class Recording {
 
   /// Hands what there is to the files.
   void flush();
-  /// Waits until the events are in their file.
+  /// Waits until all that was recorded is in the files.
   void sync();
   /// Empty, or why the recording ended, once: from then on nothing is recorded.
   std::string take_error();
@@ -43,6 +45,7 @@ class Recording {
  private:
   void write_events();
 
+  const engine::FabricConfig fabric_;  // what names are from
   JournalWriter journal_;
   RecordingMemory memory_;
   std::string events_path_;
@@ -53,6 +56,8 @@ class Recording {
   size_t record_ = 0;
   size_t calls_ = 0;
   engine::Instant now_{};
+  const uint64_t most_bytes_;
+  uint64_t bytes_ = 0;  // of records
   bool ended_ = false;
 };
 

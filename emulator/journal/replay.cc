@@ -6,9 +6,11 @@
 namespace rocemu::journal {
 namespace {
 
-std::string in_words(engine::Instant now, const std::optional<RecordedOutput>& output) {
+std::string in_words(const engine::FabricConfig& fabric, engine::Instant now,
+                     const std::optional<RecordedOutput>& output) {
   if (!output) return "nothing more";
-  const Event event = describe(now, *output);
+  Event event = describe(now, *output);
+  name_devices(fabric, event);
   return event.what.empty() ? "an answer to the program" : to_json(event);
 }
 
@@ -136,8 +138,8 @@ std::optional<Difference> Replay::compare(const Step& step) {
       continue;
     }
     if (is_frame(was) || is_frame(is)) difference.frame = frame;
-    difference.recorded = in_words(step.now, was);
-    difference.now = in_words(step.now, is);
+    difference.recorded = in_words(journal_.header().fabric, step.now, was);
+    difference.now = in_words(journal_.header().fabric, step.now, is);
     if (difference.now == difference.recorded) {
       difference.now += is_frame(is) ? " with another payload" : " with other details";
     }
@@ -179,7 +181,10 @@ std::vector<std::string> last_lines(const std::string& path, uint64_t offset, si
     }
   }
   std::vector<std::string> lines;
-  for (const Event& one : last) lines.push_back(to_json(one));
+  for (Event& one : last) {
+    name_devices(journal.header().fabric, one);
+    lines.push_back(to_json(one));
+  }
   return lines;
 }
 

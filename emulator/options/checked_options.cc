@@ -14,8 +14,10 @@ namespace po = boost::program_options;
 
 constexpr uint32_t kMaxDevices = 250;
 constexpr uint32_t kDefaultDevices = 2;
-constexpr size_t kMaxNameLength = 63;       // IBV_SYSFS_NAME_MAX with its NUL is 64
-constexpr size_t kMaxInterfaceLength = 15;  // IFNAMSIZ with its NUL is 16
+constexpr uint64_t kLeastSnapLength = 54;        // Ethernet, IPv4, UDP and BTH
+constexpr uint64_t kMostLastFrames = 1'000'000;  // they are kept in memory
+constexpr size_t kMaxNameLength = 63;            // IBV_SYSFS_NAME_MAX with its NUL is 64
+constexpr size_t kMaxInterfaceLength = 15;       // IFNAMSIZ with its NUL is 16
 
 constexpr std::string_view kLogLevels[] = {"trace", "debug", "info", "warn", "error", "off"};
 
@@ -267,7 +269,56 @@ void check_ack_coalescing(const Given& given, FabricOptions& options) {
   options.ack_coalescing = static_cast<uint32_t>(*number);
 }
 
+/// "500k", "100M", "2G" or bytes; nothing if it is anything else.
+std::optional<uint64_t> read_size(std::string_view text) {
+  uint64_t unit = 1;
+  constexpr std::string_view kUnits = "kMG";
+  if (const size_t at = text.empty() ? std::string_view::npos : kUnits.find(text.back());
+      at != std::string_view::npos) {
+    for (size_t i = 0; i <= at; ++i) unit *= 1024;
+    text.remove_suffix(1);
+  }
+  const auto number = read_number(text);
+  if (!number || *number == 0 || *number > (uint64_t{1} << 60) / unit) return std::nullopt;
+  return *number * unit;
+}
+
+void check_capture(const Given& given, FabricOptions& options) {
+  options.capture = given.text("capture");
+  if (given.has("capture") && options.capture.empty()) {
+    throw OptionError("--capture needs the name of a file");
+  }
+  if (given.has("snap-length")) {
+    const std::string text = given.text("snap-length");
+    const auto number = read_number(text);
+    if (!number || *number < kLeastSnapLength || *number > options.snap_length) {
+      throw OptionError(fmt::format("--snap-length '{}' is not a number from {} to {}", text,
+                                    kLeastSnapLength, options.snap_length));
+    }
+    options.snap_length = *number;
+  }
+  if (given.has("capture-last")) {
+    const std::string text = given.text("capture-last");
+    const auto number = read_number(text);
+    if (!number || *number == 0 || *number > kMostLastFrames) {
+      throw OptionError(fmt::format("--capture-last '{}' is not a number of frames from 1 to {}",
+                                    text, kMostLastFrames));
+    }
+    if (!given.has("capture")) throw OptionError("--capture-last says nothing without --capture");
+    options.capture_last = *number;
+  }
+}
+
 void check_record(const Given& given, FabricOptions& options) {
+  if (given.has("record-limit")) {
+    const auto size = read_size(given.text("record-limit"));
+    if (!size) {
+      throw OptionError("--record-limit '" + given.text("record-limit") +
+                        "' is no size, such as 500k, 100M or 2G");
+    }
+    options.record_limit = *size;
+  }
+
   options.record = given.text("record");
   if (given.has("record") && options.record.empty()) {
     throw OptionError("--record needs the name of a directory");
@@ -314,10 +365,7 @@ FabricOptions check_options(const po::variables_map& values) {
   const Given given(values);
   FabricOptions options;
   check_devices(given, options);
-  options.capture = given.text("capture");
-  if (given.has("capture") && options.capture.empty()) {
-    throw OptionError("--capture needs the name of a file");
-  }
+  check_capture(given, options);
   check_clock(given, options);
   check_ack_coalescing(given, options);
   check_record(given, options);

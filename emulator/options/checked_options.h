@@ -26,8 +26,11 @@ struct FabricOptions {
   /// that has the addresses of its DeviceConfig.
   std::vector<std::string> interfaces;
   Topology topology;
-  std::string capture;  // empty for none
-  std::string record;   // empty for none
+  std::string capture;           // empty for none
+  uint64_t snap_length = 65535;  // bytes of each frame in a capture
+  uint64_t capture_last = 0;     // frames; 0: all
+  std::string record;            // empty for none
+  uint64_t record_limit = 0;     // bytes; 0: none
   std::vector<std::string> scenarios;
   std::string log_level = "warn";
   std::optional<uint64_t> seed;

@@ -31,7 +31,7 @@ bool is_stream(int fd) {
 }  // namespace
 
 BackgroundFile::BackgroundFile(const std::string& path)
-    : fd_(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC, 0600)) {
+    : fd_(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC, 0666)) {
   if (!fd_) {
     error_ = errno;
   } else if (is_stream(fd_.get())) {

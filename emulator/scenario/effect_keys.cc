@@ -388,6 +388,8 @@ constexpr Key kEffectKeys[] = {
     {"gid", kEverywhere & ~at(Where::kLink), read_gid},
     {"remove_device", kEverywhere & ~at(Where::kLink),
      [](Reading in, const Node& v) { read_true(in, v, in.rule.effects.remove_device); }},
+    {"pause", kEverywhere & ~at(Where::kLink),
+     [](Reading in, const Node& v) { read_true(in, v, in.rule.effects.pause); }},
     {"kill", kEverywhere & ~at(Where::kCm) & ~at(Where::kLink) & ~at(Where::kNow),
      [](Reading in, const Node& v) { read_true(in, v, in.rule.effects.kill); }},
 };

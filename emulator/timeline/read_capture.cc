@@ -22,6 +22,36 @@ std::vector<uint8_t> restored(const capture::CapturedPacket& packet) {
   return ip;
 }
 
+constexpr size_t kEthernetHeader = 14;  // payload_offset() counts it
+
+/// True if the capture kept the beginning only, and not all headers.
+bool lacks_headers(const capture::CapturedPacket& packet, const wire::Packet& parsed) {
+  return packet.size > packet.bytes.size() &&
+         packet.ip.size() + kEthernetHeader < wire::payload_offset(parsed);
+}
+
+/// What of the frame RoCEv2 does not have.
+std::string in_words(wire::ParseError error) {
+  const std::string name(wire::name(error));
+  switch (error) {
+    case wire::ParseError::kNotIp:
+      return "neither IPv4 nor IPv6, as ARP (" + name + ")";
+    case wire::ParseError::kNotUdp:
+      return "IP, but not UDP (" + name + ")";
+    case wire::ParseError::kNotRoce:
+      return "UDP to another port than 4791 (" + name + ")";
+    case wire::ParseError::kFragmented:
+      return "IP fragments, which RoCEv2 never has (" + name + ")";
+    case wire::ParseError::kBadIpChecksum:
+      return "a wrong checksum in the IP header (" + name + ")";
+    case wire::ParseError::kUnknownOpcode:
+      return "an opcode that RoCEv2 does not have (" + name + ")";
+    default:
+      return wire::is_truncation(error) ? "shorter than its headers (" + name + ")"
+                                        : "malformed (" + name + ")";
+  }
+}
+
 bool is_of_connection(const wire::Packet& packet) {
   const wire::OpcodeInfo* info = wire::find_opcode(packet.bth.opcode);
   return info != nullptr && info->transport != wire::Transport::kUd &&
@@ -61,7 +91,8 @@ Timeline read_capture(const std::string& path) {
   pair_qps(heard, frames);
 
   std::optional<std::chrono::nanoseconds> start;
-  std::map<std::string_view, uint64_t> skipped;
+  std::map<std::string, uint64_t> skipped;
+  const std::string cut_off = "the capture's snap length cut off their headers";
   const std::string ended = capture::read_pcap(path, [&](const capture::CapturedPacket& packet) {
     if (!start) {
       start = packet.at;
@@ -71,16 +102,22 @@ Timeline read_capture(const std::string& path) {
     const auto parsed = ip.empty() ? wire::Result<wire::Packet>(wire::ParseError::kNotIp)
                                    : wire::parse_datagram(ip);
     if (!parsed) {
-      ++skipped[wire::name(parsed.error())];
+      const bool is_cut = packet.size > packet.bytes.size();
+      ++skipped[is_cut ? cut_off : in_words(parsed.error())];
+      return;
+    }
+    if (lacks_headers(packet, *parsed)) {
+      ++skipped[cut_off];
       return;
     }
     frames.add(engine::Instant(std::max(packet.at - *start, std::chrono::nanoseconds(0))), *parsed,
                {packet.bytes.begin(), packet.bytes.end()}, packet.size);
   });
   for (const auto& [reason, count] : skipped) {
-    timeline.notes.push_back(fmt::format("{} frame{} skipped that RoCEv2 does not have: {}", count,
-                                         count == 1 ? "" : "s", reason));
+    timeline.notes.push_back(
+        fmt::format("{} frame{} skipped: {}", count, count == 1 ? "" : "s", reason));
   }
+  if (timeline.happenings.empty()) timeline.notes.push_back("there is no RoCEv2 frame in " + path);
   if (!ended.empty()) timeline.notes.push_back(ended + "; shown is what comes before");
   return timeline;
 }

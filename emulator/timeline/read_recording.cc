@@ -43,9 +43,7 @@ std::string wr_text(uint64_t wr_id) {
 std::string value_text(const Field& field) {
   if (field.kind == FieldKind::kText || field.kind == FieldKind::kDetail) return field.text;
   if (field.key == "error") return strerrorname_np(static_cast<int>(field.number));
-  if (field.key == "path_mtu")
-    return fmt::format("{} B", abi::mtu_bytes(static_cast<abi::Mtu>(field.number)));
-  if (field.key == "type") return std::string(name_of(static_cast<abi::QpType>(field.number)));
+  if (field.key == "path_mtu") return fmt::format("{} B", field.number);
   if (field.kind == FieldKind::kQp || field.kind == FieldKind::kMrKey ||
       field.kind == FieldKind::kAddress)
     return fmt::format("{:#x}", field.number);
@@ -116,13 +114,13 @@ class Reader {
     return found == qps_.end() ? lane_of_client(client) : found->second;
   }
   /// The first QP of a client is in the client's own lane.
-  void create_qp(uint64_t id, uint32_t qpn, abi::QpType type) {
+  void create_qp(uint64_t id, uint32_t qpn, const std::string& type) {
     Client& client = clients_[static_cast<uint32_t>(id)];
     const uint32_t lane =
         client.has_qp || client.lanes.empty() ? add_lane(client) : client.lanes[0];
     client.has_qp = true;
     timeline_.lanes[lane].qpn = qpn;
-    timeline_.lanes[lane].type = name_of(type);
+    timeline_.lanes[lane].type = type;
     qps_[qpn] = lane;
     frames_.forget({client.device, qpn});
     frames_.set_lane({client.device, qpn}, lane);
@@ -275,8 +273,7 @@ class Reader {
     if (qp == nullptr) qp = event.find("object");
     if (qp != nullptr && qp->kind != FieldKind::kQp) qp = nullptr;
     if (verb == "create_qp" && error == nullptr) {
-      create_qp(client, static_cast<uint32_t>(qp->number),
-                static_cast<abi::QpType>(event.find("type")->number));
+      create_qp(client, static_cast<uint32_t>(qp->number), event.find("type")->text);
     }
     std::string text = verb;
     if (qp != nullptr && error == nullptr && verb == "create_qp")
@@ -491,9 +488,11 @@ class Reader {
     }
   };
 
-  /// In the lane of the QP that the subject names, if it does: "... RC SEND First qp=0x11 ...".
+  /// In the lane of the QP that the subject names, if it does: "... RC SEND First qp=0x11 ..." or
+  /// "work request 1 of QP 0x11".
   void place_fault(const Pending& fault, Happening& one) {
-    const size_t at = fault.subject.find("qp=0x");
+    size_t at = fault.subject.find("qp=0x");
+    if (at == std::string::npos) at = fault.subject.find("QP 0x");
     if (at == std::string::npos) return;
     const auto qpn =
         static_cast<uint32_t>(std::strtoul(fault.subject.c_str() + at + 3, nullptr, 16));

@@ -35,7 +35,36 @@ void drop_empty_lanes(Timeline& timeline) {
   }
 }
 
+/// The first error; if there is none, the first fault.
+std::optional<size_t> first_error(const Timeline& timeline) {
+  const auto& all = timeline.happenings;
+  for (const Tone tone : {Tone::kError, Tone::kFault}) {
+    const auto found = std::ranges::find(all, tone, &Happening::tone);
+    if (found != all.end()) return static_cast<size_t>(found - all.begin());
+  }
+  return std::nullopt;
+}
+
+void keep(size_t first, size_t end, Timeline& timeline) {
+  auto& all = timeline.happenings;
+  timeline.notes.push_back(
+      fmt::format("{} before and {} after are not shown", first, all.size() - end));
+  all.erase(all.begin() + static_cast<std::ptrdiff_t>(end), all.end());
+  all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(first));
+}
+
 }  // namespace
+
+void limit(size_t most, Timeline& timeline) {
+  const size_t all = timeline.happenings.size();
+  if (all <= most) return;
+  const size_t at = first_error(timeline).value_or(0);
+  const size_t first = std::min(at - std::min(at, most / 2), all - most);
+  timeline.notes.push_back(
+      fmt::format("at most {} rows are shown; --from, --to, --kind and --qp choose others", most));
+  keep(first, first + most, timeline);
+  drop_empty_lanes(timeline);
+}
 
 void select(const Selection& selection, Timeline& timeline) {
   std::erase_if(timeline.happenings, [&](const Happening& one) {
@@ -47,19 +76,13 @@ void select(const Selection& selection, Timeline& timeline) {
            (one.to == kNoLane || !matches(selection, timeline.lanes[one.to]));
   });
   if (selection.around_error) {
-    auto& all = timeline.happenings;
-    const auto error = std::ranges::find(all, Tone::kError, &Happening::tone);
-    if (error == all.end()) {
-      timeline.notes.push_back("there is no error: all is shown");
-    } else {
-      const size_t at = static_cast<size_t>(error - all.begin());
-      const size_t first = at - std::min(at, *selection.around_error);
-      const size_t end = std::min(all.size(), at + *selection.around_error + 1);
-      timeline.notes.push_back(
-          fmt::format("{} before and {} after are not shown", first, all.size() - end));
-      all.erase(all.begin() + static_cast<std::ptrdiff_t>(end), all.end());
-      all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(first));
-    }
+    const size_t count = *selection.around_error;
+    const std::optional<size_t> error = first_error(timeline);
+    const size_t all = timeline.happenings.size();
+    const size_t at = error.value_or(all);
+    const size_t first = at - std::min(at, error ? count : 2 * count);
+    if (!error) timeline.notes.push_back("there is no error and no fault: the end is shown");
+    keep(first, std::min(all, at + count + 1), timeline);
   }
   drop_empty_lanes(timeline);
 }

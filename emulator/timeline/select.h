@@ -19,6 +19,9 @@ struct Selection {
   std::optional<size_t> around_error;  // so many before and after the first
 };
 
+/// Keeps so many rows: from the beginning, or around the first error if that is not among them.
+void limit(size_t most, Timeline& timeline);
+
 /// Lanes that have nothing left go as well.
 void select(const Selection& selection, Timeline& timeline);
 

@@ -90,6 +90,11 @@ void write_data(const Timeline& timeline, const Explain& explain, std::ostream& 
 
 }  // namespace
 
+void write_json(const Timeline& timeline, const Explain& explain, std::ostream& out) {
+  write_data(timeline, explain, out);
+  out << "\n";
+}
+
 void write_page(const Timeline& timeline, const Explain& explain, std::ostream& out) {
   std::string_view page = kPageHtml;
   while (!page.empty()) {

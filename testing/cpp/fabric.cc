@@ -1,9 +1,15 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <cstdlib>
-#include <fstream>
+#include <sstream>
 #include <thread>
 
 #include "testing/cpp/control_socket.h"
 #include "testing/cpp/nic_process.h"
+#include "testing/cpp/program.h"
 #include "testing/cpp/rocemu/testing.h"
 
 namespace rocemu::testing {
@@ -48,6 +54,7 @@ class Fabric::Nic {
     setenv(kDirVariable, process_.directory().c_str(), 1);
   }
   ~Nic() {
+    for (const auto& program : programs_) program->end();
     if (directory_before_) {
       setenv(kDirVariable, directory_before_->c_str(), 1);
     } else {
@@ -62,12 +69,48 @@ class Fabric::Nic {
     return control_.request(arguments);
   }
   Json request(const Json& request) { return control_.request(request); }
+
+  /// What `rocemu timeline` prints of the recording with these options.
+  std::string of_recording(const std::vector<std::string>& options) {
+    std::vector<std::string> argv = {find_command(), "timeline",
+                                     request("sync").at("record").get<std::string>()};
+    argv.insert(argv.end(), options.begin(), options.end());
+    const int printed = make_memory_file(), said = make_memory_file();
+    const Spawned spawned = spawn(argv, {}, -1, printed, said);
+    int status = 0;
+    while (spawned.pid > 0 && waitpid(spawned.pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    const std::string text = contents_of(printed), message = contents_of(said);
+    close(printed);
+    close(said);
+    if (spawned.error != 0) throw Error("cannot start " + argv[0]);
+    if (status != 0) throw Error(message);
+    return text;
+  }
+
+  std::shared_ptr<Program> start(const std::vector<std::string>& argv) {
+    const std::vector<std::string> variables = {"ROCEMU_DIR=" + process_.directory(),
+                                                "LD_PRELOAD=" + process_.preload()};
+    programs_.push_back(std::shared_ptr<Program>(new Program(argv, variables)));
+    return programs_.back();
+  }
+  /// If any was started.
+  bool all_have_ended() {
+    return !programs_.empty() &&
+           std::ranges::none_of(programs_, [](const auto& one) { return one->is_running(); });
+  }
+  std::string outputs() const {
+    std::string text;
+    for (const auto& program : programs_) text += program->output();
+    return text;
+  }
   const std::string& directory() const { return process_.directory(); }
 
  private:
   std::optional<std::string> directory_before_;
   NicProcess process_;
   ControlSocket control_;
+  std::vector<std::shared_ptr<Program>> programs_;
 };
 
 Fabric::Fabric(const FabricOptions& options) : nic_(std::make_unique<Nic>(options)) {}
@@ -136,10 +179,9 @@ std::string Fabric::show() {
 }
 
 std::vector<Event> Fabric::events(const std::string& what) {
-  const std::string directory = nic_->request("sync").at("record").get<std::string>();
-  std::ifstream file(directory + "/events.jsonl");
+  std::istringstream lines(nic_->of_recording({"--events"}));
   std::vector<Event> events;
-  for (std::string line; std::getline(file, line);) {
+  for (std::string line; std::getline(lines, line);) {
     const Json json = Json::parse(line);
     Event event;
     event.what = json.at("what").get<std::string>();
@@ -148,6 +190,61 @@ std::vector<Event> Fabric::events(const std::string& what) {
     events.push_back(std::move(event));
   }
   return events;
+}
+
+void Fabric::capture(const std::string& file) {
+  nic_->of_recording({"--pcap", file});
+}
+
+void Fabric::timeline(const std::string& file) {
+  nic_->of_recording({"--html", file});
+}
+
+std::shared_ptr<Program> Fabric::start(const std::vector<std::string>& argv) {
+  return nic_->start(argv);
+}
+
+int Fabric::run(const std::vector<std::string>& argv, std::chrono::milliseconds timeout) {
+  return start(argv)->wait(timeout);
+}
+
+void Fabric::wait_listening(uint16_t port, std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  const std::string whom = "at port " + std::to_string(port);
+  while (nic_->request("listening", {{"port", port}}).at("listening") != true) {
+    if (nic_->all_have_ended())
+      throw Error("nobody will listen " + whom + ": the programs ended; they printed:\n" +
+                  nic_->outputs());
+    if (std::chrono::steady_clock::now() > deadline)
+      throw Error("nobody listens " + whom + " after " + std::to_string(timeout.count()) + " ms");
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+void Fabric::set_port(const std::string& device, bool up) {
+  nic_->request("set", {{"device", device}, {"port", up ? "up" : "down"}});
+}
+
+void Fabric::remove_device(const std::string& device) {
+  nic_->request("set", {{"device", device}, {"removed", true}});
+}
+
+void Fabric::pause() {
+  nic_->request("pause");
+}
+
+void Fabric::resume() {
+  nic_->request("resume");
+}
+
+std::vector<SteppedFrame> Fabric::step(uint32_t frames) {
+  std::vector<SteppedFrame> stepped;
+  const Json reply = nic_->request("step", {{"frames", frames}});
+  for (const Json& one : reply.at("frames")) {
+    stepped.push_back(
+        {one.at("frame").get<std::string>(), one.at("before").dump(), one.at("after").dump()});
+  }
+  return stepped;
 }
 
 std::string Fabric::request(const std::string& json) {

@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,14 +9,30 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <iostream>
 
+#include "testing/cpp/program.h"
 #include "testing/cpp/rocemu/testing.h"
 #include "verbs_provider/shim/call.h"
 
-extern char** environ;
-
 namespace rocemu::testing {
 namespace {
+
+std::string read_line(int fd) {
+  std::string line;
+  for (char c = 0;;) {
+    const ssize_t size = read(fd, &c, 1);
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0 || c == '\n') return line;
+    line += c;
+  }
+}
+
+[[noreturn]] void fail(const std::string& what, int error) {
+  throw Error(what + ": " + std::strerror(error));
+}
+
+}  // namespace
 
 /// Beside the library that makes libibverbs see the NIC, some folders up: PREFIX/lib/TRIPLET,
 /// PREFIX/bin. That the library is named here keeps a linker with --as-needed from leaving it out.
@@ -37,30 +52,11 @@ std::string find_command() {
   return "rocemu";
 }
 
-std::string read_line(int fd) {
-  std::string line;
-  for (char c = 0;;) {
-    const ssize_t size = read(fd, &c, 1);
-    if (size < 0 && errno == EINTR) continue;
-    if (size <= 0 || c == '\n') return line;
-    line += c;
-  }
-}
-
-[[noreturn]] void fail(const std::string& what, int error) {
-  throw Error(what + ": " + std::strerror(error));
-}
-
-}  // namespace
-
 NicProcess::NicProcess(const std::vector<std::string>& options) {
   std::vector<std::string> words = {find_command(), "run", "--private"};
   words.insert(words.end(), options.begin(), options.end());
-  words.insert(words.end(), {"--", "sh", "-c", "echo \"$ROCEMU_DIR\"; exec cat"});
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-
+  words.insert(words.end(),
+               {"--", "sh", "-c", "echo \"$ROCEMU_DIR\"; echo \"$LD_PRELOAD\"; exec cat"});
   int input[2], output[2];  // close-on-exec: no other child of ours may keep the NIC alive
   if (pipe2(input, O_CLOEXEC) != 0) fail("cannot make a pipe", errno);
   if (pipe2(output, O_CLOEXEC) != 0) {
@@ -69,30 +65,31 @@ NicProcess::NicProcess(const std::vector<std::string>& options) {
     close(input[1]);
     fail("cannot make a pipe", error);
   }
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, input[0], STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, output[1], STDOUT_FILENO);
-  const int error = posix_spawnp(&pid_, argv[0], &actions, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
+  messages_fd_ = make_memory_file();
+  const Spawned spawned = spawn(words, {}, input[0], output[1], messages_fd_);
+  pid_ = spawned.pid;
   close(input[0]);
   close(output[1]);
   lifetime_fd_ = input[1];
-  if (error == 0) directory_ = read_line(output[0]);
+  if (spawned.error == 0) {
+    directory_ = read_line(output[0]);
+    preload_ = read_line(output[0]);
+  }
   close(output[0]);
-  if (error != 0) {
-    pid_ = -1;
-    end();
-    fail("cannot start " + words[0] + " (ROCEMU_COMMAND says which to use)", error);
-  }
-  if (directory_.empty()) {
-    end();
-    throw Error(words[0] + " could not start a NIC; its message is on standard error");
-  }
+  if (!directory_.empty()) return;
+  end();
+  const std::string message = contents_of(messages_fd_);
+  close(messages_fd_);
+  if (spawned.error != 0)
+    fail("cannot start " + words[0] + " (ROCEMU_COMMAND says which to use)", spawned.error);
+  throw Error(words[0] +
+              " could not start a NIC: " + message.substr(0, message.find_last_not_of('\n') + 1));
 }
 
 NicProcess::~NicProcess() {
   end();
+  std::cerr << contents_of(messages_fd_);  // warnings, and of rules that never acted
+  close(messages_fd_);
 }
 
 int NicProcess::end() {

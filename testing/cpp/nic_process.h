@@ -17,13 +17,19 @@ class NicProcess {
   NicProcess& operator=(const NicProcess&) = delete;
 
   const std::string& directory() const { return directory_; }
+  /// For programs that are to see the NIC: LD_PRELOAD.
+  const std::string& preload() const { return preload_; }
 
  private:
   int end();
 
   pid_t pid_ = -1;
   int lifetime_fd_ = -1;  // the NIC lives as long as this is open
-  std::string directory_;
+  int messages_fd_ = -1;  // what it says on standard error
+  std::string directory_, preload_;
 };
+
+/// The `rocemu` to use.
+std::string find_command();
 
 }  // namespace rocemu::testing

@@ -42,6 +42,13 @@ def command():
     raise Error("there is no rocemu: put it into PATH, or its name into ROCEMU_COMMAND")
 
 
+def free_port():
+    """A TCP port that nobody uses, for a server that a test starts."""
+    with socket.socket() as holder:
+        holder.bind(("", 0))
+        return holder.getsockname()[1]
+
+
 Exploration = collections.namedtuple("Exploration", "status report")
 
 
@@ -126,7 +133,8 @@ class Fabric:
 
     devices: how many, or a list such as ["mlx5_0=10.0.0.1", "mlx5_1=10.0.0.2"].
     clock: "real", "virtual" or "lockstep". scenario: a file, or the name of one that comes with
-    rocemu, or a list of such. record: True, or a directory: needed for events() and timeline().
+    rocemu, or a list of such. record: True, or a directory: needed for events(), capture() and
+    timeline().
     capture: a file for all frames. options: further ones of `rocemu run`.
     """
 
@@ -243,27 +251,13 @@ class Fabric:
         """Until a program listens at the port, by rdma_listen(3) or by TCP; an Error after that time,
         or when all programs of popen() have ended."""
         deadline = time.monotonic() + timeout
-        while not self._listens(port):
+        while not self.request("listening", port=port)["listening"]:
             if self._programs and all(one.poll() is not None for one in self._programs):
                 statuses = ", ".join(str(one.returncode) for one in self._programs)
                 raise Error(f"nobody will listen at port {port}: the programs ended ({statuses})")
             if time.monotonic() > deadline:
                 raise Error(f"nobody listens at port {port} after {timeout} s")
             time.sleep(0.01)
-
-    def _listens(self, port):
-        if any(one["port"] == port for one in self.show()["fabric"]["listeners"]):
-            return True
-        listening = f":{port:04X} "  # proc(5), net/tcp: the local address; state 0A is LISTEN
-        for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-            try:
-                lines = pathlib.Path(table).read_text().splitlines()[1:]
-            except OSError:
-                continue
-            if any(line.split()[1].endswith(listening.strip()) and line.split()[3] == "0A"
-                   for line in lines):
-                return True
-        return False
 
     # ---- The NIC as a whole -----------------------------------------------------------------------
 
@@ -286,16 +280,25 @@ class Fabric:
     def resume(self):
         self.request("resume")
 
-    def timeline(self, file):
-        """Writes the recording so far as a page that any browser opens."""
+    def _of_recording(self, *options):
+        """What `rocemu timeline` prints of the recording so far."""
         if not self.recording:
-            raise Error("timelines are of recordings: Fabric(record=True)")
+            raise Error("that is made of a recording: Fabric(record=True)")
         self.request("sync")
-        result = subprocess.run([command(), "timeline", self.recording, "--html", os.fspath(file)],
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        result = subprocess.run([command(), "timeline", os.fspath(self.recording), *options],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 check=False)
         if result.returncode != 0:
-            raise Error(result.stdout.strip())
+            raise Error(result.stderr.strip())
+        return result.stdout
+
+    def timeline(self, file):
+        """Writes the recording so far as a page that any browser opens."""
+        self._of_recording("--html", os.fspath(file))
+
+    def capture(self, file):
+        """Writes the recorded frames so far to a pcap file."""
+        self._of_recording("--pcap", os.fspath(file))
 
     # ---- Faults ---------------------------------------------------------------------------------
 
@@ -362,14 +365,8 @@ class Fabric:
         return self.device(device)["counters"]
 
     def events(self, what=None, **fields):
-        """The events of the recording so far, of that kind and with these fields, as dicts."""
-        if what == "frame":
-            raise Error("frames are no events: they are in the capture, Fabric(capture=FILE), and in "
-                        "the recording's trace.pcap when the NIC has ended; counters() counts them")
-        if not self.recording:
-            raise Error("events are recorded ones: Fabric(record=True)")
-        self.request("sync")
-        lines = (pathlib.Path(self.recording) / "events.jsonl").read_text().splitlines()
-        return [event for event in map(json.loads, lines)
+        """The events and frames of the recording so far, of that kind and with these fields, as
+        dicts: events("frame", opcode="RC Acknowledge")."""
+        return [event for event in map(json.loads, self._of_recording("--events").splitlines())
                 if what in (None, event["what"]) and
                 all(event.get(key) == value for key, value in fields.items())]

@@ -8,11 +8,11 @@ from support import CommandTest
 CAPTURES = pathlib.Path(__file__).resolve().parents[1] / "data" / "rxe"
 
 
-def pcap(*packets, link_type=1):
+def pcap(*packets, link_type=1, snap=65535):
     """A capture file's bytes."""
-    head = struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, link_type)
+    head = struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, snap, link_type)
     return head + b"".join(
-        struct.pack("<IIII", 1, number, len(packet), len(packet)) + packet
+        struct.pack("<IIII", 1, number, len(packet[:snap]), len(packet)) + packet[:snap]
         for number, packet in enumerate(packets))
 
 
@@ -60,6 +60,30 @@ class Captures(CommandTest):
         self.assertIn("not_roce", shown)
         self.assertIn("not_ip", shown)
 
+    def test_what_a_short_snap_length_cut_off_is_not_guessed(self):
+        packets = packets_of(CAPTURES / "rc_send.pcap")
+        shown = {}
+        for length in (30, 54, 70):
+            short = self.scratch / f"{length}.pcap"
+            short.write_bytes(pcap(*packets, snap=length))
+            shown[length] = self.timeline(short)
+        self.assertNotIn("│", shown[30])
+        self.assertIn("there is no RoCEv2 frame", shown[30])
+        # Of an acknowledgement the AETH is missing: it could be a NAK.
+        self.assertIn("SEND", shown[54])
+        self.assertNotIn("ACK", shown[54])
+        self.assertIn("snap length", shown[54])
+        whole = self.scratch / "whole.pcap"
+        whole.write_bytes(pcap(*packets))
+        self.assertEqual(shown[70], self.timeline(whole))
+
+    def test_an_empty_capture_and_an_empty_file(self):
+        empty = self.scratch / "empty.pcap"
+        empty.write_bytes(pcap())
+        self.assertIn("there is no RoCEv2 frame", self.timeline(empty))
+        empty.write_bytes(b"")
+        self.assert_one_line(self.rocemu("timeline", empty), 1, "the file is empty")
+
     def test_a_capture_that_was_cut_off_is_shown_up_to_there(self):
         whole = pcap(*packets_of(CAPTURES / "rc_send.pcap"))
         cut = self.scratch / "cut.pcap"
@@ -79,6 +103,14 @@ class Captures(CommandTest):
         for options, reason in ((("--from", "3"), "2ms"), (("--kind", "frames"), "frame"),
                                 (("--qp", "x"), "QPN")):
             self.assert_one_line(self.rocemu("timeline", capture, *options), 2, reason)
+
+    def test_what_is_too_long_is_shown_around_its_first_fault(self):
+        capture = CAPTURES / "rc_rnr.pcap"
+        few = self.timeline(capture, "--rows", "3")
+        self.assertEqual(few.count("psn"), 3)
+        self.assertIn("at most 3 rows are shown", few)
+        self.assertIn("are not shown", few)
+        self.assertNotIn("at most", self.timeline(capture, "--rows", "1000"))
 
     def test_filters_leave_the_rest_out(self):
         capture = CAPTURES / "rc_rnr.pcap"

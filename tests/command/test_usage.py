@@ -3,7 +3,8 @@ import unittest
 
 from support import CommandTest
 
-SUBCOMMANDS = ["run", "up", "down", "show", "set", "doctor"]
+SUBCOMMANDS = ["run", "explore", "up", "down", "show", "set", "wait", "replay", "check", "scenarios", "inject",
+               "pause", "step", "resume", "diff", "timeline", "explain", "doctor"]
 
 
 class Help(CommandTest):
@@ -26,6 +27,9 @@ class Help(CommandTest):
             self.assertEqual((result.returncode, result.stderr), (0, ""))
             self.assertTrue(result.stdout.startswith(f"usage: rocemu {name}"), result.stdout)
             self.assertEqual(self.rocemu(name, "--help").stdout, result.stdout)
+            for line in result.stdout.splitlines():
+                if not line.startswith("  rocemu ") and name != "explore":  # examples, to be copied
+                    self.assertLessEqual(len(line), 80, f"{name}: {line}")
 
     def test_help_behind_the_separator_is_the_command_s_own(self):
         result = self.rocemu("run", "--", "sh", "-c", 'echo "$1"', "x", "--help")

@@ -71,6 +71,16 @@ class Pages(unittest.TestCase):
                    options=("--record", recording), check=True)
         return self.page("long", recording, "--kind", "frame", "--kind", "completion")
 
+    def failed_expectation(self):
+        """The golden run of --expect, and the one that was not as it."""
+        golden, failed = self.scratch / "golden", self.scratch / "failed"
+        lockstep = ("--lockstep", "--expect", golden)
+        command = COMMANDS["rnr-recovers"]()
+        rocemu_run(*command, options=(*lockstep, "--scenario", "rnr-recovers", "--update"), check=True)
+        result = rocemu_run(*command, options=(*lockstep, "--scenario", "ghost-ack", "--actual", failed))
+        self.assertNotEqual(result.returncode, 0)
+        return golden, failed
+
     def explore_report(self):
         folder = self.scratch / "explored"
         run(ROCEMU, "explore", "--output", folder, "--budget", "5s", "--", "ibv_devinfo")
@@ -82,7 +92,7 @@ class Pages(unittest.TestCase):
             self.skipTest("there is no Chromium: apt-get install chromium")
         recordings = {name: self.record(name) for name in RECORDED}
         pages = [self.page(name, recording) for name, recording in recordings.items()]
-        pages.append(self.page("difference", recordings["rnr-recovers"], self.record("ghost-ack")))
+        pages.append(self.page("difference", *self.failed_expectation()))
         pages += [self.page("rxe-" + name, CAPTURES / (name + ".pcap"))
                   for name in ("rc_rnr", "rc_send")]
         pages.append(self.explore_report())

@@ -148,7 +148,7 @@ class WhileItRuns(FaultTest):
         self.assertIn("rocemu pause", result.stdout)  # what the first step says
         self.assertIn("RC SEND Only", result.stdout)
         self.assertIn("RC Acknowledge", result.stdout)
-        self.assertIn("RTS: next to send", result.stdout)
+        self.assertIn("RTS: to send", result.stdout)
 
 
 if __name__ == "__main__":

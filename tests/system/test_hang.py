@@ -190,7 +190,7 @@ class Timeouts(unittest.TestCase):
             result = rocemu_run(*hanging(name), options=(*options, "--timeout", "4s"))
             self.assertEqual(result.returncode, TIMEOUT, result.stdout)
             self.assertRegex(result.stdout, r"pid \d+ \(python3\) " + waits)
-            self.assertRegex(result.stdout, "QP 17 of pid")
+            self.assertRegex(result.stdout, "QP 0x11 of pid")
         side_by_side(self, check, [((), "sleeps_for_a_minute", "sleeps for a time")] +
                      [(options, "accepts", "waits for a socket") for options in CLOCKS])
 

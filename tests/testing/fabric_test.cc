@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <filesystem>
+#include <thread>
 
 #include "tests/testing/connection.h"
 
@@ -76,6 +78,106 @@ TEST_F(Connection, ARuleActsAndIsReported) {
   EXPECT_EQ(completions(sides[1], IBV_WC_WR_FLUSH_ERR), 1);
 }
 
+TEST_F(Connection, FramesAreEvents) {
+  send_a_message();
+  fabric->wait_until_idle();
+  int sends = 0;
+  for (const Event& frame : fabric->events("frame")) {
+    sends += frame.fields.at("opcode") == "RC SEND Only" &&
+                     frame.fields.at("qp") == std::to_string(sides[1].qp->qp_num)
+                 ? 1
+                 : 0;
+  }
+  EXPECT_EQ(sends, 1);
+}
+
+TEST_F(Connection, StopsAndGoesOnFrameByFrame) {
+  fabric->pause();
+  send_a_message();
+  const std::vector<SteppedFrame> stepped = fabric->step();
+  ASSERT_EQ(stepped.size(), 1u);
+  EXPECT_NE(stepped[0].frame.find("RC SEND Only"), std::string::npos) << stepped[0].frame;
+  EXPECT_NE(stepped[0].before, stepped[0].after);
+  EXPECT_EQ(completions(sides[0]), 0);
+  EXPECT_EQ(completions(sides[1]), 1);
+  fabric->resume();
+  fabric->wait_until_idle();
+  EXPECT_EQ(completions(sides[0]), 1);
+}
+
+TEST_F(Connection, ARulePausesTheNic) {
+  fabric->add_rule("{on: frame, opcode: SEND, nth: 1, total: 1, do: pause}");
+  send_a_message();
+  ASSERT_EQ(fabric->rules().at(0).fired, 1u);
+  EXPECT_EQ(completions(sides[1]), 0);
+  ASSERT_EQ(fabric->step().size(), 1u);
+  EXPECT_EQ(completions(sides[1]), 1);
+  EXPECT_EQ(completions(sides[0]), 0);
+  fabric->resume();
+  fabric->wait_until_idle();
+  EXPECT_EQ(completions(sides[0]), 1);
+}
+
+TEST_F(Connection, ItsTimelineAndFramesCanBeKept) {
+  send_a_message();
+  fabric->wait_until_idle();
+  const std::string page = recording + "/page.html", frames = recording + "/frames.pcap";
+  fabric->timeline(page);
+  fabric->capture(frames);
+  EXPECT_GT(std::filesystem::file_size(page), 1000u);
+  EXPECT_GT(std::filesystem::file_size(frames), 24u);
+}
+
+TEST(Programs, SeeTheDevicesAndEndWithTheFabric) {
+  pid_t left = 0;
+  {
+    Fabric nic;
+    EXPECT_EQ(nic.run({"sh", "-c", "test -n \"$ROCEMU_DIR\" && test -n \"$LD_PRELOAD\""}), 0);
+    EXPECT_EQ(nic.run({"sh", "-c", "exit 7"}), 7);
+    const auto program = nic.start({"sh", "-c", "echo said; echo wrong >&2; exec sleep 1000"});
+    while (program->output() != "said\nwrong\n") {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_TRUE(program->is_running());
+    left = program->pid();
+    try {
+      program->wait(std::chrono::milliseconds(10));
+      ADD_FAILURE() << "it sleeps";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("wrong"), std::string::npos);
+    }
+  }
+  EXPECT_EQ(kill(left, 0), -1);
+  Fabric nic;
+  EXPECT_THROW(nic.start({"/no/such/program"}), Error);
+}
+
+TEST(Programs, AreWaitedForUntilTheyListen) {
+  Fabric nic;
+  const uint16_t port = free_port();
+  EXPECT_THROW(nic.wait_listening(port, std::chrono::milliseconds(50)), Error);
+  const auto server = nic.start({"ibv_rc_pingpong", "-g", "0", "-p", std::to_string(port)});
+  nic.wait_listening(port);
+  server->end();
+  EXPECT_FALSE(server->is_running());
+  try {
+    nic.wait_listening(port);
+    ADD_FAILURE() << "nobody listens any more";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("the programs ended"), std::string::npos);
+  }
+}
+
+TEST(Devices, LoseTheirCableAndGo) {
+  Fabric nic;
+  nic.set_port("rocemu0", false);
+  EXPECT_NE(nic.show().find("DOWN"), std::string::npos);
+  nic.set_port("rocemu0", true);
+  EXPECT_EQ(nic.show().find("DOWN"), std::string::npos);
+  nic.remove_device("rocemu1");
+  EXPECT_THROW(nic.set_port("rocemu1", true), Error);
+}
+
 TEST(Refusals, AreErrorsInWords) {
   const auto message_of = [](auto call) -> std::string {
     try {
@@ -88,8 +190,9 @@ TEST(Refusals, AreErrorsInWords) {
   EXPECT_NE(message_of([] { fabric->add_rule("{on: frame, do: dorp}"); }).find("rule:1:17"),
             std::string::npos);
   EXPECT_NE(message_of([] { fabric->counters("mlx5_7"); }).find("mlx5_7"), std::string::npos);
-  EXPECT_NE(message_of([] { Fabric({.scenario = "/none.yaml"}); }).find("could not start"),
-            std::string::npos);
+  const std::string refused = message_of([] { Fabric({.scenario = "/none.yaml"}); });
+  EXPECT_NE(refused.find("could not start"), std::string::npos);
+  EXPECT_NE(refused.find("/none.yaml"), std::string::npos) << refused;
   EXPECT_NE(fabric->request(R"({"command":"version"})").find("rocemu1"), std::string::npos);
 }
 

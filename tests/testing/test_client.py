@@ -1,6 +1,7 @@
 """share/rocemu/python/rocemu.py, method by method."""
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -89,6 +90,39 @@ class WhatThereIs(unittest.TestCase):
         self.assertFalse(recording.exists())
 
 
+    def test_frames_are_events(self):
+        with rocemu.Fabric(clock="virtual", record=True) as fabric, \
+                tempfile.TemporaryDirectory() as directory:
+            port = str(rocemu.free_port())
+            pingpong = ["ibv_rc_pingpong", "-g", "0", "-n", "3", "-p", port]
+            server = fabric.popen([*pingpong, "-d", "rocemu0"], stdout=subprocess.DEVNULL)
+            fabric.wait_listening(int(port))
+            fabric.run([*pingpong, "-d", "rocemu1", "localhost"], stdout=subprocess.DEVNULL)
+            self.assertEqual(server.wait(60), 0)
+            acknowledgements = fabric.events("frame", opcode="RC Acknowledge")
+            self.assertEqual(len(acknowledgements), 6)
+            self.assertEqual({one["to"] for one in acknowledgements}, {"127.0.0.1", "127.0.0.2"})
+            self.assertEqual({one["type"] for one in fabric.events("verb", verb="create_qp")}, {"RC"})
+            frames = pathlib.Path(directory) / "frames.pcap"
+            fabric.capture(frames)
+            self.assertGreater(frames.stat().st_size, 24)
+            fabric.timeline(pathlib.Path(directory) / "page.html")
+
+    def test_the_nic_as_a_whole(self):
+        with rocemu.Fabric() as fabric:
+            fabric.set_port("rocemu0", False)
+            self.assertEqual(fabric.device("rocemu0")["port_state"], "DOWN")
+            fabric.set_port("rocemu0", True)
+            fabric.pause()
+            self.assertEqual(fabric.step(), [])
+            fabric.resume()
+            with self.assertRaisesRegex(rocemu.Error, "not paused"):
+                fabric.step()
+            fabric.remove_device("rocemu1")
+            with self.assertRaisesRegex(rocemu.Error, "was removed"):
+                fabric.set_port("rocemu1", True)
+
+
 class Lifetime(unittest.TestCase):
     def test_nothing_is_left(self):
         fabric = rocemu.Fabric()
@@ -98,7 +132,7 @@ class Lifetime(unittest.TestCase):
 
     def test_what_cannot_start_is_an_error(self):
         with tempfile.TemporaryDirectory() as directory:
-            with self.assertRaisesRegex(rocemu.Error, "could not start"):
+            with self.assertRaisesRegex(rocemu.Error, f"could not start.*{directory}/none.yaml"):
                 rocemu.Fabric(scenario=f"{directory}/none.yaml", options=["--log-level", "off"])
 
     def test_the_current_one(self):

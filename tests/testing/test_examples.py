@@ -1,5 +1,5 @@
-"""The examples of README.md in a project of its own that has only what is installed, and outside of
-`rocemu run`."""
+"""The examples of README.md and those of examples/ in projects of their own that have only what is installed, outside
+of `rocemu run`. What the failing ones leave exists, and opens."""
 import os
 import pathlib
 import re
@@ -54,6 +54,74 @@ class Examples(unittest.TestCase):
         said = self.run_there(sys.executable, "-m", "unittest", "test_mine",
                               PYTHONPATH=str(self.prefix / "share" / "rocemu" / "python"))
         self.assertIn("OK", said)
+
+    # ---- examples/ ----
+
+    def copy(self, name):
+        self.__class__.project = pathlib.Path(self.prefix).parent / ("example-" + name)
+        shutil.copytree(ROOT / "examples" / name, self.project)
+        self.addCleanup(setattr, self.__class__, "project", pathlib.Path(self.prefix).parent / "project")
+
+    def fails(self, *command, **variables):
+        with self.assertRaises(AssertionError) as raised:
+            self.run_there(*command, **variables)
+        return str(raised.exception)
+
+    def assert_page_opens(self, page):
+        """And shows what happened; in a browser, if there is one."""
+        text = page.read_text()
+        self.assertIn("RETRY_EXC_ERR", text)
+        browser = shutil.which("chromium") or shutil.which("google-chrome")
+        if browser is None:
+            return
+        shown = self.run_there(browser, "--headless", "--no-sandbox", "--disable-gpu",
+                               f"--user-data-dir={self.project}/browser", "--virtual-time-budget=5000",
+                               "--dump-dom", page.as_uri())
+        self.assertRegex(shown, r'id="faults".*<button')  # made by the page's script
+
+    def assert_capture_opens(self, capture):
+        self.assertIn("SEND", self.run_there(self.prefix / "bin" / "rocemu", "timeline", capture))
+        if shutil.which("tshark"):
+            self.assertIn("RC", self.run_there("tshark", "-r", capture))
+
+    def test_pytest_and_what_its_failure_leaves(self):
+        try:
+            import pytest  # noqa: F401
+        except ImportError:
+            self.skipTest("there is no pytest: apt-get install python3-pytest")
+        self.copy("pytest")
+        python = {"PYTHONPATH": str(self.prefix / "share" / "rocemu" / "python"),
+                  "PYTHONDONTWRITEBYTECODE": "1"}
+        self.assertIn("3 passed", self.run_there(sys.executable, "-m", "pytest", "-q", **python))
+        self.assertFalse((self.project / "rocemu-failed").exists())
+        said = self.fails(sys.executable, "-m", "pytest", "-q", "fails_on_purpose.py", **python)
+        self.assertIn("1 failed", said)
+        kept = self.project / "rocemu-failed" / "fails_on_purpose.py_test_loses_everything"
+        self.assert_page_opens(kept / "timeline.html")
+        self.assert_capture_opens(kept / "recording" / "trace.pcap")
+        replayed = self.run_there(self.prefix / "bin" / "rocemu", "replay", kept / "recording")
+        self.assertIn("no difference", replayed)
+
+    def test_googletest_and_what_its_failure_leaves(self):
+        self.copy("googletest")
+        self.run_there("cmake", "-G", "Ninja", "-S", ".", "-B", "build", f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        self.run_there("cmake", "--build", "build")
+        self.assertIn("[  PASSED  ] 3 tests.", self.run_there("build/pingpong_test"))
+        said = self.fails("build/pingpong_test", "--gtest_also_run_disabled_tests")
+        self.assertIn("[  FAILED  ] Pingpong.DISABLED_LosesEverything", said)
+        kept = self.project / "rocemu-failed"
+        self.assertEqual([one.name for one in kept.iterdir()], ["Pingpong.DISABLED_LosesEverything"])
+        self.assert_page_opens(kept / "Pingpong.DISABLED_LosesEverything" / "timeline.html")
+        self.assert_capture_opens(kept / "Pingpong.DISABLED_LosesEverything" / "trace.pcap")
+
+    def test_pipelines_are_yaml(self):
+        try:
+            import yaml
+        except ImportError:
+            self.skipTest("there is no PyYAML: apt-get install python3-yaml")
+        for path in sorted((ROOT / "examples" / "ci").glob("*.yml")):
+            with self.subTest(path.name):
+                self.assertIn("rocemu", str(yaml.safe_load(path.read_text())))
 
     @staticmethod
     def port():

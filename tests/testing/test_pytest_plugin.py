@@ -46,6 +46,40 @@ def free_port():
 
 
 class Plugin(unittest.TestCase):
+    def test_processes_of_xdist_do_not_meet(self):
+        try:
+            import xdist  # noqa: F401
+        except ImportError:
+            self.skipTest("there is no pytest-xdist: apt-get install python3-pytest-xdist")
+        tests = """
+import pytest
+
+@pytest.mark.parametrize("number", range(8))
+def test_each_has_a_nic(fabric, number):
+    assert fabric.run(["ibv_devinfo", "-d", "rocemu1"]).returncode == 0
+    fabric.add("{name: mine, on: cm, do: drop}")
+    assert [rule.name for rule in fabric.rules()] == ["mine"]
+    assert number != 5
+"""
+        with tempfile.TemporaryDirectory(prefix="rocemu-test-") as scratch:
+            project = pathlib.Path(scratch)
+            (project / "conftest.py").write_text('pytest_plugins = ["pytest_rocemu"]\n')
+            (project / "test_many.py").write_text(tests)
+            said = self.pytest(project, "-n", "4")
+            self.assertIn("1 failed, 7 passed", said)
+            kept = [one.name for one in (project / "rocemu-failed").iterdir()]
+            self.assertEqual(kept, ["test_many.py_test_each_has_a_nic_5"])
+
+    @staticmethod
+    def pytest(project, *options):
+        environment = {name: value for name, value in os.environ.items()
+                       if not name.startswith(("ROCEMU", "LD_PRELOAD"))}
+        environment["PYTHONPATH"] = str(BUILD / "share" / "rocemu" / "python")
+        environment["ROCEMU_COMMAND"] = str(BUILD / "bin" / "rocemu")
+        return subprocess.run([sys.executable, "-m", "pytest", "-q", *options], cwd=project, text=True,
+                              env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              timeout=TIMEOUT, check=False).stdout
+
     def test_what_fails_leaves_its_timeline(self):
         try:
             import pytest  # noqa: F401
@@ -56,14 +90,7 @@ class Plugin(unittest.TestCase):
             (project / "conftest.py").write_text('pytest_plugins = ["pytest_rocemu"]\n')
             (project / "test_mine.py").write_text(
                 TESTS.replace("PORT1", free_port()).replace("PORT2", free_port()))
-            environment = {name: value for name, value in os.environ.items()
-                           if not name.startswith(("ROCEMU", "LD_PRELOAD"))}
-            environment["PYTHONPATH"] = str(BUILD / "share" / "rocemu" / "python")
-            result = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=project, text=True,
-                                    env={**environment, "ROCEMU_COMMAND": str(BUILD / "bin" / "rocemu")},
-                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                    timeout=TIMEOUT, check=False)
-            self.assertIn("1 failed, 3 passed", result.stdout)
+            self.assertIn("1 failed, 3 passed", self.pytest(project))
             kept = project / "rocemu-failed"
             self.assertEqual([one.name for one in kept.iterdir()], ["test_mine.py_test_fails"])
             page = (kept / "test_mine.py_test_fails" / "timeline.html").read_text()

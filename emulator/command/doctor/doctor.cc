@@ -1,7 +1,10 @@
 // `rocemu doctor`: what would stop emulation here, and how to mend it.
+#include <unistd.h>
+
 #include <algorithm>
 #include <iostream>
 
+#include "emulator/command/colour.h"
 #include "emulator/command/daemons/control_client.h"
 #include "emulator/command/doctor/device_probe.h"
 #include "emulator/command/doctor/diagnosis.h"
@@ -30,12 +33,17 @@ const char* name_of(Level level) {
   return "";
 }
 
+Style style_of(Level level) {
+  return level == Level::kOk ? Style::kGood : level == Level::kNote ? Style::kNote : Style::kBad;
+}
+
 std::string as_text(const Findings& findings) {
   std::string text;
   for (const Finding& finding : findings) {
     std::string level = name_of(finding.level);
     level.resize(9, ' ');
-    text += level + finding.check + ": " + finding.message;
+    text += styled(level, style_of(finding.level), STDOUT_FILENO) + finding.check + ": " +
+            finding.message;
     if (!finding.remedy.empty()) text += "; remedy: " + finding.remedy;
     text += "\n";
   }

@@ -1,13 +1,45 @@
 // `rocemu diff`: whether two runs were the same, and where not.
+#include <unistd.h>
+
 #include <iostream>
 
+#include "emulator/command/colour.h"
 #include "emulator/command/error.h"
+#include "emulator/command/print_json.h"
 #include "emulator/command/recordings/compare.h"
 #include "emulator/command/subcommand.h"
 #include "emulator/journal/canonical.h"
 
 namespace rocemu::command {
 namespace po = boost::program_options;
+
+namespace {
+
+po::options_description options_of_diff() {
+  po::options_description options("Options");
+  options.add_options()("json", po::bool_switch(), "print JSON");
+  return options;
+}
+
+bool print_comparison_as_json(const std::string& a, const std::string& b) {
+  uint64_t lines = 0;
+  const auto deviation = journal::compare_recordings(a, b, &lines);
+  const auto line_or_null = [](const std::optional<std::string>& line) {
+    return line ? Json(*line) : Json();
+  };
+  Json json{{"recordings", {a, b}}, {"same", !deviation}};
+  if (deviation) {
+    json["line"] = deviation->line;
+    json["before"] = deviation->before;
+    json["lines"] = {line_or_null(deviation->a), line_or_null(deviation->b)};
+  } else {
+    json["compared"] = lines;
+  }
+  print_json(json);
+  return !deviation;
+}
+
+}  // namespace
 
 bool print_comparison(const std::string& a, const std::string& b) {
   uint64_t lines = 0;
@@ -19,13 +51,16 @@ bool print_comparison(const std::string& a, const std::string& b) {
   std::cout << "the recordings part at line " << deviation->line << "; before it:\n";
   for (const std::string& line : deviation->before) std::cout << "  " << line << "\n";
   const std::string end = "(no more)";
-  std::cout << a << ": " << deviation->a.value_or(end) << "\n"
-            << b << ": " << deviation->b.value_or(end) << "\n";
+  const auto colour = [](const std::string& text, Style style) {
+    return styled(text, style, STDOUT_FILENO);
+  };
+  std::cout << colour(a + ": " + deviation->a.value_or(end), Style::kBad) << "\n"
+            << colour(b + ": " + deviation->b.value_or(end), Style::kGood) << "\n";
   return false;
 }
 
 std::string diff_help() {
-  return "usage: rocemu diff DIR1 DIR2\n"
+  return "usage: rocemu diff [--json] DIR1 DIR2\n"
          "\n"
          "Compares what two runs recorded (`rocemu run --record DIR`), event by event and frame "
          "by\n"
@@ -33,6 +68,8 @@ std::string diff_help() {
          "began, objects and clients are named in the order of their creation, addresses are left\n"
          "out. Prints the first line that differs with the ten before it. Times are compared if\n"
          "both ran with --lockstep.\n"
+         "\n" +
+         to_text(options_of_diff()) +
          "\n"
          "Exit status: 0 the same, 1 a difference or a recording that cannot be read, 2 wrong "
          "usage.\n"
@@ -44,7 +81,7 @@ std::string diff_help() {
 }
 
 int diff(const Arguments& arguments) {
-  po::options_description all;
+  po::options_description all = options_of_diff();
   all.add_options()("recordings", po::value<std::vector<std::string>>());
   po::positional_options_description positional;
   positional.add("recordings", -1);
@@ -53,7 +90,9 @@ int diff(const Arguments& arguments) {
                          ? values["recordings"].as<std::vector<std::string>>()
                          : std::vector<std::string>();
   if (given.size() != 2) throw UsageError("diff: give two recordings: rocemu diff DIR1 DIR2");
-  return print_comparison(given[0], given[1]) ? 0 : kExitFailure;
+  const bool is_same = values["json"].as<bool>() ? print_comparison_as_json(given[0], given[1])
+                                                 : print_comparison(given[0], given[1]);
+  return is_same ? 0 : kExitFailure;
 }
 
 }  // namespace rocemu::command

@@ -43,15 +43,18 @@ class Progress {
 std::optional<journal::Difference> replay_into_capture(journal::JournalReader& journal,
                                                        journal::Replay& replay,
                                                        const journal::Until& until,
-                                                       const std::string& path) {
+                                                       const std::string& path,
+                                                       capture::CaptureLimits limits) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may grow no more is an error like a full disk
   const std::chrono::nanoseconds start(journal.header().wall_start_ns);
   capture::CaptureFile file = capture::open_capture_file(path);
   // What is said about the replay goes to standard error then.
   if (file.descriptor == STDOUT_FILENO) dup2(STDERR_FILENO, STDOUT_FILENO);
   capture::PcapWriter capture(
-      std::move(file), std::chrono::system_clock::time_point(
-                           std::chrono::duration_cast<std::chrono::system_clock::duration>(start)));
+      std::move(file),
+      std::chrono::system_clock::time_point(
+          std::chrono::duration_cast<std::chrono::system_clock::duration>(start)),
+      capture::SlowReader::kIsWaitedFor, limits);
   Progress progress(path);
   replay.on_frame([&](engine::Instant at, std::span<const uint8_t> frame) {
     if (!capture.write(at, frame)) throw Failure(capture.error());
@@ -62,11 +65,11 @@ std::optional<journal::Difference> replay_into_capture(journal::JournalReader& j
   return difference;
 }
 
-bool finish_recording(const std::string& dir) {
+bool finish_recording(const std::string& dir, capture::CaptureLimits limits) {
   try {
     journal::JournalReader journal(dir + journal::kJournalFile);
     journal::Replay replay(journal);
-    if (!replay_into_capture(journal, replay, {}, dir + journal::kCaptureFile)) {
+    if (!replay_into_capture(journal, replay, {}, dir + journal::kCaptureFile, limits)) {
       journal.require_whole();
       return true;
     }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "emulator/capture/pcap_writer.h"
 #include "emulator/journal/replay.h"
 
 namespace rocemu::command {
@@ -15,10 +16,11 @@ namespace rocemu::command {
 std::optional<journal::Difference> replay_into_capture(journal::JournalReader& journal,
                                                        journal::Replay& replay,
                                                        const journal::Until& until,
-                                                       const std::string& path);
+                                                       const std::string& path,
+                                                       capture::CaptureLimits limits = {});
 
 /// Makes DIR/trace.pcap of a run that is over. False, said on standard error, if it lacks frames
 /// that the journal has.
-bool finish_recording(const std::string& dir);
+bool finish_recording(const std::string& dir, capture::CaptureLimits limits = {});
 
 }  // namespace rocemu::command

@@ -3,8 +3,10 @@
 #include <iostream>
 
 #include "emulator/command/error.h"
+#include "emulator/command/print_json.h"
 #include "emulator/command/recordings/recorded_capture.h"
 #include "emulator/command/subcommand.h"
+#include "emulator/command/text_table.h"
 #include "emulator/journal/recording.h"
 #include "emulator/journal/replay.h"
 
@@ -22,6 +24,7 @@ po::options_description options_of_replay() {
   options.add_options()("capture", po::value<std::string>()->value_name("FILE"),
                         "write the frames to FILE, as trace.pcap has them: of a run that was "
                         "killed, or up to where --until stops");
+  options.add_options()("json", po::bool_switch(), "print JSON");
   return options;
 }
 
@@ -56,19 +59,68 @@ int report(const std::string& path, const journal::Difference& difference) {
 void print_queue_pairs(const engine::FabricSnapshot& fabric) {
   for (const engine::DeviceSnapshot& device : fabric.devices) {
     for (const engine::QpSnapshot& qp : device.qps) {
-      std::cout << device.name << " qp " << qp.number.value << " of client " << qp.client.value
-                << ": state " << static_cast<uint32_t>(qp.state) << ", next PSN " << qp.send_psn
-                << ", unacknowledged from " << qp.unacked_psn << ", expects " << qp.expected_psn
-                << ", " << qp.send_posted << " sends and " << qp.recv_posted
-                << " receives posted\n";
+      std::cout << device.name << " QP " << hexadecimal(qp.number.value) << " of client "
+                << qp.client.value << ", " << name_of(qp.state) << ": next PSN "
+                << psn_text(qp.send_psn, qp.sq_psn) << ", unacknowledged from "
+                << psn_text(qp.unacked_psn, qp.sq_psn) << ", expects "
+                << psn_text(qp.expected_psn, qp.rq_psn) << ", " << qp.send_posted << " sends and "
+                << qp.recv_posted << " receives posted\n";
     }
   }
+}
+
+Json lines_before(const std::string& path, uint64_t offset, const journal::Until& until) {
+  Json lines = Json::array();
+  for (const std::string& line : journal::last_lines(path, offset, kContext, until))
+    lines.push_back(Json::parse(line));
+  return lines;
+}
+
+Json queue_pairs(const engine::FabricSnapshot& fabric) {
+  Json list = Json::array();
+  for (const engine::DeviceSnapshot& device : fabric.devices) {
+    for (const engine::QpSnapshot& qp : device.qps) {
+      list.push_back({{"device", device.name},
+                      {"qp", qp.number.value},
+                      {"client", qp.client.value},
+                      {"state", name_of(qp.state)},
+                      {"sq_psn", qp.sq_psn},
+                      {"rq_psn", qp.rq_psn},
+                      {"send_psn", qp.send_psn},
+                      {"unacked_psn", qp.unacked_psn},
+                      {"expected_psn", qp.expected_psn},
+                      {"send_posted", qp.send_posted},
+                      {"recv_posted", qp.recv_posted}});
+    }
+  }
+  return list;
+}
+
+/// Returns the exit status.
+int print_as_json(const std::string& path, const journal::Until& until,
+                  const std::optional<journal::Difference>& difference,
+                  const journal::JournalReader& journal, const journal::Replay& replay) {
+  Json json{{"steps", replay.steps()}, {"frames", replay.frames()}, {"same", !difference}};
+  if (difference) {
+    json["difference"] = {{"t", difference->at.time_since_epoch().count()},
+                          {"frame", difference->frame ? Json(*difference->frame) : Json()},
+                          {"offset", difference->offset},
+                          {"before", lines_before(path, difference->offset, {})},
+                          {"recorded", difference->recorded},
+                          {"now", difference->now}};
+  } else if (until.frame || until.event) {
+    json["before"] = lines_before(path, journal.offset() + 1, until);
+    json["qps"] = queue_pairs(replay.snapshot());
+  }
+  json["cut_off_at"] = journal.torn() ? Json(journal.offset()) : Json();
+  print_json(json);
+  return difference ? kExitFailure : 0;
 }
 
 }  // namespace
 
 std::string replay_help() {
-  return "usage: rocemu replay [--until frame=N|event=N] [--capture FILE] DIR\n"
+  return "usage: rocemu replay [--until frame=N|event=N] [--capture FILE] [--json] DIR\n"
          "\n"
          "Gives a new NIC everything that the one of `rocemu run --record DIR` got, without the\n"
          "program, and compares everything that comes out. Prints how much was the same, or the\n"
@@ -105,6 +157,7 @@ int replay(const Arguments& arguments) {
       values.count("capture") != 0
           ? replay_into_capture(journal, replay, until, values["capture"].as<std::string>())
           : replay.run(until);
+  if (values["json"].as<bool>()) return print_as_json(path, until, difference, journal, replay);
   if (difference) return report(path, *difference);
   if (until.frame || until.event) {
     print_context(path, journal.offset() + 1, until);

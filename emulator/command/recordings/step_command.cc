@@ -4,7 +4,9 @@
 
 #include "emulator/command/daemons/choose_daemon.h"
 #include "emulator/command/error.h"
+#include "emulator/command/print_json.h"
 #include "emulator/command/subcommand.h"
+#include "emulator/command/text_table.h"
 
 namespace rocemu::command {
 namespace po = boost::program_options;
@@ -14,6 +16,7 @@ constexpr uint64_t kMaxFrames = 1000;
 
 po::options_description options_of_pause() {
   po::options_description options("Options");
+  options.add_options()("json", po::bool_switch(), "print as JSON what was done");
   add_dir_option(options);
   return options;
 }
@@ -25,21 +28,36 @@ po::options_description options_of_step() {
   return options;
 }
 
-std::string qp_text(const Json& qp) {
-  const auto number = [&](const char* key) { return std::to_string(qp.at(key).get<uint64_t>()); };
-  return qp.at("device").get<std::string>() + " QP " + number("qp") + " " +
-         qp.at("state").get<std::string>() + ": next to send " + number("send_psn") +
-         ", oldest unacknowledged " + number("unacked_psn") + ", expects " +
-         number("expected_psn") + ", " + number("send_posted") + " sends and " +
-         number("recv_posted") + " receives posted";
+/// In two lines, which begin with `label`.
+void print_qp(const char* label, const Json& qp) {
+  const auto number = [&](const char* key) { return qp.at(key).get<uint32_t>(); };
+  const auto psn = [&](const char* key, const char* first) {
+    return psn_text(number(key), number(first));
+  };
+  std::cout << "  " << label << qp.at("device").get<std::string>() << " QP "
+            << hexadecimal(number("qp")) << " " << qp.at("state").get<std::string>() << ": to send "
+            << psn("send_psn", "sq_psn") << ", unacked " << psn("unacked_psn", "sq_psn")
+            << ",\n          expects " << psn("expected_psn", "rq_psn") << ", "
+            << number("send_posted") << " sends and " << number("recv_posted")
+            << " receives posted\n";
+}
+
+/// With the PSN relative to the connection, and the number in the packet beside it.
+std::string frame_text(const Json& frame) {
+  std::string text = frame.at("frame").get<std::string>();
+  if (frame.value("relative_psn", Json()).is_null()) return text;
+  const auto psn = frame.at("psn").get<uint32_t>();
+  const std::string absolute = "psn=" + std::to_string(psn);
+  const size_t at = text.find(absolute);
+  if (at == std::string::npos) return text;
+  const auto relative = frame.at("relative_psn").get<uint32_t>();
+  return text.replace(at, absolute.size(), "psn " + psn_text(psn, psn - relative));
 }
 
 void print(const Json& frame) {
-  std::cout << frame.at("frame").get<std::string>() << "\n";
-  const Json& before = frame.at("before");
-  const Json& after = frame.at("after");
-  for (const Json& qp : before) std::cout << "  before  " << qp_text(qp) << "\n";
-  for (const Json& qp : after) std::cout << "  after   " << qp_text(qp) << "\n";
+  std::cout << frame_text(frame) << "\n";
+  for (const Json& qp : frame.at("before")) print_qp("before  ", qp);
+  for (const Json& qp : frame.at("after")) print_qp("after   ", qp);
 }
 
 int set_paused(const char* command, const Arguments& arguments) {
@@ -47,13 +65,14 @@ int set_paused(const char* command, const Arguments& arguments) {
   ControlClient client = choose_daemon(values, command);
   client.require_same_version();
   client.request(command);
+  if (values["json"].as<bool>()) print_json({{"paused", std::string_view(command) == "pause"}});
   return 0;
 }
 
 }  // namespace
 
 std::string pause_help() {
-  return "usage: rocemu pause [--dir DIR]\n"
+  return "usage: rocemu pause [--json] [--dir DIR]\n"
          "\n"
          "Stops time in a running NIC: no frame arrives and no timeout passes until `rocemu step`\n"
          "or `rocemu resume`. Programs wait; what they post is taken.\n"
@@ -65,7 +84,7 @@ std::string pause_help() {
 }
 
 std::string resume_help() {
-  return "usage: rocemu resume [--dir DIR]\n"
+  return "usage: rocemu resume [--json] [--dir DIR]\n"
          "\n"
          "Lets a NIC go on that `rocemu pause` stopped. For its timeouts no time has passed.\n"
          "\n" +
@@ -114,7 +133,7 @@ int step(const Arguments& arguments) {
   client.require_same_version();
   const Json frames = client.request("step", {{"frames", count}}).at("frames");
   if (values["json"].as<bool>()) {
-    std::cout << frames.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    print_json(frames);
     return 0;
   }
   for (const Json& frame : frames) print(frame);

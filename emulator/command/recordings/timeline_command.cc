@@ -10,9 +10,12 @@
 #include <iostream>
 #include <utility>
 
+#include "emulator/command/colour.h"
 #include "emulator/command/error.h"
 #include "emulator/command/explanations.h"
+#include "emulator/command/recordings/recorded_capture.h"
 #include "emulator/command/subcommand.h"
+#include "emulator/journal/all_events.h"
 #include "emulator/journal/journal_reader.h"
 #include "emulator/journal/recording.h"
 #include "emulator/timeline/beside.h"
@@ -32,6 +35,9 @@ namespace {
 
 using Words = std::vector<std::string>;
 
+/// Of a page: browsers open some hundred megabytes.
+constexpr size_t kMostRows = 250'000;
+
 po::options_description options_of_timeline() {
   po::options_description options("Options");
   options.add_options()("process", po::value<Words>()->value_name("NAME|PID"),
@@ -44,7 +50,7 @@ po::options_description options_of_timeline() {
                         "from this time on: 2ms, 1.5s, 300us, 1000ns");
   options.add_options()("to", po::value<std::string>()->value_name("TIME"), "up to this time");
   options.add_options()("around-error", po::value<size_t>()->implicit_value(20)->value_name("N"),
-                        "the first error, with the N (20) before and after it");
+                        "the first error (or else fault), with the N (20) before and after it");
   options.add_options()("html", po::value<std::string>()->value_name("FILE"),
                         "write a page that any browser opens, instead of text; - is standard "
                         "output");
@@ -54,6 +60,14 @@ po::options_description options_of_timeline() {
                         "write a sequence diagram for Markdown, in Mermaid's language");
   options.add_options()("perfetto", po::value<std::string>()->value_name("FILE"),
                         "write Chrome trace JSON, which ui.perfetto.dev opens");
+  options.add_options()("pcap", po::value<std::string>()->value_name("FILE"),
+                        "write the frames of the recording so far, whole, as a capture");
+  options.add_options()("events", po::bool_switch(),
+                        "print all events and frames of the recording so far, one JSON object in a "
+                        "line");
+  options.add_options()("json", po::bool_switch(), "print what the page knows, as JSON");
+  options.add_options()("rows", po::value<size_t>()->value_name("N"),
+                        "at most N of what is left, around the first error (250000 for a page)");
   options.add_options()("width", po::value<size_t>()->default_value(80)->value_name("COLUMNS"),
                         "of the text, and of the picture");
   return options;
@@ -141,6 +155,25 @@ void write_to(const std::string& name, const Write& write) {
   if (!file) fail_with_errno("cannot write " + name, errno);
 }
 
+/// Of --events and --pcap. Returns the exit status.
+int write_recorded(const po::variables_map& values, const Words& given) {
+  if (given.size() != 1 || !fs::is_directory(given[0]))
+    throw UsageError("timeline: --events and --pcap are of one recording, a directory");
+  const std::string path = given[0] + journal::kJournalFile;
+  if (values.count("pcap") != 0) {
+    journal::JournalReader journal(path);
+    journal::Replay replay(journal);
+    const std::string file = values["pcap"].as<std::string>();
+    if (replay_into_capture(journal, replay, {}, file))
+      throw Failure(file + " ends where the recording does not replay; `rocemu replay " + given[0] +
+                    "` shows the place");
+  }
+  if (!values["events"].as<bool>()) return 0;
+  journal::for_each_event(
+      path, [](const journal::Event& event) { std::cout << journal::to_json(event) << "\n"; });
+  return 0;
+}
+
 }  // namespace
 
 std::string timeline_help() {
@@ -179,10 +212,14 @@ int timeline(const Arguments& arguments) {
     throw UsageError(
         "timeline: which recording? rocemu timeline DIR, or a capture's file; two for both beside "
         "each other");
+  if (values["events"].as<bool>() || values.count("pcap") != 0)
+    return write_recorded(values, given);
   timeline::Timeline shown = read(given[0]);
   if (given.size() == 2) shown = timeline::beside(std::move(shown), read(given[1]));
   timeline::select(selection_of(values), shown);
   const size_t width = values["width"].as<size_t>();
+  if (values.count("rows") != 0 || values.count("html") != 0)
+    timeline::limit(values.count("rows") != 0 ? values["rows"].as<size_t>() : kMostRows, shown);
   const std::pair<const char*, std::function<void(std::ostream&)>> writers[] = {
       {"html", [&](std::ostream& out) { timeline::write_page(shown, explained, out); }},
       {"svg", [&](std::ostream& out) { timeline::write_svg(shown, width, out); }},
@@ -195,9 +232,12 @@ int timeline(const Arguments& arguments) {
     write_to(values[option].as<std::string>(), write);
     is_written = true;
   }
+  if (values["json"].as<bool>()) {
+    timeline::write_json(shown, explained, std::cout);
+    is_written = true;
+  }
   if (is_written) return 0;
-  const char* no_colour = std::getenv("NO_COLOR");
-  const bool colour = isatty(STDOUT_FILENO) != 0 && (no_colour == nullptr || *no_colour == 0);
+  const bool colour = has_colours(STDOUT_FILENO);
   timeline::write_text(shown, {.width = width, .colour = colour}, std::cout);
   return 0;
 }

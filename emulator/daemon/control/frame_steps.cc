@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "emulator/daemon/control/control_request.h"
+#include "wire/opcode.h"
 #include "wire/packet.h"
 #include "wire/print.h"
 
@@ -33,6 +34,8 @@ Json qps_json(const EngineHost& host, uint32_t dest_qpn) {
       one["device"] = device.name;
       one["qp"] = qp.number.value;
       one["state"] = kStates[static_cast<size_t>(qp.state)];
+      one["sq_psn"] = qp.sq_psn;
+      one["rq_psn"] = qp.rq_psn;
       one["send_psn"] = qp.send_psn;
       one["unacked_psn"] = qp.unacked_psn;
       one["expected_psn"] = qp.expected_psn;
@@ -43,6 +46,22 @@ Json qps_json(const EngineHost& host, uint32_t dest_qpn) {
     }
   }
   return list;
+}
+
+/// Relative to the connection's first, where that is known: an answer counts in the numbers of the
+/// requester, to whom it goes.
+Json relative_psn(const EngineHost& host, const wire::Packet& packet) {
+  const wire::OpcodeInfo* info = wire::find_opcode(packet.bth.opcode);
+  if (info == nullptr || info->transport == wire::Transport::kUd) return nullptr;
+  const engine::FabricSnapshot fabric = host.snapshot();
+  for (const engine::DeviceSnapshot& device : fabric.devices) {
+    for (const engine::QpSnapshot& qp : device.qps) {
+      if (qp.number.value != packet.bth.dest_qpn) continue;
+      const uint32_t first = info->is_response ? qp.sq_psn : qp.rq_psn;
+      return (packet.bth.psn - first).value();
+    }
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -85,6 +104,10 @@ Json FrameSteps::deliver_next_frame() {
   const auto packet = wire::parse_frame(host_.next_frame());
   const uint32_t dest_qpn = packet ? packet->bth.dest_qpn : 0;
   json["frame"] = packet ? wire::to_string(*packet) : std::string("malformed");
+  if (packet) {
+    json["psn"] = packet->bth.psn.value();
+    json["relative_psn"] = relative_psn(host_, *packet);
+  }
   json["before"] = qps_json(host_, dest_qpn);
   host_.submit(engine::ReleaseFrames{1});
   json["after"] = qps_json(host_, dest_qpn);

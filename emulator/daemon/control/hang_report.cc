@@ -95,7 +95,7 @@ std::string HangReport::cq_text(const engine::CqSnapshot& cq) const {
 
 std::string HangReport::id_text(const engine::RdmaIdSnapshot& id) const {
   std::string text = fmt::format("CM id {}, {}", id.number, text_of(id.state));
-  if (id.qpn != 0) text += fmt::format(", QP {}", id.qpn);
+  if (id.qpn != 0) text += fmt::format(", QP {:#x}", id.qpn);
   if (const std::string source = address_text(id.source); !source.empty()) {
     text += ", from " + source;
   }
@@ -143,17 +143,23 @@ Json HangReport::waits() const {
   return waits;
 }
 
+/// "+3 (103)": from the connection's first, and as packets have it.
+std::string psn_text(uint32_t psn, uint32_t first) {
+  return fmt::format("+{} ({})", (psn - first) & 0xffffff, psn);
+}
+
 Json HangReport::objects() const {
   Lines lines;
   for (const engine::DeviceSnapshot& device : fabric_.devices) {
     for (const engine::QpSnapshot& qp : device.qps) {
       lines.add(fmt::format(
-          "QP {} of {}, {} on {}: {}, {} and {} outstanding, send CQ {}, receive "
-          "CQ {}{}, to QP {}, next PSN {}, oldest unacknowledged {}, expects {}",
+          "QP {:#x} of {}, {} on {}: {}, {} and {} outstanding, send CQ {}, receive "
+          "CQ {}{}, to QP {:#x}, next PSN {}, oldest unacknowledged {}, expects {}",
           qp.number.value, owner(qp.client), name_of(qp.type), device.name, name_of(qp.state),
           count_of(qp.send_posted, "send"), count_of(qp.recv_posted, "receive"), qp.send_cq.value,
           qp.recv_cq.value, qp.srq.value != 0 ? fmt::format(", SRQ {}", qp.srq.value) : "",
-          qp.dest_qpn, qp.send_psn, qp.unacked_psn, qp.expected_psn));
+          qp.dest_qpn, psn_text(qp.send_psn, qp.sq_psn), psn_text(qp.unacked_psn, qp.sq_psn),
+          psn_text(qp.expected_psn, qp.rq_psn)));
     }
     for (const engine::SrqSnapshot& srq : device.srqs) {
       lines.add(fmt::format("SRQ {} of {}: {} of {} receives posted, limit {}", srq.id.value,

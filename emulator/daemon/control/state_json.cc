@@ -34,6 +34,8 @@ Json qp_json(const engine::QpSnapshot& qp, const Sessions& sessions) {
   object["send_cq"] = qp.send_cq.value;
   object["recv_cq"] = qp.recv_cq.value;
   object["dest_qpn"] = qp.dest_qpn;
+  object["sq_psn"] = qp.sq_psn;
+  object["rq_psn"] = qp.rq_psn;
   object["send_psn"] = qp.send_psn;
   object["unacked_psn"] = qp.unacked_psn;
   object["expected_psn"] = qp.expected_psn;

@@ -13,6 +13,7 @@
 
 #include "emulator/os/proc.h"
 #include "emulator/os/unique_fd.h"
+#include "emulator/scenario/effect_words.h"
 
 namespace rocemu::daemon {
 namespace {
@@ -232,7 +233,10 @@ void EngineHost::tell_of_changed_devices() {
 }
 
 void EngineHost::deliver(const engine::RuleFired& output) {
-  spdlog::info("rule '{}' acts on {}", output.rule->name, output.subject);
+  spdlog::info("rule '{}' {}: {}{}{} at {}", output.rule->name,
+               scenario::in_words(output.rule->effects), output.subject,
+               output.process.empty() ? "" : ", of ", output.process,
+               scenario::in_words(output.at.time_since_epoch()));
 }
 
 void EngineHost::name_process(const engine::Owner& owner, pid_t pid) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "emulator/engine/faults/fault_injector.h"
+#include "wire/print.h"
 
 namespace rocemu::engine::faults {
 using abi::WcStatus;
@@ -40,7 +41,7 @@ bool CompletionFaults::apply(const QueuePair& qp, CqId id, abi::Cqe cqe, bool so
     const Effects& effects = one.rule->effects;
     injector_.note(one,
                    "completion of work request " + std::to_string(cqe.wr_id) + " of QP " +
-                       std::to_string(qp.number.value),
+                       wire::hexadecimal(qp.number.value),
                    qp.device, &qp);
     if (effects.status) {
       failed |= cqe.status == static_cast<uint32_t>(WcStatus::kSuccess);

@@ -22,7 +22,7 @@ void EventFaults::raise(ClientId client, abi::EventType type, uint64_t element,
                      .owner = client});
   bool drop = false;
   for (const auto& one : acting) {
-    injector_.note(one, "async event " + std::to_string(static_cast<uint32_t>(type)), *device, qp);
+    injector_.note(one, "async event " + std::string(name_of(type)), *device, qp);
     if (one.rule->effects.event) type = *one.rule->effects.event;
     drop |= one.rule->effects.drop;
   }

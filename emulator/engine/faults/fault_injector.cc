@@ -3,7 +3,7 @@
 #include <utility>
 
 namespace rocemu::engine::faults {
-FaultInjector::FaultInjector(Objects& objects, FramePool& pool, Switch& network,
+FaultInjector::FaultInjector(Objects& objects, FramePool& pool, Switch& network, Link& link,
                              CompletionDelivery& delivery, EventDelivery& event_delivery,
                              Step& step, uint64_t seed, std::vector<std::string> device_names)
     : rules(seed, std::move(device_names)),
@@ -13,6 +13,7 @@ FaultInjector::FaultInjector(Objects& objects, FramePool& pool, Switch& network,
       made_up_events(event_delivery, delivery, objects),
       devices(*this, objects, step),
       objects_(objects),
+      link_(link),
       step_(step) {}
 
 const std::vector<RuleMatcher::Acting>& FaultInjector::act(const Occurrence& occurrence) {
@@ -35,14 +36,23 @@ void FaultInjector::add(const RuleSet& set) {
 
 void FaultInjector::note(const RuleMatcher::Acting& acting, std::string subject,
                          std::optional<DeviceIndex> device, const QueuePair* qp) {
-  step_.emit(RuleFired{step_.now(), acting.rule, std::move(subject)});
+  step_.emit(RuleFired{step_.now(), acting.rule, std::move(subject), process_at(acting, qp)});
   const Effects& effects = acting.rule->effects;
+  if (effects.pause) link_.pause();
   if (effects.raise) made_up_events.raise(*effects.raise, device, qp);
   if (effects.kill && acting.owner) step_.emit(KillProcess{*acting.owner});
   if (!device) return;
   if (effects.port) devices.change_port(*device, *effects.port);
   if (effects.remove_device) devices.remove_soon(*device);
   if (effects.gid) devices.change_gid(*device, effects.gid->index, effects.gid->address);
+}
+
+std::string FaultInjector::process_at(const RuleMatcher::Acting& acting,
+                                      const QueuePair* qp) const {
+  std::optional<Owner> owner = acting.owner;
+  if (!owner && qp != nullptr) owner = qp->client;
+  const ProcessName* name = owner ? processes.of(*owner) : nullptr;
+  return name == nullptr ? "" : name->program + "#" + std::to_string(name->number);
 }
 
 void FaultInjector::release_kept() {

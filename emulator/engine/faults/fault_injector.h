@@ -13,15 +13,16 @@
 #include "emulator/engine/faults/frame_faults.h"
 #include "emulator/engine/faults/made_up_events.h"
 #include "emulator/engine/faults/rule_matcher.h"
+#include "emulator/engine/link/link.h"
 
 namespace rocemu::engine::faults {
 
 class FaultInjector {
  public:
   /// All of them outlive this; `device_names` by DeviceIndex.
-  FaultInjector(Objects& objects, FramePool& pool, Switch& network, CompletionDelivery& delivery,
-                EventDelivery& event_delivery, Step& step, uint64_t seed,
-                std::vector<std::string> device_names);
+  FaultInjector(Objects& objects, FramePool& pool, Switch& network, Link& link,
+                CompletionDelivery& delivery, EventDelivery& event_delivery, Step& step,
+                uint64_t seed, std::vector<std::string> device_names);
 
   bool watches(Where where) const { return rules.watches(where); }
   bool watches_frames() const { return rules.watches_frames(); }
@@ -61,8 +62,11 @@ class FaultInjector {
   }
   void release_kept();
   std::optional<Instant> next_of_kept() const;
+  /// "server#1", of what the rule acts on; empty if that is not known.
+  std::string process_at(const RuleMatcher::Acting& acting, const QueuePair* qp) const;
 
   const Objects& objects_;
+  Link& link_;
   Step& step_;
 };
 

@@ -78,10 +78,10 @@ std::optional<LocalError> work_request_fault(FaultInjector& injector, QueuePair&
                                     .size = length,
                                     .wr_id = wqe.wr_id});
   for (const auto& one : acting) {
-    injector.note(
-        one,
-        "work request " + std::to_string(wqe.wr_id) + " of QP " + std::to_string(qp.number.value),
-        qp.device, &qp);
+    injector.note(one,
+                  "work request " + std::to_string(wqe.wr_id) + " of QP " +
+                      wire::hexadecimal(qp.number.value),
+                  qp.device, &qp);
     if (one.rule->effects.status) {
       state.fault = LocalError{*one.rule->effects.status,
                                static_cast<VendorError>(one.rule->effects.vendor_error)};
@@ -129,7 +129,7 @@ int verb_fault(FaultInjector& injector, const Objects& objects, ClientId client,
   if (qp != nullptr) occurrence.qp_num = qp->number.value;
   int error = 0;
   for (const auto& one : std::vector(injector.act(occurrence))) {
-    injector.note(one, "verb " + std::to_string(static_cast<uint32_t>(request.op)), at, qp);
+    injector.note(one, "verb " + std::string(name_of(request.op)), at, qp);
     if (error == 0) error = one.rule->effects.error;
   }
   return error;
@@ -145,8 +145,7 @@ int verb_fault(FaultInjector& injector, const CmCommand& command) {
                               .owner = command.channel};
   int error = 0;
   for (const auto& one : std::vector(injector.act(occurrence))) {
-    injector.note(one, "rdma_cm command " + std::to_string(static_cast<uint32_t>(command.command)),
-                  {}, nullptr);
+    injector.note(one, "verb rdma_" + std::string(abi::name_of(command.command)), {}, nullptr);
     if (error == 0) error = one.rule->effects.error;
   }
   return error;

@@ -191,7 +191,8 @@ struct Effects {
   std::optional<PortChange> port;
   std::optional<GidChange> gid;
   bool remove_device = false;
-  bool kill = false;  // the process at hand
+  bool kill = false;   // the process at hand
+  bool pause = false;  // the NIC, until it is resumed or stepped
 };
 
 struct Rule {

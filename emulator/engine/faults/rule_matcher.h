@@ -90,7 +90,7 @@ class RuleMatcher {
     std::shared_ptr<const Rule> rule;
     Random* random;                   // of rule and flow
     Instant* link_free_at;            // of rule and flow: when the link has sent what it was given
-    std::optional<Owner> owner = {};  // of what happened, if a rule concerns processes
+    std::optional<Owner> owner = {};  // of what happened, if it is known
   };
   /// Those that act on it, in their order. Valid until the next call.
   const std::vector<Acting>& act(const Occurrence& occurrence, Instant now);

@@ -42,6 +42,12 @@ class Link {
 
   void set_paused(bool paused) { paused_ = paused; }
   bool paused() const { return paused_; }
+  /// Of a rule, while frames are handled: none that has arrived by now goes on.
+  void pause() {
+    if (paused_) return;
+    paused_ = true;
+    released_ = 0;
+  }
   /// Lets so many frames go, while it is paused.
   void release(uint32_t count) { released_ = count; }
   /// No frame may leave it.

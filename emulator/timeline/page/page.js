@@ -96,12 +96,18 @@ function paint() {
         const text = clipped(one.text, Math.abs(end - x) - 40), size = pen.measureText(text).width;
         const place = way > 0 ? x + 12 : x - 12 - size;
         const slope = (endY - startY) / Math.abs(end - x);
-        labels.push([text, place, startY + slope * Math.min(60, size / 2), size, pen.fillStyle,
+        // In its own row, however steep the arrow is: the next row has a text of its own.
+        const at = Math.min(startY + slope * Math.min(60, size / 2), middle);
+        labels.push([text, place, at, size, pen.fillStyle,
           i === cursor ? colours.at : colours.back, pen.globalAlpha]);
       }
     } else {
       pen.beginPath(); pen.arc(x, middle, legible ? 3.5 : 1.5, 0, 7); pen.fill();
-      if (legible) pen.fillText(clipped(one.text, lane - 22), x + 10, middle);
+      if (legible) {
+        const text = clipped(one.text, lane - 22);
+        labels.push([text, x + 10, middle, pen.measureText(text).width, pen.fillStyle,
+          i === cursor ? colours.at : colours.back, pen.globalAlpha]);
+      }
     }
     pen.globalAlpha = 1;
     if (legible && (i === first || rows[i - 1].at !== one.at)) {

@@ -16,6 +16,8 @@
 // clear_rules().
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -50,7 +52,7 @@ struct FabricOptions {
   /// {"--scenario", FILE}.
   std::string scenario = {};
   std::optional<uint64_t> seed = {};
-  /// The directory of a recording; needed for events().
+  /// The directory of a recording; needed for events(), capture() and timeline().
   std::string record = {};
   /// Further options of `rocemu run`.
   std::vector<std::string> further = {};
@@ -70,11 +72,50 @@ struct ClockReading {
   std::optional<nanoseconds> next;  // when something is due
 };
 
-/// A line of a recording's events.jsonl.
+/// Something that was recorded (docs/control.md).
 struct Event {
   std::string what;  // "frame", "completion", "fault" ...
   /// All other fields; what is no string is as in the JSON.
   std::map<std::string, std::string> fields;
+};
+
+/// A TCP port that nobody uses, for a server that a test starts. Throws Error.
+uint16_t free_port();
+
+/// A program that sees the devices. It ends with the Fabric at the latest, and what it prints is
+/// kept.
+class Program {
+ public:
+  ~Program();
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  /// Waits until it has ended; its exit status, or 128 and the number of the signal that killed it.
+  /// Throws Error, with what it has printed, after the time.
+  int wait(std::chrono::milliseconds timeout = std::chrono::seconds(60));
+  bool is_running();
+  void signal(int number);
+  /// Ends it now: by SIGTERM, and if that does not help by SIGKILL.
+  void end();
+  /// All that it has printed so far, on standard output and standard error.
+  std::string output() const;
+  pid_t pid() const { return pid_; }
+
+ private:
+  friend class Fabric;
+  Program(const std::vector<std::string>& argv, const std::vector<std::string>& variables);
+
+  std::string name_;
+  pid_t pid_ = -1;
+  int output_fd_ = -1;
+  std::optional<int> status_;
+};
+
+/// What Fabric::step() has done.
+struct SteppedFrame {
+  std::string frame;   // in words
+  std::string before;  // the QP that it is for, and its peer: JSON as in docs/control.md
+  std::string after;
 };
 
 /// A private NIC, which this process sees from now on. It is gone with all that it had when this is
@@ -105,12 +146,36 @@ class Fabric {
   /// Until nothing is under way and nobody waits for an answer. Throws Error after `timeout`.
   void wait_until_idle(std::chrono::milliseconds timeout = std::chrono::seconds(30));
 
+  // ---- Programs ----
+  /// Starts a program, found in PATH, that sees the devices. Throws Error if there is none.
+  std::shared_ptr<Program> start(const std::vector<std::string>& argv);
+  /// start() and wait(): its exit status.
+  int run(const std::vector<std::string>& argv,
+          std::chrono::milliseconds timeout = std::chrono::seconds(60));
+  /// Waits until a program listens at the port, by rdma_listen(3) or TCP. Throws Error after the
+  /// time, or when all that start() started have ended.
+  void wait_listening(uint16_t port, std::chrono::milliseconds timeout = std::chrono::seconds(30));
+
+  // ---- The NIC as a whole ----
+  /// Plugs the cable of the device in, or out.
+  void set_port(const std::string& device, bool up);
+  /// Pulls the device out, for good.
+  void remove_device(const std::string& device);
+  /// No frame arrives and no timeout passes until resume(); step() lets single frames arrive.
+  void pause();
+  std::vector<SteppedFrame> step(uint32_t frames = 1);
+  void resume();
+
   // ---- What there is and was ----
   std::map<std::string, uint64_t> counters(const std::string& device);
   /// All objects as JSON text, as `rocemu show --json` has them.
   std::string show();
-  /// All events of the recording so far, or those of one kind.
+  /// All events and frames of the recording so far, or those of one kind: "frame", "completion" ...
   std::vector<Event> events(const std::string& what = "");
+  /// Writes the recorded frames so far to a pcap file.
+  void capture(const std::string& file);
+  /// Writes the recording so far as a page that any browser opens.
+  void timeline(const std::string& file);
 
   /// Any request of docs/control.md: {"command":...} as text; its answer as text.
   std::string request(const std::string& json);

@@ -246,6 +246,20 @@ TEST(Process, IsKilledByTheRuleThatItMeets) {
             pair.left.client.id());
 }
 
+TEST(Pause, OfARuleHoldsWhatHasNotArrived) {
+  Pair pair;
+  add_rules(pair.bench, "{on: frame, opcode: SEND, nth: 1, total: 1, do: pause}");
+  pair.right.post_recv({.wr_id = 1, .sges = {pair.right.recv_sge(64)}});
+  pair.left.post_send({.wr_id = 2, .sges = {pair.left.send_sge(64)}});
+  EXPECT_TRUE(pair.bench.engine().paused());
+  EXPECT_TRUE(pair.bench.engine().has_frames_under_way());
+  EXPECT_FALSE(pair.bench.engine().next_deadline().has_value());
+  pair.bench.step(engine::Pause{false});
+  EXPECT_FALSE(pair.bench.engine().paused());
+  pair.bench.step(engine::Tick{});
+  EXPECT_FALSE(pair.bench.engine().has_frames_under_way());
+}
+
 TEST(Trigger, ABurstIsOfThoseThatFollow) {
   Script s;
   add_rules(s.bench(), "{on: frame, from: dut, opcode: SEND, nth: 2, burst: 2, do: drop}");

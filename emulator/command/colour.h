@@ -1,0 +1,17 @@
+// Colours, where a terminal shows the text.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace rocemu::command {
+
+enum class Style { kHeading, kLabel, kGood, kBad, kNote };
+
+/// True if `fd` is a terminal and neither NO_COLOR (no-color.org) nor TERM=dumb says otherwise.
+bool has_colours(int fd);
+
+/// The text as it goes to `fd`.
+std::string styled(std::string_view text, Style style, int fd);
+
+}  // namespace rocemu::command

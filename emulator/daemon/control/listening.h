@@ -1,0 +1,13 @@
+// Whether a program listens, for those that wait for it before they start its client.
+#pragma once
+
+#include <cstdint>
+
+#include "emulator/engine/snapshot.h"
+
+namespace rocemu::daemon {
+
+/// At the port, by rdma_listen(3), or by TCP in the daemon's network namespace.
+bool listens(const engine::FabricSnapshot& fabric, uint16_t port);
+
+}  // namespace rocemu::daemon

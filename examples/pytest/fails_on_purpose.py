@@ -1,0 +1,8 @@
+"""`python3 -m pytest fails_on_purpose.py`: what a test that fails leaves in rocemu-failed."""
+import pingpong
+import pytest
+
+
+@pytest.mark.rocemu(clock="virtual", scenario="retry-exceeded")
+def test_loses_everything(fabric):
+    assert pingpong.run(fabric)[0] == 0

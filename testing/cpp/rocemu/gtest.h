@@ -1,0 +1,65 @@
+// rocemu for GoogleTest: of a test that fails, its recording as a page and a capture.
+//
+//   int main(int argc, char** argv) {
+//     testing::InitGoogleTest(&argc, argv);
+//     rocemu::testing::Fabric fabric({.record = "recording"});
+//     rocemu::testing::keep_artefacts(fabric, "rocemu-failed");
+//     return RUN_ALL_TESTS();
+//   }
+//
+// A test that fails leaves rocemu-failed/SUITE.TEST/ with timeline.html, which any browser opens,
+// and trace.pcap. They show the NIC from its start up to the end of the test.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <rocemu/testing.h>
+
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <utility>
+
+namespace rocemu::testing {
+
+class ArtefactKeeper : public ::testing::EmptyTestEventListener {
+ public:
+  ArtefactKeeper(Fabric& fabric, std::filesystem::path folder)
+      : fabric_(fabric), folder_(std::move(folder)) {}
+
+  void OnTestStart(const ::testing::TestInfo& test) override {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_of(test), ignored);  // of an earlier run
+  }
+
+  void OnTestEnd(const ::testing::TestInfo& test) override {
+    if (!test.result()->Failed()) return;
+    const std::filesystem::path folder = folder_of(test);
+    try {
+      std::filesystem::create_directories(folder);
+      fabric_.timeline(folder / "timeline.html");
+      fabric_.capture(folder / "trace.pcap");
+      std::cerr << "rocemu: what happened is in " << folder << "\n";
+    } catch (const std::exception& error) {
+      std::cerr << "rocemu: nothing is kept in " << folder << ": " << error.what() << "\n";
+    }
+  }
+
+ private:
+  std::filesystem::path folder_of(const ::testing::TestInfo& test) const {
+    std::string name = std::string(test.test_suite_name()) + "." + test.name();
+    for (char& c : name) {
+      if (c == '/') c = '_';  // of a test with parameters
+    }
+    return folder_ / name;
+  }
+
+  Fabric& fabric_;
+  std::filesystem::path folder_;
+};
+
+/// From now on, of each test that fails. The Fabric records, and lives until all tests have run.
+inline void keep_artefacts(Fabric& fabric, const std::filesystem::path& folder) {
+  ::testing::UnitTest::GetInstance()->listeners().Append(new ArtefactKeeper(fabric, folder));
+}
+
+}  // namespace rocemu::testing

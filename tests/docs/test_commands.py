@@ -1,0 +1,206 @@
+"""Runs every command line of README.md and of the pages of docs/, in their order, and compares what it prints with
+what the page shows. (Those of docs/learn are test_lessons', those of docs/explore.md test_guide's.)
+
+A command line begins with `$ ` in a block of code. Each page has a directory of its own, in which there are the
+programs of docs/learn and my_test, one of them. What is not run is named below, with the reason.
+
+With ROCEMU_UPDATE_DOCS=1 pages that show an output get the one that is printed.
+"""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LESSONS = ROOT / "docs" / "learn"
+BIN = pathlib.Path(os.environ["ROCEMU_BIN"])
+TIMEOUT = 240  # seconds that nothing here comes near
+ELSEWHERE = {"explore.md"}  # tests/explore/verdicts/test_guide.py
+PAGES = [ROOT / "README.md", ROOT / "examples" / "README.md",
+         *(page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in ELSEWHERE)]
+
+# What is not run, by how it begins.
+NOT_RUN = {
+    "export PATH=": "the test has rocemu in PATH already",
+    "gcc -I$PREFIX": "there is no old.c: tests/vipl compiles such programs",
+    "rocemu run -- ./old": "and runs them",
+    "scripts/": "builds all again, or installs packages: CONTRIBUTING.md's business",
+}
+# The exit status of what is to fail, by what is in it.
+STATUSES = {
+}
+NEEDS = ("lstopo-no-graphics", "prometheus-node-exporter", "mpirun", "tshark")
+
+
+def masked(text):
+    """Without what differs from run to run."""
+    text = re.sub(r"\[\d+\] *", "[PID]  ", text)
+    text = re.sub(r"\bpid \d+", "pid N", text)
+    return re.sub(r"/\S*/rocemu/shared", "DIR", text)
+
+
+def commands_of(block):
+    """Pairs of a command, with its further lines, and the output shown."""
+    found = []
+    goes_on = False
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            found.append([line[2:], ""])
+        elif goes_on:
+            found[-1][0] += "\n" + line
+        elif found:
+            found[-1][1] += line + "\n"
+        goes_on = bool(found) and line.endswith("\\")
+    return [(command, output.strip("\n")) for command, output in found]
+
+
+def blocks_of(page):
+    return [block for block in re.findall(r"^```\n(.*?)^```$", page.read_text(), re.M | re.S)
+            if re.search(r"^\$ ", block, re.M)]
+
+
+class Session:
+    """Commands one after the other, as in a terminal: the directory that one goes to is the next one's."""
+
+    def __init__(self, scratch):
+        self.scratch = self.directory = pathlib.Path(scratch)
+        self.runtime = tempfile.mkdtemp(prefix="rd-")  # short: it is part of the names of sockets
+        (self.scratch / "docs").mkdir()
+        (self.scratch / "docs" / "learn").symlink_to(self.scratch)
+        for program in LESSONS.glob("*.py"):
+            shutil.copy(program, self.scratch)
+        my_test = self.scratch / "my_test"
+        my_test.write_text("#!/bin/sh\ncd \"${0%/*}\" && exec ./send.py 5 4\n")
+        my_test.chmod(0o755)
+        self.environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8",
+                            "XDG_RUNTIME_DIR": self.runtime, "NO_COLOR": "1",
+                            "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+                            "PYTHONDONTWRITEBYTECODE": "1"}
+        for name in ("ROCEMU_DIR", "LD_PRELOAD"):
+            self.environment.pop(name, None)
+        self.background = []
+
+    def start(self, command):
+        """In a terminal of its own: a server, which listens when this returns."""
+        self.background.append(subprocess.Popen(
+            ["bash", "-c", command], cwd=self.directory, env=self.environment, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        # ibv_rc_pingpong's default port.
+        self.run("rocemu wait --listening 18515")
+
+    def run(self, command):
+        """Its exit status and output."""
+        place = self.scratch / "directory"
+        result = subprocess.run(
+            ["bash", "-c", f"{command}\nstatus=$?; pwd >{place}; exit $status"], cwd=self.directory,
+            env=self.environment, timeout=TIMEOUT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, errors="replace", stdin=subprocess.DEVNULL, check=False)
+        if place.exists():
+            self.directory = pathlib.Path(place.read_text().strip())
+            place.unlink()
+        return result.returncode, result.stdout.strip("\n")
+
+    def close(self):
+        if not self.scratch.exists():
+            return
+        for process in self.background:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            process.wait()
+        self.run("rocemu down")
+        shutil.rmtree(self.runtime, ignore_errors=True)
+
+
+class Commands(unittest.TestCase):
+    maxDiff = None
+
+    def run_page(self, page):
+        self.updates = []
+        with tempfile.TemporaryDirectory(prefix="rocemu-test-") as scratch:
+            session = Session(scratch)
+            self.addCleanup(session.close)
+            self.prepare(page, session)
+            for block in blocks_of(page):
+                for command, output in commands_of(block):
+                    if any(command.startswith(beginning) for beginning in NOT_RUN):
+                        continue
+                    with self.subTest(command):
+                        self.check(session, command, output)
+            session.close()
+        text = page.read_text()
+        for shown, found in self.updates:
+            text = text.replace(shown, found, 1)
+        if self.updates:
+            page.write_text(text)
+
+    def prepare(self, page, session):
+        """The files that the page shows by `cat`."""
+        for block in blocks_of(page):
+            for command, output in commands_of(block):
+                if name := re.fullmatch(r"cat (\w+\.yaml)", command):
+                    (session.scratch / name[1]).write_text(output + "\n")
+
+    def check(self, session, command, output):
+        missing = [tool for tool in NEEDS if tool in command and shutil.which(tool) is None]
+        if missing:
+            self.skipTest(f"there is no {missing[0]}")
+        if "# in one terminal" in command:
+            session.start(command)
+            return
+        status, found = session.run(command)
+        wanted = next((one for part, one in STATUSES.items() if part in command), 0)
+        self.assertEqual(status, wanted, found)
+        if output and os.environ.get("ROCEMU_UPDATE_DOCS"):
+            self.updates.append((f"$ {command}\n{output}\n", f"$ {command}\n{found}\n"))
+        elif output:
+            self.assertEqual(masked(found), masked(output))
+
+
+def add_test(page):
+    name = re.sub(r"\W", "_", str(page.relative_to(ROOT).with_suffix("")))
+    setattr(Commands, "test_" + name, lambda self: self.run_page(page))
+
+
+for _page in PAGES:
+    if blocks_of(_page):
+        add_test(_page)
+
+
+class Words(unittest.TestCase):
+    """Commands of rocemu wherever a page has them, in blocks and in the text: all their options exist."""
+
+    def options(self, command, cache={}):
+        if command not in cache:
+            result = subprocess.run([BIN / "rocemu", "help", command], stdout=subprocess.PIPE,
+                                    stderr=subprocess.DEVNULL, text=True, timeout=TIMEOUT, check=False)
+            cache[command] = (set(re.findall(r"--[a-z][a-z-]*", result.stdout)) | {"--help"}
+                              if result.returncode == 0 else None)
+        return cache[command]
+
+    def test_no_page_names_a_command_or_option_that_does_not_exist(self):
+        pages = [*PAGES, *(ROOT / "docs").glob("*/*.md"), ROOT / "docs" / "explore.md"]
+        for page in pages:
+            text = page.read_text()
+            pieces = re.findall(r"`(rocemu [^`\n]*)`", text)
+            for block in re.findall(r"^```\n(.*?)^```$", text, re.M | re.S):
+                pieces += re.findall(r"^(?:[\w-]*\$ )?(rocemu .*)$", block, re.M)
+            for one in pieces:
+                words = one.split()
+                if len(words) < 2 or not re.fullmatch(r"[a-z]+", words[1]) or words[1] == "help":
+                    continue
+                with self.subTest(page=page.name, command=one):
+                    known = self.options(words[1])
+                    self.assertIsNotNone(known, f"there is no rocemu {words[1]}")
+                    own = re.split(r" -- |[|;#]|  ", one)[0]
+                    for option in re.findall(r"(?<=\s)--[a-z][a-z-]*", own):
+                        self.assertIn(option, known)
+
+
+if __name__ == "__main__":
+    unittest.main()
