@@ -58,7 +58,8 @@ bool SpinningThreads::hold_if_it_spins(pid_t process, pid_t thread) {
   std::optional<StoppedThread> stopped = StoppedThread::stop(process, thread, ended);
   if (ended) ended_.insert(*ended);
   if (!stopped) return false;
-  std::vector<uint64_t> loop = loop_of(*stopped, known.steps);
+  std::vector<uint64_t> loop;
+  if (!stopped->has_signal()) loop = loop_of(*stopped, known.steps);
   if (loop.empty()) {
     let_go(thread, *stopped);
     known.steps = std::min(2 * known.steps, kMaxSteps);

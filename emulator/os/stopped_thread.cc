@@ -112,6 +112,11 @@ std::optional<uint64_t> StoppedThread::state() const {
   return hash;
 }
 
+bool StoppedThread::has_signal() const {
+  const bool is_ours = (status_ >> 16) == PTRACE_EVENT_STOP || status_ >> 8 == SIGTRAP;
+  return WIFSTOPPED(status_) && !is_ours;
+}
+
 bool StoppedThread::step() {
   if (ptrace(PTRACE_SINGLESTEP, thread_, nullptr, nullptr) != 0) return false;
   int status = 0;
@@ -122,9 +127,7 @@ bool StoppedThread::step() {
 
 StoppedThread::End StoppedThread::let_go() {
   if (WIFEXITED(status_) || WIFSIGNALED(status_)) return End::kGone;
-  // A signal that came meanwhile goes on to it.
-  const bool is_ours = (status_ >> 16) == PTRACE_EVENT_STOP || status_ >> 8 == SIGTRAP;
-  const long signal = is_ours ? 0 : WSTOPSIG(status_);
+  const long signal = has_signal() ? WSTOPSIG(status_) : 0;
   return ptrace(PTRACE_DETACH, thread_, nullptr, signal) == 0 ? End::kRuns : End::kEnded;
 }
 

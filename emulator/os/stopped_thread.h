@@ -29,6 +29,9 @@ class StoppedThread {
   /// its next instruction makes one or cannot be run by itself.
   std::optional<uint64_t> state() const;
 
+  /// A signal stopped it, which it handles when it is let go; to run an instruction would lose it.
+  bool has_signal() const;
+
   /// Runs one instruction. False if it did not come back from it as usual: it has a signal to
   /// handle, or ended.
   bool step();
