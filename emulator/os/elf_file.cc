@@ -122,7 +122,7 @@ std::string why_out_of_reach(const std::string& path, std::string_view name) {
   return "";
 }
 
-std::vector<std::string> code_of(const std::string& path) {
+std::vector<std::string> executable_code_of(const std::string& path) {
   const std::string bytes = bytes_of(path);
   ElfW(Ehdr) header;
   if (!read_elf(path) || bytes.size() < sizeof header) return {};

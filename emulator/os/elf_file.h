@@ -31,7 +31,7 @@ std::string why_out_of_reach(const std::string& path, std::string_view name);
 
 /// Its segments that can be executed; none if it is not for this architecture's word size and byte
 /// order.
-std::vector<std::string> code_of(const std::string& path);
+std::vector<std::string> executable_code_of(const std::string& path);
 
 /// The program that a script's "#!" line names, resolved (also through /usr/bin/env); empty if the
 /// file does not begin with one.

@@ -80,7 +80,8 @@ class Fabric::Nic {
     int status = 0;
     while (spawned.pid > 0 && waitpid(spawned.pid, &status, 0) < 0 && errno == EINTR) {
     }
-    const std::string text = contents_of(printed), message = contents_of(said);
+    std::string text = contents_of(printed);
+    const std::string message = contents_of(said);
     close(printed);
     close(said);
     if (spawned.error != 0) throw Error("cannot start " + argv[0]);

@@ -42,7 +42,7 @@ namespace {
 }  // namespace
 
 bool reads_cycle_counter(const std::string& path) {
-  for (const std::string& code : code_of(path)) {
+  for (const std::string& code : executable_code_of(path)) {
 #if defined(__x86_64__)
     if (has_rdtsc(code)) return true;
 #elif defined(__aarch64__)
