@@ -24,6 +24,9 @@
 namespace rocemu::abi {
 
 inline constexpr char kDirVariable[] = "ROCEMU_DIR";
+/// Set by `rocemu run --stacks`: the process that a program on a virtual clock tells of its crash,
+/// by SIGURG with the thread's number, before it dies. The answer is a SIGCONT.
+inline constexpr char kStacksVariable[] = "ROCEMU_STACKS";
 inline constexpr char kBaseInRuntimeDir[] = "rocemu";  // below $XDG_RUNTIME_DIR
 inline constexpr char kBaseInTmp[] = "/tmp/rocemu-";   // followed by the uid
 inline constexpr char kSharedMemoryDir[] = "/dev/shm";

@@ -12,6 +12,7 @@
 #include "emulator/command/hang.h"
 #include "emulator/command/subcommand.h"
 #include "emulator/explore/fault_table.h"
+#include "emulator/os/stacks.h"
 
 namespace rocemu::command {
 namespace po = boost::program_options;
@@ -61,6 +62,8 @@ po::options_description options_of_explore() {
   add("repeat", number("N"), "repetitions that confirm each finding (default 2)");
   add("shard", text("I/N"),
       "only the I-th part of N; rocemu explore merge DIR... puts them together");
+  add("cores", po::bool_switch(),
+      "keep a core of what hangs or crashes in each finding's folder; needs gdb");
   add("shared-network", po::bool_switch(),
       "run in the machine's network, one at a time, and not each in one of its own");
   add("real-clock", po::bool_switch(), "run on the real clock, and not in lockstep");
@@ -149,6 +152,9 @@ explore::Options read_options(const po::variables_map& values, const Arguments& 
   if (options.folder.empty()) throw UsageError("explore: --output needs the name of a directory");
   options.resume = values["resume"].as<bool>();
   options.force = values["force"].as<bool>();
+  options.runs.cores = values["cores"].as<bool>();
+  if (options.runs.cores && !is_installed(StackTool::kGdb))
+    throw UsageError("explore: --cores are written by gdb, which is not installed");
   options.lists = values["list"].as<bool>();
   options.json = values["json"].as<bool>();
   if (const auto only = text("only")) read_only(*only, options);

@@ -58,6 +58,9 @@ po::options_description options_of_run() {
   options.add_options()("actual", po::value<std::string>()->value_name("DIR"),
                         "keep the recording of a run that is not as --expect wants it in DIR; of a "
                         "run that is, nothing is left there");
+  options.add_options()("without-trace", po::bool_switch(),
+                        "do not make trace.pcap of the frames when a recorded run is over: "
+                        "rocemu replay --capture FILE DIR can do so later");
   options.add_options()("timeout", po::value<std::string>()->value_name("TIME"),
                         "after TIME (90, 1.5s, 2m; real time) tell who waits for what, end the "
                         "programs, and exit with status 124");
@@ -68,6 +71,18 @@ po::options_description options_of_run() {
   options.add_options()("keep-on-failure", po::value<std::string>()->value_name("DIR"),
                         "record the run in DIR, and keep that, with its frames and with the report "
                         "of a run that hangs, if the exit status is not 0");
+  options.add_options()(
+      "tell-exits", po::bool_switch(),
+      "with --lockstep or --clock virtual, tell of each program of the run that "
+      "ends with another status than 0, or of a signal, which a shell may keep to "
+      "itself");
+  options.add_options()("stacks", po::value<std::string>()->value_name("FILE"),
+                        "write the stacks of all threads into FILE if the programs hang, or of one "
+                        "that crashes (on a virtual clock); by gdb, or eu-stack of elfutils");
+  options.add_options()("stacks-by", po::value<std::string>()->value_name("TOOL"),
+                        "gdb, which tells lines and arguments, or eu-stack, which is far faster");
+  options.add_options()("cores", po::bool_switch(),
+                        "with --stacks, a core of each of these programs beside FILE; needs gdb");
   options.add_options()("check-determinism", po::value<std::string>()->value_name("N"),
                         "with --lockstep, run the command N times, some of them beside a load, and "
                         "tell where two runs part and which call did it");
@@ -174,6 +189,34 @@ std::optional<KeptRun> make_kept_run(const po::variables_map& values, const Gold
   return kept;
 }
 
+/// Of --stacks, --stacks-by and --cores.
+std::optional<StackFiles> make_stack_files(const po::variables_map& values) {
+  const bool cores = values["cores"].as<bool>(), chooses = values.count("stacks-by") != 0;
+  if (values.count("stacks") == 0) {
+    if (cores || chooses)
+      throw UsageError("run: --cores and --stacks-by say nothing without --stacks FILE");
+    return std::nullopt;
+  }
+  const std::string wanted = chooses ? values["stacks-by"].as<std::string>() : "";
+  if (chooses && wanted != "gdb" && wanted != "eu-stack")
+    throw UsageError("run: --stacks-by '" + wanted + "' is neither gdb nor eu-stack");
+  const auto tool = wanted == "eu-stack"       ? std::optional(StackTool::kEuStack)
+                    : wanted == "gdb" || cores ? std::optional(StackTool::kGdb)
+                                               : find_stack_tool(StackTool::kGdb);
+  if (!tool) throw Failure("run: --stacks: " + std::string(kNoStackTool));
+  if (cores && *tool != StackTool::kGdb) throw UsageError("run: --cores are written by gdb");
+  if (!is_installed(*tool))
+    throw Failure(std::string("run: --stacks: ") +
+                  (*tool == StackTool::kGdb ? "gdb is not installed"
+                                            : "eu-stack is not installed (Debian: elfutils)"));
+  StackFiles files{.tool = *tool,
+                   .file = std::filesystem::absolute(values["stacks"].as<std::string>()).string(),
+                   .cores = cores};
+  std::error_code ignored;
+  std::filesystem::remove(files.file, ignored);  // what is added is of this run
+  return files;
+}
+
 /// Where the run is recorded; empty if it is not.
 std::string recording_dir(const po::variables_map& values, const GoldenRun* golden,
                           const std::optional<KeptRun>& kept) {
@@ -198,6 +241,7 @@ void finish_kept_run(const KeptRun& kept, int status, const std::string& report,
 
 /// The directory that is to have a capture in the end. What --expect only compares needs none.
 std::string recording_to_finish(const po::variables_map& values) {
+  if (values["without-trace"].as<bool>()) return "";
   if (values.count("record") != 0) return values["record"].as<std::string>();
   return values["update"].as<bool>() ? values["expect"].as<std::string>() : "";
 }
@@ -226,9 +270,8 @@ std::string run_help() {
          "\n"
          "The NIC is a daemon of this one run. It is gone, with all its files, when COMMAND ends.\n"
          "If `rocemu up` started a shared NIC, COMMAND joins that one instead, unless any of the\n"
-         "options below but --timeout, --poll-patience and --mount-sysfs is given: each of them "
-         "asks for a NIC of\n"
-         "its own.\n"
+         "options below but --timeout, --poll-patience, --stacks and --mount-sysfs is given: each\n"
+         "of them asks for a NIC of its own.\n"
          "\n" +
          to_text(options_of_run()) +
          "\n"
@@ -306,7 +349,13 @@ int run(const Arguments& arguments) {
       (values.count("clock") != 0 && values["clock"].as<std::string>() == "virtual");
   if (is_virtual) start.arguments.push_back("--tell-stuck");
   if (is_virtual && !values["real-time-programs"].as<bool>()) tell_if_unseen(command[0]);
+  if (values["tell-exits"].as<bool>()) {
+    if (!is_virtual)
+      throw UsageError("run: --tell-exits is for --lockstep and --clock virtual only");
+    start.arguments.push_back("--tell-exits");
+  }
 
+  const std::optional<StackFiles> stacks = make_stack_files(values);
   std::optional<PrivateDaemon> daemon;
   std::optional<std::string> dir;
   int capture_descriptor = -1;
@@ -338,7 +387,8 @@ int run(const Arguments& arguments) {
                           .mounts_sysfs = values["mount-sysfs"].as<bool>(),
                           .timeout = timeout,
                           .poll_patience = poll_patience,
-                          .recording = recording_dir(values, golden.get(), kept)});
+                          .recording = recording_dir(values, golden.get(), kept),
+                          .stacks = stacks});
   int status = outcome.status;
   if (daemon && !daemon->is_gone() && (strict || values.count("scenario") != 0) &&
       tell_of_idle_rules(*dir, strict) && strict && status == 0) {

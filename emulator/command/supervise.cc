@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,10 +13,13 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
+#include <set>
 #include <thread>
 #include <vector>
 
+#include "emulator/abi/runtime_dir.h"
 #include "emulator/command/daemons/control_client.h"
 #include "emulator/command/daemons/process_exit.h"
 #include "emulator/command/error.h"
@@ -138,6 +142,8 @@ class Supervisor {
     if (supervision.is_virtual) turns_ = TurnTableView::open(supervision.dir);
     if (supervision.is_virtual || supervision.timeout) prctl(PR_SET_CHILD_SUBREAPER, 1);
     name_ = std::filesystem::path(command[0]).filename().string();
+    if (supervision.stacks)
+      setenv(abi::kStacksVariable, std::to_string(getpid()).c_str(), /*overwrite=*/1);
     program_ = start_command(command, signals_, supervision);
   }
 
@@ -156,6 +162,8 @@ class Supervisor {
   Json ask_nic(const Json& arguments) const;
   void end(int status, const std::string& why, const std::vector<BlockedThread>& threads,
            const Json& nic);
+  void on_crash(const siginfo_t& signal) const;
+  void add_stacks(pid_t process, const char* why) const;
 
   const Supervision& supervision_;
   SignalQueue signals_;
@@ -212,6 +220,8 @@ Outcome Supervisor::run() {
     if (signal->si_signo == SIGTERM || signal->si_signo == SIGHUP) kill(program_, signal->si_signo);
     if (signal->si_signo == kStuckSignal && signal->si_pid == daemon_pid())
       on_stuck(static_cast<uint32_t>(signal->si_value.sival_int));
+    else if (signal->si_signo == kStuckSignal && signal->si_code == SI_QUEUE)
+      on_crash(*signal);
     if (signal->si_signo == SIGCHLD) on_children();
   }
   outcome_->report = report_;
@@ -308,8 +318,34 @@ void Supervisor::end(int status, const std::string& why, const std::vector<Block
   if (is_daemon_gone() && !supervision_.recording.empty())
     report_ += recent_events(supervision_.recording);
   std::cerr << "rocemu: " + report_;
+  std::set<pid_t> waiting;  // and not only for the others
+  for (const BlockedThread& thread : threads)
+    if (!thread.what.starts_with("waits for its children")) waiting.insert(thread.process);
+  if (supervision_.stacks)
+    for (const pid_t process : waiting) add_stacks(process, "");
   end_programs(daemon_pid());
   outcome_ = {status, ""};
+}
+
+/// A program waits to be looked at before it dies.
+void Supervisor::on_crash(const siginfo_t& signal) const {
+  const std::vector<pid_t> programs = descendants(getpid(), daemon_pid());
+  if (!supervision_.stacks || std::ranges::find(programs, signal.si_pid) == programs.end()) return;
+  add_stacks(signal.si_pid, ", which crashes");
+  syscall(SYS_tgkill, signal.si_pid, signal.si_value.sival_int, SIGCONT);
+}
+
+void Supervisor::add_stacks(pid_t process, const char* why) const {
+  const StackFiles& to = *supervision_.stacks;
+  std::string name = proc::contents_of(proc::directory_of(process) + "/comm");
+  while (!name.empty() && name.back() == '\n') name.pop_back();
+  const std::string number = std::to_string(process);
+  const std::filesystem::path core =
+      to.cores ? std::filesystem::path(to.file).parent_path() / ("core." + number) : "";
+  const std::string stacks = stacks_of(to.tool, process, core.string());
+  std::ofstream file(to.file, std::ios::app);
+  file << "pid " + number + " (" + name + ")" + why + ":\n" << stacks << "\n";
+  if (!file.flush()) std::cerr << "rocemu: cannot write " + to.file + "\n";
 }
 
 }  // namespace

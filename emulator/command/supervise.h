@@ -7,8 +7,16 @@
 
 #include "emulator/command/daemons/daemon_launch.h"
 #include "emulator/command/subcommand.h"
+#include "emulator/os/stacks.h"
 
 namespace rocemu::command {
+
+/// Of programs that hang or crash.
+struct StackFiles {
+  StackTool tool{};
+  std::string file;    // to which stacks are added
+  bool cores = false;  // beside it, "core.PID" of each process
+};
 
 struct Supervision {
   /// Null if the NIC is a shared one.
@@ -25,6 +33,7 @@ struct Supervision {
   std::chrono::nanoseconds poll_patience = std::chrono::seconds(5);
   /// Where the run is recorded; may be empty.
   std::string recording = {};
+  std::optional<StackFiles> stacks = {};
 };
 
 struct Outcome {

@@ -478,6 +478,7 @@ void Daemon::make_turns() {
                      .seed = options_.fabric.seed,
                      .schedule = options_.schedule,
                      .sleeps_between_turns = options_.sleep_between_turns,
+                     .tells_exits = options_.tell_exits,
                      .ancestor = ancestor()},
       listen_at(directory_.turns_socket(), SOCK_SEQPACKET), std::move(requests));
 }

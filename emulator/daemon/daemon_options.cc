@@ -116,6 +116,9 @@ po::options_description describe() {
   options.add_options()("tell-stuck", po::bool_switch(),
                         "keep the latest frames and completions, and on a virtual clock send the "
                         "parent process SIGURG when nothing can happen any more");
+  options.add_options()("tell-exits", po::bool_switch(),
+                        "on a virtual clock, tell of each program that ends with another status "
+                        "than 0, or of a signal, on standard error");
   options.add_options()("log-level", text("LEVEL"),
                         "trace, debug, info, warn (the default), error or off; to standard error");
   options.add_options()("version", "print the version");
@@ -223,6 +226,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   options.dir = text("dir");
   options.real_time_programs = given["real-time-programs"].as<bool>();
   options.tell_stuck = given["tell-stuck"].as<bool>();
+  options.tell_exits = given["tell-exits"].as<bool>();
   if (given.count("capture-fd") != 0) {
     if (options.capture.empty()) throw UsageError("--capture-fd: say its name by --capture");
     options.capture_fd = parse_fd("--capture-fd", text("capture-fd"));

@@ -48,8 +48,9 @@ struct Options {
   bool sleep_between_turns = false;
   /// Tell the parent process when nothing can happen any more (Daemon::tell_stuck).
   bool tell_stuck = false;
-  int ready_fd = -1;     // -1 for none
-  int lifetime_fd = -1;  // -1 for none
+  bool tell_exits = false;  // Turns::Options::tells_exits
+  int ready_fd = -1;        // -1 for none
+  int lifetime_fd = -1;     // -1 for none
   spdlog::level::level_enum log_level = spdlog::level::warn;
 };
 

@@ -83,8 +83,10 @@ BaselineRuns run_baseline(Runner& runner, const Options& options,
   runner.run({jobs[0]}, take, stops);
   runs.events = read_events(kept / "1");
   std::error_code missing;
-  const uintmax_t recorded = std::filesystem::file_size(kept / "1" / "events.jsonl", missing);
-  if (!missing) runs.recorded_bytes = recorded;
+  const uintmax_t of_events = std::filesystem::file_size(kept / "1" / "events.jsonl", missing);
+  if (!missing) runs.events_bytes = of_events;
+  const uintmax_t of_journal = std::filesystem::file_size(kept / "1" / "journal", missing);
+  if (!missing) runs.journal_bytes = of_journal;
   if (!stops() && runs.events.process_of_client.empty())
     throw ExploreError(shell_text(options.runs.command) +
                        " uses no RDMA: no process of it opened a device. If it should: rocemu "

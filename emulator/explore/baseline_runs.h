@@ -11,10 +11,10 @@
 namespace rocemu::explore {
 
 struct BaselineRuns {
-  RecordedEvents events;         // of the first
-  std::vector<RunFacts> facts;   // of three, and then of others on links of more latency
-  uintmax_t recorded_bytes = 0;  // by the first
-  std::string difference;        // where the three differ; empty if they are the same
+  RecordedEvents events;        // of the first
+  std::vector<RunFacts> facts;  // of three, and then of others on links of more latency
+  uintmax_t events_bytes = 0, journal_bytes = 0;  // of the recording of the first
+  std::string difference;  // where the three differ; empty if they are the same
 };
 
 /// Throws ExploreError if the command cannot be explored, with the reason.

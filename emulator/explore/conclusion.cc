@@ -16,9 +16,14 @@ void set_known(std::vector<Finding>& findings, const std::string& file) {
   if (!json.is_object() || !json.contains("findings"))
     throw ExploreError("--known " + file +
                        " is no report.json of rocemu explore; copy one from a findings folder");
-  std::set<std::string> places;
-  for (const Json& one : json["findings"]) places.insert(one.value("place", ""));
-  for (Finding& finding : findings) finding.known = places.contains(finding.place);
+  for (Finding& finding : findings) {
+    finding.known = std::ranges::any_of(json["findings"], [&](const Json& one) {
+      if (one.value("place", "") != finding.place) return false;
+      const auto stacks = one.value("stacks", std::vector<std::string>());
+      // Not every machine can read them.
+      return stacks.empty() || finding.stacks.empty() || stacks == finding.stacks;
+    });
+  }
 }
 
 int exit_status(const std::vector<Finding>& findings, const std::set<Verdict>& fails_on) {

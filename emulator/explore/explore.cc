@@ -24,6 +24,7 @@ using Clock = std::chrono::steady_clock;
 /// A run whose recording is so many times as long as the baseline's, and longer than that besides,
 /// has no end.
 constexpr uintmax_t kEndless = 50, kLeastEndless = uintmax_t{4} << 20;
+constexpr uintmax_t kLeastEndlessJournal = 4 * kLeastEndless;  // it has the payloads, too
 constexpr int kExitInterrupted = 130;
 
 class Exploration {
@@ -56,7 +57,12 @@ class Exploration {
   void judge_all();
   void shrink(Finding& finding);
   void confirm();
-  RunFacts run_one(const Trial& trial, int repetition, const fs::path& keep = {});
+  RunFacts run_shrunk(const Trial& trial);
+  void repeat();
+  fs::path folder_of(const Finding& finding) const {
+    return fs::path(options_.folder) / std::to_string(finding.number);
+  }
+  void require_room(const RunFacts& facts) const;
   void write_plan();
   int finish();
 
@@ -125,14 +131,18 @@ void Exploration::run_trials() {
   look_again();
 }
 
+void Exploration::require_room(const RunFacts& facts) const {
+  if (facts.trouble.find("No space left") != std::string::npos)
+    throw ExploreError(facts.trouble + "\nWhat was found so far is kept in " + options_.folder +
+                       "; make room, and go on with --resume");
+}
+
 void Exploration::run_all(const std::vector<Job>& jobs,
                           const std::function<void(const RunFacts&)>& on_end) {
   runner_.run(
       jobs,
       [&](const Job& job, const RunFacts& facts) {
-        if (facts.trouble.find("No space left") != std::string::npos)
-          throw ExploreError(facts.trouble + "\nWhat was found so far is kept in " +
-                             options_.folder + "; make room, and go on with --resume");
+        require_room(facts);
         store_->add(job.scenario, facts);
         on_end(facts);
       },
@@ -219,13 +229,12 @@ void Exploration::judge_all() {
   }
 }
 
-RunFacts Exploration::run_one(const Trial& trial, int repetition, const fs::path& keep) {
-  const std::string key = trial.repetition_key(repetition);
-  const RunFacts* known = store_->find(key);
-  if (known != nullptr && (keep.empty() || fs::exists(keep / "scenario.yaml"))) return *known;
+RunFacts Exploration::run_shrunk(const Trial& trial) {
+  const std::string key = trial.repetition_key(0);
+  if (const RunFacts* known = store_->find(key)) return *known;
   RunFacts result;
   runner_.run(
-      {{.number = 0, .scenario = trial.scenario(), .schedule = trial.schedule, .keep = keep}},
+      {{.number = 0, .scenario = trial.scenario(), .schedule = trial.schedule}},
       [&](const Job&, const RunFacts& facts) {
         result = facts;
         store_->add(key, facts);
@@ -239,7 +248,7 @@ void Exploration::shrink(Finding& finding) {
   for (size_t i = 0; finding.smallest.causes.size() > 1 && i < finding.smallest.causes.size();) {
     Trial fewer = finding.smallest;
     fewer.causes.erase(fewer.causes.begin() + static_cast<ptrdiff_t>(i));
-    const RunFacts facts = run_one(fewer, 0);
+    const RunFacts facts = run_shrunk(fewer);
     if (InterruptWatch::interrupted()) return;
     if (place_of(judge(facts, *baseline_, options_.limits)) == finding.place) {
       finding.smallest = std::move(fewer);
@@ -249,19 +258,48 @@ void Exploration::shrink(Finding& finding) {
   }
 }
 
+/// Runs the repetitions that are missing. Those that are the first of a finding leave their files.
+void Exploration::repeat() {
+  std::vector<Job> jobs;
+  std::vector<std::string> keys;
+  for (const Finding& finding : findings_) {
+    const Trial& trial = finding.smallest;
+    for (int i = 1; i <= options_.repetitions; ++i) {
+      const std::string key = trial.repetition_key(i);
+      if (i > 1 && store_->find(key) != nullptr) continue;
+      jobs.push_back({.number = keys.size(),
+                      .scenario = trial.scenario(),
+                      .schedule = trial.schedule,
+                      .keep = i == 1 ? folder_of(finding) : fs::path()});
+      keys.push_back(key);
+      if (i == 1) fs::remove_all(folder_of(finding));
+    }
+  }
+  runner_.run(
+      jobs,
+      [&](const Job& job, const RunFacts& facts) {
+        require_room(facts);
+        store_->add(keys[job.number], facts);
+      },
+      InterruptWatch::interrupted);
+}
+
 void Exploration::confirm() {
   for (Finding& finding : findings_) {
     shrink(finding);
-    const fs::path keep = fs::path(options_.folder) / std::to_string(finding.number);
-    fs::remove_all(keep);
+    if (InterruptWatch::interrupted()) return;
+  }
+  repeat();
+  if (InterruptWatch::interrupted()) return;
+  for (Finding& finding : findings_) {
     for (int i = 1; i <= options_.repetitions; ++i) {
-      const RunFacts facts = run_one(finding.smallest, i, i == 1 ? keep : fs::path());
-      if (InterruptWatch::interrupted()) return;
+      const RunFacts& facts = *store_->find(finding.smallest.repetition_key(i));
       ++finding.repetitions;
       if (place_of(judge(facts, *baseline_, options_.limits)) == finding.place) ++finding.confirmed;
     }
-    write_file(keep / "report.txt",
-               finding.sentence() + "\n" + reproduce_line(summary_, finding) + "\n");
+    write_file(folder_of(finding) / "report.txt", finding.sentence() + "\n" +
+                                                      reproduce_line(summary_, finding) + "\n" +
+                                                      stacks_text(finding));
   }
 }
 
@@ -300,7 +338,8 @@ int Exploration::run() {
     throw ExploreError(why_stopped() + " before the baseline was done: nothing was found yet");
   }
   baseline_ = make_baseline(baseline_runs_.facts);
-  runner_.set_most_recorded(kLeastEndless + kEndless * baseline_runs_.recorded_bytes);
+  runner_.set_most_recorded(kLeastEndless + kEndless * baseline_runs_.events_bytes,
+                            kLeastEndlessJournal + kEndless * baseline_runs_.journal_bytes);
   points_ = fault_points(baseline_runs_.events);
   classes_ = representatives(points_);
   for (Trial& trial : plan(classes_)) {

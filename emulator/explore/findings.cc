@@ -49,10 +49,10 @@ bool is_finding(Verdict verdict) {
 }
 
 std::vector<Finding> group(const std::map<size_t, Result>& results) {
-  std::map<std::string, std::vector<const Result*>> by_place;
+  std::map<std::pair<std::string, std::vector<std::string>>, std::vector<const Result*>> by_place;
   for (const auto& [number, result] : results) {
     if (!is_finding(result.judgement.verdict)) continue;
-    by_place[place_of(result.judgement)].push_back(&result);
+    by_place[{place_of(result.judgement), result.judgement.stacks}].push_back(&result);
   }
   std::vector<Finding> findings;
   for (auto& [key, members] : by_place) {
@@ -60,7 +60,7 @@ std::vector<Finding> group(const std::map<size_t, Result>& results) {
     const Result& first = *members.front();
     Finding finding;
     finding.verdict = first.judgement.verdict;
-    finding.place = key;
+    std::tie(finding.place, finding.stacks) = key;
     finding.detail = first.judgement.detail;
     finding.smallest = first.trial;
     for (const Result* one : members) finding.triggers.push_back(one->trial.number);

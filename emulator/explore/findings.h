@@ -20,10 +20,11 @@ struct Result {
 struct Finding {
   size_t number = 0;  // from 1, and the name of its folder
   Verdict verdict{};
-  std::string place;             // of the judgement: by this it is known again
-  std::string detail;            // of the judgement
-  std::vector<size_t> triggers;  // numbers of trials; the first is the smallest and earliest
-  Trial smallest;                // the first, without what it does not need
+  std::string place;                // of the judgement: by this it is known again
+  std::string detail;               // of the judgement
+  std::vector<std::string> stacks;  // of the judgement
+  std::vector<size_t> triggers;     // numbers of trials; the first is the smallest and earliest
+  Trial smallest;                   // the first, without what it does not need
   int confirmed = 0, repetitions = 0;
   bool known = false;  // --known names it
 

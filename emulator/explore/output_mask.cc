@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
-#include <optional>
+#include <set>
 #include <sstream>
 
 namespace rocemu::explore {
@@ -33,16 +33,39 @@ std::string without_numbers(const std::string& line) {
   return form;
 }
 
-/// The first line that the other does not have, or not so often.
-std::optional<std::string> first_without(const std::vector<std::string>& lines,
-                                         const std::vector<std::string>& other) {
+/// Those of `lines` that the other does not have, or not so often.
+std::vector<std::string> only_in(const std::vector<std::string>& lines,
+                                 const std::vector<std::string>& other) {
   std::multiset<std::string> there(other.begin(), other.end());
+  std::vector<std::string> rest;
   for (const std::string& line : lines) {
     const auto found = there.find(line);
-    if (found == there.end()) return line;
-    there.erase(found);
+    if (found == there.end()) {
+      rest.push_back(line);
+    } else {
+      there.erase(found);
+    }
   }
-  return std::nullopt;
+  return rest;
+}
+
+/// True if each line of `wholes` is some of `parts`, one behind the other, and none is left: a
+/// program has written between the beginning of another's line and its end.
+bool are_joined(std::vector<std::string> wholes, std::vector<std::string> parts) {
+  constexpr size_t kMost = 16;
+  std::erase(wholes, "");
+  std::erase(parts, "");
+  if (wholes.empty() || parts.empty()) return wholes.empty() && parts.empty();
+  if (wholes.size() > kMost || parts.size() > kMost) return false;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (!wholes.back().starts_with(parts[i])) continue;
+    std::vector<std::string> fewer = parts, rest = wholes;
+    fewer.erase(fewer.begin() + static_cast<ptrdiff_t>(i));
+    rest.back().erase(0, parts[i].size());
+    if (rest.back().empty()) rest.pop_back();
+    if (are_joined(std::move(rest), std::move(fewer))) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -95,10 +118,11 @@ std::string OutputMask::difference(const std::string& output) const {
   const std::vector<std::string> theirs = forms_of(output);
   const std::string none = "(nothing)";
   if (unordered_) {
-    const auto expected = first_without(baseline_, theirs),
-               found = first_without(theirs, baseline_);
-    if (!expected && !found) return "";
-    return "'" + found.value_or(none) + "' instead of '" + expected.value_or(none) + "'";
+    const std::vector<std::string> expected = only_in(baseline_, theirs),
+                                   found = only_in(theirs, baseline_);
+    if (are_joined(expected, found) || are_joined(found, expected)) return "";
+    const auto first = [&](const auto& lines) { return lines.empty() ? none : lines.front(); };
+    return "'" + first(found) + "' instead of '" + first(expected) + "'";
   }
   for (size_t i = 0; i < std::max(baseline_.size(), theirs.size()); ++i) {
     const std::string& expected = i < baseline_.size() ? baseline_[i] : none;

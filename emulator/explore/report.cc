@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "emulator/explore/files.h"
+#include "emulator/os/stacks.h"
 
 namespace rocemu::explore {
 namespace {
@@ -117,10 +118,13 @@ std::string as_html(const Summary& summary, const std::map<size_t, Result>& resu
   text += fmt::format("<h1>rocemu explore</h1>\n<pre>{}</pre>\n",
                       escaped(report_as_text(summary, results, findings)));
   for (const Finding& finding : findings) {
-    text += fmt::format("<h2>{}: {}</h2>\n<p>{}</p>\n<pre>{}</pre>\n<pre>{}</pre>\n<ul>\n",
+    text += fmt::format("<h2>{}: {}</h2>\n<p>{}</p>\n<pre>{}</pre>\n<pre>{}</pre>\n",
                         finding.number, name_of(finding.verdict), escaped(finding.sentence()),
                         escaped(finding.smallest.scenario()),
                         escaped(reproduce_line(summary, finding)));
+    if (!finding.stacks.empty())
+      text += fmt::format("<pre>{}</pre>\n", escaped(stacks_text(finding)));
+    text += "<ul>\n";
     for (const size_t trigger : finding.triggers)
       text += fmt::format("<li>{}</li>\n", escaped(results.at(trigger).trial.text()));
     text += "</ul>\n";
@@ -166,6 +170,12 @@ std::string reproduce_line(const Summary& summary, const Finding& finding) {
   return fmt::format("rocemu run {} -- {}", shell_text(options), shell_text(summary.command));
 }
 
+std::string stacks_text(const Finding& finding) {
+  std::string text;
+  for (const std::string& stack : finding.stacks) text += "  stack: " + stack + "\n";
+  return text;
+}
+
 std::string report_as_text(const Summary& summary, const std::map<size_t, Result>& results,
                            const std::vector<Finding>& findings) {
   std::string text;
@@ -177,6 +187,13 @@ std::string report_as_text(const Summary& summary, const std::map<size_t, Result
                           finding.repetitions);
     text += fmt::format("  reproduce: {}\n", reproduce_line(summary, finding));
   }
+  const bool wants_stacks = std::ranges::any_of(findings, [](const Finding& finding) {
+    return finding.verdict == Verdict::kHang || finding.verdict == Verdict::kCrash;
+  });
+  const bool has_stacks =
+      std::ranges::any_of(findings, [](const Finding& finding) { return !finding.stacks.empty(); });
+  if (wants_stacks && !has_stacks && !find_stack_tool(StackTool::kEuStack))
+    text += fmt::format("no stacks of threads: {}\n", kNoStackTool);
   const auto counts = count(results);
   text += fmt::format("{} of {} faults at {} fault points in {} classes:", results.size(),
                       summary.trials, summary.points, summary.classes);
@@ -212,6 +229,7 @@ Json report_as_json(const Summary& summary, const std::map<size_t, Result>& resu
     one["verdict"] = name_of(finding.verdict);
     one["sentence"] = finding.sentence();
     one["place"] = finding.place;
+    one["stacks"] = finding.stacks;
     one["known"] = finding.known;
     one["confirmed"] = finding.confirmed;
     one["repetitions"] = finding.repetitions;

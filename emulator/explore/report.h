@@ -22,6 +22,8 @@ struct Summary {
 
 /// The command as a shell takes it.
 std::string shell_text(const std::vector<std::string>& command);
+/// A line for each thread.
+std::string stacks_text(const Finding& finding);
 std::string reproduce_line(const Summary& summary, const Finding& finding);
 
 /// Writes report.txt, report.json, report.xml (JUnit), report.sarif and report.html into the

@@ -7,6 +7,9 @@
 #include <set>
 #include <sstream>
 
+#include "emulator/explore/files.h"
+#include "emulator/os/stacks.h"
+
 namespace rocemu::explore {
 namespace {
 
@@ -49,7 +52,7 @@ class ErrorReader {
   void on_line(const std::string& line) {
     // The program may not have ended its own line.
     static const std::regex kOurs(
-        R"(rocemud?: (deadlock at |--timeout is over|(warning: )?\S+ \(pid \d+\) received SIG))");
+        R"(rocemud?: (deadlock at |--timeout is over|(warning: )?\S+ \(pid \d+\) (received SIG|ended with status \d)))");
     std::smatch ours;
     if (std::regex_search(line, ours, kOurs) && ours.position() != 0) {
       on_line(ours.prefix());
@@ -61,7 +64,7 @@ class ErrorReader {
     } else if (line.starts_with("rocemu: --timeout is over")) {
       facts_.timeout = is_report_ = true;
     } else if (line.starts_with("rocemu: ")) {
-      on_crash(line);
+      on_end(line);
       on_rocemu(line);
     } else if (is_report_) {
       on_report(line);
@@ -72,14 +75,17 @@ class ErrorReader {
   }
 
   void on_daemon(const std::string& line) {
-    on_crash(line);
+    on_end(line);
     if (line.find("No space left") != std::string::npos) facts_.trouble = line;
   }
-  void on_crash(const std::string& line) {
-    static const std::regex kCrash(R"((\S+) \(pid (\d+)\) received (SIG\w+))");
+  void on_end(const std::string& line) {
+    static const std::regex kEnd(
+        R"((\S+) \(pid (\d+)\) (received (SIG(?:SEGV|BUS|ILL|FPE|ABRT|TRAP|SYS))?|ended with status \d))");
     std::smatch found;
-    if (std::regex_search(line, found, kCrash))
-      facts_.crashes.push_back(process(found[2], found[1]) + " received " + found[3].str());
+    if (!std::regex_search(line, found, kEnd)) return;
+    const std::string name = process(found[2], found[1]);
+    facts_.failed.insert(name);
+    if (found[4].matched) facts_.crashes.push_back(name + " received " + found[4].str());
   }
   void on_rocemu(const std::string& line) {
     const bool matters = line.find("No space left") != std::string::npos ||
@@ -87,12 +93,27 @@ class ErrorReader {
                          line.find("NIC is gone") != std::string::npos;
     if (matters) facts_.trouble = line;
   }
+  /// "that of pid 12" is "that of server#1": numbers are of one run only.
+  std::string with_names(std::string what) const {
+    static const std::regex kPids(R"(\bpid (\d+(?:, \d+)*))"), kNumber(R"(\d+)");
+    for (std::smatch found; std::regex_search(what, found, kPids);) {
+      const std::string numbers = found[1];
+      std::set<std::string> names;
+      for (std::sregex_iterator next(numbers.begin(), numbers.end(), kNumber), end; next != end;
+           ++next)
+        names.insert(process(next->str(), "another program"));
+      std::string text;
+      for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+      what = found.prefix().str() + text + found.suffix().str();
+    }
+    return what;
+  }
   void on_report(const std::string& line) {
     if (!line.starts_with("  ")) is_waits_ = line.starts_with("who waits");
     static const std::regex kThread(R"(^  pid (\d+)(?:, thread \d+)? \((.*?)\) (.*)$)");
     std::smatch found;
     if (!is_waits_ || !std::regex_match(line, found, kThread)) return;
-    const std::string what = without_chance(found[3]);
+    const std::string what = with_names(without_chance(found[3]));
     // What starts and waits for the others says nothing.
     if (what.starts_with("waits for its children")) return;
     facts_.waits.push_back(process(found[1], found[2]) + " " + what);
@@ -138,6 +159,32 @@ std::map<std::string, std::string> late_calls(const RecordedEvents& events) {
   return texts;
 }
 
+/// Of the processes that use RDMA. What waits for them, such as a shell, says nothing.
+std::map<std::string, std::vector<std::string>> stacks_in(const std::string& text,
+                                                          const RecordedEvents& events) {
+  static const std::regex kProcess(R"(^pid (\d+) \(.*\)(, which crashes)?:$)");
+  std::map<std::string, std::vector<std::string>> stacks;
+  std::string process, lines;
+  const auto end_process = [&] {
+    if (!process.empty()) stacks[process] = functions_in(lines);
+    process.clear();
+    lines.clear();
+  };
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    std::smatch found;
+    if (!std::regex_match(line, found, kProcess)) {
+      lines += line + "\n";
+      continue;
+    }
+    end_process();
+    const auto known = events.process_of_pid.find(std::stoull(found[1]));
+    if (known != events.process_of_pid.end()) process = known->second;
+  }
+  end_process();
+  return stacks;
+}
+
 }  // namespace
 
 bool RunFacts::is_doubtful() const {
@@ -163,6 +210,7 @@ RunFacts read_facts(const std::filesystem::path& dir, int status, const std::str
   facts.left = objects_left(events);
   facts.output = beginning_of(dir / "stdout");
   ErrorReader(facts, events).read(beginning_of(dir / "stderr"));
+  facts.stacks = stacks_in(contents_of(dir / kStacksFile), events);
   return facts;
 }
 
@@ -184,8 +232,10 @@ Json RunFacts::to_json() const {
   json["errors"] = text(errors);
   json["waits"] = waits;
   json["crashes"] = crashes;
+  json["failed"] = failed;
   json["last_calls"] = last_calls;
   json["late_calls"] = late_calls;
+  json["stacks"] = stacks;
   json["left"] = left;
   Json compared = Json::object();
   for (const auto& [name, contents] : files) compared[name] = text(contents);
@@ -209,8 +259,10 @@ RunFacts RunFacts::from_json(const Json& json) {
   json.at("errors").get_to(facts.errors);
   json.at("waits").get_to(facts.waits);
   json.at("crashes").get_to(facts.crashes);
+  json.at("failed").get_to(facts.failed);
   json.at("last_calls").get_to(facts.last_calls);
   json.at("late_calls").get_to(facts.late_calls);
+  json.at("stacks").get_to(facts.stacks);
   json.at("left").get_to(facts.left);
   json.at("files").get_to(facts.files);
   json.at("oracle").get_to(facts.oracle);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,10 +26,13 @@ struct RunFacts {
   std::string output, errors;        // of the command; errors without what rocemu says
   std::vector<std::string> waits;    // of a run that hung: "server#1 waits in ibv_get_cq_event ..."
   std::vector<std::string> crashes;  // "server#1 received SIGSEGV"
+  std::set<std::string> failed;      // processes that ended otherwise than with status 0
   std::map<std::string, std::string> last_calls;  // by process
   std::map<std::string, std::string> late_calls;  // all that are among the last, by process
-  std::map<std::string, int64_t> left;            // objects_left()
-  std::map<std::string, std::string> files;       // those that are compared
+  /// By process, the functions in which each thread of it hung or crashed: "waits < main".
+  std::map<std::string, std::vector<std::string>> stacks;
+  std::map<std::string, int64_t> left;       // objects_left()
+  std::map<std::string, std::string> files;  // those that are compared
   std::string trouble;  // what rocemu said that is not about the command: no space, for example
   int oracle = 0;       // exit status of the user's
 
@@ -38,6 +42,8 @@ struct RunFacts {
   Json to_json() const;
   static RunFacts from_json(const Json& json);
 };
+
+inline constexpr char kStacksFile[] = "stacks.txt";
 
 /// `dir` has the run's recording, and the files `stdout` and `stderr`.
 RunFacts read_facts(const std::filesystem::path& dir, int status, const std::string& rule);

@@ -34,8 +34,8 @@ constexpr uintmax_t kMostBytes = uintmax_t{64} << 20;  // that a run may print
 constexpr milliseconds kLookInterval{20};
 /// Beyond the time that a run has, since the machine may be busy and it has to be told of.
 constexpr milliseconds kGrace{30'000};
-/// How many times as long as events.jsonl a journal may be.
-constexpr uintmax_t kPayloads = 32;
+/// What is kept of what a run has printed; the rest is the same over and over.
+constexpr uintmax_t kMostKept = uintmax_t{4} << 20;
 /// Times the time that others have.
 constexpr int kPatience = 3;
 /// A program that polls in vain for so long of real time will do so for ever, perhaps.
@@ -97,10 +97,26 @@ uintmax_t size_of(const fs::path& path) {
   return ignored ? 0 : size;
 }
 
+/// The files of a run that has ended stay.
+void keep_files(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  for (const char* name : {"stdout", "stderr"})
+    if (size_of(from / name) > kMostKept) fs::resize_file(from / name, kMostKept, error);
+  fs::create_directories(to.parent_path());
+  fs::rename(from, to, error);
+  if (!error) return;
+  // It is of another file system, or the folder is there already.
+  fs::create_directories(to);
+  fs::copy(from, to, fs::copy_options::recursive | fs::copy_options::overwrite_existing, error);
+  if (error) throw std::system_error(error, "cannot write " + to.string());
+}
+
 }  // namespace
 
 Runner::Runner(RunnerOptions options) : options_(std::move(options)) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);  // what a run leaves becomes a child of ours, and is ended
+  brief_tool_ = find_stack_tool(StackTool::kEuStack);
+  full_tool_ = find_stack_tool(StackTool::kGdb);
   if (options_.own_network) {
     obstacle_ = try_own_network();
     if (!obstacle_.empty()) options_.own_network = false;
@@ -118,6 +134,29 @@ milliseconds Runner::time_for(const Job& job) const {
   return options_.timeout * (job.patiently ? kPatience : 1);
 }
 
+std::vector<std::string> Runner::arguments_for(const Job& job, const fs::path& dir) const {
+  const std::string time = std::to_string(time_for(job).count()) + "ms";
+  std::vector<std::string> arguments = {"rocemu", "run"};
+  if (options_.lockstep)
+    arguments.insert(arguments.end(), {"--lockstep", "--tell-exits", "--poll-patience",
+                                       job.patiently ? kLongPollPatience : kPollPatience});
+  arguments.insert(arguments.end(), options_.fabric.begin(), options_.fabric.end());
+  arguments.insert(arguments.end(), {"--timeout", time, "--record", dir.string()});
+  if (job.keep.empty()) arguments.emplace_back("--without-trace");  // nobody will see it
+  if (job.schedule != 0)
+    arguments.insert(arguments.end(), {"--schedule", std::to_string(job.schedule)});
+  if (!job.scenario.empty())
+    arguments.insert(arguments.end(), {"--scenario", (dir / "scenario.yaml").string()});
+  if (const auto tool = job.keep.empty() ? brief_tool_ : full_tool_) {
+    arguments.insert(arguments.end(), {"--stacks", (dir / kStacksFile).string(), "--stacks-by",
+                                       *tool == StackTool::kGdb ? "gdb" : "eu-stack"});
+    if (options_.cores && !job.keep.empty()) arguments.emplace_back("--cores");
+  }
+  arguments.emplace_back("--");
+  arguments.insert(arguments.end(), options_.command.begin(), options_.command.end());
+  return arguments;
+}
+
 void Runner::start(const Job& job) {
   const fs::path dir = options_.scratch / std::to_string(++started_);
   fs::create_directories(dir);
@@ -126,19 +165,7 @@ void Runner::start(const Job& job) {
     std::error_code ignored;
     fs::remove(file, ignored);
   }
-  const std::string time = std::to_string(time_for(job).count()) + "ms";
-  std::vector<std::string> arguments = {"rocemu", "run"};
-  if (options_.lockstep)
-    arguments.insert(arguments.end(), {"--lockstep", "--poll-patience",
-                                       job.patiently ? kLongPollPatience : kPollPatience});
-  arguments.insert(arguments.end(), options_.fabric.begin(), options_.fabric.end());
-  arguments.insert(arguments.end(), {"--timeout", time, "--record", dir.string()});
-  if (job.schedule != 0)
-    arguments.insert(arguments.end(), {"--schedule", std::to_string(job.schedule)});
-  if (!job.scenario.empty())
-    arguments.insert(arguments.end(), {"--scenario", (dir / "scenario.yaml").string()});
-  arguments.emplace_back("--");
-  arguments.insert(arguments.end(), options_.command.begin(), options_.command.end());
+  std::vector<std::string> arguments = arguments_for(job, dir);
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
@@ -179,11 +206,7 @@ void Runner::finish(const Running& running, int status,
     facts.oracle = WEXITSTATUS(system(options_.oracle.c_str()));
   }
   if (!running.job.keep.empty()) {
-    std::error_code error;
-    fs::create_directories(running.job.keep);
-    fs::copy(running.dir, running.job.keep,
-             fs::copy_options::recursive | fs::copy_options::overwrite_existing, error);
-    if (error) throw std::system_error(error, "cannot write " + running.job.keep.string());
+    keep_files(running.dir, running.job.keep);
   }
   std::error_code ignored;
   fs::remove_all(running.dir, ignored);
@@ -200,8 +223,8 @@ void Runner::look_after() {
       kill(pid, SIGTERM);
     }
     // The journal has the payloads, too: a sender of large messages may fill a disk in seconds.
-    const bool is_long = size_of(running.dir / "events.jsonl") > most_recorded_ ||
-                         size_of(running.dir / "journal") / kPayloads > most_recorded_;
+    const bool is_long = size_of(running.dir / "events.jsonl") > most_events_ ||
+                         size_of(running.dir / "journal") > most_journal_;
     if (is_long && !running.runaway) {
       running.runaway = true;
       kill(pid, SIGTERM);
@@ -254,16 +277,21 @@ void Runner::run(const std::vector<Job>& jobs,
   sigaddset(&child, SIGCHLD);
   sigprocmask(SIG_BLOCK, &child, nullptr);
   size_t next = 0;
+  const auto start_some = [&] {
+    while (next < jobs.size() && running_.size() < options_.jobs) start(jobs[next++]);
+  };
   while (next < jobs.size() || !running_.empty()) {
     if (stops()) return end_all();
-    while (next < jobs.size() && running_.size() < options_.jobs) start(jobs[next++]);
+    start_some();
     int wait_status = 0;
     const pid_t pid = waitpid(-1, &wait_status, WNOHANG);
     const auto found = pid > 0 ? running_.find(pid) : running_.end();
     if (found != running_.end()) {
-      Running running = std::move(found->second);
+      const Running running = std::move(found->second);
       running_.erase(found);
       end_strays();
+      // What is known of one run is read while the next goes on, if it can touch nothing of that.
+      if (options_.jobs > 1 && !stops()) start_some();
       finish(running,
              WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status),
              on_end);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "emulator/explore/run_facts.h"
+#include "emulator/os/stacks.h"
 
 namespace rocemu::explore {
 
@@ -25,6 +26,7 @@ struct RunnerOptions {
   bool own_network = true;                    // each run in a network namespace, if that works
   std::vector<std::string> compared_files;
   std::string oracle;  // a command of the shell; empty for none
+  bool cores = false;  // of what hangs or crashes, where a run's files are kept
   /// Where runs have their files; it is there.
   std::filesystem::path scratch;
 };
@@ -52,8 +54,11 @@ class Runner {
            const std::function<void(const Job&, const RunFacts&)>& on_end,
            const std::function<bool()>& stops);
 
-  /// A run whose recording is longer has no end.
-  void set_most_recorded(uintmax_t bytes) { most_recorded_ = bytes; }
+  /// A run whose events.jsonl or journal is longer has no end.
+  void set_most_recorded(uintmax_t events, uintmax_t journal) {
+    most_events_ = events;
+    most_journal_ = journal;
+  }
 
   /// Why runs share the machine's network, and go one at a time; empty if they do not.
   const std::string& obstacle() const { return obstacle_; }
@@ -68,6 +73,7 @@ class Runner {
   };
 
   std::chrono::milliseconds time_for(const Job& job) const;
+  std::vector<std::string> arguments_for(const Job& job, const std::filesystem::path& dir) const;
   void start(const Job& job);
   void finish(const Running& running, int status,
               const std::function<void(const Job&, const RunFacts&)>& on_end);
@@ -78,7 +84,10 @@ class Runner {
   RunnerOptions options_;
   std::map<pid_t, Running> running_;
   std::string obstacle_;
-  uintmax_t most_recorded_ = UINTMAX_MAX;
+  /// Of all runs, since those that end in the same place are known by them; and of those that are
+  /// kept, which people read.
+  std::optional<StackTool> brief_tool_, full_tool_;
+  uintmax_t most_events_ = UINTMAX_MAX, most_journal_ = UINTMAX_MAX;
   size_t started_ = 0;
 };
 

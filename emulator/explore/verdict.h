@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "emulator/explore/output_mask.h"
 #include "emulator/explore/run_facts.h"
@@ -38,6 +39,9 @@ struct Judgement {
   Verdict verdict{};
   std::string place;   // where it ended: the same for the same cause
   std::string detail;  // for a reader: "server#1 blocks in ibv_get_cq_event (CQ 2)"
+  /// Where its threads were: "server#1: wait < main". As far as it is the same each time, and empty
+  /// where nothing reads stacks.
+  std::vector<std::string> stacks = {};
 };
 
 struct Limits {

@@ -32,15 +32,19 @@ bool has_ended(int pidfd) {
 
 /// A shell that waits for it may keep this to itself. The process is a zombie still: its parent
 /// waits in turns, and has none now.
-void tell_of_crash(pid_t pid) {
+void tell_of_end(pid_t pid, bool tells_exits) {
   const std::string stat = proc::contents_of(proc::directory_of(pid) + "/stat");
   const size_t begin = stat.find('('), end = stat.rfind(')');
   if (begin == std::string::npos || end == std::string::npos) return;
   const size_t last = stat.rfind(' ');  // proc(5): exit_code is the last field
   const int status = std::atoi(stat.c_str() + last + 1);
-  if (!WIFSIGNALED(status) || !proc::is_crash(WTERMSIG(status))) return;
-  spdlog::warn("{} (pid {}) received SIG{}", stat.substr(begin + 1, end - begin - 1), pid,
-               sigabbrev_np(WTERMSIG(status)));
+  const std::string name = stat.substr(begin + 1, end - begin - 1);
+  if (WIFSIGNALED(status)) {
+    if (tells_exits || proc::is_crash(WTERMSIG(status)))
+      spdlog::warn("{} (pid {}) received SIG{}", name, pid, sigabbrev_np(WTERMSIG(status)));
+  } else if (tells_exits && status != 0) {
+    spdlog::warn("{} (pid {}) ended with status {}", name, pid, WEXITSTATUS(status));
+  }
 }
 
 }  // namespace
@@ -54,12 +58,14 @@ std::string task_file(const ThreadSlot& slot, const char* name) {
 }
 
 Participants::Participants(TurnTable& table, Files files, EventLoop& loop, ProgramTimers& timers,
-                           std::optional<pid_t> ancestor, std::function<void()> on_end)
+                           std::optional<pid_t> ancestor, bool tells_exits,
+                           std::function<void()> on_end)
     : table_(table),
       files_(std::move(files)),
       loop_(loop),
       timers_(timers),
       ancestor_(ancestor),
+      tells_exits_(tells_exits),
       on_end_(std::move(on_end)) {
   listener_watch_ = loop_.watch(files_.listener.get(), EPOLLIN, [this](uint32_t) { on_connect(); });
   if (!listener_watch_) fail_start("cannot watch the socket of turns", errno);
@@ -248,7 +254,7 @@ void Participants::forget(Process& process) {
 }
 
 void Participants::on_death(pid_t pid) {
-  tell_of_crash(pid);
+  tell_of_end(pid, tells_exits_);
   on_end_();
   for (ThreadSlot& slot : used_slots(table_)) {
     if (slot.pid.load() == pid) slot.state.store(ThreadSlot::kFree);

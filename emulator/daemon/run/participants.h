@@ -34,10 +34,11 @@ class Participants {
   };
 
   /// Events come in `loop`, requests for timers go to `timers`; all of them outlive this.
-  /// `ancestor` is the process that all others descend from, if there is one. `on_end` is called
-  /// when a process has ended, before its parent goes on. Throws StartError.
+  /// `ancestor` is the process that all others descend from, if there is one. `tells_exits`: also
+  /// of processes that end with another status than 0, and not only of those that crash. `on_end`
+  /// is called when a process has ended, before its parent goes on. Throws StartError.
   Participants(abi::TurnTable& table, Files files, EventLoop& loop, ProgramTimers& timers,
-               std::optional<pid_t> ancestor, std::function<void()> on_end);
+               std::optional<pid_t> ancestor, bool tells_exits, std::function<void()> on_end);
 
   /// Whose turn it is; null: nobody's.
   void set_holder(const abi::ThreadSlot* holder) { holder_ = holder; }
@@ -88,6 +89,7 @@ class Participants {
   EventLoop& loop_;
   ProgramTimers& timers_;
   std::optional<pid_t> ancestor_;
+  bool tells_exits_;
   std::function<void()> on_end_;
   EventLoop::Watch listener_watch_;
   std::vector<std::unique_ptr<Process>> processes_;

@@ -94,7 +94,7 @@ Turns::Turns(const Options& options, UniqueFd listener, Requests requests)
   if (!handback_watch_) fail_start("cannot watch the table of turns", errno);
   participants_ = std::make_unique<Participants>(
       table(), Participants::Files{table_file_.get(), handback_.get(), std::move(listener)}, loop_,
-      timers_, options.ancestor, [this] { spinning_.reap(); });
+      timers_, options.ancestor, options.tells_exits, [this] { spinning_.reap(); });
 }
 
 bool Turns::has_command_ended() {
@@ -371,7 +371,10 @@ bool Turns::must_go_on_beside(const ThreadSlot& slot, Nanoseconds held, Nanoseco
     return sleep_of(slot) == sleep && slot.turn.load() != 0 && may_lose_it &&
            !is_readable(loop_.fd());
   }
-  if (spinning_.hold_if_it_spins(slot.pid.load(), slot.tid.load())) return true;
+  // One that waits for a reply does not spin; while it crashes others trace it, to read its stack.
+  if (slot.asks.load() != ThreadSlot::kWaitsForReply &&
+      spinning_.hold_if_it_spins(slot.pid.load(), slot.tid.load()))
+    return true;
   if (held < kPatience || (own < kOwnTime && held < kMaxPatience)) return false;
   const std::string name = proc::field_of(proc::contents_of(task_file(slot, "status")), "Name");
   spdlog::warn(

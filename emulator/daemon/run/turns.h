@@ -37,6 +37,7 @@ class Turns {
     /// each time that virtual time goes on.
     uint64_t schedule = 0;
     bool sleeps_between_turns = false;  // never waits awake for one to come back
+    bool tells_exits = false;           // of programs that end otherwise than with status 0
     /// The process that all programs descend from, if there is one.
     std::optional<pid_t> ancestor;
   };

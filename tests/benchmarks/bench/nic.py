@@ -239,3 +239,25 @@ def compiling():
             (pathlib.Path(directory) / "a.cc").write_text(source)
             return seconds(*prefix, *compiler, cwd=directory)
     return {"under": lambda: measure(ROCEMU, "run", "--private", "--"), "plain": measure}
+
+
+EXPLORED = {
+    "rping": ["sh", "-c", "rping -s -a 127.0.0.1 -C 3 & server=$!; sleep 1; "
+                          "rping -c -a 127.0.0.1 -C 3 && wait $server"],
+    "forty_verbs": [BIN / "forty_verbs", "--gtest_print_time=0"],
+}
+
+
+def explore(name, budget_s=15):
+    """Runs a second of `rocemu explore`, two at a time on two processors, all of its work
+    included."""
+    processors = sorted(os.sched_getaffinity(0))[:2]
+    with tempfile.TemporaryDirectory() as directory:
+        before = time.monotonic()
+        run("taskset", "-c", ",".join(map(str, processors)), ROCEMU, "explore", "--jobs", 2,
+            "--budget", f"{budget_s}s", "--fail-on", "none", "--output", f"{directory}/findings",
+            "--", *EXPLORED[name])
+        took = time.monotonic() - before
+        results = pathlib.Path(directory, "findings", "results.jsonl").read_text()
+    baseline = 5
+    return (len(results.splitlines()) - 1 + baseline) / took

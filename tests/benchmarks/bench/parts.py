@@ -166,6 +166,12 @@ def other_programs(rounds):
     return figures
 
 
+def explore(rounds):
+    """Runs a second of `rocemu explore`, two at a time on two processors."""
+    return medians(rounds, **{"rping -C 3, both sides": partial(nic.explore, "rping"),
+                              "GoogleTest, 40 verbs": partial(nic.explore, "forty_verbs")})
+
+
 def micro(rounds):
     """The parts by themselves, with Google Benchmark."""
     del rounds  # it has its own
@@ -174,4 +180,4 @@ def micro(rounds):
 
 PARTS = {"latency": latency, "bandwidth": bandwidth, "message_rate": message_rate, "sizes": sizes,
          "parties": parties, "queue_pairs": queue_pairs, "connections": connections, "recording": recording,
-         "fault_layer": fault_layer, "vipl": vipl, "other_programs": other_programs, "micro": micro}
+         "fault_layer": fault_layer, "vipl": vipl, "other_programs": other_programs, "explore": explore, "micro": micro}

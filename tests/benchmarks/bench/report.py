@@ -14,7 +14,8 @@ UNITS = {"latency": "64 bytes one way, µs", "bandwidth": "64 KiB messages in on
          "recording": "64 KiB ib_write_bw; the transfer that was recorded and a replay of all",
          "fault_layer": "with and without the code that asks for fault rules; µs and MB/s",
          "vipl": "round trips of 4 KiB by VIPL and by verbs, µs",
-         "other_programs": "programs without RDMA; ms and s", "micro": "parts by themselves"}
+         "other_programs": "programs without RDMA; ms and s",
+         "explore": "runs a second of rocemu explore, with 2 jobs on 2 processors", "micro": "parts by themselves"}
 
 
 def machine():
@@ -132,7 +133,8 @@ TITLES = {"latency": "Latency", "bandwidth": "Bandwidth", "message_rate": "Messa
           "queue_pairs": "Many queue pairs", "connections": "Connections",
           "recording": "Recording", "fault_layer": "The fault layer",
           "vipl": "VIPL and verbs",
-          "other_programs": "Programs without RDMA", "micro": "The parts"}
+          "other_programs": "Programs without RDMA", "explore": "rocemu explore",
+          "micro": "The parts"}
 
 BEGIN, END = "<!-- scripts/bench writes from here -->", "<!-- to here -->"
 

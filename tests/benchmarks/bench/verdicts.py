@@ -97,6 +97,12 @@ def ratios(results):
         rows = results["other_programs"]
         ratio("milliseconds of rocemu run -- true", rows["rocemu run -- true"], at_most=25.0)
         ratio("compiling under rocemu run to plain", rows["under"] / rows["plain"], at_most=1.05)
+    if "explore" in results:
+        rows = results["explore"]
+        ratio("rocemu explore, runs a second of rping", rows["rping -C 3, both sides"],
+              at_least=25.0)
+        ratio("rocemu explore, runs a second of GoogleTest with 40 verbs",
+              rows["GoogleTest, 40 verbs"], at_least=40.0)
     return found
 
 

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import unittest
@@ -66,6 +67,40 @@ class Verdicts(ExploreTest):
         for name in ("scenario.yaml", "journal", "events.jsonl", "trace.pcap", "stdout", "stderr",
                      "report.txt"):
             self.assertTrue((folder / name).exists(), name)
+
+    def stacks_of(self, manner, options=()):
+        report, _ = self.judge(manner, {"hangs": "HANG"}.get(manner, "CRASH"), 1, *options)
+        finding = self.finding(report)
+        folder = self.scratch / "rocemu-findings" / str(finding["number"])
+        return finding, folder
+
+    @unittest.skipUnless(shutil.which("eu-stack") or shutil.which("gdb"), "nothing reads stacks")
+    def test_stacks_tell_where_it_crashed_and_hung(self):
+        finding, folder = self.stacks_of("crashes", ["--force"])
+        self.assertEqual(finding["stacks"], ["explore_victim#1: main"])
+        self.assertRegex((folder / "stacks.txt").read_text(),
+                         r"^pid \d+ \(explore_victim\), which crashes:\n")
+        self.assertIn("main", (folder / "stacks.txt").read_text())
+        finding, folder = self.stacks_of("hangs", ["--force"])
+        [stack] = finding["stacks"]
+        self.assertRegex(stack, r"^explore_victim#1: .*ibv_get_cq_event < (registered < )?main$")
+        self.assertIn("ibv_get_cq_event", (folder / "stacks.txt").read_text())
+        self.assertIn("stack: " + stack, (folder / "report.txt").read_text())
+
+    @unittest.skipUnless(shutil.which("gdb"), "gdb is not installed")
+    def test_cores_are_kept_on_request(self):
+        _, folder = self.stacks_of("crashes", ["--cores"])
+        [core] = folder.glob("core.*")
+        self.assertEqual(core.read_bytes()[:4], b"\x7fELF")
+
+    def test_without_a_tool_the_report_says_how_to_get_one(self):
+        empty = self.scratch / "bin"
+        empty.mkdir()
+        self.environment["PATH"] = str(empty)
+        code, out, err = self.explore("--only", "verbs:reg_mr", command=[VICTIM, "crashes"])
+        self.assertEqual(code, 1, out + err)
+        self.assertIn("no stacks of threads: neither eu-stack (Debian's package elfutils) nor gdb "
+                      "is installed", out)
 
     def test_a_crash_behind_a_shell_is_seen(self):
         report = self.report("--only", "verbs", status=1,

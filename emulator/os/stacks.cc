@@ -1,0 +1,208 @@
+#include "emulator/os/stacks.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <regex>
+#include <sstream>
+#include <thread>
+
+#include "emulator/os/unique_fd.h"
+
+namespace rocemu {
+namespace {
+
+/// Of one process; programs wait for it.
+constexpr std::chrono::seconds kLongest{30};
+/// The NIC traces a thread for a moment, to see whether it spins: nobody else can do so meanwhile.
+constexpr int kAttempts = 5;
+constexpr std::chrono::milliseconds kPause{20};
+constexpr size_t kMostText = size_t{4} << 20;
+constexpr const char* kFrames = "64";  // of a thread, innermost first
+
+const char* program_of(StackTool tool) {
+  return tool == StackTool::kGdb ? "gdb" : "eu-stack";
+}
+
+std::vector<std::string> command_for(StackTool tool, pid_t process, const std::string& core) {
+  const std::string pid = std::to_string(process);
+  if (tool == StackTool::kEuStack) return {"eu-stack", "-n", kFrames, "-p", pid};
+  std::vector<std::string> words = {"gdb",
+                                    "-nx",
+                                    "--batch",
+                                    "-iex",
+                                    "set auto-load off",
+                                    "-iex",
+                                    "set debuginfod enabled off",
+                                    "-p",
+                                    pid,
+                                    "-ex",
+                                    std::string("thread apply all bt ") + kFrames};
+  if (!core.empty()) words.insert(words.end(), {"-ex", "generate-core-file " + core});
+  return words;
+}
+
+/// The child between fork and exec. The tool is no program of the run.
+[[noreturn]] void become_tool(std::vector<std::string>& words, int output) {
+  setpgid(0, 0);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  for (const char* name : {"LD_PRELOAD", "ROCEMU_DIR", "ROCEMU_STACKS", "DEBUGINFOD_URLS"})
+    unsetenv(name);
+  const int null = open("/dev/null", O_RDONLY);
+  dup2(null, STDIN_FILENO);
+  dup2(output, STDOUT_FILENO);
+  dup2(output, STDERR_FILENO);
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  execvp(argv[0], argv.data());
+  _exit(127);
+}
+
+std::string output_of(std::vector<std::string> words) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return "";
+  const UniqueFd read_end(ends[0]);
+  UniqueFd write_end(ends[1]);
+  const pid_t pid = fork();
+  if (pid < 0) return "";
+  if (pid == 0) become_tool(words, write_end.get());
+  write_end.reset();
+  std::string text;
+  const auto deadline = std::chrono::steady_clock::now() + kLongest;
+  char buffer[4096];
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        deadline - std::chrono::steady_clock::now());
+    pollfd entry{read_end.get(), POLLIN, 0};
+    const int ready = left.count() > 0 ? poll(&entry, 1, static_cast<int>(left.count())) : 0;
+    if (ready < 0 && errno == EINTR) continue;
+    const ssize_t size = ready > 0 ? read(read_end.get(), buffer, sizeof buffer) : 0;
+    if (size <= 0) break;
+    if (text.size() < kMostText) text.append(buffer, static_cast<size_t>(size));
+  }
+  kill(pid, SIGKILL);  // it has ended, but for one that took too long
+  while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return text;
+}
+
+bool begins_thread(std::string_view line) {
+  return line.starts_with("TID ") || line.starts_with("Thread ");
+}
+
+bool is_frame(std::string_view line) {
+  return line.starts_with("#");
+}
+
+/// "#1  0x0000563190b4415a f(int)" and "#1  0x0000563190b4415a in f (argument=1) at p.c:3" are f;
+/// empty if it has no name.
+std::string function_in(const std::string& line) {
+  static const std::regex kFrame(R"(^#\d+\s+(?:0x[0-9a-f]+\s*)?(?:- \d+\s*)?(?:in\s+)?(.*)$)");
+  std::smatch found;
+  if (!std::regex_match(line, found, kFrame)) return "";
+  std::string name = found[1];
+  // Behind it are a C++ function's types, or gdb's arguments, or a version.
+  constexpr std::string_view kUnnamed = "(anonymous namespace)";
+  size_t end = name.find_first_of("(@");
+  while (end != std::string::npos && name.compare(end, kUnnamed.size(), kUnnamed) == 0)
+    end = name.find_first_of("(@", end + kUnnamed.size());
+  if (end != std::string::npos && end > 0) name.resize(end);
+  while (!name.empty() && name.back() == ' ') name.pop_back();
+  return name;
+}
+
+bool is_of_program(const std::string& name) {
+  constexpr std::string_view kOthers[] = {"_start",
+                                          "__libc_start_main",
+                                          "__libc_start_main_impl",
+                                          "__libc_start_call_main",
+                                          "clone",
+                                          "__clone",
+                                          "clone3",
+                                          "__clone3",
+                                          "??",
+                                          "start_thread",
+                                          "__restore_rt",
+                                          "__kernel_rt_sigreturn"};
+  if (name.empty() || name.starts_with("<") || name.find("rocemu") != std::string::npos)
+    return false;
+  return std::ranges::find(kOthers, name) == std::end(kOthers);
+}
+
+bool is_refused(const std::string& said) {
+  return said.find("Operation not permitted") != std::string::npos;
+}
+
+}  // namespace
+
+bool is_installed(StackTool tool) {
+  const char* const path = std::getenv("PATH");
+  std::istringstream directories(path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin");
+  for (std::string directory; std::getline(directories, directory, ':');) {
+    const std::string file = (directory.empty() ? "." : directory) + "/" + program_of(tool);
+    if (access(file.c_str(), X_OK) == 0) return true;
+  }
+  return false;
+}
+
+std::optional<StackTool> find_stack_tool(StackTool preferred) {
+  const StackTool other = preferred == StackTool::kGdb ? StackTool::kEuStack : StackTool::kGdb;
+  for (const StackTool tool : {preferred, other})
+    if (is_installed(tool)) return tool;
+  return std::nullopt;
+}
+
+std::string stacks_of(StackTool tool, pid_t process, const std::string& core) {
+  std::string said = output_of(command_for(tool, process, core));
+  for (int i = 0; i < kAttempts && is_refused(said); ++i) {
+    std::this_thread::sleep_for(kPause);
+    said = output_of(command_for(tool, process, core));
+  }
+  std::istringstream lines(said);
+  std::string stacks, thread;  // thread: since its first line
+  bool has_frames = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (begins_thread(line)) {
+      stacks += thread;
+      thread = line + "\n";
+    } else if (is_frame(line)) {
+      has_frames = true;
+      thread += line + "\n";
+      // What it does since it crashed is ours, and that of the C library that calls us.
+      const bool is_ours = line.find("__restore_rt") != std::string::npos ||
+                           line.find("__kernel_rt_sigreturn") != std::string::npos ||
+                           line.find("<signal handler called>") != std::string::npos;
+      if (is_ours && thread.find("rocemu_turns_on_crash") != std::string::npos)
+        thread.resize(thread.find('\n') + 1);
+    }
+  }
+  stacks += thread;
+  return has_frames ? stacks : said;
+}
+
+std::vector<std::string> functions_in(std::string_view stacks) {
+  std::vector<std::string> threads;
+  std::istringstream lines{std::string(stacks)};
+  for (std::string line; std::getline(lines, line);) {
+    if (begins_thread(line)) threads.emplace_back();
+    if (!is_frame(line)) continue;
+    const std::string name = function_in(line);
+    if (!is_of_program(name)) continue;
+    if (threads.empty()) threads.emplace_back();
+    threads.back() += (threads.back().empty() ? "" : " < ") + name;
+  }
+  std::ranges::sort(threads);
+  return threads;
+}
+
+}  // namespace rocemu

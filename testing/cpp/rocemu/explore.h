@@ -1,0 +1,64 @@
+// `rocemu explore` for C++ test suites: which faults break a program, or one test of GoogleTest.
+//
+//   #include <gtest/gtest.h>
+//   #include <rocemu/explore.h>
+//
+//   TEST(Pool, KeepsItsPromises) {
+//     ROCEMU_EXPLORE("--only", "verbs");  // options of `rocemu explore`, or nothing
+//     ...                                 // calls libibverbs, and prints what it came to, perhaps
+//   }
+//
+// The test runs in a process of its own, under a NIC: once without a fault, when it has to pass,
+// and then once for each fault that can befall it. It fails if one makes it hang or crash, or pass
+// although what it prints is wrong. That a fault makes the test fail is what it is for.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "rocemu/testing.h"
+
+namespace rocemu::testing {
+
+struct Finding {
+  int number = 0;                     // and the name of its folder
+  std::string verdict;                // "HANG", "CRASH", "WRONG", "LEAK", "SLOW"
+  std::string sentence;               // what happened, and after which fault
+  std::string reproduce;              // a line for a shell
+  std::vector<std::string> triggers;  // all faults that end so
+};
+
+struct Exploration {
+  int status = 0;  // of `rocemu explore`: 0, or 1 if there is a finding that counts
+  std::vector<Finding> findings;
+  std::string report;  // report.json
+
+  /// Two lines for each finding.
+  std::string text() const;
+};
+
+/// What breaks the command. What is found is put into the folder `output`, which an earlier
+/// exploration may have left. `options` are those of the command line. Throws Error if the command
+/// cannot be explored; why is on standard error.
+Exploration explore(const std::vector<std::string>& command, const std::string& output,
+                    const std::vector<std::string>& options = {});
+
+/// What breaks this program when it runs nothing but that test of GoogleTest ("Suite.Name"). The
+/// folder is rocemu-findings/Suite_Name.
+Exploration explore_test(const std::string& name, const std::vector<std::string>& options = {});
+
+/// True in the runs of explore_test(): such a process has a NIC, and wants no Fabric of its own.
+bool is_explored();
+
+}  // namespace rocemu::testing
+
+/// The first line of a test: the rest is its body for each of the runs.
+#define ROCEMU_EXPLORE(...)                                                                      \
+  if (!::rocemu::testing::is_explored()) {                                                       \
+    const auto* const rocemu_test = ::testing::UnitTest::GetInstance()->current_test_info();     \
+    const auto rocemu_found = ::rocemu::testing::explore_test(                                   \
+        std::string(rocemu_test->test_suite_name()) + "." + rocemu_test->name(), {__VA_ARGS__}); \
+    if (rocemu_found.status != 0) FAIL() << rocemu_found.text();                                 \
+    return;                                                                                      \
+  }                                                                                              \
+  static_assert(true)
