@@ -34,7 +34,7 @@ Output output_of(const std::vector<std::string>& words) {
     while (waitpid(spawned.pid, &status, 0) < 0 && errno == EINTR) {
     }
   }
-  const Output output{exit_status(status), contents_of(file)};
+  Output output{exit_status(status), contents_of(file)};
   close(file);
   if (spawned.error != 0) {
     throw Error("cannot start " + words[0] +
