@@ -73,6 +73,9 @@ class Turns {
   /// When a wait of theirs ends, or a timer expires.
   std::optional<engine::Instant> next_deadline() const;
 
+  /// There has been a program. Until then nobody waits, and nothing can be stuck.
+  bool has_seen_programs() const { return !everybody_.processes().empty() || !looked_at_.empty(); }
+
   /// The process that the ancestor started, and for which the run is, has ended.
   bool has_command_ended();
 

@@ -304,6 +304,7 @@ void VirtualTime::note_programs() {
 
 bool VirtualTime::end_stuck(uint32_t serial) {
   if (!is_stuck_ || is_held_ || serial != serial_ || serial != activity()) return false;
+  if (options_.turns != nullptr && options_.turns->has_news()) return false;
   is_ending_ = options_.lockstep;
   return true;
 }
@@ -326,7 +327,9 @@ bool VirtualTime::awaits_verdict() {
 bool VirtualTime::ends_idleness() {
   if (on_idle_()) return true;
   note_programs();
-  const bool may_go_on = is_held_ || worker_.engine_host().paused() || worker_.memory().waits();
+  const bool begins = options_.turns != nullptr && !options_.turns->has_seen_programs();
+  const bool may_go_on =
+      begins || is_held_ || worker_.engine_host().paused() || worker_.memory().waits();
   if (on_stuck_ && !may_go_on) tell_stuck();
   return false;
 }
