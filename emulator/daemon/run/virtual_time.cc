@@ -304,7 +304,6 @@ void VirtualTime::note_programs() {
 
 bool VirtualTime::end_stuck(uint32_t serial) {
   if (!is_stuck_ || is_held_ || serial != serial_ || serial != activity()) return false;
-  if (options_.turns != nullptr && options_.turns->has_news()) return false;
   is_ending_ = options_.lockstep;
   return true;
 }
