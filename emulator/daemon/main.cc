@@ -62,7 +62,8 @@ UniqueFd take_signals(bool has_parent) {
   return fd;
 }
 
-/// Whoever waits for a thread that is to stop takes it (os/stopped_thread.h).
+/// SIGCHLD tells that a traced thread has stopped. Blocked, it stays pending until
+/// StoppedThread takes it (os/stopped_thread.h).
 void hold_back_sigchld() {
   sigset_t child;
   sigemptyset(&child);
