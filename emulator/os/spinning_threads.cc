@@ -1,9 +1,13 @@
 #include "emulator/os/spinning_threads.h"
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstdlib>
+#include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "emulator/os/proc.h"
@@ -24,6 +28,8 @@ constexpr size_t kFirstSteps = 64, kMaxSteps = 512;
 /// A thread that computes runs for so many times as long as a look has taken before the next.
 constexpr int kPauses = 5;
 constexpr nanoseconds kLongestPause{100'000'000};
+/// ptrace(2) seldom takes as long.
+constexpr std::chrono::milliseconds kLongStop{5};
 
 nanoseconds own_time_of(pid_t process, pid_t thread) {
   const std::string text = proc::contents_of(proc::directory_of(process) + "/task/" +
@@ -54,9 +60,7 @@ bool SpinningThreads::hold_if_it_spins(pid_t process, pid_t thread) {
   Known& known = at->second;
   if (own_time_of(process, thread) - known.own_time < known.pause) return false;
   const Clock::time_point since = Clock::now();
-  std::optional<pid_t> ended;
-  std::optional<StoppedThread> stopped = StoppedThread::stop(process, thread, ended);
-  if (ended) ended_.insert(*ended);
+  std::optional<StoppedThread> stopped = stop(process, thread);
   if (!stopped) return false;
   std::vector<uint64_t> loop;
   if (!stopped->has_signal()) loop = loop_of(*stopped, known.steps);
@@ -70,6 +74,36 @@ bool SpinningThreads::hold_if_it_spins(pid_t process, pid_t thread) {
   known_.erase(at);
   held_.emplace(thread, Held{*stopped, std::move(loop)});
   return true;
+}
+
+/// A thread that executes a program waits for the end of all others of its process, and for that
+/// until those that we hold are taken note of; ptrace(2) waits meanwhile until the program is
+/// executed. So another thread of ours takes note.
+std::optional<StoppedThread> SpinningThreads::stop(pid_t process, pid_t thread) {
+  reap();
+  std::optional<pid_t> ended;
+  std::optional<StoppedThread> stopped;
+  std::set<pid_t> gone;
+  {
+    std::mutex mutex;
+    std::condition_variable_any wake;
+    std::jthread reaper;
+    if (!held_.empty()) {
+      reaper = std::jthread([&](const std::stop_token& token) {
+        std::unique_lock lock(mutex);
+        while (!wake.wait_for(lock, token, kLongStop, [&] { return token.stop_requested(); })) {
+          if (token.stop_requested()) return;
+          for (const auto& [held, unused] : held_) {
+            if (!gone.contains(held) && StoppedThread::reap(held)) gone.insert(held);
+          }
+        }
+      });
+    }
+    stopped = StoppedThread::stop(process, thread, ended);
+  }
+  for (const pid_t held : gone) held_.erase(held);
+  if (ended) ended_.insert(*ended);
+  return stopped;
 }
 
 std::vector<uint64_t> SpinningThreads::loop_of(StoppedThread& stopped, size_t steps) {

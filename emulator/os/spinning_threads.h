@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -50,6 +51,7 @@ class SpinningThreads {
     std::chrono::nanoseconds pause;     // of its own time, until the next one
     size_t steps;                       // of that
   };
+  std::optional<StoppedThread> stop(pid_t process, pid_t thread);
   /// The states of the loop that it is in; empty if it is in none.
   std::vector<uint64_t> loop_of(StoppedThread& stopped, size_t steps);
   void let_go(pid_t thread, StoppedThread& stopped);

@@ -361,6 +361,7 @@ void Turns::give_turn(uint32_t number, Round& round, const MustStop& must_stop) 
 /// True if the run has to go on beside the thread: the kernel keeps it waiting, or it runs without
 /// an end.
 bool Turns::must_go_on_beside(const ThreadSlot& slot, Nanoseconds held, Nanoseconds own) {
+  spinning_.reap();  // it may execute a program, and wait for the others of its process to be gone
   // Of all that can keep a turn only the last is left to chance.
   if (slot.turn.load() != ThreadSlot::kTaken) return false;  // it has not had a processor yet
   const std::string sleep = sleep_of(slot);

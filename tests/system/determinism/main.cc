@@ -48,6 +48,7 @@ constexpr struct {
     {"spinning_barrier", spinning_barrier, 4},
     {"spin_on_writes", spin_on_writes, 20},
     {"spin_for_ever", spin_for_ever, 2},
+    {"execute_beside_a_spinner", execute_beside_a_spinner, 4},
 };
 
 }  // namespace

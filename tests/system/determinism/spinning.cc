@@ -1,5 +1,6 @@
 // Threads that spin on each other's flags between messages.
 #include <sched.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <memory>
@@ -121,6 +122,27 @@ void spin_for_ever(uint32_t count) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+/// Linux ends the other threads of a process that executes a program, also those that are traced.
+void execute_beside_a_spinner(uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    start_child([i] {
+      Device device;
+      std::atomic<bool> flag = false;
+      std::thread spinner([&] {
+        while (!flag) pause();
+      });
+      usleep(10'000);
+      std::thread([i] {
+        const std::string number = std::to_string(i);
+        execl("/proc/self/exe", "determinism_programs", "open_one", number.c_str(), nullptr);
+        fail("execl");
+      }).join();
+      spinner.join();
+    });
+  }
+  wait_for_children(count);
 }
 
 }  // namespace rocemu::determinism
