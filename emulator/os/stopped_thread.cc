@@ -9,7 +9,11 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <ctime>
+#include <string>
+
+#include "emulator/os/proc.h"
 
 namespace rocemu {
 namespace {
@@ -79,6 +83,32 @@ bool leads_elsewhere(pid_t thread, const user_regs_struct& registers) {
 #endif
 }
 
+bool has_pending_signal(pid_t thread) {
+  const std::string status = proc::contents_of(proc::directory_of(thread) + "/status");
+  const auto set = [&](const char* name) {
+    return std::strtoull(proc::field_of(status, name).c_str(), nullptr, 16);
+  };
+  return ((set("SigPnd") | set("ShdPnd")) & ~set("SigBlk")) != 0;
+}
+
+/// Some calls, such as epoll_wait(2), fail with EINTR when a thread is stopped, though it has no
+/// signal to handle (ptrace(2), "Interrupted system calls"): that would tell it of us. It makes the
+/// call again. On arm64 the first argument is lost by then.
+void restart_interrupted_call([[maybe_unused]] pid_t thread) {
+#if defined(__x86_64__)
+  constexpr unsigned long kLengthOfSyscall = 2;
+  user_regs_struct registers{};
+  iovec part{&registers, sizeof registers};
+  if (ptrace(PTRACE_GETREGSET, thread, reinterpret_cast<void*>(NT_PRSTATUS), &part) != 0 ||
+      !is_in_system_call(thread, registers) || static_cast<long>(registers.rax) != -EINTR ||
+      has_pending_signal(thread))
+    return;
+  registers.rax = registers.orig_rax;
+  registers.rip -= kLengthOfSyscall;
+  ptrace(PTRACE_SETREGSET, thread, reinterpret_cast<void*>(NT_PRSTATUS), &part);
+#endif
+}
+
 }  // namespace
 
 std::optional<StoppedThread> StoppedThread::stop(pid_t process, pid_t thread,
@@ -128,6 +158,7 @@ bool StoppedThread::step() {
 StoppedThread::End StoppedThread::let_go() {
   if (WIFEXITED(status_) || WIFSIGNALED(status_)) return End::kGone;
   const long signal = has_signal() ? WSTOPSIG(status_) : 0;
+  if (signal == 0) restart_interrupted_call(thread_);
   return ptrace(PTRACE_DETACH, thread_, nullptr, signal) == 0 ? End::kRuns : End::kEnded;
 }
 

@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <functional>
 #include <new>
@@ -194,6 +196,54 @@ TEST(SpinningThreads, OneThatSleepsDoesNotSpin) {
   });
   EXPECT_FALSE(is_found(child.pid(), 10));
 }
+
+#if defined(__x86_64__)
+/// epoll_wait(2) in a child, and what became of it.
+class WaitingChild {
+ public:
+  bool is_asleep() const {
+    return proc::field_of(proc::contents_of(proc::directory_of(child_.pid()) + "/status"), "State")
+        .starts_with("S");
+  }
+  pid_t pid() const { return child_.pid(); }
+  int error() const { return *error_; }
+
+ private:
+  static void wait_in(std::atomic<int>& error) {
+    struct sigaction action {};
+    action.sa_handler = [](int) {};
+    sigaction(SIGUSR1, &action, nullptr);
+    epoll_event event{};
+    if (epoll_wait(epoll_create1(0), &event, 1, -1) < 0) error = errno;
+    pause();
+  }
+
+  const Shared<std::atomic<int>> error_;
+  const Child child_{[this] { wait_in(*error_); }};
+};
+
+TEST(SpinningThreads, OneThatIsLookedAtInACallDoesNotNotice) {
+  const WaitingChild child;
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(comes([&] { return child.is_asleep(); }));
+    EXPECT_FALSE(is_found(child.pid(), 1));
+  }
+  ASSERT_TRUE(comes([&] { return child.is_asleep(); }));
+  EXPECT_EQ(child.error(), 0);
+  ASSERT_EQ(kill(child.pid(), SIGUSR1), 0);
+  EXPECT_TRUE(comes([&] { return child.error() == EINTR; }));  // signal(7)
+}
+
+TEST(SpinningThreads, OneThatIsLookedAtInACallHandlesItsSignals) {
+  for (int i = 0; i < 50; ++i) {
+    const WaitingChild child;
+    ASSERT_TRUE(comes([&] { return child.is_asleep(); }));
+    ASSERT_EQ(kill(child.pid(), SIGUSR1), 0);
+    is_found(child.pid(), 1);
+    EXPECT_TRUE(comes([&] { return child.error() == EINTR; }));
+  }
+}
+#endif
 
 TEST(SpinningThreads, OneThatEndsWhileItIsLookedAtIsLeftToItsParent) {
   const Shared<std::atomic<pid_t>> shortlived;

@@ -116,8 +116,10 @@ void Quiescence::look_at(pid_t process, std::vector<pid_t>& more, Proof proof) {
     const std::string status = contents_of(fmt::format("/proc/{}/task/{}/status", process, thread));
     if (status.empty()) continue;
     Thread seen{switches_of(status), {}};
-    const bool is_held = spinning_ != nullptr && spinning_->holds(thread);
-    bool asleep = !is_held && is_asleep(thread, state_of(status), runnable);
+    const char state = state_of(status);
+    const bool is_held = spinning_ != nullptr && (spinning_->holds(thread) ||
+                                                  (state == 't' && spinning_->is_stopping(thread)));
+    bool asleep = !is_held && is_asleep(thread, state, runnable);
     if (asleep) {
       ignored_.erase(thread);
     } else if (spins(process, thread, proof)) {

@@ -370,7 +370,7 @@ bool Turns::must_go_on_beside(const ThreadSlot& slot, Nanoseconds held, Nanoseco
     const bool may_lose_it =
         asks == ThreadSlot::kNothing || (asks == ThreadSlot::kWaitsShortly && held >= kPatience);
     return sleep_of(slot) == sleep && slot.turn.load() != 0 && may_lose_it &&
-           !is_readable(loop_.fd());
+           !spinning_.is_stopping(slot.tid.load()) && !is_readable(loop_.fd());
   }
   // One that waits for a reply does not spin; while it crashes others trace it, to read its stack.
   if (slot.asks.load() != ThreadSlot::kWaitsForReply &&
