@@ -20,6 +20,9 @@ namespace {
 
 using explore::Verdict;
 
+/// A script has to tell it from kExitFailure, which is that something was found.
+constexpr int kExitNotExplored = 3;
+
 /// Options of the fabric that explorations choose for themselves.
 constexpr std::array<std::string_view, 9> kOurs = {"capture",  "clock",     "lockstep",
                                                    "schedule", "record",    "record-policy",
@@ -252,7 +255,8 @@ std::string explore_help() {
          "  rocemu explore -- sh -c 'server & client; wait'\n"
          "\n"
          "Exit status: 0 nothing found that --fail-on names; 1 something new; 2 wrong usage;\n"
-         "130 after Ctrl-C, with a report of what was found by then.\n"
+         "3 it could not be explored, and standard error says why; 130 after Ctrl-C, with a\n"
+         "report of what was found by then.\n"
          "\n"
          "Examples:\n"
          "  rocemu explore -- ./my_test\n"
@@ -269,7 +273,7 @@ int explore(const Arguments& arguments) {
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {
-      throw Failure(std::string("explore: ") + error.what());
+      throw Error(kExitNotExplored, std::string("explore: ") + error.what());
     }
   }
   const auto separator = std::ranges::find(arguments, "--");
@@ -289,7 +293,7 @@ int explore(const Arguments& arguments) {
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    throw Failure(std::string("explore: ") + error.what());
+    throw Error(kExitNotExplored, std::string("explore: ") + error.what());
   }
 }
 

@@ -9,7 +9,7 @@ from support import ROCEMU, VICTIM, ExploreTest
 
 
 class BadInput(ExploreTest):
-    def refused(self, *arguments, command, words, status=1):
+    def refused(self, *arguments, command, words, status=3):
         code, out, err = self.explore(*arguments, command=command)
         self.assertEqual(code, status, out + err)
         for word in words:
@@ -85,7 +85,7 @@ class BadInput(ExploreTest):
             done = subprocess.run([ROCEMU, "explore", "merge", "one", "--output", "all"],
                                   cwd=self.scratch, env=self.environment, text=True,
                                   capture_output=True, check=False)
-            self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+            self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
             for word in words:
                 self.assertIn(word, done.stderr)
             file.write_text(whole)

@@ -59,8 +59,7 @@ class TheSameReport(ExploreTest):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(set(hosts.read_text().split()), {"host1", "host2"})
         done = self.shell(merge)
-        self.assertTrue((self.scratch / "all" / "report.json").exists(),
-                        f"status {done.returncode}: {done.stdout}{done.stderr}")
+        self.assertIn(done.returncode, (0, 1), done.stdout + done.stderr)
         self.assertEqual(self.json_of("all"), self.whole(jobs="2"))
 
     @unittest.skipUnless(shutil.which("parallel"), "GNU parallel is not installed")
