@@ -19,8 +19,15 @@ Recording::Recording(const std::string& dir, const Header& header, engine::HostM
       most_bytes_(most_bytes) {}
 
 Recording::~Recording() {
-  if (!ended_) journal_.finish();
+  end();
+}
+
+void Recording::end() {
+  if (ended_) return;
+  memory_.set_recording(false);
+  journal_.finish();
   flush();
+  ended_ = true;
 }
 
 void Recording::begin_step(engine::Instant now, const engine::Input& input) {

@@ -35,6 +35,8 @@ class Recording {
   /// Says which process a client is, once it is attached.
   void name(const ClientName& client);
 
+  /// From now on nothing is recorded.
+  void end();
   /// Hands what there is to the files.
   void flush();
   /// Waits until all that was recorded is in the files.

@@ -41,6 +41,12 @@ EngineHost::EngineHost(engine::FabricConfig config, ClientMemory& memory, Sessio
       most_wqes_(config.ack_coalescing),
       engine_(std::move(config), recording != nullptr ? recording->memory() : memory) {}
 
+void EngineHost::end_record() {
+  if (recording_ != nullptr) recording_->end();
+  recording_ = nullptr;
+  capture_ = nullptr;
+}
+
 void EngineHost::submit(const engine::Input& input) {
   if (!batch_time_) {
     step(input);

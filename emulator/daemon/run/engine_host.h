@@ -55,6 +55,9 @@ class EngineHost : public EnginePort {
   /// One burst is one step.
   void receive(std::span<const engine::ReceivedFrame> frames);
 
+  /// From now on nothing is recorded or captured: what comes is not of the run.
+  void end_record();
+
   void submit(const engine::Input& input) override;
   void name_process(const engine::Owner& owner, pid_t pid) override;
   size_t most_wqes() const override { return most_wqes_; }

@@ -304,7 +304,11 @@ void VirtualTime::note_programs() {
 
 bool VirtualTime::end_stuck(uint32_t serial) {
   if (!is_stuck_ || is_held_ || serial != serial_ || serial != activity()) return false;
-  is_ending_ = options_.lockstep;
+  if (options_.lockstep) {
+    // How programs go when they are ended is left to chance.
+    is_ending_ = true;
+    worker_.engine_host().end_record();
+  }
   return true;
 }
 
