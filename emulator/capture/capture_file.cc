@@ -11,12 +11,13 @@
 #include <optional>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 namespace rocemu::capture {
 namespace {
 
-/// `tshark -i fifo & rocemu run --capture fifo ...`: tshark needs a second before it opens it.
-constexpr std::chrono::seconds kReaderTimeout{2};
+/// A reader comes as soon as that, or its absence is worth a word.
+constexpr std::chrono::seconds kAtOnce{2};
 constexpr std::chrono::milliseconds kReaderPoll{10};
 
 /// N of /dev/fd/N and what else names a descriptor.
@@ -44,15 +45,19 @@ UniqueFd open_now(const std::string& name) {
       open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666));
 }
 
-UniqueFd open_with_reader(const std::string& name) {
-  const auto deadline = std::chrono::steady_clock::now() + kReaderTimeout;
+UniqueFd open_with_reader(const std::string& name, const std::function<void()>& on_wait,
+                          std::chrono::seconds patience) {
+  const auto since = std::chrono::steady_clock::now();
+  bool told = !on_wait;
   for (;;) {
     UniqueFd fd = open_now(name);
     if (fd || errno != ENXIO || !is_fifo(name)) return fd;
-    if (std::chrono::steady_clock::now() >= deadline) {
+    const auto waited = std::chrono::steady_clock::now() - since;
+    if (waited >= patience) {
       errno = ENXIO;
       return fd;
     }
+    if (waited >= kAtOnce && !std::exchange(told, true)) on_wait();
     std::this_thread::sleep_for(kReaderPoll);
   }
 }
@@ -64,14 +69,15 @@ std::string reason(const CaptureFile& file, int error) {
 
 }  // namespace
 
-CaptureFile open_capture_file(const std::string& name) {
+CaptureFile open_capture_file(const std::string& name, const std::function<void()>& on_wait,
+                              std::chrono::seconds patience) {
   CaptureFile file{.name = name, .fd = {}, .descriptor = -1, .error = ""};
   const std::string cannot = "cannot write the capture " + name + ": ";
   if (const auto descriptor = named_descriptor(name)) {
     file.descriptor = *descriptor;
     file.fd = UniqueFd(fcntl(*descriptor, F_DUPFD_CLOEXEC, 0));
   } else {
-    file.fd = open_with_reader(name);
+    file.fd = open_with_reader(name, on_wait, patience);
   }
   if (!file.fd) {
     file.error = cannot + reason(file, errno);

@@ -2,6 +2,7 @@
 
 #include <boost/any.hpp>
 #include <filesystem>
+#include <iostream>
 
 #include "emulator/command/error.h"
 #include "emulator/command/scenario_library.h"
@@ -122,7 +123,9 @@ std::vector<std::string> daemon_arguments(std::string_view subcommand,
 
 std::optional<capture::CaptureFile> open_capture(const po::variables_map& values) {
   if (values.count("capture") == 0) return std::nullopt;
-  capture::CaptureFile file = capture::open_capture_file(values["capture"].as<std::string>());
+  const auto name = values["capture"].as<std::string>();
+  capture::CaptureFile file = capture::open_capture_file(
+      name, [&] { std::cerr << "rocemu: waiting for somebody to read the FIFO " + name + "\n"; });
   if (!file.error.empty()) throw Failure(file.error);
   return file;
 }

@@ -158,7 +158,7 @@ TEST(CaptureFile, AFifoWithoutAReaderIsRefused) {
   const daemon::TempDir dir;
   const std::string path = dir / "fifo";
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
-  const CaptureFile file = open_capture_file(path);
+  const CaptureFile file = open_capture_file(path, {}, std::chrono::seconds(0));
   EXPECT_FALSE(file.fd);
   EXPECT_THAT(file.error, HasSubstr(path + ": nobody reads this FIFO"));
 }

@@ -83,9 +83,10 @@ class LiveCapture(unittest.TestCase):
         self.assertEqual(process.wait(TIMEOUT), 0)
 
     def test_a_fifo_that_nobody_reads_is_a_message_and_no_hang(self):
-        result = run(ROCEMU, "run", "--capture", self.fifo, "--", "echo", "ran", timeout=30)
+        result = run(ROCEMU, "run", "--capture", self.fifo, "--", "echo", "ran", timeout=60)
         self.assertEqual(result.returncode, 1)
-        self.assertRegex(result.stdout, rf"\Arocemu: cannot write the capture {self.fifo}: nobody "
+        self.assertRegex(result.stdout, rf"\Arocemu: waiting for somebody to read the FIFO {self.fifo}\n"
+                                        rf"rocemu: cannot write the capture {self.fifo}: nobody "
                                         r"reads this FIFO[^\n]+\n\Z")
         self.assertEqual(processes_of(str(self.fifo)), [])
 
