@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "emulator/daemon/base/start_error.h"
+#include "emulator/daemon/run/starting_programs.h"
 #include "emulator/os/proc.h"
 #include "emulator/os/runnable.h"
 
@@ -33,8 +34,8 @@ constexpr Nanoseconds kLook = 1ms;
 /// A thread that runs for so long of its own time and calls nothing may do so for ever: the run
 /// goes on beside it. One that waits for a processor or a disk has more time.
 constexpr Nanoseconds kPatience = 2s, kOwnTime = 500ms, kMaxPatience = 60s;
-/// A process that has slept for so long before it joined does not join.
-constexpr Nanoseconds kUntilJoined = 20ms;
+/// A process that has slept for so long before it joined does not join, even if it is about to.
+constexpr Nanoseconds kUntilJoined = 20ms, kAboutToJoin = 2s;
 constexpr Nanoseconds kMinLook = 30us, kMaxLook = 1ms;
 
 /// How often it was switched from, if it sleeps, or is stopped; empty if it does not.
@@ -185,7 +186,7 @@ void Turns::settle(const MustStop& must_stop) {
         continue;
       }
       // A process that executes a program may sleep for a moment before it joins.
-      if (has_newcomers() && RealClock::now() - busy < kUntilJoined) {
+      if (may_still_join(RealClock::now() - busy)) {
         wait_for_events(kMaxLook);
         continue;
       }
@@ -218,12 +219,15 @@ bool Turns::is_one_starting() const {
   });
 }
 
-/// Processes that may be about to join.
-bool Turns::has_newcomers() const {
-  return is_one_starting() || participants_->is_one_leaving() ||
-         std::ranges::any_of(everybody_.processes(), [this](pid_t pid) {
-           return !participants_->has_joined(pid) && !strangers_.contains(pid) && is_alive(pid);
-         });
+/// A process that is forking, or that executes a program, after all have slept for so long.
+bool Turns::may_still_join(Nanoseconds slept) const {
+  if (slept >= kAboutToJoin) return false;
+  const bool is_soon = slept < kUntilJoined;
+  if (is_soon && (is_one_starting() || participants_->is_one_leaving())) return true;
+  return std::ranges::any_of(everybody_.processes(), [&](pid_t pid) {
+    return !participants_->takes_turns(pid) && !strangers_.contains(pid) && is_alive(pid) &&
+           (is_about_to_join(pid) || (is_soon && !participants_->has_joined(pid)));
+  });
 }
 
 /// Every thread sleeps. A process that has not joined by now will not join.
@@ -331,7 +335,8 @@ void Turns::give_turn(uint32_t number, Round& round, const MustStop& must_stop) 
       unseen_.look_at(slot.pid.load());
       // It ends, which is seen in full, or executes another program, which joins if it can.
       if (participants_->says_hello(slot.pid.load()) ||
-          (held >= kUntilJoined && !sleep_of(slot).empty()))
+          (held >= kUntilJoined && !sleep_of(slot).empty() &&
+           (held >= kAboutToJoin || !is_about_to_join(slot.pid.load()))))
         break;
       continue;
     }

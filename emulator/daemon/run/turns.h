@@ -96,7 +96,7 @@ class Turns {
   bool needs_settling();
   bool is_one_starting() const;
   bool is_somebody_outside() const;
-  bool has_newcomers() const;
+  bool may_still_join(std::chrono::nanoseconds slept) const;
   void find_strangers();
   void tell_of_strangers();
   void tell_of_unseen();
