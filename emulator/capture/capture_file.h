@@ -22,8 +22,8 @@ struct CaptureFile {
 inline constexpr std::chrono::seconds kReaderPatience{20};
 
 /// Creates the file, or empties it. "-", /dev/stdout and /dev/fd/N are descriptors that are open
-/// already. Waits for the reader of a FIFO, which may be starting at the same time; `on_wait` is called
-/// if that does not come at once.
+/// already. Waits for the reader of a FIFO, which may be starting at the same time; `on_wait` is
+/// called if that does not come at once.
 CaptureFile open_capture_file(const std::string& name, const std::function<void()>& on_wait = {},
                               std::chrono::seconds patience = kReaderPatience);
 
