@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
+#include <initializer_list>
 
 #include <sys/syscall.h>
 #include <unistd.h>

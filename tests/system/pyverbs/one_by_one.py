@@ -9,6 +9,7 @@ error. Never fails because a test does.
 import ctypes
 import importlib
 import json
+import multiprocessing
 import os
 import select
 import signal
@@ -89,6 +90,8 @@ def run_alone(test, limit):
 
 def main():
     directory, results, limit, *texts = sys.argv[1:]
+    # These tests were written when it was what Python does by itself, as until 3.14.
+    multiprocessing.set_start_method("fork")
     with open(results, "w", buffering=1) as lines:
         for test in load(directory):
             if texts and not any(text in test.id() for text in texts):

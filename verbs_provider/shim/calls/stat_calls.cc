@@ -3,6 +3,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#ifndef STATX_TYPE  // musl before 1.2.5 has no statx(2)
+#include <linux/stat.h>
+#endif
 
 #include "verbs_provider/shim/device_socket.h"
 #include "verbs_provider/shim/interpose.h"
