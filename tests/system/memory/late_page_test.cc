@@ -50,8 +50,8 @@ class LatePageTest : public TransportTest, public testing::WithParamInterface<Pr
 
   void provide() { late_->provide(); }
 
-  /// What another user of the NIC asks for has its answer soon, for half a second: most of it, since
-  /// a busy machine delays one or the other.
+  /// What another user of the NIC asks for has its answer soon, for half a second: most of it,
+  /// since a busy machine delays one or the other.
   void expect_that_others_go_on() {
     ContextPtr other(ibv_open_device(context->device));
     ASSERT_NE(other, nullptr);
