@@ -1,9 +1,8 @@
 #!/usr/bin/python3
 """Lesson 9: adds to a number in the peer's memory, and then through a window that is taken back."""
-import pyverbs.enums as e
 from pyverbs.mr import MW, MWBindInfo
 from pyverbs.wr import SendWR
-from verbs import pair
+from verbs import e, pair
 
 
 def add(left, right, wr_id, rkey):

@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 """Lesson 5: sleeps until a completion that the sender marked as solicited."""
-import pyverbs.enums as e
-from verbs import pair
+from verbs import e, pair
 
 left, right = pair()
 for number in range(4):

@@ -3,8 +3,7 @@
 import sys
 import time
 
-import pyverbs.enums as e
-from verbs import pair
+from verbs import e, pair
 
 EVENT = {getattr(e, name): name for name in dir(e) if name.startswith("IBV_EVENT_")}
 size = int(sys.argv[1]) if len(sys.argv) > 1 else 4

@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 """Lesson 3: writes into the peer's memory and reads from it; the peer's program does nothing."""
-import pyverbs.enums as e
-from verbs import pair
+from verbs import e, pair
 
 left, right = pair()
 left.write_memory("written by rocemu0")

@@ -1,8 +1,7 @@
 #!/usr/bin/python3
 """Lesson 8: a QP's states, up to the error state, and back."""
-import pyverbs.enums as e
 from pyverbs.qp import QPAttr
-from verbs import pair
+from verbs import e, pair
 
 NAMES = {getattr(e, name): name[8:] for name in dir(e) if name.startswith("IBV_QPS_")}
 

@@ -2,8 +2,7 @@
 """Lesson 10: copies a text in pieces, by a program that has a bug. transfer.py [fixed]"""
 import sys
 
-import pyverbs.enums as e
-from verbs import STATUS, pair
+from verbs import STATUS, e, pair
 
 PIECES = ["It ", "is ", "all ", "there."]
 left, right = pair()

@@ -3,7 +3,8 @@
 pyverbs is a thin layer on libibverbs: Side.__init__ and Side.connect show all that a program has to
 do before it can send, in the order in which it does it in C.
 """
-import pyverbs.enums as e
+from types import SimpleNamespace
+
 from pyverbs.addr import AHAttr, GlobalRoute
 from pyverbs.cq import CQ, CompChannel
 from pyverbs.device import Context
@@ -11,6 +12,15 @@ from pyverbs.mr import MR
 from pyverbs.pd import PD
 from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
 from pyverbs.wr import SGE, RecvWR, SendWR
+
+try:
+    import pyverbs.enums as e
+except ImportError:  # Newer pyverbs has the constants in one class for each enumeration.
+    import pyverbs.libibverbs_enums
+
+    e = SimpleNamespace()
+    for kind in list(vars(pyverbs.libibverbs_enums).values()):
+        vars(e).update(getattr(kind, "__members__", {}))
 
 ACCESS = (e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ |
           e.IBV_ACCESS_REMOTE_ATOMIC | e.IBV_ACCESS_MW_BIND)
