@@ -19,6 +19,7 @@
 
 #include "tests/system/determinism/connection.h"
 #include "tests/system/determinism/party.h"
+#include "tests/system/determinism/relax.h"
 
 namespace rocemu::determinism {
 namespace {
@@ -151,7 +152,7 @@ void Party::pass_flag(const Act& act) {
   }
   while (flag == 0) {
     if (act.variant == 0) {
-      __builtin_ia32_pause();
+      relax();
     } else {
       sched_yield();
     }

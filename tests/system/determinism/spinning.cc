@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "programs.h"
+#include "relax.h"
 #include "side.h"
 
 namespace rocemu::determinism {
@@ -22,7 +23,7 @@ void yield() {
   sched_yield();
 }
 void pause() {
-  __builtin_ia32_pause();
+  relax();
 }
 
 struct Ends {

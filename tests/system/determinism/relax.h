@@ -1,0 +1,14 @@
+// What a processor is told in a loop that only looks.
+#pragma once
+
+namespace rocemu::determinism {
+
+inline void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace rocemu::determinism
