@@ -367,6 +367,7 @@ void Turns::give_turn(uint32_t number, Round& round, const MustStop& must_stop) 
 /// an end.
 bool Turns::must_go_on_beside(const ThreadSlot& slot, Nanoseconds held, Nanoseconds own) {
   spinning_.reap();  // it may execute a program, and wait for the others of its process to be gone
+  if (is_stopped_by_another(slot)) return true;
   // Of all that can keep a turn only the last is left to chance.
   if (slot.turn.load() != ThreadSlot::kTaken) return false;  // it has not had a processor yet
   const std::string sleep = sleep_of(slot);
@@ -391,13 +392,23 @@ bool Turns::must_go_on_beside(const ThreadSlot& slot, Nanoseconds held, Nanoseco
   return true;
 }
 
+/// A debugger lets it go on, in its own turn.
+bool Turns::is_stopped_by_another(const ThreadSlot& slot) const {
+  const std::string status = proc::contents_of(task_file(slot, "status"));
+  return proc::field_of(status, "State").starts_with('t') &&
+         participants_->takes_turns(std::atoi(proc::field_of(status, "TracerPid").c_str()));
+}
+
 void Turns::revoke(uint32_t number) {
   ThreadSlot& slot = table().slots[number];
   spdlog::debug("thread {} of pid {} waits elsewhere than for its turn, in system call {}",
                 slot.tid.load(), slot.pid.load(), proc::contents_of(task_file(slot, "syscall")));
   slot.flags.store(ThreadSlot::kProgressed);
+  // Of one that has not noticed its turn, since a debugger stops it, the turn is left to it: it
+  // goes on with that when it is let go, and would never if it lost each one.
   uint32_t has = ThreadSlot::kTaken;
-  if (slot.turn.compare_exchange_strong(has, 0)) outside_.insert(number);
+  if (slot.turn.compare_exchange_strong(has, 0) || has == ThreadSlot::kGiven)
+    outside_.insert(number);
 }
 
 void Turns::wait_outside(engine::Duration time) {

@@ -90,6 +90,7 @@ class Turns {
   bool wait_awake(const abi::ThreadSlot& slot) const;
   bool must_go_on_beside(const abi::ThreadSlot& slot, std::chrono::nanoseconds held,
                          std::chrono::nanoseconds own);
+  bool is_stopped_by_another(const abi::ThreadSlot& slot) const;
   void revoke(uint32_t number);
   /// Until nobody outside of the turns runs.
   void settle(const MustStop& must_stop);
