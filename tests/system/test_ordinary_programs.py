@@ -1,5 +1,6 @@
 """Programs that know nothing of RDMA run under `rocemu run` as they do outside."""
 import pathlib
+import shutil
 import subprocess
 import unittest
 
@@ -20,6 +21,18 @@ class OrdinaryPrograms(unittest.TestCase):
                       "git clone -q . copy && cat copy/a")
             result = rocemu_run("sh", "-ec", script, cwd=directory)
         self.assertEqual((result.returncode, result.stdout), (0, "one\na\n"))
+
+    def test_debuggers(self):
+        """What they stop has to go on in their turn, while its own lasts."""
+        for options in ((), ("--clock", "virtual"), ("--lockstep",)):
+            for debugger in (["strace", "-f", "-o", "/dev/null"],
+                             ["gdb", "-batch", "-ex", "run", "--args"]):
+                with self.subTest(debugger=debugger[0], options=options):
+                    if shutil.which(debugger[0]) is None:
+                        self.skipTest(f"there is no {debugger[0]}")
+                    result = rocemu_run(*debugger, "/bin/echo", "traced", options=options)
+                    self.assertEqual(result.returncode, 0, result.stdout)
+                    self.assertIn("traced\n", result.stdout)
 
     def test_python(self):
         self.same_inside("python3", "-c",
