@@ -226,7 +226,7 @@ bool Turns::may_still_join(Nanoseconds slept) const {
   if (is_soon && (is_one_starting() || participants_->is_one_leaving())) return true;
   return std::ranges::any_of(everybody_.processes(), [&](pid_t pid) {
     return !participants_->takes_turns(pid) && !strangers_.contains(pid) && is_alive(pid) &&
-           (is_about_to_join(pid) || (is_soon && !participants_->has_joined(pid)));
+           ((is_soon && !participants_->has_joined(pid)) || is_about_to_join(pid));
   });
 }
 
