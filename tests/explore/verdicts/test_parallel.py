@@ -11,8 +11,10 @@ import unittest
 from support import ROCEMU, TIMEOUT, VICTIM, ExploreTest
 
 PAGE = pathlib.Path(__file__).resolve().parents[3] / "docs" / "explore.md"
-# ssh to hosts that are this one, and a note of which was asked.
+# ssh to hosts that are this one, and a note of which was asked. sshd sets SHELL; where it is missing,
+# GNU parallel runs nothing on the other host and calls that a success.
 SSH = """#!/bin/sh
+export SHELL=/bin/sh
 while [ "${1#-}" != "$1" ]; do shift; done
 echo "$1" >> "$ROCEMU_TEST_HOSTS"
 shift
