@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "emulator/abi/call_sites.h"
 #include "emulator/abi/runtime_dir.h"
 #include "emulator/command/doctor/installation.h"
 #include "emulator/command/error.h"
@@ -32,10 +33,14 @@ void allow_address_sanitizer() {
 
 }  // namespace
 
-void set_program_environment(const std::string& dir) {
+void set_program_environment(const std::string& dir, const std::string& call_sites) {
   const char* const preload = std::getenv("LD_PRELOAD");
-  const bool with_turns = access((dir + "/" + abi::kTurnsSocket).c_str(), F_OK) == 0;
-  set_variable("LD_PRELOAD", preload_value(preload != nullptr ? preload : "", dir, with_turns));
+  const Preloaded preloaded{
+      .turns = access((dir + "/" + abi::kTurnsSocket).c_str(), F_OK) == 0,
+      .call_sites = !call_sites.empty(),
+  };
+  set_variable("LD_PRELOAD", preload_value(preload != nullptr ? preload : "", dir, preloaded));
+  if (!call_sites.empty()) set_variable(abi::kCallSitesVariable, call_sites);
   set_variable(abi::kDirVariable, dir);
   allow_address_sanitizer();
   // What a stock program and its libraries do to memory of their own: how they agree is not seen.

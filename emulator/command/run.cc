@@ -83,6 +83,9 @@ po::options_description options_of_run() {
                         "gdb, which tells lines and arguments, or eu-stack, which is far faster");
   options.add_options()("cores", po::bool_switch(),
                         "with --stacks, a core of each of these programs beside FILE; needs gdb");
+  options.add_options()("call-sites", po::value<std::string>()->value_name("DIR"),
+                        "have each process write into DIR/PID a line for each call of a verb or of "
+                        "librdmacm, with a number of the call stack that it came by");
   options.add_options()("check-determinism", po::value<std::string>()->value_name("N"),
                         "with --lockstep, run the command N times, some of them beside a load, and "
                         "tell where two runs part and which call did it");
@@ -217,6 +220,19 @@ std::optional<StackFiles> make_stack_files(const po::variables_map& values) {
   return files;
 }
 
+/// The directory of --call-sites, without lines of an earlier run; empty if none are wanted.
+std::string make_call_sites_dir(const po::variables_map& values) {
+  if (values.count("call-sites") == 0) return "";
+  std::string dir = std::filesystem::absolute(values["call-sites"].as<std::string>()).string();
+  make_directory(dir);
+  for (const auto& entry : std::filesystem::directory_iterator(dir)) {
+    const std::string name = entry.path().filename().string();
+    if (name.find_first_not_of("0123456789") == std::string::npos)
+      std::filesystem::remove(entry.path());
+  }
+  return dir;
+}
+
 /// Where the run is recorded; empty if it is not.
 std::string recording_dir(const po::variables_map& values, const GoldenRun* golden,
                           const std::optional<KeptRun>& kept) {
@@ -270,8 +286,9 @@ std::string run_help() {
          "\n"
          "The NIC is a daemon of this one run. It is gone, with all its files, when COMMAND ends.\n"
          "If `rocemu up` started a shared NIC, COMMAND joins that one instead, unless any of the\n"
-         "options below but --timeout, --poll-patience, --stacks and --mount-sysfs is given: each\n"
-         "of them asks for a NIC of its own.\n"
+         "options below but --timeout, --poll-patience, --stacks, --call-sites and --mount-sysfs "
+         "is\n"
+         "given: each of them asks for a NIC of its own.\n"
          "\n" +
          to_text(options_of_run()) +
          "\n"
@@ -356,6 +373,7 @@ int run(const Arguments& arguments) {
   }
 
   const std::optional<StackFiles> stacks = make_stack_files(values);
+  const std::string call_sites = make_call_sites_dir(values);
   std::optional<PrivateDaemon> daemon;
   std::optional<std::string> dir;
   int capture_descriptor = -1;
@@ -374,7 +392,7 @@ int run(const Arguments& arguments) {
     daemon.emplace(PrivateDaemon::start(start));
     dir = daemon->dir();
   }
-  set_program_environment(*dir);
+  set_program_environment(*dir, call_sites);
   const bool stop_unrecorded =
       values.count("record-policy") != 0 && values["record-policy"].as<std::string>() == "stop";
   const Outcome outcome =

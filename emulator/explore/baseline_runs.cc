@@ -96,20 +96,26 @@ BaselineRuns run_baseline(Runner& runner, const Options& options,
     jobs.push_back({.number = kRuns + i,
                     .scenario = fmt::format("rules:\n  - {{on: link, do: {{latency: {}}}}}\n",
                                             kLatencies[i])});
+  // A run of its own: what tells of call sites is one more library in the programs' memory, which
+  // may show in what they print.
+  const std::filesystem::path sited = kept / "sited";
+  jobs.push_back({.number = jobs.size(), .scenario = "", .tells_call_sites = true, .keep = sited});
   runner.run(
       {jobs.begin() + 1, jobs.end()},
       [&](const Job& job, const RunFacts& facts) {
+        if (job.tells_call_sites) return;
         runs.facts[job.number] = facts;
         if (job.number < kRuns) require_success(facts, options);
       },
       stops);
   if (stops()) return runs;
+  add_call_sites(runs.events, sited, sited / kCallSitesFolder);
   for (size_t i = 1; i < kRuns && runs.difference.empty(); ++i)
     runs.difference = difference_of(kept / "1", kept / std::to_string(i + 1));
-  for (size_t i = 1; i < kRuns; ++i) {
-    std::error_code ignored;
+  std::error_code ignored;
+  std::filesystem::remove_all(sited, ignored);
+  for (size_t i = 1; i < kRuns; ++i)
     std::filesystem::remove_all(kept / std::to_string(i + 1), ignored);
-  }
   // One that cannot do with more latency says nothing of its output.
   std::erase_if(runs.facts, [](const RunFacts& facts) { return facts.status != 0; });
   return runs;

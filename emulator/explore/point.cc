@@ -36,6 +36,7 @@ class Finder {
   std::vector<FaultPoint> find() {
     for (const RecordedEvent& event : events_.list) {
       time_ns_ = event.time_ns();
+      call_site_ = event.call_site;
       if (event.process.empty() && event.text("what") != "cm_message") continue;
       on_event(event);
     }
@@ -87,6 +88,7 @@ class Finder {
     point.nth = nth;
     point.position = position;
     point.time_ns = time_ns_;
+    if (kind == PointKind::kVerb) point.call_site = call_site_;
     points_.push_back(std::move(point));
   }
 
@@ -184,6 +186,7 @@ class Finder {
   std::set<std::string> seen_;
   std::vector<FaultPoint> points_;
   int64_t time_ns_ = 0;
+  std::string call_site_;
 };
 
 /// All that differ in nothing but their position have the same.
@@ -195,7 +198,8 @@ std::string group_of(const FaultPoint& point) {
     if (end == std::string::npos) end = place.size();
     place.erase(message, end - message);
   }
-  return fmt::format("{} {} {} {}", name_of(point.kind), point.process, point.name, place);
+  return fmt::format("{} {} {} {} {}", name_of(point.kind), point.process, point.name, place,
+                     point.call_site);
 }
 
 bool is_power_of_two(uint64_t number) {
@@ -264,22 +268,23 @@ std::vector<FaultPoint> fault_points(const RecordedEvents& events) {
 }
 
 std::vector<FaultPoint> representatives(const std::vector<FaultPoint>& points) {
-  std::map<std::string, uint64_t> last;
-  for (const FaultPoint& point : points) {
-    uint64_t& position = last[group_of(point)];
-    position = std::max(position, point.position);
-  }
+  struct Class {
+    uint64_t size = 0, seen = 0;
+    size_t latest = 0;  // position in `chosen`
+  };
+  std::map<std::string, Class> classes;
+  for (const FaultPoint& point : points) ++classes[group_of(point)].size;
   std::vector<FaultPoint> chosen;
-  std::map<std::string, size_t> latest;  // positions in `chosen`
   for (const FaultPoint& point : points) {
     if (point.kind == PointKind::kPhase) continue;
-    const std::string group = group_of(point);
-    const bool stands = is_power_of_two(point.position) || point.position == last[group];
-    if (stands) {
-      latest[group] = chosen.size();
+    Class& one = classes[group_of(point)];
+    const uint64_t rank = ++one.seen;
+    if (is_power_of_two(rank) || rank == one.size) {
+      one.latest = chosen.size();
       chosen.push_back(point);
+      chosen.back().rank = rank;
     } else {
-      ++chosen[latest[group]].represents;
+      ++chosen[one.latest].represents;
     }
   }
   return chosen;

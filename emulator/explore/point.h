@@ -31,7 +31,9 @@ struct FaultPoint {
   std::string place;    // the keys of a rule that pick it, without those that count
   /// Of rules that count occurrences with `nth`: which one. 0: `place` says it already.
   uint64_t nth = 0;
-  uint64_t position = 0;  // among those that differ in nothing but the position, from 1
+  uint64_t position = 0;  // among those with its process, kind and name, from 1
+  std::string call_site;  // of a verb, where that is known
+  uint64_t rank = 0;      // in its class, from 1; see representatives()
   int64_t time_ns = 0;
   size_t represents = 1;  // points of its class
 
@@ -42,8 +44,9 @@ struct FaultPoint {
 /// All points of a recorded run, in the order in which they come.
 std::vector<FaultPoint> fault_points(const RecordedEvents& events);
 
-/// One point for each class: of those that differ in nothing but their position the first, the
-/// second, powers of two and the last stand for all.
+/// Points of one class differ in nothing but their position: verbs of a process came by the same
+/// call stack, frames are of one flow. Of each class the first, the second, powers of two and the
+/// last stand for all.
 std::vector<FaultPoint> representatives(const std::vector<FaultPoint>& points);
 
 std::string_view name_of(PointKind kind);

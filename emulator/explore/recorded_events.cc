@@ -29,6 +29,12 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kCmCalls
     {"leave_mcast", "rdma_leave_multicast"},
 }};
 
+std::string function_of(std::string_view cm_command) {
+  for (const auto& [of_kernel, function] : kCmCalls)
+    if (of_kernel == cm_command) return std::string(function);
+  return "";
+}
+
 struct Lifetime {
   std::string_view made_by, destroyed_by, what;
 };
@@ -63,11 +69,7 @@ std::string RecordedEvent::call() const {
   if (what == "post_send" || what == "post_recv" || what == "post_srq_recv" ||
       what == "req_notify_cq")
     return what;
-  if (what != "cm_command") return "";
-  const std::string command = text("command");
-  for (const auto& [of_kernel, function] : kCmCalls)
-    if (of_kernel == command) return std::string(function);
-  return "";
+  return what == "cm_command" ? function_of(text("command")) : "";
 }
 
 RecordedEvents read_events(const std::filesystem::path& dir) {
@@ -104,6 +106,28 @@ RecordedEvents read_events(const std::filesystem::path& dir) {
       event.process = events.process_of_client[event.number("client")];
   }
   return events;
+}
+
+void add_call_sites(RecordedEvents& events, const std::filesystem::path& dir,
+                    const std::filesystem::path& sites) {
+  // By process and call, in the order of the calls.
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> told;
+  for (const auto& [pid, process] : read_events(dir).process_of_pid) {
+    std::ifstream file(sites / std::to_string(pid));
+    for (std::string name, stack; file >> name >> stack;) {
+      const std::string function = function_of(name);
+      told[{process, function.empty() ? name : function}].push_back(stack);
+    }
+  }
+  std::map<std::pair<std::string, std::string>, std::vector<RecordedEvent*>> calls;
+  for (RecordedEvent& event : events.list)
+    if (const std::string call = event.call(); !call.empty() && !event.process.empty())
+      calls[{event.process, call}].push_back(&event);
+  for (auto& [key, list] : calls) {
+    const std::vector<std::string>& stacks = told[key];
+    if (stacks.size() != list.size()) continue;
+    for (size_t i = 0; i < list.size(); ++i) list[i]->call_site = stacks[i];
+  }
 }
 
 std::map<std::string, int64_t> objects_left(const RecordedEvents& events) {

@@ -15,6 +15,8 @@ using Json = nlohmann::ordered_json;
 struct RecordedEvent {
   Json json;
   std::string process;  // "server#1"; empty if it is of none
+  /// Of a call: equal for those of a process that came by the same call stack; empty if unknown.
+  std::string call_site = {};
 
   std::string text(const char* key) const;
   uint64_t number(const char* key) const;
@@ -32,6 +34,12 @@ struct RecordedEvents {
 
 /// A file that is cut off is read as far as it goes. `dir` is that of the recording.
 RecordedEvents read_events(const std::filesystem::path& dir);
+
+/// Fills in RecordedEvent::call_site of `events` by what the programs of another run, without fault
+/// as well, told of theirs. `dir` is that of its recording, `sites` of its call sites. Of a process
+/// that made other calls there nothing is known.
+void add_call_sites(RecordedEvents& events, const std::filesystem::path& dir,
+                    const std::filesystem::path& sites);
 
 /// How many objects each process made and did not destroy, by "server#1 MR".
 std::map<std::string, int64_t> objects_left(const RecordedEvents& events);

@@ -142,6 +142,8 @@ std::vector<std::string> Runner::arguments_for(const Job& job, const fs::path& d
                                        job.patiently ? kLongPollPatience : kPollPatience});
   arguments.insert(arguments.end(), options_.fabric.begin(), options_.fabric.end());
   arguments.insert(arguments.end(), {"--timeout", time, "--record", dir.string()});
+  if (job.tells_call_sites)
+    arguments.insert(arguments.end(), {"--call-sites", (dir / kCallSitesFolder).string()});
   if (job.keep.empty()) arguments.emplace_back("--without-trace");  // nobody will see it
   if (job.schedule != 0)
     arguments.insert(arguments.end(), {"--schedule", std::to_string(job.schedule)});

@@ -31,12 +31,16 @@ struct RunnerOptions {
   std::filesystem::path scratch;
 };
 
+inline constexpr char kCallSitesFolder[] = "call-sites";
+
 struct Job {
   size_t number = 0;  // the caller's
   std::string scenario;
   uint64_t schedule = 0;
   /// It has far more real time: to be sure, where others were ended since they had no more.
   bool patiently = false;
+  /// Its programs tell where their calls come from: in `keep`, in the folder kCallSitesFolder.
+  bool tells_call_sites = false;
   /// Where its recording, outputs and scenario are to stay; empty: nowhere.
   std::filesystem::path keep = {};
 };

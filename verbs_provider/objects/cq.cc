@@ -10,6 +10,7 @@
 #include "verbs_provider/base/events.h"
 #include "verbs_provider/base/objects.h"
 #include "verbs_provider/base/verbs.h"
+#include "verbs_provider/call_sites/note_call.h"
 #include "verbs_provider/datapath/payload.h"
 #include "verbs_provider/datapath/retire.h"
 #include "verbs_provider/polling/empty_poll.h"
@@ -230,6 +231,7 @@ int req_notify_cq(ibv_cq* base, int solicited_only) {
   if (cq->overran()) return EIO;
   // What the application could have polled by now gives no event (rings.h).
   const uint64_t seen = cq->ring->producer.load(std::memory_order_acquire);
+  note_call(call_of(abi::DoorbellKind::kCqArm));
   return context_of(base->context)
       ->parts.doorbells.ring(abi::DoorbellKind::kCqArm, base->handle,
                              seen | (solicited_only != 0 ? abi::kCqArmSolicited : 0));

@@ -8,6 +8,7 @@
 #include "verbs_provider/base/layout.h"
 #include "verbs_provider/base/objects.h"
 #include "verbs_provider/base/verb.h"
+#include "verbs_provider/call_sites/note_call.h"
 #include "verbs_provider/datapath/auto_inline.h"
 #include "verbs_provider/datapath/post_list.h"
 #include "verbs_provider/datapath/send_wqe.h"
@@ -259,6 +260,7 @@ int wr_complete(ibv_qp_ex* base) {
   int error = builder.error;
   if (error == 0) error = ask(context, abi::Op::kPostSend, base->qp_base.qp_num);
   if (error == 0 && qp->send.posted != builder.posted_before) {
+    note_call(call_of(abi::DoorbellKind::kSend), qp->send.posted - builder.posted_before);
     qp->send.tell();
     if (builder.binds) tell_keys(*qp);
     DoorbellWriter& doorbells = context_of(context)->parts.doorbells;

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "verbs_provider/call_sites/note_call.h"
 #include "verbs_provider/shim/connection_lock.h"
 #include "verbs_provider/shim/messages.h"
 #include "verbs_provider/shim/raw.h"
@@ -85,6 +86,8 @@ extern "C" __attribute__((visibility("default"))) int rocemu_call(int fd,
   numbered.sequence =
       next_sequence.fetch_add(1, std::memory_order_relaxed) ^ static_cast<uint32_t>(getpid()) << 16;
 
+  if (are_calls_noted()) [[unlikely]]
+    note_call(name_of(request->op));
   const ConnectionLock lock(fd);
   if (const int error = send_request(fd, numbered, send_fds, n_send); error != 0) return error;
   ReceivedFds received;

@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 
 #include "emulator/abi/ucma.h"
+#include "verbs_provider/call_sites/note_call.h"
 #include "verbs_provider/shim/device_socket.h"
 #include "verbs_provider/shim/messages.h"
 #include "verbs_provider/shim/raw.h"
@@ -186,6 +187,8 @@ int run_command(const Call& call) {
   if (call.in_size > abi::ucma::kMaxCommand) return EINVAL;
   int pair[2];
   if (const int error = open_pair(pair); error != 0) return error;
+  if (are_calls_noted()) [[unlikely]]
+    note_call(abi::name_of(call.command));
   int error = send_command(call, pair);
   raw_syscall(SYS_close, pair[1]);
   if (error == 0) {

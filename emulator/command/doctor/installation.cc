@@ -60,6 +60,7 @@ std::vector<std::string> split_preload(std::string_view value) {
 
 constexpr char kShim[] = "librocemu.so";
 constexpr char kTurns[] = "librocemu-turns.so";
+constexpr char kCallSites[] = "librocemu-call-sites.so";
 
 /// What separates entries of LD_PRELOAD, or of libibverbs's list of providers.
 bool has_separator(const std::string& path) {
@@ -105,21 +106,24 @@ std::string scenario_library_dir() {
 }
 
 std::string preload_value(const std::string& present, const std::string& runtime_dir,
-                          bool with_turns) {
+                          Preloaded preloaded) {
   std::vector<std::string> entries = split_preload(kSanitizerRuntimes);
   const std::string shim = shim_path();
   const std::string dir = nameable_dir(shim.substr(0, shim.rfind('/')), runtime_dir);
-  if (with_turns) {
-    if (find_library(kTurns).empty())
-      throw Failure(std::string(kTurns) + " is missing in " + plugin_dirs()[0] +
+  const auto add = [&](const char* name) {
+    if (find_library(name).empty())
+      throw Failure(std::string(name) + " is missing in " + plugin_dirs()[0] +
                     "; build or install it");
-    entries.push_back(dir + "/" + kTurns);
-  }
+    entries.push_back(dir + "/" + name);
+  };
+  if (preloaded.turns) add(kTurns);
+  if (preloaded.call_sites) add(kCallSites);
   entries.push_back(dir + "/" + kShim);
   for (const std::string& entry : split_preload(present)) {
     // Ours are there already inside another `rocemu run`, perhaps by the link of its NIC.
     const std::string name = entry.substr(entry.rfind('/') + 1);
-    if (name != kTurns && name != kShim && std::ranges::find(entries, entry) == entries.end())
+    if (name != kTurns && name != kCallSites && name != kShim &&
+        std::ranges::find(entries, entry) == entries.end())
       entries.push_back(entry);
   }
   std::string value;

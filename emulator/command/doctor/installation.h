@@ -18,12 +18,17 @@ std::string provider_path(int private_abi);
 /// The directory of the scenarios that come with rocemu. It need not exist.
 std::string scenario_library_dir();
 
+/// What is loaded into programs before the shim.
+struct Preloaded {
+  bool turns = false;       // by which they take turns on a virtual clock
+  bool call_sites = false;  // which notes where their calls come from (abi/call_sites.h)
+};
+
 /// The value of LD_PRELOAD that puts the shim (and in a sanitizer build the runtime libraries that
-/// it needs) before `present`, what LD_PRELOAD holds already. `with_turns`: and before the shim the
-/// library by which programs take turns on a virtual clock. Where LD_PRELOAD cannot name them, a
+/// it needs) before `present`, what LD_PRELOAD holds already. Where LD_PRELOAD cannot name them, a
 /// link in the NIC's `runtime_dir` leads to them.
 std::string preload_value(const std::string& present, const std::string& runtime_dir,
-                          bool with_turns);
+                          Preloaded preloaded);
 
 /// Whether the shim is built with this sanitizer ("address", "thread").
 bool is_sanitized_with(const char* sanitizer);

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,16 @@ class Verdicts(ExploreTest):
         [finding] = [one for one in report["findings"] if FAULT in one["triggers"]]
         self.assertEqual(finding["confirmed"], finding["repetitions"])
         return finding
+
+    def test_calls_of_other_places_are_not_alike(self):
+        """Whatever number a call has: each place of the program is tried, and a loop is one."""
+        report = self.report("--only", "verbs:reg_mr", status=1,
+                             command=[VICTIM, "registers in many places"])
+        tried = [int(re.search(r"(\d+)(st|nd|rd|th) reg_mr", one["fault"])[1])
+                 for one in report["results"] if one["fault"].endswith("fails with ENOMEM")]
+        self.assertEqual(sorted(tried), [*range(1, 12), 12, 13, 15, 19, 27, 43, 51, 52])
+        [crash] = [one for one in report["findings"] if one["verdict"] == "CRASH"]
+        self.assertIn("explore_victim#1's 7th reg_mr fails with ENOMEM", crash["triggers"])
 
     def test_a_second_attempt_survives(self):
         report, _ = self.judge("survives", "SURVIVED", 0, "--fail-on", "hang,crash,wrong,leak")

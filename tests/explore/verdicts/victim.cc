@@ -45,6 +45,29 @@ ibv_mr* registered(ibv_context* context, ibv_pd* pd, const std::string& manner) 
   std::exit(1);
 }
 
+/// Eleven times from places of their own (of which one looks at nothing), and 40 times from one.
+void register_in_many_places(ibv_pd* pd) {
+  const auto one = [&] { return ibv_reg_mr(pd, buffer, sizeof buffer, 0); };
+  const auto check = [](ibv_mr* mr) {
+    if (mr == nullptr) std::exit(1);
+    ibv_dereg_mr(mr);
+  };
+  check(one());
+  check(one());
+  check(one());
+  check(one());
+  check(one());
+  check(one());
+  ibv_mr* const unchecked = one();
+  std::printf("key of %s\n", unchecked->lkey != 0 ? "a region" : "none");
+  ibv_dereg_mr(unchecked);
+  check(one());
+  std::thread([&] { check(one()); }).join();
+  check(one());
+  check(one());
+  for (int i = 0; i < 40; ++i) check(one());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -81,6 +104,7 @@ int main(int argc, char** argv) {
     setsid();
     for (;;) pause();
   }
+  if (manner == "registers in many places") register_in_many_places(pd);
   ibv_mr* mr = registered(context, pd, manner);
   if (mr == nullptr && manner != "crashes") return 1;
   std::printf("registered %zu bytes\n", mr->length);
