@@ -120,20 +120,20 @@ constexpr Fault kTable[] = {
 
     // What befalls device and process, at each phase: at the calls and completions that begin one.
     {kVerb, "alloc_pd create_qp modify_qp destroy_qp rdma_connect rdma_accept rdma_disconnect",
-     "kill", kOnce, "is where the process dies"},
-    {kSent, "", "kill", kOnce, "is where the process dies"},
-    {kReceived, "", "kill", kOnce, "is where the process dies"},
+     "kill", kOnce, "the process dies at {}"},
+    {kSent, "", "kill", kOnce, "the process dies at {}"},
+    {kReceived, "", "kill", kOnce, "the process dies at {}"},
     {kVerb, "create_qp modify_qp destroy_qp", "{port: {down: 1s}}", kOnce,
-     "is when the port is down for 1 s"},
-    {kSent, "", "{port: down}", kOnce, "is when the port goes down"},
+     "the port goes down for 1 s at {}"},
+    {kSent, "", "{port: down}", kOnce, "the port goes down at {}"},
     // One that the usual retries outlast, and one that they do not.
-    {kSent, "", "{port: {down: 100ms}}", kOnce, "is when the port is down for 100 ms"},
-    {kSent, "", "{port: {down: 1s}}", kOnce, "is when the port is down for 1 s"},
-    {kSent, "", "{gid: {index: 1, address: 10.9.8.7}}", kOnce, "is when GID 1 changes"},
+    {kSent, "", "{port: {down: 100ms}}", kOnce, "the port goes down for 100 ms at {}"},
+    {kSent, "", "{port: {down: 1s}}", kOnce, "the port goes down for 1 s at {}"},
+    {kSent, "", "{gid: {index: 1, address: 10.9.8.7}}", kOnce, "GID 1 changes at {}"},
     {kVerb, "alloc_pd reg_mr create_qp modify_qp destroy_qp rdma_connect rdma_accept",
-     "remove_device", kOnce, "is when the device is removed"},
-    {kSent, "", "remove_device", kOnce, "is when the device is removed"},
-    {kReceived, "", "remove_device", kOnce, "is when the device is removed"},
+     "remove_device", kOnce, "the device is removed at {}"},
+    {kSent, "", "remove_device", kOnce, "the device is removed at {}"},
+    {kReceived, "", "remove_device", kOnce, "the device is removed at {}"},
     {kSent, "", "{raise: PORT_ERR}", kOnce, "comes with IBV_EVENT_PORT_ERR"},
     {kSent, "", "{raise: DEVICE_FATAL}", kOnce, "comes with IBV_EVENT_DEVICE_FATAL"},
     {kReceived, "", "{raise: QP_ACCESS_ERR}", kOnce, "comes with IBV_EVENT_QP_ACCESS_ERR"},
@@ -142,6 +142,8 @@ constexpr Fault kTable[] = {
     {kReceived, "", "{raise: QP_LAST_WQE_REACHED}", kOnce,
      "comes with IBV_EVENT_QP_LAST_WQE_REACHED"},
 };
+
+constexpr std::string_view kPlaceOfPoint = "{}", kAtPoint = " at {}";
 
 bool has_name(std::string_view names, std::string_view name) {
   if (names.empty()) return true;
@@ -168,6 +170,13 @@ std::vector<Fault> faults_for(const FaultPoint& point) {
   return faults;
 }
 
+std::string text_of(const FaultPoint& point, const Fault& fault) {
+  std::string text(fault.text);
+  const size_t place = text.find(kPlaceOfPoint);
+  if (place == std::string::npos) return point.text() + " " + text;
+  return text.replace(place, kPlaceOfPoint.size(), point.text());
+}
+
 std::string table_as_markdown() {
   std::string text = "| at | of | `do` | how often | what happens |\n|---|---|---|---|---|\n";
   for (const Fault& fault : kTable) {
@@ -175,9 +184,12 @@ std::string table_as_markdown() {
     if (fault.kind == kSent) at = "completion, send";
     if (fault.kind == kReceived) at = "completion, recv";
     if (fault.kind == kResponse) at = "frame, response";
+    std::string_view what = fault.text;
+    const size_t place = what.find(kAtPoint);
+    if (place != std::string_view::npos) what = what.substr(0, place);
     text +=
         fmt::format("| {} | {} | `{}` | {} | {} |\n", at, fault.names.empty() ? "all" : fault.names,
-                    fault.effect, fault.times == kOnce ? "once" : "for ever", fault.text);
+                    fault.effect, fault.times == kOnce ? "once" : "for ever", what);
   }
   return text;
 }

@@ -19,11 +19,16 @@ struct Fault {
   std::string_view names;
   std::string_view effect;  // what stands behind `do:`
   Times times;
-  std::string_view text;  // "fails with ENOMEM"
+  /// What stands behind the point's own text: "fails with ENOMEM". Or the point's stands where this
+  /// has {}: "the device is removed at {}".
+  std::string_view text;
 };
 
 std::span<const Fault> fault_table();
 std::vector<Fault> faults_for(const FaultPoint& point);
+
+/// "server#1's 2nd reg_mr fails with ENOMEM"
+std::string text_of(const FaultPoint& point, const Fault& fault);
 
 /// The table as docs/faults.md shows it.
 std::string table_as_markdown();

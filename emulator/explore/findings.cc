@@ -3,19 +3,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <tuple>
 
 namespace rocemu::explore {
 namespace {
 
+/// Whether it befalls all that a process or a device does.
+bool is_broad(const Cause& cause) {
+  return std::ranges::any_of(
+      std::to_array<std::string_view>({"do: kill", "do: remove_device", "do: {port:", "do: {gid:"}),
+      [&](std::string_view effect) { return cause.rule.find(effect) != std::string::npos; });
+}
+
 /// What is the same in all cases that have one cause comes first, then what is easiest to follow:
-/// what happens once and early.
+/// what happens once, to one thing, and early.
 auto order_of(const Result& result) {
   const Trial& trial = result.trial;
   const bool once = std::ranges::all_of(trial.causes, [](const Cause& cause) {
     return cause.rule.find("total: 1") != std::string::npos;
   });
-  return std::tuple(trial.causes.size(), !once, trial.time_ns, trial.number);
+  const bool broad = std::ranges::any_of(trial.causes, is_broad);
+  return std::tuple(trial.causes.size(), !once, broad, trial.time_ns, trial.number);
 }
 
 }  // namespace

@@ -63,23 +63,23 @@ Trial Trial::from_json(const Json& json) {
 
 std::vector<Trial> plan(const std::vector<FaultPoint>& points) {
   struct Ordered {
-    uint64_t position;
+    uint64_t rank;
     Trial trial;
   };
   std::vector<Ordered> all;
   for (const FaultPoint& point : points) {
     for (const Fault& fault : faults_for(point)) {
       Trial trial;
-      trial.causes = {{fmt::format("{} {}", point.text(), fault.text), rule_for(point, fault)}};
+      trial.causes = {{text_of(point, fault), rule_for(point, fault)}};
       trial.kind = name_of(point.kind);
       trial.name = point.name;
       trial.process = point.process;
       trial.time_ns = point.time_ns;
       trial.represents = point.represents;
-      all.push_back({point.position, std::move(trial)});
+      all.push_back({point.rank, std::move(trial)});
     }
   }
-  std::ranges::stable_sort(all, {}, &Ordered::position);
+  std::ranges::stable_sort(all, {}, &Ordered::rank);
   std::vector<Trial> trials;
   for (Ordered& one : all) {
     one.trial.number = trials.size() + 1;

@@ -30,7 +30,7 @@ MISTAKES = {
     "flushed_wr_id": ("requests:RDMA_WRITE", "CRASH", "#2 received SIGSEGV",
                       "is answered with NAK remote access error"),
     "ignored_removal": ("verbs:modify_qp", "HANG", "polls a completion queue",
-                        "modify_qp is when the device is removed"),
+                        "the device is removed at .*modify_qp"),
     "ignored_status": ("requests:RDMA_READ", "WRONG", "'balance: 0' instead of 'balance: 1234'",
                        "is answered with NAK remote access error"),
     "inline_size": ("verbs:create_qp", "WRONG", "'line 3' instead of 'line 0'",
@@ -55,7 +55,7 @@ MISTAKES = {
     "unchecked_reg_mr": ("verbs:reg_mr", "CRASH", "#2 received SIGSEGV",
                          "#2's 2nd reg_mr fails with ENOMEM"),
     "undersized_cq": ("completions:SEND", "HANG", r"blocks in ibv_get_cq_event \(CQ 1, overrun",
-                      "SEND completion is when the port is down for 100 ms"),
+                      "the port goes down for 100 ms at .*SEND completion"),
 }
 FAULT_FINDINGS = {"HANG", "CRASH", "WRONG"}
 
