@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 /// A run whose recording is so many times as long as the baseline's, and longer than that besides,
 /// has no end.
-constexpr uintmax_t kEndless = 50, kLeastEndless = uintmax_t{4} << 20;
+constexpr uintmax_t kEndless = 50, kLeastEndless = uintmax_t{1} << 20;
 constexpr uintmax_t kLeastEndlessJournal = 4 * kLeastEndless;  // it has the payloads, too
 constexpr int kExitInterrupted = 130;
 
