@@ -75,6 +75,25 @@ class ProgramTime(unittest.TestCase):
         for text in self.python(script):
             self.assert_times(text, [("a", 1000), ("b", 2000), ("c", 3000), ("end", 3600)])
 
+    def test_clocks_of_ticks_and_seconds(self):
+        """times(2), and the uptime of sysinfo(2)."""
+        script = """if True:
+            import ctypes, os, time
+            def uptime():
+                libc, info = ctypes.CDLL(None), (ctypes.c_long * 32)()
+                assert libc.sysinfo(info) == 0
+                return info[0]
+            def times():
+                return os.times().elapsed, ctypes.CDLL(None).times(None) / 100, uptime()
+            before = times()
+            time.sleep(1000)
+            print(*(now - then for now, then in zip(times(), before)))
+        """
+        for text in self.python(script):
+            for passed in map(float, text.split()):
+                self.assertGreaterEqual(passed, 999.98)
+                self.assertLess(passed, 1001.01)
+
     def test_python_asyncio(self):
         script = """if True:
             import asyncio

@@ -2,8 +2,10 @@
 #include <cerrno>
 #include <ctime>
 
+#include <sys/sysinfo.h>
 #include <sys/time.h>
-#include <sys/timex.h>
+#include <sys/times.h>
+#include <unistd.h>
 
 #include "verbs_provider/shim/interpose.h"
 #include "verbs_provider/turns/times.h"
@@ -16,6 +18,8 @@ shim::Next<int(clockid_t, timespec*)> next_clock_gettime("clock_gettime");
 shim::Next<int(timeval*, void*)> next_gettimeofday("gettimeofday");
 shim::Next<time_t(time_t*)> next_time("time");
 shim::Next<int(timespec*, int)> next_timespec_get("timespec_get");
+shim::Next<clock_t(tms*)> next_times("times");
+shim::Next<int(struct sysinfo*)> next_sysinfo("sysinfo");
 
 /// False for clocks that count processor time.
 bool start_of(clockid_t clock, int64_t* start) {
@@ -77,4 +81,20 @@ ROCEMU_REPLACE(int, timespec_get, (timespec * time, int base)) {
   const int64_t ns = rocemu::abi::kRealtimeStartNs + now_ns();
   *time = {static_cast<time_t>(ns / kBillion), static_cast<long>(ns % kBillion)};
   return base;
+}
+
+/// times(2): "the number of clock ticks that have elapsed since an arbitrary point in the past".
+/// What it says of processor time is the kernel's.
+ROCEMU_REPLACE(clock_t, times, (tms * processor_times)) {
+  const clock_t ticks = next_times(processor_times);
+  if (!has_virtual_time()) return ticks;
+  static const int64_t ns_of_tick = kBillion / sysconf(_SC_CLK_TCK);
+  return (rocemu::abi::kMonotonicStartNs + now_ns()) / ns_of_tick;
+}
+
+ROCEMU_REPLACE(int, sysinfo, (struct sysinfo * info)) {
+  const int result = next_sysinfo(info);
+  if (result == 0 && has_virtual_time())
+    info->uptime = (rocemu::abi::kMonotonicStartNs + now_ns()) / kBillion;
+  return result;
 }
