@@ -76,7 +76,7 @@ PROGRAMS = [
     perftest("ib_atomic_lat"),
     Program("qperf", "qperf",
             "qperf -lp PORT & sleep 1; "
-            "qperf -lp PORT -t 1 localhost rc_lat && qperf -lp PORT localhost quit"),
+            "qperf -lp PORT -n 200 localhost rc_bw && qperf -lp PORT localhost quit"),
     Program("ucx_perftest", "ucx-utils",
             both(f"{UCX} ucx_perftest -p PORT",
                  f"{UCX} ucx_perftest -p PORT -t tag_lat -n 100 -w 10 localhost"), IPV6),
@@ -98,6 +98,7 @@ def reason_in(text):
     warnings = [re.sub(r" \(tid \d+\)| of pid \d+|/tmp/rocemu-\w{6}/", "", warning) for warning in warnings
                 if "is not as run" not in warning and "were the same" not in warning]
     parts = said[:1]
+    parts += re.findall(r"^\S*/(\S+ reads the processor's cycle counter, .*)$", text, re.M)[:1]
     parts += [f"{what}: `{first.strip()}`, `{other.strip()}`" for what, first, other in differs[:1]]
     parts += sorted(set(warnings))[:2]
     return "; ".join(parts)
