@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import rocemu
 from rocemu import CM_PAIR, HERE, rocemu_run, side_by_side, temporary_directory
 
-RSPRELOAD = "/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so"
+RSPRELOAD = f"/usr/lib/{os.uname().machine}-linux-gnu/rsocket/librspreload.so"
 
 
 def cm_pair(port, *commands, **keywords):
