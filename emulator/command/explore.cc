@@ -138,6 +138,7 @@ explore::Options read_options(const po::variables_map& values, const Arguments& 
   const auto number = [&](const char* name, uint64_t otherwise) {
     return values.count(name) != 0 ? values[name].as<uint64_t>() : otherwise;
   };
+  options.runs.rocemu = dispatch;
   options.runs.command = command;
   options.runs.jobs = std::clamp<uint64_t>(
       number("jobs", std::max(1u, std::thread::hardware_concurrency())), 1, 1000);

@@ -50,6 +50,10 @@ class SignalQueue {
     struct sigaction standard {};
     standard.sa_handler = SIG_DFL;
     sigaction(SIGCHLD, &standard, &child_action_before_);
+    // Somebody who reads the beginning of a report only ends neither us nor, so, the programs.
+    struct sigaction ignored {};
+    ignored.sa_handler = SIG_IGN;
+    sigaction(SIGPIPE, &ignored, &pipe_action_before_);
     sigemptyset(&signals_);
     for (const int number : {SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGQUIT, kStuckSignal})
       sigaddset(&signals_, number);
@@ -61,6 +65,7 @@ class SignalQueue {
   /// What the command must find as we found it.
   void restore_in_child() const {
     sigaction(SIGCHLD, &child_action_before_, nullptr);
+    sigaction(SIGPIPE, &pipe_action_before_, nullptr);
     sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
   }
 
@@ -84,7 +89,7 @@ class SignalQueue {
  private:
   sigset_t signals_;
   sigset_t mask_before_;
-  struct sigaction child_action_before_ {};
+  struct sigaction child_action_before_ {}, pipe_action_before_ {};
 };
 
 /// Addresses are in frames (RETH): in lockstep they are to be the same each time.

@@ -393,8 +393,7 @@ ControlServer::SlowCommands Daemon::slow_control_commands() {
 }
 
 std::optional<pid_t> Daemon::ancestor() const {
-  const bool has_run = options_.lifetime_fd >= 0;  // `rocemu run`
-  return has_run ? std::optional(getppid()) : std::nullopt;
+  return options_.run_pid > 0 ? std::optional(options_.run_pid) : std::nullopt;
 }
 
 bool Daemon::is_idle() {

@@ -113,9 +113,11 @@ po::options_description describe() {
                         "write \"ready\\n\" there when programs may come, or \"error: ...\\n\"");
   options.add_options()("lifetime-fd", text("FD"),
                         "end when reading it gives end of file; SIGINT is ignored then");
+  options.add_options()("run-pid", text("PID"),
+                        "the process whose descendants are the programs of the run");
   options.add_options()("tell-stuck", po::bool_switch(),
                         "keep the latest frames and completions, and on a virtual clock send the "
-                        "parent process SIGURG when nothing can happen any more");
+                        "process of --run-pid SIGURG when nothing can happen any more");
   options.add_options()("tell-exits", po::bool_switch(),
                         "on a virtual clock, tell of each program that ends with another status "
                         "than 0, or of a signal, on standard error");
@@ -126,13 +128,18 @@ po::options_description describe() {
   return options;
 }
 
-int parse_fd(const std::string& option, const std::string& text) {
-  int fd = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), fd);
-  if (error != std::errc() || end != text.data() + text.size() || fd < 0) {
-    throw UsageError(fmt::format("{}: '{}' is not a number from 0 to {}", option, text,
+int parse_number(const std::string& option, const std::string& text, int least) {
+  int number = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < least) {
+    throw UsageError(fmt::format("{}: '{}' is not a number from {} to {}", option, text, least,
                                  std::numeric_limits<int>::max()));
   }
+  return number;
+}
+
+int parse_fd(const std::string& option, const std::string& text) {
+  const int fd = parse_number(option, text, 0);
   if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
     throw UsageError(fmt::format("{}: file descriptor {} is not open", option, fd));
   }
@@ -241,6 +248,8 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   if (given.count("lifetime-fd") != 0) {
     options.lifetime_fd = parse_fd("--lifetime-fd", text("lifetime-fd"));
   }
+  if (given.count("run-pid") != 0)
+    options.run_pid = parse_number("--run-pid", text("run-pid"), 1);
   return options;
 }
 

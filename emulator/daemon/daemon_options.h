@@ -46,11 +46,14 @@ struct Options {
   /// It never sleeps nor yields.
   bool busy_poll = false;
   bool sleep_between_turns = false;
-  /// Tell the parent process when nothing can happen any more (Daemon::tell_stuck).
+  /// Tell the process of the run when nothing can happen any more (Daemon::tell_stuck).
   bool tell_stuck = false;
   bool tell_exits = false;  // Turns::Options::tells_exits
   int ready_fd = -1;        // -1 for none
   int lifetime_fd = -1;     // -1 for none
+  /// `rocemu run`, whose descendants are the programs; 0 for none. The parent process is another as
+  /// soon as that has died.
+  pid_t run_pid = 0;
   spdlog::level::level_enum log_level = spdlog::level::warn;
 };
 

@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <iostream>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
@@ -83,6 +84,19 @@ std::string try_own_network() {
   return error == 0 ? "" : std::strerror(error);
 }
 
+/// As of a program that is executed: handlers are gone, and none is blocked.
+void forget_signals() {
+  for (int signal = 1; signal < NSIG; ++signal) {
+    struct sigaction action {};
+    if (sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) continue;
+    action = {};
+    sigaction(signal, &action, nullptr);
+  }
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
 void open_as(int descriptor, const std::string& path, int flags) {
   const int fd = open(path.c_str(), flags | O_CLOEXEC, 0600);
   if (fd < 0 || dup2(fd, descriptor) < 0) {
@@ -136,7 +150,7 @@ milliseconds Runner::time_for(const Job& job) const {
 
 std::vector<std::string> Runner::arguments_for(const Job& job, const fs::path& dir) const {
   const std::string time = std::to_string(time_for(job).count()) + "ms";
-  std::vector<std::string> arguments = {"rocemu", "run"};
+  std::vector<std::string> arguments = {"run"};
   if (options_.lockstep)
     arguments.insert(arguments.end(), {"--lockstep", "--tell-exits", "--poll-patience",
                                        job.patiently ? kLongPollPatience : kPollPatience});
@@ -167,10 +181,8 @@ void Runner::start(const Job& job) {
     std::error_code ignored;
     fs::remove(file, ignored);
   }
-  std::vector<std::string> arguments = arguments_for(job, dir);
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
+  const std::vector<std::string> arguments = arguments_for(job, dir);
+  std::cout.flush();  // or the child would say it again
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) throw std::system_error(errno, std::generic_category(), "cannot start a process");
@@ -178,18 +190,16 @@ void Runner::start(const Job& job) {
     setpgid(0, 0);  // a ^C in the terminal is for us
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) _exit(1);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, nullptr);
+    forget_signals();
     const rlimit no_core{0, 0};  // hundreds of crashes would fill the disk
     setrlimit(RLIMIT_CORE, &no_core);
     open_as(STDIN_FILENO, "/dev/null", O_RDONLY);
     open_as(STDOUT_FILENO, (dir / "stdout").string(), O_WRONLY | O_CREAT | O_TRUNC);
     open_as(STDERR_FILENO, (dir / "stderr").string(), O_WRONLY | O_CREAT | O_TRUNC);
     if (options_.own_network) enter_own_network();
-    execv("/proc/self/exe", argv.data());
-    dprintf(STDERR_FILENO, "rocemu: cannot run rocemu itself: %s\n", strerror(errno));
-    _exit(1);
+    const int status = options_.rocemu(arguments);
+    std::cout.flush();
+    _exit(status);
   }
   running_.emplace(pid, Running{job, dir, Clock::now()});
 }

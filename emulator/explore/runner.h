@@ -18,6 +18,9 @@
 namespace rocemu::explore {
 
 struct RunnerOptions {
+  /// Does what the rocemu command does with these arguments, and returns its exit status. A run is
+  /// a child of this process: a program that is loaded anew each time costs a tenth of it.
+  std::function<int(const std::vector<std::string>&)> rocemu;
   std::vector<std::string> command;
   std::vector<std::string> fabric;  // options for `rocemu run`
   bool lockstep = true;

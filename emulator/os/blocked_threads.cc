@@ -63,7 +63,7 @@ struct Wait {
 class Observer {
  public:
   Observer(const std::vector<pid_t>& processes, pid_t daemon, const ToldWaits& told)
-      : processes_(processes.begin(), processes.end()), daemon_(daemon), told_(told) {}
+      : in_order_(processes), processes_(processes.begin(), processes.end()), daemon_(daemon), told_(told) {}
 
   std::vector<BlockedThread> look();
 
@@ -98,7 +98,8 @@ class Observer {
   bool is_held_outside(const std::string& link);
   bool is_held_by_daemon(const std::string& link);
 
-  std::set<pid_t> processes_;
+  std::vector<pid_t> in_order_;
+  std::set<pid_t> processes_;  // the same
   pid_t daemon_;
   const ToldWaits& told_;
   std::optional<std::map<std::string, std::set<pid_t>>> holders_;  // of pipes and sockets
@@ -107,8 +108,10 @@ class Observer {
 
 std::vector<BlockedThread> Observer::look() {
   std::vector<BlockedThread> threads;
-  for (const pid_t process : processes_) {
-    for (const pid_t thread : numbers_in(directory_of(process) + "/task")) {
+  for (const pid_t process : in_order_) {
+    std::vector<pid_t> of_process = numbers_in(directory_of(process) + "/task");
+    proc::sort_by_age(of_process, process);
+    for (const pid_t thread : of_process) {
       BlockedThread one = look_at(process, thread);
       if (one.thread != 0) threads.push_back(std::move(one));
     }
@@ -514,7 +517,7 @@ std::vector<pid_t> descendants(pid_t ancestor, pid_t daemon) {
       }
     }
   }
-  std::ranges::sort(found);
+  proc::sort_by_age(found, ancestor);
   return found;
 }
 

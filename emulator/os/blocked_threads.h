@@ -49,7 +49,7 @@ struct ToldWait {
 };
 using ToldWaits = std::map<pid_t, ToldWait>;
 
-/// All descendants of `ancestor` but `daemon` and its own.
+/// All descendants of `ancestor` but `daemon` and its own, by age.
 std::vector<pid_t> descendants(pid_t ancestor, pid_t daemon);
 
 /// All threads of these processes. `daemon` is the NIC, or 0.

@@ -38,6 +38,12 @@ std::vector<pid_t> numbers_in(const std::string& directory) {
   return numbers;
 }
 
+void sort_by_age(std::vector<pid_t>& numbers, pid_t first) {
+  std::ranges::sort(numbers, {}, [first](pid_t number) {
+    return static_cast<uint32_t>(number) - static_cast<uint32_t>(first);
+  });
+}
+
 std::string directory_of(pid_t process) {
   return "/proc/" + std::to_string(process);
 }

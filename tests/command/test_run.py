@@ -1,10 +1,13 @@
 """`rocemu run`: the command is as it would be without us, and nothing is left afterwards."""
 import json
 import os
+import pathlib
 import signal
 import stat
 import subprocess
+import sys
 import threading
+import time
 import unittest
 
 from support import BIN, PYTHON, ROCEMU, TIMEOUT, CommandTest, give_away, wait_for
@@ -175,6 +178,43 @@ class TheNic(CommandTest):
         process.wait()
         wait_for(lambda: not os.path.exists(self.base), "the runtime directory to go")
         os.kill(program, signal.SIGKILL)
+
+    def test_goes_when_rocemu_is_killed_while_it_starts_in_lockstep(self):
+        """Whoever is the parent of the NIC then: the machine's other processes are no programs of its."""
+        bystander = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        try:
+            for delay in range(12):
+                process = subprocess.Popen(
+                    [ROCEMU, "run", "--lockstep", "--", "sh", "-c", "while :; do :; done"],
+                    env=self.environment, start_new_session=True, stderr=subprocess.DEVNULL)
+                time.sleep(0.004 * delay)
+                process.kill()
+                process.wait()
+                try:
+                    os.killpg(process.pid, signal.SIGKILL)  # its program
+                except ProcessLookupError:
+                    pass
+            wait_for(lambda: not os.path.exists(self.base), "the runtime directories to go")
+            status = pathlib.Path(f"/proc/{bystander.pid}/status").read_text()
+            self.assertIn("TracerPid:\t0\n", status)
+        finally:
+            bystander.kill()
+            bystander.wait()
+
+    def test_goes_when_nobody_reads_the_report(self):
+        read_end, write_end = os.pipe()
+        os.close(read_end)
+        process = subprocess.Popen(
+            [ROCEMU, "run", "--lockstep", "--", sys.executable, "-c",
+             "import os, threading; print(os.getpid(), flush=True); threading.Lock().acquire(); "
+             "lock = threading.Lock(); lock.acquire(); lock.acquire()"],
+            env=self.environment, stdout=subprocess.PIPE, stderr=write_end, text=True)
+        os.close(write_end)
+        program = int(process.stdout.readline())
+        process.stdout.close()
+        self.assertEqual(process.wait(), 123)
+        self.assertFalse(os.path.exists(f"/proc/{program}"))
+        wait_for(lambda: not os.path.exists(self.base), "the runtime directory to go")
 
 
 class RuntimeDirectory(CommandTest):
