@@ -110,7 +110,7 @@ void read_only(const std::string& text, explore::Options& options) {
     if (!known) {
       const std::string_view near = nearest(given, kKinds);
       throw UsageError("explore: --only knows no '" + word + "'" +
-                       (near.empty() ? "" : "; did you mean " + std::string(near) + "?") +
+                       (near.empty() ? "." : "; did you mean " + std::string(near) + "?") +
                        " There are verbs, work_requests, completions, frames, requests, cm, "
                        "cm_events, events");
     }

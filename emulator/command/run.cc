@@ -85,7 +85,8 @@ po::options_description options_of_run() {
                         "with --stacks, a core of each of these programs beside FILE; needs gdb");
   options.add_options()("call-sites", po::value<std::string>()->value_name("DIR"),
                         "have each process write into DIR/PID a line for each call of a verb or of "
-                        "librdmacm, with a number of the call stack that it came by");
+                        "librdmacm, with a number of the call stack that it came by; DIR is new or "
+                        "empty");
   options.add_options()("check-determinism", po::value<std::string>()->value_name("N"),
                         "with --lockstep, run the command N times, some of them beside a load, and "
                         "tell where two runs part and which call did it");
@@ -220,16 +221,15 @@ std::optional<StackFiles> make_stack_files(const po::variables_map& values) {
   return files;
 }
 
-/// The directory of --call-sites, without lines of an earlier run; empty if none are wanted.
+/// The directory of --call-sites; empty if none are wanted.
 std::string make_call_sites_dir(const po::variables_map& values) {
   if (values.count("call-sites") == 0) return "";
-  std::string dir = std::filesystem::absolute(values["call-sites"].as<std::string>()).string();
+  const std::string given = values["call-sites"].as<std::string>();
+  if (given.empty()) throw UsageError("run: --call-sites wants the name of a directory");
+  std::string dir = std::filesystem::absolute(given).string();
   make_directory(dir);
-  for (const auto& entry : std::filesystem::directory_iterator(dir)) {
-    const std::string name = entry.path().filename().string();
-    if (name.find_first_not_of("0123456789") == std::string::npos)
-      std::filesystem::remove(entry.path());
-  }
+  if (!std::filesystem::is_empty(dir))
+    throw Failure("run: --call-sites: " + given + " has files already; give a new directory");
   return dir;
 }
 

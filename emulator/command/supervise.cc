@@ -89,7 +89,8 @@ class SignalQueue {
  private:
   sigset_t signals_;
   sigset_t mask_before_;
-  struct sigaction child_action_before_ {}, pipe_action_before_ {};
+  struct sigaction child_action_before_ {
+  }, pipe_action_before_{};
 };
 
 /// Addresses are in frames (RETH): in lockstep they are to be the same each time.

@@ -248,8 +248,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   if (given.count("lifetime-fd") != 0) {
     options.lifetime_fd = parse_fd("--lifetime-fd", text("lifetime-fd"));
   }
-  if (given.count("run-pid") != 0)
-    options.run_pid = parse_number("--run-pid", text("run-pid"), 1);
+  if (given.count("run-pid") != 0) options.run_pid = parse_number("--run-pid", text("run-pid"), 1);
   return options;
 }
 

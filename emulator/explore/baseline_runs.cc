@@ -48,9 +48,11 @@ void require_success(const RunFacts& facts, const Options& options) {
         tail_of(facts.errors.empty() ? facts.output : facts.errors)));
 }
 
-/// The first line in which the recordings differ, apart from pids.
-std::string difference_of(const std::filesystem::path& a, const std::filesystem::path& b) {
-  static const std::regex kPid(R"re(,"pid":\d+)re");
+/// The first line in which the recordings differ, apart from pids, and on the real clock from
+/// times.
+std::string difference_of(const std::filesystem::path& a, const std::filesystem::path& b,
+                          bool lockstep) {
+  const std::regex by_chance(lockstep ? R"re(,"pid":\d+)re" : R"re(,"pid":\d+|"t":\d+,)re");
   std::ifstream first(a / "events.jsonl"), other(b / "events.jsonl");
   for (size_t number = 1;; ++number) {
     std::string of_first, of_other;
@@ -58,7 +60,8 @@ std::string difference_of(const std::filesystem::path& a, const std::filesystem:
     const bool has_other = static_cast<bool>(std::getline(other, of_other));
     if (!has_first && !has_other) return "";
     if (of_first == of_other) continue;
-    if (std::regex_replace(of_first, kPid, "") == std::regex_replace(of_other, kPid, "")) continue;
+    if (std::regex_replace(of_first, by_chance, "") == std::regex_replace(of_other, by_chance, ""))
+      continue;
     const std::string none = "(no more)";
     return fmt::format("event {} is\n  {}\nin one and\n  {}\nin another", number,
                        has_first ? of_first : none, has_other ? of_other : none);
@@ -111,7 +114,8 @@ BaselineRuns run_baseline(Runner& runner, const Options& options,
   if (stops()) return runs;
   add_call_sites(runs.events, sited, sited / kCallSitesFolder);
   for (size_t i = 1; i < kRuns && runs.difference.empty(); ++i)
-    runs.difference = difference_of(kept / "1", kept / std::to_string(i + 1));
+    runs.difference =
+        difference_of(kept / "1", kept / std::to_string(i + 1), options.runs.lockstep);
   std::error_code ignored;
   std::filesystem::remove_all(sited, ignored);
   for (size_t i = 1; i < kRuns; ++i)

@@ -35,7 +35,9 @@ int exit_status(const std::vector<Finding>& findings, const std::set<Verdict>& f
 
 void print(const Options& options, const Summary& summary, const std::map<size_t, Result>& results,
            const std::vector<Finding>& findings) {
-  std::cout << (options.json ? report_as_json(summary, results, findings).dump(2) + "\n"
+  std::cout << (options.json ? report_as_json(summary, results, findings)
+                                       .dump(2, ' ', false, Json::error_handler_t::replace) +
+                                   "\n"
                              : report_as_text(summary, results, findings))
             << std::flush;
 }

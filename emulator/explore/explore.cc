@@ -64,6 +64,7 @@ class Exploration {
   }
   void require_room(const RunFacts& facts) const;
   void write_plan();
+  std::string processes_text() const;
   int finish();
 
   const Options& options_;
@@ -83,11 +84,10 @@ class Exploration {
 void Exploration::tell_of_baseline() const {
   const RunFacts& facts = baseline_->facts;
   std::ostream& out = std::cerr;
-  out << fmt::format(
-      "baseline: {} runs, {}, {:.6f} s of virtual time; {} fault points in {} "
-      "classes\n",
-      3, baseline_runs_.difference.empty() ? "deterministic" : "NOT deterministic",
-      static_cast<double>(facts.end_ns) / 1e9, points_.size(), classes_.size());
+  out << fmt::format("baseline: {} runs, {}, {:.6f} s of {} time; {} fault points in {} classes\n",
+                     3, baseline_runs_.difference.empty() ? "deterministic" : "NOT deterministic",
+                     static_cast<double>(facts.end_ns) / 1e9,
+                     options_.runs.lockstep ? "virtual" : "real", points_.size(), classes_.size());
   if (!baseline_runs_.difference.empty())
     out << "the baseline differs from run to run: " + baseline_runs_.difference +
                "\nso a finding may not come each time; each is repeated, and its rate told\n";
@@ -95,10 +95,11 @@ void Exploration::tell_of_baseline() const {
   if (mask.is_useless()) {
     out << "its output depends on time, even in how many lines it has: it is not compared\n";
   } else if (mask.masked_lines() != 0) {
-    out << fmt::format(
-        "{} kinds of lines of its output depend on time: their numbers are not "
-        "compared\n",
-        mask.masked_lines());
+    out << (mask.masked_lines() == 1
+                ? "one kind of line of its output depends on time: its numbers are not compared\n"
+                : fmt::format("{} kinds of lines of its output depend on time: their numbers are "
+                              "not compared\n",
+                              mask.masked_lines()));
   }
   if (!runner_.obstacle().empty() && options_.runs.own_network)
     out << "runs go one at a time, since this machine gives them no network of their own (" +
@@ -195,6 +196,7 @@ void Exploration::add_pairs() {
     if (verdict != Verdict::kSurvived && verdict != Verdict::kReported) continue;
     jobs.push_back({.number = trial.number,
                     .scenario = trial.scenario(),
+                    .tells_call_sites = true,
                     .keep = scratch_.path() / ("first" + std::to_string(trial.number))});
     first_of.emplace(trial.number, trial);
   }
@@ -202,7 +204,9 @@ void Exploration::add_pairs() {
   runner_.run(
       jobs,
       [&](const Job& job, const RunFacts&) {
-        for (Trial& second : plan(representatives(fault_points(read_events(job.keep)))))
+        RecordedEvents events = read_events(job.keep);
+        add_call_sites(events, job.keep, job.keep / kCallSitesFolder);
+        for (Trial& second : plan(representatives(fault_points(events))))
           if (!there.contains(second.causes.front().rule))
             seconds_of[job.number].push_back(std::move(second));
         fs::remove_all(job.keep);
@@ -314,6 +318,15 @@ void Exploration::write_plan() {
   summary_ = plan.summary(options_.folder, baseline_->facts.end_ns);
 }
 
+std::string Exploration::processes_text() const {
+  std::set<std::string> names;
+  for (const FaultPoint& point : points_)
+    if (!point.process.empty()) names.insert(point.process);
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
 int Exploration::finish() {
   summary_.stopped = why_stopped();
   judge_all();
@@ -333,6 +346,11 @@ int Exploration::run() {
     discard_baseline(options_.folder);
     throw;
   }
+  if (InterruptWatch::interrupted()) {
+    discard_baseline(options_.folder);
+    std::cerr << "interrupted before the baseline was done: nothing was found yet\n";
+    return kExitInterrupted;
+  }
   if (stops()) {
     discard_baseline(options_.folder);
     throw ExploreError(why_stopped() + " before the baseline was done: nothing was found yet");
@@ -346,6 +364,12 @@ int Exploration::run() {
     if (!is_wanted(options_, trial)) continue;
     trial.number = trials_.size() + 1;
     trials_.push_back(std::move(trial));
+  }
+  if (trials_.empty() && !points_.empty() && options_.schedules == 0) {
+    if (!fs::exists(fs::path(options_.folder) / kResultsFile)) discard_baseline(options_.folder);
+    throw ExploreError("--only and --process leave none of the faults at " +
+                       std::to_string(points_.size()) + " fault points of " + processes_text() +
+                       "; rocemu explore --list without them shows all");
   }
   add_mixtures(trials_, options_);
   add_schedules(trials_, options_);

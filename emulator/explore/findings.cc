@@ -34,7 +34,9 @@ std::string Finding::sentence() const {
   const char* const how = smallest.schedule != 0 ? "when" : "after";
   std::string text = fmt::format("{} {} {}", detail, how, smallest.text());
   if (triggers.size() > 1)
-    text += fmt::format(" ({} other faults end the same)", triggers.size() - 1);
+    text += triggers.size() == 2
+                ? " (1 other fault ends the same)"
+                : fmt::format(" ({} other faults end the same)", triggers.size() - 1);
   return text;
 }
 

@@ -16,11 +16,14 @@ InterruptWatch::InterruptWatch() {
   action.sa_flags = static_cast<int>(SA_RESETHAND);
   sigaction(SIGINT, &action, &int_before_);
   sigaction(SIGTERM, &action, &term_before_);
+  sigaction(SIGHUP, &action, &hup_before_);
+  if (hup_before_.sa_handler == SIG_IGN) sigaction(SIGHUP, &hup_before_, nullptr);
 }
 
 InterruptWatch::~InterruptWatch() {
   sigaction(SIGINT, &int_before_, nullptr);
   sigaction(SIGTERM, &term_before_, nullptr);
+  sigaction(SIGHUP, &hup_before_, nullptr);
 }
 
 bool InterruptWatch::interrupted() {

@@ -5,8 +5,8 @@
 
 namespace rocemu::explore {
 
-/// While it exists, the first SIGINT or SIGTERM asks for an orderly end, and the second ends us.
-/// One at a time.
+/// While it exists, the first SIGINT, SIGTERM or SIGHUP asks for an orderly end, and the second
+/// ends us. Under nohup(1) a SIGHUP does neither. One at a time.
 class InterruptWatch {
  public:
   InterruptWatch();
@@ -19,7 +19,7 @@ class InterruptWatch {
 
  private:
   struct sigaction int_before_ {
-  }, term_before_{};
+  }, term_before_{}, hup_before_{};
 };
 
 }  // namespace rocemu::explore

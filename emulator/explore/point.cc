@@ -19,6 +19,20 @@ std::string ordinal(uint64_t number) {
   return std::to_string(number) + ending;
 }
 
+/// As YAML has it.
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    if (static_cast<unsigned char>(c) < ' ') {
+      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    } else {
+      result += c;
+    }
+  }
+  return result + "\"";
+}
+
 struct Qp {
   std::string process, device, type;
   uint64_t order = 0;
@@ -66,13 +80,13 @@ class Finder {
 
   /// A process with one QP needs no number of it.
   std::string at_qp(const Qp& qp) const {
-    std::string place = fmt::format("process: \"{}\"", qp.process);
+    std::string place = "process: " + quoted(qp.process);
     if (qps_of_process_.at(qp.process) > 1)
       place += fmt::format(", device: {}, qp: {}", qp.device, qp.order);
     return place;
   }
   std::string at_qp_on_wire(const Qp& qp) const {
-    std::string place = fmt::format("process: \"{}\"", qp.process);
+    std::string place = "process: " + quoted(qp.process);
     if (qps_of_process_.at(qp.process) > 1)
       place += fmt::format(", from: {}, qp: {}", qp.device, qp.order);
     return place;
@@ -94,7 +108,7 @@ class Finder {
 
   void on_event(const RecordedEvent& event) {
     const std::string what = event.text("what"), call = event.call();
-    const std::string process = fmt::format("process: \"{}\"", event.process);
+    const std::string process = "process: " + quoted(event.process);
     if (what == "client") add(PointKind::kPhase, event.process, "open_device", "", 0, 0);
     if (!call.empty()) on_call(event, call, process);
     if (what == "post_send") on_post_send(event);
@@ -104,36 +118,33 @@ class Finder {
       const uint64_t nth = ++counts_["mad " + mad + event.text("from") + event.text("to")];
       add(PointKind::kCm, "", mad, "mad: " + mad, nth, nth);
     }
-    if (what == "cm_event" && event.text("event") != "GET_EVENT_FAILED") {
-      const std::string name = event.text("event");
-      const uint64_t nth = ++counts_[fmt::format("cm_event {} {}", event.number("channel"), name)];
-      if (is_first("cm_event " + process + name + std::to_string(nth)))
-        add(PointKind::kCmEvent, event.process, name, process + ", event: " + name, nth, nth);
-    }
-    if (what == "async_event") {
-      const std::string name = event.text("event");
-      const uint64_t nth = ++counts_[fmt::format("event {} {}", event.number("client"), name)];
-      if (is_first("event " + process + name + std::to_string(nth)))
-        add(PointKind::kEvent, event.process, name, process + ", event: " + name, nth, nth);
-    }
+    if (what == "cm_event" && event.text("event") != "GET_EVENT_FAILED")
+      add_counted(PointKind::kCmEvent, event.process, event.text("event"),
+                  process + ", event: " + event.text("event"));
+    if (what == "async_event")
+      add_counted(PointKind::kEvent, event.process, event.text("event"),
+                  process + ", event: " + event.text("event"));
   }
 
-  /// Calls are counted by context or event channel, and a rule acts on the first of a process that
-  /// comes so far.
+  /// Of all contexts and event channels of the process.
   void on_call(const RecordedEvent& event, std::string call, const std::string& process) {
+    if (event.is_of_list) return;  // rules are for calls
     if (call == "rdma_connect") connecting_.insert(event.number("id"));
     // librdmacm's rdma_get_cm_event(3) itself accepts what the peer has accepted.
-    if (call == "rdma_accept" && connecting_.contains(event.number("id"))) call = "rdma_establish";
-    const std::string flow =
-        call == "open_device"                 ? fmt::format("{} device {}", call, event.process)
-        : call == "rdma_create_event_channel" ? fmt::format("{} {}", call, event.process)
-        : event.json.contains("client")
-            ? fmt::format("{} client {}", call, event.number("client"))
-            : fmt::format("{} channel {}", call, event.number("channel"));
-    const uint64_t nth = ++counts_[flow];
-    if (!is_first(process + call + std::to_string(nth))) return;
-    add(PointKind::kVerb, event.process, call, fmt::format("{}, verb: {}", process, call), nth,
-        nth);
+    const bool establishes = call == "rdma_accept" && connecting_.contains(event.number("id"));
+    if (establishes) call = "rdma_establish";
+    const std::string place = fmt::format("{}, verb: {}", process, call);
+    add_counted(PointKind::kVerb, event.process, call, place);
+    // Work requests of several queues need not come in the order in which they were posted.
+    if (event.call_number != 0 && event.text("what") != "cm_command")
+      points_.back().nth_total = points_.back().position = event.call_number;
+  }
+
+  void add_counted(PointKind kind, const std::string& process, const std::string& name,
+                   const std::string& place) {
+    const uint64_t number = ++counts_[fmt::format("{} {}", name_of(kind), place)];
+    add(kind, process, name, place, 0, number);
+    points_.back().nth_total = number;
   }
 
   void on_post_send(const RecordedEvent& event) {
@@ -177,13 +188,10 @@ class Finder {
         ++counts_["completed " + at_qp(qp) + opcode]);
   }
 
-  bool is_first(const std::string& key) { return seen_.insert(key).second; }
-
   const RecordedEvents& events_;
   std::map<uint64_t, Qp> qps_;
   std::map<std::string, uint64_t> qps_of_process_, counts_;
   std::set<uint64_t> connecting_;
-  std::set<std::string> seen_;
   std::vector<FaultPoint> points_;
   int64_t time_ns_ = 0;
   std::string call_site_;

@@ -6,7 +6,10 @@
 #include <string_view>
 #include <utility>
 
+#include "emulator/abi/call_sites.h"
+
 namespace rocemu::explore {
+namespace fs = std::filesystem;
 namespace {
 
 /// Commands of librdmacm, and the functions that send them. What is missing fails no function.
@@ -96,8 +99,12 @@ RecordedEvents read_events(const std::filesystem::path& dir) {
     events.end_ns = std::max(events.end_ns, event.time_ns());
     events.list.push_back(std::move(event));
   }
-  for (const auto& [client, pid] : pid_of_client)
-    events.process_of_pid[pid] = events.process_of_client[client];
+  for (const auto& [client, pid] : pid_of_client) {
+    const std::string& process = events.process_of_client[client];
+    events.process_of_pid[pid] = process;
+    std::vector<std::string>& all = events.processes_of_pid[pid];
+    if (std::ranges::find(all, process) == all.end()) all.push_back(process);
+  }
   // What came before the name: the opening of a channel, the attachment of a client.
   for (RecordedEvent& event : events.list) {
     if (!event.process.empty()) continue;
@@ -108,25 +115,63 @@ RecordedEvents read_events(const std::filesystem::path& dir) {
   return events;
 }
 
-void add_call_sites(RecordedEvents& events, const std::filesystem::path& dir,
-                    const std::filesystem::path& sites) {
-  // By process and call, in the order of the calls.
-  std::map<std::pair<std::string, std::string>, std::vector<std::string>> told;
-  for (const auto& [pid, process] : read_events(dir).process_of_pid) {
-    std::ifstream file(sites / std::to_string(pid));
-    for (std::string name, stack; file >> name >> stack;) {
-      const std::string function = function_of(name);
-      told[{process, function.empty() ? name : function}].push_back(stack);
-    }
+namespace {
+
+struct CallSite {
+  std::string stack;
+  size_t count;  // events
+};
+
+/// Of a process, by call, in the order of the calls.
+using CallSites = std::map<std::string, std::vector<CallSite>>;
+
+/// One for each program that the process executed and that opened a device.
+std::vector<CallSites> read_call_sites(const fs::path& path) {
+  std::vector<CallSites> programs;
+  std::ifstream file(path);
+  std::string name;
+  for (CallSite site; file >> name >> site.stack >> site.count;) {
+    if (programs.empty() || name == abi::kExecuted) programs.emplace_back();
+    if (name == abi::kExecuted) continue;
+    const std::string function = function_of(name);
+    programs.back()[function.empty() ? name : function].push_back(site);
+  }
+  std::erase_if(programs, [](const CallSites& sites) { return !sites.contains("open_device"); });
+  return programs;
+}
+
+size_t events_of(const std::vector<CallSite>& sites) {
+  size_t count = 0;
+  for (const CallSite& site : sites) count += site.count;
+  return count;
+}
+
+}  // namespace
+
+void add_call_sites(RecordedEvents& events, const fs::path& dir, const fs::path& sites) {
+  std::map<std::string, CallSites> told;
+  for (const auto& [pid, processes] : read_events(dir).processes_of_pid) {
+    const std::vector<CallSites> programs = read_call_sites(sites / std::to_string(pid));
+    if (programs.size() != processes.size()) continue;
+    for (size_t i = 0; i < programs.size(); ++i) told[processes[i]] = programs[i];
   }
   std::map<std::pair<std::string, std::string>, std::vector<RecordedEvent*>> calls;
   for (RecordedEvent& event : events.list)
     if (const std::string call = event.call(); !call.empty() && !event.process.empty())
       calls[{event.process, call}].push_back(&event);
   for (auto& [key, list] : calls) {
-    const std::vector<std::string>& stacks = told[key];
-    if (stacks.size() != list.size()) continue;
-    for (size_t i = 0; i < list.size(); ++i) list[i]->call_site = stacks[i];
+    const auto& [process, call] = key;
+    const std::vector<CallSite>& known = told[process][call];
+    if (events_of(known) != list.size()) continue;
+    size_t next = 0;
+    for (size_t number = 1; number <= known.size(); ++number) {
+      const CallSite& site = known[number - 1];
+      for (size_t i = 0; i < site.count; ++i, ++next) {
+        list[next]->call_site = site.stack;
+        list[next]->call_number = number;
+        list[next]->is_of_list = i > 0;
+      }
+    }
   }
 }
 

@@ -35,6 +35,8 @@ constexpr uintmax_t kMostBytes = uintmax_t{64} << 20;  // that a run may print
 constexpr milliseconds kLookInterval{20};
 /// Beyond the time that a run has, since the machine may be busy and it has to be told of.
 constexpr milliseconds kGrace{30'000};
+/// How long a NIC may take to end when its run has.
+constexpr milliseconds kLongestEnd{3'000};
 /// What is kept of what a run has printed; the rest is the same over and over.
 constexpr uintmax_t kMostKept = uintmax_t{4} << 20;
 /// Times the time that others have.
@@ -109,6 +111,18 @@ uintmax_t size_of(const fs::path& path) {
   std::error_code ignored;
   const uintmax_t size = fs::file_size(path, ignored);
   return ignored ? 0 : size;
+}
+
+/// A NIC whose run has died ends by itself, and takes its directory along.
+void end_stray(pid_t pid) {
+  const Clock::time_point deadline = Clock::now() + kLongestEnd;
+  while (proc::contents_of(proc::directory_of(pid) + "/comm") == "rocemud\n" &&
+         Clock::now() < deadline) {
+    if (waitpid(pid, nullptr, WNOHANG) != 0) return;
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  kill(pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
 }
 
 /// The files of a run that has ended stay.
@@ -253,10 +267,7 @@ void Runner::end_strays() const {
       size_t end = text.find(' ', at);
       if (end == std::string::npos) end = text.size();
       const pid_t pid = std::atoi(text.substr(at, end - at).c_str());
-      if (pid > 0 && !running_.contains(pid)) {
-        kill(pid, SIGKILL);
-        waitpid(pid, nullptr, 0);
-      }
+      if (pid > 0 && !running_.contains(pid)) end_stray(pid);
       at = end + 1;
     }
   }

@@ -10,8 +10,9 @@ namespace {
 std::string rule_for(const FaultPoint& point, const Fault& fault) {
   const bool for_ever = fault.times == Times::kForEver;
   std::string rule = fmt::format("{{on: {}, {}", name_of(point.kind), point.place);
-  if (point.nth != 0)
-    rule += for_ever ? fmt::format(", nth: {}-", point.nth) : fmt::format(", nth: {}", point.nth);
+  const char* const from_then_on = for_ever ? "-" : "";
+  if (point.nth != 0) rule += fmt::format(", nth: {}{}", point.nth, from_then_on);
+  if (point.nth_total != 0) rule += fmt::format(", nth_total: {}{}", point.nth_total, from_then_on);
   if (!for_ever) rule += ", total: 1";
   return fmt::format("{}, do: {}}}", rule, fault.effect);
 }

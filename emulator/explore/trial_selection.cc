@@ -8,8 +8,9 @@ namespace {
 
 bool is_of(const std::vector<std::string>& processes, const std::string& process) {
   if (processes.empty()) return true;
+  constexpr size_t kLongestName = 15;  // that the kernel keeps, proc(5)
   return std::ranges::any_of(processes, [&](const std::string& one) {
-    return process == one || process.starts_with(one + "#");
+    return process == one || process.starts_with(one.substr(0, kLongestName) + "#");
   });
 }
 

@@ -175,7 +175,19 @@ std::optional<Verdict> verdict_named(std::string_view name) {
   return std::nullopt;
 }
 
-Judgement judge(const RunFacts& facts, const Baseline& baseline, const Limits& limits) {
+namespace {
+
+/// What programs print may be anything, and is shown on terminals and in files of many kinds: what
+/// is no UTF-8 becomes U+FFFD, and control characters a blank.
+std::string printable(const std::string& text) {
+  std::string result = Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace))
+                           .get<std::string>();
+  for (char& c : result)
+    if ((c >= 0 && c < ' ' && c != '\n' && c != '\t') || c == '\x7f') c = ' ';
+  return result;
+}
+
+Judgement judge_raw(const RunFacts& facts, const Baseline& baseline, const Limits& limits) {
   if (auto found = crash(facts, baseline, limits)) {
     found->stacks = steady_stacks(facts);
     return *found;
@@ -201,6 +213,14 @@ Judgement judge(const RunFacts& facts, const Baseline& baseline, const Limits& l
             fmt::format("takes {:.1f} s of virtual time instead of {:.6f} s", took / 1e9,
                         of_baseline / 1e9)};
   return {Verdict::kSurvived, "", ""};
+}
+
+}  // namespace
+
+Judgement judge(const RunFacts& facts, const Baseline& baseline, const Limits& limits) {
+  Judgement judgement = judge_raw(facts, baseline, limits);
+  judgement.detail = printable(judgement.detail);
+  return judgement;
 }
 
 }  // namespace rocemu::explore

@@ -63,7 +63,10 @@ struct Wait {
 class Observer {
  public:
   Observer(const std::vector<pid_t>& processes, pid_t daemon, const ToldWaits& told)
-      : in_order_(processes), processes_(processes.begin(), processes.end()), daemon_(daemon), told_(told) {}
+      : in_order_(processes),
+        processes_(processes.begin(), processes.end()),
+        daemon_(daemon),
+        told_(told) {}
 
   std::vector<BlockedThread> look();
 

@@ -150,7 +150,7 @@ Json selection_value(std::string_view key, Where where) {
   if (key == "event") return one_or_list(ref(where == Where::kEvent ? "event" : "cm_event"));
   if (key == "mad") return one_or_list(ref("mad"));
   if (key == "verb") return one_or_list(ref("verb"));
-  if (key == "nth") return ranges(1, kAny);
+  if (key == "nth" || key == "nth_total") return ranges(1, kAny);
   if (key == "every" || key == "burst" || key == "count" || key == "total") return number(1, kAny);
   if (key == "after" || key == "for") return time();
   if (key == "probability") return probability();

@@ -164,6 +164,8 @@ constexpr Key kSelectionKeys[] = {
 
     {"nth", kCounted,
      [](Reading in, const Node& v) { in.rule.when.nth = in.reader.ranges(v, 1, kAny); }},
+    {"nth_total", kCounted,
+     [](Reading in, const Node& v) { in.rule.when.nth_total = in.reader.ranges(v, 1, kAny); }},
     {"every", kCounted,
      [](Reading in, const Node& v) { in.rule.when.every = in.reader.number(v, 1, kAny); }},
     {"burst", kCounted,

@@ -1,9 +1,11 @@
 // librocemu-call-sites.so: writes where the program's calls come from, as emulator/abi/call_sites.h
 // has it. It is loaded for `rocemu run --call-sites` only.
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -18,11 +20,9 @@ namespace {
 
 using turns::kernel;
 
-/// One that is deeper is told apart by its innermost calls.
-constexpr int kMostFrames = 64;
-constexpr size_t kLongestLine = 80;
-
-char directory[4096 - 32];
+/// Of different places in the program: one that is deeper is told apart by its innermost calls.
+constexpr size_t kMostFrames = 64;
+constexpr size_t kLongestLine = 96;
 
 /// FNV-1a.
 class Hash {
@@ -41,14 +41,19 @@ class Hash {
 
 struct Walk {
   Hash hash;
-  int frames = 0;
+  uintptr_t places[kMostFrames];
+  size_t frames = 0;
 };
 
 _Unwind_Reason_Code add_frame(_Unwind_Context* context, void* argument) {
   auto& walk = *static_cast<Walk*>(argument);
   const uintptr_t address = _Unwind_GetIP(context);
+  if (address == 0 || walk.frames == kMostFrames) return _URC_END_OF_STACK;
+  // How deep a recursion is makes no other place.
+  for (size_t i = 0; i < walk.frames; ++i)
+    if (walk.places[i] == address) return _URC_NO_REASON;
+  walk.places[walk.frames++] = address;
   Dl_info module{};
-  if (address == 0 || ++walk.frames > kMostFrames) return _URC_END_OF_STACK;
   if (dladdr(reinterpret_cast<void*>(address), &module) == 0 || module.dli_fname == nullptr)
     return _URC_NO_REASON;  // code that was made at run time is anywhere
   const char* const slash = strrchr(module.dli_fname, '/');
@@ -59,33 +64,39 @@ _Unwind_Reason_Code add_frame(_Unwind_Context* context, void* argument) {
   return _URC_NO_REASON;
 }
 
-void write_lines(const char* line, size_t length, size_t count) {
-  char file[sizeof(directory) + 32];
-  snprintf(file, sizeof(file), "%s/%ld", directory, kernel(SYS_getpid));
-  // Anew each time: a program may close what it did not open.
-  const long fd =
-      kernel(SYS_openat, AT_FDCWD, file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (fd < 0) return;  // then these calls are taken for alike
-  for (size_t i = 0; i < count; ++i) kernel(SYS_write, fd, line, length);
+uint64_t hash_of_stack() {
+  Walk walk;
+  _Unwind_Backtrace(add_frame, &walk);
+  return walk.hash.value();
+}
+
+/// The directory, and in it the file, are opened anew each time: a program may close what it did
+/// not open. If that fails, in a child that may not write there for example, its calls are taken
+/// for alike. There may be little stack left, as in a signal handler.
+void write_line(const char* directory, std::string_view name, uint64_t stack, size_t count) {
+  const long at = kernel(SYS_openat, AT_FDCWD, directory, O_PATH | O_CLOEXEC, 0);
+  if (at < 0) return;
+  char text[kLongestLine];
+  snprintf(text, sizeof(text), "%ld", kernel(SYS_getpid));
+  const long fd = kernel(SYS_openat, at, text, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  kernel(SYS_close, at);
+  if (fd < 0) return;
+  const int size = snprintf(text, sizeof(text), "%.*s %llx %zu\n", static_cast<int>(name.size()),
+                            name.data(), static_cast<unsigned long long>(stack), count);
+  if (size > 0 && static_cast<size_t>(size) < sizeof(text)) kernel(SYS_write, fd, text, size);
   kernel(SYS_close, fd);
 }
 
-__attribute__((constructor)) void find_directory() {
-  const char* const variable = getenv(abi::kCallSitesVariable);
-  if (variable != nullptr && strlen(variable) < sizeof(directory)) strcpy(directory, variable);
-}
+std::atomic<bool> is_known = false;  // that the program was executed
 
 }  // namespace
 }  // namespace rocemu
 
 extern "C" void rocemu_note_call(const char* name, size_t length, size_t count) {
   using namespace rocemu;
-  if (directory[0] == '\0' || count == 0) return;
-  Walk walk;
-  _Unwind_Backtrace(add_frame, &walk);
-  char line[kLongestLine];
-  const int size = snprintf(line, sizeof(line), "%.*s %llx\n", static_cast<int>(length), name,
-                            static_cast<unsigned long long>(walk.hash.value()));
-  if (size > 0 && static_cast<size_t>(size) < sizeof(line))
-    write_lines(line, static_cast<size_t>(size), count);
+  // Not in a constructor: those of other libraries make calls, too, perhaps before ours.
+  const char* const directory = getenv(abi::kCallSitesVariable);
+  if (directory == nullptr) return;
+  if (!is_known.exchange(true)) write_line(directory, abi::kExecuted, 0, 0);
+  write_line(directory, {name, length}, hash_of_stack(), count);
 }

@@ -246,9 +246,8 @@ PrivateDaemon PrivateDaemon::start(const DaemonStart& start) {
                   .log_fd = -1,
                   .capture_fd = start.capture_fd,
                   .scenario_fd = scenario.get()};
-    launch.arguments.insert(launch.arguments.end(),
-                            {"--lifetime-fd", std::to_string(kLifetimeFd), "--run-pid",
-                             std::to_string(getpid())});
+    launch.arguments.insert(launch.arguments.end(), {"--lifetime-fd", std::to_string(kLifetimeFd),
+                                                     "--run-pid", std::to_string(getpid())});
     PrivateDaemon daemon(dir, fork_daemon(launch), std::move(lifetime.write_end));
     held.reset();
     ready.write_end.reset();

@@ -80,6 +80,7 @@ struct Selection {
 /// chance is drawn from a stream of the flow's own, so that no flow changes what another meets.
 struct Trigger {
   Ranges nth;                        // the flow's first is 1
+  Ranges nth_total;                  // the first of all flows is 1
   uint64_t every = 1;                // each so many
   uint64_t burst = 1;                // and the occurrences that follow, so many in all
   uint64_t count = UINT64_MAX;       // at most so often in each flow

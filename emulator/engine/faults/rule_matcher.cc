@@ -147,10 +147,11 @@ RuleMatcher::Account& RuleMatcher::account_of(Entry& entry, const Flow& flow) co
 
 bool RuleMatcher::is_due(Entry& entry, Account& account, Instant now) const {
   const Trigger& when = entry.rule->when;
-  ++entry.matched;
-  const uint64_t number = ++account.matched;
+  const uint64_t number_in_all = ++entry.matched, number = ++account.matched;
   const bool in_burst = account.burst_left > 0;
-  if (!in_burst && (!contains(when.nth, number) || number % when.every != 0)) return false;
+  if (!in_burst && (!contains(when.nth, number) || !contains(when.nth_total, number_in_all) ||
+                    number % when.every != 0))
+    return false;
   if (account.fired >= when.count || entry.fired >= when.total) return false;
   if (when.lifetime && entry.first_fired && now >= *entry.first_fired + *when.lifetime) {
     return false;

@@ -595,6 +595,19 @@ TEST(VerbFault, TheNthCallFails) {
   bench.log.clear();
 }
 
+// Each context is a flow: with nth its first call is 1, with nth_total that of all of them.
+TEST(VerbFault, NthOfAllContextsFails) {
+  Bench bench(engine::default_fabric(1));
+  add_rules(bench, "{on: verb, verb: alloc_pd, nth_total: 3, do: {errno: ENOMEM}}");
+  Client one(bench, engine::ClientId{1}, engine::DeviceIndex{0});
+  Client other(bench, engine::ClientId{2}, engine::DeviceIndex{0});
+  EXPECT_NE(one.alloc_pd(), 0u);
+  EXPECT_NE(other.alloc_pd(), 0u);
+  EXPECT_EQ(other.alloc_pd(), 0u);
+  EXPECT_NE(one.alloc_pd(), 0u);
+  bench.log.clear();
+}
+
 TEST(VerbFault, WhatClientsDoThemselvesIsAskedForWhileARuleIsThere) {
   Bench bench(engine::default_fabric(1));
   EXPECT_EQ(bench.engine().asked_for(), 0u);

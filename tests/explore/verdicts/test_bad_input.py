@@ -99,7 +99,7 @@ class BadInput(ExploreTest):
     def test_the_list_runs_nothing(self):
         code, out, err = self.explore("--list", command=[VICTIM])
         self.assertEqual(code, 0, err)
-        self.assertIn("{on: verb, process: \"explore_victim#1\", verb: reg_mr, nth: 1, total: 1, "
+        self.assertIn("{on: verb, process: \"explore_victim#1\", verb: reg_mr, nth_total: 1, total: 1, "
                       "do: {errno: ENOMEM}}", out)
         self.assertFalse((self.scratch / "rocemu-findings").exists())
 

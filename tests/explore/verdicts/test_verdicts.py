@@ -37,6 +37,38 @@ class Verdicts(ExploreTest):
         [crash] = [one for one in report["findings"] if one["verdict"] == "CRASH"]
         self.assertIn("explore_victim#1's 7th reg_mr fails with ENOMEM", crash["triggers"])
 
+    def test_places_in_a_program_that_was_executed_are_known(self):
+        report = self.report("--only", "verbs:reg_mr", status=1, command=[VICTIM, "executes itself"])
+        [crash] = [one for one in report["findings"] if one["verdict"] == "CRASH"]
+        self.assertTrue([one for one in crash["triggers"] if "7th reg_mr fails with ENOMEM" in one])
+
+    def test_calls_of_a_second_context_are_tried(self):
+        report = self.report("--only", "verbs:reg_mr", status=1,
+                             command=[VICTIM, "uses a second context"])
+        [crash] = [one for one in report["findings"] if one["verdict"] == "CRASH"]
+        self.assertIn(FAULT, crash["triggers"])
+        self.assertEqual(report["verdicts"]["NOT REACHED"], 0)
+
+    def test_a_list_of_work_requests_is_one_call(self):
+        report = self.report("--only", "verbs:post_recv", status=1, command=[VICTIM, "posts a list"])
+        self.assertEqual({one["fault"].split("'s ")[1].split(" post_recv")[0]
+                          for one in report["results"]}, {"1st", "2nd"})
+        [wrong] = [one for one in report["findings"] if one["verdict"] == "WRONG"]
+        self.assertIn("'the last is not posted' instead of 'the last is posted'", wrong["sentence"])
+        self.assertEqual(report["verdicts"]["NOT REACHED"], 0)
+
+    def test_any_name_of_a_program(self):
+        name = self.scratch / 'a "b\\c'
+        shutil.copy(VICTIM, name)
+        report = self.report("--only", "verbs:reg_mr", status=0, command=[str(name), "reports"])
+        self.assertEqual(report["verdicts"]["NOT REACHED"], 0)
+
+    def test_a_choice_that_leaves_nothing_is_a_mistake(self):
+        for option in (("--process", "nobody"), ("--only", "verbs:regmr")):
+            status, out, err = self.explore(*option, command=[VICTIM, "reports"])
+            self.assertEqual((status, out), (3, ""))
+            self.assertIn("fault points of explore_victim#1", err)
+
     def test_a_second_attempt_survives(self):
         report, _ = self.judge("survives", "SURVIVED", 0, "--fail-on", "hang,crash,wrong,leak")
         self.assertFalse([one for one in report["findings"] if one["verdict"] != "LEAK"])

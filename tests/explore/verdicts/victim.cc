@@ -68,6 +68,44 @@ void register_in_many_places(ibv_pd* pd) {
   for (int i = 0; i < 40; ++i) check(one());
 }
 
+/// A second context, of whose memory region nobody asks whether it is there.
+void use_a_second_context(ibv_device* device) {
+  ibv_context* context = ibv_open_device(device);
+  if (context == nullptr) std::exit(1);
+  ibv_pd* pd = ibv_alloc_pd(context);
+  if (pd == nullptr) std::exit(1);
+  ibv_mr* mr = ibv_reg_mr(pd, buffer, sizeof buffer, 0);
+  std::printf("key of %s\n", mr->lkey != 0 ? "a region" : "none");
+  ibv_dereg_mr(mr);
+  ibv_dealloc_pd(pd);
+  ibv_close_device(context);
+}
+
+/// Five receives by one call, and then one by another, of which nobody asks whether it was posted.
+void post_a_list(ibv_context* context, ibv_pd* pd) {
+  ibv_cq* cq = ibv_create_cq(context, 8, nullptr, nullptr, 0);
+  if (cq == nullptr) std::exit(1);
+  ibv_qp_init_attr init{};
+  init.send_cq = init.recv_cq = cq;
+  init.qp_type = IBV_QPT_RC;
+  init.cap = {1, 8, 1, 1, 0};
+  ibv_qp* qp = ibv_create_qp(pd, &init);
+  if (qp == nullptr) std::exit(1);
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_INIT;
+  attr.port_num = 1;
+  if (ibv_modify_qp(qp, &attr,
+                    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) != 0)
+    std::exit(1);
+  ibv_recv_wr list[5]{}, *bad = nullptr;
+  for (int i = 0; i < 4; ++i) list[i].next = &list[i + 1];
+  if (ibv_post_recv(qp, list, &bad) != 0) std::exit(1);
+  ibv_recv_wr last{};
+  std::printf("the last is %s\n", ibv_post_recv(qp, &last, &bad) == 0 ? "posted" : "not posted");
+  ibv_destroy_qp(qp);
+  ibv_destroy_cq(cq);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -104,6 +142,12 @@ int main(int argc, char** argv) {
     setsid();
     for (;;) pause();
   }
+  if (manner == "executes itself") {
+    ibv_close_device(context);
+    execl("/proc/self/exe", argv[0], "registers in many places", nullptr);
+  }
+  if (manner == "uses a second context") use_a_second_context(devices[0]);
+  if (manner == "posts a list") post_a_list(context, pd);
   if (manner == "registers in many places") register_in_many_places(pd);
   ibv_mr* mr = registered(context, pd, manner);
   if (mr == nullptr && manner != "crashes") return 1;
