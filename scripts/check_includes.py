@@ -50,7 +50,7 @@ RULES = {
     JOURNAL: [ENGINE, SCENARIO, "wire", ABI, OS],
     SCENARIO: [ENGINE, "wire", ABI],
     OPTIONS: [ENGINE, "wire", ABI],
-    EXPLORE: [OS],
+    EXPLORE: [ABI, OS],
     TIMELINE: [JOURNAL, CAPTURE, ENGINE, "wire", ABI],
     "emulator/daemon": [EMULATOR, "wire"],
     "emulator/command": [ABI, OS, JOURNAL, TIMELINE, SCENARIO, OPTIONS, CAPTURE, ENGINE, EXPLORE],
