@@ -181,6 +181,9 @@ class Finder {
     if (found == qps_.end() || found->second.process.empty()) return;
     Qp& qp = found->second;
     const std::string opcode = event.text("opcode");
+    // ibv_poll_cq(3): of one that failed the opcode is not valid. Such a one is a consequence, of a
+    // disconnection for example, and of which queue it is nobody can tell.
+    if (opcode.empty()) return;
     const bool receives = opcode.starts_with("RECV");
     const uint64_t nth = receives ? ++qp.received : ++qp.sent;
     add(receives ? PointKind::kReceiveCompletion : PointKind::kSendCompletion, qp.process, opcode,
