@@ -221,12 +221,16 @@ void Participants::go_on_as_before(pid_t pid) {
 }
 
 void Participants::answer_waiting() {
-  // In the order of their pids, for which nobody races: nobody else knows better.
+  // In the order of their pids, for which nobody races: nobody else knows better. After the largest
+  // come small ones.
   std::vector<Process*> waiting;
   for (const auto& process : processes_) {
     if (process->hello) waiting.push_back(process.get());
   }
-  std::ranges::sort(waiting, {}, [](const Process* one) { return one->pid; });
+  const auto first = static_cast<uint32_t>(ancestor_.value_or(0));
+  std::ranges::sort(waiting, {}, [first](const Process* one) {
+    return static_cast<uint32_t>(one->pid) - first;
+  });
   for (Process* process : waiting) answer(*process);
 }
 
