@@ -18,12 +18,16 @@ InterruptWatch::InterruptWatch() {
   sigaction(SIGTERM, &action, &term_before_);
   sigaction(SIGHUP, &action, &hup_before_);
   if (hup_before_.sa_handler == SIG_IGN) sigaction(SIGHUP, &hup_before_, nullptr);
+  action = {};
+  action.sa_handler = [](int) {};
+  sigaction(SIGPIPE, &action, &pipe_before_);
 }
 
 InterruptWatch::~InterruptWatch() {
   sigaction(SIGINT, &int_before_, nullptr);
   sigaction(SIGTERM, &term_before_, nullptr);
   sigaction(SIGHUP, &hup_before_, nullptr);
+  sigaction(SIGPIPE, &pipe_before_, nullptr);
 }
 
 bool InterruptWatch::interrupted() {

@@ -19,7 +19,7 @@ class InterruptWatch {
 
  private:
   struct sigaction int_before_ {
-  }, term_before_{}, hup_before_{};
+  }, term_before_{}, hup_before_{}, pipe_before_{};
 };
 
 }  // namespace rocemu::explore

@@ -19,18 +19,9 @@ std::string ordinal(uint64_t number) {
   return std::to_string(number) + ending;
 }
 
-/// As YAML has it.
+/// A string of JSON, which is one of YAML, too.
 std::string quoted(const std::string& text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    if (static_cast<unsigned char>(c) < ' ') {
-      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    } else {
-      result += c;
-    }
-  }
-  return result + "\"";
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 struct Qp {
@@ -133,6 +124,7 @@ class Finder {
     // librdmacm's rdma_get_cm_event(3) itself accepts what the peer has accepted.
     const bool establishes = call == "rdma_accept" && connecting_.contains(event.number("id"));
     if (establishes) call = "rdma_establish";
+    if (event.text("what") == "post_send" && !event.call_name.empty()) call = event.call_name;
     const std::string place = fmt::format("{}, verb: {}", process, call);
     add_counted(PointKind::kVerb, event.process, call, place);
     // Work requests of several queues need not come in the order in which they were posted.

@@ -118,23 +118,23 @@ RecordedEvents read_events(const std::filesystem::path& dir) {
 namespace {
 
 struct CallSite {
-  std::string stack;
+  std::string name, stack;
   size_t count;  // events
 };
 
-/// Of a process, by call, in the order of the calls.
+/// Of a process, by the call that is recorded, in the order of the calls.
 using CallSites = std::map<std::string, std::vector<CallSite>>;
 
 /// One for each program that the process executed and that opened a device.
 std::vector<CallSites> read_call_sites(const fs::path& path) {
   std::vector<CallSites> programs;
   std::ifstream file(path);
-  std::string name;
-  for (CallSite site; file >> name >> site.stack >> site.count;) {
-    if (programs.empty() || name == abi::kExecuted) programs.emplace_back();
-    if (name == abi::kExecuted) continue;
-    const std::string function = function_of(name);
-    programs.back()[function.empty() ? name : function].push_back(site);
+  for (CallSite site; file >> site.name >> site.stack >> site.count;) {
+    if (programs.empty() || site.name == abi::kExecuted) programs.emplace_back();
+    if (site.name == abi::kExecuted) continue;
+    const std::string function = function_of(site.name);
+    if (!function.empty()) site.name = function;
+    programs.back()[site.name == "bind_mw" ? "post_send" : site.name].push_back(site);
   }
   std::erase_if(programs, [](const CallSites& sites) { return !sites.contains("open_device"); });
   return programs;
@@ -164,10 +164,12 @@ void add_call_sites(RecordedEvents& events, const fs::path& dir, const fs::path&
     const std::vector<CallSite>& known = told[process][call];
     if (events_of(known) != list.size()) continue;
     size_t next = 0;
-    for (size_t number = 1; number <= known.size(); ++number) {
-      const CallSite& site = known[number - 1];
+    std::map<std::string, uint64_t> numbers;
+    for (const CallSite& site : known) {
+      const uint64_t number = ++numbers[site.name];
       for (size_t i = 0; i < site.count; ++i, ++next) {
         list[next]->call_site = site.stack;
+        list[next]->call_name = site.name;
         list[next]->call_number = number;
         list[next]->is_of_list = i > 0;
       }

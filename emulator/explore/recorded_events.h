@@ -17,7 +17,9 @@ struct RecordedEvent {
   std::string process;  // "server#1"; empty if it is of none
   /// Of a call: equal for those of a process that came by the same call stack; empty if unknown.
   std::string call_site = {};
-  /// Of a call whose site is known: which one of that name it is of its process, from 1.
+  /// Of a call whose site is known: its name, and which one of that name it is of its process, from
+  /// 1. What ibv_bind_mw(3) posts is recorded as if ibv_post_send(3) had.
+  std::string call_name = {};
   uint64_t call_number = 0;
   /// Of a work request that was posted with others before it, by the same call.
   bool is_of_list = false;

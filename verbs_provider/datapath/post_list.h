@@ -65,7 +65,7 @@ int post_list(WorkQueue* queue, const Posting& posting, Wr* list, Wr** bad_wr, C
     write(*wr, queue->next_slot());
     ++queue->posted;
   }
-  note_call(call_of(posting.kind), queue->posted - posted_before);
+  note_call(posting.call, queue->posted - posted_before);
   queue->tell();  // before another thread can have the completion
   if (queue->posted != posted_before && posting.ring(queue->posted) != 0) {
     queue->posted = posted_before;

@@ -231,7 +231,7 @@ int req_notify_cq(ibv_cq* base, int solicited_only) {
   if (cq->overran()) return EIO;
   // What the application could have polled by now gives no event (rings.h).
   const uint64_t seen = cq->ring->producer.load(std::memory_order_acquire);
-  note_call(call_of(abi::DoorbellKind::kCqArm));
+  note_call(abi::Op::kReqNotifyCq);
   return context_of(base->context)
       ->parts.doorbells.ring(abi::DoorbellKind::kCqArm, base->handle,
                              seen | (solicited_only != 0 ? abi::kCqArmSolicited : 0));

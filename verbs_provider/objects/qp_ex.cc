@@ -259,8 +259,7 @@ int wr_complete(ibv_qp_ex* base) {
   ibv_context* context = base->qp_base.context;
   int error = builder.error;
   if (error == 0) error = ask(context, abi::Op::kPostSend, base->qp_base.qp_num);
-  if (error == 0)
-    note_call(call_of(abi::DoorbellKind::kSend), qp->send.posted - builder.posted_before);
+  if (error == 0) note_call(abi::Op::kPostSend, qp->send.posted - builder.posted_before);
   if (error == 0 && qp->send.posted != builder.posted_before) {
     qp->send.tell();
     if (builder.binds) tell_keys(*qp);

@@ -86,8 +86,7 @@ extern "C" __attribute__((visibility("default"))) int rocemu_call(int fd,
   numbered.sequence =
       next_sequence.fetch_add(1, std::memory_order_relaxed) ^ static_cast<uint32_t>(getpid()) << 16;
 
-  if (are_calls_noted()) [[unlikely]]
-    note_call(name_of(request->op));
+  note_call(request->op);
   const ConnectionLock lock(fd);
   if (const int error = send_request(fd, numbered, send_fds, n_send); error != 0) return error;
   ReceivedFds received;

@@ -187,8 +187,7 @@ int run_command(const Call& call) {
   if (call.in_size > abi::ucma::kMaxCommand) return EINVAL;
   int pair[2];
   if (const int error = open_pair(pair); error != 0) return error;
-  if (are_calls_noted()) [[unlikely]]
-    note_call(abi::name_of(call.command));
+  note_call(call.command);
   int error = send_command(call, pair);
   raw_syscall(SYS_close, pair[1]);
   if (error == 0) {

@@ -228,9 +228,8 @@ void Participants::answer_waiting() {
     if (process->hello) waiting.push_back(process.get());
   }
   const auto first = static_cast<uint32_t>(ancestor_.value_or(0));
-  std::ranges::sort(waiting, {}, [first](const Process* one) {
-    return static_cast<uint32_t>(one->pid) - first;
-  });
+  std::ranges::sort(
+      waiting, {}, [first](const Process* one) { return static_cast<uint32_t>(one->pid) - first; });
   for (Process* process : waiting) answer(*process);
 }
 
