@@ -221,6 +221,17 @@ std::optional<StackFiles> make_stack_files(const po::variables_map& values) {
   return files;
 }
 
+/// In turns and on the virtual clock programs are looked at by their numbers in /proc.
+void require_own_proc() {
+  std::error_code error;
+  const std::string self = std::filesystem::read_symlink("/proc/self", error).string();
+  if (self != std::to_string(getpid()))
+    throw Failure(
+        "run: /proc is not that of this PID namespace, so that nothing can be known of the "
+        "programs; "
+        "mount it: unshare --pid --fork --mount-proc rocemu run ...");
+}
+
 /// The directory of --call-sites; empty if none are wanted.
 std::string make_call_sites_dir(const po::variables_map& values) {
   if (values.count("call-sites") == 0) return "";
@@ -364,7 +375,10 @@ int run(const Arguments& arguments) {
   const bool is_virtual =
       values["lockstep"].as<bool>() ||
       (values.count("clock") != 0 && values["clock"].as<std::string>() == "virtual");
-  if (is_virtual) start.arguments.push_back("--tell-stuck");
+  if (is_virtual) {
+    require_own_proc();
+    start.arguments.push_back("--tell-stuck");
+  }
   if (is_virtual && !values["real-time-programs"].as<bool>()) tell_if_unseen(command[0]);
   if (values["tell-exits"].as<bool>()) {
     if (!is_virtual)

@@ -7,6 +7,12 @@ import unittest
 from rocemu import HERE, ROCEMU, rocemu_run, run, temporary_directory
 
 
+
+def may_make_namespaces():
+    return subprocess.run(["unshare", "--map-root-user", "--pid", "--fork", "--mount-proc", "true"],
+                          capture_output=True, check=False).returncode == 0
+
+
 class OrdinaryPrograms(unittest.TestCase):
     def same_inside(self, *command, **keywords):
         outside = run(*command, **keywords)
@@ -70,6 +76,22 @@ class OrdinaryPrograms(unittest.TestCase):
                                             f"ninja -C {directory} rocemu_wire", timeout=280)
             self.assertEqual(result.returncode, 0, result.stdout)
             self.assertTrue((pathlib.Path(directory) / "lib" / "librocemu_wire.a").exists())
+
+    @unittest.skipUnless(may_make_namespaces(), "unshare --pid is not permitted")
+    def test_namespaces_of_processes(self):
+        """A program in one of its own is named, and the run goes on; /proc has to be that of rocemu's."""
+        program = ("unshare", "--map-root-user", "--pid", "--fork")
+        result = rocemu_run(*program, "ibv_devinfo", options=("--lockstep",))
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertIn("is in a PID namespace of its own: it takes no turns", result.stdout)
+        self.assertIn("hca_id:\trocemu0", result.stdout)
+        inside = (ROCEMU, "run", "--lockstep", "--", "ibv_devinfo")
+        result = run(*program, "--mount-proc", *inside)
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertNotIn("warning", result.stdout)
+        result = run(*program, *inside)
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertIn("/proc is not that of this PID namespace", result.stdout)
 
     def test_stdin_passes_through(self):
         result = subprocess.run([ROCEMU, "run", "--private", "--",

@@ -155,9 +155,26 @@ void Participants::on_hello(Process& process, const abi::TurnsHello& hello) {
   if (holder_ == nullptr || hello.slot != abi::TurnsHello::kNoSlot) answer(process);
 }
 
+/// It is in a PID namespace of its own: by the numbers that it and we have of its threads nobody
+/// finds them.
+void Participants::refuse(const Process& process) {
+  spdlog::warn(
+      "pid {} is in a PID namespace of its own: it takes no turns and has real time, so that what "
+      "it "
+      "does is left to chance; start rocemu inside of the namespace",
+      process.pid);
+  for (ThreadSlot& slot : used_slots(table_))
+    if (slot.pid.load() == process.pid) slot.state.store(ThreadSlot::kFree);
+  changed_ = true;
+  forget(process);
+}
+
 void Participants::answer(Process& process) {
   const abi::TurnsHello hello = *std::exchange(process.hello, std::nullopt);
   uint32_t number = hello.slot;
+  if (number == abi::TurnsHello::kNoSlot &&
+      access(fmt::format("/proc/{}/task/{}", process.pid, hello.tid).c_str(), F_OK) != 0)
+    return refuse(process);
   if (number == abi::TurnsHello::kNoSlot) {
     // Its parent announced it, or it was another program before.
     const auto count = static_cast<uint32_t>(used_slots(table_).size());
@@ -252,7 +269,7 @@ void Participants::on_request(Process& process, const abi::TurnsRequest& request
   send_message(process.socket.get(), std::as_bytes(std::span(&reply, 1)), {});
 }
 
-void Participants::forget(Process& process) {
+void Participants::forget(const Process& process) {
   std::erase_if(processes_, [&](const auto& one) { return one.get() == &process; });
 }
 

@@ -82,7 +82,8 @@ class Participants {
   void go_on_as_before(pid_t pid);
   void on_death(pid_t pid);
   void on_hang_up(Process& process);
-  void forget(Process& process);
+  void forget(const Process& process);
+  void refuse(const Process& process);
 
   abi::TurnTable& table_;
   Files files_;
