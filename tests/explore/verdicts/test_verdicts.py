@@ -57,6 +57,16 @@ class Verdicts(ExploreTest):
         self.assertIn("'the last is not posted' instead of 'the last is posted'", wrong["sentence"])
         self.assertEqual(report["verdicts"]["NOT REACHED"], 0)
 
+    def test_ibv_bind_mw_is_a_verb_of_its_own(self):
+        """Although what it posts is recorded as if ibv_post_send(3) had."""
+        report = self.report("--only", "verbs:post_send,verbs:bind_mw", status=1,
+                             command=[VICTIM, "binds a window"])
+        self.assertEqual({one["fault"].split("'s ")[1].split(" fails")[0]
+                          for one in report["results"]}, {"1st post_send", "1st bind_mw"})
+        [wrong] = [one for one in report["findings"] if one["verdict"] == "WRONG"]
+        self.assertIn("1st bind_mw fails", wrong["sentence"])
+        self.assertEqual(report["verdicts"]["NOT REACHED"], 0)
+
     def test_any_name_of_a_program(self):
         name = self.scratch / 'a "b\\c'
         shutil.copy(VICTIM, name)

@@ -81,14 +81,14 @@ void use_a_second_context(ibv_device* device) {
   ibv_close_device(context);
 }
 
-/// Five receives by one call, and then one by another, of which nobody asks whether it was posted.
-void post_a_list(ibv_context* context, ibv_pd* pd) {
+/// Connected to itself.
+ibv_qp* made_qp(ibv_context* context, ibv_pd* pd) {
   ibv_cq* cq = ibv_create_cq(context, 8, nullptr, nullptr, 0);
   if (cq == nullptr) std::exit(1);
   ibv_qp_init_attr init{};
   init.send_cq = init.recv_cq = cq;
   init.qp_type = IBV_QPT_RC;
-  init.cap = {1, 8, 1, 1, 0};
+  init.cap = {4, 8, 1, 1, 0};
   ibv_qp* qp = ibv_create_qp(pd, &init);
   if (qp == nullptr) std::exit(1);
   ibv_qp_attr attr{};
@@ -97,13 +97,55 @@ void post_a_list(ibv_context* context, ibv_pd* pd) {
   if (ibv_modify_qp(qp, &attr,
                     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) != 0)
     std::exit(1);
+  attr.qp_state = IBV_QPS_RTR;
+  attr.path_mtu = IBV_MTU_1024;
+  attr.dest_qp_num = qp->qp_num;
+  attr.ah_attr.is_global = attr.ah_attr.port_num = 1;
+  if (ibv_query_gid(context, 1, 0, &attr.ah_attr.grh.dgid) != 0 ||
+      ibv_modify_qp(qp, &attr,
+                    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                        IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) != 0)
+    std::exit(1);
+  attr.qp_state = IBV_QPS_RTS;
+  if (ibv_modify_qp(qp, &attr,
+                    IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                        IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) != 0)
+    std::exit(1);
+  return qp;
+}
+
+void destroy(ibv_qp* qp) {
+  ibv_cq* cq = qp->send_cq;
+  ibv_destroy_qp(qp);
+  ibv_destroy_cq(cq);
+}
+
+/// Five receives by one call, and then one by another, of which nobody asks whether it was posted.
+void post_a_list(ibv_context* context, ibv_pd* pd) {
+  ibv_qp* qp = made_qp(context, pd);
   ibv_recv_wr list[5]{}, *bad = nullptr;
   for (int i = 0; i < 4; ++i) list[i].next = &list[i + 1];
   if (ibv_post_recv(qp, list, &bad) != 0) std::exit(1);
   ibv_recv_wr last{};
   std::printf("the last is %s\n", ibv_post_recv(qp, &last, &bad) == 0 ? "posted" : "not posted");
-  ibv_destroy_qp(qp);
-  ibv_destroy_cq(cq);
+  destroy(qp);
+}
+
+/// A work request of another kind, and then a window, of which nobody asks whether it is bound.
+void bind_a_window(ibv_context* context, ibv_pd* pd) {
+  ibv_qp* qp = made_qp(context, pd);
+  ibv_mr* mr = ibv_reg_mr(pd, buffer, sizeof buffer, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+  ibv_mw* mw = ibv_alloc_mw(pd, IBV_MW_TYPE_1);
+  if (mr == nullptr || mw == nullptr) std::exit(1);
+  ibv_send_wr write{}, *bad = nullptr;
+  write.opcode = IBV_WR_RDMA_WRITE;
+  if (ibv_post_send(qp, &write, &bad) != 0) std::exit(1);
+  ibv_mw_bind bind{};
+  bind.bind_info = {mr, reinterpret_cast<uintptr_t>(buffer), 64, 0};
+  std::printf("the window is %s\n", ibv_bind_mw(qp, mw, &bind) == 0 ? "bound" : "not bound");
+  destroy(qp);
+  ibv_dealloc_mw(mw);
+  ibv_dereg_mr(mr);
 }
 
 }  // namespace
@@ -148,6 +190,7 @@ int main(int argc, char** argv) {
   }
   if (manner == "uses a second context") use_a_second_context(devices[0]);
   if (manner == "posts a list") post_a_list(context, pd);
+  if (manner == "binds a window") bind_a_window(context, pd);
   if (manner == "registers in many places") register_in_many_places(pd);
   ibv_mr* mr = registered(context, pd, manner);
   if (mr == nullptr && manner != "crashes") return 1;
