@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "emulator/scenario/scenario.h"
+#include "tests/engine/faults/rules.h"
 #include "tests/support/event_channel.h"
 #include "tests/support/pair.h"
 
@@ -17,10 +18,6 @@ using abi::PortState;
 using engine::DeviceIndex;
 
 constexpr DeviceIndex kFirst{0};
-
-void add_rules(Bench& bench, const std::string& text) {
-  bench.step(engine::AddRules{scenario::parse_rule(text)});
-}
 
 std::vector<EventType> events_of(Bench& bench, engine::ClientId client) {
   std::vector<EventType> events;

@@ -1,0 +1,25 @@
+// What tests of rules share. The rules are in the words of a scenario (docs/scenarios.md).
+#pragma once
+
+#include <string>
+#include <variant>
+
+#include "emulator/scenario/scenario.h"
+#include "tests/support/script.h"
+
+namespace rocemu::test {
+
+/// With the local ACK timeout that a Script's QP has.
+inline constexpr engine::Duration kAckTimeout = ack_timeout(14);
+
+inline void add_rules(Bench& bench, const std::string& text) {
+  bench.step(engine::AddRules{scenario::parse_rule(text)});
+}
+
+inline Expected fired() {
+  return Expected("a rule that acts", [](const engine::Output& output) {
+    return std::holds_alternative<engine::RuleFired>(output) ? "" : "it is something else";
+  });
+}
+
+}  // namespace rocemu::test
