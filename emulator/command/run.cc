@@ -80,7 +80,8 @@ po::options_description options_of_run() {
                         "write the stacks of all threads into FILE if the programs hang, or of one "
                         "that crashes (on a virtual clock); by gdb, or eu-stack of elfutils");
   options.add_options()("stacks-by", po::value<std::string>()->value_name("TOOL"),
-                        "gdb, which tells lines and arguments, or eu-stack, which is far faster");
+                        "gdb, which tells lines and arguments (default, if installed); eu-stack, "
+                        "which is faster and tells lines; or eu-stack-names, only functions");
   options.add_options()("cores", po::bool_switch(),
                         "with --stacks, a core of each of these programs beside FILE; needs gdb");
   options.add_options()("call-sites", po::value<std::string>()->value_name("DIR"),
@@ -202,11 +203,12 @@ std::optional<StackFiles> make_stack_files(const po::variables_map& values) {
     return std::nullopt;
   }
   const std::string wanted = chooses ? values["stacks-by"].as<std::string>() : "";
-  if (chooses && wanted != "gdb" && wanted != "eu-stack")
-    throw UsageError("run: --stacks-by '" + wanted + "' is neither gdb nor eu-stack");
-  const auto tool = wanted == "eu-stack"       ? std::optional(StackTool::kEuStack)
-                    : wanted == "gdb" || cores ? std::optional(StackTool::kGdb)
-                                               : find_stack_tool(StackTool::kGdb);
+  if (chooses && !stack_tool_called(wanted))
+    throw UsageError("run: --stacks-by '" + wanted +
+                     "' is neither gdb nor eu-stack nor eu-stack-names");
+  const auto tool = chooses ? stack_tool_called(wanted)
+                    : cores ? std::optional(StackTool::kGdb)
+                            : find_stack_tool(StackTool::kGdb);
   if (!tool) throw Failure("run: --stacks: " + std::string(kNoStackTool));
   if (cores && *tool != StackTool::kGdb) throw UsageError("run: --cores are written by gdb");
   if (!is_installed(*tool))

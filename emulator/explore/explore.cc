@@ -262,6 +262,11 @@ void Exploration::shrink(Finding& finding) {
   }
 }
 
+/// Of a hang it matters where threads wait; of a crash also with which values, which takes longer.
+StackTool stacks_for(const Finding& finding) {
+  return finding.verdict == Verdict::kCrash ? StackTool::kGdb : StackTool::kEuStack;
+}
+
 /// Runs the repetitions that are missing. Those that are the first of a finding leave their files.
 void Exploration::repeat() {
   std::vector<Job> jobs;
@@ -271,10 +276,12 @@ void Exploration::repeat() {
     for (int i = 1; i <= options_.repetitions; ++i) {
       const std::string key = trial.repetition_key(i);
       if (i > 1 && store_->find(key) != nullptr) continue;
-      jobs.push_back({.number = keys.size(),
-                      .scenario = trial.scenario(),
-                      .schedule = trial.schedule,
-                      .keep = i == 1 ? folder_of(finding) : fs::path()});
+      Job job{.number = keys.size(), .scenario = trial.scenario(), .schedule = trial.schedule};
+      if (i == 1) {
+        job.keep = folder_of(finding);
+        job.stacks_by = stacks_for(finding);
+      }
+      jobs.push_back(std::move(job));
       keys.push_back(key);
       if (i == 1) fs::remove_all(folder_of(finding));
     }

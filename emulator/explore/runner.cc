@@ -143,8 +143,6 @@ void keep_files(const fs::path& from, const fs::path& to) {
 
 Runner::Runner(RunnerOptions options) : options_(std::move(options)) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);  // what a run leaves becomes a child of ours, and is ended
-  brief_tool_ = find_stack_tool(StackTool::kEuStack);
-  full_tool_ = find_stack_tool(StackTool::kGdb);
   if (options_.own_network) {
     obstacle_ = try_own_network();
     if (!obstacle_.empty()) options_.own_network = false;
@@ -177,10 +175,11 @@ std::vector<std::string> Runner::arguments_for(const Job& job, const fs::path& d
     arguments.insert(arguments.end(), {"--schedule", std::to_string(job.schedule)});
   if (!job.scenario.empty())
     arguments.insert(arguments.end(), {"--scenario", (dir / "scenario.yaml").string()});
-  if (const auto tool = job.keep.empty() ? brief_tool_ : full_tool_) {
+  const bool cores = options_.cores && !job.keep.empty();
+  if (const auto tool = find_stack_tool(cores ? StackTool::kGdb : job.stacks_by)) {
     arguments.insert(arguments.end(), {"--stacks", (dir / kStacksFile).string(), "--stacks-by",
-                                       *tool == StackTool::kGdb ? "gdb" : "eu-stack"});
-    if (options_.cores && !job.keep.empty()) arguments.emplace_back("--cores");
+                                       std::string(word_for(*tool))});
+    if (cores) arguments.emplace_back("--cores");
   }
   arguments.emplace_back("--");
   arguments.insert(arguments.end(), options_.command.begin(), options_.command.end());

@@ -44,6 +44,8 @@ struct Job {
   bool patiently = false;
   /// Its programs tell where their calls come from: in `keep`, in the folder kCallSitesFolder.
   bool tells_call_sites = false;
+  /// If that is installed.
+  StackTool stacks_by = StackTool::kEuStackNames;
   /// Where its recording, outputs and scenario are to stay; empty: nowhere.
   std::filesystem::path keep = {};
 };
@@ -91,9 +93,6 @@ class Runner {
   RunnerOptions options_;
   std::map<pid_t, Running> running_;
   std::string obstacle_;
-  /// Of all runs, since those that end in the same place are known by them; and of those that are
-  /// kept, which people read.
-  std::optional<StackTool> brief_tool_, full_tool_;
   uintmax_t most_events_ = UINTMAX_MAX, most_journal_ = UINTMAX_MAX;
   size_t started_ = 0;
 };

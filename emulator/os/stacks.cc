@@ -27,13 +27,22 @@ constexpr std::chrono::milliseconds kPause{20};
 constexpr size_t kMostText = size_t{4} << 20;
 constexpr const char* kFrames = "64";  // of a thread, innermost first
 
+using Word = std::pair<std::string_view, StackTool>;
+constexpr Word kWords[] = {{"eu-stack-names", StackTool::kEuStackNames},
+                           {"eu-stack", StackTool::kEuStack},
+                           {"gdb", StackTool::kGdb}};
+
 const char* program_of(StackTool tool) {
   return tool == StackTool::kGdb ? "gdb" : "eu-stack";
 }
 
 std::vector<std::string> command_for(StackTool tool, pid_t process, const std::string& core) {
   const std::string pid = std::to_string(process);
-  if (tool == StackTool::kEuStack) return {"eu-stack", "-n", kFrames, "-p", pid};
+  if (tool != StackTool::kGdb) {
+    std::vector<std::string> words = {"eu-stack", "-n", kFrames, "-p", pid};
+    if (tool == StackTool::kEuStack) words.emplace_back("--source");
+    return words;
+  }
   std::vector<std::string> words = {"gdb",
                                     "-nx",
                                     "--batch",
@@ -104,6 +113,11 @@ bool is_frame(std::string_view line) {
   return line.starts_with("#");
 }
 
+/// eu-stack's, below the frame.
+bool is_line_of_source(std::string_view line) {
+  return line.starts_with("    ");
+}
+
 /// "#1  0x0000563190b4415a f(int)" and "#1  0x0000563190b4415a in f (argument=1) at p.c:3" are f;
 /// empty if it has no name.
 std::string function_in(const std::string& line) {
@@ -145,6 +159,16 @@ bool is_refused(const std::string& said) {
 
 }  // namespace
 
+std::string_view word_for(StackTool tool) {
+  return std::ranges::find(kWords, tool, &Word::second)->first;
+}
+
+std::optional<StackTool> stack_tool_called(std::string_view word) {
+  const auto* const found = std::ranges::find(kWords, word, &Word::first);
+  if (found == std::end(kWords)) return std::nullopt;
+  return found->second;
+}
+
 bool is_installed(StackTool tool) {
   const char* const path = std::getenv("PATH");
   std::istringstream directories(path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin");
@@ -184,6 +208,8 @@ std::string stacks_of(StackTool tool, pid_t process, const std::string& core) {
                            line.find("<signal handler called>") != std::string::npos;
       if (is_ours && thread.find("rocemu_turns_on_crash") != std::string::npos)
         thread.resize(thread.find('\n') + 1);
+    } else if (is_line_of_source(line) && thread.find('#') != std::string::npos) {
+      thread += line + "\n";
     }
   }
   stacks += thread;
