@@ -12,6 +12,7 @@
 #include "emulator/command/hang.h"
 #include "emulator/command/subcommand.h"
 #include "emulator/explore/fault_table.h"
+#include "emulator/os/processors.h"
 #include "emulator/os/stacks.h"
 
 namespace rocemu::command {
@@ -69,6 +70,10 @@ po::options_description options_of_explore() {
       "keep a core of what hangs or crashes in each finding's folder; needs gdb");
   add("shared-network", po::bool_switch(),
       "run in the machine's network, one at a time, and not each in one of its own");
+  add("all-processors", po::bool_switch(),
+      "let each run use all processors, and not one each, which is faster; the programs are told "
+      "of "
+      "all of them anyway");
   add("real-clock", po::bool_switch(), "run on the real clock, and not in lockstep");
   add("json", po::bool_switch(), "print the report as JSON");
   options.add(fabric_options());
@@ -141,9 +146,10 @@ explore::Options read_options(const po::variables_map& values, const Arguments& 
   options.runs.rocemu = dispatch;
   options.runs.command = command;
   options.runs.jobs = std::clamp<uint64_t>(
-      number("jobs", std::max(1u, std::thread::hardware_concurrency())), 1, 1000);
+      number("jobs", std::max(allowed_processors().size(), size_t{1})), 1, 1000);
   options.runs.own_network = !values["shared-network"].as<bool>();
   options.runs.lockstep = !values["real-clock"].as<bool>();
+  options.runs.one_processor = options.runs.lockstep && !values["all-processors"].as<bool>();
   options.limits.status_tells_signal = !options.runs.lockstep;
   if (const auto time = text("run-timeout"))
     options.runs.timeout =

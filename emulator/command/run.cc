@@ -27,6 +27,7 @@
 #include "emulator/command/error.h"
 #include "emulator/command/fabric_options.h"
 #include "emulator/command/hang.h"
+#include "emulator/command/one_processor.h"
 #include "emulator/command/program_environment.h"
 #include "emulator/command/recordings/golden_run.h"
 #include "emulator/command/recordings/recorded_capture.h"
@@ -88,6 +89,10 @@ po::options_description options_of_run() {
                         "have each process write into DIR/PID a line for each call of a verb or of "
                         "librdmacm, with a number of the call stack that it came by; DIR is new or "
                         "empty");
+  options.add_options()("processor", po::value<int>()->value_name("N"),
+                        "with --lockstep, keep the NIC and all programs on processor N, which is "
+                        "faster, since only one thread goes at a time; the programs are told of "
+                        "all processors");
   options.add_options()("check-determinism", po::value<std::string>()->value_name("N"),
                         "with --lockstep, run the command N times, some of them beside a load, and "
                         "tell where two runs part and which call did it");
@@ -388,6 +393,12 @@ int run(const Arguments& arguments) {
     start.arguments.push_back("--tell-exits");
   }
 
+  if (values.count("processor") != 0) {
+    if (!values["lockstep"].as<bool>()) throw UsageError("run: --processor is for --lockstep only");
+    stay_on_processor(values["processor"].as<int>());
+    // Who waits awake there keeps the others from going on.
+    start.arguments.push_back("--sleep-between-turns");
+  }
   const std::optional<StackFiles> stacks = make_stack_files(values);
   const std::string call_sites = make_call_sites_dir(values);
   std::optional<PrivateDaemon> daemon;

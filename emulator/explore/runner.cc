@@ -22,6 +22,7 @@
 
 #include "emulator/explore/files.h"
 #include "emulator/os/proc.h"
+#include "emulator/os/processors.h"
 #include "emulator/os/unique_fd.h"
 
 namespace rocemu::explore {
@@ -147,6 +148,11 @@ Runner::Runner(RunnerOptions options) : options_(std::move(options)) {
     obstacle_ = try_own_network();
     if (!obstacle_.empty()) options_.own_network = false;
   }
+  if (options_.lockstep && options_.one_processor) {
+    processors_ = allowed_processors();
+    const auto own = std::ranges::find(processors_, sched_getcpu());
+    if (own != processors_.end()) std::rotate(processors_.begin(), own, processors_.end());
+  }
   // They would be taken for each other's.
   const bool shares = !options_.own_network || !options_.compared_files.empty();
   if (shares) options_.jobs = 1;
@@ -160,7 +166,24 @@ milliseconds Runner::time_for(const Job& job) const {
   return options_.timeout * (job.patiently ? kPatience : 1);
 }
 
-std::vector<std::string> Runner::arguments_for(const Job& job, const fs::path& dir) const {
+/// One that the fewest runs have. The first is the one that we are on: others that explore at the
+/// same time are elsewhere.
+std::optional<int> Runner::next_processor() const {
+  std::optional<int> best;
+  size_t fewest = SIZE_MAX;
+  for (const int processor : processors_) {
+    const auto runs = static_cast<size_t>(std::ranges::count(
+        running_, std::optional(processor), [](const auto& one) { return one.second.processor; }));
+    if (runs < fewest) {
+      fewest = runs;
+      best = processor;
+    }
+  }
+  return best;
+}
+
+std::vector<std::string> Runner::arguments_for(const Job& job, const fs::path& dir,
+                                               std::optional<int> processor) const {
   const std::string time = std::to_string(time_for(job).count()) + "ms";
   std::vector<std::string> arguments = {"run"};
   if (options_.lockstep)
@@ -170,6 +193,7 @@ std::vector<std::string> Runner::arguments_for(const Job& job, const fs::path& d
   arguments.insert(arguments.end(), {"--timeout", time, "--record", dir.string()});
   if (job.tells_call_sites)
     arguments.insert(arguments.end(), {"--call-sites", (dir / kCallSitesFolder).string()});
+  if (processor) arguments.insert(arguments.end(), {"--processor", std::to_string(*processor)});
   if (job.keep.empty()) arguments.emplace_back("--without-trace");  // nobody will see it
   if (job.schedule != 0)
     arguments.insert(arguments.end(), {"--schedule", std::to_string(job.schedule)});
@@ -194,7 +218,8 @@ void Runner::start(const Job& job) {
     std::error_code ignored;
     fs::remove(file, ignored);
   }
-  const std::vector<std::string> arguments = arguments_for(job, dir);
+  const std::optional<int> processor = next_processor();
+  const std::vector<std::string> arguments = arguments_for(job, dir, processor);
   std::cout.flush();  // or the child would say it again
   const pid_t parent = getpid();
   const pid_t pid = fork();
@@ -214,7 +239,7 @@ void Runner::start(const Job& job) {
     std::cout.flush();
     _exit(status);
   }
-  running_.emplace(pid, Running{job, dir, Clock::now()});
+  running_.emplace(pid, Running{job, dir, Clock::now(), processor});
 }
 
 void Runner::finish(const Running& running, int status,

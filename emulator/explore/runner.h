@@ -24,6 +24,7 @@ struct RunnerOptions {
   std::vector<std::string> command;
   std::vector<std::string> fabric;  // options for `rocemu run`
   bool lockstep = true;
+  bool one_processor = true;  // each run stays on one; in lockstep
   size_t jobs = 1;
   std::chrono::milliseconds timeout{20'000};  // of one run, in real time
   bool own_network = true;                    // each run in a network namespace, if that works
@@ -78,11 +79,14 @@ class Runner {
     Job job;
     std::filesystem::path dir;
     std::chrono::steady_clock::time_point since;
+    std::optional<int> processor;  // where it stays
     bool flood = false, runaway = false;
   };
 
   std::chrono::milliseconds time_for(const Job& job) const;
-  std::vector<std::string> arguments_for(const Job& job, const std::filesystem::path& dir) const;
+  std::optional<int> next_processor() const;
+  std::vector<std::string> arguments_for(const Job& job, const std::filesystem::path& dir,
+                                         std::optional<int> processor) const;
   void start(const Job& job);
   void finish(const Running& running, int status,
               const std::function<void(const Job&, const RunFacts&)>& on_end);
@@ -91,6 +95,7 @@ class Runner {
   void end_all();
 
   RunnerOptions options_;
+  std::vector<int> processors_;  // to keep runs on; empty if they use all
   std::map<pid_t, Running> running_;
   std::string obstacle_;
   uintmax_t most_events_ = UINTMAX_MAX, most_journal_ = UINTMAX_MAX;

@@ -217,6 +217,49 @@ class TheNic(CommandTest):
         wait_for(lambda: not os.path.exists(self.base), "the runtime directory to go")
 
 
+class OneProcessor(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.all = sorted(os.sched_getaffinity(0))
+        self.one = self.all[-1]
+
+    def told(self, code, *command):
+        result = self.rocemu("run", "--lockstep", "--processor", str(self.one), "--", *command,
+                             sys.executable, "-c", code)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def test_keeps_programs_there_and_tells_them_of_all(self):
+        told = self.told("import os, threading\n"
+                         "seen = [os.sched_getaffinity(0), os.sched_getaffinity(os.getpid())]\n"
+                         "thread = threading.Thread(target=lambda: "
+                         "seen.append(os.sched_getaffinity(0)))\n"
+                         "thread.start(); thread.join()\n"
+                         "import ctypes\n"
+                         "libc, words = ctypes.CDLL(None), (ctypes.c_uint64 * 16)()\n"
+                         "size = libc.syscall(%d, 0, 128, words)\n"
+                         "seen.append({64 * i + bit for i in range(size // 8) for bit in range(64) "
+                         "if words[i] >> bit & 1})\n"
+                         "print(*map(sorted, seen), sep='\\n')\n"
+                         "print(open('/proc/self/status').read())"
+                         % {"x86_64": 204}.get(os.uname().machine, 123))
+        self.assertEqual(told.splitlines()[:4], [str(self.all)] * 4)
+        self.assertIn(f"Cpus_allowed_list:\t{self.one}\n", told)
+
+    def test_tells_the_truth_of_processors_that_a_program_chose(self):
+        told = self.told(f"import os; os.sched_setaffinity(0, {{{self.one}}}); "
+                         "print(os.sched_getaffinity(0))")
+        self.assertEqual(told, f"{{{self.one}}}\n")
+        code = "import os; print(os.sched_getaffinity(0))"
+        self.assertEqual(self.told(code, "taskset", "-c", str(self.one)), f"{{{self.one}}}\n")
+
+    def test_is_one_that_may_be_used_and_for_lockstep(self):
+        self.assert_one_line(self.rocemu("run", "--lockstep", "--processor", "100000", "--", "true"),
+                             2, "none of those that may be used here")
+        self.assert_one_line(self.rocemu("run", "--processor", str(self.one), "--", "true"),
+                             2, "--lockstep only")
+
+
 class RuntimeDirectory(CommandTest):
     def test_of_another_kind_is_not_trusted(self):
         os.symlink(self.scratch, self.base)

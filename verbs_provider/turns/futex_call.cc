@@ -1,5 +1,6 @@
 // The syscall function, for those calls that wait or give: runtimes of other languages, and
-// std::atomic's wait(), make their locks of futexes.
+// std::atomic's wait(), make their locks of futexes. And for those that ask for processors, as
+// libnuma does.
 #include <cerrno>
 #include <cstdarg>
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include "verbs_provider/shim/interpose.h"
 #include "verbs_provider/turns/gifts.h"
 #include "verbs_provider/turns/kernel.h"
+#include "verbs_provider/turns/processors.h"
 #include "verbs_provider/turns/times.h"
 #include "verbs_provider/turns/turn.h"
 
@@ -93,10 +95,24 @@ ROCEMU_REPLACE(long, syscall, (long number, ...)) {
   long arguments[6];
   for (long& argument : arguments) argument = va_arg(list, long);
   va_end(list);
+  const auto straight = [&] {
+    return kernel_words(number, arguments[0], arguments[1], arguments[2], arguments[3],
+                        arguments[4], arguments[5]);
+  };
   long result = 0;
   switch (number) {
     case SYS_futex:
       result = do_futex(arguments);
+      break;
+    case SYS_sched_getaffinity:  // tells how many bytes it has written
+      result = straight();
+      if (result > 0)
+        tell_of_all_processors(static_cast<size_t>(result),
+                               reinterpret_cast<cpu_set_t*>(arguments[2]));
+      break;
+    case SYS_sched_setaffinity:
+      result = straight();
+      if (result == 0) processors_are_chosen();
       break;
     case SYS_sched_yield:
       result = sched_yield();
@@ -110,8 +126,7 @@ ROCEMU_REPLACE(long, syscall, (long number, ...)) {
       unsettle();
       [[fallthrough]];
     default:
-      result = kernel_words(number, arguments[0], arguments[1], arguments[2], arguments[3],
-                            arguments[4], arguments[5]);
+      result = straight();
   }
   if (result >= 0 || result < -4095) return result;
   errno = static_cast<int>(-result);
