@@ -40,10 +40,13 @@ void ProtocolContext::close(Connection& connection) {
 }
 
 // IBTA vol 1, 12.9: packets of the connection may be under way for two packet lifetimes and the
-// peer's delay, which is the local ACK timeout. The peer chose it: 34 s are enough.
+// peer's delay, which is the local ACK timeout. The peer chose it: 34 s are enough. Meanwhile the
+// peer's QP is not "already connected" (12.9.8.3.1): a new request from it is not stale, as in
+// Linux.
 void ProtocolContext::enter_timewait(Connection& connection) {
   constexpr uint8_t kLongest = 23;
   connection.state = State::kTimewait;
+  table_.give_back_remote_qpn(connection);
   start_timer(connection, cm_time(std::min(connection.local_ack_timeout, kLongest)));
 }
 

@@ -409,9 +409,19 @@ TEST(CmPassive, ARequestFromAQpThatIsConnectedIsStaleAndEndsTheOldConnection) {
   wire::CmRej rej = stateless_rej(CmRejectReason::kStaleConnection);
   rej.remote_comm_id = 0x1234;
   s.wire_delivers(req).expect_sent({rej, s.our_dreq()});
+  s.wire_delivers(req).expect_sent({rej});  // still to be released
   s.wire_delivers(s.peer_drep()).expect_told({EventKind::kDisconnectReply});
-  s.wire_delivers(req).expect_sent({rej});  // still in timewait
-  s.at(kCmTimewait).expect_told({EventKind::kTimewaitExit});
+  s.wire_delivers(req).expect_told({EventKind::kRequest});
+}
+
+// "already connected": it is not any more.
+TEST(CmPassive, AQpWhoseConnectionIsInTimewaitMayAskAgain) {
+  CmScript s;
+  s.at(0ms).reach_established_passive();
+  s.wire_delivers(s.peer_dreq()).expect_told({EventKind::kDisconnectRequest});
+  s.app_answers_disconnect().expect_sent({s.our_drep()});
+  wire::CmReq req = s.peer_req();
+  ++req.local_comm_id;
   s.wire_delivers(req).expect_told({EventKind::kRequest});
 }
 
