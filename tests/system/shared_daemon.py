@@ -9,6 +9,10 @@ import unittest
 from rocemu import ROCEMU, processes_of, run, temporary_directory
 
 
+# Version 4 and 5 of Open MPI have these.
+FILES_OF_MPI = ("vader_segment", "osc_rdma", "sm_segment")
+
+
 class SharedDaemon(unittest.TestCase):
     """A daemon of its own for each test, in a directory of its own."""
 
@@ -35,7 +39,7 @@ class SharedDaemon(unittest.TestCase):
         """Not directories, those are other tests' (see CTestCustom.cmake), and not what an MPI has there
         that runs beside."""
         return {entry.name for entry in os.scandir("/dev/shm")
-                if not entry.is_dir() and not entry.name.startswith(("vader_segment", "osc_rdma"))}
+                if not entry.is_dir() and not entry.name.startswith(FILES_OF_MPI)}
 
     def rocemu(self, *arguments):
         return run(ROCEMU, *arguments, env=self.environment)

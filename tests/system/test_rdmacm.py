@@ -14,6 +14,11 @@ from rocemu import CM_PAIR, HERE, rocemu_run, side_by_side, temporary_directory
 RSPRELOAD = f"/usr/lib/{os.uname().machine}-linux-gnu/rsocket/librspreload.so"
 
 
+def curl_version():
+    said = subprocess.run(["curl", "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return tuple(map(int, re.match(r"curl (\d+)\.(\d+)", said).groups()))
+
+
 def cm_pair(port, *commands, **keywords):
     arguments = [*CM_PAIR, str(port)]
     for index, command in enumerate(commands):
@@ -70,7 +75,10 @@ class Connected(unittest.TestCase):
                      "its threads hand QPs over by counters that they spin on, which "
                      "ThreadSanitizer does not see")
     def test_cmtime(self):
-        said = self.check(7471, ["cmtime"], ["cmtime", "-s", "127.0.0.1", "-c", "1000"],
+        # Two devices: later than rdma-core 50 both sides number QPs that are none in the same way,
+        # and on one device a connection from QP 1000 to QP 1000 would be stale.
+        said = self.check(7471, ["cmtime", "-b", "127.0.0.2", "-c", "1000"],
+                          ["cmtime", "-b", "127.0.0.1", "-s", "127.0.0.2", "-c", "1000"],
                           env={**os.environ, "CM_PAIR_KILLS_SERVER": "1"})
         self.assertIn("destroy", said)
 
@@ -209,6 +217,8 @@ class Sockets(unittest.TestCase):
 
     @unittest.skipIf(os.environ.get("ROCEMU_SANITIZE"),
                      "curl 7.88 hangs in setlocale(3) with libasan preloaded, without rocemu, too")
+    @unittest.skipIf(curl_version() >= (8,), "librspreload leaves sockets with SOCK_NONBLOCK in their "
+                                             "type, as curl 8 opens them, to TCP")
     def test_curl_fetches_a_file_through_librspreload(self):
         with temporary_directory() as directory:
             path = pathlib.Path(directory)
@@ -287,7 +297,9 @@ class Decoded(unittest.TestCase):
              "infiniband.cm.req.ip_cm"}
     # Ours has flow label 0, which annex A17 allows, and says no packet rate: rxe's is the one of
     # the network interface below it.
-    INTENDED = {"infiniband.cm.req.prim_flowlabel", "infiniband.cm.req.prim_pktrate"}
+    # tshark 4.4 shows the packet rate where the reserved bits beside it are.
+    INTENDED = {"infiniband.cm.req.prim_flowlabel", "infiniband.cm.req.prim_pktrate",
+                "infiniband.cm.req.prim_reserved0"}
 
     def test_tshark_decodes_an_rping_run_as_it_decodes_rxes(self):
         with temporary_directory() as directory:

@@ -113,7 +113,9 @@ class Capture(OnNetwork):
         tcpdump.terminate()
         hosts.end_of(tcpdump)
         fields = dissect(path, "ip.dsfield", "ip.ttl", "udp.srcport", "ip.flags.df")
-        self.assertEqual({(one[0], one[1], one[3]) for one in fields}, {("0x68", "255", "1")})
+        self.assertEqual({(one[0], one[1]) for one in fields}, {("0x68", "255")})
+        # tshark says 1, since version 4 "True".
+        self.assertLessEqual({one[3] for one in fields}, {"1", "True"})
         ports = {int(one[2]) for one in fields}
         self.assertGreater(len(ports), 2)  # one for each flow, of those that the daemon has
         self.assertLessEqual(len(ports), 8)

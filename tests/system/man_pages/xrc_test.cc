@@ -19,7 +19,7 @@ XrcdPtr open_xrcd(ibv_context* context, int fd, int oflags) {
   return XrcdPtr(ibv_open_xrcd(context, &init));
 }
 
-using FilePtr = std::unique_ptr<FILE, decltype(&std::fclose)>;
+using FilePtr = std::unique_ptr<FILE, int (*)(FILE*)>;
 
 class XrcdTest : public TransportTest {
  protected:
