@@ -70,6 +70,9 @@ struct ThreadSlot {
   std::atomic<uint32_t> queued;  // the place among those that wait for the same
   std::atomic<uint64_t> handle;  // its pthread_t
   std::atomic<uint32_t> asks;    // an Asks, and a futex
+  /// Not 0 if the program chose the processor that `rocemu run --processor` keeps it on. Threads
+  /// and processes that it starts, and programs that it executes, inherit that.
+  std::atomic<uint32_t> chose_processor;
 };
 static_assert(sizeof(ThreadSlot) == 128);
 

@@ -21,6 +21,11 @@ std::string tail_of(const std::string& text) {
   return tail;
 }
 
+bool fails_by_itself(const RunFacts& facts) {
+  return facts.status != 0 && facts.trouble.empty() && !facts.flood && !facts.deadlock &&
+         !facts.timeout;
+}
+
 void require_success(const RunFacts& facts, const Options& options) {
   const std::string command = shell_text(options.runs.command);
   if (!facts.trouble.empty() && facts.status != 0)
@@ -83,7 +88,16 @@ BaselineRuns run_baseline(Runner& runner, const Options& options,
     runs.facts[job.number] = facts;
     require_success(facts, options);
   };
-  runner.run({jobs[0]}, take, stops);
+  const auto take_first = [&](const Job& job, const RunFacts& facts) {
+    runs.needs_all_processors = runner.keeps_on_one_processor() && fails_by_itself(facts);
+    if (!runs.needs_all_processors) take(job, facts);
+  };
+  runner.run({jobs[0]}, take_first, stops);
+  if (runs.needs_all_processors && !stops()) {
+    runner.use_all_processors();
+    std::filesystem::remove_all(jobs[0].keep);
+    runner.run({jobs[0]}, take, stops);
+  }
   runs.events = read_events(kept / "1");
   std::error_code missing;
   const uintmax_t of_events = std::filesystem::file_size(kept / "1" / "events.jsonl", missing);

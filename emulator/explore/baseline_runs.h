@@ -14,7 +14,8 @@ struct BaselineRuns {
   RecordedEvents events;        // of the first
   std::vector<RunFacts> facts;  // of three, and then of others on links of more latency
   uintmax_t events_bytes = 0, journal_bytes = 0;  // of the recording of the first
-  std::string difference;  // where the three differ; empty if they are the same
+  std::string difference;             // where the three differ; empty if they are the same
+  bool needs_all_processors = false;  // it fails on one, which it sees somehow
 };
 
 /// Throws ExploreError if the command cannot be explored, with the reason.

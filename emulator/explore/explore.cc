@@ -101,6 +101,8 @@ void Exploration::tell_of_baseline() const {
                               "not compared\n",
                               mask.masked_lines()));
   }
+  if (baseline_runs_.needs_all_processors)
+    out << "on one processor the command fails: its runs use all of them\n";
   if (!runner_.obstacle().empty() && options_.runs.own_network)
     out << "runs go one at a time, since this machine gives them no network of their own (" +
                runner_.obstacle() + ")\n";

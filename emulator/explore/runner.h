@@ -64,6 +64,9 @@ class Runner {
            const std::function<void(const Job&, const RunFacts&)>& on_end,
            const std::function<bool()>& stops);
 
+  bool keeps_on_one_processor() const { return !processors_.empty(); }
+  void use_all_processors() { processors_.clear(); }
+
   /// A run whose events.jsonl or journal is longer has no end.
   void set_most_recorded(uintmax_t events, uintmax_t journal) {
     most_events_ = events;

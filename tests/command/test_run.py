@@ -246,6 +246,24 @@ class OneProcessor(CommandTest):
         self.assertEqual(told.splitlines()[:4], [str(self.all)] * 4)
         self.assertIn(f"Cpus_allowed_list:\t{self.one}\n", told)
 
+    def test_tells_each_thread_of_its_own_choice(self):
+        for chosen in self.all[:2]:
+            code = ("import os, subprocess, sys, threading\n"
+                    "def seen(): return len(os.sched_getaffinity(0))\n"
+                    "told = [seen()]\n"
+                    "def choose():\n"
+                    f"    os.sched_setaffinity(0, {{{chosen}}}); told.append(seen())\n"
+                    "    inner = threading.Thread(target=lambda: told.append(seen()))\n"
+                    "    inner.start(); inner.join()\n"
+                    "for run in choose, lambda: told.append(seen()):\n"
+                    "    thread = threading.Thread(target=run); thread.start(); thread.join()\n"
+                    "told.append(seen())\n"
+                    "told.append(int(subprocess.run(['nproc'], stdout=subprocess.PIPE).stdout))\n"
+                    "os.environ.clear(); told.append(seen())\n"
+                    "print(told)")
+            many = len(self.all)
+            self.assertEqual(self.told(code), f"{[many, 1, 1, many, many, many, many]}\n")
+
     def test_tells_the_truth_of_processors_that_a_program_chose(self):
         told = self.told(f"import os; os.sched_setaffinity(0, {{{self.one}}}); "
                          "print(os.sched_getaffinity(0))")

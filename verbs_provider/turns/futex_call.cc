@@ -107,12 +107,14 @@ ROCEMU_REPLACE(long, syscall, (long number, ...)) {
     case SYS_sched_getaffinity:  // tells how many bytes it has written
       result = straight();
       if (result > 0)
-        tell_of_all_processors(static_cast<size_t>(result),
+        tell_of_all_processors(static_cast<pid_t>(arguments[0]), static_cast<size_t>(result),
                                reinterpret_cast<cpu_set_t*>(arguments[2]));
       break;
     case SYS_sched_setaffinity:
       result = straight();
-      if (result == 0) processors_are_chosen();
+      if (result == 0)
+        processors_are_chosen(static_cast<pid_t>(arguments[0]), static_cast<size_t>(arguments[1]),
+                              reinterpret_cast<const cpu_set_t*>(arguments[2]));
       break;
     case SYS_sched_yield:
       result = sched_yield();

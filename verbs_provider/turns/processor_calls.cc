@@ -5,9 +5,12 @@
 #include "emulator/abi/processors.h"
 #include "verbs_provider/shim/interpose.h"
 #include "verbs_provider/turns/processors.h"
+#include "verbs_provider/turns/turn.h"
 
 namespace rocemu::turns {
 namespace {
+
+using abi::ThreadSlot;
 
 shim::Next<int(pid_t, size_t, cpu_set_t*)> next_sched_getaffinity("sched_getaffinity");
 shim::Next<int(pid_t, size_t, const cpu_set_t*)> next_sched_setaffinity("sched_setaffinity");
@@ -16,8 +19,15 @@ shim::Next<int(pthread_t, size_t, cpu_set_t*)> next_pthread_getaffinity_np(
 shim::Next<int(pthread_t, size_t, const cpu_set_t*)> next_pthread_setaffinity_np(
     "pthread_setaffinity_np");
 
+/// What the environment said at the beginning; the program may clear that.
+struct {
+  bool on_one = false;
+  size_t one = 0;
+  cpu_set_t all = {};
+} kept;
+
 /// Adds "0-3,8" to `set`.
-void add_list(const char* list, size_t size, cpu_set_t* set) {
+void add_list(const char* list, cpu_set_t& set) {
   for (;;) {
     char* end;
     long processor = strtol(list, &end, 10);
@@ -27,25 +37,70 @@ void add_list(const char* list, size_t size, cpu_set_t* set) {
       list = end + 1;
       last = strtol(list, &end, 10);
     }
-    for (; processor <= last; ++processor) CPU_SET_S(static_cast<size_t>(processor), size, set);
+    for (; processor <= last; ++processor) CPU_SET(static_cast<size_t>(processor), &set);
     if (*end != ',') return;
     list = end + 1;
   }
 }
 
-}  // namespace
-
-void tell_of_all_processors(size_t size, cpu_set_t* set) {
+/// Before other libraries ask.
+__attribute__((constructor(101))) void read_environment() {
   const char* const text = getenv(abi::kProcessorsVariable);
   if (text == nullptr) return;
   char* end;
-  const auto kept_on = static_cast<size_t>(strtol(text, &end, 10));
-  if (*end != ':' || CPU_COUNT_S(size, set) != 1 || !CPU_ISSET_S(kept_on, size, set)) return;
-  add_list(end + 1, size, set);
+  kept.one = static_cast<size_t>(strtol(text, &end, 10));
+  if (*end != ':') return;
+  add_list(end + 1, kept.all);
+  kept.on_one = true;
 }
 
-void processors_are_chosen() {
-  unsetenv(abi::kProcessorsVariable);
+template <class Predicate>
+ThreadSlot* find_slot(Predicate is_it) {
+  if (!joined()) return nullptr;
+  const uint32_t count = table()->high_water.load();
+  for (uint32_t i = 0; i < count && i < abi::TurnTable::kSlots; ++i) {
+    ThreadSlot& slot = table()->slots[i];
+    const uint32_t state = slot.state.load();
+    if (state != ThreadSlot::kFree && state != ThreadSlot::kGone && is_it(slot)) return &slot;
+  }
+  return nullptr;
+}
+
+/// Of any process of the run; null for one that takes no turns.
+ThreadSlot* slot_of(pid_t thread) {
+  if (thread == 0) return own_slot();
+  return find_slot([&](const ThreadSlot& slot) { return slot.tid.load() == thread; });
+}
+
+ThreadSlot* slot_of(pthread_t thread) {
+  const pid_t process = getpid();
+  return find_slot([&](const ThreadSlot& slot) {
+    return slot.pid.load() == process && slot.handle.load() == static_cast<uint64_t>(thread);
+  });
+}
+
+bool is_the_one(size_t size, const cpu_set_t* set) {
+  return CPU_COUNT_S(size, set) == 1 && CPU_ISSET_S(kept.one, size, set);
+}
+
+void tell_of_all(const ThreadSlot* slot, size_t size, cpu_set_t* set) {
+  if (!is_the_one(size, set) || (slot != nullptr && slot->chose_processor.load() != 0)) return;
+  for (size_t processor = 0; processor < CPU_SETSIZE; ++processor)
+    if (CPU_ISSET(processor, &kept.all)) CPU_SET_S(processor, size, set);
+}
+
+void note_choice(ThreadSlot* slot, size_t size, const cpu_set_t* set) {
+  if (slot != nullptr) slot->chose_processor.store(is_the_one(size, set) ? 1 : 0);
+}
+
+}  // namespace
+
+void tell_of_all_processors(pid_t thread, size_t size, cpu_set_t* set) {
+  if (kept.on_one) tell_of_all(slot_of(thread), size, set);
+}
+
+void processors_are_chosen(pid_t thread, size_t size, const cpu_set_t* set) {
+  if (kept.on_one) note_choice(slot_of(thread), size, set);
 }
 
 }  // namespace rocemu::turns
@@ -54,24 +109,24 @@ using namespace rocemu::turns;
 
 ROCEMU_REPLACE(int, sched_getaffinity, (pid_t thread, size_t size, cpu_set_t* set)) {
   const int result = next_sched_getaffinity(thread, size, set);
-  if (result == 0) tell_of_all_processors(size, set);
+  if (result == 0) tell_of_all_processors(thread, size, set);
   return result;
 }
 
 ROCEMU_REPLACE(int, sched_setaffinity, (pid_t thread, size_t size, const cpu_set_t* set)) {
   const int result = next_sched_setaffinity(thread, size, set);
-  if (result == 0) processors_are_chosen();
+  if (result == 0) processors_are_chosen(thread, size, set);
   return result;
 }
 
 ROCEMU_REPLACE(int, pthread_getaffinity_np, (pthread_t thread, size_t size, cpu_set_t* set)) {
   const int result = next_pthread_getaffinity_np(thread, size, set);
-  if (result == 0) tell_of_all_processors(size, set);
+  if (result == 0 && kept.on_one) tell_of_all(slot_of(thread), size, set);
   return result;
 }
 
 ROCEMU_REPLACE(int, pthread_setaffinity_np, (pthread_t thread, size_t size, const cpu_set_t* set)) {
   const int result = next_pthread_setaffinity_np(thread, size, set);
-  if (result == 0) processors_are_chosen();
+  if (result == 0 && kept.on_one) note_choice(slot_of(thread), size, set);
   return result;
 }

@@ -5,15 +5,15 @@
 #include <cstddef>
 
 #include <sched.h>
+#include <sys/types.h>
 
 namespace rocemu::turns {
 
-/// `set`, which the kernel has told and which has so many bytes, becomes the one that it would be
-/// without rocemu.
-void tell_of_all_processors(size_t size, cpu_set_t* set);
+/// `set`, which the kernel has told of `thread` (0: this one) and which has so many bytes, becomes
+/// the one that it would be without rocemu.
+void tell_of_all_processors(pid_t thread, size_t size, cpu_set_t* set);
 
-/// The program has chosen processors: from now on, and for programs that it executes, what the
-/// kernel tells is true.
-void processors_are_chosen();
+/// The program has chosen this set for `thread`: what the kernel tells of that is true.
+void processors_are_chosen(pid_t thread, size_t size, const cpu_set_t* set);
 
 }  // namespace rocemu::turns

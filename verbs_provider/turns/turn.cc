@@ -446,6 +446,7 @@ ThreadSlot* take_slot() {
     slot.asks.store(ThreadSlot::kNothing);
     slot.given.store(0);
     slot.handle.store(0);
+    slot.chose_processor.store(own_slot() != nullptr ? own_slot()->chose_processor.load() : 0);
     slot.serial.store(all->next_serial.fetch_add(1));
     uint32_t high = all->high_water.load();
     while (high < i + 1 && !all->high_water.compare_exchange_weak(high, i + 1)) {

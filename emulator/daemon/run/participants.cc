@@ -187,6 +187,7 @@ void Participants::answer(Process& process) {
       if (slot.state.load() != ThreadSlot::kFree) continue;
       slot.serial.store(table_.next_serial.fetch_add(1));
       slot.turn.store(0);
+      slot.chose_processor.store(0);
       slot.state.store(ThreadSlot::kStarting);
       table_.high_water.store(std::max(table_.high_water.load(), i + 1));
       number = i;

@@ -17,6 +17,14 @@ class BadInput(ExploreTest):
         self.assertNotIn("terminate", err)
         return err
 
+    @unittest.skipIf(len(os.sched_getaffinity(0)) == 1, "there is one processor only")
+    def test_a_command_that_sees_that_it_is_kept_on_one_processor(self):
+        seen = f"test $(env -i nproc) = {len(os.sched_getaffinity(0))}"
+        code, out, err = self.explore("--only", "verbs:alloc_pd", "--fail-on", "none",
+                                      command=["sh", "-c", f"'{VICTIM}' crashes && {seen}"])
+        self.assertEqual(code, 0, out + err)
+        self.assertIn("on one processor the command fails: its runs use all of them", err)
+
     def test_a_command_that_fails(self):
         self.refused(command=[VICTIM, "fails without a fault"],
                      words=["fails without any fault, with status 3", "nothing works here"])
