@@ -1,6 +1,8 @@
 // How the requester cuts messages into packets (IBTA vol 1, 9.7.3, 9.2.1 to 9.2.8).
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/support/script.h"
 
 namespace rocemu::test {
@@ -139,9 +141,10 @@ TEST(Requester, GathersTheListInOrder) {
   Script s;
   const auto bytes = pattern(600);
   s.app().fill_send_buffer(bytes);
-  std::vector<uint8_t> message(bytes.begin() + 500, bytes.begin() + 503);
-  message.insert(message.end(), bytes.begin(), bytes.begin() + 400);
-  message.push_back(bytes[599]);
+  std::vector<uint8_t> message(404);
+  std::copy_n(bytes.begin() + 500, 3, message.begin());
+  std::copy_n(bytes.begin(), 400, message.begin() + 3);
+  message.back() = bytes[599];
   s.at(0ms)
       .app_posts(
           {.wr_id = 1,
