@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <charconv>
 #include <iostream>
-#include <thread>
 
 #include "emulator/command/doctor/executable.h"
 #include "emulator/command/error.h"
@@ -71,9 +70,7 @@ po::options_description options_of_explore() {
   add("shared-network", po::bool_switch(),
       "run in the machine's network, one at a time, and not each in one of its own");
   add("all-processors", po::bool_switch(),
-      "let each run use all processors, and not one each, which is faster; the programs are told "
-      "of "
-      "all of them anyway");
+      "let each run use all processors: slower, for programs that notice that they have one");
   add("real-clock", po::bool_switch(), "run on the real clock, and not in lockstep");
   add("json", po::bool_switch(), "print the report as JSON");
   options.add(fabric_options());

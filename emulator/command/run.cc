@@ -396,7 +396,7 @@ int run(const Arguments& arguments) {
   if (values.count("processor") != 0) {
     if (!values["lockstep"].as<bool>()) throw UsageError("run: --processor is for --lockstep only");
     stay_on_processor(values["processor"].as<int>());
-    // Who waits awake there keeps the others from going on.
+    // There is no second processor on which the NIC could wait awake.
     start.arguments.push_back("--sleep-between-turns");
   }
   const std::optional<StackFiles> stacks = make_stack_files(values);

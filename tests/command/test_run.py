@@ -264,6 +264,10 @@ class OneProcessor(CommandTest):
             many = len(self.all)
             self.assertEqual(self.told(code), f"{[many, 1, 1, many, many, many, many]}\n")
 
+    def test_tells_what_remains_of_a_choice_beyond_the_processors_that_are_there(self):
+        self.assertEqual(self.told(f"import os; os.sched_setaffinity(0, {{{self.one}, 1000}}); "
+                                   "print(os.sched_getaffinity(0))"), f"{{{self.one}}}\n")
+
     def test_tells_the_truth_of_processors_that_a_program_chose(self):
         told = self.told(f"import os; os.sched_setaffinity(0, {{{self.one}}}); "
                          "print(os.sched_getaffinity(0))")

@@ -112,9 +112,7 @@ ROCEMU_REPLACE(long, syscall, (long number, ...)) {
       break;
     case SYS_sched_setaffinity:
       result = straight();
-      if (result == 0)
-        processors_are_chosen(static_cast<pid_t>(arguments[0]), static_cast<size_t>(arguments[1]),
-                              reinterpret_cast<const cpu_set_t*>(arguments[2]));
+      if (result == 0) processors_are_chosen(static_cast<pid_t>(arguments[0]));
       break;
     case SYS_sched_yield:
       result = sched_yield();

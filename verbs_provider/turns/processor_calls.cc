@@ -89,8 +89,9 @@ void tell_of_all(const ThreadSlot* slot, size_t size, cpu_set_t* set) {
     if (CPU_ISSET(processor, &kept.all)) CPU_SET_S(processor, size, set);
 }
 
-void note_choice(ThreadSlot* slot, size_t size, const cpu_set_t* set) {
-  if (slot != nullptr) slot->chose_processor.store(is_the_one(size, set) ? 1 : 0);
+/// `now`: what the kernel tells since then, which leaves out the processors that may not be used.
+void note_choice(ThreadSlot* slot, const cpu_set_t& now) {
+  if (slot != nullptr) slot->chose_processor.store(is_the_one(sizeof now, &now) ? 1 : 0);
 }
 
 }  // namespace
@@ -99,8 +100,10 @@ void tell_of_all_processors(pid_t thread, size_t size, cpu_set_t* set) {
   if (kept.on_one) tell_of_all(slot_of(thread), size, set);
 }
 
-void processors_are_chosen(pid_t thread, size_t size, const cpu_set_t* set) {
-  if (kept.on_one) note_choice(slot_of(thread), size, set);
+void processors_are_chosen(pid_t thread) {
+  cpu_set_t now;
+  if (kept.on_one && next_sched_getaffinity(thread, sizeof now, &now) == 0)
+    note_choice(slot_of(thread), now);
 }
 
 }  // namespace rocemu::turns
@@ -115,7 +118,7 @@ ROCEMU_REPLACE(int, sched_getaffinity, (pid_t thread, size_t size, cpu_set_t* se
 
 ROCEMU_REPLACE(int, sched_setaffinity, (pid_t thread, size_t size, const cpu_set_t* set)) {
   const int result = next_sched_setaffinity(thread, size, set);
-  if (result == 0) processors_are_chosen(thread, size, set);
+  if (result == 0) processors_are_chosen(thread);
   return result;
 }
 
@@ -127,6 +130,8 @@ ROCEMU_REPLACE(int, pthread_getaffinity_np, (pthread_t thread, size_t size, cpu_
 
 ROCEMU_REPLACE(int, pthread_setaffinity_np, (pthread_t thread, size_t size, const cpu_set_t* set)) {
   const int result = next_pthread_setaffinity_np(thread, size, set);
-  if (result == 0 && kept.on_one) note_choice(slot_of(thread), size, set);
+  cpu_set_t now;
+  if (result == 0 && kept.on_one && next_pthread_getaffinity_np(thread, sizeof now, &now) == 0)
+    note_choice(slot_of(thread), now);
   return result;
 }

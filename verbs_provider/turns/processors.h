@@ -13,7 +13,7 @@ namespace rocemu::turns {
 /// the one that it would be without rocemu.
 void tell_of_all_processors(pid_t thread, size_t size, cpu_set_t* set);
 
-/// The program has chosen this set for `thread`: what the kernel tells of that is true.
-void processors_are_chosen(pid_t thread, size_t size, const cpu_set_t* set);
+/// The program has chosen processors for `thread`: what the kernel tells of that is true.
+void processors_are_chosen(pid_t thread);
 
 }  // namespace rocemu::turns

@@ -335,6 +335,17 @@ TEST(CmActive, AReplyFromAQpThatIsConnectedIsStaleAndEndsTheOldConnection) {
   s.wire_delivers(drep).expect_told({EventKind::kDisconnectReply});
 }
 
+TEST(CmActive, AReplyFromAQpWhoseConnectionIsInTimewaitIsTaken) {
+  CmScript s;
+  s.at(0ms).reach_established_active();
+  s.app_disconnects().expect_sent({s.our_dreq()});
+  s.wire_delivers(s.peer_drep()).expect_told({EventKind::kDisconnectReply});
+  s.app_connects().expect_sent({s.our_req()});
+  wire::CmRep rep = s.peer_rep();
+  rep.local_comm_id = 0x99;
+  s.wire_delivers(rep).expect_told({EventKind::kReply});
+}
+
 TEST(CmActive, AReplyWithAnIdThatIsTakenIsRejected) {
   CmScript s;
   s.at(0ms).reach_established_active();
