@@ -1,6 +1,7 @@
 #include <cstdlib>
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include "emulator/abi/processors.h"
 #include "verbs_provider/shim/interpose.h"
