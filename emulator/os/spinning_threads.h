@@ -31,6 +31,7 @@ class SpinningThreads {
   /// held from now on.
   bool hold_if_it_spins(pid_t process, pid_t thread);
   bool holds(pid_t thread) const { return held_.contains(thread); }
+  bool holds_any() const { return !held_.empty(); }
   /// It was told to stop, and did not do so in time: when it does, it is not asleep, but let go.
   bool is_stopping(pid_t thread) const { return ended_.contains(thread); }
   /// Of one that is held: false if it has left its loop. It runs then.

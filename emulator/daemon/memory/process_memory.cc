@@ -57,6 +57,7 @@ engine::MemoryResult ProcessMemory::write(engine::ClientId client,
                                           std::span<const std::span<const uint8_t>> from) {
   Client* target = find(client);
   if (target == nullptr) return engine::MemoryResult::kGone;
+  ++writes_;
   settle(*target, to);
   target->queue.flush(target->reach, scratch_);  // a program may watch for the later of two
   if (target->copier != nullptr) [[unlikely]] {
@@ -96,6 +97,7 @@ engine::MemoryResult ProcessMemory::write_received(engine::ClientId client, engi
 void ProcessMemory::enqueue(engine::ClientId client, Client& target,
                             std::span<const engine::RemoteRange> to,
                             std::span<const std::span<const uint8_t>> from) {
+  ++writes_;
   if (target.queue.is_full(to)) target.queue.flush(target.reach, scratch_);
   if (target.queue.empty()) waiting_.push_back(client);
   target.queue.add(to, from);

@@ -46,6 +46,8 @@ class ProcessMemory {
   engine::MemoryResult write_received(engine::ClientId client, engine::QpNumber qp, bool is_first,
                                       std::span<const engine::RemoteRange> to,
                                       std::span<const std::span<const uint8_t>> from);
+  /// How many writes there were, but for the payload of messages, which completions tell of.
+  uint64_t writes() const { return writes_; }
   /// Makes the writes that wait, but for the payload of messages that are about to complete.
   void flush();
   /// What Cqe::payload is to be of a completion that is added to the CQ now, as the `index`-th.
@@ -81,6 +83,7 @@ class ProcessMemory {
   std::unordered_map<engine::ClientId, Client> clients_;
   std::vector<engine::ClientId> waiting_;     // whose queues are not empty
   std::vector<engine::ClientId> unattached_;  // who may have messages without a completion
+  uint64_t writes_ = 0;
   MemoryReach::Scratch scratch_;
   UniqueFd returned_;
 };

@@ -64,6 +64,8 @@ class Turns {
 
   /// Somebody came, went or asks, or goes on without turns.
   bool has_news();
+  /// Somebody spins, and sees what is written to memory though nothing tells of it.
+  bool is_memory_watched() const { return spinning_.holds_any(); }
 
   /// Waits for something that happens outside, for so long at most.
   void wait_outside(engine::Duration time);

@@ -203,6 +203,7 @@ std::optional<engine::Instant> VirtualTime::next_instant(const Turns::Round& rou
 /// True if programs may see what happened. Retries, for example, they do not see.
 bool VirtualTime::advance_to(engine::Instant instant) {
   const std::optional<engine::Instant> of_programs = options_.turns->next_deadline();
+  const uint64_t writes = worker_.memory().writes();
   clock_.advance_to(instant);
   const bool expired = options_.turns->set_time(clock_.now());
   const bool ticked = worker_.engine_host().tick_if_due(clock_.now());
@@ -211,7 +212,8 @@ bool VirtualTime::advance_to(engine::Instant instant) {
     idle_rounds_ = 0;
     idle_since_ = clock_.now();
   }
-  return released || expired || (of_programs && *of_programs <= clock_.now());
+  return released || expired || (of_programs && *of_programs <= clock_.now()) ||
+         (options_.turns->is_memory_watched() && worker_.memory().writes() != writes);
 }
 
 void VirtualTime::serve() {
