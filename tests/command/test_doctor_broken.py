@@ -249,11 +249,13 @@ class Paths(CommandTest):
         self.assertEqual((virtual.returncode, virtual.stderr), (0, ""))
         self.assertEqual(virtual.stdout.count("librocemu"), 2)
         # A daemon that was killed leaves its link, and the next takes it away.
-        self.assertEqual(run("up").returncode, 0)
+        up = run("up")
+        self.assertEqual(up.returncode, 0, up.stderr)
         self.assertEqual(run("run", "--", "true").returncode, 0)
         status = json.loads(run("show", "--json").stdout)
         os.kill(status["pid"], signal.SIGKILL)
-        self.assertEqual(run("up").returncode, 0)
+        up = run("up")
+        self.assertEqual(up.returncode, 0, up.stderr)
         self.assertEqual(run("run", "--", "true").returncode, 0)
         self.assertEqual(run("down").returncode, 0)
 

@@ -13,6 +13,7 @@
 
 #include "emulator/abi/control.h"
 #include "emulator/abi/runtime_dir.h"
+#include "emulator/command/daemons/process_exit.h"
 #include "emulator/command/error.h"
 
 namespace rocemu::command {
@@ -20,6 +21,8 @@ namespace {
 
 /// After so long without an answer the user is told what is waited for.
 constexpr std::chrono::seconds kProgressInterval{5};
+/// A process that was killed is gone sooner.
+constexpr std::chrono::seconds kEnd{10};
 
 }  // namespace
 
@@ -44,7 +47,11 @@ std::optional<ControlClient> ControlClient::connect(const std::string& dir,
       return std::nullopt;
     fail_with_errno("cannot reach the daemon in " + dir, errno);
   }
-  return ControlClient(dir, std::move(fd), patience);
+  ControlClient client(dir, std::move(fd), patience);
+  // One that was killed listens until the kernel has taken its sockets away.
+  const pid_t pid = client.daemon_pid();
+  if (pid > 0 && is_ending(pid) && wait_until_gone(pid, kEnd)) return std::nullopt;
+  return client;
 }
 
 std::string ControlClient::daemon_name() const {

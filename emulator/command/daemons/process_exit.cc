@@ -6,9 +6,11 @@
 #include <sys/wait.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 
+#include "emulator/os/proc.h"
 #include "emulator/os/unique_fd.h"
 
 namespace rocemu::command {
@@ -43,6 +45,24 @@ bool wait_until_gone(pid_t pid, std::chrono::milliseconds timeout) {
     }
   }
   return true;
+}
+
+bool is_ending(pid_t pid) {
+  // proc(5): the 9th field of stat, the 7th after the name, is the process's flags.
+  constexpr unsigned long kExiting = 0x4;  // PF_EXITING
+  constexpr int kFieldsBetween = 6;
+  const std::string directory = proc::directory_of(pid);
+  const std::string stat = proc::contents_of(directory + "/stat");
+  size_t at = stat.rfind(')');
+  for (int i = 0; i <= kFieldsBetween && at != std::string::npos; ++i) at = stat.find(' ', at + 1);
+  if (at == std::string::npos) return has_ended(pid);  // or there is no /proc
+  if ((std::strtoul(stat.c_str() + at, nullptr, 10) & kExiting) != 0) return true;
+  const std::string status = proc::contents_of(directory + "/status");
+  const auto is_killed_by = [&](const char* pending) {
+    return (std::strtoull(proc::field_of(status, pending).c_str(), nullptr, 16) &
+            1ull << (SIGKILL - 1)) != 0;
+  };
+  return is_killed_by("SigPnd") || is_killed_by("ShdPnd");
 }
 
 std::string describe_wait_status(int wait_status) {

@@ -12,6 +12,9 @@ namespace rocemu::command {
 /// runs after `timeout`.
 bool wait_until_gone(pid_t pid, std::chrono::milliseconds timeout);
 
+/// True of one that was killed, or that ends, and of which the kernel has not yet taken all away.
+bool is_ending(pid_t pid);
+
 /// "was killed by signal 9 (Killed)" or "ended with status 1", from a wait status.
 std::string describe_wait_status(int wait_status);
 
