@@ -1,5 +1,7 @@
 """Both sides of a client-server program in one shell, for `rocemu run`."""
+import glob
 import shlex
+import unittest
 
 from rocemu import free_port, rocemu_run
 
@@ -10,6 +12,10 @@ wait_for() {
   do kill -0 $server || exit 99; sleep 0.02; done
 }
 """
+
+needs_ucx_with_verbs = unittest.skipUnless(
+    glob.glob("/usr/lib/*/ucx/libuct_ib.so*"),
+    "the distribution's UCX is built without its module for verbs, as 1.23 in Debian sid is")
 
 
 def run_pair(server, client, *, port=None, port_option="-p", after="", options=(), **keywords):

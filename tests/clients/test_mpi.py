@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 import unittest
 
+from client_server import needs_ucx_with_verbs
 from rocemu import rocemu_run
 
 SOURCE = pathlib.Path(__file__).parent / "programs/mpi_bytes.c"
@@ -37,10 +38,12 @@ class OpenMpi(Mpi, unittest.TestCase):
     launcher = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"]
     UCX = ["--mca", "pml", "ucx", "--mca", "osc", "ucx"]
 
+    @needs_ucx_with_verbs
     def test_over_ucx(self):
         for ranks in (2, 4):
             self.exchange(ranks, *self.UCX, UCX_TLS="rc,self")
 
+    @needs_ucx_with_verbs
     def test_over_ucx_with_datagrams(self):
         for ranks in (2, 4):
             self.exchange(ranks, *self.UCX, UCX_TLS="ud,self")
@@ -57,10 +60,12 @@ class Mpich(Mpi, unittest.TestCase):
     compiler = "mpicc.mpich"
     launcher = ["mpirun.mpich"]
 
+    @needs_ucx_with_verbs
     def test_over_ucx(self):
         for ranks in (2, 4):
             self.exchange(ranks, MPIR_CVAR_NOLOCAL="1", UCX_TLS="rc,self")
 
+    @needs_ucx_with_verbs
     def test_over_ucx_with_datagrams(self):
         for ranks in (2, 4):
             self.exchange(ranks, MPIR_CVAR_NOLOCAL="1", UCX_TLS="ud,self")

@@ -79,9 +79,9 @@ class Keys(unittest.TestCase):
 from pyverbs.device import Context
 from pyverbs.pd import PD
 from pyverbs.mr import MR
-import pyverbs.enums as e
+from verbs_enums import IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_WRITE
 context = Context(name="rocemu0")
-mr = MR(PD(context), 4096, e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE)
+mr = MR(PD(context), 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 print("equal" if mr.lkey == mr.rkey else "different")
 """
 

@@ -5,7 +5,7 @@ import subprocess
 import tempfile
 import unittest
 
-from client_server import run_pair
+from client_server import needs_ucx_with_verbs, run_pair
 
 SIZED = ["tag_lat", "tag_bw", "tag_sync_lat", "tag_sync_bw", "ucp_put_lat", "ucp_put_bw", "ucp_get",
          "stream_bw", "stream_lat", "ucp_am_lat", "ucp_am_bw"]
@@ -21,6 +21,7 @@ def says_it_is_alone():
     return "exactly 2 processes" in result.stdout
 
 
+@needs_ucx_with_verbs
 @unittest.skipIf(says_it_is_alone(), "this ucx_perftest says 'exactly 2 processes' without rocemu, too, "
                                      "as that of UCX 1.18 in Debian 13 does")
 class Ucx(unittest.TestCase):

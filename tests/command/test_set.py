@@ -4,7 +4,7 @@ import unittest
 
 from support import ROCEMU, CommandTest
 
-PROGRAMS = pathlib.Path(__file__).resolve().parent.parent / "system" / "programs"
+SYSTEM = pathlib.Path(__file__).resolve().parent.parent / "system"
 
 
 class SetPort(CommandTest):
@@ -76,7 +76,7 @@ class SetRemoved(CommandTest):
                                   ("RDMAV_ALLOW_DISASSOC_DESTROY=1", True)):
             with self.subTest(setting):
                 result = self.in_run(f"""
-                    env {setting} /usr/bin/python3 {PROGRAMS}/hold_objects.py rocemu0 \\
+                    env {setting} /usr/bin/python3 {SYSTEM}/hold_objects.py rocemu0 \\
                         $ROCEMU set rocemu0 removed
                 """)
                 self.assertEqual(result.returncode == 0, succeeds, result.stdout + result.stderr)

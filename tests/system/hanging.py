@@ -12,7 +12,7 @@ import time
 from pyverbs.addr import AHAttr, GlobalRoute
 from pyverbs.cq import CompChannel, CQ
 from pyverbs.device import Context
-from pyverbs.enums import IBV_ACCESS_LOCAL_WRITE, IBV_MTU_1024, IBV_QPT_RC, IBV_WR_SEND
+from verbs_enums import IBV_ACCESS_LOCAL_WRITE, IBV_MTU_1024, IBV_QPT_RC, IBV_WR_SEND
 from pyverbs.mr import MR
 from pyverbs.pd import PD
 from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr

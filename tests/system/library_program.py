@@ -7,7 +7,7 @@ is about and prints what the program sees, line by line.
 import os
 import sys
 
-import pyverbs.enums as e
+import verbs_enums as e
 from pyverbs.addr import AHAttr, GlobalRoute
 from pyverbs.cq import CQ, CompChannel
 from pyverbs.device import Context

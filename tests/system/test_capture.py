@@ -71,7 +71,10 @@ class Capture(unittest.TestCase):
 
     def test_messages_of_one_packet_between_two_devices(self):
         self.record("-s", "1024", "-n", "20", client_device="rocemu1")
-        frames = dissect(self.capture, "infiniband.bth.opcode", "ip.src", "ip.dst", "udp.dstport")
+        frames = dissect(self.capture, "infiniband.bth.opcode", "ip.src", "ip.dst", "udp.dstport",
+                         "infiniband.bth.psn")
+        # What is acknowledged later than ibv_rc_pingpong's 67 ms, on a busy machine, is sent again.
+        frames = list(dict.fromkeys(frames))
         self.assertEqual([int(frame[0], 0) for frame in frames], [SEND_ONLY, ACKNOWLEDGE] * 40)
         self.assertEqual({frame[1:3] for frame in frames},
                          {("127.0.0.1", "127.0.0.2"), ("127.0.0.2", "127.0.0.1")})

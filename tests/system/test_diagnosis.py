@@ -8,7 +8,7 @@ import unittest
 
 from rocemu import HERE, ROCEMU, rocemu_run, run
 
-HOLD = ["/usr/bin/python3", str(HERE / "programs" / "hold_objects.py")]
+HOLD = ["/usr/bin/python3", str(HERE / "hold_objects.py")]
 
 
 def documents_in(text, count):

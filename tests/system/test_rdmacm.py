@@ -1,4 +1,5 @@
 """librdmacm as the distribution has it, and the programs that come with it and use it."""
+import contextlib
 import gzip
 import os
 import pathlib
@@ -32,23 +33,32 @@ class Connected(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stdout)
         return result.stdout
 
+    def check_rping(self, *commands, **keywords):
+        """Later than rdma-core 44 a thread of rping's polls the channel and then reads the event, which
+        rdma_destroy_id(3) in the other thread may have taken away by then, on Linux too: it waits
+        for ever. Seen twice in twenty runs on a busy machine."""
+        for _ in range(3):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return self.check(7174, *commands, timeout=60, **keywords)
+        return self.fail("rping did not end, three times")
+
     def test_rping_verifies_a_hundred_pings(self):
-        said = self.check(7174, ["rping", "-s", "-a", "127.0.0.1", "-V", "-C", "100"],
-                          ["rping", "-c", "-a", "127.0.0.1", "-v", "-V", "-C", "100"])
+        said = self.check_rping(["rping", "-s", "-a", "127.0.0.1", "-V", "-C", "100"],
+                                ["rping", "-c", "-a", "127.0.0.1", "-v", "-V", "-C", "100"])
         self.assertEqual(said.count("ping data: rdma-ping-"), 100, said)
 
     def test_rping_between_two_devices(self):
-        self.check(7174, ["rping", "-s", "-a", "127.0.0.2", "-V", "-C", "20"],
-                   ["rping", "-c", "-a", "127.0.0.2", "-I", "127.0.0.1", "-V", "-C", "20"])
+        self.check_rping(["rping", "-s", "-a", "127.0.0.2", "-V", "-C", "20"],
+                         ["rping", "-c", "-a", "127.0.0.2", "-I", "127.0.0.1", "-V", "-C", "20"])
 
     def test_rping_over_ipv6(self):
-        self.check(7174, ["rping", "-s", "-a", "::1", "-V", "-C", "20"],
-                   ["rping", "-c", "-a", "::1", "-V", "-C", "20"])
+        self.check_rping(["rping", "-s", "-a", "::1", "-V", "-C", "20"],
+                         ["rping", "-c", "-a", "::1", "-V", "-C", "20"])
 
     def test_rping_serves_several_clients(self):
         client = ["rping", "-c", "-a", "127.0.0.1", "-V", "-C", "1000"]
-        self.check(7174, ["rping", "-s", "-P"], client, client, client,
-                   env={**os.environ, "CM_PAIR_KILLS_SERVER": "1"})
+        self.check_rping(["rping", "-s", "-P"], client, client, client,
+                         env={**os.environ, "CM_PAIR_KILLS_SERVER": "1"})
 
     def test_rdma_client_and_server(self):
         said = self.check(7471, ["rdma_server"], ["rdma_client", "-s", "127.0.0.1"])
@@ -77,9 +87,19 @@ class Connected(unittest.TestCase):
     def test_cmtime(self):
         # Two devices: later than rdma-core 50 both sides number QPs that are none in the same way,
         # and on one device a connection from QP 1000 to QP 1000 would be stale.
-        said = self.check(7471, ["cmtime", "-b", "127.0.0.2", "-c", "1000"],
-                          ["cmtime", "-b", "127.0.0.1", "-s", "127.0.0.2", "-c", "1000"],
-                          env={**os.environ, "CM_PAIR_KILLS_SERVER": "1"})
+        usage = subprocess.run(["cmtime", "-h"], text=True, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, check=False).stdout
+        if "controller_address" in usage:  # in later ones both sides meet at a controller
+            result = rocemu_run("bash", "-c", """
+                controlled="-C 127.0.0.1 -p $((20000 + $$ % 10000)) -c 1000"
+                cmtime $controlled -b 127.0.0.2 -L & server=$!
+                cmtime $controlled -b 127.0.0.1 && wait $server""")
+            self.assertEqual(result.returncode, 0, result.stdout)
+            said = result.stdout
+        else:
+            said = self.check(7471, ["cmtime", "-b", "127.0.0.2", "-c", "1000"],
+                              ["cmtime", "-b", "127.0.0.1", "-s", "127.0.0.2", "-c", "1000"],
+                              env={**os.environ, "CM_PAIR_KILLS_SERVER": "1"})
         self.assertIn("destroy", said)
 
     def test_rstream(self):
@@ -250,7 +270,7 @@ class PyverbsTests(unittest.TestCase):
             result = rocemu_run("/usr/bin/python3", "tests/run_tests.py", "-v", "-k",
                                 "test_rdmacm.CMTestCase", cwd=directory)
             self.assertEqual(result.returncode, 0, result.stdout)
-            self.assertIn("Ran 10 tests", result.stdout)
+            self.assertGreaterEqual(int(re.search(r"Ran (\d+) tests", result.stdout)[1]), 10)
             self.assertNotIn("skipped", result.stdout)
 
 

@@ -10,12 +10,13 @@ sys.path.insert(0, os.path.join(os.environ["ROCEMU_BUILD"], "share", "rocemu", "
 import rocemu  # noqa: E402
 
 SEND = """
-import pyverbs.enums as e, sys
+import sys
 from pyverbs.device import Context
 from pyverbs.pd import PD
 from pyverbs.mr import MR
+IBV_ACCESS_LOCAL_WRITE = 1
 try:
-    MR(PD(Context(name=sys.argv[1])), 4096, e.IBV_ACCESS_LOCAL_WRITE)
+    MR(PD(Context(name=sys.argv[1])), 4096, IBV_ACCESS_LOCAL_WRITE)
 except Exception as error:
     sys.exit(str(error))
 """

@@ -12,7 +12,7 @@ from pyverbs.pd import PD
 from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
 from pyverbs.srq import SRQ, SrqAttr, SrqInitAttr
 from pyverbs.xrcd import XRCD, XRCDInitAttr
-import pyverbs.enums as e
+import verbs_enums as e
 
 with Context(name=sys.argv[1]) as context:
     pd = PD(context)
