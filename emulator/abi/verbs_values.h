@@ -110,8 +110,8 @@ ROCEMU_NAMED_ENUM(WcStatus, ROCEMU_WC_STATUSES);
 /// Bits of ibv_wc_flags.
 enum WcFlags : uint32_t { kWcGrh = 1u << 0, kWcWithImm = 1u << 1, kWcWithInv = 1u << 3 };
 
-/// ibv_event_type, IBV_EVENT_...
-#define ROCEMU_EVENT_TYPES(V)                   \
+/// ibv_event_type, IBV_EVENT_... Older: in the headers of every rdma-core since 36.
+#define ROCEMU_OLDER_EVENT_TYPES(V)             \
   V(kCqErr, CQ_ERR, 0)                          \
   V(kQpFatal, QP_FATAL, 1)                      \
   V(kQpReqErr, QP_REQ_ERR, 2)                   \
@@ -132,6 +132,9 @@ enum WcFlags : uint32_t { kWcGrh = 1u << 0, kWcWithImm = 1u << 1, kWcWithInv = 1
   V(kClientReregister, CLIENT_REREGISTER, 17)   \
   V(kGidChange, GID_CHANGE, 18)                 \
   V(kWqFatal, WQ_FATAL, 19)
+#define ROCEMU_EVENT_TYPES(V) \
+  ROCEMU_OLDER_EVENT_TYPES(V) \
+  V(kDeviceSpeedChange, DEVICE_SPEED_CHANGE, 20)
 ROCEMU_NAMED_ENUM(EventType, ROCEMU_EVENT_TYPES);
 
 /// ibv_mtu: code 1 is 256 bytes, each further code doubles, 5 is 4096.

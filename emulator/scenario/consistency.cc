@@ -126,6 +126,17 @@ void check_cm_status(Reading in, const Node& node) {
                                    *effects.cm_status));
 }
 
+// Of these librdmacm does not tell programs what it was told: it would follow the pointer in the
+// one, and ask for the services that the other is about.
+void check_cm_event(Reading in, const Node& node) {
+  using abi::ucma::EventType;
+  const Effects& effects = in.rule.effects;
+  const auto event = effects.cm_event ? effects.cm_event : effects.raise_cm;
+  if (event == EventType::kInternal || event == EventType::kAddrinfoResolved)
+    in.reader.fail(
+        node, fmt::format("librdmacm makes {} by itself: a rule cannot", abi::name_of(*event)));
+}
+
 // A verb that does not say with which errno it fails may have any; ibv_advise_mr(3) says it, and
 // ibv_start_poll(3) and ibv_next_poll(3) have one that is no failure.
 void check_errno(Reading in, const Node& node) {
@@ -157,7 +168,7 @@ void check_event(Reading in, const Node& node) {
       set_of(EventType::kCqErr), set_of(EventType::kSrqErr, EventType::kSrqLimitReached),
       set_of(EventType::kDeviceFatal, EventType::kPortActive, EventType::kPortErr,
              EventType::kLidChange, EventType::kPkeyChange, EventType::kSmChange,
-             EventType::kClientReregister, EventType::kGidChange)};
+             EventType::kClientReregister, EventType::kGidChange, EventType::kDeviceSpeedChange)};
   const auto becomes = static_cast<size_t>(*in.rule.effects.event);
   const Kinds from = in.rule.which.kinds.value_or(Kinds());
   for (const Kinds& group : kGroups) {
@@ -175,6 +186,7 @@ void check_consistency(Reading in, const Node& effects) {
   check_selection(in, effects);
   check_wc_status(in, effects);
   check_cm_status(in, effects);
+  check_cm_event(in, effects);
   check_errno(in, effects);
   check_event(in, effects);
 }

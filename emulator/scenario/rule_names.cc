@@ -186,6 +186,7 @@ constexpr Name kCmVerbs[] = {
     {"rdma_join_multicast", verb_kind(CmCommand::kJoinMcast)},
     {"rdma_join_multicast_ex", verb_kind(CmCommand::kJoinMcast)},
     {"rdma_leave_multicast", verb_kind(CmCommand::kLeaveMcast)},
+    {"rdma_write_cm_event", verb_kind(CmCommand::kWriteCmEvent)},
 };
 
 /// Functions that ask the NIC for the same thing are one verb, by any of their names.

@@ -184,6 +184,10 @@ std::map<std::string, Attempt> attempts_of_rdmacm() {
   all["rdma_establish"] = after(&C::to_response, [](C& c) { return rdma_establish(c.client); });
   all["rdma_notify"] =
       after(&C::to_response, [](C& c) { return rdma_notify(c.server, IBV_EVENT_COMM_EST); });
+#ifdef HAS_rdma_write_cm_event
+  all["rdma_write_cm_event"] = after(
+      &C::to_address, [](C& c) { return rdma_write_cm_event(c.client, RDMA_CM_EVENT_USER, 0, 0); });
+#endif
   all["rdma_disconnect"] = after(&C::to_connection, [](C& c) { return rdma_disconnect(c.client); });
   all["rdma_set_option"] = after(nullptr, [](C& c) {
     uint8_t type_of_service = 32;

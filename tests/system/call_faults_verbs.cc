@@ -59,6 +59,30 @@ std::map<std::string, Attempt> Verbs::attempts() {
   all["ibv_reg_mr_iova2"] = makes(
       [this] { return ibv_reg_mr_iova2(pd.get(), slot(2), kSlot, 0x1000, IBV_ACCESS_LOCAL_WRITE); },
       ibv_dereg_mr);
+#ifdef HAS_ibv_reg_mr_ex
+  all["ibv_reg_mr_ex"] = makes(
+      [this] {
+        ibv_mr_init_attr init{};
+        init.comp_mask = IBV_REG_MR_MASK_ADDR;
+        init.addr = slot(2);
+        init.length = kSlot;
+        init.access = IBV_ACCESS_LOCAL_WRITE;
+        return ibv_reg_mr_ex(pd.get(), &init);
+      },
+      ibv_dereg_mr);
+#endif
+#ifdef HAS_ibv_reg_buf_mr
+  all["ibv_reg_buf_mr"] = [this](const Under& under) {
+    ibv_buf* buf = nullptr;
+    void* address = ibv_alloc_buf(pd.get(), kSlot, &buf);
+    const int error = making(
+        under,
+        [&] { return ibv_reg_buf_mr(pd.get(), buf, address, kSlot, IBV_ACCESS_LOCAL_WRITE); },
+        ibv_dereg_mr);
+    ibv_free_buf(buf);
+    return error;
+  };
+#endif
   all["ibv_alloc_null_mr"] = makes([this] { return ibv_alloc_null_mr(pd.get()); }, ibv_dereg_mr);
   all["ibv_reg_dm_mr"] = [this](const Under& under) {
     ibv_dm* dm = make_dm();

@@ -266,6 +266,10 @@ TEST(FaultTableOfRdmaCm, CausesEveryEvent) {
   ASSERT_GE(names.size(), 16u);
   for (size_t value = 0; value < names.size(); ++value) {
     SCOPED_TRACE(names[value]);
+    // librdmacm makes these by itself.
+    if (names[value] == "RDMA_CM_EVENT_INTERNAL" ||
+        names[value] == "RDMA_CM_EVENT_ADDRINFO_RESOLVED")
+      continue;
     inject(rule_for(names[value]));
     Conversation conversation;
     EXPECT_TRUE(conversation.meets(static_cast<rdma_cm_event_type>(value)));

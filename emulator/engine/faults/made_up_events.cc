@@ -35,6 +35,7 @@ Element element_of(EventType type) {
     case EventType::kClientReregister:
     case EventType::kGidChange:
     case EventType::kWqFatal:  // there are no WQs
+    case EventType::kDeviceSpeedChange:
       break;
   }
   return Element::kDevice;

@@ -219,7 +219,7 @@ TEST(CompletionFault, AnOverrunLeavesItsMessageUnacknowledged) {
 // --------------------------------------------------
 
 TEST(EventFault, EveryEventCanBeRaisedAtOnce) {
-  for (uint32_t value = 0; value <= static_cast<uint32_t>(EventType::kWqFatal); ++value) {
+  for (uint32_t value = 0; value <= static_cast<uint32_t>(EventType::kDeviceSpeedChange); ++value) {
     SCOPED_TRACE(to_string(static_cast<EventType>(value)));
     engine::faults::RuleSet set =
         *scenario::parse_rule("{on: now, device: dut, do: {raise: COMM_EST}}");
