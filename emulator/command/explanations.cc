@@ -7,6 +7,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "emulator/abi/linux_names.h"
 #include "emulator/command/statuses_page.h"
 #include "emulator/command/subcommand.h"
 
@@ -87,7 +88,7 @@ std::optional<Explanation> find_explanation(const std::string& name) {
     }
   }
   for (int number = 1; number < 134; ++number) {
-    const char* errno_name = strerrorname_np(number);
+    const char* errno_name = abi::errno_name(number);
     if (errno_name != nullptr && wanted == errno_name)
       return Explanation{errno_name, std::strerror(number), "",
                          std::string("{on: verb, verb: reg_mr, do: {errno: ") + errno_name + "}}"};

@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "emulator/abi/linux_names.h"
 #include "emulator/abi/runtime_dir.h"
 #include "emulator/command/daemons/control_client.h"
 #include "emulator/command/daemons/process_exit.h"
@@ -245,7 +246,7 @@ void Supervisor::on_children() {
     // Its status alone could be that of a shell. Of all other processes the daemon tells.
     if (supervision_.lockstep && WIFSIGNALED(wait_status) && proc::is_crash(WTERMSIG(wait_status)))
       std::cerr << "rocemu: " + name_ + " (pid " + std::to_string(program_) + ") received SIG" +
-                       sigabbrev_np(WTERMSIG(wait_status)) + "\n";
+                       abi::signal_name(WTERMSIG(wait_status)) + "\n";
     outcome_ = {exit_status(wait_status), ""};
     return;
   }

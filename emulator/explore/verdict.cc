@@ -8,6 +8,8 @@
 #include <cstring>
 #include <regex>
 
+#include "emulator/abi/linux_names.h"
+
 namespace rocemu::explore {
 namespace {
 
@@ -79,7 +81,7 @@ Judgement hang(const RunFacts& facts) {
 }
 
 std::string signal_name(int signal) {
-  const char* const name = sigabbrev_np(signal);
+  const char* const name = abi::signal_name(signal);
   return name != nullptr ? std::string("SIG") + name : fmt::format("signal {}", signal);
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "emulator/abi/control.h"
+#include "emulator/abi/linux_names.h"
 #include "wire/eth_headers.h"
 #include "wire/print.h"
 
@@ -59,7 +60,7 @@ std::string in_words(const Effects& effects) {
   if (effects.cm_event) say(true, fmt::format("makes it {}", abi::name_of(*effects.cm_event)));
   if (effects.cm_status) say(true, fmt::format("gives it status {}", *effects.cm_status));
   if (effects.error != 0) {
-    const char* const name = strerrorname_np(effects.error);
+    const char* const name = abi::errno_name(effects.error);
     say(true, fmt::format("fails it with {}", name != nullptr ? name : "an errno"));
   }
   if (effects.raise) say(true, fmt::format("raises {}", abi::name_of(*effects.raise)));

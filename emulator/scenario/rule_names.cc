@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "emulator/abi/control.h"
+#include "emulator/abi/linux_names.h"
 #include "emulator/abi/ucma.h"
 #include "wire/aeth.h"
 #include "wire/cm/cm_messages.h"
@@ -139,16 +140,15 @@ constexpr Name kFields[] = {
     {"udp_src_port", number(Field::kUdpSourcePort)},
 };
 
-/// Of the C library, so that none is missing.
 std::vector<Name> make_errno_names() {
   constexpr int kHighest = 133;  // EHWPOISON
   std::vector<Name> names;
   for (int number = 1; number <= kHighest; ++number) {
-    const char* name = strerrorname_np(number);
+    const char* name = abi::errno_name(number);
     if (name != nullptr) names.push_back({name, static_cast<uint32_t>(number)});
   }
   for (const Name& other : {Name{"ENOTSUP", ENOTSUP}, Name{"EWOULDBLOCK", EWOULDBLOCK}}) {
-    if (std::string_view(strerrorname_np(static_cast<int>(other.value))) != other.text) {
+    if (std::string_view(abi::errno_name(static_cast<int>(other.value))) != other.text) {
       names.push_back(other);
     }
   }

@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "emulator/abi/control.h"
+#include "emulator/abi/linux_names.h"
 #include "emulator/abi/rings.h"
 #include "emulator/abi/ucma.h"
 #include "emulator/engine/faults/rule.h"
@@ -40,9 +41,15 @@ std::string wr_text(uint64_t wr_id) {
   return wr_id < 1'000'000 ? fmt::format("wr {}", wr_id) : fmt::format("wr {:#x}", wr_id);
 }
 
+/// A recording may have any number.
+std::string errno_text(int number) {
+  const char* const name = abi::errno_name(number);
+  return name != nullptr ? name : std::to_string(number);
+}
+
 std::string value_text(const Field& field) {
   if (field.kind == FieldKind::kText || field.kind == FieldKind::kDetail) return field.text;
-  if (field.key == "error") return strerrorname_np(static_cast<int>(field.number));
+  if (field.key == "error") return errno_text(static_cast<int>(field.number));
   if (field.key == "path_mtu") return fmt::format("{} B", field.number);
   if (field.kind == FieldKind::kQp || field.kind == FieldKind::kMrKey ||
       field.kind == FieldKind::kAddress)
@@ -400,7 +407,7 @@ class Reader {
                    std::string(wire::reject_reason_name(static_cast<uint16_t>(status))) +
                    fmt::format(" ({})", status);
     } else if (status < 0) {
-      one.reason = fmt::format("status {}", strerrorname_np(-status));
+      one.reason = fmt::format("status {}", errno_text(-status));
     }
     if (status != 0) one.tone = Tone::kError;
   }

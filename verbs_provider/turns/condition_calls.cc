@@ -26,13 +26,26 @@ shim::Next<int(pthread_cond_t*)> next_signal("pthread_cond_signal");
 shim::Next<int(pthread_cond_t*)> next_broadcast("pthread_cond_broadcast");
 shim::Next<int(pthread_barrier_t*)> next_barrier_wait("pthread_barrier_wait");
 
+#ifdef __GLIBC__
 /// glibc, nptl/pthread_cond_common.c: the lowest bits of __wrefs are the attributes.
-uint64_t key_of(const pthread_cond_t* condition) {
-  const bool is_shared = (condition->__data.__wrefs & 1) != 0;
-  return is_shared ? key_among_processes(condition) : key_in_process(condition);
+bool is_shared(const pthread_cond_t* condition) {
+  return (condition->__data.__wrefs & 1) != 0;
 }
 clockid_t clock_of(const pthread_cond_t* condition) {
   return (condition->__data.__wrefs & 2) != 0 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
+}
+#else
+/// musl, src/internal/pthread_impl.h: _c_shared and _c_clock.
+bool is_shared(const pthread_cond_t* condition) {
+  return condition->__u.__p[0] != nullptr;
+}
+clockid_t clock_of(const pthread_cond_t* condition) {
+  return condition->__u.__i[4];
+}
+#endif
+
+uint64_t key_of(const pthread_cond_t* condition) {
+  return is_shared(condition) ? key_among_processes(condition) : key_in_process(condition);
 }
 
 /// pthread_cond_wait(3p): a thread that is cancelled has the mutex again when its handlers run, and

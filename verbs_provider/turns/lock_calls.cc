@@ -60,14 +60,36 @@ int take(const volatile void* lock, int64_t deadline, Try attempt) {
   }
 }
 
+#ifdef __GLIBC__
 bool is_own(const pthread_mutex_t* mutex) {
   return mutex->__data.__owner == static_cast<int>(kernel(SYS_gettid));
+}
+
+int kind_of(const pthread_mutex_t* mutex) {
+  return mutex->__data.__kind & 3;
 }
 
 /// The caller may write already.
 bool is_own(const pthread_rwlock_t* lock) {
   return lock->__data.__cur_writer == static_cast<int>(kernel(SYS_gettid));
 }
+#else
+/// musl, src/internal/pthread_impl.h: _m_lock. Nobody owns a mutex of the normal kind.
+bool is_own(const pthread_mutex_t* mutex) {
+  constexpr int kOwner = 0x3fffffff;
+  return (mutex->__u.__vi[1] & kOwner) == static_cast<int>(kernel(SYS_gettid));
+}
+
+/// _m_type.
+int kind_of(const pthread_mutex_t* mutex) {
+  return mutex->__u.__i[0] & 3;
+}
+
+/// Nobody owns a rwlock: who locks it twice waits for ever.
+bool is_own(const pthread_rwlock_t*) {
+  return false;
+}
+#endif
 
 int take_mutex(pthread_mutex_t* mutex, int64_t deadline) {
   // The owner of a recursive mutex locks it again, even if others wait for it.
@@ -75,7 +97,7 @@ int take_mutex(pthread_mutex_t* mutex, int64_t deadline) {
     const int result = next_mutex_trylock(mutex);
     if (result != EBUSY) return result;
     // POSIX: a mutex of the error-checking kind that the caller has already.
-    if ((mutex->__data.__kind & 3) == PTHREAD_MUTEX_ERRORCHECK && is_own(mutex)) return EDEADLK;
+    if (kind_of(mutex) == PTHREAD_MUTEX_ERRORCHECK && is_own(mutex)) return EDEADLK;
   }
   return take(mutex, deadline, [&] { return next_mutex_trylock(mutex); });
 }

@@ -18,6 +18,10 @@
 #include "verbs_provider/turns/times.h"
 #include "verbs_provider/turns/turn.h"
 
+#ifndef sigev_notify_thread_id  // Older versions of glibc have no name for it.
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
 namespace rocemu::turns {
 namespace {
 
@@ -255,7 +259,7 @@ ROCEMU_REPLACE(int, timer_create, (clockid_t clock, sigevent* event, timer_t* ti
   if (!is_known || !can || place == kMaxTimers || !active())
     return next_timer_create(clock, event, timer);
   const int signal = how == SIGEV_NONE ? 0 : event != nullptr ? event->sigev_signo : SIGALRM;
-  const pid_t thread = how == SIGEV_THREAD_ID ? event->_sigev_un._tid : 0;
+  const pid_t thread = how == SIGEV_THREAD_ID ? event->sigev_notify_thread_id : 0;
   const uint64_t id = kOurs + static_cast<uint64_t>(place);
   const uint64_t value =
       event != nullptr ? reinterpret_cast<uint64_t>(event->sigev_value.sival_ptr) : id;

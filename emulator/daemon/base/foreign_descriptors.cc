@@ -4,7 +4,12 @@
 #include <linux/magic.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <unistd.h>
+#ifndef STATX_TYPE  // musl before 1.2.5 has no statx(2)
+#include <linux/stat.h>
+#endif
 
 #include <chrono>
 #include <deque>
@@ -77,7 +82,7 @@ bool is_unix_socket(int fd) {
 std::pair<uint32_t, uint32_t> device_of(int fd, const char* path) {
   struct statx status {};
   const int flags = AT_STATX_DONT_SYNC | (path[0] == '\0' ? AT_EMPTY_PATH : 0);
-  if (statx(fd, path, flags, STATX_TYPE, &status) != 0) return {};
+  if (syscall(SYS_statx, fd, path, flags, STATX_TYPE, &status) != 0) return {};
   return {status.stx_dev_major, status.stx_dev_minor};
 }
 

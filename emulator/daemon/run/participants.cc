@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "emulator/abi/linux_names.h"
 #include "emulator/daemon/base/descriptors.h"
 #include "emulator/daemon/base/start_error.h"
 #include "emulator/daemon/base/unix_socket.h"
@@ -40,8 +41,11 @@ void tell_of_end(pid_t pid, bool tells_exits) {
   const int status = std::atoi(stat.c_str() + last + 1);
   const std::string name = stat.substr(begin + 1, end - begin - 1);
   if (WIFSIGNALED(status)) {
+    const char* const signal = abi::signal_name(WTERMSIG(status));  // none of real-time signals
     if (tells_exits || proc::is_crash(WTERMSIG(status)))
-      spdlog::warn("{} (pid {}) received SIG{}", name, pid, sigabbrev_np(WTERMSIG(status)));
+      spdlog::warn("{} (pid {}) received {}", name, pid,
+                   signal != nullptr ? fmt::format("SIG{}", signal)
+                                     : fmt::format("signal {}", WTERMSIG(status)));
   } else if (tells_exits && status != 0) {
     spdlog::warn("{} (pid {}) ended with status {}", name, pid, WEXITSTATUS(status));
   }
