@@ -75,7 +75,7 @@ async function check(page, failed) {
   expect((await told(page, "what")) !== null, "a click goes to a row");
   await page.mouse.move(300, 134);
   // Browsers tell of the mouse with the next frame.
-  await page.locator("#tip").waitFor({state: "visible", timeout: 10000}).catch(
+  await page.locator("#tip").waitFor({state: "visible", timeout: 60000}).catch(
       () => failed.push("a row under the mouse is told"));
 }
 

@@ -65,7 +65,7 @@ class Explorations(unittest.TestCase):
     def findings(self, program, only):
         with tempfile.TemporaryDirectory(prefix="rocemu-test-") as scratch:
             folder = pathlib.Path(scratch, "findings")
-            result = run(ROCEMU, "explore", "--jobs", "1", "--run-timeout", "5s",
+            result = run(ROCEMU, "explore", "--jobs", "1",
                          "--only", only, "--output", folder, "--", BIN / "buggy" / program)
             self.assertIn(result.returncode, (0, 1), result.stdout)
             report = json.loads((folder / "report.json").read_text())
