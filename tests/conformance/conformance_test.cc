@@ -99,8 +99,8 @@ void check(const char* direction, const std::string& where, std::vector<std::str
 /// Without repetitions.
 std::vector<std::string> distinct(std::vector<std::string> lines) {
   std::ranges::sort(lines);
-  const auto rest = std::ranges::unique(lines);
-  lines.erase(rest.begin(), rest.end());
+  // Not std::ranges::unique(): clang 14 cannot compile what g++ 12's library returns from it.
+  lines.erase(std::unique(lines.begin(), lines.end()), lines.end());
   return lines;
 }
 

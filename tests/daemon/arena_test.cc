@@ -97,7 +97,8 @@ TEST_F(ArenaTest, AnyOrderOfTakingAndGivingBackKeepsPiecesApart) {
       std::memset(pieces.back().first.data(), mark, pieces.back().first.size());
     } else {
       std::swap(pieces[random() % pieces.size()], pieces.back());
-      const auto& [piece, mark] = pieces.back();
+      const Arena::Piece& piece = pieces.back().first;
+      const char mark = pieces.back().second;
       const auto* bytes = reinterpret_cast<const char*>(piece.data());
       ASSERT_TRUE(std::all_of(bytes, bytes + piece.size(), [&](char it) { return it == mark; }));
       pieces.pop_back();

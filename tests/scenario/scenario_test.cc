@@ -262,9 +262,9 @@ TEST(ScenarioError, RefusesWhatIsWiderThanItsField) {
     for (const std::string change : {"rewrite: {", "inject: {to: sender, "}) {
       for (const std::string sign : {"", "+", "-"}) {
         if (!sign.empty() && std::string(field) == "syndrome") continue;
-        const auto error = [&](uint64_t value) {
-          return rule_error("on: frame, do: {" + change + field + ": " + sign +
-                            std::to_string(value) + "}}");
+        const std::string start = "on: frame, do: {" + change + field + ": " + sign;
+        const auto error = [&start](uint64_t value) {
+          return rule_error(start + std::to_string(value) + "}}");
         };
         EXPECT_EQ(error(most), "no error") << field;
         EXPECT_THAT(error(most + 1), testing::HasSubstr("found '" + sign)) << field;

@@ -112,11 +112,11 @@ class ForkVerbs : public TransportTest {
                                                          std::to_string(result) + " with errno " +
                                                          std::to_string(errno));
   }
-  static void fails_null(const Report& report, const char* name,
-                         const std::function<const void*()>& verb) {
+  template <class Verb>
+  static void fails_null(const Report& report, const char* name, const Verb& verb) {
     report.begins(name);
     errno = 0;
-    const void* result = verb();
+    const auto result = verb();
     report.expect(result == nullptr && errno == EPERM,
                   std::string(name) + (result == nullptr ? " returned null" : " worked") +
                       " with errno " + std::to_string(errno));
@@ -208,7 +208,7 @@ class ForkVerbs : public TransportTest {
     cq_init.cqe = 4;
     fails_null(report, "ibv_create_cq_ex",
                [&] { return ibv_create_cq_ex(context.get(), &cq_init); });
-    fails_null(report, "ibv_create_qp", [&] { return try_qp({}).get(); });
+    fails_null(report, "ibv_create_qp", [&] { return try_qp({}); });
     ibv_srq_init_attr srq_init{};
     srq_init.attr = {.max_wr = 4, .max_sge = 1, .srq_limit = 0};
     fails_null(report, "ibv_create_srq", [&] { return ibv_create_srq(pd.get(), &srq_init); });

@@ -40,9 +40,10 @@ class Errno : public TransportTest {
     EXPECT_EQ(after, error == 0 ? kUntouched : error) << name;
   }
   /// One whose result is an object.
-  static void expect_null(const char* name, int error, const std::function<const void*()>& verb) {
+  template <class Verb>
+  static void expect_null(const char* name, int error, const Verb& verb) {
     errno = kUntouched;
-    const void* result = verb();
+    const auto result = verb();
     const int after = errno;
     EXPECT_EQ(result, nullptr) << name;
     EXPECT_EQ(after, error) << name;
@@ -227,7 +228,7 @@ TEST_F(Errno, IsEnoentForAHandleThatNothingHas) {
     expect_null("ibv_alloc_mw", ENOENT, [&] { return ibv_alloc_mw(pd.get(), IBV_MW_TYPE_1); });
     expect_null("ibv_create_ah", ENOENT, [&] { return ibv_create_ah(pd.get(), &ah_attr); });
     expect_null("ibv_create_srq", ENOENT, [&] { return ibv_create_srq(pd.get(), &srq_init); });
-    expect_null("ibv_create_qp", ENOENT, [&] { return try_qp({}).get(); });
+    expect_null("ibv_create_qp", ENOENT, [&] { return try_qp({}); });
     expect("ibv_advise_mr", ENOENT,
            [&] { return ibv_advise_mr(pd.get(), IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1); });
     expect_rereg_error(ENOENT, IBV_REREG_MR_CHANGE_PD, pd.get());
@@ -261,7 +262,7 @@ TEST_F(Errno, IsEnoentForAHandleThatNothingHas) {
     expect("ibv_destroy_cq", ENOENT, [&] { return ibv_destroy_cq(spare.get()); });
     expect("ibv_resize_cq", ENOENT, [&] { return ibv_resize_cq(spare.get(), 8); });
     expect("ibv_modify_cq", ENOENT, [&] { return ibv_modify_cq(spare.get(), &attr); });
-    expect_null("ibv_create_qp", ENOENT, [&] { return try_qp({.cq = spare.get()}).get(); });
+    expect_null("ibv_create_qp", ENOENT, [&] { return try_qp({.cq = spare.get()}); });
   }
   {
     const WrongNumber wrong(srq->handle);
@@ -270,7 +271,7 @@ TEST_F(Errno, IsEnoentForAHandleThatNothingHas) {
     expect("ibv_modify_srq", ENOENT,
            [&] { return ibv_modify_srq(srq.get(), &attr, IBV_SRQ_LIMIT); });
     expect("ibv_destroy_srq", ENOENT, [&] { return ibv_destroy_srq(srq.get()); });
-    expect_null("ibv_create_qp", ENOENT, [&] { return try_qp({.srq = srq.get()}).get(); });
+    expect_null("ibv_create_qp", ENOENT, [&] { return try_qp({.srq = srq.get()}); });
   }
   {
     const WrongNumber wrong(ud->handle);

@@ -2,13 +2,12 @@
 #include <cstdlib>
 #include <set>
 
-#include "tests/system/verbs_fixture.h"
+#include "tests/system/transport_fixture.h"
 
 namespace rocemu::system_test {
 namespace {
 
 using TdPtr = std::unique_ptr<ibv_td, Destroyer<ibv_td, ibv_dealloc_td>>;
-using AhPtr = std::unique_ptr<ibv_ah, Destroyer<ibv_ah, ibv_destroy_ah>>;
 using CqExPtr = std::unique_ptr<ibv_cq_ex, decltype([](ibv_cq_ex* cq) {
                                   EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
                                 })>;
