@@ -137,10 +137,12 @@ uint8_t ProcessMemory::attach_payload(engine::ClientId client, const abi::Cqe& c
   if (unattached_.empty()) return 0;
   Client* target = find(client);
   if (target == nullptr) return 0;
-  return target->received.attach(
+  const uint8_t slot = target->received.attach(
       cqe, cq, index, [&](std::span<const engine::RemoteRange> to, std::span<const uint8_t> bytes) {
         write_now(*target, to, bytes);
       });
+  if (slot != 0 && !std::exchange(target->is_in_untaken, true)) untaken_.push_back(client);
+  return slot;
 }
 
 void ProcessMemory::flush_unattached() {
@@ -165,6 +167,18 @@ void ProcessMemory::withdraw_payload(engine::ClientId client) {
       {}, [&](std::span<const engine::RemoteRange> to, std::span<const uint8_t> bytes) {
         write_now(*target, to, bytes);
       });
+}
+
+void ProcessMemory::write_untaken() {
+  std::erase_if(untaken_, [this](engine::ClientId client) {
+    Client* target = find(client);
+    if (target == nullptr) return true;
+    target->is_in_untaken = target->received.withdraw_untaken(
+        [&](std::span<const engine::RemoteRange> to, std::span<const uint8_t> bytes) {
+          write_now(*target, to, bytes);
+        });
+    return !target->is_in_untaken;
+  });
 }
 
 ProcessMemory::Client* ProcessMemory::find(engine::ClientId client) {

@@ -62,6 +62,11 @@ class ProcessMemory {
   /// Writes what is beside completions that the client has not taken: it is about to deregister
   /// the memory, or to lose the completions.
   void withdraw_payload(engine::ClientId client);
+  /// Writes what is beside completions since before the last call: its program polls late, and may
+  /// look at the memory meanwhile.
+  void write_untaken();
+  /// There may be some that write_untaken() is to write.
+  bool is_any_untaken() const { return !untaken_.empty(); }
 
  private:
   struct Client {
@@ -70,6 +75,7 @@ class ProcessMemory {
     MemoryReach reach;
     WriteQueue queue{};
     ReceivedPayload received{};
+    bool is_in_untaken = false;
     std::unique_ptr<PatientCopier> copier{};  // if it may have to be waited for
   };
 
@@ -83,6 +89,7 @@ class ProcessMemory {
   std::unordered_map<engine::ClientId, Client> clients_;
   std::vector<engine::ClientId> waiting_;     // whose queues are not empty
   std::vector<engine::ClientId> unattached_;  // who may have messages without a completion
+  std::vector<engine::ClientId> untaken_;     // who may have payload beside completions
   uint64_t writes_ = 0;
   MemoryReach::Scratch scratch_;
   UniqueFd returned_;

@@ -120,13 +120,14 @@ bool ReceivedPayload::overlaps(const Place& place, std::span<const RemoteRange> 
   });
 }
 
-bool ReceivedPayload::begin_to_withdraw(uint8_t number) {
-  std::atomic<uint64_t>& state = slots_->slots[number].state;
+bool ReceivedPayload::try_to_withdraw(uint8_t number) {
   uint64_t expected = places_[number].state;
-  if (state.compare_exchange_strong(expected, with_phase(expected, PayloadSlot::kWithdrawn),
-                                    std::memory_order_acq_rel)) {
-    return true;
-  }
+  return slots_->slots[number].state.compare_exchange_strong(
+      expected, with_phase(expected, PayloadSlot::kWithdrawn), std::memory_order_acq_rel);
+}
+
+bool ReceivedPayload::begin_to_withdraw(uint8_t number) {
+  if (try_to_withdraw(number)) return true;
   // The client is copying, in this moment.
   const auto end = std::chrono::steady_clock::now() + kLongestCopy;
   while (!is_over(number)) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "emulator/abi/rings.h"
@@ -63,15 +64,27 @@ class ReceivedPayload {
       const bool over = is_over(number);
       if (!over && !ranges.empty() && !overlaps(places_[number], ranges)) return false;
       is_outstanding_[number] = false;
-      if (!over && begin_to_withdraw(number)) {
-        const abi::PayloadSlot& slot = slots_->slots[number];
-        const Place& place = places_[number];
-        write(place.ranges(), std::span<const uint8_t>(slot.bytes).first(place.length));
-        end_withdrawing(number);
-      }
+      if (!over && begin_to_withdraw(number)) write_slot(number, write);
       return true;
     });
     if (outstanding_.empty() && messages_.empty()) reset_bounds();
+  }
+  /// The same for what was in slots at the last call too. True if there is more to write later.
+  /// What the client is copying in this moment is left to it.
+  template <class Writer>
+  bool withdraw_untaken(Writer write) {
+    std::erase_if(outstanding_, [&](uint8_t number) {
+      Place& place = places_[number];
+      const bool over = is_over(number);
+      if (!over && (!std::exchange(place.was_looked_at, true) || !try_to_withdraw(number))) {
+        return false;
+      }
+      is_outstanding_[number] = false;
+      if (!over) write_slot(number, write);
+      return true;
+    });
+    if (outstanding_.empty() && messages_.empty()) reset_bounds();
+    return !outstanding_.empty();
   }
 
  private:
@@ -80,7 +93,8 @@ class ReceivedPayload {
     std::array<engine::RemoteRange, abi::PayloadSlot::kMaxRanges> list;
     size_t count = 0;
     size_t length = 0;
-    uint64_t state = 0;  // of the slot, when it was filled
+    uint64_t state = 0;          // of the slot, when it was filled
+    bool was_looked_at = false;  // and not taken: withdraw_untaken()
 
     std::span<const engine::RemoteRange> ranges() const { return std::span(list).first(count); }
   };
@@ -98,8 +112,18 @@ class ReceivedPayload {
   int find_free() const;
   bool is_over(uint8_t number) const;
   std::optional<uint8_t> put(const Message& message, engine::CqId cq, uint32_t index);
+  /// False if the client has begun to take it.
+  bool try_to_withdraw(uint8_t number);
+  /// False if the client has taken it; that is waited for.
   bool begin_to_withdraw(uint8_t number);
   void end_withdrawing(uint8_t number);
+  template <class Writer>
+  void write_slot(uint8_t number, Writer write) {
+    const Place& place = places_[number];
+    write(place.ranges(),
+          std::span<const uint8_t>(slots_->slots[number].bytes).first(place.length));
+    end_withdrawing(number);
+  }
   void reset_bounds() {
     lowest_ = UINT64_MAX;
     highest_ = 0;

@@ -26,6 +26,9 @@ using namespace std::chrono_literals;
 constexpr engine::Duration kPollInterval = 10us;
 /// While others keep the daemon busy anyway, a session's ring is looked at for longer.
 constexpr engine::Duration kSessionIdleTime = 1ms;
+/// Payload beside a completion that nobody has polled twice as long as this is written to memory,
+/// where the program may be looking for it. One that waits for completions is awake before that.
+constexpr engine::Duration kUntakenInterval = 1ms;
 /// A deadline closer than this is waited for awake.
 constexpr engine::Duration kMinSleep = 20us;
 /// To give memory back takes some milliseconds, and is worth it for so many objects.
@@ -123,6 +126,7 @@ void Worker::serve(const std::atomic<bool>& stopping, bool busy_poll) {
       sessions_.let_sleep(began, kSessionIdleTime);
       sessions_.end_silent(began);
       files_.check();
+      write_untaken(began);
       if (busy_poll && rest.is_idle(began)) do_before_sleep(began);
       last_poll = began;
     }
@@ -185,9 +189,18 @@ void Worker::sleep(const std::atomic<bool>& stopping) {
     const engine::Duration left = std::max(*deadline - clock_.now(), engine::Duration(0));
     longest = longest ? std::min(*longest, left) : left;
   }
+  if (memory_.is_any_untaken()) {
+    longest = longest ? std::min(*longest, kUntakenInterval) : kUntakenInterval;
+  }
   poll(longest);
   sessions_.wake_busy();
   if (medium_ != nullptr) medium_->stay_awake();
+}
+
+void Worker::write_untaken(engine::Instant now) {
+  if (!memory_.is_any_untaken() || now - looked_for_untaken_ < kUntakenInterval) return;
+  looked_for_untaken_ = now;
+  memory_.write_untaken();
 }
 
 std::optional<engine::Duration> Worker::do_before_sleep(engine::Instant now) {

@@ -59,6 +59,8 @@ class Worker {
   bool poll(std::optional<engine::Duration> timeout) { return loop_.wait(timeout) > 0; }
   void serve(const std::atomic<bool>& stopping, bool busy_poll);
   void sleep(const std::atomic<bool>& stopping);
+  /// See ProcessMemory.
+  void write_untaken(engine::Instant now);
   /// What there is time for when nothing comes. In how long there is more of it, if that is known.
   std::optional<engine::Duration> do_before_sleep(engine::Instant now);
   /// Gives the memory of what is gone back to the system, but not again and again: then it returns
@@ -81,6 +83,7 @@ class Worker {
   Files files_;
   EventLoop::Watch memory_watch_;
   NetworkPort* medium_ = nullptr;
+  engine::Instant looked_for_untaken_{};
   bool releasing_ = false;  // very much
   // Since memory was given back:
   bool somebody_left_ = false;

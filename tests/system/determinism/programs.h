@@ -49,6 +49,7 @@ void spin_with_yield(uint32_t count);
 void spin_with_pause(uint32_t count);
 void spinning_barrier(uint32_t count);
 void spin_on_writes(uint32_t messages);
+void spin_on_sends(uint32_t messages);
 void spin_for_ever(uint32_t count);
 void execute_beside_a_spinner(uint32_t count);
 

@@ -62,7 +62,8 @@ Side::Side(Device& device, const Options& options)
   if (owns_cq_) cq_ = ibv_create_cq(device.context, options.cqe, this, options.channel, 0);
   if (mr_ == nullptr || cq_ == nullptr) fail("ibv_create_cq");
   ibv_qp_init_attr init{};
-  init.send_cq = init.recv_cq = cq_;
+  init.send_cq = cq_;
+  init.recv_cq = options.recv_cq != nullptr ? options.recv_cq : cq_;
   init.qp_type = IBV_QPT_RC;
   init.sq_sig_all = 1;
   init.cap = {64, 64, 1, 1, 0};

@@ -42,7 +42,8 @@ class Side {
     ibv_cq* cq = nullptr;  // it makes one of its own otherwise, with the next two
     ibv_comp_channel* channel = nullptr;
     int cqe = 64;
-    uint32_t size = 64;  // bytes of a message
+    uint32_t size = 64;         // bytes of a message
+    ibv_cq* recv_cq = nullptr;  // another for receives
   };
 
   explicit Side(Device& device) : Side(device, Options()) {}

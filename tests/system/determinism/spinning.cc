@@ -59,6 +59,39 @@ void pass_turns(uint32_t count, Relax relax) {
   for (std::thread& thread : threads) thread.join();
 }
 
+using Cq = std::unique_ptr<ibv_cq, decltype([](ibv_cq* cq) { ibv_destroy_cq(cq); })>;
+
+/// Two processes, each of which waits for the bytes that the other brings into its memory. What
+/// completes with them is polled at the end.
+void spin_on_memory(uint32_t messages, ibv_wr_opcode opcode) {
+  SocketPair link;
+  const auto work = [&](int socket, bool begins) {
+    Device device;
+    const Cq received(ibv_create_cq(device.context, 64, nullptr, nullptr, 0));
+    Side side(device, {.recv_cq = received.get()});
+    if (opcode == IBV_WR_SEND) {
+      for (uint32_t number = 0; number < messages; ++number) side.post_recv(number);
+    }
+    connect_over(side, socket);
+    for (uint32_t number = 1; number <= messages; ++number) {
+      if ((number % 2 == 1) == begins) {
+        side.last_byte_to_send() = static_cast<uint8_t>(number);
+        side.post_send(number, opcode);
+        side.poll_for(1);
+      } else {
+        while (side.last_byte_that_comes() != number) {
+        }
+        say((begins ? "first saw " : "second saw ") + std::to_string(number));
+      }
+    }
+    ibv_wc wc[64];
+    say("received " + std::to_string(ibv_poll_cq(received.get(), 64, wc)));
+  };
+  start_child([&] { work(link.theirs, false); });
+  work(link.ours, true);
+  wait_for_children(1);
+}
+
 }  // namespace
 
 void spin_with_yield(uint32_t count) {
@@ -88,28 +121,12 @@ void spinning_barrier(uint32_t count) {
   say("all arrived " + std::to_string(kRounds) + " times");
 }
 
-/// Two processes, each of which waits for the bytes that the other writes into its memory.
 void spin_on_writes(uint32_t messages) {
-  SocketPair link;
-  const auto work = [&](int socket, bool begins) {
-    Device device;
-    Side side(device);
-    connect_over(side, socket);
-    for (uint32_t number = 1; number <= messages; ++number) {
-      if ((number % 2 == 1) == begins) {
-        side.last_byte_to_send() = static_cast<uint8_t>(number);
-        side.post_send(number, IBV_WR_RDMA_WRITE);
-        side.poll_for(1);
-      } else {
-        while (side.last_byte_that_comes() != number) {
-        }
-        say((begins ? "first saw " : "second saw ") + std::to_string(number));
-      }
-    }
-  };
-  start_child([&] { work(link.theirs, false); });
-  work(link.ours, true);
-  wait_for_children(1);
+  spin_on_memory(messages, IBV_WR_RDMA_WRITE);
+}
+
+void spin_on_sends(uint32_t messages) {
+  spin_on_memory(messages, IBV_WR_SEND);
 }
 
 /// Nobody sets the flag.

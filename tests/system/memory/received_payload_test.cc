@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 #include "tests/system/map_pages.h"
@@ -91,6 +92,24 @@ TEST_F(ReceivedPayloadProgram, ThePeerMayWriteOverItBeforeThePoll) {
   EXPECT_TRUE(is(126, 38, 7));
 }
 
+// A program may look at the memory instead of polling, as it may on hardware.
+TEST_F(ReceivedPayloadProgram, IsSeenWithoutAPoll) {
+  const auto sees = [this](size_t offset, uint8_t value) {
+    const volatile uint8_t* last = buffer + offset;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (*last != value && std::chrono::steady_clock::now() < end) {
+    }
+    return *last == value;
+  };
+  for (uint8_t i = 1; i <= 20; ++i) {
+    ASSERT_NO_FATAL_FAILURE(deliver(size_t{i} * 64, 64, i));
+    ASSERT_TRUE(sees(size_t{i} * 64 + 63, i)) << int{i};
+  }
+  std::memset(buffer, 9, kBytes);  // by now it is for something else
+  ASSERT_EQ(poll_for(receive_cq.get(), 20).size(), 20u);
+  EXPECT_TRUE(is(0, kBytes, 9));
+}
+
 TEST_F(ReceivedPayloadProgram, IsThereWhenTheMemoryWasDeregistered) {
   ASSERT_NO_FATAL_FAILURE(deliver(100, 64, 7));
   region.reset();
@@ -146,8 +165,9 @@ TEST_F(ReceivedPayloadProgram, IsTheParentsAfterAFork) {
   ASSERT_NO_FATAL_FAILURE(deliver(0, 64, 7));
   const pid_t child = fork();
   if (child == 0) {
+    const uint8_t before = buffer[0];
     ibv_wc wc;
-    _exit(ibv_poll_cq(receive_cq.get(), 1, &wc) < 0 && is(0, 64, 0) ? 0 : 1);
+    _exit(ibv_poll_cq(receive_cq.get(), 1, &wc) < 0 && is(0, 64, before) ? 0 : 1);
   }
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
