@@ -178,7 +178,7 @@ struct Shared {
   uint32_t mr_handle;
   uint64_t address;
   uint64_t gid[2];
-  uint32_t qpn;
+  uint64_t qpn;  // no padding, which valgrind would see go to the other process
 };
 
 bool send_with_fd(int socket, const Shared& shared, int fd) {
@@ -253,7 +253,7 @@ int run_importer(int socket) {
   attr = {};
   attr.qp_state = IBV_QPS_RTR;
   attr.path_mtu = IBV_MTU_1024;
-  attr.dest_qp_num = shared.qpn;
+  attr.dest_qp_num = static_cast<uint32_t>(shared.qpn);
   attr.rq_psn = 100;
   attr.max_dest_rd_atomic = 1;
   attr.min_rnr_timer = 1;
