@@ -34,12 +34,18 @@ class Connected(unittest.TestCase):
         return result.stdout
 
     def check_rping(self, *commands, **keywords):
-        """Later than rdma-core 44 a thread of rping's polls the channel and then reads the event, which
-        rdma_destroy_id(3) in the other thread may have taken away by then, on Linux too: it waits
-        for ever. Seen twice in twenty runs on a busy machine."""
+        """At its end rping has a race with itself, on Linux too; so three attempts. Later than
+        rdma-core 44 a thread of it polls the channel and then reads the event, which
+        rdma_destroy_id(3) in the other thread may have taken away by then: it waits for ever. Before
+        that the thread may read the channel when the other has closed it: it exits with 255. Seen
+        on busy machines, once in twenty and in ten thousand runs."""
         for _ in range(3):
             with contextlib.suppress(subprocess.TimeoutExpired):
-                return self.check(7174, *commands, timeout=60, **keywords)
+                result = cm_pair(7174, *commands, timeout=60, **keywords)
+                if "rdma_get_cm_event: Bad file descriptor" in result.stdout:
+                    continue
+                self.assertEqual(result.returncode, 0, result.stdout)
+                return result.stdout
         return self.fail("rping did not end, three times")
 
     def test_rping_verifies_a_hundred_pings(self):

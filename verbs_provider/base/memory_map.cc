@@ -53,10 +53,11 @@ void cut(MappedRange& range, uint64_t begin, uint64_t end) {
   if (range.end > end) range.end = end;
 }
 
-/// False if the kernel cannot tell in this way, from `*begin` on. By itself, as for_each_mapped_by_text():
-/// both need much of a small stack, but not at once.
+/// False if the kernel cannot tell in this way, from `*begin` on. By itself, as
+/// for_each_mapped_by_text(): both need much of a small stack, but not at once.
 [[gnu::noinline]] bool for_each_mapped_by_query(uint64_t* begin, uint64_t end, void* context,
-                              bool (*visit)(void* context, const MappedRange& range)) {
+                                                bool (*visit)(void* context,
+                                                              const MappedRange& range)) {
   const ProcFile maps(kMaps);
   char name[PATH_MAX] = {};  // valgrind does not know that the kernel writes there
   while (*begin < end) {
@@ -87,7 +88,8 @@ void cut(MappedRange& range, uint64_t begin, uint64_t end) {
 }  // namespace
 
 [[gnu::noinline]] bool for_each_mapped_by_text(uint64_t begin, uint64_t end, void* context,
-                                               bool (*visit)(void* context, const MappedRange& range)) {
+                                               bool (*visit)(void* context,
+                                                             const MappedRange& range)) {
   ProcFile maps(kMaps);
   while (char* line = maps.next()) {
     MappedRange range;

@@ -21,6 +21,10 @@ class NetworkPort {
   virtual bool holds_back() const { return false; }
   /// What would make more frames has to wait until there is room.
   virtual bool is_congested() const = 0;
+  /// Before a timer runs out: all that was sent until then has been looked at where it went, and
+  /// what was answered has been taken. A peer that got no processor for a while would else look
+  /// like frames that were lost. Called again until it is so.
+  [[nodiscard]] virtual bool has_settled(engine::Instant) { return true; }
   /// How long to wait for room at most; nothing: the event loop will be told.
   virtual std::optional<engine::Duration> longest_wait() const { return std::nullopt; }
 

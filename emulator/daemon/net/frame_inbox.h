@@ -22,9 +22,12 @@ class FrameInbox {
   /// `owner` wakes the thread whose inbox it is, and must outlive it.
   explicit FrameInbox(Waker& owner) : owner_(owner) {}
 
-  // ---- By any other thread ----
+  // ---- By any thread ----
   /// False if there is no room, until the owner has taken some.
   [[nodiscard]] bool put(const engine::ForwardFrame& frame);
+  /// Of the frames that were put, ever, and of those that its owner is done with.
+  size_t frames_put() const { return put_.load(std::memory_order_acquire); }
+  size_t frames_done() const { return done_.load(std::memory_order_acquire); }
   /// After put(), once for many of them: wakes the owner if it sleeps.
   void notify();
 

@@ -57,6 +57,20 @@ bool ShardLink::is_congested() const {
   return std::ranges::any_of(ways_, [](const Way& way) { return !way.waiting.empty(); });
 }
 
+bool ShardLink::has_settled(engine::Instant now) {
+  if (!std::exchange(settling_, true)) {
+    for (Way& way : ways_) way.to_settle = way.to->frames_put();
+  }
+  const bool all_done = std::ranges::all_of(ways_, [this](const Way& way) {
+    return way.to == &inbox_ || way.to->frames_done() >= way.to_settle;
+  });
+  if (!all_done) return false;
+  settling_ = false;
+  const size_t answers = inbox_.frames_put();
+  while (inbox_.frames_done() < answers) receive(now);
+  return true;
+}
+
 std::optional<engine::Duration> ShardLink::longest_wait() const {
   return kMaxWait;
 }

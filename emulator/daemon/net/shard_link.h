@@ -35,6 +35,7 @@ class ShardLink : public NetworkPort, public OtherShards {
   bool receive(engine::Instant now) override;
   bool flush(engine::Instant now) override;
   bool is_congested() const override;
+  bool has_settled(engine::Instant now) override;
   std::optional<engine::Duration> longest_wait() const override;
   bool fall_asleep() override { return inbox_.fall_asleep(); }
   void stay_awake() override { inbox_.stay_awake(); }
@@ -44,6 +45,7 @@ class ShardLink : public NetworkPort, public OtherShards {
     FrameInbox* to;
     bool fresh = false;                          // put since it was told
     std::deque<engine::ForwardFrame> waiting{};  // for room
+    size_t to_settle = 0;  // of the frames there: how many are to be done with
   };
   Way& way_of(const engine::ForwardFrame& frame);
 
@@ -51,6 +53,7 @@ class ShardLink : public NetworkPort, public OtherShards {
   std::function<void()> arrived_;
   FrameInbox inbox_;
   std::vector<Way> ways_;  // to the devices, and behind them to the connections
+  bool settling_ = false;  // has_settled() was asked, and said no
 };
 
 }  // namespace rocemu::daemon

@@ -67,6 +67,7 @@ class EngineHost : public EnginePort {
   /// Lets the engine go on if it wanted to by then. True if it did. All that came before is to be
   /// handled already, since timers may expire.
   bool tick_if_due(engine::Instant by);
+  bool is_due(engine::Instant by);
   /// When it wants to, by itself. Computed once after each step, since every round asks.
   std::optional<engine::Instant> next_deadline();
 

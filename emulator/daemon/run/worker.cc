@@ -135,7 +135,9 @@ void Worker::serve(const std::atomic<bool>& stopping, bool busy_poll) {
     worked |= medium_ != nullptr && medium_->receive(began);
     if (medium_ == nullptr || !medium_->is_congested()) {
       worked |= sessions_.pump();
-      worked |= engine_host_.tick_if_due(began);
+      if (medium_ == nullptr || !engine_host_.is_due(began) || medium_->has_settled(began)) {
+        worked |= engine_host_.tick_if_due(began);
+      }
     }
     if (medium_ != nullptr) worked |= medium_->flush(clock_.now());
     worked |= reap();
