@@ -83,7 +83,7 @@ bool leads_elsewhere(pid_t thread, const user_regs_struct& registers) {
 #endif
 }
 
-bool has_pending_signal(pid_t thread) {
+[[maybe_unused]] bool has_pending_signal(pid_t thread) {
   const std::string status = proc::contents_of(proc::directory_of(thread) + "/status");
   const auto set = [&](const char* name) {
     return std::strtoull(proc::field_of(status, name).c_str(), nullptr, 16);
