@@ -185,7 +185,7 @@ std::string printable(const std::string& text) {
   std::string result = Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace))
                            .get<std::string>();
   for (char& c : result)
-    if ((c >= 0 && c < ' ' && c != '\n' && c != '\t') || c == '\x7f') c = ' ';
+    if ((static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\t') || c == '\x7f') c = ' ';
   return result;
 }
 

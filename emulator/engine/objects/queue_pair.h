@@ -89,15 +89,16 @@ struct Response {
   Kind kind;
   wire::Psn psn;  // of the next packet
   uint32_t msn = 0;
-  uint8_t syndrome = 0;   // kAcknowledge
-  uint32_t messages = 0;  // kAcknowledge: that it is for
-  uint64_t value = 0;     // kAtomic: what was there before, in host byte order
-  PdId pd{};              // kRead: of the request
-  uint64_t address = 0;   // kRead: of the rest, as the request names it
-  uint32_t rkey = 0;      // kRead
-  uint32_t left = 0;      // kRead: bytes
-  bool begun = false;     // kRead: its first packet is gone
-  Verdict verdict{};      // kRefuse
+  uint8_t syndrome = 0;    // kAcknowledge
+  uint32_t messages = 0;   // kAcknowledge: that it is for
+  uint64_t value = 0;      // kAtomic: what was there before, in host byte order
+  PdId pd{};               // kRead: of the request
+  uint64_t address = 0;    // kRead: of the rest, as the request names it
+  uint32_t rkey = 0;       // kRead
+  uint32_t left = 0;       // kRead: bytes
+  bool begun = false;      // kRead: its first packet is gone
+  bool is_repeat = false;  // of an answer that was sent before
+  Verdict verdict{};       // kRefuse
 };
 
 /// The receiving half.

@@ -182,7 +182,7 @@ void on_query(TransportContext& context, QueuePair& qp, const wire::Packet& pack
               const wire::OpcodeInfo& info) {
   RecvHalf& recv = qp.recv;
   const Psn psn = packet.bth.psn;
-  if (!response_queue::has_room(qp)) return refuse(context, qp, psn, Verdict::kInvalidRequest);
+  if (!response_queue::make_room(qp)) return refuse(context, qp, psn, Verdict::kInvalidRequest);
   Response response{.kind = Response::Kind::kRead, .psn = psn};
   if (const auto verdict = remote_access::execute(context, qp, packet, info, response)) {
     return turn_away(context, qp, psn, *verdict);

@@ -133,18 +133,33 @@ bool has_room(const QueuePair& qp) {
   return std::ranges::count_if(qp.recv.responses, takes_resources) < qp.attr.max_dest_rd_atomic;
 }
 
+bool make_room(QueuePair& qp) {
+  auto& responses = qp.recv.responses;
+  while (!has_room(qp)) {
+    const auto oldest = std::ranges::find_if(responses, takes_resources);
+    if (oldest == responses.end() || !oldest->is_repeat) return false;
+    responses.erase(oldest);
+  }
+  return true;
+}
+
 void queue_again(TransportContext& context, QueuePair& qp, const Response& response) {
   auto& responses = qp.recv.responses;
   const Psn last = last_psn(qp, response);
   if (!wire::psn_before(last, qp.recv.expected)) return;
+  bool is_repeat = true;
   std::erase_if(responses, [&](const Response& pending) {
-    return takes_resources(pending) && !wire::psn_before(last, pending.psn) &&
-           !wire::psn_before(last_psn(qp, pending), response.psn);
+    if (!takes_resources(pending) || wire::psn_before(last, pending.psn) ||
+        wire::psn_before(last_psn(qp, pending), response.psn)) {
+      return false;
+    }
+    is_repeat = is_repeat && pending.is_repeat;
+    return true;
   });
   if (!has_room(qp)) return;
   const auto behind = std::ranges::find_if(
       responses, [&](const Response& pending) { return wire::psn_before(last, pending.psn); });
-  responses.insert(behind, response);
+  responses.insert(behind, response)->is_repeat = is_repeat;
   context.scheduler().schedule(qp);
 }
 

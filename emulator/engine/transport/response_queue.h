@@ -10,6 +10,12 @@ namespace rocemu::engine::response_queue {
 /// that are not answered yet are limited to max_dest_rd_atomic (IBTA vol 1, 9.7.4.1.5).
 bool has_room(const QueuePair& qp);
 
+/// For a new request: has_room(), if need be without the answers that are repeated. A requester has
+/// no more requests at once than that limit, and completes them in order. So one that makes a new
+/// one has the oldest answers, and what is still to be repeated of them is of no use: its own
+/// repeat and our first answer had met.
+bool make_room(QueuePair& qp);
+
 /// Adds one to the queue.
 void queue(TransportContext& context, QueuePair& qp, const Response& response);
 

@@ -150,6 +150,44 @@ TEST(LateMemory, AReadIsAnsweredWhenItIsThere) {
                               answer(Opcode::kRcReadResponseLast, 1, 476).with_msn(1)});
 }
 
+// IBTA vol 1, 9.7.4.1.5: four READs at once are all that the responder has resources for. A
+// repeated one may still wait for its turn when the requester, which has the first answer by now,
+// goes on.
+TEST(LateMemory, ANewReadTakesTheResourcesOfTheOldestThatIsRepeated) {
+  LateScript s;
+  s.at(0ms);
+  const auto read = [&](uint32_t number) {
+    return to_memory(s, packet(Opcode::kRcReadRequest, psn(number)), 64);
+  };
+  const auto answered = [](uint32_t number, uint32_t msn) {
+    return answer(Opcode::kRcReadResponseOnly, number, 64).with_msn(msn);
+  };
+  for (uint32_t n = 0; n < 4; ++n) s.wire_delivers(read(n)).expect({answered(n, n + 1)});
+  s.memory_is_late();
+  for (uint32_t n = 0; n < 5; ++n) s.wire_delivers(read(n)).expect_silence();
+  s.memory_is_there().expect({answered(1, 4), answered(2, 4), answered(3, 4), answered(4, 5)});
+}
+
+// But those that were never answered are more than it may have asked for.
+TEST(LateMemory, ANewReadBesideAsManyThatWaitIsRefused) {
+  LateScript s;
+  s.memory_is_late().at(0ms);
+  const auto read = [&](uint32_t number) {
+    return to_memory(s, packet(Opcode::kRcReadRequest, psn(number)), 64);
+  };
+  const auto answered = [](uint32_t number, uint32_t msn) {
+    return answer(Opcode::kRcReadResponseOnly, number, 64).with_msn(msn);
+  };
+  for (uint32_t n = 0; n < 4; ++n) s.wire_delivers(read(n)).expect_silence();
+  s.wire_delivers(read(1)).expect_silence();  // a repeat stands for what it repeats
+  s.wire_delivers(read(4)).expect_silence();  // its NAK comes behind the answers
+  s.memory_is_there()
+      .expect({answered(0, 1), answered(1, 4), answered(2, 3), answered(3, 4),
+               nak(psn(4), wire::NakCode::kInvalidRequest).with_msn(4),
+               event(abi::EventType::kQpReqErr, Endpoint::kQpHandle)})
+      .expect_state(QpState::kErr);
+}
+
 TEST(LateMemory, AnAtomicIsExecutedOnce) {
   Pair pair({.left = open_to_all(), .right = open_to_all()});
   auto& late = pair.bench.memory.not_yet;
