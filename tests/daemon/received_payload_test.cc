@@ -24,7 +24,7 @@ using Bytes = std::vector<uint8_t>;
 class ReceivedPayloadTest : public testing::Test {
  protected:
   static constexpr engine::ClientId kClient{1};
-  static constexpr engine::CqId kCq{7};
+  static constexpr engine::CqId kCq{7}, kOtherCq{8};
   static constexpr engine::QpNumber kQp{9}, kOtherQp{10};
   static constexpr size_t kSize = 4096;
 
@@ -44,14 +44,14 @@ class ReceivedPayloadTest : public testing::Test {
     EXPECT_EQ(memory_.write_received(kClient, qp, is_first, {&to, 1}, from), MemoryResult::kDone);
   }
   uint8_t complete(uint32_t length, uint32_t index = 0, engine::QpNumber qp = kQp,
-                   uint32_t status = 0) {
+                   uint32_t status = 0, engine::CqId cq = kCq) {
     abi::Cqe cqe{};
     cqe.qp_num = qp.value;
     cqe.byte_len = length;
     cqe.status = status;
     cqe.queue = abi::WorkQueue::kRecv;
     memory_.flush();
-    return memory_.attach_payload(kClient, cqe, kCq, index);
+    return memory_.attach_payload(kClient, cqe, cq, index);
   }
   Bytes now(size_t offset, size_t length) const {
     const auto begin = buffer_.begin() + static_cast<ptrdiff_t>(offset);
@@ -171,6 +171,65 @@ TEST_F(ReceivedPayloadTest, IsWrittenWhenTheClientIsToHaveAllOfIt) {
   memory_.withdraw_payload(kClient);
   EXPECT_EQ(now(100, 1), Bytes({1}));
   EXPECT_EQ(now(200, 1), Bytes({2}));
+}
+
+TEST_F(ReceivedPayloadTest, IsWrittenAtTheSecondLookIfNoPollTakesIt) {
+  receive(100, {1});
+  ASSERT_NE(complete(1), 0);
+  EXPECT_TRUE(memory_.is_any_untaken());
+  memory_.write_untaken();
+  EXPECT_EQ(now(100, 1), Bytes({0})) << "a poll may come";
+  receive(200, {2});
+  ASSERT_NE(complete(1), 0);
+  memory_.write_untaken();
+  EXPECT_EQ(now(100, 1), Bytes({1}));
+  EXPECT_EQ(now(200, 1), Bytes({0}));
+  memory_.write_untaken();
+  EXPECT_EQ(now(200, 1), Bytes({2}));
+  EXPECT_FALSE(memory_.is_any_untaken());
+}
+
+TEST_F(ReceivedPayloadTest, WaitsBehindWhatTheClientIsCopying) {
+  receive(100, {1});
+  const uint8_t copied = complete(1);
+  ASSERT_NE(copied, 0);
+  receive(100, {2});
+  ASSERT_NE(complete(1, 1), 0);
+  memory_.write_untaken();
+  slot(copied).state = abi::payload_state(kCq.value, 0, PayloadSlot::kTaken);
+  memory_.write_untaken();
+  EXPECT_EQ(now(100, 1), Bytes({0})) << "what is copied now would lie on it";
+  slot(copied).state = abi::payload_state(kCq.value, 0, PayloadSlot::kEmpty);
+  memory_.write_untaken();
+  EXPECT_EQ(now(100, 1), Bytes({2}));
+}
+
+// Slots are used again from the first on, and one that the client has emptied keeps its number.
+TEST_F(ReceivedPayloadTest, TheLatestMessageIsWrittenLast) {
+  for (uint32_t i = 0; i < 1000; ++i) {
+    const auto value = static_cast<uint8_t>(i);
+    receive(100, {value});
+    const uint8_t payload = complete(1, i);
+    // The client is 20 messages behind.
+    for (uint32_t n = 0; payload != 0 && n < abi::PayloadSlots::kCount; ++n) {
+      std::atomic<uint64_t>& state = slots_->slots[n].state;
+      if (i >= 20 && state == abi::payload_state(kCq.value, i - 20, PayloadSlot::kFull)) {
+        state = abi::payload_state(kCq.value, i - 20, PayloadSlot::kEmpty);
+      }
+    }
+    if (i % 97 != 0) continue;
+    memory_.write_untaken();
+    memory_.write_untaken();
+    ASSERT_EQ(now(100, 1), Bytes({value})) << i;
+  }
+}
+
+TEST_F(ReceivedPayloadTest, OfAnotherCqLiesOnWhatCameBefore) {
+  receive(100, {1});
+  ASSERT_NE(complete(1), 0);
+  receive(100, {2}, kOtherQp);
+  ASSERT_NE(complete(1, 0, kOtherQp, 0, kOtherCq), 0);
+  EXPECT_EQ(now(100, 1), Bytes({1})) << "whoever polls the other CQ only has the later one";
 }
 
 TEST_F(ReceivedPayloadTest, NothingIsLostWithoutAFreeSlot) {

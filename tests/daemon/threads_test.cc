@@ -194,17 +194,20 @@ TEST_F(CrossingTest, ASleeperIsWokenWhenFramesAreFlushed) {
 }
 
 TEST_F(CrossingTest, IsSettledWhenAllThatWasSentIsAnswered) {
-  EXPECT_TRUE(devices[0].has_settled(kNow)) << "nothing was sent";
+  EXPECT_TRUE(devices[0].has_settled(kNow, kNow)) << "nothing was sent";
   for (uint32_t number = 0; number < 100; ++number) devices[0].forward(frame_of(pool, number));
-  EXPECT_FALSE(devices[0].has_settled(kNow));
+  EXPECT_FALSE(devices[0].has_settled(kNow, kNow));
   devices[0].forward(frame_of(pool, 100));  // after it was asked: is not waited for
   for (int i = 0; i < 3; ++i) devices[1].forward(frame_of(pool, 0, {0}));
-  EXPECT_FALSE(devices[0].has_settled(kNow));
+  EXPECT_FALSE(devices[0].has_settled(kNow, kNow));
   EXPECT_EQ(frames_at(devices[1]), 101u);
   devices[0].forward(frame_of(pool, 101));
-  EXPECT_TRUE(devices[0].has_settled(kNow));
+  EXPECT_TRUE(devices[0].has_settled(kNow, kNow));
   EXPECT_EQ(engine.frames, 104u) << "with what was answered";
-  EXPECT_FALSE(devices[0].has_settled(kNow)) << "of the latest frame";
+  EXPECT_FALSE(devices[0].has_settled(kNow, kNow)) << "of the latest frame";
+  EXPECT_EQ(frames_at(devices[1]), 1u);
+  devices[0].forward(frame_of(pool, 102));
+  EXPECT_FALSE(devices[0].has_settled(kNow, kNow + 1ms)) << "another timer, of another frame";
 }
 
 // ---- Parking --------------------------------------------------------------------------------

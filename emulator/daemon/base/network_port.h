@@ -23,8 +23,10 @@ class NetworkPort {
   virtual bool is_congested() const = 0;
   /// Before a timer runs out: all that was sent until then has been looked at where it went, and
   /// what was answered has been taken. A peer that got no processor for a while would else look
-  /// like frames that were lost. Called again until it is so.
-  [[nodiscard]] virtual bool has_settled(engine::Instant) { return true; }
+  /// like frames that were lost. Called again until it is so, with when the timer was to run out.
+  [[nodiscard]] virtual bool has_settled(engine::Instant /*now*/, engine::Instant /*deadline*/) {
+    return true;
+  }
   /// How long to wait for room at most; nothing: the event loop will be told.
   virtual std::optional<engine::Duration> longest_wait() const { return std::nullopt; }
 

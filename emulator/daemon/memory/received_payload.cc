@@ -100,6 +100,8 @@ std::optional<uint8_t> ReceivedPayload::put(const Message& message, engine::CqId
   std::memcpy(slot.bytes, message.bytes.data(), message.length);
   if (places_.empty()) places_.resize(abi::PayloadSlots::kCount);
   places_[number] = message;
+  places_[number].cq = cq;
+  places_[number].number = filled_++;
   places_[number].state = payload_state(cq.value, index, PayloadSlot::kFull);
   slot.state.store(places_[number].state, std::memory_order_release);
   if (!std::exchange(is_outstanding_[number], true)) outstanding_.push_back(number);

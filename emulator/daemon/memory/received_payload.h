@@ -39,7 +39,10 @@ class ReceivedPayload {
         messages_, [&](const Message& one) { return one.qp.value == cqe.qp_num; });
     if (message == messages_.end()) return 0;
     std::optional<uint8_t> slot;
-    if (cqe.status == 0 && cqe.byte_len == message->length) slot = put(*message, cq, index);
+    if (cqe.status == 0 && cqe.byte_len == message->length) {
+      settle_other_cqs(*message, cq, write);
+      slot = put(*message, cq, index);
+    }
     if (!slot) write(message->ranges(), message->payload());
     messages_.erase(message);
     return slot ? static_cast<uint8_t>(1 + *slot) : uint8_t{0};
@@ -60,27 +63,23 @@ class ReceivedPayload {
   /// Has `write` write what is in slots and overlaps the ranges; of all slots without ranges.
   template <class Writer>
   void withdraw(std::span<const engine::RemoteRange> ranges, Writer write) {
-    std::erase_if(outstanding_, [&](uint8_t number) {
-      const bool over = is_over(number);
-      if (!over && !ranges.empty() && !overlaps(places_[number], ranges)) return false;
-      is_outstanding_[number] = false;
-      if (!over && begin_to_withdraw(number)) write_slot(number, write);
-      return true;
-    });
-    if (outstanding_.empty() && messages_.empty()) reset_bounds();
+    withdraw_where([&](const Place& place) { return ranges.empty() || overlaps(place, ranges); },
+                   write);
   }
   /// The same for what was in slots at the last call too. True if there is more to write later.
-  /// What the client is copying in this moment is left to it.
+  /// What the client is copying in this moment is left to it, and what came after that.
   template <class Writer>
   bool withdraw_untaken(Writer write) {
+    sort_outstanding();
+    bool may_write = true;
     std::erase_if(outstanding_, [&](uint8_t number) {
-      Place& place = places_[number];
-      const bool over = is_over(number);
-      if (!over && (!std::exchange(place.was_looked_at, true) || !try_to_withdraw(number))) {
-        return false;
+      if (!is_over(number)) {
+        const bool was_looked_at = std::exchange(places_[number].was_looked_at, true);
+        may_write = may_write && was_looked_at && try_to_withdraw(number);
+        if (!may_write) return false;
+        write_slot(number, write);
       }
       is_outstanding_[number] = false;
-      if (!over) write_slot(number, write);
       return true;
     });
     if (outstanding_.empty() && messages_.empty()) reset_bounds();
@@ -93,6 +92,8 @@ class ReceivedPayload {
     std::array<engine::RemoteRange, abi::PayloadSlot::kMaxRanges> list;
     size_t count = 0;
     size_t length = 0;
+    engine::CqId cq{};
+    uint64_t number = 0;         // how many slots were filled before
     uint64_t state = 0;          // of the slot, when it was filled
     bool was_looked_at = false;  // and not taken: withdraw_untaken()
 
@@ -105,6 +106,35 @@ class ReceivedPayload {
     std::span<const uint8_t> payload() const { return std::span(bytes).first(length); }
   };
   static constexpr size_t kMaxMessages = 64;
+
+  /// In the order in which they came.
+  template <class Which, class Writer>
+  void withdraw_where(Which which, Writer write) {
+    sort_outstanding();
+    std::erase_if(outstanding_, [&](uint8_t number) {
+      const bool over = is_over(number);
+      if (!over && !which(places_[number])) return false;
+      is_outstanding_[number] = false;
+      if (!over && begin_to_withdraw(number)) write_slot(number, write);
+      return true;
+    });
+    if (outstanding_.empty() && messages_.empty()) reset_bounds();
+  }
+  /// Those of one CQ are taken in their order, those of several in any: the later message has to be
+  /// what stays in memory that both are for.
+  template <class Writer>
+  void settle_other_cqs(const Message& message, engine::CqId cq, Writer write) {
+    const auto is_before = [&](const Place& place) {
+      return place.cq != cq && overlaps(place, message.ranges());
+    };
+    if (std::ranges::any_of(outstanding_,
+                            [&](uint8_t number) { return is_before(places_[number]); })) {
+      withdraw_where(is_before, write);
+    }
+  }
+  void sort_outstanding() {
+    std::ranges::sort(outstanding_, {}, [this](uint8_t slot) { return places_[slot].number; });
+  }
 
   static bool overlaps(const Place& place, std::span<const engine::RemoteRange> ranges);
   bool has_room(const Message& message, std::span<const engine::RemoteRange> to) const;
@@ -132,10 +162,11 @@ class ReceivedPayload {
   abi::PayloadSlots* slots_ = nullptr;
   const abi::DoorbellRing* ring_ = nullptr;
   std::vector<Message> messages_;     // without a completion yet
-  std::vector<uint8_t> outstanding_;  // slots that were filled, in that order
+  std::vector<uint8_t> outstanding_;  // slots that were filled
   std::array<bool, abi::PayloadSlots::kCount> is_outstanding_{};
   std::vector<Place> places_;  // of each slot
   uint32_t latest_ = 0;
+  uint64_t filled_ = 0;       // slots, ever
   bool is_given_up_ = false;  // on a client that keeps a slot
   /// All of what is on its way lies between them.
   uint64_t lowest_ = UINT64_MAX, highest_ = 0;

@@ -57,15 +57,15 @@ bool ShardLink::is_congested() const {
   return std::ranges::any_of(ways_, [](const Way& way) { return !way.waiting.empty(); });
 }
 
-bool ShardLink::has_settled(engine::Instant now) {
-  if (!std::exchange(settling_, true)) {
+bool ShardLink::has_settled(engine::Instant now, engine::Instant deadline) {
+  if (std::exchange(settling_, deadline) != deadline) {
     for (Way& way : ways_) way.to_settle = way.to->frames_put();
   }
   const bool all_done = std::ranges::all_of(ways_, [this](const Way& way) {
     return way.to == &inbox_ || way.to->frames_done() >= way.to_settle;
   });
   if (!all_done) return false;
-  settling_ = false;
+  settling_.reset();
   const size_t answers = inbox_.frames_put();
   while (inbox_.frames_done() < answers) receive(now);
   return true;

@@ -35,7 +35,7 @@ class ShardLink : public NetworkPort, public OtherShards {
   bool receive(engine::Instant now) override;
   bool flush(engine::Instant now) override;
   bool is_congested() const override;
-  bool has_settled(engine::Instant now) override;
+  bool has_settled(engine::Instant now, engine::Instant deadline) override;
   std::optional<engine::Duration> longest_wait() const override;
   bool fall_asleep() override { return inbox_.fall_asleep(); }
   void stay_awake() override { inbox_.stay_awake(); }
@@ -52,8 +52,8 @@ class ShardLink : public NetworkPort, public OtherShards {
   EnginePort& engine_;
   std::function<void()> arrived_;
   FrameInbox inbox_;
-  std::vector<Way> ways_;  // to the devices, and behind them to the connections
-  bool settling_ = false;  // has_settled() was asked, and said no
+  std::vector<Way> ways_;                    // to the devices, and behind them to the connections
+  std::optional<engine::Instant> settling_;  // the deadline for which has_settled() said no
 };
 
 }  // namespace rocemu::daemon

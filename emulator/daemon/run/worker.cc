@@ -135,7 +135,8 @@ void Worker::serve(const std::atomic<bool>& stopping, bool busy_poll) {
     worked |= medium_ != nullptr && medium_->receive(began);
     if (medium_ == nullptr || !medium_->is_congested()) {
       worked |= sessions_.pump();
-      if (medium_ == nullptr || !engine_host_.is_due(began) || medium_->has_settled(began)) {
+      if (medium_ == nullptr || !engine_host_.is_due(began) ||
+          medium_->has_settled(began, *engine_host_.next_deadline())) {
         worked |= engine_host_.tick_if_due(began);
       }
     }
@@ -195,6 +196,7 @@ void Worker::sleep(const std::atomic<bool>& stopping) {
     longest = longest ? std::min(*longest, kUntakenInterval) : kUntakenInterval;
   }
   poll(longest);
+  write_untaken(clock_.now());
   sessions_.wake_busy();
   if (medium_ != nullptr) medium_->stay_awake();
 }
