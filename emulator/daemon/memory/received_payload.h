@@ -124,6 +124,8 @@ class ReceivedPayload {
   /// what stays in memory that both are for.
   template <class Writer>
   void settle_other_cqs(const Message& message, engine::CqId cq, Writer write) {
+    if (!outstanding_.empty() && places_[outstanding_.back()].cq != cq) has_several_cqs_ = true;
+    if (!has_several_cqs_) return;
     const auto is_before = [&](const Place& place) {
       return place.cq != cq && overlaps(place, message.ranges());
     };
@@ -157,6 +159,7 @@ class ReceivedPayload {
   void reset_bounds() {
     lowest_ = UINT64_MAX;
     highest_ = 0;
+    has_several_cqs_ = false;
   }
 
   abi::PayloadSlots* slots_ = nullptr;
@@ -166,8 +169,9 @@ class ReceivedPayload {
   std::array<bool, abi::PayloadSlots::kCount> is_outstanding_{};
   std::vector<Place> places_;  // of each slot
   uint32_t latest_ = 0;
-  uint64_t filled_ = 0;       // slots, ever
-  bool is_given_up_ = false;  // on a client that keeps a slot
+  uint64_t filled_ = 0;           // slots, ever
+  bool has_several_cqs_ = false;  // what is in slots is of more than one
+  bool is_given_up_ = false;      // on a client that keeps a slot
   /// All of what is on its way lies between them.
   uint64_t lowest_ = UINT64_MAX, highest_ = 0;
 };
