@@ -28,6 +28,8 @@ constexpr size_t kFirstSteps = 64, kMaxSteps = 512;
 /// A thread that computes runs for so many times as long as a look has taken before the next.
 constexpr int kPauses = 5;
 constexpr nanoseconds kLongestPause{100'000'000};
+/// And for so long where it could not be stopped: a debugger traces it, for instance.
+constexpr nanoseconds kPauseAfterRefusal{1'000'000};
 /// ptrace(2) seldom takes as long.
 constexpr std::chrono::milliseconds kLongStop{5};
 
@@ -61,7 +63,11 @@ bool SpinningThreads::hold_if_it_spins(pid_t process, pid_t thread) {
   if (own_time_of(process, thread) - known.own_time < known.pause) return false;
   const Clock::time_point since = Clock::now();
   std::optional<StoppedThread> stopped = stop(process, thread);
-  if (!stopped) return false;
+  if (!stopped) {
+    known.pause = kPauseAfterRefusal;
+    known.own_time = own_time_of(process, thread);
+    return false;
+  }
   std::vector<uint64_t> loop;
   if (!stopped->has_signal()) loop = loop_of(*stopped, known.steps);
   if (loop.empty()) {

@@ -1,11 +1,15 @@
 """Programs that know nothing of RDMA run under `rocemu run` as they do outside."""
+import ctypes
+import os
 import pathlib
 import shutil
 import subprocess
+import time
 import unittest
 
 from rocemu import HERE, ROCEMU, rocemu_run, run, temporary_directory
 
+LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def may_make_namespaces():
@@ -39,6 +43,31 @@ class OrdinaryPrograms(unittest.TestCase):
                     result = rocemu_run(*debugger, "/bin/echo", "traced", options=options)
                     self.assertEqual(result.returncode, 0, result.stdout)
                     self.assertIn("traced\n", result.stdout)
+
+    def test_a_debugger_waits_while_the_daemon_looks(self):
+        """The daemon traces a thread for a moment, too, which is not to be seen. Here it is this test that does."""
+        seize, interrupt, detach = 0x4206, 0x4207, 17
+
+        def trace(request, process):
+            if LIBC.ptrace(request, ctypes.c_long(process), None, None) != 0:
+                raise OSError(ctypes.get_errno(), f"ptrace({request:#x})")
+
+        program = ("import ctypes, os\n"
+                   "print(os.getpid(), flush=True)\n"
+                   "input()\n"
+                   "print(ctypes.CDLL(None).ptrace(0, 0, 0, 0))\n")  # PTRACE_TRACEME
+        with subprocess.Popen([ROCEMU, "run", "--private", "--clock", "virtual", "--", "python3", "-c", program],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
+            process = int(running.stdout.readline())
+            trace(seize, process)
+            running.stdin.write("\n")
+            running.stdin.flush()
+            time.sleep(0.02)
+            trace(interrupt, process)
+            os.waitpid(process, 0x40000000)  # __WALL
+            trace(detach, process)
+            self.assertEqual(running.stdout.read(), "0\n")
+        self.assertEqual(running.returncode, 0)
 
     def test_python(self):
         self.same_inside("python3", "-c",
