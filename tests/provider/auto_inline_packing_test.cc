@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "tests/provider/fake_queues.h"
+#include "tests/support/page_size.h"
 #include "verbs_provider/base/verbs.h"
 #include "verbs_provider/datapath/auto_inline.h"
 #include "verbs_provider/objects/mr.h"
@@ -15,8 +16,6 @@ namespace rocemu::provider {
 namespace {
 
 constexpr uint32_t kLkey = 0x4321;
-constexpr size_t kPageSize = 4096;
-
 class Carry : public testing::Test {
  protected:
   Carry() {

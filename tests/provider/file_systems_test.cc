@@ -11,6 +11,7 @@
 
 #include <string>
 
+#include "tests/support/page_size.h"
 #include "verbs_provider/base/proc_file.h"
 
 namespace rocemu::provider {
@@ -50,14 +51,14 @@ TEST(FileSystems, DisksAndMemoryAreLocal) {
 class Page {
  public:
   explicit Page(int flags, int file = -1)
-      : at_(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, flags, file, 0)) {}
-  ~Page() { munmap(at_, 4096); }
+      : at_(mmap(nullptr, kPageSize, PROT_READ | PROT_WRITE, flags, file, 0)) {}
+  ~Page() { munmap(at_, kPageSize); }
   Page(const Page&) = delete;
   Page& operator=(const Page&) = delete;
 
   bool may_have_to_be_waited_for() const {
     const auto begin = reinterpret_cast<uint64_t>(at_);
-    return kind_of_memory(begin, begin + 4096).may_block;
+    return kind_of_memory(begin, begin + kPageSize).may_block;
   }
 
  private:
@@ -74,7 +75,7 @@ TEST(FileSystems, NobodyWaitsForMemoryWithoutAFile) {
 
 TEST(FileSystems, NobodyWaitsForAMemoryFile) {
   const int file = memfd_create("test", MFD_CLOEXEC);
-  ASSERT_EQ(ftruncate(file, 4096), 0);
+  ASSERT_EQ(ftruncate(file, static_cast<off_t>(kPageSize)), 0);
   EXPECT_FALSE(Page(MAP_SHARED, file).may_have_to_be_waited_for());
   EXPECT_FALSE(Page(MAP_PRIVATE, file).may_have_to_be_waited_for());
   close(file);
@@ -101,7 +102,7 @@ constexpr size_t kStacks = 1;
 
 TEST(FileSystems, TheSmallestThreadMayAsk) {
   const int file = memfd_create("test", MFD_CLOEXEC);
-  ASSERT_EQ(ftruncate(file, 4096), 0);
+  ASSERT_EQ(ftruncate(file, static_cast<off_t>(kPageSize)), 0);
   const Page page(MAP_SHARED, file);
   pthread_attr_t attributes;
   ASSERT_EQ(pthread_attr_init(&attributes), 0);
@@ -144,24 +145,24 @@ TEST(FileSystems, NothingMappedIsNotWaitedFor) {
 // What a NIC finds out when it pins the pages.
 TEST(FileSystems, WhatIsNotThereAndWhatIsReadOnly) {
   auto* pages = static_cast<std::byte*>(
-      mmap(nullptr, 4 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+      mmap(nullptr, 4 * kPageSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   const auto begin = reinterpret_cast<uint64_t>(pages);
   const auto kind = [&](size_t from, size_t to) {
-    return kind_of_memory(begin + from * 4096 + 1, begin + to * 4096 - 1);
+    return kind_of_memory(begin + from * kPageSize + 1, begin + to * kPageSize - 1);
   };
-  ASSERT_EQ(mprotect(pages + 4096, 4096, PROT_READ), 0);
-  ASSERT_EQ(mprotect(pages + 2 * 4096, 4096, PROT_NONE), 0);
+  ASSERT_EQ(mprotect(pages + kPageSize, kPageSize, PROT_READ), 0);
+  ASSERT_EQ(mprotect(pages + 2 * kPageSize, kPageSize, PROT_NONE), 0);
   EXPECT_FALSE(kind(0, 2).has_hole);
   EXPECT_TRUE(kind(0, 2).is_read_only);
   EXPECT_FALSE(kind(0, 1).is_read_only);
   EXPECT_TRUE(kind(0, 3).has_hole) << "PROT_NONE";
   EXPECT_FALSE(kind(3, 4).has_hole);
-  munmap(pages + 4096, 4096);
+  munmap(pages + kPageSize, kPageSize);
   EXPECT_TRUE(kind(0, 3).has_hole) << "in the middle";
   EXPECT_TRUE(kind(0, 2).has_hole) << "at the end";
   EXPECT_TRUE(kind(1, 4).has_hole) << "at the beginning";
-  munmap(pages, 4096);
-  munmap(pages + 2 * 4096, 2 * 4096);
+  munmap(pages, kPageSize);
+  munmap(pages + 2 * kPageSize, 2 * kPageSize);
 }
 
 }  // namespace

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/page_size.h"
+
 namespace rocemu::provider {
 namespace {
-
-constexpr uint64_t kPage = 4096;
 
 using Visit = bool(void* context, const MappedRange& range);
 using ForEachMapped = bool(uint64_t begin, uint64_t end, void* context, Visit* visit);
@@ -28,27 +28,27 @@ struct Way {
 class MemoryMap : public testing::TestWithParam<Way> {
  protected:
   MemoryMap() : file_(memfd_create("test", MFD_CLOEXEC)) {
-    EXPECT_EQ(ftruncate(file_, 2 * kPage), 0);
+    EXPECT_EQ(ftruncate(file_, static_cast<off_t>(2 * kPageSize)), 0);
     void* data =
-        mmap(nullptr, 5 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        mmap(nullptr, 5 * kPageSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     EXPECT_NE(data, MAP_FAILED);
     base_ = reinterpret_cast<uint64_t>(data);
-    EXPECT_EQ(mprotect(page(1), kPage, PROT_READ), 0);
-    EXPECT_EQ(munmap(page(2), kPage), 0);
+    EXPECT_EQ(mprotect(page(1), kPageSize, PROT_READ), 0);
+    EXPECT_EQ(munmap(page(2), kPageSize), 0);
     map_file(3, MAP_SHARED);
     map_file(4, MAP_PRIVATE);
   }
   ~MemoryMap() override {
-    munmap(page(0), 2 * kPage);
-    munmap(page(3), 2 * kPage);
+    munmap(page(0), 2 * kPageSize);
+    munmap(page(3), 2 * kPageSize);
     close(file_);
   }
 
   void map_file(size_t number, int flags) {
-    EXPECT_EQ(mmap(page(number), kPage, PROT_READ | PROT_WRITE, flags | MAP_FIXED, file_, 0),
+    EXPECT_EQ(mmap(page(number), kPageSize, PROT_READ | PROT_WRITE, flags | MAP_FIXED, file_, 0),
               page(number));
   }
-  void* page(size_t number) const { return reinterpret_cast<void*>(base_ + number * kPage); }
+  void* page(size_t number) const { return reinterpret_cast<void*>(base_ + number * kPageSize); }
   template <class Function>
   static bool for_each(uint64_t begin, uint64_t end, Function function) {
     return GetParam().for_each(begin, end, &function, [](void* context, const MappedRange& range) {
@@ -69,13 +69,13 @@ class MemoryMap : public testing::TestWithParam<Way> {
 };
 
 TEST_P(MemoryMap, TellsKindsApart) {
-  const auto ranges = visit(0, 5 * kPage);
+  const auto ranges = visit(0, 5 * kPageSize);
   ASSERT_EQ(ranges.size(), 4u);
   struct stat status;
   ASSERT_EQ(fstat(file_, &status), 0);
   const auto expect = [&](size_t i, size_t number, bool writable, bool of_file) {
-    EXPECT_EQ(ranges[i].begin, base_ + number * kPage) << i;
-    EXPECT_EQ(ranges[i].end, base_ + (number + 1) * kPage) << i;
+    EXPECT_EQ(ranges[i].begin, base_ + number * kPageSize) << i;
+    EXPECT_EQ(ranges[i].end, base_ + (number + 1) * kPageSize) << i;
     EXPECT_EQ(ranges[i].writable, writable) << i;
     EXPECT_TRUE(ranges[i].readable) << i;
     EXPECT_EQ(ranges[i].inode, of_file ? status.st_ino : 0) << i;
@@ -88,16 +88,16 @@ TEST_P(MemoryMap, TellsKindsApart) {
 }
 
 TEST_P(MemoryMap, CutsWhatItVisits) {
-  const auto ranges = visit(100, kPage + 1);
+  const auto ranges = visit(100, kPageSize + 1);
   ASSERT_EQ(ranges.size(), 2u);
   EXPECT_EQ(ranges[0].begin, base_ + 100);
-  EXPECT_EQ(ranges[1].end, base_ + kPage + 1);
-  EXPECT_TRUE(visit(2 * kPage, 3 * kPage).empty());
+  EXPECT_EQ(ranges[1].end, base_ + kPageSize + 1);
+  EXPECT_TRUE(visit(2 * kPageSize, 3 * kPageSize).empty());
 }
 
 TEST_P(MemoryMap, HasTheNamesOfFiles) {
   std::vector<std::string> names;
-  EXPECT_TRUE(for_each(base_ + 3 * kPage, base_ + 5 * kPage, [&](const MappedRange& range) {
+  EXPECT_TRUE(for_each(base_ + 3 * kPageSize, base_ + 5 * kPageSize, [&](const MappedRange& range) {
     names.push_back(range.path);
     return true;
   }));
@@ -105,12 +105,12 @@ TEST_P(MemoryMap, HasTheNamesOfFiles) {
 }
 
 TEST_P(MemoryMap, EndsWhenItIsToldTo) {
-  EXPECT_EQ(visit(0, 5 * kPage, 2).size(), 2u);
+  EXPECT_EQ(visit(0, 5 * kPageSize, 2).size(), 2u);
 }
 
 TEST_P(MemoryMap, TellsWhatCannotBeRead) {
-  ASSERT_EQ(mprotect(page(0), kPage, PROT_NONE), 0);
-  const auto ranges = visit(0, 2 * kPage);
+  ASSERT_EQ(mprotect(page(0), kPageSize, PROT_NONE), 0);
+  const auto ranges = visit(0, 2 * kPageSize);
   ASSERT_EQ(ranges.size(), 2u);
   EXPECT_FALSE(ranges[0].readable);
   EXPECT_TRUE(ranges[1].readable);
@@ -120,15 +120,15 @@ TEST_P(MemoryMap, TellsWhatCannotBeRead) {
 TEST_P(MemoryMap, ReadsLongMaps) {
   constexpr size_t kPages = 2000;
   auto* many = static_cast<std::byte*>(
-      mmap(nullptr, kPages * kPage, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+      mmap(nullptr, kPages * kPageSize, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(static_cast<void*>(many), MAP_FAILED);
   for (size_t i = 0; i < kPages; i += 2) {
-    ASSERT_EQ(mprotect(many + i * kPage, kPage, PROT_READ | PROT_WRITE), 0);
+    ASSERT_EQ(mprotect(many + i * kPageSize, kPageSize, PROT_READ | PROT_WRITE), 0);
   }
   const auto begin = reinterpret_cast<uint64_t>(many);
   uint64_t seen = begin;
   size_t count = 0;
-  EXPECT_TRUE(for_each(begin, begin + kPages * kPage, [&](const MappedRange& range) {
+  EXPECT_TRUE(for_each(begin, begin + kPages * kPageSize, [&](const MappedRange& range) {
     EXPECT_EQ(range.begin, seen);
     EXPECT_EQ(range.writable, count % 2 == 0);
     seen = range.end;
@@ -136,7 +136,7 @@ TEST_P(MemoryMap, ReadsLongMaps) {
     return true;
   }));
   EXPECT_EQ(count, kPages);
-  munmap(many, kPages * kPage);
+  munmap(many, kPages * kPageSize);
 }
 
 // The first falls back to the second where the kernel is too old for it.

@@ -30,6 +30,7 @@
 #include "emulator/abi/runtime_dir.h"
 #include "emulator/abi/ucma.h"
 #include "tests/provider/fake_daemon.h"
+#include "tests/support/page_size.h"
 #include "verbs_provider/shim/async_fd.h"
 
 namespace rocemu {
@@ -182,22 +183,21 @@ void grant_event_channel(const Listener& listener) {
 class BadPaths {
  public:
   BadPaths()
-      : pages_(static_cast<char*>(
-            mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
-    mprotect(pages_ + kPage, kPage, PROT_NONE);
+      : pages_(static_cast<char*>(mmap(nullptr, 2 * kPageSize, PROT_READ | PROT_WRITE,
+                                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+    mprotect(pages_ + kPageSize, kPageSize, PROT_NONE);
     constexpr char kStart[] = "/sys/class/infiniband/";
     constexpr size_t kLength = sizeof(kStart) - 1;
-    char* const endless = pages_ + kPage - kLength;
+    char* const endless = pages_ + kPageSize - kLength;
     memcpy(endless, kStart, kLength);
-    paths = {nullptr, reinterpret_cast<const char*>(8), pages_ + kPage,
+    paths = {nullptr, reinterpret_cast<const char*>(8), pages_ + kPageSize,
              reinterpret_cast<const char*>(0xdead'0000'0000'0000), endless};
   }
-  ~BadPaths() { munmap(pages_, 2 * kPage); }
+  ~BadPaths() { munmap(pages_, 2 * kPageSize); }
 
   std::vector<const char*> paths;
 
  private:
-  static constexpr size_t kPage = 4096;
   char* pages_;
 };
 

@@ -3,6 +3,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "tests/support/page_size.h"
 #include "tests/system/verbs_fixture.h"
 
 // Behind what means GoogleTest's namespace by `testing`.
@@ -47,14 +48,14 @@ class DmaBuf : public ConnectedTest {
 // "The MR starts at offset of the dma-buf and its size is length." "iova specifies the virtual base
 // address of the MR when accessed through a lkey or rkey."
 TEST_F(DmaBuf, IsWrittenAndReadByThePeer) {
-  const MrPtr region = reg(4096 + 8, 100, 0x7000'0000'0008);
+  const MrPtr region = reg(kPageSize + 8, 100, 0x7000'0000'0008);
   ASSERT_NE(region, nullptr) << std::strerror(errno);
   EXPECT_EQ(region->length, 100u);
   std::memcpy(slot(0), "0123456789", 10);
   EXPECT_EQ(rdma(IBV_WR_RDMA_WRITE, 0x7000'0000'0008 + 90, region->rkey, 10), IBV_WC_SUCCESS);
-  EXPECT_EQ(std::string(bytes() + 4096 + 98, 10), "0123456789");
-  EXPECT_EQ(bytes()[4096 + 108], 0);
-  std::memcpy(bytes() + 4096 + 8, "device", 6);
+  EXPECT_EQ(std::string(bytes() + kPageSize + 98, 10), "0123456789");
+  EXPECT_EQ(bytes()[kPageSize + 108], 0);
+  std::memcpy(bytes() + kPageSize + 8, "device", 6);
   EXPECT_EQ(rdma(IBV_WR_RDMA_READ, 0x7000'0000'0008, region->rkey, 6), IBV_WC_SUCCESS);
   EXPECT_EQ(std::memcmp(slot(0), "device", 6), 0);
 }
@@ -93,7 +94,7 @@ TEST_F(DmaBuf, OutlivesItsDescriptor) {
 // "It must have the same page offset as offset."
 TEST_F(DmaBuf, OffsetAndIovaAgreeWithinTheirPages) {
   EXPECT_EQ(error_of(8, 100, 0, device.fd()), EINVAL);
-  EXPECT_EQ(error_of(8, 100, 0x5008, device.fd()), 0);
+  EXPECT_EQ(error_of(8, 100, kPageSize + 8, device.fd()), 0);
 }
 
 TEST_F(DmaBuf, IsWithinTheBuffer) {

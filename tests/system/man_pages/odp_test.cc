@@ -1,6 +1,7 @@
 // On-demand paging: ibv_reg_mr(3), ibv_advise_mr(3) and ibv_query_device_ex(3).
 #include <sys/mman.h>
 
+#include "tests/support/page_size.h"
 #include "tests/system/map_pages.h"
 #include "tests/system/verbs_fixture.h"
 
@@ -167,11 +168,12 @@ TEST_F(OnDemand, ListsMayBeLong) {
 // "EFAULT ... When the range requested is out of the MR bounds, or when parts of it are not part of
 // the process address space."
 TEST_F(OnDemand, AdviceBeyondTheRegionIsAFault) {
-  Pages pages(2 * 4096);
+  const auto page = static_cast<uint32_t>(kPageSize);
+  Pages pages(2 * kPageSize);
   const MrPtr region = register_on_demand(pages);
-  EXPECT_EQ(advise({within(pages, 4096, 4097, region)}), EFAULT);
-  pages.unmap_from(4096);
-  EXPECT_EQ(advise({within(pages, 4096, 8, region)}), EFAULT);
+  EXPECT_EQ(advise({within(pages, page, page + 1, region)}), EFAULT);
+  pages.unmap_from(page);
+  EXPECT_EQ(advise({within(pages, page, 8, region)}), EFAULT);
 }
 
 // "EINVAL ... The flags are invalid."
