@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/page_size.h"
+
 namespace rocemu::daemon {
 namespace {
 
@@ -74,16 +76,16 @@ TEST_F(ArenaTest, ALargePieceHasASegmentThatItFills) {
 
 TEST_F(ArenaTest, APageGoesBackToTheSystemWithTheLastPieceInIt) {
   std::vector<Arena::Piece> pieces;
-  for (int i = 0; i < 64; ++i) pieces.push_back(take(1024));
+  for (int i = 0; i < 64; ++i) pieces.push_back(take(kPageSize / 4));
   for (Arena::Piece& piece : pieces) std::memset(piece.data(), 1, piece.size());
-  EXPECT_EQ(memory_in_use(), 64u * 1024);
+  EXPECT_EQ(memory_in_use(), 16 * kPageSize);
   std::shuffle(pieces.begin(), pieces.end(), std::minstd_rand(1));
   std::vector<uint32_t> in_page(16, 4);
   while (!pieces.empty()) {
-    --in_page[pieces.back().range().offset / 4096];
+    --in_page[pieces.back().range().offset / kPageSize];
     pieces.pop_back();
     const auto pages = static_cast<size_t>(std::ranges::count_if(in_page, std::identity()));
-    EXPECT_EQ(memory_in_use(), pages * 4096);
+    EXPECT_EQ(memory_in_use(), pages * kPageSize);
   }
 }
 
@@ -122,11 +124,13 @@ TEST_F(ArenaTest, ASegmentCanNeitherShrinkNorGrowNorBeUnsealed) {
   const int file = arena.file_of(0)->fd;
   constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
   EXPECT_EQ(fcntl(file, F_GET_SEALS) & kSeals, kSeals);
-  EXPECT_NE(ftruncate(file, 4096), 0);
+  EXPECT_NE(ftruncate(file, static_cast<off_t>(kPageSize)), 0);
   EXPECT_NE(ftruncate(file, 1 << 30), 0);
   // A hole can be made in it, and is filled with zeroes when it is touched.
   piece.data()[0] = std::byte{1};
-  EXPECT_EQ(fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), 0);
+  EXPECT_EQ(
+      fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(kPageSize)),
+      0);
   EXPECT_EQ(piece.data()[0], std::byte{0});
 }
 

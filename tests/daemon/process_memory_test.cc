@@ -16,6 +16,8 @@
 #include <cstring>
 #include <vector>
 
+#include "tests/support/page_size.h"
+
 namespace rocemu::daemon {
 namespace {
 
@@ -24,18 +26,17 @@ using engine::RemoteRange;
 using Buffer = std::vector<uint8_t>;
 
 constexpr engine::ClientId kClient{1};
-constexpr size_t kPage = 4096;
 
 /// A child with pages 0, 1 mapped and filled with the page's number + 1, 2 unmapped, 3 read-only.
 class Child {
  public:
   Child() {
     base_ = static_cast<uint8_t*>(
-        mmap(nullptr, 4 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        mmap(nullptr, 4 * kPageSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     for (const size_t page : {0u, 1u, 3u})
-      std::memset(base_ + page * kPage, static_cast<int>(page) + 1, kPage);
-    munmap(base_ + 2 * kPage, kPage);
-    mprotect(base_ + 3 * kPage, kPage, PROT_READ);
+      std::memset(base_ + page * kPageSize, static_cast<int>(page) + 1, kPageSize);
+    munmap(base_ + 2 * kPageSize, kPageSize);
+    mprotect(base_ + 3 * kPageSize, kPageSize, PROT_READ);
     int ready[2];
     EXPECT_EQ(pipe(ready), 0);
     pid_ = fork();
@@ -51,8 +52,8 @@ class Child {
   }
   ~Child() {
     kill_it();
-    munmap(base_, 2 * kPage);
-    munmap(base_ + 3 * kPage, kPage);
+    munmap(base_, 2 * kPageSize);
+    munmap(base_ + 3 * kPageSize, kPageSize);
   }
 
   void kill_it() {
@@ -104,10 +105,10 @@ class ProcessMemoryTest : public testing::TestWithParam<ProcessMemory::Way> {
 };
 
 TEST_P(ProcessMemoryTest, GathersAndScattersRangesOfDifferentCuts) {
-  Buffer a(3), b(0), c(kPage);
+  Buffer a(3), b(0), c(kPageSize);
   const std::span<uint8_t> to[] = {a, b, c};
   const RemoteRange from[] = {
-      {child.address(kPage - 2), 4}, {0, 0}, {child.address(10), kPage - 1}};
+      {child.address(kPageSize - 2), 4}, {0, 0}, {child.address(10), kPageSize - 1}};
   ASSERT_EQ(memory.read(kClient, from, to), MemoryResult::kDone);
   EXPECT_EQ(a, (Buffer{1, 1, 2}));
   EXPECT_EQ(c[0], 2);
@@ -116,29 +117,29 @@ TEST_P(ProcessMemoryTest, GathersAndScattersRangesOfDifferentCuts) {
 
 TEST_P(ProcessMemoryTest, WritesAcrossPages) {
   const Buffer bytes{7, 8, 9, 10};
-  ASSERT_EQ(write({{child.address(kPage - 2), 4}}, bytes), MemoryResult::kDone);
+  ASSERT_EQ(write({{child.address(kPageSize - 2), 4}}, bytes), MemoryResult::kDone);
   Buffer back(6);
-  ASSERT_EQ(read({{child.address(kPage - 3), 6}}, back), MemoryResult::kDone);
+  ASSERT_EQ(read({{child.address(kPageSize - 3), 6}}, back), MemoryResult::kDone);
   EXPECT_EQ(back, (Buffer{1, 7, 8, 9, 10, 2}));
 }
 
 TEST_P(ProcessMemoryTest, TakesMoreRangesThanOneSystemCallDoes) {
   constexpr size_t kRanges = 3 * IOV_MAX + 5;
   std::vector<RemoteRange> from;
-  for (size_t i = 0; i < kRanges; ++i) from.push_back({child.address(i < 7 ? kPage : 0), 1});
+  for (size_t i = 0; i < kRanges; ++i) from.push_back({child.address(i < 7 ? kPageSize : 0), 1});
   Buffer one(kRanges);
   ASSERT_EQ(read(from, one), MemoryResult::kDone);
   EXPECT_EQ(one.front(), 2);
   EXPECT_EQ(one.back(), 1);
 
   // The other way round: many buffers, one range.
-  Buffer bytes(2 * kPage);
+  Buffer bytes(2 * kPageSize);
   std::vector<std::span<uint8_t>> to;
   for (uint8_t& byte : bytes) to.emplace_back(&byte, 1);
-  const RemoteRange whole[] = {{child.address(0), 2 * kPage}};
+  const RemoteRange whole[] = {{child.address(0), 2 * kPageSize}};
   ASSERT_EQ(memory.read(kClient, whole, to), MemoryResult::kDone);
-  EXPECT_EQ(bytes[kPage - 1], 1);
-  EXPECT_EQ(bytes[kPage], 2);
+  EXPECT_EQ(bytes[kPageSize - 1], 1);
+  EXPECT_EQ(bytes[kPageSize], 2);
 }
 
 TEST_P(ProcessMemoryTest, NothingIsEasy) {
@@ -149,12 +150,12 @@ TEST_P(ProcessMemoryTest, NothingIsEasy) {
 
 TEST_P(ProcessMemoryTest, SaysWhenARangeIsNotMapped) {
   Buffer bytes(16);
-  EXPECT_EQ(read({{child.address(2 * kPage), 16}}, bytes), MemoryResult::kFault);
-  EXPECT_EQ(write({{child.address(2 * kPage), 16}}, bytes), MemoryResult::kFault);
-  EXPECT_EQ(read({{child.address(2 * kPage - 8), 16}}, bytes), MemoryResult::kFault)
+  EXPECT_EQ(read({{child.address(2 * kPageSize), 16}}, bytes), MemoryResult::kFault);
+  EXPECT_EQ(write({{child.address(2 * kPageSize), 16}}, bytes), MemoryResult::kFault);
+  EXPECT_EQ(read({{child.address(2 * kPageSize - 8), 16}}, bytes), MemoryResult::kFault)
       << "half of it is mapped";
-  EXPECT_EQ(write({{child.address(2 * kPage - 8), 16}}, bytes), MemoryResult::kFault);
-  EXPECT_EQ(read({{child.address(0), 8}, {child.address(2 * kPage), 8}}, bytes),
+  EXPECT_EQ(write({{child.address(2 * kPageSize - 8), 16}}, bytes), MemoryResult::kFault);
+  EXPECT_EQ(read({{child.address(0), 8}, {child.address(2 * kPageSize), 8}}, bytes),
             MemoryResult::kFault);
 }
 
@@ -176,11 +177,11 @@ TEST_P(ProcessMemoryTest, SidesOfDifferentLengthAreRefused) {
 
 TEST_P(ProcessMemoryTest, ReadOnlyPagesCanBeRead) {
   Buffer bytes(1);
-  ASSERT_EQ(read({{child.address(3 * kPage), 1}}, bytes), MemoryResult::kDone);
+  ASSERT_EQ(read({{child.address(3 * kPageSize), 1}}, bytes), MemoryResult::kDone);
   EXPECT_EQ(bytes[0], 4);
   // Writing differs, as process_memory.h says.
   if (GetParam() == ProcessMemory::Way::kProcessVm) {
-    EXPECT_EQ(write({{child.address(3 * kPage), 1}}, bytes), MemoryResult::kFault);
+    EXPECT_EQ(write({{child.address(3 * kPageSize), 1}}, bytes), MemoryResult::kFault);
   }
 }
 
@@ -221,7 +222,7 @@ TEST(ProcessMemory, UsesTheMemFileWhereThePidSaysNothing) {
   ASSERT_EQ(memory.add(kClient, 0, child.open_memory()), ProcessMemory::Way::kMemFile);
   Buffer bytes(1);
   const std::span<uint8_t> to[] = {bytes};
-  const RemoteRange from[] = {{child.address(kPage), 1}};
+  const RemoteRange from[] = {{child.address(kPageSize), 1}};
   ASSERT_EQ(memory.read(kClient, from, to), MemoryResult::kDone);
   EXPECT_EQ(bytes[0], 2);
 }

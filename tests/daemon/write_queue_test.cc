@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "emulator/daemon/memory/process_memory.h"
+#include "tests/support/page_size.h"
 
 namespace rocemu::daemon {
 namespace {
@@ -18,18 +19,17 @@ using engine::RemoteRange;
 using Bytes = std::vector<uint8_t>;
 
 constexpr engine::ClientId kClient{1};
-constexpr size_t kPage = 4096;
 
 /// The client is this process: what it has can be looked at.
 class WriteQueueTest : public testing::Test {
  protected:
   WriteQueueTest() {
-    void* pages =
-        mmap(nullptr, kPages * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* pages = mmap(nullptr, kPages * kPageSize, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     pages_ = static_cast<uint8_t*>(pages);
     EXPECT_EQ(memory_.add(kClient, getpid(), UniqueFd()), ProcessMemory::Way::kProcessVm);
   }
-  ~WriteQueueTest() override { munmap(pages_, kPages * kPage); }
+  ~WriteQueueTest() override { munmap(pages_, kPages * kPageSize); }
 
   RemoteRange at(size_t offset, size_t length) const {
     return {reinterpret_cast<uint64_t>(pages_) + offset, length};
@@ -78,45 +78,45 @@ TEST_F(WriteQueueTest, WhatWaitsIsRead) {
 
 TEST_F(WriteQueueTest, ALongerWriteComesAfterTheShortOnesBeforeIt) {
   write_soon(100, {1});
-  EXPECT_EQ(write_soon(2 * kPage, Bytes(3 * kPage, 9)), MemoryResult::kDone);
-  EXPECT_EQ(now(2 * kPage, 1), Bytes({9}));
+  EXPECT_EQ(write_soon(2 * kPageSize, Bytes(3 * kPageSize, 9)), MemoryResult::kDone);
+  EXPECT_EQ(now(2 * kPageSize, 1), Bytes({9}));
   EXPECT_EQ(now(100, 1), Bytes({1})) << "a program that sees the later one sees the earlier one";
 }
 
 TEST_F(WriteQueueTest, WhatIsForAPageThatIsNoMoreGoesNowhere) {
-  munmap(pages_ + kPage, kPage);
-  EXPECT_EQ(write(kPage, {1}), MemoryResult::kFault) << "not as if pinned";
+  munmap(pages_ + kPageSize, kPageSize);
+  EXPECT_EQ(write(kPageSize, {1}), MemoryResult::kFault) << "not as if pinned";
   EXPECT_EQ(write_soon(0, {1}), MemoryResult::kDone);
-  EXPECT_EQ(write_soon(2 * kPage - 1, {2, 3}), MemoryResult::kDone);
-  EXPECT_EQ(write_soon(3 * kPage, {4}), MemoryResult::kDone);
+  EXPECT_EQ(write_soon(2 * kPageSize - 1, {2, 3}), MemoryResult::kDone);
+  EXPECT_EQ(write_soon(3 * kPageSize, {4}), MemoryResult::kDone);
   memory_.flush();
   EXPECT_EQ(now(0, 1), Bytes({1}));
-  EXPECT_EQ(now(2 * kPage, 1), Bytes({3})) << "its second page is there";
-  EXPECT_EQ(now(3 * kPage, 1), Bytes({4}));
+  EXPECT_EQ(now(2 * kPageSize, 1), Bytes({3})) << "its second page is there";
+  EXPECT_EQ(now(3 * kPageSize, 1), Bytes({4}));
 
-  Bytes longer(2 * kPage, 7);
-  EXPECT_EQ(write_soon(kPage, longer), MemoryResult::kDone);
-  EXPECT_EQ(now(2 * kPage, kPage), Bytes(kPage, 7));
+  Bytes longer(2 * kPageSize, 7);
+  EXPECT_EQ(write_soon(kPageSize, longer), MemoryResult::kDone);
+  EXPECT_EQ(now(2 * kPageSize, kPageSize), Bytes(kPageSize, 7));
 }
 
 TEST_F(WriteQueueTest, ANicKnowsNothingOfMprotect) {
-  mprotect(pages_, kPage, PROT_READ);
+  mprotect(pages_, kPageSize, PROT_READ);
   EXPECT_EQ(write_soon(0, {5}), MemoryResult::kDone);
-  EXPECT_EQ(write_soon(kPage, {6}), MemoryResult::kDone);
+  EXPECT_EQ(write_soon(kPageSize, {6}), MemoryResult::kDone);
   memory_.flush();
   EXPECT_EQ(now(0, 1), Bytes({5}));
-  EXPECT_EQ(now(kPage, 1), Bytes({6}));
+  EXPECT_EQ(now(kPageSize, 1), Bytes({6}));
 }
 
 TEST_F(WriteQueueTest, NothingIsLostWhereMoreIsWrittenThanWaits) {
   for (size_t i = 0; i < 3000; ++i) {
     const Bytes bytes(1 + i % 4000, static_cast<uint8_t>(i));
-    ASSERT_EQ(write_soon(i % kPages * kPage, bytes), MemoryResult::kDone);
+    ASSERT_EQ(write_soon(i % kPages * kPageSize, bytes), MemoryResult::kDone);
   }
   memory_.flush();
   for (size_t i = 3000 - kPages; i < 3000; ++i) {
     const Bytes bytes(1 + i % 4000, static_cast<uint8_t>(i));
-    ASSERT_EQ(now(i % kPages * kPage, bytes.size()), bytes) << i;
+    ASSERT_EQ(now(i % kPages * kPageSize, bytes.size()), bytes) << i;
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <exception>
@@ -13,8 +14,13 @@
 namespace rocemu::daemon {
 namespace {
 
-constexpr uint64_t kPage = 4096;
 constexpr uint64_t kAlignment = 64;  // a cache line, as the rings want it
+
+/// On arm64 it may be 16 or 64 KiB. To give back a part of a page is to give back all of it.
+uint64_t page_size() {
+  static const auto size = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return size;
+}
 
 constexpr uint64_t round_up(uint64_t value, uint64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -137,8 +143,9 @@ class Arena::Segment {
  private:
   /// The system gets the whole pages of `free` of which the last bytes in use were in `gone`.
   void give_pages_back(FreeRanges::Range free, FreeRanges::Range gone) {
-    const uint64_t begin = std::max(round_up(free.begin, kPage), round_down(gone.begin, kPage));
-    const uint64_t end = std::min(round_down(free.end, kPage), round_up(gone.end, kPage));
+    const uint64_t page = page_size();
+    const uint64_t begin = std::max(round_up(free.begin, page), round_down(gone.begin, page));
+    const uint64_t end = std::min(round_down(free.end, page), round_up(gone.end, page));
     if (begin < end) madvise(memory_.data() + begin, end - begin, MADV_REMOVE);
   }
 
@@ -177,7 +184,7 @@ std::optional<Arena::Piece> Arena::take(uint64_t size) {
     }
     // Each larger than the ones before, so that they are few, but no larger than what is there has
     // made likely to be needed.
-    const uint64_t least = round_up(size, kPage);
+    const uint64_t least = round_up(size, page_size());
     Segment* segment = add_segment(std::max({least, bytes_ / 4, kFirstSegment}));
     if (segment == nullptr) segment = add_segment(least);
     return segment != nullptr ? segment->take(size) : std::nullopt;
@@ -187,7 +194,7 @@ std::optional<Arena::Piece> Arena::take(uint64_t size) {
 }
 
 Arena::Segment* Arena::add_segment(uint64_t size) {
-  size = round_up(size, kPage);
+  size = round_up(size, page_size());
   if (size > kMaxBytes - bytes_) return nullptr;
   std::optional<NewSharedMemory> memory = NewSharedMemory::create("rocemu", size);
   if (!memory) return nullptr;

@@ -4,26 +4,25 @@
 
 #include <memory>
 
+#include "tests/support/page_size.h"
 #include "tests/system/map_pages.h"
 #include "tests/system/transport_fixture.h"
 
 namespace rocemu::system_test {
 namespace {
 
-constexpr size_t kPage = 4096;
-
 /// Three pages.
 class Pages {
  public:
-  Pages() : address_(map_pages(3 * kPage)) {}
-  ~Pages() { munmap(address_, 3 * kPage); }
+  Pages() : address_(map_pages(3 * kPageSize)) {}
+  ~Pages() { munmap(address_, 3 * kPageSize); }
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
 
   uint8_t* data() const { return address_; }
   uint64_t at(size_t offset) const { return reinterpret_cast<uint64_t>(address_) + offset; }
-  void unmap(size_t page) const { munmap(address_ + page * kPage, kPage); }
-  void protect(int protection) const { mprotect(address_, 3 * kPage, protection); }
+  void unmap(size_t page) const { munmap(address_ + page * kPageSize, kPageSize); }
+  void protect(int protection) const { mprotect(address_, 3 * kPageSize, protection); }
 
  private:
   uint8_t* address_;
@@ -33,7 +32,7 @@ class BadMemory : public TransportTest {
  protected:
   void SetUp() override {
     TransportTest::SetUp();
-    region.reset(ibv_reg_mr(pd.get(), pages.data(), 3 * kPage,
+    region.reset(ibv_reg_mr(pd.get(), pages.data(), 3 * kPageSize,
                             IBV_ACCESS_LOCAL_WRITE | kRemoteAccess | further_access()));
     ASSERT_NE(region, nullptr);
     sender = make_qp({});
@@ -85,9 +84,9 @@ TEST_F(BadMemory, NullIsNotInTheRegion) {
 }
 
 TEST_F(BadMemory, TheRegionEndsBehindItsLastByte) {
-  EXPECT_EQ(status_of(IBV_WR_RDMA_WRITE, in_pages(0, 16), pages.at(3 * kPage - 16)),
+  EXPECT_EQ(status_of(IBV_WR_RDMA_WRITE, in_pages(0, 16), pages.at(3 * kPageSize - 16)),
             IBV_WC_SUCCESS);
-  EXPECT_EQ(status_of(IBV_WR_SEND, in_pages(3 * kPage - 15, 16)), IBV_WC_LOC_PROT_ERR);
+  EXPECT_EQ(status_of(IBV_WR_SEND, in_pages(3 * kPageSize - 15, 16)), IBV_WC_LOC_PROT_ERR);
 }
 
 TEST_F(BadMemory, AndBeginsWithItsFirst) {
@@ -95,7 +94,7 @@ TEST_F(BadMemory, AndBeginsWithItsFirst) {
 }
 
 TEST_F(BadMemory, AReadOfOneByteTooManyIsTheResponders) {
-  EXPECT_EQ(status_of(IBV_WR_RDMA_READ, in_pages(0, 16), pages.at(3 * kPage - 15)),
+  EXPECT_EQ(status_of(IBV_WR_RDMA_READ, in_pages(0, 16), pages.at(3 * kPageSize - 15)),
             IBV_WC_REM_ACCESS_ERR);
 }
 
@@ -112,17 +111,17 @@ TEST_F(BadMemory, AnAtomicIsAlignedAtTheResponder) {
 
 TEST_F(BadMemoryOnDemand, WhatIsUnmappedCannotBeSent) {
   pages.unmap(1);
-  EXPECT_EQ(status_of(IBV_WR_SEND, in_pages(kPage, 16)), IBV_WC_LOC_PROT_ERR);
+  EXPECT_EQ(status_of(IBV_WR_SEND, in_pages(kPageSize, 16)), IBV_WC_LOC_PROT_ERR);
 }
 
 TEST_F(BadMemoryOnDemand, AHoleIsMetWhereItBegins) {
   pages.unmap(1);
-  EXPECT_EQ(status_of(IBV_WR_SEND, in_pages(kPage - 8, 16)), IBV_WC_LOC_PROT_ERR);
+  EXPECT_EQ(status_of(IBV_WR_SEND, in_pages(kPageSize - 8, 16)), IBV_WC_LOC_PROT_ERR);
 }
 
 TEST_F(BadMemoryOnDemand, WhatIsUnmappedCannotBeReached) {
   pages.unmap(1);
-  EXPECT_EQ(status_of(IBV_WR_RDMA_WRITE, sge(0, 16), pages.at(kPage)), IBV_WC_REM_OP_ERR);
+  EXPECT_EQ(status_of(IBV_WR_RDMA_WRITE, sge(0, 16), pages.at(kPageSize)), IBV_WC_REM_OP_ERR);
 }
 
 TEST_F(BadMemoryOnDemand, ReadOnlyMemoryCanBeSentButNotReceivedInto) {
@@ -144,7 +143,8 @@ TEST_F(BadMemoryOnDemand, ReadOnlyMemoryCanBeSentButNotReceivedInto) {
 
 TEST_F(BadMemoryOnDemand, TheAnswerOfAReadHasToFitIntoMemoryThatIsThere) {
   pages.unmap(2);
-  EXPECT_EQ(status_of(IBV_WR_RDMA_READ, in_pages(2 * kPage, 16), pages.at(0)), IBV_WC_LOC_PROT_ERR);
+  EXPECT_EQ(status_of(IBV_WR_RDMA_READ, in_pages(2 * kPageSize, 16), pages.at(0)),
+            IBV_WC_LOC_PROT_ERR);
 }
 
 }  // namespace

@@ -12,15 +12,15 @@
 #include <sstream>
 #include <string>
 
+#include "tests/support/page_size.h"
 #include "tests/system/map_pages.h"
 #include "tests/system/verbs_fixture.h"
 
 namespace rocemu::system_test {
 namespace {
 
-constexpr size_t kPage = 4096;
 constexpr size_t kPages = 8;
-constexpr size_t kSize = kPages * kPage;
+const size_t kSize = kPages * kPageSize;
 constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 
 /// What smaps says of all mappings of [begin, end), with addresses from `begin` on: permissions,
@@ -74,7 +74,7 @@ std::string contents(const uint8_t* pages, size_t count = kPages) {
   if (pipe(ends) != 0) return "no pipe";
   for (size_t i = 0; i < count; ++i) {
     uint8_t byte = 0;
-    if (write(ends[1], pages + i * kPage + 5, 1) == 1 && read(ends[0], &byte, 1) == 1) {
+    if (write(ends[1], pages + i * kPageSize + 5, 1) == 1 && read(ends[0], &byte, 1) == 1) {
       seen << int{byte} << ' ';
     } else {
       seen << "- ";
@@ -102,7 +102,7 @@ std::string move_to(uint8_t* pages, size_t old_size, size_t new_size) {
   auto* moved = static_cast<uint8_t*>(mremap(pages, old_size, new_size, MREMAP_MAYMOVE));
   if (static_cast<void*>(moved) == MAP_FAILED) return result(-1);
   const std::string seen =
-      contents(moved, new_size / kPage) + contents(pages) + mappings(moved, moved + new_size);
+      contents(moved, new_size / kPageSize) + contents(pages) + mappings(moved, moved + new_size);
   munmap(moved, new_size);
   return seen;
 }
@@ -110,16 +110,16 @@ std::string move_to(uint8_t* pages, size_t old_size, size_t new_size) {
 const Action kActions[] = {
     {"Write",
      [](uint8_t* pages) {
-       std::memset(pages + kPage, 77, 2 * kPage);
+       std::memset(pages + kPageSize, 77, 2 * kPageSize);
        return in_child([&] {
-         std::memset(pages, 3, kPage);
+         std::memset(pages, 3, kPageSize);
          return contents(pages);
        });
      }},
     {"ProtectSome",
      [](uint8_t* pages) {
-       return result(mprotect(pages + kPage, kPage, PROT_NONE)) +
-              result(mprotect(pages + 2 * kPage, kPage, PROT_READ));
+       return result(mprotect(pages + kPageSize, kPageSize, PROT_NONE)) +
+              result(mprotect(pages + 2 * kPageSize, kPageSize, PROT_READ));
      }},
     {"ProtectAndBack",
      [](uint8_t* pages) {
@@ -128,29 +128,33 @@ const Action kActions[] = {
      }},
     {"Grow", [](uint8_t* pages) { return move_to(pages, kSize, 3 * kSize); }},
     {"Shrink", [](uint8_t* pages) { return move_to(pages, kSize, kSize / 2); }},
-    {"MoveSome", [](uint8_t* pages) { return move_to(pages, 2 * kPage, 5 * kPage); }},
-    {"UnmapSome", [](uint8_t* pages) { return result(munmap(pages + 3 * kPage, 2 * kPage)); }},
+    {"MoveSome", [](uint8_t* pages) { return move_to(pages, 2 * kPageSize, 5 * kPageSize); }},
+    {"UnmapSome",
+     [](uint8_t* pages) { return result(munmap(pages + 3 * kPageSize, 2 * kPageSize)); }},
     {"MapOver",
      [](uint8_t* pages) {
-       return std::to_string(mmap(pages + kPage, 2 * kPage, PROT_READ | PROT_WRITE,
-                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == pages + kPage);
+       return std::to_string(mmap(pages + kPageSize, 2 * kPageSize, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+                                  0) == pages + kPageSize);
      }},
     {"DontNeed",
-     [](uint8_t* pages) { return result(madvise(pages + kPage, 3 * kPage, MADV_DONTNEED)); }},
+     [](uint8_t* pages) {
+       return result(madvise(pages + kPageSize, 3 * kPageSize, MADV_DONTNEED));
+     }},
     {"DontDump", [](uint8_t* pages) { return result(madvise(pages, kSize, MADV_DONTDUMP)); }},
     {"WipeOnFork",
      [](uint8_t* pages) {
-       return result(madvise(pages, 4 * kPage, MADV_WIPEONFORK)) +
+       return result(madvise(pages, 4 * kPageSize, MADV_WIPEONFORK)) +
               in_child([&] { return contents(pages); });
      }},
     {"DontFork",
      [](uint8_t* pages) {
-       return result(madvise(pages + kPage, kPage, MADV_DONTFORK)) +
+       return result(madvise(pages + kPageSize, kPageSize, MADV_DONTFORK)) +
               in_child([&] { return contents(pages); });
      }},
     {"Lock",
      [](uint8_t* pages) {
-       return result(mlock(pages, kSize)) + result(munlock(pages + 2 * kPage, kPage));
+       return result(mlock(pages, kSize)) + result(munlock(pages + 2 * kPageSize, kPageSize));
      }},
     {"ForkWithoutDescriptors",
      [](uint8_t* pages) {
@@ -180,7 +184,7 @@ class Pages {
  public:
   Pages() : data_(map_pages(kSize)) {
     for (size_t i = 0; i < kPages; ++i)
-      std::memset(data_ + i * kPage, static_cast<int>(i + 10), kPage);
+      std::memset(data_ + i * kPageSize, static_cast<int>(i + 10), kPageSize);
   }
   ~Pages() { munmap(data_, kSize); }
   Pages(const Pages&) = delete;
@@ -208,16 +212,18 @@ class PlainMemory : public ConnectedTest,
     return region;
   }
   /// What the model has in the same place.
-  static void fill(const Pages& pages) { std::memset(pages.data() + kPage, 0x5b, kPage); }
+  static void fill(const Pages& pages) { std::memset(pages.data() + kPageSize, 0x5b, kPageSize); }
   void receive_into(const Pages& pages, const ibv_mr& region) {
-    std::memset(slot(0), 0x5b, kPage);
-    ibv_sge to{reinterpret_cast<uint64_t>(pages.data() + kPage), kPage, region.lkey};
+    std::memset(slot(0), 0x5b, kPageSize);
+    ibv_sge to{reinterpret_cast<uint64_t>(pages.data() + kPageSize),
+               static_cast<uint32_t>(kPageSize), region.lkey};
     ibv_recv_wr recv{};
     recv.sg_list = &to;
     recv.num_sge = 1;
     ibv_recv_wr* bad_recv = nullptr;
     ASSERT_EQ(ibv_post_recv(receiver.get(), &recv, &bad_recv), 0);
-    ibv_sge from = {reinterpret_cast<uint64_t>(slot(0)), kPage, mr->lkey};
+    ibv_sge from = {reinterpret_cast<uint64_t>(slot(0)), static_cast<uint32_t>(kPageSize),
+                    mr->lkey};
     ibv_send_wr wr{};
     wr.sg_list = &from;
     wr.num_sge = 1;
@@ -237,7 +243,7 @@ TEST_P(PlainMemory, BehavesAsIfItWereNotRegistered) {
   const auto& [action, when] = GetParam();
   const Pages model, pages;
   MrPtr region = enter(pages), other;
-  if (when == When::kRegisteredTwice) other = enter(pages, kPage + 100, 3 * kPage);
+  if (when == When::kRegisteredTwice) other = enter(pages, kPageSize + 100, 3 * kPageSize);
   if (when == When::kReceivedInto) {
     fill(model);
     ASSERT_NO_FATAL_FAILURE(receive_into(pages, *region));
@@ -319,14 +325,14 @@ TEST_F(ConnectedTest, WhatCannotBePinnedCannotBeRegistered) {
     const MrPtr region(ibv_reg_mr(pd.get(), pages.data(), kSize, access));
     return region != nullptr ? 0 : errno;
   };
-  mprotect(pages.data() + kPage, kPage, PROT_READ);
+  mprotect(pages.data() + kPageSize, kPageSize, PROT_READ);
   EXPECT_EQ(error_of(0), 0);
   EXPECT_EQ(error_of(IBV_ACCESS_REMOTE_READ), 0);
   EXPECT_EQ(error_of(IBV_ACCESS_LOCAL_WRITE), EFAULT);
   EXPECT_EQ(error_of(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND), 0);
-  mprotect(pages.data() + kPage, kPage, PROT_NONE);
+  mprotect(pages.data() + kPageSize, kPageSize, PROT_NONE);
   EXPECT_EQ(error_of(0), EFAULT);
-  munmap(pages.data() + kPage, kPage);
+  munmap(pages.data() + kPageSize, kPageSize);
   EXPECT_EQ(error_of(0), EFAULT) << "a hole in the middle";
   EXPECT_EQ(error_of(IBV_ACCESS_ON_DEMAND), 0);
 }

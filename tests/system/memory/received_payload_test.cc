@@ -8,14 +8,14 @@
 #include <chrono>
 #include <thread>
 
+#include "tests/support/page_size.h"
 #include "tests/system/map_pages.h"
 #include "tests/system/transport_fixture.h"
 
 namespace rocemu::system_test {
 namespace {
 
-constexpr size_t kPage = 4096;
-constexpr size_t kBytes = 4 * kPage;
+const size_t kBytes = 4 * kPageSize;
 
 class ReceivedPayloadProgram : public TransportTest {
  protected:
@@ -120,10 +120,10 @@ TEST_F(ReceivedPayloadProgram, IsThereWhenTheMemoryWasDeregistered) {
 }
 
 TEST_F(ReceivedPayloadProgram, GoesNowhereIfTheBufferWasUnmapped) {
-  ASSERT_NO_FATAL_FAILURE(deliver(kPage - 8, 64, 7));
-  munmap(buffer, kPage);
+  ASSERT_NO_FATAL_FAILURE(deliver(kPageSize - 8, 64, 7));
+  munmap(buffer, kPageSize);
   ASSERT_NO_FATAL_FAILURE(receive());
-  EXPECT_TRUE(is(kPage, 56, 7)) << "the other page is still there";
+  EXPECT_TRUE(is(kPageSize, 56, 7)) << "the other page is still there";
   ASSERT_NO_FATAL_FAILURE(deliver(8, 4, 7));
   ASSERT_NO_FATAL_FAILURE(receive());
 }
@@ -131,17 +131,17 @@ TEST_F(ReceivedPayloadProgram, GoesNowhereIfTheBufferWasUnmapped) {
 TEST_F(ReceivedPayloadProgram, ReachesABufferThatBecameReadOnly) {
   for (const uint32_t length : {4u, 64u}) {
     ASSERT_NO_FATAL_FAILURE(deliver(length, length, 7));
-    ASSERT_EQ(mprotect(buffer, kPage, PROT_READ), 0);
+    ASSERT_EQ(mprotect(buffer, kPageSize, PROT_READ), 0);
     ASSERT_NO_FATAL_FAILURE(receive());
     EXPECT_TRUE(is(length, length, 7));
-    ASSERT_EQ(mprotect(buffer, kPage, PROT_READ | PROT_WRITE), 0);
+    ASSERT_EQ(mprotect(buffer, kPageSize, PROT_READ | PROT_WRITE), 0);
   }
 }
 
 TEST_F(ReceivedPayloadProgram, OfEachLengthAndAcrossPages) {
   for (uint32_t length = 1; length <= 200; ++length) {
-    for (const size_t offset : {size_t{64}, kPage - length / 2, kPage - length}) {
-      std::memset(buffer, 0, 2 * kPage);
+    for (const size_t offset : {size_t{64}, kPageSize - length / 2, kPageSize - length}) {
+      std::memset(buffer, 0, 2 * kPageSize);
       ASSERT_NO_FATAL_FAILURE(deliver(offset, length, 7));
       ASSERT_NO_FATAL_FAILURE(receive());
       ASSERT_TRUE(is(0, offset, 0) && is(offset, length, 7) && is(offset + length, 64, 0))
@@ -207,8 +207,8 @@ TEST_F(ReceivedPayloadProgram, OfManyCqsThatAreNotPolled) {
 TEST_F(ReceivedPayloadProgram, WhileAnotherThreadRegisters) {
   std::atomic<bool> done{false};
   std::thread registering([&] {
-    std::vector<uint8_t> other(kPage);
-    while (!done) MrPtr(ibv_reg_mr(pd.get(), other.data(), kPage, IBV_ACCESS_LOCAL_WRITE));
+    std::vector<uint8_t> other(kPageSize);
+    while (!done) MrPtr(ibv_reg_mr(pd.get(), other.data(), kPageSize, IBV_ACCESS_LOCAL_WRITE));
   });
   for (int round = 0; round < 3000; ++round) {
     const auto value = static_cast<uint8_t>(round);
