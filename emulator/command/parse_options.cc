@@ -47,6 +47,20 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
   return best;
 }
 
+std::string word_of(const Arguments& arguments, const po::options_description& description,
+                    unsigned number) {
+  try {
+    const auto parsed =
+        po::command_line_parser(arguments).options(description).allow_unregistered().run();
+    const auto words = po::collect_unrecognized(parsed.options, po::include_positional);
+    for (const std::string& word : words) {
+      if (!word.starts_with("-") && number-- == 0) return word;
+    }
+  } catch (const po::error&) {  // who parses all of it says what is wrong
+  }
+  return {};
+}
+
 po::variables_map parse_options(std::string_view subcommand, const Arguments& arguments,
                                 const po::options_description& description,
                                 const po::positional_options_description& positional) {
@@ -68,7 +82,8 @@ po::variables_map parse_options(std::string_view subcommand, const Arguments& ar
     throw UsageError(name + ": unknown option '" + option + "'" +
                      (meant.empty() ? see_help : "; did you mean '" + meant + "'?"));
   } catch (const po::too_many_positional_options_error&) {
-    throw UsageError(name + ": too many arguments" + see_help);
+    const std::string word = word_of(arguments, description, positional.max_total_count());
+    throw UsageError(name + ": too many arguments, from '" + word + "' on" + see_help);
   } catch (const po::invalid_command_line_syntax& error) {
     const std::string option = error.get_option_name();
     if (error.kind() == po::invalid_syntax::missing_parameter)

@@ -351,10 +351,9 @@ int run(const Arguments& arguments) {
   const bool has_separator = std::ranges::find(own, "--") != own.end();
   Arguments command = take_command(own);
   if (!has_separator) {
-    // Say what was probably meant: `rocemu run ls -l`.
-    const auto word = std::ranges::find_if(own, [](const auto& s) { return !s.starts_with("-"); });
-    if (word == own.begin() && word != own.end())
-      throw UsageError("run: the command stands behind '--': rocemu run -- " + *word);
+    // Say what was probably meant: `rocemu run --lockstep ls -l`.
+    if (const std::string word = word_of(own, options_of_run()); !word.empty())
+      throw UsageError("run: the command stands behind '--': rocemu run [OPTION...] -- " + word);
   }
   po::positional_options_description none;
   const po::variables_map values = parse_options("run", own, options_of_run(), none);
