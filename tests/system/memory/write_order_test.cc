@@ -7,15 +7,16 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/page_size.h"
 #include "tests/system/map_pages.h"
 #include "tests/system/transport_fixture.h"
 
 namespace rocemu::system_test {
 namespace {
 
-constexpr size_t kWordsInPage = 4096 / sizeof(uint64_t);
+const size_t kWordsInPage = kPageSize / sizeof(uint64_t);
 constexpr size_t kPages = 16;
-constexpr size_t kBytes = kPages * kWordsInPage * sizeof(uint64_t);
+const size_t kBytes = kPages * kWordsInPage * sizeof(uint64_t);
 
 class WriteOrder : public TransportTest {
  protected:
@@ -99,7 +100,7 @@ class WriteOrder : public TransportTest {
 // IBTA vol 1, 9.5 and o9-20: the bytes of a WRITE are there before those of the next, for a program
 // that watches the last of them.
 TEST_F(WriteOrder, ShortWritesAreSeenBeforeALongOneBehindThem) {
-  constexpr size_t kLong = 4 * kWordsInPage;  // and its first word
+  const size_t kLong = 4 * kWordsInPage;  // and its first word
   for (uint64_t round = 1; round <= 1000; ++round) {
     std::fill_n(source, kPages * kWordsInPage, round);
     Burst burst(*this);
