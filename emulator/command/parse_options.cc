@@ -52,9 +52,9 @@ std::string word_of(const Arguments& arguments, const po::options_description& d
   try {
     const auto parsed =
         po::command_line_parser(arguments).options(description).allow_unregistered().run();
-    const auto words = po::collect_unrecognized(parsed.options, po::include_positional);
-    for (const std::string& word : words) {
-      if (!word.starts_with("-") && number-- == 0) return word;
+    for (const po::option& option : parsed.options) {
+      if (option.unregistered) break;
+      if (option.position_key >= 0 && number-- == 0) return option.value.at(0);
     }
   } catch (const po::error&) {  // who parses all of it says what is wrong
   }

@@ -352,8 +352,11 @@ int run(const Arguments& arguments) {
   Arguments command = take_command(own);
   if (!has_separator) {
     // Say what was probably meant: `rocemu run --lockstep ls -l`.
-    if (const std::string word = word_of(own, options_of_run()); !word.empty())
-      throw UsageError("run: the command stands behind '--': rocemu run [OPTION...] -- " + word);
+    if (const std::string word = word_of(own, options_of_run()); !word.empty()) {
+      std::string meant = "rocemu run";
+      for (auto at = own.begin(); *at != word; ++at) meant += ' ' + *at;
+      throw UsageError("run: the command stands behind '--': " + meant + " -- " + word);
+    }
   }
   po::positional_options_description none;
   const po::variables_map values = parse_options("run", own, options_of_run(), none);

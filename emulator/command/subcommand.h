@@ -70,7 +70,7 @@ boost::program_options::variables_map parse_options(
     const boost::program_options::positional_options_description& positional = {});
 
 /// The argument that is neither an option of `description` nor an option's value, so many after the
-/// first of them; empty if there are not so many.
+/// first of them. Empty if there are not so many before an unknown option.
 std::string word_of(const Arguments& arguments,
                     const boost::program_options::options_description& description,
                     unsigned number = 0);

@@ -54,6 +54,8 @@ class WrongUsage(CommandTest):
         self.check(["run", "--"], "no command")
         self.check(["run", "--", ""], "no command")
         self.check(["run", "ls", "-l"], "rocemu run -- ls")
+        self.check(["run", "--timeout", "5s", "./test"], "rocemu run --timeout 5s -- ./test")
+        self.check(["run", "first", "--", "true"], "too many arguments, from 'first' on")
 
     def test_of_options(self):
         self.check(["run", "--devcies", "3", "--", "true"], "did you mean '--devices'")
