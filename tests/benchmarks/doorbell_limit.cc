@@ -2,7 +2,8 @@
 // that do of `ib_send_bw -s 64` what the rings ask for and nothing else. A WQE that carries its
 // message, a doorbell, the message into the receiver's buffer, a completion for each side, a fresh
 // receive; but no queue pair, no packet, no acknowledgement, and nothing is checked.
-// doorbell_limit MESSAGES
+// doorbell_limit MESSAGES            a stream of them: messages a second
+// doorbell_limit latency MESSAGES    to and fro, as ib_send_lat: microseconds one way
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -14,6 +15,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "emulator/abi/rings.h"
 
@@ -114,38 +118,54 @@ class Program {
   uint32_t sent_ = 0, posted_ = 0, consumed_ = 0;
 };
 
+enum class Direction { kOneWay, kToAndFro };
+
+/// Serves two programs, the first of which sends, or both. To and fro there are no completions of
+/// sends.
 class Daemon {
  public:
-  Daemon(const Rings& sender, const Rings& receiver) : sender_(sender), receiver_(receiver) {}
+  Daemon(const Rings& first, const Rings& second, Direction direction)
+      : programs_{{first}, {second}}, direction_(direction) {}
 
   void run(uint32_t messages) {
-    while (delivered_ != messages) {
-      const uint32_t before = delivered_;
-      look_at(receiver_, bells_of_receiver_);
-      look_at(sender_, bells_of_sender_);
-      while (delivered_ != std::min(sends_, receives_)) deliver();
-      if (delivered_ == before) sched_yield();
+    const auto [there, back] = std::pair(messages, direction_ == Direction::kOneWay ? 0 : messages);
+    while (programs_[0].delivered != there || programs_[1].delivered != back) {
+      bool is_idle = true;
+      for (Served& program : programs_) look_at(program);
+      for (const size_t from : {size_t{0}, size_t{1}}) {
+        while (deliver(programs_[from], programs_[1 - from])) is_idle = false;
+      }
+      if (is_idle) sched_yield();
     }
   }
 
  private:
-  void look_at(const Rings& rings, uint32_t& consumed) {
-    const uint32_t end = rings.bells->producer.load(std::memory_order_acquire);
-    for (; consumed != end; ++consumed) {
-      const abi::Doorbell bell = rings.bells->entries[consumed % abi::kDoorbellEntries];
-      (bell.kind == abi::DoorbellKind::kSend ? sends_ : receives_) =
+  struct Served {
+    Rings rings;
+    uint32_t bells = 0;
+    uint32_t sends = 0, receives = 0;
+    uint32_t delivered = 0, received = 0;
+  };
+
+  static void look_at(Served& program) {
+    const uint32_t end = program.rings.bells->producer.load(std::memory_order_acquire);
+    for (; program.bells != end; ++program.bells) {
+      const abi::Doorbell bell =
+          program.rings.bells->entries[program.bells % abi::kDoorbellEntries];
+      (bell.kind == abi::DoorbellKind::kSend ? program.sends : program.receives) =
           static_cast<uint32_t>(bell.value);
     }
-    rings.bells->consumer.store(consumed, std::memory_order_release);
+    program.rings.bells->consumer.store(program.bells, std::memory_order_release);
   }
 
-  void deliver() {
-    std::memcpy(&wqe_, &sender_.send[delivered_ % kSendDepth], sizeof wqe_);
-    std::memcpy(&recv_, &receiver_.recv[delivered_ % kRecvDepth], sizeof recv_);
+  bool deliver(Served& from, Served& to) {
+    if (from.delivered == from.sends || to.received == to.receives) return false;
+    std::memcpy(&wqe_, &from.rings.send[from.delivered++ % kSendDepth], sizeof wqe_);
+    std::memcpy(&recv_, &to.rings.recv[to.received++ % kRecvDepth], sizeof recv_);
     std::memcpy(reinterpret_cast<uint8_t*>(recv_.sge.address), wqe_.message, wqe_.wqe.inline_size);
-    complete(*receiver_.cq, recv_.wqe.wr_id);
-    complete(*sender_.cq, wqe_.wqe.wr_id);
-    ++delivered_;
+    complete(*to.rings.cq, recv_.wqe.wr_id);
+    if (direction_ == Direction::kOneWay) complete(*from.rings.cq, wqe_.wqe.wr_id);
+    return true;
   }
 
   static void complete(abi::CqRing& cq, uint64_t wr_id) {
@@ -157,16 +177,17 @@ class Daemon {
     cq.producer.store(producer + 1, std::memory_order_release);
   }
 
-  Rings sender_, receiver_;
+  Served programs_[2];
+  Direction direction_;
   SendSlot wqe_{};
   RecvSlot recv_{};
-  uint32_t bells_of_sender_ = 0, bells_of_receiver_ = 0;
-  uint32_t sends_ = 0, receives_ = 0, delivered_ = 0;
 };
+
+using Clock = std::chrono::steady_clock;
 
 void send_all(const Rings& rings, uint32_t messages) {
   Program program(rings);
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   uint32_t sent = 0, done = 0;
   while (done != messages) {
     while (sent != messages && sent - done < kSendDepth) {
@@ -175,7 +196,7 @@ void send_all(const Rings& rings, uint32_t messages) {
     }
     done += program.poll();
   }
-  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+  const std::chrono::duration<double> taken = Clock::now() - start;
   std::printf("%u messages in %.3f seconds = %.3f million/s\n", messages, taken.count(),
               messages / taken.count() / 1e6);
 }
@@ -189,6 +210,36 @@ void receive_all(const Rings& rings, uint32_t messages) {
     for (uint32_t i = 0; i < count; ++i) program.post_recv();
     done += count;
   }
+}
+
+void wait_for_one(Program& program) {
+  while (program.poll() == 0) {
+  }
+  program.post_recv();
+}
+
+void answer_all(const Rings& rings, uint32_t messages) {
+  Program program(rings);
+  for (uint32_t i = 0; i < kRecvDepth; ++i) program.post_recv();
+  for (uint32_t i = 0; i < messages; ++i) {
+    wait_for_one(program);
+    program.post_send();
+  }
+}
+
+void send_and_wait(const Rings& rings, uint32_t messages) {
+  Program program(rings);
+  for (uint32_t i = 0; i < kRecvDepth; ++i) program.post_recv();
+  std::vector<std::chrono::duration<double, std::micro>> taken(messages);
+  for (uint32_t i = 0; i < messages; ++i) {
+    const auto start = Clock::now();
+    program.post_send();
+    wait_for_one(program);
+    taken[i] = (Clock::now() - start) / 2;
+  }
+  const auto middle = taken.begin() + messages / 2;
+  std::nth_element(taken.begin(), middle, taken.end());
+  std::printf("%u messages to and fro, median %.3f us one way\n", messages, middle->count());
 }
 
 template <class Work>
@@ -208,16 +259,20 @@ bool succeeds(pid_t child) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const unsigned long messages = argc == 2 ? std::strtoul(argv[1], nullptr, 10) : 0;
+  const bool to_and_fro = argc == 3 && std::string_view(argv[1]) == "latency";
+  const unsigned long messages =
+      argc == 2 || to_and_fro ? std::strtoul(argv[argc - 1], nullptr, 10) : 0;
   if (messages == 0 || messages > 1'000'000'000) {
-    std::fprintf(stderr, "usage: doorbell_limit MESSAGES\n");
+    std::fprintf(stderr, "usage: doorbell_limit [latency] MESSAGES\n");
     return 2;
   }
   const auto count = static_cast<uint32_t>(messages);
   const Rings client, server;
-  const pid_t receiver = in_a_process([&] { receive_all(server, count); });
-  const pid_t sender = in_a_process([&] { send_all(client, count); });
-  Daemon(client, server).run(count);
+  const pid_t receiver =
+      in_a_process([&] { to_and_fro ? answer_all(server, count) : receive_all(server, count); });
+  const pid_t sender =
+      in_a_process([&] { to_and_fro ? send_and_wait(client, count) : send_all(client, count); });
+  Daemon(client, server, to_and_fro ? Direction::kToAndFro : Direction::kOneWay).run(count);
   const bool both = succeeds(sender) & succeeds(receiver);
   return both ? 0 : 1;
 }

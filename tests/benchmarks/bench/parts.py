@@ -32,6 +32,7 @@ def latency(rounds):
         **{**of(nic.inside, "ib_send_lat", "ib_send_lat"),
            **of(nic.inside, "ib_write_lat", "ib_write_lat"),
            **of(nic.over_udp, "ib_send_lat", "ib_send_lat over UDP"),
+           "rings without a NIC": peers.ring_latency,
            "UDP, busy": partial(peers.udp_latency, "busy", 64),
            "UDP, busy, relayed": partial(peers.udp_latency, "relayed", 64),
            "UDP, blocking": partial(peers.udp_latency, "blocking", 64),

@@ -31,6 +31,11 @@ def doorbell_limit(messages=2_000_000):
     return float(re.search(r"([\d.]+) million/s", run(BIN / "doorbell_limit", messages))[1])
 
 
+def ring_latency(messages=200_000):
+    """Microseconds one way that the rings between programs and daemon take, and changing between them."""
+    return {"p50": float(re.search(r"median ([\d.]+) us", run(BIN / "doorbell_limit", "latency", messages))[1])}
+
+
 def process_vm_limit():
     """MB/s of 64 KiB that are read from one process by one call and written to another by one."""
     figures = _micro("copy_process_vm.*/65536")

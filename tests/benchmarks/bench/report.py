@@ -85,8 +85,8 @@ medians of {rounds}, taken in turn with the other rows of a table; the run took 
   daemon and from the other daemon to the other program. "UDP, busy, relayed" is what that takes by itself: each of the two
   processes has its socket in a third and a fourth, which it reaches by shared memory and which do nothing but relay. Where the
   system puts the four makes a difference.
-- "Rings without a NIC" is the doorbell limit: three processes that do of ib_send_bw what the rings in shared memory ask for, with
-  nothing between them.
+- "Rings without a NIC" is the doorbell limit: three processes that do of ib_send_bw, and for latency of ib_send_lat, what the
+  rings in shared memory ask for, with nothing between them. They give way by `sched_yield`, as rocemu does.
 - CPU s/GiB is the processor time of all processes, starting and ending included, for each GiB moved.
 - "over UDP" is two daemons, each with a loopback address: frames leave one by a socket and come in by the other's.
 - UDP with GSO and GRO sends datagrams whose pieces are all of one size, as the packets of SENDs are. The first packet of a

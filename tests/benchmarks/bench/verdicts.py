@@ -115,6 +115,8 @@ def bounds(results):
 
     copies = "one process_vm_readv and one process_vm_writev"
     return [
+        ("64 B ib_send_lat, µs", latency["ib_send_lat"]["p50"],
+         latency["rings without a NIC"]["p50"], "rings without a NIC"),
         ("64 KiB ib_send_bw, MB/s", mb("ib_send_bw"), mb(copies), copies),
         ("64 KiB ib_write_bw, MB/s", mb("ib_write_bw"), mb(copies), copies),
         ("64 KiB ib_send_bw over UDP, MB/s", mb("ib_send_bw over UDP"),
