@@ -12,6 +12,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -34,6 +35,21 @@ NOT_RUN = {
 STATUSES = {
 }
 NEEDS = ("lstopo-no-graphics", "prometheus-node-exporter", "mpirun", "tshark")
+
+
+def go_where_ports_are_free():
+    """The pages use the programs' usual ports, which somebody else may have. So this begins again in a network
+    namespace of its own, if it may make one."""
+    if "ROCEMU_TEST_UNSHARED" in os.environ:
+        return
+    unshare = ["unshare", "--net", *(["--map-root-user"] if os.geteuid() != 0 else []),
+               "sh", "-ec", 'ip link set lo up; exec "$@"', "sh"]
+    if subprocess.run([*unshare, "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0:
+        os.environ["ROCEMU_TEST_UNSHARED"] = "1"
+        os.execvp("unshare", [*unshare, *sys.orig_argv])
+
+
+go_where_ports_are_free()
 
 
 def masked(text):
