@@ -3,7 +3,7 @@ import re
 import time
 import unittest
 
-from rocemu import BIN, AtOnce, rocemu_run
+from rocemu import BIN, AtOnce, free_port, rocemu_run
 
 CLOCKS = (("--clock", "virtual"), ("--lockstep",))
 SOON = 20  # seconds of real time, beside other tests and their load, for what would take a minute at least
@@ -179,8 +179,8 @@ class ProgramTime(unittest.TestCase):
 
     def test_sleeping_between_messages(self):
         """A server and a client as scripts start them."""
-        script = ("ibv_rc_pingpong -g 0 -n 5 & sleep 1; ibv_rc_pingpong -g 0 -n 5 127.0.0.1 && "
-                  "wait $! && sleep 100")
+        pingpong = f"ibv_rc_pingpong -g 0 -n 5 -p {free_port()}"
+        script = f"{pingpong} & sleep 1; {pingpong} 127.0.0.1 && wait $! && sleep 100"
         for text in self.soon("sh", "-c", script):
             self.assertEqual(text.count("5 iters in"), 2, text)
 
