@@ -205,6 +205,7 @@ pid_t Supervisor::daemon_pid() const {
 }
 
 Outcome Supervisor::run() {
+  on_children();  // a daemon that ended before SIGCHLD was blocked has told nobody
   while (!outcome_) {
     std::optional<Clock::time_point> next = deadline_;
     const bool looks = is_daemon_gone();
