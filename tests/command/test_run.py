@@ -98,6 +98,14 @@ class TheCommandSees(CommandTest):
         result = self.rocemu("run", "--", ROCEMU, "run", "--", *PYTHON, code)
         self.assertEqual((result.stdout, result.stderr), ("1\n", ""))
 
+    def test_one_clock_in_a_run_within_a_run(self):
+        for outer, inner in (("--lockstep", "--lockstep"), ("--lockstep", "--clock=virtual"),
+                             ("--clock=virtual", "--lockstep")):
+            result = self.rocemu("run", outer, "--", ROCEMU, "run", "--private", inner, "--", "true")
+            self.assert_one_line(result, 1, "one clock", "leave out --lockstep")
+        result = self.rocemu("run", "--lockstep", "--", ROCEMU, "run", "--private", "--", "ibv_devices")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+
     def test_no_descriptor_of_ours(self):
         code = "import os; print([os.path.exists(f'/proc/self/fd/{i}') for i in range(3, 20)])"
         self.assertNotIn("True", self.run_python(code))
@@ -288,6 +296,13 @@ class RuntimeDirectory(CommandTest):
         self.assert_one_line(self.rocemu("run", "--", "true"), 1, self.base, "not a directory")
         self.assertEqual(os.listdir(self.scratch), [])
         os.unlink(self.base)
+
+    def test_can_be_used_later_whatever_the_umask_was_first(self):
+        inside = self.rocemu("run", "--", "stat", "-c", "%a", self.base, umask=0o777)
+        if os.geteuid() == 0:  # nobody else can use the rest
+            self.assertEqual(inside.stdout, "700\n", inside.stderr)
+        result = self.rocemu("run", "--", "true")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
 
     def test_open_to_others_is_not_trusted(self):
         os.mkdir(self.base)
