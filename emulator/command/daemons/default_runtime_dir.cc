@@ -97,7 +97,9 @@ std::string distrust_of_base(const std::string& base) {
 }
 
 void create_base(const std::string& base) {
-  if (mkdir(base.c_str(), 0700) != 0 && errno != EEXIST)
+  // Whatever the umask is.
+  const bool is_made = mkdir(base.c_str(), 0700) == 0 && chmod(base.c_str(), 0700) == 0;
+  if (!is_made && errno != EEXIST)
     fail_with_errno("cannot make the runtime directory " + base, errno);
   if (const std::string distrust = distrust_of_base(base); !distrust.empty())
     throw Failure("the runtime directory cannot be used: " + distrust);
