@@ -97,10 +97,14 @@ std::string distrust_of_base(const std::string& base) {
 }
 
 void create_base(const std::string& base) {
-  // Whatever the umask is.
-  const bool is_made = mkdir(base.c_str(), 0700) == 0 && chmod(base.c_str(), 0700) == 0;
-  if (!is_made && errno != EEXIST)
+  if (mkdir(base.c_str(), 0700) == 0) {
+    // The umask may have taken rights from us. A run that ends may have removed it by now: the
+    // daemon makes it again.
+    if (chmod(base.c_str(), 0700) != 0 && errno != ENOENT)
+      fail_with_errno("cannot change the runtime directory " + base, errno);
+  } else if (errno != EEXIST) {
     fail_with_errno("cannot make the runtime directory " + base, errno);
+  }
   if (const std::string distrust = distrust_of_base(base); !distrust.empty())
     throw Failure("the runtime directory cannot be used: " + distrust);
 }
