@@ -203,6 +203,7 @@ explore::Options options_of(const Arguments& own, const Arguments& command) {
   const po::variables_map values = parse_options("explore", own, options_of_explore(), none);
   refuse_what_is_ours(values);
   explore::Options options = read_options(values, command);
+  if (options.runs.lockstep) require_own_clock("explore");
   options.runs.fabric = daemon_arguments("explore", values);
   if (values.count("seed") != 0) {
     const std::string seed = values["seed"].as<std::string>();

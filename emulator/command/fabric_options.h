@@ -14,7 +14,12 @@ namespace rocemu::command {
 
 boost::program_options::options_description fabric_options();
 
-/// The arguments for rocemud; empty if no option was given. Throws UsageError.
+/// Throws Failure inside of a run whose programs take turns: of another one inside of it they would
+/// wait for turns of both.
+void require_own_clock(std::string_view subcommand);
+
+/// The arguments for rocemud; empty if no option was given. Throws UsageError, and Failure if they
+/// want a virtual clock inside of a run that has one.
 std::vector<std::string> daemon_arguments(std::string_view subcommand,
                                           const boost::program_options::variables_map& values);
 

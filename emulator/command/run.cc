@@ -1,5 +1,4 @@
 // `rocemu run`: a program, the NIC it sees, and nothing left of the NIC afterwards.
-#include <dlfcn.h>
 #include <signal.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
@@ -240,14 +239,6 @@ void require_own_proc() {
         "mount it: unshare --pid --fork --mount-proc rocemu run ...");
 }
 
-/// A program of the outer run waits for its turns, and so does all that it starts.
-void require_own_clock() {
-  if (dlsym(RTLD_DEFAULT, "rocemu_turns_on_crash") != nullptr)
-    throw Failure(
-        "run: this is inside of a run in lockstep or on a virtual clock, and a run has one clock; "
-        "leave out --lockstep and --clock virtual here, or there");
-}
-
 /// The directory of --call-sites; empty if none are wanted.
 std::string make_call_sites_dir(const po::variables_map& values) {
   if (values.count("call-sites") == 0) return "";
@@ -395,7 +386,6 @@ int run(const Arguments& arguments) {
       (values.count("clock") != 0 && values["clock"].as<std::string>() == "virtual");
   if (is_virtual) {
     require_own_proc();
-    require_own_clock();
     start.arguments.push_back("--tell-stuck");
   }
   if (is_virtual && !values["real-time-programs"].as<bool>()) tell_if_unseen(command[0]);

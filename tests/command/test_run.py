@@ -98,13 +98,18 @@ class TheCommandSees(CommandTest):
         result = self.rocemu("run", "--", ROCEMU, "run", "--", *PYTHON, code)
         self.assertEqual((result.stdout, result.stderr), ("1\n", ""))
 
-    def test_one_clock_in_a_run_within_a_run(self):
-        for outer, inner in (("--lockstep", "--lockstep"), ("--lockstep", "--clock=virtual"),
-                             ("--clock=virtual", "--lockstep")):
-            result = self.rocemu("run", outer, "--", ROCEMU, "run", "--private", inner, "--", "true")
-            self.assert_one_line(result, 1, "one clock", "leave out --lockstep")
-        result = self.rocemu("run", "--lockstep", "--", ROCEMU, "run", "--private", "--", "ibv_devices")
-        self.assertEqual((result.returncode, result.stderr), (0, ""))
+    def test_one_virtual_clock_in_a_run_within_a_run(self):
+        for outer, inner in (("--lockstep", ["run", "--private", "--lockstep", "--", "true"]),
+                             ("--lockstep", ["run", "--clock", "virtual", "--", "true"]),
+                             ("--clock=virtual", ["run", "--lockstep", "--check-determinism", "2", "--", "true"]),
+                             ("--lockstep", ["up", "--clock", "virtual"]),
+                             ("--lockstep", ["explore", "--output", self.scratch / "found", "--", "true"])):
+            result = self.rocemu("run", outer, "--", ROCEMU, *inner)
+            self.assertIn("no other such run inside of it; use the real clock", result.stderr)
+            self.assertNotIn(result.returncode, (0, 123, 124))
+        for outer, inner in (("--lockstep", "--private"), ("--private", "--lockstep")):
+            result = self.rocemu("run", outer, "--", ROCEMU, "run", inner, "--", "ibv_devices")
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
 
     def test_no_descriptor_of_ours(self):
         code = "import os; print([os.path.exists(f'/proc/self/fd/{i}') for i in range(3, 20)])"
