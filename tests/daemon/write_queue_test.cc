@@ -99,6 +99,26 @@ TEST_F(WriteQueueTest, WhatIsForAPageThatIsNoMoreGoesNowhere) {
   EXPECT_EQ(now(2 * kPageSize, kPageSize), Bytes(kPageSize, 7));
 }
 
+TEST_F(WriteQueueTest, OneBehindTheOtherAreOne) {
+  munmap(pages_ + 2 * kPageSize, kPageSize);
+  for (size_t at = kPageSize - 100; at < 4 * kPageSize - 100; at += 100) {
+    ASSERT_EQ(write_soon(at, Bytes(100, static_cast<uint8_t>(at / 100))), MemoryResult::kDone);
+  }
+  write_soon(kPageSize - 50, Bytes(25, 255));  // of what waits already
+  memory_.flush();
+  const auto is_there = [&](size_t begin, size_t end) {
+    for (size_t at = begin; at < end; ++at) {
+      const size_t first = kPageSize - 100;
+      const auto wanted = static_cast<uint8_t>((first + (at - first) / 100 * 100) / 100);
+      ASSERT_EQ(pages_[at], wanted) << at;
+    }
+  };
+  is_there(kPageSize - 100, kPageSize - 50);
+  EXPECT_EQ(now(kPageSize - 50, 25), Bytes(25, 255));
+  is_there(kPageSize - 25, 2 * kPageSize);
+  is_there(3 * kPageSize, 4 * kPageSize - 100);
+}
+
 TEST_F(WriteQueueTest, ANicKnowsNothingOfMprotect) {
   mprotect(pages_, kPageSize, PROT_READ);
   EXPECT_EQ(write_soon(0, {5}), MemoryResult::kDone);

@@ -29,7 +29,13 @@ bool WriteQueue::may_wait(std::span<const RemoteRange> to) {
 void WriteQueue::add(std::span<const RemoteRange> to,
                      std::span<const std::span<const uint8_t>> from) {
   for (const RemoteRange& range : to) {
-    if (range.length != 0) ranges_.push_back(range);
+    if (range.length == 0) continue;
+    // Most of what a range costs is to look up its pages: one behind the other are one range.
+    if (!ranges_.empty() && ranges_.back().address + ranges_.back().length == range.address) {
+      ranges_.back().length += range.length;
+    } else {
+      ranges_.push_back(range);
+    }
   }
   for (const std::span<const uint8_t> piece : from) {
     bytes_.insert(bytes_.end(), piece.begin(), piece.end());
