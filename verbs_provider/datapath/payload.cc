@@ -40,11 +40,18 @@ bool is_writable(uint64_t address) {
 
 /// What has to be found out before each copy, since the program may have unmapped the buffer: a
 /// NIC has it pinned, and the program must not crash.
-bool may_be_written(uint64_t address, uint64_t length) {
+bool may_be_written(uint64_t address, uint64_t length, WritablePage& known) {
   const uint64_t last = address + length - 1;
-  const bool one_page = address / kPage == last / kPage;
-  if (length < kWord) return is_writable(address) && (one_page || is_writable(last));
-  return overwrite(address) && (one_page || overwrite(address + length - kWord));
+  const uint64_t first_page = address / kPage, last_page = last / kPage;
+  const bool is_short = length < kWord;
+  if (first_page != known.number && !(is_short ? is_writable(address) : overwrite(address))) {
+    return false;
+  }
+  known.number = first_page;
+  if (last_page == first_page) return true;
+  if (!(is_short ? is_writable(last) : overwrite(address + length - kWord))) return false;
+  known.number = last_page;
+  return true;
 }
 
 /// As to pages that are pinned: to those that became read-only, too.
@@ -61,7 +68,7 @@ void write_pinned(uint64_t address, const std::byte* from, uint64_t length) {
   system_call(SYS_close, file);
 }
 
-void copy(const PayloadSlot& slot) {
+void copy(const PayloadSlot& slot, WritablePage& known) {
   const auto* from = reinterpret_cast<const std::byte*>(slot.bytes);
   const uint64_t count = std::min<uint64_t>(slot.range_count, PayloadSlot::kMaxRanges);
   uint64_t left = PayloadSlot::kMaxBytes;
@@ -69,7 +76,7 @@ void copy(const PayloadSlot& slot) {
     const uint64_t address = slot.ranges[i].address;
     const uint64_t length = std::min(slot.ranges[i].length, left);
     if (length == 0) continue;
-    if (may_be_written(address, length)) [[likely]] {
+    if (may_be_written(address, length, known)) [[likely]] {
       unchecked_copy(reinterpret_cast<std::byte*>(address), from, length);
     } else {
       write_pinned(address, from, length);
@@ -81,14 +88,15 @@ void copy(const PayloadSlot& slot) {
 
 }  // namespace
 
-void receive_payload(Context::Parts& parts, uint32_t cq, uint32_t index, const abi::Cqe& cqe) {
+void receive_payload(Context::Parts& parts, uint32_t cq, uint32_t index, const abi::Cqe& cqe,
+                     WritablePage& known) {
   PayloadSlot& slot =
       reinterpret_cast<abi::PayloadSlots*>(parts.payload.at(0))->slots[cqe.payload - 1];
   uint64_t state = abi::payload_state(cq, index, PayloadSlot::kFull);
   if (slot.state.compare_exchange_strong(state, abi::payload_state(cq, index, PayloadSlot::kTaken),
                                          std::memory_order_acquire)) {
     const int saved = errno;
-    copy(slot);
+    copy(slot, known);
     errno = saved;
     slot.state.store(abi::payload_state(cq, index, PayloadSlot::kEmpty), std::memory_order_release);
     return;

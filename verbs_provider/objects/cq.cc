@@ -11,7 +11,6 @@
 #include "verbs_provider/base/objects.h"
 #include "verbs_provider/base/verbs.h"
 #include "verbs_provider/call_sites/note_call.h"
-#include "verbs_provider/datapath/payload.h"
 #include "verbs_provider/datapath/retire.h"
 #include "verbs_provider/polling/empty_poll.h"
 #include "verbs_provider/shim/system_call.h"
@@ -77,13 +76,13 @@ void open_ring(Cq* cq, const SharedPiece& memory, uint32_t capacity) {
 
 }  // namespace
 
-bool Cq::take(uint64_t end, abi::Cqe* cqe) {
+bool Cq::take(uint64_t end, abi::Cqe* cqe, WritablePage& known) {
   Context::Parts& parts = context_of(verbs.cq.context)->parts;
   while (consumed != end) {
     const uint64_t index = consumed++;
     *cqe = ring->entries[index & ring_mask];
     if (cqe->payload != 0) {
-      receive_payload(parts, verbs.cq.handle, static_cast<uint32_t>(index), *cqe);
+      receive_payload(parts, verbs.cq.handle, static_cast<uint32_t>(index), *cqe, known);
     }
     // Before its WQE's place can be used again: another thread may post there at once, and the
     // completion of that needs this one's place.
@@ -204,7 +203,8 @@ int poll_cq(ibv_cq* base, int num_entries, ibv_wc* wc) {
       const uint64_t produced = cq->produced();
       int taken = 0;
       abi::Cqe cqe;
-      while (taken < num_entries && cq->take(produced, &cqe)) convert(cqe, &wc[taken++]);
+      WritablePage known;
+      while (taken < num_entries && cq->take(produced, &cqe, known)) convert(cqe, &wc[taken++]);
       if (cq->consumed != first) {
         cq->empty_polls = 0;
         note_completion(cq);

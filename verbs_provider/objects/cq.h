@@ -7,6 +7,7 @@
 #include "emulator/abi/rings.h"
 #include "verbs_provider/base/lock.h"
 #include "verbs_provider/base/private_abi.h"
+#include "verbs_provider/datapath/payload.h"
 #include "verbs_provider/objects/pd.h"
 
 namespace rocemu::provider {
@@ -36,8 +37,8 @@ struct Cq {
   bool overran() const { return ring->error.load(std::memory_order_acquire) != 0; }
 
   /// Takes completions until the `end`-th (a value of produced()) or the first that is to be seen,
-  /// which is copied. False if there was none. Under the lock.
-  bool take(uint64_t end, abi::Cqe* cqe);
+  /// which is copied. False if there was none. Under the lock. See receive_payload() of `known`.
+  bool take(uint64_t end, abi::Cqe* cqe, WritablePage& known);
 
  private:
   /// Tells the daemon that there is room for what was taken. Under the lock.

@@ -21,7 +21,8 @@ const abi::Cqe& current(ibv_cq_ex* cq) {
 
 bool advance(Cq* cq, uint64_t produced) {
   ibv_cq_ex& base = cq->verbs.cq_ex;
-  if (!cq->take(produced, &cq->current)) return false;
+  WritablePage none_known;  // the program had its turn since the last one
+  if (!cq->take(produced, &cq->current, none_known)) return false;
   base.wr_id = cq->current.wr_id;
   base.status = static_cast<ibv_wc_status>(cq->current.status);
   return true;

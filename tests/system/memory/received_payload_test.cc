@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -136,6 +137,28 @@ TEST_F(ReceivedPayloadProgram, ReachesABufferThatBecameReadOnly) {
     EXPECT_TRUE(is(length, length, 7));
     ASSERT_EQ(mprotect(buffer, kPageSize, PROT_READ | PROT_WRITE), 0);
   }
+}
+
+// One call of ibv_poll_cq takes all of them, and knows of each page whether it is there.
+TEST_F(ReceivedPayloadProgram, OfSeveralPagesInOnePoll) {
+  const std::array<size_t, 6> offsets = {0,
+                                         kPageSize + 8,      // of a page that is no more
+                                         100,                // of the first page again
+                                         2 * kPageSize - 4,  // into the page behind it
+                                         2 * kPageSize + 64,
+                                         3 * kPageSize - 32};
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    ASSERT_NO_FATAL_FAILURE(deliver(offsets[i], 64, static_cast<uint8_t>(i + 1)));
+  }
+  munmap(buffer + kPageSize, kPageSize);
+  ASSERT_EQ(mprotect(buffer + 3 * kPageSize, kPageSize, PROT_READ), 0);
+  std::array<ibv_wc, 6> completions;
+  ASSERT_EQ(ibv_poll_cq(receive_cq.get(), 6, completions.data()), 6);
+  EXPECT_TRUE(is(0, 64, 1));
+  EXPECT_TRUE(is(100, 64, 3));
+  EXPECT_TRUE(is(2 * kPageSize, 60, 4));
+  EXPECT_TRUE(is(2 * kPageSize + 64, 64, 5));
+  EXPECT_TRUE(is(3 * kPageSize - 32, 64, 6));
 }
 
 TEST_F(ReceivedPayloadProgram, OfEachLengthAndAcrossPages) {
