@@ -232,7 +232,7 @@ union ReplyBody {
     uint32_t device_index;
     uint64_t segment_size;    // of the first segment
     SharedRange doorbells;    // a DoorbellRing, in that segment
-    SharedRange payload;      // PayloadSlots, there too
+    SharedRange payload;      // a Payload, there too; of size 0 if there is none
     uint64_t clock_start_ns;  // CLOCK_MONOTONIC when device time was 0 (see Cqe::timestamp_ns)
     uint64_t wall_start_ns;   // CLOCK_REALTIME then
     uint32_t num_comp_vectors;

@@ -105,7 +105,7 @@ struct PayloadSlot {
     kTaken,      // the client is copying; it makes the slot empty
     kWithdrawn,  // the daemon is writing; it makes the slot empty
   };
-  static constexpr size_t kMaxBytes = 192, kMaxRanges = 3;
+  static constexpr size_t kMaxBytes = 4096, kMaxRanges = 3;
   struct Range {
     uint64_t address;
     uint64_t length;
@@ -118,7 +118,7 @@ struct PayloadSlot {
   Range ranges[kMaxRanges];
   uint8_t bytes[kMaxBytes];
 };
-static_assert(sizeof(PayloadSlot) == 256);
+static_assert(sizeof(PayloadSlot) == 4160);
 
 constexpr uint64_t payload_state(uint32_t cq, uint32_t index, PayloadSlot::Phase phase) {
   return uint64_t{cq} << 34 | uint64_t{index} << 2 | phase;
@@ -161,6 +161,19 @@ static_assert(sizeof(Sge) == 16);
 /// one Sge takes 256.
 inline constexpr uint32_t kMaxCarried = 176;
 
+/// Room for messages to send that are longer than that: as they were when they were posted. The
+/// client chooses a slot, which is free again with its WQE.
+struct SendSlots {
+  static constexpr uint32_t kCount = 256, kMaxBytes = 4096;
+  alignas(64) uint8_t bytes[kCount][kMaxBytes];
+};
+
+/// What a client shares with the daemon for its messages' payload.
+struct Payload {
+  PayloadSlots received;
+  SendSlots sent;
+};
+
 /// A send WQE: this header, then num_sge Sge or, with kSendInline, inline_size bytes of payload.
 /// Without it inline_size is 0 or the whole message's length: then the message, as it was when it
 /// was posted, is behind the Sges, and need not be fetched from where they say that it is.
@@ -197,7 +210,10 @@ struct SendWqe {
     } flush;
   };
   uint32_t remote_srqn;  // XRC
-  uint32_t window;       // kBindMw: the window's handle
+  union {
+    uint32_t window;  // kBindMw: the window's handle
+    uint32_t slot;    // else 0, or 1 + the number of the SendSlot that has the whole message
+  };
 };
 static_assert(sizeof(SendWqe) == 64);
 

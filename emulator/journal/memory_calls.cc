@@ -100,16 +100,30 @@ RecentPayloads::Slot* RecentPayloads::slot_for(ClientId client, std::span<const 
 MemoryResult RecordingMemory::read(ClientId client, std::span<const RemoteRange> from,
                                    std::span<const std::span<uint8_t>> to) {
   const MemoryResult result = memory_.read(client, from, to);
-  if (!recording_) return result;
+  record_read(client, from, to, result);
+  return result;
+}
+
+MemoryResult RecordingMemory::read_posted(ClientId client, uint32_t slot, uint64_t offset,
+                                          std::span<const RemoteRange> from,
+                                          std::span<const std::span<uint8_t>> to) {
+  const MemoryResult result = memory_.read_posted(client, slot, offset, from, to);
+  record_read(client, from, to, result);
+  return result;
+}
+
+void RecordingMemory::record_read(ClientId client, std::span<const RemoteRange> from,
+                                  std::span<const std::span<uint8_t>> to, MemoryResult result) {
+  if (!recording_) return;
   Appender record(record_);
   append_question(record, CallKind::kRead, client, from);
   record.put(result);
-  if (result != MemoryResult::kDone) return result;
+  if (result != MemoryResult::kDone) return;
   const uint64_t length = total(from);
   RecentPayloads::Slot* slot = recent_.slot_for(client, from, length);
   if (slot != nullptr && slot->bytes.size() == length && equal(slot->bytes, to)) {
     record.put(Payload::kAsLastTime);
-    return result;
+    return;
   }
   record.put(Payload::kHere);
   if (slot != nullptr) slot->bytes.clear();
@@ -117,7 +131,6 @@ MemoryResult RecordingMemory::read(ClientId client, std::span<const RemoteRange>
     record.raw(std::as_bytes(part));
     if (slot != nullptr) slot->bytes.insert(slot->bytes.end(), part.begin(), part.end());
   }
-  return result;
 }
 
 MemoryResult RecordingMemory::write(ClientId client, std::span<const RemoteRange> to,

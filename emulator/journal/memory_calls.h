@@ -40,6 +40,10 @@ class RecordingMemory : public engine::HostMemory {
 
   engine::MemoryResult read(engine::ClientId client, std::span<const engine::RemoteRange> from,
                             std::span<const std::span<uint8_t>> to) override;
+  /// Recorded as read().
+  engine::MemoryResult read_posted(engine::ClientId client, uint32_t slot, uint64_t offset,
+                                   std::span<const engine::RemoteRange> from,
+                                   std::span<const std::span<uint8_t>> to) override;
   engine::MemoryResult write(engine::ClientId client, std::span<const engine::RemoteRange> to,
                              std::span<const std::span<const uint8_t>> from) override;
   engine::MemoryResult write_soon(engine::ClientId client, std::span<const engine::RemoteRange> to,
@@ -53,6 +57,8 @@ class RecordingMemory : public engine::HostMemory {
   void set_recording(bool recording) { recording_ = recording; }
 
  private:
+  void record_read(engine::ClientId client, std::span<const engine::RemoteRange> from,
+                   std::span<const std::span<uint8_t>> to, engine::MemoryResult result);
   void record_write(engine::ClientId client, std::span<const engine::RemoteRange> to,
                     std::span<const std::span<const uint8_t>> from, engine::MemoryResult result);
 

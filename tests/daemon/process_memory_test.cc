@@ -227,5 +227,35 @@ TEST(ProcessMemory, UsesTheMemFileWhereThePidSaysNothing) {
   EXPECT_EQ(bytes[0], 2);
 }
 
+// Which slot it is and how much of it is the client's word.
+TEST(PostedMemory, IsReadFromItsSlotIfThereIsSuch) {
+  const Child child;
+  ProcessMemory memory;
+  ASSERT_NE(memory.add(kClient, child.pid(), UniqueFd()), ProcessMemory::Way::kNone);
+  const auto payload = std::make_unique<abi::Payload>();
+  const auto ring = std::make_unique<abi::DoorbellRing>();
+  std::ranges::fill(payload->sent.bytes[255], uint8_t{9});
+  const auto first_byte = [&](uint32_t slot, uint64_t offset) {
+    Buffer bytes(100);
+    const RemoteRange from{child.address(0), bytes.size()};
+    const std::array<std::span<uint8_t>, 2> to{std::span(bytes).first(60),
+                                               std::span(bytes).last(40)};
+    EXPECT_EQ(memory.read_posted(kClient, slot, offset, {&from, 1}, to), MemoryResult::kDone);
+    EXPECT_EQ(bytes.front(), bytes.back());
+    return bytes.front();
+  };
+  EXPECT_EQ(first_byte(255, 0), 1) << "none are shared yet";
+  memory.share(kClient, *payload, *ring);
+  EXPECT_EQ(first_byte(255, 0), 9);
+  EXPECT_EQ(first_byte(255, abi::SendSlots::kMaxBytes - 100), 9);
+  EXPECT_EQ(first_byte(255, abi::SendSlots::kMaxBytes - 99), 1);
+  EXPECT_EQ(first_byte(256, 0), 1);
+  EXPECT_EQ(first_byte(UINT32_MAX, UINT64_MAX - 10), 1);
+  memory.use_send_slots(false);
+  EXPECT_EQ(first_byte(255, 0), 1);
+  memory.use_send_slots(true);
+  EXPECT_EQ(first_byte(255, 0), 9);
+}
+
 }  // namespace
 }  // namespace rocemu::daemon

@@ -26,13 +26,13 @@ class ReceivedPayloadTest : public testing::Test {
   static constexpr engine::ClientId kClient{1};
   static constexpr engine::CqId kCq{7}, kOtherCq{8};
   static constexpr engine::QpNumber kQp{9}, kOtherQp{10};
-  static constexpr size_t kSize = 4096;
+  static constexpr size_t kSize = 8192;
 
   ReceivedPayloadTest() {
     buffer_.resize(kSize);
     EXPECT_EQ(memory_.add(kClient, getpid(), UniqueFd()), ProcessMemory::Way::kProcessVm);
     ring_->takes_payload = 1;
-    memory_.share_payload(kClient, *slots_, *ring_);
+    memory_.share(kClient, *payload_, *ring_);
   }
 
   RemoteRange at(size_t offset, size_t length) const {
@@ -66,7 +66,8 @@ class ReceivedPayloadTest : public testing::Test {
   }
   PayloadSlot& slot(uint8_t payload) { return slots_->slots[payload - 1]; }
 
-  std::unique_ptr<abi::PayloadSlots> slots_ = std::make_unique<abi::PayloadSlots>();
+  std::unique_ptr<abi::Payload> payload_ = std::make_unique<abi::Payload>();
+  abi::PayloadSlots* slots_ = &payload_->received;
   std::unique_ptr<abi::DoorbellRing> ring_ = std::make_unique<abi::DoorbellRing>();
   Bytes buffer_;
   ProcessMemory memory_;
@@ -97,6 +98,32 @@ TEST_F(ReceivedPayloadTest, IsWrittenIfItIsTooLong) {
   receive(0, Bytes(PayloadSlot::kMaxBytes + 1, 4));
   EXPECT_EQ(complete(PayloadSlot::kMaxBytes + 1), 0);
   EXPECT_EQ(now(PayloadSlot::kMaxBytes, 1), Bytes({4}));
+}
+
+TEST_F(ReceivedPayloadTest, MayBeAWholePacket) {
+  receive(0, Bytes(40, 3));
+  receive(40, Bytes(PayloadSlot::kMaxBytes - 40, 4), kQp, false);
+  const uint8_t payload = complete(PayloadSlot::kMaxBytes);
+  ASSERT_NE(payload, 0);
+  EXPECT_EQ(slot(payload).bytes[39], 3);
+  EXPECT_EQ(slot(payload).bytes[PayloadSlot::kMaxBytes - 1], 4);
+}
+
+// Each has its slot before the first of them completes.
+TEST_F(ReceivedPayloadTest, OfManyMessagesBeforeTheFirstCompletion) {
+  for (uint8_t i = 0; i < 100; ++i) receive(size_t{i} * 64, Bytes(64, i));
+  std::vector<uint8_t> payloads;
+  for (uint8_t i = 0; i < 100; ++i) {
+    const uint8_t payload = complete(64, i);
+    if (payload == 0) {
+      EXPECT_EQ(now(size_t{i} * 64, 64), Bytes(64, i)) << int{i};
+      continue;
+    }
+    EXPECT_EQ(slot(payload).bytes[63], i);
+    EXPECT_EQ(std::ranges::find(payloads, payload), payloads.end());
+    payloads.push_back(payload);
+  }
+  EXPECT_GE(payloads.size(), 16u);
 }
 
 TEST_F(ReceivedPayloadTest, IsWrittenForAClientThatTakesNone) {

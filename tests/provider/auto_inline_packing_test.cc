@@ -1,4 +1,4 @@
-// Short messages are copied into the WQE when they are posted, where nobody can tell.
+// Short messages are copied into the WQE or a slot when they are posted, where nobody can tell.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -146,6 +146,153 @@ TEST_F(Carry, OfARequestThatIsBuilt) {
   EXPECT_EQ(queues_.send_wqe(0).inline_size, 9u);
   EXPECT_EQ(memcmp(queues_.send_slot(0) + sizeof(abi::SendWqe) + sizeof(abi::Sge), memory_, 9), 0);
   EXPECT_EQ(queues_.send_wqe(1).inline_size, 0u);
+}
+
+// ---- In a slot ----
+
+class CarryInASlot : public Carry {
+ protected:
+  static constexpr uint32_t kLength = 400;
+
+  CarryInASlot() { sge_ = sge(memory_ + 3, kLength); }
+
+  /// The slot that the WQE names which this posts; 0 for none.
+  uint32_t slot_of(ibv_send_wr wr) {
+    ibv_send_wr* bad;
+    const auto index = static_cast<uint32_t>(queue().posted);
+    EXPECT_EQ(post_send(queues_.qp_base(), &wr, &bad), 0);
+    EXPECT_EQ(queues_.send_wqe(index).inline_size, 0u);
+    return queues_.send_wqe(index).slot;
+  }
+  std::string in_slot(uint32_t slot, size_t size) const {
+    return {reinterpret_cast<const char*>(queues_.payload->sent.bytes[slot - 1]), size};
+  }
+  void finish_all() {
+    queues_.complete(queues_.completion(1, static_cast<uint32_t>(queue().posted)));
+    ibv_wc wc;
+    EXPECT_EQ(poll_cq(queues_.cq_base(), 1, &wc), 1);
+  }
+  size_t free_slots() {
+    std::vector<uint32_t> taken;
+    while (const uint32_t slot = queues_.parts().send_slots.take()) taken.push_back(slot);
+    for (const uint32_t slot : taken) queues_.parts().send_slots.give_back(slot);
+    return taken.size();
+  }
+  WorkQueue& queue() { return queues_.qp->send; }
+};
+
+TEST_F(CarryInASlot, OfAMessageThatIsTooLongForTheWqe) {
+  const uint32_t slot = slot_of(wr_);
+  ASSERT_NE(slot, 0u);
+  EXPECT_EQ(in_slot(slot, kLength), std::string(memory_ + 3, kLength));
+  ibv_sge sges[] = {sge(memory_, 200), sge(memory_ + 300, 100)};
+  wr_.sg_list = sges;
+  wr_.num_sge = 2;
+  wr_.opcode = IBV_WR_RDMA_WRITE;
+  const uint32_t next = slot_of(wr_);
+  ASSERT_NE(next, 0u);
+  EXPECT_NE(next, slot);
+  EXPECT_EQ(in_slot(next, 300), std::string(memory_, 200) + std::string(memory_ + 300, 100));
+}
+
+TEST_F(CarryInASlot, UpToItsLimit) {
+  std::vector<char> longer(abi::SendSlots::kMaxBytes + 1, 'x');
+  enter(longer.data(), longer.size());
+  sge_ = sge(longer.data(), abi::SendSlots::kMaxBytes);
+  EXPECT_NE(slot_of(wr_), 0u);
+  ++sge_.length;
+  EXPECT_EQ(slot_of(wr_), 0u);
+}
+
+TEST_F(CarryInASlot, IsFreeWhenTheCompletionIsPolled) {
+  const size_t all = abi::SendSlots::kCount;
+  slot_of(wr_);
+  slot_of(wr_);
+  EXPECT_EQ(free_slots(), all - 2);
+  queues_.complete(queues_.completion(1, static_cast<uint32_t>(queue().posted)));
+  EXPECT_EQ(free_slots(), all - 2) << "a completion that nobody has polled may still be repeated";
+  ibv_wc wc;
+  EXPECT_EQ(poll_cq(queues_.cq_base(), 1, &wc), 1) << "of the latter, and so of both";
+  EXPECT_EQ(free_slots(), all);
+}
+
+TEST_F(CarryInASlot, OnlyWhileThereAreFreeOnes) {
+  std::vector<uint32_t> taken;
+  while (const uint32_t slot = queues_.parts().send_slots.take()) taken.push_back(slot);
+  EXPECT_EQ(taken.size(), abi::SendSlots::kCount);
+  EXPECT_EQ(slot_of(wr_), 0u);
+  queues_.parts().send_slots.give_back(taken[100]);
+  EXPECT_EQ(slot_of(wr_), taken[100]);
+  finish_all();
+  EXPECT_EQ(slot_of(wr_), taken[100]);
+}
+
+TEST_F(CarryInASlot, NotOfMemoryThatIsNotThere) {
+  auto* pages = static_cast<char*>(
+      mmap(nullptr, 2 * kPageSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  enter(pages, 2 * kPageSize);
+  munmap(pages + kPageSize, kPageSize);
+  sge_ = sge(pages + kPageSize - 200, 400);
+  EXPECT_EQ(slot_of(wr_), 0u);
+  EXPECT_EQ(free_slots(), abi::SendSlots::kCount);
+  munmap(pages, kPageSize);
+}
+
+// A bind has the number of its window in the place of a slot's.
+TEST_F(CarryInASlot, ABindHasNone) {
+  slot_of(wr_);
+  abi::SendWqe bind{};
+  bind.opcode = IBV_WR_BIND_MW;
+  bind.window = 200;
+  memcpy(queue().next_slot(), &bind, sizeof bind);
+  ++queue().posted;
+  finish_all();
+  EXPECT_EQ(free_slots(), abi::SendSlots::kCount);
+  EXPECT_EQ(queue().in_slots, 0u);
+}
+
+class CarryOfABuilder : public CarryInASlot {
+ protected:
+  CarryOfABuilder() {
+    install_work_request_builder(queues_.qp.get(), IBV_QP_EX_WITH_SEND);
+    ex_ = ibv_qp_to_qp_ex(&queues_.qp->verbs.qp);
+    ibv_wr_start(ex_);
+    build();
+  }
+  void build() {
+    ibv_wr_send(ex_);
+    ibv_wr_set_sge(ex_, kLkey, reinterpret_cast<uint64_t>(memory_), kLength);
+  }
+
+  ibv_qp_ex* ex_;
+};
+
+TEST_F(CarryOfABuilder, IsAsThatOfAPost) {
+  build();
+  ASSERT_EQ(ibv_wr_complete(ex_), 0);
+  for (const uint32_t index : {0u, 1u}) {
+    const uint32_t slot = queues_.send_wqe(index).slot;
+    ASSERT_NE(slot, 0u);
+    EXPECT_EQ(in_slot(slot, kLength), std::string(memory_, kLength));
+  }
+  finish_all();
+  EXPECT_EQ(free_slots(), abi::SendSlots::kCount);
+}
+
+TEST_F(CarryOfABuilder, IsOverWithASessionThatIsAborted) {
+  build();
+  ibv_wr_abort(ex_);
+  EXPECT_EQ(free_slots(), abi::SendSlots::kCount);
+  EXPECT_EQ(queue().in_slots, 0u);
+}
+
+TEST_F(CarryOfABuilder, IsOverWithASessionThatFails) {
+  build();
+  ibv_wr_set_sge(ex_, kLkey, reinterpret_cast<uint64_t>(memory_), kLength);  // a second time
+  build();
+  EXPECT_EQ(ibv_wr_complete(ex_), EINVAL);
+  EXPECT_EQ(free_slots(), abi::SendSlots::kCount);
+  EXPECT_EQ(queue().in_slots, 0u);
 }
 
 }  // namespace

@@ -37,6 +37,8 @@ class FakeQueues {
     doorbells = std::make_unique<abi::DoorbellRing>();
     context_->parts.doorbells.attach(doorbells.get(), -1, connection_[0]);
 
+    context_->parts.payload = {reinterpret_cast<std::byte*>(payload.get()), sizeof(abi::Payload)};
+
     cq_memory_.resize(sizeof(abi::CqRing) / sizeof(Line) + kCqCapacity);
     cq = std::make_unique<Cq>();
     cq->verbs.cq = {};
@@ -128,6 +130,7 @@ class FakeQueues {
   }
 
   std::unique_ptr<abi::DoorbellRing> doorbells;
+  std::unique_ptr<abi::Payload> payload = std::make_unique<abi::Payload>();
   std::unique_ptr<Cq> cq;
   std::unique_ptr<Qp> qp;
   std::unique_ptr<Srq> srq;

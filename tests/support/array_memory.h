@@ -66,6 +66,19 @@ class ArrayMemory : public engine::HostMemory {
     return done == all.size() ? engine::MemoryResult::kDone : mismatch();
   }
 
+  engine::MemoryResult read_posted(engine::ClientId client, uint32_t slot, uint64_t offset,
+                                   std::span<const engine::RemoteRange> from,
+                                   std::span<const std::span<uint8_t>> to) override {
+    const auto posted = in_slots.find({client, slot});
+    if (posted == in_slots.end()) return read(client, from, to);
+    for (const std::span<uint8_t> buffer : to) {
+      if (offset + buffer.size() > posted->second.size()) return mismatch();
+      std::ranges::copy(std::span(posted->second).subspan(offset, buffer.size()), buffer.begin());
+      offset += buffer.size();
+    }
+    return engine::MemoryResult::kDone;
+  }
+
   engine::MemoryResult write(engine::ClientId client, std::span<const engine::RemoteRange> to,
                              std::span<const std::span<const uint8_t>> from) override {
     ++writes;
@@ -99,6 +112,9 @@ class ArrayMemory : public engine::HostMemory {
   /// The engine asked for ranges and buffers that are not "of the same total length". No memory has
   /// to accept that; a test of broken engines says here what to do instead of ending.
   std::function<void()> on_mismatch = [] { wire::require(false); };
+
+  /// What clients put into slots when they posted it (abi::SendSlots).
+  std::map<std::pair<engine::ClientId, uint32_t>, std::vector<uint8_t>> in_slots;
 
   // Calls so far.
   uint64_t reads = 0;

@@ -266,6 +266,7 @@ std::vector<std::byte> send_wqe(const SendWr& wr, const abi::QpCap& cap) {
   header.remote_address = wr.remote_address;
   header.rkey = wr.rkey;
   header.atomic = {wr.compare_add, wr.swap};
+  header.slot = wr.slot;
   if (wr.bind) {
     header.window = wr.bind->window;
     header.bind = {.length = wr.bind->length, .lkey = wr.bind->lkey, .access = wr.bind->access};

@@ -107,6 +107,7 @@ struct SendWr {
   uint32_t remote_qpn = 0;
   uint32_t remote_qkey = 0;
   uint32_t remote_srqn = 0;  // XRC
+  uint32_t slot = 0;         // as SendWqe's
 };
 
 struct RecvWr {

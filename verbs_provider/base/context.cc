@@ -64,11 +64,14 @@ int greet(Context* context, int shared) {
   }
   close_fd(fds[kSegment]);
   if (error == 0) error = parts.segments.find(doorbells, &parts.memory);
-  if (error == 0) error = parts.segments.find(reply.body.hello.payload, &parts.payload);
-  if (error == 0 && parts.payload.size() < sizeof(abi::PayloadSlots)) error = EIO;
+  const abi::SharedRange& payload = reply.body.hello.payload;
+  if (error == 0 && payload.size >= sizeof(abi::Payload)) {
+    error = parts.segments.find(payload, &parts.payload);
+  }
   if (error != 0) return error;
   auto* ring = reinterpret_cast<abi::DoorbellRing*>(parts.memory.at(0));
-  ring->takes_payload.store(runs_under_valgrind() ? 0 : 1, std::memory_order_relaxed);
+  const bool takes_payload = parts.has_payload() && !runs_under_valgrind();
+  ring->takes_payload.store(takes_payload ? 1 : 0, std::memory_order_relaxed);
   parts.doorbells.attach(ring, parts.wake_fd, base.cmd_fd);
   return 0;
 }

@@ -1,6 +1,7 @@
 // One opened device: the connection to the daemon, the doorbells and what is looked up by number.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 
 #include "emulator/abi/control.h"
@@ -10,6 +11,7 @@
 #include "verbs_provider/base/private_abi.h"
 #include "verbs_provider/base/process.h"
 #include "verbs_provider/base/segments.h"
+#include "verbs_provider/base/send_slots.h"
 
 namespace rocemu::provider {
 
@@ -27,7 +29,7 @@ struct Context {
   struct Parts {
     Segments segments;
     SharedPiece memory;   // a DoorbellRing
-    SharedPiece payload;  // PayloadSlots
+    SharedPiece payload;  // a Payload; empty if the daemon had no room for it
     int wake_fd = -1;
     const uint64_t opened_by = this_process();  // whose memory the daemon reaches
     uint64_t clock_start_ns = 0;                // see device_clock.h, as the next
@@ -36,7 +38,7 @@ struct Context {
     // Under the lock of region_memory.cc.
     Context* next_with_regions = nullptr;
     bool has_regions = false;
-    bool told_of_blocking_memory = false;
+    std::atomic<bool> told_of_blocking_memory{false};  // read without the lock
     /// A QP is entered before it can have completions and removed under the locks of its CQs: a
     /// thread that polls one of them finds a QP that stays for as long as the CQ's lock is held.
     NumberTable<Qp> qps;
@@ -48,6 +50,10 @@ struct Context {
     /// What is found stays for as long as the lock is held.
     NumberTable<Mr> regions;
     Mutex regions_lock;
+    SendSlots send_slots;
+
+    bool has_payload() const { return payload.size() != 0; }
+    abi::Payload& shared_payload() const { return *reinterpret_cast<abi::Payload*>(payload.at(0)); }
   };
   union {
     Parts parts;

@@ -9,6 +9,13 @@ namespace rocemu::provider {
 /// Not memcpy(), which in a program under a sanitizer looks at what the program may touch.
 __attribute__((no_sanitize_address, no_sanitize_thread)) inline void unchecked_copy(
     std::byte* to, const std::byte* from, uint64_t length) {
+#if defined(__x86_64__)
+  constexpr uint64_t kLong = 256;  // below, to begin the instruction takes longer than the loop
+  if (length >= kLong) {
+    asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(length) : : "memory");
+    return;
+  }
+#endif
   constexpr uint64_t kWord = 8;
   for (; length >= kWord; length -= kWord, from += kWord, to += kWord) {
     __builtin_memcpy(to, from, kWord);

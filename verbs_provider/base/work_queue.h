@@ -26,6 +26,8 @@ struct WorkQueue {
   /// WQEs of which the application has seen the end: their completion, or that of a later one, was
   /// polled. What makes a queue full does not depend on how fast the daemon is.
   std::atomic<uint32_t> released{0};
+  /// Of the WQEs that are not released, those whose message is in one of the context's SendSlots.
+  std::atomic<uint32_t> in_slots{0};
   /// Where the CQ stood when the QP was made: earlier completions are of a QP with the same number.
   uint64_t first_completion = 0;
 

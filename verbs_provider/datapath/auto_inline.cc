@@ -1,6 +1,7 @@
 #include "verbs_provider/datapath/auto_inline.h"
 
 #include <cerrno>
+#include <cstring>
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -42,20 +43,53 @@ bool is_registered(Context::Parts& parts, const ibv_sge& sge) {
   return offset <= mr->own_length && sge.length <= mr->own_length - offset;
 }
 
-}  // namespace
-
-uint32_t carry(ibv_context* context, const ibv_sge* list, uint32_t count, std::byte* to) {
-  uint64_t total = 0;
-  for (uint32_t i = 0; i < count; ++i) total += list[i].length;
-  if (total == 0 || total > abi::kMaxCarried) return 0;
-  Context::Parts& parts = context_of(context)->parts;
+/// False if some of it cannot be had.
+bool copy(Context::Parts& parts, const ibv_sge* list, uint32_t count, std::byte* to) {
   for (uint32_t i = 0; i < count; ++i) {
     if (list[i].length == 0) continue;
-    if (!is_registered(parts, list[i]) || !is_there(list[i])) return 0;
+    if (!is_registered(parts, list[i]) || !is_there(list[i])) return false;
     unchecked_copy(to, reinterpret_cast<const std::byte*>(list[i].addr), list[i].length);
     to += list[i].length;
   }
-  return static_cast<uint32_t>(total);
+  return true;
+}
+
+}  // namespace
+
+void carry(ibv_context* context, const ibv_sge* list, uint32_t count, std::byte* behind_list,
+           WorkQueue& queue, abi::SendWqe& wqe) {
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < count; ++i) total += list[i].length;
+  if (total == 0 || total > abi::SendSlots::kMaxBytes) return;
+  Context::Parts& parts = context_of(context)->parts;
+  // A page that the program has yet to provide is waited for, and a post must not wait.
+  if (parts.told_of_blocking_memory.load(std::memory_order_relaxed)) return;
+  if (total <= abi::kMaxCarried) {
+    if (copy(parts, list, count, behind_list)) wqe.inline_size = static_cast<uint32_t>(total);
+    return;
+  }
+  if (!parts.has_payload() || parts.doorbells.is_virtual()) return;
+  const uint32_t slot = parts.send_slots.take();
+  if (slot == 0) return;
+  auto* bytes = reinterpret_cast<std::byte*>(parts.shared_payload().sent.bytes[slot - 1]);
+  if (!copy(parts, list, count, bytes)) return parts.send_slots.give_back(slot);
+  wqe.slot = slot;
+  queue.in_slots.fetch_add(1, std::memory_order_relaxed);
+}
+
+void release_slots(Context::Parts& parts, WorkQueue& queue, uint32_t begin, uint32_t end) {
+  for (uint32_t i = begin; i != end; ++i) {
+    if (queue.in_slots.load(std::memory_order_relaxed) == 0) return;
+    abi::SendWqe wqe;
+    memcpy(&wqe, queue.slot(i), sizeof wqe);
+    release_slot(parts, queue, wqe);
+  }
+}
+
+void release_slot(Context::Parts& parts, WorkQueue& queue, const abi::SendWqe& wqe) {
+  if (static_cast<abi::WrOpcode>(wqe.opcode) == abi::WrOpcode::kBindMw || wqe.slot == 0) return;
+  queue.in_slots.fetch_sub(1, std::memory_order_relaxed);
+  parts.send_slots.give_back(wqe.slot);
 }
 
 }  // namespace rocemu::provider

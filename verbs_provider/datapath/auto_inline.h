@@ -1,5 +1,6 @@
-// Short messages carry their data in the send WQE, behind its list: the daemon then need not fetch
-// it out of this process, which takes longer than all else that it does for such a message.
+// Short messages carry their data in the send WQE, behind its list, and those of some KiB in a slot
+// that the WQE names (abi::SendSlots): the daemon then need not fetch it out of this process, which
+// takes longer than all else that it does for such a message.
 //
 // ibv_post_send(3): "The buffers used by a WR can only be safely reused after WR the request is
 // fully executed and a work completion has been retrieved". Whenever the data is read until then,
@@ -11,11 +12,22 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "emulator/abi/rings.h"
+#include "verbs_provider/base/context.h"
+#include "verbs_provider/base/work_queue.h"
+
 namespace rocemu::provider {
 
-/// Copies to `to`, which has room for abi::kMaxCarried bytes, all that the list names. Its size, or
-/// 0 if the daemon is to fetch it: it is longer, or not of memory that this process registered
-/// under its own addresses, or not there; or lent, where nothing is gained.
-uint32_t carry(ibv_context* context, const ibv_sge* list, uint32_t count, std::byte* to);
+/// Copies all that the list names to `behind_list`, which has room for abi::kMaxCarried bytes, or
+/// into a slot, and says so in the WQE. Not if the daemon is to fetch it: it is longer, or there is
+/// no free slot, or it is not of memory that this process registered under its own addresses, or
+/// not there. Under the queue's lock.
+void carry(ibv_context* context, const ibv_sge* list, uint32_t count, std::byte* behind_list,
+           WorkQueue& queue, abi::SendWqe& wqe);
+
+/// These WQEs of the queue are over, or were never posted: their slots are free.
+void release_slots(Context::Parts& parts, WorkQueue& queue, uint32_t begin, uint32_t end);
+/// The same of one that is not in the queue.
+void release_slot(Context::Parts& parts, WorkQueue& queue, const abi::SendWqe& wqe);
 
 }  // namespace rocemu::provider

@@ -90,8 +90,7 @@ void copy(const PayloadSlot& slot, WritablePage& known) {
 
 void receive_payload(Context::Parts& parts, uint32_t cq, uint32_t index, const abi::Cqe& cqe,
                      WritablePage& known) {
-  PayloadSlot& slot =
-      reinterpret_cast<abi::PayloadSlots*>(parts.payload.at(0))->slots[cqe.payload - 1];
+  PayloadSlot& slot = parts.shared_payload().received.slots[cqe.payload - 1];
   uint64_t state = abi::payload_state(cq, index, PayloadSlot::kFull);
   if (slot.state.compare_exchange_strong(state, abi::payload_state(cq, index, PayloadSlot::kTaken),
                                          std::memory_order_acquire)) {

@@ -57,7 +57,7 @@ uint32_t copy_inline(const ibv_send_wr& wr, std::byte* to) {
   return size;
 }
 
-void write_data(ibv_context* context, const ibv_send_wr& wr, std::byte* data, abi::SendWqe* wqe) {
+void write_data(Qp& qp, const ibv_send_wr& wr, std::byte* data, abi::SendWqe* wqe) {
   if ((bit(wr.opcode) & kDataless) != 0) return;
   if ((wr.send_flags & IBV_SEND_INLINE) != 0) {
     wqe->inline_size = copy_inline(wr, data);
@@ -65,14 +65,14 @@ void write_data(ibv_context* context, const ibv_send_wr& wr, std::byte* data, ab
     wqe->num_sge = static_cast<uint32_t>(wr.num_sge);
     copy_sges(wr.sg_list, wqe->num_sge, data);
     if (can_carry(wr.opcode, wr.send_flags)) {
-      wqe->inline_size =
-          carry(context, wr.sg_list, wqe->num_sge, data + wqe->num_sge * sizeof(abi::Sge));
+      carry(qp.verbs.qp.context, wr.sg_list, wqe->num_sge, data + wqe->num_sge * sizeof(abi::Sge),
+            qp.send, *wqe);
     }
   }
 }
 
-void write_send(const ibv_qp& qp, const ibv_send_wr& wr, std::byte* slot) {
-  const ibv_qp_type type = qp.qp_type;
+void write_send(Qp& qp, const ibv_send_wr& wr, std::byte* slot) {
+  const ibv_qp_type type = qp.verbs.qp.qp_type;
   abi::SendWqe wqe{};
   wqe.wr_id = wr.wr_id;
   wqe.opcode = wr.opcode;
@@ -95,7 +95,7 @@ void write_send(const ibv_qp& qp, const ibv_send_wr& wr, std::byte* slot) {
     wr.bind_mw.mw->rkey = wqe.rkey;  // already now, for the requests behind it
   }
   if (type == IBV_QPT_XRC_SEND) wqe.remote_srqn = wr.qp_type.xrc.remote_srqn;
-  write_data(qp.context, wr, slot + sizeof(wqe), &wqe);
+  write_data(qp, wr, slot + sizeof(wqe), &wqe);
   memcpy(slot, &wqe, sizeof(wqe));
 }
 
@@ -106,7 +106,7 @@ int post(abi::Op call, ibv_qp* base, ibv_send_wr* list, ibv_send_wr** bad_wr,
   return post_list(
       &qp->send, Posting{base->context, call, abi::DoorbellKind::kSend, base->qp_num}, list, bad_wr,
       [&](const ibv_send_wr& wr) { return ready ? check(*qp, wr, window_type) : EINVAL; },
-      [&](const ibv_send_wr& wr, std::byte* slot) { write_send(*base, wr, slot); });
+      [&](const ibv_send_wr& wr, std::byte* slot) { write_send(*qp, wr, slot); });
 }
 
 bool has_receive_queue(const ibv_qp& qp) {

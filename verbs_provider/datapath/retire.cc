@@ -1,5 +1,6 @@
 #include "verbs_provider/datapath/retire.h"
 
+#include "verbs_provider/datapath/auto_inline.h"
 #include "verbs_provider/objects/qp.h"
 #include "verbs_provider/objects/srq.h"
 #include "verbs_provider/polling/backlog.h"
@@ -40,6 +41,7 @@ bool settle(Context::Parts& parts, const abi::Cqe& cqe, uint64_t index) {
   if (cqe.queue == abi::WorkQueue::kSend) {
     backlog().sends_end(cqe.wqe_count - queue.released.load(std::memory_order_relaxed),
                         queue.told.load(std::memory_order_relaxed) - cqe.wqe_count);
+    release_slots(parts, queue, queue.released.load(std::memory_order_relaxed), cqe.wqe_count);
   } else {
     backlog().receives_end(cqe.wqe_count - queue.released.load(std::memory_order_relaxed),
                            queue.told.load(std::memory_order_relaxed) - cqe.wqe_count);

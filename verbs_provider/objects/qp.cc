@@ -8,6 +8,7 @@
 #include "verbs_provider/base/events.h"
 #include "verbs_provider/base/objects.h"
 #include "verbs_provider/base/verbs.h"
+#include "verbs_provider/datapath/auto_inline.h"
 #include "verbs_provider/objects/qp_attributes.h"
 #include "verbs_provider/objects/qp_ex.h"
 #include "verbs_provider/objects/srq.h"
@@ -43,12 +44,20 @@ int enter(Qp* qp, uint32_t generation) {
   return table_of(qp->verbs.qp).insert(qp->verbs.qp.qp_num, qp) ? 0 : ENOMEM;
 }
 
+/// None of the sends that were posted goes on.
+void forget_messages(Qp* qp) {
+  release_slots(context_of(qp->verbs.qp.context)->parts, qp->send,
+                qp->send.released.load(std::memory_order_relaxed),
+                static_cast<uint32_t>(qp->send.posted));
+}
+
 /// A RESET forgot all that was posted, and the completions that were not polled.
 void begin_generation(Qp* qp, uint32_t generation) {
   const Guard send_guard(qp->send.lock);
   const Guard recv_guard(qp->recv.lock);
   const BothCqs guard(qp->send_cq(), qp->recv_cq());
   qp->generation.store(generation, std::memory_order_relaxed);
+  forget_messages(qp);
   for (WorkQueue* queue : {&qp->send, &qp->recv}) {
     queue->released.store(static_cast<uint32_t>(queue->posted), std::memory_order_release);
   }
@@ -277,6 +286,7 @@ int destroy_qp(ibv_qp* base) {
   {
     const BothCqs guard(qp->send_cq(), qp->recv_cq());
     table_of(*base).remove(base->qp_num, qp);
+    forget_messages(qp);
   }
   if (error == 0) {
     wait_until(&base->mutex, &base->cond,

@@ -25,11 +25,30 @@ Qp* builder_qp(ibv_qp_ex* qp) {
   return ours<Qp>(&qp->qp_base);
 }
 
+Context::Parts& parts_of(const Qp& qp) {
+  return context_of(qp.verbs.qp.context)->parts;
+}
+
+/// The request that was being built is not to be.
+void drop_request(Qp* qp) {
+  if (qp->builder.building) release_slot(parts_of(*qp), qp->send, qp->builder.wqe);
+  qp->builder.building = false;
+}
+
+/// None of the session's requests is to be.
+void drop_session(Qp* qp) {
+  drop_request(qp);
+  release_slots(parts_of(*qp), qp->send, static_cast<uint32_t>(qp->builder.posted_before),
+                static_cast<uint32_t>(qp->send.posted));
+  qp->send.posted = qp->builder.posted_before;
+}
+
 /// "If a failure is detected during operation, for instance due to an invalid argument, then
 /// ibv_wr_complete() will return failure": the first one counts.
 void fail_session(Qp* qp, int error) {
-  if (qp->builder.error == 0) qp->builder.error = error;
-  qp->builder.building = false;
+  WorkRequestBuilder& builder = qp->builder;
+  if (builder.error == 0) builder.error = error;
+  drop_request(qp);
 }
 
 /// The request that was being built is as the application wants it.
@@ -206,8 +225,8 @@ void wr_set_sge_list(ibv_qp_ex* base, size_t count, const ibv_sge* list) {
   std::byte* data = qp->send.next_slot() + sizeof(*wqe);
   copy_sges(list, wqe->num_sge, data);
   if (can_carry(static_cast<ibv_wr_opcode>(wqe->opcode), wqe->flags)) {
-    wqe->inline_size =
-        carry(base->qp_base.context, list, wqe->num_sge, data + wqe->num_sge * sizeof(abi::Sge));
+    carry(base->qp_base.context, list, wqe->num_sge, data + wqe->num_sge * sizeof(abi::Sge),
+          qp->send, *wqe);
   }
 }
 
@@ -267,7 +286,7 @@ int wr_complete(ibv_qp_ex* base) {
     error = doorbells.ring(abi::DoorbellKind::kSend, base->qp_base.qp_num, qp->send.posted);
   }
   if (error != 0) {
-    qp->send.posted = builder.posted_before;
+    drop_session(qp);
     qp->send.tell();
   }
   qp->send.lock.unlock();
@@ -276,8 +295,7 @@ int wr_complete(ibv_qp_ex* base) {
 
 void wr_abort(ibv_qp_ex* base) {
   Qp* qp = builder_qp(base);
-  qp->send.posted = qp->builder.posted_before;
-  qp->builder.building = false;
+  drop_session(qp);
   qp->send.lock.unlock();
 }
 

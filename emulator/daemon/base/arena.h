@@ -45,7 +45,8 @@ class Arena {
  public:
   /// What one client can have, in bytes. Queues are sparse: only touched pages cost memory.
   static constexpr uint64_t kMaxBytes = uint64_t{256} << 30;
-  static constexpr uint64_t kFirstSegment = uint64_t{256} << 10;
+  /// Has room for payload (abi::Payload) and the queues of most programs.
+  static constexpr uint64_t kFirstSegment = uint64_t{4} << 20;
 
   /// Of a segment, whose owner must outlive it. What is in it is left over from others; it begins
   /// at a cache line.

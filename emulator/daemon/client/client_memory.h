@@ -17,6 +17,11 @@ class ClientMemory : public engine::HostMemory {
                             std::span<const std::span<uint8_t>> to) override {
     return processes_.read(client, from, to);
   }
+  engine::MemoryResult read_posted(engine::ClientId client, uint32_t slot, uint64_t offset,
+                                   std::span<const engine::RemoteRange> from,
+                                   std::span<const std::span<uint8_t>> to) override {
+    return processes_.read_posted(client, slot, offset, from, to);
+  }
   engine::MemoryResult write(engine::ClientId client, std::span<const engine::RemoteRange> to,
                              std::span<const std::span<const uint8_t>> from) override {
     return processes_.write(client, to, from);
@@ -37,6 +42,7 @@ class ClientMemory : public engine::HostMemory {
   }
   void flush_unattached() { processes_.flush_unattached(); }
   void flush() { processes_.flush(); }
+  void use_send_slots(bool use) { processes_.use_send_slots(use); }
   uint32_t completions_taken(engine::ClientId client, engine::CqId cq) override {
     CompletionQueue* queue = sessions_.find_cq(client, cq);
     return queue != nullptr ? queue->consumed() : 0;

@@ -103,7 +103,7 @@ SrqMemoryPlan plan_srq_memory(uint32_t max_wr, uint32_t max_sge);
 struct ClientQueues {
   engine::ClientId id;
   Arena arena;                   // of all the memory below
-  Arena::Piece doorbell_memory;  // a DoorbellRing and PayloadSlots
+  Arena::Piece doorbell_memory;  // a DoorbellRing and, if there was room, a Payload
   // Both modulo 2^32. Of the doorbells between them, those of receives and arms are handled
   // already.
   uint32_t doorbells_consumed = 0;
@@ -120,9 +120,12 @@ struct ClientQueues {
     return *reinterpret_cast<abi::DoorbellRing*>(doorbell_memory.data());
   }
 
-  abi::PayloadSlots& payload_slots() const {
-    return *reinterpret_cast<abi::PayloadSlots*>(doorbell_memory.data() +
-                                                 sizeof(abi::DoorbellRing));
+  /// Null if there is none.
+  abi::Payload* payload() const {
+    if (doorbell_memory.size() < sizeof(abi::DoorbellRing) + sizeof(abi::Payload)) {
+      return nullptr;
+    }
+    return reinterpret_cast<abi::Payload*>(doorbell_memory.data() + sizeof(abi::DoorbellRing));
   }
 
   /// Tells the client's writers whether they must ring the eventfd. They write a doorbell and then

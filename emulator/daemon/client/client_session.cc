@@ -310,9 +310,11 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
     if (imported == nullptr) return reply_status(request, EINVAL);
     attach.shares_with = imported->id();
   }
-  // One piece, since both have to be in the first segment.
+  // One piece, since both have to be in the first segment. A limit on files may leave no room for
+  // payload, without which all goes on as well.
   std::optional<Arena::Piece> memory =
-      queues_.arena.take(sizeof(abi::DoorbellRing) + sizeof(abi::PayloadSlots));
+      queues_.arena.take(sizeof(abi::DoorbellRing) + sizeof(abi::Payload));
+  if (!memory) memory = queues_.arena.take(sizeof(abi::DoorbellRing));
   UniqueFd async = events_.open_async();
   doorbell_fd_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   // Edge-triggered and never read: the client shares the descriptor's flags and its count, so that
@@ -343,9 +345,11 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
   // The first of a new file: all zeroes.
   queues_.doorbell_memory = std::move(*memory);
   abi::DoorbellRing& ring = queues_.doorbells();
-  // Without a clock that runs there is no time after which what nobody polls would be written.
-  if (!services_.clock.is_virtual()) {
-    services_.memory.share_payload(id(), queues_.payload_slots(), ring);
+  // Without a clock that runs there is no time after which what nobody polls would be written; and
+  // where runs are explored, what a program does to a message that is under way is to be found.
+  abi::Payload* payload = queues_.payload();
+  if (payload != nullptr && !services_.clock.is_virtual()) {
+    services_.memory.share(id(), *payload, ring);
   }
   ring.is_virtual.store(services_.clock.is_virtual() ? 1 : 0, std::memory_order_relaxed);
   ring.round.store(services_.owner.round(), std::memory_order_relaxed);
@@ -370,7 +374,7 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
   welcome.body.hello.doorbells.size = sizeof(abi::DoorbellRing);
   welcome.body.hello.payload = welcome.body.hello.doorbells;
   welcome.body.hello.payload.offset += sizeof(abi::DoorbellRing);
-  welcome.body.hello.payload.size = sizeof(abi::PayloadSlots);
+  welcome.body.hello.payload.size = payload != nullptr ? sizeof(abi::Payload) : 0;
   const Arena::SegmentFile segment = *queues_.arena.file_of(welcome.body.hello.doorbells.segment);
   welcome.body.hello.segment_size = segment.size;
   welcome.body.hello.clock_start_ns = services_.clock.start_ns();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 namespace rocemu::daemon {
@@ -50,6 +51,27 @@ engine::MemoryResult ProcessMemory::read(engine::ClientId client,
     return target->copier->read(from, to);
   }
   return target->reach.read(from, to, scratch_);
+}
+
+engine::MemoryResult ProcessMemory::read_posted(engine::ClientId client, uint32_t slot,
+                                                uint64_t offset,
+                                                std::span<const engine::RemoteRange> from,
+                                                std::span<const std::span<uint8_t>> to) {
+  const Client* source = find(client);
+  if (source == nullptr) return engine::MemoryResult::kGone;
+  uint64_t bytes_wanted = 0;
+  for (const std::span<uint8_t> part : to) bytes_wanted += part.size();
+  constexpr uint64_t kMaxBytes = abi::SendSlots::kMaxBytes;
+  const bool is_there = uses_send_slots_ && source->sent != nullptr &&
+                        slot < abi::SendSlots::kCount && offset <= kMaxBytes &&
+                        bytes_wanted <= kMaxBytes - offset;
+  if (!is_there) return read(client, from, to);  // the client's word
+  const uint8_t* bytes = source->sent->bytes[slot] + offset;
+  for (const std::span<uint8_t> part : to) {
+    std::memcpy(part.data(), bytes, part.size());
+    bytes += part.size();
+  }
+  return engine::MemoryResult::kDone;
 }
 
 engine::MemoryResult ProcessMemory::write(engine::ClientId client,
@@ -155,9 +177,12 @@ void ProcessMemory::flush_unattached() {
   unattached_.clear();
 }
 
-void ProcessMemory::share_payload(engine::ClientId client, abi::PayloadSlots& slots,
-                                  const abi::DoorbellRing& ring) {
-  if (Client* target = find(client)) target->received.share(slots, ring);
+void ProcessMemory::share(engine::ClientId client, abi::Payload& payload,
+                          const abi::DoorbellRing& ring) {
+  Client* target = find(client);
+  if (target == nullptr) return;
+  target->received.share(payload.received, ring);
+  target->sent = &payload.sent;
 }
 
 void ProcessMemory::withdraw_payload(engine::ClientId client) {

@@ -37,6 +37,10 @@ class ProcessMemory {
 
   engine::MemoryResult read(engine::ClientId client, std::span<const engine::RemoteRange> from,
                             std::span<const std::span<uint8_t>> to);
+  /// See HostMemory.
+  engine::MemoryResult read_posted(engine::ClientId client, uint32_t slot, uint64_t offset,
+                                   std::span<const engine::RemoteRange> from,
+                                   std::span<const std::span<uint8_t>> to);
   engine::MemoryResult write(engine::ClientId client, std::span<const engine::RemoteRange> to,
                              std::span<const std::span<const uint8_t>> from);
   /// See HostMemory; what waits is written by flush() at the latest.
@@ -57,8 +61,10 @@ class ProcessMemory {
   void flush_unattached();
 
   /// Memory that the client shares with the daemon.
-  void share_payload(engine::ClientId client, abi::PayloadSlots& slots,
-                     const abi::DoorbellRing& ring);
+  void share(engine::ClientId client, abi::Payload& payload, const abi::DoorbellRing& ring);
+  /// Whether read_posted() finds messages in slots, or where the program has them. There, a program
+  /// that changes a message before it is complete sees what comes of it, as with a NIC.
+  void use_send_slots(bool use) { uses_send_slots_ = use; }
   /// Writes what is beside completions that the client has not taken: it is about to deregister
   /// the memory, or to lose the completions.
   void withdraw_payload(engine::ClientId client);
@@ -76,6 +82,7 @@ class ProcessMemory {
     WriteQueue queue{};
     ReceivedPayload received{};
     bool is_in_untaken = false;
+    const abi::SendSlots* sent = nullptr;     // shared with the client
     std::unique_ptr<PatientCopier> copier{};  // if it may have to be waited for
   };
 
@@ -91,6 +98,7 @@ class ProcessMemory {
   std::vector<engine::ClientId> unattached_;  // who may have messages without a completion
   std::vector<engine::ClientId> untaken_;     // who may have payload beside completions
   uint64_t writes_ = 0;
+  bool uses_send_slots_ = true;
   MemoryReach::Scratch scratch_;
   UniqueFd returned_;
 };

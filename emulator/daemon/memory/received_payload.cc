@@ -36,9 +36,12 @@ bool ReceivedPayload::add(engine::QpNumber qp, bool is_first, std::span<const Re
   if (ring_->takes_payload.load(std::memory_order_relaxed) == 0) return false;
   Message* message = nullptr;
   if (is_first) {
-    if (messages_.size() == kMaxMessages || find_free() < 0) return false;
+    if (messages_.size() == kMaxMessages) return false;
+    const int free = find_free();
+    if (free < 0) return false;
     message = &messages_.emplace_back();
     message->qp = qp;
+    message->slot = static_cast<uint8_t>(free);
   } else {
     const auto latest = std::find_if(messages_.rbegin(), messages_.rend(),
                                      [&](const Message& one) { return one.qp == qp; });
@@ -49,6 +52,8 @@ bool ReceivedPayload::add(engine::QpNumber qp, bool is_first, std::span<const Re
     if (is_first) messages_.pop_back();
     return false;
   }
+  latest_ = message->slot;
+  is_reserved_[message->slot] = true;
   for (const RemoteRange& range : to) {
     if (range.length == 0) continue;
     message->list[message->count++] = range;
@@ -56,7 +61,7 @@ bool ReceivedPayload::add(engine::QpNumber qp, bool is_first, std::span<const Re
     highest_ = std::max(highest_, range.address + range.length);
   }
   for (const std::span<const uint8_t> piece : from) {
-    std::ranges::copy(piece, message->bytes.begin() + static_cast<ptrdiff_t>(message->length));
+    std::memcpy(slots_->slots[message->slot].bytes + message->length, piece.data(), piece.size());
     message->length += piece.size();
   }
   return true;
@@ -74,6 +79,7 @@ bool ReceivedPayload::has_room(const Message& message, std::span<const RemoteRan
 int ReceivedPayload::find_free() const {
   for (uint32_t i = 0; i < kTries; ++i) {
     const uint32_t number = (latest_ + i) % abi::PayloadSlots::kCount;
+    if (is_reserved_[number]) continue;
     if (!is_outstanding_[number] || is_over(static_cast<uint8_t>(number))) {
       return static_cast<int>(number);
     }
@@ -86,26 +92,21 @@ bool ReceivedPayload::is_over(uint8_t number) const {
   return phase_of(state) == PayloadSlot::kEmpty;
 }
 
-std::optional<uint8_t> ReceivedPayload::put(const Message& message, engine::CqId cq,
-                                            uint32_t index) {
-  const int found = find_free();
-  if (found < 0) return std::nullopt;
-  const auto number = static_cast<uint8_t>(found);
-  latest_ = number;
+void ReceivedPayload::publish(const Message& message, engine::CqId cq, uint32_t index) {
+  const uint8_t number = message.slot;
   PayloadSlot& slot = slots_->slots[number];
   slot.range_count = message.count;
   for (size_t i = 0; i < message.count; ++i) {
     slot.ranges[i] = {message.list[i].address, message.list[i].length};
   }
-  std::memcpy(slot.bytes, message.bytes.data(), message.length);
   if (places_.empty()) places_.resize(abi::PayloadSlots::kCount);
   places_[number] = message;
   places_[number].cq = cq;
   places_[number].number = filled_++;
   places_[number].state = payload_state(cq.value, index, PayloadSlot::kFull);
   slot.state.store(places_[number].state, std::memory_order_release);
+  is_reserved_[number] = false;
   if (!std::exchange(is_outstanding_[number], true)) outstanding_.push_back(number);
-  return number;
 }
 
 bool ReceivedPayload::may_overlap(std::span<const RemoteRange> ranges) const {

@@ -1,12 +1,11 @@
 // Payload of short messages on its way to the program beside its completions (abi::PayloadSlot).
-// A message waits here from when the engine receives it until its completion is added to the CQ,
-// which is in the same step, and then in its slot until the program takes the completion.
+// A message has its slot from when the engine receives it. Until its completion is added to the CQ,
+// which is in the same step, the slot is nobody's; then it is the program's to take.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -38,23 +37,23 @@ class ReceivedPayload {
     const auto message = std::ranges::find_if(
         messages_, [&](const Message& one) { return one.qp.value == cqe.qp_num; });
     if (message == messages_.end()) return 0;
-    std::optional<uint8_t> slot;
-    if (cqe.status == 0 && cqe.byte_len == message->length) {
+    const bool fits = cqe.status == 0 && cqe.byte_len == message->length;
+    const uint8_t number = message->slot;
+    if (fits) {
       settle_other_cqs(*message, cq, write);
-      slot = put(*message, cq, index);
+      publish(*message, cq, index);
+    } else {
+      write_message(*message, write);
     }
-    if (!slot) write(message->ranges(), message->payload());
     messages_.erase(message);
-    return slot ? static_cast<uint8_t>(1 + *slot) : uint8_t{0};
+    return fits ? static_cast<uint8_t>(1 + number) : uint8_t{0};
   }
 
   bool is_any_unattached() const { return !messages_.empty(); }
   /// Has `write` write all messages that have no completion, in their order.
   template <class Writer>
   void spill(Writer write) {
-    for (const Message& message : messages_) {
-      write(message.ranges(), message.payload());
-    }
+    for (const Message& message : messages_) write_message(message, write);
     messages_.clear();
   }
 
@@ -101,9 +100,7 @@ class ReceivedPayload {
   };
   struct Message : Place {
     engine::QpNumber qp;
-    std::array<uint8_t, abi::PayloadSlot::kMaxBytes> bytes;
-
-    std::span<const uint8_t> payload() const { return std::span(bytes).first(length); }
+    uint8_t slot = 0;
   };
   static constexpr size_t kMaxMessages = 64;
 
@@ -143,12 +140,18 @@ class ReceivedPayload {
   /// A free slot near the latest; -1 if there is none.
   int find_free() const;
   bool is_over(uint8_t number) const;
-  std::optional<uint8_t> put(const Message& message, engine::CqId cq, uint32_t index);
+  void publish(const Message& message, engine::CqId cq, uint32_t index);
   /// False if the client has begun to take it.
   bool try_to_withdraw(uint8_t number);
   /// False if the client has taken it; that is waited for.
   bool begin_to_withdraw(uint8_t number);
   void end_withdrawing(uint8_t number);
+  template <class Writer>
+  void write_message(const Message& message, Writer write) {
+    write(message.ranges(),
+          std::span<const uint8_t>(slots_->slots[message.slot].bytes).first(message.length));
+    is_reserved_[message.slot] = false;
+  }
   template <class Writer>
   void write_slot(uint8_t number, Writer write) {
     const Place& place = places_[number];
@@ -167,7 +170,8 @@ class ReceivedPayload {
   std::vector<Message> messages_;     // without a completion yet
   std::vector<uint8_t> outstanding_;  // slots that were filled
   std::array<bool, abi::PayloadSlots::kCount> is_outstanding_{};
-  std::vector<Place> places_;  // of each slot
+  std::array<bool, abi::PayloadSlots::kCount> is_reserved_{};  // of messages without a completion
+  std::vector<Place> places_;                                  // of each slot
   uint32_t latest_ = 0;
   uint64_t filled_ = 0;           // slots, ever
   bool has_several_cqs_ = false;  // what is in slots is of more than one

@@ -133,6 +133,8 @@ void EngineHost::step(engine::Instant now, const engine::Input& input) {
   if (std::holds_alternative<engine::AddRules>(input) ||
       std::holds_alternative<engine::RemoveRules>(input)) {
     sessions_.set_asked_for(engine_.asked_for());
+    // Whoever injects faults wants to see what becomes of a message that is sent again.
+    memory_.use_send_slots(engine_.rule_reports().empty());
   }
   if (recording_ == nullptr) return;
   recording_->end_step(outputs_, outputs_before);

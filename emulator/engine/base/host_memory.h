@@ -34,6 +34,16 @@ class HostMemory {
   virtual MemoryResult read(ClientId client, std::span<const RemoteRange> from,
                             std::span<const std::span<uint8_t>> to) = 0;
 
+  /// As read(), from byte `offset` on of a message that the client also put into that slot when it
+  /// posted (abi::SendSlots): both are the same for as long as the message is not complete.
+  virtual MemoryResult read_posted(ClientId client, uint32_t slot, uint64_t offset,
+                                   std::span<const RemoteRange> from,
+                                   std::span<const std::span<uint8_t>> to) {
+    static_cast<void>(slot);
+    static_cast<void>(offset);
+    return read(client, from, to);
+  }
+
   /// The other way. Earlier bytes may have been written when a later one could not.
   virtual MemoryResult write(ClientId client, std::span<const RemoteRange> to,
                              std::span<const std::span<const uint8_t>> from) = 0;

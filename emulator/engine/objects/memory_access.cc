@@ -55,6 +55,13 @@ MemoryResult MemoryList::read(HostMemory& memory, std::span<const std::span<uint
       });
 }
 
+MemoryResult MemoryList::read_posted(HostMemory& memory, ClientId posting, uint32_t slot,
+                                     uint64_t offset,
+                                     std::span<const std::span<uint8_t>> to) const {
+  if (ranges_.empty() || !of_one_client_ || clients_[0] != posting) return read(memory, to);
+  return memory.read_posted(posting, slot, offset, ranges_, to);
+}
+
 MemoryResult MemoryList::write(HostMemory& memory,
                                std::span<const std::span<const uint8_t>> from) const {
   if (ranges_.empty()) return MemoryResult::kDone;

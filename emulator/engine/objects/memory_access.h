@@ -22,6 +22,9 @@ class MemoryList {
 
   /// As HostMemory's, of each client in turn; a null region gives zeros and takes anything.
   MemoryResult read(HostMemory& memory, std::span<const std::span<uint8_t>> to) const;
+  /// As HostMemory's, if all of it is memory of the client that posted.
+  MemoryResult read_posted(HostMemory& memory, ClientId posting, uint32_t slot, uint64_t offset,
+                           std::span<const std::span<uint8_t>> to) const;
   MemoryResult write(HostMemory& memory, std::span<const std::span<const uint8_t>> from) const;
   /// As HostMemory's, if all of it is memory of the client that gets the completion.
   MemoryResult write_received(HostMemory& memory, ClientId completing, QpNumber qp, bool is_first,

@@ -219,7 +219,10 @@ std::optional<Obstacle> fill_payload(TransportContext& context, const QueuePair&
     copy(behind_header.subspan(sges + begin, end - begin));
     return std::nullopt;
   }
-  const MemoryResult read = ranges->read(context.memory(), std::span(targets).first(frames.size()));
+  const auto to = std::span(targets).first(frames.size());
+  const MemoryResult read =
+      wqe.slot != 0 ? ranges->read_posted(context.memory(), qp.client, wqe.slot - 1, begin, to)
+                    : ranges->read(context.memory(), to);
   if (read == MemoryResult::kNotYet) return kMemoryNotReady;
   if (read != MemoryResult::kDone) {
     return Obstacle{{WcStatus::kLocProtErr, VendorError::kSendMemoryUnreadable}};

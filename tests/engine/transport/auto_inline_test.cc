@@ -1,5 +1,5 @@
-// Short messages that a send WQE carries behind its list: nothing is read from the application, and
-// nothing else differs.
+// Short messages that a send WQE carries behind its list, or of which it names the slot: nothing is
+// read from the application, and nothing else differs.
 #include <gtest/gtest.h>
 
 #include "tests/support/pair.h"
@@ -87,6 +87,65 @@ TEST_F(CarriedData, OfAnotherSizeIsNotLookedAt) {
   EXPECT_EQ(reads_of(send({pair_.left.send_sge(longer)}, std::vector<uint8_t>(longer, 0xee))), 1u);
   EXPECT_TRUE(
       std::ranges::equal(pair_.right.recv_bytes(longer), std::span(in_memory_).first(longer)));
+}
+
+// ---- In a slot ----
+
+class DataInASlot : public testing::Test {
+ protected:
+  DataInASlot() {
+    for (Endpoint* end : {&pair_.left, &pair_.right}) end->fill_send_buffer(pattern(4096, 1));
+    pair_.left_bench.memory.in_slots[{pair_.left.client.id(), 4}] = data_;
+    pair_.right.post_recv({.wr_id = 1, .sges = {pair_.right.recv_sge(4096)}});
+  }
+  SendWr message(uint32_t length, uint32_t slot = 5) const {
+    SendWr wr{.wr_id = 7, .sges = {pair_.left.send_sge(length)}};
+    wr.slot = slot;
+    return wr;
+  }
+  WcStatus status() {
+    pair_.run_until(10s);
+    const auto cqes = pair_.take_left();
+    EXPECT_EQ(cqes.size(), 1u);
+    return cqes.empty() ? WcStatus::kGeneralErr : static_cast<WcStatus>(cqes[0].status);
+  }
+  uint64_t reads() const { return pair_.left_bench.memory.reads - reads_before_; }
+
+  JoinedPair pair_;  // with an MTU of 1024
+  const std::vector<uint8_t> data_ = pattern(4096, 9);
+  const uint64_t reads_before_ = pair_.left_bench.memory.reads;
+};
+
+TEST_F(DataInASlot, IsSentInPacketsOfTheMtu) {
+  pair_.left.post_send(message(4000));
+  EXPECT_EQ(status(), WcStatus::kSuccess);
+  EXPECT_TRUE(std::ranges::equal(pair_.right.recv_bytes(4000), std::span(data_).first(4000)));
+  EXPECT_EQ(reads(), 0u);
+}
+
+TEST_F(DataInASlot, IsSentAgainAfterALoss) {
+  uint32_t requests = 0;
+  pair_.copies = [&](std::span<const uint8_t> frame) {
+    return frame.size() > 900 && ++requests == 3 ? 0 : 1;
+  };
+  pair_.left.post_send(message(4000));
+  EXPECT_EQ(status(), WcStatus::kSuccess);
+  EXPECT_GT(requests, 4u);
+  EXPECT_TRUE(std::ranges::equal(pair_.right.recv_bytes(4000), std::span(data_).first(4000)));
+  EXPECT_EQ(reads(), 0u);
+}
+
+TEST_F(DataInASlot, NeedsAKeyAllTheSame) {
+  SendWr wr = message(4000);
+  wr.sges[0].lkey ^= 1;
+  pair_.left.post_send(wr);
+  EXPECT_EQ(status(), WcStatus::kLocProtErr);
+}
+
+TEST_F(DataInASlot, IsReadFromMemoryWhereThereIsNoSuchSlot) {
+  pair_.left.post_send(message(4000, 77));
+  EXPECT_EQ(status(), WcStatus::kSuccess);
+  EXPECT_TRUE(std::ranges::equal(pair_.right.recv_bytes(4000), pattern(4000, 1)));
 }
 
 }  // namespace
