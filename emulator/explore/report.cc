@@ -176,6 +176,24 @@ std::string stacks_text(const Finding& finding) {
   return text;
 }
 
+namespace {
+
+/// The runs that were not what they had been, and what they did instead; of many some.
+std::string missed_points(const std::map<size_t, Result>& results) {
+  constexpr int kMost = 3;
+  std::string text;
+  int left = kMost;
+  for (const auto& [number, result] : results) {
+    if (result.judgement.verdict != Verdict::kNotReached) continue;
+    if (left-- == 0) break;
+    text += fmt::format("not reached: {}; the program {}\n", result.trial.text(),
+                        result.judgement.detail);
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string report_as_text(const Summary& summary, const std::map<size_t, Result>& results,
                            const std::vector<Finding>& findings) {
   std::string text;
@@ -200,6 +218,7 @@ std::string report_as_text(const Summary& summary, const std::map<size_t, Result
   for (size_t i = 0; i < kVerdicts; ++i)
     if (counts[i] != 0) text += fmt::format(" {} {}", counts[i], name_of(static_cast<Verdict>(i)));
   text += "\n";
+  text += missed_points(results);
   if (!summary.stopped.empty())
     text += fmt::format("{}; --resume goes on from here\n", summary.stopped);
   text += fmt::format("report:    {}/report.html\n", summary.folder);

@@ -189,6 +189,12 @@ std::string printable(const std::string& text) {
   return result;
 }
 
+std::string exit_in_words(const RunFacts& facts) {
+  const std::string said = last_line(facts.errors.empty() ? facts.output : facts.errors);
+  return fmt::format("exits with {}{}", facts.status,
+                     said.empty() ? ", without a message" : ": " + said);
+}
+
 Judgement judge_raw(const RunFacts& facts, const Baseline& baseline, const Limits& limits) {
   if (auto found = crash(facts, baseline, limits)) {
     found->stacks = steady_stacks(facts);
@@ -199,13 +205,8 @@ Judgement judge_raw(const RunFacts& facts, const Baseline& baseline, const Limit
     if (facts.deadlock) found.stacks = steady_stacks(facts);
     return found;
   }
-  if (!facts.fired) return {Verdict::kNotReached, "", ""};
-  if (facts.status != 0) {
-    const std::string said = last_line(facts.errors.empty() ? facts.output : facts.errors);
-    return {Verdict::kReported, "",
-            fmt::format("exits with {}{}", facts.status,
-                        said.empty() ? ", without a message" : ": " + said)};
-  }
+  if (!facts.fired) return {Verdict::kNotReached, "", exit_in_words(facts)};
+  if (facts.status != 0) return {Verdict::kReported, "", exit_in_words(facts)};
   if (const auto found = wrong(facts, baseline)) return *found;
   if (const auto found = leak(facts, baseline)) return *found;
   const auto of_baseline = static_cast<double>(baseline.facts.end_ns);
