@@ -119,10 +119,15 @@ what is missed, and not measured.
 
 - **Short messages.** Each goes through three parties. With two processors, two of the parties share one, and the rest is
   the system's: how long it takes to change from one to the other. A machine with fast system calls favours UDP and TCP,
-  which have two parties. What each rule of waiting gains was measured for [ADR 0015](adr/0015-waiting.md).
-- **99.9 % of ib_write_lat.** Programs that look at memory in a loop never give way, so that the daemon may have to wait
-  for the end of a time slice.
-- **64 KiB.** The limit is of one message that stays in the processor's caches. Here 128 messages are under way at once.
+  which have two parties. What each rule of waiting gains was measured for [ADR 0015](adr/0015-waiting.md). A post and a
+  poll each ask the kernel once whether the page of the buffer is there.
+- **99.9 %.** Programs that look at memory in a loop never give way, so that the daemon may have to wait for the end of a
+  time slice. Where more programs poll than there are processors, each waits for the others' turns.
+- **64 KiB.** The limit is of a process that does nothing else. Of the daemon's time, 80 % is in these two calls, and it
+  has a processor for 90 % of the time. A second thread that writes while the first one reads was slower: what it is to
+  write lies in the other processor's cache ([ADR 0017](adr/0017-slots.md)).
+- **1 MiB and more.** TCP copies at both ends at once, with two processors; the daemon first reads and then writes. The
+  two calls alone take sixteen times as long as for 64 KiB.
 - **Over UDP.** "Relayed" copies, sends, receives and copies. rocemu also computes an ICRC over each byte at either end, and
   acknowledges.
 - **Recording** writes each byte of each frame into a file.
