@@ -58,6 +58,7 @@ class FakeQueues {
     qp->max_inline_data = kMaxInline;
     qp->state = abi::QpState::kRts;
     open(&qp->send, &send_memory_, abi::send_stride(kMaxSge, kMaxInline));
+    qp->send.make_room_for_send_slots();
     open(&qp->recv, &recv_memory_, abi::recv_stride(kMaxSge));
     context_->parts.qps.insert(kQpNumber, qp.get());
 

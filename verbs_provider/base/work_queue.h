@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 
 #include "emulator/abi/rings.h"
 #include "verbs_provider/base/lock.h"
@@ -26,10 +27,18 @@ struct WorkQueue {
   /// WQEs of which the application has seen the end: their completion, or that of a later one, was
   /// polled. What makes a queue full does not depend on how fast the daemon is.
   std::atomic<uint32_t> released{0};
-  /// Of the WQEs that are not released, those whose message is in one of the context's SendSlots.
+  /// Of each place, which of the context's SendSlots has the message of its WQE; 0 for none. Not
+  /// read out of the WQEs: the queue's memory is another's before the last of them is given back.
+  std::atomic<uint16_t>* send_slots = nullptr;
+  /// How many of them are not 0.
   std::atomic<uint32_t> in_slots{0};
   /// Where the CQ stood when the QP was made: earlier completions are of a QP with the same number.
   uint64_t first_completion = 0;
+
+  WorkQueue() = default;
+  WorkQueue(const WorkQueue&) = delete;
+  WorkQueue& operator=(const WorkQueue&) = delete;
+  ~WorkQueue() { free(send_slots); }
 
   void tell() { told.store(static_cast<uint32_t>(posted), std::memory_order_relaxed); }
   bool is_full() const {
@@ -37,6 +46,25 @@ struct WorkQueue {
   }
   std::byte* slot(uint64_t index) const { return slots + (index & slot_mask) * uint64_t{stride}; }
   std::byte* next_slot() const { return slot(posted); }
+
+  /// For a queue of sends, once its places are known. Where there is no memory for it no message
+  /// goes into a slot.
+  void make_room_for_send_slots() {
+    void* room = calloc(uint64_t{slot_mask} + 1, sizeof(*send_slots));
+    send_slots = static_cast<std::atomic<uint16_t>*>(room);
+  }
+  /// The message of that WQE is in one of the SendSlots.
+  void note_send_slot(uint64_t index, uint32_t number) {
+    send_slots[index & slot_mask].store(static_cast<uint16_t>(number), std::memory_order_relaxed);
+    in_slots.fetch_add(1, std::memory_order_release);
+  }
+  /// Which one, if it was not taken before; else 0.
+  uint32_t take_send_slot(uint64_t index) {
+    if (in_slots.load(std::memory_order_acquire) == 0) return 0;
+    const uint16_t number = send_slots[index & slot_mask].exchange(0, std::memory_order_relaxed);
+    if (number != 0) in_slots.fetch_sub(1, std::memory_order_relaxed);
+    return number;
+  }
 };
 
 /// Finds the queue that the daemon made in `memory`. 0, or EIO if it cannot be one.

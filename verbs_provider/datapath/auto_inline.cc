@@ -1,7 +1,6 @@
 #include "verbs_provider/datapath/auto_inline.h"
 
 #include <cerrno>
-#include <cstring>
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -68,28 +67,20 @@ void carry(ibv_context* context, const ibv_sge* list, uint32_t count, std::byte*
     if (copy(parts, list, count, behind_list)) wqe.inline_size = static_cast<uint32_t>(total);
     return;
   }
-  if (!parts.has_payload() || parts.doorbells.is_virtual()) return;
+  const bool has_slots = parts.has_payload() && queue.send_slots != nullptr;
+  if (!has_slots || parts.doorbells.is_virtual()) return;
   const uint32_t slot = parts.send_slots.take();
   if (slot == 0) return;
   auto* bytes = reinterpret_cast<std::byte*>(parts.shared_payload().sent.bytes[slot - 1]);
   if (!copy(parts, list, count, bytes)) return parts.send_slots.give_back(slot);
+  queue.note_send_slot(queue.posted, slot);
   wqe.slot = slot;
-  queue.in_slots.fetch_add(1, std::memory_order_relaxed);
 }
 
 void release_slots(Context::Parts& parts, WorkQueue& queue, uint32_t begin, uint32_t end) {
   for (uint32_t i = begin; i != end; ++i) {
-    if (queue.in_slots.load(std::memory_order_relaxed) == 0) return;
-    abi::SendWqe wqe;
-    memcpy(&wqe, queue.slot(i), sizeof wqe);
-    release_slot(parts, queue, wqe);
+    if (const uint32_t slot = queue.take_send_slot(i)) parts.send_slots.give_back(slot);
   }
-}
-
-void release_slot(Context::Parts& parts, WorkQueue& queue, const abi::SendWqe& wqe) {
-  if (static_cast<abi::WrOpcode>(wqe.opcode) == abi::WrOpcode::kBindMw || wqe.slot == 0) return;
-  queue.in_slots.fetch_sub(1, std::memory_order_relaxed);
-  parts.send_slots.give_back(wqe.slot);
 }
 
 }  // namespace rocemu::provider

@@ -21,13 +21,11 @@ namespace rocemu::provider {
 /// Copies all that the list names to `behind_list`, which has room for abi::kMaxCarried bytes, or
 /// into a slot, and says so in the WQE. Not if the daemon is to fetch it: it is longer, or there is
 /// no free slot, or it is not of memory that this process registered under its own addresses, or
-/// not there. Under the queue's lock.
+/// not there. Under the queue's lock, of its next WQE.
 void carry(ibv_context* context, const ibv_sge* list, uint32_t count, std::byte* behind_list,
            WorkQueue& queue, abi::SendWqe& wqe);
 
 /// These WQEs of the queue are over, or were never posted: their slots are free.
 void release_slots(Context::Parts& parts, WorkQueue& queue, uint32_t begin, uint32_t end);
-/// The same of one that is not in the queue.
-void release_slot(Context::Parts& parts, WorkQueue& queue, const abi::SendWqe& wqe);
 
 }  // namespace rocemu::provider

@@ -27,6 +27,7 @@ int open_queues(Qp* qp, const SharedPiece& memory, const abi::Reply& reply) {
   qp->max_inline_data = cap.max_inline_data;
   int error = open_queue(memory, created.send, cap.max_send_wr, cap.max_send_sge,
                          abi::send_stride(cap.max_send_sge, cap.max_inline_data), &qp->send);
+  if (error == 0 && cap.max_send_wr != 0) qp->send.make_room_for_send_slots();
   if (error == 0) {
     error = open_queue(memory, created.recv, cap.max_recv_wr, cap.max_recv_sge,
                        abi::recv_stride(cap.max_recv_sge), &qp->recv);

@@ -31,7 +31,8 @@ Context::Parts& parts_of(const Qp& qp) {
 
 /// The request that was being built is not to be.
 void drop_request(Qp* qp) {
-  if (qp->builder.building) release_slot(parts_of(*qp), qp->send, qp->builder.wqe);
+  const auto index = static_cast<uint32_t>(qp->send.posted);
+  if (qp->builder.building) release_slots(parts_of(*qp), qp->send, index, index + 1);
   qp->builder.building = false;
 }
 

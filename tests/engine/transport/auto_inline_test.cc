@@ -8,7 +8,6 @@ namespace rocemu::test {
 namespace {
 
 using abi::WcStatus;
-using abi::WrOpcode;
 
 class CarriedData : public testing::Test {
  protected:

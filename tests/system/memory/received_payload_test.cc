@@ -199,6 +199,29 @@ TEST_F(ReceivedPayloadProgram, IsTheParentsAfterAFork) {
   EXPECT_TRUE(is(0, 64, 7));
 }
 
+// What a QP had posted when it was destroyed is no longer in slots for messages to send, of which a
+// context has 256: what comes later is copied when it is posted, as ever.
+TEST_F(ReceivedPayloadProgram, OfMessagesAfterManyQpsThatWereDestroyed) {
+  for (int i = 0; i < 30; ++i) {
+    const QpPtr one = make_qp({}), peer = make_qp({});
+    ASSERT_NO_FATAL_FAILURE(bring_up_pair(one.get(), peer.get()));
+    for (int n = 0; n < 10; ++n) ASSERT_EQ(post_send(one.get(), 1, IBV_SEND_SIGNALED, 1000), 0);
+  }
+  // Sent when there is a receive for it, and by then the program has changed its buffer.
+  std::memset(slot(0), 7, 1000);
+  ASSERT_EQ(post_send(sender.get(), 1, IBV_SEND_SIGNALED, 1000), 0);
+  std::memset(slot(0), 9, 1000);
+  ibv_sge to{reinterpret_cast<uint64_t>(buffer), 1000, region->lkey};
+  ibv_recv_wr recv{};
+  recv.sg_list = &to;
+  recv.num_sge = 1;
+  ibv_recv_wr* bad = nullptr;
+  ASSERT_EQ(ibv_post_recv(receiver.get(), &recv, &bad), 0);
+  ASSERT_EQ(next_status(), IBV_WC_SUCCESS);
+  ASSERT_NO_FATAL_FAILURE(receive());
+  EXPECT_TRUE(is(0, 1000, 7));
+}
+
 // More than there are slots, and never polled before the last has come.
 TEST_F(ReceivedPayloadProgram, OfManyCqsThatAreNotPolled) {
   constexpr size_t kQueues = 12, kEach = 30;
