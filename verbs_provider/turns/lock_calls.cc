@@ -44,19 +44,23 @@ Call call_of(const volatile void* object) {
 template <class Try>
 int take(const volatile void* lock, int64_t deadline, Try attempt) {
   const LockPlace place(lock);
-  int result = EBUSY;
+  const Looks looks = looks_of_turn();
+  const uint32_t polls = looks.pattern != 0 ? uint32_t{abi::ThreadSlot::kPolls} : 0;
+  uint32_t more = looks.are_as_before ? 0 : uint32_t{abi::ThreadSlot::kProgressed};
   for (;;) {
-    const End end = wait(
-        call_of(lock), deadline,
-        [&] {
-          if (!place.is_first()) return false;
-          result = attempt();
-          return result != EBUSY;
-        },
-        0, Cancel::kMayNot);
-    if (end == End::kReady) return result;
-    if (end == End::kDeadline) return ETIMEDOUT;
-    if (end == End::kLeft) return -1;
+    if (place.is_first()) {
+      const int result = attempt();
+      if (result != EBUSY) {
+        go_on_after(looks);
+        return result;
+      }
+    }
+    if (now_ns() >= deadline) {
+      progressed();
+      return ETIMEDOUT;
+    }
+    if (give(call_of(lock), deadline, polls | more) == End::kLeft) return -1;
+    more = 0;
   }
 }
 

@@ -43,6 +43,8 @@ constexpr int kOurDescriptors = 960;
 constexpr uint32_t kMaxClockReads = 256;
 /// Places in which a thread may find nothing in one turn.
 constexpr uint32_t kMaxPlaces = 32;
+/// Places that a thread looks at in a circle, each under a lock that it has to wait for.
+constexpr uint32_t kMaxLooks = 8;
 
 std::atomic<abi::TurnTable*> the_table{nullptr};
 std::atomic<bool> has_left{false};
@@ -61,6 +63,8 @@ struct Self {
   uint64_t place[kMaxPlaces];
   uint64_t pattern;  // of this turn's places
   uint64_t last_pattern;
+  uint64_t before_locks[kMaxLooks];  // patterns of turns that ended with a wait for a lock
+  uint32_t next_look;
 };
 __attribute__((tls_model("initial-exec"))) thread_local Self self{};
 
@@ -387,9 +391,25 @@ End give(const Call& call, int64_t deadline_ns, uint32_t flags) {
 }
 
 void progressed() {
+  for (uint64_t& before : self.before_locks) before = 0;
   self.pattern = 0;
   self.last_pattern = 0;
   self.places = 0;
+}
+
+/// In a turn that began within a poll, which is over now, it may have looked nowhere else.
+Looks looks_of_turn() {
+  const uint64_t pattern = self.pattern != 0 ? self.pattern : self.last_pattern;
+  bool are_as_before = false;
+  for (const uint64_t before : self.before_locks) are_as_before |= before == pattern;
+  return {.pattern = pattern, .are_as_before = pattern != 0 && are_as_before};
+}
+
+void go_on_after(const Looks& looks) {
+  self.pattern = 0;
+  self.last_pattern = looks.pattern;
+  self.places = 0;
+  if (!looks.are_as_before) self.before_locks[self.next_look++ % kMaxLooks] = looks.pattern;
 }
 
 namespace {

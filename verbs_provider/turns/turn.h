@@ -58,6 +58,16 @@ End give(const Call& call, int64_t deadline_ns, uint32_t flags);
 /// What the thread has found or done makes others look again.
 void progressed();
 
+/// What a thread has looked for in vain in a turn. Threads that poll under a lock take it in turns:
+/// to have it is nothing new, as long as each only looks where it did when it had it before.
+struct Looks {
+  uint64_t pattern = 0;  // of the places; 0 for none
+  bool are_as_before = false;
+};
+Looks looks_of_turn();
+/// The thread goes on where it was when it had looked there.
+void go_on_after(const Looks& looks);
+
 /// Waits until `ready` returns true, which is asked in each of this thread's turns. The caller has
 /// seen that the thread is active().
 enum class Cancel : uint8_t { kMay, kMayNot };

@@ -91,6 +91,7 @@ PROGRAM_CASES = [
     program("Threads", "conditions"),
     program("Threads", "contended_mutex"),
     program("Threads", "poll_under_a_lock"),
+    program("Threads", "several_poll_under_a_lock"),
     program("Threads", "signals"),
     Case("four_threads", "Threads", [BIN / "four_threads"]),
     *(Case(f"vipl_pingpong_{mode}", "Threads", vipl(mode)) for mode in ("poll", "wait", "notify")),

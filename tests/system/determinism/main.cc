@@ -42,6 +42,7 @@ constexpr struct {
     {"conditions", conditions, 4},
     {"contended_mutex", contended_mutex, 6},
     {"poll_under_a_lock", poll_under_a_lock, 4},
+    {"several_poll_under_a_lock", several_poll_under_a_lock, 3},
     {"signals", signals, 8},
     {"spin_with_yield", spin_with_yield, 4},
     {"spin_with_pause", spin_with_pause, 4},

@@ -42,6 +42,7 @@ void connect_in_threads(uint32_t count);
 void conditions(uint32_t count);
 void contended_mutex(uint32_t count);
 void poll_under_a_lock(uint32_t count);
+void several_poll_under_a_lock(uint32_t count);
 void signals(uint32_t messages);
 
 // Threads that spin on memory (spinning.cc).

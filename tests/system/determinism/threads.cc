@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -178,6 +179,38 @@ void poll_under_a_lock(uint32_t count) {
     }
   });
   poller.join();
+  say(order);
+}
+
+// Each takes the lock as soon as the other one leaves it, looks at one CQ and then at the other,
+// and finds nothing until the sender has slept. That they have the lock in turns is no progress:
+// time goes on.
+void several_poll_under_a_lock(uint32_t count) {
+  Device device;
+  Side a(device), b(device);
+  connect(a, b);
+  b.post_recv(0);
+  std::mutex mutex;
+  uint32_t sent = 0, received = 0;
+  std::string order = "found by:";
+  std::thread sender([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    a.post_send(0);
+  });
+  run_threads(count, [&](uint32_t number) {
+    for (bool done = false; !done;) {
+      for (Side* side : {&a, &b}) {
+        const std::lock_guard lock(mutex);
+        ibv_wc wc{};
+        if (side->poll(wc)) {
+          ++(side == &a ? sent : received);
+          order += " " + std::to_string(number);
+        }
+        done = sent == 1 && received == 1;
+      }
+    }
+  });
+  sender.join();
   say(order);
 }
 
