@@ -118,8 +118,10 @@ std::string new_private_dir(const std::string& base) {
   // Up to 256 bytes never come short and never block once the machine is up.
   if (getrandom(&random, sizeof random, 0) != sizeof random)
     fail_with_errno("cannot get random bytes", errno);
+  // Of one length whatever the PID: programs have it in their environment, which lies above their
+  // stacks, and two runs in lockstep have the same addresses.
   char name[64];
-  std::snprintf(name, sizeof name, "/%s%d-%08x", kPrivatePrefix, getpid(), random);
+  std::snprintf(name, sizeof name, "/%s%07d-%08x", kPrivatePrefix, getpid(), random);
   return base + name;
 }
 

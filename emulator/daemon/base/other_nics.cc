@@ -19,7 +19,7 @@
 namespace rocemu::daemon {
 namespace {
 
-constexpr std::string_view kPrivate = "run-";  // PID-RANDOM follows
+constexpr std::string_view kPrivate = "run-";  // PID-RANDOM follows, the PID with zeros before it
 constexpr size_t kLongestCommand = 80;
 
 std::string& own_directory() {
@@ -42,6 +42,7 @@ std::string file_text(const std::string& path) {
 std::string describe(const std::string& name) {
   std::string_view digits = std::string_view(name).substr(kPrivate.size());
   digits = digits.substr(0, digits.find('-'));
+  digits.remove_prefix(std::min(digits.find_first_not_of('0'), digits.size()));
   std::string command = file_text(fmt::format("/proc/{}/cmdline", digits));
   while (!command.empty() && command.back() == '\0') command.pop_back();
   std::ranges::replace(command, '\0', ' ');
