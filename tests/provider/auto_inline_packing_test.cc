@@ -174,8 +174,8 @@ class CarryInASlot : public Carry {
   }
   size_t free_slots() {
     std::vector<uint32_t> taken;
-    while (const uint32_t slot = queues_.parts().send_slots.take()) taken.push_back(slot);
-    for (const uint32_t slot : taken) queues_.parts().send_slots.give_back(slot);
+    while (const uint32_t slot = queues_.parts().free_send_slots.take()) taken.push_back(slot);
+    for (const uint32_t slot : taken) queues_.parts().free_send_slots.give_back(slot);
     return taken.size();
   }
   WorkQueue& queue() { return queues_.qp->send; }
@@ -218,10 +218,10 @@ TEST_F(CarryInASlot, IsFreeWhenTheCompletionIsPolled) {
 
 TEST_F(CarryInASlot, OnlyWhileThereAreFreeOnes) {
   std::vector<uint32_t> taken;
-  while (const uint32_t slot = queues_.parts().send_slots.take()) taken.push_back(slot);
+  while (const uint32_t slot = queues_.parts().free_send_slots.take()) taken.push_back(slot);
   EXPECT_EQ(taken.size(), abi::SendSlots::kCount);
   EXPECT_EQ(slot_of(wr_), 0u);
-  queues_.parts().send_slots.give_back(taken[100]);
+  queues_.parts().free_send_slots.give_back(taken[100]);
   EXPECT_EQ(slot_of(wr_), taken[100]);
   finish_all();
   EXPECT_EQ(slot_of(wr_), taken[100]);

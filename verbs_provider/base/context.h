@@ -6,12 +6,12 @@
 
 #include "emulator/abi/control.h"
 #include "verbs_provider/base/doorbell.h"
+#include "verbs_provider/base/free_send_slots.h"
 #include "verbs_provider/base/layout.h"
 #include "verbs_provider/base/number_table.h"
 #include "verbs_provider/base/private_abi.h"
 #include "verbs_provider/base/process.h"
 #include "verbs_provider/base/segments.h"
-#include "verbs_provider/base/send_slots.h"
 
 namespace rocemu::provider {
 
@@ -50,7 +50,7 @@ struct Context {
     /// What is found stays for as long as the lock is held.
     NumberTable<Mr> regions;
     Mutex regions_lock;
-    SendSlots send_slots;
+    FreeSendSlots free_send_slots;
 
     bool has_payload() const { return payload.size() != 0; }
     abi::Payload& shared_payload() const { return *reinterpret_cast<abi::Payload*>(payload.at(0)); }

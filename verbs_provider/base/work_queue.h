@@ -29,7 +29,7 @@ struct WorkQueue {
   std::atomic<uint32_t> released{0};
   /// Of each place, which of the context's SendSlots has the message of its WQE; 0 for none. Not
   /// read out of the WQEs: the queue's memory is another's before the last of them is given back.
-  std::atomic<uint16_t>* send_slots = nullptr;
+  std::atomic<uint16_t>* slot_of_place = nullptr;
   /// How many of them are not 0.
   std::atomic<uint32_t> in_slots{0};
   /// Where the CQ stood when the QP was made: earlier completions are of a QP with the same number.
@@ -38,7 +38,7 @@ struct WorkQueue {
   WorkQueue() = default;
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
-  ~WorkQueue() { free(send_slots); }
+  ~WorkQueue() { free(slot_of_place); }
 
   void tell() { told.store(static_cast<uint32_t>(posted), std::memory_order_relaxed); }
   bool is_full() const {
@@ -50,18 +50,19 @@ struct WorkQueue {
   /// For a queue of sends, once its places are known. Where there is no memory for it no message
   /// goes into a slot.
   void make_room_for_send_slots() {
-    void* room = calloc(uint64_t{slot_mask} + 1, sizeof(*send_slots));
-    send_slots = static_cast<std::atomic<uint16_t>*>(room);
+    void* room = calloc(uint64_t{slot_mask} + 1, sizeof(*slot_of_place));
+    slot_of_place = static_cast<std::atomic<uint16_t>*>(room);
   }
   /// The message of that WQE is in one of the SendSlots.
   void note_send_slot(uint64_t index, uint32_t number) {
-    send_slots[index & slot_mask].store(static_cast<uint16_t>(number), std::memory_order_relaxed);
+    slot_of_place[index & slot_mask].store(static_cast<uint16_t>(number),
+                                           std::memory_order_relaxed);
     in_slots.fetch_add(1, std::memory_order_release);
   }
   /// Which one, if it was not taken before; else 0.
   uint32_t take_send_slot(uint64_t index) {
     if (in_slots.load(std::memory_order_acquire) == 0) return 0;
-    const uint16_t number = send_slots[index & slot_mask].exchange(0, std::memory_order_relaxed);
+    const uint16_t number = slot_of_place[index & slot_mask].exchange(0, std::memory_order_relaxed);
     if (number != 0) in_slots.fetch_sub(1, std::memory_order_relaxed);
     return number;
   }

@@ -67,19 +67,19 @@ void carry(ibv_context* context, const ibv_sge* list, uint32_t count, std::byte*
     if (copy(parts, list, count, behind_list)) wqe.inline_size = static_cast<uint32_t>(total);
     return;
   }
-  const bool has_slots = parts.has_payload() && queue.send_slots != nullptr;
+  const bool has_slots = parts.has_payload() && queue.slot_of_place != nullptr;
   if (!has_slots || parts.doorbells.is_virtual()) return;
-  const uint32_t slot = parts.send_slots.take();
+  const uint32_t slot = parts.free_send_slots.take();
   if (slot == 0) return;
   auto* bytes = reinterpret_cast<std::byte*>(parts.shared_payload().sent.bytes[slot - 1]);
-  if (!copy(parts, list, count, bytes)) return parts.send_slots.give_back(slot);
+  if (!copy(parts, list, count, bytes)) return parts.free_send_slots.give_back(slot);
   queue.note_send_slot(queue.posted, slot);
   wqe.slot = slot;
 }
 
 void release_slots(Context::Parts& parts, WorkQueue& queue, uint32_t begin, uint32_t end) {
   for (uint32_t i = begin; i != end; ++i) {
-    if (const uint32_t slot = queue.take_send_slot(i)) parts.send_slots.give_back(slot);
+    if (const uint32_t slot = queue.take_send_slot(i)) parts.free_send_slots.give_back(slot);
   }
 }
 

@@ -9,7 +9,7 @@
 
 namespace rocemu::provider {
 
-class SendSlots {
+class FreeSendSlots {
  public:
   /// 1 + the number of a slot, or 0 if there is none. The lowest, which is likely to be in a cache.
   uint32_t take() {
@@ -30,7 +30,7 @@ class SendSlots {
 
  private:
   static constexpr uint32_t kBits = 64, kWords = abi::SendSlots::kCount / kBits;
-  static_assert(abi::SendSlots::kCount % kBits == 0);
+  static_assert(abi::SendSlots::kCount == 4 * kBits);  // all are free at first
 
   std::atomic<uint64_t> free_[kWords] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
 };
