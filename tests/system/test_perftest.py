@@ -11,15 +11,12 @@ import pathlib
 import re
 import unittest
 
-from rocemu import PAIR, free_port, rocemu_run, temporary_directory
+from rocemu import NO_CLOCK, PAIR, free_port, rocemu_run, temporary_directory
 
 SANITIZE = os.environ.get("ROCEMU_SANITIZE", "")
 LONG = os.environ.get("ROCEMU_LONG_TESTS", "0") != "0"
 TROUBLE = re.compile(r"fail|error|couldn't|unable|wrong|mismatch|invalid|syndrom", re.IGNORECASE)
 MTUS = (256, 512, 1024, 2048, 4096)
-# perftest compares the processor's cycle counter with the clock before it reports, and gives up on a
-# machine too busy for that.
-NO_CLOCK = "Correlation coefficient"
 TRIES = 5
 LARGEST = {"RC": 2 ** 23, "UC": 2 ** 23, "XRC": 2 ** 23, "UD": 4096}  # messages of -a
 

@@ -4,7 +4,7 @@ the man pages, each as one process."""
 import re
 import unittest
 
-from rocemu import BIN, CM_PAIR, HERE, PAIR, free_port, rocemu_run, run
+from rocemu import BIN, CM_PAIR, HERE, NO_CLOCK, PAIR, free_port, rocemu_run, run
 
 VALGRIND = ["valgrind", "--quiet", "--error-exitcode=99",
             f"--suppressions={HERE / 'stock_programs.supp'}"]
@@ -22,9 +22,6 @@ REMOVALS = "DeviceRemoval.*"
 # keeps the limit of descriptors itself.
 ABOUT_THE_MACHINE = ["*MemoryMap.HasTheHeapAndNotTheStack*", "CompChannel.CreationReturnsNullOnFailure",
                      "*.WithoutDescriptorsLeft*"]
-# perftest measures the processor's clock before it reports, and fails where that jitters, as it does
-# under valgrind on a busy machine.
-NO_CLOCK = "Can't produce a report"
 
 
 class Valgrind(unittest.TestCase):
