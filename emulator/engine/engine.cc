@@ -1,6 +1,8 @@
 #include "emulator/engine/engine.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <span>
 
 #include "emulator/engine/fabric.h"
 #include "emulator/engine/faults/request_faults.h"
@@ -12,6 +14,11 @@
 
 namespace rocemu::engine {
 namespace {
+
+/// Whether an input's bytes are one or more WQEs of a queue with that stride.
+bool are_wqes(std::span<const std::byte> wqes, size_t stride) {
+  return stride != 0 && !wqes.empty() && wqes.size() % stride == 0;
+}
 
 struct Apply {
   Fabric& fabric;
@@ -33,7 +40,7 @@ struct Apply {
     QueuePair* qp = fabric.objects.qp_of(input.client, input.qp);
     if (qp == nullptr) return violation(input.client, "send doorbell for a QP not its own");
     const size_t stride = qp->send.queue.stride();
-    if (stride == 0 || input.wqes.empty() || input.wqes.size() % stride != 0) {
+    if (!are_wqes(input.wqes, stride)) {
       return violation(input.client, "send WQE of the wrong size");
     }
     for (size_t at = 0; at < input.wqes.size(); at += stride) {
@@ -49,13 +56,16 @@ struct Apply {
     if (qp == nullptr) {
       return violation(input.client, "receive doorbell for a QP not its own");
     }
-    if (qp->recv.queue.full()) {
-      return violation(input.client, "more receive WQEs than the QP has room for");
-    }
-    if (input.wqe.size() != qp->recv.queue.stride()) {
+    const size_t stride = qp->recv.queue.stride();
+    if (!are_wqes(input.wqes, stride)) {
       return violation(input.client, "receive WQE of the wrong size");
     }
-    receive_queue::post(fabric.transport, *qp, input.wqe);
+    for (size_t at = 0; at < input.wqes.size(); at += stride) {
+      if (qp->recv.queue.full()) {
+        return violation(input.client, "more receive WQEs than the QP has room for");
+      }
+      receive_queue::post(fabric.transport, *qp, input.wqes.subspan(at, stride));
+    }
   }
   void operator()(const PostSrqRecv& input) const {
     if (fabric.objects.has_lost_its_device(input.client)) return;  // rung in vain
@@ -63,13 +73,16 @@ struct Apply {
     if (srq == nullptr) {
       return violation(input.client, "receive doorbell for an SRQ not its own");
     }
-    if (srq->full()) {
-      return violation(input.client, "more receive WQEs than the SRQ has room for");
-    }
-    if (input.wqe.size() != srq->queue.stride()) {
+    const size_t stride = srq->queue.stride();
+    if (!are_wqes(input.wqes, stride)) {
       return violation(input.client, "receive WQE of the wrong size");
     }
-    srq->queue.push(input.wqe);
+    for (size_t at = 0; at < input.wqes.size(); at += stride) {
+      if (srq->full()) {
+        return violation(input.client, "more receive WQEs than the SRQ has room for");
+      }
+      srq->queue.push(input.wqes.subspan(at, stride));
+    }
   }
   void operator()(const ArmCq& input) const {
     if (fabric.objects.has_lost_its_device(input.client)) return;  // rung in vain

@@ -56,16 +56,17 @@ struct PostSend {
   std::span<const std::byte> wqes;
 };
 
+/// The same of a receive queue: RecvWqe and what follows it.
 struct PostRecv {
   ClientId client;
   QpNumber qp;
-  std::span<const std::byte> wqe;
+  std::span<const std::byte> wqes;
 };
 
 struct PostSrqRecv {
   ClientId client;
   SrqId srq;
-  std::span<const std::byte> wqe;
+  std::span<const std::byte> wqes;
 };
 
 /// ibv_req_notify_cq(3), by a client that had seen `producer` completions.

@@ -208,12 +208,12 @@ struct DescribeInput {
   void operator()(const engine::PostRecv& input) const {
     say("post_recv", input.client)
         .add("qp", FieldKind::kQp, input.qp.value)
-        .add("wr_id", FieldKind::kName, copied<abi::RecvWqe>(input.wqe).wr_id);
+        .add("wr_id", FieldKind::kName, copied<abi::RecvWqe>(input.wqes).wr_id);
   }
   void operator()(const engine::PostSrqRecv& input) const {
     say("post_srq_recv", input.client)
         .add("srq", FieldKind::kSrq, input.srq.value)
-        .add("wr_id", FieldKind::kName, copied<abi::RecvWqe>(input.wqe).wr_id);
+        .add("wr_id", FieldKind::kName, copied<abi::RecvWqe>(input.wqes).wr_id);
   }
   void operator()(const engine::ArmCq& input) const {
     say("req_notify_cq", input.client)

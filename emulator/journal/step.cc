@@ -85,13 +85,13 @@ struct AppendInput {
     to.put(InputKind::kPostRecv);
     to.put(input.client);
     to.put(input.qp);
-    to.bytes(input.wqe);
+    to.bytes(input.wqes);
   }
   void operator()(const engine::PostSrqRecv& input) const {
     to.put(InputKind::kPostSrqRecv);
     to.put(input.client);
     to.put(input.srq);
-    to.bytes(input.wqe);
+    to.bytes(input.wqes);
   }
   void operator()(const engine::ArmCq& input) const {
     to.put(InputKind::kArmCq);

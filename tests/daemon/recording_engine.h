@@ -23,7 +23,7 @@ class RecordingEngine : public EnginePort {
   std::function<void()> on_submit = [] {};
   /// How many inputs came in each batch.
   std::vector<size_t> batches;
-  size_t most = 1;  // WQEs of a PostSend
+  size_t most = 1;  // WQEs of an input
 
   size_t most_wqes() const override { return most; }
   void submit(const engine::Input& input) override {
@@ -63,10 +63,10 @@ class RecordingEngine : public EnginePort {
     inputs.push_back("send " + text(in.qp.value) + " wr " + wr_id(in.wqes));
   }
   void record(const engine::PostRecv& in) {
-    inputs.push_back("recv " + text(in.qp.value) + " wr " + wr_id(in.wqe));
+    inputs.push_back("recv " + text(in.qp.value) + " wr " + wr_id(in.wqes));
   }
   void record(const engine::PostSrqRecv& in) {
-    inputs.push_back("recv of SRQ " + text(in.srq.value) + " wr " + wr_id(in.wqe));
+    inputs.push_back("recv of SRQ " + text(in.srq.value) + " wr " + wr_id(in.wqes));
   }
   void record(const engine::ArmCq& in) {
     inputs.push_back("arm " + text(in.cq.value) + " at " + text(in.producer) +

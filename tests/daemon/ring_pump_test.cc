@@ -346,6 +346,44 @@ TEST_F(RingPumpTest, HandsOverTheReceivesOfAnSrq) {
                           "recv of SRQ 3 wr 302 of 32 bytes"));
 }
 
+// perftest posts each receive by a call of its own.
+TEST_F(RingPumpTest, ReceivesThatWereRungOneByOneAreHandedOverTogether) {
+  engine.most = 3;
+  for (uint32_t i = 0; i < 4; ++i) {
+    write_recv_wqe(i, 200 + i);
+    ring_bell(DoorbellKind::kRecv, kQp, i + 1);
+  }
+  for (uint32_t i = 0; i < 2; ++i) {
+    write_srq_wqe(i, 300 + i);
+    ring_bell(DoorbellKind::kSrqRecv, kSrq, i + 1);
+  }
+  EXPECT_EQ(take_receives(), nullptr);
+  EXPECT_THAT(engine.inputs,
+              ElementsAre("recv 17 wr 200 of 144 bytes", "recv 17 wr 203 of 48 bytes",
+                          "recv of SRQ 3 wr 300 of 64 bytes"));
+  EXPECT_EQ(violation(), "");
+  EXPECT_THAT(engine.inputs, SizeIs(3));
+  EXPECT_EQ(ring().consumer.load(), 6u);
+}
+
+// The budget ended among them: what was rung meanwhile is joined as well.
+TEST_F(RingPumpTest, ReceivesThatWereRungOneByOneContinueWhereTheBudgetEnded) {
+  engine.most = 3;
+  for (uint32_t i = 0; i < 3; ++i) {
+    write_recv_wqe(i, 200 + i);
+    ring_bell(DoorbellKind::kRecv, kQp, i + 1);
+  }
+  EXPECT_EQ(take_receives(3), nullptr);  // one doorbell, two WQEs
+  EXPECT_THAT(engine.inputs, ElementsAre("recv 17 wr 200 of 96 bytes"));
+  write_recv_wqe(3, 203);
+  ring_bell(DoorbellKind::kRecv, kQp, 4);
+  EXPECT_EQ(take_receives(), nullptr);
+  EXPECT_THAT(engine.inputs,
+              ElementsAre("recv 17 wr 200 of 96 bytes", "recv 17 wr 202 of 96 bytes"));
+  EXPECT_EQ(violation(), "");
+  EXPECT_THAT(engine.inputs, SizeIs(2));
+}
+
 TEST_F(RingPumpTest, RefusesForeignSrq) {
   ring_bell(DoorbellKind::kSrqRecv, kSrq + 1, 1);
   EXPECT_THAT(violation(), HasSubstr("SRQ that the client does not have"));

@@ -16,7 +16,7 @@ class EnginePort {
   virtual void submit(const engine::Input& input) = 0;
   /// Says of which process a client or event channel is that came just now.
   virtual void name_process(const engine::Owner&, pid_t) {}
-  /// How many WQEs a PostSend may have.
+  /// How many WQEs an input may have.
   virtual size_t most_wqes() const { return 1; }
 
   /// While one exists, what inputs want done may be done only when it ends, for many of them

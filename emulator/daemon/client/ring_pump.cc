@@ -9,7 +9,7 @@
 namespace rocemu::daemon {
 namespace {
 
-using Wqe = std::span<const std::byte>;
+using Wqes = std::span<const std::byte>;
 
 constexpr const char* kTooFarAhead =
     "the doorbell ring's producer index is further ahead than the ring is long";
@@ -44,24 +44,30 @@ const char* RingPump::take_receives(ClientQueues& client, uint32_t& budget) {
   const uint32_t end = end_of(client);
   if (end - client.doorbells_consumed > abi::kDoorbellEntries) return kTooFarAhead;
   while (is_before(client.receives_taken, end) && budget > 0 && !client.ended) {
-    const abi::Doorbell bell = copy(client, client.receives_taken);
+    abi::Doorbell bell = copy(client, client.receives_taken);
     --budget;
     unfinished_ = false;
+    uint32_t bells = 1;
     if (is_taken_first(bell)) {
+      if (is_receive(bell)) {
+        bells = join(client, client.receives_taken, bell, end - client.receives_taken);
+      }
       if (const char* violation = handle(client, bell, budget)) return violation;
       if (unfinished_) break;
     }
-    ++client.receives_taken;
+    client.receives_taken += bells;
   }
   return nullptr;
 }
 
-/// Those in a row for one send queue are as the last of them, which says how many WQEs there are:
-/// so that short messages find each other. Returns how many they are, at most `limit`.
-uint32_t RingPump::join_sends(const ClientQueues& client, abi::Doorbell& bell, uint32_t limit) {
+/// Those in a row for one work queue are as the last of them, which says how many WQEs there are:
+/// so that they are one input, and short messages find each other. `bell` is doorbell `n`, and
+/// becomes the last. Returns how many they are, at most `limit`.
+uint32_t RingPump::join(const ClientQueues& client, uint32_t n, abi::Doorbell& bell,
+                        uint32_t limit) {
   uint32_t bells = 1;
   while (bells < limit) {
-    const abi::Doorbell next = copy(client, client.doorbells_consumed + bells);
+    const abi::Doorbell next = copy(client, n + bells);
     if (next.kind != bell.kind || next.object != bell.object) break;
     if (is_before(static_cast<uint32_t>(next.value), static_cast<uint32_t>(bell.value))) break;
     bell = next;
@@ -83,7 +89,9 @@ RingPump::Result RingPump::run(ClientQueues& client, uint32_t limit, uint32_t bu
     --budget;
     unfinished_ = false;
     uint32_t bells = 1;
-    if (bell.kind == abi::DoorbellKind::kSend) bells = join_sends(client, bell, waiting);
+    if (bell.kind == abi::DoorbellKind::kSend) {
+      bells = join(client, client.doorbells_consumed, bell, waiting);
+    }
     if (!is_taken_first(bell) || !is_before(client.doorbells_consumed, client.receives_taken)) {
       result.violation = handle(client, bell, budget);
       if (result.violation != nullptr) return result;
@@ -143,26 +151,27 @@ RingPump::Result RingPump::run_by_object(ClientQueues& client, uint32_t limit, u
 const char* RingPump::handle(ClientQueues& client, const abi::Doorbell& bell, uint32_t& budget) {
   const engine::QpNumber qpn{bell.object};
   const engine::SrqId srq{bell.object};
+  const size_t together = engine_.most_wqes();
   switch (bell.kind) {
     case abi::DoorbellKind::kSend:
     case abi::DoorbellKind::kRecv: {
       QueuePair* qp = client.qps.find(bell.object);
       if (qp == nullptr) return "a doorbell for a QP that the client does not have";
       if (bell.kind == abi::DoorbellKind::kSend) {
-        return post(client, qp->send, bell.value, budget, engine_.most_wqes(), [&](Wqe wqes) {
+        return post(client, qp->send, bell.value, budget, together, [&](Wqes wqes) {
           if (--steps_left_ == 0) budget = 0;
           engine_.submit(engine::PostSend{client.id, qpn, wqes});
         });
       }
-      return post(client, qp->recv, bell.value, budget, 1, [&](Wqe wqe) {
-        engine_.submit(engine::PostRecv{client.id, qpn, wqe});
+      return post(client, qp->recv, bell.value, budget, together, [&](Wqes wqes) {
+        engine_.submit(engine::PostRecv{client.id, qpn, wqes});
       });
     }
     case abi::DoorbellKind::kSrqRecv: {
       SharedReceiveQueue* queue = client.srqs.find(bell.object);
       if (queue == nullptr) return "a doorbell for an SRQ that the client does not have";
-      return post(client, queue->recv, bell.value, budget, 1, [&](Wqe wqe) {
-        engine_.submit(engine::PostSrqRecv{client.id, srq, wqe});
+      return post(client, queue->recv, bell.value, budget, together, [&](Wqes wqes) {
+        engine_.submit(engine::PostSrqRecv{client.id, srq, wqes});
       });
     }
     case abi::DoorbellKind::kCqArm:
@@ -190,7 +199,7 @@ const char* RingPump::post(ClientQueues& client, WorkQueueView& work, uint64_t v
     budget -= count;
     work.seen += count;
     fresh -= count;
-    submit(Wqe{wqes_.data(), size_t{count} * work.stride});
+    submit(Wqes{wqes_.data(), size_t{count} * work.stride});
     if (client.ended) break;  // the engine found something in it that cannot be
   }
   return nullptr;

@@ -47,7 +47,7 @@ class RingPump {
   /// then looked at again next time and continues at the count seen.
   const char* handle(ClientQueues& client, const abi::Doorbell& bell, uint32_t& budget);
   static abi::Doorbell copy(const ClientQueues& client, uint32_t n);
-  static uint32_t join_sends(const ClientQueues& client, abi::Doorbell& bell, uint32_t limit);
+  static uint32_t join(const ClientQueues& client, uint32_t n, abi::Doorbell& bell, uint32_t limit);
   /// `together`: the most WQEs that are submitted at once.
   template <class Submit>
   const char* post(ClientQueues& client, WorkQueueView& work, uint64_t value, uint32_t& budget,

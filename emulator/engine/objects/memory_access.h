@@ -14,7 +14,7 @@ namespace rocemu::engine {
 
 class MemoryList {
  public:
-  MemoryList() = default;
+  MemoryList() {}  // not defaulted, as BoundedList's
   MemoryList(const Place& place, uint64_t length) { add(place, length); }
 
   /// At most kMaxSge times.
