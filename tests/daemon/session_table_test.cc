@@ -112,6 +112,34 @@ TEST_F(SessionTableTest, KnowsWhetherAllBesideItGiveWay) {
   EXPECT_TRUE(table.recent(now).beside_gives_way);
 }
 
+// At least one of each client that rang, and as many as yield at once.
+TEST_F(SessionTableTest, TellsClientsHowManyOfThemPoll) {
+  engine::Instant now(1s);
+  last_rang(0, now - 1ms);
+  last_rang(1, now);
+  last_rang(2, now - 1001us);
+  table.count_pollers(now);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(ring(i).pollers_per_processor, 2u);
+  ring(0).giving_way = 8;
+  ring(2).giving_way = 4;
+  table.count_pollers(now + 10us);
+  EXPECT_EQ(ring(1).pollers_per_processor, 2u) << "not so often";
+  ring(0).giving_way = ring(2).giving_way = 0;
+  table.count_pollers(now += 1ms);
+  EXPECT_EQ(ring(1).pollers_per_processor, 12u) << "the most at once meanwhile";
+  table.count_pollers(now += 1ms);
+  EXPECT_EQ(ring(1).pollers_per_processor, 10u);
+  for (int i = 0; i < 20; ++i) table.count_pollers(now += 1ms);
+  EXPECT_EQ(ring(1).pollers_per_processor, 0u);
+}
+
+// What it says is not believed without limit.
+TEST_F(SessionTableTest, AClientSaysThatVeryManyOfItsThreadsPoll) {
+  ring(0).giving_way = ring(1).giving_way = UINT32_MAX;
+  table.count_pollers(engine::Instant(1s));
+  EXPECT_EQ(ring(2).pollers_per_processor, 2 * 4096u);
+}
+
 TEST_F(SessionTableTest, DoesNotCountWhoWaitsForAnEvent) {
   const uint32_t cq = make_cq(0);
   is_on(0, kOurs);

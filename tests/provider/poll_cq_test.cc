@@ -156,9 +156,29 @@ TEST_F(PollCq, WhoIsFarAheadSaysWhenToWakeIt) {
   });
 }
 
+/// This thread's yields take a time slice each.
+void find_a_crowd() {
+  for (uint32_t i = 0; i < kWaitConstants.long_turns; ++i) wait_policy().gave_way(4'000'000, 1);
+}
+
+// It polls until nothing is there, asks for the next event, and polls once more; then it blocks.
+TEST_F(PollCq, InACrowdAProgramThatWaitsForEventsIsNotHeldUp) {
+  in_new_thread([this] {
+    find_a_crowd();
+    queues_.cq->notifies = true;
+    for (int polls = 0; polls < 2; ++polls) {
+      EmptyPoll empty(queues_.cq.get());
+      EXPECT_EQ(queues_.cq->ring->waiting, 0u);
+      EXPECT_TRUE(empty.wait(queues_.cq_base()->context));
+    }
+    const EmptyPoll empty(queues_.cq.get());
+    EXPECT_EQ(queues_.cq->ring->waiting, 1u) << "it polls on";
+  });
+}
+
 TEST_F(PollCq, InACrowdTheNextCompletionWakes) {
   in_new_thread([this] {
-    wait_policy().gave_way(4'000'000);
+    find_a_crowd();
     EmptyPoll empty(queues_.cq.get());
     EXPECT_EQ(queues_.cq->ring->waiting, 1u);
     EXPECT_EQ(queues_.cq->ring->wake_at, 1u);

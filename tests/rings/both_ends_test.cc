@@ -230,8 +230,10 @@ void exchange(uint32_t max_wr, uint64_t requests, Waits waits) {
   ProgramEnd program(daemon, max_wr);
   std::thread thread([&] { daemon.run(); });
   while (program.polled() < requests && !testing::Test::HasFatalFailure()) {
-    // A yield that took so long: empty polls wait on the futex.
-    if (waits == Waits::kAsleep) provider::wait_policy().gave_way(4'000'000);
+    // Yields that took so long: empty polls wait on the futex.
+    for (uint32_t i = 0; waits == Waits::kAsleep && i < provider::kWaitConstants.long_turns; ++i) {
+      provider::wait_policy().gave_way(4'000'000, 1);
+    }
     program.post(requests);
     program.poll();
   }

@@ -21,7 +21,11 @@ constexpr Nanoseconds kNotLongAgo = 100'000;
 
 PingPongs::PingPongs(const MachineConfig& config, size_t pairs, Waits waits, size_t hogs,
                      PollMode mode)
-    : machine_(config), waits_(waits), mode_(mode), programs_(2 * pairs) {
+    : machine_(config),
+      processors_(config.processors),
+      waits_(waits),
+      mode_(mode),
+      programs_(2 * pairs) {
   daemon_ = &machine_.add(0, [this] { return serve(); });
   for (size_t i = 0; i < programs_.size(); ++i) {
     Program& program = programs_[i];
@@ -46,7 +50,7 @@ Action PingPongs::act(Program& program) {
     }
   }
   if (std::exchange(program.is_yielding, false)) {
-    program.policy.gave_way(machine_.now() - program.yield_began);
+    program.policy.gave_way(machine_.now() - program.yield_began, pollers_per_processor());
   }
   if (!program.has_message) return wait(program);
   program.has_message = false;
@@ -70,6 +74,10 @@ Action PingPongs::wait(Program& program) {
       return {Kind::kYield};
   }
   return {Kind::kRun, kPoll};
+}
+
+uint32_t PingPongs::pollers_per_processor() const {
+  return static_cast<uint32_t>((programs_.size() + processors_ - 1) / processors_);
 }
 
 IdlePolicy::Clients PingPongs::recent() const {

@@ -50,11 +50,13 @@ class PingPongs {
   Action wait(Program& program);
   Action serve();
   daemon::IdlePolicy::Clients recent() const;
+  uint32_t pollers_per_processor() const;
   engine::Instant instant() const {
     return engine::Instant(std::chrono::nanoseconds(machine_.now()));
   }
 
   Machine machine_;
+  size_t processors_;
   Waits waits_;
   provider::PollMode mode_;
   std::vector<Program> programs_;

@@ -53,6 +53,16 @@ TEST_P(OnEachMachine, PollingIsNotMuchSlowerThanSleeping) {
   EXPECT_GE(2 * polling.messages, sleeping.messages);
 }
 
+// A turn of many takes long, but not because switches are dear: who sleeps instead is the later the
+// more the others run.
+TEST_P(OnEachMachine, WhereSwitchesAreCheapPollersYieldHoweverManyTheyAre) {
+  if (GetParam().context_switch != kCheap) return;
+  const auto adaptive = run(Waits::kPolling, 0, PollMode::kAdaptive);
+  const auto yielding = run(Waits::kPolling, 0, PollMode::kYield);
+  EXPECT_EQ(adaptive.median, yielding.median);
+  EXPECT_EQ(adaptive.late, yielding.late);
+}
+
 // Where switches are dear some threads sleep while others still try to yield.
 TEST_P(OnEachMachine, PollingHasNoLongTail) {
   const auto result = run(Waits::kPolling);

@@ -27,6 +27,11 @@ class DoorbellWriter {
     return (ring_->asked_for.load(std::memory_order_relaxed) & abi::asked_for_bit(operation)) != 0;
   }
 
+  /// abi::DoorbellRing::pollers_per_processor.
+  uint32_t pollers_per_processor() const {
+    return ring_->pollers_per_processor.load(std::memory_order_relaxed);
+  }
+
   /// Asks the kernel; once gone, always gone.
   bool is_daemon_gone();
   /// Yields the processor, and lets the daemon know meanwhile.

@@ -229,6 +229,7 @@ int req_notify_cq(ibv_cq* base, int solicited_only) {
   const Guard guard(cq->ring_lock);
   // A CQ that overran cannot be used: there will never be the completion to notify of.
   if (cq->overran()) return EIO;
+  cq->notifies.store(true, std::memory_order_relaxed);
   // What the application could have polled by now gives no event (rings.h).
   const uint64_t seen = cq->ring->producer.load(std::memory_order_acquire);
   note_call(abi::Op::kReqNotifyCq);

@@ -24,9 +24,10 @@ struct Cq {
   OptionalMutex lock;  // of what follows; from ibv_start_poll to ibv_end_poll
   abi::CqRing* ring = nullptr;
   uint32_t ring_mask = 0;
-  uint64_t consumed = 0;  // completions ever taken, stale ones included
-  uint32_t empty_polls = 0;
-  abi::Cqe current{};  // what the functions of an extended CQ read
+  uint64_t consumed = 0;              // completions ever taken, stale ones included
+  uint32_t empty_polls = 0;           // since the latest completion
+  std::atomic<bool> notifies{false};  // ibv_req_notify_cq was called, ever
+  abi::Cqe current{};                 // what the functions of an extended CQ read
 
   /// How many completions there were until now, counted as `consumed` is. Under the lock.
   uint64_t produced() const {

@@ -20,6 +20,9 @@ namespace rocemu::provider {
 namespace {
 
 constexpr uint32_t kPollsPerCheck = 1000;
+/// A program that waits for events polls until nothing is there, before and after it asks for the
+/// next event, and then sleeps by itself, maybe for other things as well.
+constexpr uint32_t kPollsBeforeBlocking = 2;
 /// Of a thread that is far ahead. More than the scheduler's tick: to set a timer that ends sooner
 /// is expensive on virtual machines.
 constexpr int64_t kMaxAwayNs = 5'000'000;
@@ -79,10 +82,15 @@ EmptyPoll::EmptyPoll(Cq* cq)
   waits_ = rotation.waits(cq);
   if (!waits_ || poll_mode() != PollMode::kAdaptive) return;
   const bool one_cq = rotation.is_of_one();
+  blocks_soon_ = cq->notifies.load(std::memory_order_relaxed) && polls_ <= kPollsBeforeBlocking;
   if (wait_policy().next(PollMode::kAdaptive) == WaitPolicy::Way::kSleep) {
+    if (blocks_soon_) {
+      waits_ = false;
+      return;
+    }
     sleep_until(seen_ + 1,
                 one_cq ? kWaitConstants.longest_sleep_ns : kWaitConstants.longest_sleep_of_many_ns);
-  } else if (one_cq) {
+  } else if (one_cq && !blocks_soon_) {
     const uint32_t completions = backlog().completions_to_await(now_ns());
     if (completions != 0) sleep_until(seen_ + completions, kMaxAwayNs);
   }
@@ -105,7 +113,8 @@ bool EmptyPoll::wait(ibv_context* context) {
     } else {
       const int64_t before = now_ns();
       doorbells.give_way();
-      wait_policy().gave_way(now_ns() - before);
+      wait_policy().gave_way(now_ns() - before, doorbells.pollers_per_processor(),
+                             blocks_soon_ ? WaitPolicy::Then::kBlocks : WaitPolicy::Then::kPollsOn);
     }
   }
   if (polls_ % kPollsPerCheck != 0) return true;

@@ -34,7 +34,8 @@ class EmptyPoll {
   Cq* cq_;
   uint32_t seen_;
   uint32_t polls_;
-  bool waits_ = true;                // else the thread goes on to another CQ at once
+  bool waits_ = true;                // else the thread goes on to another CQ, or blocks, at once
+  bool blocks_soon_ = false;         // for an event
   const void* sleeps_on_ = nullptr;  // a futex; else it yields or spins
   int64_t at_most_ns_ = 0;
 };

@@ -25,12 +25,17 @@ WaitPolicy::Way WaitPolicy::next(PollMode mode) {
   return Way::kSleep;
 }
 
-void WaitPolicy::gave_way(int64_t took_ns) {
+void WaitPolicy::gave_way(int64_t took_ns, uint32_t pollers, Then then) {
   if (took_ns < kWaitConstants.shortest_turn_ns) return;
-  if (took_ns >= kWaitConstants.long_turn_ns) return begin_sleeps();
-  if (took_ns < kWaitConstants.dear_turn_ns) {
+  const int64_t dear_ns = kWaitConstants.dear_switch_ns * (1 + int64_t{std::max(pollers, 1u)});
+  if (took_ns < std::max(kWaitConstants.long_turn_ns, dear_ns)) {
+    long_turns_ = 0;
+  } else if (++long_turns_ >= kWaitConstants.long_turns) {
+    return begin_sleeps();
+  }
+  if (took_ns < dear_ns) {
     turns_ = sleeps_ = 0;
-  } else if (++turns_ >= kWaitConstants.turns) {
+  } else if (then == Then::kPollsOn && ++turns_ >= kWaitConstants.turns) {
     begin_sleeps();
   }
 }

@@ -18,17 +18,20 @@ bool parse_poll_mode(const char* text, PollMode* mode);
 
 /// Of the adaptive mode.
 struct WaitConstants {
-  /// Nanoseconds. A party of ours gives the processor back within some microseconds; who keeps it
-  /// for longer than this has work of its own, and would keep it for a time slice (milliseconds) at
-  /// each yield. A thread that sleeps instead runs as soon as it is woken.
-  int64_t long_turn_ns = 300'000;
+  /// Nanoseconds, a little less than Linux's shortest time slice. A party of ours gives the
+  /// processor back within some microseconds; who keeps it for longer than this has work of its
+  /// own, and would keep it for a time slice at each yield. A thread that sleeps instead runs as
+  /// soon as it is woken.
+  int64_t long_turn_ns = 650'000;
+  /// So many in a row show that it is so: single ones happen while programs start.
+  uint32_t long_turns = 3;
   /// Nanoseconds. A yield that took less let nobody in.
   int64_t shortest_turn_ns = 1'000;
-  /// Nanoseconds. Where no yield of `turns` that let somebody in took less, a switch between
-  /// threads costs so much, as on some virtual machines, that it pays to have none in vain: the
-  /// daemon wakes the right thread. Where switches are cheap a yield takes this long only if many
-  /// take part.
-  int64_t dear_turn_ns = 40'000;
+  /// Nanoseconds. Where a switch between threads took so long in each of `turns` yields that let
+  /// somebody in, as on some virtual machines, it pays to have none in vain: the daemon wakes the
+  /// right thread. A yield is as many switches as threads of ours yield on a processor, and one
+  /// more for the daemon: where many do, it takes long though switches are cheap.
+  int64_t dear_switch_ns = 15'000;
   uint32_t turns = 32;
   /// So many empty polls sleep after such turns before a yield is tried again, and twice as many
   /// each time that it is too early still.
@@ -49,15 +52,20 @@ class WaitPolicy {
 
   /// What to do after one more poll that found nothing.
   Way next(PollMode mode);
-  /// A yield took that long.
-  void gave_way(int64_t took_ns);
+  enum class Then : uint8_t { kPollsOn, kBlocks };
+
+  /// A yield took that long, while so many threads of ours yield on a processor
+  /// (abi::DoorbellRing::pollers_per_processor). Where threads block, a turn has wake-ups in it and
+  /// says nothing of what a switch takes.
+  void gave_way(int64_t took_ns, uint32_t pollers, Then then = Then::kPollsOn);
 
  private:
   void begin_sleeps();
 
   uint32_t sleeps_left_ = 0;
-  uint32_t sleeps_ = 0;  // after the latest long turn
-  uint32_t turns_ = 0;   // that were all dear
+  uint32_t sleeps_ = 0;      // after the latest long turn
+  uint32_t turns_ = 0;       // that were all dear
+  uint32_t long_turns_ = 0;  // in a row
 };
 
 }  // namespace rocemu::provider

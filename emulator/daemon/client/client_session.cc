@@ -137,6 +137,11 @@ void ClientSession::begin_round(uint32_t round, engine::Instant now) {
   syscall(SYS_futex, &ring.round, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
+void ClientSession::set_pollers_per_processor(uint32_t pollers) {
+  if (!attached_) return;
+  queues_.doorbells().pollers_per_processor.store(pollers, std::memory_order_relaxed);
+}
+
 void ClientSession::set_asked_for(uint32_t operations) {
   if (attached_) queues_.doorbells().asked_for.store(operations, std::memory_order_relaxed);
 }
@@ -145,8 +150,10 @@ void ClientSession::set_daemon_sleeping(bool sleeping) {
   if (attached_) queues_.set_daemon_sleeping(sleeping);
 }
 
-bool ClientSession::gives_way() const {
-  return attached_ && queues_.doorbells().giving_way.load(std::memory_order_relaxed) != 0;
+uint32_t ClientSession::threads_giving_way() const {
+  constexpr uint32_t kMost = 4096;
+  if (!attached_) return 0;
+  return std::min(queues_.doorbells().giving_way.load(std::memory_order_relaxed), kMost);
 }
 
 uint32_t ClientSession::client_processor() const {
@@ -354,6 +361,8 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
   ring.is_virtual.store(services_.clock.is_virtual() ? 1 : 0, std::memory_order_relaxed);
   ring.round.store(services_.owner.round(), std::memory_order_relaxed);
   ring.asked_for.store(services_.owner.asked_for(), std::memory_order_relaxed);
+  ring.pollers_per_processor.store(services_.owner.pollers_per_processor(),
+                                   std::memory_order_relaxed);
   ring.device_time_ns.store(engine::nanoseconds_since_start(services_.clock.now()),
                             std::memory_order_relaxed);
   client_end_ = file_id(fds.client_end.get());

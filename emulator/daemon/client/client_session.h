@@ -42,6 +42,8 @@ class SessionOwner {
   virtual uint32_t round() const { return 0; }
   /// Which operations clients have to ask for (abi::DoorbellRing::asked_for).
   virtual uint32_t asked_for() const { return 0; }
+  /// abi::DoorbellRing::pollers_per_processor.
+  virtual uint32_t pollers_per_processor() const { return 0; }
 };
 
 class ClientSession {
@@ -87,6 +89,7 @@ class ClientSession {
 
   /// Tells the client which operations it has to ask for from now on.
   void set_asked_for(uint32_t operations);
+  void set_pollers_per_processor(uint32_t pollers);
 
   /// See ClientQueues.
   void set_daemon_sleeping(bool sleeping);
@@ -94,7 +97,9 @@ class ClientSession {
   /// Where the client was at its latest doorbell (abi::DoorbellRing::client_processor).
   uint32_t client_processor() const;
   /// One of its threads yields at this moment (abi::DoorbellRing::giving_way).
-  bool gives_way() const;
+  bool gives_way() const { return threads_giving_way() != 0; }
+  /// How many do. What a client writes there is believed up to a number that no program has.
+  uint32_t threads_giving_way() const;
 
   void deliver(const engine::CompletionEvent& event);
   void deliver(const engine::AsyncEvent& event);

@@ -18,9 +18,11 @@ struct IdleConstants {
   /// could not repost its receives for longer would run out of them: 50 us are 150 short messages,
   /// and a yield is 2 us.
   engine::Duration turn = std::chrono::microseconds(50);
-  /// A yield that took longer gave the processor to a thread that keeps it for its time slice: one
-  /// that looks at memory, or one with work of its own.
-  engine::Duration long_yield = std::chrono::microseconds(300);
+  /// A yield that took longer gave the processor to a thread that keeps it for its time slice, of
+  /// 700 us at least on Linux: one that looks at memory, or one with work of its own.
+  engine::Duration long_yield = std::chrono::microseconds(650);
+  /// So many in a row show that it is so: single ones happen while programs start.
+  uint32_t long_yields = 3;
   /// For so long after one the daemon sleeps instead of yielding, since a thread that is woken runs
   /// soon. Doubled each time that this was too short.
   engine::Duration shortest_crowd = std::chrono::milliseconds(20);
@@ -73,6 +75,7 @@ class IdlePolicy {
   engine::Instant last_work_, last_turn_;
   engine::Instant crowded_until_{};
   engine::Duration crowd_{};
+  uint32_t long_yields_ = 0;  // in a row
 };
 
 }  // namespace rocemu::daemon

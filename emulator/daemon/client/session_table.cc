@@ -12,6 +12,10 @@ namespace {
 
 /// A client that rang within that time is in the middle of something.
 constexpr engine::Duration kNotLongAgo = std::chrono::microseconds(100);
+/// How often it is counted how many threads poll.
+constexpr engine::Duration kPollersInterval = std::chrono::milliseconds(1);
+/// A client that rang within that time has a thread that polls.
+constexpr engine::Duration kPollsSince = std::chrono::milliseconds(1);
 /// Connections without a hello, and a quarter of what descriptors there are at most.
 constexpr size_t kMaxSilent = 1024;
 /// A program may be stopped between connecting and its hello, by a debugger for example.
@@ -103,6 +107,24 @@ IdlePolicy::Clients SessionTable::recent(engine::Instant now) const {
           .elsewhere = elsewhere,
           .rung_beside = rung_beside_,
           .beside_gives_way = gives_way};
+}
+
+void SessionTable::count_pollers(engine::Instant now) {
+  uint32_t yielding = 0;
+  for (const ClientSession* session : awake_) yielding += session->threads_giving_way();
+  most_yielding_ = std::max(most_yielding_, yielding);
+  if (now - counted_pollers_ < kPollersInterval) return;
+  counted_pollers_ = now;
+  // Those that wait for events yield before they do: at each moment only some of them.
+  uint32_t active = 0;
+  for (const auto& [id, session] : sessions_) {
+    if (now - session->activity().last <= kPollsSince) ++active;
+  }
+  const uint32_t counted = std::max(std::exchange(most_yielding_, 0u), active);
+  pollers_ = std::max(counted, pollers_ - (pollers_ + 7) / 8);
+  const uint32_t each = (pollers_ + processors_ - 1) / processors_;
+  if (std::exchange(pollers_per_processor_, each) == each) return;
+  for (const auto& [id, session] : sessions_) session->set_pollers_per_processor(each);
 }
 
 void SessionTable::take_receives() {

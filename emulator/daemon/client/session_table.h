@@ -2,6 +2,7 @@
 // every round. The others ring their eventfd first, so an idle context costs nothing.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -25,7 +26,9 @@ struct ClientIds {
 
 class SessionTable : public SessionOwner {
  public:
-  explicit SessionTable(const Clock& clock, ClientIds ids = {}) : clock_(clock), ids_(ids) {}
+  /// `processors`: how many the daemon may run on; 0 if that is not known.
+  explicit SessionTable(const Clock& clock, ClientIds ids = {}, size_t processors = 1)
+      : clock_(clock), ids_(ids), processors_(std::max(static_cast<uint32_t>(processors), 1u)) {}
 
   engine::ClientId next_id() {
     return engine::ClientId{std::exchange(ids_.first, ids_.first + ids_.step)};
@@ -41,6 +44,7 @@ class SessionTable : public SessionOwner {
   ClientSession* find_by_client_end(const FileId& client_end) override;
   uint32_t round() const override { return round_; }
   uint32_t asked_for() const override { return asked_for_; }
+  uint32_t pollers_per_processor() const override { return pollers_per_processor_; }
 
   /// Somebody waits for more completions in that CQ than there are, and is to be woken when no more
   /// come.
@@ -77,6 +81,8 @@ class SessionTable : public SessionOwner {
 
   /// Where those were that rang not long ago and do not wait for an event.
   IdlePolicy::Clients recent(engine::Instant now) const;
+  /// Counts the threads that wait by yielding, and tells all clients now and then.
+  void count_pollers(engine::Instant now);
 
   /// Lets sessions sleep that have been idle for `idle` or longer. One that rings its doorbell just
   /// then stays awake.
@@ -106,7 +112,12 @@ class SessionTable : public SessionOwner {
 
   const Clock& clock_;
   ClientIds ids_;
+  uint32_t processors_;
   uint32_t processor_ = 0;
+  uint32_t most_yielding_ = 0;  // threads at once, since they were counted
+  uint32_t pollers_ = 0;        // slowly fewer
+  uint32_t pollers_per_processor_ = 0;
+  engine::Instant counted_pollers_{};
   engine::Instant fell_asleep_{};
   bool rung_beside_ = false;
   uint32_t round_ = 0;

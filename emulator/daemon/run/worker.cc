@@ -16,6 +16,7 @@
 
 #include "emulator/daemon/base/start_error.h"
 #include "emulator/daemon/client/idle_policy.h"
+#include "emulator/os/processors.h"
 
 namespace rocemu::daemon {
 namespace {
@@ -76,7 +77,7 @@ Worker::Worker(const engine::FabricConfig& fabric, const Clock& clock, capture::
                ClientIds ids, const MakeRecording& make_recording, Files files)
     : clock_(clock),
       waker_(loop_),
-      sessions_(clock, ids),
+      sessions_(clock, ids, allowed_processors().size()),
       client_memory_(memory_, sessions_),
       recording_(make_recording ? make_recording(client_memory_) : nullptr),
       engine_host_(fabric, client_memory_, sessions_, cm_sessions_, clock, capture,
@@ -123,6 +124,7 @@ void Worker::serve(const std::atomic<bool>& stopping, bool busy_poll) {
     const engine::Instant began = clock_.now();
     if (began - last_poll >= kPollInterval) {
       worked |= poll(engine::Duration(0));
+      sessions_.count_pollers(began);
       sessions_.let_sleep(began, kSessionIdleTime);
       sessions_.end_silent(began);
       files_.check();
