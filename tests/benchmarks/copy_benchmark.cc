@@ -53,6 +53,27 @@ void copy_process_vm_writev(benchmark::State& state) {
   copy_between_processes(state, process_vm_writev);
 }
 
+/// Out of one process and into another, in pieces of as many bytes as the daemon moves at a time.
+void copy_between_two(benchmark::State& state) {
+  constexpr size_t kPiece = 65536;
+  static rocemu::benchmarks::OtherProcess from(kLargest), to(kLargest);
+  const auto size = static_cast<size_t>(state.range(0));
+  std::vector<char> mine(kPiece);
+  for (auto _ : state) {
+    for (size_t at = 0; at < size; at += kPiece) {
+      const iovec local{mine.data(), kPiece};
+      const iovec source{from.buffer() + at, kPiece}, target{to.buffer() + at, kPiece};
+      if (process_vm_readv(from.pid(), &local, 1, &source, 1, 0) != ssize_t{kPiece} ||
+          process_vm_writev(to.pid(), &local, 1, &target, 1, 0) != ssize_t{kPiece}) {
+        state.SkipWithError("the other process's memory cannot be reached");
+        return;
+      }
+    }
+  }
+  count_bytes(state);
+}
+
+BENCHMARK(copy_between_two)->Arg(65536)->Arg(1 << 20)->Arg(8 << 20);
 BENCHMARK(copy_memcpy)->Arg(64)->Arg(4096)->Arg(65536)->Arg(1 << 20);
 BENCHMARK(copy_process_vm_readv)->Arg(64)->Arg(4096)->Arg(65536)->Arg(1 << 20);
 BENCHMARK(copy_process_vm_writev)->Arg(64)->Arg(4096)->Arg(65536)->Arg(1 << 20);

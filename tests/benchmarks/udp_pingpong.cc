@@ -1,8 +1,10 @@
 // Two processes that throw a UDP datagram to and fro over loopback: the least that a network stack
 // takes for what ibv_rc_pingpong and ib_send_lat do. Relayed, each has its socket in a process of
 // its own, which it reaches by shared memory, as a program has its NIC in a daemon: what that
-// takes when nothing is done with what is relayed.
-// udp_pingpong blocking|busy|relayed BYTES ITERATIONS
+// takes when nothing is done with what is relayed. Acknowledged, each datagram is answered by a
+// short one from the process that has the socket, and who sent waits for it before it waits for the
+// peer's: as messages of a reliable connection are, whose sender waits for the completion.
+// udp_pingpong blocking|busy|relayed|acknowledged BYTES ITERATIONS
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -65,6 +67,18 @@ class Side {
   void receive_one() {
     while (!receive_if_there()) sched_yield();
   }
+  void acknowledge() {
+    if (send(fd_, nullptr, 0, 0) < 0) fail("send");
+  }
+  /// Whether something came, and then whether it was an acknowledgement.
+  struct Came {
+    bool any, is_acknowledgement;
+  };
+  Came look() {
+    const ssize_t size = recv(fd_, data_.data(), data_.size(), 0);
+    if (size < 0 && errno != EAGAIN) fail("recv");
+    return {size >= 0, size == 0};
+  }
 
  private:
   int fd_;
@@ -75,6 +89,7 @@ class Side {
 struct Mailbox {
   alignas(64) std::atomic<unsigned long> sent{0};
   alignas(64) std::atomic<unsigned long> received{0};
+  alignas(64) std::atomic<unsigned long> acknowledged{0};
 };
 
 struct Mailboxes {
@@ -85,8 +100,14 @@ struct Mailboxes {
 /// A program without a socket.
 class RelayedSide {
  public:
-  explicit RelayedSide(Mailbox& mailbox) : mailbox_(mailbox) {}
-  void send_one() { mailbox_.sent.fetch_add(1, std::memory_order_release); }
+  RelayedSide(Mailbox& mailbox, bool acknowledged)
+      : mailbox_(mailbox), acknowledged_(acknowledged) {}
+  void send_one() {
+    mailbox_.sent.fetch_add(1, std::memory_order_release);
+    ++sent_;
+    if (!acknowledged_) return;
+    while (mailbox_.acknowledged.load(std::memory_order_acquire) != sent_) sched_yield();
+  }
   void receive_one() {
     ++received_;
     while (mailbox_.received.load(std::memory_order_acquire) != received_) sched_yield();
@@ -94,17 +115,21 @@ class RelayedSide {
 
  private:
   Mailbox& mailbox_;
-  unsigned long received_ = 0;
+  bool acknowledged_;
+  unsigned long sent_ = 0, received_ = 0;
 };
 
-void relay(Side side, Mailbox& mailbox, const std::atomic<bool>& stop) {
+void relay(Side side, Mailbox& mailbox, bool acknowledges, const std::atomic<bool>& stop) {
   unsigned long sent = 0;
   while (!stop.load(std::memory_order_relaxed)) {
     if (mailbox.sent.load(std::memory_order_acquire) != sent) {
       side.send_one();
       ++sent;
-    } else if (side.receive_if_there()) {
+    } else if (const Side::Came came = side.look(); came.is_acknowledgement) {
+      mailbox.acknowledged.fetch_add(1, std::memory_order_release);
+    } else if (came.any) {
       mailbox.received.fetch_add(1, std::memory_order_release);
+      if (acknowledges) side.acknowledge();
     } else {
       sched_yield();
     }
@@ -175,9 +200,11 @@ int main(int argc, char** argv) {
   const std::string mode = argc == 4 ? argv[1] : "";
   const size_t bytes = argc == 4 ? std::strtoul(argv[2], nullptr, 10) : 0;
   const unsigned long iterations = argc == 4 ? std::strtoul(argv[3], nullptr, 10) : 0;
-  if ((mode != "blocking" && mode != "busy" && mode != "relayed") || bytes == 0 || bytes > 65000 ||
+  const bool acknowledged = mode == "acknowledged", relayed = mode == "relayed" || acknowledged;
+  if ((mode != "blocking" && mode != "busy" && !relayed) || bytes == 0 || bytes > 65000 ||
       iterations == 0) {
-    std::fprintf(stderr, "usage: udp_pingpong blocking|busy|relayed BYTES ITERATIONS\n");
+    std::fprintf(stderr,
+                 "usage: udp_pingpong blocking|busy|relayed|acknowledged BYTES ITERATIONS\n");
     return 2;
   }
   const bool busy = mode != "blocking";
@@ -191,16 +218,16 @@ int main(int argc, char** argv) {
   on_death.sa_handler = end_if_a_child_failed;
   on_death.sa_flags = SA_RESTART;
   sigaction(SIGCHLD, &on_death, nullptr);
-  if (mode != "relayed") {
+  if (!relayed) {
     start_process([&] { answer(server_side(), iterations); });
     ask(client_side(), iterations);
   } else {
     Mailboxes& mailboxes = share_mailboxes();
     auto& [server, client] = mailboxes.of;
-    start_process([&] { relay(server_side(), server, mailboxes.stop); });
-    start_process([&] { relay(client_side(), client, mailboxes.stop); });
-    start_process([&] { answer(RelayedSide(server), iterations); });
-    ask(RelayedSide(client), iterations);
+    start_process([&] { relay(server_side(), server, acknowledged, mailboxes.stop); });
+    start_process([&] { relay(client_side(), client, acknowledged, mailboxes.stop); });
+    start_process([&] { answer(RelayedSide(server, acknowledged), iterations); });
+    ask(RelayedSide(client, acknowledged), iterations);
     mailboxes.stop.store(true, std::memory_order_relaxed);
   }
   while (wait(nullptr) > 0 || errno == EINTR) {

@@ -33,7 +33,17 @@ def _side(program, port, options, threads):
     return [*(WITH_IDLE_THREAD if threads == 2 else []), program, "-p", port, *options]
 
 
-def inside(program, *options, rocemu=ROCEMU, nic=(), threads=1, then=()):
+# Before a command: the daemon has the last processor for itself, and the command the others.
+DAEMON_ALONE = ["sh", "-c", f"""
+pid=$("{ROCEMU}" show --json | grep -m1 '"pid"' | tr -dc 0-9)
+taskset -acp "$1" "$pid" > /dev/null || exit
+others=$2
+shift 2
+exec taskset -c "$others" "$@"
+""", "sh"]
+
+
+def inside(program, *options, rocemu=ROCEMU, nic=(), threads=1, then=(), daemon_alone=False):
     """What client and server of a perftest program or pingpong say, on one daemon of their own, and
     what the command `then` says after them."""
     port = free_port()
@@ -41,6 +51,9 @@ def inside(program, *options, rocemu=ROCEMU, nic=(), threads=1, then=()):
     with tempfile.TemporaryDirectory() as directory:
         files = [pathlib.Path(directory) / name for name in ("server", "client")]
         command = [*PAIR, "--outputs", *files, port, *side, "--", *side, "localhost"]
+        if daemon_alone:
+            *others, last = sorted(os.sched_getaffinity(0))
+            command = [*DAEMON_ALONE, last, ",".join(map(str, others)), *command]
         if then:
             command = ["sh", "-c", f'"$@" && {shlex.join(map(str, then))}', "sh", *command]
         try:
@@ -126,11 +139,12 @@ def recorded_write_bw():
                 "replay, s": seconds(ROCEMU, "replay", recording)}
 
 
-def parties(how, processors, pairs, threads, time_s):
+def parties(how, processors, pairs, threads, time_s, without_nic=False):
     """Of so many pairs of processes with so many threads each, all of which wait in that way, and
     with the daemon have so many processors: one way, in microseconds."""
     allowed = sorted(os.sched_getaffinity(0))[:processors]
-    output = run("taskset", "-c", ",".join(map(str, allowed)), ROCEMU, "run", "--private", "--",
+    rocemu = [] if without_nic else [ROCEMU, "run", "--private", "--"]
+    output = run("taskset", "-c", ",".join(map(str, allowed)), *rocemu,
                  BIN / "parties", how, pairs, threads, time_s)
     figures = re.search(r"one way: ([\d.]+) usec typical, ([\d.]+) usec 99%, ([\d.]+) usec 99.9%",
                         output).groups()

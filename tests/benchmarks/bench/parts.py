@@ -1,4 +1,5 @@
 """The parts of a run: each takes the number of rounds and gives figures by name."""
+import os
 from functools import partial
 
 from . import nic, peers
@@ -7,10 +8,12 @@ from .harness import medians
 SIZES = [2, 64, 512, 4096, 65536, 1 << 20, 8 << 20]
 BYTES_A_SIZE = 1 << 30  # are moved to measure bandwidth, but no more messages than
 MOST_MESSAGES = 20000
-LATENCY_BYTES = 1 << 28  # the same to measure latency
+LATENCY_BYTES = 1 << 30  # the same to measure latency
 PARTIES_S = 0.5
 WAYS_TO_WAIT = {"poll": "polling one CQ", "several": "polling four CQs in turn",
                 "memory": "spinning on memory", "event": "blocking"}
+WITHOUT_NIC = {"udp": "UDP, polling", "udp-blocking": "UDP, blocking",
+               "relay": "spinning on memory, relayed"}
 
 
 def messages_of(size, total=BYTES_A_SIZE):
@@ -35,6 +38,7 @@ def latency(rounds):
            "rings without a NIC": peers.ring_latency,
            "UDP, busy": partial(peers.udp_latency, "busy", 64),
            "UDP, busy, relayed": partial(peers.udp_latency, "relayed", 64),
+           "UDP, busy, relayed, acknowledged": partial(peers.udp_latency, "acknowledged", 64),
            "UDP, blocking": partial(peers.udp_latency, "blocking", 64),
            "UCX, shared memory": partial(peers.ucx_latency, "shared memory", 64),
            "UCX, TCP": partial(peers.ucx_latency, "tcp", 64),
@@ -108,13 +112,39 @@ def parties(rounds):
     wait, in microseconds."""
     del rounds  # one: there are many rows
     figures = {}
-    for how in ("poll", "several", "memory", "event"):
+    for how, name in (WAYS_TO_WAIT | WITHOUT_NIC).items():
         for processors in (1, 2):
-            rows = figures.setdefault(f"{WAYS_TO_WAIT[how]}; processors: {processors}", {})
+            rows = figures.setdefault(f"{name}; processors: {processors}", {})
             for pairs, threads in ((1, 1), (2, 1), (4, 1), (8, 1), (1, 2), (1, 8)):
                 programs = f"{2 * pairs} programs, {threads} thread{'s' * (threads > 1)} each"
-                rows[programs] = nic.parties(how, processors, pairs, threads, PARTIES_S)
+                rows[programs] = nic.parties(how, processors, pairs, threads, PARTIES_S,
+                                             without_nic=how in WITHOUT_NIC)
     return figures
+
+
+def placement(rounds):
+    """What of the other parts is the system's choice of who shares a processor: the same, with the
+    daemon alone on the last processor and the programs on the others. With one processor nothing."""
+    if len(os.sched_getaffinity(0)) < 2:
+        return {}
+    alone = partial(nic.inside, daemon_alone=True)
+    return medians(
+        rounds,
+        **{"ib_send_lat, 64 B, µs": lambda: nic.latency(alone, "ib_send_lat", 64)["p50"],
+           "UDP, busy, 64 B, µs": lambda: peers.udp_latency("busy", 64)["p50"],
+           "ib_send_bw, 64 B, million/s":
+               lambda: nic.bandwidth(alone, "ib_send_bw", 64, 1000000)["million/s"],
+           "ib_write_bw, 64 KiB, MB/s":
+               lambda: nic.bandwidth(alone, "ib_write_bw", 65536, 40000)["MB/s"],
+           "ib_send_bw, 64 KiB, MB/s":
+               lambda: nic.bandwidth(alone, "ib_send_bw", 65536, 40000)["MB/s"],
+           "process_vm, 64 KiB, MB/s": lambda: peers.process_vm_limit()["MB/s"],
+           "ib_send_lat, 1 MiB, µs":
+               lambda: nic.latency(alone, "ib_send_lat", 1 << 20, 1000)["p50"],
+           "process_vm, 1 MiB, µs": lambda: peers.copy_between_two(1 << 20),
+           "ib_send_lat, 8 MiB, µs":
+               lambda: nic.latency(alone, "ib_send_lat", 8 << 20, 100)["p50"],
+           "process_vm, 8 MiB, µs": lambda: peers.copy_between_two(8 << 20)})
 
 
 def queue_pairs(rounds):
@@ -179,6 +209,6 @@ def micro(rounds):
     return peers.parts()
 
 
-PARTS = {"latency": latency, "bandwidth": bandwidth, "message_rate": message_rate, "sizes": sizes,
+PARTS = {"latency": latency, "bandwidth": bandwidth, "message_rate": message_rate, "placement": placement, "sizes": sizes,
          "parties": parties, "queue_pairs": queue_pairs, "connections": connections, "recording": recording,
          "fault_layer": fault_layer, "vipl": vipl, "other_programs": other_programs, "explore": explore, "micro": micro}

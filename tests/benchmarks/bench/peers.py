@@ -10,7 +10,8 @@ UCX_WAYS = {"tcp": "tcp,self", "shared memory": "posix,sysv,cma,self"}
 
 
 def udp_latency(mode, size, iterations=50000):
-    """One way, in microseconds: half of a round trip. `mode`: blocking, busy or relayed."""
+    """One way, in microseconds: half of a round trip. `mode`: blocking, busy, relayed or
+    acknowledged."""
     output = run(BIN / "udp_pingpong", mode, size, iterations)
     typical, late = re.search(r"one way: ([\d.]+) usec typical, ([\d.]+) usec 99%", output).groups()
     return {"p50": float(typical), "p99": float(late)}
@@ -40,6 +41,12 @@ def process_vm_limit():
     """MB/s of 64 KiB that are read from one process by one call and written to another by one."""
     figures = _micro("copy_process_vm.*/65536")
     return {"MB/s": 1 / sum(1 / figure["MB/s"] for figure in figures.values())}
+
+
+def copy_between_two(size):
+    """Microseconds for a message that is read from one process and written to another, piece by
+    piece, as the daemon does, in memory that the caches may have no room for."""
+    return _micro(f"copy_between_two/{size}")[f"copy_between_two/{size}"]["ns"] / 1e3
 
 
 def tcp_bandwidth():

@@ -11,6 +11,7 @@ UNITS = {"latency": "64 bytes one way, µs", "bandwidth": "64 KiB messages in on
          "sizes": "by message size: latency in µs, bandwidth in MB/s",
          "queue_pairs": "connected QPs that take turns", "connections": "librdmacm, 1,000 at a time",
          "parties": "64 bytes one way, µs, of pairs of programs whose threads each have a counterpart",
+         "placement": "the daemon alone on the last processor, the programs on the others; and what it is compared with",
          "recording": "64 KiB ib_write_bw; the transfer that was recorded and a replay of all",
          "fault_layer": "with and without the code that asks for fault rules; µs and MB/s",
          "vipl": "round trips of 4 KiB by VIPL and by verbs, µs",
@@ -136,7 +137,7 @@ what is missed, and not measured.
 """
 
 TITLES = {"latency": "Latency", "bandwidth": "Bandwidth", "message_rate": "Messages a second",
-          "sizes": "Message sizes", "parties": "Many programs and threads",
+          "placement": "Who shares a processor", "sizes": "Message sizes", "parties": "Many programs and threads",
           "queue_pairs": "Many queue pairs", "connections": "Connections",
           "recording": "Recording", "fault_layer": "The fault layer",
           "vipl": "VIPL and verbs",

@@ -1,6 +1,7 @@
 """The ratios that rocemu wants to hold, from a run's figures."""
 
 THREADS = ("", ", 2 threads")  # the ends of the names of rows
+WITHOUT_NIC = ("UDP", "spinning on memory, relayed")  # the beginnings of names of tables
 
 
 def ratios(results):
@@ -63,6 +64,8 @@ def ratios(results):
                   rates[least], at_least=1.0)
     if "parties" in results:
         for how, rows in results["parties"].items():
+            if how.startswith(WITHOUT_NIC):
+                continue
             if how.startswith("polling"):
                 asleep = results["parties"]["blocking" + how[how.index(";"):]]
                 slowest = max(rows, key=lambda name: rows[name]["p50"] / asleep[name]["p50"])
@@ -113,9 +116,12 @@ def bounds(results):
     def mb(name):
         return results["bandwidth"][name]["MB/s"]
 
+    def late(how):
+        row = results["parties"][f"{how}; processors: 2"]["2 programs, 1 thread each"]
+        return row["p99.9"] / row["p50"]
+
     copies = "one process_vm_readv and one process_vm_writev"
-    return [
-        ("64 B ib_send_lat, µs", latency["ib_send_lat"]["p50"],
+    rows = _bounds_by_placement(results) + [        ("64 B ib_send_lat, µs", latency["ib_send_lat"]["p50"],
          latency["rings without a NIC"]["p50"], "rings without a NIC"),
         ("64 KiB ib_send_bw, MB/s", mb("ib_send_bw"), mb(copies), copies),
         ("64 KiB ib_write_bw, MB/s", mb("ib_write_bw"), mb(copies), copies),
@@ -125,4 +131,31 @@ def bounds(results):
          mb("UDP with GSO and GRO, as WRITEs, relayed"), "the same, as WRITEs"),
         ("64 B ib_send_lat over UDP, µs", latency["ib_send_lat over UDP"]["p50"],
          latency["UDP, busy, relayed"]["p50"], "UDP, busy, relayed"),
+        ("the same", latency["ib_send_lat over UDP"]["p50"],
+         latency["UDP, busy, relayed, acknowledged"]["p50"], "the same, acknowledged"),
+        ("64 B ib_write_lat, 99.9 % to median", latency["ib_write_lat"]["p99.9"]
+         / latency["ib_write_lat"]["p50"], late("spinning on memory, relayed"),
+         "spinning on memory, relayed without a NIC"),
+    ]
+    return rows
+
+
+def _bounds_by_placement(results):
+    """Of what the system's choice of processors makes the difference."""
+    rows, alone = results.get("placement"), "the daemon alone on a processor (taskset)"
+    if not rows:
+        return []
+    return [
+        ("64 B ib_send_lat, µs", results["latency"]["ib_send_lat"]["p50"],
+         rows["ib_send_lat, 64 B, µs"], alone),
+        ("64 B ib_send_bw, million/s", results["message_rate"]["ib_send_bw"],
+         rows["ib_send_bw, 64 B, million/s"], alone),
+        *((f"64 KiB {program}, MB/s", results["bandwidth"][program]["MB/s"],
+           rows[f"{program}, 64 KiB, MB/s"], alone) for program in ("ib_send_bw", "ib_write_bw")),
+        *((f"{size} ib_send_lat, µs", results["sizes"]["latency"]["rocemu"][at],
+           rows[f"ib_send_lat, {size}, µs"], alone)
+          for size, at in (("1 MiB", 1 << 20), ("8 MiB", 8 << 20))),
+        *((f"{size} ib_send_lat, the daemon alone, µs", rows[f"ib_send_lat, {size}, µs"],
+           rows[f"process_vm, {size}, µs"], "process_vm_readv and process_vm_writev of 64 KiB pieces")
+          for size in ("1 MiB", "8 MiB")),
     ]

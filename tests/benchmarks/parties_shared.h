@@ -1,0 +1,59 @@
+// What the programs of `parties` share, whatever their messages go through.
+#pragma once
+
+#include <pthread.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+
+namespace rocemu::benchmarks {
+
+inline constexpr size_t kMaxThreads = 128;  // of all pairs
+inline constexpr size_t kMaxSamples = 1 << 16;
+inline constexpr uint32_t kSize = 64;
+inline constexpr uint32_t kLast = UINT32_MAX;  // the message after which no more come
+
+enum class How { kPoll, kSeveral, kMemory, kEvent, kUdp, kUdpBlocking, kRelay };
+
+[[noreturn]] inline void fail(const char* what) {
+  std::perror(what);
+  std::exit(1);
+}
+
+inline void check(bool worked, const char* what) {
+  if (!worked) fail(what);
+}
+
+/// What a thread tells its counterpart; which of it depends on what messages go through.
+struct End {
+  uint32_t qp_num = 0;
+  uint32_t rkey = 0;
+  uint64_t address = 0;
+  uint16_t udp_port = 0;
+};
+
+/// Of a thread that has no NIC: the number of the latest message, each way.
+struct Mailbox {
+  alignas(64) std::atomic<uint32_t> sent{0};
+  alignas(64) std::atomic<uint32_t> received{0};
+};
+
+struct Shared {
+  pthread_barrier_t barrier;
+  int relay_rung = -1;  // an eventfd: there is something for the relay
+  std::array<std::array<End, 2>, kMaxThreads> ends;
+  std::array<std::array<Mailbox, 2>, kMaxThreads> mailboxes;
+  std::array<size_t, kMaxThreads> count;
+  std::array<std::array<float, kMaxSamples>, kMaxThreads> one_way_us;
+};
+
+/// Which end of which pair of threads.
+struct Place {
+  Shared& shared;
+  size_t index, side;
+};
+
+}  // namespace rocemu::benchmarks
