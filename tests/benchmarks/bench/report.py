@@ -119,20 +119,26 @@ what is missed, and not measured.
 {bounds}
 
 - **Short messages.** Each goes through three parties. With two processors, two of the parties share one, and the rest is
-  the system's: how long it takes to change from one to the other. A machine with fast system calls favours UDP and TCP,
-  which have two parties. What each rule of waiting gains was measured for [ADR 0015](adr/0015-waiting.md). A post and a
-  poll each ask the kernel once whether the page of the buffer is there.
+  the system's: which two, and how long it takes to change from one to the other. The rows "the daemon alone on a processor"
+  are the same programs where `taskset` decides: then the two programs change with each other, and the daemon with nobody. rocemu
+  leaves that to the system ([ADR 0015](adr/0015-waiting.md)); who wants it uses `taskset`. A machine with fast system calls favours
+  UDP and TCP, which have two parties. A post and a poll each ask the kernel once whether the page of the buffer is there.
+  Tried without effect: link-time optimisation of the daemon (1.71 million/s with and without), and to look again for
+  1, 2 or 5 µs in place of each yield that let nobody in (`ib_send_lat`, the daemon alone: 2.9 or 3.9 µs each way, with all of them).
 - **99.9 %.** Programs that look at memory in a loop never give way, so that the daemon may have to wait for the end of a
-  time slice. Where more programs poll than there are processors, each waits for the others' turns.
+  time slice. "Spinning on memory, relayed" is the least that does the same: programs that look at memory, and another process, that
+  sleeps until it is rung for, which brings each message by one store.
 - **64 KiB.** The limit is of a process that does nothing else. Of the daemon's time, 80 % is in these two calls, and it
   has a processor for 90 % of the time. A second thread that writes while the first one reads was slower: what it is to
   write lies in the other processor's cache ([ADR 0017](adr/0017-slots.md)).
-- **1 MiB and more.** TCP copies at both ends at once, with two processors; the daemon first reads and then writes. The
-  two calls alone take sixteen times as long as for 64 KiB. And the runs are short: in the first 0.1 s a message takes
-  nearly twice as long as later, when the system has given the daemon a processor of its own. The median of 2,000 messages
-  was 260 to 390 µs where that of 256 was 550.
+- **1 MiB and more.** TCP copies at both ends at once, with two processors, and finds pages by the processor's own tables. The
+  daemon first reads and then writes, and for each the kernel looks up every page: that alone is the row "process_vm_readv and
+  process_vm_writev of 64 KiB pieces", where 8 MiB with huge pages took 2.0 ms instead of 4.5. Calls of 256 KiB take 10 to 15 %
+  less, which would not change the verdict.
 - **Over UDP.** "Relayed" copies, sends, receives and copies. rocemu also computes an ICRC over each byte at either end, and
-  acknowledges.
+  acknowledges. Of the sending daemon's time 79 % is the kernel's, 5 % the ICRC and 15 % rocemu's own; of the receiving one's
+  72 %, 6 % and 20 %. Between two short messages a daemon looks into its socket in vain five to seven times, with a system
+  call each, and meanwhile no other of the four parties has its processor.
 - **Recording** writes each byte of each frame into a file.
 """
 
