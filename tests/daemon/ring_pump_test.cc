@@ -384,6 +384,25 @@ TEST_F(RingPumpTest, ReceivesThatWereRungOneByOneContinueWhereTheBudgetEnded) {
   EXPECT_THAT(engine.inputs, SizeIs(2));
 }
 
+// A doorbell whose WQEs have been taken with those of a later one announces nothing any more.
+TEST_F(RingPumpTest, ReceivesThatWereTakenTogetherInPartAreContinuedInOrder) {
+  engine.most = 3;
+  for (uint32_t i = 0; i < 6; ++i) {
+    write_recv_wqe(i, 200 + i);
+    write_srq_wqe(i, 300 + i);
+  }
+  for (const auto& [kind, object] :
+       {std::pair(DoorbellKind::kRecv, kQp), std::pair(DoorbellKind::kSrqRecv, kSrq)}) {
+    engine.inputs.clear();
+    for (uint32_t count = 2; count <= 6; count += 2) ring_bell(kind, object, count);
+    EXPECT_EQ(take_receives(4), nullptr);  // one doorbell, three WQEs
+    EXPECT_THAT(engine.inputs, SizeIs(1));
+    EXPECT_EQ(violation(), "");
+    EXPECT_THAT(engine.inputs, SizeIs(3)) << "one for each doorbell that is left";
+    EXPECT_EQ(ring().consumer.load(), ring().producer.load());
+  }
+}
+
 TEST_F(RingPumpTest, RefusesForeignSrq) {
   ring_bell(DoorbellKind::kSrqRecv, kSrq + 1, 1);
   EXPECT_THAT(violation(), HasSubstr("SRQ that the client does not have"));

@@ -125,11 +125,13 @@ TEST_F(SessionTableTest, TellsClientsHowManyOfThemPoll) {
   table.count_pollers(now + 10us);
   EXPECT_EQ(ring(1).pollers_per_processor, 2u) << "not so often";
   ring(0).giving_way = ring(2).giving_way = 0;
-  table.count_pollers(now += 1ms);
+  table.count_pollers(now + 1ms);
+  EXPECT_EQ(ring(1).pollers_per_processor, 2u) << "the more seldom the more clients there are";
+  table.count_pollers(now += 1030us);
   EXPECT_EQ(ring(1).pollers_per_processor, 12u) << "the most at once meanwhile";
-  table.count_pollers(now += 1ms);
+  table.count_pollers(now += 1030us);
   EXPECT_EQ(ring(1).pollers_per_processor, 10u);
-  for (int i = 0; i < 20; ++i) table.count_pollers(now += 1ms);
+  for (int i = 0; i < 20; ++i) table.count_pollers(now += 1030us);
   EXPECT_EQ(ring(1).pollers_per_processor, 0u);
 }
 

@@ -48,6 +48,8 @@ class RingPump {
   const char* handle(ClientQueues& client, const abi::Doorbell& bell, uint32_t& budget);
   static abi::Doorbell copy(const ClientQueues& client, uint32_t n);
   static uint32_t join(const ClientQueues& client, uint32_t n, abi::Doorbell& bell, uint32_t limit);
+  static void pass_finished(ClientQueues& client, uint32_t bells);
+  static const WorkQueueView* receive_queue_of(ClientQueues& client, const abi::Doorbell& bell);
   /// `together`: the most WQEs that are submitted at once.
   template <class Submit>
   const char* post(ClientQueues& client, WorkQueueView& work, uint64_t value, uint32_t& budget,

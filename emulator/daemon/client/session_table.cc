@@ -12,8 +12,10 @@ namespace {
 
 /// A client that rang within that time is in the middle of something.
 constexpr engine::Duration kNotLongAgo = std::chrono::microseconds(100);
-/// How often it is counted how many threads poll.
+/// How often it is counted how many threads poll; and for each client so much more seldom that it
+/// stays a hundredth of our time.
 constexpr engine::Duration kPollersInterval = std::chrono::milliseconds(1);
+constexpr engine::Duration kPollersIntervalEach = std::chrono::microseconds(10);
 /// A client that rang within that time has a thread that polls.
 constexpr engine::Duration kPollsSince = std::chrono::milliseconds(1);
 /// Connections without a hello, and a quarter of what descriptors there are at most.
@@ -113,7 +115,8 @@ void SessionTable::count_pollers(engine::Instant now) {
   uint32_t yielding = 0;
   for (const ClientSession* session : awake_) yielding += session->threads_giving_way();
   most_yielding_ = std::max(most_yielding_, yielding);
-  if (now - counted_pollers_ < kPollersInterval) return;
+  const auto clients = static_cast<int64_t>(sessions_.size());
+  if (now - counted_pollers_ < kPollersInterval + clients * kPollersIntervalEach) return;
   counted_pollers_ = now;
   // Those that wait for events yield before they do: at each moment only some of them.
   uint32_t active = 0;
