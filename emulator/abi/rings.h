@@ -58,14 +58,15 @@ struct DoorbellRing {
   /// be something new.
   std::atomic<uint32_t> is_virtual;
   std::atomic<uint32_t> round;
-  /// How many threads wait by yielding, of all clients, for each processor: a yield takes as many
-  /// switches between threads as take part. 0 before the daemon has counted.
-  std::atomic<uint32_t> pollers_per_processor;
   /// The operations, as asked_for_bit() has them, that a rule may make fail: the client sends a
   /// request for each of them before it does it.
   std::atomic<uint32_t> asked_for;
   /// On a virtual clock: device time now.
   std::atomic<uint64_t> device_time_ns;
+  /// How many threads wait by yielding, of all clients that the same thread of the daemon serves,
+  /// for each processor: a yield takes as many switches between threads as take part. 0 before they
+  /// were counted.
+  std::atomic<uint32_t> pollers_per_processor;
   alignas(64) Doorbell entries[kDoorbellEntries];
 };
 static_assert(sizeof(DoorbellRing) == 192 + sizeof(Doorbell) * kDoorbellEntries);

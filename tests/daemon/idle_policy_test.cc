@@ -130,6 +130,14 @@ TEST(IdlePolicy, AYieldThatLetNobodyInProvesNothing) {
   EXPECT_EQ(crowd_after(policy, now, 4ms), 40ms);
 }
 
+TEST(IdlePolicy, AYieldThatLetNobodyInIsNoneOfThoseInARow) {
+  IdlePolicy policy(kStart);
+  engine::Instant now = kStart;
+  almost_a_crowd(policy, now);
+  EXPECT_EQ(crowd_after(policy, now, 300ns), 0ms);
+  EXPECT_EQ(crowd_after(policy, now, 4ms), 20ms);
+}
+
 TEST(IdlePolicy, ACrowdIsForgottenWhenNobodyCame) {
   IdlePolicy policy(kStart);
   engine::Instant now = kStart;

@@ -81,7 +81,7 @@ class SessionTableTest : public testing::Test {
   EventLoop loop;
   RecordingEngine engine;
   ProcessMemory memory;
-  SessionTable table{clock};
+  SessionTable table{clock, {}, 2};
   std::array<UniqueFd, 3> sockets;
   abi::Reply latest{};
   std::array<ClientSession*, 3> sessions{};
@@ -119,18 +119,18 @@ TEST_F(SessionTableTest, TellsClientsHowManyOfThemPoll) {
   last_rang(1, now);
   last_rang(2, now - 1001us);
   table.count_pollers(now);
-  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(ring(i).pollers_per_processor, 2u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(ring(i).pollers_per_processor, 1u);
   ring(0).giving_way = 8;
-  ring(2).giving_way = 4;
+  ring(2).giving_way = 5;
   table.count_pollers(now + 10us);
-  EXPECT_EQ(ring(1).pollers_per_processor, 2u) << "not so often";
+  EXPECT_EQ(ring(1).pollers_per_processor, 1u) << "not so often";
   ring(0).giving_way = ring(2).giving_way = 0;
   table.count_pollers(now + 1ms);
-  EXPECT_EQ(ring(1).pollers_per_processor, 2u) << "the more seldom the more clients there are";
+  EXPECT_EQ(ring(1).pollers_per_processor, 1u) << "the more seldom the more clients there are";
   table.count_pollers(now += 1030us);
-  EXPECT_EQ(ring(1).pollers_per_processor, 12u) << "the most at once meanwhile";
+  EXPECT_EQ(ring(1).pollers_per_processor, 7u) << "the most at once meanwhile";
   table.count_pollers(now += 1030us);
-  EXPECT_EQ(ring(1).pollers_per_processor, 10u);
+  EXPECT_EQ(ring(1).pollers_per_processor, 6u);
   for (int i = 0; i < 20; ++i) table.count_pollers(now += 1030us);
   EXPECT_EQ(ring(1).pollers_per_processor, 0u);
 }
@@ -139,7 +139,7 @@ TEST_F(SessionTableTest, TellsClientsHowManyOfThemPoll) {
 TEST_F(SessionTableTest, AClientSaysThatVeryManyOfItsThreadsPoll) {
   ring(0).giving_way = ring(1).giving_way = UINT32_MAX;
   table.count_pollers(engine::Instant(1s));
-  EXPECT_EQ(ring(2).pollers_per_processor, 2 * 4096u);
+  EXPECT_EQ(ring(2).pollers_per_processor, 512u);
 }
 
 TEST_F(SessionTableTest, DoesNotCountWhoWaitsForAnEvent) {

@@ -249,7 +249,7 @@ TEST(SpinningThreads, OneThatEndsWhileItIsLookedAtIsLeftToItsParent) {
   const Shared<std::atomic<pid_t>> shortlived;
   const pid_t parent = fork();
   if (parent == 0) {
-    for (int i = 0; i < 1000; ++i) {
+    for (int i = 0; i < 200; ++i) {
       const pid_t child = fork();
       if (child == 0) _exit(0);
       shortlived->store(child);

@@ -151,7 +151,7 @@ void ClientSession::set_daemon_sleeping(bool sleeping) {
 }
 
 uint32_t ClientSession::threads_giving_way() const {
-  constexpr uint32_t kMost = 4096;
+  constexpr uint32_t kMost = 512;
   if (!attached_) return 0;
   return std::min(queues_.doorbells().giving_way.load(std::memory_order_relaxed), kMost);
 }

@@ -98,7 +98,8 @@ class ClientSession {
   uint32_t client_processor() const;
   /// One of its threads yields at this moment (abi::DoorbellRing::giving_way).
   bool gives_way() const { return threads_giving_way() != 0; }
-  /// How many do. What a client writes there is believed up to a number that no program has.
+  /// How many do. What a client writes there is believed up to a number at which a time slice of
+  /// others can still be told from a turn of so many.
   uint32_t threads_giving_way() const;
 
   void deliver(const engine::CompletionEvent& event);

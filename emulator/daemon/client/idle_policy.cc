@@ -23,7 +23,7 @@ void IdlePolicy::gave_way(engine::Instant begin, engine::Instant end) {
     if (++long_yields_ < kIdleConstants.long_yields) return;
     crowd_ = std::clamp(2 * crowd_, kIdleConstants.shortest_crowd, kIdleConstants.longest_crowd);
     crowded_until_ = end + crowd_;
-  } else if (took >= kIdleConstants.shortest_turn || begin - crowded_until_ > crowd_) {
+  } else if (took >= kIdleConstants.shortest_turn || is_forgotten(begin)) {
     crowd_ = engine::Duration(0);  // the other thread yielded too, or none ran for long
     long_yields_ = 0;
   }

@@ -71,6 +71,11 @@ class IdlePolicy {
   Way next(engine::Instant now, const Clients& clients) const;
 
  private:
+  /// There was a crowd, and for as long as it was taken to last nobody came.
+  bool is_forgotten(engine::Instant now) const {
+    return crowd_ != engine::Duration(0) && now - crowded_until_ > crowd_;
+  }
+
   bool busy_poll_;
   engine::Instant last_work_, last_turn_;
   engine::Instant crowded_until_{};

@@ -26,8 +26,8 @@ class RingPump {
   static uint32_t end_of(const ClientQueues& client);
 
   /// Hands over what has been posted to receive queues and all requests for notification, ahead of
-  /// other doorbells, and subtracts from `budget` one for each doorbell and each WQE; what is left
-  /// then has its turn next time. Null, or what is wrong.
+  /// other doorbells, and subtracts from `budget` one for each row of doorbells of one queue and
+  /// each WQE; what is left then has its turn next time. Null, or what is wrong.
   const char* take_receives(ClientQueues& client, uint32_t& budget);
 
   /// Handles the doorbells up to `limit`, and at most `budget` of them and their WQEs, so that no

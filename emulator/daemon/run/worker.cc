@@ -165,6 +165,7 @@ void Worker::serve(const std::atomic<bool>& stopping, bool busy_poll) {
         if (medium_ != nullptr && medium_->holds_back()) break;
         sleep(stopping);
         last_poll = clock_.now();
+        sessions_.count_pollers(last_poll);
         rest.slept(last_poll);
     }
   }

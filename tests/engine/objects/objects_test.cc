@@ -395,6 +395,24 @@ TEST_F(Doorbells, ForMoreThanTheQpHoldsAreAViolation) {
   expect_violation_by(client);
 }
 
+// Receives that were posted one after another come together.
+TEST_F(Doorbells, BringSeveralReceivesAtOnce) {
+  ASSERT_TRUE(bring_up(client, qpn, QpState::kRts, {},
+                       address_vector(wire::IpAddress::from_v4(10, 9, 9, 9)), 5));
+  ASSERT_GE(kCap.max_recv_wr, 3u);
+  post_recv_bytes(client, qpn, kCap.max_recv_wr * recv_size);
+  EXPECT_TRUE(bench.log.empty());
+  post_recv_bytes(client, qpn, recv_size);
+  expect_violation_by(client);
+}
+
+TEST_F(Doorbells, WithMoreReceivesThanThereIsRoomForAreAViolation) {
+  ASSERT_TRUE(bring_up(client, qpn, QpState::kRts, {},
+                       address_vector(wire::IpAddress::from_v4(10, 9, 9, 9)), 5));
+  post_recv_bytes(client, qpn, (kCap.max_recv_wr + 1) * recv_size);
+  expect_violation_by(client);
+}
+
 // ---- Detach -----------------------------------------------------------------------------------
 
 TEST_F(Objects, DetachTakesAllObjectsAndNobodyElses) {
