@@ -16,8 +16,10 @@ class EnginePort {
   virtual void submit(const engine::Input& input) = 0;
   /// Says of which process a client or event channel is that came just now.
   virtual void name_process(const engine::Owner&, pid_t) {}
-  /// How many WQEs an input may have.
+  /// How many WQEs a PostSend may have.
   virtual size_t most_wqes() const { return 1; }
+  /// How many a PostRecv or PostSrqRecv may have.
+  virtual size_t most_receives() const { return most_wqes(); }
 
   /// While one exists, what inputs want done may be done only when it ends, for many of them
   /// together. Only submit() may be called.

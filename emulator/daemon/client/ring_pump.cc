@@ -63,8 +63,8 @@ const char* RingPump::take_receives(ClientQueues& client, uint32_t& budget) {
   return nullptr;
 }
 
-/// The budget ended among `bells` that were joined. Whoever goes on looks at each by itself again:
-/// at those only that still announce something.
+/// The budget ended before all of the `bells` that were joined were handled. Moves on to the first
+/// that still announces WQEs: it and those behind it are handled one by one.
 void RingPump::pass_finished(ClientQueues& client, uint32_t bells) {
   for (; bells > 1; --bells) {
     const abi::Doorbell bell = copy(client, client.receives_taken);
@@ -174,26 +174,25 @@ RingPump::Result RingPump::run_by_object(ClientQueues& client, uint32_t limit, u
 const char* RingPump::handle(ClientQueues& client, const abi::Doorbell& bell, uint32_t& budget) {
   const engine::QpNumber qpn{bell.object};
   const engine::SrqId srq{bell.object};
-  const size_t together = engine_.most_wqes();
   switch (bell.kind) {
     case abi::DoorbellKind::kSend:
     case abi::DoorbellKind::kRecv: {
       QueuePair* qp = client.qps.find(bell.object);
       if (qp == nullptr) return "a doorbell for a QP that the client does not have";
       if (bell.kind == abi::DoorbellKind::kSend) {
-        return post(client, qp->send, bell.value, budget, together, [&](Wqes wqes) {
+        return post(client, qp->send, bell.value, budget, engine_.most_wqes(), [&](Wqes wqes) {
           if (--steps_left_ == 0) budget = 0;
           engine_.submit(engine::PostSend{client.id, qpn, wqes});
         });
       }
-      return post(client, qp->recv, bell.value, budget, together, [&](Wqes wqes) {
+      return post(client, qp->recv, bell.value, budget, engine_.most_receives(), [&](Wqes wqes) {
         engine_.submit(engine::PostRecv{client.id, qpn, wqes});
       });
     }
     case abi::DoorbellKind::kSrqRecv: {
       SharedReceiveQueue* queue = client.srqs.find(bell.object);
       if (queue == nullptr) return "a doorbell for an SRQ that the client does not have";
-      return post(client, queue->recv, bell.value, budget, together, [&](Wqes wqes) {
+      return post(client, queue->recv, bell.value, budget, engine_.most_receives(), [&](Wqes wqes) {
         engine_.submit(engine::PostSrqRecv{client.id, srq, wqes});
       });
     }

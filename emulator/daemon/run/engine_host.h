@@ -61,6 +61,8 @@ class EngineHost : public EnginePort {
   void submit(const engine::Input& input) override;
   void name_process(const engine::Owner& owner, pid_t pid) override;
   size_t most_wqes() const override { return most_wqes_; }
+  /// A recording names each receive. No frame depends on how they come.
+  size_t most_receives() const override { return recording_ == nullptr ? most_wqes_ : 1; }
   abi::Reply command(engine::ClientId client, const abi::Request& request) override;
   engine::CmReply cm_command(const engine::CmCommand& command) override;
 
