@@ -6,7 +6,8 @@ import zlib
 
 from rocemu import pingpong_pair, rocemu_run, temporary_directory
 
-SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_ONLY, ACKNOWLEDGE = 0, 1, 2, 4, 17
+SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_ONLY = 0, 1, 2, 4
+READ_REQUEST, ACKNOWLEDGE = 12, 17
 
 
 def dissect(capture, *fields):
@@ -105,6 +106,27 @@ class Capture(unittest.TestCase):
                 self.assertIn(int(psn), unacknowledged)
                 self.assertNotEqual(unacknowledged.pop(int(psn)), qp)
         self.assertEqual(unacknowledged, {})
+
+    def test_the_ack_of_a_duplicate_ends_before_a_read_whose_response_was_lost(self):
+        """IBTA vol 1, 9.7.5.1.3 and 9.7.7.2. rping's server has a SEND and a READ outstanding, and
+        loses the answers to both."""
+        rules = pathlib.Path(self.directory.name) / "lost.yaml"
+        rules.write_text("rules:\n- {on: frame, from: rocemu1, opcode: ACK, nth: 3, do: drop}\n"
+                         "- {on: frame, from: rocemu1, opcode: READ_RESPONSE, nth: 2, do: drop}\n")
+        pair = ("rping -s -a 127.0.0.1 -V -S 1000 & server=$!; "
+                "rping -c -a 127.0.0.1 -I 127.0.0.2 -V -S 1000 -C 3 && wait $server")
+        result = rocemu_run("sh", "-c", pair, options=(
+            "--lockstep", "--strict", "--scenario", str(rules), "--capture", str(self.capture)))
+        self.assertEqual(result.returncode, 0, result.stdout)
+        reads, acknowledged = set(), []
+        for opcode, qp, psn in dissect(self.capture, "infiniband.bth.opcode",
+                                       "infiniband.bth.destqp", "infiniband.bth.psn"):
+            if int(opcode, 0) == READ_REQUEST:
+                reads.add(int(psn))
+            elif int(opcode, 0) == ACKNOWLEDGE:
+                acknowledged.append(int(psn))
+        self.assertEqual(len(reads), 3)
+        self.assertEqual(reads & set(acknowledged), set())
 
     def test_timestamps_have_nanoseconds_and_do_not_run_backwards(self):
         self.record("-s", "64", "-n", "100")

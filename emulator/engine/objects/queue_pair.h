@@ -117,6 +117,10 @@ struct RecvHalf {
   std::deque<Response> responses;
   /// Answers of the latest max_dest_rd_atomic atomics, for duplicates of their requests.
   std::deque<Response> atomic_answers;
+  /// First PSNs of the latest max_dest_rd_atomic READs, atomics, ATOMIC WRITEs and FLUSHes, oldest
+  /// first. The requester has no more of them outstanding (IBTA vol 1, 9.7.4.1.5), so it has the
+  /// response to every earlier one.
+  std::vector<wire::Psn> query_psns;
 };
 
 struct QueuePair {

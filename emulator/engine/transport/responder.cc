@@ -87,9 +87,20 @@ bool opcode_in_sequence(const RecvHalf& recv, const wire::OpcodeInfo& info) {
 
 // ---- Execution ----
 
-/// 9.7.5.1.4 and C9-105: a duplicate SEND or WRITE is acknowledged again, not executed (the answer
-/// names the newest PSN, which stands for all before it); a READ is executed again; an atomic is
-/// answered from what was kept, and an ATOMIC WRITE or a FLUSH has an answer without contents.
+/// Returns the PSN that the ACK of the duplicate SEND or WRITE with `psn` names: that of the newest
+/// request, since an ACK covers all earlier ones (9.7.5.1.2), but none beyond a READ or atomic that
+/// follows the duplicate. The response to that one may be lost as the duplicate's ACK was, and it
+/// is not acknowledged by an ACK (9.7.5.1.3, 9.7.7.2): Linux rxe would complete it without its
+/// data.
+Psn psn_for_duplicate(const RecvHalf& recv, Psn psn) {
+  const auto next_query = std::ranges::find_if(
+      recv.query_psns, [psn](Psn query) { return wire::psn_before(psn, query); });
+  return (next_query == recv.query_psns.end() ? recv.expected : *next_query) - 1;
+}
+
+/// 9.7.5.1.4 and C9-105: a duplicate SEND or WRITE is acknowledged again, not executed; a READ is
+/// executed again; an atomic is answered from what was kept, and an ATOMIC WRITE or a FLUSH has an
+/// answer without contents.
 void repeat(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
             const wire::OpcodeInfo& info) {
   RecvHalf& recv = qp.recv;
@@ -117,7 +128,7 @@ void repeat(TransportContext& context, QueuePair& qp, const wire::Packet& packet
           context, qp, {.kind = Response::Kind::kRead, .psn = packet.bth.psn, .msn = recv.msn});
     case AnsweredBy::kAcknowledge:
     case AnsweredBy::kNobody:
-      return answer(context, qp, recv.expected - 1, wire::ack_syndrome());
+      return answer(context, qp, psn_for_duplicate(recv, packet.bth.psn), wire::ack_syndrome());
   }
 }
 
@@ -187,6 +198,9 @@ void on_query(TransportContext& context, QueuePair& qp, const wire::Packet& pack
   if (const auto verdict = remote_access::execute(context, qp, packet, info, response)) {
     return turn_away(context, qp, psn, *verdict);
   }
+  recv.query_psns.push_back(psn);
+  if (recv.query_psns.size() > qp.attr.max_dest_rd_atomic)
+    recv.query_psns.erase(recv.query_psns.begin());
   recv.expected += psn_count(response.left, qp.mtu());
   recv.nak_outstanding = false;
   report_established(context, qp);

@@ -165,21 +165,29 @@ void queue_again(TransportContext& context, QueuePair& qp, const Response& respo
 
 void answer(TransportContext& context, QueuePair& qp, Psn psn, uint8_t syndrome) {
   auto& responses = qp.recv.responses;
+  Response response{.kind = Response::Kind::kAcknowledge,
+                    .psn = psn,
+                    .msn = qp.recv.msn,
+                    .syndrome = syndrome,
+                    .messages = 1};
   // 9.7.5.1.2: an acknowledgement is for all before it as well.
   const bool joins = !responses.empty() && responses.back().kind == Response::Kind::kAcknowledge;
-  const uint32_t messages = joins ? responses.back().messages + 1 : 1;
-  const bool waits = syndrome == wire::ack_syndrome() && context.delays_acknowledgement(messages);
+  if (joins) {
+    const Response& waiting = responses.back();
+    response.messages += waiting.messages;
+    if (wire::psn_before(psn, waiting.psn)) {  // a duplicate's: the newer one covers it
+      response.psn = waiting.psn;
+      response.syndrome = waiting.syndrome;
+    }
+  }
+  const bool waits =
+      syndrome == wire::ack_syndrome() && context.delays_acknowledgement(response.messages);
   const bool is_full =
-      joins && responses.size() == 1 && messages == context.config().ack_coalescing;
+      joins && responses.size() == 1 && response.messages == context.config().ack_coalescing;
   if ((responses.empty() || is_full) && !waits) {
     responses.clear();
-    return send_acknowledge(context, qp, psn, syndrome, qp.recv.msn);
+    return send_acknowledge(context, qp, response.psn, response.syndrome, qp.recv.msn);
   }
-  const Response response{.kind = Response::Kind::kAcknowledge,
-                          .psn = psn,
-                          .msn = qp.recv.msn,
-                          .syndrome = syndrome,
-                          .messages = messages};
   if (joins) {
     responses.back() = response;
   } else {
