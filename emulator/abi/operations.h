@@ -129,7 +129,7 @@ union RequestBody {
     uint64_t length;
     uint64_t iova;  // the address remote and local work requests name
     RegionKind kind;
-    uint32_t reserved;
+    uint32_t is_shared;  // 1: the same bytes may be mapped elsewhere, too
   } reg_mr;
   struct {
     uint32_t handle;
@@ -139,6 +139,8 @@ union RequestBody {
     uint64_t address;
     uint64_t length;
     uint64_t iova;
+    uint32_t is_shared;  // as reg_mr's, with kReregTranslation
+    uint32_t reserved;
   } rereg_mr;
   struct {
     uint32_t pd;

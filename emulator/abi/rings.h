@@ -172,10 +172,27 @@ struct SendSlots {
   alignas(64) uint8_t bytes[kCount][kMaxBytes];
 };
 
-/// What a client shares with the daemon for its messages' payload.
+/// The calls by which a program gives a part of its address space other pages.
+enum class MappingCall : uint32_t { kMunmap, kMmap, kMremap, kMadvise, kLast = kMadvise };
+
+/// Parts of registered memory that the program has given other pages, as far as the shim saw that:
+/// the latest of all. Written by the client, one thread at a time.
+struct MappingChanges {
+  static constexpr uint32_t kCount = 64;
+  struct Entry {
+    std::atomic<uint64_t> begin, end;
+    std::atomic<MappingCall> call;
+    uint32_t reserved;
+  };
+  alignas(64) std::atomic<uint32_t> count;  // of all changes ever; the i-th is in i % kCount
+  alignas(64) Entry entries[kCount];
+};
+
+/// What a client shares with the daemon about its messages' payload.
 struct Payload {
   PayloadSlots received;
   SendSlots sent;
+  MappingChanges mappings;
 };
 
 /// A send WQE: this header, then num_sge Sge or, with kSendInline, inline_size bytes of payload.

@@ -58,6 +58,11 @@ std::string link_at(const std::string& path) {
   return size < 0 ? "" : std::string(target, static_cast<size_t>(size));
 }
 
+std::string name_of(pid_t process) {
+  const std::string name = contents_of(directory_of(process) + "/comm");
+  return name.empty() ? "?" : name.substr(0, name.find('\n'));
+}
+
 pid_t parent_of(pid_t process) {
   return std::atoi(field_of(contents_of(directory_of(process) + "/status"), "PPid").c_str());
 }

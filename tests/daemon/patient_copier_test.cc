@@ -40,7 +40,7 @@ class PatientCopierTest : public testing::TestWithParam<Way> {
     if (GetParam().by_mem_file) file.reset(open("/proc/self/mem", O_RDWR | O_CLOEXEC));
     const MemoryReach reach(getpid(), std::move(file), GetParam().by_mem_file);
     ASSERT_NE(reach.way(), MemoryReach::Way::kNone);
-    copier_ = PatientCopier::start(reach, returned_.get());
+    copier_ = PatientCopier::start(reach, returned_.get(), std::make_shared<WaitAllowance>());
     ASSERT_NE(copier_, nullptr);
   }
 

@@ -150,7 +150,7 @@ void RandomProgram::attach(size_t slot) {
                  .length = kBufferSize,
                  .iova = kBuffer,
                  .kind = abi::RegionKind::kMemory,
-                 .reserved = 0};
+                 .is_shared = 0};
   const abi::Reply mr = command(app, Op::kRegMr, body);
   app.mr = {mr.body.reg_mr.handle, mr.body.reg_mr.lkey, mr.body.reg_mr.rkey};
   for (int i = 0; i < 2; ++i) {

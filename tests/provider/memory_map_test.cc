@@ -73,18 +73,19 @@ TEST_P(MemoryMap, TellsKindsApart) {
   ASSERT_EQ(ranges.size(), 4u);
   struct stat status;
   ASSERT_EQ(fstat(file_, &status), 0);
-  const auto expect = [&](size_t i, size_t number, bool writable, bool of_file) {
+  const auto expect = [&](size_t i, size_t number, bool writable, bool of_file, bool shared) {
     EXPECT_EQ(ranges[i].begin, base_ + number * kPageSize) << i;
     EXPECT_EQ(ranges[i].end, base_ + (number + 1) * kPageSize) << i;
     EXPECT_EQ(ranges[i].writable, writable) << i;
     EXPECT_TRUE(ranges[i].readable) << i;
+    EXPECT_EQ(ranges[i].shared, shared) << i;
     EXPECT_EQ(ranges[i].inode, of_file ? status.st_ino : 0) << i;
     EXPECT_EQ(ranges[i].device, of_file ? status.st_dev : 0) << i;
   };
-  expect(0, 0, true, false);
-  expect(1, 1, false, false);
-  expect(2, 3, true, true);
-  expect(3, 4, true, true);
+  expect(0, 0, true, false, false);
+  expect(1, 1, false, false, false);
+  expect(2, 3, true, true, true);
+  expect(3, 4, true, true, false);
 }
 
 TEST_P(MemoryMap, CutsWhatItVisits) {

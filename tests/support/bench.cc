@@ -58,7 +58,7 @@ Mr Client::reg_mr(uint32_t pd, uint64_t address, uint64_t length, uint32_t acces
                  .length = length,
                  .iova = iova.value_or(address),
                  .kind = abi::RegionKind::kMemory,
-                 .reserved = 0};
+                 .is_shared = 0};
   const abi::Reply reply = command(abi::Op::kRegMr, body);
   error = reply.error;
   return {reply.body.reg_mr.handle, reply.body.reg_mr.lkey, reply.body.reg_mr.rkey};
@@ -82,7 +82,9 @@ Mr Client::rereg_mr(uint32_t handle, uint32_t flags, uint32_t pd, uint64_t addre
                    .access = access,
                    .address = address,
                    .length = length,
-                   .iova = address};
+                   .iova = address,
+                   .is_shared = 0,
+                   .reserved = 0};
   const abi::Reply reply = command(abi::Op::kReregMr, body);
   error = reply.error;
   return {reply.body.reg_mr.handle, reply.body.reg_mr.lkey, reply.body.reg_mr.rkey};

@@ -103,6 +103,7 @@ MappedKind kind_of_memory(uint64_t begin, uint64_t end) {
   const bool is_known = for_each_mapped(begin, end, [&](const MappedRange& range) {
     kind.has_hole |= range.begin != seen || !range.readable;
     kind.is_read_only |= !range.writable;
+    kind.is_shared |= range.shared;
     seen = range.end;
     if (range.inode == 0 || found.has(range.device)) return true;
     too_many |= found.count == FileSystems::kMax;
@@ -112,7 +113,11 @@ MappedKind kind_of_memory(uint64_t begin, uint64_t end) {
     found.all[found.count++] = {range.device, has_disk || is_of_the_kernel(range.path)};
     return true;
   });
-  if (!is_known) return {};
+  if (!is_known) {
+    kind = {};
+    kind.is_shared = true;
+    return kind;
+  }
   kind.has_hole |= seen != end;
   if (found.count != 0) look_up(found);
   kind.may_block = too_many || !found.are_local();

@@ -27,7 +27,8 @@ struct ProcmapQuery {
 };
 static_assert(sizeof(ProcmapQuery) == 104);
 constexpr unsigned long kProcmapQuery = _IOWR('f', 17, ProcmapQuery);
-constexpr uint64_t kVmaReadable = 0x01, kVmaWritable = 0x02, kCoveringOrNextVma = 0x10;
+constexpr uint64_t kVmaReadable = 0x01, kVmaWritable = 0x02, kVmaShared = 0x08;
+constexpr uint64_t kCoveringOrNextVma = 0x10;
 
 /// "begin-end rwxs offset major:minor inode   path"
 bool parse(char* line, MappedRange* range) {
@@ -38,6 +39,7 @@ bool parse(char* line, MappedRange* range) {
   if (strnlen(at, 5) < 5) return false;
   range->readable = at[1] == 'r';
   range->writable = at[2] == 'w';
+  range->shared = at[4] == 's';
   at += 5;
   strtoull(at, &at, 16);  // offset
   const auto device_major = static_cast<unsigned>(strtoul(at, &at, 16));
@@ -75,6 +77,7 @@ void cut(MappedRange& range, uint64_t begin, uint64_t end) {
                       .end = query.vma_end,
                       .readable = (query.vma_flags & kVmaReadable) != 0,
                       .writable = (query.vma_flags & kVmaWritable) != 0,
+                      .shared = (query.vma_flags & kVmaShared) != 0,
                       .inode = query.inode,
                       .device = makedev(query.device_major, query.device_minor),
                       .path = name};

@@ -1,5 +1,7 @@
 #include "verbs_provider/base/region_memory.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <new>
 
@@ -8,6 +10,7 @@
 #include "verbs_provider/base/context.h"
 #include "verbs_provider/base/file_systems.h"
 #include "verbs_provider/shim/blocking_memory.h"
+#include "verbs_provider/shim/mapping_changes.h"
 
 namespace rocemu::provider {
 namespace {
@@ -16,8 +19,9 @@ namespace {
 struct State {
   Mutex lock;
   Context* contexts;  // that have registered memory
-  bool is_watched;    // for a userfaultfd
-  bool blocks;        // some page may have to be waited for
+  RegisteredMemory* memory;
+  bool is_watched;  // for a userfaultfd
+  bool blocks;      // some page may have to be waited for
 };
 /// For as long as the process is there: somebody may register when it ends.
 union Lasting {
@@ -46,6 +50,35 @@ void tell_of_blocking(Context& context) {
   request.op = abi::Op::kMemoryMayBlock;
   abi::Reply reply;
   parts.told_of_blocking_memory = call(&context.context, request, &reply) == 0;
+}
+
+/// All memory that was ever registered lies between them: most changes of mappings are elsewhere.
+constinit std::atomic<uint64_t> lowest{UINT64_MAX}, highest{0};
+
+void note_change(Context& context, uint64_t begin, uint64_t end, abi::MappingCall call) {
+  Context::Parts& parts = context.parts;
+  if (!parts.has_payload() || !is_this_process(parts.opened_by)) return;
+  abi::MappingChanges& changes = parts.shared_payload().mappings;
+  const uint32_t count = changes.count.load(std::memory_order_relaxed);
+  auto& entry = changes.entries[count % abi::MappingChanges::kCount];
+  entry.begin.store(begin, std::memory_order_relaxed);
+  entry.end.store(end, std::memory_order_relaxed);
+  entry.call.store(call, std::memory_order_relaxed);
+  changes.count.store(count + 1, std::memory_order_release);
+}
+
+/// See rocemu_watch_mappings(). A change goes unnoticed while another thread, or the one that a
+/// signal has interrupted, registers memory: to wait could be for ever.
+void on_mapping_change(uint64_t begin, uint64_t end, abi::MappingCall call) {
+  if (begin >= highest.load(std::memory_order_relaxed)) return;
+  if (end <= lowest.load(std::memory_order_relaxed)) return;
+  if (!state.lock.try_lock()) return;
+  for (const RegisteredMemory* one = state.memory; one != nullptr; one = one->next) {
+    if (begin >= one->end || one->begin >= end) continue;
+    note_change(*context_of(one->context), std::max(begin, one->begin), std::min(end, one->end),
+                call);
+  }
+  state.lock.unlock();
 }
 
 void begin_to_block() {
@@ -77,7 +110,9 @@ bool may_be_changed(int access) {
 
 }  // namespace
 
-int check_region_memory(ibv_context* context, uint64_t address, uint64_t length, int access) {
+int check_region_memory(ibv_context* context, uint64_t address, uint64_t length, int access,
+                        uint32_t* is_shared) {
+  *is_shared = 0;
   const uint64_t end = address + length;
   if (end <= address) return 0;  // nothing, or what the daemon refuses
   const bool on_demand = (access & IBV_ACCESS_ON_DEMAND) != 0;
@@ -85,10 +120,12 @@ int check_region_memory(ibv_context* context, uint64_t address, uint64_t length,
   if (!on_demand && (memory.has_hole || (may_be_changed(access) && memory.is_read_only))) {
     return EFAULT;
   }
+  *is_shared = memory.is_shared ? 1 : 0;
   const Guard guard(state.lock);
   enter(*context_of(context));
   if (!state.is_watched) {
     state.is_watched = true;
+    rocemu_watch_mappings(on_mapping_change);
     state.blocks = rocemu_watch_memory(on_blocking_memory);
   }
   if (!state.blocks && memory.may_block) begin_to_block();
@@ -96,6 +133,25 @@ int check_region_memory(ibv_context* context, uint64_t address, uint64_t length,
     tell_of_blocking(*context_of(context));
   }
   return 0;
+}
+
+void enter_memory(RegisteredMemory& memory, ibv_context* context, uint64_t begin, uint64_t end) {
+  if (begin >= end) return;
+  const Guard guard(state.lock);
+  memory = {.begin = begin, .end = end, .context = context, .next = state.memory, .link = nullptr};
+  memory.link = &state.memory;
+  if (memory.next != nullptr) memory.next->link = &memory.next;
+  state.memory = &memory;
+  lowest.store(std::min(lowest.load(), begin));
+  highest.store(std::max(highest.load(), end));
+}
+
+void leave_memory(RegisteredMemory& memory) {
+  const Guard guard(state.lock);
+  if (memory.link == nullptr) return;
+  *memory.link = memory.next;
+  if (memory.next != nullptr) memory.next->link = memory.link;
+  memory.link = nullptr;
 }
 
 void forget_region_memory(ibv_context* context) {

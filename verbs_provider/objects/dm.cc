@@ -128,7 +128,7 @@ ibv_mr* reg_dm_mr(ibv_pd* pd, ibv_dm* base, uint64_t offset, size_t length, unsi
                             .length = length,
                             .iova = 0,
                             .kind = abi::RegionKind::kDevice,
-                            .reserved = 0},
+                            .is_shared = 0},
                            MrType::kMr);
   if (mr == nullptr) return nullptr;
   mr->verbs.mr.length = length;

@@ -71,7 +71,8 @@ ibv_mr* reg_dmabuf_mr(ibv_pd* pd, uint64_t offset, size_t length, uint64_t iova,
     return fail<ibv_mr>(errno == ENODEV || errno == ENXIO || errno == ESPIPE ? EINVAL : errno);
   }
   const uint64_t address = reinterpret_cast<uint64_t>(mapping) + before;
-  int error = check_region_memory(pd->context, address, length, access);
+  uint32_t is_shared;
+  int error = check_region_memory(pd->context, address, length, access, &is_shared);
   Mr* mr = nullptr;
   if (error == 0) {
     mr = register_region(pd,
@@ -81,7 +82,7 @@ ibv_mr* reg_dmabuf_mr(ibv_pd* pd, uint64_t offset, size_t length, uint64_t iova,
                           .length = length,
                           .iova = iova,
                           .kind = abi::RegionKind::kMemory,
-                          .reserved = 0},
+                          .is_shared = is_shared},
                          MrType::kDmabufMr);
     if (mr == nullptr) error = errno;
   }

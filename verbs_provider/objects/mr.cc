@@ -73,7 +73,9 @@ Mr* register_region(ibv_pd* pd, const decltype(abi::Request::Body::reg_mr)& want
 
 ibv_mr* reg_mr(ibv_pd* pd, void* address, size_t length, uint64_t iova, int access) {
   const auto own_address = reinterpret_cast<uint64_t>(address);
-  if (const int error = check_region_memory(pd->context, own_address, length, access); error != 0) {
+  uint32_t is_shared;
+  if (const int error = check_region_memory(pd->context, own_address, length, access, &is_shared);
+      error != 0) {
     return fail<ibv_mr>(error);
   }
   Mr* mr = register_region(pd,
@@ -83,10 +85,13 @@ ibv_mr* reg_mr(ibv_pd* pd, void* address, size_t length, uint64_t iova, int acce
                             .length = length,
                             .iova = iova_of(access, iova),
                             .kind = abi::RegionKind::kMemory,
-                            .reserved = 0},
+                            .is_shared = is_shared},
                            MrType::kMr);
   if (mr == nullptr) return nullptr;
   enter(mr, own_address, iova_of(access, iova) == own_address ? length : 0);
+  if ((access & IBV_ACCESS_ON_DEMAND) == 0) {
+    enter_memory(mr->memory, pd->context, own_address, own_address + length);
+  }
   return &mr->verbs.mr;
 }
 
@@ -99,7 +104,7 @@ ibv_mr* alloc_null_mr(ibv_pd* pd) {
                             .length = SIZE_MAX,
                             .iova = 0,
                             .kind = abi::RegionKind::kNull,
-                            .reserved = 0},
+                            .is_shared = 0},
                            MrType::kNullMr);
   if (mr == nullptr) return nullptr;
   mr->verbs.mr.length = SIZE_MAX;
@@ -135,7 +140,7 @@ int rereg_mr(VerbsMr* verbs, int flags, ibv_pd* pd, void* address, size_t length
     }
     if (moves) {
       error = check_region_memory(verbs->mr.context, reinterpret_cast<uint64_t>(address), length,
-                                  changes_access ? access : verbs->access);
+                                  changes_access ? access : verbs->access, &wanted.is_shared);
     }
     if (error == 0) error = call(verbs->mr.context, request, &reply);
   }
@@ -151,6 +156,12 @@ int rereg_mr(VerbsMr* verbs, int flags, ibv_pd* pd, void* address, size_t length
     verbs->mr.pd = pd;
   }
   enter(mr, own_address, own_length);
+  if (moves) {
+    leave_memory(mr->memory);
+    if ((verbs->access & IBV_ACCESS_ON_DEMAND) == 0) {
+      enter_memory(mr->memory, verbs->mr.context, own_address, own_address + length);
+    }
+  }
   return 0;
 }
 
@@ -160,6 +171,7 @@ int dereg_mr(VerbsMr* verbs) {
   if (error != 0 && !is_gone_with_its_device(error)) return error;
   Mr* mr = ours<Mr>(verbs);
   leave(mr);
+  leave_memory(mr->memory);
   release(verbs->mr.pd);
   if (mr->dm != nullptr) mr->dm->users.fetch_sub(1, std::memory_order_release);
   if (mr->mapping != nullptr) munmap(mr->mapping, mr->mapped);
@@ -221,6 +233,7 @@ ibv_mr* import_mr(ibv_pd* pd, uint32_t handle) {
 void unimport_mr(ibv_mr* base) {
   Mr* mr = ours<Mr>(base);
   leave(mr);
+  leave_memory(mr->memory);
   release(base->pd);
   dispose(mr);
 }

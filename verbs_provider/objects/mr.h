@@ -6,6 +6,7 @@
 
 #include "emulator/abi/control.h"
 #include "verbs_provider/base/private_abi.h"
+#include "verbs_provider/base/region_memory.h"
 #include "verbs_provider/objects/dm.h"
 
 namespace rocemu::provider {
@@ -15,6 +16,7 @@ struct Mr {
   Dm* dm = nullptr;  // whose memory it is, for as long as it exists
   /// What of this process's memory it is, if a list names that by its own addresses.
   uint64_t own_address = 0, own_length = 0;
+  RegisteredMemory memory{};  // unless it is on demand, or the provider's own
   /// Of a dma-buf: its mapping, which goes with the region.
   void* mapping = nullptr;
   size_t mapped = 0;

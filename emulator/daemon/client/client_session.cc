@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
-#include <fstream>
 #include <new>
 
 #include "emulator/engine/base/limits.h"
@@ -17,6 +16,7 @@
 #include "emulator/daemon/base/descriptors.h"
 #include "emulator/daemon/base/foreign_descriptors.h"
 #include "emulator/daemon/base/other_nics.h"
+#include "emulator/os/proc.h"
 
 namespace rocemu::daemon {
 namespace {
@@ -24,12 +24,6 @@ namespace {
 /// A message longer than any is recognised by filling this.
 using RequestBuffer = std::array<std::byte, sizeof(abi::Request) + 1>;
 constexpr size_t kHeaderSize = offsetof(abi::Request, body);
-
-std::string command_name_of(pid_t pid) {
-  std::string name;
-  std::getline(std::ifstream(fmt::format("/proc/{}/comm", pid)), name);
-  return name.empty() ? "?" : name;
-}
 
 /// A descriptor that becomes readable when the process is gone; none before Linux 5.3.
 UniqueFd open_process(pid_t pid) {
@@ -46,7 +40,7 @@ ClientSession::ClientSession(const Services& services, engine::ClientId id,
     : services_(services),
       device_(device),
       peer_(peer),
-      command_name_(command_name_of(peer.pid)),
+      command_name_(proc::name_of(peer.pid)),
       ring_pump_(services.engine),
       events_(services.loop),
       objects_(services.engine, events_, queues_),
@@ -280,6 +274,12 @@ void ClientSession::execute(Pending pending) {
   if (request.op == abi::Op::kMemoryMayBlock) {
     return reply_status(request, services_.memory.expect_waits(id()));
   }
+  if (request.op == abi::Op::kRegMr) {
+    services_.memory.on_registration(id(), request.body.reg_mr.address, request.body.reg_mr.length);
+  } else if (request.op == abi::Op::kReregMr) {
+    const auto& region = request.body.rereg_mr;
+    services_.memory.on_registration(id(), region.address, region.length);
+  }
   if (abi::destroys(request.op)) services_.owner.destroyed();
   const Answer answer = objects_.execute(request, pending.fds);
   if (answer.violation != nullptr) return end(answer.violation);
@@ -355,6 +355,7 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
   // Without a clock that runs there is no time after which what nobody polls would be written; and
   // where runs are explored, what a program does to a message that is under way is to be found.
   abi::Payload* payload = queues_.payload();
+  if (payload != nullptr) services_.memory.watch_mappings(id(), payload->mappings);
   if (payload != nullptr && !services_.clock.is_virtual()) {
     services_.memory.share(id(), *payload, ring);
   }

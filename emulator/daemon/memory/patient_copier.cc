@@ -20,10 +20,6 @@ namespace {
 using engine::MemoryResult;
 using engine::RemoteRange;
 
-/// All others wait for so long. A program that provides a page by another thread takes some 10 us,
-/// and a time slice or two on a busy machine.
-constexpr std::chrono::milliseconds kMoment{20};
-
 }  // namespace
 
 struct PatientCopier::Shared {
@@ -71,7 +67,8 @@ struct PatientCopier::Shared {
   MemoryResult result{};
 };
 
-std::unique_ptr<PatientCopier> PatientCopier::start(const MemoryReach& reach, int returned) {
+std::unique_ptr<PatientCopier> PatientCopier::start(const MemoryReach& reach, int returned,
+                                                    std::shared_ptr<WaitAllowance> allowance) {
   MemoryReach own = reach.duplicate();
   UniqueFd own_returned(fcntl(returned, F_DUPFD_CLOEXEC, 0));
   if (own.way() == MemoryReach::Way::kNone || !own_returned) return nullptr;
@@ -81,7 +78,7 @@ std::unique_ptr<PatientCopier> PatientCopier::start(const MemoryReach& reach, in
   std::unique_ptr<PatientCopier> copier;
   try {
     auto shared = std::make_shared<Shared>(std::move(own), std::move(own_returned));
-    copier.reset(new PatientCopier(shared));
+    copier.reset(new PatientCopier(shared, std::move(allowance)));
     std::thread([shared] { shared->serve(); }).detach();
   } catch (const std::system_error&) {
     copier.reset();
@@ -92,7 +89,9 @@ std::unique_ptr<PatientCopier> PatientCopier::start(const MemoryReach& reach, in
   return copier;
 }
 
-PatientCopier::PatientCopier(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
+PatientCopier::PatientCopier(std::shared_ptr<Shared> shared,
+                             std::shared_ptr<WaitAllowance> allowance)
+    : shared_(std::move(shared)), allowance_(std::move(allowance)) {}
 
 PatientCopier::~PatientCopier() {
   const std::scoped_lock lock(shared_->mutex);
@@ -109,9 +108,12 @@ MemoryResult PatientCopier::run() {
   std::unique_lock lock(shared_->mutex);
   shared_->busy = true;
   shared_->changed.notify_all();
-  if (shared_->changed.wait_for(lock, kMoment, [&] { return !shared_->busy; })) {
-    return shared_->result;
-  }
+  const auto begin = WaitAllowance::Clock::now();
+  const bool is_done =
+      shared_->changed.wait_for(lock, allowance_->limit(begin), [&] { return !shared_->busy; });
+  const auto end = WaitAllowance::Clock::now();
+  allowance_->spend(end, end - begin);
+  if (is_done) return shared_->result;
   shared_->late = true;
   return MemoryResult::kNotYet;
 }

@@ -11,18 +11,20 @@
 #include <memory>
 
 #include "emulator/daemon/memory/memory_reach.h"
+#include "emulator/daemon/memory/wait_allowance.h"
 
 namespace rocemu::daemon {
 
 class PatientCopier {
  public:
-  /// Of a call that came late, the return is told by `returned`, an eventfd. Null if there is no
-  /// thread or descriptor left.
-  static std::unique_ptr<PatientCopier> start(const MemoryReach& reach, int returned);
+  /// Signals the return of a late call by `returned`, an eventfd. `allowance` is that of the
+  /// program, which may have several copiers. Null if there is no thread or descriptor left.
+  static std::unique_ptr<PatientCopier> start(const MemoryReach& reach, int returned,
+                                              std::shared_ptr<WaitAllowance> allowance);
   /// The thread ends by itself, when its call has returned.
   ~PatientCopier();
 
-  /// MemoryResult::kNotYet if the call takes longer than a moment, or the last one still does.
+  /// MemoryResult::kNotYet if the call takes longer than the allowance, or the last one still does.
   engine::MemoryResult read(std::span<const engine::RemoteRange> from,
                             std::span<const std::span<uint8_t>> to);
   engine::MemoryResult write(std::span<const engine::RemoteRange> to,
@@ -32,11 +34,12 @@ class PatientCopier {
 
  private:
   struct Shared;
-  explicit PatientCopier(std::shared_ptr<Shared> shared);
+  PatientCopier(std::shared_ptr<Shared> shared, std::shared_ptr<WaitAllowance> allowance);
 
   engine::MemoryResult run();
 
   std::shared_ptr<Shared> shared_;
+  std::shared_ptr<WaitAllowance> allowance_;
 };
 
 }  // namespace rocemu::daemon

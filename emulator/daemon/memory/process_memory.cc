@@ -1,5 +1,6 @@
 #include "emulator/daemon/memory/process_memory.h"
 
+#include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
@@ -8,19 +9,66 @@
 #include <cstring>
 #include <utility>
 
+#include "emulator/os/proc.h"
+
 namespace rocemu::daemon {
+namespace {
+
+/// Returns whether some of the bytes may have other names than addresses of this process.
+bool is_shared(std::span<const engine::RemoteRange> ranges) {
+  return std::ranges::any_of(ranges, &engine::RemoteRange::is_shared);
+}
+
+const char* name_of(abi::MappingCall call) {
+  switch (call) {
+    case abi::MappingCall::kMunmap:
+      return "munmap(2)";
+    case abi::MappingCall::kMmap:
+      return "mmap(2)";
+    case abi::MappingCall::kMremap:
+      return "mremap(2)";
+    case abi::MappingCall::kMadvise:
+      return "madvise(2)";
+  }
+  return "?";
+}
+
+}  // namespace
 
 ProcessMemory::ProcessMemory() : returned_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 ProcessMemory::Way ProcessMemory::add(engine::ClientId client, pid_t pid, UniqueFd mem_file,
                                       bool prefer_mem_file) {
+  const std::optional<FileId> mem_file_id = mem_file ? file_id(mem_file.get()) : std::nullopt;
   MemoryReach reach(pid, std::move(mem_file), prefer_mem_file);
   const Way way = reach.way();
-  if (way != Way::kNone) clients_.insert_or_assign(client, Client(std::move(reach)));
+  if (way == Way::kNone) return way;
+  remove(client);
+  std::shared_ptr<Process> process = process_of(pid, mem_file_id);
+  process->clients.push_back(client);
+  clients_.emplace(client, Client(std::move(reach), std::move(process)));
   return way;
 }
 
+/// Contexts of one process have its PID, or at least its /proc/PID/mem, which stays the same file
+/// while one of them has it open.
+std::shared_ptr<ProcessMemory::Process> ProcessMemory::process_of(
+    pid_t pid, std::optional<FileId> mem_file) const {
+  for (const auto& [id, client] : clients_) {
+    const Process& process = *client.process;
+    const bool is_same = pid > 0 ? process.pid == pid : mem_file && process.mem_file == mem_file;
+    if (is_same) return client.process;
+  }
+  return std::make_shared<Process>(Process{.pid = std::max(pid, 0), .mem_file = mem_file});
+}
+
 void ProcessMemory::remove(engine::ClientId client) {
+  const Client* found = find(client);
+  if (found == nullptr) return;
+  Process& process = *found->process;
+  flush_queue(process);
+  std::erase(process.clients, client);
+  if (process.clients.empty()) std::erase(waiting_, &process);
   clients_.erase(client);
 }
 
@@ -36,7 +84,7 @@ int ProcessMemory::expect_waits(engine::ClientId client) {
   if (found == clients_.end()) return EINVAL;
   Client& target = found->second;
   if (target.copier != nullptr) return 0;
-  target.copier = PatientCopier::start(target.reach, returned_.get());
+  target.copier = PatientCopier::start(target.reach, returned_.get(), target.process->allowance);
   return target.copier != nullptr ? 0 : ENOMEM;
 }
 
@@ -45,8 +93,10 @@ engine::MemoryResult ProcessMemory::read(engine::ClientId client,
                                          std::span<const std::span<uint8_t>> to) {
   Client* target = find(client);
   if (target == nullptr) return engine::MemoryResult::kGone;
+  check_mappings(*target, from, /*writes=*/false);
   settle(*target, from);
-  if (target->queue.overlaps(from)) target->queue.flush(target->reach, scratch_);
+  flush_shared();
+  if (target->process->queue.overlaps(from)) flush_queue(*target->process);
   if (target->copier != nullptr) [[unlikely]] {
     return target->copier->read(from, to);
   }
@@ -80,8 +130,10 @@ engine::MemoryResult ProcessMemory::write(engine::ClientId client,
   Client* target = find(client);
   if (target == nullptr) return engine::MemoryResult::kGone;
   ++writes_;
+  check_mappings(*target, to, /*writes=*/true);
   settle(*target, to);
-  target->queue.flush(target->reach, scratch_);  // a program may watch for the later of two
+  if (is_shared(to)) flush_shared();
+  flush_queue(*target->process);  // a program may watch for the later of two
   if (target->copier != nullptr) [[unlikely]] {
     return target->copier->write(to, from);
   }
@@ -98,8 +150,9 @@ engine::MemoryResult ProcessMemory::write_soon(engine::ClientId client,
     if (result != engine::MemoryResult::kFault) return result;
     return target->reach.write_pinned(to, from);
   }
+  check_mappings(*target, to, /*writes=*/true);
   settle(*target, to);
-  enqueue(client, *target, to, from);
+  enqueue(*target, to, from);
   return engine::MemoryResult::kDone;
 }
 
@@ -109,20 +162,73 @@ engine::MemoryResult ProcessMemory::write_received(engine::ClientId client, engi
                                                    std::span<const std::span<const uint8_t>> from) {
   Client* target = find(client);
   if (target == nullptr) return engine::MemoryResult::kGone;
-  if (target->copier != nullptr) return write_soon(client, to, from);
+  if (target->copier != nullptr || is_shared(to)) return write_soon(client, to, from);
+  check_mappings(*target, to, /*writes=*/true);
+  for (const engine::ClientId other : target->process->clients) {
+    if (other != client) settle_received(*find(other), to);
+  }
   const bool was_any = target->received.is_any_unattached();
   if (!target->received.add(qp, is_first, to, from)) return write_soon(client, to, from);
   if (!was_any) unattached_.push_back(client);
   return engine::MemoryResult::kDone;
 }
 
-void ProcessMemory::enqueue(engine::ClientId client, Client& target,
-                            std::span<const engine::RemoteRange> to,
+void ProcessMemory::enqueue(Client& target, std::span<const engine::RemoteRange> to,
                             std::span<const std::span<const uint8_t>> from) {
   ++writes_;
-  if (target.queue.is_full(to)) target.queue.flush(target.reach, scratch_);
-  if (target.queue.empty()) waiting_.push_back(client);
-  target.queue.add(to, from);
+  Process& process = *target.process;
+  if (process.queue.is_full(to)) flush_queue(process);
+  if (!std::exchange(process.is_in_waiting, true)) waiting_.push_back(&process);
+  if (is_shared(to)) {
+    flush_shared(&process);  // those came before
+    if (!std::exchange(process.has_shared_in_queue, true)) ++shared_waiting_;
+  }
+  process.queue.add(to, from);
+}
+
+/// Makes the writes that wait in the process's queue.
+void ProcessMemory::flush_queue(Process& process) {
+  if (process.queue.empty()) return;
+  process.queue.flush(find(process.clients.front())->reach, scratch_);
+  if (std::exchange(process.has_shared_in_queue, false)) --shared_waiting_;
+}
+
+/// Makes the writes that wait in queues with shared memory, but for those of `except`.
+void ProcessMemory::flush_shared(const Process* except) {
+  if (shared_waiting_ == 0) [[likely]] {
+    return;
+  }
+  for (Process* process : waiting_) {
+    if (process->has_shared_in_queue && process != except) flush_queue(*process);
+  }
+}
+
+/// Warns, once for each program, of an access that would reach other pages on a NIC.
+void ProcessMemory::check_mappings(Client& client, std::span<const engine::RemoteRange> ranges,
+                                   bool writes) {
+  if (!client.mappings.may_be_any()) [[likely]] {
+    return;
+  }
+  const auto change = client.mappings.find(ranges);
+  if (!change || std::exchange(client.process->was_warned, true)) return;
+  spdlog::warn(
+      "{} (pid {}): a message {} registered memory at {:#x} to {:#x}, to which {} has given other "
+      "pages since it was registered. A NIC has pinned the old pages and would use those; rocemu "
+      "uses what is mapped there now. Deregister memory before it is unmapped (ibv_dereg_mr(3))",
+      proc::name_of(client.process->pid), client.process->pid, writes ? "writes to" : "reads from",
+      change->begin, change->end, name_of(change->call));
+}
+
+void ProcessMemory::watch_mappings(engine::ClientId client, const abi::MappingChanges& changes) {
+  if (Client* target = find(client)) target->mappings.share(changes);
+}
+
+void ProcessMemory::on_registration(engine::ClientId client, uint64_t address, uint64_t length) {
+  const Client* target = find(client);
+  if (target == nullptr || address + length < address) return;
+  for (const engine::ClientId one : target->process->clients) {
+    find(one)->mappings.forget(address, address + length);
+  }
 }
 
 /// As to memory that is pinned.
@@ -134,22 +240,33 @@ void ProcessMemory::write_now(const Client& target, std::span<const engine::Remo
   }
 }
 
-/// Before those bytes are read, or others are written there: what was received before is there.
+/// Before those bytes are read, or others are written there: writes what any context of the process
+/// received there before.
 void ProcessMemory::settle(Client& target, std::span<const engine::RemoteRange> ranges) {
-  if (!target.received.may_overlap(ranges)) [[likely]] {
+  if (target.process->clients.size() == 1) [[likely]] {
+    return settle_received(target, ranges);
+  }
+  for (const engine::ClientId client : target.process->clients) {
+    settle_received(*find(client), ranges);
+  }
+}
+
+void ProcessMemory::settle_received(Client& client, std::span<const engine::RemoteRange> ranges) {
+  if (!client.received.may_overlap(ranges)) [[likely]] {
     return;
   }
-  target.queue.flush(target.reach, scratch_);  // those came before
+  flush_queue(*client.process);  // those came before
   const auto write = [&](std::span<const engine::RemoteRange> to, std::span<const uint8_t> bytes) {
-    write_now(target, to, bytes);
+    write_now(client, to, bytes);
   };
-  target.received.withdraw(ranges, write);
-  target.received.spill(write);
+  client.received.withdraw(ranges, write);
+  client.received.spill(write);
 }
 
 void ProcessMemory::flush() {
-  for (const engine::ClientId client : waiting_) {
-    if (Client* target = find(client)) target->queue.flush(target->reach, scratch_);
+  for (Process* process : waiting_) {
+    flush_queue(*process);
+    process->is_in_waiting = false;
   }
   waiting_.clear();
 }

@@ -2,13 +2,20 @@
 // for one another (write_queue.h), and short messages go to the program beside their completions
 // (received_payload.h). Of a client that may have to provide its pages by itself another
 // thread makes the calls (patient_copier.h).
+//
+// What waits is written before the same bytes are read or overwritten, by whatever name: each
+// context of a process is a client, and all of them have its addresses; and memory that is mapped
+// more than once (RemoteRange::is_shared) has several addresses, in several processes.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "emulator/daemon/base/unix_socket.h"
+#include "emulator/daemon/memory/mapping_changes.h"
 #include "emulator/daemon/memory/memory_reach.h"
 #include "emulator/daemon/memory/patient_copier.h"
 #include "emulator/daemon/memory/received_payload.h"
@@ -60,6 +67,11 @@ class ProcessMemory {
   /// All completions of the step were added: writes what is left.
   void flush_unattached();
 
+  /// The client reports changes of its mappings there.
+  void watch_mappings(engine::ClientId client, const abi::MappingChanges& changes);
+  /// The client is about to register these bytes.
+  void on_registration(engine::ClientId client, uint64_t address, uint64_t length);
+
   /// Memory that the client shares with the daemon.
   void share(engine::ClientId client, abi::Payload& payload, const abi::DoorbellRing& ring);
   /// Whether read_posted() finds messages in slots, or where the program has them. There, a program
@@ -75,11 +87,25 @@ class ProcessMemory {
   bool is_any_untaken() const { return !untaken_.empty(); }
 
  private:
+  /// An address space, of which each of its clients is a context.
+  struct Process {
+    pid_t pid;                         // 0: of another PID namespace
+    bool was_warned = false;           // of memory that it has mapped anew
+    std::optional<FileId> mem_file{};  // what it sent of itself
+    WriteQueue queue{};
+    bool has_shared_in_queue = false;
+    bool is_in_waiting = false;
+    std::vector<engine::ClientId> clients{};
+    /// Of all its contexts together, however many it opens.
+    std::shared_ptr<WaitAllowance> allowance = std::make_shared<WaitAllowance>();
+  };
   struct Client {
-    explicit Client(MemoryReach r) : reach(std::move(r)) {}
+    Client(MemoryReach r, std::shared_ptr<Process> p)
+        : reach(std::move(r)), process(std::move(p)) {}
 
     MemoryReach reach;
-    WriteQueue queue{};
+    std::shared_ptr<Process> process;
+    MappingChanges mappings{};
     ReceivedPayload received{};
     bool is_in_untaken = false;
     const abi::SendSlots* sent = nullptr;     // shared with the client
@@ -87,14 +113,20 @@ class ProcessMemory {
   };
 
   Client* find(engine::ClientId client);
-  void enqueue(engine::ClientId client, Client& target, std::span<const engine::RemoteRange> to,
+  std::shared_ptr<Process> process_of(pid_t pid, std::optional<FileId> mem_file) const;
+  void enqueue(Client& target, std::span<const engine::RemoteRange> to,
                std::span<const std::span<const uint8_t>> from);
+  void flush_queue(Process& process);
+  void check_mappings(Client& client, std::span<const engine::RemoteRange> ranges, bool writes);
+  void flush_shared(const Process* except = nullptr);
   void write_now(const Client& target, std::span<const engine::RemoteRange> to,
                  std::span<const uint8_t> bytes);
   void settle(Client& target, std::span<const engine::RemoteRange> ranges);
+  void settle_received(Client& client, std::span<const engine::RemoteRange> ranges);
 
   std::unordered_map<engine::ClientId, Client> clients_;
-  std::vector<engine::ClientId> waiting_;     // whose queues are not empty
+  std::vector<Process*> waiting_;             // whose queues may not be empty
+  size_t shared_waiting_ = 0;                 // how many of them have shared memory in it
   std::vector<engine::ClientId> unattached_;  // who may have messages without a completion
   std::vector<engine::ClientId> untaken_;     // who may have payload beside completions
   uint64_t writes_ = 0;

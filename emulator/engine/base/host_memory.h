@@ -13,6 +13,8 @@ namespace rocemu::engine {
 struct RemoteRange {
   uint64_t address;
   uint64_t length;
+  /// The same bytes may have other addresses, of this client or of another.
+  bool is_shared = false;
 };
 
 enum class MemoryResult : uint8_t {

@@ -19,7 +19,7 @@ MemoryResult for_each_piece(std::span<const RemoteRange> ranges,
         used = 0;
       }
       const size_t size = std::min<uint64_t>(rest.length, buffers[buffer].size() - used);
-      const RemoteRange piece{rest.address, size};
+      const RemoteRange piece{rest.address, size, rest.is_shared};
       const MemoryResult result = visit(i, piece, buffers[buffer].subspan(used, size));
       if (result != MemoryResult::kDone) return result;
       rest.address += size;
@@ -37,7 +37,8 @@ void MemoryList::add(const Place& place, uint64_t length) {
       of_one_client_ && !place.null && (ranges_.empty() || clients_[0] == place.client);
   if (place.null) null_ |= 1u << ranges_.size();
   on_demand_ |= place.on_demand;
-  ranges_.push_back({place.address, length});
+  is_shared_ |= place.is_shared;
+  ranges_.push_back({place.address, length, place.is_shared});
   clients_.push_back(place.client);
 }
 
@@ -81,7 +82,7 @@ MemoryResult MemoryList::write_received(HostMemory& memory, ClientId completing,
                                         bool is_first,
                                         std::span<const std::span<const uint8_t>> from) const {
   const bool of_completing = !ranges_.empty() && of_one_client_ && clients_[0] == completing;
-  if (!of_completing || on_demand_) return write(memory, from);
+  if (!of_completing || is_shared_) return write(memory, from);
   return memory.write_received(completing, qp, is_first, ranges_, from);
 }
 

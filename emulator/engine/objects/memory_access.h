@@ -36,6 +36,7 @@ class MemoryList {
   uint32_t null_ = 0;                       // bit i: range i is nowhere
   bool of_one_client_ = true;               // and none of them null: one call does it
   bool on_demand_ = false;                  // of some the pages may be gone
+  bool is_shared_ = false;                  // some are
   static_assert(kMaxSge <= 32);
 };
 

@@ -193,9 +193,11 @@ std::optional<MemoryTable::Extent> MemoryTable::extent_of(uint32_t rkey) const {
 std::optional<Place> MemoryTable::place_in(const MemoryRegion& region, uint64_t address,
                                            uint64_t length) {
   if (!within(address, length, region.iova, region.length)) return std::nullopt;
+  const bool on_demand = (region.access & abi::kAccessOnDemand) != 0;
   return Place{.client = region.client,
                .address = region.address + (address - region.iova),
-               .on_demand = (region.access & abi::kAccessOnDemand) != 0};
+               .on_demand = on_demand,
+               .is_shared = region.is_shared || on_demand};  // what is mapped there may change
 }
 
 }  // namespace rocemu::engine

@@ -25,6 +25,7 @@ struct MemoryRegion {
   uint64_t length = 0;
   uint64_t iova = 0;  // what work requests name instead of `address`
   uint32_t access = 0;
+  bool is_shared = false;  // RemoteRange
   uint32_t lkey = 0;
   uint32_t rkey = 0;
   uint32_t windows = 0;  // bound to it
@@ -54,6 +55,7 @@ struct Place {
   uint64_t address = 0;
   bool null = false;       // nowhere: of a null region
   bool on_demand = false;  // of a region whose pages may come and go
+  bool is_shared = false;  // RemoteRange
 };
 
 /// The QP on whose behalf memory is used. Its PD decides what it may use at all (IBTA vol 1,

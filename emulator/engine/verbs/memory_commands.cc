@@ -36,6 +36,7 @@ struct Registration {
   uint64_t address;
   uint64_t length;
   uint64_t iova;
+  bool is_shared;
 
   bool on_demand() const { return (access & abi::kAccessOnDemand) != 0; }
   /// ibv_reg_mr(3): "To create an implicit ODP MR, IBV_ACCESS_ON_DEMAND should be set, addr should
@@ -87,6 +88,7 @@ void apply(const Registration& registration, MemoryRegion& region) {
   region.address = registration.address;
   region.length = registration.length;
   region.iova = registration.iova;
+  region.is_shared = registration.is_shared;
 }
 
 }  // namespace
@@ -120,15 +122,19 @@ int reg_mr(CommandContext& context, ClientId client, const abi::Request::Body& i
   Registration wanted{.access = arguments.access,
                       .address = arguments.address,
                       .length = arguments.length,
-                      .iova = zero_based ? 0 : arguments.iova};
+                      .iova = zero_based ? 0 : arguments.iova,
+                      .is_shared = arguments.is_shared != 0};
   switch (arguments.kind) {
     case abi::RegionKind::kMemory:
     case abi::RegionKind::kDevice:
       if (const int error = check(context, client, wanted)) return error;
       break;
     case abi::RegionKind::kNull:  // ibv_alloc_null_mr(3): "It has the maximum length"
-      wanted = {
-          .access = abi::kAccessLocalWrite, .address = 0, .length = kWholeAddressSpace, .iova = 0};
+      wanted = {.access = abi::kAccessLocalWrite,
+                .address = 0,
+                .length = kWholeAddressSpace,
+                .iova = 0,
+                .is_shared = false};
       break;
     default:
       return EINVAL;
@@ -161,7 +167,8 @@ int rereg_mr(CommandContext& context, ClientId client, const abi::Request::Body&
   Registration wanted{.access = region->access,
                       .address = region->address,
                       .length = region->length,
-                      .iova = region->iova};
+                      .iova = region->iova,
+                      .is_shared = region->is_shared};
   if ((region->access & abi::kAccessZeroBased) != 0) wanted.iova = region->address;
   ClientId owner = region->client;
   if (changes(abi::kReregAccess)) wanted.access = arguments.access;
@@ -169,6 +176,7 @@ int rereg_mr(CommandContext& context, ClientId client, const abi::Request::Body&
     wanted.address = arguments.address;
     wanted.length = arguments.length;
     wanted.iova = arguments.iova;
+    wanted.is_shared = arguments.is_shared != 0;
     owner = client;
   }
   if ((wanted.access & abi::kAccessZeroBased) != 0) wanted.iova = 0;

@@ -1,0 +1,45 @@
+// Which memory of a client has other pages than those it had when the client registered it
+// (abi::MappingChanges). A NIC has pinned the old pages; the daemon reaches the new ones.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "emulator/abi/rings.h"
+#include "emulator/engine/base/host_memory.h"
+
+namespace rocemu::daemon {
+
+class MappingChanges {
+ public:
+  struct Change {
+    uint64_t begin, end;
+    abi::MappingCall call;
+  };
+
+  /// Memory that the client shares with the daemon, and which it writes.
+  void share(const abi::MappingChanges& changes) { shared_ = &changes; }
+
+  /// Returns whether find() may return something: cheap.
+  bool may_be_any() const {
+    return shared_ != nullptr &&
+           (!known_.empty() || shared_->count.load(std::memory_order_acquire) != seen_);
+  }
+  /// Returns a change of some of these bytes since they were registered.
+  std::optional<Change> find(std::span<const engine::RemoteRange> ranges);
+  /// The client registers these bytes: what is mapped there now is what a NIC would pin.
+  void forget(uint64_t begin, uint64_t end);
+
+ private:
+  static constexpr size_t kMaxKnown = 256;
+
+  void read_news();
+
+  const abi::MappingChanges* shared_ = nullptr;
+  uint32_t seen_ = 0;
+  std::vector<Change> known_;
+};
+
+}  // namespace rocemu::daemon

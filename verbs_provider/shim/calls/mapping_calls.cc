@@ -1,0 +1,108 @@
+// Calls that give a part of the address space other pages: munmap(2), mmap(2) with MAP_FIXED,
+// mremap(2) and madvise(2). A region that is registered there keeps its old pages on a NIC, which
+// has pinned them; the provider wants to know (mapping_changes.h). Nothing is changed or refused.
+#include <atomic>
+#include <cstdarg>
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "verbs_provider/shim/interpose.h"
+#include "verbs_provider/shim/mapping_changes.h"
+#include "verbs_provider/shim/system_call.h"
+
+namespace rocemu::shim {
+namespace {
+
+using abi::MappingCall;
+
+constinit std::atomic<void (*)(uint64_t, uint64_t, MappingCall)> report{nullptr};
+
+void tell(const void* address, size_t length, MappingCall call) {
+  if (auto* changed = report.load(std::memory_order_acquire)) [[unlikely]] {
+    const auto begin = reinterpret_cast<uint64_t>(address);
+    changed(begin, begin + length, call);
+  }
+}
+
+/// The function behind ours, once the shim's constructor has looked it up. Allocators make these
+/// calls before that, where dlsym(3) would call the allocator: then it is the system call.
+template <class Function>
+struct Behind {
+  std::atomic<Function*> function{nullptr};
+
+  void look_up(const char* symbol) {
+    function.store(reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, symbol)));
+  }
+  template <class... Args>
+  auto call(long number, Args... args) {
+    using Result = decltype((*function.load())(args...));
+    if (Function* known = function.load(std::memory_order_relaxed)) return known(args...);
+    return (Result)system_call(number, args...);  // NOLINT: an int or an address
+  }
+};
+
+constinit Behind<int(void*, size_t)> next_munmap;
+constinit Behind<void*(void*, size_t, int, int, int, off_t)> next_mmap;
+constinit Behind<void*(void*, size_t, size_t, int, void*)> next_mremap;
+constinit Behind<int(void*, size_t, int)> next_madvise;
+
+__attribute__((constructor)) void look_up() {
+  const int saved = errno;
+  next_munmap.look_up("munmap");
+  next_mmap.look_up("mmap");
+  next_mremap.look_up("mremap");
+  next_madvise.look_up("madvise");
+  errno = saved;
+}
+
+/// The pages are gone, and what is read there next is zero or the file's.
+bool drops_pages(int advice) {
+#ifndef MADV_DONTNEED_LOCKED
+  constexpr int MADV_DONTNEED_LOCKED = 24;
+#endif
+  return advice == MADV_DONTNEED || advice == MADV_DONTNEED_LOCKED || advice == MADV_REMOVE;
+}
+
+}  // namespace
+}  // namespace rocemu::shim
+
+using namespace rocemu::shim;
+
+extern "C" __attribute__((visibility("default"))) void rocemu_watch_mappings(
+    void (*changed)(uint64_t, uint64_t, rocemu::abi::MappingCall)) {
+  report.store(changed, std::memory_order_release);
+}
+
+ROCEMU_REPLACE(int, munmap, (void* address, size_t length)) {
+  tell(address, length, MappingCall::kMunmap);
+  return next_munmap.call(SYS_munmap, address, length);
+}
+
+ROCEMU_REPLACE(void*, mmap,
+               (void* address, size_t length, int protection, int flags, int fd, off_t offset)) {
+  if ((flags & MAP_FIXED) != 0) tell(address, length, MappingCall::kMmap);
+  return next_mmap.call(SYS_mmap, address, length, protection, flags, fd, offset);
+}
+ROCEMU_REPLACE_ALIAS(mmap64, mmap);
+
+ROCEMU_REPLACE(void*, mremap, (void* address, size_t length, size_t new_length, int flags, ...)) {
+  va_list args;
+  va_start(args, flags);
+  void* wanted = (flags & MREMAP_FIXED) != 0 ? va_arg(args, void*) : nullptr;
+  va_end(args);
+  void* now = next_mremap.call(SYS_mremap, address, length, new_length, flags, wanted);
+  if (now == MAP_FAILED) return now;
+  if ((flags & MREMAP_FIXED) != 0) tell(now, new_length, MappingCall::kMremap);
+  if (now != address) {
+    tell(address, length, MappingCall::kMremap);
+  } else if (new_length < length) {
+    tell(static_cast<char*>(address) + new_length, length - new_length, MappingCall::kMremap);
+  }
+  return now;
+}
+
+ROCEMU_REPLACE(int, madvise, (void* address, size_t length, int advice)) {
+  if (drops_pages(advice)) tell(address, length, MappingCall::kMadvise);
+  return next_madvise.call(SYS_madvise, address, length, advice);
+}
