@@ -291,7 +291,7 @@ int explore(const Arguments& arguments) {
     throw UsageError(
         "explore: no command given; it stands behind '--': rocemu explore -- ./my_test");
   const Arguments command(separator + 1, arguments.end());
-  find_executable(command[0]);
+  find_command(command[0]);
   const explore::Options options = options_of(own, command);
   try {
     return explore::explore(options);

@@ -363,7 +363,7 @@ int run(const Arguments& arguments) {
   DaemonStart start{.arguments = daemon_arguments("run", values)};
   if (command.empty() || command[0].empty())
     throw UsageError("run: no command given; it stands behind '--': rocemu run -- ibv_devices");
-  find_executable(command[0]);  // says so before a NIC is started in vain
+  find_command(command[0]);  // says so before a NIC is started in vain
   start.scenario = read_scenarios(values);
   if (values.count("check-determinism") != 0) return check_determinism(values, own, command);
 

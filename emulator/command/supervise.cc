@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -23,9 +22,12 @@
 #include "emulator/abi/runtime_dir.h"
 #include "emulator/command/daemons/control_client.h"
 #include "emulator/command/daemons/process_exit.h"
+#include "emulator/command/doctor/executable.h"
 #include "emulator/command/error.h"
 #include "emulator/command/hang.h"
 #include "emulator/command/mount_sysfs.h"
+#include "emulator/os/elf_file.h"
+#include "emulator/os/exec_refusal.h"
 #include "emulator/os/proc.h"
 
 namespace rocemu::command {
@@ -108,11 +110,23 @@ void leave_to_capture(int descriptor) {
   if (descriptor > STDERR_FILENO) close(descriptor);
 }
 
+/// Replaces this process by the command, or ends it with the reason for which that is impossible.
+[[noreturn]] void execute(const std::string& path, char* const* argv) {
+  execv(path.c_str(), argv);
+  const int error = errno;
+  // A script without "#!" is the shell's, as in a shell.
+  if (error == ENOEXEC && !read_elf(path)) execvp(argv[0], argv);
+  dprintf(STDERR_FILENO, "rocemu: cannot run '%s': %s\n", argv[0],
+          describe_exec_error(path, error).c_str());
+  _exit(error == ENOENT ? kExitNotFound : kExitNotExecutable);
+}
+
 pid_t start_command(Arguments& command, const SignalQueue& signals,
                     const Supervision& supervision) {
   std::vector<char*> argv;
   for (std::string& argument : command) argv.push_back(argument.data());
   argv.push_back(nullptr);
+  const std::string path = find_executable(command[0]);
   const pid_t pid = fork();
   if (pid < 0) fail_with_errno("cannot start another process", errno);
   if (pid > 0) return pid;
@@ -128,10 +142,7 @@ pid_t start_command(Arguments& command, const SignalQueue& signals,
       _exit(kExitFailure);
     }
   }
-  execvp(argv[0], argv.data());
-  const int error = errno;
-  dprintf(STDERR_FILENO, "rocemu: cannot run '%s': %s\n", argv[0], strerror(error));
-  _exit(error == ENOENT ? kExitNotFound : kExitNotExecutable);
+  execute(path, argv.data());
 }
 
 int exit_status(int wait_status) {

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
-#include <sstream>
 
 #include "emulator/os/unique_fd.h"
 
@@ -136,19 +135,6 @@ std::vector<std::string> executable_code_of(const std::string& path) {
       code.push_back(bytes.substr(segment.p_offset, segment.p_filesz));
   }
   return code;
-}
-
-std::string script_interpreter(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  if (!std::getline(file, line) || !line.starts_with("#!")) return "";
-  std::istringstream words(line.substr(2));
-  std::string word;
-  words >> word;
-  if (word.substr(word.rfind('/') + 1) != "env") return word;
-  while (words >> word)
-    if (!word.starts_with("-") && word.find('=') == std::string::npos) return word;
-  return "";
 }
 
 bool has_text(const std::string& path, std::string_view text) {

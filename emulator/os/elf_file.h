@@ -33,10 +33,6 @@ std::string why_out_of_reach(const std::string& path, std::string_view name);
 /// order.
 std::vector<std::string> executable_code_of(const std::string& path);
 
-/// The program that a script's "#!" line names, resolved (also through /usr/bin/env); empty if the
-/// file does not begin with one.
-std::string script_interpreter(const std::string& path);
-
 /// Whether the file has these bytes anywhere, as it has the name of a symbol that it exports or
 /// wants.
 bool has_text(const std::string& path, std::string_view text);

@@ -31,16 +31,56 @@ class ExitStatus(CommandTest):
     def test_is_126_if_it_cannot_be_executed(self):
         file = self.scratch / "data"
         file.write_text("no program")
-        self.assert_one_line(self.rocemu("run", "--", file), 126, str(file))
-        self.assert_one_line(self.rocemu("run", "--", self.scratch), 126, str(self.scratch))
+        self.assert_one_line(self.rocemu("run", "--", file), 126, str(file), "chmod +x")
+        self.assert_one_line(self.rocemu("run", "--", self.scratch), 126, str(self.scratch), "is a directory")
         self.assert_one_line(self.rocemu("run", "--", "data", env={"PATH": str(self.scratch)}),
                              126, "data")
 
-    def test_is_126_or_127_if_the_interpreter_is_missing(self):
-        script = self.scratch / "script"
-        script.write_text("#!/no/such/interpreter\n")
-        script.chmod(0o755)
-        self.assert_one_line(self.rocemu("run", "--", script), 127, str(script))
+    def script(self, text, name="script"):
+        file = self.scratch / name
+        file.write_bytes(text)
+        file.chmod(0o755)
+        return file
+
+    def test_is_127_if_the_interpreter_of_a_script_is_missing(self):
+        for line, name in ((b"#!/no/such/interpreter\n", "/no/such/interpreter"),
+                           (b"#! /no/such/interpreter -u\n", "/no/such/interpreter"),
+                           (b"#!no-such-interpreter", "no-such-interpreter"),
+                           (b"#!/usr/bin/env rocemu-no-such-program\n", "rocemu-no-such-program"),
+                           (b"#!/usr/bin/env -S rocemu-no-such-program -u\n", "rocemu-no-such-program")):
+            script = self.script(line)
+            said = f"the interpreter {name} of {script}"
+            self.assert_one_line(self.rocemu("run", "--", script), 127, said, "install")
+            self.assert_one_line(self.rocemu("run", "--", "script", env={"PATH": f"{self.scratch}:/usr/bin"}), 127, said)
+            self.assert_one_line(self.rocemu("explore", "--output", self.scratch / "found", "--", script), 127, said)
+
+    def test_is_127_for_a_script_with_the_line_ends_of_dos(self):
+        for line in (b"#!/bin/sh\r\n", b"#!/usr/bin/env sh\r\n"):
+            self.assert_one_line(self.rocemu("run", "--", self.script(line + b"exit\r\n")), 127, "carriage return")
+
+    def test_is_126_if_the_interpreter_cannot_be_executed(self):
+        for interpreter in (self.scratch, "/etc/passwd"):
+            script = self.script(f"#!{interpreter}\n".encode())
+            self.assert_one_line(self.rocemu("run", "--", script), 126, f"the interpreter {interpreter} of {script}")
+
+    def test_is_126_for_a_program_of_another_machine(self):
+        program = bytearray(pathlib.Path("/bin/true").read_bytes())
+        program[18:20] = (183 if os.uname().machine == "x86_64" else 62).to_bytes(2, "little")  # e_machine
+        foreign = self.script(bytes(program), "foreign")
+        try:
+            subprocess.run([foreign], check=False)
+            self.skipTest("this machine runs programs of others, by binfmt_misc")
+        except OSError:
+            pass
+        result = self.rocemu("run", "--", foreign)
+        self.assert_one_line(result, 126, str(foreign), "built for another machine")
+
+    def test_of_scripts_that_run_is_their_own(self):
+        for text in (b"#!/bin/sh\nexit 3\n", b"#! /bin/sh -e\nexit 3\n", b"#!/usr/bin/env sh\nexit 3\n",
+                     b"#!/usr/bin/env -S sh -e\nexit 3\n", b"#!/usr/bin/env -S A=3 sh\nexit $A\n",
+                     b"exit 3\n"):  # a shell runs what has no "#!"
+            result = self.rocemu("run", "--", self.script(text))
+            self.assertEqual((result.returncode, result.stderr), (3, ""))
 
     def test_is_1_if_the_nic_cannot_start(self):
         result = self.rocemu("run", "--capture", "/no/such/folder/x.pcap", "--", "true")

@@ -13,6 +13,7 @@
 #include "emulator/command/error.h"
 #include "emulator/command/mount_sysfs.h"
 #include "emulator/os/elf_file.h"
+#include "emulator/os/script_file.h"
 
 namespace rocemu::command {
 namespace {
@@ -118,7 +119,8 @@ Findings check_file(const std::string& path, int depth) {
     if (access(path.c_str(), R_OK) != 0)
       return {
           {Level::kNote, kProgram, path + " may be run but not read, so it was not examined", ""}};
-    const std::string interpreter = script_interpreter(path);
+    const std::optional<Script> script = read_script(path);
+    const std::string interpreter = script ? script->program : "";
     if (interpreter.empty() || depth >= kMaxScriptDepth)
       return {{Level::kProblem, kProgram,
                path + " is neither an ELF program nor a script with '#!'",

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "emulator/command/error.h"
+#include "emulator/os/exec_refusal.h"
 
 namespace rocemu::command {
 namespace {
@@ -35,6 +36,12 @@ bool is_noexec(const std::string& path) {
     throw Error(kExitNotExecutable, "cannot run '" + name +
                                         "': its file system is mounted noexec; copy it to another, "
                                         "or mount -o remount,exec");
+  if (error == EISDIR)
+    throw Error(kExitNotExecutable, "cannot run '" + name + "': it is a directory");
+  if (error == EACCES)
+    throw Error(kExitNotExecutable,
+                "cannot run '" + name +
+                    "': it is no file that you may execute; of a program of yours: chmod +x");
   throw Error(kExitNotExecutable,
               "cannot run '" + name + "': " + std::generic_category().message(error));
 }
@@ -59,6 +66,14 @@ std::string find_executable(const std::string& name) {
     begin = end + 1;
   }
   give_up(name, error);
+}
+
+std::string find_command(const std::string& name) {
+  std::string path = find_executable(name);
+  if (const auto refusal = find_exec_refusal(path))
+    throw Error(refusal->error == ENOENT ? kExitNotFound : kExitNotExecutable,
+                "cannot run '" + name + "': " + refusal->why);
+  return path;
 }
 
 }  // namespace rocemu::command

@@ -1,4 +1,4 @@
-// Finds the program a command names, as execvp does.
+// Finds the program a command names, as execvp does, and says why one cannot be run.
 #pragma once
 
 #include <string>
@@ -8,5 +8,9 @@ namespace rocemu::command {
 /// The file that `name` runs. Throws Error with status 127 (there is none) or 126 (it cannot be
 /// executed).
 std::string find_executable(const std::string& name);
+
+/// As find_executable, of a command that is to be run: throws also if the interpreter that the file
+/// names is missing, or cannot be executed.
+std::string find_command(const std::string& name);
 
 }  // namespace rocemu::command

@@ -1,0 +1,22 @@
+// Reads the "#!" line of a script, as execve(2) does.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace rocemu {
+
+struct Script {
+  /// The first word of the line, which the kernel executes.
+  std::string interpreter;
+  /// The program that runs the script: the interpreter, or what /usr/bin/env is to find; empty if
+  /// env is given none.
+  std::string program;
+  /// Whether env searches `program` in PATH, with no option or variable that could change how.
+  bool is_found_by_env = false;
+};
+
+/// Returns nothing if the file cannot be read, or has no "#!" line that names a program.
+std::optional<Script> read_script(const std::string& path);
+
+}  // namespace rocemu
