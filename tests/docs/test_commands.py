@@ -1,7 +1,7 @@
 """Runs every command line of README.md and of the pages of docs/, in their order, and compares what it prints with
 what the page shows. (Those of docs/learn are test_lessons', those of docs/explore.md test_guide's.)
 
-A command line begins with `$ ` in a block of code. Each page has a directory of its own, in which there are the
+scripts/page_commands.py finds them. Each page has a directory of its own, in which there are the
 programs of docs/learn and my_test, one of them. What is not run is named below, with the reason.
 
 With ROCEMU_UPDATE_DOCS=1 pages that show an output get the one that is printed.
@@ -17,6 +17,9 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+import page_commands  # noqa: E402
+
 LESSONS = ROOT / "docs" / "learn"
 BIN = pathlib.Path(os.environ["ROCEMU_BIN"])
 TIMEOUT = 240  # seconds that nothing here comes near
@@ -30,6 +33,12 @@ NOT_RUN = {
     "gcc -I$PREFIX": "there is no old.c: tests/vipl compiles such programs",
     "rocemu run -- ./old": "and runs them",
     "scripts/": "builds all again, or installs packages: CONTRIBUTING.md's business",
+    # scripts/check-first-page runs these of README.md; tests/testing/test_examples.py does the same in the build tree.
+    "apt-get ": "installs packages",
+    "cmake --install build/release": "the test's build is elsewhere",
+    "cmake -G Ninja -S my_tests": "and is not installed",
+    "my_tests/build/my_test": "so this is not built",
+    "PYTHONPATH=$HOME": "and this is not there",
 }
 # The exit status of what is to fail, by what is in it.
 STATUSES = {
@@ -52,31 +61,8 @@ def go_where_ports_are_free():
 go_where_ports_are_free()
 
 
-def masked(text):
-    """Without what differs from run to run."""
-    text = re.sub(r"\[\d+\] *", "[PID]  ", text)
-    text = re.sub(r"\bpid \d+", "pid N", text)
-    return re.sub(r"/\S*/rocemu/shared", "DIR", text)
-
-
-def commands_of(block):
-    """Pairs of a command, with its further lines, and the output shown."""
-    found = []
-    goes_on = False
-    for line in block.splitlines():
-        if line.startswith("$ "):
-            found.append([line[2:], ""])
-        elif goes_on:
-            found[-1][0] += "\n" + line
-        elif found:
-            found[-1][1] += line + "\n"
-        goes_on = bool(found) and line.endswith("\\")
-    return [(command, output.strip("\n")) for command, output in found]
-
-
-def blocks_of(page):
-    return [block for block in re.findall(r"^```\n(.*?)^```$", page.read_text(), re.M | re.S)
-            if re.search(r"^\$ ", block, re.M)]
+def commands_of(page):
+    return [step for step in page_commands.steps_of(page.read_text()) if isinstance(step, page_commands.Command)]
 
 
 class Session:
@@ -142,12 +128,11 @@ class Commands(unittest.TestCase):
             session = Session(scratch)
             self.addCleanup(session.close)
             self.prepare(page, session)
-            for block in blocks_of(page):
-                for command, output in commands_of(block):
-                    if any(command.startswith(beginning) for beginning in NOT_RUN):
-                        continue
-                    with self.subTest(command):
-                        self.check(session, command, output)
+            for command in commands_of(page):
+                if any(command.text.startswith(beginning) for beginning in NOT_RUN):
+                    continue
+                with self.subTest(command.text):
+                    self.check(session, command.text, command.output)
             session.close()
         text = page.read_text()
         for shown, found in self.updates:
@@ -157,10 +142,9 @@ class Commands(unittest.TestCase):
 
     def prepare(self, page, session):
         """The files that the page shows by `cat`."""
-        for block in blocks_of(page):
-            for command, output in commands_of(block):
-                if name := re.fullmatch(r"cat (\w+\.yaml)", command):
-                    (session.scratch / name[1]).write_text(output + "\n")
+        for command in commands_of(page):
+            if name := re.fullmatch(r"cat (\w+\.yaml)", command.text):
+                (session.scratch / name[1]).write_text(command.output + "\n")
 
     def check(self, session, command, output):
         missing = [tool for tool in NEEDS if tool in command and shutil.which(tool) is None]
@@ -175,7 +159,7 @@ class Commands(unittest.TestCase):
         if output and os.environ.get("ROCEMU_UPDATE_DOCS"):
             self.updates.append((f"$ {command}\n{output}\n", f"$ {command}\n{found}\n"))
         elif output:
-            self.assertEqual(masked(found), masked(output))
+            self.assertEqual(page_commands.masked(found), page_commands.masked(output))
 
 
 def add_test(page):
@@ -184,7 +168,7 @@ def add_test(page):
 
 
 for _page in PAGES:
-    if blocks_of(_page):
+    if commands_of(_page):
         add_test(_page)
 
 
