@@ -14,7 +14,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
+import urllib.error
+import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -43,6 +46,8 @@ NOT_RUN = {
 # The exit status of what is to fail, by what is in it.
 STATUSES = {
 }
+# What does not end by itself: a page of it that names the devices.
+SERVERS = {"prometheus-node-exporter": "http://localhost:9100/metrics"}
 NEEDS = ("lstopo-no-graphics", "prometheus-node-exporter", "mpirun", "tshark")
 
 
@@ -87,12 +92,11 @@ class Session:
         self.background = []
 
     def start(self, command):
-        """In a terminal of its own: a server, which listens when this returns."""
+        """Starts a server as in a terminal of its own."""
         self.background.append(subprocess.Popen(
             ["bash", "-c", command], cwd=self.directory, env=self.environment, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-        # ibv_rc_pingpong's default port.
-        self.run("rocemu wait --listening 18515")
+        return self.background[-1]
 
     def run(self, command):
         """Its exit status and output."""
@@ -146,12 +150,27 @@ class Commands(unittest.TestCase):
             if name := re.fullmatch(r"cat (\w+\.yaml)", command.text):
                 (session.scratch / name[1]).write_text(command.output + "\n")
 
+    def page_of(self, process, address):
+        """Returns what the server says as soon as it answers."""
+        deadline = time.monotonic() + TIMEOUT
+        while process.poll() is None and time.monotonic() < deadline:
+            try:
+                with urllib.request.urlopen(address, timeout=TIMEOUT) as answer:
+                    return answer.read().decode()
+            except urllib.error.URLError:
+                time.sleep(0.05)
+        return self.fail(f"nothing answers at {address}")
+
     def check(self, session, command, output):
         missing = [tool for tool in NEEDS if tool in command and shutil.which(tool) is None]
         if missing:
             self.skipTest(f"there is no {missing[0]}")
         if "# in one terminal" in command:
             session.start(command)
+            session.run("rocemu wait --listening 18515")  # ibv_rc_pingpong's default port
+            return
+        if server := next((name for name in SERVERS if name in command), None):
+            self.assertIn("rocemu0", self.page_of(session.start(command), SERVERS[server]))
             return
         status, found = session.run(command)
         wanted = next((one for part, one in STATUSES.items() if part in command), 0)
