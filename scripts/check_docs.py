@@ -1,15 +1,18 @@
 #!/usr/bin/python3
-"""Holds docs/statuses.md against the enumerations it explains and the tests it names.
+"""Checks what the documents say of files, names, links and numbers (scripts/pages.py), and docs/statuses.md.
 
 usage: scripts/check_docs.py [INCLUDE_DIRECTORY]
 
-Every value of ibv_wc_status, ibv_event_type and rdma_cm_event_type has one row, no row has another
+docs/statuses.md: every value of ibv_wc_status, ibv_event_type and rdma_cm_event_type has one row, no row has another
 but for what newer headers have and rocemu knows, and what a row names as its test exists. Exit status
 1 and a line for each that fails.
 """
 import pathlib
 import re
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import pages  # noqa: E402
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
 PAGE = SOURCE / "docs" / "statuses.md"
@@ -48,8 +51,7 @@ def tests():
     return names | {file.name for file in (SOURCE / "tests").rglob("*.py")}
 
 
-def main():
-    include = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "/usr/include")
+def wrong_statuses(include):
     known = [value for header, enumerations in ENUMERATIONS.items()
              for enumeration in enumerations
              for value in values_of((include / header).read_text(), enumeration)]
@@ -62,8 +64,14 @@ def main():
     there = tests()
     named = re.findall(r"`(\w+\.[A-Z]\w+)`", page) + re.findall(r"\b(test_\w+\.py)\b", page)
     wrong += [f"the test {name} does not exist" for name in named if name not in there]
+    return [f"{PAGE.relative_to(SOURCE)}: {line}" for line in wrong]
+
+
+def main():
+    include = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "/usr/include")
+    wrong = wrong_statuses(include) + pages.wrong_pages(SOURCE)
     for line in wrong:
-        print(f"{PAGE.relative_to(SOURCE)}: {line}")
+        print(line)
     sys.exit(1 if wrong else 0)
 
 

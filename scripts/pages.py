@@ -1,0 +1,141 @@
+"""Finds statements of the documents that the tree contradicts, for scripts/check_docs.py:
+
+- a link to a page, a file or a heading that does not exist;
+- a file of the tree, in backquotes, that does not exist;
+- on the pages for those who read the code, a name of the code that no file has;
+- in docs/design/where.md, a function that is not in the file beside it;
+- in docs/design/recipes.md, how many files a fault effect touches.
+"""
+import pathlib
+import re
+
+CODE = ("wire", "emulator", "verbs_provider", "testing", "vipl", "tests", "scripts", "packaging")
+FOLDERS = CODE + ("docs", "scenarios", "topologies", "examples", "debian", ".github", ".ci")
+PAGES_OF_CODE = ("docs/ARCHITECTURE.md", "docs/design/")
+HISTORY = "CHANGELOG.md"  # names what there was
+# Names of a recipe, which stand for any: scenarios/NAME.yaml.
+STANDS_FOR_ANY = re.compile(r"NAME|<|\*")
+WHERE = "docs/design/where.md"
+RECIPES = "docs/design/recipes.md"
+
+
+def prose(text):
+    """Returns a page without its blocks of code."""
+    return re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+
+
+def quoted(text):
+    return re.findall(r"`([^`\n]+)`", prose(text))
+
+
+def anchors(text):
+    """Returns the anchors of a page's headings, as GitHub makes them."""
+    found = set()
+    for heading in re.findall(r"^#+ (.+)$", prose(text), re.M):
+        heading = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading)
+        anchor = re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
+        number = sum(1 for one in found if re.fullmatch(re.escape(anchor) + r"(-\d+)?", one))
+        found.add(f"{anchor}-{number}" if number else anchor)
+    return found
+
+
+def broken_links(name, text, files):
+    """`files`: the text of each page, and "" of each other file."""
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(text)):
+        if re.match(r"\w+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        parts = list(pathlib.PurePosixPath(name).parent.parts) if path else list(pathlib.PurePosixPath(name).parts)
+        for part in pathlib.PurePosixPath(path).parts:
+            parts = parts[:-1] if part == ".." else parts + [part]
+        page = "/".join(parts)
+        if page not in files and not any(one.startswith(page + "/") for one in files):
+            yield f"the link {target} leads nowhere"
+        elif anchor and anchor not in anchors(files.get(page, "")):
+            yield f"the link {target} leads to no heading"
+
+
+def missing_files(text, files):
+    """Of names without a folder only sources: a header may be the system's."""
+    names = {one.rsplit("/", 1)[-1] for one in files}
+    for word in quoted(text):
+        is_path = re.fullmatch(rf"(?:{'|'.join(FOLDERS)})/[\w./-]*", word)
+        if STANDS_FOR_ANY.search(word) or not (is_path or re.fullmatch(r"[\w-]+\.(?:cc|py)", word)):
+            continue
+        path = word.rstrip("/")
+        if not is_path:
+            if path not in names:
+                yield f"there is no file {word}"
+        elif not any(one == path or one.startswith((path + "/", path + ".")) for one in files):
+            yield f"there is no {word}"
+
+
+def missing_names(text, words):
+    """Names in backquotes that look like code: with an underscore, a capital within, `::` or `()`."""
+    for word in quoted(text):
+        if not re.fullmatch(r"(?:\w+::)*\w+(?:\(\))?", word) or re.fullmatch(r"[a-z]+|[A-Z0-9_]+|\d\w*", word):
+            continue
+        if STANDS_FOR_ANY.search(word):
+            continue
+        for part in re.findall(r"\w+", word):
+            if part not in words:
+                yield f"no file of the code has the name {word}"
+                break
+
+
+def misplaced_functions(text, contents):
+    """Rows `| question | files | functions |`: each function is in one of the files, or in its header or source."""
+    for line in prose(text).splitlines():
+        cells = line.strip().strip("|").split(" | ")
+        if len(cells) != 3 or "---" in line:
+            continue
+        beside, there = "", ""
+        for name in re.findall(r"`([^`]+\.(?:cc|h|yaml))`", cells[1]):
+            name = name if name in contents else beside + name
+            beside = name.rpartition("/")[0] + "/"
+            stem = name.rpartition(".")[0]
+            there += "".join(contents.get(one, "") for one in (name, stem + ".h", stem + ".cc"))
+        if not there or cells[1].strip().startswith("nowhere"):
+            continue
+        for function in re.findall(r"`([^`]+)`", cells[2]):
+            if not re.search(rf"\b{re.escape(function.split('::')[-1])}\b", there):
+                yield f"{function} is not in {cells[1].strip()}"
+
+
+def wrong_counts(text, contents):
+    """"7 (`silent`)" in the row of a fault effect: the files of the product that have to do with it."""
+    row = re.search(r"^\| \[a fault effect\].*$", text, re.M)
+    for number, effect in re.findall(r"(\d+)[^|;`]*\(`(\w+)`\)", row[0] if row else ""):
+        having = [name for name, content in contents.items()
+                  if re.match(r"emulator/(engine/faults|scenario|explore|timeline)/.*\.(cc|h)$", name)
+                  and re.search(rf'\beffects\.{effect}\b|"{effect}"|^  \w+ {effect} = ', content, re.M)]
+        if len(having) != int(number):
+            yield f"{effect} touches {len(having)} files, and not {number}: {', '.join(sorted(having))}"
+
+
+def wrong_pages(root):
+    """Returns a line for each statement that is wrong."""
+    top = [path for path in root.iterdir() if path.is_file()]
+    paths = top + [path for folder in FOLDERS if (root / folder).is_dir() for path in (root / folder).rglob("*")
+                   if path.is_file() and "__pycache__" not in path.parts]
+    names = {path.relative_to(root).as_posix(): path for path in paths}
+    pages = {name: path.read_text() for name, path in names.items() if name.endswith(".md")}
+    files = {name: pages.get(name, "") for name in names}
+    contents = {name: path.read_text(errors="replace") for name, path in names.items()
+                if not name.endswith(".md") and (name.split("/")[0] in CODE + ("scenarios",) or "/" not in name)
+                and not name.startswith("tests/data/")}
+    words = {word for content in contents.values() for word in re.findall(r"\w+", content)}
+    written = {step for page in pages.values() for step in re.findall(r"`([\w./-]+)`:\n\n```\w", page)}
+    wrong = []
+    for name, text in sorted(pages.items()):
+        if name == HISTORY:
+            continue
+        found = list(broken_links(name, text, files)) + list(missing_files(text, {*files, *written}))
+        if name.startswith(PAGES_OF_CODE):
+            found += missing_names(text, words)
+        if name == WHERE:
+            found += misplaced_functions(text, contents)
+        if name == RECIPES:
+            found += wrong_counts(text, contents)
+        wrong += [f"{name}: {one}" for one in found]
+    return wrong
