@@ -4,7 +4,8 @@
 - a file of the tree, in backquotes, that does not exist;
 - on the pages for those who read the code, a name of the code that no file has;
 - in docs/design/where.md, a function that is not in the file beside it;
-- in docs/design/recipes.md, how many files a fault effect touches.
+- in docs/design/recipes.md, how many files a fault effect touches;
+- in docs/reference/versions.md and vendor-errors.md, numbers that the code has otherwise.
 """
 import pathlib
 import re
@@ -17,6 +18,8 @@ HISTORY = "CHANGELOG.md"  # names what there was
 STANDS_FOR_ANY = re.compile(r"NAME|<|\*")
 WHERE = "docs/design/where.md"
 RECIPES = "docs/design/recipes.md"
+VERSIONS = "docs/reference/versions.md"
+VENDOR_ERRORS = "docs/reference/vendor-errors.md"
 
 
 def prose(text):
@@ -113,6 +116,21 @@ def wrong_counts(text, contents):
             yield f"{effect} touches {len(having)} files, and not {number}: {', '.join(sorted(having))}"
 
 
+def wrong_versions(text, contents):
+    """Rows "| ... | `kVersion` in `emulator/abi/control.h` | 6 |"."""
+    for constant, file, number in re.findall(r"^\|[^|]*\| `(\w+)` in `([^`]+)` \| (\d+) \|$", text, re.M):
+        value = re.search(rf"\b{constant} = (\d+);", contents.get(file, ""))
+        if not value or value[1] != number:
+            yield f"{constant} of {file} is {value[1] if value else 'not there'}, and not {number}"
+
+
+def wrong_vendor_errors(text, contents):
+    body = re.search(r"enum (?:class )?VendorError\b[^{]*\{(.*?)\};", contents.get("emulator/engine/protocol/nak_codes.h", ""), re.S)
+    numbers = re.findall(r"= (\d+),", body[1]) if body else []
+    if numbers != re.findall(r"^\| (\d+) \|", text, re.M):
+        yield f"the numbers are not those of VendorError: {', '.join(numbers)}"
+
+
 def wrong_pages(root):
     """Returns a line for each statement that is wrong."""
     top = [path for path in root.iterdir() if path.is_file()]
@@ -137,5 +155,9 @@ def wrong_pages(root):
             found += misplaced_functions(text, contents)
         if name == RECIPES:
             found += wrong_counts(text, contents)
+        if name == VERSIONS:
+            found += wrong_versions(text, contents)
+        if name == VENDOR_ERRORS:
+            found += wrong_vendor_errors(text, contents)
         wrong += [f"{name}: {one}" for one in found]
     return wrong

@@ -69,6 +69,16 @@ class Pages(unittest.TestCase):
             page.write_text("| [a fault effect](#a) | 4 (`silent`) |\n\n# a\n")
             self.assertIn("silent touches 3 files, and not 4", pages.wrong_pages(root)[0])
 
+    def test_numbers_of_versions_and_vendor_errors_are_those_of_the_code(self):
+        contents = {"emulator/abi/x.h": "inline constexpr uint32_t kVersion = 6;\n",
+                    "emulator/engine/protocol/nak_codes.h": "enum class VendorError : uint32_t {\n  kNone = 0,\n  kBad = 1,\n};\n"}
+        row = "| an ABI | `kVersion` in `emulator/abi/x.h` | 6 |\n"
+        self.assertEqual(list(pages.wrong_versions(row, contents)), [])
+        self.assertEqual(list(pages.wrong_versions(row.replace("6", "5"), contents)),
+                         ["kVersion of emulator/abi/x.h is 6, and not 5"])
+        self.assertEqual(list(pages.wrong_vendor_errors("| number |\n| 0 | nothing |\n| 1 | bad |\n", contents)), [])
+        self.assertEqual(len(list(pages.wrong_vendor_errors("| 0 | nothing |\n", contents))), 1)
+
     def test_the_changelog_may_name_what_is_gone(self):
         self.assertEqual(self.wrong(page="`examples/gone.py`\n"), ["docs/page.md: there is no examples/gone.py"])
         self.assertEqual(pages.HISTORY, "CHANGELOG.md")
