@@ -12,7 +12,7 @@ namespace rocemu::provider {
 struct MappedRange {
   uint64_t begin, end;
   bool readable, writable;
-  bool shared;         // MAP_SHARED: other mappings may have the same pages
+  bool shared;       // MAP_SHARED: other mappings may have the same pages
   uint64_t inode;    // of the file; 0: there is none
   dev_t device;      // of the file system with it
   const char* path;  // or "[heap]" and the like, while it is visited; "": it has no name
