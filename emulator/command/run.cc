@@ -430,6 +430,7 @@ int run(const Arguments& arguments) {
                           .is_virtual = is_virtual,
                           .lockstep = values["lockstep"].as<bool>(),
                           .mounts_sysfs = values["mount-sysfs"].as<bool>(),
+                          .tells_exits = values["tell-exits"].as<bool>(),
                           .timeout = timeout,
                           .poll_patience = poll_patience,
                           .recording = recording_dir(values, golden.get(), kept),

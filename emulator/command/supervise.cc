@@ -150,6 +150,23 @@ int exit_status(int wait_status) {
                                   : WEXITSTATUS(wait_status);
 }
 
+/// Reports how a process ended whose parent had ended before it. The NIC reports the ends of all
+/// others, but it may come to this one only when we have waited for it.
+void report_orphan(const siginfo_t& end, bool tells_exits) {
+  std::string name = proc::contents_of(proc::directory_of(end.si_pid) + "/comm");
+  while (!name.empty() && name.back() == '\n') name.pop_back();
+  const std::string status = std::to_string(end.si_status);  // or the number of the signal
+  std::string how;
+  if (end.si_code == CLD_EXITED) {
+    if (tells_exits && end.si_status != 0) how = "ended with status " + status;
+  } else if (tells_exits || proc::is_crash(end.si_status)) {
+    const char* const signal = abi::signal_name(end.si_status);
+    how = signal != nullptr ? std::string("received SIG") + signal : "received signal " + status;
+  }
+  if (!how.empty())
+    std::cerr << "rocemu: " + name + " (pid " + std::to_string(end.si_pid) + ") " + how + "\n";
+}
+
 class Supervisor {
  public:
   Supervisor(Arguments& command, const Supervision& supervision)
@@ -265,6 +282,7 @@ void Supervisor::on_children() {
   for (siginfo_t info{};; info = {}) {  // orphans
     if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
     if (info.si_pid == program_ || info.si_pid == daemon_pid()) return;
+    if (supervision_.lockstep) report_orphan(info, supervision_.tells_exits);
     waitpid(info.si_pid, &wait_status, WNOHANG);
   }
 }

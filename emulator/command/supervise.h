@@ -27,6 +27,7 @@ struct Supervision {
   bool is_virtual = false;
   bool lockstep = false;
   bool mounts_sysfs = false;
+  bool tells_exits = false;  // of orphans, which the NIC may look at too late
   std::optional<std::chrono::nanoseconds> timeout = {};
   /// A thread that polls may do so for a time by its own clock, which nobody can see. So long it
   /// may.

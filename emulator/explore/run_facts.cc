@@ -80,12 +80,13 @@ class ErrorReader {
   }
   void on_end(const std::string& line) {
     static const std::regex kEnd(
-        R"((\S+) \(pid (\d+)\) (received (SIG(?:SEGV|BUS|ILL|FPE|ABRT|TRAP|SYS))?|ended with status \d))");
+        R"((\S+) \(pid (\d+)\) (?:received (SIG(?:SEGV|BUS|ILL|FPE|ABRT|TRAP|SYS))?|ended with status (\d+)))");
     std::smatch found;
     if (!std::regex_search(line, found, kEnd)) return;
     const std::string name = process(found[2], found[1]);
     facts_.failed.insert(name);
-    if (found[4].matched) facts_.crashes.push_back(name + " received " + found[4].str());
+    if (found[3].matched) facts_.crashes.push_back(name + " received " + found[3].str());
+    if (found[4].matched) facts_.statuses[name].insert(std::stoi(found[4]));
   }
   void on_rocemu(const std::string& line) {
     const bool matters = line.find("No space left") != std::string::npos ||
@@ -233,6 +234,7 @@ Json RunFacts::to_json() const {
   json["waits"] = waits;
   json["crashes"] = crashes;
   json["failed"] = failed;
+  json["statuses"] = statuses;
   json["last_calls"] = last_calls;
   json["late_calls"] = late_calls;
   json["stacks"] = stacks;
@@ -260,6 +262,7 @@ RunFacts RunFacts::from_json(const Json& json) {
   json.at("waits").get_to(facts.waits);
   json.at("crashes").get_to(facts.crashes);
   json.at("failed").get_to(facts.failed);
+  json.at("statuses").get_to(facts.statuses);
   json.at("last_calls").get_to(facts.last_calls);
   json.at("late_calls").get_to(facts.late_calls);
   json.at("stacks").get_to(facts.stacks);

@@ -28,6 +28,9 @@ struct RunFacts {
   std::vector<std::string> crashes;  // "server#1 received SIGSEGV"
   std::set<std::string> failed;      // processes that ended otherwise than with status 0
   std::map<std::string, std::string> last_calls;  // by process
+  /// The statuses but 0 with which processes ended, by process. Several programs without RDMA may
+  /// have one name.
+  std::map<std::string, std::set<int>> statuses;
   std::map<std::string, std::string> late_calls;  // all that are among the last, by process
   /// By process, the functions in which each thread of it hung or crashed: "waits < main".
   std::map<std::string, std::vector<std::string>> stacks;

@@ -189,10 +189,31 @@ std::string printable(const std::string& text) {
   return result;
 }
 
-std::string exit_in_words(const RunFacts& facts) {
+std::string last_words(const RunFacts& facts) {
   const std::string said = last_line(facts.errors.empty() ? facts.output : facts.errors);
-  return fmt::format("exits with {}{}", facts.status,
-                     said.empty() ? ", without a message" : ": " + said);
+  return said.empty() ? ", without a message" : ": " + said;
+}
+
+std::string exit_in_words(const RunFacts& facts) {
+  return fmt::format("exits with {}{}", facts.status, last_words(facts));
+}
+
+/// Returns a judgement if a program of the run reported a failure by its status. A shell that
+/// starts programs in the background and waits for them without naming them exits with 0 (POSIX,
+/// wait), and so does one whose last command succeeded. A status that the baseline has too says
+/// nothing about the fault.
+std::optional<Judgement> reported(const RunFacts& facts, const Baseline& baseline) {
+  if (facts.status != 0) return Judgement{Verdict::kReported, "", exit_in_words(facts)};
+  std::string text;
+  for (const auto& [process, statuses] : facts.statuses) {
+    const auto before = baseline.facts.statuses.find(process);
+    for (const int status : statuses) {
+      if (before != baseline.facts.statuses.end() && before->second.contains(status)) continue;
+      text += fmt::format("{}{} exits with {}", text.empty() ? "" : ", ", process, status);
+    }
+  }
+  if (text.empty()) return std::nullopt;
+  return Judgement{Verdict::kReported, "", text + last_words(facts)};
 }
 
 Judgement judge_raw(const RunFacts& facts, const Baseline& baseline, const Limits& limits) {
@@ -206,7 +227,7 @@ Judgement judge_raw(const RunFacts& facts, const Baseline& baseline, const Limit
     return found;
   }
   if (!facts.fired) return {Verdict::kNotReached, "", exit_in_words(facts)};
-  if (facts.status != 0) return {Verdict::kReported, "", exit_in_words(facts)};
+  if (const auto found = reported(facts, baseline)) return *found;
   if (const auto found = wrong(facts, baseline)) return *found;
   if (const auto found = leak(facts, baseline)) return *found;
   const auto of_baseline = static_cast<double>(baseline.facts.end_ns);

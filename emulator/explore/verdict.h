@@ -15,11 +15,11 @@ namespace rocemu::explore {
 
 enum class Verdict : uint8_t {
   kSurvived,
-  kReported,    // failed in bounded virtual time, with a message
+  kReported,    // a program failed in bounded virtual time, and said so by its status
   kHang,        // all wait, and nothing is due; or it runs without end
   kCrash,       // a signal, a sanitizer, valgrind
-  kWrong,       // exit status 0, but another output
-  kLeak,        // exit status 0, but objects left that the baseline does not leave
+  kWrong,       // all programs exit as in the baseline, but the output is another
+  kLeak,        // the same, but objects are left that the baseline does not leave
   kSlow,        // succeeded, after many times the baseline's time
   kNotReached,  // the point did not come: what went before was another
 };

@@ -1,6 +1,7 @@
 // A program that does with a failed ibv_reg_mr(3) what its argument says: one way to end for each
 // verdict of `rocemu explore`.
 #include <infiniband/verbs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -32,7 +33,7 @@ ibv_mr* registered(ibv_context* context, ibv_pd* pd, const std::string& manner) 
   if (manner == "floods") {
     for (;;) std::puts("no memory, no memory, no memory, no memory, no memory, no memory");
   }
-  if (manner == "wrong") {
+  if (manner == "wrong" || manner == "wrong and reports") {
     std::puts("registered 0 bytes");
     std::exit(0);
   }
@@ -167,6 +168,8 @@ int main(int argc, char** argv) {
   if (manner == "uses no RDMA") return 0;
   ibv_device** devices = ibv_get_device_list(nullptr);
   ibv_context* context = ibv_open_device(devices[0]);
+  // The child reports, and its parent does not ask.
+  if (manner == "forks" && fork() != 0) return wait(nullptr) > 0 ? 0 : 1;
   if (context == nullptr) return 1;
   ibv_pd* pd = ibv_alloc_pd(context);
   if (pd == nullptr) return 1;

@@ -1,0 +1,25 @@
+// Runs as the tests of `rocemu explore` make them up.
+#pragma once
+
+#include <string>
+
+#include "emulator/explore/run_facts.h"
+#include "emulator/explore/verdict.h"
+
+namespace rocemu::explore {
+
+/// Returns what is known of a run whose fault acted, and which printed `output` and succeeded.
+inline RunFacts run_that_prints(const std::string& output) {
+  RunFacts facts;
+  facts.fired = true;
+  facts.output = output;
+  return facts;
+}
+
+/// Returns the baseline of a command that prints `output`; `facts` says what else it does.
+inline Baseline baseline_that_prints(const std::string& output, RunFacts facts = {}) {
+  facts.output = output;
+  return {.facts = facts, .output = OutputMask({output}), .errors = OutputMask({""}), .files = {}};
+}
+
+}  // namespace rocemu::explore

@@ -1,0 +1,77 @@
+// What the files of a run say of it.
+#include "emulator/explore/run_facts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "emulator/os/temporary_directory.h"
+
+namespace rocemu::explore {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+
+/// Returns what is known of a run with one process that uses RDMA, server#1 with the pid 12.
+RunFacts facts_of(const std::string& errors) {
+  const TemporaryDirectory dir;
+  std::ofstream(dir.path() / "events.jsonl")
+      << R"({"t":0,"what":"client","client":1,"pid":12})"
+         "\n"
+      << R"({"t":0,"what":"process","client":1,"process":"server#1"})"
+         "\n";
+  std::ofstream(dir.path() / "stdout");
+  std::ofstream(dir.path() / "stderr") << errors;
+  return read_facts(dir.path(), 0, "");
+}
+
+TEST(RunFacts, HaveTheStatusOfAProgramByItsName) {
+  const RunFacts facts = facts_of("rocemud: warning: server (pid 12) ended with status 17\n");
+  EXPECT_THAT(facts.statuses, ElementsAre(Pair("server#1", ElementsAre(17))));
+  EXPECT_THAT(facts.failed, ElementsAre("server#1"));
+}
+
+TEST(RunFacts, HaveTheStatusOfAProgramWithoutRdmaByItsCommand) {
+  const RunFacts facts = facts_of(
+      "rocemud: warning: grep (pid 20) ended with status 1\n"
+      "rocemud: warning: grep (pid 21) ended with status 2\n");
+  EXPECT_THAT(facts.statuses, ElementsAre(Pair("grep", ElementsAre(1, 2))));
+}
+
+TEST(RunFacts, HaveTheStatusOfAnOrphan) {
+  const RunFacts facts = facts_of("rocemu: server (pid 12) ended with status 9\n");
+  EXPECT_THAT(facts.statuses, ElementsAre(Pair("server#1", ElementsAre(9))));
+}
+
+TEST(RunFacts, HaveTheStatusBehindALineThatAProgramHasNotEnded) {
+  const RunFacts facts = facts_of("...rocemud: warning: server (pid 12) ended with status 3\n");
+  EXPECT_THAT(facts.statuses, ElementsAre(Pair("server#1", ElementsAre(3))));
+  EXPECT_EQ(facts.errors, "...\n");
+}
+
+TEST(RunFacts, HaveNoStatusOfASignal) {
+  const RunFacts facts = facts_of("rocemud: warning: server (pid 12) received SIGTERM\n");
+  EXPECT_THAT(facts.statuses, IsEmpty());
+  EXPECT_THAT(facts.crashes, IsEmpty());
+  EXPECT_THAT(facts.failed, ElementsAre("server#1"));
+}
+
+TEST(RunFacts, HaveTheCrashOfASignalThatIsOne) {
+  const RunFacts facts = facts_of("rocemud: warning: server (pid 12) received SIGSEGV\n");
+  EXPECT_THAT(facts.crashes, ElementsAre("server#1 received SIGSEGV"));
+}
+
+TEST(RunFacts, AreTheSameAfterAStore) {
+  RunFacts facts = facts_of("rocemud: warning: server (pid 12) ended with status 17\n");
+  facts.output = "sum 15\n";
+  EXPECT_EQ(RunFacts::from_json(facts.to_json()).to_json(), facts.to_json());
+  EXPECT_EQ(RunFacts::from_json(facts.to_json()).statuses, facts.statuses);
+}
+
+}  // namespace
+}  // namespace rocemu::explore
