@@ -5,13 +5,15 @@
 #include <set>
 #include <sstream>
 
+#include "emulator/explore/durations.h"
+
 namespace rocemu::explore {
 namespace {
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  for (std::string line; std::getline(stream, line);) lines.push_back(without_durations(line));
   return lines;
 }
 

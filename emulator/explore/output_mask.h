@@ -1,5 +1,6 @@
-// What of a program's output depends on time alone. Runs without a fault, on links of another
-// latency, tell: where they differ, so may a run with a fault, and that is not wrong.
+// The part of a program's output that depends on time alone. Durations do. The rest is learned from
+// runs without a fault, on links of another latency: where they differ, a run with a fault may
+// differ too, and that is not wrong.
 #pragma once
 
 #include <cstddef>
