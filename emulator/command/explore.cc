@@ -140,7 +140,10 @@ explore::Options read_options(const po::variables_map& values, const Arguments& 
   const auto number = [&](const char* name, uint64_t otherwise) {
     return values.count(name) != 0 ? values[name].as<uint64_t>() : otherwise;
   };
-  options.runs.rocemu = dispatch;
+  options.runs.rocemu = [](const Arguments& arguments, bool alone) {
+    if (alone) expect_no_outsiders();
+    return dispatch(arguments);
+  };
   options.runs.command = command;
   options.runs.jobs = std::clamp<uint64_t>(
       number("jobs", std::max(allowed_processors().size(), size_t{1})), 1, 1000);

@@ -61,6 +61,8 @@ std::string section(const char* title, const Json& nic, const char* key) {
   return text;
 }
 
+bool is_alone = false;  // expect_no_outsiders()
+
 bool waits(const BlockedThread& thread, bool counts_polling) {
   return thread.waker == Waker::kNobody || (counts_polling && thread.waker == Waker::kPolling);
 }
@@ -91,7 +93,7 @@ std::optional<std::vector<BlockedThread>> find_hang(pid_t daemon, bool counts_po
                                                     const TurnTableView* turns) {
   const auto look = [&] {
     return blocked_threads(descendants(getpid(), daemon), daemon,
-                           turns != nullptr ? turns->waits() : ToldWaits());
+                           turns != nullptr ? turns->waits() : ToldWaits(), is_alone);
   };
   const auto all_wait = [&](const std::vector<BlockedThread>& threads) {
     return !threads.empty() && std::ranges::all_of(threads, [&](const BlockedThread& thread) {
@@ -107,6 +109,10 @@ std::optional<std::vector<BlockedThread>> find_hang(pid_t daemon, bool counts_po
   };
   if (!all_wait(second) || !std::ranges::equal(first, second, is_same)) return std::nullopt;
   return second;
+}
+
+void expect_no_outsiders() {
+  is_alone = true;
 }
 
 std::string describe_waits(const std::vector<BlockedThread>& threads, const Json& nic) {

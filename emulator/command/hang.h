@@ -24,6 +24,10 @@ std::chrono::nanoseconds parse_time(const std::string& option, const std::string
 std::optional<std::vector<BlockedThread>> find_hang(pid_t daemon, bool counts_polling,
                                                     const TurnTableView* turns = nullptr);
 
+/// Says that no program outside of the run that this process supervises comes to a socket or a FIFO
+/// of its programs: one that waits there for a peer hangs when all others do.
+void expect_no_outsiders();
+
 /// A line for each thread, with what it waits for. `nic` is the NIC's answer to
 /// {"command":"hang"}, or null if the NIC is gone.
 std::string describe_waits(const std::vector<BlockedThread>& threads, const Json& nic);

@@ -234,8 +234,8 @@ void Runner::start(const Job& job) {
     open_as(STDIN_FILENO, "/dev/null", O_RDONLY);
     open_as(STDOUT_FILENO, (dir / "stdout").string(), O_WRONLY | O_CREAT | O_TRUNC);
     open_as(STDERR_FILENO, (dir / "stderr").string(), O_WRONLY | O_CREAT | O_TRUNC);
-    if (options_.own_network) enter_own_network();
-    const int status = options_.rocemu(arguments);
+    const bool alone = options_.own_network && enter_own_network();
+    const int status = options_.rocemu(arguments, alone);
     std::cout.flush();
     _exit(status);
   }

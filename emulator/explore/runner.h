@@ -19,8 +19,9 @@ namespace rocemu::explore {
 
 struct RunnerOptions {
   /// Does what the rocemu command does with these arguments, and returns its exit status. A run is
-  /// a child of this process: a program that is loaded anew each time costs a tenth of it.
-  std::function<int(const std::vector<std::string>&)> rocemu;
+  /// a child of this process: a program that is loaded anew each time costs a tenth of it. `alone`:
+  /// the process is in a network of its own, and no program outside of the run talks to the run's.
+  std::function<int(const std::vector<std::string>& arguments, bool alone)> rocemu;
   std::vector<std::string> command;
   std::vector<std::string> fabric;  // options for `rocemu run`
   bool lockstep = true;

@@ -1,9 +1,11 @@
 #include "emulator/os/blocked_threads.h"
 
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <sys/select.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/uio.h>
@@ -12,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cinttypes>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -34,6 +37,11 @@ using proc::field_of;
 using proc::inode_in;
 using proc::link_at;
 using proc::numbers_in;
+
+bool is_fifo(const std::string& path) {
+  struct stat file {};
+  return stat(path.c_str(), &file) == 0 && S_ISFIFO(file.st_mode);
+}
 
 template <class Value>
 std::optional<Value> read_from(pid_t process, uint64_t address) {
@@ -62,11 +70,12 @@ struct Wait {
 /// Looks at one set of processes at one time.
 class Observer {
  public:
-  Observer(const std::vector<pid_t>& processes, pid_t daemon, const ToldWaits& told)
+  Observer(const std::vector<pid_t>& processes, pid_t daemon, const ToldWaits& told, bool alone)
       : in_order_(processes),
         processes_(processes.begin(), processes.end()),
         daemon_(daemon),
-        told_(told) {}
+        told_(told),
+        alone_(alone) {}
 
   std::vector<BlockedThread> look();
 
@@ -89,6 +98,10 @@ class Observer {
   Wait wait_for(pid_t process, int descriptor, int depth = 0);
   Wait wait_for_socket(pid_t process, uint64_t inode, int descriptor);
   Wait wait_for_pipe(const std::string& link, int descriptor);
+  /// Of a thread that opens a file: only a FIFO keeps it waiting for another program, fifo(7).
+  Wait wait_to_open(const Call& call, const std::string& directory, uint64_t path) const;
+  /// Who can end a wait for a peer of which nothing is known yet.
+  Waker unknown_peer() const { return alone_ ? Waker::kNobody : Waker::kOutside; }
   bool has_children(pid_t process) const;
   bool has_alarm(pid_t process) const;
   bool has_receive_timeout(pid_t process, int descriptor) const;
@@ -105,6 +118,7 @@ class Observer {
   std::set<pid_t> processes_;  // the same
   pid_t daemon_;
   const ToldWaits& told_;
+  bool alone_;
   std::optional<std::map<std::string, std::set<pid_t>>> holders_;  // of pipes and sockets
   std::optional<std::map<uint64_t, uint64_t>> unix_peers_;
 };
@@ -249,9 +263,30 @@ Wait Observer::wait_in(const Call& call) {
       }
       return wait;
     }
+#ifdef SYS_open
+    case SYS_open:
+      return wait_to_open(call, "/cwd", arguments[0]);
+#endif
+    case SYS_openat:
+    case SYS_openat2:
+      return wait_to_open(call,
+                          descriptor == AT_FDCWD ? "/cwd" : "/fd/" + std::to_string(descriptor),
+                          arguments[1]);
     default:
       return {Waker::kOutside, "waits in system call " + std::to_string(call.number)};
   }
+}
+
+Wait Observer::wait_to_open(const Call& call, const std::string& directory, uint64_t path) const {
+  std::string name;
+  for (std::optional<char> c; name.size() < PATH_MAX; name += *c) {
+    c = read_from<char>(call.process, path + name.size());
+    if (!c || *c == '\0') break;
+  }
+  const std::string from = name.starts_with('/') ? "/root" : directory + "/";
+  if (is_fifo(directory_of(call.process) + from + name))
+    return {unknown_peer(), "waits for another program to open a FIFO"};
+  return {Waker::kOutside, "waits in system call " + std::to_string(call.number)};
 }
 
 /// futex(2). A futex that other processes may have in their memory may be woken by them.
@@ -354,6 +389,8 @@ Wait Observer::wait_for(pid_t process, int descriptor, int depth) {
     return wait_for_socket(process, *inode, descriptor);
   }
   if (inode_in(link, "pipe")) return wait_for_pipe(link, descriptor);
+  if (alone_ && is_fifo(descriptor_path(process, descriptor)))
+    return {Waker::kNobody, "waits for a FIFO" + name};
   if (link == "anon_inode:[eventfd]") return {Waker::kNobody, "waits for an eventfd" + name};
   if (link == "anon_inode:[eventpoll]") return wait_in_epoll(process, descriptor, depth);
   if (link == "anon_inode:[pidfd]") return {Waker::kNobody, "waits for a process" + name};
@@ -378,7 +415,14 @@ Wait Observer::wait_for_socket(pid_t process, uint64_t inode, int descriptor) {
     peer = *tcp;
   }
   Wait wait{Waker::kOutside, "waits for a socket" + name, {{descriptor, inode, peer}}};
-  if (peer == 0) return wait;
+  if (peer == 0) {
+    const std::string what = alone_ ? awaited_peer(process, inode) : "";
+    if (!what.empty()) {
+      wait.waker = Waker::kNobody;
+      wait.what = "waits for " + what + name;
+    }
+    return wait;
+  }
   const std::string link = "socket:[" + std::to_string(peer) + "]";
   if (is_held_by_daemon(link)) {
     wait.waker = Waker::kNobody;
@@ -525,8 +569,8 @@ std::vector<pid_t> descendants(pid_t ancestor, pid_t daemon) {
 }
 
 std::vector<BlockedThread> blocked_threads(const std::vector<pid_t>& processes, pid_t daemon,
-                                           const ToldWaits& told) {
-  return Observer(processes, daemon, told).look();
+                                           const ToldWaits& told, bool alone) {
+  return Observer(processes, daemon, told, alone).look();
 }
 
 }  // namespace rocemu

@@ -52,8 +52,9 @@ using ToldWaits = std::map<pid_t, ToldWait>;
 /// All descendants of `ancestor` but `daemon` and its own, by age.
 std::vector<pid_t> descendants(pid_t ancestor, pid_t daemon);
 
-/// All threads of these processes. `daemon` is the NIC, or 0.
+/// All threads of these processes. `daemon` is the NIC, or 0. `alone`: no program but these comes
+/// to a socket or a FIFO at which one of them waits for a peer.
 std::vector<BlockedThread> blocked_threads(const std::vector<pid_t>& processes, pid_t daemon,
-                                           const ToldWaits& told = {});
+                                           const ToldWaits& told = {}, bool alone = false);
 
 }  // namespace rocemu

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <initializer_list>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -54,30 +55,88 @@ std::map<uint64_t, uint64_t> peers_of_unix_sockets() {
   }
 }
 
-std::optional<uint64_t> peer_of_tcp_socket(pid_t process, uint64_t inode) {
-  struct Row {
-    std::string local, remote;
-    uint64_t inode;
-  };
-  std::vector<Row> rows;
-  for (const char* table : {"/net/tcp", "/net/tcp6"}) {
-    std::istringstream lines(proc::contents_of(proc::directory_of(process) + table));
+namespace {
+
+/// A line of /proc/net/tcp, and of the tables that are like it.
+struct InternetSocket {
+  std::string local, remote, state;
+  uint64_t inode = 0;
+};
+
+std::vector<InternetSocket> internet_sockets(pid_t process,
+                                             std::initializer_list<const char*> tables) {
+  std::vector<InternetSocket> rows;
+  for (const char* table : tables) {
+    std::istringstream lines(proc::contents_of(proc::directory_of(process) + "/net/" + table));
     std::string line;
     std::getline(lines, line);
     while (std::getline(lines, line)) {
       std::istringstream words(line);
-      std::string slot, local, remote, word;
-      words >> slot >> local >> remote;
-      for (int i = 0; i < 6; ++i) words >> word;  // state, queues, timer, retransmits, uid, timeout
-      Row row{local, remote, 0};
+      InternetSocket row;
+      std::string slot, word;
+      words >> slot >> row.local >> row.remote >> row.state;
+      for (int i = 0; i < 5; ++i) words >> word;  // queues, timer, retransmits, uid, timeout
       words >> row.inode;
       rows.push_back(row);
     }
   }
-  const auto own = std::ranges::find(rows, inode, &Row::inode);
+  return rows;
+}
+
+bool are_ends_of_one(const InternetSocket& one, const InternetSocket& other) {
+  return one.local == other.remote && one.remote == other.local;
+}
+
+/// Linux, include/net/tcp_states.h.
+constexpr const char *kEstablished = "01", *kListens = "0A";
+
+std::string awaited_tcp_peer(pid_t process, uint64_t inode) {
+  const std::vector<InternetSocket> rows = internet_sockets(process, {"tcp", "tcp6"});
+  const auto own = std::ranges::find(rows, inode, &InternetSocket::inode);
+  if (own == rows.end()) return "";
+  if (own->state == kListens) return "a connection";
+  // What is established and has no inode waits in the queue of a socket that listens.
+  const bool is_queued = std::ranges::any_of(rows, [&](const InternetSocket& row) {
+    return are_ends_of_one(row, *own) && row.inode == 0 && row.state == kEstablished;
+  });
+  return is_queued ? "the acceptance of its connection" : "";
+}
+
+/// proc(5), /proc/net/unix: "Num RefCount Protocol Flags Type St Inode Path".
+std::string awaited_unix_peer(pid_t process, uint64_t inode) {
+  constexpr unsigned long kAccepts = 1UL << 16, kDatagrams = 2;  // __SO_ACCEPTCON, SOCK_DGRAM
+  std::istringstream lines(proc::contents_of(proc::directory_of(process) + "/net/unix"));
+  std::string line;
+  std::getline(lines, line);
+  while (std::getline(lines, line)) {
+    std::istringstream words(line);
+    std::string number, references, protocol, flags, type, state;
+    uint64_t own = 0;
+    words >> number >> references >> protocol >> flags >> type >> state >> own;
+    if (own != inode) continue;
+    if ((std::stoul(flags, nullptr, 16) & kAccepts) != 0) return "a connection";
+    return std::stoul(type, nullptr, 16) == kDatagrams ? "a datagram"
+                                                       : "the acceptance of its connection";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string awaited_peer(pid_t process, uint64_t inode) {
+  for (const InternetSocket& row :
+       internet_sockets(process, {"udp", "udp6", "udplite", "udplite6", "raw", "raw6"}))
+    if (row.inode == inode) return "a datagram";
+  const std::string tcp = awaited_tcp_peer(process, inode);
+  return tcp.empty() ? awaited_unix_peer(process, inode) : tcp;
+}
+
+std::optional<uint64_t> peer_of_tcp_socket(pid_t process, uint64_t inode) {
+  const std::vector<InternetSocket> rows = internet_sockets(process, {"tcp", "tcp6"});
+  const auto own = std::ranges::find(rows, inode, &InternetSocket::inode);
   if (own == rows.end()) return std::nullopt;
-  for (const Row& row : rows) {
-    if (row.local == own->remote && row.remote == own->local && row.inode != 0) return row.inode;
+  for (const InternetSocket& row : rows) {
+    if (are_ends_of_one(row, *own) && row.inode != 0) return row.inode;
   }
   return std::nullopt;
 }
