@@ -11,6 +11,7 @@ constexpr PointKind kVerb = PointKind::kVerb, kWr = PointKind::kWorkRequest,
                     kRequest = PointKind::kRequest, kCm = PointKind::kCm,
                     kCmEvent = PointKind::kCmEvent, kEvent = PointKind::kEvent;
 constexpr Times kOnce = Times::kOnce, kEver = Times::kForEver;
+constexpr Needs kConnection = Needs::kConnection, kSrq = Needs::kSrq;
 
 constexpr std::string_view kTakesReceive = "SEND SEND_WITH_IMM SEND_WITH_INV RDMA_WRITE_WITH_IMM";
 
@@ -107,13 +108,19 @@ constexpr Fault kTable[] = {
      "is UNREACHABLE"},
     {kCmEvent, "MULTICAST_JOIN", "{event: MULTICAST_ERROR, status: -ENOMEM}", kOnce,
      "is a MULTICAST_ERROR"},
-    {kCmEvent, "ESTABLISHED", "{raise_cm: DISCONNECTED}", kOnce, "is followed by DISCONNECTED"},
+    // Linux raises it for a connection whose peer's link address has changed
+    // (cma_netevent_callback, since 6.0). Of the active side's CONNECT_RESPONSE librdmacm makes the
+    // program's ESTABLISHED.
+    {kCmEvent, "CONNECT_RESPONSE ESTABLISHED", "{raise_cm: UNREACHABLE}", kOnce,
+     "is followed by UNREACHABLE"},
+    {kCmEvent, "CONNECT_RESPONSE ESTABLISHED", "{raise_cm: DISCONNECTED}", kOnce,
+     "is followed by DISCONNECTED"},
     {kCmEvent,
      "ADDR_RESOLVED ROUTE_RESOLVED CONNECT_RESPONSE ESTABLISHED DISCONNECTED MULTICAST_JOIN",
      "{raise_cm: DEVICE_REMOVAL}", kOnce, "is followed by DEVICE_REMOVAL"},
     {kCmEvent, "DISCONNECTED", "{raise_cm: TIMEWAIT_EXIT}", kOnce, "is followed by TIMEWAIT_EXIT"},
-    {kCmEvent, "ADDR_RESOLVED ESTABLISHED", "{raise_cm: ADDR_CHANGE}", kOnce,
-     "is followed by ADDR_CHANGE"},
+    {kCmEvent, "ADDR_RESOLVED ROUTE_RESOLVED CONNECT_RESPONSE ESTABLISHED",
+     "{raise_cm: ADDR_CHANGE}", kOnce, "is followed by ADDR_CHANGE"},
 
     // Linux drops an async event for which it finds no memory (ib_uverbs_async_handler).
     {kEvent, "", "drop", kOnce, "is lost"},
@@ -135,14 +142,74 @@ constexpr Fault kTable[] = {
      "remove_device", kOnce, "the device is removed at {}"},
     {kSent, "", "remove_device", kOnce, "the device is removed at {}"},
     {kReceived, "", "remove_device", kOnce, "the device is removed at {}"},
+    {kReceived, "", "{port: {down: 1s}}", kOnce, "the port goes down for 1 s at {}"},
+    {kReceived, "", "{gid: {index: 1, address: 10.9.8.7}}", kOnce, "GID 1 changes at {}"},
+
+    // Async events, ibv_get_async_event(3). Those about the device and its port come to whoever has
+    // it open.
     {kSent, "", "{raise: PORT_ERR}", kOnce, "comes with IBV_EVENT_PORT_ERR"},
     {kSent, "", "{raise: DEVICE_FATAL}", kOnce, "comes with IBV_EVENT_DEVICE_FATAL"},
-    {kReceived, "", "{raise: QP_ACCESS_ERR}", kOnce, "comes with IBV_EVENT_QP_ACCESS_ERR"},
-    {kReceived, "", "{raise: COMM_EST}", kOnce, "comes with IBV_EVENT_COMM_EST"},
-    {kReceived, "", "{raise: SRQ_LIMIT_REACHED}", kOnce, "comes with IBV_EVENT_SRQ_LIMIT_REACHED"},
+    {kReceived, "", "{raise: PORT_ERR}", kOnce, "comes with IBV_EVENT_PORT_ERR"},
+    {kReceived, "", "{raise: DEVICE_FATAL}", kOnce, "comes with IBV_EVENT_DEVICE_FATAL"},
+    {kReceived, "", "{raise: QP_FATAL}", kOnce, "its QP fails with IBV_EVENT_QP_FATAL"},
+    {kRequest, "", "{raise: QP_FATAL}", kOnce, "its QP fails with IBV_EVENT_QP_FATAL"},
+    // IBTA vol 1, 11.6.3.2: what a peer asks of a connected QP, also of one that only sends, may be
+    // invalid, or more than it may have; and its first packet may be the one that establishes the
+    // communication. A program may read the event at any time after that.
+    {kSent, "", "{raise: QP_REQ_ERR}", kOnce, "comes with IBV_EVENT_QP_REQ_ERR", kConnection},
+    {kSent, "", "{raise: QP_ACCESS_ERR}", kOnce, "comes with IBV_EVENT_QP_ACCESS_ERR", kConnection},
+    {kSent, "", "{raise: COMM_EST}", kOnce, "comes with IBV_EVENT_COMM_EST", kConnection},
+    {kReceived, "", "{raise: QP_REQ_ERR}", kOnce, "comes with IBV_EVENT_QP_REQ_ERR", kConnection},
+    {kReceived, "", "{raise: QP_ACCESS_ERR}", kOnce, "comes with IBV_EVENT_QP_ACCESS_ERR",
+     kConnection},
+    {kReceived, "", "{raise: COMM_EST}", kOnce, "comes with IBV_EVENT_COMM_EST", kConnection},
+    {kRequest, "", "{raise: COMM_EST}", kOnce, "comes with IBV_EVENT_COMM_EST"},
+    {kReceived, "", "{raise: SRQ_LIMIT_REACHED}", kOnce, "comes with IBV_EVENT_SRQ_LIMIT_REACHED",
+     kSrq},
+    {kReceived, "", "{raise: SRQ_ERR}", kOnce, "comes with IBV_EVENT_SRQ_ERR", kSrq},
     {kReceived, "", "{raise: QP_LAST_WQE_REACHED}", kOnce,
-     "comes with IBV_EVENT_QP_LAST_WQE_REACHED"},
+     "comes with IBV_EVENT_QP_LAST_WQE_REACHED", kSrq},
 };
+
+constexpr EventNote kEventNotes[] = {
+    {"CQ_ERR", "comes of `overrun`"},
+    {"PORT_ACTIVE", "comes of `{port: {down: 1s}}` when the second is over"},
+    {"GID_CHANGE", "comes of `gid`"},
+    {"SQ_DRAINED", "an answer to a program that asks for it, which may be lost"},
+    {"PATH_MIG PATH_MIG_ERR", "RoCE has no alternate paths"},
+    {"LID_CHANGE PKEY_CHANGE SM_CHANGE CLIENT_REREGISTER",
+     "about subnet managers, which RoCE does not have"},
+    {"WQ_FATAL", "rocemu has no WQs"},
+    {"DEVICE_SPEED_CHANGE", "a port keeps its speed"},
+    {"ADDR_RESOLVED ROUTE_RESOLVED CONNECT_REQUEST CONNECT_RESPONSE ESTABLISHED MULTICAST_JOIN",
+     "no faults; the program waits for them, and another event comes in their place"},
+    {"REJECTED", "comes of `reject`"},
+    {"ADDRINFO_RESOLVED ADDRINFO_ERROR USER INTERNAL", "librdmacm and the program make them"},
+};
+
+bool has_needs(const FaultPoint& point, Needs needs) {
+  switch (needs) {
+    case Needs::kNothing:
+      return true;
+    case Needs::kConnection:
+      return point.is_connected;
+    case Needs::kSrq:
+      return point.has_srq;
+  }
+  return false;
+}
+
+std::string_view text_of(Needs needs) {
+  switch (needs) {
+    case Needs::kNothing:
+      return "";
+    case Needs::kConnection:
+      return " of connected QPs";
+    case Needs::kSrq:
+      return " of processes with an SRQ";
+  }
+  return "";
+}
 
 constexpr std::string_view kPlaceOfPoint = "{}", kAtPoint = " at {}";
 
@@ -164,10 +231,16 @@ std::span<const Fault> fault_table() {
   return kTable;
 }
 
+std::span<const EventNote> event_notes() {
+  return kEventNotes;
+}
+
 std::vector<Fault> faults_for(const FaultPoint& point) {
   std::vector<Fault> faults;
   for (const Fault& fault : kTable)
-    if (fault.kind == point.kind && has_name(fault.names, point.name)) faults.push_back(fault);
+    if (fault.kind == point.kind && has_name(fault.names, point.name) &&
+        has_needs(point, fault.needs))
+      faults.push_back(fault);
   return faults;
 }
 
@@ -188,10 +261,13 @@ std::string table_as_markdown() {
     std::string_view what = fault.text;
     const size_t place = what.find(kAtPoint);
     if (place != std::string_view::npos) what = what.substr(0, place);
-    text +=
-        fmt::format("| {} | {} | `{}` | {} | {} |\n", at, fault.names.empty() ? "all" : fault.names,
-                    fault.effect, fault.times == kOnce ? "once" : "for ever", what);
+    text += fmt::format("| {} | {}{} | `{}` | {} | {} |\n", at,
+                        fault.names.empty() ? "all" : fault.names, text_of(fault.needs),
+                        fault.effect, fault.times == kOnce ? "once" : "for ever", what);
   }
+  text += "\n| events without a row | why |\n|---|---|\n";
+  for (const EventNote& note : kEventNotes)
+    text += fmt::format("| {} | {} |\n", note.names, note.text);
   return text;
 }
 

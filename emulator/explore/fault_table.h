@@ -13,6 +13,13 @@ namespace rocemu::explore {
 
 enum class Times : uint8_t { kOnce, kForEver };
 
+/// What a point must have besides its kind and name.
+enum class Needs : uint8_t {
+  kNothing,
+  kConnection,  // its QP is of a connected type: its peer's requests can be wrong
+  kSrq,         // its process has an SRQ
+};
+
 struct Fault {
   PointKind kind;
   /// Of the point, separated by blanks; one that ends in * begins the name. Empty: all.
@@ -22,15 +29,25 @@ struct Fault {
   /// What stands behind the point's own text: "fails with ENOMEM". Or the point's stands where this
   /// has {}: "the device is removed at {}".
   std::string_view text;
+  Needs needs = Needs::kNothing;
+};
+
+/// Events for which no row stands: the effect of a row causes them, or they cannot happen.
+struct EventNote {
+  std::string_view names;  // separated by blanks, without their prefixes
+  std::string_view text;
 };
 
 std::span<const Fault> fault_table();
+/// With those of the table, these are all events of ibv_get_async_event(3) and
+/// rdma_get_cm_event(3).
+std::span<const EventNote> event_notes();
 std::vector<Fault> faults_for(const FaultPoint& point);
 
 /// "server#1's 2nd reg_mr fails with ENOMEM"
 std::string text_of(const FaultPoint& point, const Fault& fault);
 
-/// The table as docs/faults.md shows it.
+/// The table and the notes as docs/faults.md shows them.
 std::string table_as_markdown();
 
 }  // namespace rocemu::explore

@@ -31,7 +31,7 @@ struct Qp {
   uint64_t posted = 0, sent = 0, received = 0;
 };
 
-constexpr std::string_view kTypeRc = "RC";
+constexpr std::string_view kTypeRc = "RC", kTypeUd = "UD";
 
 /// Finds points in the events, one by one.
 class Finder {
@@ -42,6 +42,8 @@ class Finder {
     for (const RecordedEvent& event : events_.list) {
       time_ns_ = event.time_ns();
       call_site_ = event.call_site;
+      const auto qp = qps_.find(event.number("qp"));
+      is_connected_ = qp != qps_.end() && qp->second.type != kTypeUd;
       if (event.process.empty() && event.text("what") != "cm_message") continue;
       on_event(event);
     }
@@ -56,6 +58,7 @@ class Finder {
       if (event.text("what") == "attach")
         device_of_client[event.number("client")] = event.text("device");
       if (event.json.contains("error")) continue;
+      if (event.text("verb") == "create_srq") with_srq_.insert(event.process);
       if (event.text("verb") == "create_qp") {
         Qp& qp = qps_[event.number("qp")];
         qp.process = event.process;
@@ -94,6 +97,8 @@ class Finder {
     point.position = position;
     point.time_ns = time_ns_;
     if (kind == PointKind::kVerb) point.call_site = call_site_;
+    point.is_connected = is_connected_;
+    point.has_srq = with_srq_.contains(process);
     points_.push_back(std::move(point));
   }
 
@@ -187,9 +192,11 @@ class Finder {
   std::map<uint64_t, Qp> qps_;
   std::map<std::string, uint64_t> qps_of_process_, counts_;
   std::set<uint64_t> connecting_;
+  std::set<std::string> with_srq_;  // processes
   std::vector<FaultPoint> points_;
   int64_t time_ns_ = 0;
   std::string call_site_;
+  bool is_connected_ = false;
 };
 
 /// All that differ in nothing but their position have the same.

@@ -1,5 +1,6 @@
 #include "emulator/engine/rdmacm/event_output.h"
 
+#include <cerrno>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +12,12 @@ namespace {
 
 using faults::Flow;
 using faults::Where;
+
+/// rdma_get_cm_event(3): the status of an event that a rule raises beside another one. Linux' says
+/// -ETIMEDOUT of a peer that is unreachable (cma_netevent_work_handler); those of the others are 0.
+int32_t status_of(abi::ucma::EventType type) {
+  return type == abi::ucma::EventType::kUnreachable ? -ETIMEDOUT : 0;
+}
 
 EventOutput::Event event_of(const RdmaId& id, abi::ucma::EventType type, int32_t status) {
   EventOutput::Event event{};
@@ -75,7 +82,7 @@ void EventOutput::apply_rules(CmChannelId channel, Event event) {
     if (effects.cm_status) event.status = static_cast<uint32_t>(*effects.cm_status);
     // Of an id that is not accepted yet a program hears nothing: see RdmaId::uid.
     if (effects.raise_cm && id != nullptr && id->uid != 0)
-      made_up.push_back(event_of(*id, *effects.raise_cm, 0));
+      made_up.push_back(event_of(*id, *effects.raise_cm, status_of(*effects.raise_cm)));
   }
   if (!drop) deliver(channel, event);
   for (const Event& one : made_up) deliver(channel, one);

@@ -1,6 +1,8 @@
 // Events of rdma_cm ids that rules make up (docs/scenarios.md, raise_cm).
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 #include "emulator/scenario/scenario.h"
 #include "tests/support/event_channel.h"
 
@@ -65,6 +67,19 @@ TEST_F(RaisedCmEvent, IsOfTheIdThatWasAccepted) {
   EXPECT_EQ(raised.event, EventType::kDisconnected);
   EXPECT_EQ(raised.id, child);
   EXPECT_EQ(raised.uid, kChildUid);
+}
+
+// Linux, cma_netevent_work_handler(): the status is -ETIMEDOUT.
+TEST_F(RaisedCmEvent, HasTheStatusOfAPeerThatIsUnreachable) {
+  add_rule("{on: cm_event, event: CONNECT_RESPONSE, do: {raise_cm: UNREACHABLE}}");
+  request_connection();
+  ASSERT_EQ(passive.accept(passive.next_event().id, kChildUid, parameters(18)), 0);
+  const auto response = active.next_event();
+  ASSERT_EQ(response.event, EventType::kConnectResponse);
+  EXPECT_EQ(response.status, 0u);
+  const auto raised = active.next_event();
+  EXPECT_EQ(raised.event, EventType::kUnreachable);
+  EXPECT_EQ(static_cast<int32_t>(raised.status), -ETIMEDOUT);
 }
 
 // The uid of MULTICAST_JOIN is the join's: librdmacm takes it for an id in any other event.
