@@ -43,7 +43,8 @@ po::options_description options_of_explore() {
       "with a name at these of them: verbs:reg_mr, completions:RECV, cm:REQ");
   add("process", text("NAME,..."), "only in these processes: server, or server#2");
   add("jobs", number("N"), "runs at a time (default: one for each processor)");
-  add("budget", text("TIME"), "end after TIME (10m) with what was found by then");
+  add("budget", text("TIME"),
+      "end everything after TIME (10m); the report says what was not tried by then");
   add("run-timeout", text("TIME"),
       "a run that has not ended after TIME of real time has no end (default 20s)");
   add("fail-on", text("VERDICT,..."),
@@ -245,8 +246,8 @@ std::string explore_help() {
          "and events of the connection manager - are the points at which something can go wrong.\n"
          "Then COMMAND is run once for each fault that can honestly happen at each of them.\n"
          "\n"
-         "  SURVIVED  succeeds, and its output is the baseline's\n"
-         "  REPORTED  fails, and ends\n"
+         "  SURVIVED  all programs succeed, and the output is the baseline's\n"
+         "  REPORTED  a program exits with another status than in the baseline\n"
          "  HANG      all threads wait for ever, or it runs without end\n"
          "  CRASH     a signal, or a report of a sanitizer or of valgrind\n"
          "  WRONG     succeeds, but its output, a file of --compare, or the --oracle disagrees\n"
@@ -260,7 +261,8 @@ std::string explore_help() {
          to_text(options_of_explore()) +
          "\n"
          "COMMAND has to pass by itself and to end. Two programs are one command:\n"
-         "  rocemu explore -- sh -c 'server & client; wait'\n"
+         "  rocemu explore -- sh -c 'server & client; status=$?; wait $! && exit $status'\n"
+         "In lockstep the exit statuses of all programs count, whatever the shell makes of them.\n"
          "\n"
          "Exit status: 0 nothing found that --fail-on names; 1 something new; 2 wrong usage;\n"
          "3 it could not be explored, and standard error says why; 130 after Ctrl-C, with a\n"

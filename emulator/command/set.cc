@@ -69,7 +69,7 @@ std::string set_help() {
          "Examples:\n"
          "  rocemu set rocemu0 port down\n"
          "  rocemu set rocemu1 removed\n"
-         "  rocemu run -- sh -c './my_test & sleep 1; rocemu set rocemu1 port down; wait'\n";
+         "  rocemu run -- sh -c './my_test & sleep 1; rocemu set rocemu1 port down; wait $!'\n";
 }
 
 int set(const Arguments& arguments) {

@@ -30,7 +30,7 @@ std::string show_help() {
          "\n"
          "Examples:\n"
          "  rocemu show\n"
-         "  rocemu run -- sh -c './my_test & sleep 1; rocemu show; wait'\n"
+         "  rocemu run -- sh -c './my_test & sleep 1; rocemu show; wait $!'\n"
          "  rocemu show --json | jq '.fabric.devices[0].qps'\n";
 }
 

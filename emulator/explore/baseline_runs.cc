@@ -43,7 +43,8 @@ void require_success(const RunFacts& facts, const Options& options) {
   if (facts.timeout)
     throw ExploreError(fmt::format(
         "{} has not ended after {} s without any fault. Give --run-timeout a longer time, or a "
-        "command that ends by itself (a server and its client: sh -c 'server & client; wait')",
+        "command that ends by itself (a server and its client: sh -c 'server & client; status=$?; "
+        "wait $! && exit $status')",
         command, options.runs.timeout.count() / 1000));
   if (facts.status != 0)
     throw ExploreError(fmt::format(

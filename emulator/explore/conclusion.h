@@ -6,8 +6,8 @@
 
 namespace rocemu::explore {
 
-/// Marks the findings that --known names, reports all, and returns 1 if one counts that is not
-/// known, else 0.
+/// Marks the findings that --known names, reports all, and returns 1 if there is one that counts:
+/// that is repeatable, not known, and of a verdict that --fail-on names. Else returns 0.
 int conclude(const Options& options, const Summary& summary,
              const std::map<size_t, Result>& results, std::vector<Finding>& findings);
 

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 
 #include "emulator/explore/baseline_runs.h"
+#include "emulator/explore/budget.h"
 #include "emulator/explore/conclusion.h"
 #include "emulator/explore/files.h"
 #include "emulator/explore/findings_folder.h"
@@ -19,7 +21,7 @@ namespace rocemu::explore {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
+using Clock = Budget::Clock;
 
 /// A run whose recording is so many times as long as the baseline's, and longer than that besides,
 /// has no end.
@@ -30,7 +32,9 @@ constexpr int kExitInterrupted = 130;
 class Exploration {
  public:
   explicit Exploration(const Options& options)
-      : options_(options), begun_(Clock::now()), runner_(with_scratch(options)) {}
+      : options_(options),
+        runner_(with_scratch(options)),
+        budget_(options.budget, Clock::now(), runner_.jobs()) {}
 
   int run();
 
@@ -40,13 +44,10 @@ class Exploration {
     runs.scratch = scratch_.path();
     return runs;
   }
-  bool stops() const {
-    return InterruptWatch::interrupted() ||
-           (options_.budget && Clock::now() - begun_ > *options_.budget);
-  }
-  std::string why_stopped() const {
-    if (InterruptWatch::interrupted()) return "interrupted";
-    return stops() ? "the time of --budget is over" : "";
+  bool stops() const { return InterruptWatch::interrupted() || budget_.is_over(Clock::now()); }
+  bool stops_trials() const { return stops() || budget_.is_over_for_trials(Clock::now()); }
+  static std::string why_stopped() {
+    return InterruptWatch::interrupted() ? "interrupted" : "the time of --budget is over";
   }
   void tell_of_baseline() const;
   int list() const;
@@ -55,10 +56,15 @@ class Exploration {
   void look_again();
   void add_pairs();
   void judge_all();
+  void reserve_time(const RunFacts& facts, const Judgement& judgement);
+  void write_scenario(const Finding& finding) const;
   void shrink(Finding& finding);
   void confirm();
   RunFacts run_shrunk(const Trial& trial);
   void repeat();
+  void count_repetitions();
+  void draw_timelines() const;
+  bool is_all_done() const;
   fs::path folder_of(const Finding& finding) const {
     return fs::path(options_.folder) / std::to_string(finding.number);
   }
@@ -68,9 +74,9 @@ class Exploration {
   int finish();
 
   const Options& options_;
-  Clock::time_point begun_;
   TemporaryDirectory scratch_;
   Runner runner_;
+  Budget budget_;
   BaselineRuns baseline_runs_;
   std::optional<Baseline> baseline_;
   std::vector<FaultPoint> points_, classes_;
@@ -129,9 +135,15 @@ void Exploration::run_trials() {
           {.number = trial.number, .scenario = trial.scenario(), .schedule = trial.schedule});
   Progress progress(selected_.size(), selected_.size() - jobs.size());
   run_all(jobs, [&](const RunFacts& facts) {
-    progress.advance(is_finding(judge(facts, *baseline_, options_.limits).verdict));
+    const Judgement judgement = judge(facts, *baseline_, options_.limits);
+    progress.advance(is_finding(judgement.verdict));
+    if (is_finding(judgement.verdict)) reserve_time(facts, judgement);
   });
   look_again();
+}
+
+void Exploration::reserve_time(const RunFacts& facts, const Judgement& judgement) {
+  budget_.reserve(place_of(judgement), facts.took, static_cast<size_t>(options_.repetitions));
 }
 
 void Exploration::require_room(const RunFacts& facts) const {
@@ -149,7 +161,7 @@ void Exploration::run_all(const std::vector<Job>& jobs,
         store_->add(job.scenario, facts);
         on_end(facts);
       },
-      [this] { return stops(); });
+      [this] { return stops_trials(); });
 }
 
 /// Of the runs that real time has ended, one for each place is done again with far more of it. If
@@ -213,7 +225,7 @@ void Exploration::add_pairs() {
             seconds_of[job.number].push_back(std::move(second));
         fs::remove_all(job.keep);
       },
-      [this] { return stops(); });
+      [this] { return stops_trials(); });
   for (auto& [number, seconds] : seconds_of) {
     for (Trial& second : seconds) {
       second.number = trials_.size() + 1;
@@ -245,7 +257,7 @@ RunFacts Exploration::run_shrunk(const Trial& trial) {
         result = facts;
         store_->add(key, facts);
       },
-      InterruptWatch::interrupted);
+      [this] { return stops(); });
   return result;
 }
 
@@ -255,7 +267,7 @@ void Exploration::shrink(Finding& finding) {
     Trial fewer = finding.smallest;
     fewer.causes.erase(fewer.causes.begin() + static_cast<ptrdiff_t>(i));
     const RunFacts facts = run_shrunk(fewer);
-    if (InterruptWatch::interrupted()) return;
+    if (stops()) return;
     if (place_of(judge(facts, *baseline_, options_.limits)) == finding.place) {
       finding.smallest = std::move(fewer);
     } else {
@@ -269,11 +281,24 @@ StackTool stacks_for(const Finding& finding) {
   return finding.verdict == Verdict::kCrash ? StackTool::kGdb : StackTool::kEuStack;
 }
 
+/// What reproduces a finding is there before anything else is done about it, whenever that ends.
+void Exploration::write_scenario(const Finding& finding) const {
+  fs::create_directories(folder_of(finding));
+  write_file(folder_of(finding) / "scenario.yaml", finding.smallest.scenario());
+}
+
 /// Runs the repetitions that are missing. Those that are the first of a finding leave their files.
+/// What takes the least time comes first: the budget may be over before all are done.
 void Exploration::repeat() {
   std::vector<Job> jobs;
   std::vector<std::string> keys;
-  for (const Finding& finding : findings_) {
+  std::vector<const Finding*> quick_first;
+  for (const Finding& finding : findings_) quick_first.push_back(&finding);
+  std::ranges::stable_sort(quick_first, {}, [&](const Finding* finding) {
+    return results_.at(finding->triggers.front()).facts.took;
+  });
+  for (const Finding* const next : quick_first) {
+    const Finding& finding = *next;
     const Trial& trial = finding.smallest;
     for (int i = 1; i <= options_.repetitions; ++i) {
       const std::string key = trial.repetition_key(i);
@@ -285,7 +310,6 @@ void Exploration::repeat() {
       }
       jobs.push_back(std::move(job));
       keys.push_back(key);
-      if (i == 1) fs::remove_all(folder_of(finding));
     }
   }
   runner_.run(
@@ -294,26 +318,48 @@ void Exploration::repeat() {
         require_room(facts);
         store_->add(keys[job.number], facts);
       },
-      InterruptWatch::interrupted);
+      [this] { return stops(); });
 }
 
-void Exploration::confirm() {
-  for (Finding& finding : findings_) {
-    shrink(finding);
-    if (InterruptWatch::interrupted()) return;
-  }
-  repeat();
-  if (InterruptWatch::interrupted()) return;
+void Exploration::count_repetitions() {
   for (Finding& finding : findings_) {
     for (int i = 1; i <= options_.repetitions; ++i) {
-      const RunFacts& facts = *store_->find(finding.smallest.repetition_key(i));
+      const RunFacts* facts = store_->find(finding.smallest.repetition_key(i));
+      if (facts == nullptr) continue;
       ++finding.repetitions;
-      if (place_of(judge(facts, *baseline_, options_.limits)) == finding.place) ++finding.confirmed;
+      if (place_of(judge(*facts, *baseline_, options_.limits)) == finding.place)
+        ++finding.confirmed;
     }
+  }
+}
+
+/// A page for each recording. One that cannot be drawn is left out.
+void Exploration::draw_timelines() const {
+  for (const Finding& finding : findings_) {
+    if (!fs::exists(folder_of(finding) / "journal")) continue;
+    const std::string page = folder_of(finding) / "timeline.html";
+    if (!runner_.call({"timeline", folder_of(finding), "--html", page}, [this] { return stops(); }))
+      fs::remove(page);
+  }
+}
+
+/// As far as time allows.
+void Exploration::confirm() {
+  remove_findings(options_.folder);
+  for (const Finding& finding : findings_) write_scenario(finding);
+  for (Finding& finding : findings_) {
+    if (stops()) break;
+    shrink(finding);
+    write_scenario(finding);
+  }
+  if (!stops()) repeat();
+  count_repetitions();
+  for (const Finding& finding : findings_) {
     write_file(folder_of(finding) / "report.txt", finding.sentence() + "\n" +
                                                       reproduce_line(summary_, finding) + "\n" +
                                                       stacks_text(finding));
   }
+  draw_timelines();
 }
 
 void Exploration::write_plan() {
@@ -336,11 +382,19 @@ std::string Exploration::processes_text() const {
   return text;
 }
 
+bool Exploration::is_all_done() const {
+  return summary_.not_tried.empty() && std::ranges::all_of(findings_, [&](const Finding& finding) {
+           return finding.repetitions == options_.repetitions;
+         });
+}
+
 int Exploration::finish() {
-  summary_.stopped = why_stopped();
   judge_all();
+  for (const Trial& trial : selected_)
+    if (!results_.contains(trial.number)) summary_.not_tried.push_back(trial);
   findings_ = group(results_);
-  if (!InterruptWatch::interrupted()) confirm();
+  confirm();
+  if (!is_all_done()) summary_.stopped = why_stopped();
   const int status = conclude(options_, summary_, results_, findings_);
   return InterruptWatch::interrupted() ? kExitInterrupted : status;
 }
@@ -392,7 +446,7 @@ int Exploration::run() {
                  options_.resume);
   write_plan();
   run_trials();
-  if (options_.depth > 1 && !stops()) add_pairs();
+  if (options_.depth > 1 && !stops_trials()) add_pairs();
   return finish();
 }
 

@@ -28,6 +28,9 @@ struct Finding {
   int confirmed = 0, repetitions = 0;
   bool known = false;  // --known names it
 
+  /// Returns whether it came again, or was not repeated. What came once and never again says more
+  /// of a busy machine than of the program.
+  bool is_repeatable() const { return repetitions == 0 || confirmed > 0; }
   /// What happened.
   std::string sentence() const;
 };

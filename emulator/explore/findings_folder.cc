@@ -10,8 +10,7 @@ void clear_folder(const fs::path& folder) {
                            "report.sarif", "report.html"})
     fs::remove(folder / name);
   fs::remove_all(folder / "baseline");
-  for (size_t number = 1; fs::exists(folder / std::to_string(number) / "scenario.yaml"); ++number)
-    fs::remove_all(folder / std::to_string(number));
+  remove_findings(folder);
 }
 
 }  // namespace
@@ -33,6 +32,11 @@ void prepare_folder(const Options& options) {
   fs::create_directories(folder, error);
   if (error) throw ExploreError("cannot make " + options.folder + ": " + error.message());
   if (has_results && options.force && !options.resume) clear_folder(folder);
+}
+
+void remove_findings(const fs::path& folder) {
+  for (size_t number = 1; fs::exists(folder / std::to_string(number) / "scenario.yaml"); ++number)
+    fs::remove_all(folder / std::to_string(number));
 }
 
 void discard_baseline(const fs::path& folder) {

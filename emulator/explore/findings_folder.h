@@ -12,6 +12,9 @@ inline constexpr char kPlanFile[] = "plan.json";
 /// ExploreError if what is there may not go.
 void prepare_folder(const Options& options);
 
+/// Removes the folders of findings.
+void remove_findings(const std::filesystem::path& folder);
+
 /// Nothing was found yet: a folder without results would be in the way of the next attempt.
 void discard_baseline(const std::filesystem::path& folder);
 

@@ -71,6 +71,10 @@ int merge(const std::vector<std::string>& folders, const Options& options) {
     if (found != nullptr)
       results[trial.number] = {trial, *found, judge(*found, baseline, options.limits)};
   }
+  Summary summary = plan.summary(options.folder, baseline.facts.end_ns);
+  for (const Trial& trial : plan.trials)
+    if (!results.contains(trial.number)) summary.not_tried.push_back(trial);
+  if (!summary.not_tried.empty()) summary.stopped = "the shards have not done all";
   std::vector<Finding> findings = group(results);
   for (Finding& finding : findings) {
     for (int i = 1; i <= options.repetitions; ++i) {
@@ -81,7 +85,7 @@ int merge(const std::vector<std::string>& folders, const Options& options) {
     }
     copy_folder_of(finding, folders, options.folder);
   }
-  return conclude(options, plan.summary(options.folder, baseline.facts.end_ns), results, findings);
+  return conclude(options, summary, results, findings);
 }
 
 }  // namespace rocemu::explore

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "emulator/explore/files.h"
+#include "emulator/explore/report_page.h"
 #include "emulator/os/stacks.h"
 
 namespace rocemu::explore {
@@ -25,30 +26,6 @@ std::string dump(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-/// For XML and HTML. Control characters, which XML forbids, go.
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) >= ' ' || c == '\n' || c == '\t') out += c;
-    }
-  }
-  return out;
-}
-
 std::string as_junit(const Summary& summary, const std::map<size_t, Result>& results,
                      const std::vector<Finding>& findings) {
   size_t failures = 0;
@@ -62,6 +39,12 @@ std::string as_junit(const Summary& summary, const std::map<size_t, Result>& res
     const auto found = finding_of.find(number);
     if (found == finding_of.end() || found->second->known) {
       cases += "/>\n";
+      continue;
+    }
+    if (!found->second->is_repeatable()) {
+      cases +=
+          fmt::format("><skipped message=\"{}: {}\"/></testcase>\n",
+                      name_of(result.judgement.verdict), escaped(repetitions_text(*found->second)));
       continue;
     }
     ++failures;
@@ -80,7 +63,7 @@ std::string as_junit(const Summary& summary, const std::map<size_t, Result>& res
 Json as_sarif(const Summary& summary, const std::vector<Finding>& findings) {
   Json list = Json::array();
   for (const Finding& finding : findings) {
-    if (finding.known) continue;
+    if (finding.known || !finding.is_repeatable()) continue;
     Json one;
     one["ruleId"] = name_of(finding.verdict);
     one["level"] = finding.verdict == Verdict::kLeak || finding.verdict == Verdict::kSlow
@@ -106,35 +89,6 @@ Json as_sarif(const Summary& summary, const std::vector<Finding>& findings) {
   return Json{{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
               {"version", "2.1.0"},
               {"runs", Json::array({run})}};
-}
-
-std::string as_html(const Summary& summary, const std::map<size_t, Result>& results,
-                    const std::vector<Finding>& findings) {
-  std::string text =
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>rocemu explore"
-      "</title><style>body{font:15px sans-serif;max-width:60em;margin:2em auto}pre{background:#eee"
-      ";padding:.6em;overflow-x:auto}table{border-collapse:collapse}td,th{border:1px solid #bbb;"
-      "padding:.2em .5em;text-align:left}</style></head><body>\n";
-  text += fmt::format("<h1>rocemu explore</h1>\n<pre>{}</pre>\n",
-                      escaped(report_as_text(summary, results, findings)));
-  for (const Finding& finding : findings) {
-    text += fmt::format("<h2>{}: {}</h2>\n<p>{}</p>\n<pre>{}</pre>\n<pre>{}</pre>\n",
-                        finding.number, name_of(finding.verdict), escaped(finding.sentence()),
-                        escaped(finding.smallest.scenario()),
-                        escaped(reproduce_line(summary, finding)));
-    if (!finding.stacks.empty())
-      text += fmt::format("<pre>{}</pre>\n", escaped(stacks_text(finding)));
-    text += "<ul>\n";
-    for (const size_t trigger : finding.triggers)
-      text += fmt::format("<li>{}</li>\n", escaped(results.at(trigger).trial.text()));
-    text += "</ul>\n";
-  }
-  text += "<h2>All faults</h2>\n<table><tr><th>fault</th><th>verdict</th><th></th></tr>\n";
-  for (const auto& [number, result] : results)
-    text +=
-        fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td></tr>\n", escaped(result.trial.text()),
-                    name_of(result.judgement.verdict), escaped(result.judgement.detail));
-  return text + "</table></body></html>\n";
 }
 
 }  // namespace
@@ -192,19 +146,81 @@ std::string missed_points(const std::map<size_t, Result>& results) {
   return text;
 }
 
+std::string finding_text(const Summary& summary, const Finding& finding) {
+  const char* const title = finding.is_repeatable() ? "finding" : "not repeatable";
+  std::string text =
+      fmt::format("{} {:<2} {:<6} {}{}\n", title, finding.number, name_of(finding.verdict),
+                  finding.sentence(), finding.known ? " [known]" : "");
+  if (finding.repetitions == 0 || finding.confirmed < finding.repetitions)
+    text += "           " + repetitions_text(finding) + "\n";
+  return text + fmt::format("  reproduce: {}\n", reproduce_line(summary, finding));
+}
+
+Json finding_json(const Summary& summary, const std::map<size_t, Result>& results,
+                  const Finding& finding) {
+  Json one;
+  one["number"] = finding.number;
+  one["verdict"] = name_of(finding.verdict);
+  one["sentence"] = finding.sentence();
+  one["place"] = finding.place;
+  one["stacks"] = finding.stacks;
+  one["known"] = finding.known;
+  one["confirmed"] = finding.confirmed;
+  one["repetitions"] = finding.repetitions;
+  one["scenario"] = finding.smallest.scenario();
+  one["reproduce"] = reproduce_line(summary, finding);
+  Json triggers = Json::array();
+  for (const size_t trigger : finding.triggers)
+    triggers.push_back(results.at(trigger).trial.text());
+  one["triggers"] = triggers;
+  return one;
+}
+
 }  // namespace
+
+std::string repetitions_text(const Finding& finding) {
+  if (finding.repetitions == 0) return "was not repeated";
+  return fmt::format("confirmed by {} of {} repetition{}", finding.confirmed, finding.repetitions,
+                     finding.repetitions == 1 ? "" : "s");
+}
+
+std::string counts_text(const Summary& summary, const std::map<size_t, Result>& results) {
+  const auto counts = count(results);
+  std::string text =
+      fmt::format("{} of {} faults at {} fault points in {} classes:", results.size(),
+                  summary.trials, summary.points, summary.classes);
+  for (size_t i = 0; i < kVerdicts; ++i)
+    if (counts[i] != 0) text += fmt::format(" {} {}", counts[i], name_of(static_cast<Verdict>(i)));
+  return text;
+}
+
+std::string stopped_text(const Summary& summary, const std::vector<Finding>& findings) {
+  std::map<std::string, size_t> kinds;
+  for (const Trial& trial : summary.not_tried) ++kinds[trial.kind];
+  std::string by_kind;
+  for (const auto& [kind, number] : kinds)
+    by_kind += fmt::format("{}{} {}", by_kind.empty() ? "" : ", ", kind, number);
+  std::string text = summary.stopped + ":";
+  if (!by_kind.empty())
+    text += fmt::format(" {} not tried ({})",
+                        summary.not_tried.size() == 1
+                            ? "1 fault was"
+                            : fmt::format("{} faults were", summary.not_tried.size()),
+                        by_kind);
+  const auto unrepeated = std::ranges::count(findings, 0, &Finding::repetitions);
+  if (unrepeated != 0)
+    text += fmt::format("{} {} finding{} not repeated", by_kind.empty() ? "" : ",", unrepeated,
+                        unrepeated == 1 ? " was" : "s were");
+  if (text.ends_with(':')) text += " not all repetitions were run";
+  return text + "; --resume goes on from here";
+}
 
 std::string report_as_text(const Summary& summary, const std::map<size_t, Result>& results,
                            const std::vector<Finding>& findings) {
   std::string text;
-  for (const Finding& finding : findings) {
-    text += fmt::format("finding {:<2} {:<6} {}{}\n", finding.number, name_of(finding.verdict),
-                        finding.sentence(), finding.known ? " [known]" : "");
-    if (finding.confirmed < finding.repetitions)
-      text += fmt::format("           confirmed by {} of {} repetitions\n", finding.confirmed,
-                          finding.repetitions);
-    text += fmt::format("  reproduce: {}\n", reproduce_line(summary, finding));
-  }
+  for (const bool repeatable : {true, false})
+    for (const Finding& finding : findings)
+      if (finding.is_repeatable() == repeatable) text += finding_text(summary, finding);
   const bool wants_stacks = std::ranges::any_of(findings, [](const Finding& finding) {
     return finding.verdict == Verdict::kHang || finding.verdict == Verdict::kCrash;
   });
@@ -212,15 +228,9 @@ std::string report_as_text(const Summary& summary, const std::map<size_t, Result
       std::ranges::any_of(findings, [](const Finding& finding) { return !finding.stacks.empty(); });
   if (wants_stacks && !has_stacks && !find_stack_tool(StackTool::kEuStack))
     text += fmt::format("no stacks of threads: {}\n", kNoStackTool);
-  const auto counts = count(results);
-  text += fmt::format("{} of {} faults at {} fault points in {} classes:", results.size(),
-                      summary.trials, summary.points, summary.classes);
-  for (size_t i = 0; i < kVerdicts; ++i)
-    if (counts[i] != 0) text += fmt::format(" {} {}", counts[i], name_of(static_cast<Verdict>(i)));
-  text += "\n";
+  text += counts_text(summary, results) + "\n";
   text += missed_points(results);
-  if (!summary.stopped.empty())
-    text += fmt::format("{}; --resume goes on from here\n", summary.stopped);
+  if (!summary.stopped.empty()) text += stopped_text(summary, findings) + "\n";
   text += fmt::format("report:    {}/report.html\n", summary.folder);
   return text;
 }
@@ -241,26 +251,11 @@ Json report_as_json(const Summary& summary, const std::map<size_t, Result>& resu
   for (size_t i = 0; i < kVerdicts; ++i)
     verdicts[std::string(name_of(static_cast<Verdict>(i)))] = counts[i];
   json["verdicts"] = verdicts;
-  Json list = Json::array();
-  for (const Finding& finding : findings) {
-    Json one;
-    one["number"] = finding.number;
-    one["verdict"] = name_of(finding.verdict);
-    one["sentence"] = finding.sentence();
-    one["place"] = finding.place;
-    one["stacks"] = finding.stacks;
-    one["known"] = finding.known;
-    one["confirmed"] = finding.confirmed;
-    one["repetitions"] = finding.repetitions;
-    one["scenario"] = finding.smallest.scenario();
-    one["reproduce"] = reproduce_line(summary, finding);
-    Json triggers = Json::array();
-    for (const size_t trigger : finding.triggers)
-      triggers.push_back(results.at(trigger).trial.text());
-    one["triggers"] = triggers;
-    list.push_back(one);
-  }
-  json["findings"] = list;
+  json["findings"] = json["not_repeatable"] = json["not_tried"] = Json::array();
+  for (const Finding& finding : findings)
+    json[finding.is_repeatable() ? "findings" : "not_repeatable"].push_back(
+        finding_json(summary, results, finding));
+  for (const Trial& trial : summary.not_tried) json["not_tried"].push_back(trial.text());
   Json all = Json::array();
   for (const auto& [number, result] : results) {
     Json one;
@@ -285,7 +280,7 @@ void write_reports(const fs::path& folder, const Summary& summary,
   write_file(folder / "report.json", dump(report_as_json(summary, results, findings)));
   write_file(folder / "report.xml", as_junit(summary, results, findings));
   write_file(folder / "report.sarif", dump(as_sarif(summary, findings)));
-  write_file(folder / "report.html", as_html(summary, results, findings));
+  write_file(folder / "report.html", report_as_page(folder, summary, results, findings));
 }
 
 }  // namespace rocemu::explore

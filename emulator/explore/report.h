@@ -17,7 +17,8 @@ struct Summary {
   size_t points = 0, classes = 0, trials = 0;
   int64_t baseline_ns = 0;
   bool deterministic = true;
-  std::string stopped;  // why not all trials were run; empty if they were
+  std::string stopped;  // why not all was done; empty if it was
+  std::vector<Trial> not_tried = {};
 };
 
 /// The command as a shell takes it.
@@ -25,6 +26,13 @@ std::string shell_text(const std::vector<std::string>& command);
 /// A line for each thread.
 std::string stacks_text(const Finding& finding);
 std::string reproduce_line(const Summary& summary, const Finding& finding);
+
+/// "confirmed by 1 of 2 repetitions"
+std::string repetitions_text(const Finding& finding);
+/// "90 of 90 faults at 18 fault points in 17 classes: 30 SURVIVED 60 REPORTED"
+std::string counts_text(const Summary& summary, const std::map<size_t, Result>& results);
+/// Says why the exploration ended early, and what was left undone.
+std::string stopped_text(const Summary& summary, const std::vector<Finding>& findings);
 
 /// Writes report.txt, report.json, report.xml (JUnit), report.sarif and report.html into the
 /// folder. Throws std::system_error.

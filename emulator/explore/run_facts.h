@@ -2,6 +2,7 @@
 // an exploration that was interrupted goes on where it was.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -27,10 +28,10 @@ struct RunFacts {
   std::vector<std::string> waits;    // of a run that hung: "server#1 waits in ibv_get_cq_event ..."
   std::vector<std::string> crashes;  // "server#1 received SIGSEGV"
   std::set<std::string> failed;      // processes that ended otherwise than with status 0
-  std::map<std::string, std::string> last_calls;  // by process
   /// The statuses but 0 with which processes ended, by process. Several programs without RDMA may
   /// have one name.
   std::map<std::string, std::set<int>> statuses;
+  std::map<std::string, std::string> last_calls;  // by process
   std::map<std::string, std::string> late_calls;  // all that are among the last, by process
   /// By process, the functions in which each thread of it hung or crashed: "waits < main".
   std::map<std::string, std::vector<std::string>> stacks;
@@ -38,6 +39,7 @@ struct RunFacts {
   std::map<std::string, std::string> files;  // those that are compared
   std::string trouble;  // what rocemu said that is not about the command: no space, for example
   int oracle = 0;       // exit status of the user's
+  std::chrono::nanoseconds took{};  // of real time; 0 if this was read from a file
 
   /// Real time decided that it hangs: on a busy machine it may have been too short.
   bool is_doubtful() const;

@@ -38,6 +38,8 @@ constexpr milliseconds kLookInterval{20};
 constexpr milliseconds kGrace{30'000};
 /// How long a NIC may take to end when its run has.
 constexpr milliseconds kLongestEnd{3'000};
+/// How long the timeline of a recording may take, which may be one without end.
+constexpr milliseconds kLongestCall{10'000};
 /// What is kept of what a run has printed; the rest is the same over and over.
 constexpr uintmax_t kMostKept = uintmax_t{4} << 20;
 /// Times the time that others have.
@@ -132,10 +134,10 @@ void keep_files(const fs::path& from, const fs::path& to) {
   for (const char* name : {"stdout", "stderr"})
     if (size_of(from / name) > kMostKept) fs::resize_file(from / name, kMostKept, error);
   fs::create_directories(to.parent_path());
+  fs::remove_all(to);  // what a finding had before it was repeated
   fs::rename(from, to, error);
   if (!error) return;
-  // It is of another file system, or the folder is there already.
-  fs::create_directories(to);
+  fs::create_directories(to);  // on another file system
   fs::copy(from, to, fs::copy_options::recursive | fs::copy_options::overwrite_existing, error);
   if (error) throw std::system_error(error, "cannot write " + to.string());
 }
@@ -242,12 +244,35 @@ void Runner::start(const Job& job) {
   running_.emplace(pid, Running{job, dir, Clock::now(), processor});
 }
 
+bool Runner::call(const std::vector<std::string>& arguments,
+                  const std::function<bool()>& stops) const {
+  std::cout.flush();
+  const pid_t pid = fork();
+  if (pid < 0) return false;
+  if (pid == 0) {
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    forget_signals();
+    open_as(STDOUT_FILENO, "/dev/null", O_WRONLY);
+    open_as(STDERR_FILENO, "/dev/null", O_WRONLY);
+    _exit(options_.rocemu(arguments, /*alone=*/false));
+  }
+  const Clock::time_point deadline = Clock::now() + kLongestCall;
+  int status = 0;
+  while (waitpid(pid, &status, WNOHANG) == 0) {
+    if (stops() || Clock::now() >= deadline) kill(pid, SIGKILL);
+    std::this_thread::sleep_for(milliseconds(2));
+  }
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
 void Runner::finish(const Running& running, int status,
                     const std::function<void(const Job&, const RunFacts&)>& on_end) {
   RunFacts facts = read_facts(running.dir, status, "");
   facts.flood = running.flood;
   facts.runaway = running.runaway;
   facts.patiently = running.job.patiently;
+  facts.took = Clock::now() - running.since;
   if (running.job.schedule != 0) facts.fired = true;  // the order itself is what is tried
   for (const std::string& file : options_.compared_files)
     if (fs::exists(file)) facts.files[file] = contents_of(file);

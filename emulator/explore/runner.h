@@ -65,6 +65,10 @@ class Runner {
            const std::function<void(const Job&, const RunFacts&)>& on_end,
            const std::function<bool()>& stops);
 
+  /// Has rocemu do something with the files of a run. Returns whether it succeeded before `stops`
+  /// said so, and in bounded time.
+  bool call(const std::vector<std::string>& arguments, const std::function<bool()>& stops) const;
+
   bool keeps_on_one_processor() const { return !processors_.empty(); }
   void use_all_processors() { processors_.clear(); }
 

@@ -1,0 +1,36 @@
+#include "emulator/explore/budget.h"
+
+#include <algorithm>
+
+namespace rocemu::explore {
+namespace {
+
+/// Of the time that the runs took: those whose files are kept have a capture and stacks besides.
+constexpr double kMargin = 1.5;
+/// The part of the budget that confirmations take at most: a few findings that take a long time
+/// must not keep the other faults from being tried.
+constexpr double kMostForConfirmation = 0.5;
+
+}  // namespace
+
+Budget::Budget(std::optional<std::chrono::nanoseconds> total, Clock::time_point begin, size_t jobs)
+    : total_(total), begin_(begin), jobs_(std::max(jobs, size_t{1})) {}
+
+void Budget::reserve(const std::string& place, Clock::duration took, size_t runs) {
+  reserved_.emplace(place, took * runs);
+}
+
+bool Budget::is_over(Clock::time_point now) const {
+  return total_ && now - begin_ >= *total_;
+}
+
+bool Budget::is_over_for_trials(Clock::time_point now) const {
+  if (!total_) return false;
+  std::chrono::duration<double> needed{};
+  for (const auto& [place, time] : reserved_) needed += time;
+  needed *= kMargin / static_cast<double>(jobs_);
+  const std::chrono::duration<double> total = *total_;
+  return now - begin_ >= total - std::min(needed, kMostForConfirmation * total);
+}
+
+}  // namespace rocemu::explore
