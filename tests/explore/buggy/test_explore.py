@@ -25,6 +25,8 @@ MISTAKES = {
     "early_reuse": ("frames:SEND", "WRONG", "instead of 'order 1: 100'",
                     "#2's 2nd SEND on the wire is lost once"),
     "established_late": ("cm:RTU", "CRASH", "#1 received SIGSEGV", "the 1st RTU is lost once"),
+    "event_of_sender": ("completions:SEND", "CRASH", "#2 received SIGSEGV",
+                        "#2's 1st SEND completion comes with IBV_EVENT_QP_ACCESS_ERR"),
     "fixed_array": ("cm:REP", "CRASH", "#1 received SIGABRT",
                     "the 1st REP is rejected by the consumer"),
     "flushed_wr_id": ("requests:RDMA_WRITE", "CRASH", "#2 received SIGSEGV",
@@ -56,6 +58,8 @@ MISTAKES = {
                          "#2's 2nd reg_mr fails with ENOMEM"),
     "undersized_cq": ("completions:SEND", "HANG", r"blocks in ibv_get_cq_event \(CQ 1, overrun",
                       "the port goes down for 100 ms at .*SEND completion"),
+    "unreachable_later": ("cm_events:CONNECT_RESPONSE", "CRASH", "#2 received SIGSEGV",
+                          "#2's 1st RDMA_CM_EVENT_CONNECT_RESPONSE is followed by UNREACHABLE"),
 }
 FAULT_FINDINGS = {"HANG", "CRASH", "WRONG"}
 

@@ -26,6 +26,7 @@ PROGRAMS = {
                     (0, "5 orders, total 1500")),
     "established_late": ("1 message, the last: how are you", SEGV,
                          (0, "1 message, the last: how are you")),
+    "event_of_sender": ("6 messages, sum 15", SEGV, (REPORTED, "local access violation")),
     "fixed_array": ("3 clients at once", (ABORTED, "double free"), (0, "3 clients at once")),
     "flushed_wr_id": ("12 entries", SEGV, (REPORTED, "batch 1: remote access error")),
     "ignored_removal": ("counted to 10", (DEADLOCK, "polls a completion queue"),
@@ -51,6 +52,8 @@ PROGRAMS = {
                              (REPORTED, "message 2: local protection error")),
     "unchecked_reg_mr": ("3: value 9", SEGV, (REPORTED, "cannot register the table's 136 bytes")),
     "undersized_cq": ("16 messages, sum 120", (DEADLOCK, "overrun"), (0, "16 messages, sum 120")),
+    "unreachable_later": ("4 messages, sum 10", SEGV,
+                          (REPORTED, "the server is lost: RDMA_CM_EVENT_UNREACHABLE")),
 }
 # Those whose mistake never lets the rule of the scenario act once it is corrected.
 NEVER_ACTS = {"late_srq_refill_corrected"}
