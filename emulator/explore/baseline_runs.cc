@@ -150,6 +150,10 @@ Baseline make_baseline(const std::vector<RunFacts>& facts) {
                     .output = mask([](const RunFacts& one) { return one.output; }),
                     .errors = mask([](const RunFacts& one) { return one.errors; }),
                     .files = {}};
+  // Of a program that outlives the command it depends on time whether its end is seen.
+  for (const RunFacts& one : facts)
+    for (const auto& [process, statuses] : one.statuses)
+      baseline.facts.statuses[process].insert(statuses.begin(), statuses.end());
   for (const auto& [name, contents] : facts.front().files) {
     baseline.files.emplace(name, mask([&file = name](const RunFacts& one) {
                              const auto found = one.files.find(file);

@@ -345,7 +345,9 @@ void Exploration::draw_timelines() const {
 
 /// As far as time allows.
 void Exploration::confirm() {
-  remove_findings(options_.folder);
+  std::vector<std::string> scenarios;
+  for (const Finding& finding : findings_) scenarios.push_back(finding.smallest.scenario());
+  remove_findings_but(scenarios, options_.folder);
   for (const Finding& finding : findings_) write_scenario(finding);
   for (Finding& finding : findings_) {
     if (stops()) break;

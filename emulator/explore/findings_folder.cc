@@ -1,5 +1,7 @@
 #include "emulator/explore/findings_folder.h"
 
+#include "emulator/explore/files.h"
+
 namespace rocemu::explore {
 namespace fs = std::filesystem;
 namespace {
@@ -10,7 +12,7 @@ void clear_folder(const fs::path& folder) {
                            "report.sarif", "report.html"})
     fs::remove(folder / name);
   fs::remove_all(folder / "baseline");
-  remove_findings(folder);
+  remove_findings_but({}, folder);
 }
 
 }  // namespace
@@ -34,9 +36,13 @@ void prepare_folder(const Options& options) {
   if (has_results && options.force && !options.resume) clear_folder(folder);
 }
 
-void remove_findings(const fs::path& folder) {
-  for (size_t number = 1; fs::exists(folder / std::to_string(number) / "scenario.yaml"); ++number)
-    fs::remove_all(folder / std::to_string(number));
+void remove_findings_but(const std::vector<std::string>& scenarios, const fs::path& folder) {
+  for (size_t number = 1;; ++number) {
+    const fs::path one = folder / std::to_string(number), scenario = one / "scenario.yaml";
+    if (!fs::exists(scenario)) return;
+    if (number > scenarios.size() || contents_of(scenario) != scenarios[number - 1])
+      fs::remove_all(one);
+  }
 }
 
 void discard_baseline(const fs::path& folder) {

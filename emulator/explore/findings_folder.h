@@ -12,8 +12,10 @@ inline constexpr char kPlanFile[] = "plan.json";
 /// ExploreError if what is there may not go.
 void prepare_folder(const Options& options);
 
-/// Removes the folders of findings.
-void remove_findings(const std::filesystem::path& folder);
+/// Removes the folders of findings whose scenarios are not those of `scenarios`, the first of which
+/// is that of finding 1.
+void remove_findings_but(const std::vector<std::string>& scenarios,
+                         const std::filesystem::path& folder);
 
 /// Nothing was found yet: a folder without results would be in the way of the next attempt.
 void discard_baseline(const std::filesystem::path& folder);

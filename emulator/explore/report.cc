@@ -251,7 +251,7 @@ Json report_as_json(const Summary& summary, const std::map<size_t, Result>& resu
   for (size_t i = 0; i < kVerdicts; ++i)
     verdicts[std::string(name_of(static_cast<Verdict>(i)))] = counts[i];
   json["verdicts"] = verdicts;
-  json["findings"] = json["not_repeatable"] = json["not_tried"] = Json::array();
+  for (const char* list : {"findings", "not_repeatable", "not_tried"}) json[list] = Json::array();
   for (const Finding& finding : findings)
     json[finding.is_repeatable() ? "findings" : "not_repeatable"].push_back(
         finding_json(summary, results, finding));

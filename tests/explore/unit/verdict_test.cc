@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "emulator/explore/baseline_runs.h"
 #include "tests/explore/unit/facts.h"
 
 namespace rocemu::explore {
@@ -61,6 +62,15 @@ TEST(Verdict, IsWrongWhenAProgramExitsWithTheStatusOfTheBaseline) {
   RunFacts facts = run_that_prints("sum 10\n");
   facts.statuses = {{"grep", {1}}};
   EXPECT_EQ(judged(facts, baseline_that_prints("sum 15\n", usual)).verdict, Verdict::kWrong);
+}
+
+TEST(Verdict, IsWrongWhenAProgramExitsWithAStatusThatSomeRunOfTheBaselineHas) {
+  RunFacts later = run_that_prints("sum 15\n");
+  later.statuses = {{"server#1", {1}}};
+  RunFacts facts = run_that_prints("sum 10\n");
+  facts.statuses = {{"server#1", {1}}};
+  EXPECT_EQ(judged(facts, make_baseline({run_that_prints("sum 15\n"), later})).verdict,
+            Verdict::kWrong);
 }
 
 TEST(Verdict, IsReportedWhenAProgramExitsWithAnotherStatusThanTheOneOfTheBaseline) {
