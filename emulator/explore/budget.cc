@@ -17,6 +17,8 @@ Budget::Budget(std::optional<std::chrono::nanoseconds> total, Clock::time_point 
     : total_(total), begin_(begin), jobs_(std::max(jobs, size_t{1})) {}
 
 void Budget::reserve(const std::string& place, Clock::duration took, size_t runs) {
+  // One that takes longer than all that is kept cannot be repeated.
+  if (total_ && took > kMostForConfirmation * *total_) return;
   reserved_.emplace(place, took * runs);
 }
 

@@ -53,5 +53,11 @@ TEST(Budget, LeavesTheFirstHalfToTrials) {
   EXPECT_TRUE(budget.is_over_for_trials(kBegin + 45s));
 }
 
+TEST(Budget, KeepsNoTimeForARunThatDoesNotFit) {
+  Budget budget(30s, kBegin, 1);
+  budget.reserve("HANG a", 20s, 2);
+  EXPECT_FALSE(budget.is_over_for_trials(kBegin + 29s));
+}
+
 }  // namespace
 }  // namespace rocemu::explore
