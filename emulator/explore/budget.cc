@@ -5,7 +5,8 @@
 namespace rocemu::explore {
 namespace {
 
-/// Of the time that the runs took: those whose files are kept have a capture and stacks besides.
+/// A factor for the time that runs took: a repetition whose files are kept also writes a capture
+/// and stacks.
 constexpr double kMargin = 1.5;
 /// The part of the budget that confirmations take at most: a few findings that take a long time
 /// must not keep the other faults from being tried.

@@ -281,14 +281,14 @@ StackTool stacks_for(const Finding& finding) {
   return finding.verdict == Verdict::kCrash ? StackTool::kGdb : StackTool::kEuStack;
 }
 
-/// What reproduces a finding is there before anything else is done about it, whenever that ends.
+/// Writes what reproduces a finding, before anything else is done about it that may be interrupted.
 void Exploration::write_scenario(const Finding& finding) const {
   fs::create_directories(folder_of(finding));
   write_file(folder_of(finding) / "scenario.yaml", finding.smallest.scenario());
 }
 
 /// Runs the repetitions that are missing. Those that are the first of a finding leave their files.
-/// What takes the least time comes first: the budget may be over before all are done.
+/// The quickest come first: the budget may be over before all are done.
 void Exploration::repeat() {
   std::vector<Job> jobs;
   std::vector<std::string> keys;
@@ -333,7 +333,7 @@ void Exploration::count_repetitions() {
   }
 }
 
-/// A page for each recording. One that cannot be drawn is left out.
+/// Draws a page of each recording, except of those that take too long.
 void Exploration::draw_timelines() const {
   for (const Finding& finding : findings_) {
     if (!fs::exists(folder_of(finding) / "journal")) continue;
@@ -343,7 +343,7 @@ void Exploration::draw_timelines() const {
   }
 }
 
-/// As far as time allows.
+/// Shrinks and repeats the findings as far as time allows, and leaves the files of each.
 void Exploration::confirm() {
   std::vector<std::string> scenarios;
   for (const Finding& finding : findings_) scenarios.push_back(finding.smallest.scenario());

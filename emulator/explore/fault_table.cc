@@ -109,8 +109,8 @@ constexpr Fault kTable[] = {
     {kCmEvent, "MULTICAST_JOIN", "{event: MULTICAST_ERROR, status: -ENOMEM}", kOnce,
      "is a MULTICAST_ERROR"},
     // Linux raises it for a connection whose peer's link address has changed
-    // (cma_netevent_callback, since 6.0). Of the active side's CONNECT_RESPONSE librdmacm makes the
-    // program's ESTABLISHED.
+    // (cma_netevent_callback, since 6.0). librdmacm turns the active side's CONNECT_RESPONSE into
+    // the program's ESTABLISHED.
     {kCmEvent, "CONNECT_RESPONSE ESTABLISHED", "{raise_cm: UNREACHABLE}", kOnce,
      "is followed by UNREACHABLE"},
     {kCmEvent, "CONNECT_RESPONSE ESTABLISHED", "{raise_cm: DISCONNECTED}", kOnce,
@@ -145,7 +145,8 @@ constexpr Fault kTable[] = {
     {kReceived, "", "{port: {down: 1s}}", kOnce, "the port goes down for 1 s at {}"},
     {kReceived, "", "{gid: {index: 1, address: 10.9.8.7}}", kOnce, "GID 1 changes at {}"},
 
-    // Async events, ibv_get_async_event(3). Those about the device and its port come to whoever has
+    // Async events, ibv_get_async_event(3). Those about the device and its port come to each
+    // process that has
     // it open.
     {kSent, "", "{raise: PORT_ERR}", kOnce, "comes with IBV_EVENT_PORT_ERR"},
     {kSent, "", "{raise: DEVICE_FATAL}", kOnce, "comes with IBV_EVENT_DEVICE_FATAL"},

@@ -13,7 +13,7 @@ namespace rocemu::explore {
 
 enum class Times : uint8_t { kOnce, kForEver };
 
-/// What a point must have besides its kind and name.
+/// The condition that a point must meet besides its kind and name.
 enum class Needs : uint8_t {
   kNothing,
   kConnection,  // its QP is of a connected type: its peer's requests can be wrong

@@ -98,7 +98,7 @@ class Observer {
   Wait wait_for(pid_t process, int descriptor, int depth = 0);
   Wait wait_for_socket(pid_t process, uint64_t inode, int descriptor);
   Wait wait_for_pipe(const std::string& link, int descriptor);
-  /// Of a thread that opens a file: only a FIFO keeps it waiting for another program, fifo(7).
+  /// Describes the wait of a thread in open(2): only a FIFO waits for another program, fifo(7).
   Wait wait_to_open(const Call& call, const std::string& directory, uint64_t path) const;
   /// Who can end a wait for a peer of which nothing is known yet.
   Waker unknown_peer() const { return alone_ ? Waker::kNobody : Waker::kOutside; }

@@ -95,7 +95,7 @@ std::string awaited_tcp_peer(pid_t process, uint64_t inode) {
   const auto own = std::ranges::find(rows, inode, &InternetSocket::inode);
   if (own == rows.end()) return "";
   if (own->state == kListens) return "a connection";
-  // What is established and has no inode waits in the queue of a socket that listens.
+  // An established socket without an inode waits in the queue of a socket that listens.
   const bool is_queued = std::ranges::any_of(rows, [&](const InternetSocket& row) {
     return are_ends_of_one(row, *own) && row.inode == 0 && row.state == kEstablished;
   });

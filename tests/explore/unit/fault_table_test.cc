@@ -122,7 +122,7 @@ TEST(FaultTable, RaisesEventsOfAnSrqWhereThereIsOne) {
                                                "{raise: QP_LAST_WQE_REACHED}"}));
 }
 
-// Of the active side's CONNECT_RESPONSE librdmacm makes the ESTABLISHED that a program gets.
+// librdmacm turns the active side's CONNECT_RESPONSE into the ESTABLISHED that a program gets.
 TEST(FaultTable, LetsAnEstablishedConnectionOfEitherSideFail) {
   for (const char* event : {"CONNECT_RESPONSE", "ESTABLISHED"})
     EXPECT_THAT(effects_at(point_of(PointKind::kCmEvent, event)),

@@ -46,7 +46,7 @@ TEST(Findings, BeginWithWhatIsWorst) {
 
 TEST(Finding, IsRepeatableUnlessNoRepetitionEndsLikeIt) {
   Finding finding;
-  EXPECT_TRUE(finding.is_repeatable());  // nobody has tried
+  EXPECT_TRUE(finding.is_repeatable());  // no repetition was run
   finding.repetitions = 2;
   EXPECT_FALSE(finding.is_repeatable());
   finding.confirmed = 1;

@@ -1,4 +1,4 @@
-// What of a program's output is compared with the baseline's.
+// Which part of a program's output is compared with the baseline's.
 #include "emulator/explore/output_mask.h"
 
 #include <gmock/gmock.h>

@@ -1,6 +1,6 @@
 // Two programs that meet in the way that the first argument names, at the path or the port that the
 // second one says. With a third argument it is the one that comes; if that cannot allocate a PD it
-// says so and ends, and the other one waits for nobody.
+// says so and ends, and the other one waits in vain.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
@@ -107,7 +107,7 @@ void come(const std::string& way, const std::string& place) {
     const int fd = socket(address.storage.ss_family, way == "recv" ? SOCK_DGRAM : SOCK_STREAM, 0);
     const bool connected = connect(fd, address.get(), address.size) == 0;
     if (way != "recv" && connected) return;
-    // Of a port to which nothing is bound the second one hears.
+    // If nothing is bound to the port, the second write(2) fails.
     if (way == "recv" && write(fd, &byte, 1) == 1 && usleep(1000) == 0 && write(fd, &byte, 1) == 1)
       return;
     close(fd);

@@ -1,5 +1,5 @@
-"""A program that waits for a peer that has died hangs at once where each run has a network of its own: nobody is left
-who could come."""
+"""A program that waits for a peer that has died hangs at once where each run has a network of its own: no other program
+can come."""
 import os
 import subprocess
 import unittest
@@ -16,7 +16,7 @@ def has_own_networks():
 
 
 @unittest.skipUnless(has_own_networks(), "this machine gives no network namespaces")
-class NobodyComes(ExploreTest):
+class LostPeers(ExploreTest):
     def hangs(self, way, place, words):
         # Without the deadlock that is found each run would take 100 s, and the patient ones longer.
         report = self.report("--force", "--run-timeout", "100s", "--only", "verbs:alloc_pd",
@@ -45,8 +45,8 @@ class NobodyComes(ExploreTest):
         self.hangs("fifo", fifo, "rendezvous#1 waits for a FIFO")
         self.hangs("open", fifo, "rendezvous#1 waits for another program to open a FIFO")
 
-    def test_but_one_that_runs_alone_waits_for_its_user(self):
-        """Without explore anybody may come: `rocemu run` ends nothing."""
+    def test_without_explore_a_server_waits(self):
+        """Without explore another program may come: `rocemu run` ends nothing."""
         done = subprocess.run([ROCEMU, "run", "--lockstep", "--timeout", "1s", "--", PROGRAM, "accept",
                                self.scratch / "socket"], env=self.environment, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=240)
