@@ -50,6 +50,7 @@ struct Happening {
   bool is_request = false;
   bool lost = false;  // a rule dropped it
   engine::Duration flight{};
+  engine::Duration held{};     // rules kept the frame for that long before `at`
   std::string text;            // "SEND First psn +0 (3744812)"
   std::string reason;          // why, in words
   std::string topic;           // what `rocemu explain` has to say about it
