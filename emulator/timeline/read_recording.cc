@@ -20,6 +20,7 @@
 #include "emulator/journal/recording.h"
 #include "emulator/journal/step.h"
 #include "emulator/timeline/frame_follower.h"
+#include "emulator/timeline/recorded_lanes.h"
 #include "wire/cm/cm_print.h"
 #include "wire/print.h"
 
@@ -67,7 +68,7 @@ Details details_of(const Event& event) {
 class Reader {
  public:
   Reader(const journal::Header& header, Timeline& timeline)
-      : header_(header), timeline_(timeline), frames_(timeline) {
+      : header_(header), timeline_(timeline), frames_(timeline), lanes_(timeline, frames_) {
     for (const engine::DeviceConfig& device : header.fabric.devices) {
       for (const wire::IpAddress& address : device.addresses)
         frames_.name_address(address, device.name);
@@ -83,139 +84,17 @@ class Reader {
   }
 
   void name(const journal::ClientName& client) {
-    const auto found = clients_.find(client.client.value);
-    if (found == clients_.end()) return;
-    found->second.process = client.name;
-    found->second.pid = client.pid;
-    for (const uint32_t lane : found->second.lanes) {
-      timeline_.lanes[lane].process = client.name;
-      timeline_.lanes[lane].pid = client.pid;
-    }
+    lanes_.name(client.client.value, std::string(client.name), client.pid);
   }
+  /// Call it when all is read.
+  void finish() { lanes_.finish(); }
 
  private:
-  struct Client {
-    std::string process;
-    uint32_t pid = 0;
-    std::string device;
-    std::vector<uint32_t> lanes;
-    bool has_qp = false;
-  };
-
   std::string device_name(engine::DeviceIndex device) const {
     return device.value < header_.fabric.devices.size() ? header_.fabric.devices[device.value].name
                                                         : fmt::format("device {}", device.value);
   }
 
-  uint32_t add_lane(Client& client) {
-    client.lanes.push_back(static_cast<uint32_t>(timeline_.lanes.size()));
-    timeline_.lanes.push_back({client.process, client.pid, client.device, {}, 0});
-    return client.lanes.back();
-  }
-  uint32_t lane_of_client(uint64_t id) {
-    Client& client = clients_[static_cast<uint32_t>(id)];
-    return client.lanes.empty() ? add_lane(client) : client.lanes[0];
-  }
-  uint32_t lane_of_qp(uint64_t client, uint64_t qpn) {
-    const auto found = qps_.find(static_cast<uint32_t>(qpn));
-    return found == qps_.end() ? lane_of_client(client) : found->second;
-  }
-  /// The first QP of a client is in the client's own lane.
-  void create_qp(uint64_t id, uint32_t qpn, const std::string& type) {
-    Client& client = clients_[static_cast<uint32_t>(id)];
-    const uint32_t lane =
-        client.has_qp || client.lanes.empty() ? add_lane(client) : client.lanes[0];
-    client.has_qp = true;
-    timeline_.lanes[lane].qpn = qpn;
-    timeline_.lanes[lane].type = type;
-    qps_[qpn] = lane;
-    frames_.forget({client.device, qpn});
-    frames_.set_lane({client.device, qpn}, lane);
-  }
-  /// The lane of the first id that came over the channel, which its other ids share.
-  uint32_t lane_of_channel(uint32_t channel) {
-    const auto found = ids_.lower_bound({channel, 0u});
-    const bool is_known = found != ids_.end() && found->first.first == channel;
-    return is_known ? found->second : lane_of_id(channel, 0);
-  }
-  /// The lane of an id of librdmacm: of its QP once it has one, which is found out at the end.
-  uint32_t lane_of_id(uint32_t channel, uint32_t id) {
-    const auto [found, is_new] = ids_.try_emplace({channel, id}, 0u);
-    if (is_new) {
-      found->second = static_cast<uint32_t>(timeline_.lanes.size());
-      timeline_.lanes.push_back({"librdmacm", 0, fmt::format("channel {}", channel), {}, 0});
-    }
-    return found->second;
-  }
-
- public:
-  /// Ids of librdmacm get the lanes of their QPs, and lanes without anything go.
-  void finish() {
-    std::vector<uint32_t> into(timeline_.lanes.size());
-    for (uint32_t i = 0; i < into.size(); ++i) into[i] = i;
-    std::map<uint32_t, uint32_t> of_channel;
-    for (const auto& [key, lane] : ids_) {
-      if (const auto qpn = id_qpns_.find(key.second); qpn != id_qpns_.end()) {
-        if (const auto qp = qps_.find(qpn->second); qp != qps_.end()) {
-          into[lane] = qp->second;
-          of_channel.try_emplace(key.first, qp->second);
-        }
-      }
-    }
-    for (const auto& [key, lane] : ids_) {
-      if (into[lane] != lane) continue;
-      into[lane] = of_channel.try_emplace(key.first, lane).first->second;
-    }
-    // A context that made no QP is shown with its process's QPs.
-    std::map<uint32_t, uint32_t> of_pid;
-    for (uint32_t i = 0; i < into.size(); ++i) {
-      const Lane& lane = timeline_.lanes[i];
-      if (lane.pid != 0 && lane.qpn != 0) of_pid.try_emplace(lane.pid, i);
-    }
-    for (uint32_t i = 0; i < into.size(); ++i) {
-      const Lane& lane = timeline_.lanes[i];
-      if (lane.qpn != 0 || lane.pid == 0 || into[i] != i) continue;
-      if (const auto found = of_pid.find(lane.pid); found != of_pid.end()) into[i] = found->second;
-    }
-    for (Happening& one : timeline_.happenings) {
-      one.lane = into[one.lane];
-      if (one.to != kNoLane) one.to = into[one.to];
-    }
-    drop_channels_of_librdmacm_itself();
-    std::vector<bool> used(into.size());
-    for (const Happening& one : timeline_.happenings) {
-      used[one.lane] = true;
-      if (one.to != kNoLane) used[one.to] = true;
-    }
-    std::vector<Lane> lanes;
-    for (uint32_t i = 0; i < into.size(); ++i) {
-      if (!used[i]) continue;
-      into[i] = static_cast<uint32_t>(lanes.size());
-      lanes.push_back(timeline_.lanes[i]);
-    }
-    for (Happening& one : timeline_.happenings) {
-      one.lane = into[one.lane];
-      if (one.to != kNoLane) one.to = into[one.to];
-    }
-    timeline_.lanes = std::move(lanes);
-  }
-
- private:
-  /// librdmacm looks at addresses over channels of its own, with calls that always work.
-  void drop_channels_of_librdmacm_itself() {
-    std::vector<bool> tells(timeline_.lanes.size());
-    for (const Happening& one : timeline_.happenings) {
-      const bool is_plain = one.kind == Kind::kVerb && one.tone == Tone::kPlain &&
-                            one.text != "rdma_listen" && one.text != "rdma_connect";
-      if (!is_plain) tells[one.lane] = true;
-      if (one.to != kNoLane) tells[one.to] = true;
-    }
-    std::erase_if(timeline_.happenings, [&](const Happening& one) {
-      const Lane& lane = timeline_.lanes[one.lane];
-      return lane.process == "librdmacm" && lane.qpn == 0 && !tells[one.lane] &&
-             one.text != "rdma_listen";
-    });
-  }
   Happening& add(Kind kind, uint32_t lane, std::string text) {
     Happening& happening = timeline_.happenings.emplace_back();
     happening.at = now_;
@@ -231,7 +110,7 @@ class Reader {
     const engine::Input& input = *step.input;
     if (const auto* attach = std::get_if<engine::AttachClient>(&input)) {
       if (attach->client.value >= journal::kFirstOwnClient) return;
-      clients_[attach->client.value].device = device_name(attach->device);
+      lanes_.attach(attach->client.value, device_name(attach->device));
       return;
     }
     if (const auto* rules = std::get_if<engine::AddRules>(&input)) {
@@ -245,7 +124,7 @@ class Reader {
     if (event.what == "verb") return add_verb(event);
     if (const auto* post = std::get_if<engine::PostSend>(&input)) {
       const auto wqe = copied<abi::SendWqe>(post->wqes);
-      add(Kind::kPost, lane_of_qp(post->client.value, post->qp.value),
+      add(Kind::kPost, lanes_.of_qp(post->client.value, post->qp.value),
           fmt::format("post_send {} {}, {} B", wr_text(wqe.wr_id),
                       name_of(static_cast<abi::WrOpcode>(wqe.opcode)), event.find("bytes")->number))
           .details = details_of(event);
@@ -253,7 +132,7 @@ class Reader {
     }
     if (event.what == "post_recv" || event.what == "post_srq_recv") {
       const Field* qp = event.find("qp");
-      add(Kind::kPost, lane_of_qp(client->number, qp != nullptr ? qp->number : 0),
+      add(Kind::kPost, lanes_.of_qp(client->number, qp != nullptr ? qp->number : 0),
           std::string(event.what) + " " + wr_text(event.find("wr_id")->number))
           .details = details_of(event);
       return;
@@ -261,7 +140,8 @@ class Reader {
     if (const auto* command = std::get_if<engine::CmCommand>(&input))
       return add_cm_command(event, *command);
     if (event.what == "req_notify_cq") {
-      add(Kind::kVerb, lane_of_client(client->number), "req_notify_cq").details = details_of(event);
+      add(Kind::kVerb, lanes_.of_client(client->number), "req_notify_cq").details =
+          details_of(event);
     } else if (event.what == "port" || event.what == "device_removed") {
       const auto device = event.find("device")->number;
       const std::string name = device_name(engine::DeviceIndex{static_cast<uint32_t>(device)});
@@ -280,7 +160,7 @@ class Reader {
     if (qp == nullptr) qp = event.find("object");
     if (qp != nullptr && qp->kind != FieldKind::kQp) qp = nullptr;
     if (verb == "create_qp" && error == nullptr) {
-      create_qp(client, static_cast<uint32_t>(qp->number), event.find("type")->text);
+      lanes_.create_qp(client, static_cast<uint32_t>(qp->number), event.find("type")->text);
     }
     std::string text = verb;
     if (qp != nullptr && error == nullptr && verb == "create_qp")
@@ -289,8 +169,9 @@ class Reader {
     if (state != nullptr) text += " to " + state->text;
     if (verb == "reg_mr") text += fmt::format(", {} B", event.find("length")->number);
     if (verb == "create_cq") text += fmt::format(", {} entries", event.find("capacity")->number);
-    Happening& one = add(
-        Kind::kVerb, qp != nullptr ? lane_of_qp(client, qp->number) : lane_of_client(client), text);
+    Happening& one =
+        add(Kind::kVerb,
+            qp != nullptr ? lanes_.of_qp(client, qp->number) : lanes_.of_client(client), text);
     one.details = details_of(event);
     if (error != nullptr) {
       one.tone = Tone::kError;
@@ -302,13 +183,12 @@ class Reader {
     if (verb == "create_qp") one.state = "RESET";
     if (verb != "modify_qp") return;
     const auto qpn = static_cast<uint32_t>(qp->number);
-    if (one.state == "RESET")
-      frames_.restart({clients_[static_cast<uint32_t>(client)].device, qpn});
+    if (one.state == "RESET") frames_.restart({lanes_.device_of(client), qpn});
     connect_qp(event, client, qpn);
   }
 
   void connect_qp(const Event& event, uint64_t client, uint32_t qpn) {
-    const FrameFollower::Place place{clients_[static_cast<uint32_t>(client)].device, qpn};
+    const FrameFollower::Place place{lanes_.device_of(client), qpn};
     if (const Field* psn = event.find("sq_psn"))
       frames_.set_send_psn(place, static_cast<uint32_t>(psn->number));
     if (const Field* psn = event.find("rq_psn"))
@@ -316,11 +196,9 @@ class Reader {
     if (const Field* peer = event.find("dest_qp")) {
       const auto number = static_cast<uint32_t>(peer->number);
       // On which device it is the address vector tells; QPNs of one fabric are all different.
-      for (const auto& [id, other] : clients_) {
-        for (const uint32_t lane : other.lanes) {
-          if (timeline_.lanes[lane].qpn == number) frames_.set_peer(place, {other.device, number});
-        }
-      }
+      lanes_.for_each_owner(number, [&](const std::string& device) {
+        frames_.set_peer(place, {device, number});
+      });
     }
   }
 
@@ -334,12 +212,12 @@ class Reader {
     } else if (input.command == Command::kAccept) {
       qpn = copied<abi::ucma::Accept>(input.in).param.qp_num;
     }
-    if (qpn != 0) id_qpns_[id] = qpn;
+    if (qpn != 0) lanes_.set_id_qp(id, qpn);
     if (input.command == Command::kOpenChannel || input.command == Command::kGetEvent) return;
     const Field* error = event.find("error");
     std::string text = "rdma_" + event.find("command")->text;
     if (error != nullptr) text += " fails: " + value_text(*error);
-    Happening& one = add(Kind::kVerb, lane_of_id(channel, id), std::move(text));
+    Happening& one = add(Kind::kVerb, lanes_.of_id(channel, id), std::move(text));
     one.details = details_of(event);
     if (error == nullptr) return;
     one.tone = Tone::kError;
@@ -357,7 +235,7 @@ class Reader {
         fmt::format("{} {} completes: {}", is_send ? "send" : "recv", wr_text(cqe.wr_id), name);
     const bool is_success = status == abi::WcStatus::kSuccess;
     if (is_success && !is_send) text += fmt::format(", {} B", cqe.byte_len);
-    const uint32_t lane = lane_of_qp(output.client.value, cqe.qp_num);
+    const uint32_t lane = lanes_.of_qp(output.client.value, cqe.qp_num);
     Happening& one = add(Kind::kCompletion, lane, std::move(text));
     one.details = details_of(journal::describe(now_, journal::RecordedOutput(output)));
     one.topic = "IBV_WC_" + name;
@@ -368,16 +246,16 @@ class Reader {
       one.state = "ERR";
   }
   void read(const engine::CqFailed& output) {
-    Happening& one = add(Kind::kEvent, lane_of_client(output.client.value), "CQ overrun");
+    Happening& one = add(Kind::kEvent, lanes_.of_client(output.client.value), "CQ overrun");
     one.tone = Tone::kError;
     one.topic = "IBV_EVENT_CQ_ERR";
   }
   void read(const engine::CompletionEvent& output) {
-    add(Kind::kEvent, lane_of_client(output.client.value), "completion event");
+    add(Kind::kEvent, lanes_.of_client(output.client.value), "completion event");
   }
   void read(const engine::AsyncEvent& output) {
     const std::string name(name_of(output.type));
-    Happening& one = add(Kind::kEvent, lane_of_client(output.client.value), "event " + name);
+    Happening& one = add(Kind::kEvent, lanes_.of_client(output.client.value), "event " + name);
     one.topic = "IBV_EVENT_" + name;
     const bool is_harmless = output.type == abi::EventType::kCommEst ||
                              output.type == abi::EventType::kSqDrained ||
@@ -387,10 +265,10 @@ class Reader {
     if (engine::faults::fails_qp(output.type)) one.state = "ERR";
   }
   void read(const engine::DeviceLost& output) {
-    add(Kind::kEvent, lane_of_client(output.client.value), "device lost").tone = Tone::kError;
+    add(Kind::kEvent, lanes_.of_client(output.client.value), "device lost").tone = Tone::kError;
   }
   void read(const journal::RecordedViolation& output) {
-    Happening& one = add(Kind::kEvent, lane_of_client(output.client.value), "client violation");
+    Happening& one = add(Kind::kEvent, lanes_.of_client(output.client.value), "client violation");
     one.reason = output.reason;
     one.tone = Tone::kError;
   }
@@ -399,7 +277,7 @@ class Reader {
     const Type type = output.event.event;
     const std::string name(abi::name_of(type));
     Happening& one =
-        add(Kind::kEvent, lane_of_id(output.channel.value, output.event.id), "event " + name);
+        add(Kind::kEvent, lanes_.of_id(output.channel.value, output.event.id), "event " + name);
     one.topic = "RDMA_CM_EVENT_" + name;
     const auto status = static_cast<int32_t>(output.event.status);
     if (type == Type::kRejected) {
@@ -477,8 +355,8 @@ class Reader {
   void read(const engine::KillProcess& output) {
     const auto* client = std::get_if<engine::ClientId>(&output.of);
     const uint32_t lane = client != nullptr
-                              ? lane_of_client(client->value)
-                              : lane_of_channel(std::get<engine::CmChannelId>(output.of).value);
+                              ? lanes_.of_client(client->value)
+                              : lanes_.of_channel(std::get<engine::CmChannelId>(output.of).value);
     add(Kind::kFault, lane, "process killed").tone = Tone::kFault;
   }
   void read(const engine::GroupChange&) {}
@@ -503,17 +381,14 @@ class Reader {
     if (at == std::string::npos) return;
     const auto qpn =
         static_cast<uint32_t>(std::strtoul(fault.subject.c_str() + at + 3, nullptr, 16));
-    if (const auto found = qps_.find(qpn); found != qps_.end()) one.lane = found->second;
+    if (const auto lane = lanes_.find_qp(qpn)) one.lane = *lane;
   }
 
   const journal::Header& header_;
   Timeline& timeline_;
   FrameFollower frames_;
+  RecordedLanes lanes_;
   engine::Instant now_{};
-  std::map<uint32_t, Client> clients_;
-  std::map<uint32_t, uint32_t> qps_;                       // lanes, by QPN
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> ids_;  // lanes, by channel and id of librdmacm
-  std::map<uint32_t, uint32_t> id_qpns_;
   std::map<std::string, engine::faults::Rule> rules_;
   std::vector<Pending> pending_;  // faults whose frame has not come yet
  public:
