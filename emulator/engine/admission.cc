@@ -42,17 +42,22 @@ void Admission::receive(const ReceivedFrame& input, bool disturbed) {
     copy.set_size(bytes.size());
     if (guessed_wrong) wire::write_identification(copy.bytes(), *right);
     bytes = std::as_const(copy).bytes();
-    if (context_.config().trace_frames) step_.emit(FrameTrace{step_.now(), copy});
+  }
+  const FrameMarks marks{.number = context_.faults().frames.next_number()};
+  const bool goes_by_rules = disturbed && intact && copy;
+  // Rules add their marks before the frame is traced.
+  if (context_.config().trace_frames && copy && !goes_by_rules) {
+    step_.emit(FrameTrace{step_.now(), copy, marks});
   }
   if (!intact) return drop_damaged(input.device, bytes);
   auto packet = wire::parse_frame(bytes);
-  if (!disturbed || !copy) {
+  if (!goes_by_rules) {
     return arrivals_.push({input.device, bytes, std::move(copy), packet});
   }
   const QueuePair* qp =
       packet ? context_.objects().qps.find(QpNumber{packet->bth.dest_qpn}) : nullptr;
   context_.faults().frames.send(
-      {.from = {}, .to = input.device, .frame = std::move(copy), .traced = true},
+      {.from = {}, .to = input.device, .frame = std::move(copy), .marks = marks},
       qp != nullptr && qp->device == input.device ? qp : nullptr);
 }
 

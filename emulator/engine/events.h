@@ -13,6 +13,7 @@
 #include "emulator/abi/control.h"
 #include "emulator/abi/ucma.h"
 #include "emulator/engine/base/frame.h"
+#include "emulator/engine/base/frame_marks.h"
 #include "emulator/engine/base/ids.h"
 #include "emulator/engine/base/process_names.h"
 #include "emulator/engine/base/time.h"
@@ -242,15 +243,21 @@ struct GroupChange {
 struct FrameTrace {
   Instant at;
   Frame frame;
+  FrameMarks marks;
 };
 
-/// A rule acted, on what `subject` says in one line. `process` is the one at hand, such as
-/// server#1; empty if none is known.
+/// A rule acted. `subject` and `process` say on what in words, for people; the other fields
+/// identify it, as far as each applies.
 struct RuleFired {
   Instant at;
   std::shared_ptr<const faults::Rule> rule;
   std::string subject;
-  std::string process = {};
+  std::string process = {};  // such as server#1
+  std::optional<DeviceIndex> device = {};
+  std::optional<QpNumber> qp = {};
+  std::optional<Owner> owner = {};
+  std::optional<uint32_t> psn = {};  // of a request at its responder, which is `qp`
+  FrameFault frame = {};
 };
 
 /// Port or GID table of a device changed by itself, or a rule pulled it out: what the file system

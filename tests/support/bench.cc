@@ -9,7 +9,9 @@ using engine::Instant;
 
 void Bench::step_once(const engine::Input& input) {
   outputs_.clear();
+  if (observer_ != nullptr) observer_->before_step(now_, input);
   engine_.step(now_, input, outputs_);
+  if (observer_ != nullptr) observer_->after_step(outputs_);
   if (outputs_.reply) reply_ = outputs_.reply;
   for (engine::Output& output : outputs_.list) log.push_back({now_, std::move(output)});
   outputs_.list.clear();

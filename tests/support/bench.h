@@ -20,9 +20,21 @@ struct Timed {
   engine::Output output;
 };
 
+/// Sees all that goes into an engine and all that comes out.
+class BenchObserver {
+ public:
+  virtual ~BenchObserver() = default;
+  virtual void begin(const engine::FabricConfig& config) = 0;
+  virtual void before_step(engine::Instant now, const engine::Input& input) = 0;
+  virtual void after_step(const engine::Outputs& outputs) = 0;
+};
+
 class Bench {
  public:
-  explicit Bench(engine::FabricConfig config) : engine_(std::move(config), memory) {}
+  explicit Bench(engine::FabricConfig config, BenchObserver* observer = nullptr)
+      : engine_(config, memory), observer_(observer) {
+    if (observer_ != nullptr) observer_->begin(config);
+  }
   /// With another memory than `memory`, which must outlive it.
   Bench(engine::FabricConfig config, engine::HostMemory& instead)
       : engine_(std::move(config), instead) {}
@@ -50,6 +62,7 @@ class Bench {
 
  private:
   engine::Engine engine_;
+  BenchObserver* observer_ = nullptr;
   engine::Instant now_{};
 
  public:

@@ -59,7 +59,7 @@ std::vector<abi::Cqe> completions_of(const std::vector<Timed>& log, engine::Clie
 }
 
 Pair::Pair(const PairOptions& options)
-    : bench(two_devices(options)),
+    : bench(two_devices(options), options.observer),
       left(bench, engine::ClientId{1}, engine::DeviceIndex{0}, options.left),
       right(bench, engine::ClientId{2}, engine::DeviceIndex{options.same_device ? 0u : 1u},
             options.right) {

@@ -27,6 +27,7 @@ struct PairOptions {
   bool trace_frames = false;
   engine::Duration link_latency{0};
   abi::QpState state = abi::QpState::kRts;
+  BenchObserver* observer = nullptr;
 };
 
 class Pair {

@@ -39,7 +39,7 @@ Script::Script(const ScriptOptions& options, const char* file, int line)
       options_(options),
       device_ip_(options.ipv6 ? kDevice6 : kDevice4),
       peer_ip_(options.ipv6 ? kPeer6 : kPeer4),
-      bench_(one_device(options)),
+      bench_(one_device(options), options.observer),
       app_(bench_, engine::ClientId{1}, engine::DeviceIndex{0}, options) {
   app_connects(options.state, line);
   if (options.state != abi::QpState::kErr) check_silent(line, "while connecting");

@@ -26,6 +26,7 @@ struct ScriptOptions : EndpointOptions {
   bool outside = false;  // DeviceConfig::outside and source_ports
   uint32_t ack_coalescing = 1;
   std::vector<uint16_t> source_ports = {};
+  BenchObserver* observer = nullptr;
 };
 
 /// IBTA vol 1, 9.7.6.1.3.

@@ -2,6 +2,7 @@
 // resolution.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -33,6 +34,18 @@ enum class State : uint8_t {
 /// The times of this chapter: 4.096 us * 2^code, codes 0 to 31.
 constexpr Duration cm_time(uint8_t code) {
   return Duration(int64_t{4096} << (code & 31));
+}
+
+/// The code for the sum of two packet lifetimes and a delay, all of them codes: the power of two
+/// that is next to it (IBTA vol 1, 9.7.6.1.3 allows a timer four times as long).
+constexpr uint8_t ack_timeout_code(uint8_t packet_life_time, uint8_t ack_delay) {
+  const int twice = packet_life_time + 1;
+  const int longer = std::max<int>(twice, ack_delay);
+  const int shorter = std::min<int>(twice, ack_delay);
+  return static_cast<uint8_t>(std::min(31, longer + (longer - shorter <= 1 ? 1 : 0)));
+}
+constexpr uint8_t life_time_of(uint8_t local_ack_timeout) {
+  return local_ack_timeout > 0 ? static_cast<uint8_t>(local_ack_timeout - 1) : uint8_t{0};
 }
 
 /// Transaction IDs: one for the establishment, or resolution, and one for the release.
@@ -83,6 +96,7 @@ struct Connection {
   uint8_t retries_left = 0;
   Duration response_timeout{};
   std::optional<Instant> deadline;
+  Duration timer{};  // that ends then
 
   uint64_t transaction_id = 0;  // of the establishment or resolution
   uint64_t release_id = 0;      // of the release

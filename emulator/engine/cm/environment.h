@@ -41,8 +41,8 @@ class Environment {
   /// Sends `frame`, whose payload of that size is in place. `inside` is the device of the fabric
   /// that it is for, if one is.
   void send(DeviceIndex from, std::optional<DeviceIndex> inside, const wire::Packet& packet,
-            size_t payload_size, Frame frame) const {
-    transmitter_.send(from, inside, packet, payload_size, std::move(frame));
+            size_t payload_size, Frame frame, const Resend& resend) const {
+    transmitter_.send(from, inside, packet, payload_size, std::move(frame), resend);
   }
 
  private:

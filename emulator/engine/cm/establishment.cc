@@ -25,19 +25,6 @@ Reject because(CmRejectReason reason) {
   return {.reason = static_cast<uint16_t>(reason), .info = {}, .private_data = {}};
 }
 
-/// The code for the sum of two packet lifetimes and a delay, all of them codes: the power of two
-/// that is next to it (IBTA vol 1, 9.7.6.1.3 allows a timer four times as long).
-uint8_t ack_timeout_code(uint8_t packet_life_time, uint8_t ack_delay) {
-  const int twice = packet_life_time + 1;
-  const int longer = std::max<int>(twice, ack_delay);
-  const int shorter = std::min<int>(twice, ack_delay);
-  return static_cast<uint8_t>(std::min(31, longer + (longer - shorter <= 1 ? 1 : 0)));
-}
-
-uint8_t life_time_of(uint8_t local_ack_timeout) {
-  return local_ack_timeout > 0 ? static_cast<uint8_t>(local_ack_timeout - 1) : uint8_t{0};
-}
-
 wire::CmTransport transport_of(abi::QpType type) {
   switch (type) {
     case abi::QpType::kRc:
@@ -172,7 +159,7 @@ void on_repeated_request(ProtocolContext& context, const Connection& connection,
       connection.state == State::kRepSent ||
       (connection.state == State::kReqReceived && sent_last<wire::CmMra>(connection)) ||
       (connection.state == State::kClosed && sent_last<wire::CmRej>(connection));
-  if (answered) return context.repeat(connection);
+  if (answered) return context.repeat_answer(connection);
   if (connection.state == State::kTimewait) {
     return rejection::reject_request(context, from, req, CmRejectReason::kStaleConnection);
   }
@@ -272,7 +259,7 @@ void on_rep(ProtocolContext& context, const Arrival& from, const wire::CmRep& re
       (connection->state == State::kEstablished && sent_last<wire::CmRtu>(*connection)) ||
       (connection->state == State::kRepReceived && sent_last<wire::CmMra>(*connection));
   if (answered_by_rej || (answered && connection->remote_id == rep.local_comm_id)) {
-    return context.repeat(*connection);
+    return context.repeat_answer(*connection);
   }
   context.drop(from.device);
 }
@@ -369,7 +356,7 @@ void on_rtu(ProtocolContext& context, const Arrival& from, const wire::CmRtu& rt
   }
   if (connection->state == State::kRepSent) return establish(context, *connection, rtu);
   if (connection->state == State::kClosed && sent_last<wire::CmRej>(*connection)) {
-    return context.repeat(*connection);
+    return context.repeat_answer(*connection);
   }
   context.drop(from.device);
 }

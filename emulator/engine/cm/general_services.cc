@@ -30,7 +30,8 @@ bool is_usable(const Environment& environment, const Route& route) {
          addresses[route.gid_index].is_v4() == route.remote.is_v4();
 }
 
-void GeneralServices::send(const Route& route, std::span<const uint8_t, wire::kMadSize> mad) {
+void GeneralServices::send(const Route& route, std::span<const uint8_t, wire::kMadSize> mad,
+                           const Resend& resend) {
   const DeviceConfig& config = environment_.config(route.device);
   const std::optional<DeviceIndex> inside = environment_.device_with_address(route.remote);
   wire::Packet packet;
@@ -52,7 +53,7 @@ void GeneralServices::send(const Route& route, std::span<const uint8_t, wire::kM
 
   Frame frame = environment_.allocate_frame();
   std::ranges::copy(mad, frame.storage().subspan(wire::payload_offset(packet)).begin());
-  environment_.send(route.device, inside, packet, mad.size(), std::move(frame));
+  environment_.send(route.device, inside, packet, mad.size(), std::move(frame), resend);
 }
 
 std::optional<std::span<const uint8_t, wire::kMadSize>> GeneralServices::admit(

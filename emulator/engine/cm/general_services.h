@@ -19,7 +19,8 @@ class GeneralServices {
   explicit GeneralServices(Environment& environment) : environment_(environment) {}
 
   /// Sends the MAD as a UD SEND Only from QP 1 to QP 1.
-  void send(const Route& route, std::span<const uint8_t, wire::kMadSize> mad);
+  void send(const Route& route, std::span<const uint8_t, wire::kMadSize> mad,
+            const Resend& resend = {});
 
   /// Returns the MAD in a packet for QP 1 of the device, or nothing: the packet is counted and
   /// dropped.

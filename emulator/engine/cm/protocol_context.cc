@@ -5,10 +5,10 @@
 
 namespace rocemu::engine::cm {
 
-void ProtocolContext::send(const Route& route, const wire::CmMad& mad) {
+void ProtocolContext::send(const Route& route, const wire::CmMad& mad, const Resend& resend) {
   std::array<uint8_t, wire::kMadSize> bytes;
   wire::emit(mad, bytes);
-  general_services_.send(route, bytes);
+  general_services_.send(route, bytes, resend);
 }
 
 void ProtocolContext::send(Connection& connection, uint64_t transaction_id,
@@ -17,9 +17,9 @@ void ProtocolContext::send(Connection& connection, uint64_t transaction_id,
   send(connection.route, connection.sent);
 }
 
-void ProtocolContext::repeat(const Connection& connection) {
+void ProtocolContext::repeat(const Connection& connection, const Resend& resend) {
   environment_.count(connection.route.device, Counter::kCmRetries);
-  send(connection.route, connection.sent);
+  send(connection.route, connection.sent, resend);
 }
 
 void ProtocolContext::expect_answer(Connection& connection) {
@@ -28,6 +28,7 @@ void ProtocolContext::expect_answer(Connection& connection) {
 }
 
 void ProtocolContext::start_timer(Connection& connection, Duration duration) {
+  connection.timer = duration;
   table_.set_deadline(connection, environment_.now() + duration);
 }
 

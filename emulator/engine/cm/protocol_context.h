@@ -39,11 +39,15 @@ class ProtocolContext {
 
   // ---- Messages ----
   /// Sends what belongs to no connection.
-  void send(const Route& route, const wire::CmMad& mad);
+  void send(const Route& route, const wire::CmMad& mad, const Resend& resend = {});
   /// Sends the message and keeps it, to be repeated.
   void send(Connection& connection, uint64_t transaction_id, const wire::CmMessage& message);
   /// Sends the latest message again.
-  void repeat(const Connection& connection);
+  void repeat(const Connection& connection, const Resend& resend);
+  /// The same, since the message that it answers came again.
+  void repeat_answer(const Connection& connection) {
+    repeat(connection, {.why = Resent::kDuplicate, .begins = true});
+  }
   /// Counts a message that is ignored.
   void drop(DeviceIndex device) { environment_.count(device, Counter::kMadsDropped); }
 

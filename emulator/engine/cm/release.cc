@@ -68,12 +68,16 @@ void on_dreq(ProtocolContext& context, const Arrival& from, const wire::CmDreq& 
       }
       connection->release_id = from.transaction_id;
       return send_drep(context, *connection, {});
-    case State::kTimewait:
+    case State::kTimewait: {
       // The DREP was lost, or crossed with this DREQ.
+      const bool is_repeat = std::holds_alternative<wire::CmDrep>(connection->sent.message) &&
+                             connection->sent.transaction_id == from.transaction_id;
       return context.send(connection->route,
                           {.transaction_id = from.transaction_id,
                            .message = wire::CmDrep{.local_comm_id = connection->id.value,
-                                                   .remote_comm_id = connection->remote_id}});
+                                                   .remote_comm_id = connection->remote_id}},
+                          {.why = is_repeat ? Resent::kDuplicate : Resent::kNo, .begins = true});
+    }
     case State::kClosed:
     case State::kReqSent:
     case State::kReqReceived:

@@ -34,7 +34,8 @@ void on_sidr_req(ProtocolContext& context, const Listeners& listeners, const Arr
   const ResolverKey key{from.back.remote, req.request_id};
   if (Connection* known = context.table().with_resolver(key)) {
     // Answered before: the answer was lost. Otherwise it is still to come.
-    return known->state == State::kClosed ? context.repeat(*known) : context.drop(from.device);
+    return known->state == State::kClosed ? context.repeat_answer(*known)
+                                          : context.drop(from.device);
   }
   const wire::IpAddress& address =
       context.environment().config(from.device).addresses[from.back.gid_index];

@@ -15,7 +15,8 @@ void on_timer(ProtocolContext& context, Connection& connection) {
     case State::kSidrReqSent:
       if (connection.retries_left == 0) return give_up(context, connection);
       --connection.retries_left;
-      context.repeat(connection);
+      context.repeat(connection,
+                     {.why = Resent::kNoReply, .begins = true, .waited = connection.timer});
       return context.start_timer(connection, connection.response_timeout);
     case State::kTimewait:
       context.report(connection, EventKind::kTimewaitExit);

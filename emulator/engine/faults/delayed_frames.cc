@@ -4,10 +4,10 @@
 
 namespace rocemu::engine::faults {
 
-void DelayedFrames::hold(const Flow& flow, uint32_t overtakers, Instant until,
+void DelayedFrames::hold(const Flow& flow, uint32_t overtakers, Duration longest, Instant now,
                          Departure departure) {
-  held_.push_back({{until, next_number_}, flow, overtakers});
-  delay(until, std::move(departure));
+  held_.push_back({{now + longest, next_number_}, flow, overtakers});
+  delay(longest, now, std::move(departure));
 }
 
 void DelayedFrames::pass(const Flow& flow, Instant now) {
@@ -25,7 +25,9 @@ std::optional<Departure> DelayedFrames::take_due(Instant now) {
   if (by_time_.empty() || by_time_.begin()->first.first > now) return std::nullopt;
   auto node = by_time_.extract(by_time_.begin());
   std::erase_if(held_, [&](const Held& held) { return held.key == node.key(); });
-  return std::move(node.mapped());
+  Delayed& delayed = node.mapped();
+  delayed.departure.marks.held = now - delayed.since;
+  return std::move(delayed.departure);
 }
 
 std::optional<Instant> DelayedFrames::next() const {

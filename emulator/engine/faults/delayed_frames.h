@@ -15,28 +15,34 @@ namespace rocemu::engine::faults {
 
 class DelayedFrames {
  public:
-  void delay(Instant until, Departure departure) {
-    by_time_.emplace(std::pair(until, next_number_++), std::move(departure));
+  void delay(Duration delay, Instant now, Departure departure) {
+    by_time_.emplace(std::pair(now + delay, next_number_++), Delayed{now, std::move(departure)});
   }
-  /// Until `overtakers` more frames of that flow have passed, or it is that late.
-  void hold(const Flow& flow, uint32_t overtakers, Instant until, Departure departure);
+  /// Until `overtakers` more frames of that flow have passed, or for that long.
+  void hold(const Flow& flow, uint32_t overtakers, Duration longest, Instant now,
+            Departure departure);
   /// A frame of that flow has passed. What has been overtaken often enough comes out of take_due().
   void pass(const Flow& flow, Instant now);
 
-  /// What is on its way again by now, in the order in which it is due.
+  /// What is on its way again by now, in the order in which it is due, marked with how long it was
+  /// held.
   std::optional<Departure> take_due(Instant now);
   std::optional<Instant> next() const;
   size_t size() const { return by_time_.size(); }
 
  private:
   using Key = std::pair<Instant, uint64_t>;
+  struct Delayed {
+    Instant since;
+    Departure departure;
+  };
   struct Held {
     Key key;  // in by_time_
     Flow flow;
     uint32_t overtakers;
   };
 
-  std::map<Key, Departure> by_time_;
+  std::map<Key, Delayed> by_time_;
   std::vector<Held> held_;
   uint64_t next_number_ = 0;
 };

@@ -35,8 +35,19 @@ void FaultInjector::add(const RuleSet& set) {
 }
 
 void FaultInjector::note(const RuleMatcher::Acting& acting, std::string subject,
-                         std::optional<DeviceIndex> device, const QueuePair* qp) {
-  step_.emit(RuleFired{step_.now(), acting.rule, std::move(subject), process_at(acting, qp)});
+                         std::optional<DeviceIndex> device, const QueuePair* qp,
+                         const ActedOn& on) {
+  std::optional<Owner> owner = acting.owner;
+  if (!owner && qp != nullptr) owner = qp->client;
+  step_.emit(RuleFired{.at = step_.now(),
+                       .rule = acting.rule,
+                       .subject = std::move(subject),
+                       .process = process_of(owner),
+                       .device = device,
+                       .qp = qp != nullptr ? std::optional(qp->number) : std::nullopt,
+                       .owner = owner,
+                       .psn = on.psn,
+                       .frame = on.frame});
   const Effects& effects = acting.rule->effects;
   if (effects.pause) link_.pause();
   if (effects.raise) made_up_events.raise(*effects.raise, device, qp);
@@ -47,10 +58,7 @@ void FaultInjector::note(const RuleMatcher::Acting& acting, std::string subject,
   if (effects.gid) devices.change_gid(*device, effects.gid->index, effects.gid->address);
 }
 
-std::string FaultInjector::process_at(const RuleMatcher::Acting& acting,
-                                      const QueuePair* qp) const {
-  std::optional<Owner> owner = acting.owner;
-  if (!owner && qp != nullptr) owner = qp->client;
+std::string FaultInjector::process_of(const std::optional<Owner>& owner) const {
   const ProcessName* name = owner ? processes.of(*owner) : nullptr;
   return name == nullptr ? "" : name->program + "#" + std::to_string(name->number);
 }

@@ -31,10 +31,19 @@ class FaultInjector {
 
   /// Adds rules, and applies those for what is there now.
   void add(const RuleSet& set);
-  /// Says that a rule acts on `subject`, and does what the rule wants done besides: an event, a
+  /// The packet that a rule acts on, if it acts on one.
+  struct ActedOn {
+    FrameFault frame = {};
+    std::optional<uint32_t> psn = {};  // of a request that has arrived at the QP
+  };
+  /// Reports that a rule acts on `subject`, and does what the rule wants done besides: an event, a
   /// port, a GID, a device pulled out. Without a device, the event only.
   void note(const RuleMatcher::Acting& acting, std::string subject,
-            std::optional<DeviceIndex> device, const QueuePair* qp);
+            std::optional<DeviceIndex> device, const QueuePair* qp, const ActedOn& on);
+  void note(const RuleMatcher::Acting& acting, std::string subject,
+            std::optional<DeviceIndex> device, const QueuePair* qp) {
+    note(acting, std::move(subject), device, qp, {});
+  }
 
   /// Lets go of what rules kept until now.
   void release_due() {
@@ -63,7 +72,7 @@ class FaultInjector {
   void release_kept();
   std::optional<Instant> next_of_kept() const;
   /// "server#1", of what the rule acts on; empty if that is not known.
-  std::string process_at(const RuleMatcher::Acting& acting, const QueuePair* qp) const;
+  std::string process_of(const std::optional<Owner>& owner) const;
 
   const Objects& objects_;
   Link& link_;

@@ -77,8 +77,22 @@ struct Plan {
   bool drop = false;
   uint32_t duplicate = 0;
   uint32_t reorder = 0;
-  Instant at;
+  Duration delay{};
+  Duration link_delay{};  // the part of it that rules for the link take
 };
+
+/// How long a link of that speed sends the frame, behind what it was given before.
+Duration time_on_link(const Frame& frame, uint64_t bits_per_second, Instant now,
+                      Instant& link_free_at) {
+  // Ethernet's preamble, FCS and gap take 24 bytes more than the frame.
+  const uint64_t bits = 8 * (frame.bytes().size() + 24);
+  link_free_at = std::max(link_free_at, now) + Duration(bits * 1'000'000'000 / bits_per_second);
+  return link_free_at - now;
+}
+
+void mark(FrameFault& fault, bool holds, FrameChange change) {
+  if (holds) fault.changes |= static_cast<uint32_t>(change);
+}
 
 }  // namespace
 
@@ -92,7 +106,9 @@ void FrameFaults::apply(Departure departure, const QueuePair* qp) {
   wire::Packet packet = *parsed;
   Occurrence occurrence = describe(departure, packet, qp, outgoing);
 
-  Plan plan{.acting = {}, .at = step_.now()};
+  // What rules make up is made of the frame as it was sent, whose bytes `parsed` refers to.
+  const Frame original = departure.frame;
+  Plan plan{.acting = {}};
   const auto ask = [&](Where where) {
     if (!injector_.watches(where)) return;
     occurrence.where = where;
@@ -111,12 +127,12 @@ void FrameFaults::apply(Departure departure, const QueuePair* qp) {
   for (const RuleMatcher::Acting& acting : plan.acting) {
     const auto& [rule, random, link_free_at, owner] = acting;
     const Effects& effects = rule->effects;
-    if (rule->where != Where::kLink) {
-      injector_.note(acting, text, occurrence.device ? occurrence.device : occurrence.to, qp);
-    }
+    FrameFault fault{.number = departure.marks.number};
     if (!effects.rewrite.empty()) {
       change(packet, effects.rewrite);
       if (Frame changed = frame_of(pool_, packet)) {
+        mark(fault, !std::ranges::equal(changed.bytes(), departure.frame.bytes()),
+             FrameChange::kRewritten);
         departure.frame = std::move(changed);
         packet = *wire::parse_frame(departure.frame.bytes());
       }
@@ -124,34 +140,53 @@ void FrameFaults::apply(Departure departure, const QueuePair* qp) {
     if (effects.corrupt) {
       departure.frame = corrupted(pool_, departure.frame, *effects.corrupt, *random);
       departure.check_icrc = true;
+      mark(fault, true, FrameChange::kCorrupted);
+    }
+    const bool lost =
+        effects.drop || effects.reject || (effects.loss > 0 && happens(*random, effects.loss));
+    fault.delay = effects.delay + effects.latency + chosen(*random, effects.jitter);
+    if (effects.bits_per_second != 0) {
+      fault.delay +=
+          time_on_link(departure.frame, effects.bits_per_second, step_.now(), *link_free_at);
+    }
+    mark(fault, lost, effects.reject ? FrameChange::kRejected : FrameChange::kDropped);
+    mark(fault, fault.delay.count() != 0, FrameChange::kDelayed);
+    mark(fault, effects.duplicate != 0, FrameChange::kDuplicated);
+    mark(fault, effects.reorder != 0, FrameChange::kReordered);
+    mark(fault, !effects.inject.empty(), FrameChange::kInjected);
+    // A rule for the link acts on every frame: what it does is said where it loses one.
+    if (rule->where != Where::kLink || lost) {
+      injector_.note(acting, text, occurrence.device ? occurrence.device : occurrence.to, qp,
+                     {.frame = fault});
     }
     for (const MadeUpFrame& made_up : effects.inject) inject(made_up, departure, *parsed, qp);
     if (effects.reject) reject_in_place_of_peer(*effects.reject, departure, *parsed);
-    plan.drop |=
-        effects.drop || effects.reject || (effects.loss > 0 && happens(*random, effects.loss));
+    plan.drop |= lost;
     plan.duplicate += effects.duplicate;
     plan.reorder = std::max(plan.reorder, effects.reorder);
-    plan.at += effects.delay + effects.latency + chosen(*random, effects.jitter);
-    if (effects.bits_per_second != 0) {
-      // Ethernet's preamble, FCS and gap take 24 bytes more than the frame.
-      const uint64_t bits = 8 * (departure.frame.bytes().size() + 24);
-      const auto busy = Duration(bits * 1'000'000'000 / effects.bits_per_second);
-      *link_free_at = std::max(*link_free_at, step_.now()) + busy;
-      plan.at += *link_free_at - step_.now();
-    }
+    plan.delay += fault.delay;
+    if (rule->where == Where::kLink) plan.link_delay += fault.delay;
   }
 
-  if (plan.drop) {
-    switch_.trace(departure);  // or nobody could see what was lost
-  } else {
-    for (uint32_t i = 0; i <= plan.duplicate; ++i) {
-      if (plan.reorder != 0) {
-        delayed_.hold(occurrence.flow, plan.reorder, plan.at + kMaxHold, departure);
-      } else if (plan.at > step_.now()) {
-        delayed_.delay(plan.at, departure);
-      } else {
-        switch_.forward(Departure(departure));
-      }
+  departure.marks.lost = plan.drop;
+  if (!plan.drop) departure.marks.link_delay = plan.link_delay;
+  if (!outgoing) {  // it was on the wire already, once and as it was sent
+    Departure arrived = departure;
+    arrived.frame = original;
+    switch_.trace(arrived);
+    departure.traced = true;
+  } else if (plan.drop) {
+    switch_.trace(departure);
+  }
+  for (uint32_t i = 0; i <= plan.duplicate && !plan.drop; ++i) {
+    departure.marks.copy = i;
+    if (i != 0) departure.marks.resend = {};  // the sender sent it once
+    if (plan.reorder != 0) {
+      delayed_.hold(occurrence.flow, plan.reorder, plan.delay + kMaxHold, step_.now(), departure);
+    } else if (plan.delay.count() != 0) {
+      delayed_.delay(plan.delay, step_.now(), departure);
+    } else {
+      switch_.forward(Departure(departure));
     }
   }
   if (plan.reorder == 0) {
@@ -162,6 +197,11 @@ void FrameFaults::apply(Departure departure, const QueuePair* qp) {
 
 void FrameFaults::release_due() {
   while (auto departure = delayed_.take_due(step_.now())) switch_.forward(std::move(*departure));
+}
+
+void FrameFaults::forward_made_up(Departure made_up, const Departure& with) {
+  made_up.marks = {.number = next_number(), .made_up_with = with.marks.number};
+  switch_.forward(std::move(made_up));
 }
 
 void FrameFaults::inject(const MadeUpFrame& made_up, const Departure& with,
@@ -180,7 +220,7 @@ void FrameFaults::inject(const MadeUpFrame& made_up, const Departure& with,
   }
   change(other, made_up.changes);
   departure.frame = frame_of(pool_, other);
-  if (departure.frame) switch_.forward(std::move(departure));
+  if (departure.frame) forward_made_up(std::move(departure), with);
 }
 
 // Sends the REJ that the peer, which never sees the message, would send (IBTA vol 1, 12.6.7).
@@ -208,7 +248,7 @@ void FrameFaults::reject_in_place_of_peer(const Rejection& rejection, const Depa
   std::swap(answer.src_mac, answer.dst_mac);
   std::swap(answer.src_ip, answer.dst_ip);
   answer.payload = bytes;
-  switch_.forward({.from = with.to, .to = with.from, .frame = frame_of(pool_, answer)});
+  forward_made_up({.from = with.to, .to = with.from, .frame = frame_of(pool_, answer)}, with);
 }
 
 }  // namespace rocemu::engine::faults

@@ -23,6 +23,8 @@ class FrameFaults {
 
   /// There is a rule for frames.
   bool watches() const { return rules_.watches_frames(); }
+  /// Numbers the frame that is about to be sent, or has come from outside (FrameMarks::number).
+  uint64_t next_number() { return ++latest_number_; }
   /// Hands the frame to the switch, or does with it what rules want. `qp` is the QP of this fabric
   /// that sends it, or that is to get it from outside.
   void send(Departure&& departure, const QueuePair* qp) {
@@ -38,6 +40,8 @@ class FrameFaults {
 
  private:
   void apply(Departure departure, const QueuePair* qp);
+  /// Hands a frame to the switch that a rule made up when `with` was sent.
+  void forward_made_up(Departure made_up, const Departure& with);
   void inject(const MadeUpFrame& made_up, const Departure& with, const wire::Packet& packet,
               const QueuePair* qp);
   void reject_in_place_of_peer(const Rejection& rejection, const Departure& with,
@@ -49,6 +53,7 @@ class FrameFaults {
   Switch& switch_;
   Step& step_;
   DelayedFrames delayed_;
+  uint64_t latest_number_ = 0;
 };
 
 }  // namespace rocemu::engine::faults

@@ -105,7 +105,7 @@ std::optional<RequestFault> request_fault(FaultInjector& injector, const QueuePa
                                     .message = qp.recv.msn + 1,
                                     .size = packet.payload.size()});
   for (const auto& one : acting) {
-    injector.note(one, wire::to_string(packet), qp.device, &qp);
+    injector.note(one, wire::to_string(packet), qp.device, &qp, {.psn = packet.bth.psn.value()});
     const Effects& effects = one.rule->effects;
     if (effects.silent) return RequestFault{};
     if (effects.answer) return RequestFault{effects.answer};

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "emulator/engine/base/frame.h"
+#include "emulator/engine/base/frame_marks.h"
 #include "emulator/engine/base/ids.h"
 
 namespace rocemu::engine {
@@ -15,6 +16,7 @@ struct Departure {
   Frame frame;
   bool check_icrc = false;  // the receiver checks the ICRC, as if it came from outside
   bool traced = false;      // it was, when it came in
+  FrameMarks marks = {};
 };
 
 }  // namespace rocemu::engine

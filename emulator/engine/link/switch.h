@@ -33,7 +33,7 @@ class Switch {
   /// Shows the frame to the capture, unless it was shown before.
   void trace(const Departure& departure) {
     if (!config_.trace_frames || departure.traced) return;
-    step_.emit(FrameTrace{step_.now(), departure.frame});
+    step_.emit(FrameTrace{step_.now(), departure.frame, departure.marks});
   }
 
  private:

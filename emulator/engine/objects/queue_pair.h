@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "emulator/abi/control.h"
+#include "emulator/engine/base/frame_marks.h"
 #include "emulator/engine/base/ids.h"
 #include "emulator/engine/base/linked_list.h"
 #include "emulator/engine/base/timers.h"
@@ -76,6 +77,9 @@ struct SendHalf {
   uint32_t responses_outstanding = 0;  // READs and atomics that wait for their answer
   uint8_t retries_left = 0;
   uint8_t rnr_retries_left = 0;
+  Duration ack_timer{};  // that was set last
+  Duration rnr_timer{};
+  Resend resend;  // why it went back last
   bool waiting_for_rnr = false;
   bool answer_unplaced = false;     // for want of memory, until completer::on_memory_ready
   bool loss_noticed = false;        // an answer is missing and was asked for again
@@ -106,6 +110,7 @@ struct RecvHalf {
   WorkRing<RecvState> queue;
   std::optional<ReceiveWqe> wqe;  // the one that the message in progress fills
   wire::Psn expected;
+  wire::Psn answered;                 // one past the newest PSN that was acknowledged or answered
   uint32_t msn = 0;                   // messages completed, 24 bits
   bool nak_outstanding = false;       // silent until the expected PSN comes
   bool refusing = false;              // a NAK for good waits behind other responses: deaf meanwhile

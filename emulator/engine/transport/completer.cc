@@ -35,9 +35,10 @@ Duration ack_timeout(const TransportContext& context, const QueuePair& qp) {
 }
 
 /// Back to the oldest unacknowledged PSN, which is in the oldest WQE.
-void go_back(TransportContext& context, QueuePair& qp) {
+void go_back(TransportContext& context, QueuePair& qp, Resent why, Duration waited = {}) {
   SendHalf& send = qp.send;
   if (send.unacked == send.sent_limit) return;
+  send.resend = {.why = why, .begins = true, .waited = waited};
   send.ack_limit = send.unacked;  // what is sent again asks again
   send.error.reset();             // found again when its turn comes
   send.next = send.queue.head();
@@ -88,7 +89,8 @@ Acknowledged acknowledge_before(TransportContext& context, QueuePair& qp, Psn ps
 }
 
 /// `window` packets are sent again, and more when they are acknowledged; all inside the fabric.
-bool retry(TransportContext& context, QueuePair& qp, VendorError exhausted, int32_t window) {
+bool retry(TransportContext& context, QueuePair& qp, VendorError exhausted, int32_t window,
+           Resent why, Duration waited = {}) {
   if (qp.send.retries_left == 0) {
     context.counters_of(qp).add(Counter::kRetriesExceeded);
     fail_oldest(context, qp, {WcStatus::kRetryExcErr, exhausted});
@@ -96,7 +98,7 @@ bool retry(TransportContext& context, QueuePair& qp, VendorError exhausted, int3
   }
   --qp.send.retries_left;
   qp.send.window = window;
-  go_back(context, qp);
+  go_back(context, qp, why, waited);
   restart_timer(context, qp);
   return true;
 }
@@ -106,7 +108,7 @@ bool retry(TransportContext& context, QueuePair& qp, VendorError exhausted, int3
 void on_implied_nak(TransportContext& context, QueuePair& qp) {
   if (qp.send.waiting_for_rnr || qp.send.loss_noticed) return;
   qp.send.loss_noticed = true;
-  retry(context, qp, VendorError::kSequenceRetries, kFirstWindow);
+  retry(context, qp, VendorError::kSequenceRetries, kFirstWindow, Resent::kImpliedNak);
 }
 
 void on_rnr_nak(TransportContext& context, QueuePair& qp, uint8_t timer_code) {
@@ -122,8 +124,8 @@ void on_rnr_nak(TransportContext& context, QueuePair& qp, uint8_t timer_code) {
   }
   send.waiting_for_rnr = true;
   TimerQueue::cancel(qp.timers, TimerKind::kAck);
-  context.scheduler().set_timer(qp, TimerKind::kRnr,
-                                context.now() + Duration(wire::kRnrTimerNs[timer_code]));
+  send.rnr_timer = Duration(wire::kRnrTimerNs[timer_code]);
+  context.scheduler().set_timer(qp, TimerKind::kRnr, context.now() + send.rnr_timer);
 }
 
 /// Syndromes without a meaning for reliable connections: nothing may be concluded from them, not
@@ -150,7 +152,7 @@ void on_nak(TransportContext& context, QueuePair& qp, uint8_t code) {
     counters.add(Counter::kSequenceNaksReceived);
     // While the receiver is known not to be ready, sending again has to wait for the RNR timer.
     if (!qp.send.waiting_for_rnr) {
-      retry(context, qp, VendorError::kSequenceRetries, kFirstWindow);
+      retry(context, qp, VendorError::kSequenceRetries, kFirstWindow, Resent::kSequenceNak);
     }
     return;
   }
@@ -220,8 +222,8 @@ std::optional<LocalError> place_response(TransportContext& context, QueuePair& q
 }
 
 /// Asks again for what is not answered.
-void repeat_unanswered(TransportContext& context, QueuePair& qp) {
-  go_back(context, qp);
+void repeat_unanswered(TransportContext& context, QueuePair& qp, Resent why, Duration waited = {}) {
+  go_back(context, qp, why, waited);
   restart_timer(context, qp);
   if (may_send(qp))
     context.scheduler().schedule(qp);  // what was posted meanwhile, with nothing to repeat
@@ -314,18 +316,19 @@ void on_timer(TransportContext& context, QueuePair& qp, TimerKind kind) {
     case TimerKind::kAck:
       context.counters_of(qp).add(Counter::kAckTimeouts);
       qp.send.loss_noticed = false;
-      retry(context, qp, VendorError::kAckTimeout, kWindowAfterTimeout);
+      retry(context, qp, VendorError::kAckTimeout, kWindowAfterTimeout, Resent::kAckTimeout,
+            qp.send.ack_timer);
       return;
     case TimerKind::kRnr:
       qp.send.waiting_for_rnr = false;
-      return repeat_unanswered(context, qp);
+      return repeat_unanswered(context, qp, Resent::kRnrNak, qp.send.rnr_timer);
   }
 }
 
 void on_memory_ready(TransportContext& context, QueuePair& qp) {
   if (!std::exchange(qp.send.answer_unplaced, false)) return;
   if (qp.state != QpState::kRts && qp.state != QpState::kSqd) return;
-  if (!qp.send.waiting_for_rnr) repeat_unanswered(context, qp);
+  if (!qp.send.waiting_for_rnr) repeat_unanswered(context, qp, Resent::kNoMemory);
 }
 
 void restart_timer(TransportContext& context, QueuePair& qp) {
@@ -335,7 +338,8 @@ void restart_timer(TransportContext& context, QueuePair& qp) {
     TimerQueue::cancel(qp.timers, TimerKind::kAck);
     return;
   }
-  context.scheduler().set_timer(qp, TimerKind::kAck, context.now() + ack_timeout(context, qp));
+  qp.send.ack_timer = ack_timeout(context, qp);
+  context.scheduler().set_timer(qp, TimerKind::kAck, context.now() + qp.send.ack_timer);
 }
 
 }  // namespace rocemu::engine::completer

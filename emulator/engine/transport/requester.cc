@@ -100,12 +100,15 @@ void send_request(TransportContext& context, QueuePair& qp, wire::Packet& packet
                   size_t payload, Frame frame) {
   SendHalf& send = qp.send;
   if (packet.bth.ack_req) send.ack_limit = limit;
+  Resend resend;
   if (wire::psn_before(packet.bth.psn, send.sent_limit)) {
     context.counters_of(qp).add(Counter::kRetransmittedFrames);
+    resend = send.resend;
+    send.resend.begins = false;
   }
   // The rest of a READ may be asked for in other parts than before.
   if (wire::psn_before(send.sent_limit, limit)) send.sent_limit = limit;
-  context.transmitter().send(qp, packet, payload, std::move(frame));
+  context.transmitter().send(qp, packet, payload, std::move(frame), resend);
 }
 
 /// Fills one frame with packet `number` of the message; the payload, if any, is in place.

@@ -19,13 +19,23 @@ using wire::Psn;
 /// Packets of one turn, as the requester's.
 constexpr uint32_t kBurst = 16;
 
+/// Returns whether the acknowledgement or answer with that PSN repeats an earlier one, and notes
+/// it. Answers go in the order of PSNs, but for those to duplicate requests (IBTA vol 1, 9.7.5.1).
+Resend mark_answer(RecvHalf& recv, Psn psn) {
+  if (wire::psn_before(psn, recv.answered)) return {.why = Resent::kDuplicate, .begins = true};
+  recv.answered = psn + 1;
+  return {};
+}
+
 void send_acknowledge(TransportContext& context, QueuePair& qp, Psn psn, uint8_t syndrome,
                       uint32_t msn) {
   wire::Packet packet;
   packet.bth.opcode = in_transport(transport_of(qp.type), Opcode::kRcAck);
   packet.bth.psn = psn;
   packet.aeth = {.syndrome = syndrome, .msn = msn};
-  context.transmitter().send(qp, packet, 0, context.transmitter().allocate());
+  const bool is_ack = wire::aeth_kind(syndrome) == wire::AethKind::kAck;
+  context.transmitter().send(qp, packet, 0, context.transmitter().allocate(),
+                             is_ack ? mark_answer(qp.recv, psn) : Resend{});
 }
 
 void send_atomic_answer(TransportContext& context, QueuePair& qp, const Response& response) {
@@ -34,7 +44,8 @@ void send_atomic_answer(TransportContext& context, QueuePair& qp, const Response
   packet.bth.psn = response.psn;
   packet.aeth = {.syndrome = wire::ack_syndrome(), .msn = response.msn};
   packet.atomic_ack = {.original = response.value};
-  context.transmitter().send(qp, packet, 0, context.transmitter().allocate());
+  context.transmitter().send(qp, packet, 0, context.transmitter().allocate(),
+                             mark_answer(qp.recv, response.psn));
 }
 
 bool takes_resources(const Response& response) {
@@ -113,7 +124,8 @@ std::optional<uint32_t> send_read_data(TransportContext& context, QueuePair& qp,
     }
   }
   for (uint32_t i = 0; i < count; ++i) {
-    context.transmitter().send(qp, packets[i], targets[i].size(), std::move(frames[i]));
+    context.transmitter().send(qp, packets[i], targets[i].size(), std::move(frames[i]),
+                               mark_answer(qp.recv, packets[i].bth.psn));
   }
   response.begun = true;
   response.psn += count;

@@ -4,7 +4,8 @@
 
 namespace rocemu::engine {
 
-void Transmitter::send(QueuePair& qp, wire::Packet& packet, size_t payload_size, Frame frame) {
+void Transmitter::send(QueuePair& qp, wire::Packet& packet, size_t payload_size, Frame frame,
+                       const Resend& resend) {
   const Path& path = qp.path;
   packet.src_mac = path.src_mac;
   packet.dst_mac = path.dst_mac;
@@ -15,12 +16,12 @@ void Transmitter::send(QueuePair& qp, wire::Packet& packet, size_t payload_size,
   packet.hop_limit = path.hop_limit;
   packet.flow_label = path.flow_label;
   packet.bth.dest_qpn = path.peer.value;
-  send(qp.device, path.inside, packet, payload_size, std::move(frame), &qp);
+  send(qp.device, path.inside, packet, payload_size, std::move(frame), resend, &qp);
 }
 
 void Transmitter::send(DeviceIndex from, std::optional<DeviceIndex> inside,
                        const wire::Packet& packet, size_t payload_size, Frame frame,
-                       const QueuePair* qp) {
+                       const Resend& resend, const QueuePair* qp) {
   const bool disturbed = way_out_.watches();
   // A pair of addresses of two kinds makes a frame that says something else (wire/packet.cc).
   if (inside && !disturbed && packet.src_ip.is_v4() == packet.dst_ip.is_v4()) {
@@ -37,7 +38,10 @@ void Transmitter::send(DeviceIndex from, std::optional<DeviceIndex> inside,
   if (packet.dst_ip.is_multicast()) [[unlikely]] {
     device.counters.add(Counter::kMulticastFramesOut);
   }
-  Departure departure{.from = from, .to = inside, .frame = std::move(frame)};
+  Departure departure{.from = from,
+                      .to = inside,
+                      .frame = std::move(frame),
+                      .marks = {.number = way_out_.next_number(), .resend = resend}};
   if (!inside && packet.dst_ip.is_multicast()) [[unlikely]] {
     return send_to_group(departure, packet, qp);
   }

@@ -23,17 +23,18 @@ class Transmitter {
   /// An empty frame, to put payload into.
   Frame allocate() { return frames_.allocate(); }
   /// Sends `frame`, whose payload of that size is in place, on the QP's path.
-  void send(QueuePair& qp, wire::Packet& packet, size_t payload_size, Frame frame);
+  void send(QueuePair& qp, wire::Packet& packet, size_t payload_size, Frame frame,
+            const Resend& resend = {});
   /// The same for a packet that says itself where it comes from and goes to. `inside` is the device
   /// of the fabric that it is for, if one is.
   void send(DeviceIndex from, std::optional<DeviceIndex> inside, const wire::Packet& packet,
-            size_t payload_size, Frame frame) {
-    send(from, inside, packet, payload_size, std::move(frame), nullptr);
+            size_t payload_size, Frame frame, const Resend& resend) {
+    send(from, inside, packet, payload_size, std::move(frame), resend, nullptr);
   }
 
  private:
   void send(DeviceIndex from, std::optional<DeviceIndex> inside, const wire::Packet& packet,
-            size_t payload_size, Frame frame, const QueuePair* qp);
+            size_t payload_size, Frame frame, const Resend& resend, const QueuePair* qp);
   /// One to each device of the fabric that has a member.
   void send_to_group(const Departure& departure, const wire::Packet& packet, const QueuePair* qp);
 

@@ -29,7 +29,7 @@ void enter_state(CommandContext& context, QueuePair& qp, QpState from, QpState t
       return;
     case QpState::kRtr:
       if (from == QpState::kInit) {
-        qp.recv.expected = wire::Psn(qp.attr.rq_psn);
+        qp.recv.expected = qp.recv.answered = wire::Psn(qp.attr.rq_psn);
         qp.recv.msn = 0;
         // A datagram goes any way: all that limits it is the port.
         if (qp.type == abi::QpType::kUd) {

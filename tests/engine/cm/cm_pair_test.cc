@@ -140,6 +140,52 @@ TEST(CmPair, FramesInsideAFabricAreTraced) {
   take(bed, EventKind::kRejected);
 }
 
+/// The marks of all frames that the step sent.
+std::vector<engine::FrameMarks> marks_of(const Bed& bed) {
+  std::vector<engine::FrameMarks> marks;
+  for (const engine::Output& output : bed.outputs.list) {
+    if (const auto* trace = std::get_if<engine::FrameTrace>(&output)) marks.push_back(trace->marks);
+  }
+  return marks;
+}
+
+TEST(CmPair, ARequestThatIsNotAnsweredIsMarkedWithTheTimerThatExpired) {
+  engine::FabricConfig config = engine::default_fabric(1);
+  config.trace_frames = true;
+  Bed bed(config);
+  bed.step([&](ConnectionManager& m) {
+    ASSERT_TRUE(m.connect(request(17, {.remote = wire::IpAddress::from_v4(10, 9, 9, 9)})));
+  });
+  const auto first = marks_of(bed);
+  ASSERT_EQ(first.size(), 1u);
+  EXPECT_EQ(first[0].resend.why, engine::Resent::kNo);
+  bed.now += kCmTimeout;
+  bed.step([](ConnectionManager&) {});
+  const auto again = marks_of(bed);
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_GT(again[0].number, first[0].number);
+  EXPECT_EQ(again[0].resend.why, engine::Resent::kNoReply);
+  EXPECT_EQ(again[0].resend.waited, kCmTimeout);
+}
+
+TEST(CmPair, AReplyToARepeatedRequestIsMarkedAsRepeated) {
+  engine::FabricConfig config = engine::default_fabric(2);
+  config.trace_frames = true;
+  Bed bed(config);
+  bed.step([](ConnectionManager& m) { ASSERT_TRUE(m.listen({.service_id = kService})); });
+  bed.step([&](ConnectionManager& m) {
+    ASSERT_TRUE(m.connect(request(17, {.remote = wire::IpAddress::from_v4(127, 0, 0, 2)})));
+  });
+  const auto req = std::get<engine::FrameTrace>(bed.outputs.list[0]).frame.bytes();
+  const std::vector<uint8_t> bytes(req.begin(), req.end());
+  const Event asked = take(bed, EventKind::kRequest);
+  bed.step([&](ConnectionManager& m) { EXPECT_EQ(m.accept(asked.connection, acceptance(18)), 0); });
+  EXPECT_EQ(marks_of(bed).at(0).resend.why, engine::Resent::kNo);
+  const auto packet = *wire::parse_frame(bytes);
+  bed.step([&](ConnectionManager& m) { m.receive(engine::DeviceIndex{1}, packet); });
+  EXPECT_EQ(marks_of(bed).at(0).resend.why, engine::Resent::kDuplicate);
+}
+
 // ---- A bad link ----
 
 // A consumer on each side that answers after a while, and at times changes its mind.
