@@ -54,6 +54,30 @@ void add_packet(const wire::Packet& packet, Event& event) {
   if (info->has_payload) event.add("bytes", packet.payload.size());
 }
 
+uint64_t nanoseconds(engine::Duration duration) {
+  return static_cast<uint64_t>(duration.count());
+}
+
+/// What the engine knew about the frame beside its bytes.
+void add_marks(const engine::FrameMarks& marks, Event& event) {
+  event.add("number", FieldKind::kName, marks.number);
+  if (marks.made_up_with != 0) event.add("made_up_with", FieldKind::kName, marks.made_up_with);
+  if (marks.copy != 0) event.add("copy", marks.copy);
+  if (marks.lost) event.add("lost", 1);
+  if (marks.held.count() != 0) event.add("held_ns", FieldKind::kName, nanoseconds(marks.held));
+  if (marks.link_delay.count() != 0) {
+    event.add("link_delay_ns", FieldKind::kName, nanoseconds(marks.link_delay));
+  }
+  for (const auto& [name, why] : engine::kResentNames) {
+    if (why == marks.resend.why) event.add("resent", name);
+  }
+  if (marks.resend.why == engine::Resent::kNo) return;
+  if (marks.resend.begins) event.add("begins", 1);
+  if (marks.resend.waited.count() != 0) {
+    event.add("waited_ns", nanoseconds(marks.resend.waited));
+  }
+}
+
 bool add_cm_message(const wire::Packet& packet, Event& event) {
   if (packet.bth.dest_qpn != wire::kGsiQpn) return false;
   const auto mad = wire::parse_cm_mad(packet.payload);
@@ -76,7 +100,7 @@ void describe_frame(const RecordedFrame& frame, Frames wanted, Event& event) {
   if (wanted == Frames::kConnectionManager && frame.size > kWholeFrame) return;
   const std::vector<uint8_t> bytes = restored(frame);
   const auto packet = wire::parse_frame(bytes);
-  if (packet && add_cm_message(*packet, event)) return;
+  if (packet && add_cm_message(*packet, event)) return add_marks(frame.marks, event);
   if (wanted == Frames::kConnectionManager) return;
   event.what = "frame";
   if (frame.leaves_through) event.add("leaves_through", frame.leaves_through->value);
@@ -85,6 +109,17 @@ void describe_frame(const RecordedFrame& frame, Frames wanted, Event& event) {
     add_packet(*packet, event);
   } else {
     event.add("malformed", wire::name(packet.error()));
+  }
+  if (!frame.leaves_through) add_marks(frame.marks, event);
+}
+
+void describe_fault(const engine::FrameFault& fault, Event& event) {
+  event.add("frame", FieldKind::kName, fault.number);
+  for (const auto& [name, change] : engine::kFrameChangeNames) {
+    if (engine::has(fault.changes, change)) event.add(name, 1);
+  }
+  if (fault.delay.count() != 0) {
+    event.add("delay_ns", FieldKind::kName, nanoseconds(fault.delay));
   }
 }
 

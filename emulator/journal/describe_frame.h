@@ -9,4 +9,7 @@ namespace rocemu::journal {
 /// Leaves the event without a name if frames of that kind are not wanted.
 void describe_frame(const RecordedFrame& frame, Frames wanted, Event& event);
 
+/// Adds the frame that a rule acted on, and what the rule did to it.
+void describe_fault(const engine::FrameFault& fault, Event& event);
+
 }  // namespace rocemu::journal

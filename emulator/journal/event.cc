@@ -329,6 +329,7 @@ struct DescribeOutput {
   void operator()(const RecordedRuleFired& output) const {
     event.what = "fault";
     event.add("rule", output.rule).add_detail("on", std::string(output.subject));
+    if (output.frame.number != 0) describe_fault(output.frame, event);
   }
   void operator()(const engine::DeviceChanged& output) const {
     event.what = "device_changed";

@@ -76,7 +76,7 @@ std::string to_json(const Header& header) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-Header parse_header(std::string_view text, uint32_t version) {
+Header parse_header(std::string_view text) {
   const Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) throw std::runtime_error("its header is not JSON");
   Header header;
@@ -85,14 +85,10 @@ Header parse_header(std::string_view text, uint32_t version) {
   header.wall_start_ns = field<int64_t>(json, "wall_start_ns");
   header.fabric.seed = field<uint64_t>(json, "seed");
   header.fabric.trace_frames = field<bool>(json, "trace_frames");
-  if (version > kOldestFormatVersion) {
-    header.fabric.ack_coalescing = field<uint32_t>(json, "ack_coalescing");
-    if (header.fabric.ack_coalescing < 1 ||
-        header.fabric.ack_coalescing > engine::kMaxAckCoalescing) {
-      throw std::runtime_error("its header has acknowledgements for no or too many messages");
-    }
-  } else if (json.contains("ack_coalescing")) {
-    throw std::runtime_error("its header is of a later format");
+  header.fabric.ack_coalescing = field<uint32_t>(json, "ack_coalescing");
+  if (header.fabric.ack_coalescing < 1 ||
+      header.fabric.ack_coalescing > engine::kMaxAckCoalescing) {
+    throw std::runtime_error("its header has acknowledgements for no or too many messages");
   }
   if (json.contains("same_keys")) header.fabric.same_keys = field<bool>(json, "same_keys");
   header.fabric.link_latency = engine::Duration(field<int64_t>(json, "link_latency_ns"));

@@ -12,15 +12,9 @@ namespace rocemu::journal {
 
 /// The file begins with this, and the format's version as a u32.
 inline constexpr char kMagic[8] = {'r', 'o', 'c', 'e', 'm', 'u', 'J', '\n'};
-/// Version of the records' layout. Each change increments it, so that old journals are refused, or
-/// read as what they are, and not misread.
-inline constexpr uint32_t kFormatVersion = 5;
-/// Whose header does not tell of FabricConfig::ack_coalescing: each message has an acknowledgement
-/// of its own there, each frame from outside is an input, and the file ends with its last record.
-/// All else is the same.
-inline constexpr uint32_t kOldestFormatVersion = 4;
-/// From which on a frame of its own is the end.
-inline constexpr uint32_t kFirstFormatWithEnd = 5;
+/// Version of the records' layout. Each change increments it, so that other journals are refused
+/// and not misread.
+inline constexpr uint32_t kFormatVersion = 6;
 
 struct Header {
   std::string rocemu_version = ROCEMU_VERSION;
@@ -34,6 +28,6 @@ struct Header {
 std::string to_json(const Header& header);
 
 /// Throws std::runtime_error that says which field is wrong.
-Header parse_header(std::string_view json, uint32_t version = kFormatVersion);
+Header parse_header(std::string_view json);
 
 }  // namespace rocemu::journal

@@ -48,17 +48,16 @@ void JournalReader::open() {
   }
   constexpr char kInHeader[] = ", before its header ends: this is no journal to read";
   if (!has_magic || !read(&version, sizeof version)) fail_truncated(offset_, kInHeader);
-  if (version < kOldestFormatVersion || version > kFormatVersion) {
+  if (version != kFormatVersion) {
     throw JournalError(
-        fmt::format("{}: it has format {}, and this is rocemu {}, which reads format "
-                    "{} and {}: replay it with the rocemu that recorded it",
-                    name_, version, ROCEMU_VERSION, kOldestFormatVersion, kFormatVersion));
+        fmt::format("{}: it has format {}, and this is rocemu {}, which reads format {}: replay it "
+                    "with the rocemu that recorded it",
+                    name_, version, ROCEMU_VERSION, kFormatVersion));
   }
-  has_end_ = version >= kFirstFormatWithEnd;
   const std::optional<Bytes> body = next();
   if (!body) fail_truncated(offset_, kInHeader);
   try {
-    header_ = parse_header({reinterpret_cast<const char*>(body->data()), body->size()}, version);
+    header_ = parse_header({reinterpret_cast<const char*>(body->data()), body->size()});
   } catch (const std::runtime_error& error) {
     fail(error.what());
   }
@@ -69,11 +68,10 @@ std::optional<Bytes> JournalReader::next() {
   record_offset_ = offset_;
   RecordFrame frame{};
   if (!read(&frame, sizeof frame)) {
-    ended_ = !has_end_ && offset_ == record_offset_;
-    torn_ = !ended_;
+    torn_ = true;
     return std::nullopt;
   }
-  if (has_end_ && frame.length == kEndOfJournal) {
+  if (frame.length == kEndOfJournal) {
     char more;
     if (frame.crc != record_crc(kEndOfJournal, {}) || read(&more, 1)) {
       fail("the end, and it is damaged or something is behind it");
@@ -87,7 +85,7 @@ std::optional<Bytes> JournalReader::next() {
   body_.resize(frame.length);
   if (!read(body_.data(), body_.size())) {
     const Bytes rest = Bytes(body_).first(offset_ - record_offset_ - sizeof frame);
-    if (has_end_ && ends_with_end(rest)) {
+    if (ends_with_end(rest)) {
       fail("a record that is longer than the file, which has its end: the file is damaged");
     }
     torn_ = true;

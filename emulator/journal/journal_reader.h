@@ -61,7 +61,6 @@ class JournalReader {
   std::vector<std::byte> body_;
   uint64_t offset_ = 0;
   uint64_t record_offset_ = 0;
-  bool has_end_ = true;
   bool torn_ = false;
   bool ended_ = false;
 };

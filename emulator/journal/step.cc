@@ -29,7 +29,6 @@ enum class InputKind : uint8_t {
   kPostRecv,
   kPostSrqRecv,
   kArmCq,
-  kReceiveFrame,  // of format 4: a burst of one
   kSetPort,
   kOpenCmChannel,
   kCloseCmChannel,
@@ -222,10 +221,6 @@ void take_input(Taker& from, Step& step) {
       input.emplace(engine::ArmCq{of, cq, producer, take_bool(from)});
       return;
     }
-    case InputKind::kReceiveFrame:
-      step.frames.assign({take_frame(from)});
-      input.emplace(engine::ReceivedFrames{step.frames});
-      return;
     case InputKind::kReceivedFrames: {
       step.frames.clear();
       for (auto left = from.take<uint32_t>(); left > 0 && !from.failed(); --left) {
@@ -329,6 +324,67 @@ void take_frame(Taker& from, RecordedFrame& frame) {
   if (frame.size > kWholeFrame) from.raw(wire::kIcrcSize);
 }
 
+// ---- Marks, of which most frames have few ----
+
+/// Which optional parts follow.
+enum MarkParts : uint8_t {
+  kMadeUp = 1 << 0,
+  kCopy = 1 << 1,
+  kLost = 1 << 2,  // without more
+  kHeld = 1 << 3,
+  kLinkDelay = 1 << 4,
+  kResent = 1 << 5,
+  kBegins = 1 << 6,  // without more
+};
+
+void append_marks(Appender& to, const engine::FrameMarks& marks) {
+  const engine::Resend& resend = marks.resend;
+  const auto part = [](bool is_there, MarkParts which) { return is_there ? which : 0; };
+  to.put(static_cast<uint8_t>(
+      part(marks.made_up_with != 0, kMadeUp) | part(marks.copy != 0, kCopy) |
+      part(marks.lost, kLost) | part(marks.held.count() != 0, kHeld) |
+      part(marks.link_delay.count() != 0, kLinkDelay) |
+      part(resend.why != engine::Resent::kNo, kResent) | part(resend.begins, kBegins)));
+  to.put(marks.number);
+  if (marks.made_up_with != 0) to.put(marks.made_up_with);
+  if (marks.copy != 0) to.put(marks.copy);
+  if (marks.held.count() != 0) to.put(marks.held);
+  if (marks.link_delay.count() != 0) to.put(marks.link_delay);
+  if (resend.why == engine::Resent::kNo) return;
+  to.put(resend.why);
+  to.put(resend.waited);
+}
+
+void take_marks(Taker& from, engine::FrameMarks& marks) {
+  const auto parts = from.take<uint8_t>();
+  marks.number = from.take<uint64_t>();
+  if ((parts & kMadeUp) != 0) marks.made_up_with = from.take<uint64_t>();
+  if ((parts & kCopy) != 0) marks.copy = from.take<uint32_t>();
+  marks.lost = (parts & kLost) != 0;
+  if ((parts & kHeld) != 0) marks.held = from.take<engine::Duration>();
+  if ((parts & kLinkDelay) != 0) marks.link_delay = from.take<engine::Duration>();
+  marks.resend.begins = (parts & kBegins) != 0;
+  if ((parts & kResent) == 0) return;
+  marks.resend.why = from.take_enum(engine::Resent::kDuplicate);
+  marks.resend.waited = from.take<engine::Duration>();
+}
+
+template <class Value, class Put>
+void append_optional(Appender& to, const std::optional<Value>& value, Put put) {
+  to.put(static_cast<uint8_t>(value.has_value()));
+  if (value) put(*value);
+}
+
+template <class Value>
+void append_optional(Appender& to, const std::optional<Value>& value) {
+  append_optional(to, value, [&](const Value& one) { to.put(one); });
+}
+
+template <class Value>
+std::optional<Value> take_optional(Taker& from) {
+  return take_bool(from) ? std::optional(from.take<Value>()) : std::nullopt;
+}
+
 struct AppendOutput {
   Appender& to;
 
@@ -376,6 +432,7 @@ struct AppendOutput {
   void operator()(const engine::FrameTrace& output) const {
     to.put(OutputKind::kFrameTrace);
     to.put(output.at);
+    append_marks(to, output.marks);
     append_frame(to, output.frame.bytes());
   }
   void operator()(const engine::CmEvent& output) const {
@@ -387,6 +444,13 @@ struct AppendOutput {
     to.put(OutputKind::kRuleFired);
     to.text(output.rule->name);
     to.text(output.subject);
+    append_optional(to, output.device);
+    append_optional(to, output.qp);
+    append_optional(to, output.owner, [&](const engine::Owner& owner) { put_owner(to, owner); });
+    append_optional(to, output.psn);
+    to.put(output.frame.number);
+    to.put(output.frame.changes);
+    to.put(output.frame.delay);
   }
   void operator()(const engine::DeviceChanged& output) const {
     to.put(OutputKind::kDeviceChanged);
@@ -447,6 +511,7 @@ bool take_output(Taker& from, RecordedOutput& output) {
     case OutputKind::kFrameTrace: {
       RecordedFrame frame;
       frame.at = from.take<engine::Instant>();
+      take_marks(from, frame.marks);
       take_frame(from, frame);
       output.emplace<RecordedFrame>(frame);
       return true;
@@ -473,8 +538,16 @@ bool take_output(Taker& from, RecordedOutput& output) {
       return true;
     }
     case OutputKind::kRuleFired: {
-      const std::string_view rule = from.text();
-      output.emplace<RecordedRuleFired>(RecordedRuleFired{rule, from.text()});
+      auto& fired = output.emplace<RecordedRuleFired>();
+      fired.rule = from.text();
+      fired.subject = from.text();
+      fired.device = take_optional<engine::DeviceIndex>(from);
+      fired.qp = take_optional<engine::QpNumber>(from);
+      if (take_bool(from)) fired.owner = take_owner(from);
+      fired.psn = take_optional<uint32_t>(from);
+      fired.frame.number = from.take<uint64_t>();
+      fired.frame.changes = from.take<uint32_t>();
+      fired.frame.delay = from.take<engine::Duration>();
       return true;
     }
     case OutputKind::kDeviceChanged:

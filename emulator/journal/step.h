@@ -61,7 +61,8 @@ inline constexpr size_t kFrameHeaders = 128;
 
 struct RecordedFrame {
   engine::Instant at{};                               // of a trace
-  std::optional<engine::DeviceIndex> leaves_through;  // set: it went outside
+  std::optional<engine::DeviceIndex> leaves_through;  // set: it went outside, without marks
+  engine::FrameMarks marks;
   uint32_t size = 0;
   Bytes head;
 };
@@ -76,6 +77,11 @@ struct RecordedCmEvent {
 struct RecordedRuleFired {
   std::string_view rule;
   std::string_view subject;
+  std::optional<engine::DeviceIndex> device;
+  std::optional<engine::QpNumber> qp;
+  std::optional<engine::Owner> owner;
+  std::optional<uint32_t> psn;
+  engine::FrameFault frame;
 };
 struct RecordedCmReply {
   int32_t error = 0;

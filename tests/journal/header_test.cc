@@ -60,13 +60,5 @@ TEST(JournalHeader, NamesTheFieldThatIsMissingOrOfTheWrongKind) {
   EXPECT_THROW(parse_header("[]"), std::runtime_error);
 }
 
-TEST(JournalHeader, OfTheFormatBeforeHasAnAcknowledgementForEachMessage) {
-  auto old = nlohmann::json::parse(to_json(some_header()));
-  EXPECT_THROW(parse_header(old.dump(), kOldestFormatVersion), std::runtime_error);
-  old.erase("ack_coalescing");
-  EXPECT_EQ(parse_header(old.dump(), kOldestFormatVersion).fabric.ack_coalescing, 1u);
-  EXPECT_THROW(parse_header(old.dump()), std::runtime_error);
-}
-
 }  // namespace
 }  // namespace rocemu::journal
