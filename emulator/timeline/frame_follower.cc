@@ -128,56 +128,29 @@ void FrameFollower::add_request(const wire::Packet& packet, Qp& sender, Qp& rece
   if (info.operation == wire::Operation::kReadRequest) {
     happening.text += fmt::format(", asks for {} B", packet.reth.dma_length);
   }
-  const bool is_reliable =
-      info.transport == wire::Transport::kRc || info.transport == wire::Transport::kXrc;
-  if (is_reliable && sender.next && wire::psn_before(Psn(psn), Psn(*sender.next))) {
-    happening.tone = Tone::kAgain;
-    happening.topic = "retransmission";
-    // What it goes back to has a reason; what follows is sent again together with it.
-    if (!wire::psn_before(Psn(sender.last_psn), Psn(psn))) {
-      happening.reason =
-          sender.last_answer.empty()
-              ? "retransmission: no ACK within " + duration_text(happening.at - sender.last_sent)
-              : "retransmission after " + sender.last_answer;
-      sender.last_answer.clear();
-    }
-  } else {
-    sender.next = (Psn(psn) + 1).value();
-  }
-  sender.last_psn = psn;
-  sender.last_sent = happening.at;
 }
 
 void FrameFollower::add_response(const wire::Packet& packet, Qp& requester, Happening& happening) {
   const wire::OpcodeInfo& info = *wire::find_opcode(packet.bth.opcode);
   const uint32_t psn = packet.bth.psn.value();
-  if (!requester.send_start && !requester.next) requester.send_start = psn;
+  if (!requester.send_start) requester.send_start = psn;
   happening.psn = relative_to(requester.send_start, psn);
-  if (info.operation == wire::Operation::kReadResponse) {
-    // A READ uses a PSN for each packet of its response.
-    if (!requester.next || !wire::psn_before(Psn(psn), Psn(*requester.next)))
-      requester.next = (Psn(psn) + 1).value();
-  }
   const bool has_aeth = info.has(wire::ExtendedHeader::kAeth);
   const auto kind = has_aeth ? wire::aeth_kind(packet.aeth.syndrome) : wire::AethKind::kAck;
   if (info.operation == wire::Operation::kAck) happening.text = nak_text(packet.aeth.syndrome);
   happening.text += " " + psn_text(happening.psn, psn);
-  if (kind == wire::AethKind::kAck) {
-    requester.last_answer.clear();
-    return;
-  }
+  if (kind == wire::AethKind::kAck) return;
   happening.tone = Tone::kAgain;
   happening.topic = nak_text(packet.aeth.syndrome);
-  // An RNR NAK makes what follows it arrive out of sequence; it is why the requester waits.
-  if (!requester.last_answer.starts_with("RNR")) requester.last_answer = happening.topic;
   if (kind == wire::AethKind::kRnrNak) {
     happening.topic = "RNR NAK";
-    happening.reason = "the receiver was not ready: it has no receive for this message";
+    happening.reason = "not ready for this message: the requester must wait and send it again";
   } else if (packet.aeth.syndrome == wire::nak_syndrome(wire::NakCode::kPsnSequenceError)) {
-    happening.reason = "a request before it is missing: go back to " + psn_text(happening.psn, psn);
+    happening.reason =
+        "the responder expects " + psn_text(happening.psn, psn) + ": the requester must go back";
   } else {
     happening.tone = Tone::kError;
-    happening.reason = "the responder refuses the request, and both QPs fail";
+    happening.reason = "the responder refuses the request for good: the requester's QP fails";
   }
 }
 
@@ -230,17 +203,6 @@ bool FrameFollower::add_cm(const wire::Packet& packet, const std::string& from,
   happening.to = cm_lane(to, remote);
   if (std::holds_alternative<wire::CmReq>(mad->message))
     requests_[{to, local}].push_back(timeline_.happenings.size() - 1);
-  const std::string key = fmt::format("{} {} {} {}", from, to, mad->transaction_id,
-                                      wire::name(wire::attribute_of(mad->message)));
-  const auto [sent, is_new] = mads_.try_emplace(key, happening.at);
-  if (!is_new) {
-    happening.tone = Tone::kAgain;
-    const engine::Duration since = happening.at - sent->second;
-    happening.reason = since.count() == 0
-                           ? "the same message again"
-                           : "retransmission: no answer within " + duration_text(since);
-    sent->second = happening.at;
-  }
   return true;
 }
 

@@ -1,5 +1,6 @@
 // Follows the frames of all connections: between which lanes each goes, its PSN relative to the
-// connection, whether it is sent again, and why.
+// connection, and what it says. Why a frame was sent again is not in its bytes: a recording has it
+// (frame_facts.h), of a capture it is concluded (capture_repeats.h).
 #pragma once
 
 #include <array>
@@ -54,10 +55,6 @@ class FrameFollower {
     uint32_t lane = kNoLane;
     std::optional<Place> peer;
     std::optional<uint32_t> send_start, receive_start;
-    std::optional<uint32_t> next;  // behind the highest PSN that it sent
-    engine::Instant last_sent{};
-    uint32_t last_psn = 0;
-    std::string last_answer;  // why it will send again; empty: its timeout
   };
 
   std::optional<uint32_t> sender_qpn(const wire::Packet& packet, const Place& to,
@@ -74,7 +71,6 @@ class FrameFollower {
   std::map<std::pair<std::string, uint32_t>, uint32_t> comm_qpns_;  // by device and comm id
   /// REQs whose receiver's QP no REP has named yet, by receiving device and the sender's comm id.
   std::map<std::pair<std::string, uint32_t>, std::vector<size_t>> requests_;
-  std::map<std::string, engine::Instant> mads_;  // by what they are: when it was last sent
 };
 
 }  // namespace rocemu::timeline

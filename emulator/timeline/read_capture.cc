@@ -8,6 +8,7 @@
 #include <set>
 
 #include "emulator/capture/pcap_reader.h"
+#include "emulator/timeline/capture_repeats.h"
 #include "emulator/timeline/frame_follower.h"
 #include "wire/cm/mad.h"
 #include "wire/opcode.h"
@@ -80,6 +81,7 @@ Timeline read_capture(const std::string& path) {
   Timeline timeline;
   timeline.source = path;
   FrameFollower frames(timeline);
+  CaptureRepeats repeats;
   std::map<std::pair<std::string, std::string>, std::set<uint32_t>> heard;  // by sender, receiver
   capture::read_pcap(path, [&](const capture::CapturedPacket& packet) {
     const std::vector<uint8_t> ip = restored(packet);
@@ -110,8 +112,10 @@ Timeline read_capture(const std::string& path) {
       ++skipped[cut_off];
       return;
     }
-    frames.add(engine::Instant(std::max(packet.at - *start, std::chrono::nanoseconds(0))), *parsed,
-               {packet.bytes.begin(), packet.bytes.end()}, packet.size);
+    const engine::Instant at(std::max(packet.at - *start, std::chrono::nanoseconds(0)));
+    Happening& frame =
+        frames.add(at, *parsed, {packet.bytes.begin(), packet.bytes.end()}, packet.size);
+    repeats.look_at(*parsed, frame);
   });
   for (const auto& [reason, count] : skipped) {
     timeline.notes.push_back(

@@ -3,11 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <map>
 #include <optional>
-#include <set>
 #include <variant>
 
 #include "emulator/abi/control.h"
@@ -15,14 +12,16 @@
 #include "emulator/abi/rings.h"
 #include "emulator/abi/ucma.h"
 #include "emulator/engine/faults/rule.h"
+#include "emulator/engine/protocol/opcode_traits.h"
 #include "emulator/journal/event.h"
 #include "emulator/journal/journal_reader.h"
 #include "emulator/journal/recording.h"
 #include "emulator/journal/step.h"
+#include "emulator/timeline/frame_facts.h"
 #include "emulator/timeline/frame_follower.h"
 #include "emulator/timeline/recorded_lanes.h"
 #include "wire/cm/cm_print.h"
-#include "wire/print.h"
+#include "wire/opcode.h"
 
 namespace rocemu::timeline {
 namespace {
@@ -65,10 +64,20 @@ Details details_of(const Event& event) {
   return details;
 }
 
+/// A request that is answered by more than an ACK.
+bool is_query(wire::Operation operation) {
+  const engine::KindTraits* request = engine::find_request_traits(operation);
+  return request != nullptr && engine::wants_response(request->kind);
+}
+
 class Reader {
  public:
   Reader(const journal::Header& header, Timeline& timeline)
-      : header_(header), timeline_(timeline), frames_(timeline), lanes_(timeline, frames_) {
+      : header_(header),
+        timeline_(timeline),
+        frames_(timeline),
+        facts_(timeline),
+        lanes_(timeline, frames_) {
     for (const engine::DeviceConfig& device : header.fabric.devices) {
       for (const wire::IpAddress& address : device.addresses)
         frames_.name_address(address, device.name);
@@ -88,6 +97,7 @@ class Reader {
   }
   /// Call it when all is read.
   void finish() { lanes_.finish(); }
+  uint64_t malformed() const { return malformed_; }
 
  private:
   std::string device_name(engine::DeviceIndex device) const {
@@ -111,10 +121,6 @@ class Reader {
     if (const auto* attach = std::get_if<engine::AttachClient>(&input)) {
       if (attach->client.value >= journal::kFirstOwnClient) return;
       lanes_.attach(attach->client.value, device_name(attach->device));
-      return;
-    }
-    if (const auto* rules = std::get_if<engine::AddRules>(&input)) {
-      for (const auto& rule : rules->rules->rules) rules_.insert_or_assign(rule.name, rule);
       return;
     }
     const Event event = journal::describe_input(step);
@@ -290,19 +296,25 @@ class Reader {
     if (status != 0) one.tone = Tone::kError;
   }
   void read(const journal::RecordedRuleFired& output) {
-    const auto rule = rules_.find(std::string(output.rule));
-    pending_.push_back({std::string(output.rule), std::string(output.subject),
-                        rule != rules_.end() ? &rule->second : nullptr});
-    // What is done to a frame is told with the frame.
-    if (pending_.back().is_of_frame()) return;
-    const Pending fault = pending_.back();
-    pending_.pop_back();
-    Happening& one =
-        add(Kind::kFault, timeline_.happenings.empty() ? 0 : timeline_.happenings.back().lane,
-            "rule " + fault.name);
-    place_fault(fault, one);
+    const uint32_t lane = lane_of(output);
+    if (output.frame.number != 0) return facts_.fired(output.rule, output.frame, lane);
+    Happening& one = add(Kind::kFault, lane, "rule " + std::string(output.rule));
     one.tone = Tone::kFault;
-    one.reason = "on " + fault.subject;
+    one.reason = "on " + std::string(output.subject);
+  }
+  /// The lane of the most particular thing that the rule acted on.
+  uint32_t lane_of(const journal::RecordedRuleFired& output) {
+    if (output.qp && output.owner) {
+      if (const auto* client = std::get_if<engine::ClientId>(&*output.owner))
+        return lanes_.of_qp(client->value, output.qp->value);
+    }
+    if (output.owner) return lane_of(*output.owner);
+    return frames_.lane_of({output.device ? device_name(*output.device) : "NIC", wire::kGsiQpn});
+  }
+  uint32_t lane_of(const engine::Owner& owner) {
+    const auto* client = std::get_if<engine::ClientId>(&owner);
+    return client != nullptr ? lanes_.of_client(client->value)
+                             : lanes_.of_channel(std::get<engine::CmChannelId>(owner).value);
   }
   void read(const journal::RecordedFrame& output) {
     if (output.leaves_through) return;  // its trace is among the outputs too
@@ -310,88 +322,44 @@ class Reader {
     const size_t known = std::min(output.head.size(), bytes.size());
     if (known > 0) std::memcpy(bytes.data(), output.head.data(), known);
     const auto packet = wire::parse_frame(bytes);
-    std::vector<uint8_t> kept(
-        bytes.begin(),
-        bytes.begin() + static_cast<std::ptrdiff_t>(std::min<size_t>(known, bytes.size())));
+    bytes.resize(known);
     if (!packet) {
+      return add_malformed(output, std::string(wire::name(packet.error())), std::move(bytes));
+    }
+    Happening& one = frames_.add(output.at, *packet, std::move(bytes), output.size);
+    one.flight = header_.fabric.link_latency;
+    const wire::OpcodeInfo* info = wire::find_opcode(packet->bth.opcode);
+    const bool asks = info != nullptr && !info->is_response && is_query(info->operation);
+    facts_.drawn(output.marks, timeline_.happenings.size() - 1, asks);
+  }
+  /// A rule may have made it what it is. Of others nothing is known.
+  void add_malformed(const journal::RecordedFrame& output, const std::string& error,
+                     std::vector<uint8_t> bytes) {
+    const auto lane = facts_.lane_of_rule(output.marks.number);
+    if (!lane) {
       ++malformed_;
       return;
     }
-    Happening& one = frames_.add(output.at, *packet, std::move(kept), output.size);
-    one.flight = header_.fabric.link_latency;
-    const std::string text = wire::to_string(*packet);
-    std::string faults;
-    for (auto it = pending_.begin(); it != pending_.end();) {
-      const bool is_changed =
-          it->rule != nullptr && (!it->rule->effects.rewrite.empty() || it->rule->effects.corrupt);
-      if (it->subject != text && !is_changed) {
-        ++it;
-        continue;
-      }
-      const auto& effects = it->rule->effects;
-      std::string what;
-      if (effects.drop || effects.reject) {
-        one.lost = true;
-        what = effects.reject ? "rejected in the peer's place" : "dropped";
-      } else if (is_changed) {
-        what = effects.corrupt ? "corrupted" : "rewritten";
-      } else if (effects.delay.count() != 0) {
-        what = "delayed by " + duration_text(effects.delay);
-      } else if (effects.duplicate != 0) {
-        what = "duplicated";
-      } else if (effects.reorder != 0) {
-        what = "reordered";
-      } else {
-        what = "touched";
-      }
-      faults += (faults.empty() ? "" : "; ") + what + " by rule '" + it->name + "'";
-      it = pending_.erase(it);
-    }
-    if (faults.empty()) return;
-    one.tone = Tone::kFault;
-    one.reason = one.reason.empty() ? faults : faults + "; " + one.reason;
-    one.topic = one.topic.empty() ? "fault" : one.topic;
+    Happening& one = add(Kind::kFrame, *lane, "malformed frame (" + error + ")");
+    one.at = output.at;
+    one.size = output.size;
+    one.bytes = std::move(bytes);
+    facts_.drawn(output.marks, timeline_.happenings.size() - 1, false);
   }
   void read(const engine::KillProcess& output) {
-    const auto* client = std::get_if<engine::ClientId>(&output.of);
-    const uint32_t lane = client != nullptr
-                              ? lanes_.of_client(client->value)
-                              : lanes_.of_channel(std::get<engine::CmChannelId>(output.of).value);
-    add(Kind::kFault, lane, "process killed").tone = Tone::kFault;
+    add(Kind::kFault, lane_of(output.of), "process killed").tone = Tone::kFault;
   }
   void read(const engine::GroupChange&) {}
   void read(const engine::DeviceChanged&) {}
   void read(const abi::Reply&) {}
   void read(const journal::RecordedCmReply&) {}
 
-  struct Pending {
-    std::string name, subject;
-    const engine::faults::Rule* rule;
-    bool is_of_frame() const {
-      using engine::faults::Where;
-      return rule != nullptr && (rule->where == Where::kFrame || rule->where == Where::kCm);
-    }
-  };
-
-  /// In the lane of the QP that the subject names, if it does: "... RC SEND First qp=0x11 ..." or
-  /// "work request 1 of QP 0x11".
-  void place_fault(const Pending& fault, Happening& one) {
-    size_t at = fault.subject.find("qp=0x");
-    if (at == std::string::npos) at = fault.subject.find("QP 0x");
-    if (at == std::string::npos) return;
-    const auto qpn =
-        static_cast<uint32_t>(std::strtoul(fault.subject.c_str() + at + 3, nullptr, 16));
-    if (const auto lane = lanes_.find_qp(qpn)) one.lane = *lane;
-  }
-
   const journal::Header& header_;
   Timeline& timeline_;
   FrameFollower frames_;
+  FrameFacts facts_;
   RecordedLanes lanes_;
   engine::Instant now_{};
-  std::map<std::string, engine::faults::Rule> rules_;
-  std::vector<Pending> pending_;  // faults whose frame has not come yet
- public:
   uint64_t malformed_ = 0;
 };
 
@@ -420,8 +388,8 @@ Timeline read_recording(const std::string& dir) {
   } catch (const journal::JournalError& error) {
     timeline.notes.push_back(std::string(error.what()) + "; shown is what comes before");
   }
-  if (reader.malformed_ != 0)
-    timeline.notes.push_back(fmt::format("{} malformed frames are not shown", reader.malformed_));
+  if (reader.malformed() != 0)
+    timeline.notes.push_back(fmt::format("{} malformed frames are not shown", reader.malformed()));
   reader.finish();
   return timeline;
 }

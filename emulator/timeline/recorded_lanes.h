@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,11 +37,6 @@ class RecordedLanes {
     }
   }
 
-  /// Nothing if there is no such QP.
-  std::optional<uint32_t> find_qp(uint32_t qpn) const {
-    const auto found = qps_.find(qpn);
-    return found == qps_.end() ? std::nullopt : std::optional(found->second);
-  }
   // Each makes a lane if there is none.
   uint32_t of_client(uint64_t client);
   uint32_t of_qp(uint64_t client, uint64_t qpn);

@@ -1,0 +1,59 @@
+// Marks the frames of a capture that were there before, and says why as far as the capture shows
+// it. A capture does not distinguish a retransmission from a copy that the network made. So a
+// reason is given only if a NAK asked for the frame, or if the time since then fits a timer that
+// the capture shows: the RNR NAK's, or the ACK timeout that REQ and REP agreed on.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "emulator/timeline/model.h"
+#include "wire/aeth.h"
+#include "wire/cm/cm_messages.h"
+#include "wire/packet.h"
+
+namespace rocemu::timeline {
+
+class CaptureRepeats {
+ public:
+  /// Adds to the happening of a frame. Frames come in the order of the capture.
+  void look_at(const wire::Packet& packet, Happening& frame);
+
+ private:
+  /// A PSN without its wrap.
+  using Position = int64_t;
+  struct Nak {
+    wire::AethKind kind{};
+    Position at = 0;
+    engine::Instant when{};
+    engine::Duration timer{};  // of an RNR NAK
+  };
+  /// The requests that one QP sends to another.
+  struct Requests {
+    std::optional<Position> newest;
+    std::set<Position> missing;                // below it, and not seen
+    std::map<Position, engine::Instant> sent;  // when last; without those that are acknowledged
+    std::optional<wire::Reth> read;            // the newest request, if it is a READ
+    engine::Instant acknowledged_at{};
+    std::optional<Nak> nak;  // until the request that it asks for comes
+    std::optional<engine::Duration> ack_timeout;
+  };
+  using Lanes = std::pair<uint32_t, uint32_t>;  // of the sender and the receiver
+
+  static Position position_of(const Requests& requests, wire::Psn psn);
+  static std::string reason_for(const Requests& requests, Position psn, engine::Instant now);
+  void look_at_request(const wire::Packet& packet, bool is_read, Happening& frame);
+  void look_at_response(const wire::Packet& packet, bool has_aeth, const Happening& frame);
+  void look_at_mad(const wire::Packet& packet, const wire::CmMad& mad, Happening& frame);
+
+  std::map<Lanes, Requests> requests_;
+  std::set<std::string> mads_;  // that were seen
+  /// Of REQs, by their sender's address and communication ID: the code of the ACK timeout.
+  std::map<std::pair<std::string, uint32_t>, uint8_t> ack_timeouts_;
+};
+
+}  // namespace rocemu::timeline

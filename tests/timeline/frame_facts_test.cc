@@ -1,0 +1,121 @@
+// What a timeline says of a frame for each thing that the engine can record about it.
+#include "emulator/timeline/frame_facts.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+namespace rocemu::timeline {
+namespace {
+
+using namespace std::chrono_literals;
+using engine::FrameChange;
+using engine::FrameMarks;
+using engine::Resent;
+
+class Facts : public testing::Test {
+ protected:
+  /// Draws a frame from lane 0 to lane 1, and returns it.
+  Happening& draw(const FrameMarks& marks, bool asks = false, const std::string& reason = "") {
+    Happening& frame = timeline_.happenings.emplace_back();
+    frame.kind = Kind::kFrame;
+    frame.to = 1;
+    frame.reason = reason;
+    facts_.drawn(marks, timeline_.happenings.size() - 1, asks);
+    return timeline_.happenings.back();
+  }
+  void fire(const char* rule, uint64_t frame, FrameChange change, engine::Duration delay = {}) {
+    facts_.fired(rule, {.number = frame, .changes = static_cast<uint32_t>(change), .delay = delay},
+                 0);
+  }
+
+  Timeline timeline_;
+  FrameFacts facts_{timeline_};
+};
+
+TEST_F(Facts, SayNothingOfAFrameThatWasSentOnce) {
+  const Happening& frame = draw({.number = 1});
+  EXPECT_EQ(frame.reason, "");
+  EXPECT_EQ(frame.tone, Tone::kPlain);
+  EXPECT_FALSE(frame.lost);
+}
+
+TEST_F(Facts, GiveEachReasonToSendAgainItsWords) {
+  const auto reason = [&](Resent why, engine::Duration waited = {}, bool asks = false) {
+    const FrameMarks marks = {.number = 1,
+                              .resend = {.why = why, .begins = true, .waited = waited}};
+    const Happening& frame = draw(marks, asks);
+    EXPECT_EQ(frame.tone, Tone::kAgain);
+    EXPECT_EQ(frame.topic, "retransmission");
+    return frame.reason;
+  };
+  EXPECT_EQ(reason(Resent::kAckTimeout, 67'108'864ns), "retransmission: no ACK within 67.109 ms");
+  EXPECT_EQ(reason(Resent::kAckTimeout, 67'108'864ns, true),
+            "retransmission: no response within 67.109 ms");
+  EXPECT_EQ(reason(Resent::kSequenceNak), "retransmission after NAK PSN sequence error");
+  EXPECT_EQ(reason(Resent::kRnrNak, 640us), "retransmission after RNR NAK, timer 640 us");
+  EXPECT_EQ(reason(Resent::kImpliedNak),
+            "retransmission after an implied NAK: a later response came, and this one's did not");
+  EXPECT_EQ(reason(Resent::kNoMemory), "retransmission: there was no memory for the response");
+  EXPECT_EQ(reason(Resent::kNoReply, 6'442'450'944ns),
+            "retransmission: no answer within 6.442451 s");
+  EXPECT_EQ(reason(Resent::kDuplicate), "sent again: what it answers came again");
+}
+
+TEST_F(Facts, GiveTheReasonOnceForAllThatIsSentAgainWithIt) {
+  const Happening& frame =
+      draw({.number = 1, .resend = {.why = Resent::kAckTimeout, .waited = 1ms}});
+  EXPECT_EQ(frame.reason, "retransmission");
+}
+
+TEST_F(Facts, PutWhatARuleDidBeforeWhatTheFrameSays) {
+  fire("lost", 1, FrameChange::kDropped);
+  const Happening& frame = draw({.number = 1, .lost = true}, false, "rejected: no QP (1)");
+  EXPECT_EQ(frame.reason, "dropped by rule 'lost'; rejected: no QP (1)");
+  EXPECT_TRUE(frame.lost);
+  EXPECT_EQ(frame.tone, Tone::kFault);
+}
+
+TEST_F(Facts, AreOfTheNumberAndNotOfTheNextFrame) {
+  fire("slow", 2, FrameChange::kDelayed, 50us);
+  EXPECT_EQ(draw({.number = 1}).reason, "");
+  EXPECT_EQ(draw({.number = 3}).reason, "");
+  EXPECT_EQ(draw({.number = 2, .held = 50us}).reason,
+            "delayed by 50 us by rule 'slow'; overtaken by 1 frame");
+}
+
+TEST_F(Facts, CountOvertakersOfTheSameTwoQpsOnly) {
+  draw({.number = 5});
+  draw({.number = 6});
+  Happening& other = timeline_.happenings.emplace_back();
+  other.lane = 1;
+  other.to = 0;
+  facts_.drawn({.number = 2}, timeline_.happenings.size() - 1, false);
+  EXPECT_EQ(timeline_.happenings.back().reason, "");
+  EXPECT_EQ(draw({.number = 3}).reason, "overtaken by 2 frames");
+}
+
+TEST_F(Facts, NameWhoMadeUpAFrame) {
+  fire("ghosts", 1, FrameChange::kInjected);
+  EXPECT_EQ(draw({.number = 2, .made_up_with = 1}).reason,
+            "made up by rule 'ghosts': no device sent it");
+  EXPECT_EQ(draw({.number = 1}).reason, "rule 'ghosts' acts here");
+}
+
+TEST_F(Facts, OfARejectionInThePeersPlace) {
+  fire("refused", 1, FrameChange::kRejected);
+  EXPECT_EQ(draw({.number = 2, .made_up_with = 1}).reason,
+            "made up by rule 'refused': no device sent it");
+  const Happening& frame = draw({.number = 1, .lost = true});
+  EXPECT_EQ(frame.reason, "rejected in the peer's place by rule 'refused'");
+}
+
+TEST_F(Facts, ReachAFrameThatIsDrawnAlready) {
+  draw({.number = 1});  // a datagram to a group: one receiver's copy is lost
+  fire("lost", 1, FrameChange::kDropped);
+  EXPECT_EQ(timeline_.happenings[0].reason, "on the way to one receiver dropped by rule 'lost'");
+  EXPECT_FALSE(timeline_.happenings[0].lost);
+}
+
+}  // namespace
+}  // namespace rocemu::timeline

@@ -1,0 +1,40 @@
+// Records what an engine on the bench does, as the daemon records it, and reads the recording as a
+// timeline.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "emulator/journal/recording.h"
+#include "emulator/timeline/model.h"
+#include "tests/daemon/temp_dir.h"
+#include "tests/support/bench.h"
+#include "wire/packet.h"
+
+namespace rocemu::test {
+
+class Recorder : public BenchObserver {
+ public:
+  void begin(const engine::FabricConfig& config) override;
+  void before_step(engine::Instant now, const engine::Input& input) override;
+  void after_step(const engine::Outputs& outputs) override;
+
+  /// Ends the recording.
+  timeline::Timeline timeline();
+
+ private:
+  daemon::TempDir dir_;
+  ArrayMemory unused_;
+  std::optional<journal::Recording> recording_;
+};
+
+/// The frames of a timeline, messages of the connection manager among them, in order.
+std::vector<timeline::Happening> frames_of(const timeline::Timeline& timeline);
+/// What a frame says. It lasts as long as the happening.
+wire::Packet packet_of(const timeline::Happening& frame);
+/// "psn +1: dropped by rule 'lost'" of each frame that has a reason, and the operation before it of
+/// each that is no SEND.
+std::vector<std::string> reasons_of(const timeline::Timeline& timeline);
+
+}  // namespace rocemu::test
