@@ -12,6 +12,7 @@ import unittest
 import xml.etree.ElementTree
 
 from library_programs import COMMANDS
+from recorded_reasons import check_reasons
 from rocemu import HERE, ROCEMU, rocemu_run, run, temporary_directory
 
 LADDERS = HERE / "ladders"
@@ -199,6 +200,7 @@ class Recordings(unittest.TestCase):
 def ladder_test(name):
     def test(self):
         self.record(name)
+        check_reasons(self, self.recording)
         text, golden = drawn(self.recording), LADDERS / (name + ".txt")
         if os.environ.get("ROCEMU_UPDATE_LADDERS"):
             golden.write_text(text)
