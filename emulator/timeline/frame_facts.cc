@@ -32,10 +32,10 @@ std::vector<std::string> changes_in(const FrameFault& fault, const FrameMarks& m
   return changes;
 }
 
-std::string fault_text(const std::string& rule, const FrameFault& fault, const FrameMarks& marks) {
-  const std::vector<std::string> changes = changes_in(fault, marks);
-  if (changes.empty()) return "rule '" + rule + "' acts here";
-  return fmt::format("{} by rule '{}'", fmt::join(changes, " and "), rule);
+std::string fault_text(const FiredRule& rule, const FrameMarks& marks) {
+  const std::vector<std::string> changes = changes_in(rule.fault, marks);
+  if (changes.empty()) return "rule '" + rule.rule + "' acts here";
+  return fmt::format("{} by rule '{}'", fmt::join(changes, " and "), rule.rule);
 }
 
 std::string resend_text(const engine::Resend& resend, bool asks) {
@@ -64,8 +64,8 @@ std::string resend_text(const engine::Resend& resend, bool asks) {
 
 }  // namespace
 
-const std::vector<FrameFacts::Fired>& FrameFacts::fired_on(uint64_t number) const {
-  static const std::vector<Fired> kNone;
+const std::vector<FiredRule>& FrameFacts::fired_on(uint64_t number) const {
+  static const std::vector<FiredRule> kNone;
   const auto found = fired_.find(number);
   return found == fired_.end() ? kNone : found->second;
 }
@@ -75,16 +75,34 @@ std::optional<uint32_t> FrameFacts::lane_of_rule(uint64_t number) const {
   return fired.empty() ? std::nullopt : std::optional(fired[0].lane);
 }
 
-void FrameFacts::fired(std::string_view rule, const FrameFault& fault, uint32_t lane) {
-  fired_[fault.number].push_back({std::string(rule), fault, lane});
+void FrameFacts::fired(FiredRule rule) {
   // A datagram to a group is drawn once, and rules act on its way to each receiver.
-  const auto drawn = drawn_.find(fault.number);
-  if (drawn == drawn_.end()) return;
-  Happening& frame = timeline_.happenings[drawn->second];
-  frame.tone = Tone::kFault;
-  frame.topic = "fault";
-  frame.reason += (frame.reason.empty() ? "" : "; ") + std::string("on the way to one receiver ") +
-                  fault_text(std::string(rule), fault, {});
+  const auto drawn = drawn_.find(rule.fault.number);
+  if (drawn != drawn_.end()) {
+    Happening& frame = timeline_.happenings[drawn->second];
+    frame.tone = Tone::kFault;
+    frame.topic = "fault";
+    frame.reason += (frame.reason.empty() ? "" : "; ") +
+                    std::string("on the way to one receiver ") + fault_text(rule, {});
+  }
+  fired_[rule.fault.number].push_back(std::move(rule));
+}
+
+void FrameFacts::add_undrawn() {
+  for (const auto& [number, rules] : fired_) {
+    if (drawn_.contains(number)) continue;
+    for (const FiredRule& rule : rules) {
+      auto& all = timeline_.happenings;
+      const auto behind = std::ranges::upper_bound(all, rule.at, {}, &Happening::at);
+      Happening& one = *all.insert(behind, Happening());
+      one.at = rule.at;
+      one.kind = Kind::kFault;
+      one.tone = Tone::kFault;
+      one.lane = rule.lane;
+      one.text = "rule " + rule.rule;
+      one.reason = "on " + rule.subject + ", which did not go on before the recording ended";
+    }
+  }
 }
 
 size_t FrameFacts::overtakers(const FrameMarks& marks, const Happening& frame) {
@@ -97,18 +115,19 @@ size_t FrameFacts::overtakers(const FrameMarks& marks, const Happening& frame) {
 
 std::vector<std::string> FrameFacts::texts_of(const FrameMarks& marks, bool asks) const {
   std::vector<std::string> texts;
-  for (const auto& [rule, fault, lane] : fired_on(marks.made_up_with)) {
-    const bool made_it_up = engine::has(fault.changes, FrameChange::kInjected) ||
-                            engine::has(fault.changes, FrameChange::kRejected);
-    if (made_it_up) texts.push_back("made up by rule '" + rule + "': no device sent it");
+  for (const FiredRule& one : fired_on(marks.made_up_with)) {
+    const bool made_it_up = engine::has(one.fault.changes, FrameChange::kInjected) ||
+                            engine::has(one.fault.changes, FrameChange::kRejected);
+    if (made_it_up) texts.push_back("made up by rule '" + one.rule + "': no device sent it");
   }
-  for (const auto& [rule, fault, lane] : fired_on(marks.number)) {
-    if (marks.copy != 0 && engine::has(fault.changes, FrameChange::kDuplicated))
-      texts.push_back("copy made by rule '" + rule + "'");
+  const auto& fired = fired_on(marks.number);
+  for (const FiredRule& one : fired) {
+    if (marks.copy != 0 && engine::has(one.fault.changes, FrameChange::kDuplicated))
+      texts.push_back("copy made by rule '" + one.rule + "'");
   }
-  for (const auto& [rule, fault, lane] : fired_on(marks.number)) {
-    const bool only_copies = fault.changes == static_cast<uint32_t>(FrameChange::kDuplicated);
-    if (marks.copy == 0 || !only_copies) texts.push_back(fault_text(rule, fault, marks));
+  for (const FiredRule& one : fired) {
+    const bool only_copies = one.fault.changes == static_cast<uint32_t>(FrameChange::kDuplicated);
+    if (marks.copy == 0 || !only_copies) texts.push_back(fault_text(one, marks));
   }
   if (marks.link_delay.count() != 0)
     texts.push_back("delayed by " + duration_text(marks.link_delay) + " on the link");

@@ -96,7 +96,10 @@ class Reader {
     lanes_.name(client.client.value, std::string(client.name), client.pid);
   }
   /// Call it when all is read.
-  void finish() { lanes_.finish(); }
+  void finish() {
+    facts_.add_undrawn();
+    lanes_.finish();
+  }
   uint64_t malformed() const { return malformed_; }
 
  private:
@@ -297,7 +300,13 @@ class Reader {
   }
   void read(const journal::RecordedRuleFired& output) {
     const uint32_t lane = lane_of(output);
-    if (output.frame.number != 0) return facts_.fired(output.rule, output.frame, lane);
+    if (output.frame.number != 0) {
+      return facts_.fired({.at = now_,
+                           .rule = std::string(output.rule),
+                           .subject = std::string(output.subject),
+                           .fault = output.frame,
+                           .lane = lane});
+    }
     Happening& one = add(Kind::kFault, lane, "rule " + std::string(output.rule));
     one.tone = Tone::kFault;
     one.reason = "on " + std::string(output.subject);

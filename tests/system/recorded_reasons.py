@@ -110,8 +110,8 @@ def check_reasons(test, recording):
     """Each frame of the timeline has the reasons that the record has, and no others."""
     events = events_of(recording)
     expected = Reasons(events).of_frames
-    shown = [one for one in json.loads(run(ROCEMU, "timeline", recording, "--json", check=True).stdout)
-             ["happenings"] if one["kind"] in ("frame", "cm")]
+    happenings = json.loads(run(ROCEMU, "timeline", recording, "--json", check=True).stdout)["happenings"]
+    shown = [one for one in happenings if one["kind"] in ("frame", "cm")]
     test.assertEqual(len(shown), len(expected))
     for one, (frame, texts) in zip(shown, expected):
         reason, prefix = one.get("reason", ""), "; ".join(texts)
@@ -119,6 +119,12 @@ def check_reasons(test, recording):
         rest = reason[len(prefix):].removeprefix("; ")
         if rest:
             test.assertRegex(rest, rf"^({SAYS_BY_ITSELF.pattern})$", (one["text"], frame))
+    drawn = {frame["number"] for frame, _ in expected}
+    test.assertEqual(
+        sorted(one["text"] for one in happenings
+               if one["kind"] == "fault" and one["text"] != "process killed"),
+        sorted("rule " + event["rule"] for event in events
+               if event["what"] == "fault" and event.get("frame") not in drawn))
     check_timers(test, events)
 
 

@@ -25,8 +25,11 @@ class Facts : public testing::Test {
     return timeline_.happenings.back();
   }
   void fire(const char* rule, uint64_t frame, FrameChange change, engine::Duration delay = {}) {
-    facts_.fired(rule, {.number = frame, .changes = static_cast<uint32_t>(change), .delay = delay},
-                 0);
+    facts_.fired(
+        {.at = engine::Instant(7us),
+         .rule = rule,
+         .subject = "a frame",
+         .fault = {.number = frame, .changes = static_cast<uint32_t>(change), .delay = delay}});
   }
 
   Timeline timeline_;
@@ -108,6 +111,19 @@ TEST_F(Facts, OfARejectionInThePeersPlace) {
             "made up by rule 'refused': no device sent it");
   const Happening& frame = draw({.number = 1, .lost = true});
   EXPECT_EQ(frame.reason, "rejected in the peer's place by rule 'refused'");
+}
+
+TEST_F(Facts, AreShownByThemselvesIfTheirFrameNeverWentOn) {
+  for (const auto at : {5us, 7us, 9us}) {
+    draw({.number = static_cast<uint64_t>(at.count())}).at = engine::Instant(at);
+  }
+  fire("slow", 6, FrameChange::kDelayed, 1s);
+  facts_.add_undrawn();
+  ASSERT_EQ(timeline_.happenings.size(), 4u);
+  const Happening& fault = timeline_.happenings[2];
+  EXPECT_EQ(fault.at, engine::Instant(7us));
+  EXPECT_EQ(fault.text, "rule slow");
+  EXPECT_EQ(fault.reason, "on a frame, which did not go on before the recording ended");
 }
 
 TEST_F(Facts, ReachAFrameThatIsDrawnAlready) {
