@@ -79,6 +79,7 @@ struct Plan {
   uint32_t reorder = 0;
   Duration delay{};
   Duration link_delay{};  // the part of it that rules for the link take
+  std::vector<const Rejection*> rejections = {};
 };
 
 /// How long a link of that speed sends the frame, behind what it was given before.
@@ -160,7 +161,7 @@ void FrameFaults::apply(Departure departure, const QueuePair* qp) {
                      {.frame = fault});
     }
     for (const MadeUpFrame& made_up : effects.inject) inject(made_up, departure, *parsed, qp);
-    if (effects.reject) reject_in_place_of_peer(*effects.reject, departure, *parsed);
+    if (effects.reject) plan.rejections.push_back(&*effects.reject);
     plan.drop |= lost;
     plan.duplicate += effects.duplicate;
     plan.reorder = std::max(plan.reorder, effects.reorder);
@@ -177,6 +178,9 @@ void FrameFaults::apply(Departure departure, const QueuePair* qp) {
     departure.traced = true;
   } else if (plan.drop) {
     switch_.trace(departure);
+  }
+  for (const Rejection* rejection : plan.rejections) {
+    reject_in_place_of_peer(*rejection, departure, *parsed);
   }
   for (uint32_t i = 0; i <= plan.duplicate && !plan.drop; ++i) {
     departure.marks.copy = i;
