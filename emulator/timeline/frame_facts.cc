@@ -57,7 +57,7 @@ std::string resend_text(const engine::Resend& resend, bool asks) {
     case Resent::kNoReply:
       return "retransmission: no answer within " + duration_text(resend.waited);
     case Resent::kDuplicate:
-      return "sent again: what it answers came again";
+      return "answers a duplicate";
   }
   return "";
 }
@@ -72,7 +72,7 @@ const std::vector<FiredRule>& FrameFacts::fired_on(uint64_t number) const {
 
 std::optional<uint32_t> FrameFacts::lane_of_rule(uint64_t number) const {
   const auto& fired = fired_on(number);
-  return fired.empty() ? std::nullopt : std::optional(fired[0].lane);
+  return fired.empty() ? std::nullopt : std::optional(fired[0].lane());
 }
 
 void FrameFacts::fired(FiredRule rule) {
@@ -92,13 +92,14 @@ void FrameFacts::add_undrawn() {
   for (const auto& [number, rules] : fired_) {
     if (drawn_.contains(number)) continue;
     for (const FiredRule& rule : rules) {
+      const uint32_t lane = rule.lane();
       auto& all = timeline_.happenings;
       const auto behind = std::ranges::upper_bound(all, rule.at, {}, &Happening::at);
       Happening& one = *all.insert(behind, Happening());
       one.at = rule.at;
       one.kind = Kind::kFault;
       one.tone = Tone::kFault;
-      one.lane = rule.lane;
+      one.lane = lane;
       one.text = "rule " + rule.rule;
       one.reason = "on " + rule.subject + ", which did not go on before the recording ended";
     }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -15,13 +16,14 @@
 
 namespace rocemu::timeline {
 
-/// A rule that acted on a frame. `lane` is that of the QP or device that the rule saw the frame at.
+/// A rule that acted on a frame. `lane` finds that of the QP or device that the rule saw the frame
+/// at, and makes it if there is none.
 struct FiredRule {
   engine::Instant at{};
   std::string rule;
   std::string subject;  // for people
   engine::FrameFault fault;
-  uint32_t lane = 0;
+  std::function<uint32_t()> lane;
 };
 
 class FrameFacts {

@@ -29,10 +29,14 @@ std::string psn_text(std::optional<int32_t> relative, uint32_t psn) {
   return relative ? fmt::format("psn {:+} ({})", *relative, psn) : fmt::format("psn {}", psn);
 }
 
-/// How far behind the connection's first PSN.
+/// How far behind the connection's first PSN, or before it by a little: a connection of many
+/// packets comes round to all other PSNs.
 std::optional<int32_t> relative_to(std::optional<uint32_t> start, uint32_t psn) {
+  constexpr int32_t kLittle = 1 << 16;
   if (!start) return std::nullopt;
-  return static_cast<int32_t>((Psn(psn) - *start).value());
+  const int32_t distance = wire::psn_distance(Psn(*start), Psn(psn));
+  return distance < 0 && distance >= -kLittle ? distance
+                                              : static_cast<int32_t>((Psn(psn) - *start).value());
 }
 
 std::string nak_text(uint8_t syndrome) {

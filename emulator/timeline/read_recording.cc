@@ -299,26 +299,33 @@ class Reader {
     if (status != 0) one.tone = Tone::kError;
   }
   void read(const journal::RecordedRuleFired& output) {
-    const uint32_t lane = lane_of(output);
     if (output.frame.number != 0) {
       return facts_.fired({.at = now_,
                            .rule = std::string(output.rule),
                            .subject = std::string(output.subject),
                            .fault = output.frame,
-                           .lane = lane});
+                           .lane = [this, of = place_of(output)] { return lane_of(of); }});
     }
-    Happening& one = add(Kind::kFault, lane, "rule " + std::string(output.rule));
+    Happening& one =
+        add(Kind::kFault, lane_of(place_of(output)), "rule " + std::string(output.rule));
     one.tone = Tone::kFault;
     one.reason = "on " + std::string(output.subject);
   }
-  /// The lane of the most particular thing that the rule acted on.
-  uint32_t lane_of(const journal::RecordedRuleFired& output) {
-    if (output.qp && output.owner) {
-      if (const auto* client = std::get_if<engine::ClientId>(&*output.owner))
-        return lanes_.of_qp(client->value, output.qp->value);
-    }
-    if (output.owner) return lane_of(*output.owner);
-    return frames_.lane_of({output.device ? device_name(*output.device) : "NIC", wire::kGsiQpn});
+  /// What a rule acted on, as far as it is known.
+  struct Place {
+    std::optional<engine::DeviceIndex> device;
+    std::optional<engine::QpNumber> qp;
+    std::optional<engine::Owner> owner;
+  };
+  static Place place_of(const journal::RecordedRuleFired& output) {
+    return {output.device, output.qp, output.owner};
+  }
+  /// The lane of the most particular of these.
+  uint32_t lane_of(const Place& place) {
+    const auto* client = place.owner ? std::get_if<engine::ClientId>(&*place.owner) : nullptr;
+    if (place.qp && client != nullptr) return lanes_.of_qp(client->value, place.qp->value);
+    if (place.owner) return lane_of(*place.owner);
+    return frames_.lane_of({place.device ? device_name(*place.device) : "NIC", wire::kGsiQpn});
   }
   uint32_t lane_of(const engine::Owner& owner) {
     const auto* client = std::get_if<engine::ClientId>(&owner);

@@ -45,7 +45,7 @@ def resent(frame):
         "implied_nak": "retransmission after an implied NAK: a later response came, and this one's did not",
         "no_memory": "retransmission: there was no memory for the response",
         "no_reply": f"retransmission: no answer within {waited}",
-        "duplicate": "sent again: what it answers came again",
+        "duplicate": "answers a duplicate",
     }[frame["resent"]]
 
 

@@ -29,7 +29,8 @@ class Facts : public testing::Test {
         {.at = engine::Instant(7us),
          .rule = rule,
          .subject = "a frame",
-         .fault = {.number = frame, .changes = static_cast<uint32_t>(change), .delay = delay}});
+         .fault = {.number = frame, .changes = static_cast<uint32_t>(change), .delay = delay},
+         .lane = [] { return 0u; }});
   }
 
   Timeline timeline_;
@@ -62,7 +63,7 @@ TEST_F(Facts, GiveEachReasonToSendAgainItsWords) {
   EXPECT_EQ(reason(Resent::kNoMemory), "retransmission: there was no memory for the response");
   EXPECT_EQ(reason(Resent::kNoReply, 6'442'450'944ns),
             "retransmission: no answer within 6.442451 s");
-  EXPECT_EQ(reason(Resent::kDuplicate), "sent again: what it answers came again");
+  EXPECT_EQ(reason(Resent::kDuplicate), "answers a duplicate");
 }
 
 TEST_F(Facts, GiveTheReasonOnceForAllThatIsSentAgainWithIt) {
