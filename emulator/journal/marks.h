@@ -1,0 +1,12 @@
+// The marks of a frame in a journal. Most frames have few: a set says which follow.
+#pragma once
+
+#include "emulator/engine/base/frame_marks.h"
+#include "emulator/journal/bytes.h"
+
+namespace rocemu::journal {
+
+void append_marks(Appender& to, const engine::FrameMarks& marks);
+void take_marks(Taker& from, engine::FrameMarks& marks);
+
+}  // namespace rocemu::journal
