@@ -1,11 +1,25 @@
 #include "emulator/timeline/beside.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <regex>
+#include <set>
+#include <string_view>
+
+#include "emulator/timeline/arrange.h"
 
 namespace rocemu::timeline {
 namespace {
+
+constexpr const char* kMark = "first difference";
+
+/// Details whose values are chosen by chance, or that repeat what a text or a lane says.
+const std::set<std::string_view> kIncomparable = {"client",  "address", "lkey",   "rkey",
+                                                  "sq_psn",  "rq_psn",  "psn",    "frame",
+                                                  "message", "id",      "cookie", "channel"};
 
 /// Starting PSNs are chosen by chance; beside them stand relative ones.
 std::string without_chance(const std::string& text) {
@@ -18,11 +32,64 @@ bool are_same(const Happening& a, const Happening& b) {
          without_chance(a.text) == without_chance(b.text);
 }
 
-std::string text_at(const Timeline& timeline, size_t at) {
-  return at < timeline.happenings.size() ? timeline.happenings[at].text : "nothing more";
+const Happening* happening_at(const Timeline& timeline, size_t at) {
+  return at < timeline.happenings.size() ? &timeline.happenings[at] : nullptr;
+}
+
+std::string fate_of(const Happening& one) {
+  if (!one.lost) return "yes";
+  return one.reason.empty() ? "no" : "no, " + one.reason;
+}
+
+std::string lane_title(const Timeline& timeline, uint32_t lane) {
+  if (lane == kNoLane) return "nowhere";
+  Lane place = timeline.lanes[lane];
+  place.pid = 0;
+  return title(place);
+}
+
+/// Lists the fields in which two happenings differ; one of them may be missing.
+std::vector<Difference> differences_between(const Timeline& first, const Timeline& second,
+                                            const Happening* a, const Happening* b) {
+  std::vector<Difference> found;
+  const auto compare = [&](const std::string& field, const std::string& one,
+                           const std::string& other) {
+    if (one != other) found.push_back({field, one, other});
+  };
+  if (a == nullptr || b == nullptr) {
+    compare("what happens", a != nullptr ? a->text : "nothing more",
+            b != nullptr ? b->text : "nothing more");
+    return found;
+  }
+  compare("kind", kind_name(a->kind), kind_name(b->kind));
+  if (without_chance(a->text) != without_chance(b->text)) compare("what happens", a->text, b->text);
+  compare(is_arrow(*a) ? "sender" : "where", lane_title(first, a->lane),
+          lane_title(second, b->lane));
+  compare("receiver", lane_title(first, a->to), lane_title(second, b->to));
+  compare("arrives", fate_of(*a), fate_of(*b));
+  if (a->kind != b->kind) return found;
+  if (a->psn && b->psn) compare("psn", fmt::format("{:+}", *a->psn), fmt::format("{:+}", *b->psn));
+  for (const auto& [name, value] : a->details) {
+    const auto other = std::ranges::find(b->details, name, &Details::value_type::first);
+    if (other != b->details.end() && !kIncomparable.contains(name))
+      compare(name, value, other->second);
+  }
+  return found;
+}
+
+std::string in_words(const std::vector<Difference>& differences) {
+  std::string text;
+  for (const auto& [field, first, second] : differences)
+    text +=
+        fmt::format("{}{}: 1st run {}, 2nd run {}", text.empty() ? "" : "; ", field, first, second);
+  return text;
 }
 
 }  // namespace
+
+bool is_first_difference(const Happening& one) {
+  return one.topic == kMark;
+}
 
 Timeline beside(Timeline first, Timeline second) {
   const auto& a = first.happenings;
@@ -41,17 +108,20 @@ Timeline beside(Timeline first, Timeline second) {
   std::ranges::copy(second.lanes, std::back_inserter(both.lanes));
   for (uint32_t i = 0; i < both.lanes.size(); ++i) {
     Lane& lane = both.lanes[i];
+    lane.run = i < offset ? 1 : 2;
     lane.process = (i < offset ? "1st run " : "2nd run ") + lane.process;
   }
   for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
     if (i == differ) {
+      both.differences =
+          differences_between(first, second, happening_at(first, i), happening_at(second, i));
       Happening& mark = both.happenings.emplace_back();
       mark.at = (i < a.size() ? a[i] : b[i]).at;
       mark.kind = Kind::kFault;
       mark.tone = Tone::kError;
       mark.lane = i < a.size() ? a[i].lane : b[i].lane + offset;
-      mark.text = mark.topic = "first difference";
-      mark.reason = "1st run: " + text_at(first, i) + "; 2nd run: " + text_at(second, i);
+      mark.text = mark.topic = kMark;
+      mark.reason = in_words(both.differences);
     }
     if (i < a.size()) both.happenings.push_back(a[i]);
     if (i >= b.size()) continue;

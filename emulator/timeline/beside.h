@@ -11,4 +11,7 @@ namespace rocemu::timeline {
 /// where they first differ: in what happens, not when, nor in process numbers and absolute PSNs.
 Timeline beside(Timeline first, Timeline second);
 
+/// Returns whether a happening is that mark.
+bool is_first_difference(const Happening& one);
+
 }  // namespace rocemu::timeline

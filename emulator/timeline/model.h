@@ -21,6 +21,7 @@ struct Lane {
   std::string device;  // its name, or an address if it is not of the fabric
   std::string type;    // of the QP: "RC"; empty if unknown
   uint32_t qpn = 0;    // 0: none
+  uint8_t run = 0;     // 1 or 2 where two runs are side by side
 };
 
 enum class Kind : uint8_t { kVerb, kPost, kFrame, kCm, kCompletion, kEvent, kFault };
@@ -61,13 +62,19 @@ struct Happening {
   uint32_t size = 0;           // of the frame
 };
 
+/// A field in which two runs differ, and its value in each.
+struct Difference {
+  std::string field, first, second;
+};
+
 struct Timeline {
   std::string source;  // the file
   std::string clock;
   int64_t wall_start_ns = 0;
   std::vector<Lane> lanes;
   std::vector<Happening> happenings;
-  std::vector<std::string> notes;  // what was skipped, and why
+  std::vector<std::string> notes;       // what was skipped, and why
+  std::vector<Difference> differences;  // of two runs, where they first differ
 };
 
 /// "rping[4711] rocemu0 QP 0x11", as far as it is known.
