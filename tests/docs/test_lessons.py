@@ -53,7 +53,7 @@ class Picture(unittest.TestCase):
                 shutil.copy(program, scratch)
             run = [BIN / "rocemu", "run", "--lockstep", "--scenario", "lost-send", "--record", "run1",
                    "--", "./send.py", "5", "4"]
-            draw = [BIN / "rocemu", "timeline", "run1", "--width", "74", "--svg", "-"]
+            draw = [BIN / "rocemu", "timeline", "run1", "--width", "84", "--svg", "-"]
             draw += [word for kind in ("frame", "completion", "fault") for word in ("--kind", kind)]
             subprocess.run(run, cwd=scratch, check=True, stdout=subprocess.DEVNULL, timeout=TIMEOUT)
             drawn = subprocess.run(draw, cwd=scratch, check=True, stdout=subprocess.PIPE, text=True,
