@@ -5,6 +5,6 @@
 
 namespace rocemu::timeline {
 
-extern const std::string_view kPageHtml, kPageStyle, kPageScript;
+extern const std::string_view kPageHtml, kPageStyle, kPageLayout, kPageScript;
 
 }  // namespace rocemu::timeline

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "emulator/timeline/arrange.h"
 #include "emulator/timeline/page_files.h"
 
 namespace rocemu::timeline {
@@ -32,8 +33,10 @@ std::string lane_name(const Lane& lane) {
   return lane.type.empty() ? text : text + " " + lane.type;
 }
 
-Json to_json(const Happening& one) {
+Json to_json(const Happening& one, const Place& place) {
   return {{"at", one.at.time_since_epoch().count()},
+          {"row", place.row},
+          {"end", place.end},
           {"kind", kind_name(one.kind)},
           {"tone", static_cast<int>(one.tone)},
           {"lane", one.lane},
@@ -74,15 +77,24 @@ void write_data(const Timeline& timeline, const Explain& explain, std::ostream& 
   Json lanes = Json::array();
   for (const Lane& lane : timeline.lanes) {
     const std::string pid = lane.pid != 0 ? fmt::format("[{}]", lane.pid) : "";
-    lanes.push_back(
-        {{"process", lane.process + pid}, {"device", lane.device}, {"qp", lane_name(lane)}});
+    lanes.push_back({{"process", lane.process + pid},
+                     {"device", lane.device},
+                     {"qp", lane_name(lane)},
+                     {"run", lane.run}});
   }
+  const Arrangement arrangement = arrange(timeline);
+  Json folds = Json::array();
+  for (const Fold& fold : arrangement.folds) folds.push_back({fold.first, fold.last});
+  Json differences = Json::array();
+  for (const auto& [field, first, second] : timeline.differences)
+    differences.push_back({field, first, second});
   out << R"({"source":)" << dump(timeline.source) << R"(,"notes":)" << dump(timeline.notes)
       << R"(,"lanes":)" << dump(lanes) << R"(,"topics":)" << dump(explained(timeline, explain))
-      << R"(,"happenings":[)";
+      << R"(,"rows":)" << arrangement.rows << R"(,"folds":)" << dump(folds) << R"(,"differences":)"
+      << dump(differences) << R"(,"happenings":[)";
   const char* comma = "";
-  for (const Happening& one : timeline.happenings) {
-    out << comma << dump(to_json(one));
+  for (size_t i = 0; i < timeline.happenings.size(); ++i) {
+    out << comma << dump(to_json(timeline.happenings[i], arrangement.places[i]));
     comma = ",\n";
   }
   out << "]}";
@@ -104,7 +116,7 @@ void write_page(const Timeline& timeline, const Explain& explain, std::ostream& 
     const size_t end = page.find('@', at + 1);
     const std::string_view name = page.substr(at + 1, end - at - 1);
     if (name == "STYLE") out << kPageStyle;
-    if (name == "SCRIPT") out << kPageScript;
+    if (name == "SCRIPT") out << kPageLayout << kPageScript;
     if (name == "DATA") write_data(timeline, explain, out);
     page.remove_prefix(end + 1);
   }

@@ -1,195 +1,248 @@
-// Draws the timeline in #data: one row for each happening, of which only those in view are painted.
-// Where rows are lower than pixels, an overview is painted instead: see paintOverview.
+// Shows the timeline in #data as a grid of rows with a picture of arrows behind it. Of many rows only
+// those in view, and the selected one, are elements. layout.js knows where everything is.
 const data = JSON.parse(document.getElementById("data").textContent);
-const rows = data.happenings;  // see write_page.cc for the fields
+const happenings = data.happenings;  // see write_page.cc for the fields
 const TONES = ["plain", "again", "fault", "error"];
+const TONE_WORDS = ["", "sent again: ", "fault: ", "error: "];
+const LEGEND = ["as usual", "sent again, or a request to do so", "changed by a fault rule", "error"];
+const RUNS = ["1st run", "2nd run"];
 const $ = id => document.getElementById(id);
-const view = $("lanes"), canvas = document.createElement("canvas"), pen = canvas.getContext("2d");
-const space = document.createElement("div");
-view.append(canvas, space);
-const HEAD = 44, TIME = 86, OVERVIEW_ROW = 2;
-// Browsers end an element at about 33 million pixels.
-const MOST_ROW = Math.min(40, 30e6 / Math.max(1, rows.length));
-let rowHeight = Math.min(24, MOST_ROW), cursor = 0, found = "";
+const ladder = $("ladder"), grid = $("rows"), svg = grid.querySelector("svg"), overview = $("overview");
 
-function timeText(ns) {
-  const [scale, unit] = ns < 1e3 ? [1, "ns"] : ns < 1e6 ? [1e3, "µs"] : ns < 1e9 ? [1e6, "ms"] : [1e9, "s"];
-  return +(ns / scale).toFixed(3) + " " + unit;
-}
-function laneWidth() {
-  return Math.max(250, (view.clientWidth - TIME - 10) / Math.max(1, data.lanes.length));
-}
-function laneX(lane) { return TIME + lane * laneWidth(); }
-
-/** The row in which something at this time ends, at most a few below its own. */
-function arrivalRow(index) {
-  const end = rows[index].at + rows[index].flight;
-  let row = index;
-  while (row < index + 4 && row + 1 < rows.length && rows[row + 1].at < end) ++row;
-  return rows[index].flight > 0 ? row + 0.7 : row + 0.3;
+function element(tag, properties = {}, ...children) {
+  const one = Object.assign(document.createElement(tag), properties);
+  one.append(...children);
+  return one;
 }
 
-function clipped(text, room) {
-  if (pen.measureText(text).width <= room) return text;
-  let low = 0, high = text.length;
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (pen.measureText(text.slice(0, middle) + "…").width <= room) low = middle; else high = middle - 1;
+const pen = document.createElement("canvas").getContext("2d");
+pen.font = getComputedStyle(grid).font;
+const layout = new Layout(data, pen.measureText("0".repeat(100)).width / 100);
+let cursor = layout.data.rows ? 0 : -1;  // a line's name: see Layout.resize
+let matches = [], wanted = "";  // rows that are searched
+const drawn = new Map();  // elements, by line's name
+
+const laneName = lane => [data.lanes[lane].process, data.lanes[lane].qp].filter(Boolean).join(" ");
+const happeningsOf = line => layout.runs.map((_, run) => layout.itemOf(line, run)).filter(Boolean);
+const isFault = one => one.tone >= 2;
+
+/** A dot's shape says its tone, as its color does. */
+function shape(x, y, tone) {
+  const at = `M${x} ${y}`;
+  const path = tone === 2 ? `M${x - 6} ${y}l6 -6l6 6l-6 6z` : tone === 3 ? `M${x - 5} ${y - 5}h10v10h-10z` :
+      `${at}m-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0`;
+  return `<path class="${TONES[tone]} ${tone === 1 ? "ring" : "dot"}" d="${path}"/>`;
+}
+function cross(x, y, tone) {
+  return `<path class="${TONES[tone]} cross" d="M${x - 6} ${y - 6}l12 12m0 -12l-12 12"/>`;
+}
+function arrowOf(one) {
+  const points = layout.arrow(one), [x, y] = points.at(-1), [beforeX, beforeY] = points.at(-2);
+  const line = points.map(point => point.map(value => value.toFixed(1)).join(" ")).join("L");
+  let end = cross(x, y, one.tone);
+  if (!one.lost) {
+    const length = Math.hypot(x - beforeX, y - beforeY), alongX = (x - beforeX) / length, alongY = (y - beforeY) / length;
+    const wing = side => `${(x - 9 * alongX - 4 * side * alongY).toFixed(1)} ${(y - 9 * alongY + 4 * side * alongX).toFixed(1)}`;
+    end = `<path class="${TONES[one.tone]} head" d="M${x.toFixed(1)} ${y.toFixed(1)}L${wing(1)}L${wing(-1)}z"/>`;
   }
-  return text.slice(0, low) + "…";
+  return `<g data-row="${one.row}" data-end="${one.end}"><path class="${TONES[one.tone]} shaft" d="M${line}"/>${end}</g>` +
+      shape(...points[0], one.tone);
 }
 
-function paint() {
-  const ratio = devicePixelRatio || 1, width = view.clientWidth, height = view.clientHeight;
-  if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
-    canvas.width = Math.round(width * ratio);
-    canvas.height = Math.round(height * ratio);
-    canvas.style.width = width + "px";
-    canvas.style.height = height + "px";
-  }
-  const style = getComputedStyle(document.documentElement);
-  const colour = name => style.getPropertyValue("--" + name).trim();
-  const colours = Object.fromEntries([...TONES, "back", "ink", "soft", "line", "at", "panel"].map(
-      name => [name, colour(name)]));
-  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-  pen.fillStyle = colours.back;
-  pen.fillRect(0, 0, width, height);
-  const left = view.scrollLeft, top = view.scrollTop, lane = laneWidth();
-  const y = row => HEAD + row * rowHeight - top;
-  const first = Math.max(0, Math.floor(top / rowHeight) - 5);
-  const last = Math.min(rows.length, Math.ceil((top + height) / rowHeight) + 1);
-  pen.fillStyle = colours.at;
-  pen.fillRect(0, y(cursor), width, Math.max(2, rowHeight));
-  pen.strokeStyle = colours.line;
-  pen.lineWidth = 1;
-  data.lanes.forEach((_, i) => {
-    const x = Math.round(laneX(i) - left) + .5;
-    pen.beginPath(); pen.moveTo(x, HEAD); pen.lineTo(x, height); pen.stroke();
+/** The picture of what is between two lines, and of what is in flight there. */
+function drawPicture(first, last) {
+  const top = layout.tops[first], height = layout.tops[last + 1] - top;
+  let text = "";
+  data.lanes.forEach((_, lane) => {
+    text += `<path class="lane" d="M${layout.laneX(lane)} ${top}v${height}"/>`;
   });
-  const legible = rowHeight >= 13;
-  pen.font = "13px system-ui, sans-serif";
-  pen.textBaseline = "middle";
-  const labels = [];  // over all arrows
-  const isOverview = rowHeight < OVERVIEW_ROW;
-  if (isOverview) paintOverview(first, last, height, y, left, colours);
-  for (let i = first; i < last && !isOverview; ++i) {
-    const one = rows[i], middle = y(i) + rowHeight / 2, x = laneX(one.lane) - left;
-    pen.fillStyle = pen.strokeStyle = colours[one.kind === "verb" && !one.tone ? "ink" : TONES[one.tone]];
-    pen.globalAlpha = found && !matches(one) ? .25 : 1;
-    if (one.to >= 0 && one.to !== one.lane) {
-      const end = laneX(one.to) - left, endY = y(arrivalRow(i)) + rowHeight / 2 - (legible ? 4 : 0);
-      const stop = one.lost ? x + (end - x) * .8 : end, way = Math.sign(end - x);
-      const startY = y(i) + rowHeight * .35;
-      const stopY = startY + (endY - startY) * (stop - x) / (end - x);
-      pen.lineWidth = one.tone ? 1.8 : 1.2;
-      pen.beginPath(); pen.moveTo(x, startY); pen.lineTo(stop, stopY); pen.stroke();
-      pen.beginPath();
-      if (one.lost) {
-        pen.moveTo(stop - 5, stopY - 5); pen.lineTo(stop + 5, stopY + 5);
-        pen.moveTo(stop - 5, stopY + 5); pen.lineTo(stop + 5, stopY - 5); pen.stroke();
-      } else {
-        pen.moveTo(stop, stopY); pen.lineTo(stop - 8 * way, stopY - 4);
-        pen.lineTo(stop - 8 * way, stopY + 4); pen.fill();
+  const firstRow = layout.lines.slice(first, last + 1).find(line => line >= 0) ?? 0;
+  const start = layout.lineOf[layout.earliest[firstRow] ?? 0] ?? 0;
+  const seen = new Set();  // of what began above: lines that are not apart by a pixel are one
+  const isApart = one => {
+    const [[fromX, fromY], [toX, toY]] = layout.arrow(one).slice(-2);
+    const x = fromX + (toX - fromX) * (top - fromY) / (toY - fromY);
+    const key = [one.tone, one.end, one.lane, Math.round(x)].join();
+    return !seen.has(key) && seen.add(key);
+  };
+  for (let index = Math.min(start, first); index <= last; ++index) {
+    const line = layout.lines[index];
+    layout.runs.forEach((_, run) => {
+      const one = layout.itemOf(line, run);
+      if (!one || isMark(one)) return;
+      if (isArrow(one)) {
+        if (index >= first || layout.lineOf[one.end] >= first && isApart(one)) text += arrowOf(one);
+      } else if (index >= first) {
+        text += shape(layout.laneX(one.lane), layout.middleOf(index, run), one.tone);
       }
-      if (legible) {
-        // Beside its beginning, where the arrows of one burst are a row apart.
-        const text = clipped(one.text, Math.abs(end - x) - 40), size = pen.measureText(text).width;
-        const place = way > 0 ? x + 12 : x - 12 - size;
-        const slope = (endY - startY) / Math.abs(end - x);
-        // In its own row, however steep the arrow is: the next row has a text of its own.
-        const at = Math.min(startY + slope * Math.min(60, size / 2), middle);
-        labels.push([text, place, at, size, pen.fillStyle,
-          i === cursor ? colours.at : colours.back, pen.globalAlpha]);
-      }
-    } else {
-      pen.beginPath(); pen.arc(x, middle, legible ? 3.5 : 1.5, 0, 7); pen.fill();
-      if (legible) {
-        const text = clipped(one.text, lane - 22);
-        labels.push([text, x + 10, middle, pen.measureText(text).width, pen.fillStyle,
-          i === cursor ? colours.at : colours.back, pen.globalAlpha]);
-      }
-    }
-    pen.globalAlpha = 1;
-    if (legible && (i === first || rows[i - 1].at !== one.at)) {
-      pen.fillStyle = colours.back; pen.fillRect(0, y(i), TIME - 8, rowHeight);
-      pen.fillStyle = colours.soft; pen.textAlign = "right";
-      pen.fillText(timeText(one.at), TIME - 14, middle); pen.textAlign = "left";
-    }
+    });
   }
-  for (const [text, place, at, size, ink, back, alpha] of labels) {
-    pen.globalAlpha = alpha;
-    pen.fillStyle = back; pen.fillRect(place - 3, at - 8, size + 6, 16);
-    pen.fillStyle = ink; pen.fillText(text, place, at);
-  }
-  pen.globalAlpha = 1;
-  pen.fillStyle = colours.panel;
-  pen.fillRect(0, 0, width, HEAD);
-  data.lanes.forEach((one, i) => {
-    pen.fillStyle = colours.ink; pen.font = "600 13px system-ui, sans-serif";
-    pen.fillText(clipped(one.process || one.device, lane - 10), laneX(i) - left - 4, 14);
-    pen.fillStyle = colours.soft; pen.font = "12px system-ui, sans-serif";
-    pen.fillText(clipped(one.qp, lane - 10), laneX(i) - left - 4, 32);
+  svg.style.cssText = `top:${top}px;width:${layout.width}px;height:${height}px`;
+  svg.setAttribute("viewBox", `0 ${top} ${layout.width} ${height}`);
+  svg.innerHTML = text;
+}
+
+function cellsOf(index, row) {
+  const line = layout.lines[index], top = layout.tops[index];
+  layout.runs.forEach((_, run) => {
+    const at = line < 0 ? data.folds[-1 - line][0] : line, time = layout.times[run][at];
+    if (isNaN(time) || isNaN(layout.heightOf(line, run))) return;
+    const y = layout.topOf(index, run) - top + ABOVE, one = layout.itemOf(line, run);
+    const cell = (name, left, width) => {
+      const part = element("span", {className: name});
+      part.setAttribute("role", "gridcell");
+      part.style.cssText = `left:${left}px;width:${width}px;top:${y}px`;
+      row.append(part);
+      return part;
+    };
+    let before = line >= 0 && line === data.folds[layout.foldOf[line]]?.[0] ? at : at - 1;  // the fold's head has it
+    while (before >= 0 && isNaN(layout.times[run][before])) --before;
+    const isSame = before >= 0 && layout.times[run][before] === time && index > 0;
+    const stamp = cell(isSame ? "time same" : "time", layout.timeX(run), layout.timeWidth);
+    if (layout.runs.length > 1) stamp.append(element("span", {className: layout.isCompact ? "run" : "vh", textContent: RUNS[run] + " "}));
+    stamp.append(timeText(time));
+    const [text, reason] = layout.linesOf(line, run), [left, right] = layout.boxOf(line, run);
+    if (text.length === 0) return;
+    const tone = one ? one.tone : 0;
+    const label = cell(`label ${TONES[tone]}${line < 0 ? " fold" : ""}`, left, right - left);
+    if (one && !isMark(one)) {
+      const where = isArrow(one) ? `from ${laneName(one.lane)} to ${laneName(one.to)}: ` : laneName(one.lane) + ": ";
+      label.append(element("span", {className: "vh", textContent: TONE_WORDS[tone] + where}));
+    }
+    label.append(element("b", {textContent: text.join("\n")}));
+    if (reason.length) {
+      const why = element("i", {textContent: reason.join("\n")});
+      why.style.marginTop = layout.shaftOf(line, run) + "px";
+      label.append(why);
+    }
+    if (one && isArrow(one)) {
+      label.append(element("span", {className: "vh",
+        textContent: one.lost ? ", is lost" : ", arrives at " + timeText(one.at + one.flight)}));
+    }
   });
-  pen.strokeStyle = colours.line;
-  pen.beginPath(); pen.moveTo(0, HEAD - .5); pen.lineTo(width, HEAD - .5); pen.stroke();
 }
 
-/** One line of pixels is of many rows: each lane shows the worst of them, and lines where frames go. */
-function paintOverview(first, last, height, y, left, colours) {
-  const lines = Math.ceil(height), lanes = data.lanes.length;
-  const worst = new Int8Array(lines * lanes).fill(-1), between = new Int8Array(lines * lanes).fill(-1);
-  for (let i = first; i < last; ++i) {
-    const line = Math.floor(y(i)), one = rows[i];
-    if (line < HEAD || line >= lines || found && !matches(one)) continue;
-    const at = line * lanes + one.lane;
-    if (worst[at] < one.tone) worst[at] = one.tone;
-    if (one.to < 0) continue;
-    const end = Math.max(one.lane, one.to);
-    for (let lane = Math.min(one.lane, one.to); lane < end; ++lane)
-      if (between[line * lanes + lane] < one.tone) between[line * lanes + lane] = one.tone;
-  }
-  const bar = laneWidth();
-  for (let tone = 0; tone < TONES.length; ++tone) {
-    pen.fillStyle = colours[TONES[tone]];
-    for (let at = HEAD * lanes; at < worst.length; ++at) {
-      const line = Math.floor(at / lanes), x = laneX(at % lanes) - left;
-      if (between[at] === tone) {
-        pen.globalAlpha = tone ? .8 : .25;
-        pen.fillRect(x, line, bar, 1);
-      }
-      if (worst[at] === tone) {
-        pen.globalAlpha = 1;
-        pen.fillRect(x - 3, line, 6, 1);
-      }
-    }
-  }
-  pen.globalAlpha = 1;
+function drawRow(index) {
+  const line = layout.lines[index], row = element("div", {className: "row"});
+  row.setAttribute("role", "row");
+  row.setAttribute("aria-rowindex", index + 1);
+  row.setAttribute("aria-level", line >= 0 && layout.foldOf[line] >= 0 ? 2 : 1);
+  row.dataset.line = line;
+  row.style.cssText = `top:${layout.tops[index]}px;height:${layout.tops[index + 1] - layout.tops[index]}px`;
+  if (line < 0) row.setAttribute("aria-expanded", layout.open.has(-1 - line));
+  if (happeningsOf(line).some(isMark)) row.classList.add("mark");
+  if (matchSet.has(line)) row.classList.add("match");
+  cellsOf(index, row);
+  if (line < 0 || happeningsOf(line).length) row.tabIndex = -1;
+  grid.append(row);
+  drawn.set(line, row);
 }
 
-let planned = false;
-function repaint() {
-  if (planned) return;
-  planned = true;
-  requestAnimationFrame(() => { planned = false; paint(); });
+let matchSet = new Set(), selected = null;
+function draw(from = ladder.scrollTop - 300, to = ladder.scrollTop + ladder.clientHeight + 300) {
+  const first = layout.lineAt(from), last = layout.lineAt(to), keep = new Set();
+  for (let index = first; index <= last && index < layout.lines.length; ++index) keep.add(index);
+  if (layout.lines.length) keep.add(layout.indexOf(cursor));
+  const names = new Set([...keep].map(index => layout.lines[index]));
+  for (const [line, row] of drawn) {
+    if (names.has(line)) continue;
+    row.remove();
+    drawn.delete(line);
+  }
+  for (const index of keep) if (!drawn.has(layout.lines[index])) drawRow(index);
+  const current = drawn.get(cursor);
+  if (selected !== current) {
+    selected?.removeAttribute("aria-selected");
+    if (selected) selected.tabIndex = -1;
+    selected = current;
+  }
+  if (current) {
+    current.tabIndex = 0;
+    current.setAttribute("aria-selected", true);
+  }
+  if (layout.lines.length) drawPicture(first, last);
+  paintThumb();
 }
+let isPlanned = false;
+function plan() {
+  if (isPlanned) return;
+  isPlanned = true;
+  requestAnimationFrame(() => { isPlanned = false; draw(); });
+}
+
+/** Draws all rows anew; what had the focus has it again. */
+function redraw() {
+  const hadFocus = grid.contains(document.activeElement);
+  for (const row of drawn.values()) row.remove();
+  drawn.clear();
+  draw();
+  if (hadFocus) drawn.get(cursor)?.focus({preventScroll: true});
+}
+/** After heights changed. */
+function rebuild() {
+  grid.setAttribute("aria-rowcount", layout.lines.length);
+  grid.style.height = layout.height + "px";
+  grid.style.width = layout.width + "px";
+  overview.hidden = layout.height < 2 * ladder.clientHeight;
+  redraw();
+  paintOverview();
+}
+/** The selected row stays where it is, or at least in view if it was. */
+let lastHeight = 0;
 function resize() {
-  space.style.height = Math.max(0, HEAD + rows.length * rowHeight + 20 - view.clientHeight) + "px";
-  space.style.width = TIME + data.lanes.length * laneWidth() + "px";
-  repaint();
+  const offset = layout.tops ? layout.tops[layout.indexOf(cursor)] - ladder.scrollTop : -1;
+  const wasInView = offset >= 0 && offset < lastHeight;
+  lastHeight = ladder.clientHeight;
+  layout.resize(ladder.clientWidth);
+  drawHeads();
+  rebuild();
+  if (wasInView) ladder.scrollTop = layout.tops[layout.indexOf(cursor)] - Math.min(offset, lastHeight / 2);
 }
-function zoom(factor) {
-  const inView = (cursor * rowHeight) - view.scrollTop;
-  const whole = (view.clientHeight - HEAD - 20) / Math.max(1, rows.length);  // all in view
-  rowHeight = Math.min(MOST_ROW, Math.max(Math.min(3, whole), rowHeight * factor));
-  resize();
-  view.scrollTop = cursor * rowHeight - inView;
+
+function drawHeads() {
+  const heads = data.lanes.map((lane, i) => element("li", {}, element("b", {textContent:
+      (layout.isCompact ? layout.numberOf(i) + " " : "") + (lane.process || lane.device)}), " " + lane.qp));
+  $("heads").className = layout.isCompact ? "compact" : "";
+  $("heads").style.gridTemplateColumns = layout.runs.map((_, run) =>
+      `${layout.timeWidth + EDGE}px repeat(${layout.lanes[run].length}, ${layout.column}px)`).join(" ");
+  $("heads").replaceChildren(...layout.runs.flatMap((_, run) => layout.lanes[run].map((lane, slot) => {
+    if (slot === 0 && !layout.isCompact) heads[lane].style.gridColumnStart = layout.laneX(lane) > layout.runWidth ? layout.lanes[0].length + 3 : 2;
+    return heads[lane];
+  })));
+  if (!layout.isCompact || layout.column < 14 || data.lanes.length < 2) return;
+  const numbers = element("li", {className: "numbers", ariaHidden: "true"});
+  data.lanes.forEach((_, lane) => {
+    const number = element("span", {textContent: layout.numberOf(lane)});
+    number.style.left = layout.laneX(lane) + "px";
+    numbers.append(number);
+  });
+  $("heads").append(numbers);
 }
-function matches(one) {
-  return (one.text + " " + one.reason).toLowerCase().includes(found);
+
+/** The whole run beside the ladder: the wider a line, the worse is what happens there. */
+function paintOverview() {
+  if (overview.hidden) return;
+  const {clientWidth: width, clientHeight: height} = overview, ink = getComputedStyle(document.documentElement);
+  overview.width = width;
+  overview.height = height;
+  const worst = new Int8Array(height).fill(-1), context = overview.getContext("2d");
+  layout.lines.forEach((line, index) => {
+    const y = Math.min(height - 1, Math.floor(layout.tops[index] / layout.height * height));
+    for (const one of happeningsOf(line)) worst[y] = Math.max(worst[y], one.tone);
+  });
+  worst.forEach((tone, y) => {
+    if (tone < 0) return;
+    context.fillStyle = ink.getPropertyValue("--" + TONES[tone]);
+    context.fillRect(0, tone > 0 ? y - 1 : y, width * (tone + 1) / 4, tone > 0 ? 3 : 1);
+  });
+}
+function paintThumb() {
+  overview.style.setProperty("--from", ladder.scrollTop / layout.height);
+  overview.style.setProperty("--part", ladder.clientHeight / layout.height);
 }
 
 /** What a QP is at the cursor: its state, and what it has sent and what has completed. */
-const KEPT = 4096;  // rows from one kept set of states to the next
+const KEPT = 4096;  // happenings from one kept set of states to the next
 const kept = [data.lanes.map(() => ({state: "", next: null, acked: null, sends: 0, receives: 0}))];
 function advance(all, one) {
   const lane = all[one.lane];
@@ -200,22 +253,22 @@ function advance(all, one) {
   if (one.request) lane.next = Math.max(lane.next ?? 0, one.psn + 1);
   else if (one.to >= 0 && /^ACK/.test(one.text)) all[one.to].acked = one.psn;
 }
-function states() {
+function statesAt(last) {
   const copy = all => all.map(one => ({...one}));
-  const wanted = Math.floor((cursor + 1) / KEPT);
-  while (kept.length <= wanted) {
+  const wantedSet = Math.floor((last + 1) / KEPT);
+  while (kept.length <= wantedSet) {
     const all = copy(kept[kept.length - 1]), start = (kept.length - 1) * KEPT;
-    for (let i = start; i < start + KEPT; ++i) advance(all, rows[i]);
+    for (let i = start; i < start + KEPT; ++i) advance(all, happenings[i]);
     kept.push(all);
   }
-  const all = copy(kept[wanted]);
-  for (let i = wanted * KEPT; i <= cursor && i < rows.length; ++i) advance(all, rows[i]);
+  const all = copy(kept[wantedSet]);
+  for (let i = wantedSet * KEPT; i <= last && i < happenings.length; ++i) advance(all, happenings[i]);
   return all;
 }
-function line(table, name, value) {
+
+function addRow(table, name, ...values) {
   const row = table.insertRow();
-  row.insertCell().textContent = name;
-  row.insertCell().textContent = value;
+  row.append(element("th", {scope: "row", textContent: name}), ...values.map(value => element("td", {textContent: value})));
 }
 function hex(base64) {
   const bytes = atob(base64);
@@ -226,104 +279,211 @@ function hex(base64) {
   }
   return text;
 }
+function showFold(fold, about) {
+  layout.runs.forEach((_, run) => {
+    const counts = new Map();
+    for (const verb of layout.verbsOf(fold, run)) counts.set(verb, (counts.get(verb) ?? 0) + 1);
+    const text = [...counts].map(([verb, count]) => count > 1 ? `${verb} ×${count}` : verb).join(", ");
+    if (text) about.append(element("p", {textContent: (layout.runs.length > 1 ? RUNS[run] + ": " : "") + text}));
+  });
+  about.append(element("button", {textContent: layout.open.has(fold) ? "close these rows" : "open these rows",
+    onclick: () => toggle(fold)}));
+}
 function show() {
-  const one = rows[cursor];
-  const table = $("about");
-  table.replaceChildren();
-  $("bytes").textContent = $("meaning").textContent = "";
-  if (!one) return;
-  line(table, "at", timeText(one.at));
-  line(table, "what", one.text);
-  if (one.reason) line(table, "why", one.reason);
-  $("meaning").textContent = data.topics[one.topic] ? one.topic + ": " + data.topics[one.topic] : "";
-  for (const [name, value] of one.details) line(table, name, value);
-  if (one.bytes) $("bytes").textContent = hex(one.bytes);
-  const list = $("states");
+  const about = $("about"), topics = new Set();
+  about.replaceChildren();
+  if (cursor < 0 && layout.data.rows) showFold(-1 - cursor, about);
+  layout.runs.forEach((_, run) => {
+    const one = layout.itemOf(cursor, run);
+    if (!one || isMark(one) && run > 0) return;
+    const table = element("table");
+    if (layout.runs.length > 1 && !isMark(one)) about.append(element("h3", {textContent: RUNS[run]}));
+    addRow(table, "at", timeText(one.at));
+    addRow(table, "what", one.text);
+    if (one.reason) addRow(table, "why", one.reason);
+    if (!isMark(one)) addRow(table, isArrow(one) ? "from" : "where", laneName(one.lane));
+    if (isArrow(one)) {
+      addRow(table, "to", laneName(one.to));
+      addRow(table, "arrives", one.lost ? "never" : timeText(one.at + one.flight));
+    }
+    for (const [name, value] of one.details) addRow(table, name, value);
+    about.append(table);
+    if (one.bytes) about.append(element("pre", {textContent: hex(one.bytes)}));
+    if (data.topics[one.topic]) topics.add(one.topic + ": " + data.topics[one.topic]);
+  });
+  $("meaning").textContent = [...topics].join("\n");
+  const list = $("states"), row = cursor < 0 ? data.folds[-1 - cursor]?.[1] : cursor;
   list.replaceChildren();
-  states().forEach((lane, i) => {
+  statesAt(Math.max(...layout.items.map(items => items[row] ?? -1))).forEach((lane, i) => {
     if (!lane.state && lane.next === null) return;
-    line(list, data.lanes[i].qp, [lane.state, lane.next === null ? "" : "next psn +" + lane.next,
+    const run = data.lanes[i].run ? RUNS[data.lanes[i].run - 1] + " " : "";
+    addRow(list, run + data.lanes[i].qp, [lane.state, lane.next === null ? "" : "next psn +" + lane.next,
       lane.acked === null ? "" : "acknowledged +" + lane.acked,
       lane.sends > 0 ? lane.sends + " sends posted" : "",
       lane.receives > 0 ? lane.receives + " receives posted" : ""].filter(Boolean).join(", "));
   });
 }
-function go(index) {
-  cursor = Math.min(rows.length - 1, Math.max(0, index));
-  const at = cursor * rowHeight, room = view.clientHeight - HEAD - rowHeight;
-  if (at < view.scrollTop) view.scrollTop = at - room / 3;
-  if (at > view.scrollTop + room) view.scrollTop = at - room * 2 / 3;
-  show();
-  repaint();
-}
-function next(step, wanted) {
-  for (let i = cursor + step; i >= 0 && i < rows.length; i += step) if (wanted(rows[i])) return go(i);
-}
-const isFault = one => one.tone >= 2;
 
-function rowAt(event) {
-  const box = canvas.getBoundingClientRect(), y = event.clientY - box.top;
-  return y < HEAD ? -1 : Math.floor((y - HEAD + view.scrollTop) / rowHeight);
+/** Selects a line, and opens the fold that it is in. */
+function go(line, takeFocus = true) {
+  const fold = layout.foldOf[line] ?? -1;
+  if (fold >= 0 && !layout.open.has(fold)) {
+    layout.open.add(fold);
+    layout.refresh();
+    cursor = line;
+    rebuild();
+  }
+  cursor = line;
+  const index = layout.indexOf(line), top = layout.tops[index], bottom = layout.tops[index + 1];
+  const view = ladder.clientHeight;
+  if (top < ladder.scrollTop) ladder.scrollTop = top - view / 3;
+  if (bottom > ladder.scrollTop + view) ladder.scrollTop = bottom - view * 2 / 3;
+  draw();
+  if (takeFocus) drawn.get(cursor)?.focus({preventScroll: true});
+  show();
 }
-view.addEventListener("scroll", repaint);
-view.addEventListener("click", event => { const at = rowAt(event); if (rows[at]) go(at); });
-view.addEventListener("mousemove", event => {
-  const one = rows[rowAt(event)], tip = $("tip");
-  tip.style.display = one ? "block" : "none";
-  if (!one) return;
-  tip.textContent = [timeText(one.at), one.text, one.reason, ...one.details.slice(0, 2).map(
-      pair => pair.join(": "))].filter(Boolean).join("\n");
-  tip.style.whiteSpace = "pre-wrap";
-  tip.style.left = Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8) + "px";
-  tip.style.top = Math.min(event.clientY + 14, innerHeight - tip.offsetHeight - 8) + "px";
-});
-view.addEventListener("mouseleave", () => { $("tip").style.display = "none"; });
-view.addEventListener("wheel", event => {
-  if (!event.ctrlKey) return;
-  event.preventDefault();
-  zoom(event.deltaY < 0 ? 1.2 : 1 / 1.2);
-}, {passive: false});
+function toggle(fold, isOpen = !layout.open.has(fold)) {
+  const before = layout.tops[layout.indexOf(-1 - fold)] - ladder.scrollTop;
+  if (isOpen) layout.open.add(fold); else layout.open.delete(fold);
+  if (!isOpen && layout.foldOf[cursor] === fold) cursor = -1 - fold;
+  layout.refresh();
+  rebuild();
+  ladder.scrollTop = layout.tops[layout.indexOf(-1 - fold)] - before;
+  showFolds();
+  show();
+}
+function showFolds() {
+  $("folds").hidden = data.folds.length === 0;
+  $("folds").textContent = layout.open.size < data.folds.length ? "open all folds" : "close all folds";
+}
+const canBeSelected = line => line < 0 || happeningsOf(line).length > 0;
+function step(by) {
+  const sign = Math.sign(by);
+  let index = layout.indexOf(cursor), last = index;
+  for (let left = Math.abs(by); left > 0;) {
+    index += sign;
+    if (index < 0 || index >= layout.lines.length) break;
+    if (canBeSelected(layout.lines[index])) last = index, --left;
+  }
+  go(layout.lines[last]);
+}
+const rowOf = line => line < 0 ? data.folds[-1 - line][0] - .5 : line;
+function next(by, rows, takeFocus) {
+  const at = rowOf(cursor);
+  const found = by > 0 ? rows.find(row => row > at) : rows.findLast(row => row < at);
+  if (found !== undefined) go(found, takeFocus);
+  return found;
+}
+
+const faults = happenings.filter(isFault).sort((a, b) => a.row - b.row);
+const faultRows = [...new Set(faults.map(one => one.row))];
+
+const tellMatches = () => {
+  const at = matches.indexOf(cursor);
+  $("status").textContent = !wanted ? "" : at < 0 ? `${matches.length} rows match` :
+      `match ${at + 1} of ${matches.length}: ${happeningsOf(cursor)[0].text}`;
+};
+function search() {
+  wanted = $("search").value.toLowerCase();
+  matches = wanted ? [...new Set(happenings.filter(one =>
+    (one.text + " " + one.reason).toLowerCase().includes(wanted)).map(one => one.row))].sort((a, b) => a - b) : [];
+  matchSet = new Set(matches);
+  redraw();
+  tellMatches();
+}
+function nextMatch(by) {
+  if (next(by, matches, false) === undefined && matches.length) go(by > 0 ? matches[0] : matches.at(-1), false);
+  tellMatches();
+}
+
 const KEYS = {
-  j: () => go(cursor + 1), ArrowDown: () => go(cursor + 1),
-  k: () => go(cursor - 1), ArrowUp: () => go(cursor - 1),
-  Home: () => go(0), End: () => go(rows.length - 1),
-  PageDown: () => go(cursor + 20), PageUp: () => go(cursor - 20),
-  n: () => next(1, isFault), p: () => next(-1, isFault),
-  "+": () => zoom(1.25), "-": () => zoom(.8), "0": () => zoom(0), "/": () => $("search").focus(),
+  j: () => step(1), ArrowDown: () => step(1), k: () => step(-1), ArrowUp: () => step(-1),
+  Home: () => step(-Infinity), End: () => step(Infinity),
+  PageDown: () => step(20), PageUp: () => step(-20),
+  n: () => next(1, faultRows), p: () => next(-1, faultRows), "/": () => $("search").focus(),
 };
 addEventListener("keydown", event => {
   if (event.target === $("search")) {
-    if (event.key === "Enter") next(event.shiftKey ? -1 : 1, matches);
-    if (event.key === "Escape") { $("search").value = found = ""; view.focus(); repaint(); }
+    if (event.key === "Enter") nextMatch(event.shiftKey ? -1 : 1);
+    if (event.key === "Escape") { $("search").value = ""; search(); go(cursor); }
     return;
   }
-  if (event.ctrlKey || event.metaKey || event.altKey || !KEYS[event.key]) return;
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const row = event.target.closest?.(".row"), fold = row ? -1 - cursor : -1;
+  if (fold >= 0 && ["Enter", " ", "ArrowRight", "ArrowLeft"].includes(event.key)) {
+    event.preventDefault();
+    toggle(fold, event.key === "ArrowRight" ? true : event.key === "ArrowLeft" ? false : undefined);
+    return;
+  }
+  const inPanel = event.target.closest?.("aside") && event.key.length > 1;  // that scrolls by itself
+  if (inPanel || !KEYS[event.key] || !data.rows) return;
   event.preventDefault();
   KEYS[event.key]();
 });
-$("search").addEventListener("input", () => { found = $("search").value.toLowerCase(); repaint(); });
-$("in").addEventListener("click", () => zoom(1.25));
-$("out").addEventListener("click", () => zoom(.8));
+grid.addEventListener("click", event => {
+  const row = event.target.closest(".row");
+  if (!row || !canBeSelected(+row.dataset.line)) return;
+  const line = +row.dataset.line;
+  go(line);
+  if (line < 0) toggle(-1 - line);
+});
+ladder.addEventListener("scroll", plan);
+$("search").addEventListener("input", search);
+$("found-after").onclick = () => nextMatch(1);
+$("found-before").onclick = () => nextMatch(-1);
+$("after").onclick = () => next(1, faultRows);
+$("before").onclick = () => next(-1, faultRows);
+$("folds").onclick = () => {
+  const all = data.folds.map((_, fold) => fold), areOpen = layout.open.size === all.length;
+  layout.open = new Set(areOpen ? [] : all);
+  if (areOpen && layout.foldOf[cursor] >= 0) cursor = -1 - layout.foldOf[cursor];
+  layout.refresh();
+  rebuild();
+  showFolds();
+  go(cursor, false);
+};
+const scrollFromOverview = event => {
+  if (event.type === "pointermove" && !event.buttons) return;
+  const box = overview.getBoundingClientRect();
+  ladder.scrollTop = (event.clientY - box.top) / box.height * layout.height - ladder.clientHeight / 2;
+};
+overview.addEventListener("pointerdown", scrollFromOverview);
+overview.addEventListener("pointermove", scrollFromOverview);
+addEventListener("beforeprint", () => draw(0, layout.height));
 
 document.querySelector("h1").textContent = document.title = "rocemu timeline: " + data.source;
+$("legend").innerHTML = TONES.map((_, tone) => `<li><svg aria-hidden="true" viewBox="0 0 36 16">` +
+    `<path class="${TONES[tone]} shaft" d="M8 8H30"/>${shape(8, 8, tone)}</svg>${LEGEND[tone]}</li>`).join("") +
+    `<li><svg aria-hidden="true" viewBox="0 0 36 16"><path class="plain shaft" d="M4 8H26"/>${cross(26, 8, 0)}</svg>lost</li>`;
 const LISTED = 500;
-const faults = rows.map((one, index) => [one, index]).filter(([one]) => isFault(one));
-for (const [one, index] of faults.slice(0, LISTED)) {
-  const button = document.createElement("button");
-  button.className = TONES[one.tone];
-  button.textContent = timeText(one.at) + "  " + one.text + (one.tone === 2 && one.reason ? ": " + one.reason : "");
-  button.onclick = () => go(index);
-  $("faults").append(button);
+const listed = [];  // what is the same several times in a row is one
+for (const one of faults) {
+  const text = (one.tone === 2 ? "fault: " : "error: ") + timeText(one.at) + "  " + one.text +
+      (one.reason && !isMark(one) ? ": " + one.reason : "");
+  if (listed.at(-1)?.text === text) ++listed.at(-1).count; else listed.push({text, one, count: 1});
 }
-if (faults.length === 0) $("faults").textContent = "none";
-if (faults.length > LISTED) $("faults").append(`and ${faults.length - LISTED} more: n and p go to them`);
-for (const note of data.notes) {
-  const text = document.createElement("p");
-  text.textContent = note;
-  $("notes").append(text);
+for (const {text, one, count} of listed.slice(0, LISTED)) {
+  $("faults").append(element("button", {className: TONES[one.tone], onclick: () => go(one.row),
+    textContent: count > 1 ? `${text} (${count} times)` : text}));
 }
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
-new ResizeObserver(resize).observe(view);
+if (faults.length === 0) {
+  $("faults").textContent = "none";
+  $("before").hidden = $("after").hidden = true;
+}
+if (listed.length > LISTED) $("faults").append(`and ${listed.length - LISTED} more: n and p go to them`);
+for (const note of data.notes) $("notes").append(element("p", {textContent: note}));
+$("notes").hidden = data.notes.length === 0;
+const difference = happenings.find(isMark);
+if (difference) {
+  $("difference").hidden = false;
+  for (const [field, ...values] of data.differences) addRow($("difference").querySelector("tbody"), field, ...values);
+  $("difference").querySelector("button").onclick = () => go(difference.row);
+}
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paintOverview);
+$("panel").open = innerWidth > 700;
+showFolds();
+layout.resize(ladder.clientWidth);
+if (data.rows) cursor = layout.lines.find(canBeSelected);
 resize();
-const difference = rows.findIndex(one => one.topic === "first difference");
-go(Math.max(0, difference));
+new ResizeObserver(resize).observe(ladder);
+if (data.rows) go(difference ? difference.row : cursor, false);
