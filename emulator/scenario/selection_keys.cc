@@ -1,6 +1,8 @@
 // What a rule picks, and when it acts: the keys beside `do`.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "emulator/scenario/rule_keys.h"
 
 namespace rocemu::scenario {
@@ -63,6 +65,16 @@ void read_transport(Reading in, const Node& value) {
   }
   auto& which = in.rule.which;
   which.kinds = which.kinds ? *which.kinds & *found : *found;
+  which.mads = true;  // if it is UD; other transports have no opcode of a MAD
+}
+
+/// A number of a QP. Rules for frames mean MADs, too, if they name QP 1.
+void read_qp_number(Reading in, const Node& value, engine::faults::Ranges& ranges) {
+  constexpr uint64_t kGeneralServices = 1;
+  ranges = in.reader.ranges(value, 0, kMax24);
+  in.rule.which.mads |= std::ranges::any_of(ranges, [](const engine::faults::Range& range) {
+    return range.first <= kGeneralServices && kGeneralServices <= range.last;
+  });
 }
 
 std::string read_device(Reading in, const Node& value) {
@@ -126,9 +138,9 @@ constexpr Key kSelectionKeys[] = {
     {"qp", kWithQp,
      [](Reading in, const Node& v) { in.rule.which.qp = in.reader.ranges(v, 1, kMax24); }},
     {"qp_num", kWithQp,
-     [](Reading in, const Node& v) { in.rule.which.qp_num = in.reader.ranges(v, 0, kMax24); }},
+     [](Reading in, const Node& v) { read_qp_number(in, v, in.rule.which.qp_num); }},
     {"dest_qp", at(Where::kFrame) | at(Where::kWorkRequest),
-     [](Reading in, const Node& v) { in.rule.which.dest_qp = in.reader.ranges(v, 0, kMax24); }},
+     [](Reading in, const Node& v) { read_qp_number(in, v, in.rule.which.dest_qp); }},
     {"transport", at(Where::kFrame), read_transport},
     {"opcode",
      at(Where::kFrame) | at(Where::kRequest) | at(Where::kWorkRequest) | at(Where::kCompletion),

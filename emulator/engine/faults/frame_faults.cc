@@ -52,11 +52,13 @@ Occurrence describe(const Departure& departure, const wire::Packet& packet, cons
                         .to = departure.to,
                         .kind = static_cast<uint8_t>(packet.bth.opcode),
                         .answer = answer_in(packet, info),
+                        .mad = packet.bth.dest_qpn == wire::kGsiQpn,
                         .dest_qp = packet.bth.dest_qpn,
                         .psn = packet.bth.psn.value(),
                         .psn_num = packet.bth.psn.value(),
                         .size = packet.payload.size()};
   const uint32_t here = (outgoing ? departure.from : departure.to).value_or(DeviceIndex{}).value;
+  if (occurrence.mad) occurrence.qp_num = packet.deth.src_qpn;
   if (qp == nullptr) {
     const uint32_t there = outgoing && departure.to ? departure.to->value + 1 : 0;
     occurrence.flow = {outgoing ? Flow::Kind::kDevice : Flow::Kind::kFromOutside, here, there};

@@ -61,6 +61,7 @@ struct Selection {
   std::optional<std::string> device;        // where it happens; of frames the sender, or "outside"
   std::optional<std::string> to;            // of frames the receiver, or "outside"
   bool either_way = false;                  // or `to` and `device` the other way round
+  bool mads = false;                        // of kFrame: also what goes to QP 1
   std::vector<ProcessSelection> processes;  // any of these; none means any
   std::optional<Kinds> kinds;
   std::optional<std::bitset<4>> answers;    // by Answer

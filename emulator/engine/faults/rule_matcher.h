@@ -38,7 +38,8 @@ struct Occurrence {
   std::optional<DeviceIndex> to;
   uint8_t kind = 0;
   Answer answer = Answer::kNone;
-  uint32_t qp = 0;  // 0: no QP, or one that programs cannot have
+  bool mad = false;  // a frame to QP 1, the general services
+  uint32_t qp = 0;   // 0: no QP, or one that programs cannot have
   uint32_t qp_num = 0;
   uint32_t dest_qp = 0;
   uint32_t psn = 0;
