@@ -58,7 +58,7 @@ constinit const DeviceOps kDeviceOps = {
 
 constinit const ContextOps kContextOps = [] {
   ContextOps ops{};
-#define ROCEMU_PROVIDE_VERB(name, in_child) ops.name = verb<name, InChild::in_child>;
+#define ROCEMU_PROVIDE_VERB(name, in_child) ops.name = verb<name, InChild::in_child, #name>;
   ROCEMU_VERBS(ROCEMU_PROVIDE_VERB)
 #undef ROCEMU_PROVIDE_VERB
   ops.poll_cq = poll_cq;  // returns how many

@@ -20,11 +20,14 @@ namespace rocemu::abi {
 
 inline constexpr uint32_t kMagic = 0x65636f72;  // "roce" in memory on a little-endian machine
 /// Both sides must speak the same version; there is no negotiation, since they are built together.
-inline constexpr uint32_t kVersion = 6;
+inline constexpr uint32_t kVersion = 7;
 
 struct Request {
   uint32_t magic;
-  uint32_t version;
+  uint16_t version;
+  /// 0, or the errno value with which the client refuses the operation: the daemon does nothing but
+  /// ask the rules, record it and answer with it. Of the body only the object counts.
+  uint16_t refusal;
   Op op;
   uint32_t sequence;  // chosen by the client, echoed in the reply
   using Body = RequestBody;

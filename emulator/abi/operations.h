@@ -350,6 +350,11 @@ struct BodyField {
   uint16_t offset = 0;
   uint16_t size = 0;
 
+  /// The handle of an object with which a request's body begins.
+  constexpr bool is_object_of_request() const {
+    return !of_reply && offset == 0 && size == sizeof(uint32_t) && kind != BodyValue::kNumber;
+  }
+
   uint64_t read(const RequestBody& request, const ReplyBody& reply) const {
     const void* const body = of_reply ? static_cast<const void*>(&reply) : &request;
     uint64_t value = 0;
@@ -501,6 +506,29 @@ static_assert([] {
   }
   return std::size(kOperations) == static_cast<size_t>(kLastOp);
 }());
+
+/// Returns the operation that a function of libibverbs (without "ibv_") asks, or Op{} if the
+/// engine knows none.
+constexpr Op operation_of(std::string_view function) {
+  Op found{};
+  for (const OperationInfo& one : kOperations) {
+    if (one.name == function) found = one.op;
+    one.for_each_function([&](std::string_view name) {
+      if (name == function) found = one.op;
+    });
+  }
+  return found;
+}
+
+/// Returns whether the body of a request begins with the handle of an object that exists.
+constexpr bool begins_with_object(Op op) {
+  bool begins = false;
+  for (const OperationInfo& one : kOperations) {
+    if (one.op != op) continue;
+    one.for_each_field([&](const BodyField& field) { begins |= field.is_object_of_request(); });
+  }
+  return begins;
+}
 
 constexpr std::string_view name_of(Op op) {
   const OperationInfo* info = find_operation(op);

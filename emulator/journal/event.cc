@@ -106,10 +106,12 @@ void add_attributes(Event& event, uint32_t qp, uint32_t mask, const abi::QpAttr&
 void add_verb(Event& event, const abi::Request& request, const abi::Reply& reply) {
   const abi::OperationInfo* info = abi::find_operation(request.op);
   if (info == nullptr) return;
+  const bool refused = request.refusal != 0;
   info->for_each_field([&](const abi::BodyField& field) {
+    if (refused && !field.is_object_of_request()) return;
     add_value(event, field, field.read(request.body, reply.body));
   });
-  if (request.op == abi::Op::kModifyQp) {
+  if (request.op == abi::Op::kModifyQp && !refused) {
     const auto& in = request.body.modify_qp;
     add_attributes(event, in.qpn, in.mask, in.attr);
   }

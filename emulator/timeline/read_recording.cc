@@ -176,8 +176,12 @@ class Reader {
       text += fmt::format(" {:#x}", qp->number);
     const Field* state = event.find("state");
     if (state != nullptr) text += " to " + state->text;
-    if (verb == "reg_mr") text += fmt::format(", {} B", event.find("length")->number);
-    if (verb == "create_cq") text += fmt::format(", {} entries", event.find("capacity")->number);
+    // Of a call that the provider refused, a recording has no numbers.
+    const Field* length = event.find("length");
+    if (verb == "reg_mr" && length != nullptr) text += fmt::format(", {} B", length->number);
+    const Field* capacity = event.find("capacity");
+    if (verb == "create_cq" && capacity != nullptr)
+      text += fmt::format(", {} entries", capacity->number);
     Happening& one =
         add(Kind::kVerb,
             qp != nullptr ? lanes_.of_qp(client, qp->number) : lanes_.of_client(client), text);

@@ -227,6 +227,7 @@ TEST_F(ResizeCqTest, LeavesTheOldOneIfThereIsNoMemory) {
   EXPECT_EQ(answer.reply.error, ENOMEM);
   EXPECT_TRUE(answer.fds.empty());
   EXPECT_THAT(capacities, ElementsAre(0x8000'0000u, 16u));
+  EXPECT_THAT(engine.refusals, ElementsAre(std::pair(Op::kResizeCq, ENOMEM)));
   EXPECT_EQ(cq().capacity(), 16u);
 }
 
@@ -236,6 +237,41 @@ TEST_F(ClientSessionTest, ACqNeedsAChannelOfItsOwnClient) {
   asked.body.create_cq.channel_inode = 12345;
   EXPECT_EQ(ask(asked).reply.error, EINVAL);
   EXPECT_THAT(engine.commands, ElementsAre(Op::kHello));
+  EXPECT_THAT(engine.refusals, ElementsAre(std::pair(Op::kCreateCq, EINVAL)));
+}
+
+// Recordings, which are made of what the engine is told, show the errno that the program got.
+TEST_F(ClientSessionTest, TheEngineIsToldOfWhatTheClientRefuses) {
+  hello();
+  abi::Request refused = request(Op::kDeallocPd);
+  refused.refusal = EBUSY;
+  refused.body.object.handle = 3;
+  EXPECT_EQ(ask(refused).reply.error, EBUSY);
+  refused = request(Op::kCreateCq);  // nothing is made
+  refused.refusal = EINVAL;
+  EXPECT_EQ(ask(refused).reply.error, EINVAL);
+  EXPECT_THAT(engine.commands, ElementsAre(Op::kHello));
+  EXPECT_THAT(engine.refusals,
+              ElementsAre(std::pair(Op::kDeallocPd, EBUSY), std::pair(Op::kCreateCq, EINVAL)));
+}
+
+TEST_F(ClientSessionTest, TheEngineIsToldOnceOfWhatItRefusesItself) {
+  hello();
+  engine.answer = [](const abi::Request&) {
+    abi::Reply reply{};
+    reply.error = ENOMEM;
+    return reply;
+  };
+  EXPECT_EQ(ask(request(Op::kAllocPd)).reply.error, ENOMEM);
+  EXPECT_TRUE(engine.refusals.empty());
+}
+
+TEST_F(ClientSessionTest, NothingIsRefusedThatTheEngineDoesNotKnow) {
+  hello();
+  abi::Request refused = request(Op::kOpenSegment);
+  refused.refusal = EINVAL;
+  EXPECT_EQ(ask(refused).reply.error, EOPNOTSUPP);
+  EXPECT_TRUE(engine.refusals.empty());
 }
 
 class DestroyCqTest : public ClientSessionTest {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "emulator/daemon/base/engine_port.h"
@@ -14,6 +15,7 @@ class RecordingEngine : public EnginePort {
  public:
   std::vector<std::string> inputs;
   std::vector<abi::Op> commands;
+  std::vector<std::pair<abi::Op, int>> refusals;  // calls that others refused, and the errno value
   std::function<abi::Reply(const abi::Request&)> answer = [](const abi::Request&) {
     return abi::Reply{};
   };
@@ -31,6 +33,12 @@ class RecordingEngine : public EnginePort {
     on_submit();
   }
   abi::Reply command(engine::ClientId, const abi::Request& request) override {
+    if (request.refusal != 0) {
+      refusals.emplace_back(request.op, request.refusal);
+      abi::Reply reply{};
+      reply.error = request.refusal;
+      return reply;
+    }
     commands.push_back(request.op);
     inputs.push_back("command");
     return answer(request);

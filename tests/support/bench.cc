@@ -34,10 +34,12 @@ void Bench::advance_to(engine::Duration time) {
   now_ = std::max(now_, target);
 }
 
-abi::Reply Bench::command(engine::ClientId client, abi::Op op, const abi::Request::Body& body) {
+abi::Reply Bench::command(engine::ClientId client, abi::Op op, const abi::Request::Body& body,
+                          int refusal) {
   abi::Request request{};
   request.magic = abi::kMagic;
   request.version = abi::kVersion;
+  request.refusal = static_cast<uint16_t>(refusal);
   request.op = op;
   request.body = body;
   reply_.reset();

@@ -56,7 +56,9 @@ class Bench {
     step(engine::AttachClient{client, device, shares_with});
   }
   void detach(engine::ClientId client) { step(engine::DetachClient{client}); }
-  abi::Reply command(engine::ClientId client, abi::Op op, const abi::Request::Body& body);
+  /// With `refusal`, an errno value, the client refuses it by itself.
+  abi::Reply command(engine::ClientId client, abi::Op op, const abi::Request::Body& body,
+                     int refusal = 0);
 
   ArrayMemory memory;
 

@@ -20,6 +20,9 @@
 namespace rocemu::provider {
 namespace {
 
+/// The daemon's latest answer to this thread in the verb at hand.
+thread_local int latest_answer = 0;
+
 void close_fd(int fd) {
   if (fd >= 0) system_call(SYS_close, fd);
 }
@@ -167,7 +170,16 @@ void free_context(ibv_context* base) {
 }
 
 int call(ibv_context* context, const abi::Request& request, abi::Reply* reply) {
-  return rocemu_call(context->cmd_fd, &request, reply, nullptr, 0, nullptr, 0);
+  return note_answer(rocemu_call(context->cmd_fd, &request, reply, nullptr, 0, nullptr, 0));
+}
+
+void forget_answer() {
+  latest_answer = 0;
+}
+
+int note_answer(int error) {
+  latest_answer = error;
+  return error;
 }
 
 int call_object(ibv_context* context, abi::Op op, uint32_t handle, abi::Reply* reply,
@@ -175,7 +187,7 @@ int call_object(ibv_context* context, abi::Op op, uint32_t handle, abi::Reply* r
   abi::Request request{};
   request.op = op;
   request.body.object.handle = handle;
-  return rocemu_call(context->cmd_fd, &request, reply, send_fds, n_send, nullptr, 0);
+  return note_answer(rocemu_call(context->cmd_fd, &request, reply, send_fds, n_send, nullptr, 0));
 }
 
 int ask_daemon(ibv_context* context, abi::Op operation, uint32_t object) {
@@ -189,11 +201,20 @@ bool is_gone_with_its_device(int error) {
   return allowed != nullptr && strcmp(allowed, "0") != 0;
 }
 
-int refuse_in_use(ibv_context* context, abi::Op destruction) {
-  constexpr uint32_t kNothing = ~uint32_t{0};  // what nothing has as its handle
+int refuse(ibv_context* context, abi::Op op, int error, uint32_t object) {
+  abi::Request request{};
+  request.op = op;
+  request.refusal = static_cast<uint16_t>(error);
+  request.body.object.handle = object;
   abi::Reply reply;
-  const int error = call_object(context, destruction, kNothing, &reply);
-  return error == 0 || error == ENOENT ? EBUSY : error;
+  const int said = call(context, request, &reply);
+  return said != 0 ? said : error;
+}
+
+int recorded_refusal(ibv_context* context, abi::Op op, int error, uint32_t object) {
+  if (error <= 0 || error == latest_answer || op == abi::Op{}) return error;
+  if (!is_of_this_process(context)) return error;
+  return refuse(context, op, error, object);
 }
 
 int call_for_memory(ibv_context* context, const abi::Request& request, abi::Reply* reply,

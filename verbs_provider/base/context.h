@@ -99,9 +99,18 @@ inline int ask(ibv_context* context, abi::Op operation, uint32_t object = 0) {
 /// success as the kernel resources were already released." Then nobody waits for acknowledgements.
 bool is_gone_with_its_device(int error);
 
-/// What the destruction of an object fails with that is in use as only the client knows: EBUSY,
-/// unless the device is gone (EIO), or a rule has the verb fail.
-int refuse_in_use(ibv_context* context, abi::Op destruction);
+/// Returns what a call fails with that the provider refuses with `error`, as only it knows the
+/// reason: that, unless the device is gone (EIO) or a rule has the verb fail otherwise. Recordings
+/// show it. `object` is the handle that the request begins with, if it has one.
+int refuse(ibv_context* context, abi::Op op, int error, uint32_t object = 0);
+
+/// The same for a verb that has failed with `error`, but for what the recording has already: the
+/// daemon's latest answer to the calling thread.
+int recorded_refusal(ibv_context* context, abi::Op op, int error, uint32_t object);
+/// Begins a verb: the calling thread has no answer yet.
+void forget_answer();
+/// Notes the daemon's answer to the calling thread and returns it.
+int note_answer(int error);
 
 /// A control request answered with shared memory, which is found. `range` is in `reply`. If that
 /// fails the daemon may have done its part: see is_success().

@@ -10,6 +10,7 @@
 #include "verbs_provider/base/context.h"
 #include "verbs_provider/base/private_abi.h"
 #include "verbs_provider/base/process.h"
+#include "verbs_provider/base/recorded_verbs.h"
 
 namespace rocemu::provider {
 
@@ -31,30 +32,62 @@ ibv_context* context_of_object(const Object* object) {
   return object->context;
 }
 
-template <auto kVerb, InChild kInChild>
+/// Returns the handle of an object that a request may begin with; 0 of one that has none.
+template <class Object>
+uint32_t handle_of_object(const Object* object) {
+  if constexpr (std::is_same_v<Object, VerbsMr>) {
+    return object->mr.handle;
+  } else if constexpr (requires { object->handle; }) {
+    return object->handle;
+  } else {
+    return 0;
+  }
+}
+
+template <auto kVerb, InChild kInChild, VerbName kName>
 struct Verb;
 
 template <class Result, class Object, class... Rest, Result (*kVerb)(Object*, Rest...),
-          InChild kInChild>
-struct Verb<kVerb, kInChild> {
+          InChild kInChild, VerbName kName>
+struct Verb<kVerb, kInChild, kName> {
   static Result call(Object* object, Rest... rest) {
     if constexpr (kInChild == InChild::kFails) {
       if (!is_of_this_process(context_of_object(object))) [[unlikely]]
-        return refuse();
+        return refuse_in_child();
     }
-    if constexpr (std::is_same_v<Result, int>) {
-      const int error = kVerb(object, rest...);
-      // The man pages have verbs return "the value of errno", which is also that of errno, as of a
-      // kernel's provider, whose system call failed.
-      if (error != 0) errno = error;
-      return error;
+    if constexpr (std::is_void_v<Result>) {
+      kVerb(object, rest...);
     } else {
-      return kVerb(object, rest...);
+      if constexpr (is_recorded(kName.text)) forget_answer();
+      return with_errno(kVerb(object, rest...), object);
     }
   }
 
  private:
-  static Result refuse() {
+  /// The man pages have verbs return "the value of errno", which is also that of errno, as of a
+  /// kernel's provider, whose system call failed.
+  template <class Any>
+  static Any with_errno(Any result, Object* object) {
+    if constexpr (std::is_same_v<Any, int>) {
+      if (result != 0) errno = result = recorded(result, object);
+    } else {
+      if (result == Any{}) errno = recorded(errno, object);
+    }
+    return result;
+  }
+
+  /// Returns what the program gets of a call that failed. Its object is still there.
+  static int recorded(int error, Object* object) {
+    if constexpr (is_recorded(kName.text)) {
+      const abi::Op op = recorded_operation(kName.text);
+      const uint32_t handle = abi::begins_with_object(op) ? handle_of_object(object) : 0;
+      return recorded_refusal(context_of_object(object), op, error, handle);
+    } else {
+      return error;
+    }
+  }
+
+  static Result refuse_in_child() {
     errno = EPERM;
     if constexpr (std::is_same_v<Result, int>) {
       return EPERM;
@@ -65,8 +98,9 @@ struct Verb<kVerb, kInChild> {
 };
 
 /// A verb whose result is an error number sets errno to it. (One that returns a pointer does so by
-/// itself.) In a child of fork() it fails with EPERM, before it touches anything.
-template <auto kVerb, InChild kInChild = InChild::kFails>
-inline constexpr auto* verb = Verb<kVerb, kInChild>::call;
+/// itself.) In a child of fork() it fails with EPERM, before it touches anything. Its refusals are
+/// recorded by its name, if it has one here.
+template <auto kVerb, InChild kInChild = InChild::kFails, VerbName kName = "">
+inline constexpr auto* verb = Verb<kVerb, kInChild, kName>::call;
 
 }  // namespace rocemu::provider

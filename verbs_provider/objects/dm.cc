@@ -49,7 +49,7 @@ int copy_out(ibv_dm* base, uint64_t offset, void* to, size_t length) {
 }
 
 int copy_from(void* to, ibv_dm* dm, uint64_t offset, size_t length) {
-  return verb<copy_out, InChild::kWorks>(dm, offset, to, length);
+  return verb<copy_out, InChild::kWorks, "memcpy_from_dm">(dm, offset, to, length);
 }
 
 /// Aligned as any mapping is, which is all that the daemon admits.
@@ -91,7 +91,7 @@ ibv_dm* alloc_dm(ibv_context* context, ibv_alloc_dm_attr* attr) {
   }
   dm->dm.context = context;
   dm->dm.comp_mask = IBV_DM_MASK_HANDLE;
-  dm->dm.memcpy_to_dm = verb<copy_to, InChild::kWorks>;
+  dm->dm.memcpy_to_dm = verb<copy_to, InChild::kWorks, "memcpy_to_dm">;
   dm->dm.memcpy_from_dm = copy_from;
   return &dm->dm;
 }
@@ -102,7 +102,7 @@ int free_dm(ibv_dm* base) {
   // "ibv_free_dm() may fail if any other resources (such as an MR) is still associated with the DM
   // being freed."
   if (dm->users.load(std::memory_order_acquire) != 0) {
-    return refuse_in_use(base->context, abi::Op::kFreeDm);
+    return refuse(base->context, abi::Op::kFreeDm, EBUSY, base->handle);
   }
   abi::Reply reply;
   const int error = call_object(base->context, abi::Op::kFreeDm, base->handle, &reply);

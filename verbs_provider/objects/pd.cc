@@ -45,7 +45,7 @@ int dealloc_pd(ibv_pd* base) {
   // A protection domain under a parent domain is in use by that.
   const bool in_use = ours<Pd>(base)->users.load(std::memory_order_acquire) != 1;
   abi::Reply reply;
-  const int error = in_use ? refuse_in_use(base->context, abi::Op::kDeallocPd)
+  const int error = in_use ? refuse(base->context, abi::Op::kDeallocPd, EBUSY, base->handle)
                            : call_object(base->context, abi::Op::kDeallocPd, base->handle, &reply);
   if (error != 0 && !is_gone_with_its_device(error)) return error;
   release(base);

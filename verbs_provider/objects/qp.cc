@@ -78,7 +78,8 @@ int call_destroy_qp(const Qp& qp, abi::Reply* reply) {
   request.op = abi::Op::kDestroyQp;
   request.body.object.handle = base.handle;
   request.body.object.user_handle = reinterpret_cast<uint64_t>(&base);
-  return rocemu_call(base.context->cmd_fd, &request, reply, &base.context->async_fd, 1, nullptr, 0);
+  return note_answer(
+      rocemu_call(base.context->cmd_fd, &request, reply, &base.context->async_fd, 1, nullptr, 0));
 }
 
 /// Whether there can be a QP of that type with what it was given; 0 or a positive errno value.

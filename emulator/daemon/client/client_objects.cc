@@ -27,7 +27,24 @@ Answer with_fd(const abi::Reply& reply, UniqueFd fd) {
 
 }  // namespace
 
+// What the daemon refuses without the engine, or after it, for want of memory or of descriptors,
+// the engine is told: recordings show what the program got.
 Answer ClientObjects::execute(const abi::Request& request, std::span<const UniqueFd> fds) {
+  if (request.refusal != 0) {
+    return is_engine_op(request.op) ? Answer{command(request)} : refusal(EOPNOTSUPP);
+  }
+  recorded_error_ = 0;
+  Answer answer = carry_out(request, fds);
+  const int32_t error = answer.reply.error;
+  if (error != 0 && error != recorded_error_ && is_engine_op(request.op) && !queues_.ended) {
+    abi::Request refused = request;
+    refused.refusal = static_cast<uint16_t>(error);
+    if (const int32_t said = command(refused).error; said != 0) answer.reply.error = said;
+  }
+  return answer;
+}
+
+Answer ClientObjects::carry_out(const abi::Request& request, std::span<const UniqueFd> fds) {
   switch (request.op) {
     case abi::Op::kOpenSegment:
       return open_segment(request);

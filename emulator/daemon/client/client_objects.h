@@ -44,7 +44,12 @@ class ClientObjects {
   Answer destroy_cq(const abi::Request& request, std::span<const UniqueFd> fds);
   Answer destroy_srq(const abi::Request& request, std::span<const UniqueFd> fds);
   Answer destroy_qp(const abi::Request& request, std::span<const UniqueFd> fds);
-  abi::Reply command(const abi::Request& request) { return engine_.command(queues_.id, request); }
+  Answer carry_out(const abi::Request& request, std::span<const UniqueFd> fds);
+  abi::Reply command(const abi::Request& request) {
+    const abi::Reply reply = engine_.command(queues_.id, request);
+    recorded_error_ = reply.error;
+    return reply;
+  }
   /// Answers the creation of an object with `reply`, once `enter(memory)` has given it memory of
   /// that size and noted it. Destroys it again if there is no memory for either.
   template <class Enter>
@@ -56,6 +61,7 @@ class ClientObjects {
   EnginePort& engine_;
   ClientEvents& events_;
   ClientQueues& queues_;
+  int32_t recorded_error_ = 0;  // of the latest command, which the engine answered
 };
 
 }  // namespace rocemu::daemon

@@ -274,13 +274,15 @@ void ClientSession::execute(Pending pending) {
   if (request.op == abi::Op::kMemoryMayBlock) {
     return reply_status(request, services_.memory.expect_waits(id()));
   }
-  if (request.op == abi::Op::kRegMr) {
+  if (request.refusal != 0) {
+    // Nothing is registered or destroyed.
+  } else if (request.op == abi::Op::kRegMr) {
     services_.memory.on_registration(id(), request.body.reg_mr.address, request.body.reg_mr.length);
   } else if (request.op == abi::Op::kReregMr) {
     const auto& region = request.body.rereg_mr;
     services_.memory.on_registration(id(), region.address, region.length);
   }
-  if (abi::destroys(request.op)) services_.owner.destroyed();
+  if (abi::destroys(request.op) && request.refusal == 0) services_.owner.destroyed();
   const Answer answer = objects_.execute(request, pending.fds);
   if (answer.violation != nullptr) return end(answer.violation);
   if (request.op == abi::Op::kModifyQp && answer.reply.error == 0) explain_meeting(request);

@@ -113,7 +113,8 @@ Reply execute(CommandContext& context, ClientId client, const Request& request) 
     reply.error = faults::verb_fault(context.transport.faults(), context.objects, client, request);
     if (reply.error != 0) return reply;
   }
-  reply.error = dispatch(context, client, request, reply.body);
+  reply.error =
+      request.refusal != 0 ? request.refusal : dispatch(context, client, request, reply.body);
   return reply;
 }
 

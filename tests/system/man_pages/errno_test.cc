@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <iostream>
 #include <thread>
 #include <vector>
 
@@ -31,11 +32,16 @@ class Errno : public TransportTest {
     group.raw[15] = 1;
   }
 
+  /// What tests/system/test_refusals.py compares with a recording.
+  static void tell(const char* name, int error) {
+    if (error != 0) std::cout << "refused: " << name << ' ' << error << '\n';
+  }
   /// A verb whose result is an error number.
   static void expect(const char* name, int error, const std::function<int()>& verb) {
     errno = kUntouched;
     const int result = verb();
     const int after = errno;
+    tell(name, error);
     EXPECT_EQ(result, error) << name;
     EXPECT_EQ(after, error == 0 ? kUntouched : error) << name;
   }
@@ -45,6 +51,7 @@ class Errno : public TransportTest {
     errno = kUntouched;
     const auto result = verb();
     const int after = errno;
+    tell(name, error);
     EXPECT_EQ(result, nullptr) << name;
     EXPECT_EQ(after, error) << name;
   }
@@ -53,6 +60,7 @@ class Errno : public TransportTest {
     errno = kUntouched;
     const int result = ibv_rereg_mr(mr.get(), flags, new_pd, nullptr, 0, 0);
     const int after = errno;
+    tell("ibv_rereg_mr", error);
     EXPECT_NE(result, 0);
     EXPECT_EQ(after, error);
   }
@@ -126,6 +134,50 @@ TEST_F(Errno, IsWhatTheVerbReturnsWhenTheProviderFindsTheError) {
   poll_attr.comp_mask = 0;
   expect("ibv_start_poll", ENOENT, [&] { return ibv_start_poll(ex, &poll_attr); });
   expect("ibv_destroy_cq", 0, [&] { return ibv_destroy_cq(ibv_cq_ex_to_cq(ex)); });
+}
+
+TEST_F(Errno, IsSetWhenTheProviderCreatesNothing) {
+  constexpr uint32_t kNoBit = 1u << 31;
+  expect_null("ibv_create_cq", EINVAL,
+              [&] { return ibv_create_cq(context.get(), 0, nullptr, nullptr, 0); });
+  ibv_cq_init_attr_ex cq_init{};
+  cq_init.cqe = 0;
+  expect_null("ibv_create_cq_ex", EINVAL,
+              [&] { return ibv_create_cq_ex(context.get(), &cq_init); });
+  ibv_alloc_dm_attr dm_attr{};
+  dm_attr.comp_mask = kNoBit;
+  expect_null("ibv_alloc_dm", EOPNOTSUPP, [&] { return ibv_alloc_dm(context.get(), &dm_attr); });
+  ibv_td_init_attr td_attr{};
+  td_attr.comp_mask = kNoBit;
+  expect_null("ibv_alloc_td", EOPNOTSUPP, [&] { return ibv_alloc_td(context.get(), &td_attr); });
+  ibv_parent_domain_init_attr domain{};
+  expect_null("ibv_alloc_parent_domain", EINVAL,
+              [&] { return ibv_alloc_parent_domain(context.get(), &domain); });
+  expect_null("ibv_alloc_mw", EINVAL,
+              [&] { return ibv_alloc_mw(pd.get(), static_cast<ibv_mw_type>(3)); });
+  ibv_xrcd_init_attr xrcd{};
+  expect_null("ibv_open_xrcd", EINVAL, [&] { return ibv_open_xrcd(context.get(), &xrcd); });
+  ibv_srq_init_attr_ex srq_init{};
+  srq_init.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
+  srq_init.srq_type = IBV_SRQT_XRC;
+  srq_init.pd = pd.get();
+  srq_init.attr = {.max_wr = 4, .max_sge = 1, .srq_limit = 0};
+  expect_null("ibv_create_srq_ex", EINVAL,
+              [&] { return ibv_create_srq_ex(context.get(), &srq_init); });
+  ibv_qp_init_attr_ex qp_init{};
+  qp_init.comp_mask = IBV_QP_INIT_ATTR_PD;
+  qp_init.pd = pd.get();
+  qp_init.qp_type = IBV_QPT_RC;
+  expect_null("ibv_create_qp_ex", EINVAL,
+              [&] { return ibv_create_qp_ex(context.get(), &qp_init); });
+  qp_init.qp_type = IBV_QPT_RAW_PACKET;
+  expect_null("ibv_create_qp_ex", EOPNOTSUPP,
+              [&] { return ibv_create_qp_ex(context.get(), &qp_init); });
+  ibv_qp_open_attr open{};
+  expect_null("ibv_open_qp", EINVAL, [&] { return ibv_open_qp(context.get(), &open); });
+  const int no_dmabuf = fileno(stdin);
+  expect_null("ibv_reg_dmabuf_mr", EINVAL,
+              [&] { return ibv_reg_dmabuf_mr(pd.get(), 0, 0, 0, no_dmabuf, 0); });
 }
 
 TEST_F(Errno, IsWhatTheVerbReturnsWhenTheDeviceFindsTheError) {

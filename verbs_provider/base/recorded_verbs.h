@@ -1,0 +1,34 @@
+// By which name and operation a recording knows a verb, for refusals that the provider decides.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "emulator/abi/operations.h"
+
+namespace rocemu::provider {
+
+/// The name of a verb, without "ibv_", as an argument of templates; empty of what has none.
+template <size_t kSize>
+struct VerbName {
+  consteval VerbName(const char (&from)[kSize]) {
+    for (size_t i = 0; i < kSize; ++i) text[i] = from[i];
+  }
+  char text[kSize]{};
+};
+
+/// Returns whether recordings have the verb's refusals. They leave out what is posted and armed,
+/// which may be refused a million times in a row.
+constexpr bool is_recorded(std::string_view name) {
+  for (const std::string_view one : {"", "post_send", "post_recv", "post_srq_recv", "bind_mw",
+                                     "req_notify_cq", "free_context"}) {
+    if (name == one) return false;
+  }
+  return true;
+}
+
+inline abi::Op recorded_operation(std::string_view name) {
+  return name == "reg_dmabuf_mr" ? abi::Op::kRegMr : abi::operation_of(name);
+}
+
+}  // namespace rocemu::provider
