@@ -185,6 +185,10 @@ int query_qp(CommandContext& context, ClientId client, uint32_t handle, abi::Rep
   const QueuePair* qp = context.objects.qp_of(client, QpNumber{handle});
   if (qp == nullptr) return ENOENT;
   out.query_qp.attr = qp->attr;
+  // The PSNs that the next new request has, sent and expected, as Linux' drivers return them (rxe:
+  // rxe_qp_to_attr(); mlx5: next_send_psn, next_rcv_psn). Before RTS and RTR they are 0.
+  out.query_qp.attr.sq_psn = qp->send.sent_limit.value();
+  out.query_qp.attr.rq_psn = qp->recv.expected.value();
   out.query_qp.attr.qp_state = out.query_qp.attr.cur_qp_state = static_cast<uint32_t>(qp->state);
   out.query_qp.attr.sq_draining = qp->state == QpState::kSqd && !send_queue::drained(*qp) ? 1 : 0;
   out.query_qp.sq_sig_all = qp->sq_sig_all ? 1 : 0;

@@ -352,6 +352,69 @@ TEST(QpAttributes, QueryReturnsWhatWasSet) {
   EXPECT_EQ(attr.ah_attr.is_global, 1);
 }
 
+// Linux: rxe_qp_to_attr() returns req.psn and resp.psn; mlx5 next_send_psn and next_rcv_psn.
+TEST(QpAttributes, QueryReturnsTheNextPsnsToSendAndToReceive) {
+  ScriptOptions options;
+  options.connection = {.mtu = abi::Mtu::k1024, .sq_psn = 0xfffffe, .rq_psn = 0x20};
+  Script s(options);
+  const auto expect_psns = [&](uint32_t sent, uint32_t expected) {
+    const QpAttr attr = s.client().query_qp(s.qpn());
+    EXPECT_EQ(attr.sq_psn, sent);
+    EXPECT_EQ(attr.rq_psn, expected);
+  };
+  expect_psns(0xfffffe, 0x20);
+  s.at(0ms).app_posts_send(1, 8).expect({send_only(psn(0xfffffe))});
+  expect_psns(0xffffff, 0x20);
+  s.app_posts_send(2, 1025).expect({send_first(psn(0xffffff)), send_last(psn(0))});
+  expect_psns(1, 0x20);
+  s.at(1ms).wire_delivers(ack(psn(0xfffffe))).expect({completion(1)});
+  expect_psns(1, 0x20);
+  // Both packets are sent again: the PSNs are those that a new request gets.
+  s.wire_delivers(nak(psn(0xffffff), wire::NakCode::kPsnSequenceError))
+      .expect({send_first(psn(0xffffff)), send_last(psn(0))});
+  expect_psns(1, 0x20);
+  s.app_posts_recv(3);
+  s.wire_delivers(send_only(psn(0x20))).expect({received(3), ack(psn(0x20))});
+  expect_psns(1, 0x21);
+  s.wire_delivers(send_only(psn(0x20))).expect({ack(psn(0x20)).with_msn(1)});
+  expect_psns(1, 0x21);
+  s.app_sets_state(QpState::kErr).expect({flushed(2)});
+  expect_psns(1, 0x21);
+}
+
+// IBTA vol 1, 9.7.3.1: a READ takes as many PSNs as its response has packets.
+TEST(QpAttributes, TheNextPsnIsBehindTheResponsesOfARead) {
+  ScriptOptions options;
+  options.connection = {.mtu = abi::Mtu::k1024, .sq_psn = 7};
+  Script s(options);
+  SendWr read;
+  read.wr_id = 1;
+  read.opcode = abi::WrOpcode::kRdmaRead;
+  read.sges = {s.app().send_sge(3000)};
+  read.remote_address = 0x1000;
+  read.rkey = 0x77;
+  s.at(0ms).app_posts(read);
+  s.bench().log.clear();
+  EXPECT_EQ(s.client().query_qp(s.qpn()).sq_psn, 10u);
+}
+
+TEST(QpAttributes, QueryReturnsTheNextPsnsOfUnreliableQps) {
+  for (const abi::QpType type : {abi::QpType::kUc, abi::QpType::kUd}) {
+    ScriptOptions options;
+    options.connection.type = type;
+    options.connection.sq_psn = 5;
+    Script s(options);
+    SendWr send{.wr_id = 1, .sges = {s.app().send_sge(8)}};
+    if (type == abi::QpType::kUd) {
+      send.ah = s.client().create_ah(s.app().pd, address_vector(s.peer_ip(), 0));
+      send.remote_qpn = Script::kPeerQpn;
+    }
+    s.at(0ms).app_posts(send);
+    s.bench().log.clear();
+    EXPECT_EQ(s.client().query_qp(s.qpn()).sq_psn, 6u);
+  }
+}
+
 TEST(QpAttributes, PsnsWork24BitsWide) {
   ScriptOptions options;
   options.connection.sq_psn = 0xff000010;
