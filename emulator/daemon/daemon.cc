@@ -114,17 +114,21 @@ engine::FabricConfig part_of_main(const Options& options) {
   return fabric;
 }
 
-/// Opens the devices' sockets, and tells the engine of the interfaces they are on.
-std::vector<UdpSockets> attach_to_udp(Options& options) {
+/// Opens the devices' sockets, and completes their configuration with what is the machine's and
+/// what Linux does.
+std::vector<UdpSockets> attach_devices(Options& options) {
   std::vector<UdpSockets> sockets;
-  if (options.udp.empty()) return sockets;
   const std::vector<NetworkInterface> interfaces = list_network_interfaces();
   auto& devices = options.fabric.devices;
-  attach_to_interfaces(devices, options.udp, interfaces);
-  for (size_t i = 0; i < devices.size(); ++i) {
+  if (!options.udp.empty()) attach_to_interfaces(devices, options.udp, interfaces);
+  for (size_t i = 0; i < options.udp.size(); ++i) {
     sockets.push_back(open_udp_sockets(
         devices[i], *find_interface(interfaces, options.udp[i].interface), options.strict_icrc));
     devices[i].source_ports = sockets.back().source_ports;
+  }
+  for (engine::DeviceConfig& device : devices) {
+    device.interfaces = interfaces_of(device.addresses, interfaces);
+    device.policy.resolve_neighbors = true;
   }
   return sockets;
 }
@@ -133,7 +137,7 @@ std::vector<UdpSockets> attach_to_udp(Options& options) {
 
 Daemon::Daemon(Options options)
     : options_(std::move(options)),
-      sockets_(attach_to_udp(options_)),
+      sockets_(attach_devices(options_)),
       clock_(options_.clock),
       capture_(make_capture(options_, clock_)),
       directory_(options_.dir, options_.fabric.devices.size()),

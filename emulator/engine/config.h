@@ -20,6 +20,10 @@ struct DevicePolicy {
   /// among them, give none; with `false` such a vector means the device of this fabric that owns
   /// the destination QP, reached from GID 0 to GID 0.
   bool require_grh = false;
+  /// Linux resolves the neighbor of an address vector (ib_resolve_eth_dmac()), and refuses one to
+  /// which nothing answers (ETIMEDOUT). Here nothing has to: tests of what a lost peer does to a
+  /// requester need none, and neither do recordings that are older.
+  bool resolve_neighbors = false;
 };
 
 struct DeviceConfig {
@@ -33,6 +37,9 @@ struct DeviceConfig {
   /// The UDP source ports that frames have, one for each flow; empty for all of IANA's dynamic
   /// range. A daemon sends from sockets, and has only so many.
   std::vector<uint16_t> source_ports = {};
+  /// The number of each address's network interface (if_nametoindex(3)), which is the scope of a
+  /// link-local one. Without it any scope is right.
+  std::vector<uint32_t> interfaces = {};
   DevicePolicy policy;
 };
 

@@ -21,7 +21,9 @@ Json to_json(const engine::DeviceConfig& device) {
   json["active_mtu"] = static_cast<uint32_t>(device.active_mtu);
   json["outside"] = device.outside;
   json["source_ports"] = device.source_ports;
+  json["interfaces"] = device.interfaces;
   json["require_grh"] = device.policy.require_grh;
+  json["resolve_neighbors"] = device.policy.resolve_neighbors;
   return json;
 }
 
@@ -54,6 +56,13 @@ engine::DeviceConfig parse_device(const Json& json) {
   device.outside = field<bool>(json, "outside");
   device.source_ports = field<std::vector<uint16_t>>(json, "source_ports");
   device.policy.require_grh = field<bool>(json, "require_grh");
+  // Recordings that are older have neither.
+  if (json.contains("interfaces")) {
+    device.interfaces = field<std::vector<uint32_t>>(json, "interfaces");
+  }
+  if (json.contains("resolve_neighbors")) {
+    device.policy.resolve_neighbors = field<bool>(json, "resolve_neighbors");
+  }
   return device;
 }
 

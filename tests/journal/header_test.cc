@@ -20,6 +20,8 @@ Header some_header() {
   header.fabric.ack_coalescing = 3;
   header.fabric.same_keys = true;
   header.fabric.devices[1].policy.require_grh = true;
+  header.fabric.devices[1].policy.resolve_neighbors = true;
+  header.fabric.devices[1].interfaces = {1, 7};
   header.fabric.devices[2].active_mtu = abi::Mtu::k1024;
   return header;
 }
@@ -34,6 +36,19 @@ TEST(JournalHeader, ComesBackAsItWas) {
   EXPECT_EQ(after.fabric.devices[2].addresses, before.fabric.devices[2].addresses);
   EXPECT_EQ(after.fabric.devices[2].mac.bytes, before.fabric.devices[2].mac.bytes);
   EXPECT_TRUE(after.fabric.devices[1].policy.require_grh);
+  EXPECT_TRUE(after.fabric.devices[1].policy.resolve_neighbors);
+  EXPECT_FALSE(after.fabric.devices[0].policy.resolve_neighbors);
+  EXPECT_EQ(after.fabric.devices[1].interfaces, (std::vector<uint32_t>{1, 7}));
+}
+
+// Their engine resolved no neighbors and took any scope.
+TEST(JournalHeader, OfAnOlderRecordingHasNeitherInterfacesNorNeighbors) {
+  auto json = nlohmann::json::parse(to_json(some_header()));
+  json["devices"][1].erase("resolve_neighbors");
+  json["devices"][1].erase("interfaces");
+  const Header older = parse_header(json.dump());
+  EXPECT_FALSE(older.fabric.devices[1].policy.resolve_neighbors);
+  EXPECT_TRUE(older.fabric.devices[1].interfaces.empty());
 }
 
 TEST(JournalHeader, NamesTheFieldThatIsMissingOrOfTheWrongKind) {

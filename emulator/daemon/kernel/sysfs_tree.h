@@ -15,9 +15,6 @@
 
 namespace rocemu::daemon {
 
-/// The network interface of loopback addresses, and of those that the machine does not have.
-inline constexpr char kLoopback[] = "lo";
-
 struct SysfsDevice {
   std::string name;
   std::vector<wire::IpAddress> addresses;

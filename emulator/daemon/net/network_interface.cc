@@ -136,6 +136,18 @@ const NetworkInterface* find_owner(const std::vector<NetworkInterface>& interfac
   return found != interfaces.end() ? &*found : nullptr;
 }
 
+std::vector<uint32_t> interfaces_of(const std::vector<wire::IpAddress>& addresses,
+                                    const std::vector<NetworkInterface>& interfaces) {
+  const NetworkInterface* const loopback = find_interface(interfaces, kLoopback);
+  if (loopback == nullptr) return {};
+  std::vector<uint32_t> numbers;
+  for (const wire::IpAddress& address : addresses) {
+    const NetworkInterface* const owner = find_owner(interfaces, address);
+    numbers.push_back(owner != nullptr ? owner->index : loopback->index);
+  }
+  return numbers;
+}
+
 const NetworkInterface& interface_named(const std::vector<NetworkInterface>& interfaces,
                                         std::string_view name, std::string_view device) {
   if (const auto* found = find_interface(interfaces, name)) return *found;

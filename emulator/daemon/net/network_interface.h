@@ -39,6 +39,12 @@ const NetworkInterface* find_interface(const std::vector<NetworkInterface>& inte
 const NetworkInterface* find_owner(const std::vector<NetworkInterface>& interfaces,
                                    const wire::IpAddress& address);
 
+/// The network interface of loopback addresses, and of those that the machine does not have.
+inline constexpr char kLoopback[] = "lo";
+/// The number of each address's interface; nothing if even the loopback interface is not known.
+std::vector<uint32_t> interfaces_of(const std::vector<wire::IpAddress>& addresses,
+                                    const std::vector<NetworkInterface>& interfaces);
+
 /// The interface of that name, for `device`. Throws StartError if there is none.
 const NetworkInterface& interface_named(const std::vector<NetworkInterface>& interfaces,
                                         std::string_view name, std::string_view device);

@@ -39,6 +39,29 @@ wire::MacAddress multicast_mac(const wire::IpAddress& group) {
   return {{0x33, 0x33, b[12], b[13], b[14], b[15]}};
 }
 
+/// Returns whether a host with that address reaches the destination without a router. A fabric has
+/// no prefix lengths: these are the usual ones.
+bool is_on_link(const wire::IpAddress& own, const wire::IpAddress& destination) {
+  const auto have_in_common = [&](size_t bytes) {
+    return std::equal(own.bytes.begin(), own.bytes.begin() + bytes, destination.bytes.begin());
+  };
+  if (!own.is_v4()) return have_in_common(8);
+  const bool loopback = own.bytes[12] == 127;  // RFC 1122, 3.2.1.3: all of 127.0.0.0/8
+  return have_in_common(loopback ? 13 : 15);
+}
+
+/// Returns the source of frames to the destination: the address of that index, or, for a group of
+/// the other family, the device's first address that a packet to it may come from (RFC
+/// 6890, 2.2.3).
+const wire::IpAddress& source_for(const DeviceConfig& config, uint8_t sgid_index,
+                                  const wire::IpAddress& destination) {
+  const wire::IpAddress& wanted = config.addresses[sgid_index];
+  if (wanted.is_v4() == destination.is_v4()) return wanted;
+  const auto fitting = std::ranges::find(config.addresses, destination.is_v4(),
+                                         [](const wire::IpAddress& one) { return one.is_v4(); });
+  return fitting != config.addresses.end() ? *fitting : wanted;
+}
+
 }  // namespace
 
 uint16_t datagram_source_port(const DeviceConfig& config, QpNumber own) {
@@ -51,9 +74,16 @@ int check_address_vector(const Devices& devices, DeviceIndex device, const abi::
   if (attr.port_num != 1) return EINVAL;
   if (attr.is_global == 0) return config.policy.require_grh ? EINVAL : 0;
   if (attr.sgid_index >= config.addresses.size()) return EINVAL;
+  const wire::IpAddress& source = config.addresses[attr.sgid_index];
+  const wire::IpAddress destination = gid_of(attr);
+  // A group's MAC address is made of its GID: Linux looks nothing up, and does not compare
+  // families.
+  if (destination.is_multicast()) return 0;
   // An IPv4 source cannot reach an IPv6 destination.
-  if (config.addresses[attr.sgid_index].is_v4() != gid_of(attr).is_v4()) return EINVAL;
-  return 0;
+  if (source.is_v4() != destination.is_v4()) return EINVAL;
+  const bool answers = devices.with_address(destination) || config.outside ||
+                       !is_on_link(source, destination) || !config.policy.resolve_neighbors;
+  return answers ? 0 : ETIMEDOUT;
 }
 
 Path resolve_path(const Objects& objects, const Shard& shard, DeviceIndex device,
@@ -65,8 +95,8 @@ Path resolve_path(const Objects& objects, const Shard& shard, DeviceIndex device
   path.udp_src_port =
       available_port(config, udp_source_port(attr.is_global != 0 ? attr.flow_label : 0, own, peer));
   if (attr.is_global != 0) {
-    path.src_ip = config.addresses[attr.sgid_index];
     path.dst_ip = gid_of(attr);
+    path.src_ip = source_for(config, attr.sgid_index, path.dst_ip);
     path.inside = objects.devices.with_address(path.dst_ip);
     if (path.dst_ip.is_multicast()) path.dst_mac = multicast_mac(path.dst_ip);
     path.traffic_class = attr.traffic_class;

@@ -5,7 +5,8 @@
 
 namespace rocemu::engine {
 
-/// 0, or EINVAL for a vector that no RoCE port can use.
+/// Returns 0, EINVAL for a vector that no RoCE port can use, or ETIMEDOUT for one to an address on
+/// the link that nothing has (DevicePolicy::resolve_neighbors).
 int check_address_vector(const Devices& devices, DeviceIndex device, const abi::AhAttr& attr);
 
 /// Of a vector that was checked. Without a GRH (see DevicePolicy::require_grh) the device that owns

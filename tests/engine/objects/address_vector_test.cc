@@ -27,9 +27,7 @@ abi::AhAttr no_grh() {
 }
 
 /// What create_ah and modify_qp say of the vector; they have to agree.
-int verdict(const abi::AhAttr& attr, bool require_grh = false) {
-  engine::FabricConfig config = engine::default_fabric(2);
-  config.devices[0].policy.require_grh = require_grh;
+int verdict(const abi::AhAttr& attr, const engine::FabricConfig& config) {
   Bench bench(config);
   Endpoint app(bench, ClientId{1}, DeviceIndex{0}, {});
   app.client.create_ah(app.pd, attr);
@@ -40,6 +38,24 @@ int verdict(const abi::AhAttr& attr, bool require_grh = false) {
   EXPECT_EQ(of_ah, of_qp);
   EXPECT_EQ(app.state(), of_qp == 0 ? QpState::kRtr : QpState::kInit);
   return of_qp;
+}
+
+int verdict(const abi::AhAttr& attr, bool require_grh = false) {
+  engine::FabricConfig config = engine::default_fabric(2);
+  config.devices[0].policy.require_grh = require_grh;
+  return verdict(attr, config);
+}
+
+/// The verdict on a vector from one of these addresses, where neighbors are resolved.
+int verdict_between(const char* own, const char* destination, bool outside = false) {
+  engine::FabricConfig config = engine::default_fabric(2);
+  engine::DeviceConfig& device = config.devices[0];
+  device.addresses = {*wire::parse_ip_address(own)};
+  device.outside = outside;
+  device.policy.resolve_neighbors = true;
+  config.devices[1].addresses = {*wire::parse_ip_address("10.0.0.2"),
+                                 *wire::parse_ip_address("fd00::2")};
+  return verdict(address_vector(*wire::parse_ip_address(destination), 0), config);
 }
 
 TEST(AddressVector, TakesOneToAnotherDeviceOrOutside) {
@@ -67,6 +83,63 @@ TEST(AddressVector, NeedsASourceGidThatExists) {
 TEST(AddressVector, NeedsBothAddressesOfOneFamily) {
   EXPECT_EQ(verdict(address_vector(kSecond, 1)), EINVAL);
   EXPECT_EQ(verdict(address_vector(kLoopback6, 0)), EINVAL);
+}
+
+// Linux makes a group's MAC address of its GID and asks nothing (ib_resolve_eth_dmac()).
+TEST(AddressVector, MayBeOfAGroupOfTheOtherFamily) {
+  EXPECT_EQ(verdict(address_vector(*wire::parse_ip_address("ff12::1"), 0)), 0);
+  EXPECT_EQ(verdict(address_vector(*wire::parse_ip_address("239.1.1.1"), 1)), 0);
+  EXPECT_EQ(verdict_between("10.0.0.1", "ff01:0:2:c985::"), 0) << "as perftest's -g has it";
+  EXPECT_EQ(verdict_between("10.0.0.1", "239.1.1.1"), 0);
+}
+
+// RFC 6890, 2.2.3: an IPv4-mapped address is in no packet.
+TEST(AddressVector, AGroupOfTheOtherFamilyIsSentToFromAnAddressOfItsOwn) {
+  const engine::FabricConfig config = engine::default_fabric(1);  // 127.0.0.1 and ::1
+  const engine::Objects objects(config);
+  const auto source = [&](const char* group, uint8_t sgid_index) {
+    const abi::AhAttr attr = address_vector(*wire::parse_ip_address(group), sgid_index);
+    return resolve_path(objects, config.shard, DeviceIndex{0}, attr, engine::QpNumber{32},
+                        engine::QpNumber{33})
+        .src_ip;
+  };
+  EXPECT_EQ(source("ff12::1", 0), kLoopback6);
+  EXPECT_EQ(source("ff12::1", 1), kLoopback6);
+  EXPECT_EQ(source("239.1.1.1", 1), wire::IpAddress::from_v4(127, 0, 0, 1));
+  EXPECT_EQ(source("239.1.1.1", 0), wire::IpAddress::from_v4(127, 0, 0, 1));
+}
+
+// Linux: rdma_addr_find_l2_eth_by_grh() waits a second for the neighbor.
+TEST(AddressVector, ToAnAddressOnTheLinkThatNothingHasTimesOut) {
+  EXPECT_EQ(verdict_between("10.0.0.1", "10.0.0.77"), ETIMEDOUT);
+  EXPECT_EQ(verdict_between("127.0.0.1", "127.1.2.3"), ETIMEDOUT);
+  EXPECT_EQ(verdict_between("fd00::1", "fd00::77"), ETIMEDOUT);
+  EXPECT_EQ(verdict_between("fe80::1", "fe80::77"), ETIMEDOUT);
+}
+
+TEST(AddressVector, ToOneThatADeviceHasIsTaken) {
+  EXPECT_EQ(verdict_between("10.0.0.1", "10.0.0.2"), 0);
+  EXPECT_EQ(verdict_between("10.0.0.1", "10.0.0.1"), 0) << "its own";
+  EXPECT_EQ(verdict_between("fd00::1", "fd00::2"), 0);
+}
+
+// The neighbor is the router then, and routers answer.
+TEST(AddressVector, ToOneBehindARouterIsTaken) {
+  EXPECT_EQ(verdict_between("10.0.0.1", "10.0.1.1"), 0);
+  EXPECT_EQ(verdict_between("10.0.0.1", "192.0.2.1"), 0);
+  EXPECT_EQ(verdict_between("10.0.0.1", "127.0.0.1"), 0);
+  EXPECT_EQ(verdict_between("fd00::1", "2001:db8::1"), 0);
+}
+
+// Over --udp peers are other hosts', of which the fabric knows nothing.
+TEST(AddressVector, ToOneOutsideTheFabricIsTaken) {
+  EXPECT_EQ(verdict_between("10.0.0.1", "10.0.0.77", true), 0);
+  EXPECT_EQ(verdict_between("fe80::1", "fe80::77", true), 0);
+}
+
+TEST(AddressVector, NeedsBothAddressesOfOneFamilyBeforeANeighborIsAsked) {
+  EXPECT_EQ(verdict_between("10.0.0.1", "fd00::77"), EINVAL);
+  EXPECT_EQ(verdict_between("fd00::1", "10.0.0.77"), EINVAL);
 }
 
 // DevicePolicy::require_grh; IBTA annex A17: RoCE needs a GRH. Without it, the policy decides.

@@ -1,7 +1,9 @@
 #include "emulator/engine/rdmacm/addresses/address_resolution.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <vector>
 
 #include "emulator/engine/rdmacm/addresses/local_addresses.h"
 #include "emulator/engine/rdmacm/command_codec.h"
@@ -10,6 +12,18 @@ namespace rocemu::engine::cm {
 namespace {
 
 using abi::ucma::EventType;
+
+/// Returns whether a device is on the interface of that number, as far as the fabric knows. 0 says
+/// nothing about an interface.
+bool is_interface(const Environment& environment, uint32_t scope) {
+  bool known = false;
+  for (uint32_t i = 0; i < environment.device_count(); ++i) {
+    const std::vector<uint32_t>& interfaces = environment.config(DeviceIndex{i}).interfaces;
+    if (std::ranges::find(interfaces, scope) != interfaces.end()) return true;
+    known |= !interfaces.empty();
+  }
+  return scope == 0 || !known;
+}
 
 }  // namespace
 
@@ -41,7 +55,13 @@ int AddressResolution::resolve(RdmaId& id, const std::optional<SocketAddress>& s
                                const SocketAddress& destination, uint32_t timeout_ms) {
   if (id.state == IdState::kIdle) {
     SocketAddress from = source.value_or(any_address(destination.family));
-    if (!source) from.scope = destination.scope;
+    if (!source) {
+      from.scope = destination.scope;
+      // Linux binds to that interface, and has no route from one that does not exist.
+      if (is_link_local(destination) && !is_interface(environment_, destination.scope)) {
+        return ENETUNREACH;
+      }
+    }
     if (const int error = binding_.bind_to(id, from)) return error;
   }
   if (id.state != IdState::kBound || id.source.family != destination.family) return EINVAL;

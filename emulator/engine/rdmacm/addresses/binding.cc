@@ -8,9 +8,11 @@
 namespace rocemu::engine::cm {
 namespace {
 
-bool is_link_local(const SocketAddress& address) {
-  return address.family == Family::kIpv6 && address.address.bytes[0] == 0xfe &&
-         (address.address.bytes[1] & 0xc0) == 0x80;
+/// Returns whether the address's scope is the interface of the device's GID. (Linux: the number of
+/// no interface fails rdma_translate_ip(), that of another one cma_validate_port().)
+bool has_scope_of(const SocketAddress& address, const DeviceConfig& device, uint8_t gid_index) {
+  if (gid_index >= device.interfaces.size()) return true;  // not known
+  return device.interfaces[gid_index] == address.scope;
 }
 
 }  // namespace
@@ -46,6 +48,10 @@ int Binding::bind_to(RdmaId& id, const SocketAddress& address) {
                                      : local_address(environment_, address.address);
     if (!local) return EADDRNOTAVAIL;
     if (environment_.is_removed(local->device)) return ENODEV;  // the address stays the machine's
+    if (is_link_local(address) &&
+        !has_scope_of(address, environment_.config(local->device), local->gid_index)) {
+      return ENODEV;
+    }
   }
   id.source = address;
   id.is_wildcard = is_wildcard;

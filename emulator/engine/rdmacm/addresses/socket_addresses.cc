@@ -76,6 +76,11 @@ bool is_loopback(const SocketAddress& address) {
   return address.family == Family::kIpv6 && address.address == kIpv6Loopback;
 }
 
+bool is_link_local(const SocketAddress& address) {
+  return address.family == Family::kIpv6 && address.address.bytes[0] == 0xfe &&
+         (address.address.bytes[1] & 0xc0) == 0x80;
+}
+
 std::optional<SocketAddress> parse_socket_address(std::span<const uint8_t> bytes) {
   if (bytes.size() < sizeof(uint16_t)) return std::nullopt;
   const auto family = static_cast<Family>(host_order<uint16_t>(bytes, 0));
