@@ -38,6 +38,16 @@ class RdmaIds : public testing::Test {
     return channel.command(Command::kSetOption, in).error;
   }
 
+  /// A new id, bound to that port of 127.0.0.1.
+  uint32_t bound(uint16_t port, bool reuse_address) {
+    const uint32_t id = channel.create_id(kUid);
+    if (reuse_address) {
+      EXPECT_EQ(set_option(id, abi::ucma::IdOption::kReuseAddress, 1), 0);
+    }
+    EXPECT_EQ(channel.bind(id, ip("127.0.0.1", port)), 0);
+    return id;
+  }
+
   CmBench bench;
   EventChannel channel{bench, 1};
 };
@@ -197,13 +207,53 @@ TEST_F(RdmaIds, BothFamiliesShareAPortUnlessEachWantsItsOwnOnly) {
   EXPECT_EQ(channel.bind(id, ip("::", 7471)), 0);
 }
 
-TEST_F(RdmaIds, ReuseAddressPermitsToBindButNotToListenTogether) {
-  const uint32_t a = channel.create_id(kUid), b = channel.create_id(kUid);
-  for (const uint32_t id : {a, b}) {
-    ASSERT_EQ(set_option(id, abi::ucma::IdOption::kReuseAddress, 1), 0);
-    ASSERT_EQ(channel.bind(id, ip("127.0.0.1", 7471)), 0);
+// What Linux' cma_check_port() says of a second id on a port, by whether each has REUSEADDR and
+// whether the first listens. "Once the ID reaches RDMA_CM_LISTEN it is not allowed to be reusable
+// any more, and has to be unique in the bind list" (rdma_listen()).
+TEST_F(RdmaIds, ASecondIdOnAPortNeedsReuseAddressOfBothAndNoListener) {
+  uint16_t port = 7000;
+  for (const bool first : {false, true}) {
+    for (const bool second : {false, true}) {
+      for (const bool listens : {false, true}) {
+        ++port;
+        const uint32_t a = bound(port, first);
+        if (listens) {
+          ASSERT_EQ(channel.listen(a), 0);
+        }
+        const uint32_t b = channel.create_id(kUid);
+        if (second) {
+          ASSERT_EQ(set_option(b, abi::ucma::IdOption::kReuseAddress, 1), 0);
+        }
+        EXPECT_EQ(channel.bind(b, ip("127.0.0.1", port)),
+                  first && second && !listens ? 0 : EADDRINUSE)
+            << first << second << listens;
+        const uint32_t elsewhere = channel.create_id(kUid);
+        EXPECT_EQ(channel.bind(elsewhere, ip("127.0.0.2", port)), 0) << "another address";
+      }
+    }
   }
+}
+
+TEST_F(RdmaIds, AWildcardOnAPortThatIsListenedOnIsRefusedWithReuseAddressToo) {
+  const uint32_t a = bound(7471, true);
+  ASSERT_EQ(channel.listen(a), 0);
+  const uint32_t b = channel.create_id(kUid);
+  ASSERT_EQ(set_option(b, abi::ucma::IdOption::kReuseAddress, 1), 0);
+  EXPECT_EQ(channel.bind(b, ip("0.0.0.0", 7471)), EADDRNOTAVAIL);
+}
+
+TEST_F(RdmaIds, OfTwoThatShareAPortTheLastOneLeftListensAndThenHasItAlone) {
+  const uint32_t a = bound(7471, true), b = bound(7471, true);
+  EXPECT_EQ(channel.listen(a), EADDRINUSE);
   EXPECT_EQ(channel.listen(b), EADDRINUSE);
+  ASSERT_EQ(channel.destroy_id(a), 0);
+  ASSERT_EQ(channel.listen(b), 0);
+  const uint32_t c = channel.create_id(kUid);
+  ASSERT_EQ(set_option(c, abi::ucma::IdOption::kReuseAddress, 1), 0);
+  EXPECT_EQ(channel.bind(c, ip("127.0.0.1", 7471)), EADDRINUSE);
+  EXPECT_EQ(set_option(b, abi::ucma::IdOption::kReuseAddress, 1), EINVAL) << "it listens";
+  ASSERT_EQ(channel.destroy_id(b), 0);
+  EXPECT_EQ(channel.bind(c, ip("127.0.0.1", 7471)), 0);
 }
 
 TEST_F(RdmaIds, AnAfIbAddressIsBoundByItsGid) {
