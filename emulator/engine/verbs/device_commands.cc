@@ -56,11 +56,13 @@ int query_device(const CommandContext& context, const Device& device, abi::Devic
   // transport has it has on demand.
   constexpr uint64_t kOdp = 1, kOdpImplicit = 2;
   constexpr uint32_t kSend = 1, kRecv = 2, kWrite = 4, kRead = 8, kAtomic = 16, kSrqRecv = 32;
+  constexpr uint32_t kFlush = 64, kAtomicWrite = 128;  // in ib_user_verbs.h, not in verbs.h
   attr.odp_general_caps = kOdp | kOdpImplicit;
-  attr.odp_caps[0] = kSend | kRecv | kWrite | kRead | kAtomic | kSrqRecv;  // RC
-  attr.odp_caps[1] = kSend | kRecv | kWrite | kSrqRecv;                    // UC
-  attr.odp_caps[2] = kSend | kRecv | kSrqRecv;                             // UD
-  attr.odp_caps[3] = kSend | kWrite | kRead | kAtomic | kSrqRecv;          // XRC
+  constexpr uint32_t kRemote = kWrite | kRead | kAtomic;
+  attr.odp_caps[0] = kSend | kRecv | kSrqRecv | kRemote | kFlush | kAtomicWrite;  // RC
+  attr.odp_caps[1] = kSend | kRecv | kWrite | kSrqRecv;                           // UC
+  attr.odp_caps[2] = kSend | kRecv | kSrqRecv;                                    // UD
+  attr.odp_caps[3] = kSend | kSrqRecv | kRemote;                                  // XRC
   attr.max_cq_moderation_count = kMaxCqModeration;
   attr.max_cq_moderation_period = kMaxCqModeration;
   static_assert(sizeof(ROCEMU_VERSION) <= sizeof(attr.fw_ver));

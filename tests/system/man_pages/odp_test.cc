@@ -76,7 +76,13 @@ TEST_F(OnDemand, TheDeviceOffersIt) {
   EXPECT_EQ(attr.odp_caps.general_caps, uint64_t{IBV_ODP_SUPPORT} | IBV_ODP_SUPPORT_IMPLICIT);
   constexpr uint32_t kRc = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |
                            IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
-  EXPECT_EQ(attr.odp_caps.per_transport_caps.rc_odp_caps & kRc, kRc);
+  constexpr uint32_t kFlush = 1 << 6, kAtomicWrite = 1 << 7;  // IB_UVERBS_ODP_SUPPORT_...
+  constexpr uint32_t kWithQueries = kRc | kFlush | kAtomicWrite;
+  EXPECT_EQ(attr.odp_caps.per_transport_caps.rc_odp_caps & kWithQueries, kWithQueries);
+  // All others have neither operation.
+  EXPECT_EQ(attr.xrc_odp_caps & (kFlush | kAtomicWrite), 0u);
+  EXPECT_EQ(attr.odp_caps.per_transport_caps.uc_odp_caps & (kFlush | kAtomicWrite), 0u);
+  EXPECT_EQ(attr.odp_caps.per_transport_caps.ud_odp_caps & (kFlush | kAtomicWrite), 0u);
 }
 
 // "Create an on-demand paging MR": pages come when they are used.
