@@ -92,6 +92,13 @@ print("equal" if mr.lkey == mr.rkey else "different")
         self.assertEqual(result.stdout.count("it names the L_Key of a region where its R_Key"), 1)
         self.assertIn("with --same-keys they are here", result.stdout)
 
+    def test_nothing_is_said_of_a_region_that_has_no_rkey(self):
+        for options in (["--same-keys"], []):
+            result = run(ROCEMU, "run", "--private", *options, "--", f"{BIN}/man_page_tests",
+                         "--gtest_filter=Keys.TheLKeyOfARegionWithoutAnRKeyIsNot")
+            self.assertEqual(result.returncode, 0, result.stdout)
+            self.assertNotIn("--same-keys", result.stdout)
+
     def test_same_keys_makes_them_equal(self):
         for options, expected in (([], "different\n"), (["--same-keys"], "equal\n")):
             result = run(ROCEMU, "run", "--private", *options, "--", "/usr/bin/python3", "-c",

@@ -142,7 +142,7 @@ bool names_an_lkey(const TransportContext& context, const QueuePair& qp) {
   if (!qp.path.inside) return false;
   const uint32_t key = qp.send.queue.header<abi::SendWqe>(qp.send.queue.head()).rkey;
   const MemoryRegion* region = context.objects().mrs.find_by_lkey(key);
-  return region != nullptr && region->rkey != key;
+  return region != nullptr && region->rkey != 0 && region->rkey != key;  // a null region has none
 }
 
 void on_nak(TransportContext& context, QueuePair& qp, uint8_t code) {

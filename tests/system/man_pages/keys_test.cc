@@ -33,6 +33,16 @@ TEST_F(Keys, AnLKeyWhereAnRKeyBelongsIsNamed) {
   EXPECT_EQ(wc.vendor_err, 22u);
 }
 
+// ibv_alloc_null_mr(3): "the MR is not exposed as an rkey". No other key of it would have been
+// right.
+TEST_F(Keys, TheLKeyOfARegionWithoutAnRKeyIsNot) {
+  const MrPtr null(ibv_alloc_null_mr(pd.get()));
+  ASSERT_NE(null, nullptr);
+  const ibv_wc wc = write_with(null->lkey);
+  EXPECT_EQ(wc.status, IBV_WC_REM_ACCESS_ERR);
+  EXPECT_EQ(wc.vendor_err, 10u);
+}
+
 TEST_F(Keys, AnotherWrongKeyIsNot) {
   const ibv_wc wc = write_with(mr->lkey ^ 1);
   EXPECT_EQ(wc.status, IBV_WC_REM_ACCESS_ERR);
