@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "wire/udp_checksum.h"
+
 namespace rocemu::capture {
 namespace {
 
@@ -76,6 +78,7 @@ bool PcapWriter::write(engine::Instant at, std::span<const uint8_t> frame) {
   header.caplen = static_cast<bpf_u_int32>(std::min(frame.size(), limits_.snap_length));
   header.len = static_cast<bpf_u_int32>(frame.size());
   pcap_dump(reinterpret_cast<u_char*>(file_), &header, frame.data());
+  complete(frame, header.caplen);
   if (limits_.last_frames != 0) {
     ring_.push_back(std::exchange(unwritten_, {}));
     if (ring_.size() > limits_.last_frames) ring_.pop_front();
@@ -83,6 +86,15 @@ bool PcapWriter::write(engine::Instant at, std::span<const uint8_t> frame) {
   }
   ++unwritten_frames_;
   return unwritten_.size() < kHandOver || hand_over();
+}
+
+// As ICRCs are left out where nobody sees them, UDP checksums are.
+void PcapWriter::complete(std::span<const uint8_t> frame, size_t kept) {
+  const auto checksum = wire::missing_udp_checksum(frame);
+  if (!checksum || kept < wire::kIpv6UdpChecksumAt + 2) return;
+  std::byte* const at = unwritten_.data() + unwritten_.size() - kept + wire::kIpv6UdpChecksumAt;
+  at[0] = static_cast<std::byte>(*checksum >> 8);
+  at[1] = static_cast<std::byte>(*checksum & 0xff);
 }
 
 bool PcapWriter::flush() {

@@ -57,6 +57,8 @@ class PcapWriter {
   const std::string& error() const { return error_; }
 
  private:
+  /// Gives the frame that was just written the UDP checksum that it lacks.
+  void complete(std::span<const uint8_t> frame, size_t kept);
   bool hand_over();
   /// The latest frames, where only those are wanted.
   bool write_ring();

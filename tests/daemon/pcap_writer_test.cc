@@ -8,7 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <iterator>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -68,6 +70,43 @@ TEST(PcapWriter, KeepsBytesAndNanoseconds) {
   EXPECT_EQ(frames[0].bytes, (std::vector<uint8_t>{1, 2, 3}));
   EXPECT_EQ(frames[1].time, 1'700'000'002s + 123'456'789ns);
   EXPECT_EQ(frames[1].bytes, std::vector<uint8_t>(4300, 0x5a));
+}
+
+// An empty UDP packet from port 49153 of ::1 to port 4791 of ::1. RFC 8200, 8.1: the sum is
+// 1 + 1 + 8 + 17 (pseudo-header) + c001 + 12b7 + 8 = d2db, the checksum 2d24.
+std::vector<uint8_t> ipv6_frame() {
+  std::vector<uint8_t> frame(14 + 40 + 8);
+  frame[12] = 0x86;
+  frame[13] = 0xdd;
+  frame[14] = 0x60;
+  frame[14 + 5] = 8;
+  frame[14 + 6] = 17;
+  frame[14 + 8 + 15] = frame[14 + 24 + 15] = 1;
+  constexpr uint8_t kUdp[] = {0xc0, 0x01, 0x12, 0xb7, 0, 8, 0, 0};
+  std::copy(std::begin(kUdp), std::end(kUdp), frame.begin() + 14 + 40);
+  return frame;
+}
+
+TEST(PcapWriter, WritesTheUdpChecksumThatAnIpv6FrameLacks) {
+  const daemon::TempDir dir;
+  std::vector<uint8_t> expected = ipv6_frame();
+  expected[60] = 0x2d;
+  expected[61] = 0x24;
+  for (const uint64_t last_frames : {0, 1}) {
+    for (const size_t kept : {size_t{65535}, size_t{62}, size_t{61}, size_t{60}}) {
+      const std::string path = dir / "out.pcap";
+      {
+        PcapWriter writer(open_capture_file(path), kStart, SlowReader::kIsWaitedFor,
+                          {.snap_length = kept, .last_frames = last_frames});
+        writer.write(at(0ns), ipv6_frame());
+      }
+      const std::vector<ReadFrame> frames = read_back(path);
+      ASSERT_EQ(frames.size(), 1u);
+      std::vector<uint8_t> cut = kept < 62 ? ipv6_frame() : expected;
+      if (kept < cut.size()) cut.resize(kept);
+      EXPECT_EQ(frames[0].bytes, cut) << kept;
+    }
+  }
 }
 
 TEST(PcapWriter, IsReadableWhileItRunsOnceFlushed) {

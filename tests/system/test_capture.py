@@ -10,9 +10,9 @@ SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_ONLY = 0, 1, 2, 4
 READ_REQUEST, ACKNOWLEDGE = 12, 17
 
 
-def dissect(capture, *fields):
+def dissect(capture, *fields, options=()):
     """One tuple of strings for each frame, as tshark reads them."""
-    command = ["tshark", "-r", str(capture), "-T", "fields"]
+    command = ["tshark", *options, "-r", str(capture), "-T", "fields"]
     for field in fields:
         command += ["-e", field]
     output = subprocess.run(command, check=True, stdout=subprocess.PIPE,
@@ -33,6 +33,8 @@ def icrc_over_ipv6(packet):
 
 
 class Capture(unittest.TestCase):
+    GOOD, NONE = "1", "3"  # of a checksum, in tshark's words: good; not present
+
     def setUp(self):
         self.directory = temporary_directory()
         self.addCleanup(self.directory.cleanup)
@@ -90,10 +92,28 @@ class Capture(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stdout)
         self.assertEqual({frame for frame in dissect(self.capture, "ipv6.src", "ipv6.dst")},
                          {("::1", "::1")})
-        # Annex A17 lets a RoCEv2 sender put 0 there, as Linux and NICs do, over IPv6 too, where
-        # RFC 8200 wants a reason for it: the ICRC protects the frame.
-        self.check_well_formed(tolerated="Illegal checksum value (0)")
+        self.check_well_formed()
         self.check_icrcs()
+        self.check_udp_checksums(self.GOOD)
+
+    def test_ipv4_has_no_udp_checksums(self):
+        # As rxe's and NICs' frames (annex A17): the ICRC protects them.
+        self.record("-s", "5000", "-n", "5", "-m", "2048")
+        self.check_udp_checksums(self.NONE)
+
+    def test_frames_that_were_cut_off_have_udp_checksums_over_ipv6(self):
+        port_and_gid = ("-g", "1", "-s", "5000", "-n", "5", "-m", "2048")
+        for length in (60, 61, 62, 100):  # the checksum is bytes 60 and 61
+            result = rocemu_run(*pingpong_pair(*port_and_gid, gid=False), options=(
+                "--lockstep", "--capture", str(self.capture), "--snap-length", str(length)))
+            self.assertEqual(result.returncode, 0, result.stdout)
+            found = {checksum == "0x0000"
+                     for (checksum,) in dissect(self.capture, "udp.checksum") if checksum}
+            self.assertEqual(found, {False} if length >= 62 else set(), length)
+
+    def check_udp_checksums(self, status):
+        frames = dissect(self.capture, "udp.checksum.status", options=("-o", "udp.check_checksum:TRUE"))
+        self.assertEqual({frame for frame in frames}, {(status,)})
 
     def test_psns_and_acknowledgements_agree(self):
         self.record("-s", "512", "-n", "50")
