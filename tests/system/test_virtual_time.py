@@ -30,6 +30,21 @@ class VirtualClock(unittest.TestCase):
                 self.assertGreaterEqual(int(found[2]), 8 * 8796)
                 self.assertLessEqual(int(found[2]), 4 * 8 * 8797)
 
+    def check_sentences(self, sentences):
+        """Tests of man pages, which ctest runs on the real clock."""
+        for options in (("--clock", "virtual"), ("--lockstep",)):
+            with self.subTest(options):
+                result = rocemu_run(BIN / "man_page_tests", f"--gtest_filter={sentences}",
+                                    options=options)
+                self.assertEqual(result.returncode, 0, result.stdout)
+                self.assertRegex(result.stdout, r"PASSED  \] [1-9]")
+
+    def test_completions_have_the_wall_clock_of_the_programs(self):
+        self.check_sentences("PollCqEx.TellsWhenItWasOnTheDevicesClockAndOnTheWallClock")
+
+    def test_attributes_addresses_and_ports_are_as_on_the_real_clock(self):
+        self.check_sentences("QueryQp.*:AddressVector.*:Ports.*:OnDemand.TheDeviceOffersIt")
+
     def test_ordinary_programs_run(self):
         result = rocemu_run(*pingpong_pair("-n", "50"), options=("--clock", "virtual"))
         self.assertEqual(result.returncode, 0, result.stdout)

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "emulator/abi/turns.h"
 #include "emulator/engine/base/time.h"
 
 namespace rocemu::daemon {
@@ -36,9 +37,14 @@ class Clock {
         std::chrono::duration_cast<std::chrono::nanoseconds>(start_.time_since_epoch()).count());
   }
 
-  /// The wall-clock time of Instant 0; of a virtual clock always the same, 1970-01-01.
+  /// The wall-clock time of Instant 0; of a virtual clock always the same, that at which
+  /// CLOCK_REALTIME of its programs begins.
   std::chrono::system_clock::time_point wall_start() const {
-    return is_virtual() ? std::chrono::system_clock::time_point{} : wall_start_;
+    constexpr std::chrono::nanoseconds kOfPrograms{abi::kRealtimeStartNs};
+    using std::chrono::system_clock;
+    return is_virtual() ? system_clock::time_point(
+                              std::chrono::duration_cast<system_clock::duration>(kOfPrograms))
+                        : wall_start_;
   }
   uint64_t wall_start_ns() const {
     return static_cast<uint64_t>(
