@@ -8,7 +8,7 @@ import subprocess
 import unittest
 
 from pair import listening
-from rocemu import BIN, ROCEMU, free_port, kill, run, temporary_directory
+from rocemu import BIN, PAIR, ROCEMU, free_port, kill, run, temporary_directory
 
 
 class TwoRuns(unittest.TestCase):
@@ -43,14 +43,20 @@ class TwoRuns(unittest.TestCase):
         self.assertNotEqual(result.returncode, 0)
         self.assert_explained(result.stdout, server, "connects its QP 17 to that same QP")
 
-    def test_a_client_that_nobody_hears_is_told(self):
+    def test_a_run_that_has_nothing_to_do_with_it_is_not_named(self):
         server = self.start("sleep", "1000")
         base = pathlib.Path(self.shared).parent
         while not any(base.glob("run-*/control")):
             self.assertIsNone(server.poll())
         result = self.run_here("rping", "-c", "-a", "127.0.0.1", "-C", "1", "-p", "7174")
         self.assertNotEqual(result.returncode, 0)
-        self.assert_explained(result.stdout, server, "since nobody listens where it connects to")
+        self.assertNotIn("another `rocemu run`", result.stdout)
+        port = str(free_port())
+        meets_itself = run(ROCEMU, "run", "--", *PAIR, port, "ibv_rc_pingpong", "-g", "0", "-p", port,
+                           "--", "ibv_rc_pingpong", "-g", "0", "-p", port, "localhost",
+                           env=self.environment)
+        self.assertEqual(meets_itself.returncode, 0, meets_itself.stdout)
+        self.assertNotIn("another `rocemu run`", meets_itself.stdout)
 
     def test_alone_nothing_is_said(self):
         result = self.run_here("rping", "-c", "-a", "127.0.0.1", "-C", "1", "-p", "7174")

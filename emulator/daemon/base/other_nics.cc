@@ -4,16 +4,23 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
+#include <thread>
 
+#include "emulator/abi/runtime_dir.h"
 #include "emulator/os/unique_fd.h"
 
 namespace rocemu::daemon {
@@ -51,16 +58,71 @@ std::string describe(const std::string& name) {
                          : fmt::format("pid {}: {}", digits, command);
 }
 
-/// One of another `rocemu run` that runs beside this daemon; empty if there is none.
-std::string find_other() {
+/// What a NIC answers to {"command":"show"}; null if it does not.
+nlohmann::json show(const std::filesystem::path& directory) {
+  constexpr timeval kPatience{2, 0};
+  constexpr std::string_view kRequest = "{\"command\":\"show\"}\n";
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = directory / abi::kControlSocket;
+  if (path.size() >= sizeof address.sun_path) return {};
+  std::memcpy(address.sun_path, path.data(), path.size());
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket) return {};
+  for (const int option : {SO_RCVTIMEO, SO_SNDTIMEO})
+    setsockopt(socket.get(), SOL_SOCKET, option, &kPatience, sizeof kPatience);
+  if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      send(socket.get(), kRequest.data(), kRequest.size(), MSG_NOSIGNAL) < 0)
+    return {};
+  std::string line;
+  char buffer[16384];
+  while (line.find('\n') == std::string::npos) {
+    const ssize_t size = recv(socket.get(), buffer, sizeof buffer, 0);
+    if (size <= 0) return {};
+    line.append(buffer, static_cast<size_t>(size));
+  }
+  return nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+}
+
+bool has_qp(const std::filesystem::path& directory, uint32_t qpn) {
+  try {
+    const nlohmann::json reply = show(directory);
+    if (!reply.is_object()) return false;
+    for (const auto& device : reply.at("fabric").at("devices"))
+      for (const auto& qp : device.at("qps"))
+        if (qp.at("number") == qpn) return true;
+  } catch (const nlohmann::json::exception&) {
+    // It is of another version.
+  }
+  return false;
+}
+
+/// Returns a description of the `rocemu run` beside this daemon whose NIC has the QP; empty if
+/// there is none.
+std::string find_other(uint32_t qpn) {
   const std::filesystem::path own = own_directory();
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(own.parent_path(), ignored)) {
     const std::string name = entry.path().filename();
-    if (name.starts_with(kPrivate) && name != own.filename() && is_alive(entry.path()))
+    if (name.starts_with(kPrivate) && name != own.filename() && is_alive(entry.path()) &&
+        has_qp(entry.path(), qpn))
       return describe(name);
   }
   return "";
+}
+
+void find_and_explain(pid_t program, uint32_t qpn) {
+  static std::atomic<bool> is_explained{false};
+  const std::string other = find_other(qpn);
+  if (other.empty() || is_explained.exchange(true)) return;
+  std::string name = file_text(fmt::format("/proc/{}/comm", program));
+  if (!name.empty() && name.back() == '\n') name.pop_back();
+  spdlog::warn(
+      "{} (pid {}) connects its QP {} to that same QP. Is its peer under another `rocemu run` "
+      "({})? Each has a NIC of its own, both with the same addresses, and they do not reach each "
+      "other. Start one NIC for both, `rocemu up`, and then the programs with `rocemu run`; or run "
+      "both programs under one `rocemu run`",
+      name, program, qpn, other);
 }
 
 }  // namespace
@@ -69,20 +131,10 @@ void set_own_directory(const std::string& dir) {
   own_directory() = dir;
 }
 
-void explain_other_nics(pid_t program, const std::string& what) {
-  static std::atomic<bool> told{false};
+void explain_meeting_itself(pid_t program, uint32_t qpn) {
   const std::string own = std::filesystem::path(own_directory()).filename();
-  if (!own.starts_with(kPrivate) || told.load()) return;
-  const std::string other = find_other();
-  if (other.empty() || told.exchange(true)) return;
-  std::string name = file_text(fmt::format("/proc/{}/comm", program));
-  if (!name.empty() && name.back() == '\n') name.pop_back();
-  spdlog::warn(
-      "{} (pid {}) {}. Is its peer under another `rocemu run` ({})? Each has a NIC of its own, "
-      "both "
-      "with the same addresses, and they do not reach each other. Start one NIC for both, `rocemu "
-      "up`, and then the programs with `rocemu run`; or run both programs under one `rocemu run`",
-      name, program, what, other);
+  if (!own.starts_with(kPrivate)) return;
+  std::thread(find_and_explain, program, qpn).detach();
 }
 
 }  // namespace rocemu::daemon

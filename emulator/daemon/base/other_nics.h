@@ -1,10 +1,11 @@
 // The commonest mistake with private NICs: two `rocemu run`, each with a NIC of its own, whose
-// programs are to meet. Both NICs have the same addresses, so a program finds itself there, or
-// nobody. It is told when that is seen and another NIC of the user runs.
+// programs should meet. Both NICs have the same addresses and QP numbers, so a program connects its
+// QP to itself.
 #pragma once
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 
 namespace rocemu::daemon {
@@ -12,8 +13,9 @@ namespace rocemu::daemon {
 /// The directory of this daemon, beside which are those of others. To be called once, at the start.
 void set_own_directory(const std::string& dir);
 
-/// Logs, once in the daemon's life and only if another NIC runs, that the program met `what`, and
-/// what to do.
-void explain_other_nics(pid_t program, const std::string& what);
+/// Logs, once in the daemon's life and only if the NIC of another `rocemu run` has a QP of that
+/// number, that the program's QP is connected to itself, and what to do. The other NIC is asked by
+/// a thread, since it may ask us at the same time.
+void explain_meeting_itself(pid_t program, uint32_t qpn);
 
 }  // namespace rocemu::daemon

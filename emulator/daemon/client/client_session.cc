@@ -254,7 +254,7 @@ void ClientSession::explain_meeting(const abi::Request& request) {
   const auto found = to_itself_.find(modify.qpn);
   if (found == to_itself_.end()) return;
   if (found->second != modify.attr.sq_psn) {
-    explain_other_nics(peer_.pid, fmt::format("connects its QP {} to that same QP", modify.qpn));
+    explain_meeting_itself(peer_.pid, modify.qpn);
   }
   to_itself_.erase(found);
 }

@@ -11,7 +11,6 @@
 
 #include "emulator/daemon/base/descriptors.h"
 #include "emulator/daemon/base/foreign_descriptors.h"
-#include "emulator/daemon/base/other_nics.h"
 
 namespace rocemu::daemon {
 namespace {
@@ -41,12 +40,6 @@ CmReply with_events_reported(CmReply reply, uint32_t count) {
     std::memcpy(reply.response.data(), &response, sizeof response);
   }
   return reply;
-}
-
-void explain_rejection(const abi::ucma::EventResponse& event, pid_t program) {
-  constexpr uint32_t kNobodyListens = 8;  // IBTA vol 1, 12.6.7.2: invalid service ID
-  if (event.event != abi::ucma::EventType::kRejected || event.status != kNobodyListens) return;
-  explain_other_nics(program, "is rejected, since nobody listens where it connects to");
 }
 
 }  // namespace
@@ -79,7 +72,6 @@ uint64_t CmSession::inode() const {
 }
 
 void CmSession::deliver(const EventResponse& event) {
-  explain_rejection(event, peer_.pid);
   if (ended_) return;
   if (!events_.deliver(event)) return end("an event channel has too many unread events");
   watch_for_room();
