@@ -26,6 +26,12 @@ class PollModes(unittest.TestCase):
         line = "ROCEMU_POLL=sometimes is none of adaptive, yield and spin; using adaptive"
         self.assertEqual(result.stdout.count(line), 2, result.stdout)
 
+    def test_an_empty_mode_is_named(self):
+        result = self.pingpong("")
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertEqual(result.stdout.count("ROCEMU_POLL is empty; unset it, or set it to adaptive, "
+                                             "yield or spin; using adaptive\n"), 2, result.stdout)
+
     def test_a_nic_that_never_sleeps_runs_a_program(self):
         port = str(free_port())
         side = [*PINGPONG, "-p", port]

@@ -52,7 +52,11 @@ PollMode poll_mode() {
     chosen = 1 + static_cast<int>(mode);
     if (known.exchange(chosen) == 0 && !is_valid) {
       fprintf(stderr,
-              "rocemu: ROCEMU_POLL=%s is none of adaptive, yield and spin; using adaptive\n", text);
+              *text == '\0'
+                  ? "rocemu: ROCEMU_POLL is empty%s; unset it, or set it to adaptive, yield or "
+                    "spin; using adaptive\n"
+                  : "rocemu: ROCEMU_POLL=%s is none of adaptive, yield and spin; using adaptive\n",
+              text);
     }
   }
   return static_cast<PollMode>(chosen - 1);
