@@ -4,8 +4,9 @@ import subprocess
 import unittest
 import zlib
 
-from rocemu import pingpong_pair, rocemu_run, temporary_directory
+from rocemu import HERE, pingpong_pair, rocemu_run, temporary_directory
 
+LEARN = HERE.parents[1] / "docs" / "learn"
 SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_ONLY = 0, 1, 2, 4
 READ_REQUEST, ACKNOWLEDGE = 12, 17
 
@@ -30,6 +31,24 @@ def icrc_over_ipv6(packet):
     masked[40 + 6:40 + 8] = b"\xff" * 2  # UDP checksum
     masked[40 + 8 + 4] = 0xff  # FECN, BECN, reserved
     return zlib.crc32(b"\xff" * 8 + bytes(masked)).to_bytes(4, "little")
+
+
+class Lessons(unittest.TestCase):
+    """docs/troubleshooting.md says what to switch off in Wireshark."""
+
+    def test_nothing_is_malformed_without_the_heuristic_for_rpc_over_rdma(self):
+        with temporary_directory() as directory:
+            for lesson in (["send.py", "5", "4"], ["late.py"], ["rdma.py"], ["events.py"],
+                           ["overrun.py"], ["atomic.py"]):
+                capture = pathlib.Path(directory) / f"{lesson[0]}.pcap"
+                result = rocemu_run(LEARN / lesson[0], *lesson[1:],
+                                    options=("--lockstep", "--capture", capture))
+                self.assertEqual(result.returncode, 0, result.stdout)
+                frames = subprocess.run(
+                    ["tshark", "-r", capture, "--disable-heuristic", "rpcrdma_infiniband"], check=True,
+                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+                self.assertIn("RC", frames, lesson)
+                self.assertNotIn("Malformed", frames, lesson)
 
 
 class Capture(unittest.TestCase):
