@@ -10,6 +10,7 @@
 #include "emulator/command/fabric_options.h"
 #include "emulator/command/hang.h"
 #include "emulator/command/subcommand.h"
+#include "emulator/command/supervise.h"
 #include "emulator/explore/fault_table.h"
 #include "emulator/os/processors.h"
 #include "emulator/os/stacks.h"

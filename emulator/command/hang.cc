@@ -1,29 +1,19 @@
 #include "emulator/command/hang.h"
 
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <deque>
 #include <fstream>
-#include <thread>
 
-#include "emulator/command/daemons/process_exit.h"
 #include "emulator/command/error.h"
 #include "emulator/journal/recording.h"
 
 namespace rocemu::command {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
-using std::chrono::seconds;
 
-/// For programs that end by SIGTERM, and for the kernel to end the others.
-constexpr milliseconds kTermTimeout{1000}, kKillTimeout{10'000};
 constexpr size_t kRecentEvents = 20;
 
 /// What the NIC says of a socket; empty if it does not know it.
@@ -61,8 +51,6 @@ std::string section(const char* title, const Json& nic, const char* key) {
   return text;
 }
 
-bool is_alone = false;  // expect_no_outsiders()
-
 bool waits(const BlockedThread& thread, bool counts_polling) {
   return thread.waker == Waker::kNobody || (counts_polling && thread.waker == Waker::kPolling);
 }
@@ -89,12 +77,7 @@ nanoseconds parse_time(const std::string& option, const std::string& text) {
 
 /// Each thread is looked at twice: one that waited both times and was not switched from in between
 /// waited all the while. Threads that poll wake again and again, and see nothing.
-std::optional<std::vector<BlockedThread>> find_hang(pid_t daemon, bool counts_polling,
-                                                    const TurnTableView* turns) {
-  const auto look = [&] {
-    return blocked_threads(descendants(getpid(), daemon), daemon,
-                           turns != nullptr ? turns->waits() : ToldWaits(), is_alone);
-  };
+std::optional<std::vector<BlockedThread>> find_hang(const Look& look, bool counts_polling) {
   const auto all_wait = [&](const std::vector<BlockedThread>& threads) {
     return !threads.empty() && std::ranges::all_of(threads, [&](const BlockedThread& thread) {
       return waits(thread, counts_polling);
@@ -109,10 +92,6 @@ std::optional<std::vector<BlockedThread>> find_hang(pid_t daemon, bool counts_po
   };
   if (!all_wait(second) || !std::ranges::equal(first, second, is_same)) return std::nullopt;
   return second;
-}
-
-void expect_no_outsiders() {
-  is_alone = true;
 }
 
 std::string describe_waits(const std::vector<BlockedThread>& threads, const Json& nic) {
@@ -136,29 +115,6 @@ std::string recent_events(const std::string& dir) {
   std::string text = "latest events in the recording:\n";
   for (const std::string& line : last) text += "  " + line + "\n";
   return text;
-}
-
-void end_programs(pid_t daemon) {
-  const auto all_gone = [&](int signal, milliseconds timeout) {
-    const auto deadline = std::chrono::steady_clock::now() + timeout;
-    for (;;) {
-      const std::vector<pid_t> left = descendants(getpid(), daemon);
-      bool any = false;
-      for (const pid_t pid : left) {
-        int wait_status = 0;
-        if (waitpid(pid, &wait_status, WNOHANG) == pid) continue;
-        any = true;
-        if (signal == 0) continue;
-        kill(pid, signal);
-        kill(pid, SIGCONT);  // one that is stopped does not see the other
-      }
-      if (!any) return true;
-      if (signal == SIGTERM) signal = 0;  // once
-      if (std::chrono::steady_clock::now() >= deadline) return false;
-      wait_until_gone(left.front(), milliseconds(10));
-    }
-  };
-  if (!all_gone(SIGTERM, kTermTimeout)) all_gone(SIGKILL, kKillTimeout);
 }
 
 }  // namespace rocemu::command

@@ -30,6 +30,7 @@
 #include "emulator/command/one_processor.h"
 #include "emulator/command/program_environment.h"
 #include "emulator/command/recordings/golden_run.h"
+#include "emulator/command/recordings/inner_recordings.h"
 #include "emulator/command/recordings/recorded_capture.h"
 #include "emulator/command/recordings/recording_files.h"
 #include "emulator/command/rule_reports.h"
@@ -44,6 +45,8 @@ namespace po = boost::program_options;
 namespace {
 
 constexpr char kReportFile[] = "/report.txt";
+/// What a program has to finish when the command ends, such as a server whose client was the last.
+constexpr std::chrono::milliseconds kFinishing{200};
 
 po::options_description options_of_run() {
   po::options_description options;
@@ -97,6 +100,14 @@ po::options_description options_of_run() {
                         "with --lockstep, run the command N times, some of them beside a load, and "
                         "tell where two runs part and which call did it");
   options.add(fabric_options());
+  return options;
+}
+
+/// Beside those that help shows: rocemu's test libraries start their NICs so.
+po::options_description all_options_of_run() {
+  po::options_description options = options_of_run();
+  options.add_options()("for-test", po::value<std::string>(),
+                        "watch the parent, a test, in place of the command (abi/test_watch.h)");
   return options;
 }
 
@@ -194,8 +205,11 @@ std::optional<KeptRun> make_kept_run(const po::variables_map& values, const Gold
   // What an earlier run left would be taken for this one's.
   std::error_code ignored;
   std::filesystem::remove(kept.dir + kReportFile, ignored);
+  remove_inner_recordings(kept.dir);
   remove_recording(kept.dir);
   make_directory(kept.dir);
+  if (setenv(abi::kKeepVariable, kept.dir.c_str(), 1) != 0)
+    fail_with_errno("cannot set a variable", errno);
   return kept;
 }
 
@@ -266,7 +280,11 @@ capture::CaptureLimits limits_of_recording(const po::variables_map& values) {
 
 void finish_kept_run(const KeptRun& kept, int status, const std::string& report,
                      capture::CaptureLimits limits) {
-  if (status == 0) return remove_recording(kept.dir);
+  if (status == 0) {
+    remove_inner_recordings(kept.dir);
+    return remove_recording(kept.dir);
+  }
+  take_inner_recordings(kept.dir);
   if (!std::filesystem::exists(kept.dir + journal::kCaptureFile))
     finish_recording(kept.dir, limits);
   if (!report.empty()) std::ofstream(kept.dir + kReportFile) << report;
@@ -292,6 +310,17 @@ void tell_if_unseen(const std::string& command) {
                      "chance\n";
 }
 
+/// Ends what the command has left in the background: it has no NIC any more.
+void end_left_programs(RunPrograms& programs, std::chrono::milliseconds patience) {
+  if (programs.wait_until_gone(patience)) return;
+  std::cerr << "rocemu: the command has ended, and its NIC with it; these programs, which it left "
+               "in the background, are ended too:\n" +
+                   list_programs(programs.list());
+  programs.end();
+  while (waitpid(-1, nullptr, WNOHANG) > 0) {
+  }
+}
+
 }  // namespace
 
 std::string run_help() {
@@ -302,7 +331,8 @@ std::string run_help() {
          "goes\n"
          "to standard error.\n"
          "\n"
-         "The NIC is a daemon of this one run. It is gone, with all its files, when COMMAND ends.\n"
+         "The NIC is a daemon of this one run. It is gone, with all its files, when COMMAND ends;\n"
+         "programs that COMMAND leaves in the background are named and ended then.\n"
          "If `rocemu up` started a shared NIC, COMMAND joins that one instead, unless any of the\n"
          "options below but --timeout, --poll-patience, --stacks, --call-sites and --mount-sysfs "
          "is\n"
@@ -310,17 +340,24 @@ std::string run_help() {
          "\n" +
          to_text(options_of_run()) +
          "\n"
-         "Exit status: that of COMMAND; 128+N if signal N killed it; 127 if there is no such\n"
+         "Exit status: that of COMMAND; 128+N if signal N ended it; 127 if there is no such\n"
          "program, 126 if it cannot be executed; 124 after --timeout; 123 for a deadlock; 2 for\n"
          "wrong usage; 1 if emulation failed, or if COMMAND succeeded and with --strict a rule\n"
          "never acted, with --expect the run was not as expected, or with --check-determinism two\n"
          "runs differed.\n"
          "\n"
+         "SIGTERM, SIGHUP, SIGINT and SIGQUIT are passed on to every program of the run, in "
+         "whatever\n"
+         "process group or session. Programs that have not ended 2 s later are killed. If COMMAND\n"
+         "catches SIGINT or SIGQUIT, it decides whether it ends; a second one within 2 s kills "
+         "all.\n"
+         "\n"
          "A deadlock is found at once on the virtual clock and in lockstep, and with any clock "
          "when\n"
          "the NIC has gone: every thread waits for another or for the NIC, and nothing is under "
          "way\n"
-         "there or due. It is told who waits for what, and the programs are ended. A thread that\n"
+         "there or due. rocemu reports what each thread waits for, and ends the programs. A thread "
+         "that\n"
          "sleeps for a time, or could be woken from outside (a terminal, a pipe, a connection, a\n"
          "signal), is no deadlock; one that only polls is after 5 s, or --poll-patience.\n"
          "\n"
@@ -357,7 +394,7 @@ int run(const Arguments& arguments) {
     }
   }
   po::positional_options_description none;
-  const po::variables_map values = parse_options("run", own, options_of_run(), none);
+  const po::variables_map values = parse_options("run", own, all_options_of_run(), none);
   DaemonStart start{.arguments = daemon_arguments("run", values)};
   if (command.empty() || command[0].empty())
     throw UsageError("run: no command given; it stands behind '--': rocemu run -- ibv_devices");
@@ -370,6 +407,9 @@ int run(const Arguments& arguments) {
     start.arguments.insert(start.arguments.end(), {"--record", golden->record_dir()});
   }
 
+  std::optional<WatchedTest> test;
+  if (values.count("for-test") != 0) test.emplace(values["for-test"].as<std::string>());
+  const std::string recording_for_outer_run = record_for_outer_run(values, start.arguments);
   const std::optional<KeptRun> kept = make_kept_run(values, golden.get());
   if (kept && kept->is_recorded_there)
     start.arguments.insert(start.arguments.end(), {"--record", kept->dir});
@@ -408,6 +448,7 @@ int run(const Arguments& arguments) {
   if (!values["private"].as<bool>() && !strict && start.arguments.empty()) {
     dir = running_shared_daemon();
   }
+  RunPrograms programs;
   // Until the daemon is ready a signal ends us at once: the daemon notices by itself.
   if (!dir) {
     const std::optional<capture::CaptureFile> capture = open_capture(values);
@@ -415,26 +456,27 @@ int run(const Arguments& arguments) {
       capture_descriptor = capture->descriptor;
       start.capture_fd = capture->fd.get();
     }
-    if (timeout && !is_virtual) start.arguments.push_back("--tell-stuck");
+    if ((timeout || test) && !is_virtual) start.arguments.push_back("--tell-stuck");
     daemon.emplace(PrivateDaemon::start(start));
     dir = daemon->dir();
   }
   set_program_environment(*dir, call_sites);
   const bool stop_unrecorded =
       values.count("record-policy") != 0 && values["record-policy"].as<std::string>() == "stop";
-  const Outcome outcome =
-      supervise(command, {.daemon = daemon ? &*daemon : nullptr,
-                          .dir = *dir,
-                          .capture_descriptor = capture_descriptor,
-                          .ends_with_daemon = stop_unrecorded,
-                          .is_virtual = is_virtual,
-                          .lockstep = values["lockstep"].as<bool>(),
-                          .mounts_sysfs = values["mount-sysfs"].as<bool>(),
-                          .tells_exits = values["tell-exits"].as<bool>(),
-                          .timeout = timeout,
-                          .poll_patience = poll_patience,
-                          .recording = recording_dir(values, golden.get(), kept),
-                          .stacks = stacks});
+  const Outcome outcome = supervise(command, programs,
+                                    {.daemon = daemon ? &*daemon : nullptr,
+                                     .dir = *dir,
+                                     .capture_descriptor = capture_descriptor,
+                                     .ends_with_daemon = stop_unrecorded,
+                                     .is_virtual = is_virtual,
+                                     .lockstep = values["lockstep"].as<bool>(),
+                                     .mounts_sysfs = values["mount-sysfs"].as<bool>(),
+                                     .tells_exits = values["tell-exits"].as<bool>(),
+                                     .timeout = timeout,
+                                     .poll_patience = poll_patience,
+                                     .recording = recording_dir(values, golden.get(), kept),
+                                     .stacks = stacks,
+                                     .test = test ? &*test : nullptr});
   int status = outcome.status;
   if (daemon && !daemon->is_gone() && (strict || values.count("scenario") != 0) &&
       tell_of_idle_rules(*dir, strict) && strict && status == 0) {
@@ -442,11 +484,15 @@ int run(const Arguments& arguments) {
   }
   if (daemon) {
     const bool nic_was_gone = daemon->is_gone();
+    // In turns the NIC itself lets programs finish what belongs to the run.
+    if (!is_virtual) programs.wait_until_gone(kFinishing);
     const std::string trouble = daemon->stop();
+    end_left_programs(programs, is_virtual ? kFinishing : std::chrono::milliseconds(0));
     if (!trouble.empty()) std::cerr << "rocemu: " + trouble + "\n";
     // What a program reports without its NIC, or a test of a NIC that crashed, is no success.
     if ((nic_was_gone || !trouble.empty()) && status == 0) status = kExitFailure;
-    const std::string recording = recording_to_finish(values);
+    const std::string recording =
+        recording_for_outer_run.empty() ? recording_to_finish(values) : recording_for_outer_run;
     if (!recording.empty() && !finish_recording(recording, limits_of_recording(values)) &&
         stop_unrecorded && status == 0) {
       status = kExitFailure;

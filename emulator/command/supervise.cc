@@ -23,9 +23,11 @@
 #include "emulator/command/daemons/control_client.h"
 #include "emulator/command/daemons/process_exit.h"
 #include "emulator/command/doctor/executable.h"
+#include "emulator/command/ending.h"
 #include "emulator/command/error.h"
 #include "emulator/command/hang.h"
 #include "emulator/command/mount_sysfs.h"
+#include "emulator/command/told_waits.h"
 #include "emulator/os/elf_file.h"
 #include "emulator/os/exec_refusal.h"
 #include "emulator/os/proc.h"
@@ -35,12 +37,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+bool has_no_outsiders = false;  // expect_no_outsiders()
+
 /// By this one the daemon says that nothing can happen any more (--tell-stuck). From anybody else
 /// it means nothing, as it would if we did not take it.
 constexpr int kStuckSignal = SIGURG;
 constexpr std::chrono::seconds kLongestPause{2};
-/// How often programs are looked at whose NIC has gone.
-constexpr std::chrono::milliseconds kLookInterval{100};
+/// For a test whose time is over to end by the exception that it got.
+constexpr std::chrono::seconds kUnwinding{10};
+/// How often programs are looked at whose NIC has gone, or that have to end.
+constexpr std::chrono::milliseconds kLookInterval{50};
 /// When --timeout is over: how long a thread may run, and how often it is looked at meanwhile,
 /// before it is reported as one that does.
 constexpr std::chrono::milliseconds kLongestLook{500}, kBetweenLooks{5};
@@ -58,8 +64,11 @@ class SignalQueue {
     ignored.sa_handler = SIG_IGN;
     sigaction(SIGPIPE, &ignored, &pipe_action_before_);
     sigemptyset(&signals_);
-    for (const int number : {SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGQUIT, kStuckSignal})
-      sigaddset(&signals_, number);
+    sigaddset(&signals_, SIGCHLD);
+    sigaddset(&signals_, kStuckSignal);
+    // What is ignored, as under nohup(1), stays so.
+    for (const int number : {SIGTERM, SIGHUP, SIGINT, SIGQUIT})
+      if (!is_ignored(number)) sigaddset(&signals_, number);
     sigprocmask(SIG_BLOCK, &signals_, &mask_before_);
   }
   SignalQueue(const SignalQueue&) = delete;
@@ -90,6 +99,11 @@ class SignalQueue {
   }
 
  private:
+  static bool is_ignored(int number) {
+    struct sigaction action {};
+    return sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+  }
+
   sigset_t signals_;
   sigset_t mask_before_;
   struct sigaction child_action_before_ {
@@ -169,17 +183,18 @@ void report_orphan(const siginfo_t& end, bool tells_exits) {
 
 class Supervisor {
  public:
-  Supervisor(Arguments& command, const Supervision& supervision)
-      : supervision_(supervision),
+  Supervisor(Arguments& command, RunPrograms& programs, const Supervision& supervision)
+      : programs_(programs),
+        supervision_(supervision),
         deadline_(supervision.timeout ? std::optional(Clock::now() + *supervision.timeout)
                                       : std::nullopt) {
-    // A process that outlives its parent is still watched: it becomes a child of ours.
     if (supervision.is_virtual) turns_ = TurnTableView::open(supervision.dir);
-    if (supervision.is_virtual || supervision.timeout) prctl(PR_SET_CHILD_SUBREAPER, 1);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
     name_ = std::filesystem::path(command[0]).filename().string();
     if (supervision.stacks)
       setenv(abi::kStacksVariable, std::to_string(getpid()).c_str(), /*overwrite=*/1);
     program_ = start_command(command, signals_, supervision);
+    programs_.set_command(program_);
   }
 
   Outcome run();
@@ -189,36 +204,54 @@ class Supervisor {
   bool is_daemon_gone() const {
     return supervision_.daemon != nullptr && supervision_.daemon->is_gone();
   }
+  std::optional<Clock::time_point> next_wake() const;
+  void on_time();
   void on_children();
+  void on_signal(const siginfo_t& signal);
+  void kill_programs();
   void on_daemon_end(int wait_status);
   void on_stuck(uint32_t serial);
   void look_without_nic();
+  std::vector<BlockedThread> look() const;
   std::vector<BlockedThread> look_at_programs() const;
   Json ask_nic(const Json& arguments) const;
+  Json ask_nics() const;
+  void report_to_test();
   void end(int status, const std::string& why, const std::vector<BlockedThread>& threads,
            const Json& nic);
   void on_crash(const siginfo_t& signal) const;
   void add_stacks(pid_t process, const char* why) const;
 
+  RunPrograms& programs_;
   const Supervision& supervision_;
   SignalQueue signals_;
+  Ending ending_;
   std::optional<Clock::time_point> deadline_;
   std::optional<TurnTableView> turns_;
   pid_t program_ = 0;
   std::string name_;  // of the command
   std::optional<uint32_t> stuck_serial_;
-  Clock::time_point stuck_since_{}, next_look_{};
+  Clock::time_point stuck_since_{}, next_look_{}, next_report_{};
+  std::optional<int> command_status_;  // once it has ended
   std::optional<Outcome> outcome_;
   std::string report_;
 };
+
+std::vector<BlockedThread> Supervisor::look() const {
+  const WatchedTest* const test = supervision_.test;
+  std::vector<BlockedThread> threads =
+      blocked_threads(test != nullptr ? test->programs() : programs_.list(), daemon_pid(),
+                      turns_ ? turns_->waits() : ToldWaits(), has_no_outsiders);
+  if (test != nullptr) test->mark_waits(threads);
+  return threads;
+}
 
 /// A thread that waits for something outside has a turn now and then, in which it looks for it:
 /// those that run at the first look are looked at again.
 std::vector<BlockedThread> Supervisor::look_at_programs() const {
   const Clock::time_point until = Clock::now() + kLongestLook;
   for (;;) {
-    std::vector<BlockedThread> threads = blocked_threads(
-        descendants(getpid(), daemon_pid()), daemon_pid(), turns_ ? turns_->waits() : ToldWaits());
+    std::vector<BlockedThread> threads = look();
     const bool runs = std::ranges::any_of(
         threads, [](const BlockedThread& thread) { return thread.waker == Waker::kRuns; });
     if (!runs || Clock::now() >= until) return threads;
@@ -233,35 +266,52 @@ pid_t Supervisor::daemon_pid() const {
 }
 
 Outcome Supervisor::run() {
-  on_children();  // a daemon that ended before SIGCHLD was blocked has told nobody
+  on_children();  // a daemon that ended before SIGCHLD was blocked is not reported by a signal
   while (!outcome_) {
-    std::optional<Clock::time_point> next = deadline_;
-    const bool looks = is_daemon_gone();
-    if (looks) {
-      const Clock::time_point look = Clock::now() + kLookInterval;
-      next = next ? std::min(*next, look) : look;
+    if (command_status_ && (!ending_.signal() || programs_.list().empty())) {
+      outcome_ = {*command_status_, ""};
+      break;
     }
-    const std::optional<siginfo_t> signal = signals_.next(next);
+    const std::optional<siginfo_t> signal = signals_.next(next_wake());
     if (!signal) {
-      if (deadline_ && Clock::now() >= *deadline_) {
-        const std::vector<BlockedThread> threads = look_at_programs();
-        end(kExitTimeout, "--timeout is over, and the command has not ended", threads,
-            ask_nic(Json::object()));
-      } else if (looks) {
-        look_without_nic();
-      }
-      continue;
-    }
-    // A terminal sends SIGINT and SIGQUIT to the program as well, which decides what they mean.
-    if (signal->si_signo == SIGTERM || signal->si_signo == SIGHUP) kill(program_, signal->si_signo);
-    if (signal->si_signo == kStuckSignal && signal->si_pid == daemon_pid())
+      on_time();
+    } else if (signal->si_signo == SIGCHLD) {
+      on_children();
+    } else if (signal->si_signo != kStuckSignal) {
+      on_signal(*signal);
+    } else if (signal->si_pid == daemon_pid()) {
       on_stuck(static_cast<uint32_t>(signal->si_value.sival_int));
-    else if (signal->si_signo == kStuckSignal && signal->si_code == SI_QUEUE)
+    } else if (signal->si_code == SI_QUEUE) {
       on_crash(*signal);
-    if (signal->si_signo == SIGCHLD) on_children();
+    }
   }
   outcome_->report = report_;
   return *outcome_;
+}
+
+/// When something has to be done without a signal.
+std::optional<Clock::time_point> Supervisor::next_wake() const {
+  std::optional<Clock::time_point> next = deadline_;
+  const auto wake_at = [&](Clock::time_point time) { next = next ? std::min(*next, time) : time; };
+  if (ending_.kill_at()) wake_at(*ending_.kill_at());
+  // The end of a child of another program is no signal to us.
+  if (is_daemon_gone() || command_status_) wake_at(Clock::now() + kLookInterval);
+  return next;
+}
+
+void Supervisor::on_time() {
+  if (ending_.kill_at() && Clock::now() >= *ending_.kill_at()) {
+    kill_programs();
+  } else if (deadline_ && Clock::now() >= *deadline_) {
+    const std::vector<BlockedThread> threads = look_at_programs();
+    end(kExitTimeout,
+        supervision_.test != nullptr
+            ? "the time limit of the test's NIC is over, and the test has not ended"
+            : "--timeout is over, and the command has not ended",
+        threads, ask_nics());
+  } else if (is_daemon_gone()) {
+    look_without_nic();
+  }
 }
 
 void Supervisor::on_children() {
@@ -271,39 +321,64 @@ void Supervisor::on_children() {
       waitpid(daemon->pid(), &wait_status, WNOHANG) == daemon->pid()) {
     on_daemon_end(wait_status);
   }
-  if (waitpid(program_, &wait_status, WNOHANG) == program_) {
+  if (const std::optional<int> ended = programs_.command_status(); ended && !command_status_) {
     // Its status alone could be that of a shell. Of all other processes the daemon tells.
-    if (supervision_.lockstep && WIFSIGNALED(wait_status) && proc::is_crash(WTERMSIG(wait_status)))
+    if (supervision_.lockstep && WIFSIGNALED(*ended) && proc::is_crash(WTERMSIG(*ended)))
       std::cerr << "rocemu: " + name_ + " (pid " + std::to_string(program_) + ") received SIG" +
-                       abi::signal_name(WTERMSIG(wait_status)) + "\n";
-    outcome_ = {exit_status(wait_status), ""};
-    return;
+                       abi::signal_name(WTERMSIG(*ended)) + "\n";
+    command_status_ = exit_status(*ended);
   }
   for (siginfo_t info{};; info = {}) {  // orphans
     if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
-    if (info.si_pid == program_ || info.si_pid == daemon_pid()) return;
+    if (!command_status_ && info.si_pid == program_) return;
+    if (info.si_pid == daemon_pid()) return;
     if (supervision_.lockstep) report_orphan(info, supervision_.tells_exits);
     waitpid(info.si_pid, &wait_status, WNOHANG);
   }
+}
+
+/// A terminal sends its SIGINT and SIGQUIT to the whole group of the command; other programs of the
+/// run have it from us.
+void Supervisor::on_signal(const siginfo_t& signal) {
+  const bool is_from_terminal = signal.si_code == SI_KERNEL;
+  const Ending::Action action =
+      ending_.on_signal(signal.si_signo, catches(program_, signal.si_signo), Clock::now());
+  if (action == Ending::Action::kPassOn)
+    programs_.pass_on(signal.si_signo, is_from_terminal ? getpgrp() : 0);
+  if (action == Ending::Action::kKill) kill_programs();
+}
+
+/// What is left of the run after the grace, or after a second Ctrl-C.
+void Supervisor::kill_programs() {
+  const std::vector<pid_t> left = programs_.list();
+  if (!left.empty())
+    std::cerr << "rocemu: programs that SIG" + std::string(abi::signal_name(*ending_.signal())) +
+                     " did not end are killed:\n" + list_programs(left);
+  programs_.kill_all();
+  on_children();
+  outcome_ = {command_status_ && *command_status_ != kExitSignalBase + SIGKILL
+                  ? *command_status_
+                  : kExitSignalBase + *ending_.signal(),
+              ""};
 }
 
 void Supervisor::on_daemon_end(int wait_status) {
   const std::string why = "the emulated NIC is gone: rocemud " + describe_wait_status(wait_status);
   std::cerr << "rocemu: " + why + "\n";
   supervision_.daemon->reaped(wait_status);
-  const std::vector<BlockedThread> threads = blocked_threads(descendants(getpid(), 0), 0);
+  const std::vector<BlockedThread> threads = look();
   // Of threads that only sleep for a time there is nothing to tell.
   if (std::ranges::any_of(threads, [](const auto& one) { return one.waker == Waker::kNobody; })) {
     const std::string waits = describe_waits(threads, Json::object());
     std::cerr << waits;
     report_ = why + "\n" + waits;
   }
-  if (supervision_.ends_with_daemon) kill(program_, SIGTERM);
+  if (supervision_.ends_with_daemon) programs_.pass_on(SIGTERM);
 }
 
 /// A thread that could be woken by the NIC has seen by now that it is gone.
 void Supervisor::look_without_nic() {
-  const auto threads = find_hang(0, /*counts_polling=*/false);
+  const auto threads = find_hang([this] { return look(); }, /*counts_polling=*/false);
   if (!threads) return;
   end(kExitHang, "deadlock: the NIC is gone, and every thread waits for another", *threads,
       Json::object());
@@ -317,9 +392,9 @@ void Supervisor::on_stuck(uint32_t serial) {
     stuck_since_ = Clock::now();
   }
   const Clock::time_point begin = Clock::now();
-  if (begin < next_look_) return;
-  const auto threads = find_hang(daemon_pid(), begin - stuck_since_ >= supervision_.poll_patience,
-                                 turns_ ? &*turns_ : nullptr);
+  if (begin < next_look_ || begin < next_report_) return;
+  const auto threads =
+      find_hang([this] { return look(); }, begin - stuck_since_ >= supervision_.poll_patience);
   if (!threads) {
     // Of many threads that takes long, and is to take a tenth of the time at most.
     const Clock::time_point end = Clock::now();
@@ -349,24 +424,54 @@ Json Supervisor::ask_nic(const Json& arguments) const {
   }
 }
 
+/// Adds what NICs of runs inside of this one say, as those that tests have for themselves.
+Json Supervisor::ask_nics() const {
+  Json all = ask_nic(Json::object());
+  if (supervision_.test != nullptr) return all;
+  for (const std::string& dir : programs_.nics_inside(daemon_pid())) {
+    try {
+      std::optional<ControlClient> client = ControlClient::connect(dir, std::chrono::seconds(5));
+      if (!client) continue;
+      const Json one = client->request("hang", Json::object());
+      for (const auto& [key, value] : one.items()) {
+        if (!value.is_array()) continue;
+        for (const Json& entry : value) all[key].push_back(entry);
+      }
+    } catch (const Failure&) {
+      // It has ended meanwhile.
+    }
+  }
+  return all;
+}
+
 void Supervisor::end(int status, const std::string& why, const std::vector<BlockedThread>& threads,
                      const Json& nic) {
   report_ = why + "\n" + describe_waits(threads, nic);
   if (is_daemon_gone() && !supervision_.recording.empty())
     report_ += recent_events(supervision_.recording);
+  if (supervision_.test != nullptr) return report_to_test();
   std::cerr << "rocemu: " + report_;
   std::set<pid_t> waiting;  // and not only for the others
   for (const BlockedThread& thread : threads)
     if (!thread.what.starts_with("waits for its children")) waiting.insert(thread.process);
   if (supervision_.stacks)
     for (const pid_t process : waiting) add_stacks(process, "");
-  end_programs(daemon_pid());
+  programs_.end();
+  on_children();  // nothing of them is left when we end
   outcome_ = {status, ""};
+}
+
+/// The test goes on, with an exception where it waits or at a signal, or ends by that; the NIC
+/// stays as long as the test wants it.
+void Supervisor::report_to_test() {
+  supervision_.test->report(report_);
+  next_report_ = Clock::now() + kEndingGrace;
+  if (deadline_ && Clock::now() >= *deadline_) deadline_ = Clock::now() + kUnwinding;
 }
 
 /// A program waits to be looked at before it dies.
 void Supervisor::on_crash(const siginfo_t& signal) const {
-  const std::vector<pid_t> programs = descendants(getpid(), daemon_pid());
+  const std::vector<pid_t> programs = programs_.list();
   if (!supervision_.stacks || std::ranges::find(programs, signal.si_pid) == programs.end()) return;
   add_stacks(signal.si_pid, ", which crashes");
   syscall(SYS_tgkill, signal.si_pid, signal.si_value.sival_int, SIGCONT);
@@ -387,8 +492,12 @@ void Supervisor::add_stacks(pid_t process, const char* why) const {
 
 }  // namespace
 
-Outcome supervise(Arguments& command, const Supervision& supervision) {
-  return Supervisor(command, supervision).run();
+void expect_no_outsiders() {
+  has_no_outsiders = true;
+}
+
+Outcome supervise(Arguments& command, RunPrograms& programs, const Supervision& supervision) {
+  return Supervisor(command, programs, supervision).run();
 }
 
 }  // namespace rocemu::command

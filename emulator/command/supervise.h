@@ -6,7 +6,9 @@
 #include <string>
 
 #include "emulator/command/daemons/daemon_launch.h"
+#include "emulator/command/run_programs.h"
 #include "emulator/command/subcommand.h"
+#include "emulator/command/watched_test.h"
 #include "emulator/os/stacks.h"
 
 namespace rocemu::command {
@@ -35,6 +37,8 @@ struct Supervision {
   /// Where the run is recorded; may be empty.
   std::string recording = {};
   std::optional<StackFiles> stacks = {};
+  /// The test that is watched in place of the command; may be null.
+  WatchedTest* test = nullptr;
 };
 
 struct Outcome {
@@ -42,7 +46,11 @@ struct Outcome {
   std::string report;  // of a run that hung, or whose NIC has gone; empty otherwise
 };
 
+/// Says that no program outside of the runs that this process supervises comes to a socket or a
+/// FIFO of their programs: one that waits there for a peer hangs when all others do.
+void expect_no_outsiders();
+
 /// Runs the command to its end.
-Outcome supervise(Arguments& command, const Supervision& supervision);
+Outcome supervise(Arguments& command, RunPrograms& programs, const Supervision& supervision);
 
 }  // namespace rocemu::command

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <set>
 #include <utility>
 
 #include "emulator/abi/control.h"
@@ -545,6 +546,20 @@ bool Daemon::run() {
   // Before the sockets close: a client that sees its connection end finds the directory gone.
   directory_.remove();
   return !recording_failed_ || !options_.stop_without_record;
+}
+
+void Daemon::end_programs() {
+  std::set<pid_t> programs;
+  for (const ClientSession* session : main_.sessions().list()) programs.insert(session->peer().pid);
+  for (const pid_t pid : main_.cm_sessions().pids()) programs.insert(pid);
+  if (!programs.empty())
+    spdlog::warn("rocemu was killed, so its NIC has ended; its programs are ended too: pid {}",
+                 fmt::join(programs, ", "));
+  for (const pid_t pid : programs) {
+    if (pid <= 0) continue;  // of a PID namespace that is not below ours
+    kill(pid, SIGTERM);
+    kill(pid, SIGCONT);
+  }
 }
 
 Json Daemon::sync_recording() {

@@ -40,6 +40,10 @@ class Daemon : private NldevSource {
   bool run();
   void stop() { stopping_ = true; }
 
+  /// Ends the programs that used the devices, by SIGTERM: once run() has returned, if `rocemu run`
+  /// was killed and so can no longer end them itself.
+  void end_programs();
+
   /// For what ends it: signals, the end of its parent.
   EventLoop& loop() { return end_loop_; }
 

@@ -96,6 +96,7 @@ class ReadySignal {
 /// Returns the exit status.
 int serve(Options options, ReadySignal& ready) {
   const int lifetime_fd = options.lifetime_fd;
+  const pid_t run = options.run_pid;
   set_own_directory(options.dir);
   if (options.udp.empty()) {
     choose_addresses(options.fabric.devices, options.addresses, list_network_interfaces());
@@ -117,7 +118,9 @@ int serve(Options options, ReadySignal& ready) {
     }
   }
   ready.say("ready\n");
-  return daemon.run() ? 0 : 1;
+  const bool is_complete = daemon.run();
+  if (lifetime_fd >= 0 && is_at_end(lifetime_fd) && getppid() != run) daemon.end_programs();
+  return is_complete ? 0 : 1;
 }
 
 int fail(ReadySignal& ready, const std::exception& error, int status) {

@@ -549,8 +549,9 @@ std::string BlockedThread::name() const {
   return name + " (" + command + ")";
 }
 
-std::vector<pid_t> descendants(pid_t ancestor, pid_t daemon) {
+std::vector<pid_t> descendants(pid_t ancestor, const std::function<bool(pid_t)>& leaves_out) {
   std::vector<pid_t> found;
+  if (!proc::is_of_this_namespace()) return found;
   std::vector<pid_t> more{ancestor};
   while (!more.empty()) {
     const pid_t process = more.back();
@@ -560,7 +561,7 @@ std::vector<pid_t> descendants(pid_t ancestor, pid_t daemon) {
       std::istringstream list(
           contents_of(directory_of(process) + "/task/" + std::to_string(thread) + "/children"));
       for (pid_t child = 0; list >> child;) {
-        if (child != daemon) more.push_back(child);
+        if (!leaves_out(child)) more.push_back(child);
       }
     }
   }

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -49,8 +50,10 @@ struct ToldWait {
 };
 using ToldWaits = std::map<pid_t, ToldWait>;
 
-/// All descendants of `ancestor` but `daemon` and its own, by age.
-std::vector<pid_t> descendants(pid_t ancestor, pid_t daemon);
+/// Returns the descendants of `ancestor` by age, without those that `leaves_out` names and the
+/// descendants of these. Parents are asked about before their children. Empty if /proc is that of
+/// another PID namespace.
+std::vector<pid_t> descendants(pid_t ancestor, const std::function<bool(pid_t)>& leaves_out);
 
 /// All threads of these processes. `daemon` is the NIC, or 0. `alone`: no program but these comes
 /// to a socket or a FIFO at which one of them waits for a peer.

@@ -44,6 +44,10 @@ void sort_by_age(std::vector<pid_t>& numbers, pid_t first) {
   });
 }
 
+bool is_of_this_namespace() {
+  return link_at("/proc/self") == std::to_string(getpid());
+}
+
 std::string directory_of(pid_t process) {
   return "/proc/" + std::to_string(process);
 }

@@ -18,6 +18,8 @@ std::vector<pid_t> numbers_in(const std::string& directory);
 /// Puts numbers of processes or threads into the order in which they were given out, of which
 /// `first` was the first: after the largest the kernel begins with small ones again.
 void sort_by_age(std::vector<pid_t>& numbers, pid_t first);
+/// Returns whether the numbers in /proc are those of our PID namespace.
+bool is_of_this_namespace();
 /// "/proc/12"
 std::string directory_of(pid_t process);
 /// "/proc/12/fd/3"

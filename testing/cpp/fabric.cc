@@ -1,3 +1,4 @@
+#include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <thread>
 
 #include "testing/cpp/control_socket.h"
+#include "testing/cpp/hang_watch.h"
 #include "testing/cpp/nic_process.h"
 #include "testing/cpp/program.h"
 #include "testing/cpp/rocemu/testing.h"
@@ -16,6 +18,7 @@ namespace rocemu::testing {
 namespace {
 
 constexpr char kDirVariable[] = "ROCEMU_DIR";
+constexpr char kTimeoutVariable[] = "ROCEMU_TIMEOUT";
 
 std::vector<std::string> options_of_run(const FabricOptions& options) {
   std::vector<std::string> words;
@@ -25,6 +28,11 @@ std::vector<std::string> options_of_run(const FabricOptions& options) {
   if (!options.scenario.empty()) words.insert(words.end(), {"--scenario", options.scenario});
   if (options.seed) words.insert(words.end(), {"--seed", std::to_string(*options.seed)});
   if (!options.record.empty()) words.insert(words.end(), {"--record", options.record});
+  if (options.timeout) {
+    words.insert(words.end(), {"--timeout", std::to_string(options.timeout->count()) + "ms"});
+  } else if (const char* limit = std::getenv(kTimeoutVariable); limit != nullptr && *limit != 0) {
+    words.insert(words.end(), {"--timeout", limit});
+  }
   words.insert(words.end(), options.further.begin(), options.further.end());
   return words;
 }
@@ -43,19 +51,62 @@ ClockReading reading_of(const Json& reply) {
   return reading;
 }
 
+/// Returns the directory of the NIC of the `rocemu run` that this process is in, if it takes turns
+/// there: no other virtual clock could be in the same process, and a real one beside it would not
+/// be the same each time.
+std::optional<std::string> nic_of_run() {
+  const char* const dir = std::getenv(kDirVariable);
+  if (dir == nullptr || dlsym(RTLD_DEFAULT, "rocemu_turns_on_crash") == nullptr)
+    return std::nullopt;
+  return dir;
+}
+
+std::string name_of(const std::string& device) {
+  return device.substr(0, device.find('='));
+}
+
+/// Throws Error if the options ask for something that the NIC of the run has not.
+void require_same(const FabricOptions& options, const Json& shown) {
+  std::string wanted, there;
+  for (const std::string& device : options.devices) wanted += " " + name_of(device);
+  for (const Json& device : shown.at("fabric").at("devices"))
+    there += " " + device.at("name").get<std::string>();
+  if (!options.devices.empty() && wanted != there)
+    throw Error("this Fabric is the NIC of the `rocemu run` that the test is in, which has" +
+                there + " and not" + wanted + "; give --device NAME=ADDRESS to that `rocemu run`");
+  if (options.seed || !options.further.empty())
+    throw Error("this Fabric is the NIC of the `rocemu run` that the test is in; give " +
+                (options.seed ? std::string("--seed") : options.further[0]) +
+                " to that `rocemu run`");
+}
+
 }  // namespace
 
-/// The process and the connection to it, and the variable by which libibverbs finds it.
+/// The NIC and the connection to it, and the variable by which libibverbs finds it.
 class Fabric::Nic {
  public:
   explicit Nic(const FabricOptions& options)
-      : process_(options_of_run(options)), control_(process_.directory()) {
+      : joined_(nic_of_run()),
+        watch_(joined_ ? nullptr : std::make_unique<HangWatch>()),
+        process_(joined_ ? nullptr
+                         : std::make_unique<NicProcess>(options_of_run(options), *watch_)),
+        control_(directory()) {
+    if (joined_) {
+      require_same(options, request("show"));
+      if (!options.scenario.empty()) inject(options.scenario);
+      return;
+    }
     if (const char* present = std::getenv(kDirVariable)) directory_before_ = present;
-    setenv(kDirVariable, process_.directory().c_str(), 1);
+    setenv(kDirVariable, directory().c_str(), 1);
   }
   ~Nic() {
     for (const auto& program : programs_) program->end();
-    if (directory_before_) {
+    if (joined_) {
+      try {
+        request("clear");
+      } catch (const Error&) {  // the run has ended
+      }
+    } else if (directory_before_) {
       setenv(kDirVariable, directory_before_->c_str(), 1);
     } else {
       unsetenv(kDirVariable);
@@ -75,6 +126,34 @@ class Fabric::Nic {
     std::vector<std::string> argv = {find_command(), "timeline",
                                      request("sync").at("record").get<std::string>()};
     argv.insert(argv.end(), options.begin(), options.end());
+    return output_of(argv);
+  }
+
+  std::shared_ptr<Program> start(const std::vector<std::string>& argv) {
+    std::vector<std::string> variables;
+    if (process_ != nullptr)
+      variables = {"ROCEMU_DIR=" + directory(), "LD_PRELOAD=" + process_->preload()};
+    programs_.push_back(std::shared_ptr<Program>(new Program(argv, variables, watch_.get())));
+    return programs_.back();
+  }
+  /// If any was started.
+  bool all_have_ended() {
+    return !programs_.empty() &&
+           std::ranges::none_of(programs_, [](const auto& one) { return one->is_running(); });
+  }
+  std::string outputs() const {
+    std::string text;
+    for (const auto& program : programs_) text += program->output();
+    return text;
+  }
+  const std::string& directory() const { return joined_ ? *joined_ : process_->directory(); }
+
+ private:
+  /// The command finds scenarios by their names.
+  void inject(const std::string& scenario) { output_of({find_command(), "inject", scenario}); }
+
+  /// What a command prints. Throws Error with its message if it fails.
+  static std::string output_of(const std::vector<std::string>& argv) {
     const int printed = make_memory_file(), said = make_memory_file();
     const Spawned spawned = spawn(argv, {}, -1, printed, said);
     int status = 0;
@@ -89,27 +168,10 @@ class Fabric::Nic {
     return text;
   }
 
-  std::shared_ptr<Program> start(const std::vector<std::string>& argv) {
-    const std::vector<std::string> variables = {"ROCEMU_DIR=" + process_.directory(),
-                                                "LD_PRELOAD=" + process_.preload()};
-    programs_.push_back(std::shared_ptr<Program>(new Program(argv, variables)));
-    return programs_.back();
-  }
-  /// If any was started.
-  bool all_have_ended() {
-    return !programs_.empty() &&
-           std::ranges::none_of(programs_, [](const auto& one) { return one->is_running(); });
-  }
-  std::string outputs() const {
-    std::string text;
-    for (const auto& program : programs_) text += program->output();
-    return text;
-  }
-  const std::string& directory() const { return process_.directory(); }
-
- private:
+  const std::optional<std::string> joined_;  // the directory of the NIC of the run around us
   std::optional<std::string> directory_before_;
-  NicProcess process_;
+  std::unique_ptr<HangWatch> watch_;
+  std::unique_ptr<NicProcess> process_;  // null if joined
   ControlSocket control_;
   std::vector<std::shared_ptr<Program>> programs_;
 };

@@ -52,8 +52,8 @@ std::string find_command() {
   return "rocemu";
 }
 
-NicProcess::NicProcess(const std::vector<std::string>& options) {
-  std::vector<std::string> words = {find_command(), "run", "--private"};
+NicProcess::NicProcess(const std::vector<std::string>& options, const HangWatch& watch) {
+  std::vector<std::string> words = {find_command(), "run", "--private", "--for-test=3,4"};
   words.insert(words.end(), options.begin(), options.end());
   words.insert(words.end(),
                {"--", "sh", "-c", "echo \"$ROCEMU_DIR\"; echo \"$LD_PRELOAD\"; exec cat"});
@@ -66,7 +66,8 @@ NicProcess::NicProcess(const std::vector<std::string>& options) {
     fail("cannot make a pipe", error);
   }
   messages_fd_ = make_memory_file();
-  const Spawned spawned = spawn(words, {}, input[0], output[1], messages_fd_);
+  const Spawned spawned = spawn(words, {}, input[0], output[1], messages_fd_,
+                                {watch.fd(), STDERR_FILENO});  // abi/test_watch.h
   pid_ = spawned.pid;
   close(input[0]);
   close(output[1]);

@@ -6,12 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "testing/cpp/hang_watch.h"
+
 namespace rocemu::testing {
 
 class NicProcess {
  public:
-  /// `options` of `rocemu run`. Throws Error if the NIC cannot be started.
-  explicit NicProcess(const std::vector<std::string>& options);
+  /// `options` of `rocemu run`, which reports hangs to `watch`. Throws Error if the NIC cannot be
+  /// started.
+  NicProcess(const std::vector<std::string>& options, const HangWatch& watch);
   ~NicProcess();
   NicProcess(const NicProcess&) = delete;
   NicProcess& operator=(const NicProcess&) = delete;

@@ -16,6 +16,7 @@
 #include <thread>
 #include <utility>
 
+#include "testing/cpp/hang_watch.h"
 #include "testing/cpp/rocemu/testing.h"
 
 extern char** environ;
@@ -29,7 +30,7 @@ constexpr std::chrono::seconds kPatience{5};  // until a program that should end
 }  // namespace
 
 Spawned spawn(const std::vector<std::string>& argv, const std::vector<std::string>& variables,
-              int input, int output, int errors) {
+              int input, int output, int errors, const std::vector<int>& further) {
   std::vector<std::string> words = argv;
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -46,9 +47,21 @@ Spawned spawn(const std::vector<std::string>& argv, const std::vector<std::strin
   environment.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
+  // First out of the way of the numbers that they get. An action on a descriptor that has its
+  // number already makes it stay open (posix_spawn_file_actions_adddup2(3p)).
+  int beyond = std::max({STDERR_FILENO + static_cast<int>(further.size()), input, output, errors});
+  for (const int fd : further) beyond = std::max(beyond, fd);
+  ++beyond;
+  for (size_t i = 0; i < further.size(); ++i)
+    posix_spawn_file_actions_adddup2(&actions, further[i], beyond + static_cast<int>(i));
   if (input >= 0) posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
   if (output >= 0) posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
   if (errors >= 0) posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
+  for (size_t i = 0; i < further.size(); ++i) {
+    posix_spawn_file_actions_adddup2(&actions, beyond + static_cast<int>(i),
+                                     3 + static_cast<int>(i));
+    posix_spawn_file_actions_addclose(&actions, beyond + static_cast<int>(i));
+  }
   Spawned spawned;
   spawned.error = posix_spawnp(&spawned.pid, arguments[0], &actions, nullptr, arguments.data(),
                                environment.data());
@@ -90,8 +103,9 @@ uint16_t free_port() {
   return ntohs(address.sin_port);
 }
 
-Program::Program(const std::vector<std::string>& argv, const std::vector<std::string>& variables)
-    : output_fd_(make_memory_file()) {
+Program::Program(const std::vector<std::string>& argv, const std::vector<std::string>& variables,
+                 HangWatch* watch)
+    : output_fd_(make_memory_file()), watch_(watch) {
   if (argv.empty()) throw Error("no program is named");
   name_ = argv[0];
   const Spawned spawned = spawn(argv, variables, -1, output_fd_, output_fd_);
@@ -119,8 +133,18 @@ bool Program::is_running() {
 }
 
 int Program::wait(std::chrono::milliseconds timeout) {
+  if (status_) return *status_;
+  if (watch_ == nullptr) {  // the `rocemu run` around us watches
+    int status = 0;
+    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+    status_ = exit_status(status);
+  }
+  const HangWatch::Waiting waiting(watch_);
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   while (is_running()) {
+    if (const std::optional<std::string> hang = waiting.hang())
+      throw Error(name_ + " does not end: " + *hang + "it has printed:\n" + output());
     if (std::chrono::steady_clock::now() > deadline) {
       throw Error(name_ + " has not ended after " + std::to_string(timeout.count()) +
                   " ms; it has printed:\n" + output());

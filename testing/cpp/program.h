@@ -15,9 +15,9 @@ struct Spawned {
 };
 
 /// Starts argv[0], found in PATH, with `variables` beside the environment; descriptors of -1 are
-/// left as they are.
+/// left as they are. `further` are descriptors that it gets as 3, 4 and so on.
 Spawned spawn(const std::vector<std::string>& argv, const std::vector<std::string>& variables,
-              int input, int output, int errors);
+              int input, int output, int errors, const std::vector<int>& further = {});
 
 /// The exit status, or 128 and the signal's number.
 int exit_status(int wait_status);

@@ -13,6 +13,9 @@
 The marker takes what rocemu.Fabric takes. Each NIC records. Of a test that fails the recording stays, with
 a timeline as a page, in a directory of its own below --rocemu-artefacts (rocemu-failed); of others
 nothing stays. Names are those of tests, so that xdist's processes do not meet.
+
+A test that hangs on the virtual clock, or longer than the Fabric's timeout, fails with what each thread
+waits for.
 """
 import pathlib
 import re
@@ -57,7 +60,7 @@ def fabric(request):
     finally:
         failed = request.node.stash.get(_FAILED, False)
         try:
-            if failed:
+            if failed and nic.recording:
                 nic.timeline(folder / "timeline.html")
             nic.close()
         finally:

@@ -13,16 +13,24 @@ The programs that `run` and `popen` start see its devices. A test that uses libi
 process runs under `rocemu run -- python3 -m pytest` instead, and asks for Fabric.current().
 
 What is said to the NIC is docs/control.md; Fabric.request() says anything of it.
+
+PYTEST_DONT_REWRITE: there is no assertion here, and pytest would warn if this was imported before.
 """
 import collections
+import contextlib
+import ctypes
 import json
+import mmap
 import os
 import pathlib
 import shutil
+import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 Rule = collections.namedtuple("Rule", "name on matched fired")
@@ -31,6 +39,53 @@ Clock = collections.namedtuple("Clock", "kind held now next")  # times in second
 
 class Error(Exception):
     """The NIC refuses, does not answer or could not be started; the text says why."""
+
+
+class Hang(Error):
+    """Nothing can go on, or the time limit of the Fabric is over; the text says what each thread of
+    the test and of its programs waits for. Raised in the main thread, wherever that is."""
+
+
+class _Watch:
+    """Memory that the `rocemu run` that keeps our NIC shares with us (emulator/abi/test_watch.h), and
+    the signal by which it reports a hang."""
+    SIZE, THREADS, HEADER = 65536, 64, struct.Struct("=iII")
+
+    def __init__(self):
+        self.fd = os.memfd_create("rocemu-test-watch")
+        os.ftruncate(self.fd, self.SIZE)
+        self.memory = mmap.mmap(self.fd, self.SIZE)
+        self.report_fd = os.dup(2)  # for what no exception can say
+        self.lock = threading.Lock()
+        # A handler in Python is for the main thread only. Elsewhere a hang ends the process.
+        self.signal = signal.SIGABRT
+        if threading.current_thread() is threading.main_thread():
+            self.signal = signal.SIGRTMAX - 3
+            self.before = signal.signal(self.signal, self.raise_hang)
+        self.HEADER.pack_into(self.memory, 0, self.signal, 0, 0)
+
+    def raise_hang(self, *_):
+        _, _, length = self.HEADER.unpack_from(self.memory)
+        begin = 16 + 4 * self.THREADS
+        raise Hang(self.memory[begin:begin + length].decode(errors="replace"))
+
+    def descriptors(self):
+        return f"{self.fd},{self.report_fd}"
+
+    def close(self):
+        if self.signal != signal.SIGABRT:
+            signal.signal(self.signal, self.before)
+        self.memory.close()
+        os.close(self.fd)
+        os.close(self.report_fd)
+
+
+def _nic_of_run():
+    """The directory of the NIC of the `rocemu run` that this process is in, if it takes turns there: no
+    other virtual clock could be in the same process."""
+    directory = os.environ.get("ROCEMU_DIR")
+    takes_turns = hasattr(ctypes.CDLL(None), "rocemu_turns_on_crash")
+    return directory if directory and takes_turns else None
 
 
 def command():
@@ -128,6 +183,42 @@ class Control:
         self.socket.close()
 
 
+class _Program(subprocess.Popen):
+    """One whose waits count as such for the watch, whatever their timeout."""
+
+    def __init__(self, watch, *arguments, **keywords):
+        self._watch = watch
+        super().__init__(*arguments, **keywords)
+
+    @contextlib.contextmanager
+    def _waiting(self):
+        watch = self._watch
+        if watch is None or watch.memory.closed:
+            yield
+            return
+        thread, place = threading.get_native_id(), None
+        places = struct.Struct(f"={watch.THREADS}i")
+        with watch.lock:
+            threads = places.unpack_from(watch.memory, 16)
+            # A wait inside of a wait, as communicate() has, is one.
+            if thread not in threads and 0 in threads:
+                place = threads.index(0)
+                struct.pack_into("=i", watch.memory, 16 + 4 * place, thread)
+        try:
+            yield
+        finally:
+            if place is not None:
+                struct.pack_into("=i", watch.memory, 16 + 4 * place, 0)
+
+    def wait(self, timeout=None):
+        with self._waiting():
+            return super().wait(timeout)
+
+    def communicate(self, input=None, timeout=None):
+        with self._waiting():
+            return super().communicate(input, timeout)
+
+
 class Fabric:
     """A private NIC.
 
@@ -136,11 +227,24 @@ class Fabric:
     rocemu, or a list of such. record: True, or a directory: needed for events(), capture() and
     timeline().
     capture: a file for all frames. options: further ones of `rocemu run`.
+    timeout: how long the Fabric may live, in real seconds, before that counts as a hang; else
+    $ROCEMU_TIMEOUT ("90", "2m"), or without limit.
+
+    A deadlock on the virtual clock, and the end of the timeout, raise Hang in the main thread.
+
+    Under `rocemu run --lockstep` or `--clock virtual` this is the NIC of that run, with its clock, its
+    recording and its watch for hangs; what is asked for here and differs is an Error.
     """
+    _is_joined = False
 
     def __init__(self, devices=None, clock="real", scenario=None, seed=None, record=False,
-                 capture=None, options=()):
-        arguments = [command(), "run", "--private"]
+                 capture=None, options=(), timeout=None):
+        directory = _nic_of_run()
+        if directory:
+            self._join(directory, devices, scenario, seed, capture, options)
+            return
+        self._watch = _Watch()
+        arguments = [command(), "run", "--private", f"--for-test={self._watch.descriptors()}"]
         if isinstance(devices, int):
             arguments += ["--devices", str(devices)]
         elif devices:
@@ -150,17 +254,23 @@ class Fabric:
         for one in scenario if several else [scenario] if scenario else []:
             arguments += ["--scenario", os.fspath(one)]
         arguments += ["--seed", str(seed)] if seed is not None else []
-        self._scratch = tempfile.TemporaryDirectory(prefix="rocemu-") if record is True else None
-        self.recording = self._scratch.name if self._scratch else record
+        # A `rocemu run --keep-on-failure` around us has a place for recordings.
+        is_kept = record is True and bool(os.environ.get("ROCEMU_KEEP"))
+        self._scratch = (tempfile.TemporaryDirectory(prefix="rocemu-")
+                         if record is True and not is_kept else None)
+        self.recording = self._scratch.name if self._scratch else None if is_kept else record
         arguments += ["--record", os.fspath(self.recording)] if self.recording else []
         arguments += ["--capture", os.fspath(capture)] if capture else []
+        limit = timeout if timeout is not None else os.environ.get("ROCEMU_TIMEOUT")
+        arguments += ["--timeout", str(limit)] if limit else []
         # It lives as long as the pipe to it is open: ours alone, so that it never outlives us.
         keeper = ["sh", "-c", 'echo "$ROCEMU_DIR"; echo "$LD_PRELOAD"; exec cat']
         self._programs = []
         self._said = tempfile.TemporaryFile("w+")  # by the NIC, on standard error
         self._keeper = subprocess.Popen([*arguments, *options, "--", *keeper], text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=self._said)
+                                        stderr=self._said,
+                                        pass_fds=(self._watch.fd, self._watch.report_fd))
         self.directory = self._keeper.stdout.readline().rstrip("\n")
         preload = self._keeper.stdout.readline().rstrip("\n")
         self.environment = {"ROCEMU_DIR": self.directory, "LD_PRELOAD": preload}
@@ -176,6 +286,39 @@ class Fabric:
         except Error:
             self.close()
             raise
+        if is_kept:
+            self.recording = self.request("sync")["record"]
+
+    def _join(self, directory, devices, scenario, seed, capture, options):
+        self._take(directory)
+        self._is_joined = True
+        there = [device["name"] for device in self.show()["fabric"]["devices"]]
+        wanted = (there if devices is None else [f"rocemu{n}" for n in range(devices)]
+                  if isinstance(devices, int) else [one.partition("=")[0] for one in devices])
+        unmet = (f"--device for each of {', '.join(wanted)} (it has {', '.join(there)})"
+                 if wanted != there else "--seed" if seed is not None else
+                 "--capture" if capture else " ".join(options))
+        if unmet:
+            self.close()
+            raise Error("this Fabric is the NIC of the `rocemu run` that the test is in; give that "
+                        f"`rocemu run` {unmet}")
+        try:
+            self.recording = self.request("sync")["record"]
+        except Error:
+            pass  # the run does not record
+        several = isinstance(scenario, (list, tuple))
+        for one in scenario if several else [scenario] if scenario else []:
+            injected = subprocess.run([command(), "inject", os.fspath(one)], stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE, text=True, check=False)
+            if injected.returncode != 0:
+                self.close()
+                raise Error(injected.stderr.strip())
+
+    def _take(self, directory):
+        self.directory, self.environment = directory, {}
+        self.recording = self._scratch = self._keeper = self._said = self._watch = None
+        self._programs = []
+        self._control = Control(directory)
 
     @classmethod
     def current(cls):
@@ -184,10 +327,7 @@ class Fabric:
         if not directory:
             raise Error("this process has no NIC; start it by `rocemu run -- COMMAND`")
         fabric = cls.__new__(cls)
-        fabric.directory, fabric.environment = directory, {}
-        fabric.recording = fabric._scratch = fabric._keeper = fabric._said = None
-        fabric._programs = []
-        fabric._control = Control(directory)
+        fabric._take(directory)
         return fabric
 
     def close(self):
@@ -195,6 +335,8 @@ class Fabric:
         message if it had failed."""
         self._end_programs()
         if self._control is not None:
+            if self._is_joined:
+                self.clear()  # the run has the NIC on
             self._control.close()
             self._control = None
         keeper, self._keeper = self._keeper, None
@@ -206,6 +348,7 @@ class Fabric:
             self._scratch.cleanup()
         if keeper is None:
             return
+        self._watch.close()
         with self._said:
             self._said.seek(0)
             said = self._said.read()
@@ -237,13 +380,35 @@ class Fabric:
     def _environment(self, env):
         return {**(os.environ if env is None else env), **self.environment}
 
-    def run(self, arguments, env=None, **keywords):
-        """subprocess.run of a program that sees the devices."""
-        return subprocess.run(arguments, env=self._environment(env), check=False, **keywords)
+    def run(self, arguments, env=None, input=None, capture_output=False, timeout=None, check=False,
+            **keywords):
+        """subprocess.run of a program that sees the devices. Raises Hang if nothing can go on."""
+        if input is not None:
+            keywords["stdin"] = subprocess.PIPE
+        if capture_output:
+            keywords["stdout"] = keywords["stderr"] = subprocess.PIPE
+        with self._start(arguments, env, keywords) as program:
+            try:
+                output, errors = program.communicate(input, timeout=timeout)
+            except subprocess.TimeoutExpired as expired:
+                program.kill()
+                expired.output, expired.stderr = program.communicate()
+                raise
+            except BaseException:
+                program.kill()
+                raise
+        result = subprocess.CompletedProcess(program.args, program.returncode, output, errors)
+        if check:
+            result.check_returncode()
+        return result
+
+    def _start(self, arguments, env, keywords):
+        return _Program(self._watch, arguments, env=self._environment(env), **keywords)
 
     def popen(self, arguments, env=None, **keywords):
-        """subprocess.Popen of a program that sees the devices. It ends with the NIC, at the latest."""
-        program = subprocess.Popen(arguments, env=self._environment(env), **keywords)
+        """subprocess.Popen of a program that sees the devices. It ends with the NIC, at the latest. Its
+        wait() and communicate() raise Hang if nothing can go on."""
+        program = self._start(arguments, env, keywords)
         self._programs.append(program)
         return program
 

@@ -2,7 +2,9 @@
 import json
 import os
 import pathlib
+import pty
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -37,6 +39,62 @@ def processes_naming(text):
             except OSError:
                 pass  # it has ended
     return found
+
+
+def sleepers(mark):
+    """PIDs of the programs `cat MARK`."""
+    found = []
+    for pid in processes_naming(mark):
+        try:
+            if pathlib.Path(f"/proc/{pid}/cmdline").read_bytes() == f"cat\0{mark}\0".encode():
+                found.append(pid)
+        except OSError:
+            pass  # it has ended
+    return found
+
+
+class Terminal:
+    """A program in a terminal of its own."""
+
+    def __init__(self, command, environment):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.execve(command[0], command, environment)
+        self.said = ""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self.fd)
+
+    def write(self, keys):
+        os.write(self.fd, keys)
+
+    def read(self):
+        """False at the end."""
+        try:
+            data = os.read(self.fd, 4096)
+        except OSError:  # EIO: no program has the terminal any more
+            return False
+        self.said += data.decode(errors="replace")
+        return bool(data)
+
+    def read_until(self, text):
+        while text not in self.said:
+            if not self.read():
+                raise AssertionError(f"it ended without saying {text}: {self.said}")
+
+    def finish(self):
+        """All that it said, and its exit status."""
+        while self.read():
+            pass
+        _, status = os.waitpid(self.pid, 0)
+        self.pid = 0
+        return self.said, os.waitstatus_to_exitcode(status)
 
 
 def give_away(path):
@@ -77,6 +135,13 @@ class CommandTest(unittest.TestCase):
                            stderr=subprocess.DEVNULL, timeout=TIMEOUT, check=False)
         self.assertEqual(daemons, [], "daemons are left")
         self.assertEqual(left, [], "files are left")
+
+    def make_fifo(self):
+        """One that never has anything to read, nor an end."""
+        fifo = self.scratch / f"fifo-{time.monotonic_ns()}"
+        os.mkfifo(fifo)
+        self.addCleanup(os.close, os.open(fifo, os.O_RDWR))
+        return str(fifo)
 
     def rocemu(self, *arguments, env=None, **keywords):
         keywords.setdefault("stdin", subprocess.DEVNULL)

@@ -70,6 +70,37 @@ def test_each_has_a_nic(fabric, number):
             kept = [one.name for one in (project / "rocemu-failed").iterdir()]
             self.assertEqual(kept, ["test_many.py_test_each_has_a_nic_5"])
 
+    def test_a_test_that_hangs_is_named_and_fails_with_the_report(self):
+        try:
+            import pytest  # noqa: F401
+        except ImportError:
+            self.skipTest("there is no pytest: apt-get install python3-pytest")
+        tests = """
+import pytest
+
+@pytest.mark.rocemu(clock="virtual")
+def test_waits(fabric):
+    fabric.run(["rping", "-s", "-a", "127.0.0.1", "-p", "PORT"])
+
+@pytest.mark.rocemu(timeout=1)
+def test_takes_too_long(fabric):
+    fabric.run(["sleep", "1000"])
+
+def test_devices(fabric):
+    assert fabric.run(["ibv_devices"]).returncode == 0
+"""
+        with tempfile.TemporaryDirectory(prefix="rocemu-test-") as scratch:
+            project = pathlib.Path(scratch)
+            (project / "conftest.py").write_text('pytest_plugins = ["pytest_rocemu"]\n')
+            (project / "test_mine.py").write_text(tests.replace("PORT", free_port()))
+            # Nor does the plugin give reason for a warning.
+            said = self.pytest(project, "-W", "error")
+            self.assertIn("2 failed, 1 passed", said)
+            self.assertIn("FAILED test_mine.py::test_waits - rocemu.Hang: deadlock at", said)
+            self.assertRegex(said, r"(?s)Hang: deadlock at .*who waits for what:.*rping.*"
+                                   r"rdma_get_cm_event: event channel of .*listening")
+            self.assertRegex(said, "FAILED test_mine.py::test_takes_too_long - rocemu.Hang: the time")
+
     @staticmethod
     def pytest(project, *options):
         environment = {name: value for name, value in os.environ.items()

@@ -56,6 +56,9 @@ struct FabricOptions {
   std::string record = {};
   /// Further options of `rocemu run`.
   std::vector<std::string> further = {};
+  /// How long the Fabric may live, in real time, before that counts as a hang; nothing: as long as
+  /// the environment variable ROCEMU_TIMEOUT says ("90", "2m"), or without limit.
+  std::optional<std::chrono::milliseconds> timeout = {};
 };
 
 struct RuleReport {
@@ -82,6 +85,8 @@ struct Event {
 /// A TCP port that nobody uses, for a server that a test starts. Throws Error.
 uint16_t free_port();
 
+class HangWatch;
+
 /// A program that sees the devices. It ends with the Fabric at the latest, and what it prints is
 /// kept.
 class Program {
@@ -91,7 +96,9 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   /// Waits until it has ended; its exit status, or 128 and the number of the signal that killed it.
-  /// Throws Error, with what it has printed, after the time.
+  /// Throws Error, with what it has printed, after the time, and with a report of what each thread
+  /// waits for if nothing can go on. Where the Fabric is the NIC of a `rocemu run`, the time limit
+  /// and the report are that run's.
   int wait(std::chrono::milliseconds timeout = std::chrono::seconds(60));
   bool is_running();
   void signal(int number);
@@ -103,12 +110,14 @@ class Program {
 
  private:
   friend class Fabric;
-  Program(const std::vector<std::string>& argv, const std::vector<std::string>& variables);
+  Program(const std::vector<std::string>& argv, const std::vector<std::string>& variables,
+          HangWatch* watch);
 
   std::string name_;
   pid_t pid_ = -1;
   int output_fd_ = -1;
   std::optional<int> status_;
+  HangWatch* watch_;  // null in a `rocemu run` that watches itself
 };
 
 /// What Fabric::step() has done.
@@ -120,6 +129,13 @@ struct SteppedFrame {
 
 /// A private NIC, which this process sees from now on. It is gone with all that it had when this is
 /// destroyed, or when the process ends, however that may be. Not to be used by two threads at once.
+///
+/// A deadlock on the virtual clock, or the end of `timeout`, is reported with what each thread
+/// waits for: Program::wait() and run() throw it as an Error, and without one of these the process
+/// prints it and ends by SIGABRT.
+///
+/// Under `rocemu run --lockstep` or `--clock virtual` this is the NIC of that run, with its clock,
+/// its recording and its watch for hangs; what is asked for here and differs is an Error.
 class Fabric {
  public:
   /// Throws Error.

@@ -1,0 +1,39 @@
+// What `rocemu run` does with the signals that ask it to end. Pure: the caller has the clock and
+// the processes.
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+namespace rocemu::command {
+
+/// The time that programs have to end by themselves after SIGTERM, SIGHUP, or a SIGINT or SIGQUIT
+/// that the command does not catch. What is left then gets SIGKILL.
+inline constexpr std::chrono::milliseconds kEndingGrace{2000};
+
+class Ending {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  enum class Action {
+    kPassOn,  // the programs get the same signal
+    kKill,    // the programs get SIGKILL
+    kNone,    // they have it already
+  };
+
+  /// Returns what a signal means. A command that catches SIGINT or SIGQUIT (`is_caught`) decides
+  /// itself whether it ends, as a debugger or an interpreter does; a second one within the grace
+  /// ends the run whatever the command does.
+  Action on_signal(int signal, bool is_caught, Time now);
+
+  /// The signal that ends the run; nothing before one does.
+  std::optional<int> signal() const { return signal_; }
+  /// When the programs that are left get SIGKILL.
+  std::optional<Time> kill_at() const { return kill_at_; }
+
+ private:
+  std::optional<int> signal_;
+  std::optional<Time> kill_at_;
+  std::optional<Time> interrupted_;  // when the latest SIGINT or SIGQUIT came
+};
+
+}  // namespace rocemu::command

@@ -1,0 +1,50 @@
+// The test that has started `rocemu run --for-test`, to have a NIC of its own (testing/): its
+// threads are watched for hangs as those of a command are.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "emulator/os/blocked_threads.h"
+
+namespace rocemu::abi {
+struct TestWatch;
+}
+
+namespace rocemu::command {
+
+class WatchedTest {
+ public:
+  /// The test is our parent; `descriptors` are the value of --for-test (abi/test_watch.h). Throws
+  /// UsageError.
+  explicit WatchedTest(const std::string& descriptors);
+  ~WatchedTest();
+  WatchedTest(const WatchedTest&) = delete;
+  WatchedTest& operator=(const WatchedTest&) = delete;
+
+  /// Returns the test and its descendants, without us and ours.
+  std::vector<pid_t> programs() const;
+
+  /// Counts threads of the test that wait for programs as such, whatever they do meanwhile. While
+  /// one does, others that wait for something outside, as those of a test runner do, are no reason
+  /// to expect anything.
+  void mark_waits(std::vector<BlockedThread>& threads) const;
+
+  /// Hands the report to the test, whose waiting threads fail with it. If none waits for programs,
+  /// the test gets its signal; if that does not help, SIGABRT, and in the end SIGKILL.
+  void report(const std::string& text);
+
+ private:
+  bool is_waiting() const;
+
+  pid_t pid_;
+  int report_fd_ = -1;
+  abi::TestWatch* watch_;
+  int signals_ = 0;  // that were sent for this hang
+  std::chrono::steady_clock::time_point latest_{};
+};
+
+}  // namespace rocemu::command

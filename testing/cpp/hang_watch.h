@@ -1,0 +1,49 @@
+// What the `rocemu run` that keeps a test's NIC finds out about hangs (abi/test_watch.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace rocemu::abi {
+struct TestWatch;
+}
+
+namespace rocemu::testing {
+
+class HangWatch {
+ public:
+  /// Throws Error.
+  HangWatch();
+  ~HangWatch();
+  HangWatch(const HangWatch&) = delete;
+  HangWatch& operator=(const HangWatch&) = delete;
+
+  /// The memory, for `rocemu run`.
+  int fd() const { return fd_; }
+
+  /// While this lives, the calling thread waits for programs.
+  class Waiting {
+   public:
+    /// `watch` may be null.
+    explicit Waiting(HangWatch* watch);
+    ~Waiting();
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+    /// Returns the report of a hang that was found since then; nothing if there was none.
+    std::optional<std::string> hang() const;
+
+   private:
+    HangWatch* watch_;
+    uint32_t hangs_before_ = 0;
+    size_t place_ = 0;
+  };
+
+ private:
+  int fd_;
+  abi::TestWatch* watch_;
+};
+
+}  // namespace rocemu::testing

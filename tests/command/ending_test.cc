@@ -1,0 +1,84 @@
+// What `rocemu run` does with signals, as a script of times and signals.
+#include "emulator/command/ending.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+namespace rocemu::command {
+namespace {
+
+using namespace std::chrono_literals;
+using Action = Ending::Action;
+
+constexpr Ending::Time kStart{};
+constexpr bool kCaught = true, kNotCaught = false;
+
+TEST(Ending, PassesTermOnAndKillsAfterTheGrace) {
+  for (const int signal : {SIGTERM, SIGHUP}) {
+    Ending ending;
+    EXPECT_EQ(ending.kill_at(), std::nullopt);
+    // A handler of SIGTERM is to clean up, so that the program ends a little later.
+    EXPECT_EQ(ending.on_signal(signal, kCaught, kStart), Action::kPassOn);
+    EXPECT_EQ(ending.signal(), signal);
+    EXPECT_EQ(ending.kill_at(), kStart + kEndingGrace);
+  }
+}
+
+TEST(Ending, GivesNoNewGraceForASecondTerm) {
+  Ending ending;
+  ending.on_signal(SIGTERM, kNotCaught, kStart);
+  EXPECT_EQ(ending.on_signal(SIGTERM, kNotCaught, kStart + 1s), Action::kNone);
+  EXPECT_EQ(ending.on_signal(SIGHUP, kNotCaught, kStart + 1s), Action::kNone);
+  EXPECT_EQ(ending.signal(), SIGTERM);
+  EXPECT_EQ(ending.kill_at(), kStart + kEndingGrace);
+}
+
+TEST(Ending, LeavesAnInterruptToACommandThatCatchesIt) {
+  for (const int signal : {SIGINT, SIGQUIT}) {
+    Ending ending;
+    EXPECT_EQ(ending.on_signal(signal, kCaught, kStart), Action::kPassOn);
+    EXPECT_EQ(ending.signal(), std::nullopt);
+    EXPECT_EQ(ending.kill_at(), std::nullopt);
+    // A session in a debugger has many, one now and then.
+    EXPECT_EQ(ending.on_signal(signal, kCaught, kStart + 1min), Action::kPassOn);
+    EXPECT_EQ(ending.kill_at(), std::nullopt);
+  }
+}
+
+TEST(Ending, KillsAfterTheGraceIfTheCommandDoesNotCatchTheInterrupt) {
+  Ending ending;
+  EXPECT_EQ(ending.on_signal(SIGINT, kNotCaught, kStart), Action::kPassOn);
+  EXPECT_EQ(ending.signal(), SIGINT);
+  EXPECT_EQ(ending.kill_at(), kStart + kEndingGrace);
+}
+
+TEST(Ending, KillsAtOnceAtTheSecondInterrupt) {
+  for (const bool is_caught : {kCaught, kNotCaught}) {
+    Ending ending;
+    ending.on_signal(SIGINT, is_caught, kStart);
+    EXPECT_EQ(ending.on_signal(SIGINT, is_caught, kStart + 1s), Action::kKill);
+    EXPECT_EQ(ending.signal(), SIGINT);
+  }
+  Ending ending;
+  ending.on_signal(SIGTERM, kCaught, kStart);
+  EXPECT_EQ(ending.on_signal(SIGINT, kCaught, kStart + 500ms), Action::kKill);
+  EXPECT_EQ(ending.signal(), SIGTERM);
+}
+
+TEST(Ending, TakesTheTwoSignalsOfTimeout1ForOne) {
+  // timeout(1) signals its child and then its own process group, to which the child belongs.
+  Ending ending;
+  ending.on_signal(SIGINT, kNotCaught, kStart);
+  EXPECT_EQ(ending.on_signal(SIGINT, kNotCaught, kStart + 1ms), Action::kNone);
+  EXPECT_EQ(ending.on_signal(SIGINT, kNotCaught, kStart + 1s), Action::kKill);
+}
+
+TEST(Ending, BeginsWithTermWhatAnInterruptLeftToTheCommand) {
+  Ending ending;
+  ending.on_signal(SIGINT, kCaught, kStart);
+  EXPECT_EQ(ending.on_signal(SIGTERM, kCaught, kStart + 1s), Action::kPassOn);
+  EXPECT_EQ(ending.kill_at(), kStart + 1s + kEndingGrace);
+}
+
+}  // namespace
+}  // namespace rocemu::command
