@@ -28,6 +28,7 @@
 #include "emulator/command/hang.h"
 #include "emulator/command/mount_sysfs.h"
 #include "emulator/command/told_waits.h"
+#include "emulator/command/wait_notes.h"
 #include "emulator/os/elf_file.h"
 #include "emulator/os/exec_refusal.h"
 #include "emulator/os/proc.h"
@@ -242,6 +243,7 @@ std::vector<BlockedThread> Supervisor::look() const {
   std::vector<BlockedThread> threads =
       blocked_threads(test != nullptr ? test->programs() : programs_.list(), daemon_pid(),
                       turns_ ? turns_->waits() : ToldWaits(), has_no_outsiders);
+  describe_by_notes(threads);
   if (test != nullptr) test->mark_waits(threads);
   return threads;
 }

@@ -49,6 +49,14 @@ class OutsideOfARun(HangTest):
             self.assertRegex(result.stdout, r"rping does not end: deadlock at .*\n" + CM)
             self.assertEqual(result.returncode, 7)
 
+    def test_destroying_what_has_unacknowledged_events_is_named_with_the_remedy(self):
+        for clock, variables in (("virtual", {}), ("real", {"ROCEMU_TIMEOUT": "2s"})):
+            result = self.run_here(HANGING, "destroy_cq", clock, **variables)
+            self.assertRegex(result.stdout, WHO + r"  pid \d+ \(hanging_test\) waits in ibv_destroy_cq: "
+                             r"CQ 1 has 1 completion and 0 async events that were not acknowledged by "
+                             "ibv_ack_cq_events\n")
+            self.assertEqual(result.returncode, -signal.SIGABRT)
+
     def test_on_the_real_clock_there_is_a_limit(self):
         for command, variables in ((("limit", "real"), {}),
                                    (("itself", "real"), {"ROCEMU_TIMEOUT": "1s"})):

@@ -2,17 +2,38 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 
 #include <pthread.h>
 
+#include "verbs_provider/base/wait_note.h"
+
 namespace rocemu::provider {
 
-/// libibverbs counts acknowledgements and signals `cond` under `mutex`. See ibv_ack_cq_events(3):
-/// destroying an object with an unacknowledged event waits.
-template <class Acknowledged>
-void wait_until(pthread_mutex_t* mutex, pthread_cond_t* cond, Acknowledged acknowledged) {
+/// The events of an object that its end waits for.
+struct Unacknowledged {
+  uint32_t completion = 0, async = 0;
+};
+
+/// libibverbs counts acknowledgements and signals `cond` under `mutex`. See ibv_ack_cq_events(3)
+/// and ibv_ack_async_event(3): destroying an object with an unacknowledged event waits. `call` and
+/// `object` are for reports: "ibv_destroy_cq", "CQ".
+template <class Left>
+void wait_for_acknowledgements(pthread_mutex_t* mutex, pthread_cond_t* cond, const char* call,
+                               const char* object, uint32_t number, Left left) {
   pthread_mutex_lock(mutex);
-  while (!acknowledged()) pthread_cond_wait(cond, mutex);
+  for (Unacknowledged events = left(); events.completion != 0 || events.async != 0;
+       events = left()) {
+    char text[200];
+    snprintf(text, sizeof text,
+             "%s: %s %u has %u completion and %u async events that were not acknowledged by %s%s%s",
+             call, object, number, events.completion, events.async,
+             events.completion != 0 ? "ibv_ack_cq_events" : "",
+             events.completion != 0 && events.async != 0 ? " and " : "",
+             events.async != 0 ? "ibv_ack_async_event" : "");
+    const WaitNote note(text);
+    pthread_cond_wait(cond, mutex);
+  }
   pthread_mutex_unlock(mutex);
 }
 

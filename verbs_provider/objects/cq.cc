@@ -139,9 +139,9 @@ int destroy_cq(ibv_cq* base) {
   const int error = call_destroy_cq(base->context, base->handle, base->channel, &reply);
   if (error != 0 && !is_gone_with_its_device(error)) return error;
   if (error == 0) {
-    wait_until(&base->mutex, &base->cond, [&] {
-      return base->comp_events_completed == reply.body.destroyed.completion_events &&
-             base->async_events_completed == reply.body.destroyed.async_events;
+    wait_for_acknowledgements(&base->mutex, &base->cond, "ibv_destroy_cq", "CQ", base->handle, [&] {
+      return Unacknowledged{reply.body.destroyed.completion_events - base->comp_events_completed,
+                            reply.body.destroyed.async_events - base->async_events_completed};
     });
   }
   Cq* cq = ours<Cq>(base);

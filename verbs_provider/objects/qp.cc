@@ -291,8 +291,9 @@ int destroy_qp(ibv_qp* base) {
     forget_messages(qp);
   }
   if (error == 0) {
-    wait_until(&base->mutex, &base->cond,
-               [&] { return base->events_completed == reply.body.destroyed.async_events; });
+    wait_for_acknowledgements(&base->mutex, &base->cond, "ibv_destroy_qp", "QP", base->qp_num, [&] {
+      return Unacknowledged{0, reply.body.destroyed.async_events - base->events_completed};
+    });
   }
   dispose_qp(qp);
   return 0;

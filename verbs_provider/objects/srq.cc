@@ -165,8 +165,10 @@ int destroy_srq(ibv_srq* base) {
   Srq* srq = ours<Srq>(base);
   leave(base->context, srq);
   if (error == 0) {
-    wait_until(&base->mutex, &base->cond,
-               [&] { return base->events_completed == reply.body.destroyed.async_events; });
+    wait_for_acknowledgements(
+        &base->mutex, &base->cond, "ibv_destroy_srq", "SRQ", base->handle, [&] {
+          return Unacknowledged{0, reply.body.destroyed.async_events - base->events_completed};
+        });
   }
   pthread_cond_destroy(&base->cond);
   pthread_mutex_destroy(&base->mutex);

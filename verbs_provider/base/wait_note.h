@@ -1,0 +1,20 @@
+// A note on what this thread waits for, which a hang report shows (abi/wait_notes.h).
+#pragma once
+
+#include <cstddef>
+
+namespace rocemu::provider {
+
+class WaitNote {
+ public:
+  /// Without memory for it there is no note.
+  explicit WaitNote(const char* text);
+  ~WaitNote();
+  WaitNote(const WaitNote&) = delete;
+  WaitNote& operator=(const WaitNote&) = delete;
+
+ private:
+  size_t place_;
+};
+
+}  // namespace rocemu::provider
