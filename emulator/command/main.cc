@@ -1,6 +1,15 @@
 // The `rocemu` executable: see dispatch.cc for its subcommands.
+#include <cstdio>
+#include <string>
+
+#include "emulator/command/error.h"
 #include "emulator/command/subcommand.h"
+#include "emulator/os/process_limits.h"
 
 int main(int argc, char** argv) {
+  if (const std::string stack = rocemu::too_small_stack(); !stack.empty()) {
+    std::fprintf(stderr, "rocemu: no NIC can be started: %s\n", stack.c_str());
+    return rocemu::command::kExitFailure;
+  }
   return rocemu::command::dispatch({argv + 1, argv + argc});
 }

@@ -17,6 +17,7 @@
 #include "emulator/daemon/base/start_error.h"
 #include "emulator/daemon/daemon.h"
 #include "emulator/daemon/daemon_options.h"
+#include "emulator/os/process_limits.h"
 #include "emulator/os/unique_fd.h"
 
 namespace rocemu::daemon {
@@ -135,6 +136,8 @@ int run(int argc, const char* const* argv) {
   try {
     std::optional<Options> options = parse_options(argc, argv);
     if (!options) return 0;
+    if (const std::string limit = too_small_limit(); !limit.empty())
+      throw StartError("no NIC can be started: " + limit);
     set_up_logging(options->log_level);
     options->umask = set_up_process();
     return serve(std::move(*options), ready);
@@ -149,5 +152,9 @@ int run(int argc, const char* const* argv) {
 }  // namespace rocemu::daemon
 
 int main(int argc, char** argv) {
+  if (const std::string stack = rocemu::too_small_stack(); !stack.empty()) {
+    std::fprintf(stderr, "rocemud: error: no NIC can be started: %s\n", stack.c_str());
+    return 1;
+  }
   return rocemu::daemon::run(argc, argv);
 }

@@ -24,6 +24,7 @@
 #include "emulator/command/daemons/process_exit.h"
 #include "emulator/command/doctor/installation.h"
 #include "emulator/command/error.h"
+#include "emulator/os/process_limits.h"
 
 namespace rocemu::command {
 namespace {
@@ -134,6 +135,12 @@ void place(int fd, int to) {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   if (chdir("/") != 0) _exit(kExitFailure);
+  // The numbers below may be beyond our soft limit.
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
 
   // First out of the way of the numbers they are to get, whatever they are now.
   const auto out_of_the_way = [](int fd) {
@@ -219,6 +226,11 @@ int reap(pid_t pid) {
   throw Failure(why);
 }
 
+void require_limits() {
+  if (const std::string limit = too_small_limit(); !limit.empty())
+    throw Failure("no NIC can be started: " + limit);
+}
+
 std::string check_dir(const std::string& dir) {
   if (fits_socket_address(dir)) return dir;
   throw Failure("the runtime directory's name is too long for sockets: " + dir +
@@ -231,6 +243,7 @@ PrivateDaemon::PrivateDaemon(std::string dir, pid_t pid, UniqueFd lifetime)
     : dir_(std::move(dir)), pid_(pid), lifetime_(std::move(lifetime)) {}
 
 PrivateDaemon PrivateDaemon::start(const DaemonStart& start) {
+  require_limits();
   for (int attempt = 1;; ++attempt) {
     // Until there is a daemon, which removes directories when we are gone.
     std::optional<HeldSignals> held(std::in_place);
@@ -281,6 +294,7 @@ std::string PrivateDaemon::stop() {
 void start_background_daemon(const std::string& dir, const DaemonStart& start,
                              const std::string& log_path) {
   check_dir(dir);
+  require_limits();
   const UniqueFd log(open(log_path.c_str(),
                           O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!log) fail_with_errno("cannot write the log " + log_path, errno);

@@ -1,4 +1,5 @@
 // `rocemu doctor`: what would stop emulation here, and how to mend it.
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -80,6 +81,7 @@ std::string doctor_help() {
 
 int doctor(const Arguments& arguments) {
   if (arguments == Arguments{kProbeOption}) return probe_device();
+  signal(SIGXFSZ, SIG_IGN);  // a small limit of file sizes is something to report
   // "--" may stand before COMMAND as in `rocemu run`.
   Arguments own = arguments;
   const auto separator = std::ranges::find(own, "--");

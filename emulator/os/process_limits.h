@@ -1,0 +1,22 @@
+// The resource limits of getrlimit(2) that keep a NIC from working.
+#pragma once
+
+#include <sys/resource.h>
+
+#include <string>
+
+namespace rocemu {
+
+struct ProcessLimits {
+  rlimit files, stack, file_size;  // RLIMIT_NOFILE, RLIMIT_STACK, RLIMIT_FSIZE
+};
+
+ProcessLimits own_limits();
+
+/// Returns that the stack is too small for anything, and the command that raises the limit; empty
+/// if it is not. To be asked first in main(): what comes later crashes with a small stack.
+std::string too_small_stack(const ProcessLimits& limits = own_limits());
+/// Returns which limit is too small for a NIC, and the command that raises it; empty if none is.
+std::string too_small_limit(const ProcessLimits& limits = own_limits());
+
+}  // namespace rocemu
