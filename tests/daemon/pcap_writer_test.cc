@@ -92,7 +92,7 @@ TEST(PcapWriter, WritesTheUdpChecksumThatAnIpv6FrameLacks) {
   std::vector<uint8_t> expected = ipv6_frame();
   expected[60] = 0x2d;
   expected[61] = 0x24;
-  for (const uint64_t last_frames : {0, 1}) {
+  for (const uint64_t last_frames : {uint64_t{0}, uint64_t{1}}) {
     for (const size_t kept : {size_t{65535}, size_t{62}, size_t{61}, size_t{60}}) {
       const std::string path = dir / "out.pcap";
       {
