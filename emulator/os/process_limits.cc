@@ -9,8 +9,8 @@ namespace {
 constexpr rlim_t kMinHardFiles = 64, kMinSoftFiles = 24;
 /// A program of this size does not start with less.
 constexpr rlim_t kMinStack = rlim_t{32} << 10;
-/// The memory files of a device of two programs have less each.
-constexpr rlim_t kMinFileSize = rlim_t{256} << 10;
+/// A context cannot be opened with 64 KiB.
+constexpr rlim_t kMinFileSize = rlim_t{96} << 10;
 
 std::string text_of(rlim_t limit) {
   return limit == RLIM_INFINITY ? "unlimited" : std::to_string(limit);

@@ -35,7 +35,7 @@ TEST(ProcessLimits, NameStackAndFileSize) {
   EXPECT_EQ(text_with(kNone, 16 << 10),
             "stacks may have 16 KiB, and a NIC needs 32; raise it: ulimit -s 8192");
   EXPECT_EQ(text_with(kNone, RLIM_INFINITY, 0),
-            "files may have 0 KiB, and a NIC needs 256; raise it: ulimit -f unlimited");
+            "files may have 0 KiB, and a NIC needs 96; raise it: ulimit -f unlimited");
 }
 
 }  // namespace

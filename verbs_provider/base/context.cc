@@ -214,7 +214,9 @@ int refuse(ibv_context* context, abi::Op op, int error, uint32_t object) {
 int recorded_refusal(ibv_context* context, abi::Op op, int error, uint32_t object) {
   if (error <= 0 || error == latest_answer || op == abi::Op{}) return error;
   if (!is_of_this_process(context)) return error;
-  return refuse(context, op, error, object);
+  // Without a device, or a daemon, nothing is recorded, and the provider's word stands.
+  const int said = refuse(context, op, error, object);
+  return said == EIO ? error : said;
 }
 
 int call_for_memory(ibv_context* context, const abi::Request& request, abi::Reply* reply,

@@ -52,7 +52,7 @@ MISTAKES = {
                             "RDMA_READ that arrives at .*#1 is answered with NAK remote"),
     "timeout_in_handler": ("frames:RDMA_READ", "WRONG", "instead of 'sum of 16 times 2: 32'",
                            "#1's 1st RDMA_READ on the wire is lost once"),
-    "unacknowledged_event": ("completions:RECV", "HANG", "waits for a lock, a condition",
+    "unacknowledged_event": ("completions:RECV", "HANG", "blocks in ibv_destroy_cq",
                              "RECV completion completes with LOC_PROT_ERR"),
     "unchecked_reg_mr": ("verbs:reg_mr", "CRASH", "#2 received SIGSEGV",
                          "#2's 2nd reg_mr fails with ENOMEM"),

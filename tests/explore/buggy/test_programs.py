@@ -48,7 +48,7 @@ PROGRAMS = {
     "retry_without_reset": ("block 3", (TIMEOUT, "WR_FLUSH_ERR"), (0, "block 3")),
     "timeout_in_handler": ("sum of 16 times 2: 32", (0, "sum of 16 times 2: 16"),
                            (0, "sum of 16 times 2: 32")),
-    "unacknowledged_event": ("4 messages, sum 10", (DEADLOCK, "waits for a lock, a condition"),
+    "unacknowledged_event": ("4 messages, sum 10", (DEADLOCK, "waits in ibv_destroy_cq"),
                              (REPORTED, "message 2: local protection error")),
     "unchecked_reg_mr": ("3: value 9", SEGV, (REPORTED, "cannot register the table's 136 bytes")),
     "undersized_cq": ("16 messages, sum 120", (DEADLOCK, "overrun"), (0, "16 messages, sum 120")),
