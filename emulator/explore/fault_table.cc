@@ -173,18 +173,18 @@ constexpr Fault kTable[] = {
 };
 
 constexpr EventNote kEventNotes[] = {
-    {"CQ_ERR", "comes of `overrun`"},
-    {"PORT_ACTIVE", "comes of `{port: {down: 1s}}` when the second is over"},
-    {"GID_CHANGE", "comes of `gid`"},
-    {"SQ_DRAINED", "an answer to a program that asks for it, which may be lost"},
+    {"CQ_ERR", "caused by `overrun`"},
+    {"PORT_ACTIVE", "caused by `{port: {down: 1s}}`, when the second is over"},
+    {"GID_CHANGE", "caused by `gid`"},
+    {"SQ_DRAINED", "only for a program that asks for it; `drop` can lose it"},
     {"PATH_MIG PATH_MIG_ERR", "RoCE has no alternate paths"},
     {"LID_CHANGE PKEY_CHANGE SM_CHANGE CLIENT_REREGISTER",
-     "about subnet managers, which RoCE does not have"},
+     "events of subnet managers, which RoCE does not have"},
     {"WQ_FATAL", "rocemu has no WQs"},
     {"DEVICE_SPEED_CHANGE", "a port keeps its speed"},
     {"ADDR_RESOLVED ROUTE_RESOLVED CONNECT_REQUEST CONNECT_RESPONSE ESTABLISHED MULTICAST_JOIN",
-     "no faults; the program waits for them, and another event comes in their place"},
-    {"REJECTED", "comes of `reject`"},
+     "not faults: the program waits for them, and other events take their place"},
+    {"REJECTED", "caused by `reject`"},
     {"ADDRINFO_RESOLVED ADDRINFO_ERROR USER INTERNAL", "librdmacm and the program make them"},
 };
 
