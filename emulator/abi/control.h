@@ -25,8 +25,9 @@ inline constexpr uint32_t kVersion = 7;
 struct Request {
   uint32_t magic;
   uint16_t version;
-  /// 0, or the errno value with which the client refuses the operation: the daemon does nothing but
-  /// ask the rules, record it and answer with it. Of the body only the object counts.
+  /// 0, or the errno value with which the client refuses the operation. The daemon then only asks
+  /// the rules, records the refusal and replies with the value. It reads only the object of the
+  /// body.
   uint16_t refusal;
   Op op;
   uint32_t sequence;  // chosen by the client, echoed in the reply

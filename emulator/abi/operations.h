@@ -139,7 +139,7 @@ union RequestBody {
     uint64_t address;
     uint64_t length;
     uint64_t iova;
-    uint32_t is_shared;  // as reg_mr's, with kReregTranslation
+    uint32_t is_shared;  // as in reg_mr, if kReregTranslation is set
     uint32_t reserved;
   } rereg_mr;
   struct {
@@ -507,8 +507,8 @@ static_assert([] {
   return std::size(kOperations) == static_cast<size_t>(kLastOp);
 }());
 
-/// Returns the operation that a function of libibverbs (without "ibv_") asks, or Op{} if the
-/// engine knows none.
+/// Returns the operation that a function of libibverbs (named without "ibv_") requests, or Op{} if
+/// the engine has none.
 constexpr Op operation_of(std::string_view function) {
   Op found{};
   for (const OperationInfo& one : kOperations) {

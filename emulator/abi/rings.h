@@ -172,11 +172,11 @@ struct SendSlots {
   alignas(64) uint8_t bytes[kCount][kMaxBytes];
 };
 
-/// The calls by which a program gives a part of its address space other pages.
+/// The calls by which a program changes the pages of a part of its address space.
 enum class MappingCall : uint32_t { kMunmap, kMmap, kMremap, kMadvise, kLast = kMadvise };
 
-/// Parts of registered memory that the program has given other pages, as far as the shim saw that:
-/// the latest of all. Written by the client, one thread at a time.
+/// The latest changes of the pages of registered memory that the shim saw. Written by the client,
+/// one thread at a time.
 struct MappingChanges {
   static constexpr uint32_t kCount = 64;
   struct Entry {
@@ -184,7 +184,7 @@ struct MappingChanges {
     std::atomic<MappingCall> call;
     uint32_t reserved;
   };
-  alignas(64) std::atomic<uint32_t> count;  // of all changes ever; the i-th is in i % kCount
+  alignas(64) std::atomic<uint32_t> count;  // of all changes so far; the i-th is in i % kCount
   alignas(64) Entry entries[kCount];
 };
 

@@ -27,8 +27,8 @@ inline constexpr char kDirVariable[] = "ROCEMU_DIR";
 /// Set by `rocemu run --stacks`: the process that a program on a virtual clock tells of its crash,
 /// by SIGURG with the thread's number, before it dies. The answer is a SIGCONT.
 inline constexpr char kStacksVariable[] = "ROCEMU_STACKS";
-/// Set by `rocemu run --keep-on-failure`: the directory in which runs inside of it, such as those
-/// of tests that have a NIC of their own, are recorded, or have a link to their recording.
+/// Set by `rocemu run --keep-on-failure`: the directory that gets the recordings, or links to the
+/// recordings, of runs inside this one, such as those of tests that have a NIC of their own.
 inline constexpr char kKeepVariable[] = "ROCEMU_KEEP";
 inline constexpr char kBaseInRuntimeDir[] = "rocemu";  // below $XDG_RUNTIME_DIR
 inline constexpr char kBaseInTmp[] = "/tmp/rocemu-";   // followed by the uid

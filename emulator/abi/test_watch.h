@@ -20,8 +20,8 @@ struct TestWatch {
   std::atomic<uint32_t> hangs;
   std::atomic<uint32_t> report_length;
   uint32_t reserved;
-  /// The threads of the test (gettid(2)) that wait until programs have ended which the test
-  /// started: whatever time limit they have, only the programs can end that wait well. 0: none.
+  /// The threads of the test (gettid(2)) that wait for programs started by the test to end:
+  /// whatever time limit they have, only the programs can end that wait well. 0: none.
   std::atomic<int32_t> waiting[kThreads];
   char report[kReportSize];
 };

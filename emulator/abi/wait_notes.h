@@ -1,5 +1,5 @@
-// Notes of a program on what its threads wait for, where a system call does not say it: in memory
-// of the program, a mapping of a memory file whose name makes it known in /proc/PID/maps.
+// Notes of a program on what its threads wait for, where the system call alone does not show it.
+// They are in a memory file that the program maps, and whose name identifies it in /proc/PID/maps.
 #pragma once
 
 #include <atomic>

@@ -88,7 +88,7 @@ bool PcapWriter::write(engine::Instant at, std::span<const uint8_t> frame) {
   return unwritten_.size() < kHandOver || hand_over();
 }
 
-// As ICRCs are left out where nobody sees them, UDP checksums are.
+// UDP checksums are left out where no reader sees them, as ICRCs are.
 void PcapWriter::complete(std::span<const uint8_t> frame, size_t kept) {
   const auto checksum = wire::missing_udp_checksum(frame);
   if (!checksum || kept < wire::kIpv6UdpChecksumAt + 2) return;

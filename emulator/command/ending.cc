@@ -5,8 +5,8 @@
 namespace rocemu::command {
 namespace {
 
-/// timeout(1) sends its signal to its child and then to the group of both: two signals that come
-/// closer together than this are one.
+/// timeout(1) sends its signal to its child and then to the group of both: two signals closer
+/// together than this count as one.
 constexpr std::chrono::milliseconds kOneSignal{200};
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What `rocemu run` does with the signals that ask it to end. Pure: the caller has the clock and
-// the processes.
+// Decides what `rocemu run` does with the signals that ask it to end. It is pure: the caller has
+// the clock and the processes.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@
 namespace rocemu::command {
 
 /// The time that programs have to end by themselves after SIGTERM, SIGHUP, or a SIGINT or SIGQUIT
-/// that the command does not catch. What is left then gets SIGKILL.
+/// that the command does not catch. Programs that are left then get SIGKILL.
 inline constexpr std::chrono::milliseconds kEndingGrace{2000};
 
 class Ending {
@@ -17,7 +17,7 @@ class Ending {
   enum class Action {
     kPassOn,  // the programs get the same signal
     kKill,    // the programs get SIGKILL
-    kNone,    // they have it already
+    kNone,    // the programs already have the signal
   };
 
   /// Returns what a signal means. A command that catches SIGINT or SIGQUIT (`is_caught`) decides
@@ -25,9 +25,9 @@ class Ending {
   /// ends the run whatever the command does.
   Action on_signal(int signal, bool is_caught, Time now);
 
-  /// The signal that ends the run; nothing before one does.
+  /// Returns the signal that ends the run; nothing until one has arrived.
   std::optional<int> signal() const { return signal_; }
-  /// When the programs that are left get SIGKILL.
+  /// Returns when the programs that are left get SIGKILL.
   std::optional<Time> kill_at() const { return kill_at_; }
 
  private:

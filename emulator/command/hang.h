@@ -16,12 +16,12 @@ namespace rocemu::command {
 /// Reads "90", "1.5s", "500ms", "2m" or "1h"; seconds without a unit. Throws UsageError.
 std::chrono::nanoseconds parse_time(const std::string& option, const std::string& text);
 
-/// Looks at the threads of the programs of a run.
+/// Reads the states of the threads of a run's programs.
 using Look = std::function<std::vector<BlockedThread>()>;
 
-/// Returns all threads, if at one instant none of them ran and only they and the NIC can wake any.
-/// Nothing if something else can, or if there is no thread. `counts_polling`: a thread that polls
-/// counts as one that waits.
+/// Returns all threads if at one instant none of them ran and only they and the NIC can wake any of
+/// them. Returns nothing if something else can, or if there is no thread. `counts_polling`: a
+/// thread that polls counts as one that waits.
 std::optional<std::vector<BlockedThread>> find_hang(const Look& look, bool counts_polling);
 
 /// A line for each thread, with what it waits for. `nic` is the NIC's answer to

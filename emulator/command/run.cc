@@ -45,7 +45,8 @@ namespace po = boost::program_options;
 namespace {
 
 constexpr char kReportFile[] = "/report.txt";
-/// What a program has to finish when the command ends, such as a server whose client was the last.
+/// The time that programs have to finish when the command ends, such as a server whose last client
+/// has ended.
 constexpr std::chrono::milliseconds kFinishing{200};
 
 po::options_description options_of_run() {
@@ -103,7 +104,7 @@ po::options_description options_of_run() {
   return options;
 }
 
-/// Beside those that help shows: rocemu's test libraries start their NICs so.
+/// Options that help does not show: rocemu's test libraries start their NICs with them.
 po::options_description all_options_of_run() {
   po::options_description options = options_of_run();
   options.add_options()("for-test", po::value<std::string>(),
@@ -310,7 +311,7 @@ void tell_if_unseen(const std::string& command) {
                      "chance\n";
 }
 
-/// Ends what the command has left in the background: it has no NIC any more.
+/// Ends the programs that the command has left in the background: their NIC has ended.
 void end_left_programs(RunPrograms& programs, std::chrono::milliseconds patience) {
   if (programs.wait_until_gone(patience)) return;
   std::cerr << "rocemu: the command has ended, and its NIC with it; these programs, which it left "
@@ -398,7 +399,7 @@ int run(const Arguments& arguments) {
   DaemonStart start{.arguments = daemon_arguments("run", values)};
   if (command.empty() || command[0].empty())
     throw UsageError("run: no command given; it stands behind '--': rocemu run -- ibv_devices");
-  find_command(command[0]);  // says so before a NIC is started in vain
+  find_command(command[0]);  // throws before a NIC is started in vain
   start.scenario = read_scenarios(values);
   if (values.count("check-determinism") != 0) return check_determinism(values, own, command);
 
@@ -484,7 +485,7 @@ int run(const Arguments& arguments) {
   }
   if (daemon) {
     const bool nic_was_gone = daemon->is_gone();
-    // In turns the NIC itself lets programs finish what belongs to the run.
+    // With turns the NIC itself lets programs finish their part of the run.
     if (!is_virtual) programs.wait_until_gone(kFinishing);
     const std::string trouble = daemon->stop();
     end_left_programs(programs, is_virtual ? kFinishing : std::chrono::milliseconds(0));

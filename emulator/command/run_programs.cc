@@ -18,9 +18,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// For the kernel to end what was killed: a process in the middle of a write to a slow disk.
+/// The time for the kernel to end a killed process, which may be in the middle of a write to a slow
+/// disk.
 constexpr milliseconds kKillTimeout{10'000};
-/// How often programs are looked for that a program started since the last look.
+/// How often we look for programs started since the last look.
 constexpr milliseconds kLookInterval{10};
 constexpr size_t kLongestCommandLine = 200;
 

@@ -1,6 +1,6 @@
 // The programs of a run: every process that descends from `rocemu run`. It is their subreaper
-// (prctl(2), PR_SET_CHILD_SUBREAPER), so one that a daemon(3) or setsid(2) took away from its
-// parent is a child of `rocemu run` then.
+// (prctl(2), PR_SET_CHILD_SUBREAPER), so a process that daemon(3) or setsid(2) detached from its
+// parent becomes a child of `rocemu run`.
 #pragma once
 
 #include <sys/types.h>
@@ -15,35 +15,35 @@ namespace rocemu::command {
 
 class RunPrograms {
  public:
-  /// Begins before the command is started: children that this process has already, as one that a
-  /// shell started before it became `rocemu run`, are none of the run.
+  /// Construct it before the command is started: children that this process already has, such as
+  /// one that a shell started before it became `rocemu run`, are not part of the run.
   RunPrograms();
 
-  /// The command, once it is started.
+  /// Sets the command, once it is started.
   void set_command(pid_t command) { command_ = command; }
-  /// Returns how the command ended, as waitpid(2) does; nothing before it has.
+  /// Returns the wait status of the command, as waitpid(2) does; nothing until it has ended.
   std::optional<int> command_status();
 
-  /// Returns all of them by age, without those that have ended and without NICs. Only the command
-  /// if /proc is that of another PID namespace.
+  /// Returns the running programs by age, without NICs; only the command if /proc is that of
+  /// another PID namespace.
   std::vector<pid_t> list() const;
 
-  /// Returns the directories of the NICs of runs inside of this one, whose own is `daemon`.
+  /// Returns the directories of the NICs of runs inside this one, whose own NIC is `daemon`.
   std::vector<std::string> nics_inside(pid_t daemon) const;
 
-  /// Sends a signal to each of them that is not in the process group `except_group`, and continues
-  /// those that are stopped. A `rocemu` among them passes it on itself, and a NIC ends with its
+  /// Sends a signal to each program that is not in the process group `except_group`, and continues
+  /// stopped programs. A `rocemu` among them passes the signal on itself, and a NIC ends with its
   /// run.
   void pass_on(int signal, pid_t except_group = 0) const;
 
-  /// Waits until all have ended. Returns false after the time. Children of ours are reaped: in
-  /// turns others go on only when one that ends is gone.
+  /// Waits until all programs have ended. Returns false after the time. Our children are reaped:
+  /// with turns, other programs continue only when one that ends has been reaped.
   bool wait_until_gone(std::chrono::milliseconds timeout);
 
-  /// Kills all of them, and what they start meanwhile, and waits until they are gone.
+  /// Kills all programs, and those that they start meanwhile, and waits until they have ended.
   void kill_all();
 
-  /// Ends them by SIGTERM, and those that are left after the grace by SIGKILL.
+  /// Ends the programs by SIGTERM, and those that are left after the grace by SIGKILL.
   void end();
 
  private:
@@ -54,7 +54,7 @@ class RunPrograms {
   std::set<pid_t> from_before_;
 };
 
-/// Returns "pid 12: server -p 7471" for each, a line each.
+/// Returns a line for each process: "pid 12: server -p 7471".
 std::string list_programs(const std::vector<pid_t>& programs);
 
 /// Returns whether the process has a handler for the signal.

@@ -44,9 +44,9 @@ bool has_no_outsiders = false;  // expect_no_outsiders()
 /// it means nothing, as it would if we did not take it.
 constexpr int kStuckSignal = SIGURG;
 constexpr std::chrono::seconds kLongestPause{2};
-/// For a test whose time is over to end by the exception that it got.
+/// The time that a test has to end by its exception when its time limit is over.
 constexpr std::chrono::seconds kUnwinding{10};
-/// How often programs are looked at whose NIC has gone, or that have to end.
+/// How often we check programs that have to end, or whose NIC has ended.
 constexpr std::chrono::milliseconds kLookInterval{50};
 /// When --timeout is over: how long a thread may run, and how often it is looked at meanwhile,
 /// before it is reported as one that does.
@@ -67,7 +67,7 @@ class SignalQueue {
     sigemptyset(&signals_);
     sigaddset(&signals_, SIGCHLD);
     sigaddset(&signals_, kStuckSignal);
-    // What is ignored, as under nohup(1), stays so.
+    // An ignored signal stays ignored, as under nohup(1).
     for (const int number : {SIGTERM, SIGHUP, SIGINT, SIGQUIT})
       if (!is_ignored(number)) sigaddset(&signals_, number);
     sigprocmask(SIG_BLOCK, &signals_, &mask_before_);
@@ -125,11 +125,11 @@ void leave_to_capture(int descriptor) {
   if (descriptor > STDERR_FILENO) close(descriptor);
 }
 
-/// Replaces this process by the command, or ends it with the reason for which that is impossible.
+/// Replaces this process by the command, or prints why that is impossible and exits.
 [[noreturn]] void execute(const std::string& path, char* const* argv) {
   execv(path.c_str(), argv);
   const int error = errno;
-  // A script without "#!" is the shell's, as in a shell.
+  // A shell runs a script without "#!" itself, and so do we.
   if (error == ENOEXEC && !read_elf(path)) execvp(argv[0], argv);
   dprintf(STDERR_FILENO, "rocemu: cannot run '%s': %s\n", argv[0],
           describe_exec_error(path, error).c_str());
@@ -165,8 +165,8 @@ int exit_status(int wait_status) {
                                   : WEXITSTATUS(wait_status);
 }
 
-/// Reports how a process ended whose parent had ended before it. The NIC reports the ends of all
-/// others, but it may come to this one only when we have waited for it.
+/// Reports how an orphan ended. The NIC reports the ends of all other processes, but may notice
+/// this one only after we have reaped it.
 void report_orphan(const siginfo_t& end, bool tells_exits) {
   std::string name = proc::contents_of(proc::directory_of(end.si_pid) + "/comm");
   while (!name.empty() && name.back() == '\n') name.pop_back();
@@ -233,7 +233,7 @@ class Supervisor {
   std::string name_;  // of the command
   std::optional<uint32_t> stuck_serial_;
   Clock::time_point stuck_since_{}, next_look_{}, next_report_{};
-  std::optional<int> command_status_;  // once it has ended
+  std::optional<int> command_status_;  // set once the command has ended
   std::optional<Outcome> outcome_;
   std::string report_;
 };
@@ -268,7 +268,7 @@ pid_t Supervisor::daemon_pid() const {
 }
 
 Outcome Supervisor::run() {
-  on_children();  // a daemon that ended before SIGCHLD was blocked is not reported by a signal
+  on_children();  // the end of a daemon before SIGCHLD was blocked comes without a signal
   while (!outcome_) {
     if (command_status_ && (!ending_.signal() || programs_.list().empty())) {
       outcome_ = {*command_status_, ""};
@@ -291,12 +291,12 @@ Outcome Supervisor::run() {
   return *outcome_;
 }
 
-/// When something has to be done without a signal.
+/// Returns when something has to be done without a signal.
 std::optional<Clock::time_point> Supervisor::next_wake() const {
   std::optional<Clock::time_point> next = deadline_;
   const auto wake_at = [&](Clock::time_point time) { next = next ? std::min(*next, time) : time; };
   if (ending_.kill_at()) wake_at(*ending_.kill_at());
-  // The end of a child of another program is no signal to us.
+  // The end of another program's child sends us no signal.
   if (is_daemon_gone() || command_status_) wake_at(Clock::now() + kLookInterval);
   return next;
 }
@@ -339,8 +339,8 @@ void Supervisor::on_children() {
   }
 }
 
-/// A terminal sends its SIGINT and SIGQUIT to the whole group of the command; other programs of the
-/// run have it from us.
+/// A terminal sends SIGINT and SIGQUIT to the whole group of the command; other programs of the run
+/// get the signal from us.
 void Supervisor::on_signal(const siginfo_t& signal) {
   const bool is_from_terminal = signal.si_code == SI_KERNEL;
   const Ending::Action action =
@@ -350,7 +350,7 @@ void Supervisor::on_signal(const siginfo_t& signal) {
   if (action == Ending::Action::kKill) kill_programs();
 }
 
-/// What is left of the run after the grace, or after a second Ctrl-C.
+/// Kills the programs that are left after the grace, or after a second Ctrl-C.
 void Supervisor::kill_programs() {
   const std::vector<pid_t> left = programs_.list();
   if (!left.empty())
@@ -426,7 +426,7 @@ Json Supervisor::ask_nic(const Json& arguments) const {
   }
 }
 
-/// Adds what NICs of runs inside of this one say, as those that tests have for themselves.
+/// Adds the reports of the NICs of runs inside this one, such as tests' own NICs.
 Json Supervisor::ask_nics() const {
   Json all = ask_nic(Json::object());
   if (supervision_.test != nullptr) return all;
@@ -440,7 +440,7 @@ Json Supervisor::ask_nics() const {
         for (const Json& entry : value) all[key].push_back(entry);
       }
     } catch (const Failure&) {
-      // It has ended meanwhile.
+      // That NIC has ended meanwhile.
     }
   }
   return all;
@@ -459,12 +459,12 @@ void Supervisor::end(int status, const std::string& why, const std::vector<Block
   if (supervision_.stacks)
     for (const pid_t process : waiting) add_stacks(process, "");
   programs_.end();
-  on_children();  // nothing of them is left when we end
+  on_children();  // leaves no child behind when we end
   outcome_ = {status, ""};
 }
 
-/// The test goes on, with an exception where it waits or at a signal, or ends by that; the NIC
-/// stays as long as the test wants it.
+/// The test gets an exception where it waits, or a signal, and continues or ends; the NIC stays as
+/// long as the test needs it.
 void Supervisor::report_to_test() {
   supervision_.test->report(report_);
   next_report_ = Clock::now() + kEndingGrace;

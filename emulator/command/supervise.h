@@ -29,7 +29,7 @@ struct Supervision {
   bool is_virtual = false;
   bool lockstep = false;
   bool mounts_sysfs = false;
-  bool tells_exits = false;  // of orphans, which the NIC may look at too late
+  bool tells_exits = false;  // also for orphans, which the NIC may notice too late
   std::optional<std::chrono::nanoseconds> timeout = {};
   /// A thread that polls may do so for a time by its own clock, which nobody can see. So long it
   /// may.
@@ -46,8 +46,8 @@ struct Outcome {
   std::string report;  // of a run that hung, or whose NIC has gone; empty otherwise
 };
 
-/// Says that no program outside of the runs that this process supervises comes to a socket or a
-/// FIFO of their programs: one that waits there for a peer hangs when all others do.
+/// Declares that no program outside the supervised runs connects to a socket or opens a FIFO of
+/// their programs: a program that waits there for a peer hangs when all other programs do.
 void expect_no_outsiders();
 
 /// Runs the command to its end.

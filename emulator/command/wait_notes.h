@@ -7,8 +7,8 @@
 
 namespace rocemu::command {
 
-/// Has threads that wait for a lock or a condition described by the note that their program has on
-/// them, if there is one.
+/// Describes threads that wait for a lock or a condition by their program's note about them, if
+/// there is one.
 void describe_by_notes(std::vector<BlockedThread>& threads);
 
 }  // namespace rocemu::command

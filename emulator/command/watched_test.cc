@@ -18,8 +18,8 @@
 namespace rocemu::command {
 namespace {
 
-/// A test in Python raises an exception at the signal; one whose main thread cannot be interrupted
-/// gets it as often as this, then SIGABRT, then SIGKILL.
+/// A test in Python raises an exception at the signal. A test whose main thread cannot be
+/// interrupted gets the signal this many times, then SIGABRT, then SIGKILL.
 constexpr int kMostSignals = 3;
 /// The same hang is reported every two seconds.
 constexpr std::chrono::seconds kNewHang{10};

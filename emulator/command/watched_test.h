@@ -28,13 +28,13 @@ class WatchedTest {
   /// Returns the test and its descendants, without us and ours.
   std::vector<pid_t> programs() const;
 
-  /// Counts threads of the test that wait for programs as such, whatever they do meanwhile. While
-  /// one does, others that wait for something outside, as those of a test runner do, are no reason
-  /// to expect anything.
+  /// Marks the threads of the test that wait for programs, whatever system call they wait in. While
+  /// one does, threads that wait for something outside, such as a test runner's, do not keep the
+  /// test from counting as hanging.
   void mark_waits(std::vector<BlockedThread>& threads) const;
 
-  /// Hands the report to the test, whose waiting threads fail with it. If none waits for programs,
-  /// the test gets its signal; if that does not help, SIGABRT, and in the end SIGKILL.
+  /// Hands the report to the test, whose waiting threads fail with it. If no thread waits for
+  /// programs, the test gets its signal; if that does not help, SIGABRT, and finally SIGKILL.
   void report(const std::string& text);
 
  private:
@@ -43,7 +43,7 @@ class WatchedTest {
   pid_t pid_;
   int report_fd_ = -1;
   abi::TestWatch* watch_;
-  int signals_ = 0;  // that were sent for this hang
+  int signals_ = 0;  // sent for this hang so far
   std::chrono::steady_clock::time_point latest_{};
 };
 

@@ -135,7 +135,7 @@ void place(int fd, int to) {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   if (chdir("/") != 0) _exit(kExitFailure);
-  // The numbers below may be beyond our soft limit.
+  // The descriptor numbers below may exceed our soft limit.
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
     files.rlim_cur = files.rlim_max;

@@ -9,8 +9,8 @@ namespace rocemu::command {
 /// executed).
 std::string find_executable(const std::string& name);
 
-/// As find_executable, of a command that is to be run: throws also if the interpreter that the file
-/// names is missing, or cannot be executed.
+/// Finds a command that must run: like find_executable, but also throws if the interpreter that the
+/// file names is missing or cannot be executed.
 std::string find_command(const std::string& name);
 
 }  // namespace rocemu::command

@@ -37,8 +37,9 @@ bool has_events(const fs::path& dir) {
 std::string record_for_outer_run(const boost::program_options::variables_map& values,
                                  std::vector<std::string>& arguments) {
   const char* const keep = std::getenv(abi::kKeepVariable);
-  // A run that may join a shared NIC does not get one of its own for this. Those with --expect or
-  // --keep-on-failure record in places of their own, and --threads cannot be recorded.
+  // A run that may join a shared NIC does not get a NIC of its own for this. Runs with --expect or
+  // --keep-on-failure record in directories of their own, and runs with --threads cannot be
+  // recorded.
   if (keep == nullptr || *keep == '\0' || !values["private"].as<bool>() ||
       values["threads"].as<bool>() || values.count("expect") != 0 ||
       values.count("keep-on-failure") != 0)

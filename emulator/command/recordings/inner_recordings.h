@@ -1,6 +1,5 @@
-// The recordings of runs inside of a `rocemu run --keep-on-failure DIR`, such as those of tests
-// that have a NIC of their own: each is DIR/nic-PID, or a link there to where the inner run is
-// recorded anyhow.
+// The recordings of runs inside a `rocemu run --keep-on-failure DIR`, such as those of tests that
+// have a NIC of their own: each is DIR/nic-PID, or a link there to the inner run's own recording.
 #pragma once
 
 #include <boost/program_options.hpp>
@@ -10,13 +9,13 @@
 
 namespace rocemu::command {
 
-/// Has the run recorded for the one that it is inside of, if that keeps recordings. Returns the
-/// directory, if nothing else is recorded; `arguments` are those of the daemon.
+/// Has this run recorded for the outer run, if that keeps recordings. Returns the directory if the
+/// run is not recorded otherwise; `arguments` are those of the daemon.
 std::string record_for_outer_run(const boost::program_options::variables_map& values,
                                  std::vector<std::string>& arguments);
 
-/// Puts copies in the place of links. If `dir` itself is the recording of a NIC that no program
-/// used, and there is one inner run, `dir` becomes the recording of that.
+/// Replaces links by copies. If `dir` itself is the recording of a NIC that no program used, and
+/// there is one inner run, `dir` becomes the recording of the inner run.
 void take_inner_recordings(const std::filesystem::path& dir);
 
 void remove_inner_recordings(const std::filesystem::path& dir);
