@@ -115,8 +115,8 @@ engine::FabricConfig part_of_main(const Options& options) {
   return fabric;
 }
 
-/// Opens the devices' sockets, and completes their configuration with what is the machine's and
-/// what Linux does.
+/// Opens the devices' sockets, and completes their configuration with the machine's properties and
+/// Linux's behavior.
 std::vector<UdpSockets> attach_devices(Options& options) {
   std::vector<UdpSockets> sockets;
   const std::vector<NetworkInterface> interfaces = list_network_interfaces();
@@ -556,7 +556,7 @@ void Daemon::end_programs() {
     spdlog::warn("rocemu was killed, so its NIC has ended; its programs are ended too: pid {}",
                  fmt::join(programs, ", "));
   for (const pid_t pid : programs) {
-    if (pid <= 0) continue;  // of a PID namespace that is not below ours
+    if (pid <= 0) continue;  // the process is in a PID namespace outside ours
     kill(pid, SIGTERM);
     kill(pid, SIGCONT);
   }

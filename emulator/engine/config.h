@@ -20,9 +20,9 @@ struct DevicePolicy {
   /// among them, give none; with `false` such a vector means the device of this fabric that owns
   /// the destination QP, reached from GID 0 to GID 0.
   bool require_grh = false;
-  /// Linux resolves the neighbor of an address vector (ib_resolve_eth_dmac()), and refuses one to
-  /// which nothing answers (ETIMEDOUT). Here nothing has to: tests of what a lost peer does to a
-  /// requester need none, and neither do recordings that are older.
+  /// Linux resolves the neighbor of an address vector (ib_resolve_eth_dmac()), and refuses an
+  /// address that does not answer (ETIMEDOUT). If this is false every address is accepted, as tests
+  /// of lost peers and older recordings require.
   bool resolve_neighbors = false;
 };
 
@@ -38,7 +38,7 @@ struct DeviceConfig {
   /// range. A daemon sends from sockets, and has only so many.
   std::vector<uint16_t> source_ports = {};
   /// The number of each address's network interface (if_nametoindex(3)), which is the scope of a
-  /// link-local one. Without it any scope is right.
+  /// link-local address. Without it any scope is accepted.
   std::vector<uint32_t> interfaces = {};
   DevicePolicy policy;
 };

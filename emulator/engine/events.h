@@ -246,8 +246,8 @@ struct FrameTrace {
   FrameMarks marks;
 };
 
-/// A rule acted. `subject` and `process` say on what in words, for people; the other fields
-/// identify it, as far as each applies.
+/// A rule acted. `subject` and `process` describe its object in words, for people; the other fields
+/// identify the object, as far as each applies.
 struct RuleFired {
   Instant at;
   std::shared_ptr<const faults::Rule> rule;

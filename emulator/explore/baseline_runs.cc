@@ -150,7 +150,7 @@ Baseline make_baseline(const std::vector<RunFacts>& facts) {
                     .output = mask([](const RunFacts& one) { return one.output; }),
                     .errors = mask([](const RunFacts& one) { return one.errors; }),
                     .files = {}};
-  // Whether the end of a program is seen that outlives the command depends on time.
+  // Timing decides whether the end of a program that outlives the command is seen.
   for (const RunFacts& one : facts)
     for (const auto& [process, statuses] : one.statuses)
       baseline.facts.statuses[process].insert(statuses.begin(), statuses.end());

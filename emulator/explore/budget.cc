@@ -5,11 +5,11 @@
 namespace rocemu::explore {
 namespace {
 
-/// A factor for the time that runs took: a repetition whose files are kept also writes a capture
-/// and stacks.
+/// The time of a repetition relative to the first run: a repetition whose files are kept also
+/// writes a capture and stacks.
 constexpr double kMargin = 1.5;
-/// The part of the budget that confirmations take at most: a few findings that take a long time
-/// must not keep the other faults from being tried.
+/// The largest part of the budget that confirmations may take: a few slow findings must not keep
+/// the other faults from being tried.
 constexpr double kMostForConfirmation = 0.5;
 
 }  // namespace
@@ -18,7 +18,7 @@ Budget::Budget(std::optional<std::chrono::nanoseconds> total, Clock::time_point 
     : total_(total), begin_(begin), jobs_(std::max(jobs, size_t{1})) {}
 
 void Budget::reserve(const std::string& place, Clock::duration took, size_t runs) {
-  // One that takes longer than all that is kept cannot be repeated.
+  // A finding that takes longer than the whole reserve cannot be repeated.
   if (total_ && took > kMostForConfirmation * *total_) return;
   reserved_.emplace(place, took * runs);
 }

@@ -1,5 +1,5 @@
-// The time of --budget: when no more faults are tried, so that what was found can be repeated, and
-// when all ends.
+// The time of --budget: decides when to try no more faults, so that findings can be repeated, and
+// when to stop everything.
 #pragma once
 
 #include <chrono>
@@ -14,15 +14,17 @@ class Budget {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Without `total` there is no end. Runs go `jobs` at a time.
+  /// Without `total` there is no limit. `jobs` runs are made at a time.
   Budget(std::optional<std::chrono::nanoseconds> total, Clock::time_point begin, size_t jobs);
 
-  /// A run that ended badly in a new place took `took`; `runs` more like it will confirm that.
+  /// Reserves time: a run that ended badly in a new place took `took`, and `runs` repetitions will
+  /// confirm it.
   void reserve(const std::string& place, Clock::duration took, size_t runs);
 
-  /// Returns whether nothing may run any more.
+  /// Returns whether no run may start or continue.
   bool is_over(Clock::time_point now) const;
-  /// Returns whether the rest is needed to confirm what was found, so that no more is tried.
+  /// Returns whether the rest of the time is needed to confirm findings, so that no more faults are
+  /// tried.
   bool is_over_for_trials(Clock::time_point now) const;
 
  private:

@@ -6,8 +6,8 @@
 
 namespace rocemu::explore {
 
-/// Marks the findings that --known names, reports all, and returns 1 if there is one that counts:
-/// that is repeatable, not known, and of a verdict that --fail-on names. Else returns 0.
+/// Marks the findings that --known names, and reports all. Returns 1 if there is a finding that is
+/// repeatable, not known, and has a verdict that --fail-on names, otherwise 0.
 int conclude(const Options& options, const Summary& summary,
              const std::map<size_t, Result>& results, std::vector<Finding>& findings);
 

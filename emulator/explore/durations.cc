@@ -15,13 +15,13 @@ constexpr std::array<std::string_view, 29> kUnits = {
     "nsec",        "nsecs",        "second",      "seconds",      "nanosecond", "nanoseconds",
     "microsecond", "microseconds", "millisecond", "milliseconds", "minute",     "minutes",
     "mins",        "hour",         "hours",       "hrs",          "hr"};
-constexpr size_t kLongestAbbreviation = 2;  // those have to be in small letters
+constexpr size_t kLongestAbbreviation = 2;  // abbreviations must be in lower case
 
 bool is_digit(char c) {
   return std::isdigit(static_cast<unsigned char>(c)) != 0;
 }
 
-/// Letters of other alphabets, too.
+/// Includes letters of other alphabets.
 bool is_of_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || (c & 0x80) != 0;
 }
@@ -47,7 +47,7 @@ class Scanner {
   char at(size_t i) const { return i < line_.size() ? line_[i] : '\0'; }
   bool is_of_word_or_digit(size_t i) const { return i < line_.size() && is_of_word(line_[i]); }
 
-  /// Returns whether what begins there is the rest of a word or of another number, such as 1.2.3.
+  /// Returns whether the rest of a word or of another number, such as 1.2.3, begins there.
   bool continues_another(size_t begin) const {
     if (begin == 0) return false;
     const char before = line_[begin - 1];
@@ -109,8 +109,8 @@ class Scanner {
   const std::string& line_;
 };
 
-/// Blanks in a row become one, and so do other characters that are no part of a word, from the
-/// third on.
+/// Reduces blanks in a row to one, and also other characters that are not part of a word, if there
+/// are three or more.
 std::string without_padding(const std::string& line) {
   std::string text;
   for (size_t i = 0; i < line.size();) {

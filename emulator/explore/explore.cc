@@ -281,14 +281,14 @@ StackTool stacks_for(const Finding& finding) {
   return finding.verdict == Verdict::kCrash ? StackTool::kGdb : StackTool::kEuStack;
 }
 
-/// Writes what reproduces a finding, before anything else is done about it that may be interrupted.
+/// Writes the files that reproduce a finding, before any further step that may be interrupted.
 void Exploration::write_scenario(const Finding& finding) const {
   fs::create_directories(folder_of(finding));
   write_file(folder_of(finding) / "scenario.yaml", finding.smallest.scenario());
 }
 
 /// Runs the repetitions that are missing. Those that are the first of a finding leave their files.
-/// The quickest come first: the budget may be over before all are done.
+/// The quickest findings come first: the budget may be over before all are done.
 void Exploration::repeat() {
   std::vector<Job> jobs;
   std::vector<std::string> keys;
@@ -333,7 +333,7 @@ void Exploration::count_repetitions() {
   }
 }
 
-/// Draws a page of each recording, except of those that take too long.
+/// Writes a page for each recording, except for those that take too long.
 void Exploration::draw_timelines() const {
   for (const Finding& finding : findings_) {
     if (!fs::exists(folder_of(finding) / "journal")) continue;

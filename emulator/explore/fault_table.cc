@@ -145,18 +145,17 @@ constexpr Fault kTable[] = {
     {kReceived, "", "{port: {down: 1s}}", kOnce, "the port goes down for 1 s at {}"},
     {kReceived, "", "{gid: {index: 1, address: 10.9.8.7}}", kOnce, "GID 1 changes at {}"},
 
-    // Async events, ibv_get_async_event(3). Those about the device and its port come to each
-    // process that has
-    // it open.
+    // Async events, ibv_get_async_event(3). Events of the device and its port go to each process
+    // that has the device open.
     {kSent, "", "{raise: PORT_ERR}", kOnce, "comes with IBV_EVENT_PORT_ERR"},
     {kSent, "", "{raise: DEVICE_FATAL}", kOnce, "comes with IBV_EVENT_DEVICE_FATAL"},
     {kReceived, "", "{raise: PORT_ERR}", kOnce, "comes with IBV_EVENT_PORT_ERR"},
     {kReceived, "", "{raise: DEVICE_FATAL}", kOnce, "comes with IBV_EVENT_DEVICE_FATAL"},
     {kReceived, "", "{raise: QP_FATAL}", kOnce, "its QP fails with IBV_EVENT_QP_FATAL"},
     {kRequest, "", "{raise: QP_FATAL}", kOnce, "its QP fails with IBV_EVENT_QP_FATAL"},
-    // IBTA vol 1, 11.6.3.2: what a peer asks of a connected QP, also of one that only sends, may be
-    // invalid, or more than it may have; and its first packet may be the one that establishes the
-    // communication. A program may read the event at any time after that.
+    // IBTA vol 1, 11.6.3.2: a peer's request to a connected QP, even to one that only sends, may be
+    // invalid or violate access rights, and its first packet may establish the communication. A
+    // program may read the event at any time after that.
     {kSent, "", "{raise: QP_REQ_ERR}", kOnce, "comes with IBV_EVENT_QP_REQ_ERR", kConnection},
     {kSent, "", "{raise: QP_ACCESS_ERR}", kOnce, "comes with IBV_EVENT_QP_ACCESS_ERR", kConnection},
     {kSent, "", "{raise: COMM_EST}", kOnce, "comes with IBV_EVENT_COMM_EST", kConnection},

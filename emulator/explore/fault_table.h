@@ -32,15 +32,14 @@ struct Fault {
   Needs needs = Needs::kNothing;
 };
 
-/// Events for which no row stands: the effect of a row causes them, or they cannot happen.
+/// Events without a row: the effect of another row causes them, or they cannot happen.
 struct EventNote {
   std::string_view names;  // separated by blanks, without their prefixes
   std::string_view text;
 };
 
 std::span<const Fault> fault_table();
-/// With those of the table, these are all events of ibv_get_async_event(3) and
-/// rdma_get_cm_event(3).
+/// The table and the notes name all events of ibv_get_async_event(3) and rdma_get_cm_event(3).
 std::span<const EventNote> event_notes();
 std::vector<Fault> faults_for(const FaultPoint& point);
 

@@ -28,8 +28,8 @@ struct Finding {
   int confirmed = 0, repetitions = 0;
   bool known = false;  // --known names it
 
-  /// Returns whether a repetition ended like it, or none was run. A finding that came once and
-  /// never again says more about a busy machine than about the program.
+  /// Returns whether a repetition ended like the finding, or none was run. A finding that occurred
+  /// only once says more about a busy machine than about the program.
   bool is_repeatable() const { return repetitions == 0 || confirmed > 0; }
   /// What happened.
   std::string sentence() const;

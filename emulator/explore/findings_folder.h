@@ -12,8 +12,8 @@ inline constexpr char kPlanFile[] = "plan.json";
 /// ExploreError if what is there may not go.
 void prepare_folder(const Options& options);
 
-/// Removes the folders of findings whose scenarios are not those of `scenarios`, the first of which
-/// is that of finding 1.
+/// Removes the folders of findings whose scenarios differ from `scenarios`, which begins with that
+/// of finding 1.
 void remove_findings_but(const std::vector<std::string>& scenarios,
                          const std::filesystem::path& folder);
 

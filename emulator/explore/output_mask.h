@@ -1,6 +1,6 @@
-// The part of a program's output that depends on time alone. Durations do. The rest is learned from
-// runs without a fault, on links of another latency: where they differ, a run with a fault may
-// differ too, and that is not wrong.
+// The part of a program's output that depends on time alone: durations, and what differs between
+// runs without a fault on links of another latency. There a run with a fault may differ too, which
+// is not an error.
 #pragma once
 
 #include <cstddef>

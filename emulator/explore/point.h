@@ -32,8 +32,8 @@ struct FaultPoint {
   /// Of rules that count occurrences: which one, of each flow or in all. 0: `place` says it
   /// already.
   uint64_t nth = 0, nth_total = 0;
-  uint64_t position = 0;      // among those with its process, kind and name, from 1
-  std::string call_site;      // of a verb, where that is known
+  uint64_t position = 0;      // among the points with its process, kind and name, from 1
+  std::string call_site;      // of a verb, if it is known
   bool is_connected = false;  // its QP is RC, UC or XRC
   bool has_srq = false;       // its process made an SRQ
   uint64_t rank = 0;          // in its class, from 1; see representatives()

@@ -17,7 +17,7 @@ struct Summary {
   size_t points = 0, classes = 0, trials = 0;
   int64_t baseline_ns = 0;
   bool deterministic = true;
-  std::string stopped;  // why not all was done; empty if it was
+  std::string stopped;  // why not everything was done; empty if it was
   std::vector<Trial> not_tried = {};
 };
 

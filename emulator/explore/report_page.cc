@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Long words, such as a command without a blank, are broken: nothing leaves a narrow screen.
+// Long words, such as a command without a blank, are broken: everything fits a narrow screen.
 constexpr std::string_view kHead = R"(<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -56,7 +56,7 @@ constexpr std::array<std::pair<const char*, const char*>, 8> kFiles = {{
     {"report.txt", "report"},
 }};
 
-/// "NOT REACHED" is two classes, of which NOT has the color.
+/// "NOT REACHED" gives two classes; NOT has the color.
 std::string verdict_html(Verdict verdict) {
   return fmt::format("<span class=\"{0}\">{0}</span>", name_of(verdict));
 }

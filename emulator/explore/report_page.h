@@ -1,4 +1,4 @@
-// report.html: the findings with links to their files, and what became of each fault.
+// Writes report.html: the findings with links to their files, and the verdict on each fault.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +14,7 @@ namespace rocemu::explore {
 /// Returns `text` for XML and HTML, without control characters, which XML forbids.
 std::string escaped(std::string_view text);
 
-/// Returns the page that stands in `folder`. It links those files of findings that exist there.
+/// Returns the page for `folder`. It links the files of findings that exist there.
 std::string report_as_page(const std::filesystem::path& folder, const Summary& summary,
                            const std::map<size_t, Result>& results,
                            const std::vector<Finding>& findings);

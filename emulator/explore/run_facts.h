@@ -28,8 +28,7 @@ struct RunFacts {
   std::vector<std::string> waits;    // of a run that hung: "server#1 waits in ibv_get_cq_event ..."
   std::vector<std::string> crashes;  // "server#1 received SIGSEGV"
   std::set<std::string> failed;      // processes that ended otherwise than with status 0
-  /// The statuses but 0 with which processes ended, by process. Several programs without RDMA may
-  /// have one name.
+  /// The exit statuses other than 0, by process. Several programs without RDMA may share a name.
   std::map<std::string, std::set<int>> statuses;
   std::map<std::string, std::string> last_calls;  // by process
   std::map<std::string, std::string> late_calls;  // all that are among the last, by process

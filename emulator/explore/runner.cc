@@ -38,7 +38,7 @@ constexpr milliseconds kLookInterval{20};
 constexpr milliseconds kGrace{30'000};
 /// How long a NIC may take to end when its run has.
 constexpr milliseconds kLongestEnd{3'000};
-/// How long the timeline of a recording may take, which may be one without end.
+/// The time limit for the timeline of a recording, which may be huge.
 constexpr milliseconds kLongestCall{10'000};
 /// What is kept of what a run has printed; the rest is the same over and over.
 constexpr uintmax_t kMostKept = uintmax_t{4} << 20;
@@ -134,7 +134,7 @@ void keep_files(const fs::path& from, const fs::path& to) {
   for (const char* name : {"stdout", "stderr"})
     if (size_of(from / name) > kMostKept) fs::resize_file(from / name, kMostKept, error);
   fs::create_directories(to.parent_path());
-  fs::remove_all(to);  // what a finding had before it was repeated
+  fs::remove_all(to);  // the files from before the repetition
   fs::rename(from, to, error);
   if (!error) return;
   fs::create_directories(to);  // on another file system

@@ -20,7 +20,7 @@ namespace rocemu::explore {
 struct RunnerOptions {
   /// Does what the rocemu command does with these arguments, and returns its exit status. A run is
   /// a child of this process: a program that is loaded anew each time costs a tenth of it. `alone`:
-  /// the process is in a network of its own, and no program outside of the run talks to the run's.
+  /// the process is in a network of its own, where no outside program reaches the run's programs.
   std::function<int(const std::vector<std::string>& arguments, bool alone)> rocemu;
   std::vector<std::string> command;
   std::vector<std::string> fabric;  // options for `rocemu run`
@@ -65,8 +65,8 @@ class Runner {
            const std::function<void(const Job&, const RunFacts&)>& on_end,
            const std::function<bool()>& stops);
 
-  /// Has rocemu do something with the files of a run. Returns whether it succeeded before `stops`
-  /// said so, and in bounded time.
+  /// Runs a rocemu command on the files of a run. Returns whether it succeeded in bounded time and
+  /// before `stops` stopped it.
   bool call(const std::vector<std::string>& arguments, const std::function<bool()>& stops) const;
 
   bool keeps_on_one_processor() const { return !processors_.empty(); }

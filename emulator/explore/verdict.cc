@@ -200,8 +200,8 @@ std::string exit_in_words(const RunFacts& facts) {
 
 /// Returns a judgement if a program of the run reported a failure by its status. A shell that
 /// starts programs in the background and waits for them without naming them exits with 0 (POSIX,
-/// wait), and so does one whose last command succeeded. A status that the baseline has too says
-/// nothing about the fault.
+/// wait), and so does a shell whose last command succeeded. A status that the baseline has too is
+/// no sign of the fault.
 std::optional<Judgement> reported(const RunFacts& facts, const Baseline& baseline) {
   if (facts.status != 0) return Judgement{Verdict::kReported, "", exit_in_words(facts)};
   std::string text;

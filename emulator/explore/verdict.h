@@ -18,7 +18,7 @@ enum class Verdict : uint8_t {
   kReported,    // a program failed in bounded virtual time, and said so by its status
   kHang,        // all wait, and nothing is due; or it runs without end
   kCrash,       // a signal, a sanitizer, valgrind
-  kWrong,       // all programs exit as in the baseline, but the output is another
+  kWrong,       // all programs exit as in the baseline, but the output differs
   kLeak,        // the same, but objects are left that the baseline does not leave
   kSlow,        // succeeded, after many times the baseline's time
   kNotReached,  // the point did not come: what went before was another

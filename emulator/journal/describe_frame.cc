@@ -58,7 +58,7 @@ uint64_t nanoseconds(engine::Duration duration) {
   return static_cast<uint64_t>(duration.count());
 }
 
-/// What the engine knew about the frame beside its bytes.
+/// Adds what the engine knew about the frame beyond its bytes.
 void add_marks(const engine::FrameMarks& marks, Event& event) {
   event.add("number", FieldKind::kName, marks.number);
   if (marks.made_up_with != 0) event.add("made_up_with", FieldKind::kName, marks.made_up_with);

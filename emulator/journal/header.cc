@@ -56,7 +56,7 @@ engine::DeviceConfig parse_device(const Json& json) {
   device.outside = field<bool>(json, "outside");
   device.source_ports = field<std::vector<uint16_t>>(json, "source_ports");
   device.policy.require_grh = field<bool>(json, "require_grh");
-  // Recordings that are older have neither.
+  // Older recordings have neither.
   if (json.contains("interfaces")) {
     device.interfaces = field<std::vector<uint32_t>>(json, "interfaces");
   }

@@ -3,7 +3,7 @@
 namespace rocemu::journal {
 namespace {
 
-/// Which optional parts follow.
+/// The optional parts that follow.
 enum MarkParts : uint8_t {
   kMadeUp = 1 << 0,
   kCopy = 1 << 1,

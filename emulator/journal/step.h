@@ -61,7 +61,7 @@ inline constexpr size_t kFrameHeaders = 128;
 
 struct RecordedFrame {
   engine::Instant at{};                               // of a trace
-  std::optional<engine::DeviceIndex> leaves_through;  // set: it went outside, without marks
+  std::optional<engine::DeviceIndex> leaves_through;  // set if it went outside, without marks
   engine::FrameMarks marks;
   uint32_t size = 0;
   Bytes head;

@@ -100,7 +100,7 @@ class Observer {
   Wait wait_for_pipe(const std::string& link, int descriptor);
   /// Describes the wait of a thread in open(2): only a FIFO waits for another program, fifo(7).
   Wait wait_to_open(const Call& call, const std::string& directory, uint64_t path) const;
-  /// Who can end a wait for a peer of which nothing is known yet.
+  /// Returns which programs can end a wait for a peer that is unknown as yet.
   Waker unknown_peer() const { return alone_ ? Waker::kNobody : Waker::kOutside; }
   bool has_children(pid_t process) const;
   bool has_alarm(pid_t process) const;

@@ -50,13 +50,13 @@ struct ToldWait {
 };
 using ToldWaits = std::map<pid_t, ToldWait>;
 
-/// Returns the descendants of `ancestor` by age, without those that `leaves_out` names and the
-/// descendants of these. Parents are asked about before their children. Empty if /proc is that of
+/// Returns the descendants of `ancestor` by age, without those that `leaves_out` names and their
+/// descendants. It is called for parents before their children. Returns nothing if /proc is that of
 /// another PID namespace.
 std::vector<pid_t> descendants(pid_t ancestor, const std::function<bool(pid_t)>& leaves_out);
 
-/// All threads of these processes. `daemon` is the NIC, or 0. `alone`: no program but these comes
-/// to a socket or a FIFO at which one of them waits for a peer.
+/// Returns all threads of these processes. `daemon` is the NIC, or 0. `alone`: no other program
+/// will connect to a socket or open a FIFO at which one of them waits for a peer.
 std::vector<BlockedThread> blocked_threads(const std::vector<pid_t>& processes, pid_t daemon,
                                            const ToldWaits& told = {}, bool alone = false);
 

@@ -15,7 +15,7 @@
 namespace rocemu {
 namespace {
 
-/// Interpreters that are scripts themselves: execve(2) follows no more of them.
+/// The number of interpreters that are scripts themselves: execve(2) follows no more than this.
 constexpr int kMaxInterpreters = 5;
 
 bool exists(const std::string& path) {
@@ -70,7 +70,7 @@ std::optional<ExecRefusal> refusal_of_script(const std::string& path, const Scri
   return std::nullopt;
 }
 
-/// Returns the machine's name as uname(2) has it; empty for rarer ones.
+/// Returns the machine's name as in uname(2); empty for rare machines.
 std::string machine_of(const ElfFile& elf) {
   switch (elf.architecture >> 16) {
     case EM_386:

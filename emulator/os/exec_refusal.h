@@ -8,13 +8,13 @@
 namespace rocemu {
 
 struct ExecRefusal {
-  int error;        // what execve(2), or env(1), fails with
-  std::string why;  // what is wrong with which file, and what helps
+  int error;        // the error of execve(2) or env(1)
+  std::string why;  // names the file, what is wrong with it, and what to do
 };
 
-/// Returns why the file cannot run although it exists and has the permission: an interpreter of its
-/// "#!" line, or a dynamic linker, that is missing or cannot be executed. Returns nothing if no
-/// such reason is found.
+/// Returns why the file cannot run although it exists and is executable: the interpreter of its
+/// "#!" line, or its dynamic linker, is missing or cannot be executed. Returns nothing if there is
+/// no such reason.
 std::optional<ExecRefusal> find_exec_refusal(const std::string& path);
 
 /// Describes the error that execve(2) returned for an existing file.

@@ -28,8 +28,8 @@ std::string descriptor_path(pid_t process, int descriptor);
 std::string link_at(const std::string& path);
 /// 0 if it is gone.
 pid_t parent_of(pid_t process);
-/// Returns the name of the process's program as the kernel has it, cut after 15 bytes; "?" if it is
-/// gone.
+/// Returns the name of the process's program as the kernel has it, cut after 15 bytes; "?" if the
+/// process has ended.
 std::string name_of(pid_t process);
 /// The value of "Name:\tvalue" in a file such as status.
 std::string field_of(const std::string& text, std::string_view name);

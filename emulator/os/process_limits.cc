@@ -3,13 +3,13 @@
 namespace rocemu {
 namespace {
 
-/// The daemon raises its soft limit of descriptors to the hard one. With two devices it has about
-/// 30 itself, and each program needs a dozen there; `rocemu` has about a dozen, under the soft
+/// The daemon raises its soft limit of descriptors to the hard limit. With two devices it uses
+/// about 30 itself, and a dozen for each program; `rocemu` uses about a dozen, under the soft
 /// limit.
 constexpr rlim_t kMinHardFiles = 64, kMinSoftFiles = 24;
-/// A program of this size does not start with less.
+/// rocemu does not start with a smaller stack.
 constexpr rlim_t kMinStack = rlim_t{32} << 10;
-/// A context cannot be opened with 64 KiB.
+/// A limit of 64 KiB is too small to open a context.
 constexpr rlim_t kMinFileSize = rlim_t{96} << 10;
 
 std::string text_of(rlim_t limit) {
@@ -28,7 +28,7 @@ std::string few_files(const rlimit& files) {
 }  // namespace
 
 ProcessLimits own_limits() {
-  constexpr rlimit kNone{RLIM_INFINITY, RLIM_INFINITY};  // what cannot be read is enough
+  constexpr rlimit kNone{RLIM_INFINITY, RLIM_INFINITY};  // an unreadable limit is sufficient
   ProcessLimits limits{kNone, kNone, kNone};
   getrlimit(RLIMIT_NOFILE, &limits.files);
   getrlimit(RLIMIT_STACK, &limits.stack);

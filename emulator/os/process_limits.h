@@ -13,10 +13,11 @@ struct ProcessLimits {
 
 ProcessLimits own_limits();
 
-/// Returns that the stack is too small for anything, and the command that raises the limit; empty
-/// if it is not. To be asked first in main(): what comes later crashes with a small stack.
+/// Returns a message if the stack is too small, with the command that raises the limit; otherwise
+/// an empty string. main() must call it first: later code crashes with a small stack.
 std::string too_small_stack(const ProcessLimits& limits = own_limits());
-/// Returns which limit is too small for a NIC, and the command that raises it; empty if none is.
+/// Returns which limit is too small for a NIC, and the command that raises it; empty if all
+/// suffice.
 std::string too_small_limit(const ProcessLimits& limits = own_limits());
 
 }  // namespace rocemu

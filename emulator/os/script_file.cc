@@ -40,7 +40,7 @@ std::optional<Script> read_script(const std::string& path) {
       is_plain = false;
     } else {
       script.program = word;
-      // Without -S all words are one name to env, which says so itself.
+      // Without -S env takes all words as one name, and reports that itself.
       script.is_found_by_env = is_plain && (splits || next_word().empty());
       break;
     }

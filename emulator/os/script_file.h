@@ -9,10 +9,11 @@ namespace rocemu {
 struct Script {
   /// The first word of the line, which the kernel executes.
   std::string interpreter;
-  /// The program that runs the script: the interpreter, or what /usr/bin/env is to find; empty if
-  /// env is given none.
+  /// The program that runs the script: the interpreter, or the one that /usr/bin/env searches;
+  /// empty if env has no argument.
   std::string program;
-  /// Whether env searches `program` in PATH, with no option or variable that could change how.
+  /// True if env searches `program` in PATH, with no option or variable that could change the
+  /// search.
   bool is_found_by_env = false;
 };
 

@@ -16,8 +16,8 @@ std::map<uint64_t, uint64_t> peers_of_unix_sockets();
 /// The inode of the socket that has the addresses of this one of the process the other way round.
 std::optional<uint64_t> peer_of_tcp_socket(pid_t process, uint64_t inode);
 
-/// What a socket waits for that a process has, and that has no peer: "a connection", "a datagram"
-/// or "the acceptance of its connection". Empty if it waits for something else.
+/// Returns what a process's socket without a peer waits for: "a connection", "a datagram" or "the
+/// acceptance of its connection". Empty if it waits for something else.
 std::string awaited_peer(pid_t process, uint64_t inode);
 
 }  // namespace rocemu

@@ -65,10 +65,10 @@ void read_transport(Reading in, const Node& value) {
   }
   auto& which = in.rule.which;
   which.kinds = which.kinds ? *which.kinds & *found : *found;
-  which.mads = true;  // if it is UD; other transports have no opcode of a MAD
+  which.mads = true;  // if it is UD; other transports have no opcode that a MAD uses
 }
 
-/// A number of a QP. Rules for frames mean MADs, too, if they name QP 1.
+/// A QP number. Rules for frames also select MADs if they name QP 1.
 void read_qp_number(Reading in, const Node& value, engine::faults::Ranges& ranges) {
   constexpr uint64_t kGeneralServices = 1;
   ranges = in.reader.ranges(value, 0, kMax24);

@@ -37,8 +37,8 @@ class Clock {
         std::chrono::duration_cast<std::chrono::nanoseconds>(start_.time_since_epoch()).count());
   }
 
-  /// The wall-clock time of Instant 0; of a virtual clock always the same, that at which
-  /// CLOCK_REALTIME of its programs begins.
+  /// The wall-clock time of Instant 0. For a virtual clock it is constant: the time at which its
+  /// programs' CLOCK_REALTIME begins.
   std::chrono::system_clock::time_point wall_start() const {
     constexpr std::chrono::nanoseconds kOfPrograms{abi::kRealtimeStartNs};
     using std::chrono::system_clock;

@@ -58,7 +58,7 @@ std::string describe(const std::string& name) {
                          : fmt::format("pid {}: {}", digits, command);
 }
 
-/// What a NIC answers to {"command":"show"}; null if it does not.
+/// Returns a NIC's reply to {"command":"show"}; null if there is none.
 nlohmann::json show(const std::filesystem::path& directory) {
   constexpr timeval kPatience{2, 0};
   constexpr std::string_view kRequest = "{\"command\":\"show\"}\n";
@@ -92,7 +92,7 @@ bool has_qp(const std::filesystem::path& directory, uint32_t qpn) {
       for (const auto& qp : device.at("qps"))
         if (qp.at("number") == qpn) return true;
   } catch (const nlohmann::json::exception&) {
-    // It is of another version.
+    // That NIC is of another version.
   }
   return false;
 }

@@ -14,8 +14,8 @@ namespace rocemu::daemon {
 void set_own_directory(const std::string& dir);
 
 /// Logs, once in the daemon's life and only if the NIC of another `rocemu run` has a QP of that
-/// number, that the program's QP is connected to itself, and what to do. The other NIC is asked by
-/// a thread, since it may ask us at the same time.
+/// number, that the program's QP is connected to itself, and what to do. A thread asks the other
+/// NIC, which may ask us at the same time.
 void explain_meeting_itself(pid_t program, uint32_t qpn);
 
 }  // namespace rocemu::daemon

@@ -27,8 +27,8 @@ Answer with_fd(const abi::Reply& reply, UniqueFd fd) {
 
 }  // namespace
 
-// What the daemon refuses without the engine, or after it, for want of memory or of descriptors,
-// the engine is told: recordings show what the program got.
+// The engine is notified of what the daemon refuses by itself, for lack of memory or descriptors,
+// so that recordings show what the program got.
 Answer ClientObjects::execute(const abi::Request& request, std::span<const UniqueFd> fds) {
   if (request.refusal != 0) {
     return is_engine_op(request.op) ? Answer{command(request)} : refusal(EOPNOTSUPP);

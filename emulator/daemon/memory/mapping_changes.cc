@@ -28,8 +28,8 @@ void MappingChanges::forget(uint64_t begin, uint64_t end) {
   known_ = std::move(left);
 }
 
-/// The client's word: an entry that makes no sense is left out, and of more than there is room for
-/// the latest are kept.
+/// The entries come from the client: invalid ones are skipped, and if there are too many, the
+/// latest are kept.
 void MappingChanges::read_news() {
   if (shared_ == nullptr) return;
   constexpr uint32_t kCount = abi::MappingChanges::kCount;

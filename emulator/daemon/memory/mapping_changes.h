@@ -1,5 +1,5 @@
-// Which memory of a client has other pages than those it had when the client registered it
-// (abi::MappingChanges). A NIC has pinned the old pages; the daemon reaches the new ones.
+// Tracks memory whose pages have changed since the client registered it (abi::MappingChanges). A
+// NIC has pinned the old pages; the daemon reaches the new ones.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class MappingChanges {
     abi::MappingCall call;
   };
 
-  /// Memory that the client shares with the daemon, and which it writes.
+  /// Takes the memory that the client shares with the daemon and writes.
   void share(const abi::MappingChanges& changes) { shared_ = &changes; }
 
   /// Returns whether find() may return something: cheap.
@@ -27,9 +27,10 @@ class MappingChanges {
     return shared_ != nullptr &&
            (!known_.empty() || shared_->count.load(std::memory_order_acquire) != seen_);
   }
-  /// Returns a change of some of these bytes since they were registered.
+  /// Returns a change of the pages of some of these bytes since they were registered.
   std::optional<Change> find(std::span<const engine::RemoteRange> ranges);
-  /// The client registers these bytes: what is mapped there now is what a NIC would pin.
+  /// Notes that the client registers these bytes: a NIC would pin the pages that are mapped there
+  /// now.
   void forget(uint64_t begin, uint64_t end);
 
  private:

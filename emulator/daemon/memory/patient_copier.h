@@ -24,7 +24,8 @@ class PatientCopier {
   /// The thread ends by itself, when its call has returned.
   ~PatientCopier();
 
-  /// MemoryResult::kNotYet if the call takes longer than the allowance, or the last one still does.
+  /// Returns MemoryResult::kNotYet if the call takes longer than the allowance, or if the previous
+  /// call has not returned yet.
   engine::MemoryResult read(std::span<const engine::RemoteRange> from,
                             std::span<const std::span<uint8_t>> to);
   engine::MemoryResult write(std::span<const engine::RemoteRange> to,

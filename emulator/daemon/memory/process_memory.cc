@@ -14,7 +14,7 @@
 namespace rocemu::daemon {
 namespace {
 
-/// Returns whether some of the bytes may have other names than addresses of this process.
+/// Returns whether some of the bytes may also have other addresses.
 bool is_shared(std::span<const engine::RemoteRange> ranges) {
   return std::ranges::any_of(ranges, &engine::RemoteRange::is_shared);
 }
@@ -50,8 +50,8 @@ ProcessMemory::Way ProcessMemory::add(engine::ClientId client, pid_t pid, Unique
   return way;
 }
 
-/// Contexts of one process have its PID, or at least its /proc/PID/mem, which stays the same file
-/// while one of them has it open.
+/// Contexts belong to one process if they have the same PID, or the same /proc/PID/mem, which stays
+/// the same file while one of them has it open.
 std::shared_ptr<ProcessMemory::Process> ProcessMemory::process_of(
     pid_t pid, std::optional<FileId> mem_file) const {
   for (const auto& [id, client] : clients_) {
@@ -186,14 +186,14 @@ void ProcessMemory::enqueue(Client& target, std::span<const engine::RemoteRange>
   process.queue.add(to, from);
 }
 
-/// Makes the writes that wait in the process's queue.
+/// Performs the writes that wait in the process's queue.
 void ProcessMemory::flush_queue(Process& process) {
   if (process.queue.empty()) return;
   process.queue.flush(find(process.clients.front())->reach, scratch_);
   if (std::exchange(process.has_shared_in_queue, false)) --shared_waiting_;
 }
 
-/// Makes the writes that wait in queues with shared memory, but for those of `except`.
+/// Performs the writes that wait in queues with shared memory, except those of `except`.
 void ProcessMemory::flush_shared(const Process* except) {
   if (shared_waiting_ == 0) [[likely]] {
     return;
@@ -240,8 +240,8 @@ void ProcessMemory::write_now(const Client& target, std::span<const engine::Remo
   }
 }
 
-/// Before those bytes are read, or others are written there: writes what any context of the process
-/// received there before.
+/// Performs the earlier writes to these bytes by any context of the process, before the bytes are
+/// read or overwritten.
 void ProcessMemory::settle(Client& target, std::span<const engine::RemoteRange> ranges) {
   if (target.process->clients.size() == 1) [[likely]] {
     return settle_received(target, ranges);

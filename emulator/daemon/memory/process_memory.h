@@ -3,9 +3,10 @@
 // (received_payload.h). Of a client that may have to provide its pages by itself another
 // thread makes the calls (patient_copier.h).
 //
-// What waits is written before the same bytes are read or overwritten, by whatever name: each
-// context of a process is a client, and all of them have its addresses; and memory that is mapped
-// more than once (RemoteRange::is_shared) has several addresses, in several processes.
+// A write that waits is performed before the same bytes are read or overwritten, by whatever
+// address: each context of a process is a client, and all of them share its address space; and
+// memory that is mapped more than once (RemoteRange::is_shared) has several addresses, in several
+// processes.
 #pragma once
 
 #include <memory>
@@ -67,9 +68,9 @@ class ProcessMemory {
   /// All completions of the step were added: writes what is left.
   void flush_unattached();
 
-  /// The client reports changes of its mappings there.
+  /// Sets the memory in which the client reports changes of its mappings.
   void watch_mappings(engine::ClientId client, const abi::MappingChanges& changes);
-  /// The client is about to register these bytes.
+  /// Notes that the client is about to register these bytes.
   void on_registration(engine::ClientId client, uint64_t address, uint64_t length);
 
   /// Memory that the client shares with the daemon.
@@ -87,16 +88,16 @@ class ProcessMemory {
   bool is_any_untaken() const { return !untaken_.empty(); }
 
  private:
-  /// An address space, of which each of its clients is a context.
+  /// An address space; each of its clients is a context.
   struct Process {
     pid_t pid;                         // 0: of another PID namespace
-    bool was_warned = false;           // of memory that it has mapped anew
-    std::optional<FileId> mem_file{};  // what it sent of itself
+    bool was_warned = false;           // that it uses memory that it has mapped anew
+    std::optional<FileId> mem_file{};  // the file that it sent
     WriteQueue queue{};
     bool has_shared_in_queue = false;
     bool is_in_waiting = false;
     std::vector<engine::ClientId> clients{};
-    /// Of all its contexts together, however many it opens.
+    /// Shared by all contexts of the process, however many it opens.
     std::shared_ptr<WaitAllowance> allowance = std::make_shared<WaitAllowance>();
   };
   struct Client {
@@ -126,7 +127,7 @@ class ProcessMemory {
 
   std::unordered_map<engine::ClientId, Client> clients_;
   std::vector<Process*> waiting_;             // whose queues may not be empty
-  size_t shared_waiting_ = 0;                 // how many of them have shared memory in it
+  size_t shared_waiting_ = 0;                 // of them, those with shared memory in their queue
   std::vector<engine::ClientId> unattached_;  // who may have messages without a completion
   std::vector<engine::ClientId> untaken_;     // who may have payload beside completions
   uint64_t writes_ = 0;

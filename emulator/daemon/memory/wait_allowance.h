@@ -1,5 +1,5 @@
-// How long the daemon waits for memory that a program has yet to provide. All other programs wait
-// meanwhile, so that the time is limited for each program, whatever it does.
+// Limits how long the daemon waits for memory that a program has yet to provide. All other programs
+// wait meanwhile, so each program has a budget.
 #pragma once
 
 #include <algorithm>
@@ -12,23 +12,23 @@ class WaitAllowance {
   using Clock = std::chrono::steady_clock;
   using Duration = Clock::duration;
 
-  /// For one call. A program that provides a page by another thread takes some 10 us, and a time
-  /// slice or two on a busy machine.
+  /// The limit for one call. A program that provides a page by another thread takes some 10 us, and
+  /// a time slice or two on a busy machine.
   static constexpr Duration kMost = std::chrono::milliseconds(20);
-  /// For calls in a row, beside what time refills.
+  /// The budget for calls in a row.
   static constexpr Duration kBudget = std::chrono::milliseconds(100);
-  /// For a call when the budget is used up: memory that is present takes less, and has to be
-  /// reached at some time.
+  /// The limit for one call when the budget is used up: a call takes less if its memory is present,
+  /// and must be able to succeed.
   static constexpr Duration kLeast = std::chrono::milliseconds(1);
   /// The budget grows by this fraction of the time that passes.
   static constexpr int kRefill = 20;
 
-  /// Returns how long a call may be waited for at `now`.
+  /// Returns how long the daemon may wait for a call at `now`.
   Duration limit(Clock::time_point now) {
     refill(now);
     return std::clamp(left_, kLeast, kMost);
   }
-  /// Takes the time that a call was waited for, until `now`, out of the budget.
+  /// Subtracts the time that the daemon waited for a call, until `now`, from the budget.
   void spend(Clock::time_point now, Duration waited) {
     refill(now);
     left_ = std::max(left_ - waited, Duration::zero());

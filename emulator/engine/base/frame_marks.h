@@ -1,5 +1,5 @@
-// What the engine knows about a frame that the frame's bytes do not say: which one it is, why it is
-// sent again, and what rules did to it on its way. A recording keeps it beside the bytes.
+// What the engine knows about a frame beyond its bytes: its number, why it is sent again, and what
+// rules did to it on its way. A recording keeps these marks beside the bytes.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ enum class Resent : uint8_t {
   kAckTimeout,   // IBTA vol 1, 9.7.6.1.3: no response came in time
   kSequenceNak,  // 9.7.5.1.2: the responder misses a request
   kRnrNak,       // 9.7.5.2.8: the responder was not ready, and its timer is over
-  kImpliedNak,   // 9.7.5.1.2: a later response came without the one before it
-  kNoMemory,     // a response came, and there was no memory for it
+  kImpliedNak,   // 9.7.5.1.2: a later response arrived without the one before it
+  kNoMemory,     // a response arrived, and its memory was not available
   kNoReply,      // 12.9: a message of the connection manager was not answered in time
   kDuplicate,    // a responder answers a request that it has answered before
 };
@@ -34,12 +34,12 @@ struct Resend {
 };
 
 struct FrameMarks {
-  uint64_t number = 0;        // of the frame; frames are counted from 1 in the order of sending
+  uint64_t number = 0;        // frames are counted from 1 in the order of sending
   uint64_t made_up_with = 0;  // a rule made the frame up when that frame was sent
   uint32_t copy = 0;          // a rule made this copy of the frame; 0 is the frame itself
   bool lost = false;          // a rule dropped it
-  Duration held{};            // from its sending until it went on
-  Duration link_delay{};      // the part of that which rules for the link took
+  Duration held{};            // from its sending until it continued
+  Duration link_delay{};      // the part of `held` due to rules for the link
   Resend resend = {};
 };
 

@@ -36,8 +36,8 @@ constexpr Duration cm_time(uint8_t code) {
   return Duration(int64_t{4096} << (code & 31));
 }
 
-/// The code for the sum of two packet lifetimes and a delay, all of them codes: the power of two
-/// that is next to it (IBTA vol 1, 9.7.6.1.3 allows a timer four times as long).
+/// Returns the code of the power of two next to the sum of two packet lifetimes and a delay, which
+/// are codes too (IBTA vol 1, 9.7.6.1.3 allows a timer four times as long).
 constexpr uint8_t ack_timeout_code(uint8_t packet_life_time, uint8_t ack_delay) {
   const int twice = packet_life_time + 1;
   const int longer = std::max<int>(twice, ack_delay);

@@ -18,14 +18,14 @@ class DelayedFrames {
   void delay(Duration delay, Instant now, Departure departure) {
     by_time_.emplace(std::pair(now + delay, next_number_++), Delayed{now, std::move(departure)});
   }
-  /// Until `overtakers` more frames of that flow have passed, or for that long.
+  /// Holds the frame until `overtakers` more frames of that flow have passed, at most for
+  /// `longest`.
   void hold(const Flow& flow, uint32_t overtakers, Duration longest, Instant now,
             Departure departure);
   /// A frame of that flow has passed. What has been overtaken often enough comes out of take_due().
   void pass(const Flow& flow, Instant now);
 
-  /// What is on its way again by now, in the order in which it is due, marked with how long it was
-  /// held.
+  /// Returns the next frame that is due by now, marked with how long it was held.
   std::optional<Departure> take_due(Instant now);
   std::optional<Instant> next() const;
   size_t size() const { return by_time_.size(); }

@@ -80,11 +80,12 @@ struct Plan {
   uint32_t duplicate = 0;
   uint32_t reorder = 0;
   Duration delay{};
-  Duration link_delay{};  // the part of it that rules for the link take
+  Duration link_delay{};  // the part of the delay due to rules for the link
   std::vector<const Rejection*> rejections = {};
 };
 
-/// How long a link of that speed sends the frame, behind what it was given before.
+/// Returns how long the frame takes on a link of that speed, including the wait behind earlier
+/// frames.
 Duration time_on_link(const Frame& frame, uint64_t bits_per_second, Instant now,
                       Instant& link_free_at) {
   // Ethernet's preamble, FCS and gap take 24 bytes more than the frame.
@@ -109,7 +110,7 @@ void FrameFaults::apply(Departure departure, const QueuePair* qp) {
   wire::Packet packet = *parsed;
   Occurrence occurrence = describe(departure, packet, qp, outgoing);
 
-  // What rules make up is made of the frame as it was sent, whose bytes `parsed` refers to.
+  // Made-up frames derive from the frame as it was sent, whose bytes `parsed` refers to.
   const Frame original = departure.frame;
   Plan plan{.acting = {}};
   const auto ask = [&](Where where) {
@@ -157,7 +158,7 @@ void FrameFaults::apply(Departure departure, const QueuePair* qp) {
     mark(fault, effects.duplicate != 0, FrameChange::kDuplicated);
     mark(fault, effects.reorder != 0, FrameChange::kReordered);
     mark(fault, !effects.inject.empty(), FrameChange::kInjected);
-    // A rule for the link acts on every frame: what it does is said where it loses one.
+    // A rule for the link acts on every frame: only its losses are reported.
     if (rule->where != Where::kLink || lost) {
       injector_.note(acting, text, occurrence.device ? occurrence.device : occurrence.to, qp,
                      {.frame = fault});
@@ -173,7 +174,7 @@ void FrameFaults::apply(Departure departure, const QueuePair* qp) {
 
   departure.marks.lost = plan.drop;
   if (!plan.drop) departure.marks.link_delay = plan.link_delay;
-  if (!outgoing) {  // it was on the wire already, once and as it was sent
+  if (!outgoing) {  // the frame was on the wire already, once and unchanged
     Departure arrived = departure;
     arrived.frame = original;
     switch_.trace(arrived);
@@ -186,7 +187,7 @@ void FrameFaults::apply(Departure departure, const QueuePair* qp) {
   }
   for (uint32_t i = 0; i <= plan.duplicate && !plan.drop; ++i) {
     departure.marks.copy = i;
-    if (i != 0) departure.marks.resend = {};  // the sender sent it once
+    if (i != 0) departure.marks.resend = {};  // the sender sent the frame only once
     if (plan.reorder != 0) {
       delayed_.hold(occurrence.flow, plan.reorder, plan.delay + kMaxHold, step_.now(), departure);
     } else if (plan.delay.count() != 0) {

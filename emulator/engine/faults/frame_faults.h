@@ -40,7 +40,7 @@ class FrameFaults {
 
  private:
   void apply(Departure departure, const QueuePair* qp);
-  /// Hands a frame to the switch that a rule made up when `with` was sent.
+  /// Hands the switch a frame that a rule made up when `with` was sent.
   void forward_made_up(Departure made_up, const Departure& with);
   void inject(const MadeUpFrame& made_up, const Departure& with, const wire::Packet& packet,
               const QueuePair* qp);

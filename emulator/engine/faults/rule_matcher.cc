@@ -121,7 +121,7 @@ bool RuleMatcher::is_there(const Selection& which, const Occurrence& occurrence)
 bool RuleMatcher::agrees(const Rule& rule, const Occurrence& occurrence) const {
   const Selection& which = rule.which;
   // A program's SENDs and the connection manager's MADs are both SENDs on the wire; a rule for
-  // frames means the program's, unless it selects QP 1 or QP 1's transport.
+  // frames matches the program's, unless it selects QP 1 or QP 1's transport.
   if (occurrence.mad && occurrence.where == Where::kFrame && !which.mads) return false;
   return (!which.kinds || which.kinds->test(occurrence.kind)) &&
          (!which.answers || which.answers->test(static_cast<size_t>(occurrence.answer))) &&

@@ -77,9 +77,9 @@ struct SendHalf {
   uint32_t responses_outstanding = 0;  // READs and atomics that wait for their answer
   uint8_t retries_left = 0;
   uint8_t rnr_retries_left = 0;
-  Duration ack_timer{};  // that was set last
+  Duration ack_timer{};  // the latest value that was set
   Duration rnr_timer{};
-  Resend resend;  // why it went back last
+  Resend resend;  // why it last went back
   bool waiting_for_rnr = false;
   bool answer_unplaced = false;     // for want of memory, until completer::on_memory_ready
   bool loss_noticed = false;        // an answer is missing and was asked for again

@@ -13,8 +13,9 @@ namespace {
 using faults::Flow;
 using faults::Where;
 
-/// rdma_get_cm_event(3): the status of an event that a rule raises beside another one. Linux' says
-/// -ETIMEDOUT of a peer that is unreachable (cma_netevent_work_handler); those of the others are 0.
+/// Returns the status (rdma_get_cm_event(3)) of an event that a rule raises beside another one.
+/// Linux reports -ETIMEDOUT for an unreachable peer (cma_netevent_work_handler), and 0 for other
+/// events.
 int32_t status_of(abi::ucma::EventType type) {
   return type == abi::ucma::EventType::kUnreachable ? -ETIMEDOUT : 0;
 }

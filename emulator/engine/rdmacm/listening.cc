@@ -33,7 +33,7 @@ int Listening::listen(const CmCommand& command) {
   if (id->reuse_address) {
     if (const int error = binding_.check_listen(*id)) return error;
     id->reuse_address =
-        false;  // a port that is listened on is shared no more: Linux' rdma_listen()
+        false;  // a port with a listener is no longer shared, as in Linux's rdma_listen()
   }
   const bool usable = in->backlog > 0 && in->backlog <= kMaxBacklog;
   id->backlog = usable ? in->backlog : kMaxBacklog;

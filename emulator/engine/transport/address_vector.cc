@@ -40,7 +40,7 @@ wire::MacAddress multicast_mac(const wire::IpAddress& group) {
 }
 
 /// Returns whether a host with that address reaches the destination without a router. A fabric has
-/// no prefix lengths: these are the usual ones.
+/// no prefix lengths, so this assumes the usual ones.
 bool is_on_link(const wire::IpAddress& own, const wire::IpAddress& destination) {
   const auto have_in_common = [&](size_t bytes) {
     return std::equal(own.bytes.begin(), own.bytes.begin() + bytes, destination.bytes.begin());
@@ -76,7 +76,7 @@ int check_address_vector(const Devices& devices, DeviceIndex device, const abi::
   if (attr.sgid_index >= config.addresses.size()) return EINVAL;
   const wire::IpAddress& source = config.addresses[attr.sgid_index];
   const wire::IpAddress destination = gid_of(attr);
-  // A group's MAC address is made of its GID: Linux looks nothing up, and does not compare
+  // A group's MAC address is derived from its GID: Linux resolves nothing, and does not compare
   // families.
   if (destination.is_multicast()) return 0;
   // An IPv4 source cannot reach an IPv6 destination.

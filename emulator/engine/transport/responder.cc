@@ -89,8 +89,8 @@ bool opcode_in_sequence(const RecvHalf& recv, const wire::OpcodeInfo& info) {
 
 /// Returns the PSN that the ACK of the duplicate SEND or WRITE with `psn` names: that of the newest
 /// request, since an ACK covers all earlier ones (9.7.5.1.2), but none beyond a READ or atomic that
-/// follows the duplicate. The response to that one may be lost as the duplicate's ACK was, and it
-/// is not acknowledged by an ACK (9.7.5.1.3, 9.7.7.2): Linux rxe would complete it without its
+/// follows the duplicate. The response to that READ or atomic may be lost as the duplicate's ACK
+/// was, and no ACK stands for it (9.7.5.1.3, 9.7.7.2): Linux rxe would complete it without its
 /// data.
 Psn psn_for_duplicate(const RecvHalf& recv, Psn psn) {
   const auto next_query = std::ranges::find_if(

@@ -20,7 +20,8 @@ using wire::Psn;
 constexpr uint32_t kBurst = 16;
 
 /// Returns whether the acknowledgement or answer with that PSN repeats an earlier one, and notes
-/// it. Answers go in the order of PSNs, but for those to duplicate requests (IBTA vol 1, 9.7.5.1).
+/// it. Answers are sent in the order of PSNs, except those to duplicate requests (IBTA vol 1,
+/// 9.7.5.1).
 Resend mark_answer(RecvHalf& recv, Psn psn) {
   if (wire::psn_before(psn, recv.answered)) return {.why = Resent::kDuplicate, .begins = true};
   recv.answered = psn + 1;

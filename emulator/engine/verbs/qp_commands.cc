@@ -185,7 +185,7 @@ int query_qp(CommandContext& context, ClientId client, uint32_t handle, abi::Rep
   const QueuePair* qp = context.objects.qp_of(client, QpNumber{handle});
   if (qp == nullptr) return ENOENT;
   out.query_qp.attr = qp->attr;
-  // The PSNs that the next new request has, sent and expected, as Linux' drivers return them (rxe:
+  // The PSNs of the next new request, sent and expected, as Linux's drivers return them (rxe:
   // rxe_qp_to_attr(); mlx5: next_send_psn, next_rcv_psn). Before RTS and RTR they are 0.
   out.query_qp.attr.sq_psn = qp->send.sent_limit.value();
   out.query_qp.attr.rq_psn = qp->recv.expected.value();

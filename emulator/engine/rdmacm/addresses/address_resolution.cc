@@ -13,8 +13,8 @@ namespace {
 
 using abi::ucma::EventType;
 
-/// Returns whether a device is on the interface of that number, as far as the fabric knows. 0 says
-/// nothing about an interface.
+/// Returns whether an interface with that number may exist: a device is on it, or the fabric knows
+/// no interfaces. 0 stands for any interface.
 bool is_interface(const Environment& environment, uint32_t scope) {
   bool known = false;
   for (uint32_t i = 0; i < environment.device_count(); ++i) {

@@ -8,8 +8,9 @@
 namespace rocemu::engine::cm {
 namespace {
 
-/// Returns whether the address's scope is the interface of the device's GID. (Linux: the number of
-/// no interface fails rdma_translate_ip(), that of another one cma_validate_port().)
+/// Returns whether the address's scope is the interface of the device's GID. (In Linux
+/// rdma_translate_ip() fails if no interface has the number, and cma_validate_port() if another one
+/// has.)
 bool has_scope_of(const SocketAddress& address, const DeviceConfig& device, uint8_t gid_index) {
   if (gid_index >= device.interfaces.size()) return true;  // not known
   return device.interfaces[gid_index] == address.scope;

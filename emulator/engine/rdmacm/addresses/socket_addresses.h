@@ -40,7 +40,7 @@ SocketAddress any_address(Family family);
 bool is_loopback_gid(const SocketAddress& address);
 /// True for an IP address that means the machine itself: one of 127.0.0.0/8, or ::1.
 bool is_loopback(const SocketAddress& address);
-/// True for an address of fe80::/10, which means something on one interface only: its scope.
+/// Returns whether the address is in fe80::/10: it is valid on one interface only, its scope.
 bool is_link_local(const SocketAddress& address);
 
 /// Nothing for a family that is none of these or that the bytes are too few for. An address without
