@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Checks what the documents say of files, names, links and numbers (scripts/pages.py), and docs/statuses.md.
+"""Checks the files, names, links and numbers in the documents (scripts/pages.py), and docs/statuses.md.
 
 usage: scripts/check_docs.py [INCLUDE_DIRECTORY]
 

@@ -49,7 +49,7 @@ def steps_of(text):
 
 
 def masked(text):
-    """Replaces what differs from run to run by placeholders: process numbers, and the directory of a NIC."""
+    """Replaces what differs between runs by placeholders: process numbers, and the directory of a NIC."""
     text = re.sub(r"\[\d+\] *", "[PID]  ", text)
     text = re.sub(r"\bpid \d+", "pid N", text)
     return re.sub(r"/\S*/rocemu/shared", "DIR", text)

@@ -14,7 +14,7 @@ CODE = ("wire", "emulator", "verbs_provider", "testing", "vipl", "tests", "scrip
 FOLDERS = CODE + ("docs", "scenarios", "topologies", "examples", "debian", ".github", ".ci")
 PAGES_OF_CODE = ("docs/ARCHITECTURE.md", "docs/design/")
 HISTORY = "CHANGELOG.md"  # names what there was
-# Names of a recipe, which stand for any: scenarios/NAME.yaml.
+# Placeholders in recipes, such as scenarios/NAME.yaml.
 STANDS_FOR_ANY = re.compile(r"NAME|<|\*")
 WHERE = "docs/design/where.md"
 RECIPES = "docs/design/recipes.md"
@@ -43,7 +43,7 @@ def anchors(text):
 
 
 def broken_links(name, text, files):
-    """`files`: the text of each page, and "" of each other file."""
+    """Checks the links. `files` maps each page to its text, and each other file to ""."""
     for target in re.findall(r"\]\(([^)\s]+)\)", prose(text)):
         if re.match(r"\w+:", target):
             continue
@@ -59,7 +59,7 @@ def broken_links(name, text, files):
 
 
 def missing_files(text, files):
-    """Of names without a folder only sources: a header may be the system's."""
+    """Checks that files exist. Of names without a folder it checks only sources: a header may be the system's."""
     names = {one.rsplit("/", 1)[-1] for one in files}
     for word in quoted(text):
         is_path = re.fullmatch(rf"(?:{'|'.join(FOLDERS)})/[\w./-]*", word)
@@ -74,7 +74,7 @@ def missing_files(text, files):
 
 
 def missing_names(text, words):
-    """Names in backquotes that look like code: with an underscore, a capital within, `::` or `()`."""
+    """Checks names in backquotes that look like code: with an underscore, an inner capital, `::` or `()`."""
     for word in quoted(text):
         if not re.fullmatch(r"(?:\w+::)*\w+(?:\(\))?", word) or re.fullmatch(r"[a-z]+|[A-Z0-9_]+|\d\w*", word):
             continue
@@ -87,7 +87,7 @@ def missing_names(text, words):
 
 
 def misplaced_functions(text, contents):
-    """Rows `| question | files | functions |`: each function is in one of the files, or in its header or source."""
+    """Checks rows `| question | files | functions |`: each function is in one of the files, or in its header or source."""
     for line in prose(text).splitlines():
         cells = line.strip().strip("|").split(" | ")
         if len(cells) != 3 or "---" in line:
@@ -117,7 +117,7 @@ def wrong_counts(text, contents):
 
 
 def wrong_versions(text, contents):
-    """Rows "| ... | `kVersion` in `emulator/abi/control.h` | 6 |"."""
+    """Checks rows "| ... | `kVersion` in `emulator/abi/control.h` | 6 |"."""
     for constant, file, number in re.findall(r"^\|[^|]*\| `(\w+)` in `([^`]+)` \| (\d+) \|$", text, re.M):
         value = re.search(rf"\b{constant} = (\d+);", contents.get(file, ""))
         if not value or value[1] != number:
@@ -132,7 +132,7 @@ def wrong_vendor_errors(text, contents):
 
 
 def wrong_pages(root):
-    """Returns a line for each statement that is wrong."""
+    """Returns a line for each wrong statement."""
     top = [path for path in root.iterdir() if path.is_file()]
     paths = top + [path for folder in FOLDERS if (root / folder).is_dir() for path in (root / folder).rglob("*")
                    if path.is_file() and "__pycache__" not in path.parts]

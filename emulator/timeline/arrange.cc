@@ -14,8 +14,8 @@ namespace {
 
 constexpr size_t kNone = SIZE_MAX;
 
-/// What one run has in a row: a happening, or only arrivals. The mark of the first difference is in
-/// the list of each run.
+/// A row of one run: a happening, or only arrivals. The mark of the first difference is in the list
+/// of each run.
 struct Item {
   size_t happening = kNone;
   std::vector<size_t> arrivals;  // happenings whose arrows end here
@@ -31,7 +31,7 @@ std::string_view first_word(std::string_view text) {
   return text.substr(0, text.find(' '));
 }
 
-/// Returns of which kind of set-up a happening is: rows of the same kind fold together. Empty:
+/// Returns the kind of set-up that a happening is: rows of the same kind fold together. Empty:
 /// none.
 std::string_view set_up_kind(const Happening& one) {
   const std::string_view verb = first_word(one.text);
@@ -43,7 +43,7 @@ std::string_view set_up_kind(const Happening& one) {
   return is_set_up ? "verbs" : "";
 }
 
-/// Lists what a run has from top to bottom.
+/// Lists the items of a run from top to bottom.
 Items items_of(const Timeline& timeline, uint8_t run) {
   Items items;
   std::multimap<engine::Instant, size_t> in_flight;  // arrows, by arrival
@@ -141,7 +141,7 @@ class Rows {
     for (const size_t arrow : item.arrivals) result_.places[arrow].end = row_;
   }
 
-  /// Once the row is complete.
+  /// Call it once the row is complete.
   void note_fold() {
     if (result_.rows == 0) return;
     const bool folds = may_fold_ && !row_kind_.empty();

@@ -14,10 +14,10 @@
 namespace rocemu::timeline {
 namespace {
 
-/// Gaps of this size are no loss: the capture began, or the PSNs begin anew.
+/// Gaps of this size are not losses: the capture began later, or the PSNs begin anew.
 constexpr int64_t kMaxGap = 4096;
 
-/// The rest of a READ whose first responses have come.
+/// The rest of a READ whose first responses have arrived.
 bool is_rest(const wire::Reth& rest, const wire::Reth& whole) {
   return rest.rkey == whole.rkey && rest.va > whole.va &&
          rest.va + rest.dma_length == whole.va + whole.dma_length;
@@ -53,7 +53,8 @@ void CaptureRepeats::look_at_request(const wire::Packet& packet, bool is_read, H
   const bool asks_for_rest = is_read && requests.read && is_rest(packet.reth, *requests.read);
   const bool is_new = !requests.newest || (psn > *requests.newest && !asks_for_rest);
   if (is_new) {
-    // A READ takes a PSN for each packet of its response: behind one, what is missing is not known.
+    // A READ takes a PSN for each packet of its response: which PSNs behind a READ are missing is
+    // unknown.
     if (requests.newest && !requests.read && psn - *requests.newest < kMaxGap) {
       for (Position gap = *requests.newest + 1; gap < psn; ++gap) requests.missing.insert(gap);
     }
@@ -109,7 +110,7 @@ void CaptureRepeats::look_at_response(const wire::Packet& packet, bool has_aeth,
     const auto timer = engine::Duration(wire::kRnrTimerNs[wire::aeth_detail(syndrome)]);
     requests.nak = {kind, psn, frame.at, timer};
   } else if (syndrome == wire::nak_syndrome(wire::NakCode::kPsnSequenceError) && !requests.nak) {
-    requests.nak = {kind, psn, frame.at, {}};  // after an RNR NAK it is what followed that
+    requests.nak = {kind, psn, frame.at, {}};  // after an RNR NAK this is the request behind it
   }
 }
 

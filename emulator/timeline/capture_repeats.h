@@ -1,7 +1,7 @@
-// Marks the frames of a capture that were there before, and says why as far as the capture shows
-// it. A capture does not distinguish a retransmission from a copy that the network made. So a
-// reason is given only if a NAK asked for the frame, or if the time since then fits a timer that
-// the capture shows: the RNR NAK's, or the ACK timeout that REQ and REP agreed on.
+// Marks the repeated frames of a capture, with the reason if the capture shows it. A capture does
+// not distinguish a retransmission from a copy that the network made. So a frame gets a reason only
+// if a NAK asked for it, or if the time since it was last sent fits a timer that the capture shows:
+// the RNR NAK's, or the ACK timeout that REQ and REP agreed on.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace rocemu::timeline {
 
 class CaptureRepeats {
  public:
-  /// Adds to the happening of a frame. Frames come in the order of the capture.
+  /// Marks the happening of a frame. Frames come in the order of the capture.
   void look_at(const wire::Packet& packet, Happening& frame);
 
  private:
@@ -35,11 +35,11 @@ class CaptureRepeats {
   /// The requests that one QP sends to another.
   struct Requests {
     std::optional<Position> newest;
-    std::set<Position> missing;                // below it, and not seen
-    std::map<Position, engine::Instant> sent;  // when last; without those that are acknowledged
+    std::set<Position> missing;                // below the newest, and not captured
+    std::map<Position, engine::Instant> sent;  // latest time; without acknowledged requests
     std::optional<wire::Reth> read;            // the newest request, if it is a READ
     engine::Instant acknowledged_at{};
-    std::optional<Nak> nak;  // until the request that it asks for comes
+    std::optional<Nak> nak;  // until the request that it asks for arrives
     std::optional<engine::Duration> ack_timeout;
   };
   using Lanes = std::pair<uint32_t, uint32_t>;  // of the sender and the receiver

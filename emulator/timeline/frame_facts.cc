@@ -76,7 +76,7 @@ std::optional<uint32_t> FrameFacts::lane_of_rule(uint64_t number) const {
 }
 
 void FrameFacts::fired(FiredRule rule) {
-  // A datagram to a group is drawn once, and rules act on its way to each receiver.
+  // A datagram to a group is drawn once, but rules act on the copy for each receiver.
   const auto drawn = drawn_.find(rule.fault.number);
   if (drawn != drawn_.end()) {
     Happening& frame = timeline_.happenings[drawn->second];

@@ -1,6 +1,6 @@
 // Adds to the frames of a recording what the engine recorded about them: why each was sent again,
 // and what rules did to it. Each frame has a number, by which a rule names the frame that it acted
-// on; nothing is concluded from what a frame looks like or when it came.
+// on; nothing is inferred from the bytes or the time of a frame.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace rocemu::timeline {
 
-/// A rule that acted on a frame. `lane` finds that of the QP or device that the rule saw the frame
-/// at, and makes it if there is none.
+/// A rule that acted on a frame. `lane` finds or makes the lane of the QP or device at which the
+/// rule saw the frame.
 struct FiredRule {
   engine::Instant at{};
   std::string rule;
@@ -30,22 +30,21 @@ class FrameFacts {
  public:
   explicit FrameFacts(Timeline& timeline) : timeline_(timeline) {}
 
-  /// A rule acted on a frame, which was drawn already or will be.
+  /// Notes that a rule acted on a frame, which has been or will be drawn.
   void fired(FiredRule rule);
-  /// The lane of the first rule that acted on the frame, if one did.
+  /// Returns the lane of the first rule that acted on the frame, if there is one.
   std::optional<uint32_t> lane_of_rule(uint64_t number) const;
-  /// The frame is that happening of the timeline. `asks` is true of a request that is answered by
-  /// more than an ACK: a READ, an atomic.
+  /// Notes that the frame is that happening of the timeline. `asks` is true for a request that is
+  /// answered by more than an ACK: a READ, an atomic.
   void drawn(const engine::FrameMarks& marks, size_t happening, bool asks);
-  /// Adds a happening for each rule whose frame was not drawn: the recording ended before it went
-  /// on. Call it when all is read.
+  /// Adds a happening for each rule whose frame was not drawn: the recording ended before the frame
+  /// continued. Call it after the last record.
   void add_undrawn();
 
  private:
   std::vector<std::string> texts_of(const engine::FrameMarks& marks, bool asks) const;
   const std::vector<FiredRule>& fired_on(uint64_t number) const;
-  /// Of the frames that were sent from that lane to that lane after the frame, returns how many
-  /// went on before it.
+  /// Returns how many frames that were sent later between the same lanes overtook the frame.
   size_t overtakers(const engine::FrameMarks& marks, const Happening& frame);
 
   Timeline& timeline_;

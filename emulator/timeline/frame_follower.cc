@@ -29,8 +29,8 @@ std::string psn_text(std::optional<int32_t> relative, uint32_t psn) {
   return relative ? fmt::format("psn {:+} ({})", *relative, psn) : fmt::format("psn {}", psn);
 }
 
-/// How far behind the connection's first PSN, or before it by a little: a connection of many
-/// packets comes round to all other PSNs.
+/// Returns the distance of a PSN from the connection's first PSN. It is negative only for a PSN
+/// shortly before the first: a connection of many packets reaches all others.
 std::optional<int32_t> relative_to(std::optional<uint32_t> start, uint32_t psn) {
   constexpr int32_t kLittle = 1 << 16;
   if (!start) return std::nullopt;

@@ -23,10 +23,10 @@ constexpr double kShaft = 8;  // below a label
 constexpr double kArrivalRow = kLineHeight;
 constexpr size_t kReasonIndent = 2;
 
-/// What a run has in a row.
+/// A row of one run.
 struct Cell {
   size_t happening = SIZE_MAX;
-  size_t count = 0;  // of the same in a row; 0 in the rows of all but the first
+  size_t count = 0;  // of equal happenings in a row; 0 for all but the first
   engine::Instant at{};
   bool has_time = false;
 };
@@ -74,7 +74,7 @@ class Layout {
     });
   }
 
-  /// Calls `visit` with the first of those happenings that share a row, and how many they are.
+  /// Calls `visit` with the first of the happenings that share a row, and their number.
   template <class Visit>
   void for_each_run_of_same(const Visit& visit) {
     size_t first = 0;
@@ -136,7 +136,7 @@ class Layout {
     return static_cast<size_t>(std::max(width / kCharacterWidth, 1.0));
   }
 
-  /// Left and right of what is written about a happening.
+  /// Returns the left and right edge of the text about a happening.
   std::pair<double, double> room_of(const Happening& one, size_t run) const {
     size_t slot = slots_[one.lane];
     if (is_arrow(one) && slots_[one.to] < slot) --slot;
@@ -258,7 +258,7 @@ class Layout {
   const Arrangement arrangement_;
   size_t run_count_ = 1;
   std::vector<std::vector<size_t>> lanes_of_run_;
-  std::vector<size_t> slots_;             // of lanes among those of their run
+  std::vector<size_t> slots_;             // of each lane, its index among those of its run
   std::vector<std::vector<Cell>> cells_;  // by run and row
   std::vector<double> run_left_;          // and the right edge of the last
   double time_width_ = 0, column_ = 0, y_ = 0;

@@ -1,7 +1,7 @@
-// Where everything is in a picture of a timeline: lines, arrows and texts in pixels. Rows are those
-// of arrange.h. An arrow runs level below its label, and falls to the row of its arrival only in
-// the gutter before its receiver; no label is in a gutter, so no arrow cuts one. (page/layout.js
-// does the same for the width of a screen, and with folds.)
+// Places the lines, arrows and texts of a timeline's picture, in pixels. Rows are those of
+// arrange.h. An arrow runs level below its label, and falls to the row of its arrival only in the
+// gutter before its receiver; no label is in a gutter, so no arrow cuts one. (page/layout.js does
+// the same for the width of a screen, and with folds.)
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ struct Arrow {
   bool lost = false;
 };
 
-/// Where something happens that is no arrow.
+/// The place of a happening that is not an arrow.
 struct Dot {
   size_t happening = 0;
   Point at;

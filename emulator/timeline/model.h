@@ -51,7 +51,7 @@ struct Happening {
   bool is_request = false;
   bool lost = false;  // a rule dropped it
   engine::Duration flight{};
-  engine::Duration held{};     // rules kept the frame for that long before `at`
+  engine::Duration held{};     // how long rules held the frame before `at`
   std::string text;            // "SEND First psn +0 (3744812)"
   std::string reason;          // why, in words
   std::string topic;           // what `rocemu explain` has to say about it
@@ -74,7 +74,7 @@ struct Timeline {
   std::vector<Lane> lanes;
   std::vector<Happening> happenings;
   std::vector<std::string> notes;       // what was skipped, and why
-  std::vector<Difference> differences;  // of two runs, where they first differ
+  std::vector<Difference> differences;  // where two runs first differ
 };
 
 /// "rping[4711] rocemu0 QP 0x11", as far as it is known.

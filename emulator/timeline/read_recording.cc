@@ -64,7 +64,7 @@ Details details_of(const Event& event) {
   return details;
 }
 
-/// A request that is answered by more than an ACK.
+/// Returns whether a request is answered by more than an ACK.
 bool is_query(wire::Operation operation) {
   const engine::KindTraits* request = engine::find_request_traits(operation);
   return request != nullptr && engine::wants_response(request->kind);
@@ -95,7 +95,7 @@ class Reader {
   void name(const journal::ClientName& client) {
     lanes_.name(client.client.value, std::string(client.name), client.pid);
   }
-  /// Call it when all is read.
+  /// Call it after the last record.
   void finish() {
     facts_.add_undrawn();
     lanes_.finish();
@@ -176,7 +176,7 @@ class Reader {
       text += fmt::format(" {:#x}", qp->number);
     const Field* state = event.find("state");
     if (state != nullptr) text += " to " + state->text;
-    // Of a call that the provider refused, a recording has no numbers.
+    // A recording has no numbers for a call that the provider refused.
     const Field* length = event.find("length");
     if (verb == "reg_mr" && length != nullptr) text += fmt::format(", {} B", length->number);
     const Field* capacity = event.find("capacity");
@@ -315,7 +315,7 @@ class Reader {
     one.tone = Tone::kFault;
     one.reason = "on " + std::string(output.subject);
   }
-  /// What a rule acted on, as far as it is known.
+  /// The object that a rule acted on, as far as it is known.
   struct Place {
     std::optional<engine::DeviceIndex> device;
     std::optional<engine::QpNumber> qp;
@@ -324,7 +324,7 @@ class Reader {
   static Place place_of(const journal::RecordedRuleFired& output) {
     return {output.device, output.qp, output.owner};
   }
-  /// The lane of the most particular of these.
+  /// Returns the lane of the most specific of these.
   uint32_t lane_of(const Place& place) {
     const auto* client = place.owner ? std::get_if<engine::ClientId>(&*place.owner) : nullptr;
     if (place.qp && client != nullptr) return lanes_.of_qp(client->value, place.qp->value);
@@ -352,7 +352,7 @@ class Reader {
     const bool asks = info != nullptr && !info->is_response && is_query(info->operation);
     facts_.drawn(output.marks, timeline_.happenings.size() - 1, asks);
   }
-  /// A rule may have made it what it is. Of others nothing is known.
+  /// A rule may have malformed the frame. Nothing is known about other malformed frames.
   void add_malformed(const journal::RecordedFrame& output, const std::string& error,
                      std::vector<uint8_t> bytes) {
     const auto lane = facts_.lane_of_rule(output.marks.number);

@@ -1,5 +1,5 @@
-// The lanes of a recording: of its clients' QPs, and of the ids of librdmacm, which get the lanes
-// of their QPs once all is read.
+// The lanes of a recording: those of its clients' QPs, and those of the ids of librdmacm, which get
+// the lanes of their QPs at the end.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ class RecordedLanes {
 
   void attach(uint32_t client, const std::string& device) { clients_[client].device = device; }
   void name(uint32_t client, const std::string& process, uint32_t pid);
-  /// The first QP of a client is in the client's own lane.
+  /// Adds a QP. The first QP of a client is in the client's own lane.
   void create_qp(uint64_t client, uint32_t qpn, const std::string& type);
-  /// The id of librdmacm belongs to that QP.
+  /// Notes that the id of librdmacm belongs to that QP.
   void set_id_qp(uint32_t id, uint32_t qpn) { id_qpns_[id] = qpn; }
 
   const std::string& device_of(uint64_t client) {
@@ -37,12 +37,13 @@ class RecordedLanes {
     }
   }
 
-  // Each makes a lane if there is none.
+  // Each of these makes a lane if there is none.
   uint32_t of_client(uint64_t client);
   uint32_t of_qp(uint64_t client, uint64_t qpn);
-  /// The lane of the first id that came over the channel, which its other ids share.
+  /// Returns the lane of the channel's first id, which its other ids share.
   uint32_t of_channel(uint32_t channel);
-  /// The lane of an id of librdmacm: of its QP once it has one, which is found out at the end.
+  /// Returns the lane of an id of librdmacm; at the end it becomes the lane of the id's QP, if
+  /// there is one.
   uint32_t of_id(uint32_t channel, uint32_t id);
 
   /// Gives ids of librdmacm the lanes of their QPs, and removes lanes without anything.
@@ -58,7 +59,7 @@ class RecordedLanes {
   };
   uint32_t add_lane(Client& client);
   void move_to(const std::vector<uint32_t>& into);
-  /// librdmacm looks at addresses over channels of its own, with calls that always work.
+  /// Drops the channels over which librdmacm itself looks up addresses: their calls always succeed.
   void drop_channels_of_librdmacm_itself();
   void drop_unused(std::vector<uint32_t>& into);
 

@@ -12,7 +12,7 @@ namespace rocemu::timeline {
 /// What a topic means; empty if nothing is known of it.
 using Explain = std::function<std::string(const std::string& topic)>;
 
-/// What the page knows: {"source", "notes", "lanes", "topics", "rows", "folds", "differences",
+/// The data of the page: {"source", "notes", "lanes", "topics", "rows", "folds", "differences",
 /// "happenings"}; arrange.h says what rows and folds are.
 void write_json(const Timeline& timeline, const Explain& explain, std::ostream& out);
 void write_page(const Timeline& timeline, const Explain& explain, std::ostream& out);

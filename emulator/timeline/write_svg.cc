@@ -12,7 +12,7 @@
 namespace rocemu::timeline {
 namespace {
 
-/// Lines and dots say by their form, too, what colors say.
+/// The form of lines and dots shows the same as their color.
 constexpr std::string_view kStyle = R"(
 text { font: 13px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; fill: #1c2128; }
 .back { fill: #ffffff; } .time { fill: #59636e; } .head { font-weight: bold; }

@@ -52,8 +52,8 @@ ClockReading reading_of(const Json& reply) {
 }
 
 /// Returns the directory of the NIC of the `rocemu run` that this process is in, if it takes turns
-/// there: no other virtual clock could be in the same process, and a real one beside it would not
-/// be the same each time.
+/// there: the process cannot have another virtual clock, and with a real clock beside it runs would
+/// differ.
 std::optional<std::string> nic_of_run() {
   const char* const dir = std::getenv(kDirVariable);
   if (dir == nullptr || dlsym(RTLD_DEFAULT, "rocemu_turns_on_crash") == nullptr)
@@ -65,7 +65,7 @@ std::string name_of(const std::string& device) {
   return device.substr(0, device.find('='));
 }
 
-/// Throws Error if the options ask for something that the NIC of the run has not.
+/// Throws Error if the options ask for something that the NIC of the run lacks.
 void require_same(const FabricOptions& options, const Json& shown) {
   std::string wanted, there;
   for (const std::string& device : options.devices) wanted += " " + name_of(device);
@@ -149,10 +149,10 @@ class Fabric::Nic {
   const std::string& directory() const { return joined_ ? *joined_ : process_->directory(); }
 
  private:
-  /// The command finds scenarios by their names.
+  /// Lets the command find scenarios by their names.
   void inject(const std::string& scenario) { output_of({find_command(), "inject", scenario}); }
 
-  /// What a command prints. Throws Error with its message if it fails.
+  /// Returns the output of a command. Throws Error with its message if it fails.
   static std::string output_of(const std::vector<std::string>& argv) {
     const int printed = make_memory_file(), said = make_memory_file();
     const Spawned spawned = spawn(argv, {}, -1, printed, said);

@@ -1,4 +1,4 @@
-// What the `rocemu run` that keeps a test's NIC finds out about hangs (abi/test_watch.h).
+// Receives the hangs that the `rocemu run` with a test's NIC finds (abi/test_watch.h).
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class HangWatch {
   HangWatch(const HangWatch&) = delete;
   HangWatch& operator=(const HangWatch&) = delete;
 
-  /// The memory, for `rocemu run`.
+  /// Returns the memory to hand to `rocemu run`.
   int fd() const { return fd_; }
 
   /// While this lives, the calling thread waits for programs.
@@ -32,7 +32,7 @@ class HangWatch {
     Waiting(const Waiting&) = delete;
     Waiting& operator=(const Waiting&) = delete;
 
-    /// Returns the report of a hang that was found since then; nothing if there was none.
+    /// Returns the report of a hang that was found during this wait; nothing if there was none.
     std::optional<std::string> hang() const;
 
    private:

@@ -47,8 +47,8 @@ Spawned spawn(const std::vector<std::string>& argv, const std::vector<std::strin
   environment.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  // First out of the way of the numbers that they get. An action on a descriptor that has its
-  // number already makes it stay open (posix_spawn_file_actions_adddup2(3p)).
+  // Moves the descriptors away from the numbers that they will get. An action on a descriptor that
+  // already has its number makes it stay open (posix_spawn_file_actions_adddup2(3p)).
   int beyond = std::max({STDERR_FILENO + static_cast<int>(further.size()), input, output, errors});
   for (const int fd : further) beyond = std::max(beyond, fd);
   ++beyond;

@@ -15,7 +15,7 @@ struct Spawned {
 };
 
 /// Starts argv[0], found in PATH, with `variables` beside the environment; descriptors of -1 are
-/// left as they are. `further` are descriptors that it gets as 3, 4 and so on.
+/// left as they are. The program gets the descriptors `further` as 3, 4 and so on.
 Spawned spawn(const std::vector<std::string>& argv, const std::vector<std::string>& variables,
               int input, int output, int errors, const std::vector<int>& further = {});
 

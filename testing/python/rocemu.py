@@ -42,8 +42,8 @@ class Error(Exception):
 
 
 class Hang(Error):
-    """Nothing can go on, or the time limit of the Fabric is over; the text says what each thread of
-    the test and of its programs waits for. Raised in the main thread, wherever that is."""
+    """No program can continue, or the time limit of the Fabric is over; the text lists what each thread
+    of the test and of its programs waits for. Raised in the main thread, whatever it executes."""
 
 
 class _Watch:
@@ -57,7 +57,7 @@ class _Watch:
         self.memory = mmap.mmap(self.fd, self.SIZE)
         self.report_fd = os.dup(2)  # for what no exception can say
         self.lock = threading.Lock()
-        # A handler in Python is for the main thread only. Elsewhere a hang ends the process.
+        # Python runs signal handlers in the main thread only. Without a handler a hang ends the process.
         self.signal = signal.SIGABRT
         if threading.current_thread() is threading.main_thread():
             self.signal = signal.SIGRTMAX - 3
@@ -184,7 +184,7 @@ class Control:
 
 
 class _Program(subprocess.Popen):
-    """One whose waits count as such for the watch, whatever their timeout."""
+    """A process; the watch knows its waits as waits for a program, whatever their timeout."""
 
     def __init__(self, watch, *arguments, **keywords):
         self._watch = watch
@@ -200,7 +200,7 @@ class _Program(subprocess.Popen):
         places = struct.Struct(f"={watch.THREADS}i")
         with watch.lock:
             threads = places.unpack_from(watch.memory, 16)
-            # A wait inside of a wait, as communicate() has, is one.
+            # A wait inside a wait, such as communicate() makes, counts as one.
             if thread not in threads and 0 in threads:
                 place = threads.index(0)
                 struct.pack_into("=i", watch.memory, 16 + 4 * place, thread)
@@ -382,7 +382,7 @@ class Fabric:
 
     def run(self, arguments, env=None, input=None, capture_output=False, timeout=None, check=False,
             **keywords):
-        """subprocess.run of a program that sees the devices. Raises Hang if nothing can go on."""
+        """subprocess.run of a program that sees the devices. Raises Hang if no program can continue."""
         if input is not None:
             keywords["stdin"] = subprocess.PIPE
         if capture_output:
@@ -407,7 +407,7 @@ class Fabric:
 
     def popen(self, arguments, env=None, **keywords):
         """subprocess.Popen of a program that sees the devices. It ends with the NIC, at the latest. Its
-        wait() and communicate() raise Hang if nothing can go on."""
+        wait() and communicate() raise Hang if no program can continue."""
         program = self._start(arguments, env, keywords)
         self._programs.append(program)
         return program

@@ -99,13 +99,13 @@ inline int ask(ibv_context* context, abi::Op operation, uint32_t object = 0) {
 /// success as the kernel resources were already released." Then nobody waits for acknowledgements.
 bool is_gone_with_its_device(int error);
 
-/// Returns what a call fails with that the provider refuses with `error`, as only it knows the
-/// reason: that, unless the device is gone (EIO) or a rule has the verb fail otherwise. Recordings
-/// show it. `object` is the handle that the request begins with, if it has one.
+/// Returns the error of a call that the provider itself refuses: `error`, unless the device is gone
+/// (EIO) or a rule makes the verb fail otherwise. Recordings show the refusal. `object` is the
+/// handle with which the request begins, if it has one.
 int refuse(ibv_context* context, abi::Op op, int error, uint32_t object = 0);
 
-/// The same for a verb that has failed with `error`, but for what the recording has already: the
-/// daemon's latest answer to the calling thread.
+/// Does the same for a verb that has failed with `error`, unless the recording has that already as
+/// the daemon's latest answer to the calling thread.
 int recorded_refusal(ibv_context* context, abi::Op op, int error, uint32_t object);
 /// Begins a verb: the calling thread has no answer yet.
 void forget_answer();

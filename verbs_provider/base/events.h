@@ -10,14 +10,14 @@
 
 namespace rocemu::provider {
 
-/// The events of an object that its end waits for.
+/// The events of an object for whose acknowledgement its destruction waits.
 struct Unacknowledged {
   uint32_t completion = 0, async = 0;
 };
 
 /// libibverbs counts acknowledgements and signals `cond` under `mutex`. See ibv_ack_cq_events(3)
 /// and ibv_ack_async_event(3): destroying an object with an unacknowledged event waits. `call` and
-/// `object` are for reports: "ibv_destroy_cq", "CQ".
+/// `object` are names for reports: "ibv_destroy_cq", "CQ".
 template <class Left>
 void wait_for_acknowledgements(pthread_mutex_t* mutex, pthread_cond_t* cond, const char* call,
                                const char* object, uint32_t number, Left left) {

@@ -7,12 +7,12 @@
 
 namespace rocemu::provider {
 
-/// Where /proc cannot be read: is_shared, which is always right, and nothing else.
+/// The answer if /proc cannot be read: only is_shared is set, which is always safe.
 struct MappedKind {
   bool has_hole;      // some is not mapped, or may not be read
   bool is_read_only;  // some is
   bool may_block;     // some may have to be waited for; also of file systems of unknown kinds
-  bool is_shared;     // some may be mapped elsewhere, too: MAP_SHARED
+  bool is_shared;     // some pages may be mapped elsewhere, too: MAP_SHARED
 };
 MappedKind kind_of_memory(uint64_t begin, uint64_t end);
 

@@ -1,4 +1,4 @@
-// By which name and operation a recording knows a verb, for refusals that the provider decides.
+// The name and operation of a verb in recordings, for refusals that the provider decides.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace rocemu::provider {
 
-/// The name of a verb, without "ibv_", as an argument of templates; empty of what has none.
+/// The name of a verb, without "ibv_", as a template argument; empty for a verb without a name.
 template <size_t kSize>
 struct VerbName {
   consteval VerbName(const char (&from)[kSize]) {
@@ -17,8 +17,8 @@ struct VerbName {
   char text[kSize]{};
 };
 
-/// Returns whether recordings have the verb's refusals. They leave out what is posted and armed,
-/// which may be refused a million times in a row.
+/// Returns whether recordings have the verb's refusals. They leave out posts and requests for
+/// notification, which may be refused a million times in a row.
 constexpr bool is_recorded(std::string_view name) {
   for (const std::string_view one : {"", "post_send", "post_recv", "post_srq_recv", "bind_mw",
                                      "req_notify_cq", "free_context"}) {

@@ -20,7 +20,7 @@ struct State {
   Mutex lock;
   Context* contexts;  // that have registered memory
   RegisteredMemory* memory;
-  bool is_watched;  // for a userfaultfd
+  bool is_watched;  // by a userfaultfd
   bool blocks;      // some page may have to be waited for
 };
 /// For as long as the process is there: somebody may register when it ends.
@@ -52,7 +52,8 @@ void tell_of_blocking(Context& context) {
   parts.told_of_blocking_memory = call(&context.context, request, &reply) == 0;
 }
 
-/// All memory that was ever registered lies between them: most changes of mappings are elsewhere.
+/// All memory that was ever registered lies between these addresses; most changes of mappings do
+/// not.
 constinit std::atomic<uint64_t> lowest{UINT64_MAX}, highest{0};
 
 void note_change(Context& context, uint64_t begin, uint64_t end, abi::MappingCall call) {
@@ -67,8 +68,8 @@ void note_change(Context& context, uint64_t begin, uint64_t end, abi::MappingCal
   changes.count.store(count + 1, std::memory_order_release);
 }
 
-/// See rocemu_watch_mappings(). A change goes unnoticed while another thread, or the one that a
-/// signal has interrupted, registers memory: to wait could be for ever.
+/// See rocemu_watch_mappings(). A change goes unnoticed while another thread, or the thread that a
+/// signal has interrupted, registers memory: waiting could take forever.
 void on_mapping_change(uint64_t begin, uint64_t end, abi::MappingCall call) {
   if (begin >= highest.load(std::memory_order_relaxed)) return;
   if (end <= lowest.load(std::memory_order_relaxed)) return;

@@ -12,20 +12,21 @@ namespace rocemu::provider {
 /// not mapped or may not be accessed as `access` says, which a NIC finds out when it pins the
 /// pages. With IBV_ACCESS_ON_DEMAND it pins none.
 ///
-/// Sets `*is_shared` to 1 if other mappings may have some of its pages, too, else to 0.
+/// Sets `*is_shared` to 1 if other mappings may have some of the region's pages, too, otherwise to
+/// 0.
 ///
 /// Notifies the daemon if some pages may have to be waited for (a userfaultfd's, a file's on FUSE
 /// or NFS).
 int check_region_memory(ibv_context* context, uint64_t address, uint64_t length, int access,
                         uint32_t* is_shared);
 
-/// Registered memory of this process, in the list of all of it: the daemon learns which of it the
-/// program has given other pages (abi::MappingChanges).
+/// An entry of the list of this process's registered memory, by which the provider reports changed
+/// pages to the daemon (abi::MappingChanges).
 struct RegisteredMemory {
   uint64_t begin = 0, end = 0;
   ibv_context* context = nullptr;
   RegisteredMemory* next = nullptr;
-  RegisteredMemory** link = nullptr;  // that points here; null: it is not in the list
+  RegisteredMemory** link = nullptr;  // the pointer to this entry; null: not in the list
 };
 void enter_memory(RegisteredMemory& memory, ibv_context* context, uint64_t begin, uint64_t end);
 void leave_memory(RegisteredMemory& memory);

@@ -32,7 +32,7 @@ ibv_context* context_of_object(const Object* object) {
   return object->context;
 }
 
-/// Returns the handle of an object that a request may begin with; 0 of one that has none.
+/// Returns the handle of an object with which a request may begin; 0 if the object has none.
 template <class Object>
 uint32_t handle_of_object(const Object* object) {
   if constexpr (std::is_same_v<Object, VerbsMr>) {
@@ -64,7 +64,7 @@ struct Verb<kVerb, kInChild, kName> {
   }
 
  private:
-  /// The man pages have verbs return "the value of errno", which is also that of errno, as of a
+  /// The man pages have verbs return "the value of errno". errno has that value too, as with a
   /// kernel's provider, whose system call failed.
   template <class Any>
   static Any with_errno(Any result, Object* object) {
@@ -76,7 +76,7 @@ struct Verb<kVerb, kInChild, kName> {
     return result;
   }
 
-  /// Returns what the program gets of a call that failed. Its object is still there.
+  /// Returns the program's result of a call that failed. Its object still exists.
   static int recorded(int error, Object* object) {
     if constexpr (is_recorded(kName.text)) {
       const abi::Op op = recorded_operation(kName.text);
@@ -99,7 +99,7 @@ struct Verb<kVerb, kInChild, kName> {
 
 /// A verb whose result is an error number sets errno to it. (One that returns a pointer does so by
 /// itself.) In a child of fork() it fails with EPERM, before it touches anything. Its refusals are
-/// recorded by its name, if it has one here.
+/// recorded under its name, if it has one.
 template <auto kVerb, InChild kInChild = InChild::kFails, VerbName kName = "">
 inline constexpr auto* verb = Verb<kVerb, kInChild, kName>::call;
 

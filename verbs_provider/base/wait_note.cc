@@ -14,7 +14,8 @@
 namespace rocemu::provider {
 namespace {
 
-/// Made for the first note; a child of fork() has a copy. Null without memory.
+/// The notes of this process, made for the first note; a child of fork() has a copy. Null if memory
+/// is lacking.
 abi::WaitNotes* notes() {
   static std::atomic<abi::WaitNotes*> made{nullptr};
   if (abi::WaitNotes* known = made.load(); known != nullptr) return known;
@@ -41,7 +42,7 @@ WaitNote::WaitNote(const char* text) : place_(abi::WaitNotes::kNotes) {
   for (place_ = 0; place_ < abi::WaitNotes::kNotes; ++place_) {
     abi::WaitNotes::Note& note = all->notes[place_];
     int32_t free = 0;
-    // Until the text is there, the note is nobody's.
+    // Until the text is complete, the note belongs to no thread.
     if (!note.thread.compare_exchange_strong(free, -1)) continue;
     strncpy(note.text, text, sizeof note.text - 1);
     note.text[sizeof note.text - 1] = '\0';

@@ -7,7 +7,7 @@ namespace rocemu::provider {
 
 class WaitNote {
  public:
-  /// Without memory for it there is no note.
+  /// If memory is lacking there is no note.
   explicit WaitNote(const char* text);
   ~WaitNote();
   WaitNote(const WaitNote&) = delete;

@@ -16,7 +16,7 @@ struct Mr {
   Dm* dm = nullptr;  // whose memory it is, for as long as it exists
   /// What of this process's memory it is, if a list names that by its own addresses.
   uint64_t own_address = 0, own_length = 0;
-  RegisteredMemory memory{};  // unless it is on demand, or the provider's own
+  RegisteredMemory memory{};  // unused if the region is on demand, or the provider's own
   /// Of a dma-buf: its mapping, which goes with the region.
   void* mapping = nullptr;
   size_t mapped = 0;

@@ -1,12 +1,12 @@
-// The fourth function that the shim offers to the provider: which parts of the address space the
-// program gives other pages by calls of the C library that the shim sees.
+// The fourth function that the shim offers to the provider: it reports the parts of the address
+// space whose pages the program changes by calls of the C library.
 #pragma once
 
 #include <cstdint>
 
 #include "emulator/abi/rings.h"
 
-/// From now on `changed` is called about [begin, end) by whatever thread makes the call, at any
+/// From now on the thread that makes such a call also calls `changed` with [begin, end), at any
 /// moment at which a program may call munmap(2): also in a signal handler, or with locks held.
 extern "C" void rocemu_watch_mappings(void (*changed)(uint64_t begin, uint64_t end,
                                                       rocemu::abi::MappingCall call));

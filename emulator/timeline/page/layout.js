@@ -1,11 +1,11 @@
-// Where everything is on the page, in pixels: arithmetic only. Which row something has, and in which its
-// arrow ends, the data says (arrange.h). An arrow runs level along its label to the last few pixels before
-// its receiver, and falls there to the row of its arrival; no label is in those gutters, so none is cut.
-// Where columns would be too narrow for labels, the ladder is small, and texts stand beside it.
+// Places everything on the page, in pixels: arithmetic only. The data has the row of each happening and that of its
+// arrow's end (arrange.h). An arrow runs level along its label to the last few pixels before its receiver, and falls
+// there to the row of its arrival; no label is in those gutters, so none is cut. Where columns would be too narrow for
+// labels, the ladder is small, and texts stand beside it.
 const GUTTER = 26, LOST = 13, GAP = 5, EDGE = 8, LINE = 17, ABOVE = 4, BELOW = 4, SHAFT = 7, ARRIVAL_ROW = 20;
 const LEAST_COLUMN = 175, COMPACT_LANE = [7, 34];
 
-/** Lines of at most so many characters, broken at spaces if there are some, but not between a number and B. */
+/** Breaks a text into lines of limited length, at spaces if there are any, but not between a number and B. */
 function wrap(text, room) {
   const lines = [];
   while (text.length > room) {
@@ -29,7 +29,7 @@ const isArrow = one => one.to >= 0 && one.to !== one.lane;
 const isMark = one => one.topic === "first difference";
 
 class Layout {
-  /** `character` is the width of one. */
+  /** `character` is the width of one character. */
   constructor(data, character) {
     this.data = data;
     this.character = character;
@@ -39,7 +39,7 @@ class Layout {
     this.slotOf = data.lanes.map((_, i) => this.lanes[this.runOf[i]].indexOf(i));
     this.items = this.runs.map(() => new Int32Array(data.rows).fill(-1));
     this.times = this.runs.map(() => new Float64Array(data.rows).fill(NaN));
-    this.earliest = new Int32Array(data.rows).fill(data.rows);  // row from which something is in flight
+    this.earliest = new Int32Array(data.rows).fill(data.rows);  // by row: the first row with something in flight there
     data.happenings.forEach((one, i) => {
       const run = this.runOf[one.lane], arrival = one.at + one.flight;
       this.runs.forEach((_, r) => {
@@ -76,7 +76,7 @@ class Layout {
     this.refresh();
   }
 
-  /** After folds were opened or closed. */
+  /** Call it after folds were opened or closed. */
   refresh() {
     const lines = [];
     for (let row = 0; row < this.data.rows; ++row) {
@@ -105,7 +105,7 @@ class Layout {
 
   indexOf(line) { return line < 0 ? this.headOf[-1 - line] : this.lineOf[line]; }
 
-  /** The line at this height. */
+  /** Returns the line at this height. */
   lineAt(y) {
     let low = 0, high = this.lines.length - 1;
     while (low < high) {
@@ -117,7 +117,7 @@ class Layout {
 
   itemOf(line, run) { return line < 0 ? undefined : this.data.happenings[this.items[run][line]]; }
 
-  /** What a line says of a run: its text, and the reason below it. */
+  /** Returns a line's text for a run, and the reason below it. */
   textOf(line, run) {
     if (line < 0) return [this.foldText(-1 - line, run), ""];
     const one = this.itemOf(line, run);
@@ -151,7 +151,7 @@ class Layout {
   }
   timeX(run) { return this.isCompact ? 0 : run * this.runWidth; }
 
-  /** Left and right of a text. */
+  /** Returns the left and right edge of a text. */
   boxOf(line, run) {
     if (this.isCompact) return [this.textX, this.width - EDGE];
     const one = this.itemOf(line, run), lanes = this.lanes[run];
@@ -178,18 +178,18 @@ class Layout {
     const one = this.itemOf(line, run);
     return one && isArrow(one) && !this.isCompact ? SHAFT : 0;
   }
-  /** The upper edge of what a line has of a run. */
+  /** Returns the upper edge of a run's part of a line. */
   topOf(index, run) {
     return this.tops[index] + (this.isCompact && run > 0 ? this.heightOf(this.lines[index], 0) : 0);
   }
-  /** Where dots are, and where arrows end. */
+  /** Returns the height of dots and of arrows' ends. */
   middleOf(index, run) {
     const line = this.lines[index];
     return this.topOf(index, run) +
         (line < 0 || this.itemOf(line, run) ? ABOVE + LINE / 2 : ARRIVAL_ROW / 2);
   }
 
-  /** The points of an arrow; of one that is lost, those up to where it ends. */
+  /** Returns the points of an arrow; for a lost frame, those up to the loss. */
   arrow(one) {
     const run = this.runOf[one.lane], index = this.lineOf[one.row];
     const from = this.laneX(one.lane), to = this.laneX(one.to), way = Math.sign(to - from);

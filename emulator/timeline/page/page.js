@@ -1,5 +1,5 @@
-// Shows the timeline in #data as a grid of rows with a picture of arrows behind it. Of many rows only
-// those in view, and the selected one, are elements. layout.js knows where everything is.
+// Shows the timeline in #data as a grid of rows with a picture of arrows behind it. Only the rows in view, and the
+// selected one, are elements. layout.js knows where everything is.
 const data = JSON.parse(document.getElementById("data").textContent);
 const happenings = data.happenings;  // see write_page.cc for the fields
 const TONES = ["plain", "again", "fault", "error"];
@@ -19,14 +19,14 @@ const pen = document.createElement("canvas").getContext("2d");
 pen.font = getComputedStyle(grid).font;
 const layout = new Layout(data, pen.measureText("0".repeat(100)).width / 100);
 let cursor = layout.data.rows ? 0 : -1;  // a line's name: see Layout.resize
-let matches = [], wanted = "";  // rows that are searched
-const drawn = new Map();  // elements, by line's name
+let matches = [], wanted = "";  // matching rows, and the searched text
+const drawn = new Map();  // elements, by the line's name
 
 const laneName = lane => [data.lanes[lane].process, data.lanes[lane].qp].filter(Boolean).join(" ");
 const happeningsOf = line => layout.runs.map((_, run) => layout.itemOf(line, run)).filter(Boolean);
 const isFault = one => one.tone >= 2;
 
-/** A dot's shape says its tone, as its color does. */
+/** Returns a dot whose shape shows its tone, as its color does. */
 function shape(x, y, tone) {
   const at = `M${x} ${y}`;
   const path = tone === 2 ? `M${x - 6} ${y}l6 -6l6 6l-6 6z` : tone === 3 ? `M${x - 5} ${y - 5}h10v10h-10z` :
@@ -49,7 +49,7 @@ function arrowOf(one) {
       shape(...points[0], one.tone);
 }
 
-/** The picture of what is between two lines, and of what is in flight there. */
+/** Draws what is between two lines, and what is in flight there. */
 function drawPicture(first, last) {
   const top = layout.tops[first], height = layout.tops[last + 1] - top;
   let text = "";
@@ -58,7 +58,7 @@ function drawPicture(first, last) {
   });
   const firstRow = layout.lines.slice(first, last + 1).find(line => line >= 0) ?? 0;
   const start = layout.lineOf[layout.earliest[firstRow] ?? 0] ?? 0;
-  const seen = new Set();  // of what began above: lines that are not apart by a pixel are one
+  const seen = new Set();  // arrows that began above: lines less than a pixel apart are drawn once
   const isApart = one => {
     const [[fromX, fromY], [toX, toY]] = layout.arrow(one).slice(-2);
     const x = fromX + (toX - fromX) * (top - fromY) / (toY - fromY);
@@ -170,7 +170,7 @@ function plan() {
   requestAnimationFrame(() => { isPlanned = false; draw(); });
 }
 
-/** Draws all rows anew; what had the focus has it again. */
+/** Draws all rows anew; the focused element keeps the focus. */
 function redraw() {
   const hadFocus = grid.contains(document.activeElement);
   for (const row of drawn.values()) row.remove();
@@ -178,7 +178,7 @@ function redraw() {
   draw();
   if (hadFocus) drawn.get(cursor)?.focus({preventScroll: true});
 }
-/** After heights changed. */
+/** Call it after heights changed. */
 function rebuild() {
   grid.setAttribute("aria-rowcount", layout.lines.length);
   grid.style.height = layout.height + "px";
@@ -187,7 +187,7 @@ function rebuild() {
   redraw();
   paintOverview();
 }
-/** The selected row stays where it is, or at least in view if it was. */
+/** Keeps the selected row where it is, or at least in view if it was. */
 let lastHeight = 0;
 function resize() {
   const offset = layout.tops ? layout.tops[layout.indexOf(cursor)] - ladder.scrollTop : -1;
@@ -219,7 +219,7 @@ function drawHeads() {
   $("heads").append(numbers);
 }
 
-/** The whole run beside the ladder: the wider a line, the worse is what happens there. */
+/** Draws the whole run beside the ladder: a wider line is a more serious happening. */
 function paintOverview() {
   if (overview.hidden) return;
   const {clientWidth: width, clientHeight: height} = overview, ink = getComputedStyle(document.documentElement);
@@ -242,7 +242,7 @@ function paintThumb() {
 }
 
 /** What a QP is at the cursor: its state, and what it has sent and what has completed. */
-const KEPT = 4096;  // happenings from one kept set of states to the next
+const KEPT = 4096;  // number of happenings between kept sets of states
 const kept = [data.lanes.map(() => ({state: "", next: null, acked: null, sends: 0, receives: 0}))];
 function advance(all, one) {
   const lane = all[one.lane];
@@ -415,7 +415,7 @@ addEventListener("keydown", event => {
     toggle(fold, event.key === "ArrowRight" ? true : event.key === "ArrowLeft" ? false : undefined);
     return;
   }
-  const inPanel = event.target.closest?.("aside") && event.key.length > 1;  // that scrolls by itself
+  const inPanel = event.target.closest?.("aside") && event.key.length > 1;  // the panel scrolls by itself
   if (inPanel || !KEYS[event.key] || !data.rows) return;
   event.preventDefault();
   KEYS[event.key]();
@@ -456,7 +456,7 @@ $("legend").innerHTML = TONES.map((_, tone) => `<li><svg aria-hidden="true" view
     `<path class="${TONES[tone]} shaft" d="M8 8H30"/>${shape(8, 8, tone)}</svg>${LEGEND[tone]}</li>`).join("") +
     `<li><svg aria-hidden="true" viewBox="0 0 36 16"><path class="plain shaft" d="M4 8H26"/>${cross(26, 8, 0)}</svg>lost</li>`;
 const LISTED = 500;
-const listed = [];  // what is the same several times in a row is one
+const listed = [];  // equal happenings in a row become one
 for (const one of faults) {
   const text = (one.tone === 2 ? "fault: " : "error: ") + timeText(one.at) + "  " + one.text +
       (one.reason && !isMark(one) ? ": " + one.reason : "");

@@ -56,8 +56,8 @@ struct FabricOptions {
   std::string record = {};
   /// Further options of `rocemu run`.
   std::vector<std::string> further = {};
-  /// How long the Fabric may live, in real time, before that counts as a hang; nothing: as long as
-  /// the environment variable ROCEMU_TIMEOUT says ("90", "2m"), or without limit.
+  /// How long the Fabric may live, in real time, before that counts as a hang; without a value the
+  /// environment variable ROCEMU_TIMEOUT ("90", "2m") sets the limit, or there is none.
   std::optional<std::chrono::milliseconds> timeout = {};
 };
 
@@ -135,7 +135,7 @@ struct SteppedFrame {
 /// prints it and ends by SIGABRT.
 ///
 /// Under `rocemu run --lockstep` or `--clock virtual` this is the NIC of that run, with its clock,
-/// its recording and its watch for hangs; what is asked for here and differs is an Error.
+/// its recording and its watch for hangs; options that differ from the run's are an Error.
 class Fabric {
  public:
   /// Throws Error.

@@ -1,6 +1,7 @@
-// Calls that give a part of the address space other pages: munmap(2), mmap(2) with MAP_FIXED,
+// Calls that change the pages of a part of the address space: munmap(2), mmap(2) with MAP_FIXED,
 // mremap(2) and madvise(2). A region that is registered there keeps its old pages on a NIC, which
-// has pinned them; the provider wants to know (mapping_changes.h). Nothing is changed or refused.
+// has pinned them; so the shim notifies the provider (mapping_changes.h). It changes and refuses
+// nothing.
 #include <atomic>
 #include <cstdarg>
 
@@ -25,8 +26,8 @@ void tell(const void* address, size_t length, MappingCall call) {
   }
 }
 
-/// The function behind ours, once the shim's constructor has looked it up. Allocators make these
-/// calls before that, where dlsym(3) would call the allocator: then it is the system call.
+/// Calls the function behind ours, once the shim's constructor has looked it up. Allocators make
+/// these calls earlier, when dlsym(3) would call the allocator: then this makes the system call.
 template <class Function>
 struct Behind {
   std::atomic<Function*> function{nullptr};
@@ -56,7 +57,8 @@ __attribute__((constructor)) void look_up() {
   errno = saved;
 }
 
-/// The pages are gone, and what is read there next is zero or the file's.
+/// Returns whether the advice discards the pages: the next read there returns zeros or the file's
+/// bytes.
 bool drops_pages(int advice) {
 #ifndef MADV_DONTNEED_LOCKED
   constexpr int MADV_DONTNEED_LOCKED = 24;
