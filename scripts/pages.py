@@ -87,7 +87,7 @@ def missing_names(text, words):
 
 
 def misplaced_functions(text, contents):
-    """Checks rows `| question | files | functions |`: each function is in one of the files, or in its header or source."""
+    """Checks `| question | files | functions |`: each function is in one of the files, or in its header or source."""
     for line in prose(text).splitlines():
         cells = line.strip().strip("|").split(" | ")
         if len(cells) != 3 or "---" in line:

@@ -35,7 +35,7 @@ po::options_description options_of_explore() {
   po::options_description options;
   po::options_description_easy_init add = options.add_options();
   add("output", text("DIR"), "where findings and reports go (default rocemu-findings)");
-  add("resume", po::bool_switch(), "go on with the exploration in DIR that was interrupted");
+  add("resume", po::bool_switch(), "continue the interrupted exploration in DIR");
   add("force", po::bool_switch(), "replace the exploration in DIR");
   add("list", po::bool_switch(), "print the faults that would be tried, with their rules, and end");
   add("table", po::bool_switch(), "print what can happen at each kind of point, and end");
@@ -45,19 +45,20 @@ po::options_description options_of_explore() {
   add("process", text("NAME,..."), "only in these processes: server, or server#2");
   add("jobs", number("N"), "runs at a time (default: one for each processor)");
   add("budget", text("TIME"),
-      "end everything after TIME (10m); the report says what was not tried by then");
+      "end everything after TIME (10m); the report lists what was not tried");
   add("run-timeout", text("TIME"),
-      "a run that has not ended after TIME of real time has no end (default 20s)");
+      "a run that has not ended after TIME of real time counts as endless (default 20s)");
   add("fail-on", text("VERDICT,..."),
       "verdicts that make the exit status 1 (default hang,crash,wrong); also leak, slow, none");
-  add("known", text("FILE"), "a report.json: what it has found already does not fail any more");
+  add("known", text("FILE"), "a report.json, whose findings no longer count as failures");
   add("compare", po::value<std::vector<std::string>>()->value_name("FILE"),
-      "a file that the command writes: it has to be as in the baseline. It is removed before each "
-      "run; runs go one at a time. May be repeated");
+      "a file that the command writes: it must be as in the baseline. It is removed before each "
+      "run; runs are made one at a time. May be repeated");
   add("oracle", text("COMMAND"),
-      "a command of the shell that says by its status whether a run that succeeded was right; "
+      "a shell command whose status shows whether a run that succeeded was right; "
       "$ROCEMU_RUN is a directory with the run's stdout, stderr and events.jsonl");
-  add("slow", text("K"), "SLOW is what takes K times the baseline, and 30 s longer (default 10)");
+  add("slow", text("K"),
+      "SLOW is a run that takes K times the baseline, and 30 s longer (default 10)");
   add("random", number("N"), "besides, N mixtures of several faults, by --seed");
   add("schedules", number("N"),
       "besides, N other orders in which threads and processes go on that could go on at the same "
@@ -240,16 +241,17 @@ std::string explore_help() {
   return "usage: rocemu explore [options] -- COMMAND [ARGUMENT...]\n"
          "       rocemu explore merge [--output DIR] DIR...\n"
          "\n"
-         "Finds out which fault breaks COMMAND. It is run a few times without any, in lockstep, "
+         "Finds out which fault breaks COMMAND. It is run a few times without a fault, in "
+         "lockstep, "
          "and\n"
          "recorded. What the recording shows - calls, work requests, completions, frames, "
          "messages\n"
          "and events of the connection manager - are the points at which something can go wrong.\n"
          "Then COMMAND is run once for each fault that can honestly happen at each of them.\n"
          "\n"
-         "  SURVIVED  all programs succeed, and the output is the baseline's\n"
-         "  REPORTED  a program exits with another status than in the baseline\n"
-         "  HANG      all threads wait for ever, or it runs without end\n"
+         "  SURVIVED  all programs exit as in the baseline, with the same output\n"
+         "  REPORTED  a program exits with a status that is not 0 and not the baseline's\n"
+         "  HANG      all threads wait forever, or the run does not end\n"
          "  CRASH     a signal, or a report of a sanitizer or of valgrind\n"
          "  WRONG     succeeds, but its output, a file of --compare, or the --oracle disagrees\n"
          "  LEAK      succeeds, but leaves objects that the baseline does not leave\n"

@@ -58,48 +58,47 @@ po::options_description options_of_run() {
                         "without the C library (in Go, static ones)");
   options.add_options()("strict", po::bool_switch(), "fail if a rule of the scenario never acted");
   options.add_options()("expect", po::value<std::string>()->value_name("DIR"),
-                        "fail if the run is not as the one recorded in DIR (with --lockstep)");
+                        "fail if the run differs from the recording in DIR (with --lockstep)");
   options.add_options()("update", po::bool_switch(), "record the run in the DIR of --expect");
   options.add_options()("actual", po::value<std::string>()->value_name("DIR"),
-                        "keep the recording of a run that is not as --expect wants it in DIR; of a "
-                        "run that is, nothing is left there");
+                        "with --expect, keep the recording of a run that differs in DIR; an equal "
+                        "run leaves nothing there");
   options.add_options()("without-trace", po::bool_switch(),
                         "do not make trace.pcap of the frames when a recorded run is over: "
                         "rocemu replay --capture FILE DIR can do so later");
   options.add_options()("timeout", po::value<std::string>()->value_name("TIME"),
-                        "after TIME (90, 1.5s, 2m; real time) tell who waits for what, end the "
-                        "programs, and exit with status 124");
+                        "after TIME (90, 1.5s, 2m; real time) report what each thread waits for, "
+                        "end the programs, and exit with status 124");
   options.add_options()(
       "poll-patience", po::value<std::string>()->value_name("TIME"),
       "how long a program may poll in vain, with nothing under way or due, before "
       "that is a deadlock (default 5s; real time)");
   options.add_options()("keep-on-failure", po::value<std::string>()->value_name("DIR"),
-                        "record the run in DIR, and keep that, with its frames and with the report "
-                        "of a run that hangs, if the exit status is not 0");
+                        "record the run in DIR, and keep the recording, its frames and the report "
+                        "of a hang if the exit status is not 0");
   options.add_options()(
       "tell-exits", po::bool_switch(),
-      "with --lockstep or --clock virtual, tell of each program of the run that "
-      "ends with another status than 0, or of a signal, which a shell may keep to "
-      "itself");
+      "with --lockstep or --clock virtual, report each program of the run that "
+      "ends with a status other than 0 or by a signal, which a shell may not report");
   options.add_options()("stacks", po::value<std::string>()->value_name("FILE"),
-                        "write the stacks of all threads into FILE if the programs hang, or of one "
-                        "that crashes (on a virtual clock); by gdb, or eu-stack of elfutils");
+                        "write the stacks of all threads into FILE if the programs hang, or those "
+                        "of a program that crashes (on a virtual clock), by gdb or eu-stack");
   options.add_options()("stacks-by", po::value<std::string>()->value_name("TOOL"),
-                        "gdb, which tells lines and arguments (default, if installed); eu-stack, "
-                        "which is faster and tells lines; or eu-stack-names, only functions");
-  options.add_options()("cores", po::bool_switch(),
-                        "with --stacks, a core of each of these programs beside FILE; needs gdb");
+                        "gdb, which shows lines and arguments (default, if installed); eu-stack, "
+                        "which is faster and shows lines; or eu-stack-names, only functions");
+  options.add_options()(
+      "cores", po::bool_switch(),
+      "with --stacks, write a core of each of these programs beside FILE; needs gdb");
   options.add_options()("call-sites", po::value<std::string>()->value_name("DIR"),
                         "have each process write into DIR/PID a line for each call of a verb or of "
-                        "librdmacm, with a number of the call stack that it came by; DIR is new or "
-                        "empty");
+                        "librdmacm, with a number for its call stack; DIR must be new or empty");
   options.add_options()("processor", po::value<int>()->value_name("N"),
                         "with --lockstep, keep the NIC and all programs on processor N, which is "
-                        "faster, since only one thread goes at a time; the programs are told of "
+                        "faster, since only one thread runs at a time; the programs still see "
                         "all processors");
   options.add_options()("check-determinism", po::value<std::string>()->value_name("N"),
                         "with --lockstep, run the command N times, some of them beside a load, and "
-                        "tell where two runs part and which call did it");
+                        "report where two runs first differ and which call caused it");
   options.add(fabric_options());
   return options;
 }

@@ -119,8 +119,8 @@ po::options_description describe() {
                         "keep the latest frames and completions, and on a virtual clock send the "
                         "process of --run-pid SIGURG when nothing can happen any more");
   options.add_options()("tell-exits", po::bool_switch(),
-                        "on a virtual clock, tell of each program that ends with another status "
-                        "than 0, or of a signal, on standard error");
+                        "on a virtual clock, report each program that ends with a status other "
+                        "than 0 or by a signal, on standard error");
   options.add_options()("log-level", text("LEVEL"),
                         "trace, debug, info, warn (the default), error or off; to standard error");
   options.add_options()("version", "print the version");

@@ -74,7 +74,7 @@ int merge(const std::vector<std::string>& folders, const Options& options) {
   Summary summary = plan.summary(options.folder, baseline.facts.end_ns);
   for (const Trial& trial : plan.trials)
     if (!results.contains(trial.number)) summary.not_tried.push_back(trial);
-  if (!summary.not_tried.empty()) summary.stopped = "the shards have not done all";
+  if (!summary.not_tried.empty()) summary.stopped = "the shards are incomplete";
   std::vector<Finding> findings = group(results);
   for (Finding& finding : findings) {
     for (int i = 1; i <= options.repetitions; ++i) {

@@ -212,7 +212,7 @@ std::string stopped_text(const Summary& summary, const std::vector<Finding>& fin
     text += fmt::format("{} {} finding{} not repeated", by_kind.empty() ? "" : ",", unrepeated,
                         unrepeated == 1 ? " was" : "s were");
   if (text.ends_with(':')) text += " not all repetitions were run";
-  return text + "; --resume goes on from here";
+  return text + "; --resume continues from here";
 }
 
 std::string report_as_text(const Summary& summary, const std::map<size_t, Result>& results,

@@ -96,13 +96,13 @@ std::string finding_html(const fs::path& folder, const Summary& summary,
   for (const size_t trigger : finding.triggers)
     triggers.push_back(results.at(trigger).trial.text());
   if (triggers.size() > 1)
-    text += list_html(fmt::format("All {} faults that end so", triggers.size()), triggers);
+    text += list_html(fmt::format("All {} faults that end in this way", triggers.size()), triggers);
   return text + "</article>\n";
 }
 
 std::string table_html(const std::map<size_t, Result>& results) {
   std::string text = fmt::format(
-      "<h2>What became of each fault</h2>\n<details><summary>{} faults</summary>\n<table><thead>"
+      "<h2>Verdict on each fault</h2>\n<details><summary>{} faults</summary>\n<table><thead>"
       "<tr><th>fault</th><th>verdict</th><th>how it ended</th></tr></thead>\n",
       results.size());
   for (const auto& [number, result] : results)

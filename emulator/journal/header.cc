@@ -97,7 +97,7 @@ Header parse_header(std::string_view text) {
   header.fabric.ack_coalescing = field<uint32_t>(json, "ack_coalescing");
   if (header.fabric.ack_coalescing < 1 ||
       header.fabric.ack_coalescing > engine::kMaxAckCoalescing) {
-    throw std::runtime_error("its header has acknowledgements for no or too many messages");
+    throw std::runtime_error("the ack_coalescing of its header is out of range");
   }
   if (json.contains("same_keys")) header.fabric.same_keys = field<bool>(json, "same_keys");
   header.fabric.link_latency = engine::Duration(field<int64_t>(json, "link_latency_ns"));

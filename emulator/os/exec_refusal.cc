@@ -45,7 +45,7 @@ ExecRefusal missing_interpreter(const std::string& path, std::string name) {
   if (name.ends_with('\r')) {
     name.pop_back();
     return {ENOENT, "the first line of " + path +
-                        " ends with a carriage return, which execve(2) takes for a part of the "
+                        " ends with a carriage return, which execve(2) takes as a part of the "
                         "interpreter's name '" +
                         name + "'; convert the file to Unix line ends: sed -i 's/\\r$//' " + path};
   }
@@ -58,8 +58,7 @@ std::optional<ExecRefusal> refusal_of_script(const std::string& path, const Scri
   if (!exists(interpreter)) return missing_interpreter(path, interpreter);
   if (!is_executable_file(interpreter))
     return ExecRefusal{EACCES, "the interpreter " + interpreter + " of " + path +
-                                   " is no file that may be executed; correct the first line of " +
-                                   path};
+                                   " is not an executable file; correct the first line of " + path};
   if (script.is_found_by_env && !is_in_path(script.program)) {
     if (script.program.ends_with('\r')) return missing_interpreter(path, script.program);
     return ExecRefusal{ENOENT, "the interpreter " + script.program + " of " + path + ", which " +
@@ -119,7 +118,7 @@ std::string describe_exec_error(const std::string& path, int error) {
     if (is_foreign)
       return "it is built for another machine" + (machine.empty() ? "" : " (" + machine + ")") +
              ", whose programs this one (" + (own ? machine_of(*own) : "") + ") cannot run";
-    return "it is damaged, or no program: " + std::generic_category().message(error);
+    return "it is damaged, or not a program: " + std::generic_category().message(error);
   }
   return std::generic_category().message(error);
 }

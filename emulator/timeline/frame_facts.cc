@@ -101,7 +101,7 @@ void FrameFacts::add_undrawn() {
       one.tone = Tone::kFault;
       one.lane = lane;
       one.text = "rule " + rule.rule;
-      one.reason = "on " + rule.subject + ", which did not go on before the recording ended";
+      one.reason = "on " + rule.subject + ", which did not continue before the recording ended";
     }
   }
 }

@@ -57,7 +57,7 @@ class _Watch:
         self.memory = mmap.mmap(self.fd, self.SIZE)
         self.report_fd = os.dup(2)  # for what no exception can say
         self.lock = threading.Lock()
-        # Python runs signal handlers in the main thread only. Without a handler a hang ends the process.
+        # Only the main thread can install a signal handler in Python. Without one a hang ends the process.
         self.signal = signal.SIGABRT
         if threading.current_thread() is threading.main_thread():
             self.signal = signal.SIGRTMAX - 3

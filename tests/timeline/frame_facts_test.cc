@@ -124,7 +124,7 @@ TEST_F(Facts, AreShownByThemselvesIfTheirFrameNeverWentOn) {
   const Happening& fault = timeline_.happenings[2];
   EXPECT_EQ(fault.at, engine::Instant(7us));
   EXPECT_EQ(fault.text, "rule slow");
-  EXPECT_EQ(fault.reason, "on a frame, which did not go on before the recording ended");
+  EXPECT_EQ(fault.reason, "on a frame, which did not continue before the recording ended");
 }
 
 TEST_F(Facts, ReachAFrameThatIsDrawnAlready) {

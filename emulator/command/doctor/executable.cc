@@ -41,7 +41,7 @@ bool is_noexec(const std::string& path) {
   if (error == EACCES)
     throw Error(kExitNotExecutable,
                 "cannot run '" + name +
-                    "': it is no file that you may execute; of a program of yours: chmod +x");
+                    "': it is not a file that you may execute; if it is yours: chmod +x");
   throw Error(kExitNotExecutable,
               "cannot run '" + name + "': " + std::generic_category().message(error));
 }

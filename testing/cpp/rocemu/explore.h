@@ -25,7 +25,7 @@ struct Finding {
   std::string verdict;                // "HANG", "CRASH", "WRONG", "LEAK", "SLOW"
   std::string sentence;               // what happened, and after which fault
   std::string reproduce;              // a line for a shell
-  std::vector<std::string> triggers;  // all faults that end so
+  std::vector<std::string> triggers;  // all faults that end in this way
 };
 
 struct Exploration {

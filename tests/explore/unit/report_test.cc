@@ -93,7 +93,7 @@ TEST_F(Reports, SayWhatWasNotTriedAndNotRepeated) {
   summary_.not_tried = {trial(3)};
   EXPECT_THAT(text(), HasSubstr("           was not repeated\n"));
   EXPECT_THAT(text(), HasSubstr("the time of --budget is over: 1 fault was not tried (verb 1), 1 "
-                                "finding was not repeated; --resume goes on from here\n"));
+                                "finding was not repeated; --resume continues from here\n"));
   EXPECT_EQ(report_as_json(summary_, results_, findings_)["not_tried"], Json({"fault 3"}));
   EXPECT_THAT(page(), HasSubstr("fault 3"));
   EXPECT_EQ(concluded(), 1);

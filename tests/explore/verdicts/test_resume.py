@@ -33,7 +33,7 @@ class TheSameReport(ExploreTest):
         if number == signal.SIGINT:
             self.assertEqual(process.returncode, 130, err)
             self.assertRegex(out, r"interrupted: \d+ faults were not tried \(verb \d+\).*; --resume "
-                                  "goes on from here")
+                                  "continues from here")
         report = self.report("--output", "part", "--resume", command=COMMAND, status=1)
         self.assertEqual(self.without_folder(report), whole)
 
