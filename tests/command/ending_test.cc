@@ -1,4 +1,4 @@
-// What `rocemu run` does with signals, as a script of times and signals.
+// Tests the decisions of `rocemu run` about signals, with scripts of times and signals.
 #include "emulator/command/ending.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ TEST(Ending, PassesTermOnAndKillsAfterTheGrace) {
   for (const int signal : {SIGTERM, SIGHUP}) {
     Ending ending;
     EXPECT_EQ(ending.kill_at(), std::nullopt);
-    // A handler of SIGTERM is to clean up, so that the program ends a little later.
+    // A handler of SIGTERM cleans up, so that the program ends a little later.
     EXPECT_EQ(ending.on_signal(signal, kCaught, kStart), Action::kPassOn);
     EXPECT_EQ(ending.signal(), signal);
     EXPECT_EQ(ending.kill_at(), kStart + kEndingGrace);
@@ -39,7 +39,7 @@ TEST(Ending, LeavesAnInterruptToACommandThatCatchesIt) {
     EXPECT_EQ(ending.on_signal(signal, kCaught, kStart), Action::kPassOn);
     EXPECT_EQ(ending.signal(), std::nullopt);
     EXPECT_EQ(ending.kill_at(), std::nullopt);
-    // A session in a debugger has many, one now and then.
+    // A debugger session has many interrupts, one now and then.
     EXPECT_EQ(ending.on_signal(signal, kCaught, kStart + 1min), Action::kPassOn);
     EXPECT_EQ(ending.kill_at(), std::nullopt);
   }
@@ -65,7 +65,7 @@ TEST(Ending, KillsAtOnceAtTheSecondInterrupt) {
   EXPECT_EQ(ending.signal(), SIGTERM);
 }
 
-TEST(Ending, TakesTheTwoSignalsOfTimeout1ForOne) {
+TEST(Ending, CountsTheTwoSignalsOfTimeout1AsOne) {
   // timeout(1) signals its child and then its own process group, to which the child belongs.
   Ending ending;
   ending.on_signal(SIGINT, kNotCaught, kStart);

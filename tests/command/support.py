@@ -42,7 +42,7 @@ def processes_naming(text):
 
 
 def sleepers(mark):
-    """PIDs of the programs `cat MARK`."""
+    """Returns the PIDs of the programs `cat MARK`."""
     found = []
     for pid in processes_naming(mark):
         try:
@@ -89,7 +89,7 @@ class Terminal:
                 raise AssertionError(f"it ended without saying {text}: {self.said}")
 
     def finish(self):
-        """All that it said, and its exit status."""
+        """Returns all its output, and its exit status."""
         while self.read():
             pass
         _, status = os.waitpid(self.pid, 0)
@@ -137,7 +137,7 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(left, [], "files are left")
 
     def make_fifo(self):
-        """One that never has anything to read, nor an end."""
+        """A pipe that never has data and never ends."""
         fifo = self.scratch / f"fifo-{time.monotonic_ns()}"
         os.mkfifo(fifo)
         self.addCleanup(os.close, os.open(fifo, os.O_RDWR))

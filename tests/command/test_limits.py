@@ -1,4 +1,4 @@
-"""Small limits of resources: rocemu says which is too small, and what to do."""
+"""Small resource limits: rocemu reports which is too small, and what to do."""
 import subprocess
 import unittest
 
@@ -15,7 +15,7 @@ LIMITS = {  # of ulimit, and what is said
 
 class SmallLimits(CommandTest):
     def run_with(self, limit, *command):
-        # Of a pipe no file grows.
+        # A pipe does not count as a file that grows.
         return subprocess.run(["bash", "-c", f'ulimit {limit} && exec "$@"', "bash",
                                *map(str, command)], env=self.environment, capture_output=True,
                               stdin=subprocess.DEVNULL, text=True, check=False)

@@ -89,7 +89,7 @@ class Signals(CommandTest):
         os.kill(int(other.stdout), signal.SIGKILL)
 
 
-# Ways to be hard to reach; SLEEP is a program that only a signal ends, whatever the clock.
+# Programs that are hard to reach; SLEEP is a program that only a signal ends, with any clock.
 STOPPED = "a stopped one"
 HARD_TO_REACH = {
     "a command behind a shell": "SLEEP; true",
@@ -106,7 +106,7 @@ HARD_TO_REACH = {
 
 class EveryProgramEnds(CommandTest):
     def start_sleepers(self, script, *options):
-        """The run, as soon as every SLEEP in the script runs, and the argument by which they are known."""
+        """Returns the run, as soon as every SLEEP in the script runs, and the argument that identifies them."""
         mark = self.make_fifo()
         process = self.start("run", *options, "--", "sh", "-c", script.replace("SLEEP", f"cat {mark}"))
         wait_for(lambda: len(sleepers(mark)) == script.count("SLEEP"), "the programs")
@@ -134,7 +134,7 @@ class EveryProgramEnds(CommandTest):
                     self.assert_ends(signal.SIGTERM, name, script, *options)
 
     def test_at_once_if_they_can(self):
-        # The grace is for programs that do not end; nothing else is waited for.
+        # Only programs that do not end make rocemu wait for the grace.
         for options in ((), ("--lockstep",)):
             process, mark = self.start_sleepers("timeout 0 SLEEP & SLEEP; true", *options)
             start = time.monotonic()
@@ -193,7 +193,7 @@ class LeftInTheBackground(CommandTest):
             for start in ("SLEEP &", "setsid SLEEP &", "(setsid SLEEP &)", "trap '' TERM; SLEEP &"):
                 with self.subTest(start, options=options):
                     mark = self.make_fifo()
-                    # The shell becomes it some time after it was started.
+                    # The shell executes the program some time after the shell was started.
                     script = (start.replace("SLEEP", f"cat {mark} >/dev/null 2>&1") +
                               f"\nuntil pgrep -fx 'cat {mark}' >/dev/null; do sleep 0.01; done; exit 3")
                     result = self.rocemu("run", *options, "--", "sh", "-c", script)

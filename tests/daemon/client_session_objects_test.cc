@@ -240,7 +240,7 @@ TEST_F(ClientSessionTest, ACqNeedsAChannelOfItsOwnClient) {
   EXPECT_THAT(engine.refusals, ElementsAre(std::pair(Op::kCreateCq, EINVAL)));
 }
 
-// Recordings, which are made of what the engine is told, show the errno that the program got.
+// The engine gets each refusal, so that recordings show the errno that the program got.
 TEST_F(ClientSessionTest, TheEngineIsToldOfWhatTheClientRefuses) {
   hello();
   abi::Request refused = request(Op::kDeallocPd);

@@ -1,4 +1,4 @@
-// What a client reports about its mappings, and which accesses it is about.
+// Tests a client's reports about its mappings, and which accesses they affect.
 #include "emulator/daemon/memory/mapping_changes.h"
 
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ TEST_F(MappingChangesTest, AreForgottenWhereMemoryIsRegisteredAfterwards) {
   EXPECT_TRUE(concerns(8192, 1)) << "a change after the registration";
 }
 
-TEST_F(MappingChangesTest, AreTheLatestOfMoreThanThereIsRoomFor) {
+TEST_F(MappingChangesTest, AreTheLatestOnesIfThereAreTooMany) {
   for (uint64_t i = 0; i < 100; ++i) report(i * 4096, (i + 1) * 4096);
   EXPECT_FALSE(concerns(35 * 4096 + 1, 1));
   EXPECT_TRUE(concerns(36 * 4096 + 1, 1)) << "the oldest of the latest 64";
@@ -64,7 +64,7 @@ TEST_F(MappingChangesTest, AreTheLatestOfMoreThanThereIsRoomFor) {
 }
 
 // Shared memory is untrusted.
-TEST_F(MappingChangesTest, ThatMakeNoSenseAreLeftOut) {
+TEST_F(MappingChangesTest, AreSkippedIfTheyAreInvalid) {
   report(8192, 4096);
   report(4096, 8192, static_cast<MappingCall>(77));
   EXPECT_FALSE(concerns(4096, 4096));

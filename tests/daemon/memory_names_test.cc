@@ -1,4 +1,5 @@
-// Bytes with several names: of two contexts of one process, and of memory that is mapped twice.
+// Bytes with several addresses or clients: two contexts of one process, and memory that is mapped
+// twice.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -90,7 +91,7 @@ TEST_F(MemoryNames, AWaitingWriteIsReadByTheOtherMapping) {
   EXPECT_EQ(read(kFirst, at(shared_[1], 3, true)), Bytes({1, 2, 3}));
 }
 
-// Also where only one of the mappings is known to be shared: a private mapping of a file has the
+// This holds even if only one mapping is known to be shared: a private mapping of a file has the
 // file's bytes until it is written to.
 TEST_F(MemoryNames, AWaitingWriteIsReadByAPrivateMapping) {
   uint8_t* page = map(MAP_PRIVATE, file_.get());
@@ -162,7 +163,7 @@ TEST_F(MemoryNames, ContextsOfOneProcessSeeEachOthersMessages) {
   EXPECT_EQ(Bytes(own_, own_ + 2), Bytes({6, 6})) << "the older is written before the newer waits";
 }
 
-// A client may go while others of its process stay, and the other way round.
+// A client may disconnect while others of its process stay, and the other way round.
 TEST_F(MemoryNames, WhatWaitsIsWrittenWhenItsContextIsClosed) {
   add_second_context();
   write(kFirst, at(own_, 1, false), {1});
@@ -175,7 +176,8 @@ TEST_F(MemoryNames, WhatWaitsIsWrittenWhenItsContextIsClosed) {
   EXPECT_EQ(memory_.read(kSecond, {}, {}), MemoryResult::kGone);
 }
 
-// In another PID namespace a process has no PID for the daemon, but its /proc/PID/mem.
+// A process in another PID namespace has no PID for the daemon, which knows it by its
+// /proc/PID/mem.
 TEST_F(MemoryNames, ContextsOfAProcessWithoutPidAreKnownByItsMemoryFile) {
   const auto open_memory = [] { return UniqueFd(open("/proc/self/mem", O_RDWR | O_CLOEXEC)); };
   constexpr ClientId kThird{3}, kFourth{4};

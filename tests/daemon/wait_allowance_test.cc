@@ -1,4 +1,4 @@
-// The time for which all programs wait for one whose memory is late.
+// Tests the time for which all programs wait for one whose memory is late.
 #include "emulator/daemon/memory/wait_allowance.h"
 
 #include <gtest/gtest.h>
@@ -21,8 +21,8 @@ TEST(WaitAllowance, LetsTheFirstLateCallsTakeTheWholeTime) {
   EXPECT_EQ(allowance.limit(now), 1ms);
 }
 
-// Whatever a program does, in any length of time: the budget, a twentieth of the time that passes,
-// and the shortest wait for each late call.
+// The bound for any program and any length of time: the budget, a twentieth of the time that
+// passes, and the shortest wait for each late call.
 TEST(WaitAllowance, LimitsTheTimeOfManyLateCalls) {
   for (uint64_t seed = 1; seed <= 100; ++seed) {
     SCOPED_TRACE(seed);

@@ -140,7 +140,7 @@ TEST_F(WriteQueueTest, NothingIsLostWhereMoreIsWrittenThanWaits) {
   }
 }
 
-// Its process may be there still: it has closed the context.
+// Its process may still exist: it has closed the context.
 TEST_F(WriteQueueTest, WhatWaitsIsWrittenBeforeItsClientGoes) {
   write_soon(0, {1});
   memory_.remove(kClient);

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 class OutputsInAJournal : public testing::Test {
  protected:
-  /// What a reader finds of the output.
+  /// Returns the output as a reader gets it.
   template <class Recorded>
   Recorded written(engine::Output output) {
     engine::Outputs outputs;

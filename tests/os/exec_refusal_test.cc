@@ -93,7 +93,7 @@ TEST_F(ExecRefusalTest, NamesADynamicLinkerThatIsMissing) {
   expect_refusal(file("program", program), ENOENT, "dynamic linker");
 }
 
-TEST_F(ExecRefusalTest, SaysNothingOfWhatRuns) {
+TEST_F(ExecRefusalTest, ReturnsNothingForAProgramThatRuns) {
   for (const std::string& path :
        {std::string("/proc/self/exe"), file("sh", "#!/bin/sh\n"),
         file("env", "#!/usr/bin/env sh\n"), file("text", "echo\n"), file("empty", "")})

@@ -57,7 +57,7 @@ TEST(ScriptFile, NamesTheProgramThatEnvIsToFind) {
       {"#!/usr/bin/env python3\n", "python3", true},
       {"#!/usr/bin/env -S python3 -u\n", "python3", true},
       {"#!/usr/bin/env\n", "", false},
-      // env looks for "python3 -u", and says so.
+      // env searches "python3 -u", and reports that itself.
       {"#!/usr/bin/env python3 -u\n", "python3", false},
       // The variable may be PATH, and an option's argument is no program.
       {"#!/usr/bin/env -S PATH=/opt python3\n", "python3", false},

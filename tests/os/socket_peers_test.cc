@@ -1,4 +1,4 @@
-// Which peer a socket waits for that has none.
+// Tests which peer a socket without one waits for.
 #include "emulator/os/socket_peers.h"
 
 #include <arpa/inet.h>

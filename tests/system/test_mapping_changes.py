@@ -1,5 +1,5 @@
-"""A NIC has pinned the pages of a region. rocemu reaches what is mapped there now, and says where that
-makes a difference: ibv_reg_mr(3), docs/reference/deviations.md."""
+"""A NIC has pinned the pages of a region. rocemu reaches the pages that are mapped there now, and warns
+if that makes a difference: ibv_reg_mr(3), docs/reference/deviations.md."""
 import unittest
 
 from rocemu import BIN, rocemu_run

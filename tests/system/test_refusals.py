@@ -1,5 +1,5 @@
-"""A recording shows each verb that failed with the errno that the program got, whoever decided it: the
-provider, the daemon or the engine."""
+"""A recording shows each verb that failed with the errno that the program got, whether the provider, the
+daemon or the engine decided it."""
 import errno
 import json
 import pathlib
@@ -10,7 +10,7 @@ from rocemu import BIN, ROCEMU, rocemu_run, run, temporary_directory
 
 REFUSALS = "Errno.IsWhatTheVerb*:Errno.IsSetWhen*:Errno.IsEnoent*"
 # Functions by other names than the verb's in recordings (emulator/abi/operations.h), and those whose
-# refusals recordings leave out: what is posted, polled and armed.
+# refusals recordings leave out: posts, polls and requests for notification.
 OTHER_NAMES = {"create_cq_ex": "create_cq", "create_srq_ex": "create_srq", "create_qp_ex": "create_qp",
                "alloc_null_mr": "reg_mr", "reg_dm_mr": "reg_mr", "reg_dmabuf_mr": "reg_mr",
                "import_mr": "query_mr", "import_pd": "query_pd"}
@@ -46,7 +46,7 @@ class Recorded(unittest.TestCase):
     def test_the_same_in_lockstep(self):
         self.check_each_refusal("--lockstep")
 
-    def test_a_timeline_says_ebusy_of_a_pd_that_is_in_use(self):
+    def test_a_timeline_shows_ebusy_for_a_pd_in_use(self):
         self.check_each_refusal("--lockstep")
         timeline = run(ROCEMU, "timeline", self.recording, check=True).stdout
         self.assertRegex(timeline, rf"dealloc_pd.*{errno.errorcode[errno.EBUSY]}")

@@ -1,5 +1,5 @@
-"""Scenarios with a program of librdmacm: a rule for frames means those of the program's QPs, and the
-connection manager's MADs are for the scenarios that name them."""
+"""Scenarios with a program of librdmacm: a rule for frames matches those of the program's QPs, and only
+scenarios that select the connection manager's MADs match them."""
 import json
 import pathlib
 import unittest
@@ -24,7 +24,7 @@ class ScenarioMads(unittest.TestCase):
         self.directory = pathlib.Path(directory.name)
 
     def faults(self, name, command, scenario, *options):
-        """What rules acted on, and the result."""
+        """Returns what rules acted on, and the result."""
         recording = self.directory / name
         result = rocemu_run(*command, options=(
             "--lockstep", "--scenario", scenario, "--record", recording, *options))
@@ -85,7 +85,7 @@ NOT_WITH_RPING = {"duplicate-atomic", "psn-wrap-loss"}
 
 
 def is_mad(text):
-    """True of the text of a message to QP 1."""
+    """Returns whether this is the text of a message to QP 1."""
     return " CM " in text or " MAD " in text
 
 

@@ -1,4 +1,4 @@
-"""Tests that hang say so: with a Fabric of their own, and in README's and docs/ci.md's `rocemu run`."""
+"""Tests that hang fail with a report: with a Fabric of their own, and in README's and docs/ci.md's `rocemu run`."""
 import json
 import os
 import pathlib
@@ -97,7 +97,7 @@ class OutsideOfARun(HangTest):
                     self.assertIn("closed", result.stdout)
                     self.assertEqual(result.returncode, 0, result.stdout)
 
-    def test_a_test_that_starts_the_client_later_is_no_hang(self):
+    def test_a_test_that_starts_the_client_later_does_not_hang(self):
         (self.scratch / "later.py").write_text("""if True:
             import rocemu, threading, time
             with rocemu.Fabric(clock="virtual") as fabric:

@@ -1,4 +1,4 @@
-// Frames that come again in a capture: a reason only where the capture shows one. The ACK timeout
+// Repeated frames in a capture: they get a reason only where the capture shows one. The ACK timeout
 // is 4.096 us * 2^code (IBTA vol 1, 9.7.6.1.3), the RNR timers are those of table 45.
 #include "emulator/timeline/capture_repeats.h"
 

@@ -1,4 +1,4 @@
-// What a timeline says of a frame for each thing that the engine can record about it.
+// Tests the text of a timeline for each fact that the engine can record about a frame.
 #include "emulator/timeline/frame_facts.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ class Facts : public testing::Test {
   FrameFacts facts_{timeline_};
 };
 
-TEST_F(Facts, SayNothingOfAFrameThatWasSentOnce) {
+TEST_F(Facts, SayNothingAboutAFrameThatWasSentOnce) {
   const Happening& frame = draw({.number = 1});
   EXPECT_EQ(frame.reason, "");
   EXPECT_EQ(frame.tone, Tone::kPlain);
@@ -80,7 +80,7 @@ TEST_F(Facts, PutWhatARuleDidBeforeWhatTheFrameSays) {
   EXPECT_EQ(frame.tone, Tone::kFault);
 }
 
-TEST_F(Facts, AreOfTheNumberAndNotOfTheNextFrame) {
+TEST_F(Facts, BelongToTheFrameWithTheNumberAndNotToTheNextOne) {
   fire("slow", 2, FrameChange::kDelayed, 50us);
   EXPECT_EQ(draw({.number = 1}).reason, "");
   EXPECT_EQ(draw({.number = 3}).reason, "");
@@ -99,7 +99,7 @@ TEST_F(Facts, CountOvertakersOfTheSameTwoQpsOnly) {
   EXPECT_EQ(draw({.number = 3}).reason, "overtaken by 2 frames");
 }
 
-TEST_F(Facts, NameWhoMadeUpAFrame) {
+TEST_F(Facts, NameTheRuleThatMadeUpAFrame) {
   fire("ghosts", 1, FrameChange::kInjected);
   EXPECT_EQ(draw({.number = 2, .made_up_with = 1}).reason,
             "made up by rule 'ghosts': no device sent it");
@@ -114,7 +114,7 @@ TEST_F(Facts, OfARejectionInThePeersPlace) {
   EXPECT_EQ(frame.reason, "rejected in the peer's place by rule 'refused'");
 }
 
-TEST_F(Facts, AreShownByThemselvesIfTheirFrameNeverWentOn) {
+TEST_F(Facts, AreShownSeparatelyIfTheirFrameNeverContinued) {
   for (const auto at : {5us, 7us, 9us}) {
     draw({.number = static_cast<uint64_t>(at.count())}).at = engine::Instant(at);
   }

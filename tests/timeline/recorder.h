@@ -31,10 +31,10 @@ class Recorder : public BenchObserver {
 
 /// The frames of a timeline, messages of the connection manager among them, in order.
 std::vector<timeline::Happening> frames_of(const timeline::Timeline& timeline);
-/// What a frame says. It lasts as long as the happening.
+/// Returns the text of a frame. It lasts as long as the happening.
 wire::Packet packet_of(const timeline::Happening& frame);
-/// "psn +1: dropped by rule 'lost'" of each frame that has a reason, and the operation before it of
-/// each that is no SEND.
+/// Returns "psn +1: dropped by rule 'lost'" for each frame that has a reason, preceded by the
+/// operation if that is not a SEND.
 std::vector<std::string> reasons_of(const timeline::Timeline& timeline);
 
 }  // namespace rocemu::test

@@ -1,5 +1,5 @@
-// What rules do to frames, as a timeline of a recording shows it: at the frame that the rule acted
-// on, and nowhere else.
+// Tests how a timeline of a recording shows what rules do to frames: at the frame that the rule
+// acted on, and nowhere else.
 #include <gmock/gmock.h>
 
 #include "tests/engine/faults/rules.h"
@@ -128,7 +128,7 @@ TEST_F(RulesOnFrames, AFrameDelayedBeyondTheAckTimeoutComesAfterItsRetransmissio
   EXPECT_EQ(frames[3].reason, "answers a duplicate");
 }
 
-TEST_F(RulesOnFrames, OfEachQpTheNthFrameIsTheOne) {
+TEST_F(RulesOnFrames, ARuleWithNthActsOnThatFrameOfEachQp) {
   Endpoint left(pair_.bench, engine::ClientId{3}, engine::DeviceIndex{0}, {});
   Endpoint right(pair_.bench, engine::ClientId{4}, engine::DeviceIndex{1}, {});
   ASSERT_TRUE(bring_up(left.client, left.qpn, abi::QpState::kRts, {},
@@ -414,7 +414,7 @@ TEST_F(RulesOnFramesFromOutside, ShowTheFrameAsItCame) {
   EXPECT_FALSE(packet_of(frames[0]).bth.solicited);
 }
 
-// Nothing is said about a frame that came twice: the network or its sender may have done it.
+// A frame that came twice has no reason: the network or its sender may have repeated it.
 TEST_F(RulesOnFramesFromOutside, AreNotGuessedWithoutARule) {
   script_.at(0ms).app_posts_recv(1);
   deliver(0);
@@ -444,7 +444,7 @@ TEST_F(RulesOnFrames, ARuleForARequestIsInTheLaneOfItsResponder) {
 
 TEST_F(RulesOnFrames, ARuleForACallIsInTheLaneOfItsProgram) {
   rule("{name: no-memory, on: verb, verb: reg_mr, do: {errno: ENOMEM}}");
-  send();  // the latest happening is of the other side
+  send();  // the latest happening is on the other side
   pair_.right.client.reg_mr(pair_.right.pd, Endpoint::kSendBuffer, 64);
   const timeline::Timeline timeline = recorder_.timeline();
   const auto rule = std::ranges::find(timeline.happenings, "rule no-memory", &Happening::text);

@@ -7,7 +7,7 @@
 namespace rocemu::wire {
 namespace {
 
-constexpr uint16_t kChecksum = 0x349b;  // what tshark (udp.check_checksum) calls good
+constexpr uint16_t kChecksum = 0x349b;  // tshark (udp.check_checksum) reports it as good
 
 // A frame of tests/wire/icrc_test.cc; with this UDP checksum and length.
 ByteVector ipv6_frame(const std::string& checksum, const std::string& length = "0020") {

@@ -1,5 +1,5 @@
-// Which rules for frames see what goes to QP 1. The connection manager's MADs are UD SENDs on the
-// wire (IBTA vol 1, 13.5.1), and a rule for a program's SENDs must not take them for such.
+// Tests which rules for frames see packets to QP 1. The connection manager's MADs are UD SENDs on
+// the wire (IBTA vol 1, 13.5.1), and a rule for a program's SENDs must not match them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ TEST(MadFault, ARuleThatSelectsQp1OrItsTransportIsForQp1) {
   }
 }
 
-// A REQ is attribute 0x0010 (IBTA vol 1, table 106); an empty MAD is none of the connection
+// A REQ is attribute 0x0010 (IBTA vol 1, table 106); an empty MAD does not belong to the connection
 // manager.
 TEST(MadFault, ARuleForTheConnectionManagerIsForItsMadsOnly) {
   EXPECT_FALSE(sees("on: cm", wire::kMadSize));

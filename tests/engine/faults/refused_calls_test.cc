@@ -37,14 +37,14 @@ TEST_F(RefusedCall, DoesNothingAndIsAnsweredWithItsErrno) {
   EXPECT_EQ(bench.command(kClient, Op::kDeallocPd, body).error, 0) << "it is still there";
 }
 
-TEST_F(RefusedCall, IsOneThatRulesCountAndMayFailOtherwise) {
+TEST_F(RefusedCall, IsCountedByRulesWhichMayChangeItsErrno) {
   add_rules(bench, "{on: verb, verb: dealloc_pd, nth: 2, do: {errno: EIO}}");
   EXPECT_EQ(refuse(Op::kDeallocPd, EBUSY, 1), EBUSY);
   EXPECT_EQ(refuse(Op::kDeallocPd, EBUSY, 1), EIO);
   EXPECT_EQ(refuse(Op::kDeallocPd, EBUSY, 1), EBUSY);
 }
 
-TEST_F(RefusedCall, OfADeviceThatIsGoneIsEio) {
+TEST_F(RefusedCall, IsEioIfTheDeviceIsGone) {
   bench.step(engine::RemoveDevice{engine::DeviceIndex{0}});
   EXPECT_EQ(refuse(Op::kDeallocPd, EBUSY, 1), EIO);
 }

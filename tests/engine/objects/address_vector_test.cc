@@ -46,7 +46,7 @@ int verdict(const abi::AhAttr& attr, bool require_grh = false) {
   return verdict(attr, config);
 }
 
-/// The verdict on a vector from one of these addresses, where neighbors are resolved.
+/// Returns the verdict on a vector from one of these addresses, where neighbors are resolved.
 int verdict_between(const char* own, const char* destination, bool outside = false) {
   engine::FabricConfig config = engine::default_fabric(2);
   engine::DeviceConfig& device = config.devices[0];
@@ -117,22 +117,22 @@ TEST(AddressVector, ToAnAddressOnTheLinkThatNothingHasTimesOut) {
   EXPECT_EQ(verdict_between("fe80::1", "fe80::77"), ETIMEDOUT);
 }
 
-TEST(AddressVector, ToOneThatADeviceHasIsTaken) {
+TEST(AddressVector, ToAnAddressOfADeviceIsAccepted) {
   EXPECT_EQ(verdict_between("10.0.0.1", "10.0.0.2"), 0);
   EXPECT_EQ(verdict_between("10.0.0.1", "10.0.0.1"), 0) << "its own";
   EXPECT_EQ(verdict_between("fd00::1", "fd00::2"), 0);
 }
 
-// The neighbor is the router then, and routers answer.
-TEST(AddressVector, ToOneBehindARouterIsTaken) {
+// The neighbor is the router, and routers answer.
+TEST(AddressVector, ToAnAddressBehindARouterIsAccepted) {
   EXPECT_EQ(verdict_between("10.0.0.1", "10.0.1.1"), 0);
   EXPECT_EQ(verdict_between("10.0.0.1", "192.0.2.1"), 0);
   EXPECT_EQ(verdict_between("10.0.0.1", "127.0.0.1"), 0);
   EXPECT_EQ(verdict_between("fd00::1", "2001:db8::1"), 0);
 }
 
-// Over --udp peers are other hosts', of which the fabric knows nothing.
-TEST(AddressVector, ToOneOutsideTheFabricIsTaken) {
+// With --udp, peers are on other hosts, which the fabric does not know.
+TEST(AddressVector, ToAnAddressOutsideTheFabricIsAccepted) {
   EXPECT_EQ(verdict_between("10.0.0.1", "10.0.0.77", true), 0);
   EXPECT_EQ(verdict_between("fe80::1", "fe80::77", true), 0);
 }

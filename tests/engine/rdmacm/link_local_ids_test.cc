@@ -1,4 +1,4 @@
-// rdma_cm ids with link-local addresses, which mean something on one interface only.
+// rdma_cm ids with link-local addresses, which are valid on one interface only.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -40,7 +40,7 @@ class LinkLocalIds : public testing::Test {
 };
 
 // Linux: cma_check_linklocal() without a scope; rdma_translate_ip() for a number that no interface
-// has, and cma_validate_port() for that of another interface than the GID's.
+// has, and cma_validate_port() for a number of another interface than the GID's.
 TEST_F(LinkLocalIds, AreBoundWithTheScopeOfTheirInterfaceOnly) {
   EXPECT_EQ(bind(link_local("fe80::1", 2)), 0);
   EXPECT_EQ(bind(link_local("fe80::2", 3)), 0);
@@ -50,7 +50,7 @@ TEST_F(LinkLocalIds, AreBoundWithTheScopeOfTheirInterfaceOnly) {
   EXPECT_EQ(bind(link_local("fe80::2", 2)), ENODEV);
 }
 
-// There is no route out of an interface that does not exist.
+// No route uses an interface that does not exist.
 TEST_F(LinkLocalIds, CannotBeReachedByTheScopeOfNoInterface) {
   EXPECT_EQ(resolve(link_local("fe80::2", 9999)), ENETUNREACH);
   EXPECT_EQ(resolve(link_local("fe80::2", 3)), 0);

@@ -207,9 +207,9 @@ TEST_F(RdmaIds, BothFamiliesShareAPortUnlessEachWantsItsOwnOnly) {
   EXPECT_EQ(channel.bind(id, ip("::", 7471)), 0);
 }
 
-// What Linux' cma_check_port() says of a second id on a port, by whether each has REUSEADDR and
-// whether the first listens. "Once the ID reaches RDMA_CM_LISTEN it is not allowed to be reusable
-// any more, and has to be unique in the bind list" (rdma_listen()).
+// The verdict of Linux's cma_check_port() on a second id on a port, by whether each has REUSEADDR
+// and whether the first listens. "Once the ID reaches RDMA_CM_LISTEN it is not allowed to be
+// reusable any more, and has to be unique in the bind list" (rdma_listen()).
 TEST_F(RdmaIds, ASecondIdOnAPortNeedsReuseAddressOfBothAndNoListener) {
   uint16_t port = 7000;
   for (const bool first : {false, true}) {
@@ -234,7 +234,7 @@ TEST_F(RdmaIds, ASecondIdOnAPortNeedsReuseAddressOfBothAndNoListener) {
   }
 }
 
-TEST_F(RdmaIds, AWildcardOnAPortThatIsListenedOnIsRefusedWithReuseAddressToo) {
+TEST_F(RdmaIds, AWildcardOnAPortWithAListenerIsRefusedWithReuseAddressToo) {
   const uint32_t a = bound(7471, true);
   ASSERT_EQ(channel.listen(a), 0);
   const uint32_t b = channel.create_id(kUid);
@@ -242,7 +242,7 @@ TEST_F(RdmaIds, AWildcardOnAPortThatIsListenedOnIsRefusedWithReuseAddressToo) {
   EXPECT_EQ(channel.bind(b, ip("0.0.0.0", 7471)), EADDRNOTAVAIL);
 }
 
-TEST_F(RdmaIds, OfTwoThatShareAPortTheLastOneLeftListensAndThenHasItAlone) {
+TEST_F(RdmaIds, TheLastOfTwoIdsOnAPortMayListenAndThenHasItAlone) {
   const uint32_t a = bound(7471, true), b = bound(7471, true);
   EXPECT_EQ(channel.listen(a), EADDRINUSE);
   EXPECT_EQ(channel.listen(b), EADDRINUSE);

@@ -1,7 +1,7 @@
-// The mistake: the sender takes each async event for one about a port, since it knows of no other
-// that could come to a queue pair that only sends.
-// What a user sees: the sender crashes when its peer does something wrong.
-// What provokes it: IBV_EVENT_QP_ACCESS_ERR, since the peer asks for memory that it may not have.
+// The mistake: the sender treats each async event as a port event, since it expects no other event
+// at a queue pair that only sends. What a user sees: the sender crashes when its peer does
+// something wrong. What provokes it: IBV_EVENT_QP_ACCESS_ERR, since the peer accesses memory
+// without permission.
 #include <err.h>
 #include <poll.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static void look_for_event(struct connection* c) {
   if (!is_of_port && event.event_type != IBV_EVENT_COMM_EST)
     errx(1, "%s", ibv_event_type_str(event.event_type));
 #else
-  const int is_of_port = 1;  // of an event about a queue pair it is a part of an address
+  const int is_of_port = 1;  // for an event about a queue pair this is a part of an address
 #endif
   if (is_of_port)
     fprintf(stderr, "%s: %s\n", port_names[event.element.port_num],

@@ -1,4 +1,4 @@
-// When --budget ends what.
+// Tests when --budget stops trials and confirmations.
 #include "emulator/explore/budget.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Runs as the tests of `rocemu explore` make them up.
+// Made-up runs for the tests of `rocemu explore`.
 #pragma once
 
 #include <string>

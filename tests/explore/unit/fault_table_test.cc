@@ -1,4 +1,4 @@
-// What is tried at which point, against the lists of the man pages.
+// Compares the faults that are tried at each point with the lists of the man pages.
 #include "emulator/explore/fault_table.h"
 
 #include <gmock/gmock.h>
@@ -105,7 +105,7 @@ TEST(FaultTable, RaisesEventsAtQpsThatAreTargetsOnly) {
               IsSupersetOf({"{raise: QP_FATAL}", "{raise: COMM_EST}"}));
 }
 
-// IBTA vol 1, 11.6.3.2: what a peer asks for can only be wrong where there is a peer.
+// IBTA vol 1, 11.6.3.2: only a connected QP has a peer whose request can be wrong.
 TEST(FaultTable, RaisesNoErrorOfAPeerAtADatagramQp) {
   const std::vector<std::string> effects =
       effects_at(point_of(PointKind::kReceiveCompletion, "RECV"));

@@ -1,4 +1,4 @@
-// Which files of a findings folder are kept, and which are removed.
+// Tests which files of a findings folder are kept, and which are removed.
 #include "emulator/explore/findings_folder.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Which runs become findings, and which of those count.
+// Tests which runs become findings, and which findings count.
 #include "emulator/explore/findings.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Which part of a program's output is compared with the baseline's.
+// Tests which part of a program's output is compared with the baseline's.
 #include "emulator/explore/output_mask.h"
 
 #include <gmock/gmock.h>

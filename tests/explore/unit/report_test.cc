@@ -1,4 +1,4 @@
-// What the reports say, and which exit status follows.
+// Tests the reports and the exit status that follows.
 #include "emulator/explore/report.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What the files of a run say of it.
+// Tests the facts that are read from the files of a run.
 #include "emulator/explore/run_facts.h"
 
 #include <gmock/gmock.h>

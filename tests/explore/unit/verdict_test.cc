@@ -1,4 +1,4 @@
-// Which verdict follows from what a run did.
+// Tests which verdict follows from a run.
 #include "emulator/explore/verdict.h"
 
 #include <gmock/gmock.h>

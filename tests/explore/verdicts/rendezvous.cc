@@ -1,6 +1,6 @@
 // Two programs that meet in the way that the first argument names, at the path or the port that the
-// second one says. With a third argument it is the one that comes; if that cannot allocate a PD it
-// says so and ends, and the other one waits in vain.
+// second one says. With a third argument this is the program that connects; if it cannot allocate a
+// PD it reports that and ends, and the other program waits in vain.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
@@ -95,7 +95,7 @@ void wait_for_other(const std::string& way, const std::string& place) {
   }
 }
 
-/// The other one may not be there yet.
+/// The other program may not have started yet.
 void come(const std::string& way, const std::string& place) {
   const char byte = 'x';
   if (way == "open" || way == "fifo") {

@@ -1,5 +1,5 @@
 """A program that waits for a peer that has died hangs at once where each run has a network of its own: no other program
-can come."""
+can connect."""
 import os
 import subprocess
 import unittest
@@ -46,7 +46,7 @@ class LostPeers(ExploreTest):
         self.hangs("open", fifo, "rendezvous#1 waits for another program to open a FIFO")
 
     def test_without_explore_a_server_waits(self):
-        """Without explore another program may come: `rocemu run` ends nothing."""
+        """Without explore another program may connect: `rocemu run` ends nothing."""
         done = subprocess.run([ROCEMU, "run", "--lockstep", "--timeout", "1s", "--", PROGRAM, "accept",
                                self.scratch / "socket"], env=self.environment, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=240)

@@ -1,5 +1,5 @@
-"""A program that reports an error by its exit status is heard, whatever the shell or another parent
-makes of that."""
+"""An error that a program reports by its exit status counts, even if the shell or another parent
+hides it."""
 import json
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""An exploration that ends early, and findings that do not come again."""
+"""An exploration that ends early, and findings that do not repeat."""
 import json
 import re
 import signal
@@ -10,7 +10,7 @@ from support import TIMEOUT, VICTIM, ExploreTest
 
 class EndsEarly(ExploreTest):
     def test_the_budget_bounds_the_whole_command(self):
-        """Also where a run hangs, which would have four minutes, and could be repeated."""
+        """This holds even if a run hangs, which alone could take four minutes, and be repeated."""
         begin = time.monotonic()
         report = self.report("--only", "verbs:reg_mr", "--jobs", "1", "--run-timeout", "240s",
                              "--budget", "20s", command=[VICTIM, "never ends"], status=0)
@@ -54,7 +54,7 @@ class ComesOnce(ExploreTest):
         self.assertIn("not repeatable 1  WRONG", text)
         self.assertIn("confirmed by 0 of 2 repetitions", text)
 
-    def test_durations_are_no_wrong_results(self):
+    def test_a_different_duration_is_not_a_wrong_result(self):
         """A test runner prints how long its test took, which waits for a retry."""
         report = self.report("--only", "verbs:reg_mr", command=[VICTIM, "survives and says when"],
                              status=0)

@@ -1,5 +1,5 @@
-// The address vectors of ibv_modify_qp(3) and ibv_create_ah(3): of whom one can be. Linux resolves
-// the neighbor, and returns ETIMEDOUT where nothing answers.
+// The address vectors of ibv_modify_qp(3) and ibv_create_ah(3), and the addresses that they may
+// have. Linux resolves the neighbor, and returns ETIMEDOUT if it does not answer.
 #include "tests/system/transport_fixture.h"
 
 namespace rocemu::system_test {
@@ -41,7 +41,7 @@ class AddressVector : public TransportTest {
   }
 };
 
-TEST_F(AddressVector, IsTakenToEachDeviceAndToOtherSubnets) {
+TEST_F(AddressVector, IsAcceptedForEachDeviceAndForOtherSubnets) {
   const ContextPtr other = open_device(1);
   ibv_gid gid{};
   ASSERT_EQ(ibv_query_gid(other.get(), 1, 0, &gid), 0);
@@ -58,7 +58,7 @@ TEST_F(AddressVector, ToAnAddressOnTheLinkThatNothingHasTimesOut) {
   EXPECT_EQ(to_rtr_with(nobody), ETIMEDOUT);
 }
 
-// As with rxe: the group that perftest joins with -g is none of IPv4.
+// This follows rxe: the group that perftest joins with -g is not an IPv4 group.
 TEST_F(AddressVector, MayBeOfAnIpv6GroupFromAnIpv4Gid) {
   const ibv_gid group = {{0xff, 1, 0, 0, 0, 2, 201, 133}};
   ASSERT_EQ(own_gid.raw[10], 0xff) << "GID 0 is IPv4-mapped";

@@ -35,7 +35,7 @@ TEST_F(Keys, AnLKeyWhereAnRKeyBelongsIsNamed) {
 
 // ibv_alloc_null_mr(3): "the MR is not exposed as an rkey". No other key of it would have been
 // right.
-TEST_F(Keys, TheLKeyOfARegionWithoutAnRKeyIsNot) {
+TEST_F(Keys, TheLKeyOfARegionWithoutAnRKeyDoesNotGiveVendorError22) {
   const MrPtr null(ibv_alloc_null_mr(pd.get()));
   ASSERT_NE(null, nullptr);
   const ibv_wc wc = write_with(null->lkey);

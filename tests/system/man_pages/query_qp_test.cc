@@ -1,5 +1,5 @@
-// ibv_query_qp(3): the attributes that change by themselves. Of the PSNs the man page says no more
-// than "RQ Packet Sequence Number"; rxe and mlx5 return those of the next packets.
+// ibv_query_qp(3): the attributes that change by themselves. About PSNs the man page says only "RQ
+// Packet Sequence Number"; rxe and mlx5 return those of the next packets.
 #include "tests/system/verbs_fixture.h"
 
 namespace rocemu::system_test {

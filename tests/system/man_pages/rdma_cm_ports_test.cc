@@ -1,5 +1,5 @@
-// rdma_bind_addr(3), rdma_set_option(3) RDMA_OPTION_ID_REUSEADDR and rdma_listen(3): who gets a
-// port, and which scopes link-local addresses have, as Linux' rdma_cm has it.
+// rdma_bind_addr(3), rdma_set_option(3) RDMA_OPTION_ID_REUSEADDR and rdma_listen(3): which id gets
+// a port, and which scopes link-local addresses have, as in Linux's rdma_cm.
 #include <net/if.h>
 
 #include "tests/system/rdmacm_fixture.h"
@@ -49,7 +49,7 @@ class Ports : public testing::Test {
   std::vector<rdma_cm_id*> ids_;
 };
 
-TEST_F(Ports, APortThatIsListenedOnIsSharedWithNobody) {
+TEST_F(Ports, APortWithAListenerIsNotShared) {
   rdma_cm_id* first = make_id(true);
   ASSERT_EQ(bind(first, 0), 0);
   const uint16_t port = rdma_get_src_port(first);
@@ -65,7 +65,7 @@ TEST_F(Ports, APortThatIsListenedOnIsSharedWithNobody) {
 }
 
 TEST_F(Ports, ALinkLocalAddressHasTheScopeOfItsInterface) {
-  // Only the second of the default devices has one.
+  // Only the second of the default devices has a link-local address.
   const ContextPtr context = open_device(1);
   ibv_gid_entry entry{};
   for (uint32_t i = 0; ibv_query_gid_ex(context.get(), 1, i, &entry, 0) == 0; ++i) {

@@ -1,7 +1,7 @@
-// Bytes that have several names: memory mapped twice, memory of several processes, and memory that
-// several contexts of a process have registered. Whatever name a request uses, it sees what came
-// before (IBTA vol 1, 9.5 and 10.8.3.3), and atomics of one device are atomic (IBV_ATOMIC_HCA,
-// ibv_query_device(3)).
+// Bytes that have several addresses: memory mapped twice, memory of several processes, and memory
+// that several contexts of a process have registered. Whatever address a request uses, it sees the
+// effects of earlier requests (IBTA vol 1, 9.5 and 10.8.3.3), and atomics of one device are atomic
+// (IBV_ATOMIC_HCA, ibv_query_device(3)).
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,7 +44,7 @@ class Page {
   std::vector<uint8_t*> mappings_;
 };
 
-/// The same bytes by two names: the first one's address, region and party, and the second one's.
+/// The same bytes by two names, each with its address, region and party.
 class SharedMemory : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -166,7 +166,7 @@ TEST_P(SharedMemory, TheLaterOfTwoMessagesStays) {
 }
 
 // Random requests by either name against an array that has done the same.
-TEST_P(SharedMemory, IsWhatRequestsByEitherNameHaveMadeOfIt) {
+TEST_P(SharedMemory, MatchesAnArrayAfterRequestsByEitherAddress) {
   constexpr size_t kArea = 256;  // at 1024, so that most requests overlap
   for (uint32_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -252,8 +252,8 @@ TEST(SharedMemoryOfProcesses, AdditionsOfAllAddUp) {
   EXPECT_EQ(*reinterpret_cast<uint64_t*>(shared + 64), uint64_t{kProcesses} * kAdditions);
 }
 
-// A message that its program has not polled, and perhaps never will, is there for a process that
-// only looks at the memory.
+// A process that only reads the memory sees a message that its program has not polled, and perhaps
+// never will.
 TEST(SharedMemoryOfProcesses, AnotherSeesAMessageWithoutAnyVerb) {
   Page page;
   uint8_t* shared = page.map();

@@ -1,4 +1,4 @@
-// Which rows things have, and where arrows end.
+// Tests the rows of happenings, and where arrows end.
 #include "emulator/timeline/arrange.h"
 
 #include <gmock/gmock.h>

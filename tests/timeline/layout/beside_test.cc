@@ -1,4 +1,4 @@
-// What the first difference of two runs says.
+// Tests the text of the first difference of two runs.
 #include "emulator/timeline/beside.h"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ TEST(Beside, SaysWhichFieldDiffersAndItsValueInEachRun) {
                           Difference{"status", "SUCCESS", "RNR_RETRY_EXC_ERR"}));
 }
 
-TEST(Beside, SaysOfALossThatTheFrameArrivesInOneRun) {
+TEST(Beside, ReportsALossAsAFrameThatArrivesInOneRun) {
   const Timeline both =
       beside(Written().frame("SEND", 0, 1).take(), Written().lost_frame("SEND", 0, 1).take());
   EXPECT_THAT(both.differences,
@@ -54,7 +54,7 @@ TEST(Beside, ComparesPsnsRelativeToTheConnectionsFirst) {
                           Difference{"psn", "+1", "+2"}));
 }
 
-TEST(Beside, SaysWhichQpSomethingHappensTo) {
+TEST(Beside, NamesTheQpOfEachRun) {
   const Timeline both = beside(Written().verb("a", 0).take(), Written().verb("a", 1).take());
   EXPECT_THAT(both.differences, ElementsAre(Difference{"where", "program rocemu0 QP 0x11",
                                                        "program rocemu1 QP 0x12"}));
