@@ -1,5 +1,5 @@
-"""Scenarios with a program of librdmacm: a rule for frames matches those of the program's QPs, and only
-scenarios that select the connection manager's MADs match them."""
+"""Scenarios with a program of librdmacm: a rule for frames acts on those of the program's QPs, and
+only scenarios that select the connection manager's MADs act on them."""
 import json
 import pathlib
 import unittest

@@ -95,10 +95,10 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  /// Waits until it has ended; its exit status, or 128 and the number of the signal that killed it.
-  /// Throws Error, with what it has printed, after the time, and with a report of what each thread
-  /// waits for if nothing can go on. Where the Fabric is the NIC of a `rocemu run`, the time limit
-  /// and the report are that run's.
+  /// Waits until the program has ended. Returns its exit status, or 128 plus the number of the
+  /// signal that killed it. Throws Error with its output when the time is over, and also with a
+  /// report of what each thread waits for if no program can continue. Where the Fabric is the NIC
+  /// of a `rocemu run`, that run has the time limit and the report.
   int wait(std::chrono::milliseconds timeout = std::chrono::seconds(60));
   bool is_running();
   void signal(int number);

@@ -1,7 +1,7 @@
 // The mistake: the sender treats each async event as a port event, since it expects no other event
-// at a queue pair that only sends. What a user sees: the sender crashes when its peer does
-// something wrong. What provokes it: IBV_EVENT_QP_ACCESS_ERR, since the peer accesses memory
-// without permission.
+// at a queue pair that only sends.
+// What a user sees: the sender crashes when its peer does something wrong.
+// What provokes it: IBV_EVENT_QP_ACCESS_ERR, since the peer accesses memory without permission.
 #include <err.h>
 #include <poll.h>
 #include <stdio.h>

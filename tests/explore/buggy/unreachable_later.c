@@ -1,7 +1,7 @@
 // The mistake: the program treats RDMA_CM_EVENT_UNREACHABLE as the end of an attempt to connect,
-// when it has no resources yet; an established connection may get the event, too. What a user sees:
-// the client crashes when its server moves to another machine. What provokes it: the server's link
-// address changes.
+// when it has no resources yet; an established connection may get the event, too.
+// What a user sees: the client crashes when its server moves to another machine.
+// What provokes it: the server's link address changes.
 #include <err.h>
 #include <poll.h>
 #include <stdio.h>
