@@ -27,15 +27,15 @@ po::options_description fabric_options() {
       "reach other daemons, containers and hosts");
   add("strict-icrc", po::bool_switch(),
       "with --udp, check ICRCs over IPv4 with the IP header that came, for which CAP_NET_RAW is "
-      "needed; else 16 of their 32 bits tell damage");
+      "needed; without it 16 of their 32 bits detect damage");
   add("capture", text("FILE"),
       "write every frame to FILE (pcap; Wireshark and tshark read it). FILE may be a FIFO that has "
-      "a reader, or - for standard output, to be piped into tshark -r -; a reader that falls "
-      "behind "
-      "misses frames, and the end of the run tells how many");
+      "a reader, or - for standard output, to be piped into tshark -r -; a slow "
+      "reader misses frames, and the end of the run reports how many");
   add("snap-length", text("BYTES"),
-      "keep only so many bytes of each frame in the capture, and in the trace.pcap of --record: 54 "
-      "has all up to the BTH");
+      "keep only the first BYTES of each frame in the capture, and in the trace.pcap of --record; "
+      "54 "
+      "include everything up to the BTH");
   add("capture-last", text("N"),
       "keep only the last N frames in the capture; they are written when the NIC ends");
   add("clock", text("CLOCK"),
@@ -136,7 +136,7 @@ std::optional<capture::CaptureFile> open_capture(const po::variables_map& values
   if (values.count("capture") == 0) return std::nullopt;
   const auto name = values["capture"].as<std::string>();
   capture::CaptureFile file = capture::open_capture_file(
-      name, [&] { std::cerr << "rocemu: waiting for somebody to read the FIFO " + name + "\n"; });
+      name, [&] { std::cerr << "rocemu: waiting for a reader of the FIFO " + name + "\n"; });
   if (!file.error.empty()) throw Failure(file.error);
   return file;
 }
