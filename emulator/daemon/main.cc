@@ -110,9 +110,12 @@ int serve(Options options, ReadySignal& ready) {
       loop.watch(signals.get(), EPOLLIN, [&](uint32_t) { daemon.stop(); });
   if (!signal_watch) fail_start("cannot watch for signals", errno);
   EventLoop::Watch lifetime_watch;
+  bool is_abandoned = false;
   if (lifetime_fd >= 0) {
     lifetime_watch = loop.watch(lifetime_fd, EPOLLIN, [&](uint32_t) {
-      if (is_at_end(lifetime_fd)) daemon.stop();
+      if (!is_at_end(lifetime_fd)) return;
+      is_abandoned = true;
+      daemon.stop();
     });
     if (!lifetime_watch) {
       throw UsageError("--lifetime-fd: it is neither a pipe nor a socket");
@@ -120,7 +123,7 @@ int serve(Options options, ReadySignal& ready) {
   }
   ready.say("ready\n");
   const bool is_complete = daemon.run();
-  if (lifetime_fd >= 0 && is_at_end(lifetime_fd) && getppid() != run) daemon.end_programs();
+  if (is_abandoned && getppid() != run) daemon.end_programs();
   return is_complete ? 0 : 1;
 }
 
