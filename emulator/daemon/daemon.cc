@@ -553,7 +553,7 @@ void Daemon::end_programs() {
   for (const ClientSession* session : main_.sessions().list()) programs.insert(session->peer().pid);
   for (const pid_t pid : main_.cm_sessions().pids()) programs.insert(pid);
   if (!programs.empty())
-    spdlog::warn("rocemu was killed, so its NIC has ended; its programs are ended too: pid {}",
+    spdlog::warn("rocemu was killed, so its NIC has ended; its programs get SIGTERM: pid {}",
                  fmt::join(programs, ", "));
   for (const pid_t pid : programs) {
     if (pid <= 0) continue;  // the process is in a PID namespace outside ours

@@ -6,7 +6,7 @@ from rocemu import BIN, rocemu_run
 
 PROGRAM = BIN / "mapped_anew"
 WARNING = "to which {} has given other pages since it was registered"
-CHANGES = {"munmap": "munmap(2)", "mmap": "mmap(2)", "madvise": "madvise(2)", "mremap": "mremap(2)",
+CHANGES = {"munmap": "munmap(2)", "munmap-odd": "munmap(2)", "mmap": "mmap(2)", "madvise": "madvise(2)", "mremap": "mremap(2)",
            "mremap-over": "mremap(2)"}
 
 
@@ -29,6 +29,9 @@ class MappingChanges(unittest.TestCase):
         for change in CHANGES:
             with self.subTest(change=change):
                 self.assertNotIn("other pages", self.output(change, "unused"))
+
+    def test_a_call_that_fails_changes_nothing(self):
+        self.assertNotIn("other pages", self.output("munmap-fails", "registered"))
 
     def test_memory_that_is_registered_after_the_change_is_not_reported(self):
         for change in CHANGES:

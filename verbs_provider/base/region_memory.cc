@@ -76,6 +76,7 @@ void on_mapping_change(uint64_t begin, uint64_t end, abi::MappingCall call) {
   if (!state.lock.try_lock()) return;
   for (const RegisteredMemory* one = state.memory; one != nullptr; one = one->next) {
     if (begin >= one->end || one->begin >= end) continue;
+    if (one->is_shared && call == abi::MappingCall::kMadvise) continue;
     note_change(*context_of(one->context), std::max(begin, one->begin), std::min(end, one->end),
                 call);
   }
@@ -136,10 +137,16 @@ int check_region_memory(ibv_context* context, uint64_t address, uint64_t length,
   return 0;
 }
 
-void enter_memory(RegisteredMemory& memory, ibv_context* context, uint64_t begin, uint64_t end) {
+void enter_memory(RegisteredMemory& memory, ibv_context* context, uint64_t begin, uint64_t end,
+                  bool is_shared) {
   if (begin >= end) return;
   const Guard guard(state.lock);
-  memory = {.begin = begin, .end = end, .context = context, .next = state.memory, .link = nullptr};
+  memory = {.begin = begin,
+            .end = end,
+            .is_shared = is_shared,
+            .context = context,
+            .next = state.memory,
+            .link = nullptr};
   memory.link = &state.memory;
   if (memory.next != nullptr) memory.next->link = &memory.next;
   state.memory = &memory;

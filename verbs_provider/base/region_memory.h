@@ -24,11 +24,13 @@ int check_region_memory(ibv_context* context, uint64_t address, uint64_t length,
 /// pages to the daemon (abi::MappingChanges).
 struct RegisteredMemory {
   uint64_t begin = 0, end = 0;
+  bool is_shared = false;  // MAP_SHARED: madvise(2) leaves it the same pages
   ibv_context* context = nullptr;
   RegisteredMemory* next = nullptr;
   RegisteredMemory** link = nullptr;  // the pointer to this entry; null: not in the list
 };
-void enter_memory(RegisteredMemory& memory, ibv_context* context, uint64_t begin, uint64_t end);
+void enter_memory(RegisteredMemory& memory, ibv_context* context, uint64_t begin, uint64_t end,
+                  bool is_shared);
 void leave_memory(RegisteredMemory& memory);
 
 /// The context is about to be closed.

@@ -90,7 +90,7 @@ ibv_mr* reg_mr(ibv_pd* pd, void* address, size_t length, uint64_t iova, int acce
   if (mr == nullptr) return nullptr;
   enter(mr, own_address, iova_of(access, iova) == own_address ? length : 0);
   if ((access & IBV_ACCESS_ON_DEMAND) == 0) {
-    enter_memory(mr->memory, pd->context, own_address, own_address + length);
+    enter_memory(mr->memory, pd->context, own_address, own_address + length, is_shared != 0);
   }
   return &mr->verbs.mr;
 }
@@ -117,6 +117,7 @@ int rereg_mr(VerbsMr* verbs, int flags, ibv_pd* pd, void* address, size_t length
   const bool changes_pd = (flags & IBV_REREG_MR_CHANGE_PD) != 0;
   const bool changes_access = (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0;
   uint64_t own_address = mr->own_address, own_length = mr->own_length;
+  bool own_is_shared = false;
   int error = 0;
   // Device memory and dma-bufs stay where they are, and have no address by which another could be
   // meant.
@@ -142,6 +143,7 @@ int rereg_mr(VerbsMr* verbs, int flags, ibv_pd* pd, void* address, size_t length
       error = check_region_memory(verbs->mr.context, reinterpret_cast<uint64_t>(address), length,
                                   changes_access ? access : verbs->access, &wanted.is_shared);
     }
+    own_is_shared = wanted.is_shared != 0;
     if (error == 0) error = call(verbs->mr.context, request, &reply);
   }
   if (error != 0) return error;  // of which the application sees an ibv_rereg_mr_err_code and errno
@@ -159,7 +161,7 @@ int rereg_mr(VerbsMr* verbs, int flags, ibv_pd* pd, void* address, size_t length
   if (moves) {
     leave_memory(mr->memory);
     if ((verbs->access & IBV_ACCESS_ON_DEMAND) == 0) {
-      enter_memory(mr->memory, verbs->mr.context, own_address, own_address + length);
+      enter_memory(mr->memory, verbs->mr.context, own_address, own_address + length, own_is_shared);
     }
   }
   return 0;

@@ -283,7 +283,9 @@ void ClientSession::execute(Pending pending) {
     services_.memory.on_registration(id(), region.address, region.length);
   }
   if (abi::destroys(request.op) && request.refusal == 0) services_.owner.destroyed();
+  services_.memory.expect_messages(false);
   const Answer answer = objects_.execute(request, pending.fds);
+  services_.memory.expect_messages(true);
   if (answer.violation != nullptr) return end(answer.violation);
   if (request.op == abi::Op::kModifyQp && answer.reply.error == 0) explain_meeting(request);
   std::vector<int> given;

@@ -206,7 +206,7 @@ void ProcessMemory::flush_shared(const Process* except) {
 /// Warns, once for each program, of an access that would reach other pages on a NIC.
 void ProcessMemory::check_mappings(Client& client, std::span<const engine::RemoteRange> ranges,
                                    bool writes) {
-  if (!client.mappings.may_be_any()) [[likely]] {
+  if (!client.mappings.may_be_any() || !expects_messages_) [[likely]] {
     return;
   }
   const auto change = client.mappings.find(ranges);

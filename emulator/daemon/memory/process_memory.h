@@ -72,6 +72,8 @@ class ProcessMemory {
   void watch_mappings(engine::ClientId client, const abi::MappingChanges& changes);
   /// Notes that the client is about to register these bytes.
   void on_registration(engine::ClientId client, uint64_t address, uint64_t length);
+  /// While a client's request is carried out its memory is only probed: no message uses it.
+  void expect_messages(bool expects) { expects_messages_ = expects; }
 
   /// Memory that the client shares with the daemon.
   void share(engine::ClientId client, abi::Payload& payload, const abi::DoorbellRing& ring);
@@ -132,6 +134,7 @@ class ProcessMemory {
   std::vector<engine::ClientId> untaken_;     // who may have payload beside completions
   uint64_t writes_ = 0;
   bool uses_send_slots_ = true;
+  bool expects_messages_ = true;
   MemoryReach::Scratch scratch_;
   UniqueFd returned_;
 };

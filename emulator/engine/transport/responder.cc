@@ -87,17 +87,6 @@ bool opcode_in_sequence(const RecvHalf& recv, const wire::OpcodeInfo& info) {
 
 // ---- Execution ----
 
-/// Returns the PSN that the ACK of the duplicate SEND or WRITE with `psn` names: that of the newest
-/// request, since an ACK covers all earlier ones (9.7.5.1.2), but none beyond a READ or atomic that
-/// follows the duplicate. The response to that READ or atomic may be lost as the duplicate's ACK
-/// was, and no ACK stands for it (9.7.5.1.3, 9.7.7.2): Linux rxe would complete it without its
-/// data.
-Psn psn_for_duplicate(const RecvHalf& recv, Psn psn) {
-  const auto next_query = std::ranges::find_if(
-      recv.query_psns, [psn](Psn query) { return wire::psn_before(psn, query); });
-  return (next_query == recv.query_psns.end() ? recv.expected : *next_query) - 1;
-}
-
 /// 9.7.5.1.4 and C9-105: a duplicate SEND or WRITE is acknowledged again, not executed; a READ is
 /// executed again; an atomic is answered from what was kept, and an ATOMIC WRITE or a FLUSH has an
 /// answer without contents.
@@ -128,7 +117,9 @@ void repeat(TransportContext& context, QueuePair& qp, const wire::Packet& packet
           context, qp, {.kind = Response::Kind::kRead, .psn = packet.bth.psn, .msn = recv.msn});
     case AnsweredBy::kAcknowledge:
     case AnsweredBy::kNobody:
-      return answer(context, qp, psn_for_duplicate(recv, packet.bth.psn), wire::ack_syndrome());
+      return answer(context, qp,
+                    psn_for_duplicate(recv, qp.attr.max_dest_rd_atomic, packet.bth.psn),
+                    wire::ack_syndrome());
   }
 }
 
@@ -257,6 +248,19 @@ bool select_srq(const TransportContext& context, QueuePair& qp, const wire::Pack
 }
 
 }  // namespace
+
+Psn psn_for_duplicate(const RecvHalf& recv, uint32_t max_queries, Psn psn) {
+  // By their distance to the expected PSN: a query may be so old that its PSN seems to lie ahead.
+  const int32_t age = wire::psn_distance(psn, recv.expected);
+  const auto next = std::ranges::find_if(recv.query_psns, [&](Psn query) {
+    const int32_t query_age = wire::psn_distance(query, recv.expected);
+    return query_age > 0 && query_age < age;
+  });
+  if (next == recv.query_psns.end()) return recv.expected - 1;
+  const bool may_follow_forgotten_one =
+      next == recv.query_psns.begin() && recv.query_psns.size() == max_queries;
+  return may_follow_forgotten_one ? psn : *next - 1;
+}
 
 bool length_valid(const QueuePair& qp, const wire::OpcodeInfo& info, size_t payload) {
   if (!info.has_payload) return true;

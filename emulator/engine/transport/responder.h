@@ -9,6 +9,13 @@ namespace rocemu::engine::responder {
 void on_request(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                 const wire::OpcodeInfo& info);
 
+/// Returns the PSN that the ACK of the duplicate SEND or WRITE with `psn` names: that of the newest
+/// request, since an ACK covers all earlier ones (9.7.5.1.2), but none of or beyond a READ or
+/// atomic that follows the duplicate. The response to that READ or atomic may be lost as the
+/// duplicate's ACK was, and no ACK stands for it (9.7.5.1.3, 9.7.7.2): Linux rxe would complete it
+/// without its data. `max_queries` is how many RecvHalf::query_psns keeps.
+wire::Psn psn_for_duplicate(const RecvHalf& recv, uint32_t max_queries, wire::Psn psn);
+
 // What connected QPs of either kind have in common.
 
 /// 9.7.4.1.6: all packets but the last are full, a Last is not empty, none exceeds the path MTU.

@@ -7,6 +7,7 @@
 #include <deque>
 
 #include "emulator/engine/base/random.h"
+#include "emulator/engine/transport/responder.h"
 #include "tests/support/script.h"
 
 namespace rocemu::test {
@@ -111,15 +112,15 @@ TEST(DuplicateAck, CoversTheMessagesBeforeTheNextRead) {
   s.wire_delivers(write_only(s, 8)).expect({ack(psn(8))});
 }
 
-// 9.7.4.1.5: no more than max_dest_rd_atomic READs are outstanding, so that the requester has the
-// response to every older one.
-TEST(DuplicateAck, PassesReadsThatCanNoLongerBeOutstanding) {
+// 9.7.4.1.5: no more than max_dest_rd_atomic READs are outstanding, so that the PSNs of older ones
+// are forgotten. An ACK that could name one of these names the duplicate.
+TEST(DuplicateAck, NamesTheDuplicateBeforeReadsThatAreForgotten) {
   Script s(open_to_all());
   s.at(0ms).wire_delivers(write_only(s, 0)).expect({ack(psn(0))});
   for (uint32_t number = 1; number <= kMaxQueries + 1; ++number) {
     s.wire_delivers(read_request(s, number, 8)).expect({read_response(number)});
   }
-  s.wire_delivers(write_only(s, 0)).expect({ack(psn(1)).with_msn(kMaxQueries + 2)});
+  s.wire_delivers(write_only(s, 0)).expect({ack(psn(0)).with_msn(kMaxQueries + 2)});
 }
 
 TEST(DuplicateAck, EndsBeforeAReadBeyondThePsnWrap) {
@@ -131,6 +132,18 @@ TEST(DuplicateAck, EndsBeforeAReadBeyondThePsnWrap) {
   s.wire_delivers(read_request(s, 0, 8)).expect({read_response(0)});
   s.wire_delivers(write_only(s, 1)).expect({ack(psn(1))});
   s.wire_delivers(write_only(s, 0xfffffe)).expect({ack(psn(0xffffff))});
+}
+
+// 2 GiB of WRITEs at an MTU of 256 are 2^23 packets, after which the PSN of an older READ seems to
+// lie ahead (9.7.2).
+TEST(DuplicateAck, PassesAReadOfHalfTheCircleAgo) {
+  engine::RecvHalf recv;
+  recv.query_psns = {psn(291)};
+  for (const uint32_t passed : {1u, 1u << 22, (1u << 23) - 2, 1u << 23, (1u << 23) + 5000}) {
+    recv.expected = psn(291 + 1 + passed);
+    const Psn newest = recv.expected - 1;
+    EXPECT_EQ(engine::responder::psn_for_duplicate(recv, kMaxQueries, newest), newest) << passed;
+  }
 }
 
 // What waits behind the data of a long READ is sent once, as the newest acknowledgement: an older

@@ -28,6 +28,10 @@ bool change(const std::string& how, uint8_t* pages) {
   if (how == "munmap") {
     return munmap(pages, kPageSize) == 0 && map(pages, MAP_FIXED) == pages;
   }
+  if (how == "munmap-odd") {  // the kernel unmaps the whole page
+    return munmap(pages, 100) == 0 && map(pages, MAP_FIXED) == pages;
+  }
+  if (how == "munmap-fails") return munmap(pages + 1, kPageSize) != 0;
   if (how == "mmap") return map(pages, MAP_FIXED) == pages;
   if (how == "madvise") return madvise(pages, kPageSize, MADV_DONTNEED) == 0;
   if (how == "mremap") {

@@ -7,6 +7,7 @@
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "verbs_provider/shim/interpose.h"
 #include "verbs_provider/shim/mapping_changes.h"
@@ -19,10 +20,12 @@ using abi::MappingCall;
 
 constinit std::atomic<void (*)(uint64_t, uint64_t, MappingCall)> report{nullptr};
 
-void tell(const void* address, size_t length, MappingCall call) {
+/// Reports whole pages, as the kernel changes them.
+void note(const void* address, size_t length, MappingCall call) {
   if (auto* changed = report.load(std::memory_order_acquire)) [[unlikely]] {
     const auto begin = reinterpret_cast<uint64_t>(address);
-    changed(begin, begin + length, call);
+    const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+    changed(begin, (begin + length + page - 1) / page * page, call);
   }
 }
 
@@ -57,13 +60,13 @@ __attribute__((constructor)) void look_up() {
   errno = saved;
 }
 
-/// Returns whether the advice discards the pages: the next read there returns zeros or the file's
-/// bytes.
+/// Returns whether the advice discards the pages. A shared mapping keeps its pages; the provider
+/// knows which regions are of one.
 bool drops_pages(int advice) {
 #ifndef MADV_DONTNEED_LOCKED
   constexpr int MADV_DONTNEED_LOCKED = 24;
 #endif
-  return advice == MADV_DONTNEED || advice == MADV_DONTNEED_LOCKED || advice == MADV_REMOVE;
+  return advice == MADV_DONTNEED || advice == MADV_DONTNEED_LOCKED;
 }
 
 }  // namespace
@@ -77,14 +80,16 @@ extern "C" __attribute__((visibility("default"))) void rocemu_watch_mappings(
 }
 
 ROCEMU_REPLACE(int, munmap, (void* address, size_t length)) {
-  tell(address, length, MappingCall::kMunmap);
-  return next_munmap.call(SYS_munmap, address, length);
+  const int result = next_munmap.call(SYS_munmap, address, length);
+  if (result == 0) note(address, length, MappingCall::kMunmap);
+  return result;
 }
 
 ROCEMU_REPLACE(void*, mmap,
                (void* address, size_t length, int protection, int flags, int fd, off_t offset)) {
-  if ((flags & MAP_FIXED) != 0) tell(address, length, MappingCall::kMmap);
-  return next_mmap.call(SYS_mmap, address, length, protection, flags, fd, offset);
+  void* pages = next_mmap.call(SYS_mmap, address, length, protection, flags, fd, offset);
+  if ((flags & MAP_FIXED) != 0 && pages != MAP_FAILED) note(address, length, MappingCall::kMmap);
+  return pages;
 }
 ROCEMU_REPLACE_ALIAS(mmap64, mmap);
 
@@ -95,16 +100,17 @@ ROCEMU_REPLACE(void*, mremap, (void* address, size_t length, size_t new_length, 
   va_end(args);
   void* now = next_mremap.call(SYS_mremap, address, length, new_length, flags, wanted);
   if (now == MAP_FAILED) return now;
-  if ((flags & MREMAP_FIXED) != 0) tell(now, new_length, MappingCall::kMremap);
+  if ((flags & MREMAP_FIXED) != 0) note(now, new_length, MappingCall::kMremap);
   if (now != address) {
-    tell(address, length, MappingCall::kMremap);
+    note(address, length, MappingCall::kMremap);
   } else if (new_length < length) {
-    tell(static_cast<char*>(address) + new_length, length - new_length, MappingCall::kMremap);
+    note(static_cast<char*>(address) + new_length, length - new_length, MappingCall::kMremap);
   }
   return now;
 }
 
 ROCEMU_REPLACE(int, madvise, (void* address, size_t length, int advice)) {
-  if (drops_pages(advice)) tell(address, length, MappingCall::kMadvise);
-  return next_madvise.call(SYS_madvise, address, length, advice);
+  const int result = next_madvise.call(SYS_madvise, address, length, advice);
+  if (result == 0 && drops_pages(advice)) note(address, length, MappingCall::kMadvise);
+  return result;
 }
