@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "emulator/abi/runtime_dir.h"
+#include "emulator/abi/turn_handshake.h"
 #include "verbs_provider/shim/daemon_socket.h"
 #include "verbs_provider/shim/interpose.h"
 #include "verbs_provider/shim/runtime_dir.h"
@@ -236,15 +237,14 @@ class BlockedSignals {
 void wait_for_turn(ThreadSlot* slot) {
   const timespec look{0, kLookNs};
   for (;;) {
-    uint32_t given = ThreadSlot::kGiven;
-    if (slot->turn.compare_exchange_strong(given, ThreadSlot::kTaken)) break;
+    if (abi::take_turn(*slot)) return;
     const long result = kernel(SYS_futex, &slot->turn, FUTEX_WAIT, 0L, &look, nullptr, 0L);
     if (result == -ETIMEDOUT && is_daemon_gone()) {
       has_left = true;
-      break;
+      slot->state.store(ThreadSlot::kRuns);
+      return;
     }
   }
-  slot->state.store(ThreadSlot::kRuns);
 }
 
 /// Of a thread that has its reply.
@@ -379,9 +379,7 @@ End give(const Call& call, int64_t deadline_ns, uint32_t flags) {
   slot->call.store(call.number);
   for (size_t i = 0; i < 4; ++i) slot->arguments[i].store(call.arguments[i]);
   const BlockedSignals signals;
-  // In this order: once the turn is back the daemon goes by the state.
-  slot->state.store(ThreadSlot::kWaits);
-  slot->turn.store(ThreadSlot::kNone);
+  abi::release_turn(*slot);
   tell_daemon(slot);
   if (!has_left) wait_for_turn(slot);
   begin_turn();
@@ -491,8 +489,7 @@ void end_thread() {
   if (slot == nullptr) return;
   self.slot = nullptr;
   slot->flags.store(ThreadSlot::kProgressed);
-  slot->state.store(ThreadSlot::kGone);
-  slot->turn.store(ThreadSlot::kNone);
+  abi::end_turns(*slot);
   if (!has_left) tell_daemon(slot);
 }
 

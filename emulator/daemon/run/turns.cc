@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "emulator/abi/turn_handshake.h"
 #include "emulator/daemon/base/start_error.h"
 #include "emulator/daemon/run/starting_programs.h"
 #include "emulator/os/proc.h"
@@ -113,9 +114,9 @@ bool Turns::is_somebody_outside() const {
 
 bool Turns::needs_settling() {
   std::erase_if(outside_, [this](uint32_t number) {
-    std::atomic<uint32_t>& state = table().slots[number].state;
-    if (state.load() == ThreadSlot::kGone) state.store(ThreadSlot::kFree);
-    return state.load() != ThreadSlot::kRuns;
+    ThreadSlot& slot = table().slots[number];
+    if (slot.state.load() == ThreadSlot::kGone) abi::free_ended(slot);
+    return slot.state.load() != ThreadSlot::kRuns;
   });
   if (table().unsettled.exchange(0) != 0) unsettled_ = true;
   if (participants_->take_unsettled()) unsettled_ = true;
@@ -308,7 +309,7 @@ bool Turns::is_taken(uint32_t number) const {
 
 bool Turns::wait_awake(const ThreadSlot& slot) const {
   const auto says_something = [&] {
-    return slot.turn.load() == ThreadSlot::kNone || slot.asks.load() != ThreadSlot::kNothing;
+    return abi::is_turn_back(slot) || slot.asks.load() != ThreadSlot::kNothing;
   };
   RealClock::time_point now = RealClock::now();
   const RealClock::time_point until = awake_.until(now);
@@ -319,13 +320,12 @@ bool Turns::wait_awake(const ThreadSlot& slot) const {
 void Turns::give_turn(uint32_t number, Round& round, const MustStop& must_stop) {
   ThreadSlot& slot = table().slots[number];
   participants_->set_holder(&slot);
-  slot.state.store(ThreadSlot::kRuns);
-  slot.turn.store(ThreadSlot::kGiven);
+  abi::give_turn(slot);
   syscall(SYS_futex, &slot.turn, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   const RealClock::time_point since = RealClock::now();
   std::optional<Nanoseconds> own_time;
   bool says_something = wait_awake(slot);
-  while (slot.turn.load() != 0 && is_taken(number) && !must_stop()) {
+  while (!abi::is_turn_back(slot) && is_taken(number) && !must_stop()) {
     if (!std::exchange(says_something, false)) loop_.wait(kLook);
     // Only while it waits for the reply: what it does without one, such as to ring a doorbell or to
     // close a descriptor, would be seen sooner or later by chance.
@@ -340,7 +340,7 @@ void Turns::give_turn(uint32_t number, Round& round, const MustStop& must_stop) 
         break;
       continue;
     }
-    if (held < kLook || slot.turn.load() == 0 || !is_taken(number)) continue;
+    if (held < kLook || abi::is_turn_back(slot) || !is_taken(number)) continue;
     const Nanoseconds now = processor_time_of(slot);
     if (!own_time) own_time = now;
     if (must_go_on_beside(slot, held, now - *own_time)) {
@@ -354,7 +354,7 @@ void Turns::give_turn(uint32_t number, Round& round, const MustStop& must_stop) 
   loop_.wait(engine::Duration(0));
   participants_->set_holder(nullptr);
   const uint32_t flags = is_taken(number) ? slot.flags.load() : uint32_t{ThreadSlot::kProgressed};
-  if (slot.state.load() == ThreadSlot::kGone) slot.state.store(ThreadSlot::kFree);
+  if (slot.state.load() == ThreadSlot::kGone) abi::free_ended(slot);
   round.progressed |= (flags & ThreadSlot::kProgressed) != 0;
   touched_ |= (flags & ThreadSlot::kProgressed) != 0;
   round.polls |= (flags & ThreadSlot::kPolls) != 0;
@@ -375,7 +375,7 @@ bool Turns::must_go_on_beside(const ThreadSlot& slot, Nanoseconds held, Nanoseco
     const uint32_t asks = slot.asks.load();
     const bool may_lose_it =
         asks == ThreadSlot::kNothing || (asks == ThreadSlot::kWaitsShortly && held >= kPatience);
-    return sleep_of(slot) == sleep && slot.turn.load() != 0 && may_lose_it &&
+    return sleep_of(slot) == sleep && !abi::is_turn_back(slot) && may_lose_it &&
            !spinning_.is_stopping(slot.tid.load()) && !is_readable(loop_.fd());
   }
   // One that waits for a reply does not spin; while it crashes others trace it, to read its stack.
@@ -404,11 +404,7 @@ void Turns::revoke(uint32_t number) {
   spdlog::debug("thread {} of pid {} waits elsewhere than for its turn, in system call {}",
                 slot.tid.load(), slot.pid.load(), proc::contents_of(task_file(slot, "syscall")));
   slot.flags.store(ThreadSlot::kProgressed);
-  // Of one that has not noticed its turn, since a debugger stops it, the turn is left to it: it
-  // goes on with that when it is let go, and would never if it lost each one.
-  uint32_t has = ThreadSlot::kTaken;
-  if (slot.turn.compare_exchange_strong(has, 0) || has == ThreadSlot::kGiven)
-    outside_.insert(number);
+  if (abi::revoke_turn(slot)) outside_.insert(number);
 }
 
 void Turns::wait_outside(engine::Duration time) {

@@ -1,0 +1,73 @@
+// How a turn passes from the daemon to a thread and back (turns.h): every access of both sides to
+// ThreadSlot::state and ThreadSlot::turn that takes part, in an order that loses no turn. All
+// accesses are sequentially consistent. The functions are templates so that
+// tests/schedule/turn_handshake_test.cc can run both sides through every interleaving.
+#pragma once
+
+#include <cstdint>
+
+#include "emulator/abi/turns.h"
+
+namespace rocemu::abi {
+
+// ---- The thread's side ------------------------------------------------------------------------
+
+/// Gives the turn back, or asks for the first one.
+template <class Slot>
+void release_turn(Slot& slot) {
+  // The state first: when the turn is back, the daemon decides by the state what the thread does.
+  slot.state.store(ThreadSlot::kWaits);
+  // An exchange, not a store: a thread without a turn (it has just started, or lost its turn while
+  // the kernel kept it waiting) may have been given one since the line above.
+  uint32_t taken = ThreadSlot::kTaken;
+  slot.turn.compare_exchange_strong(taken, ThreadSlot::kNone);
+}
+
+/// Returns whether the daemon had given a turn; the thread has it then.
+template <class Slot>
+bool take_turn(Slot& slot) {
+  uint32_t given = ThreadSlot::kGiven;
+  if (!slot.turn.compare_exchange_strong(given, ThreadSlot::kTaken)) return false;
+  slot.state.store(ThreadSlot::kRuns);
+  return true;
+}
+
+/// Ends the thread, with its turn if it has one. The thread accesses the slot no more: the daemon
+/// frees it, and another thread may have it at once.
+template <class Slot>
+void end_turns(Slot& slot) {
+  slot.state.store(ThreadSlot::kGone);
+}
+
+// ---- The daemon's side ------------------------------------------------------------------------
+
+/// Gives a turn to a thread whose state is kWaits.
+template <class Slot>
+void give_turn(Slot& slot) {
+  slot.state.store(ThreadSlot::kRuns);
+  slot.turn.store(ThreadSlot::kGiven);
+}
+
+/// Returns whether the thread has given its turn back, or has ended.
+template <class Slot>
+bool is_turn_back(const Slot& slot) {
+  return slot.turn.load() == ThreadSlot::kNone || slot.state.load() == ThreadSlot::kGone;
+}
+
+/// Takes the turn away from a thread that the kernel keeps waiting. A thread that has not noticed
+/// its turn yet, since a debugger stops it, keeps it: if it lost each turn it would never run.
+/// Returns false if the thread has given the turn back meanwhile.
+template <class Slot>
+bool revoke_turn(Slot& slot) {
+  uint32_t has = ThreadSlot::kTaken;
+  return slot.turn.compare_exchange_strong(has, ThreadSlot::kNone) || has == ThreadSlot::kGiven;
+}
+
+/// Frees the slot of a thread that has ended.
+template <class Slot>
+void free_ended(Slot& slot) {
+  slot.turn.store(ThreadSlot::kNone);
+  slot.state.store(ThreadSlot::kFree);
+}
+
+}  // namespace rocemu::abi

@@ -1,0 +1,156 @@
+// A turn passes between daemon and thread by two words that both write. Every interleaving of their
+// accesses is run: no turn is lost, and none is had twice.
+#include "emulator/abi/turn_handshake.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/schedule/interleavings.h"
+
+namespace rocemu::test {
+namespace {
+
+using abi::ThreadSlot;
+using Memory = Interleavings::Memory;
+using Program = Interleavings::Program;
+using testing::HasSubstr;
+
+/// The two words of a ThreadSlot.
+struct Slot {
+  struct Word {
+    Memory& memory;
+    size_t number;
+    uint32_t load() const { return memory.load(number); }
+    void store(uint32_t value) { memory.store(number, value); }
+    bool compare_exchange_strong(uint32_t& expected, uint32_t value) {
+      return memory.compare_exchange(number, expected, value);
+    }
+  };
+  explicit Slot(Memory& memory) : state{memory, 0}, turn{memory, 1} {}
+  Word state, turn;
+};
+
+struct AsBuilt {
+  static void release(Slot& slot) { abi::release_turn(slot); }
+};
+/// What rocemu did once: the store overwrites a turn that was given since the line before.
+struct StoresTheTurn {
+  static void release(Slot& slot) {
+    slot.state.store(ThreadSlot::kWaits);
+    slot.turn.store(ThreadSlot::kNone);
+  }
+};
+struct StoresTheTurnFirst {
+  static void release(Slot& slot) {
+    slot.turn.store(ThreadSlot::kNone);
+    slot.state.store(ThreadSlot::kWaits);
+  }
+};
+
+template <class Order>
+void wait_for_turn(Memory& memory, Slot& slot) {
+  Order::release(slot);
+  memory.await([&] { return abi::take_turn(slot); });
+}
+
+/// Starts in a slot that its creator has taken, has that many turns, and ends.
+template <class Order>
+Program thread_with_turns(int turns) {
+  return [turns](Memory& memory) {
+    Slot slot(memory);
+    for (int i = 0; i < turns; ++i) wait_for_turn<Order>(memory, slot);
+    abi::end_turns(slot);
+  };
+}
+
+/// Gives a turn to whichever thread waits, that many times.
+Program daemon_with_turns(int turns) {
+  return [turns](Memory& memory) {
+    Slot slot(memory);
+    for (int i = 0; i < turns; ++i) {
+      memory.await([&] { return slot.state.load() == ThreadSlot::kWaits; });
+      abi::give_turn(slot);
+      memory.await([&] { return abi::is_turn_back(slot); });
+      const uint32_t state = slot.state.load();
+      memory.check(state == ThreadSlot::kWaits || state == ThreadSlot::kGone,
+                   "the turn is back, and the thread does not wait");
+      if (state == ThreadSlot::kGone) abi::free_ended(slot);
+    }
+  };
+}
+
+std::string first_failure(std::vector<Program> programs) {
+  return Interleavings({ThreadSlot::kStarting, ThreadSlot::kNone}, std::move(programs))
+      .first_failure();
+}
+
+TEST(TurnHandshake, LosesNoTurnOfAThreadThatStarts) {
+  for (const int turns : {1, 2, 3})
+    EXPECT_EQ(first_failure({daemon_with_turns(turns), thread_with_turns<AsBuilt>(turns)}), "")
+        << turns;
+}
+
+TEST(TurnHandshake, AStoreInPlaceOfTheExchangeLosesTheFirstTurn) {
+  // The daemon takes a turn for used that the thread has never noticed.
+  EXPECT_THAT(first_failure({daemon_with_turns(1), thread_with_turns<StoresTheTurn>(1)}),
+              HasSubstr("does not wait"));
+}
+
+TEST(TurnHandshake, TheTurnBeforeTheStateLeavesTheDaemonWithAThreadThatSeemsToRun) {
+  EXPECT_THAT(first_failure({daemon_with_turns(2), thread_with_turns<StoresTheTurnFirst>(2)}),
+              HasSubstr("does not wait"));
+}
+
+TEST(TurnHandshake, ASlotThatWasFreedIsAnothersAtOnce) {
+  const Program next = [](Memory& memory) {
+    Slot slot(memory);
+    memory.await([&] {
+      uint32_t free = ThreadSlot::kFree;
+      return slot.state.compare_exchange_strong(free, ThreadSlot::kStarting);
+    });
+    wait_for_turn<AsBuilt>(memory, slot);
+    wait_for_turn<AsBuilt>(memory, slot);
+    abi::end_turns(slot);
+  };
+  EXPECT_EQ(first_failure({daemon_with_turns(3), thread_with_turns<AsBuilt>(1), next}), "");
+}
+
+/// Takes the turn away once, and gives it again when the thread waits.
+Program daemon_that_revokes() {
+  return [](Memory& memory) {
+    Slot slot(memory);
+    memory.await([&] { return slot.state.load() == ThreadSlot::kWaits; });
+    abi::give_turn(slot);
+    abi::revoke_turn(slot);
+    for (;;) {
+      uint32_t state = 0;
+      memory.await([&] {
+        state = slot.state.load();
+        return state == ThreadSlot::kWaits || state == ThreadSlot::kGone;
+      });
+      if (state == ThreadSlot::kGone) return abi::free_ended(slot);
+      abi::give_turn(slot);
+      memory.await([&] { return abi::is_turn_back(slot); });
+    }
+  };
+}
+
+template <class Order>
+Program thread_that_loses_its_turn() {
+  return [](Memory& memory) {
+    Slot slot(memory);
+    wait_for_turn<Order>(memory, slot);
+    if (slot.turn.load() == ThreadSlot::kNone) wait_for_turn<Order>(memory, slot);
+    wait_for_turn<Order>(memory, slot);
+    abi::end_turns(slot);
+  };
+}
+
+TEST(TurnHandshake, AThreadThatLostItsTurnGetsAnother) {
+  EXPECT_EQ(first_failure({daemon_that_revokes(), thread_that_loses_its_turn<AsBuilt>()}), "");
+  EXPECT_THAT(first_failure({daemon_that_revokes(), thread_that_loses_its_turn<StoresTheTurn>()}),
+              HasSubstr("sleeps for ever"));
+}
+
+}  // namespace
+}  // namespace rocemu::test
