@@ -13,9 +13,9 @@ constexpr size_t kTimeWidth = 12;
 constexpr size_t kLeastColumn = 30;
 
 /// One line of character cells, each with a colour.
-class Row {
+class TextRow {
  public:
-  explicit Row(size_t width) : cells_(width, {U' ', ""}) {}
+  explicit TextRow(size_t width) : cells_(width, {U' ', ""}) {}
 
   void put(size_t at, char32_t c, const char* colour) {
     if (at >= cells_.size()) cells_.resize(at + 1, {U' ', ""});
@@ -89,7 +89,7 @@ class Ladder {
       rows = std::max(rows, heads.back().size());
     }
     for (size_t row = 0; row < rows; ++row) {
-      Row line(0);
+      TextRow line(0);
       for (size_t lane = 0; lane < heads.size(); ++lane) {
         if (row < heads[lane].size()) line.put(place(lane), heads[lane][row], "\033[1m");
       }
@@ -118,8 +118,8 @@ class Ladder {
  private:
   size_t place(size_t lane) const { return kTimeWidth + lane * column_; }
 
-  Row lifelines(const std::string& time) const {
-    Row row(0);
+  TextRow lifelines(const std::string& time) const {
+    TextRow row(0);
     if (time.size() < kTimeWidth) row.put(kTimeWidth - 1 - time.size(), time, "\033[2m");
     for (size_t lane = 0; lane < timeline_.lanes.size(); ++lane)
       row.put(place(lane), U'│', "\033[2m");
@@ -130,7 +130,7 @@ class Ladder {
     size_t indent = 0;
     while (indent < text.size() && text[indent] == ' ') ++indent;
     for (const std::string& line : wrap(text.substr(indent), column_ - 3 - indent)) {
-      Row row = lifelines(time);
+      TextRow row = lifelines(time);
       row.put(place(lane) + 2 + indent, line, colour);
       print(row);
       time.clear();
@@ -145,7 +145,7 @@ class Ladder {
     const size_t room = right_at - left_at - 7;
     const std::vector<std::string> lines = wrap(text, room);
     for (size_t i = 0; i < lines.size(); ++i) {
-      Row row = lifelines(time);
+      TextRow row = lifelines(time);
       time.clear();
       if (i == 0) {
         for (size_t at = left_at + 1; at < right_at; ++at) row.put(at, U'─', colour);
@@ -160,7 +160,7 @@ class Ladder {
     }
   }
 
-  void print(const Row& row) { out_ << row.text(options_.colour) << "\n"; }
+  void print(const TextRow& row) { out_ << row.text(options_.colour) << "\n"; }
 
   const Timeline& timeline_;
   const TextOptions& options_;
