@@ -36,7 +36,7 @@ std::string status_of(pid_t process, std::string_view field) {
   return proc::field_of(proc::contents_of(proc::directory_of(process) + "/status"), field);
 }
 
-bool has_ended(pid_t process) {
+bool is_dead(pid_t process) {
   const std::string state = status_of(process, "State");
   return state.empty() || state[0] == 'Z' || state[0] == 'X';
 }
@@ -59,7 +59,7 @@ std::vector<pid_t> RunPrograms::list() const {
   }
   std::vector<pid_t> found =
       descendants(getpid(), [this](pid_t process) { return is_left_out(process); });
-  std::erase_if(found, has_ended);
+  std::erase_if(found, is_dead);
   return found;
 }
 
