@@ -98,7 +98,7 @@ std::optional<ExecRefusal> find_exec_refusal(const std::string& path) {
   for (int depth = 0; depth < kMaxInterpreters; ++depth) {
     const std::optional<Script> script = read_script(file);
     if (!script) break;
-    if (const auto refusal = refusal_of_script(file, *script)) return refusal;
+    if (auto refusal = refusal_of_script(file, *script)) return refusal;
     file = script->interpreter;
   }
   if (const std::optional<ElfFile> elf = read_elf(file);

@@ -104,7 +104,7 @@ class Fabric::Nic {
     if (joined_) {
       try {
         request("clear");
-      } catch (const Error&) {  // the run has ended
+      } catch (const std::exception&) {  // the run has ended
       }
     } else if (directory_before_) {
       setenv(kDirVariable, directory_before_->c_str(), 1);
