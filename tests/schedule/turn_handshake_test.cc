@@ -33,7 +33,8 @@ struct Slot {
 struct AsBuilt {
   static void release(Slot& slot) { abi::release_turn(slot); }
 };
-/// What rocemu did once: the store overwrites a turn that was given since the line before.
+/// The order that rocemu once had: the store overwrites a turn that was given since the line
+/// before.
 struct StoresTheTurn {
   static void release(Slot& slot) {
     slot.state.store(ThreadSlot::kWaits);

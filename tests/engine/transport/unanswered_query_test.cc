@@ -146,8 +146,8 @@ TEST(DuplicateAck, PassesAReadOfHalfTheCircleAgo) {
   }
 }
 
-// What waits behind the data of a long READ is sent once, as the newest acknowledgement: an older
-// one neither takes the place of a newer one nor that of a NAK.
+// An acknowledgement that waits behind the data of a long READ is sent once, as the newest
+// acknowledgement: an older one neither takes the place of a newer one nor that of a NAK.
 TEST(DuplicateAck, DoesNotReplaceANewerAnswerThatWaits) {
   for (const bool naks : {false, true}) {
     Script s(open_to_all());
