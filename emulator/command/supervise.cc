@@ -466,7 +466,11 @@ void Supervisor::end(int status, const std::string& why, const std::vector<Block
 /// The test gets an exception where it waits, or a signal, and continues or ends; the NIC stays as
 /// long as the test needs it.
 void Supervisor::report_to_test() {
-  supervision_.test->report(report_);
+  if (supervision_.test->is_closing()) {
+    report_.clear();
+  } else {
+    supervision_.test->report(report_);
+  }
   next_report_ = Clock::now() + kEndingGrace;
   if (deadline_ && Clock::now() >= *deadline_) deadline_ = Clock::now() + kUnwinding;
 }

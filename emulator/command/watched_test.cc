@@ -1,6 +1,7 @@
 #include "emulator/command/watched_test.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -72,6 +73,11 @@ void WatchedTest::mark_waits(std::vector<BlockedThread>& threads) const {
       thread.waker = Waker::kNobody;
     }
   }
+}
+
+bool WatchedTest::is_closing() const {
+  pollfd input = {STDIN_FILENO, 0, 0};
+  return poll(&input, 1, 0) == 1 && (input.revents & POLLHUP) != 0;
 }
 
 void WatchedTest::report(const std::string& text) {

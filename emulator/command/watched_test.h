@@ -33,6 +33,10 @@ class WatchedTest {
   /// test from counting as hanging.
   void mark_waits(std::vector<BlockedThread>& threads) const;
 
+  /// Whether the test closes its NIC, by the end of our standard input. It then waits for us, while
+  /// nothing else of it may run, and that is no hang.
+  bool is_closing() const;
+
   /// Hands the report to the test, whose waiting threads fail with it. If no thread waits for
   /// programs, the test gets its signal; if that does not help, SIGABRT, and finally SIGKILL.
   void report(const std::string& text);

@@ -29,9 +29,9 @@ void wait_for_ever() {
   ibv_get_async_event(context, &event);
 }
 
-/// A QP that is connected to itself sends a message, and the event of its completion is not
-/// acknowledged: ibv_destroy_cq waits for that (ibv_ack_cq_events(3)).
-void destroy_cq() {
+/// A QP that is connected to itself sends a message. While the event of its completion is not
+/// acknowledged, ibv_destroy_cq waits for that (ibv_ack_cq_events(3)).
+void send_to_itself(bool acknowledges) {
   ibv_context* context = ibv_open_device(ibv_get_device_list(nullptr)[0]);
   ibv_pd* pd = ibv_alloc_pd(context);
   static char buffer[64];
@@ -76,6 +76,7 @@ void destroy_cq() {
   ibv_cq* event_cq = nullptr;
   ibv_get_cq_event(channel, &event_cq, &ignored);
   ibv_destroy_qp(qp);
+  if (acknowledges) return ibv_ack_cq_events(cq, 1);
   std::puts(event_cq == cq ? "destroying" : "no event");
   std::fflush(stdout);
   ibv_destroy_cq(cq);
@@ -90,7 +91,11 @@ int main(int argc, char** argv) {
   if (way == "limit") options.timeout = 1s;
   rocemu::testing::Fabric nic(options);
   if (way == "itself" || way == "limit") wait_for_ever();
-  if (way == "destroy_cq") destroy_cq();
+  if (way == "destroy_cq") send_to_itself(/*acknowledges=*/false);
+  if (way == "message") {  // its objects live as long as the process
+    send_to_itself(/*acknowledges=*/true);
+    return 0;
+  }
   if (way == "program") {  // a server that no client calls
     const std::string port = std::to_string(rocemu::testing::free_port());
     try {

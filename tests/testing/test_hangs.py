@@ -69,6 +69,27 @@ class OutsideOfARun(HangTest):
             result = self.run_here(HANGING, "ends", clock, ROCEMU_TIMEOUT="2m")
             self.assertEqual((result.returncode, result.stdout), (0, ""))
 
+    def slow_to_close(self, seconds):
+        """PATH with a `cat`, which keeps a Fabric's NIC, that ends some seconds of the real clock after its input."""
+        folder = self.scratch / "bin"
+        folder.mkdir(exist_ok=True)
+        (folder / "cat").write_text(f"#!/bin/sh\n/bin/cat\nLD_PRELOAD= exec sleep {seconds}\n")
+        (folder / "cat").chmod(0o755)
+        return f"{folder}:{os.environ['PATH']}"
+
+    def test_waiting_for_the_nic_to_end_is_no_hang(self):
+        python = """if True:
+            import rocemu, sys
+            rocemu.Fabric(clock=sys.argv[1]).close()
+            """
+        for clock in ("virtual", "lockstep"):
+            for command in ((HANGING, "ends", clock), (HANGING, "message", clock), (sys.executable, "-c", python, clock)):
+                result = self.run_here(*command, PATH=self.slow_to_close(1))
+                self.assertEqual((result.returncode, result.stdout), (0, ""))
+        for command in ((HANGING, "ends", "real"), (sys.executable, "-c", python, "real")):
+            result = self.run_here(*command, PATH=self.slow_to_close(5), ROCEMU_TIMEOUT="4s")
+            self.assertEqual((result.returncode, result.stdout), (0, ""))
+
     def test_in_python_it_is_an_exception(self):
         (self.scratch / "hang.py").write_text("""if True:
             import rocemu, sys, threading, time
