@@ -195,7 +195,7 @@ Daemon::Daemon(Options options)
     if (stopping_) end_watch_.reset();  // what told us so may stay readable
   });
   if (!end_watch_) fail_start("cannot watch for signals", errno);
-  if (clock_.is_virtual() && !options_.real_time_programs) make_turns();
+  if (clock_.is_virtual()) make_turns();
   NldevSource& source = *this;
   netlink_ = std::make_unique<NetlinkServer>(
       main_.loop(), listen_at(directory_.netlink_socket(), SOCK_SEQPACKET), source);
@@ -488,8 +488,8 @@ void Daemon::make_turns() {
 }
 
 void Daemon::run_on_virtual_clock() {
-  VirtualTime time({.lockstep = options_.lockstep, .ancestor = ancestor(), .turns = turns_.get()},
-                   main_, control_loop_, clock_, time_is_held_, [this] {
+  VirtualTime time({.lockstep = options_.lockstep}, *turns_, main_, control_loop_, clock_,
+                   time_is_held_, [this] {
                      flush_files();
                      check_recording();
                      return frame_steps_.advance();

@@ -16,10 +16,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A thread that runs for so long and calls no verb may do so for ever: the run goes on without
-/// waiting for it. One that waits for a processor, or for a disk, has more time.
-constexpr engine::Duration kPatience = 2s, kMaxPatience = 60s;
-constexpr engine::Duration kMinLook = 30us, kMaxLook = 1ms;
 /// With nothing to come, how often polling threads may look at what else they have to do.
 constexpr engine::Duration kMinIdle = 1ms, kMaxIdle = 20ms;
 /// So many rounds in which nothing happened: a thread that empties its CQs and then goes on to do
@@ -39,9 +35,11 @@ constexpr uint64_t kManyJumps = 1000, kManyJumpsOfEach = 64;
 
 }  // namespace
 
-VirtualTime::VirtualTime(const Options& options, Worker& worker, EventLoop& control_loop,
-                         Clock& clock, const bool& is_held, std::function<bool()> on_idle)
+VirtualTime::VirtualTime(const Options& options, Turns& turns, Worker& worker,
+                         EventLoop& control_loop, Clock& clock, const bool& is_held,
+                         std::function<bool()> on_idle)
     : options_(options),
+      turns_(turns),
       worker_(worker),
       control_loop_(control_loop),
       clock_(clock),
@@ -49,63 +47,6 @@ VirtualTime::VirtualTime(const Options& options, Worker& worker, EventLoop& cont
       on_idle_(std::move(on_idle)) {}
 
 void VirtualTime::run(const std::atomic<bool>& stopping) {
-  if (options_.turns != nullptr) return run_with_turns(stopping);
-  SpinningThreads spinning;
-  Quiescence clients(options_.ancestor, /*parents_wait=*/true, &spinning);
-  engine::Duration idle = kMinIdle;
-  uint32_t idle_rounds = 0;
-  const auto progress = [&] {
-    end_round();
-    idle = kMinIdle;
-    idle_rounds = 0;
-  };
-  if (options_.lockstep) worker_.engine_host().hold_outputs();
-  while (!stopping) {
-    if (options_.lockstep) wait_for_quiet(clients, stopping);
-    if (handle_what_came()) {
-      progress();
-      continue;
-    }
-    if (!options_.lockstep) {
-      wait_for_quiet(clients, stopping);
-      if (handle_what_came()) {
-        progress();
-        continue;
-      }
-    }
-    const std::optional<engine::Instant> deadline = worker_.engine_host().next_deadline();
-    if (deadline && !is_held_) {
-      clock_.advance_to(*deadline);
-      if (worker_.engine_host().tick_if_due(clock_.now())) progress();
-      note_programs();
-      ++jumps_;
-      if (on_stuck_ && repeats_without_end()) tell_stuck();
-      continue;
-    }
-    if (idle_rounds++ >= kPollersTurn && ends_idleness()) {
-      progress();
-      continue;
-    }
-    // Without end: until a sleeping thread is woken by something else than us.
-    std::this_thread::sleep_for(idle);
-    idle = std::min<engine::Duration>(2 * idle, kMaxIdle);
-    worker_.sessions().begin_round();
-  }
-  // A client that has left by now must be gone in the recording too, however soon we have to stop.
-  bool more = true;
-  while (std::exchange(more, false)) {
-    worker_.loop().wait(engine::Duration(0));
-    more |= worker_.sessions().pump_in_order();
-    more |= worker_.sessions().reap(worker_.engine_host(), worker_.memory());
-    more |= worker_.cm_sessions().reap(worker_.engine_host());
-    worker_.engine_host().release_outputs();
-  }
-}
-
-// ---- With turns -------------------------------------------------------------------------------
-
-void VirtualTime::run_with_turns(const std::atomic<bool>& stopping) {
-  Turns& turns = *options_.turns;
   worker_.engine_host().hold_outputs();
   const auto progress = [&] {
     worker_.engine_host().release_outputs();
@@ -117,13 +58,13 @@ void VirtualTime::run_with_turns(const std::atomic<bool>& stopping) {
   const auto must_stop = [&] {
     if (!stopping) return false;
     if (!told_to_stop) told_to_stop = clock_.real_now();
-    return !turns.has_command_ended() || clock_.real_now() - *told_to_stop > kMaxEnd;
+    return !turns_.has_command_ended() || clock_.real_now() - *told_to_stop > kMaxEnd;
   };
   Turns::Round round;
   bool is_seen = true;  // by some program: what was done since the latest round of turns
   while (!must_stop()) {
-    if (is_seen || turns.has_news()) {
-      round = turns.run(must_stop);
+    if (is_seen || turns_.has_news()) {
+      round = turns_.run(must_stop);
     } else {
       round.progressed = false;
     }
@@ -137,7 +78,7 @@ void VirtualTime::run_with_turns(const std::atomic<bool>& stopping) {
     // unless that is what they are for.
     // Nor, once the command has ended, before the run is over.
     const uint32_t before = activity();
-    while (options_.lockstep && !turns.has_command_ended() && control_loop_.run_first()) {
+    while (options_.lockstep && !turns_.has_command_ended() && control_loop_.run_first()) {
     }
     if (activity() != before) {
       progress();
@@ -157,7 +98,7 @@ void VirtualTime::run_with_turns(const std::atomic<bool>& stopping) {
       is_seen = advance_to(*next) || round.polls_memory || round.reads_clock;
       note_programs();
       ++jumps_;
-      repeats_ = on_stuck_ && !turns.next_deadline() && repeats_without_end();
+      repeats_ = on_stuck_ && !turns_.next_deadline() && repeats_without_end();
       if (repeats_) tell_stuck();
       continue;
     }
@@ -176,18 +117,18 @@ void VirtualTime::wait_idle(const Turns::Round& round) {
   constexpr uint32_t kManyPolls = 2000;
   if (round.polls && idle_rounds_ < kManyPolls) return;
   const uint32_t doublings = std::min(round.polls ? idle_rounds_ - kManyPolls : idle_rounds_, 5U);
-  options_.turns->wait_outside(std::min<engine::Duration>(kMinIdle * (1 << doublings), kMaxIdle));
+  turns_.wait_outside(std::min<engine::Duration>(kMinIdle * (1 << doublings), kMaxIdle));
 }
 
 /// A run ends when the command that it is for has ended, all programs wait, and no frame is under
 /// way: what would come later, such as retries and timers, is not of the run.
 bool VirtualTime::is_over() const {
-  return options_.turns->has_command_ended() &&
+  return turns_.has_command_ended() &&
          (is_ending_ || !worker_.engine_host().has_frames_under_way());
 }
 
 std::optional<engine::Instant> VirtualTime::next_instant(const Turns::Round& round) const {
-  std::optional<engine::Instant> next = options_.turns->next_deadline();
+  std::optional<engine::Instant> next = turns_.next_deadline();
   if (const auto deadline = worker_.engine_host().next_deadline();
       deadline && (!next || *deadline < *next)) {
     next = deadline;
@@ -202,10 +143,10 @@ std::optional<engine::Instant> VirtualTime::next_instant(const Turns::Round& rou
 
 /// True if programs may see what happened. Retries, for example, they do not see.
 bool VirtualTime::advance_to(engine::Instant instant) {
-  const std::optional<engine::Instant> of_programs = options_.turns->next_deadline();
+  const std::optional<engine::Instant> of_programs = turns_.next_deadline();
   const uint64_t writes = worker_.memory().writes();
   clock_.advance_to(instant);
-  const bool expired = options_.turns->set_time(clock_.now());
+  const bool expired = turns_.set_time(clock_.now());
   const bool ticked = worker_.engine_host().tick_if_due(clock_.now());
   const bool released = worker_.engine_host().release_outputs();  // with the time
   if (ticked || expired) {
@@ -213,7 +154,7 @@ bool VirtualTime::advance_to(engine::Instant instant) {
     idle_since_ = clock_.now();
   }
   return released || expired || (of_programs && *of_programs <= clock_.now()) ||
-         (options_.turns->is_memory_watched() && worker_.memory().writes() != writes);
+         (turns_.is_memory_watched() && worker_.memory().writes() != writes);
 }
 
 void VirtualTime::serve() {
@@ -237,59 +178,6 @@ bool VirtualTime::handle_after_turns() {
   worked |= reap();
   worked |= worker_.engine_host().tick_if_due(clock_.now());
   return worked;
-}
-
-/// Doorbells first: what a client rang before it asked comes before. In lockstep one kind of thing,
-/// and one request, at a time: a client that gets its reply runs at once, and must not be faster
-/// than the others.
-bool VirtualTime::handle_what_came() {
-  if (options_.lockstep) {
-    // A client that has ended is gone before another comes, which may be the next program of one
-    // script: it would be so if the script's shell took long to go on. Requests on the control
-    // socket, whenever and however often they come, must not change what the clients do.
-    return worker_.sessions().pump_in_order() || worker_.loop().run_first(EPOLLHUP) ||
-           worker_.sessions().reap(worker_.engine_host(), worker_.memory()) ||
-           worker_.cm_sessions().reap(worker_.engine_host()) || worker_.loop().run_first() ||
-           worker_.engine_host().tick_if_due(clock_.now()) || control_loop_.run_first();
-  }
-  bool worked = worker_.sessions().pump_in_order();
-  worked |= worker_.loop().wait(engine::Duration(0)) > 0;
-  worked |= worker_.engine_host().tick_if_due(clock_.now());
-  worked |= worker_.sessions().reap(worker_.engine_host(), worker_.memory());
-  worked |= worker_.cm_sessions().reap(worker_.engine_host());
-  return worked;
-}
-
-/// Clients see what was done, and look again for what they wait for.
-void VirtualTime::end_round() {
-  if (options_.lockstep) {
-    worker_.engine_host().release_outputs();
-  } else {
-    worker_.sessions().begin_round();
-  }
-}
-
-void VirtualTime::wait_for_quiet(Quiescence& clients, const std::atomic<bool>& stopping) {
-  const engine::Instant since = clock_.real_now();
-  clients.begin_wait();
-  engine::Duration pause = kMinLook;
-  while (!stopping && !is_quiet(clients)) {
-    if (!options_.lockstep && handle_what_came()) worker_.sessions().begin_round();
-    const engine::Duration waited = clock_.real_now() - since;
-    if (waited > kPatience) {
-      if (!clients.anyone_runs()) return;  // they sleep, and wake again and again by themselves
-      const std::string names = clients.give_up_on_running(waited > kMaxPatience);
-      if (!names.empty()) {
-        spdlog::warn(
-            "for 2 s without a verb runs {}: what it does counts as outside of the virtual "
-            "clock from now on{}",
-            names, options_.lockstep ? ", and the run is no longer deterministic" : "");
-        return;
-      }
-    }
-    std::this_thread::sleep_for(pause);
-    pause = std::min<engine::Duration>(pause * 3 / 2, kMaxLook);
-  }
 }
 
 /// Another number each time that programs did something.
@@ -332,7 +220,7 @@ bool VirtualTime::awaits_verdict() {
 bool VirtualTime::ends_idleness() {
   if (on_idle_()) return true;
   note_programs();
-  const bool begins = options_.turns != nullptr && !options_.turns->has_seen_programs();
+  const bool begins = !turns_.has_seen_programs();
   const bool may_go_on =
       begins || is_held_ || worker_.engine_host().paused() || worker_.memory().waits();
   if (on_stuck_ && !may_go_on) tell_stuck();
@@ -372,10 +260,6 @@ bool VirtualTime::repeats_without_end() {
     return !worker_.engine_host().paused() && !worker_.memory().waits();
   }
   return is_stuck_;
-}
-
-bool VirtualTime::is_quiet(Quiescence& clients) {
-  return clients.is_quiet(pids_of_clients(worker_));
 }
 
 }  // namespace rocemu::daemon

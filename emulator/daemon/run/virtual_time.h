@@ -1,13 +1,7 @@
-// The daemon's loop on a virtual clock: what came is handled, and when nothing more comes the clock
-// is put forward to the engine's next deadline. That nothing comes is known when all threads of all
-// clients are asleep (quiescence.h); those that poll an empty CQ sleep too
-// (verbs_provider/polling/empty_poll).
-//
-// In lockstep what came is handled only then, all of it at once and in an order of ours. So
-// relative speed does not matter, and a deterministic program has the same run each time.
+// The daemon's loop on a virtual clock: the threads of all programs have their turns, the NIC does
+// what they asked for, and when nobody has anything to do the clock is put forward to what comes
+// next.
 #pragma once
-
-#include <sys/types.h>
 
 #include <atomic>
 #include <functional>
@@ -16,7 +10,6 @@
 
 #include "emulator/daemon/base/clock.h"
 #include "emulator/daemon/base/event_loop.h"
-#include "emulator/daemon/run/quiescence.h"
 #include "emulator/daemon/run/turns.h"
 #include "emulator/daemon/run/worker.h"
 
@@ -26,17 +19,13 @@ class VirtualTime {
  public:
   struct Options {
     bool lockstep = false;
-    /// The process that all programs descend from, if there is one.
-    std::optional<pid_t> ancestor;
-    /// Null: programs take no turns, and their time is real.
-    Turns* turns = nullptr;
   };
 
   /// `control_loop` is the control socket's, which in lockstep has its turn last. Time stands still
   /// while `is_held`. `on_idle` is called whenever there has been nothing to do for some rounds,
   /// and returns true if it did something that programs see. All of them outlive this.
-  VirtualTime(const Options& options, Worker& worker, EventLoop& control_loop, Clock& clock,
-              const bool& is_held, std::function<bool()> on_idle);
+  VirtualTime(const Options& options, Turns& turns, Worker& worker, EventLoop& control_loop,
+              Clock& clock, const bool& is_held, std::function<bool()> on_idle);
 
   /// `on_stuck` is called now and then while programs can only be woken by themselves or from
   /// outside: all of them sleep, or poll, and nothing is under way or due, or only what is done
@@ -52,7 +41,6 @@ class VirtualTime {
   void serve();
 
  private:
-  void run_with_turns(const std::atomic<bool>& stopping);
   bool handle_after_turns();
   bool reap();
   std::optional<engine::Instant> next_instant(const Turns::Round& round) const;
@@ -60,17 +48,14 @@ class VirtualTime {
   bool is_over() const;
   void wait_idle(const Turns::Round& round);
   uint32_t activity() const;
-  bool handle_what_came();
-  void end_round();
   void note_programs();
   bool ends_idleness();
   void tell_stuck();
   bool awaits_verdict();
   bool repeats_without_end();
-  void wait_for_quiet(Quiescence& clients, const std::atomic<bool>& stopping);
-  bool is_quiet(Quiescence& clients);
 
   Options options_;
+  Turns& turns_;
   Worker& worker_;
   EventLoop& control_loop_;
   Clock& clock_;
