@@ -480,7 +480,6 @@ void Daemon::make_turns() {
   turns_ = std::make_unique<Turns>(
       Turns::Options{.lockstep = options_.lockstep,
                      .seed = options_.fabric.seed,
-                     .schedule = options_.schedule,
                      .sleeps_between_turns = options_.sleep_between_turns,
                      .tells_exits = options_.tell_exits,
                      .ancestor = ancestor()},
@@ -488,8 +487,10 @@ void Daemon::make_turns() {
 }
 
 void Daemon::run_on_virtual_clock() {
-  VirtualTime time({.lockstep = options_.lockstep}, *turns_, main_, control_loop_, clock_,
-                   time_is_held_, [this] {
+  VirtualTime time({.lockstep = options_.lockstep,
+                    .schedule = options_.schedule,
+                    .reports_hangs = options_.tell_stuck && ancestor()},
+                   *turns_, main_, control_loop_, clock_, time_is_held_, [this] {
                      flush_files();
                      check_recording();
                      return frame_steps_.advance();
