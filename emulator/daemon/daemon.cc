@@ -530,7 +530,7 @@ Json Daemon::hang(const Json& request) {
     throw ControlServer::Refusal("programs have done something since then");
   }
   flush_files();
-  return hang_report(main_, clock_.now());
+  return hang_report(main_, virtual_time_ != nullptr ? virtual_time_->hangs_since() : clock_.now());
 }
 
 bool Daemon::run() {

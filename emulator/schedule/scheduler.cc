@@ -14,8 +14,20 @@ using namespace std::chrono_literals;
 constexpr uint32_t kPollersTurn = 3;
 /// How long to wait for something from outside, of real time.
 constexpr Duration kMinWait = 1ms, kMaxWait = 20ms;
-/// For so many rounds nothing waits for threads that poll: they go on by themselves.
+/// While time stands still threads that poll go on by themselves, and for so many rounds nothing
+/// waits in between.
 constexpr uint32_t kManyPolls = 2000;
+
+/// When a thread goes on for its wait's end, or a timer expires.
+Instant next_of_sleepers(const Facts& facts) {
+  Instant next = facts.timers;
+  for (const Thread& thread : facts.threads) next = std::min(next, thread.deadline);
+  return next;
+}
+
+bool reads_clock(const Thread& thread) {
+  return thread.polling && thread.polling->reads_clock;
+}
 
 }  // namespace
 
@@ -23,7 +35,7 @@ Step Scheduler::next(const Facts& facts) {
   switch (phase_) {
     case Phase::kBegin:
       if (!is_seen_) return {Step::Kind::kLookForNews};
-      heard_news(true);
+      begin_round();
       return give_turn(facts);
     case Phase::kRound:
       return give_turn(facts);
@@ -32,6 +44,8 @@ Step Scheduler::next(const Facts& facts) {
     case Phase::kProgressed:
       idle_rounds_ = 0;
       idle_since_ = facts.now;
+      is_quiet_ = pollers_wait_ = false;
+      waits_of_pollers_ = 0;
       begin(true);
       return {Step::Kind::kShow};
     case Phase::kControl:
@@ -65,26 +79,67 @@ void Scheduler::begin(bool is_seen) {
   is_seen_ = is_seen;
 }
 
-void Scheduler::heard_news(bool any) {
-  if (any) {
-    phase_ = Phase::kRound;
-    round_ = {};
-    place_ = {};
-  } else {
-    phase_ = Phase::kDevice;
-    round_.progressed = false;
-  }
+void Scheduler::begin_round() {
+  phase_ = Phase::kRound;
+  round_ = {};
+  place_ = {};
   is_seen_ = true;
 }
 
+void Scheduler::heard_news(bool any) {
+  if (any) {
+    is_quiet_ = false;
+    return begin_round();
+  }
+  phase_ = Phase::kDevice;
+  round_.progressed = false;
+  is_seen_ = true;
+}
+
+/// Threads that poll do not wait for time when it does not move.
+bool Scheduler::stands_still(const Facts& facts) const {
+  return facts.is_paused || facts.is_held || is_ending_ || hang_.repeats();
+}
+
+/// Threads that do not poll may look in each round.
+Instant Scheduler::ready_at(const Thread& thread, const Facts& facts) const {
+  if (!thread.polling || stands_still(facts)) return Instant::min();
+  return ready_after_polls(*thread.polling, idle_since_);
+}
+
+/// When a thread goes on, or a timer expires.
+Instant Scheduler::next_of_programs(const Facts& facts) const {
+  Instant next = facts.timers;
+  for (const Thread& thread : facts.threads) {
+    const Instant ready = ready_at(thread, facts);
+    next = std::min(next, ready > facts.now ? ready : thread.deadline);
+  }
+  return next;
+}
+
+PollGrant Scheduler::grant_to(const Thread& thread, const Facts& facts) const {
+  if (stands_still(facts)) return {};
+  return grant_polls({.is_quiet = is_quiet_,
+                      .now = facts.now,
+                      .next = std::min(facts.device, next_of_sleepers(facts)),
+                      .reads_clock = std::ranges::any_of(facts.threads, reads_clock)},
+                     thread.polling.value_or(Polling{}));
+}
+
+void Scheduler::turn_ended(const Turn& turn) {
+  round_ |= turn;
+  if (turn.progressed) is_quiet_ = false;
+}
+
 Step Scheduler::give_turn(const Facts& facts) {
-  const Thread* const next = order_.next_after(place_, facts.threads, facts.now);
+  const auto is_ready = [&](const Thread& thread) { return ready_at(thread, facts) <= facts.now; };
+  const Thread* const next = order_.next_after(place_, facts.threads, facts.now, is_ready);
   if (next == nullptr) {
     phase_ = Phase::kDevice;
     return {Step::Kind::kRunDevice};
   }
   place_ = order_.place_of(*next, facts.now);
-  return {Step::Kind::kGiveTurn, next->slot};
+  return {.kind = Step::Kind::kGiveTurn, .slot = next->slot, .polls = grant_to(*next, facts)};
 }
 
 void Scheduler::device_ran(bool has_worked, bool have_changed) {
@@ -127,29 +182,37 @@ void Scheduler::acted_idle(bool has_acted) {
   }
 }
 
-Instant Scheduler::next_of_programs(const Facts& facts) {
-  Instant next = facts.timers;
-  for (const Thread& thread : facts.threads) next = std::min(next, thread.deadline);
-  return next;
+/// Only threads that poll go on, and nothing comes that they could find.
+bool Scheduler::has_nothing_but_pollers(const Facts& facts) const {
+  return next_of_sleepers_ == kNever && facts.device == kNever &&
+         std::ranges::none_of(facts.threads, reads_clock);
 }
 
-Instant Scheduler::next_instant(const Facts& facts) const {
-  const Instant next = std::min(next_of_programs(facts), facts.device);
-  if (!round_.reads_clock) return next;
-  // A thread that polls and reads a clock waits for a time that only it knows: time goes on in
-  // steps, each an eighth of how long it has polled.
-  const Duration step = std::max<Duration>((facts.now - idle_since_) / 8, 1us);
-  return std::min(next, facts.now + step);
+/// Returns whether the run must wait before such threads poll on. That leaves them time to be
+/// looked at, and the processor to others.
+bool Scheduler::lets_pollers_wait(const Facts& facts) {
+  if (facts.now - idle_since_ < kPollConstants.busy * kPollConstants.poll) return false;
+  pollers_wait_ = !pollers_wait_;
+  return pollers_wait_;
 }
 
 Step Scheduler::move_time(const Facts& facts) {
-  const Instant next = next_instant(facts);
+  is_quiet_ = true;
+  any_polls_ = std::ranges::any_of(facts.threads,
+                                   [](const Thread& thread) { return thread.polling.has_value(); });
+  next_of_programs_ = next_of_programs(facts);
+  next_of_sleepers_ = next_of_sleepers(facts);
+  const Instant next = std::min(next_of_programs_, facts.device);
   const auto must_stand_still = [&] {
     hang_.see(activity(facts.inputs));
     return is_ending_ || (options_.lockstep && hang_.awaits_verdict(facts.real_now));
   };
   if (next != kNever && !facts.is_held && !round_.waits_for_room && !must_stand_still()) {
-    next_of_programs_ = next_of_programs(facts);
+    if (has_nothing_but_pollers(facts) && lets_pollers_wait(facts)) {
+      phase_ = Phase::kLooksIdle;
+      return {Step::Kind::kActIdle};
+    }
+    was_nic_due_ = facts.device <= next;
     return {.kind = Step::Kind::kAdvance, .until = next};
   }
   if (idle_rounds_++ < kPollersTurn) return wait();
@@ -158,18 +221,18 @@ Step Scheduler::move_time(const Facts& facts) {
 }
 
 void Scheduler::advanced(Instant now, bool is_seen, bool has_happened) {
-  if (has_happened) {
-    idle_rounds_ = 0;
-    idle_since_ = now;
-  }
-  is_seen_ = is_seen || next_of_programs_ <= now || round_.polls_memory || round_.reads_clock;
+  if (has_happened) idle_rounds_ = 0;
+  if (is_seen) idle_since_ = now;
+  if (is_seen || next_of_sleepers_ <= now) is_quiet_ = false;
+  is_seen_ = is_seen || next_of_programs_ <= now;
   phase_ = Phase::kMoved;
 }
 
 Step Scheduler::after_move(const Facts& facts) {
   hang_.see(activity(facts.inputs));
+  if (!was_nic_due_) return report_pollers(facts);
   hang_.jumped();
-  if (!options_.reports_hangs || next_of_programs(facts) != kNever) {
+  if (!options_.reports_hangs || next_of_sleepers(facts) != kNever) {
     hang_.repeats(false);
     begin(is_seen_);
     return {Step::Kind::kContinue};
@@ -180,6 +243,16 @@ Step Scheduler::after_move(const Facts& facts) {
   }
   hang_.repeats(hang_.is_stuck());
   return report_repeats(facts);
+}
+
+/// Threads that poll for what does not come hang, if they go on with it.
+Step Scheduler::report_pollers(const Facts& facts) {
+  begin(is_seen_);
+  const bool is_long = facts.now - idle_since_ >= kPollConstants.exact * kPollConstants.poll;
+  if (options_.reports_hangs && is_long && has_nothing_but_pollers(facts) && !facts.memory_waits &&
+      hang_.report(facts.real_now))
+    return {Step::Kind::kReportHang};
+  return {Step::Kind::kContinue};
 }
 
 void Scheduler::saw_qps(std::vector<uint32_t> progress, bool may_repeat) {
@@ -208,8 +281,14 @@ Step Scheduler::report_idle(const Facts& facts) {
 Step Scheduler::wait() {
   begin(true);
   Step step{Step::Kind::kWait};
-  if (round_.polls && idle_rounds_ < kManyPolls) return step;
-  const uint32_t doublings = std::min(round_.polls ? idle_rounds_ - kManyPolls : idle_rounds_, 5U);
+  uint32_t doublings = idle_rounds_;
+  if (pollers_wait_) {
+    doublings = waits_of_pollers_++;
+  } else if (round_.polls) {
+    if (idle_rounds_ < kManyPolls) return step;
+    doublings = idle_rounds_ - kManyPolls;
+  }
+  doublings = std::min(doublings, 5U);
   step.time = std::min<Duration>(kMinWait * (1 << doublings), kMaxWait);
   return step;
 }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "emulator/schedule/hang_watch.h"
+#include "emulator/schedule/poll_time.h"
 #include "emulator/schedule/thread.h"
 #include "emulator/schedule/turn_order.h"
 
@@ -28,15 +29,15 @@ struct Options {
   bool reports_hangs = false;
 };
 
-/// What is so at this moment. While in_round() only `now`, `threads`, `timers` and `device` count.
+/// What is so at this moment. While in_round() only what comes before `inputs` counts.
 struct Facts {
   Instant now;
   std::span<const Thread> threads;
   Instant timers = kNever;    // when a timer of a program expires
   Instant device = kNever;    // when something in the NIC is due
-  uint32_t inputs = 0;        // of the NIC, ever
   bool is_paused = false;     // the NIC, so that programs see each frame before the next
   bool is_held = false;       // time
+  uint32_t inputs = 0;        // of the NIC, ever
   bool memory_waits = false;  // the NIC waits for memory of a program
   bool has_seen_programs = true;
   bool has_frames_under_way = false;
@@ -48,7 +49,7 @@ struct Step {
   enum class Kind : uint8_t {
     kContinue,      // asks for the next step
     kLookForNews,   // did a program come, go or ask? heard_news()
-    kGiveTurn,      // to the thread `slot`; turn_ended()
+    kGiveTurn,      // to the thread `slot`, which may make `polls`; turn_ended()
     kRunDevice,     // on what programs rang and asked for, and on what is due; device_ran()
     kShow,          // lets programs see what the NIC did
     kServeControl,  // the requests that there are; control_served()
@@ -63,6 +64,7 @@ struct Step {
   uint32_t slot = 0;
   Instant until{};
   Duration time{};
+  PollGrant polls{};
 };
 
 class Scheduler {
@@ -71,12 +73,14 @@ class Scheduler {
 
   /// Returns whether the next step may be a turn: threads that take no turns must be at rest then.
   bool in_round() const { return phase_ == Phase::kRound || (phase_ == Phase::kBegin && is_seen_); }
+  /// Returns whether nothing has happened since each thread has looked in vain.
+  bool is_quiet() const { return is_quiet_; }
   Step next(const Facts& facts);
   /// Begins anew, after a step that failed.
   void restart();
 
   void heard_news(bool any);
-  void turn_ended(const Turn& turn) { round_ |= turn; }
+  void turn_ended(const Turn& turn);
   /// `has_worked`: there was something to do. `have_changed`: a process came or went.
   void device_ran(bool has_worked, bool have_changed);
   void control_served(bool has_acted);
@@ -90,6 +94,11 @@ class Scheduler {
   /// The activity at the latest look.
   uint32_t seen_activity() const { return hang_.activity(); }
   bool is_stuck() const { return hang_.is_stuck(); }
+  /// Since when a run hangs that hangs `now`: time that only went with polls is none of it.
+  Instant hangs_since(Instant now) const {
+    return any_polls_ && !hang_.repeats() ? idle_since_ : now;
+  }
+
   /// The run hangs and is being ended: time stands still from now on.
   void end() { is_ending_ = true; }
 
@@ -111,16 +120,22 @@ class Scheduler {
   };
 
   void begin(bool is_seen);
+  void begin_round();
   Step give_turn(const Facts& facts);
   Step serve_control(const Facts& facts);
   Step when_idle(const Facts& facts);
   Step move_time(const Facts& facts);
   Step after_move(const Facts& facts);
+  Step report_pollers(const Facts& facts);
   Step report_repeats(const Facts& facts);
   Step report_idle(const Facts& facts);
   Step wait();
-  static Instant next_of_programs(const Facts& facts);
-  Instant next_instant(const Facts& facts) const;
+  Instant ready_at(const Thread& thread, const Facts& facts) const;
+  Instant next_of_programs(const Facts& facts) const;
+  PollGrant grant_to(const Thread& thread, const Facts& facts) const;
+  bool stands_still(const Facts& facts) const;
+  bool has_nothing_but_pollers(const Facts& facts) const;
+  bool lets_pollers_wait(const Facts& facts);
 
   Options options_;
   TurnOrder order_;
@@ -129,11 +144,17 @@ class Scheduler {
   bool is_seen_ = true;  // by some program: what was done since the latest round of turns
   Turn round_;           // of all threads in it
   TurnOrder::Place place_{};
-  uint32_t rounds_ = 0;                // of turns, in which somebody did something
-  uint32_t idle_rounds_ = 0;           // since then
-  Instant idle_since_{};               // of those that poll
-  Instant next_of_programs_ = kNever;  // before time moved
-  bool is_ending_ = false;             // as a hang
+  uint32_t rounds_ = 0;       // of turns, in which somebody did something
+  uint32_t idle_rounds_ = 0;  // since then
+  Instant idle_since_{};      // in virtual time
+  bool is_quiet_ = false;     // each thread has looked in vain since then
+  bool any_polls_ = false;
+  bool pollers_wait_ = false;  // before they go on
+  uint32_t waits_of_pollers_ = 0;
+  bool is_ending_ = false;  // as a hang
+  // Before time moved:
+  Instant next_of_programs_ = kNever, next_of_sleepers_ = kNever;
+  bool was_nic_due_ = false;
 };
 
 }  // namespace rocemu::schedule

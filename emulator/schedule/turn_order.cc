@@ -19,17 +19,4 @@ TurnOrder::Place TurnOrder::place_of(const Thread& thread, Instant now) const {
   return {mixed(mixed(mixed(schedule_) ^ time) ^ thread.serial), thread.serial};
 }
 
-const Thread* TurnOrder::next_after(Place place, std::span<const Thread> threads,
-                                    Instant now) const {
-  const Thread* next = nullptr;
-  Place best;
-  for (const Thread& thread : threads) {
-    const Place its = place_of(thread, now);
-    if (its <= place || (next != nullptr && its > best)) continue;
-    next = &thread;
-    best = its;
-  }
-  return next;
-}
-
 }  // namespace rocemu::schedule

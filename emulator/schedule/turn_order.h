@@ -23,8 +23,21 @@ class TurnOrder {
   explicit TurnOrder(uint64_t schedule) : schedule_(schedule) {}
 
   Place place_of(const Thread& thread, Instant now) const;
-  /// Returns the first of `threads` behind `place`, or null.
-  const Thread* next_after(Place place, std::span<const Thread> threads, Instant now) const;
+  /// Returns the first of `threads` behind `place` that `is_ready`, or null.
+  template <class IsReady>
+  const Thread* next_after(Place place, std::span<const Thread> threads, Instant now,
+                           IsReady is_ready) const {
+    const Thread* next = nullptr;
+    Place best;
+    for (const Thread& thread : threads) {
+      if (!is_ready(thread)) continue;
+      const Place its = place_of(thread, now);
+      if (its <= place || (next != nullptr && its > best)) continue;
+      next = &thread;
+      best = its;
+    }
+    return next;
+  }
 
  private:
   uint64_t schedule_;

@@ -152,9 +152,10 @@ TEST(Scheduler, DrawsAnotherOrderForEachSchedule) {
     std::vector<schedule::Thread> threads;
     for (uint32_t i = 1; i <= 4; ++i) threads.push_back({.slot = i, .serial = i});
     const schedule::TurnOrder order(schedule);
+    const auto all = [](const schedule::Thread&) { return true; };
     std::vector<uint64_t> drawn;
     schedule::TurnOrder::Place place;
-    while (const schedule::Thread* next = order.next_after(place, threads, Instant(1us))) {
+    while (const schedule::Thread* next = order.next_after(place, threads, Instant(1us), all)) {
       drawn.push_back(next->serial);
       place = order.place_of(*next, Instant(1us));
     }

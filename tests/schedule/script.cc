@@ -9,6 +9,7 @@ namespace {
 
 constexpr uint32_t kFirstSlot = 100;  // slots and serials are not the same
 constexpr int kManySteps = 100'000;
+constexpr uint32_t kManyTurns = 1'000'000;
 
 std::string text(Instant instant) {
   return std::to_string(instant.time_since_epoch().count()) + " ns";
@@ -76,6 +77,8 @@ Script& Script::qps_stand_still() {
 Script& Script::ends_turn(const Turn& turn) {
   current().has_turn = false;
   current().had_turn = true;
+  current().polls = turn.polls;
+  if (!turn.polls) current().thread.polling.reset();
   scheduler_.turn_ended(turn);
   return *this;
 }
@@ -97,6 +100,33 @@ Script& Script::looks_again() {
 Script& Script::ends() {
   ends_turn({.progressed = true});
   threads_.erase(current_);
+  return *this;
+}
+
+Script& Script::polls(uint32_t times) {
+  std::optional<schedule::Polling>& polling = current().thread.polling;
+  if (!polling) polling = schedule::Polling{.since = facts_.now};
+  polling->polled_at = facts_.now;
+  polling->polls = times;
+  polling->streak += times;
+  polling->ready_at = facts_.now + times * granted_.each;
+  return ends_turn({.polls = true});
+}
+
+Script& Script::polls_on() {
+  return polls(std::max(granted_.polls, 2U));  // the second look shows that it is the same again
+}
+
+Script& Script::polls_and_reads_clock(uint32_t times) {
+  polls(times);
+  current().thread.polling->reads_clock = true;
+  return *this;
+}
+
+Script& Script::only_reads_clocks() {
+  polls(20);
+  current().thread.polling->polls = 0;
+  current().thread.polling->reads_clock = true;
   return *this;
 }
 
@@ -148,7 +178,7 @@ bool Script::take(const Step& step) {
       const uint64_t number = kFirstSlot - step.slot;
       if (number == expected_ || !threads_.contains(number)) return false;
       const ThreadOfScript& one = threads_.at(number);
-      if (!one.had_turn || one.thread.deadline <= facts_.now) return false;
+      if (!one.had_turn || one.polls || one.thread.deadline <= facts_.now) return false;
       scheduler_.turn_ended({});
       return true;
     }
@@ -186,9 +216,38 @@ Script& Script::gives(uint64_t thread, int line) {
   expected_.reset();
   if (step.kind != Step::Kind::kGiveTurn) return *this;
   EXPECT_EQ(kFirstSlot - step.slot, thread) << "line " << line;
+  begin_turn(step);
+  return *this;
+}
+
+void Script::begin_turn(const Step& step) {
   current_ = kFirstSlot - step.slot;
   current().has_turn = true;
+  granted_ = step.polls;
+}
+
+Script& Script::for_polls(uint32_t polls, Duration each, int line) {
+  EXPECT_EQ(granted_.polls, polls) << "line " << line;
+  EXPECT_EQ(granted_.each, each) << "line " << line;
   return *this;
+}
+
+uint32_t Script::plays(const TurnOfThread& turn) {
+  for (uint32_t turns = 0; turns < kManyTurns;) {
+    const Step step = next();
+    if (step.kind == Step::Kind::kAdvance) {
+      advance(step.until);
+    } else if (step.kind == Step::Kind::kGiveTurn) {
+      begin_turn(step);
+      ++turns;
+      if (!turn(*this, current_)) return turns;
+    } else {
+      stopped_by_ = step.kind;
+      return turns;
+    }
+  }
+  ADD_FAILURE() << "it goes on for ever";
+  return kManyTurns;
 }
 
 Script& Script::advances_to(Duration time, int line) {

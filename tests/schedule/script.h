@@ -10,8 +10,8 @@
 //   s.at(5us).gives(1).ends();
 //
 // Whatever the scheduler does beside that fails the script. Steps that find nothing are left out: a
-// look for news or at the control socket, a NIC without work. So are turns of threads that only
-// wait: each looks again and goes on waiting, unless the script expects its turn.
+// look for news or at the control socket, a NIC without work. So are turns of threads that wait,
+// and do not poll: each looks again and goes on waiting, unless the script expects its turn.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -61,6 +61,12 @@ class Script {
   /// It looked where it had looked before.
   Script& looks_again();
   Script& ends();
+  /// It looked in vain that often, at no more than it was granted for each, and polls on; or polls
+  /// on for as long as it was granted. With a clock it read one in the turn.
+  Script& polls(uint32_t times);
+  Script& polls_on();
+  Script& polls_and_reads_clock(uint32_t times);
+  Script& only_reads_clocks();
   Script& ends_turn(const Turn& turn);
   /// What it rang for in the turn is work for the NIC.
   Script& rings();
@@ -70,17 +76,29 @@ class Script {
   Script& at(Duration time, int line = __builtin_LINE());
   Script& gives(uint64_t thread, int line = __builtin_LINE());
   Script& advances_to(Duration time, int line = __builtin_LINE());
+  /// The turn that was given is one of so many polls.
+  Script& for_polls(uint32_t polls, Duration each, int line = __builtin_LINE());
   Script& reports_hang(int line = __builtin_LINE());
   Script& waits_outside(int line = __builtin_LINE());
   Script& ends_run(int line = __builtin_LINE());
 
+  /// Gives threads their turns, in which each does what `turn` says, until something else happens
+  /// than turns and moves of the clock, or `turn` returns false. Returns how many turns that took.
+  using TurnOfThread = std::function<bool(Script&, uint64_t thread)>;
+  uint32_t plays(const TurnOfThread& turn);
+
   schedule::Scheduler& scheduler() { return scheduler_; }
+  Instant now() const { return facts_.now; }
+  schedule::PollGrant granted() const { return granted_; }
+  /// The step that plays() ended with.
+  Step::Kind stopped_by() const { return stopped_by_; }
 
  private:
   struct ThreadOfScript {
     schedule::Thread thread;
     bool has_turn = false;
     bool had_turn = false;  // ever
+    bool polls = false;
   };
   struct Due {
     Instant time;
@@ -93,6 +111,7 @@ class Script {
   Step expect(Step::Kind kind, int line);
   ThreadOfScript& current() { return threads_.at(current_); }
   void advance(Instant until);
+  void begin_turn(const Step& step);
   std::string words(const Step& step) const;
 
   schedule::Scheduler scheduler_;
@@ -103,6 +122,8 @@ class Script {
   std::vector<Instant> timers_;
   std::optional<uint64_t> expected_;
   uint64_t current_ = 0;
+  schedule::PollGrant granted_;
+  Step::Kind stopped_by_ = Step::Kind::kContinue;
   bool nic_has_work_ = false, have_changed_ = false, stand_still_ = false;
   uint32_t qp_progress_ = 0;
 };

@@ -258,15 +258,30 @@ void Turns::tell_of_unseen() {
 
 // ---- Turns ------------------------------------------------------------------------------------
 
+/// A thread that polls may write to memory, which another one looks at, and poll on. That is seen,
+/// and not at once: to look after each poll would take long.
+void Turns::begin_round(bool is_quiet) {
+  quiet_rounds_ = is_quiet ? quiet_rounds_ + 1 : 0;
+  touched_ |= (quiet_rounds_ & (quiet_rounds_ - 1)) == 0;  // 0, or a power of two
+}
+
 std::span<const schedule::Thread> Turns::threads() {
   threads_.clear();
   const std::span<ThreadSlot> slots = used_slots(table());
   for (uint32_t i = 0; i < slots.size(); ++i) {
     const ThreadSlot& slot = slots[i];
     if (slot.state.load() != ThreadSlot::kWaits) continue;
-    const int64_t deadline = slot.deadline_ns.load();
-    threads_.push_back(
-        {.slot = i, .serial = slot.serial.load(), .deadline = schedule::instant_of(deadline)});
+    schedule::Thread& thread = threads_.emplace_back();
+    thread = {.slot = i,
+              .serial = slot.serial.load(),
+              .deadline = schedule::instant_of(slot.deadline_ns.load())};
+    if (const int64_t ready = slot.ready_ns.load(); ready != 0)
+      thread.polling = {.polled_at = schedule::instant_of(slot.looked_ns.load()),
+                        .polls = slot.looks.load(),
+                        .ready_at = schedule::instant_of(ready),
+                        .streak = slot.streak.load(),
+                        .since = schedule::instant_of(slot.streak_began_ns.load()),
+                        .reads_clock = (slot.flags.load() & ThreadSlot::kReadsClock) != 0};
   }
   return threads_;
 }
@@ -285,8 +300,11 @@ bool Turns::wait_awake(const ThreadSlot& slot) const {
   return now < until;
 }
 
-schedule::Turn Turns::give_turn(uint32_t number, const MustStop& must_stop) {
+schedule::Turn Turns::give_turn(uint32_t number, schedule::PollGrant polls,
+                                const MustStop& must_stop) {
   ThreadSlot& slot = table().slots[number];
+  slot.polls.store(polls.polls);
+  slot.poll_ns.store(polls.each.count());
   participants_->set_holder(&slot);
   abi::give_turn(slot);
   syscall(SYS_futex, &slot.turn, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
@@ -327,8 +345,6 @@ schedule::Turn Turns::give_turn(uint32_t number, const MustStop& must_stop) {
   touched_ |= has(ThreadSlot::kProgressed);
   return {.progressed = has(ThreadSlot::kProgressed),
           .polls = has(ThreadSlot::kPolls),
-          .polls_memory = has(ThreadSlot::kPolls) && slot.call.load() != SYS_futex,
-          .reads_clock = has(ThreadSlot::kReadsClock),
           .waits_for_room = has(ThreadSlot::kWaitsForRoom)};
 }
 

@@ -25,6 +25,7 @@
 #include "emulator/daemon/run/quiescence.h"
 #include "emulator/daemon/run/unseen_programs.h"
 #include "emulator/os/unique_fd.h"
+#include "emulator/schedule/poll_time.h"
 #include "emulator/schedule/thread.h"
 
 namespace rocemu::daemon {
@@ -51,14 +52,14 @@ class Turns {
 
   using MustStop = std::function<bool()>;
 
-  /// A round of turns begins.
-  void begin_round() { touched_ = true; }
+  /// A round of turns begins. `is_quiet`: only since the time of polls is over.
+  void begin_round(bool is_quiet);
   /// Returns when nobody outside of the turns runs.
   void settle(const MustStop& must_stop);
   /// The threads that wait for a turn.
   std::span<const schedule::Thread> threads();
   /// Gives a turn to the thread in that slot. Returns when it has given it back, or lost it.
-  schedule::Turn give_turn(uint32_t slot, const MustStop& must_stop);
+  schedule::Turn give_turn(uint32_t slot, schedule::PollGrant polls, const MustStop& must_stop);
   /// Returns whether a process has come or gone since the last call.
   bool take_changed() { return participants_->take_changed(); }
 
@@ -122,7 +123,8 @@ class Turns {
   std::set<uint32_t> outside_;             // slots of threads that the kernel keeps waiting
   std::vector<schedule::Thread> threads_;  // for threads()
   bool unsettled_ = true;
-  bool touched_ = true;  // memory that a thread outside may look at has changed, perhaps
+  bool touched_ = true;        // memory that a thread outside may look at has changed, perhaps
+  uint32_t quiet_rounds_ = 0;  // in a row
 };
 
 }  // namespace rocemu::daemon

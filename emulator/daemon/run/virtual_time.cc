@@ -44,7 +44,7 @@ void VirtualTime::run(const std::atomic<bool>& stopping) {
   while (!must_stop()) {
     const bool in_round = scheduler_.in_round();
     if (in_round) {
-      if (!was_in_round) turns_.begin_round();
+      if (!was_in_round) turns_.begin_round(scheduler_.is_quiet());
       turns_.settle(must_stop);
     }
     was_in_round = in_round;
@@ -56,23 +56,25 @@ void VirtualTime::run(const std::atomic<bool>& stopping) {
 }
 
 schedule::Facts VirtualTime::facts_of_round() {
-  return {.now = clock_.now(), .threads = turns_.threads()};
-}
-
-schedule::Facts VirtualTime::facts() {
   EngineHost& nic = worker_.engine_host();
   return {.now = clock_.now(),
           .threads = turns_.threads(),
           .timers = turns_.next_timer().value_or(schedule::kNever),
           .device = nic.next_deadline().value_or(schedule::kNever),
-          .inputs = nic.inputs(),
           .is_paused = nic.paused(),
-          .is_held = is_held_,
-          .memory_waits = worker_.memory().waits(),
-          .has_seen_programs = turns_.has_seen_programs(),
-          .has_frames_under_way = nic.has_frames_under_way(),
-          .has_command_ended = turns_.has_command_ended(),
-          .real_now = clock_.real_now()};
+          .is_held = is_held_};
+}
+
+schedule::Facts VirtualTime::facts() {
+  EngineHost& nic = worker_.engine_host();
+  schedule::Facts facts = facts_of_round();
+  facts.inputs = nic.inputs();
+  facts.memory_waits = worker_.memory().waits();
+  facts.has_seen_programs = turns_.has_seen_programs();
+  facts.has_frames_under_way = nic.has_frames_under_way();
+  facts.has_command_ended = turns_.has_command_ended();
+  facts.real_now = clock_.real_now();
+  return facts;
 }
 
 void VirtualTime::take(const Step& step, const Turns::MustStop& must_stop) {
@@ -83,7 +85,7 @@ void VirtualTime::take(const Step& step, const Turns::MustStop& must_stop) {
     case Step::Kind::kLookForNews:
       return scheduler_.heard_news(turns_.has_news());
     case Step::Kind::kGiveTurn:
-      return scheduler_.turn_ended(turns_.give_turn(step.slot, must_stop));
+      return scheduler_.turn_ended(turns_.give_turn(step.slot, step.polls, must_stop));
     case Step::Kind::kRunDevice: {
       const bool has_worked = handle_after_turns();
       return scheduler_.device_ran(has_worked, turns_.take_changed());

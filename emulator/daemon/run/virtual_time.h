@@ -35,6 +35,9 @@ class VirtualTime {
   /// is about to be ended. In lockstep time stands still from then on.
   bool end_stuck(uint32_t serial);
 
+  /// Since when a run hangs that hangs now.
+  engine::Instant hangs_since() const { return scheduler_.hangs_since(clock_.now()); }
+
   /// Returns when `stopping` is true.
   void run(const std::atomic<bool>& stopping);
   /// What came on the sockets is handled, each in the order of the doorbells before it.
