@@ -29,14 +29,19 @@ PollGrant grant_polls(const Idleness& idleness, const Polling& polling) {
   const Duration left = idleness.next == kNever ? Duration::max() : idleness.next - idleness.now;
   const bool waits_for_time = idleness.next != kNever || idleness.reads_clock;
   const auto [exact, turn] = growth_of(polling);
-  if (waits_for_time && polling.streak >= exact) {
+  // However long a thread has polled, that gives it no lead over one that has just found something.
+  const Duration in_vain = idleness.now - std::max(polling.since, idleness.since);
+  const uint64_t streak = std::min(polling.streak, static_cast<uint64_t>(in_vain / kIs.poll));
+  if (waits_for_time && streak >= exact) {
     grant.polls = turn;
     // The last poll may be over later than what is due, by 1 us.
-    const Duration step = std::min((idleness.now - polling.since) / kIs.lead_part, left);
+    const Duration step = std::min(in_vain / kIs.lead_part, left);
     grant.each = std::clamp(step / turn + Duration(1), kIs.poll, kIs.max_poll);
+  } else if (idleness.is_alone) {
+    grant.polls = kIs.max_lead;
   } else {
     grant.polls = static_cast<uint32_t>(
-        std::clamp<uint64_t>(polling.streak / kIs.lead_part, kIs.min_lead, kIs.max_lead));
+        std::clamp<uint64_t>(streak / kIs.lead_part, kIs.min_lead, kIs.max_lead));
   }
   if (idleness.next != kNever) grant.polls = std::min(grant.polls, polls_in(left, grant.each));
   return grant;

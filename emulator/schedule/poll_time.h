@@ -17,8 +17,8 @@ struct PollConstants {
   /// price grows only after that, up to the last.
   uint32_t exact = 65'536, exact_of_rare_clocks = 1U << 20;
   Duration max_poll = std::chrono::seconds(1);
-  /// A thread that polls may be ahead of others that poll by so many polls at least, and by this
-  /// part of the time for which nothing has happened.
+  /// A thread that polls may be ahead of others that poll by this number of polls, and by this part
+  /// of the time since one of them found something.
   uint32_t min_lead = 32;
   uint32_t lead_part = 8;
   /// A turn takes less than a millisecond of real time, as long as a poll takes 100 ns of it.
@@ -46,8 +46,10 @@ struct PollGrant {
 struct Idleness {
   /// Since the latest time that anything happened each thread has had a turn in vain.
   bool is_quiet = false;
-  Instant now, next = kNever;  // the next thing that may happen, but for polls
+  Instant now, next = kNever;  // the next thing that may happen, except polls
   bool reads_clock = false;    // some thread that polls reads a clock in between
+  Instant since{};             // when one of the threads that poll found something, latest of all
+  bool is_alone = false;       // no other thread polls
 };
 
 /// Returns the grant for a thread that has polled so.

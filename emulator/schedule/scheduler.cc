@@ -86,9 +86,22 @@ void Scheduler::begin_round() {
   is_seen_ = true;
 }
 
+/// Something happened that threads may see.
+void Scheduler::happened() {
+  is_quiet_ = false;
+  looked_.clear();
+}
+
+/// Returns whether each thread that polls has had a turn since the latest event.
+bool Scheduler::have_all_looked(const Facts& facts) const {
+  return std::ranges::all_of(facts.threads, [this](const Thread& thread) {
+    return !thread.polling || looked_.contains(thread.serial);
+  });
+}
+
 void Scheduler::heard_news(bool any) {
   if (any) {
-    is_quiet_ = false;
+    happened();
     return begin_round();
   }
   phase_ = Phase::kDevice;
@@ -119,16 +132,24 @@ Instant Scheduler::next_of_programs(const Facts& facts) const {
 
 PollGrant Scheduler::grant_to(const Thread& thread, const Facts& facts) const {
   if (stands_still(facts)) return {};
-  return grant_polls({.is_quiet = is_quiet_,
-                      .now = facts.now,
-                      .next = std::min(facts.device, next_of_sleepers(facts)),
-                      .reads_clock = std::ranges::any_of(facts.threads, reads_clock)},
-                     thread.polling.value_or(Polling{}));
+  Idleness idleness{.is_quiet = is_quiet_,
+                    .now = facts.now,
+                    .next = std::min(facts.device, next_of_sleepers(facts)),
+                    .is_alone = true};
+  for (const Thread& other : facts.threads) {
+    if (!other.polling) continue;
+    idleness.reads_clock |= other.polling->reads_clock;
+    idleness.since = std::max(idleness.since, other.polling->since);
+    if (other.serial != thread.serial) idleness.is_alone = false;
+  }
+  return grant_polls(idleness, thread.polling.value_or(Polling{}));
 }
 
 void Scheduler::turn_ended(const Turn& turn) {
   round_ |= turn;
-  if (turn.progressed) is_quiet_ = false;
+  if (!turn.progressed) return;
+  happened();
+  looked_.insert(place_.serial);
 }
 
 Step Scheduler::give_turn(const Facts& facts) {
@@ -139,10 +160,12 @@ Step Scheduler::give_turn(const Facts& facts) {
     return {Step::Kind::kRunDevice};
   }
   place_ = order_.place_of(*next, facts.now);
+  looked_.insert(next->serial);
   return {.kind = Step::Kind::kGiveTurn, .slot = next->slot, .polls = grant_to(*next, facts)};
 }
 
 void Scheduler::device_ran(bool has_worked, bool have_changed) {
+  if (has_worked || have_changed) happened();
   round_.progressed |= have_changed;
   if (round_.progressed) ++rounds_;
   phase_ = has_worked || round_.progressed ? Phase::kProgressed : Phase::kControl;
@@ -156,6 +179,7 @@ Step Scheduler::serve_control(const Facts& facts) {
 }
 
 void Scheduler::control_served(bool has_acted) {
+  if (has_acted) happened();
   phase_ = has_acted ? Phase::kProgressed : Phase::kIdle;
 }
 
@@ -176,6 +200,7 @@ Step Scheduler::when_idle(const Facts& facts) {
 
 void Scheduler::acted_idle(bool has_acted) {
   if (has_acted) {
+    happened();
     phase_ = Phase::kProgressed;
   } else {
     phase_ = phase_ == Phase::kPaused ? Phase::kMove : Phase::kAllWait;
@@ -197,7 +222,7 @@ bool Scheduler::lets_pollers_wait(const Facts& facts) {
 }
 
 Step Scheduler::move_time(const Facts& facts) {
-  is_quiet_ = true;
+  is_quiet_ = have_all_looked(facts);
   any_polls_ = std::ranges::any_of(facts.threads,
                                    [](const Thread& thread) { return thread.polling.has_value(); });
   next_of_programs_ = next_of_programs(facts);
@@ -223,7 +248,7 @@ Step Scheduler::move_time(const Facts& facts) {
 void Scheduler::advanced(Instant now, bool is_seen, bool has_happened) {
   if (has_happened) idle_rounds_ = 0;
   if (is_seen) idle_since_ = now;
-  if (is_seen || next_of_sleepers_ <= now) is_quiet_ = false;
+  if (is_seen || next_of_sleepers_ <= now) happened();
   is_seen_ = is_seen || next_of_programs_ <= now;
   phase_ = Phase::kMoved;
 }

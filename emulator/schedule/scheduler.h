@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -121,6 +122,8 @@ class Scheduler {
 
   void begin(bool is_seen);
   void begin_round();
+  void happened();
+  bool have_all_looked(const Facts& facts) const;
   Step give_turn(const Facts& facts);
   Step serve_control(const Facts& facts);
   Step when_idle(const Facts& facts);
@@ -144,10 +147,11 @@ class Scheduler {
   bool is_seen_ = true;  // by some program: what was done since the latest round of turns
   Turn round_;           // of all threads in it
   TurnOrder::Place place_{};
-  uint32_t rounds_ = 0;       // of turns, in which somebody did something
-  uint32_t idle_rounds_ = 0;  // since then
-  Instant idle_since_{};      // in virtual time
-  bool is_quiet_ = false;     // each thread has looked in vain since then
+  uint32_t rounds_ = 0;        // of turns, in which somebody did something
+  uint32_t idle_rounds_ = 0;   // since then
+  Instant idle_since_{};       // in virtual time
+  bool is_quiet_ = false;      // each thread has looked in vain since then
+  std::set<uint64_t> looked_;  // the serials of the threads that have had a turn since then
   bool any_polls_ = false;
   bool pollers_wait_ = false;  // before they go on
   uint32_t waits_of_pollers_ = 0;

@@ -27,9 +27,11 @@ TEST(Polling, EachPollTakesItsTime) {
 TEST(Polling, AThreadPollsUntilTheNextThingHappensInOneTurn) {
   Script s;
   s.starts(1).nic_is_due(1us);
-  s.gives(1).for_polls(1, kPoll).polls(2);
+  s.gives(1).for_polls(1, kPoll).polls(2);  // and its process has started
   s.advances_to(100ns);
-  s.at(100ns).gives(1).for_polls(18, kPoll).polls_on();  // 18 * 50 ns is what is left
+  s.gives(1).for_polls(1, kPoll).polls(1);
+  s.advances_to(150ns);
+  s.at(150ns).gives(1).for_polls(17, kPoll).polls_on();  // 17 * 50 ns is what is left
   s.advances_to(1us);
   s.at(1us).gives(1).ends();
 }
@@ -147,6 +149,84 @@ TEST(Polling, ThreadsThatPollTogetherAreNeverFarApart) {
     script.polls_on();
     return true;
   });
+}
+
+/// The lead that a thread has after a long time without results does not last when another one
+/// found something: that one may do more after any poll.
+TEST(Polling, AThreadThatHasPolledForLongIsNotFarAheadOfOneThatFoundSomething) {
+  for (const bool comes_more : {false, true}) {
+    Script s;
+    s.starts(1).starts(2).nic_is_due(10ms);
+    if (comes_more) s.timer_is_due(20s);
+    s.plays([](Script& script, uint64_t thread) {
+      if (thread == 1 && script.now() >= Instant(10ms)) return false;
+      script.polls_on();
+      return true;
+    });
+    s.finds_something().polls(1);
+    std::map<uint64_t, uint64_t> polls;
+    s.plays([&](Script& script, uint64_t thread) {
+      if (polls[1] + polls[2] >= 1000) return false;
+      const uint64_t other = polls[3 - thread];
+      polls[thread] += script.granted().polls;
+      EXPECT_EQ(script.granted().each, kPoll);
+      EXPECT_LE(polls[thread], other + std::max<uint64_t>(34, other / 8 + 2));
+      script.polls_on();
+      return true;
+    });
+  }
+}
+
+/// What others do now and then does not begin the count of polls anew: an hour is over all the
+/// same.
+TEST(Polling, AnHourOfASleepersRoundsIsOverInFewTurns) {
+  for (const uint64_t pollers : {1U, 2U}) {
+    Script s;
+    s.starts(1).starts(2);
+    if (pollers == 2) s.starts(3);
+    uint64_t turns = 0, polls = 0;
+    s.gives(1).sleeps_until(50ms);
+    s.plays([&](Script& script, uint64_t thread) {
+      if (script.now() >= Instant(60s)) return false;
+      if (thread == 1) {
+        script.sleeps_until(script.now() - Instant() + 50ms);
+        return true;
+      }
+      ++turns;
+      polls += script.granted().polls;
+      script.polls_on();
+      return true;
+    });
+    EXPECT_LT(turns, pollers * 6000U);  // 1200 rounds
+    EXPECT_LT(polls, pollers * 3'000'000U);
+  }
+}
+
+/// A thread that has not looked since the event may act as soon as it looks.
+TEST(Polling, NoThreadPollsOnBeforeEachHasSeenAnEvent) {
+  Script s;
+  s.starts(1).starts(2).timer_is_due(1s);
+  s.gives(1).polls(2);
+  s.gives(2).polls(3);
+  s.nic_is_due(100ns);
+  s.advances_to(100ns);
+  s.gives(1).for_polls(1, kPoll).polls(1);
+  s.advances_to(150ns);
+  s.gives(1).for_polls(1, kPoll).polls(1);  // thread 2 has its turn at 150 ns, too
+  s.gives(2).for_polls(1, kPoll).polls(1);
+  s.advances_to(200ns);
+  s.gives(1).for_polls(32, kPoll);
+}
+
+TEST(Polling, AThreadThatAlonePollsIsGrantedAllPollsUpToTheNextThing) {
+  Script s;
+  s.starts(1).starts(2).timer_is_due(100us);
+  s.gives(1).waits();
+  s.gives(2).polls(2);
+  s.advances_to(100ns);
+  s.gives(2).for_polls(1, kPoll).polls(1);
+  s.advances_to(150ns);
+  s.gives(2).for_polls(1997, kPoll);  // 1997 * 50 ns is what is left
 }
 
 /// A thread that polls eight times and then sends is not overtaken by the watchdog of 20 s, though

@@ -110,7 +110,14 @@ Script& Script::polls(uint32_t times) {
   polling->polls = times;
   polling->streak += times;
   polling->ready_at = facts_.now + times * granted_.each;
-  return ends_turn({.polls = true});
+  return ends_turn({.progressed = std::exchange(found_, false), .polls = true});
+}
+
+Script& Script::finds_something() {
+  current().thread.polling.reset();
+  granted_ = {};
+  found_ = true;
+  return *this;
 }
 
 Script& Script::polls_on() {

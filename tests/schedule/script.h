@@ -65,6 +65,8 @@ class Script {
   /// on for as long as it was granted. With a clock it read one in the turn.
   Script& polls(uint32_t times);
   Script& polls_on();
+  /// Before it polled in this turn, it found something.
+  Script& finds_something();
   Script& polls_and_reads_clock(uint32_t times);
   Script& only_reads_clocks();
   Script& ends_turn(const Turn& turn);
@@ -124,6 +126,7 @@ class Script {
   uint64_t current_ = 0;
   schedule::PollGrant granted_;
   Step::Kind stopped_by_ = Step::Kind::kContinue;
+  bool found_ = false;
   bool nic_has_work_ = false, have_changed_ = false, stand_still_ = false;
   uint32_t qp_progress_ = 0;
 };
