@@ -18,6 +18,7 @@ JOURNAL = "emulator/journal"
 SCENARIO = "emulator/scenario"
 OPTIONS = "emulator/options"
 EXPLORE = "emulator/explore"
+SCHEDULE = "emulator/schedule"
 CAPTURE = "emulator/capture"
 TIMELINE = "emulator/timeline"
 # Files of the engine that its stages share. The stages build on each other in the order below.
@@ -51,6 +52,7 @@ RULES = {
     SCENARIO: [ENGINE, "wire", ABI],
     OPTIONS: [ENGINE, "wire", ABI],
     EXPLORE: [ABI, OS],
+    SCHEDULE: [BASE],
     TIMELINE: [JOURNAL, CAPTURE, ENGINE, "wire", ABI],
     "emulator/daemon": [EMULATOR, "wire"],
     "emulator/command": [ABI, OS, JOURNAL, TIMELINE, SCENARIO, OPTIONS, CAPTURE, ENGINE, EXPLORE],

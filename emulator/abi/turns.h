@@ -14,7 +14,7 @@
 namespace rocemu::abi {
 
 inline constexpr uint32_t kTurnsMagic = 0x6e727574;  // "turn"
-inline constexpr uint32_t kTurnsVersion = 1;
+inline constexpr uint32_t kTurnsVersion = 2;
 
 /// CLOCK_MONOTONIC at the beginning of virtual time. Not 0, which programs take for "never".
 inline constexpr int64_t kMonotonicStartNs = 1'000'000'000'000;
@@ -35,7 +35,7 @@ struct ThreadSlot {
   enum Flags : uint32_t {
     kProgressed = 1,   // since its last turn it did more than look for what was not there
     kPolls = 2,        // it would go on, but found nothing where it looked
-    kReadsClock = 4,   // and it read a clock
+    kReadsClock = 4,   // and it read a clock in between
     kWaitsForRoom = 8  // to write, perhaps for a reader outside of the run
   };
 
@@ -73,8 +73,19 @@ struct ThreadSlot {
   /// Not 0 if the program chose the processor that `rocemu run --processor` keeps it on. Threads
   /// and processes that it starts, and programs that it executes, inherit that.
   std::atomic<uint32_t> chose_processor;
+  /// Of a thread whose latest turn ended with a look in vain, else 0: when the time is over that
+  /// its looks cost, in virtual time. It has no turn before, unless something happens.
+  std::atomic<int64_t> ready_ns;
+  /// The daemon's grant for the turn: after so many looks in vain, of which each costs that much
+  /// time, the thread gives its turn back.
+  std::atomic<int64_t> poll_ns;
+  std::atomic<uint32_t> polls;
+  std::atomic<uint32_t> looks;     // in vain, in that turn
+  std::atomic<uint32_t> streak;    // and without finding anything before it, at most 2^31
+  std::atomic<int64_t> looked_ns;  // when that turn was
+  std::atomic<int64_t> streak_began_ns;
 };
-static_assert(sizeof(ThreadSlot) == 128);
+static_assert(sizeof(ThreadSlot) == 192);
 
 struct TurnTable {
   static constexpr uint32_t kSlots = 4096;

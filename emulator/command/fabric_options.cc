@@ -44,9 +44,6 @@ po::options_description fabric_options() {
   add("lockstep", po::bool_switch(),
       "a virtual clock on which all threads of all programs go on one at a time, so that a run is "
       "the same each time, to the byte, however busy the machine is");
-  add("real-time-programs", po::bool_switch(),
-      "on a virtual clock, let programs have real time and run at once; without it their clocks, "
-      "sleeps and timeouts are virtual too, and their threads go on one at a time");
   add("schedule", text("N"),
       "on a virtual clock, let threads go on in another order, one for each N from 1 on, when they "
       "could at the same time (default 0: in the order in which they were started)");

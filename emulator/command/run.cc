@@ -427,7 +427,7 @@ int run(const Arguments& arguments) {
     require_own_proc();
     start.arguments.push_back("--tell-stuck");
   }
-  if (is_virtual && !values["real-time-programs"].as<bool>()) tell_if_unseen(command[0]);
+  if (is_virtual) tell_if_unseen(command[0]);
   if (values["tell-exits"].as<bool>()) {
     if (!is_virtual)
       throw UsageError("run: --tell-exits is for --lockstep and --clock virtual only");

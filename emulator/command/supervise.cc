@@ -408,9 +408,12 @@ void Supervisor::on_stuck(uint32_t serial) {
   const double now = nic.contains("now_ns") ? nic["now_ns"].get<double>() / 1e9 : 0;
   char time[32];
   std::snprintf(time, sizeof time, "%.6f", now);
+  const bool any_polls = std::ranges::any_of(
+      *threads, [](const BlockedThread& thread) { return thread.waker == Waker::kPolling; });
   end(kExitHang,
-      std::string("deadlock at ") + time +
-          " s of virtual time: every thread waits, and nothing that is under way or due wakes one",
+      std::string("deadlock at ") + time + " s of virtual time: every thread waits" +
+          (any_polls ? " or polls for what does not come" : "") +
+          ", and nothing that is under way or due wakes one",
       *threads, nic);
 }
 

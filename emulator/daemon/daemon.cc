@@ -195,7 +195,7 @@ Daemon::Daemon(Options options)
     if (stopping_) end_watch_.reset();  // what told us so may stay readable
   });
   if (!end_watch_) fail_start("cannot watch for signals", errno);
-  if (clock_.is_virtual() && !options_.real_time_programs) make_turns();
+  if (clock_.is_virtual()) make_turns();
   NldevSource& source = *this;
   netlink_ = std::make_unique<NetlinkServer>(
       main_.loop(), listen_at(directory_.netlink_socket(), SOCK_SEQPACKET), source);
@@ -480,7 +480,6 @@ void Daemon::make_turns() {
   turns_ = std::make_unique<Turns>(
       Turns::Options{.lockstep = options_.lockstep,
                      .seed = options_.fabric.seed,
-                     .schedule = options_.schedule,
                      .sleeps_between_turns = options_.sleep_between_turns,
                      .tells_exits = options_.tell_exits,
                      .ancestor = ancestor()},
@@ -488,8 +487,10 @@ void Daemon::make_turns() {
 }
 
 void Daemon::run_on_virtual_clock() {
-  VirtualTime time({.lockstep = options_.lockstep, .ancestor = ancestor(), .turns = turns_.get()},
-                   main_, control_loop_, clock_, time_is_held_, [this] {
+  VirtualTime time({.lockstep = options_.lockstep,
+                    .schedule = options_.schedule,
+                    .reports_hangs = options_.tell_stuck && ancestor()},
+                   *turns_, main_, control_loop_, clock_, time_is_held_, [this] {
                      flush_files();
                      check_recording();
                      return frame_steps_.advance();
@@ -529,7 +530,7 @@ Json Daemon::hang(const Json& request) {
     throw ControlServer::Refusal("programs have done something since then");
   }
   flush_files();
-  return hang_report(main_, clock_.now());
+  return hang_report(main_, virtual_time_ != nullptr ? virtual_time_->hangs_since() : clock_.now());
 }
 
 bool Daemon::run() {

@@ -69,8 +69,6 @@ po::options_description describe() {
                         "deadline when nothing else is to be done");
   options.add_options()("lockstep", po::bool_switch(),
                         "on a virtual clock, do something only while every client waits");
-  options.add_options()("real-time-programs", po::bool_switch(),
-                        "on a virtual clock, leave the programs' own time and threads as they are");
   options.add_options()("schedule", text("N"),
                         "on a virtual clock, another order of the programs' turns for each N; "
                         "default 0, the order in which threads were started");
@@ -231,7 +229,6 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     throw UsageError(error.what());
   }
   options.dir = text("dir");
-  options.real_time_programs = given["real-time-programs"].as<bool>();
   options.tell_stuck = given["tell-stuck"].as<bool>();
   options.tell_exits = given["tell-exits"].as<bool>();
   if (given.count("capture-fd") != 0) {

@@ -38,8 +38,6 @@ struct Options {
   Clock::Kind clock = Clock::Kind::kReal;
   /// On a virtual clock: the engine moves only while every client waits.
   bool lockstep = false;
-  /// On a virtual clock: the programs' own time is real, and their threads race.
-  bool real_time_programs = false;
   uint64_t schedule = 0;  // Turns::Options::schedule
   /// Each device in a thread of its own.
   bool threads = false;

@@ -234,20 +234,13 @@ void check_clock(const Given& given, FabricOptions& options) {
   if (clock == "real" && options.lockstep) {
     throw OptionError("--lockstep has a virtual clock; leave out --clock real");
   }
-  if (given.is_set("real-time-programs") && !options.is_virtual) {
-    throw OptionError(
-        "--real-time-programs says nothing on the real clock; leave it out, or add --clock virtual "
-        "or --lockstep");
-  }
   if (given.has("schedule")) {
     const std::string text = given.text("schedule");
     const auto number = read_number(text);
     if (!number) throw OptionError("--schedule '" + text + "' is not a number from 0 to 2^64-1");
-    if (!options.is_virtual || given.is_set("real-time-programs")) {
+    if (!options.is_virtual) {
       throw OptionError(
-          "--schedule is for programs that take turns: add --lockstep or --clock virtual, and "
-          "leave "
-          "out --real-time-programs");
+          "--schedule is for programs that take turns: add --lockstep or --clock virtual");
     }
     options.schedule = *number;
   }

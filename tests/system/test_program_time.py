@@ -34,6 +34,33 @@ class ProgramTime(unittest.TestCase):
             self.assertGreaterEqual(at, wanted, name)
             self.assertLess(at, wanted + 1, text)
 
+    def polls(self, way, count, **keywords):
+        """Yields what the program says, and how long its polls took by its own clock."""
+        for said in self.soon(BIN / "empty_polls", way, str(count), **keywords):
+            took = re.search(r"^\d+ polls took ([\d.]+) s$", said, re.M)
+            yield said, float(took[1]) if took else None
+
+    def test_no_timer_comes_early_while_a_program_polls(self):
+        # docs/design/time.md: a poll takes 50 ns, up to 65,536 in a row.
+        for way in ("alarm", "lease"):
+            for count in (8, 100, 65_536):
+                for said, took in self.polls(way, count):
+                    self.assertNotIn("lease is over", said)
+                    self.assertAlmostEqual(took, count * 50e-9, delta=2e-6 + count * 50e-9 / 8, msg=said)
+
+    def test_a_loop_of_a_million_polls_ends(self):
+        for _, took in self.polls("once", 1 << 20):
+            self.assertAlmostEqual(took, (1 << 20) * 50e-9, delta=1e-4)
+
+    def test_threads_that_poll_under_a_lock_end(self):
+        for _, took in self.polls("lock", 1000):
+            self.assertLess(took, 1e-3)
+
+    def test_a_program_that_polls_for_ever_is_reported_as_one(self):
+        for said, _ in self.polls("for-ever", 1000, status=123, options=("--poll-patience", "1s")):
+            self.assertRegex(said, r"deadlock at 0\.00000\d s .*every thread waits or polls for what")
+            self.assertIn("polls a completion queue", said)
+
     def test_an_hour_of_sleep(self):
         for _ in self.soon("sleep", "3600"):
             pass

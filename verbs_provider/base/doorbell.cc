@@ -35,6 +35,7 @@ void DoorbellWriter::attach(abi::DoorbellRing* ring, int wake_fd, int connection
 
 int DoorbellWriter::ring(abi::DoorbellKind kind, uint32_t object, uint64_t value) {
   if (kind == abi::DoorbellKind::kSend) backlog().sends();
+  if (rocemu_turns_acts != nullptr) rocemu_turns_acts();
   const Guard guard(mutex_);
   const uint32_t producer = ring_->producer.load(std::memory_order_relaxed);
   if (!wait_for_space(producer)) return EIO;

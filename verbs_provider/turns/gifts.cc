@@ -40,6 +40,7 @@ void end_expecting(bool pass_on) {
 }
 
 uint32_t give_gifts(uint64_t key, uint32_t most) {
+  acts();
   uint32_t given = 0;
   while (given < most) {
     ThreadSlot* first = nullptr;

@@ -43,10 +43,17 @@ Call call_of(const volatile void* object) {
 /// Tries until the result is not EBUSY; -1 if the daemon is gone.
 template <class Try>
 int take(const volatile void* lock, int64_t deadline, Try attempt) {
-  const LockPlace place(lock);
   const Looks looks = looks_of_turn();
+  // While nothing happens, threads that poll under a lock have it for as many polls as each is
+  // granted, and not in turns.
+  if (looks.are_as_before && may_look_on()) {
+    const int result = attempt();
+    if (result != EBUSY) return result;
+  }
+  const LockPlace place(lock);
   const uint32_t polls = looks.pattern != 0 ? uint32_t{abi::ThreadSlot::kPolls} : 0;
   uint32_t more = looks.are_as_before ? 0 : uint32_t{abi::ThreadSlot::kProgressed};
+  int64_t ready = polls != 0 ? time_after_looks() : 0;
   for (;;) {
     if (place.is_first()) {
       const int result = attempt();
@@ -59,8 +66,9 @@ int take(const volatile void* lock, int64_t deadline, Try attempt) {
       progressed();
       return ETIMEDOUT;
     }
-    if (give(call_of(lock), deadline, polls | more) == End::kLeft) return -1;
+    if (give(call_of(lock), deadline, polls | more, ready) == End::kLeft) return -1;
     more = 0;
+    ready = 0;
   }
 }
 
@@ -120,6 +128,15 @@ int take_to_write(pthread_rwlock_t* lock, int64_t deadline) {
   const auto attempt = [&] { return next_trywrlock(lock); };
   if (somebody_waits_for(lock) && !is_own(lock)) return take(lock, deadline, attempt);
   return take_rwlock(lock, deadline, attempt);
+}
+
+int take_spin_lock(pthread_spinlock_t* lock) {
+  const auto attempt = [&] { return next_spin_trylock(lock); };
+  if (!somebody_waits_for(const_cast<const int*>(lock))) {
+    const int result = attempt();
+    if (result != EBUSY) return result;
+  }
+  return take(lock, abi::kNever, attempt);
 }
 
 /// As sem_wait() has it: 0, or -1 and errno. 1 if the daemon is gone.
@@ -223,7 +240,7 @@ ROCEMU_REPLACE(int, pthread_rwlock_trywrlock, (pthread_rwlock_t * lock)) {
 
 ROCEMU_REPLACE(int, pthread_spin_lock, (pthread_spinlock_t * lock)) {
   if (active()) {
-    const int result = take(lock, rocemu::abi::kNever, [&] { return next_spin_trylock(lock); });
+    const int result = take_spin_lock(lock);
     if (result >= 0) return result;
   }
   return next_spin_lock(lock);

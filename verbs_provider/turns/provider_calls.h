@@ -6,6 +6,8 @@ extern "C" __attribute__((weak)) void rocemu_turns_asks(bool waits);
 
 /// A poll found nothing at `place`. False if the calling thread takes no turns.
 extern "C" __attribute__((weak)) bool rocemu_turns_found_nothing(const void* place);
+/// The calling thread has rung a doorbell.
+extern "C" __attribute__((weak)) void rocemu_turns_acts();
 /// A poll found something.
 extern "C" __attribute__((weak)) void rocemu_turns_found();
 

@@ -40,11 +40,15 @@ constexpr long kLookNs = 100'000'000;
 /// Descriptors from here on are ours, if the limit is that high: programs count from 0, and some
 /// expect the lowest.
 constexpr int kOurDescriptors = 960;
-/// More clock readings than that in one turn wait for time to pass.
-constexpr uint32_t kMaxClockReads = 256;
+/// More clock readings than that in one turn wait for time to pass: they cost as much as so many
+/// polls (schedule::PollConstants::of_clock_reads).
+constexpr uint32_t kMaxClockReads = 256, kPollsOfClockReads = 20;
+/// A thread that has polled more often in its turn sees the time that this took when it reads a
+/// clock.
+constexpr uint32_t kPollsBetweenClocks = 32;
 /// Places in which a thread may find nothing in one turn.
 constexpr uint32_t kMaxPlaces = 32;
-/// Places that a thread looks at in a circle, each under a lock that it has to wait for.
+/// Sets of places that a thread looks at in a circle, in one turn each.
 constexpr uint32_t kMaxLooks = 8;
 
 std::atomic<abi::TurnTable*> the_table{nullptr};
@@ -57,15 +61,33 @@ int handback_fd = -1;
 struct stat handback_file {};
 int socket_fd = -1;
 
+/// Sets of places, of which the latest are kept.
+struct LatestLooks {
+  uint64_t pattern[kMaxLooks];
+  uint32_t next;
+
+  bool contain(uint64_t wanted) const {
+    for (const uint64_t one : pattern)
+      if (one == wanted) return true;
+    return false;
+  }
+  void add(uint64_t one) { pattern[next++ % kMaxLooks] = one; }
+  void forget() {
+    for (uint64_t& one : pattern) one = 0;
+  }
+};
+
 struct Self {
   ThreadSlot* slot;
   uint32_t places;
   uint32_t clock_reads;
+  uint32_t polls;    // in this turn
+  uint32_t granted;  // of them
+  uint32_t streak;   // of polls in earlier turns, since it found something
   uint64_t place[kMaxPlaces];
   uint64_t pattern;  // of this turn's places
   uint64_t last_pattern;
-  uint64_t before_locks[kMaxLooks];  // patterns of turns that ended with a wait for a lock
-  uint32_t next_look;
+  LatestLooks before_polls, before_locks;  // of turns that ended so
 };
 __attribute__((tls_model("initial-exec"))) thread_local Self self{};
 
@@ -263,6 +285,8 @@ void wait_until_served(ThreadSlot* slot) {
 void begin_turn() {
   self.places = 0;
   self.clock_reads = 0;
+  self.polls = 0;
+  self.granted = self.slot->polls.load(std::memory_order_relaxed);
   self.last_pattern = self.pattern;
   self.pattern = 0;
 }
@@ -372,8 +396,9 @@ int64_t deadline_after(int64_t ns) {
   return ns >= abi::kNever - now ? abi::kNever : now + ns;
 }
 
-End give(const Call& call, int64_t deadline_ns, uint32_t flags) {
+End give(const Call& call, int64_t deadline_ns, uint32_t flags, int64_t ready_ns) {
   ThreadSlot* const slot = self.slot;
+  slot->ready_ns.store(ready_ns);
   slot->flags.store(flags);
   slot->deadline_ns.store(deadline_ns);
   slot->call.store(call.number);
@@ -389,63 +414,102 @@ End give(const Call& call, int64_t deadline_ns, uint32_t flags) {
 }
 
 void progressed() {
-  for (uint64_t& before : self.before_locks) before = 0;
+  self.before_locks.forget();
+  self.before_polls.forget();
   self.pattern = 0;
   self.last_pattern = 0;
   self.places = 0;
+  self.granted = 0;
+  self.streak = 0;
 }
 
 /// In a turn that began within a poll, which is over now, it may have looked nowhere else.
 Looks looks_of_turn() {
   const uint64_t pattern = self.pattern != 0 ? self.pattern : self.last_pattern;
-  bool are_as_before = false;
-  for (const uint64_t before : self.before_locks) are_as_before |= before == pattern;
-  return {.pattern = pattern, .are_as_before = pattern != 0 && are_as_before};
+  return {.pattern = pattern, .are_as_before = pattern != 0 && self.before_locks.contain(pattern)};
 }
 
 void go_on_after(const Looks& looks) {
   self.pattern = 0;
   self.last_pattern = looks.pattern;
   self.places = 0;
-  if (!looks.are_as_before) self.before_locks[self.next_look++ % kMaxLooks] = looks.pattern;
+  if (!looks.are_as_before) self.before_locks.add(looks.pattern);
+}
+
+void acts() {
+  self.granted = 0;
+}
+
+bool may_look_on() {
+  return self.polls < self.granted;
+}
+
+int64_t time_after_looks() {
+  constexpr uint32_t kLongest = 1U << 31;
+  ThreadSlot& slot = *self.slot;
+  const int64_t now = now_ns();
+  const bool reads_clock = self.clock_reads >= kMaxClockReads && self.polls < kPollsOfClockReads;
+  const uint32_t polls = reads_clock ? kPollsOfClockReads : self.polls;
+  if (self.streak == 0) slot.streak_began_ns.store(now);
+  self.streak = self.streak < kLongest - polls ? self.streak + polls : kLongest;
+  slot.streak.store(self.streak);
+  slot.looks.store(self.polls);
+  slot.looked_ns.store(now);
+  return now + polls * slot.poll_ns.load(std::memory_order_relaxed);
 }
 
 namespace {
 
-End give_to_others(const Call& call, int64_t deadline_ns) {
+End give_to_others(const Call& call) {
   uint32_t flags = ThreadSlot::kPolls;
   if (self.clock_reads != 0) flags |= ThreadSlot::kReadsClock;
-  if (self.pattern == 0 || self.pattern != self.last_pattern) flags |= ThreadSlot::kProgressed;
-  return give(call, deadline_ns, flags);
+  if (self.pattern == 0 || !self.before_polls.contain(self.pattern)) {
+    flags |= ThreadSlot::kProgressed;
+    self.before_polls.add(self.pattern);
+  }
+  const int64_t ready = time_after_looks();
+  // To look somewhere for the first time is free: how often a program does that while it starts may
+  // depend on the machine.
+  const bool is_free = (flags & ThreadSlot::kProgressed) != 0;
+  return give(call, abi::kNever, flags, is_free ? 0 : ready);
 }
 
 uint64_t mixed_place(const Call& call, uint64_t place) {
   return mix(place + static_cast<uint64_t>(call.number) * 0x9e3779b97f4a7c15);
 }
 
+/// Returns whether the thread has looked there in this turn before; also if that is not known.
+bool look_at(uint64_t place) {
+  for (uint32_t i = 0; i < self.places; ++i)
+    if (self.place[i] == place) return true;
+  if (self.places == kMaxPlaces) return true;
+  self.place[self.places++] = place;
+  self.pattern = self.places == kMaxPlaces ? kMaxPlaces : self.pattern + place;
+  return false;
+}
+
 }  // namespace
 
 void found_nothing(const Call& call, uint64_t place) {
   if (!active()) return;
-  const uint64_t mixed = mixed_place(call, place);
-  for (uint32_t i = 0; i < self.places; ++i) {
-    if (self.place[i] != mixed) continue;
-    give_to_others(call, abi::kNever);
-    return;
-  }
-  self.pattern += mixed;
-  if (self.places == kMaxPlaces) {
-    give_to_others(call, abi::kNever);
-  } else {
-    self.place[self.places++] = mixed;
-  }
+  ++self.polls;
+  if (look_at(mixed_place(call, place)) && !may_look_on()) give_to_others(call);
+}
+
+void yield(const Call& call, uint64_t place) {
+  if (!active()) return;
+  ++self.polls;
+  look_at(mixed_place(call, place));
+  if (!may_look_on()) give_to_others(call);
 }
 
 void read_clock() {
   if (!active()) return;
-  if (++self.clock_reads < kMaxClockReads) return;
+  ++self.clock_reads;
+  if (self.clock_reads < kMaxClockReads && self.polls < kPollsBetweenClocks) return;
   if (self.places == 0) self.pattern = 1;
-  give_to_others(Call::of(SYS_clock_gettime, 0), abi::kNever);
+  give_to_others(Call::of(SYS_clock_gettime, 0));
+  self.clock_reads = 1;
 }
 
 ThreadSlot* take_slot() {
@@ -459,6 +523,7 @@ ThreadSlot* take_slot() {
     slot.pid.store(0);
     slot.tid.store(0);
     slot.deadline_ns.store(abi::kNever);
+    slot.ready_ns.store(0);
     slot.call.store(-1);
     slot.key.store(0);
     slot.asks.store(ThreadSlot::kNothing);
@@ -531,8 +596,13 @@ ROCEMU_REPLACE(void, rocemu_turns_asks, (bool waits)) {
   using namespace rocemu::turns;
   if (own_slot() == nullptr || !joined()) return;
   if (!waits) return wait_until_served(own_slot());
+  acts();
   own_slot()->asks.store(ThreadSlot::kWaitsForReply);
   tell_daemon(own_slot());
+}
+
+ROCEMU_REPLACE(void, rocemu_turns_acts, ()) {
+  if (rocemu::turns::own_slot() != nullptr) rocemu::turns::acts();
 }
 
 ROCEMU_REPLACE(void, rocemu_turns_found, ()) {

@@ -52,8 +52,9 @@ int64_t now_ns();
 /// The virtual time so long from now; kNever if that is beyond all times.
 int64_t deadline_after(int64_t ns);
 
-/// Gives the turn back until it is this thread's again. `flags` are ThreadSlot::Flags.
-End give(const Call& call, int64_t deadline_ns, uint32_t flags);
+/// Gives the turn back until it is this thread's again, not before `ready_ns`. `flags` are
+/// ThreadSlot::Flags.
+End give(const Call& call, int64_t deadline_ns, uint32_t flags, int64_t ready_ns = 0);
 
 /// What the thread has found or done makes others look again.
 void progressed();
@@ -93,12 +94,24 @@ End wait(const Call& call, int64_t deadline_ns, Ready ready, uint32_t flags = 0,
   }
 }
 
-/// The thread looked at `place` and found nothing. The second time in one turn that it finds
-/// nothing there it gives the turn back: it polls.
+/// The thread looked at `place` and found nothing. When it has done so before in this turn, and as
+/// often as the daemon granted, it gives the turn back until the time is over that its looks cost.
 void found_nothing(const Call& call, uint64_t place);
+
+/// The same, of a thread that yields: it gives the turn back even if it does so for the first time.
+void yield(const Call& call, uint64_t place);
 
 /// It read a clock; many times in one turn is a wait for time to pass.
 void read_clock();
+
+/// The thread does something that others may have to see before it looks again: from now on it
+/// gives its turn back as if the daemon had granted no looks.
+void acts();
+
+/// Returns whether the thread may look in vain once more in this turn.
+bool may_look_on();
+/// When the time is over that its looks in this turn cost.
+int64_t time_after_looks();
 
 /// Takes a slot for a thread or process that is about to be started; null if there is none left.
 abi::ThreadSlot* take_slot();

@@ -209,6 +209,7 @@ void Participants::answer(Process& process) {
       slot.tid.store(hello.tid);
       slot.flags.store(ThreadSlot::kProgressed);
       slot.deadline_ns.store(abi::kNever);
+      slot.ready_ns.store(0);
       slot.call.store(-1);
       slot.key.store(0);
     }

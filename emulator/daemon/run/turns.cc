@@ -62,14 +62,6 @@ bool is_alive(pid_t process) {
   return !state.empty() && state[0] != 'Z' && state[0] != 'X';
 }
 
-/// Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014: mix64variant13.
-uint64_t mixed(uint64_t value) {
-  value += 0x9e37'79b9'7f4a'7c15;
-  value = (value ^ (value >> 30)) * 0xbf58'476d'1ce4'e5b9;
-  value = (value ^ (value >> 27)) * 0x94d0'49bb'1331'11eb;
-  return value ^ (value >> 31);
-}
-
 bool is_readable(int fd) {
   pollfd entry{fd, POLLIN, 0};
   return poll(&entry, 1, 0) > 0;
@@ -266,41 +258,32 @@ void Turns::tell_of_unseen() {
 
 // ---- Turns ------------------------------------------------------------------------------------
 
-Turns::Place Turns::place_of(const ThreadSlot& slot) const {
-  const uint64_t serial = slot.serial.load();
-  if (options_.schedule == 0) return {0, serial};
-  const uint64_t now = static_cast<uint64_t>(table().now_ns.load());
-  return {mixed(mixed(mixed(options_.schedule) ^ now) ^ serial), serial};
+/// A thread that polls may write to memory, which another one looks at, and poll on. That is seen,
+/// and not at once: to look after each poll would take long.
+void Turns::begin_round(bool is_quiet) {
+  quiet_rounds_ = is_quiet ? quiet_rounds_ + 1 : 0;
+  touched_ |= (quiet_rounds_ & (quiet_rounds_ - 1)) == 0;  // 0, or a power of two
 }
 
-std::optional<uint32_t> Turns::next_after(Place place) const {
-  std::optional<uint32_t> next;
-  Place best;
-  for (uint32_t i = 0; i < std::min(table().high_water.load(), TurnTable::kSlots); ++i) {
-    const ThreadSlot& slot = table().slots[i];
-    if (slot.state.load() == ThreadSlot::kFree) continue;
-    const Place its = place_of(slot);
-    if (its <= place || (next && its > best)) continue;
-    next = i;
-    best = its;
+std::span<const schedule::Thread> Turns::threads() {
+  threads_.clear();
+  const std::span<ThreadSlot> slots = used_slots(table());
+  for (uint32_t i = 0; i < slots.size(); ++i) {
+    const ThreadSlot& slot = slots[i];
+    if (slot.state.load() != ThreadSlot::kWaits) continue;
+    schedule::Thread& thread = threads_.emplace_back();
+    thread = {.slot = i,
+              .serial = slot.serial.load(),
+              .deadline = schedule::instant_of(slot.deadline_ns.load())};
+    if (const int64_t ready = slot.ready_ns.load(); ready != 0)
+      thread.polling = {.polled_at = schedule::instant_of(slot.looked_ns.load()),
+                        .polls = slot.looks.load(),
+                        .ready_at = schedule::instant_of(ready),
+                        .streak = slot.streak.load(),
+                        .since = schedule::instant_of(slot.streak_began_ns.load()),
+                        .reads_clock = (slot.flags.load() & ThreadSlot::kReadsClock) != 0};
   }
-  return next;
-}
-
-Turns::Round Turns::run(const MustStop& must_stop) {
-  Round round;
-  Place place;
-  touched_ = true;
-  while (!must_stop()) {
-    settle(must_stop);
-    const std::optional<uint32_t> next = next_after(place);
-    if (!next || must_stop()) break;
-    place = place_of(table().slots[*next]);
-    const uint32_t state = table().slots[*next].state.load();
-    if (state == ThreadSlot::kWaits) give_turn(*next, round, must_stop);
-  }
-  round.progressed |= participants_->take_changed();
-  return round;
+  return threads_;
 }
 
 bool Turns::is_taken(uint32_t number) const {
@@ -317,8 +300,11 @@ bool Turns::wait_awake(const ThreadSlot& slot) const {
   return now < until;
 }
 
-void Turns::give_turn(uint32_t number, Round& round, const MustStop& must_stop) {
+schedule::Turn Turns::give_turn(uint32_t number, schedule::PollGrant polls,
+                                const MustStop& must_stop) {
   ThreadSlot& slot = table().slots[number];
+  slot.polls.store(polls.polls);
+  slot.poll_ns.store(polls.each.count());
   participants_->set_holder(&slot);
   abi::give_turn(slot);
   syscall(SYS_futex, &slot.turn, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
@@ -355,12 +341,11 @@ void Turns::give_turn(uint32_t number, Round& round, const MustStop& must_stop) 
   participants_->set_holder(nullptr);
   const uint32_t flags = is_taken(number) ? slot.flags.load() : uint32_t{ThreadSlot::kProgressed};
   if (slot.state.load() == ThreadSlot::kGone) abi::free_ended(slot);
-  round.progressed |= (flags & ThreadSlot::kProgressed) != 0;
-  touched_ |= (flags & ThreadSlot::kProgressed) != 0;
-  round.polls |= (flags & ThreadSlot::kPolls) != 0;
-  round.polls_memory |= (flags & ThreadSlot::kPolls) != 0 && slot.call.load() != SYS_futex;
-  round.reads_clock |= (flags & ThreadSlot::kReadsClock) != 0;
-  round.waits_for_room |= (flags & ThreadSlot::kWaitsForRoom) != 0;
+  const auto has = [flags](uint32_t flag) { return (flags & flag) != 0; };
+  touched_ |= has(ThreadSlot::kProgressed);
+  return {.progressed = has(ThreadSlot::kProgressed),
+          .polls = has(ThreadSlot::kPolls),
+          .waits_for_room = has(ThreadSlot::kWaitsForRoom)};
 }
 
 /// True if the run has to go on beside the thread: the kernel keeps it waiting, or it runs without
@@ -419,19 +404,6 @@ bool Turns::set_time(engine::Instant now) {
   const bool expired = timers_.expire(now);
   if (expired) unsettled_ = true;  // signals
   return expired;
-}
-
-std::optional<engine::Instant> Turns::next_deadline() const {
-  int64_t first = abi::kNever;
-  for (const ThreadSlot& slot : used_slots(table())) {
-    if (slot.state.load() == ThreadSlot::kWaits) first = std::min(first, slot.deadline_ns.load());
-  }
-  std::optional<engine::Instant> next = timers_.next_deadline();
-  if (first != abi::kNever) {
-    const engine::Instant wait{engine::Duration(std::max<int64_t>(first, 0))};
-    next = next ? std::min(*next, wait) : wait;
-  }
-  return next;
 }
 
 }  // namespace rocemu::daemon

@@ -1,6 +1,6 @@
-// Gives the threads of all programs their turns (abi/turns.h), one at a time, in the order in which
-// they were started: on a virtual clock a run's threads never race. A process that takes no
-// turns, a statically linked one for example, is waited for until it sleeps (quiescence.h).
+// The threads of all programs and their turns (abi/turns.h): who waits for one, giving it and
+// getting it back. Which thread is next decides schedule/. A process that takes no turns, a
+// statically linked one for example, is waited for until it sleeps (quiescence.h).
 #pragma once
 
 #include <sys/types.h>
@@ -25,6 +25,8 @@
 #include "emulator/daemon/run/quiescence.h"
 #include "emulator/daemon/run/unseen_programs.h"
 #include "emulator/os/unique_fd.h"
+#include "emulator/schedule/poll_time.h"
+#include "emulator/schedule/thread.h"
 
 namespace rocemu::daemon {
 
@@ -33,9 +35,6 @@ class Turns {
   struct Options {
     bool lockstep = false;
     uint64_t seed = 0;
-    /// 0: threads go on in the order in which they were started. Others: in one that is drawn anew
-    /// each time that virtual time goes on.
-    uint64_t schedule = 0;
     bool sleeps_between_turns = false;  // never waits awake for one to come back
     bool tells_exits = false;           // of programs that end otherwise than with status 0
     /// The process that all programs descend from, if there is one.
@@ -51,16 +50,18 @@ class Turns {
   /// Processes join at `listener`. Throws StartError.
   Turns(const Options& options, UniqueFd listener, Requests requests);
 
-  struct Round {
-    bool progressed = false;      // a thread did something, or another came or went
-    bool polls = false;           // somebody would go on, if there were anything to find
-    bool polls_memory = false;    // and that may be elsewhere than in a completion queue
-    bool reads_clock = false;     // and looks at a clock
-    bool waits_for_room = false;  // somebody waits to write
-  };
   using MustStop = std::function<bool()>;
-  /// Each thread that waits has a turn. Returns early when it must.
-  Round run(const MustStop& must_stop);
+
+  /// A round of turns begins. `is_quiet`: only since the time of polls is over.
+  void begin_round(bool is_quiet);
+  /// Returns when nobody outside of the turns runs.
+  void settle(const MustStop& must_stop);
+  /// The threads that wait for a turn.
+  std::span<const schedule::Thread> threads();
+  /// Gives a turn to the thread in that slot. Returns when it has given it back, or lost it.
+  schedule::Turn give_turn(uint32_t slot, schedule::PollGrant polls, const MustStop& must_stop);
+  /// Returns whether a process has come or gone since the last call.
+  bool take_changed() { return participants_->take_changed(); }
 
   /// Somebody came, went or asks, or goes on without turns.
   bool has_news();
@@ -72,8 +73,8 @@ class Turns {
 
   /// The time that the programs see. True if a timer of theirs has expired.
   bool set_time(engine::Instant now);
-  /// When a wait of theirs ends, or a timer expires.
-  std::optional<engine::Instant> next_deadline() const;
+  /// When a timer of theirs expires.
+  std::optional<engine::Instant> next_timer() const { return timers_.next_deadline(); }
 
   /// There has been a program. Until then nobody waits, and nothing can be stuck.
   bool has_seen_programs() const { return !everybody_.processes().empty() || !looked_at_.empty(); }
@@ -83,19 +84,12 @@ class Turns {
 
  private:
   bool is_taken(uint32_t slot) const;
-  /// Where a thread is among all, now: unlike any other's.
-  using Place = std::pair<uint64_t, uint64_t>;
-  Place place_of(const abi::ThreadSlot& slot) const;
-  std::optional<uint32_t> next_after(Place place) const;
-  void give_turn(uint32_t number, Round& round, const MustStop& must_stop);
   /// True if the thread gives its turn back, or asks, so soon that it is worth waiting awake for.
   bool wait_awake(const abi::ThreadSlot& slot) const;
   bool must_go_on_beside(const abi::ThreadSlot& slot, std::chrono::nanoseconds held,
                          std::chrono::nanoseconds own);
   bool is_stopped_by_another(const abi::ThreadSlot& slot) const;
   void revoke(uint32_t number);
-  /// Until nobody outside of the turns runs.
-  void settle(const MustStop& must_stop);
   bool needs_settling();
   bool is_one_starting() const;
   bool is_somebody_outside() const;
@@ -126,9 +120,11 @@ class Turns {
   std::set<pid_t> strangers_;  // processes that take no turns
   std::set<pid_t> looked_at_;  // when they were found
   std::set<pid_t> told_of_;
-  std::set<uint32_t> outside_;  // slots of threads that the kernel keeps waiting
+  std::set<uint32_t> outside_;             // slots of threads that the kernel keeps waiting
+  std::vector<schedule::Thread> threads_;  // for threads()
   bool unsettled_ = true;
-  bool touched_ = true;  // memory that a thread outside may look at has changed, perhaps
+  bool touched_ = true;        // memory that a thread outside may look at has changed, perhaps
+  uint32_t quiet_rounds_ = 0;  // in a row
 };
 
 }  // namespace rocemu::daemon

@@ -1,47 +1,29 @@
 #include "emulator/daemon/run/virtual_time.h"
 
 #include <poll.h>
-#include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <chrono>
-#include <string>
-#include <thread>
+#include <optional>
 #include <utility>
-
-#include "emulator/daemon/run/programs_turn.h"
+#include <vector>
 
 namespace rocemu::daemon {
 namespace {
 
 using namespace std::chrono_literals;
+using schedule::Step;
 
-/// A thread that runs for so long and calls no verb may do so for ever: the run goes on without
-/// waiting for it. One that waits for a processor, or for a disk, has more time.
-constexpr engine::Duration kPatience = 2s, kMaxPatience = 60s;
-constexpr engine::Duration kMinLook = 30us, kMaxLook = 1ms;
-/// With nothing to come, how often polling threads may look at what else they have to do.
-constexpr engine::Duration kMinIdle = 1ms, kMaxIdle = 20ms;
-/// So many rounds in which nothing happened: a thread that empties its CQs and then goes on to do
-/// something else has done it by then.
-constexpr uint32_t kPollersTurn = 3;
 /// What is left to do when a run ends takes no longer, in real time.
 constexpr engine::Duration kMaxEnd = 5s;
-/// How often it is told that nothing happens, in real time.
-constexpr engine::Duration kTellInterval = 100ms;
-/// Longer than it takes to find that programs wait, or poll for nothing (command/supervise.cc), in
-/// real time.
-constexpr engine::Duration kUntilVerdict = 15s;
-/// So often time has moved on, and once more that often for each QP and CM id, and no QP has come
-/// further: retries with an end are over by then (7 of each kind, IBTA vol 1, 9.7.5.2.8 and
-/// 9.7.6.1.3; 15 of a connection's messages).
-constexpr uint64_t kManyJumps = 1000, kManyJumpsOfEach = 64;
 
 }  // namespace
 
-VirtualTime::VirtualTime(const Options& options, Worker& worker, EventLoop& control_loop,
-                         Clock& clock, const bool& is_held, std::function<bool()> on_idle)
-    : options_(options),
+VirtualTime::VirtualTime(const Options& options, Turns& turns, Worker& worker,
+                         EventLoop& control_loop, Clock& clock, const bool& is_held,
+                         std::function<bool()> on_idle)
+    : scheduler_(options),
+      lockstep_(options.lockstep),
+      turns_(turns),
       worker_(worker),
       control_loop_(control_loop),
       clock_(clock),
@@ -49,171 +31,103 @@ VirtualTime::VirtualTime(const Options& options, Worker& worker, EventLoop& cont
       on_idle_(std::move(on_idle)) {}
 
 void VirtualTime::run(const std::atomic<bool>& stopping) {
-  if (options_.turns != nullptr) return run_with_turns(stopping);
-  SpinningThreads spinning;
-  Quiescence clients(options_.ancestor, /*parents_wait=*/true, &spinning);
-  engine::Duration idle = kMinIdle;
-  uint32_t idle_rounds = 0;
-  const auto progress = [&] {
-    end_round();
-    idle = kMinIdle;
-    idle_rounds = 0;
-  };
-  if (options_.lockstep) worker_.engine_host().hold_outputs();
-  while (!stopping) {
-    if (options_.lockstep) wait_for_quiet(clients, stopping);
-    if (handle_what_came()) {
-      progress();
-      continue;
-    }
-    if (!options_.lockstep) {
-      wait_for_quiet(clients, stopping);
-      if (handle_what_came()) {
-        progress();
-        continue;
-      }
-    }
-    const std::optional<engine::Instant> deadline = worker_.engine_host().next_deadline();
-    if (deadline && !is_held_) {
-      clock_.advance_to(*deadline);
-      if (worker_.engine_host().tick_if_due(clock_.now())) progress();
-      note_programs();
-      ++jumps_;
-      if (on_stuck_ && repeats_without_end()) tell_stuck();
-      continue;
-    }
-    if (idle_rounds++ >= kPollersTurn && ends_idleness()) {
-      progress();
-      continue;
-    }
-    // Without end: until a sleeping thread is woken by something else than us.
-    std::this_thread::sleep_for(idle);
-    idle = std::min<engine::Duration>(2 * idle, kMaxIdle);
-    worker_.sessions().begin_round();
-  }
-  // A client that has left by now must be gone in the recording too, however soon we have to stop.
-  bool more = true;
-  while (std::exchange(more, false)) {
-    worker_.loop().wait(engine::Duration(0));
-    more |= worker_.sessions().pump_in_order();
-    more |= worker_.sessions().reap(worker_.engine_host(), worker_.memory());
-    more |= worker_.cm_sessions().reap(worker_.engine_host());
-    worker_.engine_host().release_outputs();
-  }
-}
-
-// ---- With turns -------------------------------------------------------------------------------
-
-void VirtualTime::run_with_turns(const std::atomic<bool>& stopping) {
-  Turns& turns = *options_.turns;
   worker_.engine_host().hold_outputs();
-  const auto progress = [&] {
-    worker_.engine_host().release_outputs();
-    idle_rounds_ = 0;
-    idle_since_ = clock_.now();
-  };
+  scheduler_.restart();
   // The command has ended, and we are told to stop: what still belongs to the run is done.
   std::optional<engine::Instant> told_to_stop;
   const auto must_stop = [&] {
     if (!stopping) return false;
     if (!told_to_stop) told_to_stop = clock_.real_now();
-    return !turns.has_command_ended() || clock_.real_now() - *told_to_stop > kMaxEnd;
+    return !turns_.has_command_ended() || clock_.real_now() - *told_to_stop > kMaxEnd;
   };
-  Turns::Round round;
-  bool is_seen = true;  // by some program: what was done since the latest round of turns
+  bool was_in_round = false;
   while (!must_stop()) {
-    if (is_seen || turns.has_news()) {
-      round = turns.run(must_stop);
-    } else {
-      round.progressed = false;
+    const bool in_round = scheduler_.in_round();
+    if (in_round) {
+      if (!was_in_round) turns_.begin_round(scheduler_.is_quiet());
+      turns_.settle(must_stop);
     }
-    is_seen = true;
-    if (handle_after_turns() || round.progressed) {
-      if (round.progressed) ++rounds_;
-      progress();
-      continue;
+    was_in_round = in_round;
+    const Step step = scheduler_.next(in_round ? facts_of_round() : facts());
+    if (step.kind == Step::Kind::kEnd) return;
+    take(step, must_stop);
+  }
+  handle_after_turns();
+}
+
+schedule::Facts VirtualTime::facts_of_round() {
+  EngineHost& nic = worker_.engine_host();
+  return {.now = clock_.now(),
+          .threads = turns_.threads(),
+          .timers = turns_.next_timer().value_or(schedule::kNever),
+          .device = nic.next_deadline().value_or(schedule::kNever),
+          .is_paused = nic.paused(),
+          .is_held = is_held_};
+}
+
+schedule::Facts VirtualTime::facts() {
+  EngineHost& nic = worker_.engine_host();
+  schedule::Facts facts = facts_of_round();
+  facts.inputs = nic.inputs();
+  facts.memory_waits = worker_.memory().waits();
+  facts.has_seen_programs = turns_.has_seen_programs();
+  facts.has_frames_under_way = nic.has_frames_under_way();
+  facts.has_command_ended = turns_.has_command_ended();
+  facts.real_now = clock_.real_now();
+  return facts;
+}
+
+void VirtualTime::take(const Step& step, const Turns::MustStop& must_stop) {
+  switch (step.kind) {
+    case Step::Kind::kContinue:
+    case Step::Kind::kEnd:
+      return;
+    case Step::Kind::kLookForNews:
+      return scheduler_.heard_news(turns_.has_news());
+    case Step::Kind::kGiveTurn:
+      return scheduler_.turn_ended(turns_.give_turn(step.slot, step.polls, must_stop));
+    case Step::Kind::kRunDevice: {
+      const bool has_worked = handle_after_turns();
+      return scheduler_.device_ran(has_worked, turns_.take_changed());
     }
-    // Requests on the control socket, whenever they come, change nothing of what programs do,
-    // unless that is what they are for.
-    // Nor, once the command has ended, before the run is over.
-    const uint32_t before = activity();
-    while (options_.lockstep && !turns.has_command_ended() && control_loop_.run_first()) {
-    }
-    if (activity() != before) {
-      progress();
-      continue;
-    }
-    if (is_over()) return;
-    // Frame by frame, programs see each before the next, or before time goes on.
-    if (worker_.engine_host().paused()) {
-      if (idle_rounds_++ < kPollersTurn) continue;
-      if (on_idle_()) {
-        progress();
-        continue;
-      }
-    }
-    const std::optional<engine::Instant> next = next_instant(round);
-    if (next && !is_held_ && !round.waits_for_room && !awaits_verdict()) {
-      is_seen = advance_to(*next) || round.polls_memory || round.reads_clock;
-      note_programs();
-      ++jumps_;
-      repeats_ = on_stuck_ && !turns.next_deadline() && repeats_without_end();
-      if (repeats_) tell_stuck();
-      continue;
-    }
-    if (idle_rounds_++ >= kPollersTurn && ends_idleness()) {
-      progress();
-      continue;
-    }
-    wait_idle(round);
-    worker_.sessions().begin_round();  // for those that poll and take no turns
+    case Step::Kind::kShow:
+      worker_.engine_host().release_outputs();
+      return;
+    case Step::Kind::kServeControl:
+      return scheduler_.control_served(serve_control());
+    case Step::Kind::kActIdle:
+      return scheduler_.acted_idle(on_idle_());
+    case Step::Kind::kLookAtQps:
+      return scheduler_.saw_qps(progress_of_qps(),
+                                !worker_.engine_host().paused() && !worker_.memory().waits());
+    case Step::Kind::kReportHang:
+      return on_stuck_(scheduler_.seen_activity());
+    case Step::Kind::kAdvance:
+      return advance_to(step.until);
+    case Step::Kind::kWait:
+      if (step.time > engine::Duration(0)) turns_.wait_outside(step.time);
+      worker_.sessions().begin_round();  // for those that poll and take no turns
+      return;
   }
 }
 
-/// When nothing comes, programs may be woken by something outside: looked for less and less often.
-/// Those that poll go on by themselves.
-void VirtualTime::wait_idle(const Turns::Round& round) {
-  constexpr uint32_t kManyPolls = 2000;
-  if (round.polls && idle_rounds_ < kManyPolls) return;
-  const uint32_t doublings = std::min(round.polls ? idle_rounds_ - kManyPolls : idle_rounds_, 5U);
-  options_.turns->wait_outside(std::min<engine::Duration>(kMinIdle * (1 << doublings), kMaxIdle));
-}
-
-/// A run ends when the command that it is for has ended, all programs wait, and no frame is under
-/// way: what would come later, such as retries and timers, is not of the run.
-bool VirtualTime::is_over() const {
-  return options_.turns->has_command_ended() &&
-         (is_ending_ || !worker_.engine_host().has_frames_under_way());
-}
-
-std::optional<engine::Instant> VirtualTime::next_instant(const Turns::Round& round) const {
-  std::optional<engine::Instant> next = options_.turns->next_deadline();
-  if (const auto deadline = worker_.engine_host().next_deadline();
-      deadline && (!next || *deadline < *next)) {
-    next = deadline;
+bool VirtualTime::serve_control() {
+  const uint32_t before = activity();
+  while (!turns_.has_command_ended() && control_loop_.run_first()) {
   }
-  if (!round.reads_clock) return next;
-  // A thread that polls and reads a clock waits for a time that only it knows: time goes on in
-  // steps, each an eighth of how long it has polled.
-  const engine::Duration step = std::max<engine::Duration>((clock_.now() - idle_since_) / 8, 1us);
-  const engine::Instant stepped = clock_.now() + step;
-  return next ? std::min(*next, stepped) : stepped;
+  return activity() != before;
 }
 
-/// True if programs may see what happened. Retries, for example, they do not see.
-bool VirtualTime::advance_to(engine::Instant instant) {
-  const std::optional<engine::Instant> of_programs = options_.turns->next_deadline();
+/// Programs do not see each thing that happens, such as retries.
+void VirtualTime::advance_to(engine::Instant instant) {
   const uint64_t writes = worker_.memory().writes();
   clock_.advance_to(instant);
-  const bool expired = options_.turns->set_time(clock_.now());
+  const bool expired = turns_.set_time(clock_.now());
   const bool ticked = worker_.engine_host().tick_if_due(clock_.now());
   const bool released = worker_.engine_host().release_outputs();  // with the time
-  if (ticked || expired) {
-    idle_rounds_ = 0;
-    idle_since_ = clock_.now();
-  }
-  return released || expired || (of_programs && *of_programs <= clock_.now()) ||
-         (options_.turns->is_memory_watched() && worker_.memory().writes() != writes);
+  const bool is_seen =
+      released || expired || (turns_.is_memory_watched() && worker_.memory().writes() != writes);
+  scheduler_.advanced(clock_.now(), is_seen, ticked || expired);
 }
 
 void VirtualTime::serve() {
@@ -239,118 +153,24 @@ bool VirtualTime::handle_after_turns() {
   return worked;
 }
 
-/// Doorbells first: what a client rang before it asked comes before. In lockstep one kind of thing,
-/// and one request, at a time: a client that gets its reply runs at once, and must not be faster
-/// than the others.
-bool VirtualTime::handle_what_came() {
-  if (options_.lockstep) {
-    // A client that has ended is gone before another comes, which may be the next program of one
-    // script: it would be so if the script's shell took long to go on. Requests on the control
-    // socket, whenever and however often they come, must not change what the clients do.
-    return worker_.sessions().pump_in_order() || worker_.loop().run_first(EPOLLHUP) ||
-           worker_.sessions().reap(worker_.engine_host(), worker_.memory()) ||
-           worker_.cm_sessions().reap(worker_.engine_host()) || worker_.loop().run_first() ||
-           worker_.engine_host().tick_if_due(clock_.now()) || control_loop_.run_first();
-  }
-  bool worked = worker_.sessions().pump_in_order();
-  worked |= worker_.loop().wait(engine::Duration(0)) > 0;
-  worked |= worker_.engine_host().tick_if_due(clock_.now());
-  worked |= worker_.sessions().reap(worker_.engine_host(), worker_.memory());
-  worked |= worker_.cm_sessions().reap(worker_.engine_host());
-  return worked;
-}
-
-/// Clients see what was done, and look again for what they wait for.
-void VirtualTime::end_round() {
-  if (options_.lockstep) {
-    worker_.engine_host().release_outputs();
-  } else {
-    worker_.sessions().begin_round();
-  }
-}
-
-void VirtualTime::wait_for_quiet(Quiescence& clients, const std::atomic<bool>& stopping) {
-  const engine::Instant since = clock_.real_now();
-  clients.begin_wait();
-  engine::Duration pause = kMinLook;
-  while (!stopping && !is_quiet(clients)) {
-    if (!options_.lockstep && handle_what_came()) worker_.sessions().begin_round();
-    const engine::Duration waited = clock_.real_now() - since;
-    if (waited > kPatience) {
-      if (!clients.anyone_runs()) return;  // they sleep, and wake again and again by themselves
-      const std::string names = clients.give_up_on_running(waited > kMaxPatience);
-      if (!names.empty()) {
-        spdlog::warn(
-            "for 2 s without a verb runs {}: what it does counts as outside of the virtual "
-            "clock from now on{}",
-            names, options_.lockstep ? ", and the run is no longer deterministic" : "");
-        return;
-      }
-    }
-    std::this_thread::sleep_for(pause);
-    pause = std::min<engine::Duration>(pause * 3 / 2, kMaxLook);
-  }
-}
-
-/// Another number each time that programs did something.
 uint32_t VirtualTime::activity() const {
-  return worker_.engine_host().inputs() + rounds_;
-}
-
-void VirtualTime::note_programs() {
-  const uint32_t serial = activity();
-  if (std::exchange(serial_, serial) == serial) return;
-  is_stuck_ = repeats_ = false;
-  jumps_ = looked_at_jump_ = 0;
+  return scheduler_.activity(worker_.engine_host().inputs());
 }
 
 bool VirtualTime::end_stuck(uint32_t serial) {
-  if (!is_stuck_ || is_held_ || serial != serial_ || serial != activity()) return false;
-  if (options_.lockstep) {
+  if (!scheduler_.is_stuck() || is_held_ || serial != scheduler_.seen_activity() ||
+      serial != activity())
+    return false;
+  if (lockstep_) {
     // How programs go when they are ended is left to chance.
-    is_ending_ = true;
+    scheduler_.end();
     worker_.engine_host().end_record();
   }
   return true;
 }
 
-/// In lockstep time stands still where retries repeat without an end, and not where it has come to
-/// by the time that a hang has been looked for. Unless none is found, since a program waits for
-/// something from outside.
-bool VirtualTime::awaits_verdict() {
-  note_programs();
-  if (is_ending_) return true;
-  if (!options_.lockstep || !repeats_) return false;
-  if (clock_.real_now() - stuck_since_ < kUntilVerdict) return true;
-  is_stuck_ = repeats_ = false;
-  looked_at_jump_ = jumps_;
-  return false;
-}
-
-/// For some rounds there has been nothing to do. True if there is something now; if there cannot
-/// be, that is told.
-bool VirtualTime::ends_idleness() {
-  if (on_idle_()) return true;
-  note_programs();
-  const bool begins = options_.turns != nullptr && !options_.turns->has_seen_programs();
-  const bool may_go_on =
-      begins || is_held_ || worker_.engine_host().paused() || worker_.memory().waits();
-  if (on_stuck_ && !may_go_on) tell_stuck();
-  return false;
-}
-
-void VirtualTime::tell_stuck() {
-  const engine::Instant now = clock_.real_now();
-  if (is_stuck_ && now - told_ < kTellInterval) return;
-  if (!is_stuck_) stuck_since_ = now;
-  is_stuck_ = true;
-  told_ = now;
-  on_stuck_(serial_);
-}
-
 /// A receiver that is never ready may be asked for ever (rnr_retry 7).
-bool VirtualTime::repeats_without_end() {
-  if (jumps_ - looked_at_jump_ < kManyJumps) return is_stuck_;
+std::vector<uint32_t> VirtualTime::progress_of_qps() const {
   const engine::FabricSnapshot fabric = worker_.engine_host().snapshot();
   std::vector<uint32_t> progress;
   for (const engine::DeviceSnapshot& device : fabric.devices) {
@@ -363,19 +183,7 @@ bool VirtualTime::repeats_without_end() {
   for (const engine::RdmaIdSnapshot& id : fabric.rdma_ids) {
     progress.insert(progress.end(), {id.number, static_cast<uint32_t>(id.state)});
   }
-  const uint64_t many = kManyJumps + kManyJumpsOfEach * progress.size();
-  if (looked_at_jump_ == 0 || progress != progress_) {
-    progress_ = std::move(progress);
-    looked_at_jump_ = jumps_;
-    is_stuck_ = false;
-  } else if (jumps_ - looked_at_jump_ >= many) {
-    return !worker_.engine_host().paused() && !worker_.memory().waits();
-  }
-  return is_stuck_;
-}
-
-bool VirtualTime::is_quiet(Quiescence& clients) {
-  return clients.is_quiet(pids_of_clients(worker_));
+  return progress;
 }
 
 }  // namespace rocemu::daemon

@@ -1,0 +1,61 @@
+#include "emulator/schedule/hang_watch.h"
+
+#include <chrono>
+#include <utility>
+
+namespace rocemu::schedule {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Of real time.
+constexpr Duration kReportInterval = 100ms;
+/// Longer than it takes to find that programs wait, or poll for nothing (command/supervise.cc), in
+/// real time.
+constexpr Duration kUntilVerdict = 15s;
+/// So often time has moved on, and once more that often for each QP and CM id, and no QP has come
+/// further: retries with an end are over by then (7 of each kind, IBTA vol 1, 9.7.5.2.8 and
+/// 9.7.6.1.3; 15 of a connection's messages).
+constexpr uint64_t kManyJumps = 1000, kManyJumpsOfEach = 64;
+
+}  // namespace
+
+void HangWatch::see(uint32_t activity) {
+  if (std::exchange(activity_, activity) == activity) return;
+  is_stuck_ = repeats_ = false;
+  jumps_ = looked_at_jump_ = 0;
+}
+
+bool HangWatch::wants_progress() const {
+  return jumps_ - looked_at_jump_ >= kManyJumps;
+}
+
+bool HangWatch::sees_progress(std::vector<uint32_t> progress, bool may_repeat) {
+  const uint64_t many = kManyJumps + kManyJumpsOfEach * progress.size();
+  if (looked_at_jump_ == 0 || progress != progress_) {
+    progress_ = std::move(progress);
+    looked_at_jump_ = jumps_;
+    is_stuck_ = false;
+  } else if (jumps_ - looked_at_jump_ >= many) {
+    return may_repeat;
+  }
+  return is_stuck_;
+}
+
+bool HangWatch::report(Instant real_now) {
+  if (is_stuck_ && real_now - reported_ < kReportInterval) return false;
+  if (!is_stuck_) stuck_since_ = real_now;
+  is_stuck_ = true;
+  reported_ = real_now;
+  return true;
+}
+
+bool HangWatch::awaits_verdict(Instant real_now) {
+  if (!repeats_) return false;
+  if (real_now - stuck_since_ < kUntilVerdict) return true;
+  is_stuck_ = repeats_ = false;
+  looked_at_jump_ = jumps_;
+  return false;
+}
+
+}  // namespace rocemu::schedule

@@ -1,0 +1,56 @@
+#include "emulator/schedule/poll_time.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace rocemu::schedule {
+namespace {
+
+constexpr PollConstants kIs = kPollConstants;
+
+uint32_t polls_in(Duration time, Duration each) {
+  return static_cast<uint32_t>(
+      std::clamp<int64_t>((time + each - Duration(1)) / each, 1, kIs.max_lead));
+}
+
+/// After how many polls the price grows, and how many a turn has then.
+std::pair<uint32_t, uint32_t> growth_of(const Polling& polling) {
+  if (!polling.reads_clock) return {kIs.exact, kIs.growing};
+  if (polling.polls == 0) return {0, kIs.of_clock_reads};
+  if (polling.polls >= kIs.growing) return {kIs.exact_of_rare_clocks, kIs.growing};
+  return {kIs.exact, std::max(polling.polls, kIs.between_clocks)};
+}
+
+}  // namespace
+
+PollGrant grant_polls(const Idleness& idleness, const Polling& polling) {
+  PollGrant grant;
+  if (!idleness.is_quiet) return grant;
+  const Duration left = idleness.next == kNever ? Duration::max() : idleness.next - idleness.now;
+  const bool waits_for_time = idleness.next != kNever || idleness.reads_clock;
+  const auto [exact, turn] = growth_of(polling);
+  // However long a thread has polled, that gives it no lead over one that has just found something.
+  const Duration in_vain = idleness.now - std::max(polling.since, idleness.since);
+  const uint64_t streak = std::min(polling.streak, static_cast<uint64_t>(in_vain / kIs.poll));
+  if (waits_for_time && streak >= exact) {
+    grant.polls = turn;
+    // The last poll may be over later than what is due, by 1 us.
+    const Duration step = std::min(in_vain / kIs.lead_part, left);
+    grant.each = std::clamp(step / turn + Duration(1), kIs.poll, kIs.max_poll);
+  } else if (idleness.is_alone) {
+    grant.polls = kIs.max_lead;
+  } else {
+    grant.polls = static_cast<uint32_t>(
+        std::clamp<uint64_t>(streak / kIs.lead_part, kIs.min_lead, kIs.max_lead));
+  }
+  if (idleness.next != kNever) grant.polls = std::min(grant.polls, polls_in(left, grant.each));
+  return grant;
+}
+
+Instant ready_after_polls(const Polling& polling, Instant happened_at) {
+  if (happened_at < polling.polled_at) return polling.ready_at;
+  const uint32_t polls = polling.polls != 0 ? polling.polls : kIs.of_clock_reads;
+  return std::min(polling.ready_at, polling.polled_at + polls * kIs.poll);
+}
+
+}  // namespace rocemu::schedule

@@ -1,0 +1,321 @@
+#include "emulator/schedule/scheduler.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace rocemu::schedule {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// So many rounds in which nothing happened: a thread that empties its CQs and then goes on to do
+/// something else has done it by then.
+constexpr uint32_t kPollersTurn = 3;
+/// How long to wait for something from outside, of real time.
+constexpr Duration kMinWait = 1ms, kMaxWait = 20ms;
+/// While time stands still threads that poll go on by themselves, and for so many rounds nothing
+/// waits in between.
+constexpr uint32_t kManyPolls = 2000;
+
+/// When a thread goes on for its wait's end, or a timer expires.
+Instant next_of_sleepers(const Facts& facts) {
+  Instant next = facts.timers;
+  for (const Thread& thread : facts.threads) next = std::min(next, thread.deadline);
+  return next;
+}
+
+bool reads_clock(const Thread& thread) {
+  return thread.polling && thread.polling->reads_clock;
+}
+
+}  // namespace
+
+Step Scheduler::next(const Facts& facts) {
+  switch (phase_) {
+    case Phase::kBegin:
+      if (!is_seen_) return {Step::Kind::kLookForNews};
+      begin_round();
+      return give_turn(facts);
+    case Phase::kRound:
+      return give_turn(facts);
+    case Phase::kDevice:
+      return {Step::Kind::kRunDevice};
+    case Phase::kProgressed:
+      idle_rounds_ = 0;
+      idle_since_ = facts.now;
+      is_quiet_ = pollers_wait_ = false;
+      waits_of_pollers_ = 0;
+      begin(true);
+      return {Step::Kind::kShow};
+    case Phase::kControl:
+      return serve_control(facts);
+    case Phase::kIdle:
+      return when_idle(facts);
+    case Phase::kPaused:
+      return {Step::Kind::kActIdle};
+    case Phase::kMove:
+      return move_time(facts);
+    case Phase::kMoved:
+      return after_move(facts);
+    case Phase::kSeesQps:
+      return report_repeats(facts);
+    case Phase::kLooksIdle:
+      return {Step::Kind::kActIdle};
+    case Phase::kAllWait:
+      return report_idle(facts);
+    case Phase::kWaits:
+      return wait();
+  }
+  return {};
+}
+
+void Scheduler::restart() {
+  begin(true);
+}
+
+void Scheduler::begin(bool is_seen) {
+  phase_ = Phase::kBegin;
+  is_seen_ = is_seen;
+}
+
+void Scheduler::begin_round() {
+  phase_ = Phase::kRound;
+  round_ = {};
+  place_ = {};
+  is_seen_ = true;
+}
+
+/// Something happened that threads may see.
+void Scheduler::happened() {
+  is_quiet_ = false;
+  looked_.clear();
+}
+
+/// Returns whether each thread that polls has had a turn since the latest event.
+bool Scheduler::have_all_looked(const Facts& facts) const {
+  return std::ranges::all_of(facts.threads, [this](const Thread& thread) {
+    return !thread.polling || looked_.contains(thread.serial);
+  });
+}
+
+void Scheduler::heard_news(bool any) {
+  if (any) {
+    happened();
+    return begin_round();
+  }
+  phase_ = Phase::kDevice;
+  round_.progressed = false;
+  is_seen_ = true;
+}
+
+/// Threads that poll do not wait for time when it does not move.
+bool Scheduler::stands_still(const Facts& facts) const {
+  return facts.is_paused || facts.is_held || is_ending_ || hang_.repeats();
+}
+
+/// Threads that do not poll may look in each round.
+Instant Scheduler::ready_at(const Thread& thread, const Facts& facts) const {
+  if (!thread.polling || stands_still(facts)) return Instant::min();
+  return ready_after_polls(*thread.polling, idle_since_);
+}
+
+/// When a thread goes on, or a timer expires.
+Instant Scheduler::next_of_programs(const Facts& facts) const {
+  Instant next = facts.timers;
+  for (const Thread& thread : facts.threads) {
+    const Instant ready = ready_at(thread, facts);
+    next = std::min(next, ready > facts.now ? ready : thread.deadline);
+  }
+  return next;
+}
+
+PollGrant Scheduler::grant_to(const Thread& thread, const Facts& facts) const {
+  if (stands_still(facts)) return {};
+  Idleness idleness{.is_quiet = is_quiet_,
+                    .now = facts.now,
+                    .next = std::min(facts.device, next_of_sleepers(facts)),
+                    .is_alone = true};
+  for (const Thread& other : facts.threads) {
+    if (!other.polling) continue;
+    idleness.reads_clock |= other.polling->reads_clock;
+    idleness.since = std::max(idleness.since, other.polling->since);
+    if (other.serial != thread.serial) idleness.is_alone = false;
+  }
+  return grant_polls(idleness, thread.polling.value_or(Polling{}));
+}
+
+void Scheduler::turn_ended(const Turn& turn) {
+  round_ |= turn;
+  if (!turn.progressed) return;
+  happened();
+  looked_.insert(place_.serial);
+}
+
+Step Scheduler::give_turn(const Facts& facts) {
+  const auto is_ready = [&](const Thread& thread) { return ready_at(thread, facts) <= facts.now; };
+  const Thread* const next = order_.next_after(place_, facts.threads, facts.now, is_ready);
+  if (next == nullptr) {
+    phase_ = Phase::kDevice;
+    return {Step::Kind::kRunDevice};
+  }
+  place_ = order_.place_of(*next, facts.now);
+  looked_.insert(next->serial);
+  return {.kind = Step::Kind::kGiveTurn, .slot = next->slot, .polls = grant_to(*next, facts)};
+}
+
+void Scheduler::device_ran(bool has_worked, bool have_changed) {
+  if (has_worked || have_changed) happened();
+  round_.progressed |= have_changed;
+  if (round_.progressed) ++rounds_;
+  phase_ = has_worked || round_.progressed ? Phase::kProgressed : Phase::kControl;
+}
+
+/// Requests on the control socket, whenever they come, change nothing of what programs do, unless
+/// that is what they are for. Nor, once the command has ended, before the run is over.
+Step Scheduler::serve_control(const Facts& facts) {
+  if (options_.lockstep && !facts.has_command_ended) return {Step::Kind::kServeControl};
+  return when_idle(facts);
+}
+
+void Scheduler::control_served(bool has_acted) {
+  if (has_acted) happened();
+  phase_ = has_acted ? Phase::kProgressed : Phase::kIdle;
+}
+
+/// A run ends when the command that it is for has ended, all programs wait, and no frame is under
+/// way: what would come later, such as retries and timers, is not of the run.
+Step Scheduler::when_idle(const Facts& facts) {
+  if (facts.has_command_ended && (is_ending_ || !facts.has_frames_under_way))
+    return {Step::Kind::kEnd};
+  if (!facts.is_paused) return move_time(facts);
+  // Frame by frame, programs see each before the next, or before time goes on.
+  if (idle_rounds_++ < kPollersTurn) {
+    begin(true);
+    return {Step::Kind::kContinue};
+  }
+  phase_ = Phase::kPaused;
+  return {Step::Kind::kActIdle};
+}
+
+void Scheduler::acted_idle(bool has_acted) {
+  if (has_acted) {
+    happened();
+    phase_ = Phase::kProgressed;
+  } else {
+    phase_ = phase_ == Phase::kPaused ? Phase::kMove : Phase::kAllWait;
+  }
+}
+
+/// Only threads that poll go on, and nothing comes that they could find.
+bool Scheduler::has_nothing_but_pollers(const Facts& facts) const {
+  return next_of_sleepers_ == kNever && facts.device == kNever &&
+         std::ranges::none_of(facts.threads, reads_clock);
+}
+
+/// Returns whether the run must wait before such threads poll on. That leaves them time to be
+/// looked at, and the processor to others.
+bool Scheduler::lets_pollers_wait(const Facts& facts) {
+  if (facts.now - idle_since_ < kPollConstants.busy * kPollConstants.poll) return false;
+  pollers_wait_ = !pollers_wait_;
+  return pollers_wait_;
+}
+
+Step Scheduler::move_time(const Facts& facts) {
+  is_quiet_ = have_all_looked(facts);
+  any_polls_ = std::ranges::any_of(facts.threads,
+                                   [](const Thread& thread) { return thread.polling.has_value(); });
+  next_of_programs_ = next_of_programs(facts);
+  next_of_sleepers_ = next_of_sleepers(facts);
+  const Instant next = std::min(next_of_programs_, facts.device);
+  const auto must_stand_still = [&] {
+    hang_.see(activity(facts.inputs));
+    return is_ending_ || (options_.lockstep && hang_.awaits_verdict(facts.real_now));
+  };
+  if (next != kNever && !facts.is_held && !round_.waits_for_room && !must_stand_still()) {
+    if (has_nothing_but_pollers(facts) && lets_pollers_wait(facts)) {
+      phase_ = Phase::kLooksIdle;
+      return {Step::Kind::kActIdle};
+    }
+    was_nic_due_ = facts.device <= next;
+    return {.kind = Step::Kind::kAdvance, .until = next};
+  }
+  if (idle_rounds_++ < kPollersTurn) return wait();
+  phase_ = Phase::kLooksIdle;
+  return {Step::Kind::kActIdle};
+}
+
+void Scheduler::advanced(Instant now, bool is_seen, bool has_happened) {
+  if (has_happened) idle_rounds_ = 0;
+  if (is_seen) idle_since_ = now;
+  if (is_seen || next_of_sleepers_ <= now) happened();
+  is_seen_ = is_seen || next_of_programs_ <= now;
+  phase_ = Phase::kMoved;
+}
+
+Step Scheduler::after_move(const Facts& facts) {
+  hang_.see(activity(facts.inputs));
+  if (!was_nic_due_) return report_pollers(facts);
+  hang_.jumped();
+  if (!options_.reports_hangs || next_of_sleepers(facts) != kNever) {
+    hang_.repeats(false);
+    begin(is_seen_);
+    return {Step::Kind::kContinue};
+  }
+  if (hang_.wants_progress()) {
+    phase_ = Phase::kSeesQps;
+    return {Step::Kind::kLookAtQps};
+  }
+  hang_.repeats(hang_.is_stuck());
+  return report_repeats(facts);
+}
+
+/// Threads that poll for what does not come hang, if they go on with it.
+Step Scheduler::report_pollers(const Facts& facts) {
+  begin(is_seen_);
+  const bool is_long = facts.now - idle_since_ >= kPollConstants.exact * kPollConstants.poll;
+  if (options_.reports_hangs && is_long && has_nothing_but_pollers(facts) && !facts.memory_waits &&
+      hang_.report(facts.real_now))
+    return {Step::Kind::kReportHang};
+  return {Step::Kind::kContinue};
+}
+
+void Scheduler::saw_qps(std::vector<uint32_t> progress, bool may_repeat) {
+  hang_.repeats(hang_.sees_progress(std::move(progress), may_repeat));
+}
+
+Step Scheduler::report_repeats(const Facts& facts) {
+  begin(is_seen_);
+  if (hang_.repeats() && hang_.report(facts.real_now)) return {Step::Kind::kReportHang};
+  return {Step::Kind::kContinue};
+}
+
+/// For some rounds there has been nothing to do. If nothing can come any more, that is reported.
+Step Scheduler::report_idle(const Facts& facts) {
+  phase_ = Phase::kWaits;
+  hang_.see(activity(facts.inputs));
+  const bool may_go_on =
+      !facts.has_seen_programs || facts.is_held || facts.is_paused || facts.memory_waits;
+  if (options_.reports_hangs && !may_go_on && hang_.report(facts.real_now))
+    return {Step::Kind::kReportHang};
+  return wait();
+}
+
+/// When nothing comes, programs may be woken by something outside: looked for less and less often.
+/// Those that poll go on by themselves.
+Step Scheduler::wait() {
+  begin(true);
+  Step step{Step::Kind::kWait};
+  uint32_t doublings = idle_rounds_;
+  if (pollers_wait_) {
+    doublings = waits_of_pollers_++;
+  } else if (round_.polls) {
+    if (idle_rounds_ < kManyPolls) return step;
+    doublings = idle_rounds_ - kManyPolls;
+  }
+  doublings = std::min(doublings, 5U);
+  step.time = std::min<Duration>(kMinWait * (1 << doublings), kMaxWait);
+  return step;
+}
+
+}  // namespace rocemu::schedule

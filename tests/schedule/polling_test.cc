@@ -1,0 +1,390 @@
+// What it costs to poll for something that is not there, and who polls beside whom: scripts. A poll
+// costs 50 ns; the constants are those of emulator/schedule/poll_time.h and docs/design/time.md.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <map>
+
+#include "tests/schedule/script.h"
+
+namespace rocemu::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kPoll = 50ns;
+
+TEST(Polling, EachPollTakesItsTime) {
+  Script s;
+  s.starts(1);
+  s.at(0ns).gives(1).polls(2);
+  s.at(0ns).advances_to(100ns);
+  s.at(100ns).gives(1).polls(5);
+  s.at(100ns).advances_to(350ns);
+  s.at(350ns).gives(1).ends();
+}
+
+TEST(Polling, AThreadPollsUntilTheNextThingHappensInOneTurn) {
+  Script s;
+  s.starts(1).nic_is_due(1us);
+  s.gives(1).for_polls(1, kPoll).polls(2);  // and its process has started
+  s.advances_to(100ns);
+  s.gives(1).for_polls(1, kPoll).polls(1);
+  s.advances_to(150ns);
+  s.at(150ns).gives(1).for_polls(17, kPoll).polls_on();  // 17 * 50 ns is what is left
+  s.advances_to(1us);
+  s.at(1us).gives(1).ends();
+}
+
+TEST(Polling, AWatchdogOf20SecondsDoesNotFireDuringEightPolls) {
+  Script s;
+  s.starts(1).timer_is_due(20s);
+  uint32_t polls = 0;
+  s.plays([&](Script& script, uint64_t) {
+    if (polls >= 8) return false;
+    polls += 2;
+    script.polls(2);
+    return true;
+  });
+  EXPECT_EQ(s.now(), Instant(8 * kPoll));
+}
+
+TEST(Polling, AnHourOfAnotherThreadsSleepIsNotOverDuring65536Polls) {
+  Script s;
+  s.starts(1).starts(2);
+  s.gives(1).sleeps_until(1h);
+  uint32_t polls = 0;
+  const uint32_t turns = s.plays([&](Script& script, uint64_t thread) {
+    EXPECT_EQ(thread, 2U);
+    if (polls >= 65'536) return false;
+    EXPECT_EQ(script.granted().each, kPoll);
+    polls += std::max(script.granted().polls, 2U);
+    script.polls_on();
+    return true;
+  });
+  EXPECT_EQ(s.now(), Instant(polls * kPoll));
+  EXPECT_LT(turns, 200U);  // a turn takes some 10 us of real time
+}
+
+TEST(Polling, AnHourIsOverInFewTurnsAllTheSame) {
+  Script s;
+  s.starts(1).starts(2);
+  s.gives(1).sleeps_until(1h);
+  uint64_t polls = 0;
+  uint32_t turns = 0;
+  s.plays([&](Script& script, uint64_t thread) {
+    if (thread == 1) return false;
+    ++turns;
+    polls += std::max(script.granted().polls, 2U);
+    script.polls_on();
+    return true;
+  });
+  EXPECT_EQ(s.now(), Instant(1h));
+  EXPECT_LT(turns, 500U);
+  EXPECT_LT(polls, 5'000'000U);  // of 60 ns: 0.3 s
+}
+
+/// Retries of which programs see nothing do not begin the count anew.
+TEST(Polling, AnHourOfRetriesIsOverInFewTurns) {
+  Script s;
+  s.starts(1).gives(1).polls(2);
+  for (int i = 1; i <= 900; ++i) s.nic_is_due(i * 4s, i == 900);
+  uint32_t turns = 0;
+  s.plays([&](Script& script, uint64_t) {
+    if (script.now() >= Instant(1h)) return false;
+    ++turns;
+    script.polls_on();
+    return true;
+  });
+  EXPECT_LT(s.now(), Instant(1h + 2us));
+  EXPECT_LT(turns, 5000U);
+}
+
+TEST(Polling, AThreadThatReadsAClockComesToItsOwnDeadlineOfAnHour) {
+  for (const uint32_t between : {1U, 32U, 1024U}) {
+    Script s;
+    s.starts(1);
+    uint32_t turns = 0;
+    s.plays([&](Script& script, uint64_t) {
+      if (script.now() >= Instant(1h)) return false;
+      ++turns;
+      script.polls_and_reads_clock(std::max(32U, between));
+      return true;
+    });
+    EXPECT_LT(turns, 7000U) << between;
+  }
+}
+
+TEST(Polling, AThreadThatOnlyReadsClocksWaitsForTimeFromTheBeginning) {
+  Script s;
+  s.starts(1);
+  uint32_t turns = 0;
+  s.plays([&](Script& script, uint64_t) {
+    if (script.now() >= Instant(1s)) return false;
+    ++turns;
+    script.only_reads_clocks();
+    return true;
+  });
+  EXPECT_LT(turns, 250U);
+}
+
+TEST(Polling, TimePassesForAThreadThatReadsClocksAtTheInstantAtWhichSomethingHappened) {
+  Script s;
+  s.starts(1).nic_is_due(1us);
+  s.gives(1).waits();
+  s.advances_to(1us);
+  s.gives(1).only_reads_clocks();
+  s.advances_to(2us);
+}
+
+TEST(Polling, ThreadsThatPollTogetherAreNeverFarApart) {
+  Script s;
+  s.starts(1).starts(2).timer_is_due(20s);
+  std::map<uint64_t, uint64_t> polls;
+  s.plays([&](Script& script, uint64_t thread) {
+    if (polls[1] + polls[2] >= 100'000) return false;
+    const uint64_t other = polls[3 - thread];
+    polls[thread] += std::max(script.granted().polls, 2U);
+    EXPECT_LE(polls[thread], other + std::max<uint64_t>(33, other / 8 + 2));
+    script.polls_on();
+    return true;
+  });
+}
+
+/// The lead that a thread has after a long time without results does not last when another one
+/// found something: that one may do more after any poll.
+TEST(Polling, AThreadThatHasPolledForLongIsNotFarAheadOfOneThatFoundSomething) {
+  for (const bool comes_more : {false, true}) {
+    Script s;
+    s.starts(1).starts(2).nic_is_due(10ms);
+    if (comes_more) s.timer_is_due(20s);
+    s.plays([](Script& script, uint64_t thread) {
+      if (thread == 1 && script.now() >= Instant(10ms)) return false;
+      script.polls_on();
+      return true;
+    });
+    s.finds_something().polls(1);
+    std::map<uint64_t, uint64_t> polls;
+    s.plays([&](Script& script, uint64_t thread) {
+      if (polls[1] + polls[2] >= 1000) return false;
+      const uint64_t other = polls[3 - thread];
+      polls[thread] += script.granted().polls;
+      EXPECT_EQ(script.granted().each, kPoll);
+      EXPECT_LE(polls[thread], other + std::max<uint64_t>(34, other / 8 + 2));
+      script.polls_on();
+      return true;
+    });
+  }
+}
+
+/// What others do now and then does not begin the count of polls anew: an hour is over all the
+/// same.
+TEST(Polling, AnHourOfASleepersRoundsIsOverInFewTurns) {
+  for (const uint64_t pollers : {1U, 2U}) {
+    Script s;
+    s.starts(1).starts(2);
+    if (pollers == 2) s.starts(3);
+    uint64_t turns = 0, polls = 0;
+    s.gives(1).sleeps_until(50ms);
+    s.plays([&](Script& script, uint64_t thread) {
+      if (script.now() >= Instant(60s)) return false;
+      if (thread == 1) {
+        script.sleeps_until(script.now() - Instant() + 50ms);
+        return true;
+      }
+      ++turns;
+      polls += script.granted().polls;
+      script.polls_on();
+      return true;
+    });
+    EXPECT_LT(turns, pollers * 6000U);  // 1200 rounds
+    EXPECT_LT(polls, pollers * 3'000'000U);
+  }
+}
+
+/// A thread that has not looked since the event may act as soon as it looks.
+TEST(Polling, NoThreadPollsOnBeforeEachHasSeenAnEvent) {
+  Script s;
+  s.starts(1).starts(2).timer_is_due(1s);
+  s.gives(1).polls(2);
+  s.gives(2).polls(3);
+  s.nic_is_due(100ns);
+  s.advances_to(100ns);
+  s.gives(1).for_polls(1, kPoll).polls(1);
+  s.advances_to(150ns);
+  s.gives(1).for_polls(1, kPoll).polls(1);  // thread 2 has its turn at 150 ns, too
+  s.gives(2).for_polls(1, kPoll).polls(1);
+  s.advances_to(200ns);
+  s.gives(1).for_polls(32, kPoll);
+}
+
+TEST(Polling, AThreadThatAlonePollsIsGrantedAllPollsUpToTheNextThing) {
+  Script s;
+  s.starts(1).starts(2).timer_is_due(100us);
+  s.gives(1).waits();
+  s.gives(2).polls(2);
+  s.advances_to(100ns);
+  s.gives(2).for_polls(1, kPoll).polls(1);
+  s.advances_to(150ns);
+  s.gives(2).for_polls(1997, kPoll);  // 1997 * 50 ns is what is left
+}
+
+/// A thread that polls eight times and then sends is not overtaken by the watchdog of 20 s, though
+/// another thread would poll for ever.
+TEST(Polling, AThreadActsBesideOneThatPollsForEver) {
+  Script s;
+  s.starts(1).starts(2).timer_is_due(20s);
+  uint32_t polls = 0;
+  s.plays([&](Script& script, uint64_t thread) {
+    if (thread == 1) {
+      script.polls_on();
+      return true;
+    }
+    if (polls >= 8) return false;
+    polls += 2;
+    script.polls(2);
+    return true;
+  });
+  EXPECT_LE(s.now(), Instant(8 * kPoll));
+}
+
+TEST(Polling, ATimerFiresAtItsTimeBesideAThreadThatPolls) {
+  Script s;
+  s.starts(1).starts(2);
+  s.gives(1).sleeps_until(10'025ns);
+  s.plays([](Script& script, uint64_t thread) {
+    if (thread == 1) return false;
+    script.polls_on();
+    return true;
+  });
+  EXPECT_EQ(s.now(), Instant(10'025ns));
+}
+
+/// Each has the lock for one poll, and then waits until the other one has had it.
+TEST(Polling, TimePassesForThreadsThatPollUnderALock) {
+  Script s;
+  s.starts(1).starts(2).timer_is_due(2us);
+  uint32_t polls = 0;
+  s.plays([&](Script& script, uint64_t) {
+    if (script.now() >= Instant(2us)) return false;
+    ++polls;
+    script.polls(1);
+    return true;
+  });
+  EXPECT_GE(polls, 2 * 40U);  // 2 us of 50 ns, for each of them
+}
+
+TEST(Polling, AThreadThatWaitsForALockIsAskedAgainWhileTheOwnerPolls) {
+  Script s;
+  s.starts(1).starts(2);
+  s.gives(1).polls(2);
+  s.gives(2).ends_turn({.progressed = true, .polls = true});
+  s.gives(2).ends_turn({.polls = true});
+  s.advances_to(100ns);
+  s.gives(1).polls_on();
+  s.gives(2).ends_turn({.polls = true});
+}
+
+TEST(Polling, ALoopOf2To20PollsEndsWithNothingElseToHappen) {
+  Script s;
+  s.starts(1);
+  uint32_t polls = 0;
+  const uint32_t turns = s.plays([&](Script& script, uint64_t) {
+    if (polls >= 1U << 20) return false;
+    EXPECT_EQ(script.granted().each, kPoll);
+    polls += std::max(script.granted().polls, 2U);
+    script.polls_on();
+    return true;
+  });
+  EXPECT_LT(turns, 400U);
+}
+
+TEST(Polling, ADeadlockOfPollersIsReportedAndLeavesTimeToLookAtThem) {
+  Script s;
+  s.starts(1).starts(2);
+  uint32_t waits = 0, reports = 0;
+  for (int i = 0; i < 100'000 && reports < 20; ++i) {
+    s.plays([&](Script& script, uint64_t) {
+      script.polls_on();
+      return true;
+    });
+    s.with([](Facts& facts) { facts.real_now += 20ms; });
+    if (s.stopped_by() == Step::Kind::kWait) ++waits;
+    if (s.stopped_by() == Step::Kind::kReportHang) ++reports;
+  }
+  EXPECT_EQ(reports, 20U);
+  EXPECT_GT(waits, 20U);
+  // What a report says is the time since which nothing has happened, however long they polled.
+  EXPECT_EQ(s.scheduler().hangs_since(s.now()), Instant());
+}
+
+TEST(Polling, AThreadThatPollsIsNoHangWhileSomethingIsDue) {
+  Script s;
+  s.starts(1).timer_is_due(1h);
+  s.plays([&](Script& script, uint64_t) {
+    if (script.now() >= Instant(1h)) return false;
+    script.polls_on();
+    return true;
+  });
+  EXPECT_LT(s.now(), Instant(1h + 2us));  // and not stopped by a report
+}
+
+TEST(Polling, ThreadsPollOnWhileTimeIsHeld) {
+  Script s;
+  s.starts(1).with([](Facts& facts) { facts.is_held = true; });
+  s.gives(1).polls(2);
+  for (int i = 0; i < 10; ++i) {
+    s.at(0ns).gives(1).for_polls(1, kPoll).polls(2);
+    s.waits_outside();
+  }
+}
+
+TEST(Polling, TimeDoesNotMoveWithPollsWhileTheNicIsPaused) {
+  Script s;
+  s.starts(1).gives(1).polls(2);
+  s.with([](Facts& facts) { facts.is_paused = true; });
+  for (int i = 0; i < 20; ++i)
+    s.plays([](Script& script, uint64_t) {
+      script.polls(2);
+      return true;
+    });
+  EXPECT_EQ(s.stopped_by(), Step::Kind::kWait);
+  s.at(0ns);
+}
+
+/// A long poll of a thread whose price has grown is over when another thread does something.
+TEST(Polling, AThreadSeesAtOnceWhatAnotherOneDoesInALongPoll) {
+  Script s;
+  s.starts(1).starts(2).timer_is_due(1h);
+  // Thread 2 polls seldom, and acts when thread 1 is in the middle of a long poll.
+  s.plays([](Script& script, uint64_t thread) {
+    if (thread == 1) {
+      script.polls_on();
+      return true;
+    }
+    if (script.now() >= Instant(10s)) return false;
+    script.polls_on();
+    return true;
+  });
+  const Instant acted_at = s.now();
+  s.waits();
+  s.plays([](Script&, uint64_t) { return false; });
+  EXPECT_LE(s.now(), acted_at + 1024 * kPoll);  // what its polls cost before the price grew
+}
+
+TEST(Polling, WhatAThreadDoesEndsTheLongTurnsOfOthers) {
+  Script s;
+  s.starts(1).starts(2).timer_is_due(1s);
+  s.gives(1).sleeps_until(1ms);
+  s.plays([](Script& script, uint64_t thread) {
+    if (thread == 1) return false;
+    script.polls_on();
+    return true;
+  });
+  s.at(1ms);
+  s.waits();  // thread 1 has done something
+  s.gives(2).for_polls(1, kPoll);
+}
+
+}  // namespace
+}  // namespace rocemu::test

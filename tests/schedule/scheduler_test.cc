@@ -1,0 +1,169 @@
+// Which thread goes next, when time moves, when a run hangs and when it is over: scripts.
+#include "emulator/schedule/scheduler.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "tests/schedule/script.h"
+
+namespace rocemu::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Scheduler, GivesTurnsInTheOrderInWhichThreadsWereStarted) {
+  Script s;
+  s.starts(3).starts(1).starts(2);
+  s.at(0ns).gives(1).waits();
+  s.at(0ns).gives(2).waits();
+  s.at(0ns).gives(3).waits();
+}
+
+TEST(Scheduler, GivesEachThreadATurnBeforeOneHasItsSecond) {
+  Script s;
+  s.starts(1).starts(2);
+  s.gives(1).waits();
+  s.gives(2).waits();
+  s.gives(1).waits();
+  s.gives(2).ends();
+  s.gives(1).ends();
+}
+
+TEST(Scheduler, GivesATurnInTheSameRoundToAThreadThatStartsInIt) {
+  Script s;
+  s.starts(1);
+  s.gives(1).waits();
+  s.starts(2);
+  s.gives(2).ends();
+}
+
+TEST(Scheduler, TimeStandsStillWhileAThreadHasSomethingToDo) {
+  Script s;
+  s.starts(1).starts(2);
+  s.at(0ns).gives(1).sleeps_until(1s);
+  s.at(0ns).gives(2).waits();
+  s.at(0ns).gives(1).looks_again();
+  s.at(0ns).gives(2).sleeps_until(500ms);
+  s.at(0ns).advances_to(500ms);
+  s.at(500ms).gives(2).ends();
+  s.at(500ms).advances_to(1s);
+  s.at(1s).gives(1).ends();
+}
+
+TEST(Scheduler, TimeMovesToWhatComesFirst) {
+  Script s;
+  s.starts(1).nic_is_due(3us).timer_is_due(2us);
+  s.gives(1).sleeps_until(4us);
+  s.at(0ns).advances_to(2us);
+  s.at(2us).advances_to(3us);
+  s.at(3us).advances_to(4us);
+  s.at(4us).gives(1).ends();
+}
+
+TEST(Scheduler, TheNicActsAfterEachRoundAndThreadsLookAgain) {
+  Script s;
+  s.starts(1).starts(2);
+  s.gives(1).rings().waits();
+  s.gives(2).waits();
+  s.gives(1).looks_again();
+  s.gives(2).looks_again();
+  s.nic_is_due(1us).advances_to(1us);
+  s.at(1us).gives(1).ends();
+}
+
+TEST(Scheduler, ProgramsDoNotLookForWhatTheyCannotSee) {
+  Script s;
+  s.starts(1).nic_is_due(1us, /*is_seen=*/false).nic_is_due(2us);
+  s.gives(1).waits();
+  s.advances_to(1us);
+  s.at(1us).advances_to(2us);  // without a turn for thread 1
+  s.at(2us).gives(1).ends();
+}
+
+TEST(Scheduler, ReportsAHangWhenEachThreadWaitsAndNothingIsDue) {
+  Script s;
+  s.starts(1).starts(2);
+  s.gives(1).waits();
+  s.gives(2).waits();
+  s.reports_hang();
+}
+
+TEST(Scheduler, ReportsNoHangBeforeAProgramCameNorWhileTheNicWaitsForMemory) {
+  for (bool Facts::*reason : {&Facts::is_held, &Facts::memory_waits}) {
+    Script s;
+    s.with([&](Facts& facts) { facts.*reason = true; });
+    s.starts(1).gives(1).waits();
+    for (int i = 0; i < 10; ++i) s.waits_outside();
+  }
+  Script s;
+  s.with([](Facts& facts) { facts.has_seen_programs = false; });
+  for (int i = 0; i < 10; ++i) s.waits_outside();
+}
+
+TEST(Scheduler, ReportsAHangWhenRetriesRepeatAndNoQpComesFurther) {
+  Script s;
+  s.starts(1).qps_stand_still().gives(1).waits();
+  for (int i = 1;; ++i) {
+    s.nic_is_due(i * 1ms, /*is_seen=*/false).advances_to(i * 1ms);
+    // 1000 moves before the first look, then 1000, and 64 for the one QP.
+    if (i < 2064) continue;
+    s.reports_hang();
+    break;
+  }
+}
+
+TEST(Scheduler, TimeStandsStillUntilItIsDecidedWhetherRetriesAreAHang) {
+  Script s;
+  s.starts(1).qps_stand_still().gives(1).waits();
+  for (int i = 1; i <= 2064; ++i) s.nic_is_due(i * 1ms, /*is_seen=*/false).advances_to(i * 1ms);
+  s.reports_hang();
+  s.nic_is_due(3s, /*is_seen=*/false);
+  s.waits_outside();
+  s.with([](Facts& facts) { facts.real_now += 14s; }).waits_outside();
+  s.with([](Facts& facts) { facts.real_now += 1s; }).advances_to(3s);
+}
+
+TEST(Scheduler, ARunIsOverWhenItsCommandHasEndedAndNoFrameIsUnderWay) {
+  Script s;
+  s.starts(1).starts(2).nic_is_due(1us);
+  s.gives(1).sleeps_until(1h);
+  s.with([](Facts& facts) { facts.has_command_ended = facts.has_frames_under_way = true; });
+  s.gives(2).ends();
+  s.advances_to(1us);
+  s.with([](Facts& facts) { facts.has_frames_under_way = false; });
+  s.gives(1).looks_again();
+  s.ends_run();
+}
+
+TEST(Scheduler, AThreadThatWaitsForRoomKeepsTimeStill) {
+  Script s;
+  s.starts(1).starts(2);
+  s.gives(1).sleeps_until(1s);
+  s.gives(2).ends_turn({.progressed = true, .waits_for_room = true});
+  s.gives(1).looks_again();
+  s.gives(2).ends_turn({.waits_for_room = true});
+  s.waits_outside();
+}
+
+TEST(Scheduler, DrawsAnotherOrderForEachSchedule) {
+  std::set<std::vector<uint64_t>> orders;
+  for (uint64_t schedule = 0; schedule < 50; ++schedule) {
+    std::vector<schedule::Thread> threads;
+    for (uint32_t i = 1; i <= 4; ++i) threads.push_back({.slot = i, .serial = i});
+    const schedule::TurnOrder order(schedule);
+    const auto all = [](const schedule::Thread&) { return true; };
+    std::vector<uint64_t> drawn;
+    schedule::TurnOrder::Place place;
+    while (const schedule::Thread* next = order.next_after(place, threads, Instant(1us), all)) {
+      drawn.push_back(next->serial);
+      place = order.place_of(*next, Instant(1us));
+    }
+    EXPECT_EQ(drawn.size(), threads.size());
+    orders.insert(drawn);
+  }
+  EXPECT_GT(orders.size(), 15U);  // of 24
+}
+
+}  // namespace
+}  // namespace rocemu::test

@@ -1,0 +1,134 @@
+// Scripts for the scheduler in the manner of packetdrill: threads, a NIC and timers that the script
+// makes up. A line states the time and the next thing that the scheduler does, and what comes of
+// it:
+//
+//   Script s;
+//   s.starts(1).starts(2);
+//   s.at(0ns).gives(1).sleeps_until(5us);
+//   s.at(0ns).gives(2).ends();
+//   s.at(0ns).advances_to(5us);
+//   s.at(5us).gives(1).ends();
+//
+// Whatever the scheduler does beside that fails the script. Steps that find nothing are left out: a
+// look for news or at the control socket, a NIC without work. So are turns of threads that wait,
+// and do not poll: each looks again and goes on waiting, unless the script expects its turn.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "emulator/schedule/scheduler.h"
+
+namespace rocemu::test {
+
+using schedule::Duration;
+using schedule::Facts;
+using schedule::Instant;
+using schedule::Options;
+using schedule::Step;
+using schedule::Turn;
+
+class Script {
+ public:
+  explicit Script(const Options& options = {.lockstep = true, .reports_hangs = true})
+      : scheduler_(options) {}
+
+  // ---- The world --------------------------------------------------------------------------------
+
+  /// A thread is there, and has had no turn.
+  Script& starts(uint64_t thread);
+  /// Something in the NIC is due at that time. `is_seen`: programs may see what happens.
+  Script& nic_is_due(Duration time, bool is_seen = true);
+  Script& timer_is_due(Duration time);
+  /// Changes what else is so.
+  Script& with(const std::function<void(Facts&)>& change);
+  /// How far QPs have come, whenever the scheduler asks.
+  Script& qps_stand_still();
+
+  // ---- How a turn that was given ends
+  // -------------------------------------------------------------
+
+  /// The thread did something, and waits for what another thread does.
+  Script& waits();
+  /// The same, or for that time.
+  Script& sleeps_until(Duration time);
+  /// It looked where it had looked before.
+  Script& looks_again();
+  Script& ends();
+  /// It looked in vain that often, at no more than it was granted for each, and polls on; or polls
+  /// on for as long as it was granted. With a clock it read one in the turn.
+  Script& polls(uint32_t times);
+  Script& polls_on();
+  /// Before it polled in this turn, it found something.
+  Script& finds_something();
+  Script& polls_and_reads_clock(uint32_t times);
+  Script& only_reads_clocks();
+  Script& ends_turn(const Turn& turn);
+  /// What it rang for in the turn is work for the NIC.
+  Script& rings();
+
+  // ---- What the scheduler does ------------------------------------------------------------------
+
+  Script& at(Duration time, int line = __builtin_LINE());
+  Script& gives(uint64_t thread, int line = __builtin_LINE());
+  Script& advances_to(Duration time, int line = __builtin_LINE());
+  /// The turn that was given is one of so many polls.
+  Script& for_polls(uint32_t polls, Duration each, int line = __builtin_LINE());
+  Script& reports_hang(int line = __builtin_LINE());
+  Script& waits_outside(int line = __builtin_LINE());
+  Script& ends_run(int line = __builtin_LINE());
+
+  /// Gives threads their turns, in which each does what `turn` says, until something else happens
+  /// than turns and moves of the clock, or `turn` returns false. Returns how many turns that took.
+  using TurnOfThread = std::function<bool(Script&, uint64_t thread)>;
+  uint32_t plays(const TurnOfThread& turn);
+
+  schedule::Scheduler& scheduler() { return scheduler_; }
+  Instant now() const { return facts_.now; }
+  schedule::PollGrant granted() const { return granted_; }
+  /// The step that plays() ended with.
+  Step::Kind stopped_by() const { return stopped_by_; }
+
+ private:
+  struct ThreadOfScript {
+    schedule::Thread thread;
+    bool has_turn = false;
+    bool had_turn = false;  // ever
+    bool polls = false;
+  };
+  struct Due {
+    Instant time;
+    bool is_seen;
+  };
+
+  /// The next step that the script has to mention.
+  Step next();
+  bool take(const Step& step);
+  Step expect(Step::Kind kind, int line);
+  ThreadOfScript& current() { return threads_.at(current_); }
+  void advance(Instant until);
+  void begin_turn(const Step& step);
+  std::string words(const Step& step) const;
+
+  schedule::Scheduler scheduler_;
+  Facts facts_{};
+  std::map<uint64_t, ThreadOfScript> threads_;  // by their numbers in the script: their serials
+  std::vector<schedule::Thread> waiting_;
+  std::vector<Due> due_;
+  std::vector<Instant> timers_;
+  std::optional<uint64_t> expected_;
+  uint64_t current_ = 0;
+  schedule::PollGrant granted_;
+  Step::Kind stopped_by_ = Step::Kind::kContinue;
+  bool found_ = false;
+  bool nic_has_work_ = false, have_changed_ = false, stand_still_ = false;
+  uint32_t qp_progress_ = 0;
+};
+
+}  // namespace rocemu::test
