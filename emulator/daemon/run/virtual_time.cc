@@ -48,7 +48,7 @@ VirtualTime::VirtualTime(const Options& options, Worker& worker, EventLoop& cont
       is_held_(is_held),
       on_idle_(std::move(on_idle)) {}
 
-void VirtualTime::run(const std::atomic<bool>& stopping) {
+void VirtualTime::run(const bool& stopping) {
   if (options_.turns != nullptr) return run_with_turns(stopping);
   SpinningThreads spinning;
   Quiescence clients(options_.ancestor, /*parents_wait=*/true, &spinning);
@@ -104,7 +104,7 @@ void VirtualTime::run(const std::atomic<bool>& stopping) {
 
 // ---- With turns -------------------------------------------------------------------------------
 
-void VirtualTime::run_with_turns(const std::atomic<bool>& stopping) {
+void VirtualTime::run_with_turns(const bool& stopping) {
   Turns& turns = *options_.turns;
   worker_.engine_host().hold_outputs();
   const auto progress = [&] {
@@ -269,7 +269,7 @@ void VirtualTime::end_round() {
   }
 }
 
-void VirtualTime::wait_for_quiet(Quiescence& clients, const std::atomic<bool>& stopping) {
+void VirtualTime::wait_for_quiet(Quiescence& clients, const bool& stopping) {
   const engine::Instant since = clock_.real_now();
   clients.begin_wait();
   engine::Duration pause = kMinLook;

@@ -9,7 +9,6 @@
 
 #include <sys/types.h>
 
-#include <atomic>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -47,12 +46,12 @@ class VirtualTime {
   bool end_stuck(uint32_t serial);
 
   /// Returns when `stopping` is true.
-  void run(const std::atomic<bool>& stopping);
+  void run(const bool& stopping);
   /// What came on the sockets is handled, each in the order of the doorbells before it.
   void serve();
 
  private:
-  void run_with_turns(const std::atomic<bool>& stopping);
+  void run_with_turns(const bool& stopping);
   bool handle_after_turns();
   bool reap();
   std::optional<engine::Instant> next_instant(const Turns::Round& round) const;
@@ -67,7 +66,7 @@ class VirtualTime {
   void tell_stuck();
   bool awaits_verdict();
   bool repeats_without_end();
-  void wait_for_quiet(Quiescence& clients, const std::atomic<bool>& stopping);
+  void wait_for_quiet(Quiescence& clients, const bool& stopping);
   bool is_quiet(Quiescence& clients);
 
   Options options_;
