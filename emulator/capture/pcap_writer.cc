@@ -61,17 +61,10 @@ PcapWriter::~PcapWriter() {
   if (format_ != nullptr) pcap_close(format_);
 }
 
-bool PcapWriter::is_open() const {
-  const std::lock_guard guard(mutex_);
-  return file_ != nullptr;
-}
-
 bool PcapWriter::write(engine::Instant at, std::span<const uint8_t> frame) {
-  const std::lock_guard guard(mutex_);
   if (file_ == nullptr) return true;
   constexpr int64_t kBillion = 1'000'000'000;
-  const int64_t time = std::max(latest_, (start_ + at.time_since_epoch()).count());
-  latest_ = time;
+  const int64_t time = (start_ + at.time_since_epoch()).count();
   pcap_pkthdr header{};
   header.ts.tv_sec = static_cast<time_t>(time / kBillion);
   header.ts.tv_usec = static_cast<suseconds_t>(time % kBillion);  // nanoseconds, by the precision
@@ -85,7 +78,7 @@ bool PcapWriter::write(engine::Instant at, std::span<const uint8_t> frame) {
     return true;
   }
   ++unwritten_frames_;
-  return unwritten_.size() < kHandOver || hand_over();
+  return unwritten_.size() < kHandOver || flush();
 }
 
 // UDP checksums are left out where no reader sees them, as ICRCs are.
@@ -98,11 +91,6 @@ void PcapWriter::complete(std::span<const uint8_t> frame, size_t kept) {
 }
 
 bool PcapWriter::flush() {
-  const std::lock_guard guard(mutex_);
-  return hand_over();
-}
-
-bool PcapWriter::hand_over() {
   if (file_ == nullptr || unwritten_.empty()) return true;
   const uint64_t frames = std::exchange(unwritten_frames_, 0);
   if (slow_reader_ == SlowReader::kIsWaitedFor || disk_.has_room()) {
@@ -118,24 +106,18 @@ bool PcapWriter::write_ring() {
     if (file_ == nullptr) return true;
     unwritten_.insert(unwritten_.end(), frame.begin(), frame.end());
     ++unwritten_frames_;
-    if (unwritten_.size() >= kHandOver && !hand_over()) return false;
+    if (unwritten_.size() >= kHandOver && !flush()) return false;
   }
   return true;
 }
 
 bool PcapWriter::finish() {
-  const std::lock_guard guard(mutex_);
   if (file_ == nullptr) return true;
   if (!write_ring()) return false;
   using Patience = BackgroundFile::Patience;
   const auto patience =
       slow_reader_ == SlowReader::kIsWaitedFor ? Patience::kEndless : Patience::kLimited;
-  return hand_over() && (disk_.sync(patience) || fail(disk_.error()));
-}
-
-uint64_t PcapWriter::lost_frames() const {
-  const std::lock_guard guard(mutex_);
-  return lost_frames_;
+  return flush() && (disk_.sync(patience) || fail(disk_.error()));
 }
 
 bool PcapWriter::fail(int error) {

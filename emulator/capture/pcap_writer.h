@@ -1,12 +1,10 @@
-// Writes frames into a pcap file that any Wireshark opens: Ethernet, nanosecond timestamps. For any
-// thread.
+// Writes frames into a pcap file that any Wireshark opens: Ethernet, nanosecond timestamps.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -50,21 +48,19 @@ class PcapWriter {
   bool finish();
 
   /// Frames that are not in the capture because its reader was too slow (kMissesFrames).
-  uint64_t lost_frames() const;
+  uint64_t lost_frames() const { return lost_frames_; }
 
-  bool is_open() const;
+  bool is_open() const { return file_ != nullptr; }
   /// Once something was false.
   const std::string& error() const { return error_; }
 
  private:
   /// Gives the frame that was just written the UDP checksum that it lacks.
   void complete(std::span<const uint8_t> frame, size_t kept);
-  bool hand_over();
   /// The latest frames, where only those are wanted.
   bool write_ring();
   bool fail(int error);
 
-  mutable std::mutex mutex_;
   std::string name_;
   SlowReader slow_reader_;
   CaptureLimits limits_;
@@ -74,7 +70,6 @@ class PcapWriter {
   uint64_t unwritten_frames_ = 0;
   uint64_t lost_frames_ = 0;
   std::chrono::nanoseconds start_;
-  int64_t latest_ = 0;  // of several threads none is to take the file's time back
   std::string error_;
   pcap* format_ = nullptr;
   pcap_dumper* file_ = nullptr;

@@ -25,9 +25,8 @@ using explore::Verdict;
 constexpr int kExitNotExplored = 3;
 
 /// Options of the fabric that explorations choose for themselves.
-constexpr std::array<std::string_view, 9> kOurs = {"capture",  "clock",     "lockstep",
-                                                   "schedule", "record",    "record-policy",
-                                                   "threads",  "busy-poll", "udp"};
+constexpr std::array<std::string_view, 8> kOurs = {
+    "capture", "clock", "lockstep", "schedule", "record", "record-policy", "busy-poll", "udp"};
 
 po::options_description options_of_explore() {
   const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };

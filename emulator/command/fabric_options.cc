@@ -63,13 +63,9 @@ po::options_description fabric_options() {
       "which comes with rocemu (rocemu scenarios); may be repeated");
   add("seed", text("N"),
       "the seed of everything random (default 0; with --udp another at each start)");
-  add("threads", po::bool_switch(),
-      "each device in a thread of its own, for machines with processors to spare; without faults, "
-      "recording, virtual time and --udp, which need one thread");
   add("busy-poll", po::bool_switch(),
-      "the daemon never sleeps: the shortest latency where it has a processor to itself (a thread "
-      "of it for each device with --threads), and all of that processor; programs do the same with "
-      "ROCEMU_POLL=spin in their environment");
+      "the daemon never sleeps: the shortest latency where it has a processor to itself, and all "
+      "of that processor; programs do the same with ROCEMU_POLL=spin in their environment");
   add("sleep-between-turns", po::bool_switch(),
       "on a virtual clock the daemon gives the processor away at once when a program has its turn, "
       "instead of waiting awake for up to 50 us: slower, and less work for a busy machine");

@@ -186,8 +186,6 @@ std::optional<KeptRun> make_kept_run(const po::variables_map& values, const Gold
   if (values.count("keep-on-failure") == 0) return std::nullopt;
   const std::string dir = values["keep-on-failure"].as<std::string>();
   if (dir.empty()) throw UsageError("run: --keep-on-failure needs the name of a directory");
-  if (values["threads"].as<bool>())
-    throw UsageError("run: --keep-on-failure records, which needs one thread; leave out --threads");
   KeptRun kept{.dir = std::filesystem::absolute(dir).string(), .recorded_in = {}};
   if (golden != nullptr) {
     kept.recorded_in = golden->record_dir().string();

@@ -78,17 +78,6 @@ std::unique_ptr<journal::Recording> make_recording(const Options& options, const
   return recording;
 }
 
-/// Of faults with several threads, which run in no particular order.
-void refuse(ControlServer::Commands& commands, std::initializer_list<const char*> names) {
-  for (const char* name : names) {
-    commands[name] = [](const Json&) -> Json {
-      throw ControlServer::Refusal(
-          "this NIC runs in several threads, and does nothing on purpose; start it without "
-          "--threads");
-    };
-  }
-}
-
 /// Throws StartError.
 std::string read_to_end(const UniqueFd& file) {
   std::string text;
@@ -105,13 +94,6 @@ engine::FabricConfig fabric_of(const Options& options) {
   engine::FabricConfig fabric = options.fabric;
   // Where frames are kept for a report. On the real clock that would cost speed.
   if (options.tell_stuck && options.clock == Clock::Kind::kVirtual) fabric.trace_frames = true;
-  return fabric;
-}
-
-/// What the main thread has of the fabric.
-engine::FabricConfig part_of_main(const Options& options) {
-  engine::FabricConfig fabric = fabric_of(options);
-  if (options.threads) fabric.shard.of = engine::Shard::Of::kConnections;
   return fabric;
 }
 
@@ -143,15 +125,11 @@ Daemon::Daemon(Options options)
       capture_(make_capture(options_, clock_)),
       directory_(options_.dir, options_.fabric.devices.size()),
       sysfs_tree_(options_.topology, options_.fabric.devices.size(), list_network_interfaces()),
-      main_(part_of_main(options_), clock_, capture_.get(), {},
+      main_(fabric_of(options_), clock_, capture_.get(),
             [this](engine::HostMemory& memory) { return make_recording(options_, clock_, memory); },
             {.check = [this] { check_recording(); }, .flush = [this] { flush_files(); }}),
       wanted_down_(options_.fabric.devices.size()),
       frame_steps_(main_.engine_host()) {
-  if (options_.threads) {
-    threads_ = std::make_unique<DeviceThreads>(
-        options_.fabric, clock_, capture_.get(), [this] { flush_files(); }, main_);
-  }
   if (directory_.was_stale()) {
     spdlog::warn("{}: removed what an earlier daemon had left there", directory_.path());
   }
@@ -238,46 +216,15 @@ SysfsDevice Daemon::device(engine::DeviceIndex index) {
           facts.port,  index.value,      sysfs_tree_.netdevs_of(config.addresses)};
 }
 
-Worker& Daemon::worker_of(engine::DeviceIndex device) {
-  return threads_ != nullptr ? threads_->of(device) : main_;
-}
-
-std::vector<Worker*> Daemon::workers() {
-  std::vector<Worker*> workers{&main_};
-  if (threads_ == nullptr) return workers;
-  for (uint32_t i = 0; i < device_count(); ++i) workers.push_back(&threads_->of({i}));
-  return workers;
-}
-
-std::unique_ptr<DeviceThreads::Pause> Daemon::pause_threads() {
-  return threads_ != nullptr ? std::make_unique<DeviceThreads::Pause>(*threads_) : nullptr;
-}
-
-std::vector<const ClientSession*> Daemon::sessions() {
-  std::vector<const ClientSession*> sessions;
-  for (Worker* worker : workers()) {
-    for (const ClientSession* session : worker->sessions().list()) sessions.push_back(session);
-  }
-  std::ranges::sort(sessions, {}, &ClientSession::id);
-  return sessions;
-}
-
 engine::FabricSnapshot Daemon::snapshot() {
-  const auto pause = pause_threads();
   engine::FabricSnapshot snapshot = main_.engine_host().snapshot();
-  if (threads_ != nullptr) {
-    for (uint32_t i = 0; i < device_count(); ++i) {
-      engine::merge(snapshot, threads_->of({i}).engine_host().snapshot());
-    }
-  }
   if (network_ != nullptr) network_->append_counters(snapshot);
   return snapshot;
 }
 
 std::vector<NldevClient> Daemon::clients() {
-  const auto pause = pause_threads();
   std::vector<NldevClient> clients;
-  for (const ClientSession* session : sessions()) {
+  for (const ClientSession* session : main_.sessions().list()) {
     if (session->is_attached()) {
       clients.push_back({session->id(), session->device(), session->peer().pid});
     }
@@ -292,30 +239,28 @@ std::optional<pid_t> Daemon::pid_of(engine::CmChannelId channel) const {
 void Daemon::serve_devices() {
   for (size_t i = 0; i < options_.fabric.devices.size(); ++i) {
     const engine::DeviceIndex device{static_cast<uint32_t>(i)};
-    serve(worker_of(device).loop(), directory_.device_socket(i),
-          [this, device](UniqueFd socket, PeerCredentials peer) {
-            on_connect(device, std::move(socket), peer);
-          });
+    serve(directory_.device_socket(i), [this, device](UniqueFd socket, PeerCredentials peer) {
+      on_connect(device, std::move(socket), peer);
+    });
   }
-  serve(main_.loop(), directory_.cm_socket(), [this](UniqueFd socket, PeerCredentials peer) {
+  serve(directory_.cm_socket(), [this](UniqueFd socket, PeerCredentials peer) {
     on_connect_to_cm(std::move(socket), peer);
   });
 }
 
-void Daemon::serve(EventLoop& loop, const std::string& path,
+void Daemon::serve(const std::string& path,
                    std::function<void(UniqueFd, PeerCredentials)> on_connect) {
-  listeners_.push_back(
-      std::make_unique<Listener>(loop, listen_at(path, SOCK_SEQPACKET), std::move(on_connect)));
+  listeners_.push_back(std::make_unique<Listener>(main_.loop(), listen_at(path, SOCK_SEQPACKET),
+                                                  std::move(on_connect)));
 }
 
 void Daemon::on_connect(engine::DeviceIndex device, UniqueFd socket, PeerCredentials peer) {
-  Worker& worker = worker_of(device);  // whose thread this is
   auto session = std::make_unique<ClientSession>(
-      ClientSession::Services{worker.engine_host(), worker.loop(), worker.memory(),
-                              worker.sessions(), clock_},
-      worker.sessions().next_id(), device, std::move(socket), peer);
+      ClientSession::Services{main_.engine_host(), main_.loop(), main_.memory(), main_.sessions(),
+                              clock_},
+      main_.sessions().next_id(), device, std::move(socket), peer);
   spdlog::debug("{} opens {}", session->description(), options_.fabric.devices[device.value].name);
-  worker.sessions().add(std::move(session));
+  main_.sessions().add(std::move(session));
 }
 
 void Daemon::on_connect_to_cm(UniqueFd socket, PeerCredentials peer) {
@@ -336,7 +281,7 @@ ControlServer::Commands Daemon::control_commands() {
     for (const engine::DeviceConfig& device : options_.fabric.devices) names.push_back(device.name);
     return json;
   };
-  const auto show = [this](const Json&) { return state_json(snapshot(), sessions()); };
+  const auto show = [this](const Json&) { return state_json(snapshot(), main_.sessions().list()); };
   const auto set = [this](const Json& request) {
     const auto port = text_of(request, "port");
     const auto removed = flag_of(request, "removed");
@@ -353,7 +298,6 @@ ControlServer::Commands Daemon::control_commands() {
   };
   ControlServer::Commands commands = fault_commands(main_.engine_host(), device_names());
   commands.merge(time_commands(main_.engine_host(), main_.sessions(), clock_, time_is_held_));
-  if (threads_ != nullptr) refuse(commands, {"inject", "pause", "resume", "step"});
   const auto idle = [this](const Json&) { return Json{{"idle", is_idle()}}; };
   const auto hang = [this](const Json& request) { return this->hang(request); };
   const auto listening = [this](const Json& request) {
@@ -370,17 +314,10 @@ ControlServer::Commands Daemon::control_commands() {
                    {"hang", taking({"serial"}, hang)},
                    {"sync", taking({}, sync)},
                    {"shutdown", taking({}, shutdown)}});
-  for (auto& [name, command] : commands) {
-    command = [this, original = std::move(command)](const Json& request) {
-      const auto pause = pause_threads();
-      return original(request);
-    };
-  }
   return commands;
 }
 
 ControlServer::SlowCommands Daemon::slow_control_commands() {
-  if (threads_ != nullptr) return {};
   if (!clock_.is_virtual()) {
     programs_turn_ = std::make_unique<ProgramsTurn>(main_, ancestor(), [this] {
       frame_steps_.advance();
@@ -402,10 +339,7 @@ std::optional<pid_t> Daemon::ancestor() const {
 }
 
 bool Daemon::is_idle() {
-  bool idle = true;
-  for (Worker* worker : workers()) idle &= !worker->sessions().pump_in_order();
-  for (Worker* worker : workers()) idle &= worker->engine_host().is_idle();
-  return idle && (threads_ == nullptr || threads_->is_idle());
+  return !main_.sessions().pump_in_order() && main_.engine_host().is_idle();
 }
 
 engine::DeviceIndex Daemon::named_device(const Json& request) const {
@@ -439,7 +373,7 @@ void Daemon::set_port(engine::DeviceIndex index, const std::string& port) {
 void Daemon::update_port(engine::DeviceIndex index) {
   if (!has_device(index)) return;
   const bool up = !wanted_down_[index.value] && (network_ == nullptr || network_->is_up(index));
-  for (Worker* worker : workers()) worker->engine_host().submit(engine::SetPort{index, up});
+  main_.engine_host().submit(engine::SetPort{index, up});
   const std::string& device = options_.fabric.devices[index.value].name;
   for (const SysfsFile& file : sysfs_tree_.port_state_files(
            device, index.value, main_.engine_host().device_facts(index).port)) {
@@ -457,7 +391,7 @@ void Daemon::remove_device(engine::DeviceIndex index, bool removed) {
   }
   hide_device(index);  // first, or somebody would open what is about to fail
   listeners_[index.value].reset();
-  for (Worker* worker : workers()) worker->engine_host().submit(engine::RemoveDevice{index});
+  main_.engine_host().submit(engine::RemoveDevice{index});
 }
 
 // Not its listener, which may be calling this. A client that connects still gets a device, on which
@@ -534,13 +468,11 @@ Json Daemon::hang(const Json& request) {
 }
 
 bool Daemon::run() {
-  if (threads_ != nullptr) threads_->start(options_.busy_poll);
   if (clock_.is_virtual()) {
     run_on_virtual_clock();
   } else {
     main_.run(stopping_, options_.busy_poll);
   }
-  if (threads_ != nullptr) threads_->stop();
   flush_files();
   finish_capture();
   check_recording();

@@ -1,7 +1,6 @@
 // The daemon put together: which part serves what, and all that can be commanded.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -21,7 +20,6 @@
 #include "emulator/daemon/kernel/runtime_directory.h"
 #include "emulator/daemon/kernel/sysfs_tree.h"
 #include "emulator/daemon/net/udp_network.h"
-#include "emulator/daemon/run/device_threads.h"
 #include "emulator/daemon/run/programs_turn.h"
 #include "emulator/daemon/run/turns.h"
 #include "emulator/daemon/run/virtual_time.h"
@@ -49,8 +47,7 @@ class Daemon : private NldevSource {
 
  private:
   void serve_devices();
-  void serve(EventLoop& loop, const std::string& path,
-             std::function<void(UniqueFd, PeerCredentials)> on_connect);
+  void serve(const std::string& path, std::function<void(UniqueFd, PeerCredentials)> on_connect);
   void on_connect(engine::DeviceIndex device, UniqueFd socket, PeerCredentials peer);
   void on_connect_to_cm(UniqueFd socket, PeerCredentials peer);
   ControlServer::Commands control_commands();
@@ -77,14 +74,6 @@ class Daemon : private NldevSource {
   std::vector<NldevClient> clients() override;
   std::optional<pid_t> pid_of(engine::CmChannelId channel) const override;
 
-  Worker& worker_of(engine::DeviceIndex device);
-  /// The main thread's first.
-  std::vector<Worker*> workers();
-  /// By id; while threads stand still.
-  std::vector<const ClientSession*> sessions();
-  /// While it exists the main thread can touch what is the others'. Null if there are none.
-  std::unique_ptr<DeviceThreads::Pause> pause_threads();
-
   void make_turns();
   /// See VirtualTime.
   void run_on_virtual_clock();
@@ -109,7 +98,6 @@ class Daemon : private NldevSource {
   RuntimeDirectory directory_;
   SysfsTree sysfs_tree_;
   Worker main_;
-  std::unique_ptr<DeviceThreads> threads_;  // null: the main thread has all devices
   std::set<engine::DeviceIndex> removed_;
   std::unique_ptr<UdpNetwork> network_;  // null: no device is attached to UDP
   std::vector<bool> wanted_down_;        // ports, by `rocemu set`
@@ -122,7 +110,7 @@ class Daemon : private NldevSource {
   std::unique_ptr<Turns> turns_;  // null: programs take none
   std::unique_ptr<NetlinkServer> netlink_;
   std::unique_ptr<LiveCounters> live_counters_;
-  std::atomic<bool> stopping_{false};
+  bool stopping_ = false;
   VirtualTime* virtual_time_ = nullptr;  // while it runs
   bool time_is_held_ = false;            // by a test, of a virtual clock
   bool recording_failed_ = false;

@@ -13,6 +13,7 @@
 
 #include "emulator/daemon/base/start_error.h"
 #include "emulator/options/checked_options.h"
+#include "emulator/options/removed_options.h"
 
 namespace rocemu::daemon {
 namespace {
@@ -91,13 +92,9 @@ po::options_description describe() {
   options.add_options()("seed", text("N"),
                         "of all that is random, such as MR keys; default 0, with --udp another at "
                         "each start");
-  options.add_options()("threads", po::bool_switch(),
-                        "each device in a thread of its own, for machines with cores to spare: "
-                        "faster, but without faults, recording, virtual time and --udp, which need "
-                        "one thread");
   options.add_options()("busy-poll", po::bool_switch(),
-                        "never sleep nor yield; for machines with a processor to spare for each "
-                        "thread of the daemon");
+                        "never sleep nor yield; for machines with a processor to spare for the "
+                        "daemon");
   options.add_options()("sleep-between-turns", po::bool_switch(),
                         "on a virtual clock, never wait awake, for 50 us at most, until a program "
                         "gives its turn back");
@@ -182,7 +179,6 @@ Options options_of(options::FabricOptions checked) {
   }
   options.lockstep = checked.lockstep;
   options.schedule = checked.schedule;
-  options.threads = checked.threads;
   options.busy_poll = checked.busy_poll;
   options.sleep_between_turns = checked.sleep_between_turns;
   options.log_level = spdlog::level::from_str(checked.log_level);
@@ -207,6 +203,8 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
               given);
   } catch (const po::too_many_positional_options_error&) {
     throw UsageError("only options are taken; see rocemud --help");
+  } catch (const po::unknown_option& error) {
+    throw UsageError(options::error_of_removed(error.get_option_name()).value_or(error.what()));
   } catch (const po::error& error) {
     throw UsageError(error.what());
   }

@@ -40,7 +40,6 @@ struct Options {
   bool lockstep = false;
   uint64_t schedule = 0;  // Turns::Options::schedule
   /// Each device in a thread of its own.
-  bool threads = false;
   /// It never sleeps nor yields.
   bool busy_poll = false;
   bool sleep_between_turns = false;

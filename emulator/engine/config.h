@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "emulator/abi/verbs_values.h"
-#include "emulator/engine/base/shard.h"
 #include "emulator/engine/base/time.h"
 #include "wire/ethernet.h"
 #include "wire/ip.h"
@@ -48,7 +47,6 @@ inline constexpr uint32_t kMaxAckCoalescing = 16;
 
 struct FabricConfig {
   std::vector<DeviceConfig> devices;
-  Shard shard;
   /// The only source of chance: MR key tags and, later, fault decisions.
   uint64_t seed = 0;
   /// Emit a FrameTrace output for every frame, and give frames between two devices of the fabric

@@ -89,7 +89,6 @@ struct Apply {
     fabric.completions.arm(input);
   }
   void operator()(const ReceivedFrames& input) const { fabric.receive(input); }
-  void operator()(const ForwardedFrames& input) const { fabric.network.receive(input); }
   void operator()(const SetPort& input) const {
     set_port(fabric.objects, fabric.faults.events, input.device, input.up);
   }

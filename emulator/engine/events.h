@@ -92,20 +92,6 @@ struct ReceivedFrames {
   std::span<const ReceivedFrame> frames;
 };
 
-/// A frame of another shard of the fabric (shard.h).
-struct ForwardedFrame {
-  DeviceIndex to;
-  bool check_icrc;
-  /// What it says; or null, and then the bytes are all of it.
-  const wire::Packet* packet;
-  std::span<const uint8_t> bytes;
-};
-
-/// Some of them, in the order in which they left.
-struct ForwardedFrames {
-  std::span<const ForwardedFrame> frames;
-};
-
 /// The port's cable: a port that is down neither sends nor receives a frame.
 struct SetPort {
   DeviceIndex device;
@@ -173,10 +159,10 @@ struct MemoryReady {};
 /// it may hold the answer that a timer waits for.
 struct Tick {};
 
-using Input = std::variant<AttachClient, DetachClient, Command, PostSend, PostRecv, PostSrqRecv,
-                           ArmCq, ReceivedFrames, ForwardedFrames, SetPort, RemoveDevice, AddRules,
-                           RemoveRules, Pause, ReleaseFrames, OpenCmChannel, NameProcess,
-                           CloseCmChannel, CmCommand, MemoryReady, Tick>;
+using Input =
+    std::variant<AttachClient, DetachClient, Command, PostSend, PostRecv, PostSrqRecv, ArmCq,
+                 ReceivedFrames, SetPort, RemoveDevice, AddRules, RemoveRules, Pause, ReleaseFrames,
+                 OpenCmChannel, NameProcess, CloseCmChannel, CmCommand, MemoryReady, Tick>;
 
 // ---- Outputs --------------------------------------------------------------------------------
 
@@ -220,14 +206,6 @@ struct ClientViolation {
 /// A frame for an address that no device of the fabric has.
 struct TransmitFrame {
   DeviceIndex device;
-  Frame frame;
-};
-
-/// A frame for another shard of the fabric (shard.h).
-struct ForwardFrame {
-  DeviceIndex to;
-  bool to_connections;  // for the device's QP 1
-  bool check_icrc;
   Frame frame;
 };
 
@@ -279,8 +257,8 @@ struct KillProcess {
 };
 
 using Output = std::variant<Completion, CqFailed, CompletionEvent, AsyncEvent, DeviceLost,
-                            ClientViolation, TransmitFrame, ForwardFrame, GroupChange, FrameTrace,
-                            RuleFired, DeviceChanged, CmEvent, KillProcess>;
+                            ClientViolation, TransmitFrame, GroupChange, FrameTrace, RuleFired,
+                            DeviceChanged, CmEvent, KillProcess>;
 
 struct CmReply {
   int error = 0;  // 0, or a positive errno value; then there is no response

@@ -29,7 +29,7 @@ std::vector<std::string> names_of(const std::vector<DeviceConfig>& devices) {
 Fabric::Fabric(FabricConfig config, HostMemory& memory)
     : config_(std::move(config)),
       objects(config_),
-      network(config_, objects.multicast, frames_, link, step),
+      network(config_, link, step),
       event_delivery(step),
       faults(objects, frames_, network, link, completions, event_delivery, step, config_.seed,
              names_of(config_.devices)),

@@ -1,7 +1,6 @@
 #include "emulator/engine/snapshot.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "emulator/engine/fabric.h"
 #include "emulator/engine/rdmacm/rdma_cm.h"
@@ -45,35 +44,7 @@ QpSnapshot describe(const QueuePair& qp) {
           .recv_posted = qp.recv.queue.size()};
 }
 
-template <class T>
-void append(std::vector<T>& into, std::vector<T>&& more) {
-  into.insert(into.end(), std::make_move_iterator(more.begin()),
-              std::make_move_iterator(more.end()));
-}
-
 }  // namespace
-
-void merge(FabricSnapshot& into, FabricSnapshot&& part) {
-  for (size_t i = 0; i < into.devices.size(); ++i) {
-    DeviceSnapshot& device = into.devices[i];
-    DeviceSnapshot& more = part.devices[i];
-    device.ah_count += more.ah_count;
-    append(device.pds, std::move(more.pds));
-    append(device.qps, std::move(more.qps));
-    append(device.cqs, std::move(more.cqs));
-    append(device.srqs, std::move(more.srqs));
-    append(device.xrcds, std::move(more.xrcds));
-    append(device.mrs, std::move(more.mrs));
-    append(device.mws, std::move(more.mws));
-    for (size_t n = 0; n < device.counters.size(); ++n) {
-      // Each shard is told of each change of the port.
-      if (n == static_cast<size_t>(Counter::kLinkDowns)) continue;
-      device.counters[n].second += more.counters[n].second;
-    }
-  }
-  append(into.listeners, std::move(part.listeners));
-  append(into.rdma_ids, std::move(part.rdma_ids));
-}
 
 FabricSnapshot take_snapshot(const Fabric& fabric, const cm::RdmaCm& rdma_cm) {
   const Objects& objects = fabric.objects;

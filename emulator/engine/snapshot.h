@@ -156,7 +156,5 @@ class RdmaCm;
 }  // namespace cm
 
 FabricSnapshot take_snapshot(const Fabric& fabric, const cm::RdmaCm& rdma_cm);
-/// Adds what another part of the same fabric (shard.h) has.
-void merge(FabricSnapshot& into, FabricSnapshot&& part);
 
 }  // namespace rocemu::engine

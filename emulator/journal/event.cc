@@ -228,7 +228,6 @@ struct DescribeInput {
     for (const engine::ReceivedFrame& frame : input.frames) bytes += frame.bytes.size();
     say("frames_from_outside").add("count", input.frames.size()).add("size", bytes);
   }
-  void operator()(const engine::ForwardedFrames&) const {}  // no journal has it
   void operator()(const engine::SetPort& input) const {
     say("port")
         .add("device", FieldKind::kDevice, input.device.value)

@@ -1,7 +1,6 @@
 #include "emulator/journal/step.h"
 
 #include <cstddef>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -13,11 +12,6 @@ namespace rocemu::journal {
 namespace {
 
 using engine::ClientId;
-
-/// Parts of a fabric run side by side, so that a journal of one would not say what happened.
-[[noreturn]] void refuse_part() {
-  throw std::logic_error("an engine that is a part of a fabric cannot be recorded");
-}
 
 // ---- Inputs ---------------------------------------------------------------------------------
 
@@ -109,7 +103,6 @@ struct AppendInput {
       to.bytes(std::as_bytes(frame.bytes));
     }
   }
-  void operator()(const engine::ForwardedFrames&) const { refuse_part(); }
   void operator()(const engine::SetPort& input) const {
     to.put(InputKind::kSetPort);
     to.put(input.device);
@@ -378,7 +371,6 @@ struct AppendOutput {
     to.put(output.device);
     append_frame(to, output.frame.bytes());
   }
-  void operator()(const engine::ForwardFrame&) const { refuse_part(); }
   void operator()(const engine::GroupChange& output) const {
     to.put(OutputKind::kGroupChange);
     to.put(output.device);

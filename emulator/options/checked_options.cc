@@ -325,21 +325,6 @@ void check_record(const Given& given, FabricOptions& options) {
   options.stop_without_record = policy == "stop";
 }
 
-/// What happens in several threads happens in an order that nobody chose.
-void check_threads(const Given& given, FabricOptions& options) {
-  options.threads = given.is_set("threads");
-  if (!options.threads) return;
-  const auto refuse = [](bool is_given, const char* option) {
-    if (is_given)
-      throw OptionError(fmt::format("{} needs one thread; leave out --threads", option));
-  };
-  refuse(options.lockstep, "--lockstep");
-  refuse(options.is_virtual, "--clock virtual");
-  refuse(given.has("record"), "--record");
-  refuse(given.has("scenario"), "--scenario");
-  refuse(options.udp, "--udp");
-}
-
 /// On a virtual clock the daemon waits for the programs.
 void check_waiting(const Given& given, FabricOptions& options) {
   options.busy_poll = given.is_set("busy-poll");
@@ -373,7 +358,6 @@ FabricOptions check_options(const po::variables_map& values) {
     }
   }
   options.same_keys = given.is_set("same-keys");
-  check_threads(given, options);
   check_waiting(given, options);
   if (given.has("log-level")) {
     options.log_level = given.text("log-level");

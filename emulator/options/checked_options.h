@@ -45,7 +45,6 @@ struct FabricOptions {
   bool is_virtual = false;
   bool lockstep = false;
   bool stop_without_record = false;
-  bool threads = false;
   bool busy_poll = false;
   bool sleep_between_turns = false;
 };

@@ -78,7 +78,7 @@ class Shared(CommandTest):
     def test_is_not_joined_with_options_of_one_s_own(self):
         self.up()
         for options in (["--private"], ["--devices", "2"], ["--device", "x"], ["--seed", "1"],
-                        ["--require-grh"], ["--threads"], ["--capture", "/dev/null"]):
+                        ["--require-grh"], ["--same-keys"], ["--capture", "/dev/null"]):
             with self.subTest(options=options):
                 # Of one length: it is in the environment, and so decides where a stack lies.
                 self.assertRegex(self.run_python(PRINT_DIR, *options),

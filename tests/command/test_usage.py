@@ -64,6 +64,9 @@ class WrongUsage(CommandTest):
         self.check(["run", "--private=1", "--", "true"], "--private", "takes no value")
         self.check(["run", "--devices", "2", "--devices", "2", "--", "true"], "given twice")
         self.check(["run", "--dev", "2", "--", "true"], "--dev")  # no abbreviations
+        for command in ("run", "up", "explore"):
+            self.check([command, "--threads", "--", "true"], "'--threads' no longer exists",
+                       "leave it out")
         self.check(["up", "--private"], "--private")
         self.check(["up", "now"], "up")
         self.check(["down", "now"], "down")

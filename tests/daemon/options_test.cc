@@ -94,7 +94,6 @@ TEST(Options, AcknowledgementsAreCoalescedButNotOnAVirtualClock) {
 TEST(Options, BusyPollingIsForTheRealClock) {
   EXPECT_FALSE(parse({}).busy_poll);
   EXPECT_TRUE(parse({"--busy-poll"}).busy_poll);
-  EXPECT_TRUE(parse({"--busy-poll", "--threads"}).busy_poll);
   EXPECT_THAT(error_of({"--busy-poll", "--clock", "virtual"}), HasSubstr("for the real clock"));
   EXPECT_THAT(error_of({"--busy-poll", "--lockstep"}), HasSubstr("for the real clock"));
   EXPECT_FALSE(parse({"--lockstep"}).sleep_between_turns);
@@ -121,20 +120,18 @@ TEST(Options, SaysWhatIsWrong) {
   EXPECT_THAT(error_of({"--udp", "--device", "a=eth0", "--lockstep"}), HasSubstr("real clock"));
   EXPECT_THAT(error_of({"--udp", "--device", "a=eth0", "--clock", "virtual"}),
               HasSubstr("real clock"));
-  for (const std::vector<const char*>& option : {std::vector{"--lockstep"},
-                                                 {"--clock", "virtual"},
-                                                 {"--record", "d"},
-                                                 {"--scenario", "f"},
-                                                 {"--udp", "--device", "a=eth0"}}) {
-    std::vector<const char*> all{"--threads"};
-    all.insert(all.end(), option.begin(), option.end());
-    EXPECT_THAT(error_of(all), HasSubstr("needs one thread")) << option[0];
-  }
   EXPECT_THAT(error_of({"--scenario-fd", "0"}), HasSubstr("say the scenario's name"));
   EXPECT_THAT(error_of({"--scenario", "f", "--scenario-fd", "9999"}), HasSubstr("is not open"));
   EXPECT_THAT(error_of({"--device"}), HasSubstr("--device"));
   EXPECT_THAT(error_of({"--dev", "1"}), HasSubstr("--dev"));
   EXPECT_THAT(error_of({"more"}), HasSubstr("only options"));
+}
+
+TEST(Options, SaysWhatToDoInsteadOfARemovedOption) {
+  EXPECT_EQ(
+      error_of({"--threads"}),
+      "option '--threads' no longer exists; leave it out: one thread of the daemon serves all "
+      "devices");
 }
 
 TEST(Options, FindsTheReadyFdInAWrongCommandLine) {

@@ -81,7 +81,6 @@ class RecordingEngine : public EnginePort {
                      (in.solicited_only ? " solicited" : ""));
   }
   void record(const engine::ReceivedFrames&) {}
-  void record(const engine::ForwardedFrames&) {}
   void record(const engine::SetPort& in) {
     inputs.push_back("port of " + text(in.device.value) + (in.up ? " up" : " down"));
   }

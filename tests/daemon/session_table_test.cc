@@ -81,7 +81,7 @@ class SessionTableTest : public testing::Test {
   EventLoop loop;
   RecordingEngine engine;
   ProcessMemory memory;
-  SessionTable table{clock, {}, 2};
+  SessionTable table{clock, 2};
   std::array<UniqueFd, 3> sockets;
   abi::Reply latest{};
   std::array<ClientSession*, 3> sessions{};

@@ -218,9 +218,6 @@ void PrintTo(const RuleFired& output, std::ostream* os) {
 void PrintTo(const DeviceChanged& output, std::ostream* os) {
   *os << "device " << output.device.value << " changed";
 }
-void PrintTo(const ForwardFrame& output, std::ostream* os) {
-  *os << "forwards a frame of " << output.frame.size() << " bytes to device " << output.to.value;
-}
 void PrintTo(const GroupChange& output, std::ostream* os) {
   *os << (output.member ? "joins " : "leaves ") << wire::to_string(output.group) << " on device "
       << output.device.value;

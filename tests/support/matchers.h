@@ -139,7 +139,6 @@ void PrintTo(const TransmitFrame& output, std::ostream* os);
 void PrintTo(const FrameTrace& output, std::ostream* os);
 void PrintTo(const RuleFired& output, std::ostream* os);
 void PrintTo(const DeviceChanged& output, std::ostream* os);
-void PrintTo(const ForwardFrame& output, std::ostream* os);
 void PrintTo(const GroupChange& output, std::ostream* os);
 void PrintTo(const CmEvent& output, std::ostream* os);
 void PrintTo(const KillProcess& output, std::ostream* os);

@@ -19,7 +19,6 @@ TIMEOUT = 240  # seconds that nothing here comes near
 # perftest compares the processor's cycle counter with the clock before it reports, and gives up where
 # that jitters, as on a busy machine. Whatever the NIC did: such a run is made again.
 NO_CLOCK = "Can't produce a report"
-EVERY_RUN_HAS = []  # options of each `rocemu run`
 
 
 _held_ports = []
@@ -69,7 +68,7 @@ def descendants(pid):
 
 
 def rocemu_run(*command, options=(), prefix=(), **keywords):
-    return run(*prefix, ROCEMU, "run", "--private", *EVERY_RUN_HAS, *options, "--", *command,
+    return run(*prefix, ROCEMU, "run", "--private", *options, "--", *command,
                **keywords)
 
 

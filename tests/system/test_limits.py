@@ -12,18 +12,14 @@ SANITIZED = os.environ.get("ROCEMU_SANITIZE")
 
 
 class Limits(unittest.TestCase):
-    def check(self, *arguments, options=()):
-        done = rocemu_run(PROGRAM, *arguments, options=options)
+    def check(self, *arguments):
+        done = rocemu_run(PROGRAM, *arguments)
         self.assertEqual(done.returncode, 0, done.stdout)
         return done.stdout
 
     @unittest.skipIf(SANITIZED, "a sanitizer's allocator keeps what is freed")
     def test_a_part_of_all_objects_takes_few_mappings_and_goes_without_a_trace(self):
         self.check("64")
-
-    @unittest.skipIf(SANITIZED, "a sanitizer's allocator keeps what is freed")
-    def test_the_same_with_a_thread_for_each_device(self):
-        self.check("128", options=["--threads"])
 
     @unittest.skipIf(SANITIZED, "a sanitizer reserves much more address space than there is memory")
     def test_what_the_daemon_lacks_is_an_error_of_one_call(self):

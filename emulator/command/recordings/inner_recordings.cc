@@ -38,11 +38,9 @@ std::string record_for_outer_run(const boost::program_options::variables_map& va
                                  std::vector<std::string>& arguments) {
   const char* const keep = std::getenv(abi::kKeepVariable);
   // A run that may join a shared NIC does not get a NIC of its own for this. Runs with --expect or
-  // --keep-on-failure record in directories of their own, and runs with --threads cannot be
-  // recorded.
+  // --keep-on-failure record in directories of their own.
   if (keep == nullptr || *keep == '\0' || !values["private"].as<bool>() ||
-      values["threads"].as<bool>() || values.count("expect") != 0 ||
-      values.count("keep-on-failure") != 0)
+      values.count("expect") != 0 || values.count("keep-on-failure") != 0)
     return "";
   std::error_code ignored;
   if (!fs::is_directory(keep, ignored)) return "";  // the outer run has ended

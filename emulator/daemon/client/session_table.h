@@ -18,21 +18,13 @@
 
 namespace rocemu::daemon {
 
-/// Of one table of several, so that no two clients have the same id: every `step`-th.
-struct ClientIds {
-  uint32_t first = 1;
-  uint32_t step = 1;
-};
-
 class SessionTable : public SessionOwner {
  public:
   /// `processors`: how many the daemon may run on; 0 if that is not known.
-  explicit SessionTable(const Clock& clock, ClientIds ids = {}, size_t processors = 1)
-      : clock_(clock), ids_(ids), processors_(std::max(static_cast<uint32_t>(processors), 1u)) {}
+  explicit SessionTable(const Clock& clock, size_t processors = 1)
+      : clock_(clock), processors_(std::max(static_cast<uint32_t>(processors), 1u)) {}
 
-  engine::ClientId next_id() {
-    return engine::ClientId{std::exchange(ids_.first, ids_.first + ids_.step)};
-  }
+  engine::ClientId next_id() { return engine::ClientId{next_id_++}; }
   void add(std::unique_ptr<ClientSession> session);
   ClientSession* find(engine::ClientId id);
   CompletionQueue* find_cq(engine::ClientId client, engine::CqId cq);
@@ -111,7 +103,7 @@ class SessionTable : public SessionOwner {
   void end_oldest_silent();
 
   const Clock& clock_;
-  ClientIds ids_;
+  uint32_t next_id_ = 1;
   uint32_t processors_;
   uint32_t processor_ = 0;
   uint32_t most_yielding_ = 0;  // threads at once, since they were counted

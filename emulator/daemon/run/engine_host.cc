@@ -92,13 +92,9 @@ std::optional<engine::Instant> EngineHost::next_deadline() {
   return *deadline_;
 }
 
-bool EngineHost::is_due(engine::Instant by) {
-  const std::optional<engine::Instant> deadline = next_deadline();
-  return deadline && *deadline <= by;
-}
-
 bool EngineHost::tick_if_due(engine::Instant by) {
-  if (!is_due(by)) return false;
+  const std::optional<engine::Instant> deadline = next_deadline();
+  if (!deadline || *deadline > by) return false;
   submit(engine::Tick{});
   return true;
 }

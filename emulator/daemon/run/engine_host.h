@@ -30,14 +30,6 @@ class Network {
   virtual void change_group(const engine::GroupChange& change) = 0;
 };
 
-/// Where frames go that are for another shard of the fabric (engine/base/shard.h).
-class OtherShards {
- public:
-  virtual ~OtherShards() = default;
-  /// The frame, or a copy of it, arrives there soon; it must be gone before the engine is.
-  virtual void forward(engine::ForwardFrame frame) = 0;
-};
-
 class EngineHost : public EnginePort {
  public:
   /// `capture` and `recording` may be null.
@@ -47,8 +39,6 @@ class EngineHost : public EnginePort {
 
   /// Without one, the cables end nowhere. It must outlive its use.
   void connect(Network& network) { network_ = &network; }
-  /// Needed if the engine is one part of several.
-  void connect(OtherShards& others) { others_ = &others; }
 
   /// Notes the time at which the frames arrive that receive() is called for next.
   void begin_arrivals() { arrival_time_ = clock_.now(); }
@@ -69,7 +59,6 @@ class EngineHost : public EnginePort {
   /// Lets the engine go on if it wanted to by then. True if it did. All that came before is to be
   /// handled already, since timers may expire.
   bool tick_if_due(engine::Instant by);
-  bool is_due(engine::Instant by);
   /// When it wants to, by itself. Computed once after each step, since every round asks.
   std::optional<engine::Instant> next_deadline();
 
@@ -131,7 +120,6 @@ class EngineHost : public EnginePort {
   void deliver(const engine::AsyncEvent& output);
   void deliver(const engine::ClientViolation& output);
   void deliver(const engine::TransmitFrame& output);
-  void deliver(const engine::ForwardFrame& output) { others_->forward(output); }
   void deliver(const engine::GroupChange& output);
   void deliver(const engine::FrameTrace& output);
   void deliver(const engine::RuleFired& output);
@@ -147,7 +135,6 @@ class EngineHost : public EnginePort {
   std::optional<std::optional<engine::Instant>> deadline_;  // if asked for since then
   std::optional<engine::Instant> batch_time_;  // of the inputs of a batch, while there is one
   Network* network_ = nullptr;
-  OtherShards* others_ = nullptr;
   capture::PcapWriter* capture_;
   journal::Recording* recording_;
   size_t most_wqes_;

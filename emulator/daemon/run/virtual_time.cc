@@ -30,7 +30,7 @@ VirtualTime::VirtualTime(const Options& options, Turns& turns, Worker& worker,
       is_held_(is_held),
       on_idle_(std::move(on_idle)) {}
 
-void VirtualTime::run(const std::atomic<bool>& stopping) {
+void VirtualTime::run(const bool& stopping) {
   worker_.engine_host().hold_outputs();
   scheduler_.restart();
   // The command has ended, and we are told to stop: what still belongs to the run is done.

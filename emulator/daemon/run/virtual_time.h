@@ -2,7 +2,6 @@
 // which are turns of threads, what the NIC does, and the clock's moves.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <utility>
@@ -39,7 +38,7 @@ class VirtualTime {
   engine::Instant hangs_since() const { return scheduler_.hangs_since(clock_.now()); }
 
   /// Returns when `stopping` is true.
-  void run(const std::atomic<bool>& stopping);
+  void run(const bool& stopping);
   /// What came on the sockets is handled, each in the order of the doorbells before it.
   void serve();
 

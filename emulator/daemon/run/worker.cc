@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <mutex>
 #include <new>
 #include <thread>
 #include <utility>
@@ -59,13 +58,8 @@ void ask_for_short_slices() {
   syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
-/// What glibc's allocator keeps; musl's keeps little.
-///
-/// One thread at a time: a call is for the memory of all, and where a sanitizer has taken the place
-/// of the C library's allocator the first one sets that up, which two threads must not.
+/// Returns what glibc's allocator keeps; musl's keeps little.
 void return_free_memory() {
-  static std::mutex one_at_a_time;
-  const std::scoped_lock lock(one_at_a_time);
 #ifdef __GLIBC__
   malloc_trim(0);
 #endif
@@ -74,10 +68,9 @@ void return_free_memory() {
 }  // namespace
 
 Worker::Worker(const engine::FabricConfig& fabric, const Clock& clock, capture::PcapWriter* capture,
-               ClientIds ids, const MakeRecording& make_recording, Files files)
+               const MakeRecording& make_recording, Files files)
     : clock_(clock),
-      waker_(loop_),
-      sessions_(clock, ids, allowed_processors().size()),
+      sessions_(clock, allowed_processors().size()),
       client_memory_(memory_, sessions_),
       recording_(make_recording ? make_recording(client_memory_) : nullptr),
       engine_host_(fabric, client_memory_, sessions_, cm_sessions_, clock, capture,
@@ -98,9 +91,9 @@ bool Worker::reap() {
   return worked;
 }
 
-void Worker::run(const std::atomic<bool>& stopping, bool busy_poll) {
+void Worker::run(const bool& stopping, bool busy_poll) {
   ask_for_short_slices();
-  while (!stopping.load(std::memory_order_relaxed)) {
+  while (!stopping) {
     try {
       serve(stopping, busy_poll);
     } catch (const std::bad_alloc&) {
@@ -112,13 +105,10 @@ void Worker::run(const std::atomic<bool>& stopping, bool busy_poll) {
   }
 }
 
-void Worker::serve(const std::atomic<bool>& stopping, bool busy_poll) {
+void Worker::serve(const bool& stopping, bool busy_poll) {
   IdlePolicy rest(clock_.now(), busy_poll);
   engine::Instant last_poll{};
-  while (!stopping.load(std::memory_order_relaxed)) {
-    if (parking_.is_asked()) [[unlikely]] {
-      parking_.park();
-    }
+  while (!stopping) {
     sessions_.set_processor(static_cast<uint32_t>(sched_getcpu()) + 1);
     bool worked = false;
     const engine::Instant began = clock_.now();
@@ -137,10 +127,7 @@ void Worker::serve(const std::atomic<bool>& stopping, bool busy_poll) {
     worked |= medium_ != nullptr && medium_->receive(began);
     if (medium_ == nullptr || !medium_->is_congested()) {
       worked |= sessions_.pump();
-      if (medium_ == nullptr || !engine_host_.is_due(began) ||
-          medium_->has_settled(began, *engine_host_.next_deadline())) {
-        worked |= engine_host_.tick_if_due(began);
-      }
+      worked |= engine_host_.tick_if_due(began);
     }
     if (medium_ != nullptr) worked |= medium_->flush(clock_.now());
     worked |= reap();
@@ -171,10 +158,10 @@ void Worker::serve(const std::atomic<bool>& stopping, bool busy_poll) {
   }
 }
 
-void Worker::sleep(const std::atomic<bool>& stopping) {
+void Worker::sleep(const bool& stopping) {
   const engine::Instant now = clock_.now();
   if (medium_ != nullptr && medium_->is_congested()) {
-    poll(medium_->longest_wait());  // for room to send
+    poll(std::nullopt);  // for room to send
     return;
   }
   std::optional<engine::Instant> deadline = engine_host_.next_deadline();
@@ -187,7 +174,6 @@ void Worker::sleep(const std::atomic<bool>& stopping) {
   if (sessions_.any_awake()) return;  // a doorbell came just now
   std::optional<engine::Duration> longest = do_before_sleep(now);
   if (stopping) return;
-  if (medium_ != nullptr && !medium_->fall_asleep()) return;
   if (const auto end = sessions_.next_silent_end(); end && (!deadline || *end < *deadline)) {
     deadline = end;
   }
@@ -201,7 +187,6 @@ void Worker::sleep(const std::atomic<bool>& stopping) {
   poll(longest);
   write_untaken(clock_.now());
   sessions_.wake_busy();
-  if (medium_ != nullptr) medium_->stay_awake();
 }
 
 void Worker::write_untaken(engine::Instant now) {

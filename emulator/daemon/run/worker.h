@@ -1,8 +1,6 @@
-// An engine with those clients whose devices it has, and the loop that serves them in one thread.
-// Without --threads there is one, which has all; with it one for each device and one for rdma_cm.
+// The engine with its clients, and the loop that serves them.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,13 +9,11 @@
 #include "emulator/daemon/base/clock.h"
 #include "emulator/daemon/base/event_loop.h"
 #include "emulator/daemon/base/network_port.h"
-#include "emulator/daemon/base/waker.h"
 #include "emulator/daemon/client/client_memory.h"
 #include "emulator/daemon/client/session_table.h"
 #include "emulator/daemon/memory/process_memory.h"
 #include "emulator/daemon/rdmacm/cm_session_table.h"
 #include "emulator/daemon/run/engine_host.h"
-#include "emulator/daemon/run/parking.h"
 #include "emulator/journal/recording.h"
 
 namespace rocemu::daemon {
@@ -34,20 +30,18 @@ class Worker {
 
   /// `capture` may be null. Throws StartError.
   Worker(const engine::FabricConfig& fabric, const Clock& clock, capture::PcapWriter* capture,
-         ClientIds ids, const MakeRecording& make_recording, Files files);
+         const MakeRecording& make_recording, Files files);
 
   /// Without one no frame comes or goes. It must outlive run().
   void connect(NetworkPort& medium) { medium_ = &medium; }
 
-  /// On the real clock, until `stopping` is set; another thread wakes it then. With `busy_poll` it
-  /// never gives its processor to anybody.
-  void run(const std::atomic<bool>& stopping, bool busy_poll);
+  /// Serves on the real clock until `stopping` is set. With `busy_poll` it never yields its
+  /// processor.
+  void run(const bool& stopping, bool busy_poll);
   /// Destroys the sessions that have ended. True if there were any.
   bool reap();
 
   EventLoop& loop() { return loop_; }
-  Waker& waker() { return waker_; }
-  Parking& parking() { return parking_; }
   EngineHost& engine_host() { return engine_host_; }
   SessionTable& sessions() { return sessions_; }
   CmSessionTable& cm_sessions() { return cm_sessions_; }
@@ -57,8 +51,8 @@ class Worker {
 
  private:
   bool poll(std::optional<engine::Duration> timeout) { return loop_.wait(timeout) > 0; }
-  void serve(const std::atomic<bool>& stopping, bool busy_poll);
-  void sleep(const std::atomic<bool>& stopping);
+  void serve(const bool& stopping, bool busy_poll);
+  void sleep(const bool& stopping);
   /// See ProcessMemory.
   void write_untaken(engine::Instant now);
   /// What there is time for when nothing comes. In how long there is more of it, if that is known.
@@ -72,8 +66,6 @@ class Worker {
 
   const Clock& clock_;
   EventLoop loop_;
-  Waker waker_;
-  Parking parking_;
   ProcessMemory memory_;
   SessionTable sessions_;
   CmSessionTable cm_sessions_;

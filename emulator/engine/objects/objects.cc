@@ -3,9 +3,7 @@
 namespace rocemu::engine {
 
 Objects::Objects(const FabricConfig& config)
-    : devices(config.devices),
-      qps(config.shard.qpns().first, config.shard.qpns().count, kMaxQps),
-      mrs(config.seed, config.same_keys) {}
+    : devices(config.devices), mrs(config.seed, config.same_keys) {}
 
 bool Objects::has_lost_its_device(ClientId client) const {
   const auto device = clients.find_device_of(client);

@@ -31,7 +31,7 @@ struct Objects {
   OwnedTable<AhId, AddressHandle> ahs{1, kNumbers, kMaxAhs};
   Table<XrcdId, XrcDomain> xrcds{1, kMaxXrcds};
   OwnedTable<SrqId, SharedReceiveQueue> srqs{1, kNumbers, kMaxSrqs};
-  OwnedTable<QpNumber, QueuePair> qps;
+  OwnedTable<QpNumber, QueuePair> qps{kFirstQpn, kNumbers - kFirstQpn, kMaxQps};
   OwnedTable<DmId, DeviceMemory> dms{1, kNumbers, kMaxDms};
   MemoryTable mrs;
   MulticastTable multicast;

@@ -86,8 +86,8 @@ int check_address_vector(const Devices& devices, DeviceIndex device, const abi::
   return answers ? 0 : ETIMEDOUT;
 }
 
-Path resolve_path(const Objects& objects, const Shard& shard, DeviceIndex device,
-                  const abi::AhAttr& attr, QpNumber own, QpNumber peer) {
+Path resolve_path(const Objects& objects, DeviceIndex device, const abi::AhAttr& attr, QpNumber own,
+                  QpNumber peer) {
   const DeviceConfig& config = objects.devices[device].config;
   Path path;
   path.peer = peer;
@@ -106,7 +106,7 @@ Path resolve_path(const Objects& objects, const Shard& shard, DeviceIndex device
     if (attr.hop_limit > 1) path.hop_limit = attr.hop_limit;
   } else {
     const QueuePair* there = objects.qps.find(peer);
-    path.inside = there != nullptr ? there->device : shard.device_with(peer).value_or(device);
+    path.inside = there != nullptr ? there->device : device;
     path.src_ip = config.addresses[0];
     path.dst_ip = objects.devices[*path.inside].config.addresses[0];
   }

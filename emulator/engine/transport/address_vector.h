@@ -11,8 +11,8 @@ int check_address_vector(const Devices& devices, DeviceIndex device, const abi::
 
 /// Of a vector that was checked. Without a GRH (see DevicePolicy::require_grh) the device that owns
 /// the peer is the destination.
-Path resolve_path(const Objects& objects, const Shard& shard, DeviceIndex device,
-                  const abi::AhAttr& attr, QpNumber own, QpNumber peer);
+Path resolve_path(const Objects& objects, DeviceIndex device, const abi::AhAttr& attr, QpNumber own,
+                  QpNumber peer);
 
 /// All datagrams of a QP have one UDP source port (Linux's rule, so that captures compare).
 uint16_t datagram_source_port(const DeviceConfig& config, QpNumber own);

@@ -42,11 +42,9 @@ class TransportContext {
   faults::FaultInjector& faults() const { return faults_; }
 
   Counters& counters_of(const QueuePair& qp) const { return objects_.device_of(qp).counters; }
-  /// The QP's packets leave what this engine steps. A network loses some and delays others; the
-  /// thread of another shard may have no processor for long.
+  /// Returns whether the QP's packets leave the fabric: a network loses some and delays others.
   bool is_outside(const QueuePair& qp) const {
-    return qp.path.inside ? config_.shard.is_without(*qp.path.inside)
-                          : objects_.device_of(qp).config.outside;
+    return !qp.path.inside && objects_.device_of(qp).config.outside;
   }
 
   /// Completes a work request of the QP: see CompletionFaults::complete.

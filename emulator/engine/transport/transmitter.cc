@@ -57,9 +57,6 @@ void Transmitter::send_to_group(const Departure& departure, const wire::Packet& 
     next.traced = true;
   };
   objects_.multicast.for_each_device(packet.dst_ip, send_to);
-  for (uint32_t i = 0; i < objects_.devices.count(); ++i) {
-    if (!config_.shard.has({i}, QpNumber{packet.bth.dest_qpn})) send_to(DeviceIndex{i});
-  }
   send_to(std::nullopt);  // the group may have members outside as well
 }
 

@@ -52,9 +52,9 @@ std::optional<LocalError> check(const TransportContext& context, const QueuePair
 }
 
 Path path_of(const TransportContext& context, const QueuePair& qp, const SendWqe& wqe) {
-  Path path = resolve_path(context.objects(), context.config().shard, qp.device,
-                           context.objects().ahs.find(AhId{wqe.ud.ah})->attr, qp.number,
-                           QpNumber{wqe.ud.remote_qpn & 0xffffff});
+  Path path =
+      resolve_path(context.objects(), qp.device, context.objects().ahs.find(AhId{wqe.ud.ah})->attr,
+                   qp.number, QpNumber{wqe.ud.remote_qpn & 0xffffff});
   path.udp_src_port = datagram_source_port(context.objects().devices[qp.device].config, qp.number);
   return path;
 }

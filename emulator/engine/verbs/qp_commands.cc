@@ -170,8 +170,8 @@ int modify_qp(CommandContext& context, ClientId client, const abi::Request::Body
   }
   apply_attributes(attr, mask, qp->attr);
   if ((mask & abi::kAttrAv) != 0) {
-    qp->path = resolve_path(context.objects, context.transport.config().shard, qp->device,
-                            qp->attr.ah_attr, qp->number, QpNumber{qp->attr.dest_qp_num});
+    qp->path = resolve_path(context.objects, qp->device, qp->attr.ah_attr, qp->number,
+                            QpNumber{qp->attr.dest_qp_num});
   }
   if ((mask & abi::kAttrState) != 0) {
     enter_state(context, *qp, qp->state, static_cast<QpState>(attr.qp_state), mask);

@@ -99,8 +99,7 @@ TEST(AddressVector, AGroupOfTheOtherFamilyIsSentToFromAnAddressOfItsOwn) {
   const engine::Objects objects(config);
   const auto source = [&](const char* group, uint8_t sgid_index) {
     const abi::AhAttr attr = address_vector(*wire::parse_ip_address(group), sgid_index);
-    return resolve_path(objects, config.shard, DeviceIndex{0}, attr, engine::QpNumber{32},
-                        engine::QpNumber{33})
+    return resolve_path(objects, DeviceIndex{0}, attr, engine::QpNumber{32}, engine::QpNumber{33})
         .src_ip;
   };
   EXPECT_EQ(source("ff12::1", 0), kLoopback6);
@@ -180,8 +179,7 @@ TEST(AddressVector, TheUdpSourcePortIsOfTheFlowLabelOrOfTheQps) {
     const engine::Objects objects(config);
     abi::AhAttr attr = address_vector(kSecond);
     attr.flow_label = flow_label;
-    return resolve_path(objects, config.shard, DeviceIndex{0}, attr, engine::QpNumber{32},
-                        engine::QpNumber{33})
+    return resolve_path(objects, DeviceIndex{0}, attr, engine::QpNumber{32}, engine::QpNumber{33})
         .udp_src_port;
   };
   EXPECT_EQ(port(0x0594b), 55626);

@@ -1,0 +1,13 @@
+// Options that earlier versions had, for an error that says what to do instead.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace rocemu::options {
+
+/// Returns the error for a removed option, given as "--name", or nullopt if no version had it.
+std::optional<std::string> error_of_removed(std::string_view option);
+
+}  // namespace rocemu::options
