@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <functional>
 #include <thread>
@@ -10,6 +11,7 @@
 #include "verbs_provider/base/verbs.h"
 #include "verbs_provider/polling/backlog.h"
 #include "verbs_provider/polling/cq_rotation.h"
+#include "verbs_provider/polling/cq_sharing.h"
 #include "verbs_provider/polling/empty_poll.h"
 
 namespace rocemu::provider {
@@ -158,7 +160,8 @@ TEST_F(PollCq, WhoIsFarAheadSaysWhenToWakeIt) {
 
 /// This thread's yields take a time slice each.
 void find_a_crowd() {
-  for (uint32_t i = 0; i < kWaitConstants.long_turns; ++i) wait_policy().gave_way(4'000'000, 1);
+  for (uint32_t i = 0; i < kWaitConstants.long_turns; ++i) wait_policy().gave_way(4'000'000);
+  wait_policy().finds();
 }
 
 // It polls until nothing is there, asks for the next event, and polls once more; then it blocks.
@@ -183,6 +186,75 @@ TEST_F(PollCq, InACrowdTheNextCompletionWakes) {
     EXPECT_EQ(queues_.cq->ring->waiting, 1u);
     EXPECT_EQ(queues_.cq->ring->wake_at, 1u);
     EXPECT_TRUE(empty.wait(queues_.cq_base()->context)) << "not for ever";
+  });
+}
+
+/// How many of these polls, none of which may find anything, announce a sleep to the daemon.
+int sleeps_in(abi::CqRing& ring, int polls, const std::function<int()>& poll, int nothing) {
+  int sleeps = 0;
+  for (int i = 0; i < polls; ++i) {
+    EXPECT_EQ(poll(), nothing);
+    sleeps += static_cast<int>(ring.waiting.exchange(0));
+  }
+  return sleeps;
+}
+
+// Each earns 1 us, and a sleep costs 850 us. Any number of sleeps would be possible without that:
+// a million polls of 1 ms each take a quarter of an hour.
+TEST_F(PollCq, InACrowdFewPollsSleep) {
+  in_new_thread([this] {
+    find_a_crowd();
+    // The rounds before it looks as if this were its only CQ sleep for 100 us.
+    const int sleeps = sleeps_in(
+        *queues_.cq->ring, 20'000, [this] { return poll(); }, 0);
+    EXPECT_GT(sleeps, 1);
+    EXPECT_LE(sleeps, 1 + 850 / 100 + 20'000 / 850);
+  });
+}
+
+TEST_F(PollCq, InACrowdFewExtendedPollsSleep) {
+  make_extended(queues_.cq.get(), 0);
+  in_new_thread([this] {
+    find_a_crowd();
+    ibv_poll_cq_attr attributes{};
+    ibv_cq_ex* cq = &queues_.cq->verbs.cq_ex;
+    const int sleeps = sleeps_in(
+        *queues_.cq->ring, 20'000, [&] { return ibv_start_poll(cq, &attributes); }, ENOENT);
+    EXPECT_GT(sleeps, 1);
+    EXPECT_LE(sleeps, 1 + 850 / 100 + 20'000 / 850);
+  });
+}
+
+TEST_F(PollCq, InACrowdFewPollsOfSeveralQueuesSleep) {
+  FakeQueues others;
+  in_new_thread([&] {
+    find_a_crowd();
+    const auto poll_both = [&] { return poll() + poll_cq(others.cq_base(), 8, wc_); };
+    int sleeps = sleeps_in(*queues_.cq->ring, 10'000, poll_both, 0);
+    sleeps += sleeps_in(*others.cq->ring, 10'000, poll_both, 0);
+    EXPECT_GT(sleeps, 1);
+    EXPECT_LE(sleeps, (850 + 40'000) / 100);
+  });
+}
+
+// Its threads probably poll it under a lock, as UCX's do (MPI_THREAD_MULTIPLE).
+TEST_F(PollCq, InACrowdPollsOfAQueueThatSeveralThreadsPollDoNotSleep) {
+  EXPECT_EQ(poll(), 0);
+  in_new_thread([this] {
+    find_a_crowd();
+    EXPECT_EQ(sleeps_in(
+                  *queues_.cq->ring, 50'000, [this] { return poll(); }, 0),
+              0);
+  });
+}
+
+TEST_F(PollCq, InACrowdPollsOfAnOverrunQueueDoNotSleep) {
+  queues_.cq->ring->error = 1;
+  in_new_thread([this] {
+    find_a_crowd();
+    EXPECT_EQ(sleeps_in(
+                  *queues_.cq->ring, 10'000, [this] { return poll(); }, -1),
+              0);
   });
 }
 
@@ -224,6 +296,31 @@ TEST(CqRotation, AThreadThatPollsElsewhereForLongWaitsThere) {
   while (!rotation.waits(&cqs[1])) ++skipped;
   EXPECT_EQ(skipped, 31);
   EXPECT_TRUE(rotation.waits(&cqs[1])) << "and now always";
+}
+
+TEST(CqSharing, AQueueOfOneThreadIsNotShared) {
+  const int thread = 0;
+  CqSharing sharing;
+  for (int i = 0; i < 100; ++i) {
+    sharing.polls(&thread);
+    ASSERT_FALSE(sharing.is_shared());
+  }
+}
+
+TEST(CqSharing, AQueueThatAnotherThreadPollsIsSharedUntilThatHasStoppedForLong) {
+  const std::array<int, 2> threads{};
+  CqSharing sharing;
+  sharing.polls(&threads[0]);
+  for (int round = 0; round < 3; ++round) {
+    for (const int& thread : threads) {
+      sharing.polls(&thread);
+    }
+    ASSERT_TRUE(sharing.is_shared());
+  }
+  for (int i = 0; i < (1 << 20) - 1; ++i) sharing.polls(&threads[1]);
+  EXPECT_TRUE(sharing.is_shared());
+  sharing.polls(&threads[1]);
+  EXPECT_FALSE(sharing.is_shared());
 }
 
 TEST_F(PollCq, ArmingTellsWhatCouldHaveBeenSeen) {

@@ -12,11 +12,17 @@ using Way = WaitPolicy::Way;
 
 constexpr int64_t kUs = 1'000;
 
-/// How many empty polls sleep after a yield that took so long.
+/// What it does with time for any wait.
+Way next(WaitPolicy& policy, PollMode mode = PollMode::kAdaptive) {
+  policy.finds();
+  return policy.next(mode);
+}
+
+/// How many empty polls sleep after a yield that took that long.
 uint32_t sleeps_after(WaitPolicy& policy, int64_t yield_ns) {
-  policy.gave_way(yield_ns, 1);
+  policy.gave_way(yield_ns);
   uint32_t sleeps = 0;
-  while (policy.next(PollMode::kAdaptive) == Way::kSleep) ++sleeps;
+  while (next(policy) == Way::kSleep) ++sleeps;
   return sleeps;
 }
 
@@ -28,8 +34,8 @@ void two_long_turns(WaitPolicy& policy) {
 TEST(WaitPolicy, GivesWay) {
   WaitPolicy policy;
   for (int i = 0; i < 100; ++i) {
-    ASSERT_EQ(policy.next(PollMode::kAdaptive), Way::kGiveWay);
-    policy.gave_way(29 * kUs, 1);
+    ASSERT_EQ(next(policy), Way::kGiveWay);
+    policy.gave_way(29 * kUs);
   }
 }
 
@@ -68,58 +74,101 @@ TEST(WaitPolicy, AShortYieldEndsTheCrowd) {
 
 TEST(WaitPolicy, SleepsWhereEveryYieldIsDear) {
   WaitPolicy policy;
-  for (int i = 0; i < 31; ++i) policy.gave_way(50 * kUs, 1);
-  EXPECT_EQ(policy.next(PollMode::kAdaptive), Way::kGiveWay);
-  policy.gave_way(50 * kUs, 1);
-  EXPECT_EQ(policy.next(PollMode::kAdaptive), Way::kSleep);
+  for (int i = 0; i < 31; ++i) policy.gave_way(50 * kUs);
+  EXPECT_EQ(next(policy), Way::kGiveWay);
+  policy.gave_way(50 * kUs);
+  EXPECT_EQ(next(policy), Way::kSleep);
 }
 
 TEST(WaitPolicy, OneCheapYieldShowsThatSwitchesAre) {
   WaitPolicy policy;
   for (int i = 0; i < 1000; ++i) {
-    policy.gave_way(i % 31 == 0 ? 3 * kUs : 50 * kUs, 1);
-    ASSERT_EQ(policy.next(PollMode::kAdaptive), Way::kGiveWay);
+    policy.gave_way(i % 31 == 0 ? 3 * kUs : 50 * kUs);
+    ASSERT_EQ(next(policy), Way::kGiveWay);
   }
 }
 
 // Of sixteen threads each waits for the others' turns, though no switch is dear.
 TEST(WaitPolicy, AYieldOfManyIsLongAndNotDear) {
   WaitPolicy policy;
+  policy.finds_nothing(16);
   for (int i = 0; i < 1000; ++i) {
-    policy.gave_way(250 * kUs, 16);
-    ASSERT_EQ(policy.next(PollMode::kAdaptive), Way::kGiveWay);
+    policy.gave_way(250 * kUs);
+    ASSERT_EQ(next(policy), Way::kGiveWay);
   }
-  for (int i = 0; i < 3; ++i) policy.gave_way(4'000 * kUs, 16);  // time slices
-  EXPECT_EQ(policy.next(PollMode::kAdaptive), Way::kSleep);
+  for (int i = 0; i < 3; ++i) policy.gave_way(4'000 * kUs);  // time slices
+  EXPECT_EQ(next(policy), Way::kSleep);
 }
 
 TEST(WaitPolicy, TurnsOfThoseWhoBlockDoNotShowWhatASwitchTakes) {
   WaitPolicy policy;
   for (int i = 0; i < 1000; ++i) {
-    policy.gave_way(300 * kUs, 1, WaitPolicy::Then::kBlocks);
-    ASSERT_EQ(policy.next(PollMode::kAdaptive), Way::kGiveWay);
+    policy.gave_way(300 * kUs, WaitPolicy::Then::kBlocks);
+    ASSERT_EQ(next(policy), Way::kGiveWay);
   }
-  for (int i = 0; i < 3; ++i) policy.gave_way(4'000 * kUs, 1, WaitPolicy::Then::kBlocks);
-  EXPECT_EQ(policy.next(PollMode::kAdaptive), Way::kSleep);
+  for (int i = 0; i < 3; ++i) policy.gave_way(4'000 * kUs, WaitPolicy::Then::kBlocks);
+  EXPECT_EQ(next(policy), Way::kSleep);
 }
 
 TEST(WaitPolicy, SwitchesOfManyCanBeDear) {
   WaitPolicy policy;
-  for (int i = 0; i < 32; ++i) policy.gave_way(200 * kUs, 7);  // eight switches of 25 us
-  EXPECT_EQ(policy.next(PollMode::kAdaptive), Way::kSleep);
+  policy.finds_nothing(7);
+  for (int i = 0; i < 32; ++i) policy.gave_way(200 * kUs);  // eight switches of 25 us
+  EXPECT_EQ(next(policy), Way::kSleep);
 }
 
 TEST(WaitPolicy, AYieldThatLetNobodyInShowsNothing) {
   WaitPolicy policy;
-  for (int i = 0; i < 64; ++i) policy.gave_way(i % 2 == 0 ? 300 : 50 * kUs, 1);
-  EXPECT_EQ(policy.next(PollMode::kAdaptive), Way::kSleep);
+  for (int i = 0; i < 64; ++i) policy.gave_way(i % 2 == 0 ? 300 : 50 * kUs);
+  EXPECT_EQ(next(policy), Way::kSleep);
+}
+
+/// The number of empty polls from one that waits like this to the next that does.
+int polls_between(WaitPolicy& policy, Way way) {
+  for (int polls = 1;; ++polls) {
+    policy.finds_nothing(1);
+    const Way next = policy.next(PollMode::kAdaptive);
+    if (next == way) return polls;
+    EXPECT_EQ(next, Way::kPollOn);
+  }
+}
+
+TEST(WaitPolicy, PollsOnUntilItHasEarnedASleep) {
+  WaitPolicy policy;
+  two_long_turns(policy);
+  policy.gave_way(4'000 * kUs);
+  policy.finds();
+  EXPECT_EQ(polls_between(policy, Way::kSleep), 1);
+  for (int sleeps = 1; sleeps < 100; ++sleeps) {
+    policy.slept(850 * kUs);
+    ASSERT_EQ(polls_between(policy, Way::kSleep), 850) << "1 us each";
+  }
+}
+
+TEST(WaitPolicy, PollsOnUntilItHasEarnedAYield) {
+  WaitPolicy policy;
+  for (int turns = 0; turns < 2; ++turns) policy.gave_way(600 * kUs);
+  EXPECT_EQ(polls_between(policy, Way::kGiveWay), 351) << "it had 850 us";
+  for (int turns = 0; turns < 10; ++turns) {
+    policy.gave_way(600 * kUs);
+    ASSERT_EQ(polls_between(policy, Way::kGiveWay), 600);
+  }
+}
+
+TEST(WaitPolicy, HasTimeForAnotherReasonToSleepOnlyOnce) {
+  WaitPolicy policy;
+  EXPECT_TRUE(policy.may_sleep(850 * kUs));
+  policy.slept(400 * kUs);
+  EXPECT_FALSE(policy.may_sleep(850 * kUs));
+  policy.finds();
+  EXPECT_TRUE(policy.may_sleep(850 * kUs));
 }
 
 TEST(WaitPolicy, YieldingAndSpinningNeverSleep) {
   WaitPolicy policy;
-  for (int i = 0; i < 3; ++i) policy.gave_way(4'000 * kUs, 1);
-  EXPECT_EQ(policy.next(PollMode::kYield), Way::kGiveWay);
-  EXPECT_EQ(policy.next(PollMode::kSpin), Way::kSpin);
+  for (int i = 0; i < 3; ++i) policy.gave_way(4'000 * kUs);
+  EXPECT_EQ(next(policy, PollMode::kYield), Way::kGiveWay);
+  EXPECT_EQ(next(policy, PollMode::kSpin), Way::kPollOn);
 }
 
 TEST(WaitPolicy, ReadsItsMode) {

@@ -232,8 +232,9 @@ void exchange(uint32_t max_wr, uint64_t requests, Waits waits) {
   while (program.polled() < requests && !testing::Test::HasFatalFailure()) {
     // Yields that took so long: empty polls wait on the futex.
     for (uint32_t i = 0; waits == Waits::kAsleep && i < provider::kWaitConstants.long_turns; ++i) {
-      provider::wait_policy().gave_way(4'000'000, 1);
+      provider::wait_policy().gave_way(4'000'000);
     }
+    provider::wait_policy().finds();
     program.post(requests);
     program.poll();
   }

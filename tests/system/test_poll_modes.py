@@ -1,4 +1,5 @@
 """ROCEMU_POLL and --busy-poll: how programs and the NIC wait changes nothing that programs see."""
+import re
 import unittest
 
 from rocemu import BIN, PAIR, free_port, rocemu_run, run
@@ -31,6 +32,25 @@ class PollModes(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stdout)
         self.assertEqual(result.stdout.count("ROCEMU_POLL is empty; unset it, or set it to adaptive, "
                                              "yield or spin; using adaptive\n"), 2, result.stdout)
+
+    def sleeps(self, how, most):
+        """How many of 50,000 empty polls sleep, beside threads that keep the processor."""
+        result = rocemu_run(BIN / "polls_that_sleep", how, "50000", str(most), options=("--timeout", "100"))
+        self.assertEqual(result.returncode, 0, result.stdout)
+        return int(re.search(r"(\d+) sleeps", result.stdout)[1])
+
+    def test_few_of_the_polls_that_find_nothing_sleep(self):
+        # With up to two threads that yield each poll earns 1.5 us at most. A sleep costs 850 us, or 100 where the
+        # program polls several queues, as its first 64 polls of one queue may still look like.
+        earned = 850 + 50000 * 1.5
+        for how, most in (("one", 9 + earned / 850), ("extended", 9 + earned / 850), ("several", earned / 100)):
+            with self.subTest(how):
+                self.assertLessEqual(self.sleeps(how, most=int(most)), most)
+
+    def test_threads_that_share_a_lock_and_a_processor_both_have_it(self):
+        result = rocemu_run(BIN / "polls_that_sleep", "lock", "20", options=("--timeout", "100"))
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertIn("both had the lock", result.stdout)
 
     def test_a_nic_that_never_sleeps_runs_a_program(self):
         port = str(free_port())

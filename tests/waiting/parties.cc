@@ -49,10 +49,11 @@ Action PingPongs::act(Program& program) {
       return {Kind::kRun, kWakeCall};
     }
   }
-  if (std::exchange(program.is_yielding, false)) {
-    program.policy.gave_way(machine_.now() - program.yield_began, pollers_per_processor());
-  }
+  const Nanoseconds waited = machine_.now() - program.wait_began;
+  if (std::exchange(program.is_yielding, false)) program.policy.gave_way(waited);
+  if (std::exchange(program.is_sleeping, false)) program.policy.slept(waited);
   if (!program.has_message) return wait(program);
+  program.policy.finds();
   program.has_message = false;
   if (program.latest_message != 0) times_.push_back((machine_.now() - program.latest_message) / 2);
   program.latest_message = machine_.now();
@@ -63,14 +64,16 @@ Action PingPongs::act(Program& program) {
 Action PingPongs::wait(Program& program) {
   if (waits_ == Waits::kInMemory) return {Kind::kRun, kPoll};
   if (waits_ == Waits::kSleeping) return {Kind::kSleep, kNever};
+  program.policy.finds_nothing(pollers_per_processor());
+  program.wait_began = machine_.now();
   switch (program.policy.next(mode_)) {
-    case WaitPolicy::Way::kSpin:
+    case WaitPolicy::Way::kPollOn:
       break;
     case WaitPolicy::Way::kSleep:
-      return {Kind::kSleep, provider::kWaitConstants.longest_sleep_ns};
+      program.is_sleeping = true;
+      return {Kind::kSleep, provider::kBudgetConstants.most_ns};
     case WaitPolicy::Way::kGiveWay:
       program.is_yielding = true;
-      program.yield_began = machine_.now();
       return {Kind::kYield};
   }
   return {Kind::kRun, kPoll};

@@ -37,10 +37,9 @@ class PingPongs {
     Thread* thread = nullptr;
     size_t peer = 0;
     bool has_message = false;
-    bool posts = false;  // what it did is to post
-    bool is_yielding = false;
-    bool waits_on_futex = false;
-    Nanoseconds yield_began = 0, latest_message = 0, latest_ring = -1;
+    bool posts = false;                             // what it did is to post
+    bool is_yielding = false, is_sleeping = false;  // since wait_began
+    Nanoseconds wait_began = 0, latest_message = 0, latest_ring = -1;
     bool rings = false;  // a message is in its ring
     size_t rang_on = 0;
     provider::WaitPolicy policy{};

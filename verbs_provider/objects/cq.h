@@ -9,6 +9,7 @@
 #include "verbs_provider/base/private_abi.h"
 #include "verbs_provider/datapath/payload.h"
 #include "verbs_provider/objects/pd.h"
+#include "verbs_provider/polling/cq_sharing.h"
 
 namespace rocemu::provider {
 
@@ -24,8 +25,9 @@ struct Cq {
   OptionalMutex lock;  // of what follows; from ibv_start_poll to ibv_end_poll
   abi::CqRing* ring = nullptr;
   uint32_t ring_mask = 0;
-  uint64_t consumed = 0;              // completions ever taken, stale ones included
-  uint32_t empty_polls = 0;           // since the latest completion
+  uint64_t consumed = 0;     // completions ever taken, stale ones included
+  uint32_t empty_polls = 0;  // since the latest completion
+  CqSharing sharing;
   std::atomic<bool> notifies{false};  // ibv_req_notify_cq was called, ever
   abi::Cqe current{};                 // what the functions of an extended CQ read
 

@@ -23,9 +23,6 @@ constexpr uint32_t kPollsPerCheck = 1000;
 /// A program that waits for events polls until nothing is there, before and after it asks for the
 /// next event, and then sleeps by itself, maybe for other things as well.
 constexpr uint32_t kPollsBeforeBlocking = 2;
-/// Of a thread that is far ahead. More than the scheduler's tick: to set a timer that ends sooner
-/// is expensive on virtual machines.
-constexpr int64_t kMaxAwayNs = 5'000'000;
 
 int64_t now_ns() {
   timespec time;
@@ -71,36 +68,47 @@ WaitPolicy& wait_policy() {
   return policy;
 }
 
-void note_poll(const Cq* cq) {
+void note_poll(Cq* cq) {
+  cq->sharing.polls(&rotation);
   rotation.polls(cq);
 }
 
 void note_completion(const Cq* cq) {
   rotation.finds(cq);
+  wait_policy().finds();
   if (rocemu_turns_found != nullptr) rocemu_turns_found();
 }
 
 EmptyPoll::EmptyPoll(Cq* cq)
     : cq_(cq), seen_(static_cast<uint32_t>(cq->consumed)), polls_(++cq->empty_polls) {
-  if (context_of(cq->verbs.cq.context)->parts.doorbells.is_virtual()) return;
-  waits_ = rotation.waits(cq);
-  if (!waits_ || poll_mode() != PollMode::kAdaptive) return;
+  const DoorbellWriter& doorbells = context_of(cq->verbs.cq.context)->parts.doorbells;
+  if (doorbells.is_virtual()) return;
+  WaitPolicy& policy = wait_policy();
+  const bool is_shared = cq->sharing.is_shared();
+  policy.finds_nothing(doorbells.pollers_per_processor(), is_shared);
+  if (!rotation.waits(cq)) return;
   const bool one_cq = rotation.is_of_one();
+  const int64_t longest =
+      one_cq ? kBudgetConstants.most_ns : kWaitConstants.longest_sleep_of_many_ns;
+  way_ = policy.next(poll_mode(), longest);
+  if (poll_mode() != PollMode::kAdaptive) return;
   blocks_soon_ = cq->notifies.load(std::memory_order_relaxed) && polls_ <= kPollsBeforeBlocking;
-  if (wait_policy().next(PollMode::kAdaptive) == WaitPolicy::Way::kSleep) {
-    if (blocks_soon_) {
-      waits_ = false;
-      return;
+  if (way_ == WaitPolicy::Way::kSleep) {
+    // Polling on instead takes as many polls as the sleep would have spent.
+    if (is_shared) policy.slept(longest);
+    if (blocks_soon_ || is_shared) {
+      way_ = WaitPolicy::Way::kPollOn;
+    } else {
+      sleep_until(seen_ + 1, longest);
     }
-    sleep_until(seen_ + 1,
-                one_cq ? kWaitConstants.longest_sleep_ns : kWaitConstants.longest_sleep_of_many_ns);
-  } else if (one_cq && !blocks_soon_) {
+  } else if (one_cq && !blocks_soon_ && !is_shared && policy.may_sleep(longest)) {
     const uint32_t completions = backlog().completions_to_await(now_ns());
-    if (completions != 0) sleep_until(seen_ + completions, kMaxAwayNs);
+    if (completions != 0) sleep_until(seen_ + completions, longest);
   }
 }
 
 void EmptyPoll::sleep_until(uint32_t completions, int64_t at_most_ns) {
+  way_ = WaitPolicy::Way::kSleep;
   sleeps_on_ = &cq_->ring->producer;
   at_most_ns_ = at_most_ns;
   cq_->ring->wake_at.store(completions, std::memory_order_relaxed);
@@ -109,16 +117,24 @@ void EmptyPoll::sleep_until(uint32_t completions, int64_t at_most_ns) {
 
 bool EmptyPoll::wait(ibv_context* context) {
   DoorbellWriter& doorbells = context_of(context)->parts.doorbells;
-  if (!doorbells.wait_for_round(cq_) && waits_) {
-    if (sleeps_on_ != nullptr) {
-      sleep();
-    } else if (poll_mode() == PollMode::kSpin) {
-      relax();
-    } else {
-      const int64_t before = now_ns();
-      doorbells.give_way();
-      wait_policy().gave_way(now_ns() - before, doorbells.pollers_per_processor(),
-                             blocks_soon_ ? WaitPolicy::Then::kBlocks : WaitPolicy::Then::kPollsOn);
+  if (!doorbells.wait_for_round(cq_)) {
+    switch (way_) {
+      case WaitPolicy::Way::kPollOn:
+        if (poll_mode() == PollMode::kSpin) relax();
+        break;
+      case WaitPolicy::Way::kGiveWay: {
+        const int64_t before = now_ns();
+        doorbells.give_way();
+        wait_policy().gave_way(now_ns() - before, blocks_soon_ ? WaitPolicy::Then::kBlocks
+                                                               : WaitPolicy::Then::kPollsOn);
+        break;
+      }
+      case WaitPolicy::Way::kSleep: {
+        const int64_t before = now_ns();
+        sleep();
+        wait_policy().slept(now_ns() - before);
+        break;
+      }
     }
   }
   if (polls_ % kPollsPerCheck != 0) return true;

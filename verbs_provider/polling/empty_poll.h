@@ -1,6 +1,6 @@
-// What a poll does that finds nothing, of ibv_poll_cq(3) and of ibv_start_poll: it lets others run,
-// since the daemon may need this processor to make something come. Never for long: the application
-// may have other things to look at.
+// What ibv_poll_cq(3) and ibv_start_poll do when they find nothing: they let others run, since the
+// daemon may need this processor to make something come. Never for long: the application may have
+// other things to look at, or hold a lock.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace rocemu::provider {
 /// The calling thread's.
 WaitPolicy& wait_policy();
 
-/// The calling thread looks at that CQ, whatever it finds.
-void note_poll(const Cq* cq);
+/// The calling thread looks at that CQ, whatever it finds. Under the CQ's lock.
+void note_poll(Cq* cq);
 /// It found something there.
 void note_completion(const Cq* cq);
 
@@ -23,7 +23,7 @@ class EmptyPoll {
   /// Under the CQ's lock.
   explicit EmptyPoll(Cq* cq);
 
-  /// Without the lock. False if the daemon is gone, which is asked every so many polls in a row.
+  /// Without the lock. False if the daemon is gone, which every 1,000th empty poll asks.
   bool wait(ibv_context* context);
 
  private:
@@ -34,9 +34,9 @@ class EmptyPoll {
   Cq* cq_;
   uint32_t seen_;
   uint32_t polls_;
-  bool waits_ = true;                // else the thread goes on to another CQ, or blocks, at once
+  WaitPolicy::Way way_ = WaitPolicy::Way::kPollOn;
   bool blocks_soon_ = false;         // for an event
-  const void* sleeps_on_ = nullptr;  // a futex; else it yields or spins
+  const void* sleeps_on_ = nullptr;  // a futex
   int64_t at_most_ns_ = 0;
 };
 

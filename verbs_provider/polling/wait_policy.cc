@@ -18,16 +18,19 @@ bool parse_poll_mode(const char* text, PollMode* mode) {
   return true;
 }
 
-WaitPolicy::Way WaitPolicy::next(PollMode mode) {
-  if (mode == PollMode::kSpin) return Way::kSpin;
-  if (mode == PollMode::kYield || sleeps_left_ == 0) return Way::kGiveWay;
+WaitPolicy::Way WaitPolicy::next(PollMode mode, int64_t longest_sleep_ns) {
+  if (mode == PollMode::kSpin) return Way::kPollOn;
+  if (mode == PollMode::kYield) return Way::kGiveWay;
+  if (sleeps_left_ == 0) return budget_.allows_yield() ? Way::kGiveWay : Way::kPollOn;
+  if (!budget_.allows_sleep(longest_sleep_ns)) return Way::kPollOn;
   --sleeps_left_;
   return Way::kSleep;
 }
 
-void WaitPolicy::gave_way(int64_t took_ns, uint32_t pollers, Then then) {
+void WaitPolicy::gave_way(int64_t took_ns, Then then) {
+  budget_.yielded(took_ns);
   if (took_ns < kWaitConstants.shortest_turn_ns) return;
-  const int64_t dear_ns = kWaitConstants.dear_switch_ns * (1 + int64_t{std::max(pollers, 1u)});
+  const int64_t dear_ns = kWaitConstants.dear_switch_ns * (1 + int64_t{pollers_});
   if (took_ns < std::max(kWaitConstants.long_turn_ns, dear_ns)) {
     long_turns_ = 0;
   } else if (++long_turns_ >= kWaitConstants.long_turns) {

@@ -151,6 +151,14 @@ def parties(how, processors, pairs, threads, time_s, without_nic=False):
     return dict(zip(("p50", "p99", "p99.9"), map(float, figures)))
 
 
+def empty_polls(how, threads, mode="adaptive"):
+    """What a poll costs that finds nothing, in nanoseconds, beside that number of threads that compute."""
+    output = run(ROCEMU, "run", "--private", "--", BIN / "empty_polls_benchmark", how, threads,
+                 env={**os.environ, "ROCEMU_POLL": mode})
+    figures = re.search(r"(\d+) ns on average, (\d+) typical, (\d+) 99%, (\d+) at most", output).groups()
+    return dict(zip(("mean", "p50", "p99", "worst"), map(float, figures)))
+
+
 def pingpong(size, iterations, *options, **keywords):
     """Round trip of ibv_rc_pingpong, in microseconds."""
     output = inside("ibv_rc_pingpong", "-g", "0", "-s", size, "-n", iterations, *options, **keywords)

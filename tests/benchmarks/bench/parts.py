@@ -122,6 +122,18 @@ def parties(rounds):
     return figures
 
 
+def empty_polls(rounds):
+    """What a poll costs that finds nothing, in nanoseconds, on average in windows of a thousand: on an idle machine and
+    beside threads that compute, and the same with ROCEMU_POLL=spin."""
+    figures = {}
+    for threads, name in ((0, "idle"), (16, "beside 16 threads")):
+        figures[name] = medians(rounds, **{
+            f"{what}{end}": partial(nic.empty_polls, how, threads, mode)
+            for how, what in (("one", "one CQ"), ("several", "four CQs in turn"), ("extended", "an extended CQ"))
+            for mode, end in (("adaptive", ""), ("spin", ", spinning"))})
+    return figures
+
+
 def placement(rounds):
     """What of the other parts is the system's choice of who shares a processor: the same, with the
     daemon alone on the last processor and the programs on the others. With one processor nothing."""
@@ -210,5 +222,5 @@ def micro(rounds):
 
 
 PARTS = {"latency": latency, "bandwidth": bandwidth, "message_rate": message_rate, "placement": placement, "sizes": sizes,
-         "parties": parties, "queue_pairs": queue_pairs, "connections": connections, "recording": recording,
+         "parties": parties, "empty_polls": empty_polls, "queue_pairs": queue_pairs, "connections": connections, "recording": recording,
          "fault_layer": fault_layer, "vipl": vipl, "other_programs": other_programs, "explore": explore, "micro": micro}

@@ -11,6 +11,7 @@ UNITS = {"latency": "64 bytes one way, µs", "bandwidth": "64 KiB messages in on
          "sizes": "by message size: latency in µs, bandwidth in MB/s",
          "queue_pairs": "connected QPs that take turns", "connections": "librdmacm, 1,000 at a time",
          "parties": "64 bytes one way, µs, of pairs of programs whose threads each have a counterpart",
+         "empty_polls": "polls that find nothing: ns each, on average, in windows of 1,000, beside threads that compute",
          "placement": "the daemon alone on the last processor, the programs on the others; and what it is compared with",
          "recording": "64 KiB ib_write_bw; the transfer that was recorded and a replay of all",
          "fault_layer": "with and without the code that asks for fault rules; µs and MB/s",
@@ -99,6 +100,9 @@ medians of {rounds}, taken in turn with the other rows of a table; the run took 
   and the other writes into another's, and nothing else: no RoCE, no ICRC. That is the most that there could be over UDP.
 - "Many programs and threads": each thread has a counterpart in another program, with which it throws a message to and
   fro. With the daemon they have one processor or two.
+- "Polls that find nothing": a program that never finds anything, beside threads of it that compute. The averages of
+  windows of 1,000 polls: their mean, and how they are distributed. "Spinning" is `ROCEMU_POLL=spin`, which loses whole
+  time slices, as on a NIC.
 
 ![latency and bandwidth by message size](performance.svg)
 
@@ -144,7 +148,7 @@ what is missed, and not measured.
 
 TITLES = {"latency": "Latency", "bandwidth": "Bandwidth", "message_rate": "Messages a second",
           "placement": "Who shares a processor", "sizes": "Message sizes", "parties": "Many programs and threads",
-          "queue_pairs": "Many queue pairs", "connections": "Connections",
+          "empty_polls": "Polls that find nothing", "queue_pairs": "Many queue pairs", "connections": "Connections",
           "recording": "Recording", "fault_layer": "The fault layer",
           "vipl": "VIPL and verbs",
           "other_programs": "Programs without RDMA", "explore": "rocemu explore",
@@ -167,7 +171,7 @@ def _rows(figures):
 
 def _section(part, figures):
     lines = [f"## {TITLES[part]}", "", UNITS[part][0].upper() + UNITS[part][1:] + ".", ""]
-    if part in ("sizes", "parties", "queue_pairs"):
+    if part in ("sizes", "parties", "empty_polls", "queue_pairs"):
         for name, inner in figures.items():
             lines += [f"**{name}**", "", *_rows(inner), ""]
     else:

@@ -74,6 +74,16 @@ def ratios(results):
             latest = max(rows, key=lambda name: rows[name]["p99.9"] / rows[name]["p50"])
             ratio(f"{how}, 99.9 % to median, at the worst ({latest})",
                   rows[latest]["p99.9"] / rows[latest]["p50"], at_most=20.0)
+    if "empty_polls" in results:
+        for load, rows in results["empty_polls"].items():
+            for name in rows:
+                if name.endswith(", spinning"):
+                    continue
+                if load == "idle":
+                    ratio(f"µs of an empty poll of {name}, idle", rows[name]["mean"] / 1000, at_most=2.0)
+                else:
+                    ratio(f"an empty poll of {name} to one that spins, {load}",
+                          rows[name]["mean"] / rows[f"{name}, spinning"]["mean"], at_most=10.0)
     if "queue_pairs" in results:
         times = results["queue_pairs"]["ns a message"]
         ratio("a message with 1,024 QPs to one with 2", times[1024] / times[2], at_most=1.3)
