@@ -121,8 +121,7 @@ int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.size() == 2 && arguments[0] == "lock") return share_lock(std::stol(arguments[1]));
   if (arguments.size() != 3) return 2;
-  const int status =
-      count_sleeps(arguments[0], std::stol(arguments[1]), std::stol(arguments[2]));
+  const int status = count_sleeps(arguments[0], std::stol(arguments[1]), std::stol(arguments[2]));
   std::fflush(stdout);
   std::_Exit(status);  // beside threads that compute
 }
