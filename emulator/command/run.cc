@@ -38,6 +38,7 @@
 #include "emulator/command/supervise.h"
 #include "emulator/journal/recording.h"
 #include "emulator/options/checked_options.h"
+#include "emulator/options/describe.h"
 #include "emulator/os/elf_file.h"
 
 namespace rocemu::command {
@@ -48,68 +49,6 @@ constexpr char kReportFile[] = "/report.txt";
 /// The time that programs have to finish when the command ends, such as a server whose last client
 /// has ended.
 constexpr std::chrono::milliseconds kFinishing{200};
-
-po::options_description options_of_run() {
-  po::options_description options;
-  options.add_options()("private", po::bool_switch(),
-                        "a NIC of its own even if a shared one is up");
-  options.add_options()("mount-sysfs", po::bool_switch(),
-                        "mount the NIC's sysfs on /sys, in a namespace, for programs that read it "
-                        "without the C library (in Go, static ones)");
-  options.add_options()("strict", po::bool_switch(), "fail if a rule of the scenario never acted");
-  options.add_options()("expect", po::value<std::string>()->value_name("DIR"),
-                        "fail if the run differs from the recording in DIR (with --lockstep)");
-  options.add_options()("update", po::bool_switch(), "record the run in the DIR of --expect");
-  options.add_options()("actual", po::value<std::string>()->value_name("DIR"),
-                        "with --expect, keep the recording of a run that differs in DIR; an equal "
-                        "run leaves nothing there");
-  options.add_options()("without-trace", po::bool_switch(),
-                        "do not make trace.pcap of the frames when a recorded run is over: "
-                        "rocemu replay --capture FILE DIR can do so later");
-  options.add_options()("timeout", po::value<std::string>()->value_name("TIME"),
-                        "after TIME (90, 1.5s, 2m; real time) report what each thread waits for, "
-                        "end the programs, and exit with status 124");
-  options.add_options()(
-      "poll-patience", po::value<std::string>()->value_name("TIME"),
-      "how long a program may poll in vain, with nothing under way or due, before "
-      "that is a deadlock (default 5s; real time)");
-  options.add_options()("keep-on-failure", po::value<std::string>()->value_name("DIR"),
-                        "record the run in DIR, and keep the recording, its frames and the report "
-                        "of a hang if the exit status is not 0");
-  options.add_options()(
-      "tell-exits", po::bool_switch(),
-      "with --lockstep or --clock virtual, report each program of the run that "
-      "ends with a status other than 0 or by a signal, which a shell may not report");
-  options.add_options()("stacks", po::value<std::string>()->value_name("FILE"),
-                        "write the stacks of all threads into FILE if the programs hang, or those "
-                        "of a program that crashes (on a virtual clock), by gdb or eu-stack");
-  options.add_options()("stacks-by", po::value<std::string>()->value_name("TOOL"),
-                        "gdb, which shows lines and arguments (default, if installed); eu-stack, "
-                        "which is faster and shows lines; or eu-stack-names, only functions");
-  options.add_options()(
-      "cores", po::bool_switch(),
-      "with --stacks, write a core of each of these programs beside FILE; needs gdb");
-  options.add_options()("call-sites", po::value<std::string>()->value_name("DIR"),
-                        "have each process write into DIR/PID a line for each call of a verb or of "
-                        "librdmacm, with a number for its call stack; DIR must be new or empty");
-  options.add_options()("processor", po::value<int>()->value_name("N"),
-                        "with --lockstep, keep the NIC and all programs on processor N, which is "
-                        "faster, since only one thread runs at a time; the programs still see "
-                        "all processors");
-  options.add_options()("check-determinism", po::value<std::string>()->value_name("N"),
-                        "with --lockstep, run the command N times, some of them beside a load, and "
-                        "report where two runs first differ and which call caused it");
-  options.add(fabric_options());
-  return options;
-}
-
-/// Options that help does not show: rocemu's test libraries start their NICs with them.
-po::options_description all_options_of_run() {
-  po::options_description options = options_of_run();
-  options.add_options()("for-test", po::value<std::string>(),
-                        "watch the parent, a test, in place of the command (abi/test_watch.h)");
-  return options;
-}
 
 /// The command stands behind "--", so that its options can never be taken for ours.
 Arguments take_command(Arguments& arguments) {
@@ -291,7 +230,7 @@ void finish_kept_run(const KeptRun& kept, int status, const std::string& report,
 
 /// The directory that is to have a capture in the end. What --expect only compares needs none.
 std::string recording_to_finish(const po::variables_map& values) {
-  if (values["without-trace"].as<bool>()) return "";
+  if (values["no-trace"].as<bool>()) return "";
   if (values.count("record") != 0) return values["record"].as<std::string>();
   return values["update"].as<bool>() ? values["expect"].as<std::string>() : "";
 }
@@ -321,79 +260,20 @@ void end_left_programs(RunPrograms& programs, std::chrono::milliseconds patience
 
 }  // namespace
 
-std::string run_help() {
-  return "usage: rocemu run [options] -- COMMAND [ARGUMENT...]\n"
-         "\n"
-         "Runs COMMAND so that it, and every process it starts, sees emulated RDMA devices. Its\n"
-         "input, output and exit status are its own; but with --capture - its standard output "
-         "goes\n"
-         "to standard error.\n"
-         "\n"
-         "The NIC is a daemon of this one run. It is gone, with all its files, when COMMAND ends;\n"
-         "programs that COMMAND leaves in the background are named and ended then.\n"
-         "If `rocemu up` started a shared NIC, COMMAND joins that one instead, unless any of the\n"
-         "options below but --timeout, --poll-patience, --stacks, --call-sites and --mount-sysfs "
-         "is\n"
-         "given: each of them asks for a NIC of its own.\n"
-         "\n" +
-         to_text(options_of_run()) +
-         "\n"
-         "Exit status: that of COMMAND; 128+N if signal N ended it; 127 if there is no such\n"
-         "program, 126 if it cannot be executed; 124 after --timeout; 123 for a deadlock; 2 for\n"
-         "wrong usage; 1 if emulation failed, or if COMMAND succeeded and with --strict a rule\n"
-         "never acted, with --expect the run was not as expected, or with --check-determinism two\n"
-         "runs differed.\n"
-         "\n"
-         "SIGTERM, SIGHUP, SIGINT and SIGQUIT are passed on to every program of the run, in "
-         "whatever\n"
-         "process group or session. Programs that have not ended 2 s later are killed. If COMMAND\n"
-         "catches or ignores SIGINT or SIGQUIT, it decides whether it ends; a second one within 2 "
-         "s kills "
-         "all.\n"
-         "\n"
-         "A deadlock is found at once on the virtual clock and in lockstep, and with any clock "
-         "when\n"
-         "the NIC has gone: every thread waits for another or for the NIC, and nothing is under "
-         "way\n"
-         "there or due. rocemu reports what each thread waits for, and ends the programs. A thread "
-         "that\n"
-         "sleeps for a time, or could be woken from outside (a terminal, a pipe, a connection, a\n"
-         "signal), is no deadlock; one that only polls is after 5 s, or --poll-patience.\n"
-         "\n"
-         "In lockstep all processes and threads of a run go on one at a time in a fixed order: "
-         "frames,\n"
-         "completions and outputs are the same to the byte each time. That covers dynamically "
-         "linked\n"
-         "programs that wait by calls of the C library; docs/design/turns.md lists the limits.\n"
-         "\n"
-         "Examples:\n"
-         "  rocemu run -- ibv_devinfo -v\n"
-         "  rocemu run --devices 4 -- python3 -m pytest tests/rdma\n"
-         "  rocemu run --device mlx5_0=10.0.0.1 --device mlx5_1=10.0.0.2,fd00::2 -- ./my_test\n"
-         "  rocemu run --scenario rnr.yaml --strict -- ./my_test\n"
-         "  rocemu run --capture trace.pcap -- sh -c \\\n"
-         "      'ibv_rc_pingpong -g 0 & sleep 1; ibv_rc_pingpong -g 0 127.0.0.1'\n"
-         "  rocemu run --capture - -- ./my_test | tshark -r -\n"
-         "  rocemu run --lockstep --expect golden --actual failed -- ./my_test\n"
-         "  rocemu run --lockstep --check-determinism 10 -- ./my_test\n"
-         "\n"
-         "If COMMAND sees no devices: rocemu doctor COMMAND\n";
-}
-
 int run(const Arguments& arguments) {
   Arguments own = arguments;
+  const po::options_description description = options::options_of(options::Command::kRun);
   const bool has_separator = std::ranges::find(own, "--") != own.end();
   Arguments command = take_command(own);
   if (!has_separator) {
     // Say what was probably meant: `rocemu run --lockstep ls -l`.
-    if (const std::string word = word_of(own, options_of_run()); !word.empty()) {
+    if (const std::string word = word_of(own, description); !word.empty()) {
       std::string meant = "rocemu run";
       for (auto at = own.begin(); *at != word; ++at) meant += ' ' + *at;
       throw UsageError("run: the command stands behind '--': " + meant + " -- " + word);
     }
   }
-  po::positional_options_description none;
-  const po::variables_map values = parse_options("run", own, all_options_of_run(), none);
+  const po::variables_map values = parse_options("run", own, description);
   DaemonStart start{.arguments = daemon_arguments("run", values)};
   if (command.empty() || command[0].empty())
     throw UsageError("run: no command given; it stands behind '--': rocemu run -- ibv_devices");
@@ -423,20 +303,18 @@ int run(const Arguments& arguments) {
       (values.count("clock") != 0 && values["clock"].as<std::string>() == "virtual");
   if (is_virtual) {
     require_own_proc();
-    start.arguments.push_back("--tell-stuck");
+    start.arguments.push_back("--report-stuck");
   }
   if (is_virtual) tell_if_unseen(command[0]);
-  if (values["tell-exits"].as<bool>()) {
-    if (!is_virtual)
-      throw UsageError("run: --tell-exits is for --lockstep and --clock virtual only");
-    start.arguments.push_back("--tell-exits");
-  }
+  const bool reports_failures = values["report-failures"].as<bool>();
+  if (reports_failures && !is_virtual)
+    throw UsageError("run: --report-failures is for --lockstep and --clock virtual only");
 
   if (values.count("processor") != 0) {
     if (!values["lockstep"].as<bool>()) throw UsageError("run: --processor is for --lockstep only");
-    stay_on_processor(values["processor"].as<int>());
+    stay_on_processor(static_cast<int>(values["processor"].as<uint64_t>()));
     // There is no second processor on which the NIC could wait awake.
-    start.arguments.push_back("--sleep-between-turns");
+    start.arguments.push_back("--no-spin");
   }
   const std::optional<StackFiles> stacks = make_stack_files(values);
   const std::string call_sites = make_call_sites_dir(values);
@@ -455,7 +333,7 @@ int run(const Arguments& arguments) {
       capture_descriptor = capture->descriptor;
       start.capture_fd = capture->fd.get();
     }
-    if ((timeout || test) && !is_virtual) start.arguments.push_back("--tell-stuck");
+    if ((timeout || test) && !is_virtual) start.arguments.push_back("--report-stuck");
     daemon.emplace(PrivateDaemon::start(start));
     dir = daemon->dir();
   }
@@ -470,7 +348,7 @@ int run(const Arguments& arguments) {
                                      .is_virtual = is_virtual,
                                      .lockstep = values["lockstep"].as<bool>(),
                                      .mounts_sysfs = values["mount-sysfs"].as<bool>(),
-                                     .tells_exits = values["tell-exits"].as<bool>(),
+                                     .tells_exits = reports_failures,
                                      .timeout = timeout,
                                      .poll_patience = poll_patience,
                                      .recording = recording_dir(values, golden.get(), kept),
