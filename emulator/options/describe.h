@@ -13,8 +13,8 @@ namespace rocemu::options {
 /// Returns all options of the command, hidden ones too.
 boost::program_options::options_description options_of(Command command);
 
-/// Returns the options of the command that are shown in its --help, or with `all` in its --help-all:
-/// a block for each task, and how many options only --help-all shows.
+/// Returns the options of the command that are shown in its --help, or with `all` in its
+/// --help-all: a block for each task, and how many options only --help-all shows.
 std::string help_of(Command command, bool all);
 
 /// Returns why a command does not know `option`, given as "--name": an earlier version had it, or

@@ -96,8 +96,7 @@ TEST(WhyUnknown, SaysToLeaveARemovedOptionOut) {
 }
 
 TEST(WhyUnknown, NamesTheCommandsThatHaveTheOption) {
-  EXPECT_EQ(why_unknown("--record"),
-            "option '--record' is one of rocemu run, rocemu up, rocemud");
+  EXPECT_EQ(why_unknown("--record"), "option '--record' is one of rocemu run, rocemu up, rocemud");
   EXPECT_EQ(why_unknown("--strict"), "option '--strict' is one of rocemu run");
 }
 
