@@ -115,16 +115,20 @@ def manual(page, version, others):
             lines.append(f".SH {heading}")
             section = heading
 
-    for kind, value in page.blocks:
+    following = [kind for kind, _ in page.blocks[1:]] + [""]
+    for (kind, value), next_kind in zip(page.blocks, following):
         if kind == "options":
-            if section not in ("OPTIONS", "OPTIONS OF THE FABRIC"):
-                enter("OPTIONS")
+            enter("OPTIONS")
             for option in value:
                 names = ", ".join(f"\\fB{roff(name)}\\fR" for name in option.names)
                 argument = f" \\fI{roff(option.argument)}\\fR" if option.argument else ""
                 lines += [".TP", names + argument, roff(option.text)]
         elif kind == "literal":
             lines += [".PP", ".EX", *(roff(line) for line in value), ".EE"]
+        elif re.fullmatch(r"[A-Z][a-z ]+:", value) and next_kind == "options":
+            enter("OPTIONS")
+            if value != "Options:":
+                lines.append(f".SS {value[:-1]}")
         elif re.fullmatch(r"[A-Z][a-z ]+:", value):
             heading = value[:-1].upper()
             enter({"EXAMPLE": "EXAMPLES", "TRY": "EXAMPLES"}.get(heading, heading))
@@ -220,7 +224,7 @@ def bash(pages):
         if "-- " in page.usage[0]:
             names += " --"
         out += ["      if [[ $word == -* ]]; then",
-                f"        COMPREPLY=($(compgen -W '{(names + ' --help').strip()}' -- \"$word\"))",
+                f"        COMPREPLY=($(compgen -W '{(names + ' --help --help-all').strip()}' -- \"$word\"))",
                 "        return",
                 "      fi"]
         want = wants_of_arguments(page)
@@ -268,7 +272,8 @@ def zsh(pages):
             argument = f":{quoted(option.argument)}:{action(wants(option.argument))}" \
                 if option.argument else ""
             out += [f"        '{repeat}{option.long}[{text}]{argument}' \\"]
-        out += ["        '--help[explain this command]' \\"]
+        out += ["        '--help[explain this command]' \\",
+                "        '--help-all[explain this command and all of its options]' \\"]
         want = wants_of_arguments(page)
         if name == "run":
             out += ["        '*::program:_normal' ;;"]
@@ -327,7 +332,7 @@ def main():
     general = said_by(rocemu, "--help")
     commands = dict(re.findall(r"^  (\w+) +(\w.*)$", general.split("usage:")[1].split("\n\n")[1], re.M))
     commands.pop("help")
-    pages = {name: parse(name, summary, said_by(rocemu, "help", name))
+    pages = {name: parse(name, summary, said_by(rocemu, name, "--help-all"))
              for name, summary in commands.items()}
     whole = parse("rocemu", re.match(r"rocemu \S+: (.*)", general)[1], general.split("\n\n", 1)[1])
     daemon = parse("rocemud", "the NIC of rocemu, a daemon that emulates RoCEv2 devices",

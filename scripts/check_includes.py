@@ -29,6 +29,12 @@ BASE, PROTOCOL, OBJECTS, LINK, FAULTS, TRANSPORT, CM, VERBS, RDMACM = (
     for folder in (
         "base", "protocol", "objects", "link", "faults", "transport", "cm", "verbs", "rdmacm"))
 EMULATOR = "emulator"  # the folder and everything below it
+DAEMON = "emulator/daemon"
+BELOW_DAEMON = ["wire", ABI, OS, ENGINE, JOURNAL, SCENARIO, SCHEDULE, OPTIONS, CAPTURE]
+# The rooms of the daemon: each may include those before it. Files beside the rooms put all together.
+DAEMON_ROOMS = [
+    f"{DAEMON}/{room}"
+    for room in ("base", "memory", "client", "rdmacm", "run", "net", "kernel", "control")]
 
 # Folder -> folders it may include. A file belongs to the longest folder that matches.
 RULES = {
@@ -54,7 +60,8 @@ RULES = {
     EXPLORE: [ABI, OS],
     SCHEDULE: [BASE],
     TIMELINE: [JOURNAL, CAPTURE, ENGINE, "wire", ABI],
-    "emulator/daemon": [EMULATOR, "wire"],
+    DAEMON: [EMULATOR, "wire"],
+    **{room: [*BELOW_DAEMON, *DAEMON_ROOMS[:i]] for i, room in enumerate(DAEMON_ROOMS)},
     "emulator/command": [ABI, OS, JOURNAL, TIMELINE, SCENARIO, OPTIONS, CAPTURE, ENGINE, EXPLORE],
     "verbs_provider": [ABI],
     "testing": ["verbs_provider", ABI],

@@ -4,6 +4,7 @@
 #include <array>
 #include <exception>
 #include <iostream>
+#include <optional>
 #include <sstream>
 
 #include "emulator/command/colour.h"
@@ -14,9 +15,10 @@ namespace rocemu::command {
 namespace {
 
 constexpr std::array kSubcommands = {
-    Subcommand{"run", "run a command that sees emulated RDMA devices", run, run_help},
-    Subcommand{"explore", "find out which fault breaks a command", explore, explore_help},
-    Subcommand{"up", "start a shared NIC for several terminals", up, up_help},
+    Subcommand{"run", "run a command that sees emulated RDMA devices", run, run_help, run_help_all},
+    Subcommand{"explore", "find out which fault breaks a command", explore, explore_help,
+               explore_help_all},
+    Subcommand{"up", "start a shared NIC for several terminals", up, up_help, up_help_all},
     Subcommand{"down", "stop the shared NIC", down, down_help},
     Subcommand{"show", "print devices, queue pairs, memory regions and counters", show, show_help},
     Subcommand{"set", "take a port down or up while programs run", set, set_help},
@@ -109,13 +111,17 @@ std::string in_columns(const std::string& help) {
   return text;
 }
 
-/// Help is asked for by an option of ours; what stands behind "--" belongs to the program to run.
-bool asks_for_help(const Arguments& arguments) {
+/// Returns the help that an option of ours asks for; what stands behind "--" belongs to the program
+/// to run.
+std::optional<std::string> requested_help(const Subcommand& subcommand,
+                                          const Arguments& arguments) {
   for (const std::string& argument : arguments) {
-    if (argument == "--") return false;
-    if (argument == "--help" || argument == "-h") return true;
+    if (argument == "--") break;
+    if (argument == "--help" || argument == "-h") return subcommand.help();
+    if (argument == "--help-all")
+      return subcommand.help_all != nullptr ? subcommand.help_all() : subcommand.help();
   }
-  return false;
+  return std::nullopt;
 }
 
 int dispatch_or_throw(const Arguments& arguments) {
@@ -139,8 +145,8 @@ int dispatch_or_throw(const Arguments& arguments) {
     throw UsageError("unknown option '" + name +
                      "'; options stand behind the command: rocemu run [options] -- PROGRAM");
   const Subcommand& subcommand = require_subcommand(name);
-  if (asks_for_help(rest)) {
-    std::cout << in_columns(subcommand.help());
+  if (const std::optional<std::string> help = requested_help(subcommand, rest)) {
+    std::cout << in_columns(*help);
     return 0;
   }
   return subcommand.run(rest);

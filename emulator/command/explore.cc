@@ -12,6 +12,7 @@
 #include "emulator/command/subcommand.h"
 #include "emulator/command/supervise.h"
 #include "emulator/explore/fault_table.h"
+#include "emulator/options/describe.h"
 #include "emulator/os/processors.h"
 #include "emulator/os/stacks.h"
 
@@ -23,61 +24,6 @@ using explore::Verdict;
 
 /// A script has to tell it from kExitFailure, which is that something was found.
 constexpr int kExitNotExplored = 3;
-
-/// Options of the fabric that explorations choose for themselves.
-constexpr std::array<std::string_view, 8> kOurs = {
-    "capture", "clock", "lockstep", "schedule", "record", "record-policy", "busy-poll", "udp"};
-
-po::options_description options_of_explore() {
-  const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
-  const auto number = [](const char* name) { return po::value<uint64_t>()->value_name(name); };
-  po::options_description options;
-  po::options_description_easy_init add = options.add_options();
-  add("output", text("DIR"), "where findings and reports go (default rocemu-findings)");
-  add("resume", po::bool_switch(), "continue the interrupted exploration in DIR");
-  add("force", po::bool_switch(), "replace the exploration in DIR");
-  add("list", po::bool_switch(), "print the faults that would be tried, with their rules, and end");
-  add("table", po::bool_switch(), "print what can happen at each kind of point, and end");
-  add("only", text("KIND,..."),
-      "only at these: verbs, work_requests, completions, frames, requests, cm, cm_events, events; "
-      "with a name at these of them: verbs:reg_mr, completions:RECV, cm:REQ");
-  add("process", text("NAME,..."), "only in these processes: server, or server#2");
-  add("jobs", number("N"), "runs at a time (default: one for each processor)");
-  add("budget", text("TIME"),
-      "end everything after TIME (10m); the report lists what was not tried");
-  add("run-timeout", text("TIME"),
-      "a run that has not ended after TIME of real time counts as endless (default 20s)");
-  add("fail-on", text("VERDICT,..."),
-      "verdicts that make the exit status 1 (default hang,crash,wrong); also leak, slow, none");
-  add("known", text("FILE"), "a report.json, whose findings no longer count as failures");
-  add("compare", po::value<std::vector<std::string>>()->value_name("FILE"),
-      "a file that the command writes: it must be as in the baseline. It is removed before each "
-      "run; runs are made one at a time. May be repeated");
-  add("oracle", text("COMMAND"),
-      "a shell command whose status shows whether a run that succeeded was right; "
-      "$ROCEMU_RUN is a directory with the run's stdout, stderr and events.jsonl");
-  add("slow", text("K"),
-      "SLOW is a run that takes K times the baseline, and 30 s longer (default 10)");
-  add("random", number("N"), "besides, N mixtures of several faults, by --seed");
-  add("schedules", number("N"),
-      "besides, N other orders in which threads and processes go on that could go on at the same "
-      "time, by --seed");
-  add("depth", number("N"),
-      "2: besides, second faults at the points that only a first fault brings forth");
-  add("repeat", number("N"), "repetitions that confirm each finding (default 2)");
-  add("shard", text("I/N"),
-      "only the I-th part of N; rocemu explore merge DIR... puts them together");
-  add("cores", po::bool_switch(),
-      "keep a core of what hangs or crashes in each finding's folder; needs gdb");
-  add("shared-network", po::bool_switch(),
-      "run in the machine's network, one at a time, and not each in one of its own");
-  add("all-processors", po::bool_switch(),
-      "let each run use all processors: slower, for programs that notice that they have one");
-  add("real-clock", po::bool_switch(), "run on the real clock, and not in lockstep");
-  add("json", po::bool_switch(), "print the report as JSON");
-  options.add(fabric_options());
-  return options;
-}
 
 std::vector<std::string> words(const std::string& text) {
   std::vector<std::string> list;
@@ -190,23 +136,9 @@ explore::Options read_options(const po::variables_map& values, const Arguments& 
   return options;
 }
 
-void refuse_what_is_ours(const po::variables_map& values) {
-  for (const std::string_view option : kOurs) {
-    const std::string name(option);
-    if (values.count(name) == 0) continue;
-    const auto* flag = boost::any_cast<bool>(&values[name].value());
-    if (flag == nullptr || *flag)
-      throw UsageError("explore: leave out --" + name +
-                       ": each run has its own clock, recording and capture");
-  }
-  if (values.count("scenario") != 0)
-    throw UsageError("explore: leave out --scenario: the faults are what is looked for");
-}
-
 explore::Options options_of(const Arguments& own, const Arguments& command) {
-  const po::positional_options_description none;
-  const po::variables_map values = parse_options("explore", own, options_of_explore(), none);
-  refuse_what_is_ours(values);
+  const po::variables_map values =
+      parse_options("explore", own, options::options_of(options::Command::kExplore));
   explore::Options options = read_options(values, command);
   if (options.runs.lockstep) require_own_clock("explore");
   options.runs.fabric = daemon_arguments("explore", values);
@@ -234,9 +166,7 @@ int merge_command(const Arguments& arguments) {
   return explore::merge(folders, options_of(own, {}));
 }
 
-}  // namespace
-
-std::string explore_help() {
+std::string help_of_explore(bool all) {
   return "usage: rocemu explore [options] -- COMMAND [ARGUMENT...]\n"
          "       rocemu explore merge [--output DIR] DIR...\n"
          "\n"
@@ -260,7 +190,7 @@ std::string explore_help() {
          "that causes it, the recording, the frames and the outputs, and a line that repeats it.\n"
          "DIR/report.txt, .json, .xml (JUnit), .sarif and .html say all of it.\n"
          "\n" +
-         to_text(options_of_explore()) +
+         options::help_of(options::Command::kExplore, all) +
          "\n"
          "COMMAND has to pass by itself and to end. Two programs are one command:\n"
          "  rocemu explore -- sh -c 'server & client; status=$?; wait $! && exit $status'\n"
@@ -276,6 +206,16 @@ std::string explore_help() {
          "  rocemu explore --budget 10m --known known.json -- ./my_test\n"
          "  rocemu explore --shard 1/4 --output part1 -- ./my_test\n"
          "  rocemu explore merge part1 part2 part3 part4\n";
+}
+
+}  // namespace
+
+std::string explore_help() {
+  return help_of_explore(false);
+}
+
+std::string explore_help_all() {
+  return help_of_explore(true);
 }
 
 int explore(const Arguments& arguments) {

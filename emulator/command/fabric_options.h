@@ -1,5 +1,5 @@
-// The options that describe a fabric, common to `rocemu run` and `rocemu up`. They are checked
-// (emulator/options/) before a daemon is started, and handed to it.
+// The options that `rocemu run`, `rocemu up` and `rocemu explore` hand to rocemud. They are checked
+// (emulator/options/) before a daemon is started.
 #pragma once
 
 #include <boost/program_options.hpp>
@@ -11,8 +11,6 @@
 #include "emulator/capture/capture_file.h"
 
 namespace rocemu::command {
-
-boost::program_options::options_description fabric_options();
 
 /// Throws Failure inside of a run whose programs take turns: of another one inside of it they would
 /// wait for turns of both.

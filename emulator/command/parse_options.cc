@@ -4,7 +4,7 @@
 
 #include "emulator/command/error.h"
 #include "emulator/command/subcommand.h"
-#include "emulator/options/removed_options.h"
+#include "emulator/options/describe.h"
 
 namespace rocemu::command {
 namespace po = boost::program_options;
@@ -79,8 +79,7 @@ po::variables_map parse_options(std::string_view subcommand, const Arguments& ar
     po::notify(values);
   } catch (const po::unknown_option& error) {
     const std::string option = error.get_option_name();
-    if (const auto removed = options::error_of_removed(option))
-      throw UsageError(name + ": " + *removed);
+    if (const auto reason = options::why_unknown(option)) throw UsageError(name + ": " + *reason);
     const std::string meant = nearest_option(option, description);
     throw UsageError(name + ": unknown option '" + option + "'" +
                      (meant.empty() ? see_help : "; did you mean '" + meant + "'?"));

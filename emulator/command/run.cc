@@ -1,20 +1,13 @@
 // `rocemu run`: a program, the NIC it sees, and nothing left of the NIC afterwards.
-#include <signal.h>
-#include <sys/personality.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "emulator/abi/runtime_dir.h"
 #include "emulator/command/daemons/control_client.h"
@@ -31,85 +24,24 @@
 #include "emulator/command/program_environment.h"
 #include "emulator/command/recordings/golden_run.h"
 #include "emulator/command/recordings/inner_recordings.h"
+#include "emulator/command/recordings/kept_run.h"
 #include "emulator/command/recordings/recorded_capture.h"
 #include "emulator/command/recordings/recording_files.h"
 #include "emulator/command/rule_reports.h"
+#include "emulator/command/stack_files.h"
 #include "emulator/command/subcommand.h"
 #include "emulator/command/supervise.h"
-#include "emulator/journal/recording.h"
 #include "emulator/options/checked_options.h"
+#include "emulator/options/describe.h"
 #include "emulator/os/elf_file.h"
 
 namespace rocemu::command {
 namespace po = boost::program_options;
 namespace {
 
-constexpr char kReportFile[] = "/report.txt";
 /// The time that programs have to finish when the command ends, such as a server whose last client
 /// has ended.
 constexpr std::chrono::milliseconds kFinishing{200};
-
-po::options_description options_of_run() {
-  po::options_description options;
-  options.add_options()("private", po::bool_switch(),
-                        "a NIC of its own even if a shared one is up");
-  options.add_options()("mount-sysfs", po::bool_switch(),
-                        "mount the NIC's sysfs on /sys, in a namespace, for programs that read it "
-                        "without the C library (in Go, static ones)");
-  options.add_options()("strict", po::bool_switch(), "fail if a rule of the scenario never acted");
-  options.add_options()("expect", po::value<std::string>()->value_name("DIR"),
-                        "fail if the run differs from the recording in DIR (with --lockstep)");
-  options.add_options()("update", po::bool_switch(), "record the run in the DIR of --expect");
-  options.add_options()("actual", po::value<std::string>()->value_name("DIR"),
-                        "with --expect, keep the recording of a run that differs in DIR; an equal "
-                        "run leaves nothing there");
-  options.add_options()("without-trace", po::bool_switch(),
-                        "do not make trace.pcap of the frames when a recorded run is over: "
-                        "rocemu replay --capture FILE DIR can do so later");
-  options.add_options()("timeout", po::value<std::string>()->value_name("TIME"),
-                        "after TIME (90, 1.5s, 2m; real time) report what each thread waits for, "
-                        "end the programs, and exit with status 124");
-  options.add_options()(
-      "poll-patience", po::value<std::string>()->value_name("TIME"),
-      "how long a program may poll in vain, with nothing under way or due, before "
-      "that is a deadlock (default 5s; real time)");
-  options.add_options()("keep-on-failure", po::value<std::string>()->value_name("DIR"),
-                        "record the run in DIR, and keep the recording, its frames and the report "
-                        "of a hang if the exit status is not 0");
-  options.add_options()(
-      "tell-exits", po::bool_switch(),
-      "with --lockstep or --clock virtual, report each program of the run that "
-      "ends with a status other than 0 or by a signal, which a shell may not report");
-  options.add_options()("stacks", po::value<std::string>()->value_name("FILE"),
-                        "write the stacks of all threads into FILE if the programs hang, or those "
-                        "of a program that crashes (on a virtual clock), by gdb or eu-stack");
-  options.add_options()("stacks-by", po::value<std::string>()->value_name("TOOL"),
-                        "gdb, which shows lines and arguments (default, if installed); eu-stack, "
-                        "which is faster and shows lines; or eu-stack-names, only functions");
-  options.add_options()(
-      "cores", po::bool_switch(),
-      "with --stacks, write a core of each of these programs beside FILE; needs gdb");
-  options.add_options()("call-sites", po::value<std::string>()->value_name("DIR"),
-                        "have each process write into DIR/PID a line for each call of a verb or of "
-                        "librdmacm, with a number for its call stack; DIR must be new or empty");
-  options.add_options()("processor", po::value<int>()->value_name("N"),
-                        "with --lockstep, keep the NIC and all programs on processor N, which is "
-                        "faster, since only one thread runs at a time; the programs still see "
-                        "all processors");
-  options.add_options()("check-determinism", po::value<std::string>()->value_name("N"),
-                        "with --lockstep, run the command N times, some of them beside a load, and "
-                        "report where two runs first differ and which call caused it");
-  options.add(fabric_options());
-  return options;
-}
-
-/// Options that help does not show: rocemu's test libraries start their NICs with them.
-po::options_description all_options_of_run() {
-  po::options_description options = options_of_run();
-  options.add_options()("for-test", po::value<std::string>(),
-                        "watch the parent, a test, in place of the command (abi/test_watch.h)");
-  return options;
-}
 
 /// The command stands behind "--", so that its options can never be taken for ours.
 Arguments take_command(Arguments& arguments) {
@@ -160,9 +92,9 @@ std::unique_ptr<GoldenRun> make_golden_run(const po::variables_map& values) {
       GoldenRun::Places{absolute("expect"), absolute("record"), absolute("actual")}, update);
 }
 
-/// True if there is a rule that never acted, which is said for each. `strict`: also if there is no
-/// rule at all.
-bool tell_of_idle_rules(const std::string& dir, bool strict) {
+/// Reports each rule that never acted, and with `strict` that there is no rule at all. Returns
+/// whether a rule never acted.
+bool has_idle_rules(const std::string& dir, bool strict) {
   std::optional<ControlClient> client = ControlClient::connect(dir);
   if (!client) return false;
   const Json reply = client->request("rules");
@@ -173,71 +105,6 @@ bool tell_of_idle_rules(const std::string& dir, bool strict) {
   const std::vector<std::string> lines = idle_rules(reply);
   for (const std::string& line : lines) std::cerr << "rocemu: " + line + "\n";
   return !lines.empty();
-}
-
-/// Of --keep-on-failure.
-struct KeptRun {
-  std::string dir;
-  std::string recorded_in;  // another directory, if the run is recorded in one anyhow
-  bool is_recorded_there = false;
-};
-
-std::optional<KeptRun> make_kept_run(const po::variables_map& values, const GoldenRun* golden) {
-  if (values.count("keep-on-failure") == 0) return std::nullopt;
-  const std::string dir = values["keep-on-failure"].as<std::string>();
-  if (dir.empty()) throw UsageError("run: --keep-on-failure needs the name of a directory");
-  KeptRun kept{.dir = std::filesystem::absolute(dir).string(), .recorded_in = {}};
-  if (golden != nullptr) {
-    kept.recorded_in = golden->record_dir().string();
-  } else if (values.count("record") != 0) {
-    kept.recorded_in = std::filesystem::absolute(values["record"].as<std::string>()).string();
-  }
-  kept.is_recorded_there = kept.recorded_in.empty();
-  for (const char* option : {"expect", "record", "actual"}) {
-    if (values.count(option) != 0 &&
-        std::filesystem::weakly_canonical(values[option].as<std::string>()) ==
-            std::filesystem::weakly_canonical(kept.dir))
-      throw UsageError("run: --keep-on-failure and --" + std::string(option) +
-                       " are to be two directories");
-  }
-  // What an earlier run left would be taken for this one's.
-  std::error_code ignored;
-  std::filesystem::remove(kept.dir + kReportFile, ignored);
-  remove_inner_recordings(kept.dir);
-  remove_recording(kept.dir);
-  make_directory(kept.dir);
-  if (setenv(abi::kKeepVariable, kept.dir.c_str(), 1) != 0)
-    fail_with_errno("cannot set a variable", errno);
-  return kept;
-}
-
-/// Of --stacks, --stacks-by and --cores.
-std::optional<StackFiles> make_stack_files(const po::variables_map& values) {
-  const bool cores = values["cores"].as<bool>(), chooses = values.count("stacks-by") != 0;
-  if (values.count("stacks") == 0) {
-    if (cores || chooses)
-      throw UsageError("run: --cores and --stacks-by say nothing without --stacks FILE");
-    return std::nullopt;
-  }
-  const std::string wanted = chooses ? values["stacks-by"].as<std::string>() : "";
-  if (chooses && !stack_tool_called(wanted))
-    throw UsageError("run: --stacks-by '" + wanted +
-                     "' is neither gdb nor eu-stack nor eu-stack-names");
-  const auto tool = chooses ? stack_tool_called(wanted)
-                    : cores ? std::optional(StackTool::kGdb)
-                            : find_stack_tool(StackTool::kGdb);
-  if (!tool) throw Failure("run: --stacks: " + std::string(kNoStackTool));
-  if (cores && *tool != StackTool::kGdb) throw UsageError("run: --cores are written by gdb");
-  if (!is_installed(*tool))
-    throw Failure(std::string("run: --stacks: ") +
-                  (*tool == StackTool::kGdb ? "gdb is not installed"
-                                            : "eu-stack is not installed (Debian: elfutils)"));
-  StackFiles files{.tool = *tool,
-                   .file = std::filesystem::absolute(values["stacks"].as<std::string>()).string(),
-                   .cores = cores};
-  std::error_code ignored;
-  std::filesystem::remove(files.file, ignored);  // what is added is of this run
-  return files;
 }
 
 /// In turns and on the virtual clock programs are looked at by their numbers in /proc.
@@ -263,42 +130,9 @@ std::string make_call_sites_dir(const po::variables_map& values) {
   return dir;
 }
 
-/// Where the run is recorded; empty if it is not.
-std::string recording_dir(const po::variables_map& values, const GoldenRun* golden,
-                          const std::optional<KeptRun>& kept) {
-  if (golden != nullptr) return golden->record_dir().string();
-  if (values.count("record") != 0) return values["record"].as<std::string>();
-  return kept ? kept->dir : "";
-}
-
-/// --snap-length is for the recording's capture, too.
-capture::CaptureLimits limits_of_recording(const po::variables_map& values) {
-  return {.snap_length = options::check_options(values).snap_length};
-}
-
-void finish_kept_run(const KeptRun& kept, int status, const std::string& report,
-                     capture::CaptureLimits limits) {
-  if (status == 0) {
-    remove_inner_recordings(kept.dir);
-    return remove_recording(kept.dir);
-  }
-  take_inner_recordings(kept.dir);
-  if (!std::filesystem::exists(kept.dir + journal::kCaptureFile))
-    finish_recording(kept.dir, limits);
-  if (!report.empty()) std::ofstream(kept.dir + kReportFile) << report;
-  std::cerr << "rocemu: the run is kept in " + kept.dir + "\n";
-}
-
-/// The directory that is to have a capture in the end. What --expect only compares needs none.
-std::string recording_to_finish(const po::variables_map& values) {
-  if (values["without-trace"].as<bool>()) return "";
-  if (values.count("record") != 0) return values["record"].as<std::string>();
-  return values["update"].as<bool>() ? values["expect"].as<std::string>() : "";
-}
-
-/// As the daemon does of the programs that the command starts (daemon/run/unseen_programs.h): this
-/// one may have ended before it can be looked at.
-void tell_if_unseen(const std::string& command) {
+/// Reports that the command takes no turns, as the daemon does for the programs that the command
+/// starts (daemon/run/unseen_programs.h): this one may have ended before the daemon can inspect it.
+void report_if_unseen(const std::string& command) {
   const std::string path = find_executable(command);
   const std::string name = std::filesystem::path(path).filename().string();
   const std::string why = why_out_of_reach(path, name);
@@ -319,188 +153,214 @@ void end_left_programs(RunPrograms& programs, std::chrono::milliseconds patience
   }
 }
 
-}  // namespace
+/// One run: what its options ask for, and the steps from their check to the exit status.
+class Run {
+ public:
+  /// Throws UsageError for options that are wrong, and Failure for a scenario that cannot be read.
+  Run(const po::variables_map& values, Arguments command)
+      : values_(values),
+        command_(std::move(command)),
+        start_{.arguments = daemon_arguments("run", values)},
+        lockstep_(is_set("lockstep")),
+        is_virtual_(lockstep_ || text("clock") == "virtual"),
+        stops_unrecorded_(text("record-policy") == "stop") {
+    if (command_.empty() || command_[0].empty())
+      throw UsageError("run: no command given; it stands behind '--': rocemu run -- ibv_devices");
+    find_command(command_[0]);  // throws before a NIC is started in vain
+    start_.scenario = read_scenarios(values);
+  }
 
-std::string run_help() {
-  return "usage: rocemu run [options] -- COMMAND [ARGUMENT...]\n"
-         "\n"
-         "Runs COMMAND so that it, and every process it starts, sees emulated RDMA devices. Its\n"
-         "input, output and exit status are its own; but with --capture - its standard output "
-         "goes\n"
-         "to standard error.\n"
-         "\n"
-         "The NIC is a daemon of this one run. It is gone, with all its files, when COMMAND ends;\n"
-         "programs that COMMAND leaves in the background are named and ended then.\n"
-         "If `rocemu up` started a shared NIC, COMMAND joins that one instead, unless any of the\n"
-         "options below but --timeout, --poll-patience, --stacks, --call-sites and --mount-sysfs "
-         "is\n"
-         "given: each of them asks for a NIC of its own.\n"
-         "\n" +
-         to_text(options_of_run()) +
-         "\n"
-         "Exit status: that of COMMAND; 128+N if signal N ended it; 127 if there is no such\n"
-         "program, 126 if it cannot be executed; 124 after --timeout; 123 for a deadlock; 2 for\n"
-         "wrong usage; 1 if emulation failed, or if COMMAND succeeded and with --strict a rule\n"
-         "never acted, with --expect the run was not as expected, or with --check-determinism two\n"
-         "runs differed.\n"
-         "\n"
-         "SIGTERM, SIGHUP, SIGINT and SIGQUIT are passed on to every program of the run, in "
-         "whatever\n"
-         "process group or session. Programs that have not ended 2 s later are killed. If COMMAND\n"
-         "catches or ignores SIGINT or SIGQUIT, it decides whether it ends; a second one within 2 "
-         "s kills "
-         "all.\n"
-         "\n"
-         "A deadlock is found at once on the virtual clock and in lockstep, and with any clock "
-         "when\n"
-         "the NIC has gone: every thread waits for another or for the NIC, and nothing is under "
-         "way\n"
-         "there or due. rocemu reports what each thread waits for, and ends the programs. A thread "
-         "that\n"
-         "sleeps for a time, or could be woken from outside (a terminal, a pipe, a connection, a\n"
-         "signal), is no deadlock; one that only polls is after 5 s, or --poll-patience.\n"
-         "\n"
-         "In lockstep all processes and threads of a run go on one at a time in a fixed order: "
-         "frames,\n"
-         "completions and outputs are the same to the byte each time. That covers dynamically "
-         "linked\n"
-         "programs that wait by calls of the C library; docs/design/turns.md lists the limits.\n"
-         "\n"
-         "Examples:\n"
-         "  rocemu run -- ibv_devinfo -v\n"
-         "  rocemu run --devices 4 -- python3 -m pytest tests/rdma\n"
-         "  rocemu run --device mlx5_0=10.0.0.1 --device mlx5_1=10.0.0.2,fd00::2 -- ./my_test\n"
-         "  rocemu run --scenario rnr.yaml --strict -- ./my_test\n"
-         "  rocemu run --capture trace.pcap -- sh -c \\\n"
-         "      'ibv_rc_pingpong -g 0 & sleep 1; ibv_rc_pingpong -g 0 127.0.0.1'\n"
-         "  rocemu run --capture - -- ./my_test | tshark -r -\n"
-         "  rocemu run --lockstep --expect golden --actual failed -- ./my_test\n"
-         "  rocemu run --lockstep --check-determinism 10 -- ./my_test\n"
-         "\n"
-         "If COMMAND sees no devices: rocemu doctor COMMAND\n";
-}
+  /// Returns the exit status.
+  int execute() {
+    set_limits();
+    set_clock();
+    prepare_recordings();
+    prepare_reports();
+    programs_.emplace();
+    join_or_start_nic();
+    const Outcome outcome = supervise_command();
+    status_ = outcome.status;
+    report_idle_rules();
+    stop_nic();
+    check_recordings(outcome.report);
+    return status_;
+  }
 
-int run(const Arguments& arguments) {
-  Arguments own = arguments;
-  const bool has_separator = std::ranges::find(own, "--") != own.end();
-  Arguments command = take_command(own);
-  if (!has_separator) {
-    // Say what was probably meant: `rocemu run --lockstep ls -l`.
-    if (const std::string word = word_of(own, options_of_run()); !word.empty()) {
-      std::string meant = "rocemu run";
-      for (auto at = own.begin(); *at != word; ++at) meant += ' ' + *at;
-      throw UsageError("run: the command stands behind '--': " + meant + " -- " + word);
+ private:
+  bool has(const char* option) const { return values_.count(option) != 0; }
+  bool is_set(const char* option) const { return values_[option].as<bool>(); }
+  std::string text(const char* option) const {
+    return has(option) ? values_[option].as<std::string>() : "";
+  }
+  void fail() {
+    if (status_ == 0) status_ = kExitFailure;
+  }
+  void give_daemon(std::initializer_list<std::string> arguments) {
+    start_.arguments.insert(start_.arguments.end(), arguments);
+  }
+
+  void set_limits() {
+    if (has("timeout")) timeout_ = parse_time("--timeout", text("timeout"));
+    if (has("poll-patience")) poll_patience_ = parse_time("--poll-patience", text("poll-patience"));
+    if (has("for-test")) test_.emplace(text("for-test"));
+  }
+
+  void set_clock() {
+    if (is_set("report-failures") && !is_virtual_)
+      throw UsageError("run: --report-failures is for --lockstep and --clock virtual only");
+    if (has("processor") && !lockstep_) throw UsageError("run: --processor is for --lockstep only");
+    if (is_virtual_) {
+      require_own_proc();
+      give_daemon({"--report-stuck"});
+      report_if_unseen(command_[0]);
+    }
+    if (has("processor")) {
+      stay_on_processor(static_cast<int>(values_["processor"].as<uint64_t>()));
+      // There is no second processor on which the NIC could wait awake.
+      if (!is_set("no-spin")) give_daemon({"--no-spin"});
     }
   }
-  po::positional_options_description none;
-  const po::variables_map values = parse_options("run", own, all_options_of_run(), none);
-  DaemonStart start{.arguments = daemon_arguments("run", values)};
-  if (command.empty() || command[0].empty())
-    throw UsageError("run: no command given; it stands behind '--': rocemu run -- ibv_devices");
-  find_command(command[0]);  // throws before a NIC is started in vain
-  start.scenario = read_scenarios(values);
-  if (values.count("check-determinism") != 0) return check_determinism(values, own, command);
 
-  const std::unique_ptr<GoldenRun> golden = make_golden_run(values);
-  if (golden != nullptr && values.count("record") == 0) {
-    start.arguments.insert(start.arguments.end(), {"--record", golden->record_dir()});
+  void prepare_recordings() {
+    golden_ = make_golden_run(values_);
+    if (golden_ != nullptr && !has("record")) give_daemon({"--record", golden_->record_dir()});
+    outer_recording_ = record_for_outer_run(values_, start_.arguments);
+    kept_ = KeptRun::make(values_, golden_.get());
+    if (kept_ && kept_->is_recorded_there()) give_daemon({"--record", kept_->dir()});
   }
 
-  std::optional<WatchedTest> test;
-  if (values.count("for-test") != 0) test.emplace(values["for-test"].as<std::string>());
-  const std::string recording_for_outer_run = record_for_outer_run(values, start.arguments);
-  const std::optional<KeptRun> kept = make_kept_run(values, golden.get());
-  if (kept && kept->is_recorded_there)
-    start.arguments.insert(start.arguments.end(), {"--record", kept->dir});
-  std::optional<std::chrono::nanoseconds> timeout;
-  if (values.count("timeout") != 0)
-    timeout = parse_time("--timeout", values["timeout"].as<std::string>());
-  std::chrono::nanoseconds poll_patience = std::chrono::seconds(5);
-  if (values.count("poll-patience") != 0)
-    poll_patience = parse_time("--poll-patience", values["poll-patience"].as<std::string>());
-  const bool is_virtual =
-      values["lockstep"].as<bool>() ||
-      (values.count("clock") != 0 && values["clock"].as<std::string>() == "virtual");
-  if (is_virtual) {
-    require_own_proc();
-    start.arguments.push_back("--tell-stuck");
-  }
-  if (is_virtual) tell_if_unseen(command[0]);
-  if (values["tell-exits"].as<bool>()) {
-    if (!is_virtual)
-      throw UsageError("run: --tell-exits is for --lockstep and --clock virtual only");
-    start.arguments.push_back("--tell-exits");
+  void prepare_reports() {
+    stacks_ = make_stack_files(values_);
+    call_sites_ = make_call_sites_dir(values_);
   }
 
-  if (values.count("processor") != 0) {
-    if (!values["lockstep"].as<bool>()) throw UsageError("run: --processor is for --lockstep only");
-    stay_on_processor(values["processor"].as<int>());
-    // There is no second processor on which the NIC could wait awake.
-    start.arguments.push_back("--sleep-between-turns");
-  }
-  const std::optional<StackFiles> stacks = make_stack_files(values);
-  const std::string call_sites = make_call_sites_dir(values);
-  std::optional<PrivateDaemon> daemon;
-  std::optional<std::string> dir;
-  int capture_descriptor = -1;
-  const bool strict = values["strict"].as<bool>();
-  if (!values["private"].as<bool>() && !strict && start.arguments.empty()) {
-    dir = running_shared_daemon();
-  }
-  RunPrograms programs;
-  // Until the daemon is ready a signal ends us at once: the daemon notices by itself.
-  if (!dir) {
-    const std::optional<capture::CaptureFile> capture = open_capture(values);
+  void join_or_start_nic() {
+    if (!is_set("private") && !is_set("strict") && start_.arguments.empty()) {
+      if (const auto shared = running_shared_daemon()) {
+        dir_ = *shared;
+        return;
+      }
+    }
+    // Until the daemon is ready a signal ends us at once: the daemon notices by itself.
+    const std::optional<capture::CaptureFile> capture = open_capture(values_);
     if (capture) {
-      capture_descriptor = capture->descriptor;
-      start.capture_fd = capture->fd.get();
+      capture_descriptor_ = capture->descriptor;
+      start_.capture_fd = capture->fd.get();
     }
-    if ((timeout || test) && !is_virtual) start.arguments.push_back("--tell-stuck");
-    daemon.emplace(PrivateDaemon::start(start));
-    dir = daemon->dir();
+    if ((timeout_ || test_) && !is_virtual_) give_daemon({"--report-stuck"});
+    daemon_.emplace(PrivateDaemon::start(start_));
+    dir_ = daemon_->dir();
   }
-  set_program_environment(*dir, call_sites);
-  const bool stop_unrecorded =
-      values.count("record-policy") != 0 && values["record-policy"].as<std::string>() == "stop";
-  const Outcome outcome = supervise(command, programs,
-                                    {.daemon = daemon ? &*daemon : nullptr,
-                                     .dir = *dir,
-                                     .capture_descriptor = capture_descriptor,
-                                     .ends_with_daemon = stop_unrecorded,
-                                     .is_virtual = is_virtual,
-                                     .lockstep = values["lockstep"].as<bool>(),
-                                     .mounts_sysfs = values["mount-sysfs"].as<bool>(),
-                                     .tells_exits = values["tell-exits"].as<bool>(),
-                                     .timeout = timeout,
-                                     .poll_patience = poll_patience,
-                                     .recording = recording_dir(values, golden.get(), kept),
-                                     .stacks = stacks,
-                                     .test = test ? &*test : nullptr});
-  int status = outcome.status;
-  if (daemon && !daemon->is_gone() && (strict || values.count("scenario") != 0) &&
-      tell_of_idle_rules(*dir, strict) && strict && status == 0) {
-    status = kExitFailure;
+
+  Outcome supervise_command() {
+    set_program_environment(dir_, call_sites_);
+    return supervise(command_, *programs_,
+                     {.daemon = daemon_ ? &*daemon_ : nullptr,
+                      .dir = dir_,
+                      .capture_descriptor = capture_descriptor_,
+                      .ends_with_daemon = stops_unrecorded_,
+                      .is_virtual = is_virtual_,
+                      .lockstep = lockstep_,
+                      .mounts_sysfs = is_set("mount-sysfs"),
+                      .tells_exits = is_set("report-failures"),
+                      .timeout = timeout_,
+                      .poll_patience = poll_patience_,
+                      .recording = recording_dir(),
+                      .stacks = stacks_,
+                      .test = test_ ? &*test_ : nullptr});
   }
-  if (daemon) {
-    const bool nic_was_gone = daemon->is_gone();
+
+  void report_idle_rules() {
+    const bool strict = is_set("strict");
+    if (!daemon_ || daemon_->is_gone() || !(strict || has("scenario"))) return;
+    if (has_idle_rules(dir_, strict) && strict) fail();
+  }
+
+  void stop_nic() {
+    if (!daemon_) return;
+    const bool nic_was_gone = daemon_->is_gone();
     // With turns the NIC itself lets programs finish their part of the run.
-    if (!is_virtual) programs.wait_until_gone(kFinishing);
-    const std::string trouble = daemon->stop();
-    end_left_programs(programs, is_virtual ? kFinishing : std::chrono::milliseconds(0));
+    if (!is_virtual_) programs_->wait_until_gone(kFinishing);
+    const std::string trouble = daemon_->stop();
+    end_left_programs(*programs_, is_virtual_ ? kFinishing : std::chrono::milliseconds(0));
     if (!trouble.empty()) std::cerr << "rocemu: " + trouble + "\n";
     // What a program reports without its NIC, or a test of a NIC that crashed, is no success.
-    if ((nic_was_gone || !trouble.empty()) && status == 0) status = kExitFailure;
-    const std::string recording =
-        recording_for_outer_run.empty() ? recording_to_finish(values) : recording_for_outer_run;
-    if (!recording.empty() && !finish_recording(recording, limits_of_recording(values)) &&
-        stop_unrecorded && status == 0) {
-      status = kExitFailure;
-    }
+    if (nic_was_gone || !trouble.empty()) fail();
   }
-  if (kept && !kept->is_recorded_there) copy_recording(kept->recorded_in, kept->dir);
-  if (golden != nullptr && !golden->check() && status == 0) status = kExitFailure;
-  if (kept) finish_kept_run(*kept, status, outcome.report, limits_of_recording(values));
-  return status;
+
+  void check_recordings(const std::string& report) {
+    const std::string recording =
+        outer_recording_.empty() ? recording_to_finish() : outer_recording_;
+    if (daemon_ && !recording.empty() && !finish_recording(recording, limits_of_recording()) &&
+        stops_unrecorded_) {
+      fail();
+    }
+    if (kept_) kept_->copy();
+    if (golden_ != nullptr && !golden_->check()) fail();
+    if (kept_) kept_->finish(status_, report, limits_of_recording());
+  }
+
+  /// Returns the directory in which the run is recorded, or nothing.
+  std::string recording_dir() const {
+    if (golden_ != nullptr) return golden_->record_dir().string();
+    if (has("record")) return text("record");
+    return kept_ ? kept_->dir() : "";
+  }
+
+  /// Returns the recording that needs a capture in the end. What --expect only compares needs none.
+  std::string recording_to_finish() const {
+    if (is_set("no-trace")) return "";
+    if (has("record")) return text("record");
+    return is_set("update") ? text("expect") : "";
+  }
+
+  /// --snap-length is for the recording's capture, too.
+  capture::CaptureLimits limits_of_recording() const {
+    return {.snap_length = options::check_options(values_).snap_length};
+  }
+
+  const po::variables_map& values_;
+  Arguments command_;
+  DaemonStart start_;
+  const bool lockstep_, is_virtual_;
+  const bool stops_unrecorded_;  // the run ends when it can no longer be recorded
+  std::optional<std::chrono::nanoseconds> timeout_;
+  std::chrono::nanoseconds poll_patience_ = std::chrono::seconds(5);
+  std::optional<WatchedTest> test_;
+  std::unique_ptr<GoldenRun> golden_;
+  std::string outer_recording_;  // for a run around this one; empty if there is none
+  std::optional<KeptRun> kept_;
+  std::optional<StackFiles> stacks_;
+  std::string call_sites_;
+  int capture_descriptor_ = -1;
+  std::optional<PrivateDaemon> daemon_;  // none: the NIC is a shared one
+  std::string dir_;                      // of the NIC
+  std::optional<RunPrograms> programs_;
+  int status_ = 0;
+};
+
+/// Throws the UsageError of a command that does not stand behind "--", with what was probably
+/// meant: `rocemu run --lockstep ls -l`.
+void require_separator(const Arguments& arguments, const po::options_description& description) {
+  if (std::ranges::find(arguments, "--") != arguments.end()) return;
+  const std::string word = word_of(arguments, description);
+  if (word.empty()) return;
+  std::string meant = "rocemu run";
+  for (auto at = arguments.begin(); *at != word; ++at) meant += ' ' + *at;
+  throw UsageError("run: the command stands behind '--': " + meant + " -- " + word);
+}
+
+}  // namespace
+
+int run(const Arguments& arguments) {
+  const po::options_description description = options::options_of(options::Command::kRun);
+  require_separator(arguments, description);
+  Arguments own = arguments;
+  const Arguments command = take_command(own);
+  const po::variables_map values = parse_options("run", own, description);
+  Run one(values, command);
+  if (values.count("check-determinism") != 0) return check_determinism(values, own, command);
+  return one.execute();
 }
 
 }  // namespace rocemu::command

@@ -17,14 +17,19 @@ struct Subcommand {
   /// Gets what stands behind the subcommand's name; returns the exit status or throws Error.
   int (*run)(const Arguments&);
   std::string (*help)();
+  /// With the options that --help-all shows; null if --help shows all of them.
+  std::string (*help_all)() = nullptr;
 };
 
 int run(const Arguments& arguments);
 std::string run_help();
+std::string run_help_all();
 int explore(const Arguments& arguments);
 std::string explore_help();
+std::string explore_help_all();
 int up(const Arguments& arguments);
 std::string up_help();
+std::string up_help_all();
 int down(const Arguments& arguments);
 std::string down_help();
 int show(const Arguments& arguments);

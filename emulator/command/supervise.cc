@@ -40,7 +40,7 @@ using Clock = std::chrono::steady_clock;
 
 bool has_no_outsiders = false;  // expect_no_outsiders()
 
-/// By this one the daemon says that nothing can happen any more (--tell-stuck). From anybody else
+/// By this one the daemon says that nothing can happen any more (--report-stuck). From anybody else
 /// it means nothing, as it would if we did not take it.
 constexpr int kStuckSignal = SIGURG;
 constexpr std::chrono::seconds kLongestPause{2};

@@ -7,18 +7,11 @@
 
 #include "emulator/command/daemons/daemon_launch.h"
 #include "emulator/command/run_programs.h"
+#include "emulator/command/stack_files.h"
 #include "emulator/command/subcommand.h"
 #include "emulator/command/watched_test.h"
-#include "emulator/os/stacks.h"
 
 namespace rocemu::command {
-
-/// Of programs that hang or crash.
-struct StackFiles {
-  StackTool tool{};
-  std::string file;    // to which stacks are added
-  bool cores = false;  // beside it, "core.PID" of each process
-};
 
 struct Supervision {
   /// Null if the NIC is a shared one.

@@ -15,6 +15,7 @@
 #include "emulator/command/fabric_options.h"
 #include "emulator/command/recordings/recorded_capture.h"
 #include "emulator/command/subcommand.h"
+#include "emulator/options/describe.h"
 
 namespace rocemu::command {
 namespace po = boost::program_options;
@@ -61,13 +62,6 @@ std::string recording_of(ControlClient& client) {
   }
 }
 
-po::options_description options_of_up() {
-  po::options_description options;
-  options.add_options()("json", po::bool_switch(), "print JSON");
-  options.add(fabric_options());
-  return options;
-}
-
 po::options_description options_of_down() {
   po::options_description options("Options");
   options.add_options()("json", po::bool_switch(), "print JSON");
@@ -83,9 +77,7 @@ void say(std::ostream& out, bool as_json, const std::string& text, const Json& j
   }
 }
 
-}  // namespace
-
-std::string up_help() {
+std::string help_of_up(bool all) {
   return "usage: rocemu up [options]\n"
          "\n"
          "Starts a NIC in the background that every later `rocemu run` of this user joins, so "
@@ -95,7 +87,7 @@ std::string up_help() {
          "If one is up already, this is said and the status is 0; with options, which that one\n"
          "would not follow, it is a failure.\n"
          "\n" +
-         to_text(options_of_up()) +
+         options::help_of(options::Command::kUp, all) +
          "\n"
          "Examples:\n"
          "  rocemu up --capture /tmp/trace.pcap\n"
@@ -105,8 +97,19 @@ std::string up_help() {
          "  rocemu down\n";
 }
 
+}  // namespace
+
+std::string up_help() {
+  return help_of_up(false);
+}
+
+std::string up_help_all() {
+  return help_of_up(true);
+}
+
 int up(const Arguments& arguments) {
-  const po::variables_map values = parse_options("up", arguments, options_of_up());
+  const po::variables_map values =
+      parse_options("up", arguments, options::options_of(options::Command::kUp));
   const bool as_json = values["json"].as<bool>();
   DaemonStart start{.arguments = daemon_arguments("up", values),
                     .scenario = read_scenarios(values)};

@@ -13,7 +13,7 @@
 
 #include "emulator/daemon/base/start_error.h"
 #include "emulator/options/checked_options.h"
-#include "emulator/options/removed_options.h"
+#include "emulator/options/describe.h"
 
 namespace rocemu::daemon {
 namespace {
@@ -41,87 +41,6 @@ Examples:
 
 Exit status: 0 after an orderly end, 1 for a failure, 2 for a wrong command line.
 )";
-
-po::options_description describe() {
-  po::options_description options("Options");
-  const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
-  options.add_options()("dir", text("DIR"), "the runtime directory to make (mode 0700); required");
-  options.add_options()("devices", text("N"),
-                        "emulate rocemu0 to rocemu(N-1), 1 to 250 of them; default 2");
-  options.add_options()(
-      "device", po::value<std::vector<std::string>>()->value_name("NAME[=ADDR[,ADDR...]|=IF]"),
-      "emulate a device of this name and, in this order in its GID table, these IP addresses, or "
-      "those of the network interface IF (default: those of the default device in its place); "
-      "repeat it for more devices");
-  options.add_options()("udp", po::bool_switch(),
-                        "attach the devices to UDP port 4791 of their addresses, for daemons, "
-                        "containers and hosts beyond this one; ADDR is then one of this machine");
-  options.add_options()("strict-icrc", po::bool_switch(),
-                        "with --udp, check ICRCs over IPv4 with the IP header that came: its "
-                        "identification, which a UDP socket does not tell, is else computed from "
-                        "the ICRC, so that one damaged frame in 65,536 passes. Needs CAP_NET_RAW");
-  options.add_options()("capture", text("FILE"), "write every frame to this pcap file");
-  options.add_options()("snap-length", text("BYTES"), "of each frame so many bytes only");
-  options.add_options()("capture-last", text("N"), "only the last N frames, written at the end");
-  options.add_options()("capture-fd", text("N"),
-                        "the capture is open already, as descriptor N; FILE is its name");
-  options.add_options()("clock", text("CLOCK"),
-                        "real (the default), or virtual: begins at 0, and jumps to the next "
-                        "deadline when nothing else is to be done");
-  options.add_options()("lockstep", po::bool_switch(),
-                        "on a virtual clock, do something only while every client waits");
-  options.add_options()("schedule", text("N"),
-                        "on a virtual clock, another order of the programs' turns for each N; "
-                        "default 0, the order in which threads were started");
-  options.add_options()("ack-coalescing", text("N"),
-                        "messages of a burst that one acknowledgement may be for, 1 to 16; default "
-                        "16, and 1 on a virtual clock");
-  options.add_options()("record", text("DIR"),
-                        "write all that happens to DIR: journal, events.jsonl");
-  options.add_options()("record-limit", text("SIZE"),
-                        "end the recording as --record-policy says when its journal has this size "
-                        "(500k, 100M, 2G)");
-  options.add_options()("record-policy", text("POLICY"),
-                        "when that cannot go on, as on a full disk: continue (the default) without "
-                        "it, or stop");
-  options.add_options()("scenario", po::value<std::vector<std::string>>()->value_name("FILE"),
-                        "the faults to have, as YAML; may be repeated");
-  options.add_options()("scenario-fd", text("N"),
-                        "the scenarios were read already: their text comes from descriptor N; each "
-                        "FILE is the name of one");
-  options.add_options()("seed", text("N"),
-                        "of all that is random, such as MR keys; default 0, with --udp another at "
-                        "each start");
-  options.add_options()("busy-poll", po::bool_switch(),
-                        "never sleep nor yield; for machines with a processor to spare for the "
-                        "daemon");
-  options.add_options()("sleep-between-turns", po::bool_switch(),
-                        "on a virtual clock, never wait awake, for 50 us at most, until a program "
-                        "gives its turn back");
-  options.add_options()("topology", text("TOPOLOGY"),
-                        "pci (the default): each device is a PCI function in sysfs; flat: all are "
-                        "virtual; else a file with NUMA nodes, PCI switches and devices");
-  options.add_options()("same-keys", po::bool_switch(), "L_Key and R_Key of a region are equal");
-  options.add_options()("require-grh", po::bool_switch(),
-                        "refuse address vectors without GRH, as RoCE NICs do");
-  options.add_options()("ready-fd", text("FD"),
-                        "write \"ready\\n\" there when programs may come, or \"error: ...\\n\"");
-  options.add_options()("lifetime-fd", text("FD"),
-                        "end when reading it gives end of file; SIGINT is ignored then");
-  options.add_options()("run-pid", text("PID"),
-                        "the process whose descendants are the programs of the run");
-  options.add_options()("tell-stuck", po::bool_switch(),
-                        "keep the latest frames and completions, and on a virtual clock send the "
-                        "process of --run-pid SIGURG when nothing can happen any more");
-  options.add_options()("tell-exits", po::bool_switch(),
-                        "on a virtual clock, report each program that ends with a status other "
-                        "than 0 or by a signal, on standard error");
-  options.add_options()("log-level", text("LEVEL"),
-                        "trace, debug, info, warn (the default), error or off; to standard error");
-  options.add_options()("version", "print the version");
-  options.add_options()("help", "print this help");
-  return options;
-}
 
 int parse_number(const std::string& option, const std::string& text, int least) {
   int number = -1;
@@ -188,7 +107,7 @@ Options options_of(options::FabricOptions checked) {
 }  // namespace
 
 std::optional<Options> parse_options(int argc, const char* const* argv) {
-  const po::options_description description = describe();
+  const po::options_description description = options::options_of(options::Command::kDaemon);
   po::variables_map given;
   try {
     // No guessing: an abbreviation in a script breaks when an option is added.
@@ -204,15 +123,16 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   } catch (const po::too_many_positional_options_error&) {
     throw UsageError("only options are taken; see rocemud --help");
   } catch (const po::unknown_option& error) {
-    throw UsageError(options::error_of_removed(error.get_option_name()).value_or(error.what()));
+    throw UsageError(options::why_unknown(error.get_option_name()).value_or(error.what()));
   } catch (const po::error& error) {
     throw UsageError(error.what());
   }
-  if (given.count("help") != 0) {
-    std::cout << kUsage << "\n" << description << kExamples;
+  if (given["help"].as<bool>()) {
+    std::cout << kUsage << "\n"
+              << options::help_of(options::Command::kDaemon, /*all=*/true) << kExamples;
     return std::nullopt;
   }
-  if (given.count("version") != 0) {
+  if (given["version"].as<bool>()) {
     std::cout << "rocemud " ROCEMU_VERSION "\n";
     return std::nullopt;
   }
@@ -227,8 +147,8 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     throw UsageError(error.what());
   }
   options.dir = text("dir");
-  options.tell_stuck = given["tell-stuck"].as<bool>();
-  options.tell_exits = given["tell-exits"].as<bool>();
+  options.tell_stuck = given["report-stuck"].as<bool>();
+  options.tell_exits = given["report-failures"].as<bool>();
   if (given.count("capture-fd") != 0) {
     if (options.capture.empty()) throw UsageError("--capture-fd: say its name by --capture");
     options.capture_fd = parse_fd("--capture-fd", text("capture-fd"));

@@ -189,14 +189,14 @@ std::vector<std::string> Runner::arguments_for(const Job& job, const fs::path& d
   const std::string time = std::to_string(time_for(job).count()) + "ms";
   std::vector<std::string> arguments = {"run"};
   if (options_.lockstep)
-    arguments.insert(arguments.end(), {"--lockstep", "--tell-exits", "--poll-patience",
+    arguments.insert(arguments.end(), {"--lockstep", "--report-failures", "--poll-patience",
                                        job.patiently ? kLongPollPatience : kPollPatience});
   arguments.insert(arguments.end(), options_.fabric.begin(), options_.fabric.end());
   arguments.insert(arguments.end(), {"--timeout", time, "--record", dir.string()});
   if (job.tells_call_sites)
     arguments.insert(arguments.end(), {"--call-sites", (dir / kCallSitesFolder).string()});
   if (processor) arguments.insert(arguments.end(), {"--processor", std::to_string(*processor)});
-  if (job.keep.empty()) arguments.emplace_back("--without-trace");  // nobody will see it
+  if (job.keep.empty()) arguments.emplace_back("--no-trace");  // nobody will see it
   if (job.schedule != 0)
     arguments.insert(arguments.end(), {"--schedule", std::to_string(job.schedule)});
   if (!job.scenario.empty())

@@ -27,7 +27,7 @@ class Given {
   explicit Given(const po::variables_map& values) : values_(values) {}
 
   bool has(const char* option) const { return values_.count(option) != 0; }
-  bool is_set(const char* option) const { return values_[option].as<bool>(); }
+  bool is_set(const char* option) const { return has(option) && values_[option].as<bool>(); }
   /// Empty if it was not given.
   std::string text(const char* option) const {
     return has(option) ? values_[option].as<std::string>() : "";
@@ -331,9 +331,9 @@ void check_waiting(const Given& given, FabricOptions& options) {
   if (options.busy_poll && options.is_virtual) {
     throw OptionError("--busy-poll is for the real clock; leave it out, or --clock and --lockstep");
   }
-  options.sleep_between_turns = given.is_set("sleep-between-turns");
+  options.sleep_between_turns = given.is_set("no-spin");
   if (options.sleep_between_turns && !options.is_virtual) {
-    throw OptionError("--sleep-between-turns is for --clock virtual and --lockstep: add one");
+    throw OptionError("--no-spin is for --clock virtual and --lockstep: add one");
   }
 }
 

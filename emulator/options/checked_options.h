@@ -1,5 +1,5 @@
-// The options that describe a fabric, checked. `rocemu run`, `rocemu up` and rocemud have them in
-// common; each describes them in its own words in its help.
+// The options that describe a fabric, checked. `rocemu run`, `rocemu up`, `rocemu explore` and
+// rocemud have them in common (option_table.h).
 #pragma once
 
 #include <boost/program_options/variables_map.hpp>

@@ -27,6 +27,8 @@ class CheckIncludes(unittest.TestCase):
             "wire/a.h": "#include <vector>\n#include \"wire/b.h\"\n", "wire/b.h": "",
             "emulator/abi/c.h": "", "emulator/engine/d.cc": '#include "wire/a.h"\n',
             "emulator/daemon/e.cc": '#include "emulator/engine/d.h"\n#include "boost/x.h"\n',
+            "emulator/daemon/net/f.cc": '#include "emulator/daemon/run/g.h"\n',
+            "emulator/daemon/run/g.h": '#include "emulator/engine/d.h"\n',
             "emulator/engine/d.h": '#include "emulator/abi/c.h"\n',
             "verbs_provider/p.cc": '#include "emulator/abi/c.h"\n#include "p.h"\n',
             "verbs_provider/p.h": "", "tests/t.cc": '#include "emulator/engine/d.h"\n',
@@ -39,6 +41,10 @@ class CheckIncludes(unittest.TestCase):
                 ("emulator/engine/link/a.h", "emulator/engine/faults/x.h"),
                 ("emulator/engine/transport/a.cc", "emulator/engine/fabric.h"),
                 ("emulator/command/a.cc", "emulator/daemon/x.h"),
+                ("emulator/daemon/base/a.h", "emulator/daemon/client/x.h"),
+                ("emulator/daemon/run/a.cc", "emulator/daemon/net/x.h"),
+                ("emulator/daemon/net/a.cc", "emulator/daemon/control/x.h"),
+                ("emulator/daemon/kernel/a.cc", "emulator/daemon/daemon.h"),
                 ("emulator/capture/a.cc", "emulator/daemon/x.h"),
                 ("verbs_provider/shim/a.cc", "wire/x.h"), ("wire/a.cc", "tests/x.h")):
             for form in (f'#include "{included}"', f"  # include <{included}>"):

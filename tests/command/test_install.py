@@ -64,7 +64,7 @@ class Install(CommandTest):
         return [line.split()[0] for line in text.splitlines() if line.split()[0] != "help"]
 
     def options_of(self, command):
-        return re.findall(r"^  (--[\w-]+)", self.run_installed("help", command), re.M)
+        return re.findall(r"^  (--[\w-]+)", self.run_installed(command, "--help-all"), re.M)
 
     def completed(self, *words):
         """What bash offers for the last of the words."""

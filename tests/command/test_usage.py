@@ -1,4 +1,5 @@
 """Help, and what is said about a wrong command line."""
+import re
 import unittest
 
 from support import CommandTest
@@ -30,6 +31,15 @@ class Help(CommandTest):
             for line in result.stdout.splitlines():
                 if not line.startswith("  rocemu ") and name != "explore":  # examples, to be copied
                     self.assertLessEqual(len(line), 80, f"{name}: {line}")
+
+    def test_all_options_are_listed_on_demand(self):
+        for name in SUBCOMMANDS:
+            short, everything = (self.rocemu(name, option) for option in ("--help", "--help-all"))
+            self.assertEqual((everything.returncode, everything.stderr), (0, ""))
+            options = [set(re.findall(r"^  (--[a-z-]+)", result.stdout, re.M))
+                       for result in (short, everything)]
+            self.assertLessEqual(options[0], options[1], name)
+            self.assertEqual("--help-all" in short.stdout, options[0] != options[1], name)
 
     def test_help_behind_the_separator_is_the_command_s_own(self):
         result = self.rocemu("run", "--", "sh", "-c", 'echo "$1"', "x", "--help")
@@ -67,6 +77,11 @@ class WrongUsage(CommandTest):
         for command in ("run", "up", "explore"):
             self.check([command, "--threads", "--", "true"], "'--threads' no longer exists",
                        "leave it out")
+        for before, now in (("--tell-exits", "--report-failures"), ("--without-trace", "--no-trace"),
+                            ("--sleep-between-turns", "--no-spin")):
+            self.check(["run", before, "--", "true"], f"'{before}' no longer exists", now)
+        self.check(["show", "--devices", "3"], "'--devices' is one of rocemu run, rocemu up")
+        self.check(["explore", "--record", "d", "--", "true"], "'--record' is one of rocemu run")
         self.check(["up", "--private"], "--private")
         self.check(["up", "now"], "up")
         self.check(["down", "now"], "down")

@@ -97,8 +97,8 @@ TEST(Options, BusyPollingIsForTheRealClock) {
   EXPECT_THAT(error_of({"--busy-poll", "--clock", "virtual"}), HasSubstr("for the real clock"));
   EXPECT_THAT(error_of({"--busy-poll", "--lockstep"}), HasSubstr("for the real clock"));
   EXPECT_FALSE(parse({"--lockstep"}).sleep_between_turns);
-  EXPECT_TRUE(parse({"--sleep-between-turns", "--lockstep"}).sleep_between_turns);
-  EXPECT_THAT(error_of({"--sleep-between-turns"}), HasSubstr("add one"));
+  EXPECT_TRUE(parse({"--no-spin", "--lockstep"}).sleep_between_turns);
+  EXPECT_THAT(error_of({"--no-spin"}), HasSubstr("add one"));
 }
 
 TEST(Options, SaysWhatIsWrong) {

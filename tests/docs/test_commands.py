@@ -196,9 +196,9 @@ class Words(unittest.TestCase):
 
     def options(self, command, cache={}):
         if command not in cache:
-            result = subprocess.run([BIN / "rocemu", "help", command], stdout=subprocess.PIPE,
+            result = subprocess.run([BIN / "rocemu", command, "--help-all"], stdout=subprocess.PIPE,
                                     stderr=subprocess.DEVNULL, text=True, timeout=TIMEOUT, check=False)
-            cache[command] = (set(re.findall(r"--[a-z][a-z-]*", result.stdout)) | {"--help"}
+            cache[command] = (set(re.findall(r"--[a-z][a-z-]*", result.stdout)) | {"--help", "--help-all"}
                               if result.returncode == 0 else None)
         return cache[command]
 

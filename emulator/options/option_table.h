@@ -1,0 +1,61 @@
+// Every option of `rocemu run`, `rocemu up`, `rocemu explore` and rocemud: one row each, from which
+// parsing, help, manual pages and completion are made.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace rocemu::options {
+
+enum class Command : uint8_t { kRun = 1, kUp = 2, kExplore = 4, kDaemon = 8 };
+
+/// A set of commands.
+class Commands {
+ public:
+  constexpr Commands(Command command) : bits_(static_cast<uint8_t>(command)) {}
+  constexpr Commands operator|(Commands other) const {
+    return Commands(static_cast<uint8_t>(bits_ | other.bits_));
+  }
+  constexpr bool contains(Command command) const {
+    return (bits_ & static_cast<uint8_t>(command)) != 0;
+  }
+
+ private:
+  constexpr explicit Commands(uint8_t bits) : bits_(bits) {}
+  uint8_t bits_;
+};
+
+/// The tasks by which help groups options, in its order.
+enum class Task : uint8_t {
+  kServe,
+  kChooseDevices,
+  kCauseFaults,
+  kRecordAndCompare,
+  kMakeDeterministic,
+  kFindHangs,
+  kChooseFaults,
+  kJudgeRuns,
+  kDivideWork,
+  kOther,
+};
+
+/// The help that shows an option: --help, --help-all only, or none, for options that one part of
+/// rocemu passes to another.
+enum class Shown : uint8_t { kAlways, kInHelpAll, kNever };
+
+enum class Value : uint8_t { kSwitch, kText, kTexts, kNumber };
+
+struct Option {
+  const char* name;
+  Value value;
+  const char* argument;  // its name in the help; empty for a switch
+  Commands commands;
+  Task task;
+  Shown shown;
+  const char* help;
+};
+
+/// Returns all rows; a task's options have the order in which help shows them.
+std::span<const Option> option_table();
+
+}  // namespace rocemu::options
