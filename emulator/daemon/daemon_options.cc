@@ -80,8 +80,7 @@ Options options_of(options::FabricOptions checked) {
     for (std::string& interface : checked.interfaces) options.udp.push_back({std::move(interface)});
   } else {
     options.addresses = {.interfaces = std::move(checked.interfaces),
-                         .first_has_machines = checked.first_has_machines_addresses,
-                         .same_everywhere = checked.lockstep};
+                         .first_has_machines = checked.first_has_machines_addresses};
   }
   options.strict_icrc = checked.strict_icrc;
   options.topology = std::move(checked.topology);

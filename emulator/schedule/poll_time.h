@@ -29,8 +29,8 @@ struct PollConstants {
   /// What a turn costs in which a thread did nothing but read clocks. It waits for a time that only
   /// it knows: for it the price grows from the beginning.
   uint32_t of_clock_reads = 20;
-  /// Threads that poll while nothing at all is due keep the processor for so many polls; from then
-  /// on the run waits in between.
+  /// Threads that poll while nothing at all is due keep the processor for this number of polls.
+  /// After that the run waits between polls, and may be a hang.
   uint32_t busy = 1U << 20;
 };
 inline constexpr PollConstants kPollConstants;

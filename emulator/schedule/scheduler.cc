@@ -44,7 +44,7 @@ Step Scheduler::next(const Facts& facts) {
     case Phase::kProgressed:
       idle_rounds_ = 0;
       idle_since_ = facts.now;
-      is_quiet_ = pollers_wait_ = false;
+      is_quiet_ = pollers_wait_ = is_for_askers_ = false;
       waits_of_pollers_ = 0;
       begin(true);
       return {Step::Kind::kShow};
@@ -172,15 +172,25 @@ void Scheduler::device_ran(bool has_worked, bool have_changed) {
 }
 
 /// Requests on the control socket, whenever they come, change nothing of what programs do, unless
-/// that is what they are for. Nor, once the command has ended, before the run is over.
+/// that is what they are for. Nor, once the command has ended, before the run is over. Threads that
+/// asked have a turn before time moves. If none of them goes on, whoever asked is not of the run,
+/// and may ask again and again: the next request waits until time has moved.
 Step Scheduler::serve_control(const Facts& facts) {
-  if (options_.lockstep && !facts.has_command_ended) return {Step::Kind::kServeControl};
+  const bool may_serve = options_.lockstep && !facts.has_command_ended;
+  if (may_serve && !std::exchange(is_for_askers_, false)) return {Step::Kind::kServeControl};
   return when_idle(facts);
 }
 
-void Scheduler::control_served(bool has_acted) {
-  if (has_acted) happened();
-  phase_ = has_acted ? Phase::kProgressed : Phase::kIdle;
+void Scheduler::control_served(bool has_answered, bool has_acted) {
+  if (has_acted) {
+    happened();
+    phase_ = Phase::kProgressed;
+  } else if (has_answered) {
+    is_for_askers_ = true;
+    begin(true);
+  } else {
+    phase_ = Phase::kIdle;
+  }
 }
 
 /// A run ends when the command that it is for has ended, all programs wait, and no frame is under
@@ -273,7 +283,7 @@ Step Scheduler::after_move(const Facts& facts) {
 /// Threads that poll for what does not come hang, if they go on with it.
 Step Scheduler::report_pollers(const Facts& facts) {
   begin(is_seen_);
-  const bool is_long = facts.now - idle_since_ >= kPollConstants.exact * kPollConstants.poll;
+  const bool is_long = facts.now - idle_since_ >= kPollConstants.busy * kPollConstants.poll;
   if (options_.reports_hangs && is_long && has_nothing_but_pollers(facts) && !facts.memory_waits &&
       hang_.report(facts.real_now))
     return {Step::Kind::kReportHang};

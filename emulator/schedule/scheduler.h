@@ -84,7 +84,8 @@ class Scheduler {
   void turn_ended(const Turn& turn);
   /// `has_worked`: there was something to do. `have_changed`: a process came or went.
   void device_ran(bool has_worked, bool have_changed);
-  void control_served(bool has_acted);
+  /// `has_answered`: a thread may have its reply now. `has_acted`: something else changed, too.
+  void control_served(bool has_answered, bool has_acted);
   void acted_idle(bool has_acted);
   /// It is `now`. `is_seen`: programs may see what happened. `has_happened`: something was due.
   void advanced(Instant now, bool is_seen, bool has_happened);
@@ -155,7 +156,8 @@ class Scheduler {
   bool any_polls_ = false;
   bool pollers_wait_ = false;  // before they go on
   uint32_t waits_of_pollers_ = 0;
-  bool is_ending_ = false;  // as a hang
+  bool is_for_askers_ = false;  // this round: of what they asked at the control socket
+  bool is_ending_ = false;      // as a hang
   // Before time moved:
   Instant next_of_programs_ = kNever, next_of_sleepers_ = kNever;
   bool was_nic_due_ = false;

@@ -3,7 +3,7 @@ import re
 import unittest
 
 from client_server import run_pair
-from rocemu import free_port, rocemu_run
+from rocemu import ROCEMU, free_port, rocemu_run, run, temporary_directory
 
 
 class Libfabric(unittest.TestCase):
@@ -26,10 +26,25 @@ class Libfabric(unittest.TestCase):
         self.pingpong("verbs", "dgram")
 
     def test_fi_info_offers_all_kinds_of_endpoints(self):
-        result = rocemu_run("fi_info", "-p", "verbs")
-        self.assertEqual(result.returncode, 0, result.stdout)
-        self.assertEqual(set(re.findall(r"FI_EP_\w+", result.stdout)),
-                         {"FI_EP_MSG", "FI_EP_RDM", "FI_EP_DGRAM"})
+        for options in ((), ("--lockstep",)):
+            result = rocemu_run("fi_info", "-p", "verbs", options=options)
+            self.assertEqual(result.returncode, 0, result.stdout)
+            self.assertEqual(set(re.findall(r"FI_EP_\w+", result.stdout)),
+                             {"FI_EP_MSG", "FI_EP_RDM", "FI_EP_DGRAM"}, options)
+
+    def test_in_lockstep_each_run_is_the_same(self):
+        for endpoint, provider in (("msg", "verbs"), ("rdm", "verbs;ofi_rxm")):
+            program = f"fi_pingpong -p '{provider}' -e {endpoint} -c -S 4096 -I 10"
+            port = free_port()
+            script = (f"{program} -B {port} & {ROCEMU} wait --listening {port} &&"
+                      f"{program} -P {port} localhost && wait $!")
+            with temporary_directory() as directory:
+                for name in ("first", "second"):
+                    result = rocemu_run("sh", "-c", script,
+                                        options=("--lockstep", "--record", f"{directory}/{name}"))
+                    self.assertEqual(result.returncode, 0, result.stdout)
+                difference = run(ROCEMU, "diff", f"{directory}/first", f"{directory}/second")
+                self.assertEqual(difference.returncode, 0, difference.stdout)
 
 
 if __name__ == "__main__":

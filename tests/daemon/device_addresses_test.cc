@@ -56,11 +56,6 @@ TEST_F(DeviceAddresses, TheFirstHasThoseOfTheMachineThatNoDeviceHas) {
   EXPECT_THAT(texts(devices[1]), ElementsAre("127.0.0.2", testing::_));
 }
 
-TEST_F(DeviceAddresses, InLockstepNoneIsOfThisMachineAlone) {
-  choose({.interfaces = {}, .first_has_machines = true, .same_everywhere = true});
-  EXPECT_THAT(texts(devices[0]), ElementsAre("127.0.0.1", "::1", "127.0.1.1"));
-}
-
 TEST_F(DeviceAddresses, ADeviceOnAnInterfaceHasAllItsAddresses) {
   choose({.interfaces = {"", "eth0"}, .first_has_machines = true});
   EXPECT_THAT(texts(devices[0]),

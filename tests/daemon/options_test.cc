@@ -59,8 +59,7 @@ TEST(Options, ADefaultDeviceInTheFirstPlaceHasTheMachinesAddresses) {
   EXPECT_TRUE(parse({"--device", "a", "--device", "b=10.0.0.1"}).addresses.first_has_machines);
   EXPECT_FALSE(parse({"--device", "a=10.0.0.1", "--device", "b"}).addresses.first_has_machines);
   EXPECT_FALSE(parse({"--udp", "--device", "a=eth0"}).addresses.first_has_machines);
-  EXPECT_FALSE(parse({"--clock", "virtual"}).addresses.same_everywhere);
-  EXPECT_TRUE(parse({"--lockstep"}).addresses.same_everywhere);
+  EXPECT_TRUE(parse({"--lockstep"}).addresses.first_has_machines);
 }
 
 TEST(Options, ADeviceCanBeAtAnInterfaceWithOrWithoutUdp) {

@@ -108,7 +108,7 @@ class World {
         scheduler_.device_ran(std::exchange(was_asked_, false), false);
         return;
       case Step::Kind::kServeControl:
-        return scheduler_.control_served(false);
+        return scheduler_.control_served(false, false);
       case Step::Kind::kActIdle:
         return scheduler_.acted_idle(false);
       case Step::Kind::kAdvance:

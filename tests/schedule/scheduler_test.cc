@@ -146,6 +146,50 @@ TEST(Scheduler, AThreadThatWaitsForRoomKeepsTimeStill) {
   s.waits_outside();
 }
 
+TEST(Scheduler, ARequestAtTheControlSocketTakesNoTime) {
+  Script s;
+  s.starts(1).timer_is_due(10s);
+  s.gives(1).asks().sleeps_until(10s);  // the timeout of its recv(2)
+  s.at(0ns).gives(1).asks().sleeps_until(10s);
+  s.at(0ns).gives(1).sleeps_until(10ms);
+  s.advances_to(10ms);
+  s.gives(1).asks().sleeps_until(20ms);
+  s.at(10ms).gives(1).ends();
+}
+
+TEST(Scheduler, RequestsFromOutsideOfTheRunKeepTimeFromMovingForOneRoundOnly) {
+  Script s;
+  s.starts(1).timer_is_due(1s).timer_is_due(2s).is_asked_without_end();
+  s.gives(1).waits();
+  s.gives(1).looks_again();
+  s.advances_to(1s);
+  s.gives(1).looks_again();
+  s.advances_to(2s);
+}
+
+TEST(Scheduler, ARequestFromOutsideOfTheRunChangesNothingOfWhatThreadsDo) {
+  const auto run = [](bool is_asked) {
+    Script s;
+    if (is_asked) s.is_asked_without_end();
+    s.starts(1).starts(2).starts(3).nic_is_due(3us).timer_is_due(10us);
+    s.gives(1).sleeps_until(7us);
+    std::vector<std::pair<Duration, uint32_t>> turns;
+    s.plays([&](Script& script, uint64_t thread) {
+      if (script.now() >= Instant(10us)) return false;
+      if (thread == 1) {
+        script.now() < Instant(7us) ? script.looks_again() : script.ends();
+        return true;
+      }
+      turns.emplace_back(script.now() - Instant(), script.granted().polls);
+      script.polls_on();
+      return true;
+    });
+    return turns;
+  };
+  EXPECT_GT(run(false).size(), 3U);
+  EXPECT_EQ(run(true), run(false));
+}
+
 TEST(Scheduler, DrawsAnotherOrderForEachSchedule) {
   std::set<std::vector<uint64_t>> orders;
   for (uint64_t schedule = 0; schedule < 50; ++schedule) {

@@ -113,6 +113,16 @@ Script& Script::polls(uint32_t times) {
   return ends_turn({.progressed = std::exchange(found_, false), .polls = true});
 }
 
+Script& Script::asks() {
+  is_asked_ = true;
+  return *this;
+}
+
+Script& Script::is_asked_without_end() {
+  is_asked_outside_ = true;
+  return *this;
+}
+
 Script& Script::finds_something() {
   current().thread.polling.reset();
   granted_ = {};
@@ -173,7 +183,7 @@ bool Script::take(const Step& step) {
                             std::exchange(have_changed_, false));
       return true;
     case Step::Kind::kServeControl:
-      scheduler_.control_served(false);
+      scheduler_.control_served(is_asked_outside_ || std::exchange(is_asked_, false), false);
       return true;
     case Step::Kind::kActIdle:
       scheduler_.acted_idle(false);

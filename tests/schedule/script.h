@@ -48,6 +48,8 @@ class Script {
   Script& timer_is_due(Duration time);
   /// Changes what else is so.
   Script& with(const std::function<void(Facts&)>& change);
+  /// Somebody who is not of the run asks at the control socket, each time that it is looked at.
+  Script& is_asked_without_end();
   /// How far QPs have come, whenever the scheduler asks.
   Script& qps_stand_still();
 
@@ -70,6 +72,8 @@ class Script {
   Script& polls_and_reads_clock(uint32_t times);
   Script& only_reads_clocks();
   Script& ends_turn(const Turn& turn);
+  /// It asked at the control socket in the turn, and waits for the reply.
+  Script& asks();
   /// What it rang for in the turn is work for the NIC.
   Script& rings();
 
@@ -127,6 +131,7 @@ class Script {
   schedule::PollGrant granted_;
   Step::Kind stopped_by_ = Step::Kind::kContinue;
   bool found_ = false;
+  bool is_asked_ = false, is_asked_outside_ = false;  // at the control socket
   bool nic_has_work_ = false, have_changed_ = false, stand_still_ = false;
   uint32_t qp_progress_ = 0;
 };

@@ -3,7 +3,7 @@ import re
 import time
 import unittest
 
-from rocemu import BIN, AtOnce, free_port, rocemu_run
+from rocemu import BIN, ROCEMU, AtOnce, free_port, rocemu_run, run, temporary_directory
 
 CLOCKS = (("--clock", "virtual"), ("--lockstep",))
 SOON = 20  # seconds of real time, beside other tests and their load, for what would take a minute at least
@@ -182,6 +182,29 @@ class ProgramTime(unittest.TestCase):
         for text in self.soon("sh", "-c", script):
             self.assertEqual(text.split("\n")[:-1],
                              ["10 job", "20 job", "30 job", "40 job", "50 job", "60 all"])
+
+    def test_commands_to_the_nic_take_no_time(self):
+        script = f"""if True:
+            import subprocess, time
+            rule = "{{name: x, on: frame, opcode: SEND, do: drop}}"
+            for command in (["show"], ["set", "rocemu0", "port", "down"], ["set", "rocemu0", "port", "up"],
+                            ["inject", rule], ["inject", "--list"], ["inject", "--clear"],
+                            ["wait", "--device-ready"]):
+                begin = time.monotonic_ns()
+                subprocess.run(["{ROCEMU}", *command], check=True, stdout=subprocess.DEVNULL)
+                print(time.monotonic_ns() - begin, command[0])
+        """
+        for text in self.python(script):
+            self.assertEqual(text.split(), "0 show 0 set 0 set 0 inject 0 inject 0 inject 0 wait".split())
+
+    def test_what_a_command_does_happens_when_it_is_given(self):
+        script = (f"ibv_asyncwatch -d rocemu0 & sleep 7; {ROCEMU} set rocemu0 port down; sleep 2;"
+                  f"{ROCEMU} set rocemu0 port up; kill $!; wait $!; true")
+        for clock in CLOCKS:
+            with temporary_directory() as directory:
+                rocemu_run("sh", "-c", script, options=("--timeout", "50", *clock, "--record", f"{directory}/run"))
+                shown = run(ROCEMU, "timeline", f"{directory}/run", "--kind", "event", check=True).stdout
+            self.assertEqual(re.findall(r"(\d+ m?s) .*port (down|up)", shown), [("7 s", "down"), ("9 s", "up")], shown)
 
     def test_timeout_ends_its_command(self):
         script = ("begin=$(date +%s); timeout 60 sleep 3600; echo status $?;"

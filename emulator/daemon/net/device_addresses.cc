@@ -42,7 +42,6 @@ void choose_addresses(std::vector<engine::DeviceConfig>& devices, const AddressS
   }
   if (!source.first_has_machines) return;
   add_to_first(devices, {kHostName});
-  if (source.same_everywhere) return;
   std::vector<wire::IpAddress> machines;
   for (const NetworkInterface& interface : interfaces) {
     for (const auto& address : interface.addresses) machines.push_back(address.ip);

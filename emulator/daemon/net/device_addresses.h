@@ -18,8 +18,6 @@ struct AddressSource {
   /// The first device also has the machine's addresses, as a machine's first NIC has. libfabric
   /// among others takes no loopback interface, and looks for a device with another's address.
   bool first_has_machines = false;
-  /// No device has an address that only this machine has (--lockstep).
-  bool same_everywhere = false;
 };
 
 /// Completes the devices' addresses. Throws StartError: no such interface, an interface without an

@@ -94,7 +94,7 @@ void VirtualTime::take(const Step& step, const Turns::MustStop& must_stop) {
       worker_.engine_host().release_outputs();
       return;
     case Step::Kind::kServeControl:
-      return scheduler_.control_served(serve_control());
+      return serve_control();
     case Step::Kind::kActIdle:
       return scheduler_.acted_idle(on_idle_());
     case Step::Kind::kLookAtQps:
@@ -111,11 +111,11 @@ void VirtualTime::take(const Step& step, const Turns::MustStop& must_stop) {
   }
 }
 
-bool VirtualTime::serve_control() {
+void VirtualTime::serve_control() {
   const uint32_t before = activity();
-  while (!turns_.has_command_ended() && control_loop_.run_first()) {
-  }
-  return activity() != before;
+  bool has_answered = false;
+  while (!turns_.has_command_ended() && control_loop_.run_first()) has_answered = true;
+  scheduler_.control_served(has_answered, activity() != before);
 }
 
 /// Programs do not see each thing that happens, such as retries.

@@ -48,7 +48,7 @@ class VirtualTime {
   void take(const schedule::Step& step, const Turns::MustStop& must_stop);
   bool handle_after_turns();
   bool reap();
-  bool serve_control();
+  void serve_control();
   void advance_to(engine::Instant instant);
   uint32_t activity() const;
   std::vector<uint32_t> progress_of_qps() const;
