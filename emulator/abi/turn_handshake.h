@@ -10,6 +10,32 @@
 
 namespace rocemu::abi {
 
+// ---- Both sides ------------------------------------------------------------------------------
+
+/// Takes a slot for a thread that is about to start. Returns false if it is not free: daemon and
+/// programs take slots at the same time.
+template <class Slot>
+bool take_slot(Slot& slot) {
+  uint32_t free = ThreadSlot::kFree;
+  return slot.state.compare_exchange_strong(free, ThreadSlot::kStarting);
+}
+
+/// Sets all that a slot still has of the thread before.
+inline void clear_slot(ThreadSlot& slot) {
+  slot.turn.store(ThreadSlot::kNone);
+  slot.flags.store(ThreadSlot::kProgressed);
+  slot.pid.store(0);
+  slot.tid.store(0);
+  slot.deadline_ns.store(kNever);
+  slot.ready_ns.store(0);
+  slot.call.store(-1);
+  slot.key.store(0);
+  slot.given.store(0);
+  slot.handle.store(0);
+  slot.asks.store(ThreadSlot::kNothing);
+  slot.chose_processor.store(0);
+}
+
 // ---- The thread's side ------------------------------------------------------------------------
 
 /// Gives the turn back, or asks for the first one.

@@ -105,15 +105,43 @@ TEST(TurnHandshake, TheTurnBeforeTheStateLeavesTheDaemonWithAThreadThatSeemsToRu
 TEST(TurnHandshake, ASlotThatWasFreedIsAnothersAtOnce) {
   const Program next = [](Memory& memory) {
     Slot slot(memory);
-    memory.await([&] {
-      uint32_t free = ThreadSlot::kFree;
-      return slot.state.compare_exchange_strong(free, ThreadSlot::kStarting);
-    });
+    memory.await([&] { return abi::take_slot(slot); });
     wait_for_turn<AsBuilt>(memory, slot);
     wait_for_turn<AsBuilt>(memory, slot);
     abi::end_turns(slot);
   };
   EXPECT_EQ(first_failure({daemon_with_turns(3), thread_with_turns<AsBuilt>(1), next}), "");
+}
+
+struct LooksAndStores {
+  static bool take(Slot& slot) {
+    if (slot.state.load() != ThreadSlot::kFree) return false;
+    slot.state.store(ThreadSlot::kStarting);
+    return true;
+  }
+};
+struct Exchanges {
+  static bool take(Slot& slot) { return abi::take_slot(slot); }
+};
+
+/// Takes the slot if it is free, and waits until the other word has its number.
+template <class Way>
+Program taker(uint32_t number) {
+  return [number](Memory& memory) {
+    Slot slot(memory);
+    if (!Way::take(slot)) return;
+    slot.turn.store(number);
+    memory.await([&] { return slot.turn.load() == number; });
+  };
+}
+
+TEST(TurnHandshake, AFreeSlotIsTakenByOneOnly) {
+  const auto failure = [](Program one, Program other) {
+    return Interleavings({ThreadSlot::kFree, 0}, {std::move(one), std::move(other)})
+        .first_failure();
+  };
+  EXPECT_EQ(failure(taker<Exchanges>(1), taker<Exchanges>(2)), "");
+  EXPECT_THAT(failure(taker<Exchanges>(1), taker<LooksAndStores>(2)), HasSubstr("sleeps for ever"));
 }
 
 /// Takes the turn away once, and gives it again when the thread waits.

@@ -516,20 +516,9 @@ ThreadSlot* take_slot() {
   abi::TurnTable* const all = table();
   for (uint32_t i = 0; i < abi::TurnTable::kSlots; ++i) {
     ThreadSlot& slot = all->slots[i];
-    uint32_t free = ThreadSlot::kFree;
-    if (!slot.state.compare_exchange_strong(free, ThreadSlot::kStarting)) continue;
-    slot.turn.store(0);
-    slot.flags.store(ThreadSlot::kProgressed);
-    slot.pid.store(0);
-    slot.tid.store(0);
-    slot.deadline_ns.store(abi::kNever);
-    slot.ready_ns.store(0);
-    slot.call.store(-1);
-    slot.key.store(0);
-    slot.asks.store(ThreadSlot::kNothing);
-    slot.given.store(0);
-    slot.handle.store(0);
-    slot.chose_processor.store(own_slot() != nullptr ? own_slot()->chose_processor.load() : 0);
+    if (!abi::take_slot(slot)) continue;
+    abi::clear_slot(slot);
+    if (own_slot() != nullptr) slot.chose_processor.store(own_slot()->chose_processor.load());
     slot.serial.store(all->next_serial.fetch_add(1));
     uint32_t high = all->high_water.load();
     while (high < i + 1 && !all->high_water.compare_exchange_weak(high, i + 1)) {

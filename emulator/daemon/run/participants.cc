@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "emulator/abi/linux_names.h"
+#include "emulator/abi/turn_handshake.h"
 #include "emulator/daemon/base/descriptors.h"
 #include "emulator/daemon/base/start_error.h"
 #include "emulator/daemon/base/unix_socket.h"
@@ -188,12 +189,12 @@ void Participants::answer(Process& process) {
     }
     for (uint32_t i = 0; i < TurnTable::kSlots && number == abi::TurnsHello::kNoSlot; ++i) {
       ThreadSlot& slot = table_.slots[i];
-      if (slot.state.load() != ThreadSlot::kFree) continue;
+      if (!abi::take_slot(slot)) continue;
+      abi::clear_slot(slot);
       slot.serial.store(table_.next_serial.fetch_add(1));
-      slot.turn.store(0);
-      slot.chose_processor.store(0);
-      slot.state.store(ThreadSlot::kStarting);
-      table_.high_water.store(std::max(table_.high_water.load(), i + 1));
+      uint32_t high = table_.high_water.load();
+      while (high < i + 1 && !table_.high_water.compare_exchange_weak(high, i + 1)) {
+      }
       number = i;
     }
     for (uint32_t i = 0; i < count; ++i) {  // threads of the program before

@@ -84,6 +84,7 @@ PROGRAM_CASES = [
     program("EventLoops", "edge_triggered_loop"),
     program("EventLoops", "poll_loop"),
     program("EventLoops", "select_loop"),
+    program("EventLoops", "stream_over_tcp"),
 
     program("Threads", "create_in_threads", 2),
     program("Threads", "create_in_threads", 16),

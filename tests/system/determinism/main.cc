@@ -37,6 +37,7 @@ constexpr struct {
     {"edge_triggered_loop", edge_triggered_loop, 12},
     {"poll_loop", poll_loop, 12},
     {"select_loop", select_loop, 12},
+    {"stream_over_tcp", stream_over_tcp, 1000},
     {"create_in_threads", create_in_threads, 8},
     {"connect_in_threads", connect_in_threads, 6},
     {"conditions", conditions, 4},

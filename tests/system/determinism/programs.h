@@ -36,6 +36,9 @@ void edge_triggered_loop(uint32_t messages);
 void poll_loop(uint32_t messages);
 void select_loop(uint32_t messages);
 
+// Processes with a stream of data between them (stream.cc).
+void stream_over_tcp(uint32_t kilobytes);
+
 // Threads that work side by side (threads.cc).
 void create_in_threads(uint32_t count);
 void connect_in_threads(uint32_t count);
