@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "emulator/abi/control.h"
+#include "emulator/scenario/effects.h"
 #include "emulator/scenario/rule_keys.h"
 
 namespace rocemu::scenario {
@@ -30,23 +31,34 @@ bool is_within(const Kinds& kinds, const Kinds& others) {
   return kinds.any() && (kinds & ~others).none();
 }
 
+/// Effects of one manner that rule out those of another.
+struct Exclusion {
+  Manner one, other;
+  std::string_view reason;
+};
+
+constexpr std::string_view kDroppedAndMoved =
+    "what is dropped can not be delayed, doubled, reordered or changed as well";
+constexpr Exclusion kExclusions[] = {
+    {Manner::kDrops, Manner::kMoves, kDroppedAndMoved},
+    {Manner::kDrops, Manner::kChanges, kDroppedAndMoved},
+    {Manner::kRejects, Manner::kMoves,
+     "what is rejected does not arrive: no delay, duplicate or reorder"},
+    {Manner::kAnswers, Manner::kAnswers, "a request gets one of rnr, nak and silent"},
+    {Manner::kDrops, Manner::kAlters, "what is dropped can not be changed or held as well"},
+};
+
 void check_effects(Reading in, const Node& node) {
   const NodeReader& reader = in.reader;
   const Effects& effects = in.rule.effects;
-  const bool moves = effects.delay != engine::Duration{} || effects.jitter != engine::Duration{} ||
-                     effects.duplicate != 0 || effects.reorder != 0;
-  if (effects.drop && (moves || effects.corrupt || !effects.rewrite.empty() ||
-                       effects.latency != engine::Duration{} || effects.bits_per_second != 0)) {
-    reader.fail(node, "what is dropped can not be delayed, doubled, reordered or changed as well");
-  }
-  if (effects.reject && moves) {
-    reader.fail(node, "what is rejected does not arrive: no delay, duplicate or reorder");
-  }
-  const int answers = (effects.rnr ? 1 : 0) + (effects.answer ? 1 : 0) + (effects.silent ? 1 : 0);
-  if (answers > 1) reader.fail(node, "a request gets one of rnr, nak and silent");
-  if (effects.drop && (effects.status || effects.overrun || effects.hold != 0 || effects.event ||
-                       effects.cm_event)) {
-    reader.fail(node, "what is dropped can not be changed or held as well");
+  const auto count = [&](Manner manner) {
+    return std::ranges::count_if(effect_table(), [&](const Effect& effect) {
+      return effect.manner == manner && effect.is_in(effects);
+    });
+  };
+  for (const auto& [one, other, reason] : kExclusions) {
+    const bool are_both = one == other ? count(one) > 1 : count(one) > 0 && count(other) > 0;
+    if (are_both) reader.fail(node, std::string(reason));
   }
   if (effects.vendor_error != 0 && !effects.status) {
     reader.fail(node, "vendor_err is for a status: say which");

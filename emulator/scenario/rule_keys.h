@@ -41,7 +41,7 @@ struct Key {
 
 /// Of a rule, beside on, name and do (selection_keys.cc).
 std::span<const Key> selection_keys();
-/// Of `do` (effect_keys.cc).
+/// Of `do` (effects.cc).
 std::span<const Key> effect_keys();
 
 /// A time that makes a difference.

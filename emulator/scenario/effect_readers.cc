@@ -1,4 +1,5 @@
-// What a rule does: the keys of `do`.
+#include "emulator/scenario/effect_readers.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -112,18 +113,6 @@ FieldChange read_change(Reading in, const Node& key, const Node& value) {
   return change;
 }
 
-void read_rewrite(Reading in, const Node& value) {
-  if (!value.is_mapping() || value.entries.empty()) {
-    in.reader.fail(value, fmt::format("expected header fields, such as {{psn: +1}}, found {}",
-                                      NodeReader::found(value)));
-  }
-  for (const auto& [key, field] : value.entries) {
-    in.reader.attempt([&, &key = key, &field = field] {
-      in.rule.effects.rewrite.push_back(read_change(in, key, field));
-    });
-  }
-}
-
 MadeUpFrame read_frame(Reading in, const Node& node) {
   if (!node.is_mapping()) {
     in.reader.fail(node, fmt::format("expected a frame such as {{to: sender, opcode: ACK, psn: "
@@ -150,6 +139,44 @@ MadeUpFrame read_frame(Reading in, const Node& node) {
     in.reader.attempt([&] { read(entry.key, entry.value); });
   }
   return frame;
+}
+
+/// rdma_get_cm_event(3): "status" is 0, a negative errno, or of REJECTED the reason of the REJ; of
+/// UNREACHABLE it may be what the peer's SIDR_REP says.
+void read_cm_status(Reading in, const Node& value) {
+  const std::string word = in.reader.text(value, "a status");
+  const bool negative = word.starts_with('-');
+  const std::string amount_text = negative ? word.substr(1) : word;
+  if (const auto error = errno_names().find(amount_text)) {
+    in.rule.effects.cm_status = -static_cast<int32_t>(*error);
+    return;
+  }
+  if (const auto reason = kRejectReasonNames.find(word)) {
+    in.rule.effects.cm_status = static_cast<int32_t>(*reason);
+    return;
+  }
+  const auto amount = NodeReader::parse_number(amount_text);
+  const bool is_errno = amount && (*amount == 0 || is_known_errno(*amount));
+  if (!amount || *amount > 0xffff || (negative && !is_errno)) {
+    in.reader.fail(value, fmt::format("expected 0, an errno such as -ETIMEDOUT or -110, or the "
+                                      "reason of a REJECTED, such as CONSUMER or 28; found {}",
+                                      NodeReader::found(value)));
+  }
+  in.rule.effects.cm_status = static_cast<int32_t>(negative ? -int64_t(*amount) : int64_t(*amount));
+}
+
+}  // namespace
+
+void read_rewrite(Reading in, const Node& value) {
+  if (!value.is_mapping() || value.entries.empty()) {
+    in.reader.fail(value, fmt::format("expected header fields, such as {{psn: +1}}, found {}",
+                                      NodeReader::found(value)));
+  }
+  for (const auto& [key, field] : value.entries) {
+    in.reader.attempt([&, &key = key, &field = field] {
+      in.rule.effects.rewrite.push_back(read_change(in, key, field));
+    });
+  }
 }
 
 void read_inject(Reading in, const Node& value) {
@@ -230,30 +257,6 @@ void read_nak(Reading in, const Node& value) {
   in.rule.effects.answer = wire::nak_syndrome(static_cast<wire::NakCode>(code));
 }
 
-/// rdma_get_cm_event(3): "status" is 0, a negative errno, or of REJECTED the reason of the REJ; of
-/// UNREACHABLE it may be what the peer's SIDR_REP says.
-void read_cm_status(Reading in, const Node& value) {
-  const std::string word = in.reader.text(value, "a status");
-  const bool negative = word.starts_with('-');
-  const std::string amount_text = negative ? word.substr(1) : word;
-  if (const auto error = errno_names().find(amount_text)) {
-    in.rule.effects.cm_status = -static_cast<int32_t>(*error);
-    return;
-  }
-  if (const auto reason = kRejectReasonNames.find(word)) {
-    in.rule.effects.cm_status = static_cast<int32_t>(*reason);
-    return;
-  }
-  const auto amount = NodeReader::parse_number(amount_text);
-  const bool is_errno = amount && (*amount == 0 || is_known_errno(*amount));
-  if (!amount || *amount > 0xffff || (negative && !is_errno)) {
-    in.reader.fail(value, fmt::format("expected 0, an errno such as -ETIMEDOUT or -110, or the "
-                                      "reason of a REJECTED, such as CONSUMER or 28; found {}",
-                                      NodeReader::found(value)));
-  }
-  in.rule.effects.cm_status = static_cast<int32_t>(negative ? -int64_t(*amount) : int64_t(*amount));
-}
-
 void read_status(Reading in, const Node& value) {
   if (in.rule.where == Where::kCmEvent || in.rule.where == Where::kNow) {
     return read_cm_status(in, value);
@@ -315,89 +318,6 @@ void read_gid(Reading in, const Node& value) {
                                          NodeReader::found(*address)));
   }
   in.rule.effects.gid = GidChange{number, *ip};
-}
-
-/// `drop: true`, or `drop` alone; `drop: false` is no rule.
-void read_true(Reading in, const Node& value, bool& flag) {
-  if (!in.reader.boolean(value)) in.reader.fail(value, "leave it out instead");
-  flag = true;
-}
-
-constexpr Key kEffectKeys[] = {
-    {"drop", kOnWire | at(Where::kCompletion) | at(Where::kEvent) | at(Where::kCmEvent),
-     [](Reading in, const Node& v) { read_true(in, v, in.rule.effects.drop); }},
-    {"delay", kOnFrames | at(Where::kCompletion),
-     [](Reading in, const Node& v) { in.rule.effects.delay = read_time(in, v); }},
-    {"jitter", kOnWire | at(Where::kCompletion),
-     [](Reading in, const Node& v) { in.rule.effects.jitter = read_time(in, v); }},
-    {"log", kEverywhere & ~at(Where::kLink) & ~at(Where::kNow),
-     [](Reading in, const Node& v) { read_true(in, v, in.rule.effects.log); }},
-    {"duplicate", kOnFrames,
-     [](Reading in, const Node& v) {
-       in.rule.effects.duplicate = v.is_scalar() && v.text == "true"
-                                       ? 1
-                                       : static_cast<uint32_t>(in.reader.number(v, 1, 1000));
-     }},
-    {"reorder", kOnFrames,
-     [](Reading in, const Node& v) {
-       in.rule.effects.reorder = v.is_scalar() && v.text == "true"
-                                     ? 1
-                                     : static_cast<uint32_t>(in.reader.number(v, 1, 100000));
-     }},
-    {"corrupt", kOnFrames, read_corrupt},
-    {"rewrite", kOnFrames, read_rewrite},
-    {"inject", kOnFrames, read_inject},
-    {"reject", at(Where::kCm), read_reject},
-    {"latency", at(Where::kLink),
-     [](Reading in, const Node& v) { in.rule.effects.latency = in.reader.duration(v); }},
-    {"bandwidth", at(Where::kLink),
-     [](Reading in, const Node& v) { in.rule.effects.bits_per_second = in.reader.bandwidth(v); }},
-    {"loss", at(Where::kLink),
-     [](Reading in, const Node& v) { in.rule.effects.loss = in.reader.probability(v); }},
-    {"partition", at(Where::kLink),
-     [](Reading in, const Node& v) { read_true(in, v, in.rule.effects.drop); }},
-    {"rnr", at(Where::kRequest), read_rnr},
-    {"nak", at(Where::kRequest), read_nak},
-    {"silent", at(Where::kRequest),
-     [](Reading in, const Node& v) { read_true(in, v, in.rule.effects.silent); }},
-    {"status",
-     at(Where::kWorkRequest) | at(Where::kCompletion) | at(Where::kCmEvent) | at(Where::kNow),
-     read_status},
-    {"vendor_err", at(Where::kWorkRequest) | at(Where::kCompletion),
-     [](Reading in, const Node& v) {
-       in.rule.effects.vendor_error = static_cast<uint32_t>(in.reader.number(v, 0, UINT32_MAX));
-     }},
-    {"hold", at(Where::kCompletion),
-     [](Reading in, const Node& v) {
-       in.rule.effects.hold = static_cast<uint32_t>(in.reader.number(v, 2, 1u << 20));
-     }},
-    {"overrun", at(Where::kCompletion),
-     [](Reading in, const Node& v) { read_true(in, v, in.rule.effects.overrun); }},
-    {"event", at(Where::kEvent) | at(Where::kCmEvent), read_event},
-    {"errno", at(Where::kVerb), read_errno},
-    {"raise", kEverywhere & ~at(Where::kLink) & ~at(Where::kCmEvent),
-     [](Reading in, const Node& v) {
-       in.rule.effects.raise = static_cast<abi::EventType>(in.reader.name(v, kEventNames));
-     }},
-    {"raise_cm", at(Where::kCmEvent) | at(Where::kNow),
-     [](Reading in, const Node& v) {
-       in.rule.effects.raise_cm =
-           static_cast<abi::ucma::EventType>(in.reader.name(v, kCmEventNames));
-     }},
-    {"port", kEverywhere & ~at(Where::kLink), read_port},
-    {"gid", kEverywhere & ~at(Where::kLink), read_gid},
-    {"remove_device", kEverywhere & ~at(Where::kLink),
-     [](Reading in, const Node& v) { read_true(in, v, in.rule.effects.remove_device); }},
-    {"pause", kEverywhere & ~at(Where::kLink),
-     [](Reading in, const Node& v) { read_true(in, v, in.rule.effects.pause); }},
-    {"kill", kEverywhere & ~at(Where::kCm) & ~at(Where::kLink) & ~at(Where::kNow),
-     [](Reading in, const Node& v) { read_true(in, v, in.rule.effects.kill); }},
-};
-
-}  // namespace
-
-std::span<const Key> effect_keys() {
-  return kEffectKeys;
 }
 
 }  // namespace rocemu::scenario

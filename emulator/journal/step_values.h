@@ -1,0 +1,31 @@
+// Values that inputs and outputs of a step have in common.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+
+#include "emulator/engine/events.h"
+#include "emulator/journal/bytes.h"
+
+namespace rocemu::journal {
+
+/// Any value but 0 and 1 in a bool would be undefined.
+inline bool take_bool(Taker& from) {
+  const auto value = from.take<uint8_t>();
+  if (value > 1) from.fail();
+  return value == 1;
+}
+
+inline void put_owner(Appender& to, const engine::Owner& owner) {
+  to.put(static_cast<uint8_t>(owner.index()));
+  std::visit([&](auto id) { to.put(id); }, owner);
+}
+
+inline engine::Owner take_owner(Taker& from) {
+  const auto index = from.take<uint8_t>();
+  if (index > 1) from.fail();
+  if (index == 0) return from.take<engine::ClientId>();
+  return from.take<engine::CmChannelId>();
+}
+
+}  // namespace rocemu::journal

@@ -1,0 +1,20 @@
+// How the values of effects are read that are more than a number, a time or a name.
+#pragma once
+
+#include "emulator/scenario/rule_keys.h"
+
+namespace rocemu::scenario {
+
+void read_corrupt(Reading reading, const Node& value);
+void read_rewrite(Reading reading, const Node& value);
+void read_inject(Reading reading, const Node& value);
+void read_reject(Reading reading, const Node& value);
+void read_rnr(Reading reading, const Node& value);
+void read_nak(Reading reading, const Node& value);
+void read_status(Reading reading, const Node& value);
+void read_event(Reading reading, const Node& value);
+void read_errno(Reading reading, const Node& value);
+void read_port(Reading reading, const Node& value);
+void read_gid(Reading reading, const Node& value);
+
+}  // namespace rocemu::scenario

@@ -1,0 +1,43 @@
+// JSON schemas of the values in a scenario.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "emulator/scenario/rule_names.h"
+
+namespace rocemu::scenario::json_schema {
+
+using Json = nlohmann::ordered_json;
+
+/// A decimal number, as a regular expression.
+inline constexpr std::string_view kDecimal = "(0|[1-9][0-9]*)";
+
+Json any_of(std::vector<Json> schemas);
+Json pattern(const std::string& text);
+Json one_or_list(const Json& schema);
+Json integer(uint64_t least, uint64_t most);
+Json number(uint64_t least, uint64_t most);
+/// A number, FIRST-LAST, FIRST-, or a list of these.
+Json ranges(uint64_t least, uint64_t most);
+Json time();
+Json probability();
+Json bandwidth();
+Json text();
+/// Names that an editor offers, in any spelling.
+Json words(const std::vector<std::string>& texts, std::string_view prefix = "");
+Json words(const Names& names);
+/// A key that is true or left out.
+Json flag();
+Json object(Json properties);
+Json object(Json properties, Json required);  // a list of names
+/// What the schema's definitions have under that name.
+Json ref(const char* name);
+
+/// Returns a regular expression for a word in any case, with '-' and ' ' as good as '_'.
+std::string in_any_case(std::string_view word);
+
+}  // namespace rocemu::scenario::json_schema
