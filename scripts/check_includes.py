@@ -21,6 +21,7 @@ EXPLORE = "emulator/explore"
 SCHEDULE = "emulator/schedule"
 CAPTURE = "emulator/capture"
 TIMELINE = "emulator/timeline"
+SANITIZER = "emulator/sanitizer"
 # Files of the engine that its stages share. The stages build on each other in the order below.
 ENGINE_VALUES = [f"{ENGINE}/{name}.h" for name in ("config", "events", "step")]
 SNAPSHOT = f"{ENGINE}/snapshot.h"
@@ -30,7 +31,7 @@ BASE, PROTOCOL, OBJECTS, LINK, FAULTS, TRANSPORT, CM, VERBS, RDMACM = (
         "base", "protocol", "objects", "link", "faults", "transport", "cm", "verbs", "rdmacm"))
 EMULATOR = "emulator"  # the folder and everything below it
 DAEMON = "emulator/daemon"
-BELOW_DAEMON = ["wire", ABI, OS, ENGINE, JOURNAL, SCENARIO, SCHEDULE, OPTIONS, CAPTURE]
+BELOW_DAEMON = ["wire", ABI, OS, ENGINE, JOURNAL, SCENARIO, SCHEDULE, OPTIONS, CAPTURE, SANITIZER]
 # The rooms of the daemon: each may include those before it. Files beside the rooms put all together.
 DAEMON_ROOMS = [
     f"{DAEMON}/{room}"
@@ -59,11 +60,14 @@ RULES = {
     OPTIONS: [ENGINE, "wire", ABI],
     EXPLORE: [ABI, OS],
     SCHEDULE: [BASE],
+    SANITIZER: [ABI],
     TIMELINE: [JOURNAL, CAPTURE, ENGINE, "wire", ABI],
     DAEMON: [EMULATOR, "wire"],
     **{room: [*BELOW_DAEMON, *DAEMON_ROOMS[:i]] for i, room in enumerate(DAEMON_ROOMS)},
-    "emulator/command": [ABI, OS, JOURNAL, TIMELINE, SCENARIO, OPTIONS, CAPTURE, ENGINE, EXPLORE],
+    "emulator/command": [ABI, OS, JOURNAL, TIMELINE, SCENARIO, OPTIONS, CAPTURE, ENGINE, EXPLORE,
+                         SANITIZER],
     "verbs_provider": [ABI],
+    "verbs_provider/sanitizer": ["verbs_provider", SANITIZER, ABI],
     "testing": ["verbs_provider", ABI],
     "vipl": [],
     "tests": ["wire", EMULATOR, "verbs_provider", "testing", "vipl"],

@@ -1,5 +1,5 @@
 // `rocemu explain`: what a status, event, NAK, reason or errno means, what causes it, what programs
-// do about it, and the rule that causes it.
+// do about it, and the rule that causes it; and what a rule of the sanitizer is about.
 #include <unistd.h>
 
 #include <iostream>
@@ -60,13 +60,15 @@ Json to_json(const Explanation& one) {
 }  // namespace
 
 std::string explain_help() {
-  return "usage: rocemu explain STATUS|EVENT|NAK|REASON|ERRNO [--verb VERB] [--json]\n"
+  return "usage: rocemu explain STATUS|EVENT|NAK|REASON|ERRNO|RULE [--verb VERB] [--json]\n"
          "       rocemu explain --list [--json]\n"
          "\n"
          "Says what a completion status, an event, a NAK, a reason of a REJ or an error number\n"
          "means, what causes it, what programs do about it, and which rule causes it on purpose "
          "(see\n"
-         "`rocemu inject`). docs/statuses.md has all of them.\n"
+         "`rocemu inject`). docs/statuses.md has all of them. Of a RULE of `rocemu run "
+         "--sanitize`\n"
+         "it says what is wrong and what is right; docs/sanitizer.md has an example of each.\n"
          "\n" +
          to_text(options_of_explain()) +
          "\n"
@@ -75,7 +77,8 @@ std::string explain_help() {
          "Examples:\n"
          "  rocemu explain RETRY_EXC_ERR\n"
          "  rocemu explain RNR NAK\n"
-         "  rocemu explain ENOMEM --verb reg_mr\n";
+         "  rocemu explain ENOMEM --verb reg_mr\n"
+         "  rocemu explain mr-deregistered-in-use\n";
 }
 
 int explain(const Arguments& arguments) {

@@ -10,6 +10,7 @@
 #include "emulator/abi/linux_names.h"
 #include "emulator/command/statuses_page.h"
 #include "emulator/command/subcommand.h"
+#include "emulator/sanitizer/rules.h"
 
 namespace rocemu::command {
 namespace {
@@ -76,7 +77,18 @@ std::string simplified(std::string_view name) {
 }  // namespace
 
 const std::vector<Explanation>& explanations() {
-  static const std::vector<Explanation> all = read_page();
+  static const std::vector<Explanation> all = [] {
+    std::vector<Explanation> read = read_page();
+    for (const sanitizer::Rule* rule : sanitizer::rules())
+      read.push_back(
+          {.name = std::string(rule->id),
+           .cause = std::string(rule->summary) + " `rocemu run --sanitize` reports it as " +
+                    (rule->severity == sanitizer::Severity::kError ? "an error" : "a warning") +
+                    ".",
+           .remedy = std::string(rule->remedy) + " (" + std::string(rule->clause) + ")",
+           .rule = ""});
+    return read;
+  }();
   return all;
 }
 

@@ -7,6 +7,7 @@
 
 #include "emulator/abi/call_sites.h"
 #include "emulator/abi/runtime_dir.h"
+#include "emulator/abi/sanitizer_log.h"
 #include "emulator/command/doctor/installation.h"
 #include "emulator/command/error.h"
 
@@ -33,14 +34,17 @@ void allow_address_sanitizer() {
 
 }  // namespace
 
-void set_program_environment(const std::string& dir, const std::string& call_sites) {
+void set_program_environment(const std::string& dir, const ProgramNotes& notes) {
   const char* const preload = std::getenv("LD_PRELOAD");
   const Preloaded preloaded{
       .turns = access((dir + "/" + abi::kTurnsSocket).c_str(), F_OK) == 0,
-      .call_sites = !call_sites.empty(),
+      .call_sites = !notes.call_sites.empty(),
+      // Inside another `rocemu run --sanitize` its programs are judged, too.
+      .sanitizer = !notes.sanitizer.empty() || std::getenv(abi::kSanitizerVariable) != nullptr,
   };
   set_variable("LD_PRELOAD", preload_value(preload != nullptr ? preload : "", dir, preloaded));
-  if (!call_sites.empty()) set_variable(abi::kCallSitesVariable, call_sites);
+  if (!notes.call_sites.empty()) set_variable(abi::kCallSitesVariable, notes.call_sites);
+  if (!notes.sanitizer.empty()) set_variable(abi::kSanitizerVariable, notes.sanitizer);
   set_variable(abi::kDirVariable, dir);
   allow_address_sanitizer();
   // What a stock program and its libraries do to memory of their own: how they agree is not seen.

@@ -5,9 +5,13 @@
 
 namespace rocemu::command {
 
+/// Directories where programs write what they do; empty: nowhere.
+struct ProgramNotes {
+  std::string call_sites;  // where their calls come from (abi/call_sites.h)
+  std::string sanitizer;   // what is wrong with them (abi/sanitizer_log.h)
+};
+
 /// For this process, or what it executes next: the NIC in the runtime directory `dir`.
-/// `call_sites`: the directory where programs write where their calls come from (abi/call_sites.h);
-/// empty: nowhere.
-void set_program_environment(const std::string& dir, const std::string& call_sites = "");
+void set_program_environment(const std::string& dir, const ProgramNotes& notes = {});
 
 }  // namespace rocemu::command

@@ -28,6 +28,7 @@
 #include "emulator/command/recordings/recorded_capture.h"
 #include "emulator/command/recordings/recording_files.h"
 #include "emulator/command/rule_reports.h"
+#include "emulator/command/sanitizer/sanitized_run.h"
 #include "emulator/command/stack_files.h"
 #include "emulator/command/subcommand.h"
 #include "emulator/command/supervise.h"
@@ -182,6 +183,7 @@ class Run {
     status_ = outcome.status;
     report_idle_rules();
     stop_nic();
+    if (sanitized_ != nullptr && sanitized_->finish()) fail();
     check_recordings(outcome.report);
     return status_;
   }
@@ -232,6 +234,8 @@ class Run {
   void prepare_reports() {
     stacks_ = make_stack_files(values_);
     call_sites_ = make_call_sites_dir(values_);
+    sanitized_ = SanitizedRun::make(values_);
+    if (sanitized_ != nullptr) give_daemon({"--sanitizer", sanitized_->directory()});
   }
 
   void join_or_start_nic() {
@@ -253,7 +257,9 @@ class Run {
   }
 
   Outcome supervise_command() {
-    set_program_environment(dir_, call_sites_);
+    set_program_environment(
+        dir_, {.call_sites = call_sites_,
+               .sanitizer = sanitized_ != nullptr ? sanitized_->directory() : std::string()});
     return supervise(command_, *programs_,
                      {.daemon = daemon_ ? &*daemon_ : nullptr,
                       .dir = dir_,
@@ -332,6 +338,7 @@ class Run {
   std::optional<KeptRun> kept_;
   std::optional<StackFiles> stacks_;
   std::string call_sites_;
+  std::unique_ptr<SanitizedRun> sanitized_;
   int capture_descriptor_ = -1;
   std::optional<PrivateDaemon> daemon_;  // none: the NIC is a shared one
   std::string dir_;                      // of the NIC

@@ -27,8 +27,8 @@ constexpr char kExitStatus[] =
 Exit status: that of COMMAND; 128+N if signal N ended it; 127 if there is no such
 program, 126 if it cannot be executed; 124 after --timeout; 123 for a deadlock; 2 for
 wrong usage; 1 if emulation failed, or if COMMAND succeeded and with --strict a rule
-never acted, with --expect the run was not as expected, or with --check-determinism two
-runs differed.
+never acted, with --sanitize an error was found, with --expect the run was not as
+expected, or with --check-determinism two runs differed.
 )";
 
 /// What only --help-all explains.

@@ -156,6 +156,7 @@ Daemon::Daemon(Options options)
     }
   }
   if (options_.tell_stuck) main_.engine_host().keep_recent();
+  if (!options_.sanitizer.empty()) main_.engine_host().keep_findings(options_.sanitizer);
   main_.engine_host().on_device_changed(
       [this](engine::DeviceIndex device) { write_sysfs_again(device); });
   load_scenario();

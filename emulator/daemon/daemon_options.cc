@@ -148,6 +148,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   options.dir = text("dir");
   options.tell_stuck = given["report-stuck"].as<bool>();
   options.tell_exits = given["report-failures"].as<bool>();
+  options.sanitizer = text("sanitizer");
   if (given.count("capture-fd") != 0) {
     if (options.capture.empty()) throw UsageError("--capture-fd: say its name by --capture");
     options.capture_fd = parse_fd("--capture-fd", text("capture-fd"));

@@ -46,6 +46,7 @@ struct Options {
   /// Tell the process of the run when nothing can happen any more (Daemon::tell_stuck).
   bool tell_stuck = false;
   bool tell_exits = false;  // Turns::Options::tells_exits
+  std::string sanitizer;    // the directory of abi/sanitizer_log.h; empty for none
   int ready_fd = -1;        // -1 for none
   int lifetime_fd = -1;     // -1 for none
   /// `rocemu run`, whose descendants are the programs; 0 for none. The parent process is another as

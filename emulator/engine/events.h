@@ -260,6 +260,53 @@ using Output = std::variant<Completion, CqFailed, CompletionEvent, AsyncEvent, D
                             ClientViolation, TransmitFrame, GroupChange, FrameTrace, RuleFired,
                             DeviceChanged, CmEvent, KillProcess>;
 
+// ---- What programs do wrong -------------------------------------------------------------------
+// The sanitizer reports it (emulator/sanitizer/nic.h). It changes nothing, and no recording has it.
+
+/// A message met no posted receive. It is repeated (RC) or lost.
+struct ReceiveMissing {
+  ClientId client;  // the receiver
+  DeviceIndex device;
+  QpNumber qp;
+  std::optional<SrqId> srq;
+  QpNumber from;
+  bool is_repeated;
+};
+
+/// A datagram was lost since its receive has room for the payload, and not for the GRH before it.
+struct GrhMissing {
+  ClientId client;
+  DeviceIndex device;
+  QpNumber qp;
+  QpNumber from;
+  uint64_t payload;
+};
+
+/// Why a key does not open the bytes that an access names.
+enum class AccessObstacle : uint8_t {
+  kUnknownKey,
+  kDeregistered,  // not long ago
+  kOtherPd,
+  kOtherQp,  // a window of type 2
+  kNoAccess,
+  kBeyond,
+};
+
+/// A peer's access to memory was refused.
+struct AccessRefused {
+  ClientId client;  // whose memory it would be
+  DeviceIndex device;
+  QpNumber qp;
+  QpNumber from;
+  uint32_t rkey;
+  uint64_t address, length;
+  uint32_t access;  // AccessFlags
+  AccessObstacle obstacle;
+  uint64_t opened_address, opened_length;  // what the key opens, if it opens something
+};
+
+using Misuse = std::variant<ReceiveMissing, GrhMissing, AccessRefused>;
+
 struct CmReply {
   int error = 0;  // 0, or a positive errno value; then there is no response
   std::vector<std::byte> response;
@@ -270,9 +317,11 @@ struct Outputs {
   std::vector<Output> list;
   std::optional<abi::Reply> reply;  // to the step's Command, and only then
   std::optional<CmReply> cm_reply;  // to the step's CmCommand, and only then
+  std::vector<Misuse> misuses;
 
   void clear() {
     list.clear();
+    misuses.clear();
     reply.reset();
     cm_reply.reset();
   }

@@ -19,6 +19,7 @@ class Step {
   void emit(Kind output) {
     outputs_->list.emplace_back(std::move(output));
   }
+  void note(const Misuse& misuse) { outputs_->misuses.push_back(misuse); }
 
  private:
   Instant now_{};

@@ -21,6 +21,7 @@ constexpr std::array kTasks = {Task::kServe,
                                Task::kRecordAndCompare,
                                Task::kMakeDeterministic,
                                Task::kFindHangs,
+                               Task::kFindMisuse,
                                Task::kChooseFaults,
                                Task::kJudgeRuns,
                                Task::kDivideWork,
@@ -38,6 +39,8 @@ const char* title_of(Task task) {
       return "Make it deterministic";
     case Task::kFindHangs:
       return "Find out why it hangs";
+    case Task::kFindMisuse:
+      return "Find wrong uses of verbs";
     case Task::kChooseFaults:
       return "Choose what is tried";
     case Task::kJudgeRuns:
@@ -72,6 +75,8 @@ const po::value_semantic* semantic_of(const Option& option) {
       return po::bool_switch();
     case Value::kText:
       return po::value<std::string>()->value_name(option.argument);
+    case Value::kMaybeText:
+      return po::value<std::string>()->value_name(option.argument)->implicit_value("", "");
     case Value::kTexts:
       return po::value<std::vector<std::string>>()->value_name(option.argument);
     case Value::kNumber:

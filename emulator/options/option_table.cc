@@ -11,6 +11,7 @@ constexpr Commands kNic = kRun | kUp | kDaemon;
 
 constexpr auto kSwitch = Value::kSwitch;
 constexpr auto kText = Value::kText;
+constexpr auto kMaybeText = Value::kMaybeText;
 constexpr auto kTexts = Value::kTexts;
 constexpr auto kNumber = Value::kNumber;
 constexpr auto kAlways = Shown::kAlways;
@@ -137,6 +138,18 @@ constexpr Option kOptions[] = {
     {"for-test", kText, "WATCH", kRun, kFindHangs, kNever,
      "watch the parent, a test, instead of the command (abi/test_watch.h)"},
 
+    // ---- The verbs sanitizer ----
+    {"sanitize", kMaybeText, "RULE,...|all|-RULE", kRun, kFindMisuse, kAlways,
+     "report wrong uses of verbs by the rules of docs/sanitizer.md, or by these only; exit with "
+     "status 1 if there is an error"},
+    {"sanitize-report", kText, "FILE", kRun, kFindMisuse, kAlways,
+     "write the reports to FILE.json, FILE.sarif (for GitHub code scanning) or FILE.xml (JUnit)"},
+    {"sanitize-suppressions", kText, "FILE", kRun, kFindMisuse, kInHelpAll,
+     "leave out reports that a line RULE:PATTERN of FILE describes; PATTERN is part of a function, "
+     "file or library of the stacks"},
+    {"sanitize-trap", kText, "RULE", kRun, kFindMisuse, kInHelpAll,
+     "stop the thread that breaks RULE with SIGTRAP, for a debugger"},
+
     // ---- What only explore has ----
     {"list", kSwitch, "", kExplore, kChooseFaults, kAlways,
      "print the faults that would be tried, with their rules, and end"},
@@ -205,6 +218,9 @@ constexpr Option kOptions[] = {
     {"report-stuck", kSwitch, "", kDaemon, kServe, kAlways,
      "keep the latest frames and completions, and on a virtual clock send the process of --run-pid "
      "SIGURG when nothing can happen any more"},
+
+    {"sanitizer", kText, "DIR", kDaemon, kServe, kAlways,
+     "write what the NIC finds of the rules that DIR/rules names to DIR/log"},
 
     // ---- Others ----
     {"json", kSwitch, "", kUp | kExplore, kOther, kAlways, "print JSON"},

@@ -33,6 +33,7 @@ enum class Task : uint8_t {
   kRecordAndCompare,
   kMakeDeterministic,
   kFindHangs,
+  kFindMisuse,
   kChooseFaults,
   kJudgeRuns,
   kDivideWork,
@@ -43,7 +44,8 @@ enum class Task : uint8_t {
 /// rocemu passes to another.
 enum class Shown : uint8_t { kAlways, kInHelpAll, kNever };
 
-enum class Value : uint8_t { kSwitch, kText, kTexts, kNumber };
+/// kMaybeText: without a value, or with one behind "=".
+enum class Value : uint8_t { kSwitch, kText, kMaybeText, kTexts, kNumber };
 
 struct Option {
   const char* name;

@@ -1,30 +1,22 @@
 #include "emulator/os/stacks.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <regex>
 #include <sstream>
 #include <thread>
 
-#include "emulator/os/unique_fd.h"
+#include "emulator/os/tool_output.h"
 
 namespace rocemu {
 namespace {
 
-/// Of one process; programs wait for it.
-constexpr std::chrono::seconds kLongest{30};
 /// The NIC traces a thread for a moment, to see whether it spins: nobody else can do so meanwhile.
 constexpr int kAttempts = 5;
 constexpr std::chrono::milliseconds kPause{20};
-constexpr size_t kMostText = size_t{4} << 20;
 constexpr const char* kFrames = "64";  // of a thread, innermost first
 
 using Word = std::pair<std::string_view, StackTool>;
@@ -56,53 +48,6 @@ std::vector<std::string> command_for(StackTool tool, pid_t process, const std::s
                                     std::string("thread apply all bt ") + kFrames};
   if (!core.empty()) words.insert(words.end(), {"-ex", "generate-core-file " + core});
   return words;
-}
-
-/// The child between fork and exec. The tool is no program of the run.
-[[noreturn]] void become_tool(std::vector<std::string>& words, int output) {
-  setpgid(0, 0);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  for (const char* name : {"LD_PRELOAD", "ROCEMU_DIR", "ROCEMU_STACKS", "DEBUGINFOD_URLS"})
-    unsetenv(name);
-  const int null = open("/dev/null", O_RDONLY);
-  dup2(null, STDIN_FILENO);
-  dup2(output, STDOUT_FILENO);
-  dup2(output, STDERR_FILENO);
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  execvp(argv[0], argv.data());
-  _exit(127);
-}
-
-std::string output_of(std::vector<std::string> words) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return "";
-  const UniqueFd read_end(ends[0]);
-  UniqueFd write_end(ends[1]);
-  const pid_t pid = fork();
-  if (pid < 0) return "";
-  if (pid == 0) become_tool(words, write_end.get());
-  write_end.reset();
-  std::string text;
-  const auto deadline = std::chrono::steady_clock::now() + kLongest;
-  char buffer[4096];
-  for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        deadline - std::chrono::steady_clock::now());
-    pollfd entry{read_end.get(), POLLIN, 0};
-    const int ready = left.count() > 0 ? poll(&entry, 1, static_cast<int>(left.count())) : 0;
-    if (ready < 0 && errno == EINTR) continue;
-    const ssize_t size = ready > 0 ? read(read_end.get(), buffer, sizeof buffer) : 0;
-    if (size <= 0) break;
-    if (text.size() < kMostText) text.append(buffer, static_cast<size_t>(size));
-  }
-  kill(pid, SIGKILL);  // it has ended, but for one that took too long
-  while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  return text;
 }
 
 bool begins_thread(std::string_view line) {
@@ -187,10 +132,10 @@ std::optional<StackTool> find_stack_tool(StackTool preferred) {
 }
 
 std::string stacks_of(StackTool tool, pid_t process, const std::string& core) {
-  std::string said = output_of(command_for(tool, process, core));
+  std::string said = output_of_tool(command_for(tool, process, core));
   for (int i = 0; i < kAttempts && is_refused(said); ++i) {
     std::this_thread::sleep_for(kPause);
-    said = output_of(command_for(tool, process, core));
+    said = output_of_tool(command_for(tool, process, core));
   }
   std::istringstream lines(said);
   std::string stacks, thread;  // thread: since its first line

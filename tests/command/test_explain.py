@@ -46,6 +46,15 @@ class Explain(CommandTest):
         self.assertIn("{on: verb, verb: create_qp, do: {errno: ENOMEM}}",
                       self.explain("ENOMEM", "--verb", "ibv_create_qp"))
 
+    def test_every_rule_of_the_sanitizer_has_its_mistake_and_what_is_right(self):
+        folder = SOURCE / "emulator" / "sanitizer" / "rules"
+        ids = [re.search(r'\.id = "([a-z-]+)"', path.read_text())[1]
+               for path in folder.glob("*.cc")]
+        self.assertIn("mr-deregistered-in-use", ids)
+        for name in ids:
+            found = json.loads(self.explain(name, "--json"))
+            self.assertTrue(found["cause"] and found["remedy"], name)
+
     def test_a_mistyped_name_is_answered_with_the_nearest(self):
         self.assert_one_line(self.rocemu("explain", "RETRY_EXEC_ERR"), 1, "IBV_WC_RETRY_EXC_ERR")
         self.assert_one_line(self.rocemu("explain"), 2, "--list")

@@ -12,7 +12,9 @@
 
 #include "verbs_provider/base/objects.h"
 #include "verbs_provider/base/region_memory.h"
+#include "verbs_provider/base/sanitizer_hooks.h"
 #include "verbs_provider/base/valgrind.h"
+#include "verbs_provider/objects/device_clock.h"
 #include "verbs_provider/shim/async_fd.h"
 #include "verbs_provider/shim/call.h"
 #include "verbs_provider/shim/system_call.h"
@@ -116,7 +118,9 @@ Context* open_context(ibv_device* device, int cmd_fd, int shared) {
                                     reinterpret_cast<verbs_context*>(verbs_context_offset()), 0));
   if (context == nullptr) return nullptr;
   new (&context->parts) Context::Parts();
-  const ContextOps ops = arranged(kContextOps);
+  ContextOps verbs = kContextOps;
+  if (sanitizer() != nullptr) sanitizer()->wrap(&verbs, device_time_ns);
+  const ContextOps ops = arranged(verbs);
   verbs_set_ops(verbs_of(context), &ops);
   const int error = is_of_the_layout(*context) ? greet(context, shared) : ENOTSUP;
   if (error == 0) return context;

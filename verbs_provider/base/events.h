@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "verbs_provider/base/sanitizer_hooks.h"
 #include "verbs_provider/base/wait_note.h"
 
 namespace rocemu::provider {
@@ -17,13 +18,17 @@ struct Unacknowledged {
 
 /// libibverbs counts acknowledgements and signals `cond` under `mutex`. See ibv_ack_cq_events(3)
 /// and ibv_ack_async_event(3): destroying an object with an unacknowledged event waits. `call` and
-/// `object` are names for reports: "ibv_destroy_cq", "CQ".
+/// `object` are names for reports: "ibv_destroy_cq", "CQ". `handle` is the object.
 template <class Left>
 void wait_for_acknowledgements(pthread_mutex_t* mutex, pthread_cond_t* cond, const char* call,
-                               const char* object, uint32_t number, Left left) {
+                               const char* object, uint32_t number, const void* handle, Left left) {
   pthread_mutex_lock(mutex);
+  bool waits = false;
   for (Unacknowledged events = left(); events.completion != 0 || events.async != 0;
        events = left()) {
+    if (sanitizer() != nullptr && !waits)
+      sanitizer()->waits_for_acknowledgements(handle, events.completion, events.async);
+    waits = true;
     char text[200];
     snprintf(text, sizeof text,
              "%s: %s %u has %u completion and %u async events that were not acknowledged by %s%s%s",
@@ -35,6 +40,7 @@ void wait_for_acknowledgements(pthread_mutex_t* mutex, pthread_cond_t* cond, con
     pthread_cond_wait(cond, mutex);
   }
   pthread_mutex_unlock(mutex);
+  if (sanitizer() != nullptr && waits) sanitizer()->has_acknowledgements(handle);
 }
 
 }  // namespace rocemu::provider

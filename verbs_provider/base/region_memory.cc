@@ -9,6 +9,7 @@
 
 #include "verbs_provider/base/context.h"
 #include "verbs_provider/base/file_systems.h"
+#include "verbs_provider/base/sanitizer_hooks.h"
 #include "verbs_provider/shim/blocking_memory.h"
 #include "verbs_provider/shim/mapping_changes.h"
 
@@ -79,6 +80,9 @@ void on_mapping_change(uint64_t begin, uint64_t end, abi::MappingCall call) {
     if (one->is_shared && call == abi::MappingCall::kMadvise) continue;
     note_change(*context_of(one->context), std::max(begin, one->begin), std::min(end, one->end),
                 call);
+    if (sanitizer() != nullptr)
+      sanitizer()->mapping_changed(one->context, std::max(begin, one->begin),
+                                   std::min(end, one->end), call);
   }
   state.lock.unlock();
 }

@@ -11,8 +11,13 @@
 #include "verbs_provider/base/private_abi.h"
 #include "verbs_provider/base/process.h"
 #include "verbs_provider/base/recorded_verbs.h"
+#include "verbs_provider/base/sanitizer_hooks.h"
 
 namespace rocemu::provider {
+
+/// errno with --sanitize after a verb whose result is the error number: a program that looks there
+/// relies on more than the man pages say.
+inline constexpr int kUnusableErrno = 0x5a5a;
 
 /// In a child of fork(), of a context (or its object) that the child has from its parent. Works: a
 /// question to the device, and what only concerns the child's own memory.
@@ -69,7 +74,10 @@ struct Verb<kVerb, kInChild, kName> {
   template <class Any>
   static Any with_errno(Any result, Object* object) {
     if constexpr (std::is_same_v<Any, int>) {
-      if (result != 0) errno = result = recorded(result, object);
+      if (result != 0) {
+        result = recorded(result, object);
+        errno = sanitizer() == nullptr ? result : kUnusableErrno;
+      }
     } else {
       if (result == Any{}) errno = recorded(errno, object);
     }

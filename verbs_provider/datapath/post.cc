@@ -45,6 +45,22 @@ int check(const Qp& qp, const ibv_send_wr& wr, ibv_mw_type window_type) {
   return 0;
 }
 
+/// Why check() or a full queue refused a send.
+RefusedRequest why_refused(const Qp& qp, const ibv_send_wr& wr, bool is_ready, int error) {
+  RefusedRequest refused{};
+  refused.error = error;
+  refused.is_state_wrong = !is_ready;
+  if (!is_ready || error != EINVAL) return refused;
+  if (wr.num_sge >= 0 && !is_valid_sge_count(wr.num_sge, qp.send)) {
+    refused.has_too_many_sges = true;
+    refused.asked = static_cast<uint64_t>(wr.num_sge);
+  } else if ((wr.send_flags & IBV_SEND_INLINE) != 0 && total_length(wr) > qp.max_inline_data) {
+    refused.has_too_much_inline = true;
+    refused.asked = total_length(wr);
+  }
+  return refused;
+}
+
 /// Copies what lies at the list's addresses, as it is now.
 uint32_t copy_inline(const ibv_send_wr& wr, std::byte* to) {
   uint32_t size = 0;
@@ -104,9 +120,10 @@ int post(abi::Op call, ibv_qp* base, ibv_send_wr* list, ibv_send_wr** bad_wr,
   Qp* qp = ours<Qp>(base);
   const bool ready = can_send(qp->state.load(std::memory_order_acquire));
   return post_list(
-      &qp->send, Posting{base->context, call, abi::DoorbellKind::kSend, base->qp_num}, list, bad_wr,
-      [&](const ibv_send_wr& wr) { return ready ? check(*qp, wr, window_type) : EINVAL; },
-      [&](const ibv_send_wr& wr, std::byte* slot) { write_send(*qp, wr, slot); });
+      &qp->send, Posting{base->context, call, abi::DoorbellKind::kSend, base->qp_num, base}, list,
+      bad_wr, [&](const ibv_send_wr& wr) { return ready ? check(*qp, wr, window_type) : EINVAL; },
+      [&](const ibv_send_wr& wr, std::byte* slot) { write_send(*qp, wr, slot); },
+      [&](const ibv_send_wr& wr, int error) { return why_refused(*qp, wr, ready, error); });
 }
 
 bool has_receive_queue(const ibv_qp& qp) {
@@ -129,12 +146,16 @@ int post_recv(ibv_qp* base, ibv_recv_wr* list, ibv_recv_wr** bad_wr) {
   const bool ready =
       has_receive_queue(*base) && qp->state.load(std::memory_order_acquire) != abi::QpState::kReset;
   return post_list(
-      &qp->recv, Posting{base->context, abi::Op::kPostRecv, abi::DoorbellKind::kRecv, base->qp_num},
+      &qp->recv,
+      Posting{base->context, abi::Op::kPostRecv, abi::DoorbellKind::kRecv, base->qp_num, base},
       list, bad_wr,
       [&](const ibv_recv_wr& wr) {
         return ready && is_valid_sge_count(wr.num_sge, qp->recv) ? 0 : EINVAL;
       },
-      write_recv);
+      write_recv,
+      [&](const ibv_recv_wr& wr, int error) {
+        return provider::why_refused(wr, qp->recv, ready, error);
+      });
 }
 
 }  // namespace rocemu::provider

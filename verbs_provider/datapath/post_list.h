@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "verbs_provider/base/context.h"
+#include "verbs_provider/base/sanitizer_hooks.h"
 #include "verbs_provider/base/work_queue.h"
 #include "verbs_provider/call_sites/note_call.h"
 
@@ -26,6 +27,17 @@ inline void copy_sges(const ibv_sge* list, uint32_t count, std::byte* to) {
   if (count != 0) memcpy(to, list, count * sizeof(abi::Sge));
 }
 
+/// Why a receive was refused.
+inline RefusedRequest why_refused(const ibv_recv_wr& wr, const WorkQueue& queue, bool is_ready,
+                                  int error) {
+  const bool has_too_many = is_ready && !is_valid_sge_count(wr.num_sge, queue);
+  return {.error = error,
+          .is_state_wrong = !is_ready,
+          .has_too_many_sges = has_too_many && wr.num_sge > 0,
+          .has_too_much_inline = false,
+          .asked = static_cast<uint64_t>(wr.num_sge)};
+}
+
 inline void write_recv(const ibv_recv_wr& wr, std::byte* slot) {
   const abi::RecvWqe wqe{wr.wr_id, static_cast<uint32_t>(wr.num_sge), 0};
   memcpy(slot, &wqe, sizeof(wqe));
@@ -38,18 +50,37 @@ struct Posting {
   abi::Op call;
   abi::DoorbellKind kind;
   uint32_t object;
+  const void* handle;  // the ibv_qp or ibv_srq
 
   int ask() const { return provider::ask(context, call, object); }
+  template <class Wr>
+  PostedRequests shown(const WorkQueue& queue, uint64_t posted_before, const Wr* list) const {
+    const bool is_receive = kind != abi::DoorbellKind::kSend;
+    return {.kind = kind == abi::DoorbellKind::kSrqRecv ? abi::WorkQueue::kSrq
+                    : is_receive                        ? abi::WorkQueue::kRecv
+                                                        : abi::WorkQueue::kSend,
+            .object = handle,
+            .call = call == abi::Op::kBindMw     ? "ibv_bind_mw"
+                    : !is_receive                ? "ibv_post_send"
+                    : call == abi::Op::kPostRecv ? "ibv_post_recv"
+                                                 : "ibv_post_srq_recv",
+            .queue = queue,
+            .begin = posted_before,
+            .end = queue.posted,
+            .head = list,
+            .head_wr_id = list != nullptr ? list->wr_id : 0};
+  }
   int ring(uint64_t posted) const {
     return context_of(context)->parts.doorbells.ring(kind, object, posted);
   }
 };
 
 /// Posts a list up to the first request that `check` refuses or that finds the queue full. If a
-/// rule is against the call or the daemon is gone, nothing was posted.
-template <class Wr, class Check, class Write>
+/// rule is against the call or the daemon is gone, nothing was posted. `why` says of a request that
+/// was refused what it asked for.
+template <class Wr, class Check, class Write, class Why>
 int post_list(WorkQueue* queue, const Posting& posting, Wr* list, Wr** bad_wr, Check check,
-              Write write) {
+              Write write, Why why) {
   if (const int error = posting.ask(); error != 0) {
     *bad_wr = list;
     return error;
@@ -66,8 +97,15 @@ int post_list(WorkQueue* queue, const Posting& posting, Wr* list, Wr** bad_wr, C
     ++queue->posted;
   }
   note_call(posting.call, queue->posted - posted_before);
+  if (sanitizer() != nullptr) [[unlikely]] {
+    const RefusedRequest refused = error != 0 ? why(*wr, error) : RefusedRequest{};
+    sanitizer()->posted(posting.shown(*queue, posted_before, list),
+                        error != 0 ? &refused : nullptr);
+  }
   queue->tell();  // before another thread can have the completion
   if (queue->posted != posted_before && posting.ring(queue->posted) != 0) {
+    if (sanitizer() != nullptr) [[unlikely]]
+      sanitizer()->taken_back(posting.shown(*queue, posted_before, list));
     queue->posted = posted_before;
     queue->tell();
     error = EIO;

@@ -9,6 +9,7 @@
 #include "verbs_provider/base/context.h"
 #include "verbs_provider/base/events.h"
 #include "verbs_provider/base/objects.h"
+#include "verbs_provider/base/sanitizer_hooks.h"
 #include "verbs_provider/base/verbs.h"
 #include "verbs_provider/call_sites/note_call.h"
 #include "verbs_provider/datapath/retire.h"
@@ -51,6 +52,22 @@ void convert(const abi::Cqe& from, ibv_wc* to) {
   to->dlid_path_bits = from.dlid_path_bits;
 }
 
+/// ibv_poll_cq(3): "If the completion status is other than IBV_WC_SUCCESS, only the following
+/// attributes are valid: wr_id, status, qp_num, and vendor_err." A program that uses others finds a
+/// pattern there.
+void spoil_undefined_fields(abi::Cqe& cqe) {
+  constexpr uint32_t kPattern = 0x5a5a5a5a;
+  cqe.opcode = cqe.byte_len = cqe.imm_data = cqe.src_qp = cqe.wc_flags = kPattern;
+  cqe.slid = cqe.pkey_index = kPattern & 0xffff;
+  cqe.sl = cqe.dlid_path_bits = kPattern & 0xff;
+}
+
+/// For --sanitize.
+void show(ibv_cq* cq, abi::Cqe& cqe) {
+  sanitizer()->completed(cq, cqe);
+  if (cqe.status != static_cast<uint32_t>(abi::WcStatus::kSuccess)) spoil_undefined_fields(cqe);
+}
+
 /// The daemon gets the channels, to take back the CQ's events that nobody has read yet.
 int call_destroy_cq(ibv_context* context, uint32_t handle, const ibv_comp_channel* channel,
                     abi::Reply* reply) {
@@ -87,7 +104,11 @@ bool Cq::take(uint64_t end, abi::Cqe* cqe, WritablePage& known) {
     // Before its WQE's place can be used again: another thread may post there at once, and the
     // completion of that needs this one's place.
     publish_consumed();
-    if (settle(parts, *cqe, index)) return true;
+    if (settle(parts, *cqe, index)) {
+      if (sanitizer() != nullptr) [[unlikely]]
+        show(&verbs.cq, *cqe);
+      return true;
+    }
   }
   return false;
 }
@@ -139,10 +160,12 @@ int destroy_cq(ibv_cq* base) {
   const int error = call_destroy_cq(base->context, base->handle, base->channel, &reply);
   if (error != 0 && !is_gone_with_its_device(error)) return error;
   if (error == 0) {
-    wait_for_acknowledgements(&base->mutex, &base->cond, "ibv_destroy_cq", "CQ", base->handle, [&] {
-      return Unacknowledged{reply.body.destroyed.completion_events - base->comp_events_completed,
-                            reply.body.destroyed.async_events - base->async_events_completed};
-    });
+    wait_for_acknowledgements(
+        &base->mutex, &base->cond, "ibv_destroy_cq", "CQ", base->handle, base, [&] {
+          return Unacknowledged{
+              reply.body.destroyed.completion_events - base->comp_events_completed,
+              reply.body.destroyed.async_events - base->async_events_completed};
+        });
   }
   Cq* cq = ours<Cq>(base);
   ibv_pd* parent_domain = cq->parent_domain;
@@ -193,6 +216,8 @@ int poll_cq(ibv_cq* base, int num_entries, ibv_wc* wc) {
                         ? ask(base->context, abi::Op::kPollCq, base->handle)
                         : EPERM;
   if (error != 0) return fail_poll(error);
+  if (sanitizer() != nullptr) [[unlikely]]
+    sanitizer()->polls(base);
   Cq* cq = ours<Cq>(base);
   std::optional<EmptyPoll> empty;
   {

@@ -4,6 +4,7 @@
 
 #include "verbs_provider/base/context.h"
 #include "verbs_provider/base/objects.h"
+#include "verbs_provider/base/sanitizer_hooks.h"
 #include "verbs_provider/base/verb.h"
 #include "verbs_provider/base/verbs.h"
 #include "verbs_provider/objects/cq.h"
@@ -34,6 +35,8 @@ int start_poll(ibv_cq_ex* base, ibv_poll_cq_attr* attr) {
   if (const int error = ask(base->context, abi::Op::kPollCq, base->handle); error != 0)
     return error;
   Cq* cq = ours<Cq>(base);
+  if (sanitizer() != nullptr) [[unlikely]]
+    sanitizer()->polls(&cq->verbs.cq);
   cq->lock.lock();
   note_poll(cq);
   if (!cq->overran() && advance(cq, cq->produced())) {
@@ -53,6 +56,8 @@ int next_poll(ibv_cq_ex* base) {
     return error;
   }
   Cq* cq = ours<Cq>(base);
+  if (sanitizer() != nullptr) [[unlikely]]
+    sanitizer()->polls(&cq->verbs.cq);
   if (cq->overran()) return EIO;
   return advance(cq, cq->produced()) ? 0 : ENOENT;
 }

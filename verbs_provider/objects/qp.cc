@@ -291,9 +291,10 @@ int destroy_qp(ibv_qp* base) {
     forget_messages(qp);
   }
   if (error == 0) {
-    wait_for_acknowledgements(&base->mutex, &base->cond, "ibv_destroy_qp", "QP", base->qp_num, [&] {
-      return Unacknowledged{0, reply.body.destroyed.async_events - base->events_completed};
-    });
+    wait_for_acknowledgements(
+        &base->mutex, &base->cond, "ibv_destroy_qp", "QP", base->qp_num, base, [&] {
+          return Unacknowledged{0, reply.body.destroyed.async_events - base->events_completed};
+        });
   }
   dispose_qp(qp);
   return 0;

@@ -7,6 +7,7 @@
 #include "verbs_provider/base/context.h"
 #include "verbs_provider/base/layout.h"
 #include "verbs_provider/base/objects.h"
+#include "verbs_provider/base/sanitizer_hooks.h"
 #include "verbs_provider/base/verb.h"
 #include "verbs_provider/call_sites/note_call.h"
 #include "verbs_provider/datapath/auto_inline.h"
@@ -271,6 +272,28 @@ void wr_start(ibv_qp_ex* base) {
   qp->builder.binds = false;
 }
 
+PostedRequests shown(const Qp& qp) {
+  return {.kind = abi::WorkQueue::kSend,
+          .object = &qp.verbs.qp,
+          .call = "ibv_wr_complete",
+          .queue = qp.send,
+          .begin = qp.builder.posted_before,
+          .end = qp.send.posted,
+          .head = nullptr,
+          .head_wr_id = 0};
+}
+
+/// Shows the sanitizer what the session posts, which is nothing if it failed.
+void show_session(const Qp& qp, int error) {
+  PostedRequests posted = shown(qp);
+  if (error == 0) return sanitizer()->posted(posted, nullptr);
+  posted.end = posted.begin;
+  RefusedRequest refused{};
+  refused.error = error;
+  refused.is_state_wrong = !can_send(qp.state.load(std::memory_order_acquire));
+  sanitizer()->posted(posted, &refused);
+}
+
 /// If any of the posted work requests is invalid, "the entire posting will be aborted".
 int wr_complete(ibv_qp_ex* base) {
   Qp* qp = builder_qp(base);
@@ -280,6 +303,8 @@ int wr_complete(ibv_qp_ex* base) {
   int error = builder.error;
   if (error == 0) error = ask(context, abi::Op::kPostSend, base->qp_base.qp_num);
   if (error == 0) note_call(abi::Op::kPostSend, qp->send.posted - builder.posted_before);
+  if (sanitizer() != nullptr) [[unlikely]]
+    show_session(*qp, error);
   if (error == 0 && qp->send.posted != builder.posted_before) {
     qp->send.tell();
     if (builder.binds) tell_keys(*qp);
@@ -287,6 +312,8 @@ int wr_complete(ibv_qp_ex* base) {
     error = doorbells.ring(abi::DoorbellKind::kSend, base->qp_base.qp_num, qp->send.posted);
   }
   if (error != 0) {
+    if (sanitizer() != nullptr && builder.error == 0) [[unlikely]]
+      sanitizer()->taken_back(shown(*qp));
     drop_session(qp);
     qp->send.tell();
   }

@@ -166,7 +166,7 @@ int destroy_srq(ibv_srq* base) {
   leave(base->context, srq);
   if (error == 0) {
     wait_for_acknowledgements(
-        &base->mutex, &base->cond, "ibv_destroy_srq", "SRQ", base->handle, [&] {
+        &base->mutex, &base->cond, "ibv_destroy_srq", "SRQ", base->handle, base, [&] {
           return Unacknowledged{0, reply.body.destroyed.async_events - base->events_completed};
         });
   }
@@ -192,10 +192,12 @@ int post_srq_recv(ibv_srq* base, ibv_recv_wr* list, ibv_recv_wr** bad_wr) {
   WorkQueue* queue = &ours<Srq>(base)->recv;
   return post_list(
       queue,
-      Posting{base->context, abi::Op::kPostSrqRecv, abi::DoorbellKind::kSrqRecv, base->handle},
+      Posting{base->context, abi::Op::kPostSrqRecv, abi::DoorbellKind::kSrqRecv, base->handle,
+              base},
       list, bad_wr,
       [&](const ibv_recv_wr& wr) { return is_valid_sge_count(wr.num_sge, *queue) ? 0 : EINVAL; },
-      write_recv);
+      write_recv,
+      [&](const ibv_recv_wr& wr, int error) { return why_refused(wr, *queue, true, error); });
 }
 
 }  // namespace rocemu::provider

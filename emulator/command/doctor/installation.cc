@@ -61,6 +61,7 @@ std::vector<std::string> split_preload(std::string_view value) {
 constexpr char kShim[] = "librocemu.so";
 constexpr char kTurns[] = "librocemu-turns.so";
 constexpr char kCallSites[] = "librocemu-call-sites.so";
+constexpr char kSanitizer[] = "librocemu-sanitizer.so";
 
 /// What separates entries of LD_PRELOAD, or of libibverbs's list of providers.
 bool has_separator(const std::string& path) {
@@ -118,11 +119,12 @@ std::string preload_value(const std::string& present, const std::string& runtime
   };
   if (preloaded.turns) add(kTurns);
   if (preloaded.call_sites) add(kCallSites);
+  if (preloaded.sanitizer) add(kSanitizer);
   entries.push_back(dir + "/" + kShim);
   for (const std::string& entry : split_preload(present)) {
     // Ours are there already inside another `rocemu run`, perhaps by the link of its NIC.
     const std::string name = entry.substr(entry.rfind('/') + 1);
-    if (name != kTurns && name != kCallSites && name != kShim &&
+    if (name != kTurns && name != kCallSites && name != kSanitizer && name != kShim &&
         std::ranges::find(entries, entry) == entries.end())
       entries.push_back(entry);
   }

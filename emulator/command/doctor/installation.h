@@ -22,6 +22,7 @@ std::string scenario_library_dir();
 struct Preloaded {
   bool turns = false;       // by which they take turns on a virtual clock
   bool call_sites = false;  // which notes where their calls come from (abi/call_sites.h)
+  bool sanitizer = false;   // which judges how they use verbs (abi/sanitizer_log.h)
 };
 
 /// The value of LD_PRELOAD that puts the shim (and in a sanitizer build the runtime libraries that

@@ -13,6 +13,7 @@
 
 #include "emulator/os/proc.h"
 #include "emulator/os/unique_fd.h"
+#include "emulator/sanitizer/nic.h"
 #include "emulator/scenario/effect_words.h"
 
 namespace rocemu::daemon {
@@ -27,6 +28,54 @@ std::string program_of(pid_t pid) {
   return comm.empty() ? "?" : comm.substr(0, comm.find('\n'));
 }
 
+sanitizer::NicFinding finding_of(const engine::ReceiveMissing& missing) {
+  return sanitizer::receive_queue_empty(
+      {.qp = missing.qp.value,
+       .srq = missing.srq ? std::optional(missing.srq->value) : std::nullopt,
+       .from = missing.from.value,
+       .is_repeated = missing.is_repeated});
+}
+
+sanitizer::NicFinding finding_of(const engine::GrhMissing& missing) {
+  return sanitizer::ud_grh_ignored(missing.qp.value, missing.from.value, missing.payload);
+}
+
+sanitizer::RefusalReason reason_of(engine::AccessObstacle obstacle) {
+  switch (obstacle) {
+    case engine::AccessObstacle::kUnknownKey:
+      return sanitizer::RefusalReason::kUnknownKey;
+    case engine::AccessObstacle::kDeregistered:
+      return sanitizer::RefusalReason::kDeregistered;
+    case engine::AccessObstacle::kOtherPd:
+      return sanitizer::RefusalReason::kOtherPd;
+    case engine::AccessObstacle::kOtherQp:
+      return sanitizer::RefusalReason::kOtherQp;
+    case engine::AccessObstacle::kNoAccess:
+      return sanitizer::RefusalReason::kNoAccess;
+    case engine::AccessObstacle::kBeyond:
+      return sanitizer::RefusalReason::kBeyond;
+  }
+  return sanitizer::RefusalReason::kUnknownKey;
+}
+
+sanitizer::NicFinding finding_of(const engine::AccessRefused& refused) {
+  return sanitizer::access_refused({.qp = refused.qp.value,
+                                    .from = refused.from.value,
+                                    .rkey = refused.rkey,
+                                    .address = refused.address,
+                                    .length = refused.length,
+                                    .access = refused.access,
+                                    .reason = reason_of(refused.obstacle),
+                                    .opened_address = refused.opened_address,
+                                    .opened_length = refused.opened_length});
+}
+
+std::vector<std::string> names_of(const std::vector<engine::DeviceConfig>& devices) {
+  std::vector<std::string> names;
+  for (const engine::DeviceConfig& device : devices) names.push_back(device.name);
+  return names;
+}
+
 }  // namespace
 
 EngineHost::EngineHost(engine::FabricConfig config, ClientMemory& memory, SessionTable& sessions,
@@ -38,6 +87,7 @@ EngineHost::EngineHost(engine::FabricConfig config, ClientMemory& memory, Sessio
       clock_(clock),
       capture_(capture),
       recording_(recording),
+      device_names_(names_of(config.devices)),
       most_wqes_(config.ack_coalescing),
       engine_(std::move(config), recording != nullptr ? recording->memory() : memory) {}
 
@@ -126,6 +176,8 @@ void EngineHost::step(engine::Instant now, const engine::Input& input) {
   if (!std::holds_alternative<engine::Tick>(input)) ++inputs_;
   if (recording_ != nullptr) recording_->begin_step(now, input);
   engine_.step(now, input, outputs_);
+  if (findings_) [[unlikely]]
+    write_findings();
   if (std::holds_alternative<engine::AddRules>(input) ||
       std::holds_alternative<engine::RemoveRules>(input)) {
     sessions_.set_asked_for(engine_.asked_for());
@@ -139,6 +191,20 @@ void EngineHost::step(engine::Instant now, const engine::Input& input) {
   if (session == nullptr) return;
   recording_->name(
       {attach->client, static_cast<uint32_t>(session->peer().pid), session->command_name()});
+}
+
+FindingLog::Owner EngineHost::owner_of(engine::ClientId client) const {
+  const ClientSession* const session = sessions_.find(client);
+  if (session == nullptr) return {};
+  return {session->peer().pid, device_names_[session->device().value]};
+}
+
+/// At once, though outputs of a batch are applied together.
+void EngineHost::write_findings() {
+  for (const engine::Misuse& misuse : outputs_.misuses)
+    std::visit([this](const auto& one) { findings_->write(finding_of(one), owner_of(one.client)); },
+               misuse);
+  outputs_.misuses.clear();
 }
 
 void EngineHost::hold(engine::Output& output) {
@@ -249,6 +315,7 @@ void EngineHost::deliver(const engine::RuleFired& output) {
 
 void EngineHost::name_process(const engine::Owner& owner, pid_t pid) {
   const auto [program, number] = process_numbers_.name_of(pid, program_of(pid));
+  if (findings_) findings_->name(pid, program, number);
   submit(engine::NameProcess{owner, program, number});
 }
 
@@ -273,6 +340,7 @@ void EngineHost::deliver(const engine::DeviceChanged& output) {
 }
 
 void EngineHost::deliver(const engine::CqFailed& output) {
+  if (findings_) findings_->write(sanitizer::cq_overrun(output.cq.value), owner_of(output.client));
   if (CompletionQueue* cq = sessions_.find_cq(output.client, output.cq)) cq->set_error();
 }
 

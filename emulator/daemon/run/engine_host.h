@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "emulator/daemon/client/client_memory.h"
 #include "emulator/daemon/client/session_table.h"
 #include "emulator/daemon/rdmacm/cm_session_table.h"
+#include "emulator/daemon/run/finding_log.h"
 #include "emulator/daemon/run/process_numbers.h"
 #include "emulator/daemon/run/recent_events.h"
 #include "emulator/engine/engine.h"
@@ -69,6 +71,9 @@ class EngineHost : public EnginePort {
   /// True if there was anything.
   bool release_outputs();
 
+  /// From now on what is wrong by the rules of the sanitizer is written to that directory.
+  void keep_findings(const std::string& directory) { findings_.emplace(directory); }
+
   /// How many inputs there have been but ticks, modulo 2^32: what programs did, and by the control
   /// socket users.
   uint32_t inputs() const { return inputs_; }
@@ -114,6 +119,9 @@ class EngineHost : public EnginePort {
   void tell_of_changed_devices();
   void hold(engine::Output& output);
   void deliver_other(const engine::Output& output);
+  /// Its device and process, for a finding.
+  FindingLog::Owner owner_of(engine::ClientId client) const;
+  void write_findings();
   void deliver(const engine::CqFailed& output);
   void deliver(const engine::DeviceLost& output);
   void deliver(const engine::CompletionEvent& output);
@@ -137,8 +145,10 @@ class EngineHost : public EnginePort {
   Network* network_ = nullptr;
   capture::PcapWriter* capture_;
   journal::Recording* recording_;
+  std::vector<std::string> device_names_;
   size_t most_wqes_;
   std::optional<RecentEvents> recent_;
+  std::optional<FindingLog> findings_;
   uint32_t inputs_ = 0;
   uint32_t facts_client_ = 0xffff'ffff;  // ids are used once, and those of sessions count up from
                                          // 1: see journal::kFirstOwnClient

@@ -1,5 +1,7 @@
 #include "emulator/engine/objects/memory_table.h"
 
+#include <algorithm>
+
 namespace rocemu::engine {
 namespace {
 
@@ -35,6 +37,7 @@ MemoryRegion* MemoryTable::create(ClientId client, PdId pd, abi::RegionKind kind
 
 void MemoryTable::renew_keys(MemoryRegion& region) {
   const uint32_t old_lkey = region.lkey, old_rkey = region.rkey;
+  forget(old_rkey);
   do {
     const auto tag = static_cast<uint32_t>(random_.next());
     region.lkey = key_of(region.id.value, tag);
@@ -48,7 +51,12 @@ void MemoryTable::destroy(MrId id) {
   for (auto at = bound_.lower_bound({id, MwId{}}); at != bound_.end() && at->first == id;) {
     unbind(*windows_.find((at++)->second));
   }
+  if (const MemoryRegion* region = regions_.find(id)) forget(region->rkey);
   regions_.destroy(id);
+}
+
+void MemoryTable::forget(uint32_t rkey) {
+  if (rkey != 0) former_keys_[former_keys_count_++ % kFormerKeys] = rkey;
 }
 
 const MemoryRegion* MemoryTable::find_by_lkey(uint32_t lkey) const {
@@ -177,6 +185,28 @@ std::optional<Place> MemoryTable::resolve_remote(const MemoryUser& user, uint32_
   if (!within(address, length, first_address(*window), window->length)) return std::nullopt;
   const uint64_t offset = address - first_address(*window);
   return place_in(*regions_.find(*window->region), window->address + offset, length);
+}
+
+MemoryTable::Refusal MemoryTable::why_refused(const MemoryUser& user, uint32_t rkey,
+                                              uint32_t access) const {
+  using enum AccessObstacle;
+  const auto extent = extent_of(rkey);
+  if (!extent) {
+    const bool was_known = rkey != 0 && std::ranges::find(former_keys_, rkey) != former_keys_.end();
+    return {was_known ? kDeregistered : kUnknownKey};
+  }
+  const auto of = [&](AccessObstacle obstacle) {
+    return Refusal{obstacle, extent->address, extent->length};
+  };
+  const MemoryWindow* const window = bound_window(rkey);
+  const MemoryRegion* const region =
+      window == nullptr ? regions_.find(MrId{number_of(rkey)}) : nullptr;
+  if ((window != nullptr ? window->pd : region->pd) != user.pd) return of(kOtherPd);
+  if (window != nullptr && window->type == abi::MwType::k2 && window->qp != user.qp)
+    return of(kOtherQp);
+  if (((window != nullptr ? window->access : region->access) & access) != access)
+    return of(kNoAccess);
+  return of(kBeyond);
 }
 
 std::optional<MemoryTable::Extent> MemoryTable::extent_of(uint32_t rkey) const {

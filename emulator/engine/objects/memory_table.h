@@ -1,6 +1,8 @@
 // Memory regions and windows: what a key names, and whether an access through it is allowed.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -11,6 +13,7 @@
 #include "emulator/engine/base/limits.h"
 #include "emulator/engine/base/owned_table.h"
 #include "emulator/engine/base/random.h"
+#include "emulator/engine/events.h"
 
 namespace rocemu::engine {
 
@@ -129,6 +132,12 @@ class MemoryTable {
   /// The same for an address and the R_Key, of a region or a window, that the peer of `user` names.
   std::optional<Place> resolve_remote(const MemoryUser& user, uint32_t rkey, uint64_t address,
                                       uint64_t length, uint32_t access) const;
+  /// Why resolve_remote() finds nothing, and what the key opens, if anything.
+  struct Refusal {
+    AccessObstacle obstacle;
+    uint64_t address = 0, length = 0;
+  };
+  Refusal why_refused(const MemoryUser& user, uint32_t rkey, uint32_t access) const;
   /// The length of what the R_Key opens, and the address of its first byte, for requests that mean
   /// all of it.
   struct Extent {
@@ -143,6 +152,7 @@ class MemoryTable {
   bool may_bind(const MemoryUser& user, const MemoryWindow& window, const Bind& bind) const;
   void unbind(MemoryWindow& window);
   const MemoryWindow* bound_window(uint32_t rkey) const;
+  void forget(uint32_t rkey);
 
   const bool same_keys_;
   OwnedTable<MrId, MemoryRegion> regions_;
@@ -150,6 +160,10 @@ class MemoryTable {
   std::set<std::pair<MrId, MwId>> bound_;            // windows, by region
   std::set<std::pair<QpNumber, MwId>> bound_type2_;  // those of type 2, by QP
   Random random_;
+  /// R_Keys that opened memory not long ago, the latest anywhere.
+  static constexpr size_t kFormerKeys = 256;
+  std::array<uint32_t, kFormerKeys> former_keys_{};
+  size_t former_keys_count_ = 0;
 };
 
 }  // namespace rocemu::engine

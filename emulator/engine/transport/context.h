@@ -52,6 +52,8 @@ class TransportContext {
                 bool wanted = true) const {
     return faults_.completions.complete(qp, cq, cqe, solicits, wanted);
   }
+  /// Notes what a program does wrong, for the sanitizer.
+  void note(const Misuse& misuse) const { step_.note(misuse); }
   /// Raises an async event for all that have a reference to the QP.
   void raise(const QueuePair& qp, abi::EventType type) const { faults_.events.raise(qp, type); }
 

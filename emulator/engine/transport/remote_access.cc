@@ -9,6 +9,15 @@ namespace rocemu::engine::remote_access {
 
 using wire::Operation;
 
+Verdict refuse(TransportContext& context, const QueuePair& qp, const MemoryUser& user,
+               uint32_t rkey, MemoryTable::Extent bytes, uint32_t access) {
+  const MemoryTable::Refusal why = context.objects().mrs.why_refused(user, rkey, access);
+  context.note(AccessRefused{qp.client, qp.device, qp.number, QpNumber{qp.attr.dest_qp_num}, rkey,
+                             bytes.address, bytes.length, access, why.obstacle, why.address,
+                             why.length});
+  return Verdict::kRemoteAccess;
+}
+
 std::optional<Verdict> write(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                              const wire::OpcodeInfo& info) {
   RecvHalf& recv = qp.recv;
@@ -17,11 +26,15 @@ std::optional<Verdict> write(TransportContext& context, QueuePair& qp, const wir
     return context.objects().mrs.resolve_remote(qp.memory_user(), reth.rkey, reth.va + offset,
                                                 length, abi::kAccessRemoteWrite);
   };
+  const auto refusal = [&] {
+    return refuse(context, qp, qp.memory_user(), reth.rkey, {reth.va, reth.dma_length},
+                  abi::kAccessRemoteWrite);
+  };
   if (info.is_first) {
     recv.reth = packet.reth;
     if (reth.dma_length > kMaxMessage) return Verdict::kInvalidRequest;
     // C9-88: a WRITE of no bytes names no memory.
-    if (reth.dma_length != 0 && !place(0, reth.dma_length)) return Verdict::kRemoteAccess;
+    if (reth.dma_length != 0 && !place(0, reth.dma_length)) return refusal();
   }
   // 9.7.4.1.6: the payloads of the message add up to what the RETH announced.
   const uint64_t after = recv.received + packet.payload.size();
@@ -39,7 +52,7 @@ std::optional<Verdict> write(TransportContext& context, QueuePair& qp, const wir
     return std::nullopt;
   }
   const auto target = place(recv.received, packet.payload.size());
-  if (!target) return Verdict::kRemoteAccess;
+  if (!target) return refusal();
   const std::array<std::span<const uint8_t>, 1> source{packet.payload};
   return verdict_of(MemoryList(*target, packet.payload.size()).write(context.memory(), source),
                     Verdict::kRemoteMemoryUnreachable);
@@ -60,7 +73,9 @@ std::optional<Verdict> begin_read(TransportContext& context, QueuePair& qp,
                             .resolve_remote(qp.memory_user(), packet.reth.rkey, packet.reth.va,
                                             packet.reth.dma_length, abi::kAccessRemoteRead)
                             .has_value();
-  return readable ? std::nullopt : std::optional(Verdict::kRemoteAccess);
+  if (readable) return std::nullopt;
+  return refuse(context, qp, qp.memory_user(), packet.reth.rkey,
+                {packet.reth.va, packet.reth.dma_length}, abi::kAccessRemoteRead);
 }
 
 namespace {
@@ -75,7 +90,9 @@ std::optional<Verdict> atomic_write(TransportContext& context, QueuePair& qp,
   }
   const auto place = context.objects().mrs.resolve_remote(qp.memory_user(), reth.rkey, reth.va,
                                                           kSize, abi::kAccessRemoteWrite);
-  if (!place) return Verdict::kRemoteAccess;
+  if (!place)
+    return refuse(context, qp, qp.memory_user(), reth.rkey, {reth.va, kSize},
+                  abi::kAccessRemoteWrite);
   const std::array<std::span<const uint8_t>, 1> source{packet.payload};
   return verdict_of(MemoryList(*place, kSize).write(context.memory(), source),
                     Verdict::kRemoteMemoryUnreachable);
@@ -101,7 +118,7 @@ std::optional<Verdict> flush(TransportContext& context, QueuePair& qp, const wir
       break;
     case wire::Feth::kRegion: {
       const auto whole = context.objects().mrs.extent_of(reth.rkey);
-      if (!whole) return Verdict::kRemoteAccess;
+      if (!whole) return refuse(context, qp, qp.memory_user(), reth.rkey, extent, access);
       extent = *whole;
       break;
     }
@@ -112,7 +129,8 @@ std::optional<Verdict> flush(TransportContext& context, QueuePair& qp, const wir
       context.objects()
           .mrs.resolve_remote(qp.memory_user(), reth.rkey, extent.address, extent.length, access)
           .has_value();
-  return granted ? std::nullopt : std::optional(Verdict::kRemoteAccess);
+  if (granted) return std::nullopt;
+  return refuse(context, qp, qp.memory_user(), reth.rkey, extent, access);
 }
 
 /// CMP_SWAP and FETCH_ADD on 8 bytes, in host byte order (IBTA vol 1, 9.4.5).
@@ -123,7 +141,9 @@ std::optional<Verdict> execute_atomic(TransportContext& context, QueuePair& qp,
   if (packet.atomic.va % kSize != 0) return Verdict::kInvalidRequest;  // C9-96
   const auto place = context.objects().mrs.resolve_remote(
       qp.memory_user(), packet.atomic.rkey, packet.atomic.va, kSize, abi::kAccessRemoteAtomic);
-  if (!place) return Verdict::kRemoteAccess;
+  if (!place)
+    return refuse(context, qp, qp.memory_user(), packet.atomic.rkey, {packet.atomic.va, kSize},
+                  abi::kAccessRemoteAtomic);
   const MemoryList word(*place, kSize);
   std::array<uint8_t, kSize> bytes{};
   const std::array<std::span<uint8_t>, 1> target{bytes};

@@ -7,6 +7,10 @@
 
 namespace rocemu::engine::remote_access {
 
+/// Refuses an access that MemoryTable::resolve_remote() does not allow.
+Verdict refuse(TransportContext& context, const QueuePair& qp, const MemoryUser& user,
+               uint32_t rkey, MemoryTable::Extent bytes, uint32_t access);
+
 /// WRITE: checks the RETH on the first packet, then the length, and writes.
 std::optional<Verdict> write(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                              const wire::OpcodeInfo& info);

@@ -147,7 +147,11 @@ void on_message_packet(TransportContext& context, QueuePair& qp, const wire::Pac
   if ((is_send || takes_wqe) && receive_queue::failed(context, qp)) {
     return refuse(context, qp, psn, Verdict::kReceiveQueueFailed);
   }
-  if (takes_wqe && !receive_queue::available(context, qp)) return not_ready(context, qp, psn);
+  if (takes_wqe && !receive_queue::available(context, qp)) {
+    context.note(ReceiveMissing{qp.client, qp.device, qp.number, qp.srq,
+                                QpNumber{qp.attr.dest_qp_num}, /*is_repeated=*/true});
+    return not_ready(context, qp, psn);
+  }
   if (info.is_first) recv.operation = info.operation;
   const bool was_in_message = recv.in_message;
   recv.in_message = true;

@@ -8,6 +8,7 @@
 #include "emulator/engine/protocol/qp_traits.h"
 #include "emulator/engine/transport/failure.h"
 #include "emulator/engine/transport/receive_queue.h"
+#include "emulator/engine/transport/remote_access.h"
 #include "wire/aeth.h"
 
 namespace rocemu::engine::response_queue {
@@ -75,10 +76,12 @@ void execute_refusal(TransportContext& context, QueuePair& qp, Psn psn, Verdict 
 /// was for may be gone by now.
 std::optional<Verdict> read_for(TransportContext& context, QueuePair& qp, const Response& response,
                                 uint32_t length, std::span<const std::span<uint8_t>> targets) {
-  const auto place =
-      context.objects().mrs.resolve_remote({.pd = response.pd, .qp = qp.number}, response.rkey,
-                                           response.address, length, abi::kAccessRemoteRead);
-  if (!place) return Verdict::kRemoteAccess;
+  const MemoryUser user{.pd = response.pd, .qp = qp.number};
+  const auto place = context.objects().mrs.resolve_remote(user, response.rkey, response.address,
+                                                          length, abi::kAccessRemoteRead);
+  if (!place)
+    return remote_access::refuse(context, qp, user, response.rkey, {response.address, length},
+                                 abi::kAccessRemoteRead);
   return verdict_of(MemoryList(*place, length).read(context.memory(), targets),
                     Verdict::kRemoteMemoryUnreachable);
 }

@@ -54,6 +54,8 @@ void on_request(TransportContext& context, QueuePair& qp, const wire::Packet& pa
   const bool is_send = info.operation == Operation::kSend;
   const bool takes_wqe = is_send ? info.is_first : info.has(wire::ExtendedHeader::kImmDt);
   if (takes_wqe && !receive_queue::available(context, qp)) {
+    context.note(ReceiveMissing{qp.client, qp.device, qp.number, qp.srq,
+                                QpNumber{qp.attr.dest_qp_num}, /*is_repeated=*/false});
     return drop(Counter::kDroppedNoReceive);
   }
   recv.in_message = true;

@@ -65,10 +65,17 @@ void on_packet(TransportContext& context, QueuePair& qp, const wire::Packet& pac
   // 9.6.1.4.1: the Q_Key of the packet has to be the QP's.
   if (packet.deth.qkey != qp.attr.qkey) return counters.add(Counter::kDroppedWrongQkey);
   if (packet.payload.size() > qp.mtu()) return counters.add(Counter::kDroppedInvalidRequest);
-  if (!receive_queue::available(context, qp)) return counters.add(Counter::kDroppedNoReceive);
+  const QpNumber from{packet.deth.src_qpn};
+  if (!receive_queue::available(context, qp)) {
+    context.note(ReceiveMissing{qp.client, qp.device, qp.number, qp.srq, from,
+                                /*is_repeated=*/false});
+    return counters.add(Counter::kDroppedNoReceive);
+  }
   // IBTA vol 1, 9.9.3, class D: too long for the receive is dropped, and the WQE stays for the
   // next.
   if (!receive_queue::has_room(context, qp, kGrhSize + packet.payload.size())) {
+    if (receive_queue::has_room(context, qp, packet.payload.size()))
+      context.note(GrhMissing{qp.client, qp.device, qp.number, from, packet.payload.size()});
     return counters.add(Counter::kDroppedReceiveTooSmall);
   }
   receive_queue::take(context, qp);

@@ -1,0 +1,31 @@
+// What a run with --sanitize finds is written into one directory, DIR, by the programs and the NIC:
+//
+//   DIR/rules      the rules that are looked for, one a line
+//   DIR/trap       the rule that stops its thread with SIGTRAP; missing if none does
+//   DIR/log        JSON lines, each appended by one write(2):
+//     {"process": PID, "program": NAME, "number": N}       from now on the process is NAME#N
+//     {"stack": S, "pid": PID, "frames": [[FILE, ADDRESS, SYMBOL, OFFSET], ...]}
+//     {"object": "QP 5", "device": NAME, "pid": PID, "place": PLACE}
+//     {"report": RULE, "pid": PID, "index": I, "message": TEXT, "places": [PLACE, ...],
+//      "unless_withdrawn": true}
+//     {"withdrawn": I, "pid": PID}
+//   DIR/counts.PID how often each report of the process was made: a uint64_t for each index
+//
+// PLACE is {"what": WORD, "call": FUNCTION, "stack": S, "time": NS}; WORD is missing for an object.
+// Stacks and indices count from 1 in each process that was executed. The innermost frame is the
+// first; ADDRESS is that of the file, and each but an innermost is behind its call.
+#pragma once
+
+#include <cstddef>
+
+namespace rocemu::abi {
+
+inline constexpr char kSanitizerVariable[] = "ROCEMU_SANITIZER_DIR";  // DIR
+inline constexpr char kSanitizerRules[] = "rules";
+inline constexpr char kSanitizerTrap[] = "trap";
+inline constexpr char kSanitizerLog[] = "log";
+inline constexpr char kSanitizerCounts[] = "counts.";  // followed by the process
+/// The most reports of a process that differ by rule or place. Further ones are lost.
+inline constexpr size_t kMaxSanitizerReports = 4096;
+
+}  // namespace rocemu::abi

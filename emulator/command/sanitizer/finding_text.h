@@ -1,0 +1,15 @@
+// Findings as text for people.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "emulator/command/sanitizer/findings.h"
+
+namespace rocemu::command {
+
+std::string in_words(const Misuse& finding);
+/// "2 errors, 1 warning in 3 rules; rocemu explain RULE".
+std::string summary_of(const std::vector<Misuse>& findings);
+
+}  // namespace rocemu::command

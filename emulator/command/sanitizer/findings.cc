@@ -1,0 +1,255 @@
+#include "emulator/command/sanitizer/findings.h"
+
+#include <algorithm>
+#include <deque>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include "emulator/abi/sanitizer_log.h"
+#include "emulator/command/print_json.h"
+#include "emulator/os/source_lines.h"
+#include "emulator/sanitizer/rules.h"
+
+namespace rocemu::command {
+namespace {
+
+struct RawFrame {
+  std::string module;
+  uint64_t address;
+  std::string symbol;
+  uint64_t offset;
+};
+using RawStack = std::vector<RawFrame>;
+
+struct RawPlace {
+  std::string what, call;
+  uint64_t time_ns = 0;
+  const RawStack* stack = nullptr;
+};
+
+struct RawMisuse {
+  Misuse finding;
+  std::vector<RawPlace> places;
+  std::pair<std::string, uint64_t> counter;  // the file and the index
+  bool is_withdrawn = false;
+};
+
+/// Reads the log, line by line.
+class LogReader {
+ public:
+  explicit LogReader(const std::string& directory) {
+    std::ifstream log(directory + "/" + abi::kSanitizerLog);
+    for (std::string line; std::getline(log, line);) {
+      // What a program that was killed in the middle of a write has left is no record.
+      const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+      if (!record.is_object()) continue;
+      try {
+        read(record);
+      } catch (const Json::exception&) {
+        continue;
+      }
+    }
+  }
+
+  /// Valid as long as the reader.
+  std::vector<RawMisuse>& findings() { return found_; }
+
+ private:
+  void read(const Json& record) {
+    if (record.contains("process")) {
+      process_of_[record.at("process").get<int>()] =
+          record.at("program").get<std::string>() + "#" +
+          std::to_string(record.at("number").get<uint32_t>());
+    } else if (record.contains("frames")) {
+      read_stack(record);
+    } else if (record.contains("object")) {
+      objects_[{record.at("device").get<std::string>(), record.at("object").get<std::string>()}] =
+          place_of(record.at("place"), record.at("pid").get<int>());
+    } else if (record.contains("withdrawn")) {
+      withdraw(record.at("pid").get<int>(), record.at("withdrawn").get<uint64_t>());
+    } else if (record.contains("report")) {
+      read_report(record);
+    }
+  }
+
+  void read_stack(const Json& record) {
+    RawStack& stack = stacks_.emplace_back();
+    for (const Json& frame : record.at("frames"))
+      stack.push_back({frame.at(0).get<std::string>(), frame.at(1).get<uint64_t>(),
+                       frame.at(2).get<std::string>(), frame.at(3).get<uint64_t>()});
+    stack_of_[{record.at("pid").get<int>(), record.at("stack").get<uint32_t>()}] = &stack;
+  }
+
+  RawPlace place_of(const Json& place, int pid) {
+    const auto stack = stack_of_.find({pid, place.at("stack").get<uint32_t>()});
+    return {place.value("what", ""), place.at("call").get<std::string>(),
+            place.at("time").get<uint64_t>(), stack == stack_of_.end() ? nullptr : stack->second};
+  }
+
+  void read_report(const Json& record) {
+    RawMisuse raw;
+    raw.finding.rule = sanitizer::find_rule(record.at("report").get<std::string>());
+    if (raw.finding.rule == nullptr) return;
+    const int pid = record.at("pid").get<int>();
+    const auto process = process_of_.find(pid);
+    raw.finding.process = process != process_of_.end() ? process->second : "a program";
+    raw.finding.message = raw.finding.process + " " + record.at("message").get<std::string>();
+    for (const Json& place : record.value("places", Json::array()))
+      raw.places.push_back(place_of(place, pid));
+    // The NIC names objects, and the program has noted where it made them.
+    for (const Json& object : record.value("objects", Json::array())) {
+      const auto found = objects_.find(
+          {record.at("device").get<std::string>(), object.at("object").get<std::string>()});
+      if (found == objects_.end()) continue;
+      raw.places.push_back(found->second);
+      raw.places.back().what = object.at("what").get<std::string>();
+    }
+    raw.finding.count = record.value("count", uint64_t{1});
+    raw.counter = {record.value("counts", ""), record.value("index", uint64_t{0})};
+    if (raw.counter.second != 0) latest_[{pid, raw.counter.second}] = found_.size();
+    found_.push_back(std::move(raw));
+  }
+
+  void withdraw(int pid, uint64_t index) {
+    const auto at = latest_.find({pid, index});
+    if (at != latest_.end()) found_[at->second].is_withdrawn = true;
+  }
+
+  std::map<int, std::string> process_of_;
+  std::deque<RawStack> stacks_;
+  std::map<std::pair<int, uint32_t>, const RawStack*> stack_of_;
+  std::map<std::pair<std::string, std::string>, RawPlace> objects_;
+  std::vector<RawMisuse> found_;
+  std::map<std::pair<int, uint64_t>, size_t> latest_;
+};
+
+uint64_t read_count(const std::string& directory, const std::pair<std::string, uint64_t>& counter) {
+  if (counter.first.empty() || counter.second == 0) return 1;
+  std::ifstream file(directory + "/" + counter.first, std::ios::binary);
+  file.seekg(static_cast<std::streamoff>((counter.second - 1) * sizeof(uint64_t)));
+  uint64_t count = 0;
+  if (!file.read(reinterpret_cast<char*>(&count), sizeof count)) return 1;
+  return std::max<uint64_t>(count, 1);
+}
+
+std::string_view name_of_library(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+/// Libraries between the program's call and us: those of RDMA, and the C library (fork).
+bool is_of_rdma(const std::string& module) {
+  const std::string_view name = name_of_library(module);
+  return name.starts_with("librocemu") || name.starts_with("libibverbs.so") ||
+         name.starts_with("librdmacm.so") || name.starts_with("libc.so");
+}
+
+/// Functions of the headers are the program's calls themselves.
+bool is_header_of_rdma(std::string_view file) {
+  return file.ends_with("infiniband/verbs.h") || file.ends_with("rdma/rdma_verbs.h");
+}
+
+/// A frame by which the C library begins a program or a thread.
+bool is_start(const StackFrame& frame) {
+  return frame.function == "_start" || name_of_library(frame.module).starts_with("libc.so");
+}
+
+/// "S::f(int) const" is S::f.
+std::string without_arguments(std::string name) {
+  constexpr std::string_view kUnnamed = "(anonymous namespace)";
+  size_t end = name.find('(');
+  while (end != std::string::npos && name.compare(end, kUnnamed.size(), kUnnamed) == 0)
+    end = name.find('(', end + kUnnamed.size());
+  if (end != std::string::npos && end > 0 && !name.starts_with("operator()")) name.resize(end);
+  return name;
+}
+
+/// Source lines of all stacks, each module asked once.
+class Symbols {
+ public:
+  explicit Symbols(const std::vector<RawMisuse>& findings) {
+    std::map<std::string, std::set<uint64_t>> wanted;
+    for (const RawMisuse& one : findings)
+      for (const RawPlace& place : one.places)
+        if (place.stack != nullptr)
+          for (const RawFrame& frame : *place.stack)
+            if (!is_of_rdma(frame.module)) wanted[frame.module].insert(call_of(frame));
+    for (const auto& [module, addresses] : wanted)
+      lines_[module] =
+          source_lines(module, std::vector<uint64_t>(addresses.begin(), addresses.end()));
+  }
+
+  std::vector<StackFrame> resolve(const RawStack& raw) const {
+    std::vector<StackFrame> stack;
+    for (const RawFrame& frame : raw) {
+      if (stack.empty() && is_of_rdma(frame.module)) continue;
+      for (StackFrame& one : frames_of(frame)) {
+        if (stack.empty() && is_header_of_rdma(one.file)) continue;
+        stack.push_back(std::move(one));
+      }
+    }
+    while (stack.size() > 1 && is_start(stack.back())) stack.pop_back();
+    return stack;
+  }
+
+ private:
+  /// The address is behind the call.
+  static uint64_t call_of(const RawFrame& frame) { return frame.address - 1; }
+
+  std::vector<StackFrame> frames_of(const RawFrame& raw) const {
+    std::vector<StackFrame> frames;
+    if (const auto module = lines_.find(raw.module); module != lines_.end())
+      if (const auto lines = module->second.find(call_of(raw)); lines != module->second.end())
+        for (const SourceLine& line : lines->second)
+          frames.push_back({without_arguments(line.function), line.file, line.line, raw.module, 0});
+    if (frames.empty())
+      frames.push_back(
+          {raw.symbol, "", 0, raw.module, raw.symbol.empty() ? raw.address : raw.offset});
+    return frames;
+  }
+
+  std::map<std::string, SourceLines> lines_;
+};
+
+/// What makes two findings the same.
+std::string identity_of(const Misuse& finding) {
+  std::string text(finding.rule->id);
+  text += " " + finding.process.substr(0, finding.process.rfind('#'));
+  for (const FoundPlace& place : finding.places) {
+    text += "\n" + place.what + " " + place.call;
+    for (const StackFrame& frame : place.stack)
+      text += " " + frame.module + ":" + frame.function + ":" + frame.file + ":" +
+              std::to_string(frame.line) + ":" + std::to_string(frame.offset);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<Misuse> read_findings(const std::string& directory) {
+  LogReader log(directory);
+  std::vector<RawMisuse>& raw = log.findings();
+  const Symbols symbols(raw);
+  std::vector<Misuse> findings;
+  std::map<std::string, size_t> known;
+  for (RawMisuse& one : raw) {
+    if (one.is_withdrawn) continue;
+    Misuse& finding = one.finding;
+    constexpr double kBillion = 1e9;
+    for (const RawPlace& place : one.places)
+      finding.places.push_back(
+          {place.what, place.call, static_cast<double>(place.time_ns) / kBillion,
+           place.stack != nullptr ? symbols.resolve(*place.stack) : std::vector<StackFrame>()});
+    finding.count = std::max(finding.count, read_count(directory, one.counter));
+    const auto [at, is_new] = known.try_emplace(identity_of(finding), findings.size());
+    if (is_new) {
+      findings.push_back(std::move(finding));
+    } else {
+      findings[at->second].count += finding.count;
+    }
+  }
+  return findings;
+}
+
+}  // namespace rocemu::command

@@ -1,0 +1,40 @@
+// What the programs and the NIC of a run with --sanitize have found (abi/sanitizer_log.h), with the
+// source lines of its stacks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "emulator/sanitizer/rule.h"
+
+namespace rocemu::command {
+
+struct StackFrame {
+  std::string function;  // without arguments; empty if unknown
+  std::string file;      // empty if unknown
+  uint32_t line = 0;
+  std::string module;   // the program or library
+  uint64_t offset = 0;  // in the function, or, if that is unknown, in the module
+};
+
+struct FoundPlace {
+  std::string what;  // "posted"
+  std::string call;  // "ibv_post_recv"
+  double time_s = 0;
+  /// Of the program: without the libraries of RDMA in front. The innermost first.
+  std::vector<StackFrame> stack;
+};
+
+struct Misuse {
+  const sanitizer::Rule* rule = nullptr;
+  std::string message;  // a sentence that begins with the process
+  std::string process;  // "server#1"
+  std::vector<FoundPlace> places;
+  uint64_t count = 1;
+};
+
+/// In the order in which they were found. Those that differ in nothing but their numbers are one.
+std::vector<Misuse> read_findings(const std::string& directory);
+
+}  // namespace rocemu::command

@@ -1,0 +1,30 @@
+// Functions and lines of source at addresses of a program, as its debug information has them:
+// eu-addr2line of elfutils or addr2line of binutils tells.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rocemu {
+
+struct SourceLine {
+  std::string function;  // empty if unknown
+  std::string file;      // the same
+  uint32_t line = 0;
+
+  bool operator==(const SourceLine&) const = default;
+};
+
+/// The innermost inlined function first.
+using SourceLines = std::map<uint64_t, std::vector<SourceLine>>;
+
+/// Addresses of which nothing is known are missing, as all are if there is no such tool.
+SourceLines source_lines(const std::string& file, const std::vector<uint64_t>& addresses);
+
+/// What the tool printed, with -a, -f and -i.
+SourceLines parse_source_lines(std::string_view output);
+
+}  // namespace rocemu

@@ -1,0 +1,183 @@
+// What happens in a program, as a rule's check sees it.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "emulator/sanitizer/objects.h"
+#include "emulator/sanitizer/report.h"
+
+namespace rocemu::sanitizer {
+
+/// Why a post was refused, as far as a rule is about it.
+enum class Refusal : uint8_t { kNone, kFull, kState, kTooManySges, kTooMuchInline, kOther };
+
+/// A call that posted requests, or was refused. The requests from `begin` up to, and not including,
+/// `end` were posted.
+struct Post {
+  const Objects& objects;
+  Queue& queue;
+  Thread thread;
+  Place place;
+  uint64_t begin, end;
+  const void* head = nullptr;  // of the list; null for a builder's
+  uint64_t head_wr_id = 0;
+  Refusal refusal = Refusal::kNone;  // of the request behind them
+  uint64_t asked = 0;                // SGEs, or bytes inline, that it has
+};
+
+/// A call that polls a CQ, before it looks.
+struct Poll {
+  Cq& cq;
+  Thread thread;
+};
+
+/// The program gets a completion. Up to the number `last` the queue's requests are finished by it;
+/// of an SRQ, where `last` is 0, only one is.
+struct Completion {
+  const Objects& objects;
+  Cq& cq;
+  Queue& queue;
+  Thread thread;
+  Place place;  // known if it is an error
+  uint64_t last;
+  uint32_t status;                   // abi::WcStatus
+  const Request* request = nullptr;  // whose it is; null if that is unknown
+};
+
+/// A successful ibv_modify_qp() with IBV_QP_STATE, before the queues are emptied.
+struct StateChange {
+  Qp& qp;
+  abi::QpState from, to;
+  Place place;
+};
+
+/// The program is about to destroy an object.
+struct Destruction {
+  Objects& objects;
+  Object& object;
+  Thread thread;
+  Place place;
+};
+
+/// A destruction that failed: the object still exists.
+struct FailedDestruction {
+  const Objects& objects;
+  const Object& object;
+  Place place;
+  int error;
+};
+
+/// A verb refused what is beyond a limit of `whose`, a device or an object.
+struct BeyondLimit {
+  std::string_view attribute;  // "cap.max_send_wr"
+  uint64_t asked, allowed;
+  std::string whose;
+  Place place;
+};
+
+/// A verb refused an object in its present state: `message` is that of the report.
+struct WrongState {
+  std::string message;
+  Place created, place;
+};
+
+/// A destruction waits for acknowledgements of events, or has had them all.
+struct AcknowledgementWait {
+  const Object& object;
+  uint32_t completion_events, async_events;
+  Place place;
+};
+struct AcknowledgementsComplete {
+  const Object& object;
+};
+
+/// The same of rdma_destroy_id(), for events of the connection manager.
+struct CmWait {
+  Handle id;
+  uint64_t events;
+  Place got;  // the latest of them
+  Place place;
+};
+struct CmWaitEnd {
+  Handle id;
+};
+
+/// A thread waits in ibv_get_cq_event(), of a channel without an event; or has one.
+struct EventWait {
+  std::span<const Cq* const> cqs;  // of the channel, by number
+  Thread thread;
+  Place place;
+};
+struct EventWaitEnd {
+  Thread thread;
+};
+
+/// The pages of a part of a region's memory have changed.
+struct MappingChange {
+  const Objects& objects;
+  const Mr& region;
+  uint64_t begin, end;  // in the addresses of SGEs
+  Place place;
+};
+
+struct Fork {
+  const Objects& objects;
+  bool is_protected;  // by ibv_fork_init()
+  Place place;
+};
+
+struct ProgramEnd {
+  const Objects& objects;
+};
+
+/// The check of one rule for one program. Each rule overrides what it needs.
+class Check {
+ public:
+  virtual ~Check() = default;
+  virtual void on(const Post&) {}
+  virtual void on(const Poll&) {}
+  virtual void on(const Completion&) {}
+  virtual void on(const StateChange&) {}
+  virtual void on(const Destruction&) {}
+  virtual void on(const FailedDestruction&) {}
+  virtual void on(const BeyondLimit&) {}
+  virtual void on(const WrongState&) {}
+  virtual void on(const AcknowledgementWait&) {}
+  virtual void on(const AcknowledgementsComplete&) {}
+  virtual void on(const CmWait&) {}
+  virtual void on(const CmWaitEnd&) {}
+  virtual void on(const EventWait&) {}
+  virtual void on(const EventWaitEnd&) {}
+  virtual void on(const MappingChange&) {}
+  virtual void on(const Fork&) {}
+  virtual void on(const ProgramEnd&) {}
+};
+
+/// A check whose rule is `kRule`.
+template <const Rule& kRule>
+class CheckOf : public Check {
+ public:
+  explicit CheckOf(Host& host) : host_(host) {}
+
+ protected:
+  using Check::on;
+  Host& host() { return host_; }
+  void report(std::string message, std::initializer_list<NamedPlace> places) {
+    host_.report({kRule, std::move(message), {places.begin(), places.size()}});
+  }
+
+ private:
+  Host& host_;
+};
+
+template <class T>
+std::unique_ptr<Check> make_check(Host& host) {
+  return std::make_unique<T>(host);
+}
+
+}  // namespace rocemu::sanitizer

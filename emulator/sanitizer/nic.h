@@ -1,0 +1,59 @@
+// Rules that the NIC checks: what it sees, as a finding.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "emulator/sanitizer/rule.h"
+
+namespace rocemu::sanitizer {
+
+/// An object that a finding is about, and what the program did at the place that is shown for it.
+struct NicObject {
+  std::string what;   // "created"
+  std::string title;  // "QP 5"
+};
+
+struct NicFinding {
+  const Rule& rule;
+  std::string message;  // as Report::message
+  std::vector<NicObject> objects;
+};
+
+NicFinding cq_overrun(uint32_t cq);
+
+struct MissingReceive {
+  uint32_t qp;
+  std::optional<uint32_t> srq;
+  uint32_t from;     // the sender's QP
+  bool is_repeated;  // with an RNR NAK; else the message is lost
+};
+NicFinding receive_queue_empty(const MissingReceive& missing);
+
+/// A datagram of `payload` bytes found a receive with room for that, and none for the GRH.
+NicFinding ud_grh_ignored(uint32_t qp, uint32_t from, uint64_t payload);
+
+enum class RefusalReason : uint8_t {
+  kUnknownKey,
+  kDeregistered,
+  kOtherPd,
+  kOtherQp,
+  kNoAccess,
+  kBeyond,
+};
+/// A peer's access to memory that was refused.
+struct RefusedAccess {
+  uint32_t qp;    // of the memory's owner
+  uint32_t from;  // of the peer
+  uint32_t rkey;
+  uint64_t address, length;
+  uint32_t access;  // abi::AccessFlags
+  RefusalReason reason;
+  uint64_t opened_address, opened_length;  // what the key opens
+};
+/// rkey-stale or protection-explained.
+NicFinding access_refused(const RefusedAccess& refused);
+
+}  // namespace rocemu::sanitizer

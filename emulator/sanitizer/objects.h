@@ -1,0 +1,232 @@
+// The objects of one program, as its verbs show them.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "emulator/abi/verbs_values.h"
+#include "emulator/sanitizer/report.h"
+#include "emulator/sanitizer/requests.h"
+
+namespace rocemu::sanitizer {
+
+/// The address by which the program knows an object (its ibv_qp *), and nothing is read there.
+using Handle = const void*;
+using Thread = uint64_t;
+
+enum class ObjectKind : uint8_t { kPd, kMr, kMw, kAh, kCq, kSrq, kQp };
+
+struct ObjectInfo {
+  std::string_view name;     // in messages
+  std::string_view destroy;  // the verb
+};
+constexpr ObjectInfo info_of(ObjectKind kind) {
+  switch (kind) {
+    case ObjectKind::kPd:
+      return {"PD", "ibv_dealloc_pd"};
+    case ObjectKind::kMr:
+      return {"memory region", "ibv_dereg_mr"};
+    case ObjectKind::kMw:
+      return {"memory window", "ibv_dealloc_mw"};
+    case ObjectKind::kAh:
+      return {"address handle", "ibv_destroy_ah"};
+    case ObjectKind::kCq:
+      return {"CQ", "ibv_destroy_cq"};
+    case ObjectKind::kSrq:
+      return {"SRQ", "ibv_destroy_srq"};
+    case ObjectKind::kQp:
+      return {"QP", "ibv_destroy_qp"};
+  }
+  return {};
+}
+
+enum class QueueKind : uint8_t { kSend, kReceive, kShared };
+
+struct Qp;
+
+struct Queue {
+  QueueKind kind = QueueKind::kSend;
+  Qp* qp = nullptr;       // null for an SRQ
+  uint32_t number = 0;    // of the QP or SRQ
+  uint32_t capacity = 0;  // max_send_wr, max_recv_wr or max_wr
+  uint32_t max_sge = 0;
+  uint32_t max_inline = 0;  // of a send queue
+  Requests requests;
+};
+
+/// What all objects have.
+struct Object {
+  ObjectKind kind{};
+  Handle handle = nullptr;
+  Handle context = nullptr;
+  uint32_t number = 0;
+  Handle pd = nullptr;  // if it has one
+  Place created;
+
+  std::string title() const {  // "QP 5"
+    return std::string(info_of(kind).name) + " " + std::to_string(number);
+  }
+};
+
+struct Mr : Object {
+  uint32_t lkey = 0, rkey = 0;
+  uint64_t address = 0, length = 0;  // as SGEs name it, if has_addresses
+  bool has_addresses = false;
+  bool is_writable = false;  // IBV_ACCESS_LOCAL_WRITE
+  bool is_remote = false;    // a peer may use it
+  /// Where it lies in the process; 0 if it does not, as device memory.
+  uint64_t memory = 0;
+  /// A part whose pages changed, in the addresses of SGEs; an end of 0: none did.
+  uint64_t changed_begin = 0, changed_end = 0;
+  Place changed;
+};
+
+struct Cq : Object {
+  uint32_t capacity = 0;
+  uint64_t polls = 0;    // calls, of all threads
+  Thread polled_by = 0;  // 0: never polled
+  bool is_polled_by_several = false;
+
+  Handle channel = nullptr;
+  bool is_armed = false;  // and there was no event since, as far as we know
+  uint64_t arms = 0;      // since the latest event
+  Place armed;            // the latest request for notification; stack 0: there was none
+  uint64_t polls_at_arm = 0;
+  bool could_complete_at_arm = false;       // a QP had work outstanding
+  uint32_t produced_at_arm = 0, taken = 0;  // completions, modulo 2^32
+
+  /// Of the completions that had come when the CQ was armed, how many were not taken.
+  uint32_t left_since_arm() const {
+    const uint32_t left = produced_at_arm - taken;
+    return left < (1u << 31) ? left : 0;
+  }
+};
+
+struct Srq : Object {
+  Queue receives;
+  Handle cq = nullptr;  // of an XRC SRQ
+};
+
+struct Qp : Object {
+  abi::QpType type{};
+  abi::QpState state = abi::QpState::kReset;  // as the program last set it
+  bool had_error = false;  // the program polled an error completion since the last RESET
+  bool signals_all = false;
+  const Cq* sends_to = nullptr;
+  Handle srq = nullptr;
+  const Cq* receives_from = nullptr;
+  Queue sends, receives;
+
+  Qp() = default;
+  Qp(const Qp&) = delete;
+  Qp& operator=(const Qp&) = delete;
+};
+
+/// A table of one kind of object.
+template <class T>
+class Table {
+ public:
+  T* find(Handle handle) {
+    const auto found = objects_.find(handle);
+    return found == objects_.end() ? nullptr : found->second.get();
+  }
+  T& add(std::unique_ptr<T> object) {
+    T& added = *object;
+    objects_[object->handle] = std::move(object);
+    return added;
+  }
+  std::unique_ptr<T> take(Handle handle) {
+    const auto found = objects_.find(handle);
+    if (found == objects_.end()) return nullptr;
+    std::unique_ptr<T> object = std::move(found->second);
+    objects_.erase(found);
+    return object;
+  }
+  void forget(Handle context) {
+    std::erase_if(objects_, [&](const auto& one) { return one.second->context == context; });
+  }
+  template <class Visit>
+  void for_each(Visit visit) {
+    for (auto& [handle, object] : objects_) visit(*object);
+  }
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (const auto& [handle, object] : objects_) visit(std::as_const(*object));
+  }
+
+ private:
+  std::unordered_map<Handle, std::unique_ptr<T>> objects_;
+};
+
+/// The number of a QP or SRQ in a context, as completions have it.
+struct NumberInContext {
+  Handle context;
+  uint32_t number;
+  bool operator==(const NumberInContext&) const = default;
+};
+struct NumberHash {
+  size_t operator()(const NumberInContext& one) const {
+    return std::hash<Handle>()(one.context) ^ size_t { one.number } * 0x9e3779b1;
+  }
+};
+
+struct Objects {
+  bool has_changed_mappings = false;  // of a region that still exists, or did
+  Table<Object> pds, windows, address_handles;
+  Table<Mr> regions;
+  Table<Cq> cqs;
+  Table<Srq> srqs;
+  Table<Qp> qps;
+  std::unordered_map<NumberInContext, Qp*, NumberHash> qps_by_number;
+  std::unordered_map<NumberInContext, Srq*, NumberHash> srqs_by_number;
+  std::unordered_map<uint32_t, Mr*> regions_by_lkey;
+
+  /// Nothing of the context is left.
+  void forget(Handle context) {
+    std::erase_if(qps_by_number, [&](const auto& one) { return one.first.context == context; });
+    std::erase_if(regions_by_lkey, [&](const auto& one) { return one.second->context == context; });
+    std::erase_if(srqs_by_number, [&](const auto& one) { return one.first.context == context; });
+    qps.forget(context);
+    srqs.forget(context);
+    cqs.forget(context);
+    regions.forget(context);
+    windows.forget(context);
+    address_handles.forget(context);
+    pds.forget(context);
+  }
+
+  template <class Visit>
+  void for_each_object(Visit visit) const {
+    pds.for_each(visit);
+    regions.for_each(visit);
+    windows.for_each(visit);
+    address_handles.for_each(visit);
+    cqs.for_each(visit);
+    srqs.for_each(visit);
+    qps.for_each(visit);
+  }
+
+  /// Visits every queue with requests: of QPs and SRQs, each kind in the order of its numbers.
+  template <class Visit>
+  void for_each_queue(Visit visit) const {
+    std::vector<const Queue*> queues;
+    qps.for_each([&](const Qp& qp) {
+      queues.push_back(&qp.sends);
+      queues.push_back(&qp.receives);
+    });
+    srqs.for_each([&](const Srq& srq) { queues.push_back(&srq.receives); });
+    std::sort(queues.begin(), queues.end(), [](const Queue* a, const Queue* b) {
+      return std::pair(a->number, a->kind) < std::pair(b->number, b->kind);
+    });
+    for (const Queue* queue : queues) visit(*queue);
+  }
+};
+
+}  // namespace rocemu::sanitizer

@@ -1,0 +1,53 @@
+// What a check reports, and by what: the host is the process of the program, or a test.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "emulator/abi/rings.h"
+#include "emulator/sanitizer/rule.h"
+
+namespace rocemu::sanitizer {
+
+/// Where and when the program called something. The call is a string literal.
+struct Place {
+  std::string_view call;  // "ibv_post_recv"
+  uint32_t stack = 0;     // a number of the host's; 0: unknown
+  uint64_t time_ns = 0;   // device time
+};
+
+/// A place of a report, and what happened there: "posted", "deregistered". String literals.
+struct NamedPlace {
+  std::string_view what;
+  Place place;
+};
+
+/// A report. The message is a sentence without its subject, the process, and without a full stop:
+/// "deregistered memory region 3 while ...".
+struct Report {
+  const Rule& rule;
+  std::string message;
+  std::span<const NamedPlace> places;  // the last is where the mistake was made
+};
+
+class Host {
+ public:
+  virtual void report(const Report& report) = 0;
+  /// Reports what is only wrong if it never ends, unless it is withdrawn. Returns its number.
+  virtual uint64_t report_unless_withdrawn(const Report& report) = 0;
+  virtual void withdraw(uint64_t number) = 0;
+  /// Returns whether the calling thread is the only one of the process.
+  virtual bool is_single_threaded() = 0;
+  /// A number for the bytes that the SGEs name; nothing if they cannot be read.
+  virtual std::optional<uint64_t> checksum(std::span<const abi::Sge> sges) = 0;
+  /// Where the calling thread is.
+  virtual Place here(std::string_view call) = 0;
+
+ protected:
+  ~Host() = default;
+};
+
+}  // namespace rocemu::sanitizer

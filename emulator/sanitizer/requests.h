@@ -1,0 +1,97 @@
+// The work requests of one queue that the program has not seen the end of, as it posted them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "emulator/abi/rings.h"
+#include "emulator/sanitizer/report.h"
+
+namespace rocemu::sanitizer {
+
+struct Request {
+  uint64_t number = 0;  // counted from 1 in its queue
+  uint64_t wr_id = 0;
+  uint32_t opcode = 0;  // of a send: abi::WrOpcode
+  uint32_t address_handle = 0;
+  uint32_t immediate = 0;
+  uint64_t remote_address = 0;
+  bool is_signaled = true;
+  bool is_inline = false;
+  bool is_finished = false;  // of an SRQ, whose requests finish in any order
+  std::vector<abi::Sge> sges;
+  Place posted;
+  std::optional<uint64_t> checksum;  // of the bytes, when it was posted
+};
+
+/// A ring that grows up to the queue's capacity, and whose entries are used again, so that it stops
+/// allocating.
+class Requests {
+ public:
+  uint64_t posted() const { return posted_; }      // requests ever posted
+  uint64_t finished() const { return finished_; }  // all up to this number
+  bool empty() const { return posted_ == finished_; }
+  size_t size() const { return static_cast<size_t>(posted_ - finished_); }
+
+  /// The next request, with the values of an earlier one.
+  Request& push() {
+    if (size() == ring_.size()) grow();
+    Request& request = ring_[posted_ % ring_.size()];
+    request.number = ++posted_;
+    request.is_finished = false;
+    return request;
+  }
+  /// One of the numbers from finished() + 1 to posted().
+  Request& at(uint64_t number) { return ring_[(number - 1) % ring_.size()]; }
+  const Request& at(uint64_t number) const { return ring_[(number - 1) % ring_.size()]; }
+
+  void finish_up_to(uint64_t number) {
+    if (number > finished_ && number <= posted_) finished_ = number;
+  }
+  /// Begins anew behind this number, as if all up to there were finished.
+  void begin_at(uint64_t number) { posted_ = finished_ = number; }
+  void finish_all() { finished_ = posted_; }
+  /// None of the requests behind this number was posted.
+  void take_back(uint64_t number) {
+    if (number >= finished_ && number < posted_) posted_ = number;
+  }
+
+  /// The oldest unfinished request with that wr_id; null if there is none.
+  Request* find(uint64_t wr_id) {
+    for (uint64_t number = finished_ + 1; number <= posted_; ++number) {
+      Request& request = at(number);
+      if (!request.is_finished && request.wr_id == wr_id) return &request;
+    }
+    return nullptr;
+  }
+  /// Finishes the oldest unfinished request with that wr_id; nothing if there is none.
+  const Request* finish_one(uint64_t wr_id) {
+    Request* const found = find(wr_id);
+    if (found != nullptr) found->is_finished = true;
+    while (!empty() && at(finished_ + 1).is_finished) ++finished_;
+    return found;
+  }
+
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (uint64_t number = finished_ + 1; number <= posted_; ++number) {
+      if (!at(number).is_finished) visit(at(number));
+    }
+  }
+
+ private:
+  void grow() {
+    constexpr size_t kFirst = 16;
+    std::vector<Request> larger(ring_.empty() ? kFirst : 2 * ring_.size());
+    for (uint64_t number = finished_ + 1; number <= posted_; ++number)
+      larger[(number - 1) % larger.size()] = std::move(at(number));
+    ring_ = std::move(larger);
+  }
+
+  std::vector<Request> ring_;
+  uint64_t posted_ = 0, finished_ = 0;
+};
+
+}  // namespace rocemu::sanitizer

@@ -1,0 +1,24 @@
+// cq-overrun: a completion found its CQ full. The CQ is lost, and with it its QPs.
+#include "emulator/sanitizer/nic.h"
+#include "emulator/sanitizer/rules.h"
+
+namespace rocemu::sanitizer {
+
+const Rule kCqOverrun{
+    .id = "cq-overrun",
+    .severity = Severity::kError,
+    .summary = "A completion queue overran.",
+    .remedy =
+        "Make the CQ as large as the work of all its QPs that can be outstanding, or poll "
+        "before more is posted.",
+    .clause = "man ibv_create_cq; IBTA vol 1, 11.6.3.1 and 10.2.6",
+};
+
+NicFinding cq_overrun(uint32_t cq) {
+  const std::string title = "CQ " + std::to_string(cq);
+  return {kCqOverrun,
+          "overran " + title + ": a completion found it full of completions that were not polled",
+          {{"created", title}}};
+}
+
+}  // namespace rocemu::sanitizer

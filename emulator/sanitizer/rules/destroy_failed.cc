@@ -1,0 +1,38 @@
+// destroy-failed: an object still exists after the call that was to destroy it. Programs often do
+// not look at the result, and leak the object.
+#include "emulator/abi/linux_names.h"
+#include "emulator/sanitizer/check.h"
+#include "emulator/sanitizer/rules.h"
+
+namespace rocemu::sanitizer {
+namespace {
+
+class DestroyFailedCheck : public CheckOf<kDestroyFailed> {
+ public:
+  using CheckOf::CheckOf;
+
+  void on(const FailedDestruction& event) override {
+    const char* const name = abi::errno_name(event.error);
+    report("could not destroy " + event.object.title() + ": " +
+               std::string(info_of(event.object.kind).destroy) + " failed with " +
+               (name != nullptr ? name : std::to_string(event.error)) +
+               ", and the object is still "
+               "there",
+           {{"created", event.object.created}, {"failed", event.place}});
+  }
+};
+
+}  // namespace
+
+const Rule kDestroyFailed{
+    .id = "destroy-failed",
+    .severity = Severity::kWarning,
+    .summary = "The destruction of an object failed.",
+    .remedy =
+        "Look at the result of each destruction; on EBUSY destroy the users of the object "
+        "first.",
+    .clause = "man ibv_destroy_cq; man ibv_dealloc_pd",
+    .make = make_check<DestroyFailedCheck>,
+};
+
+}  // namespace rocemu::sanitizer

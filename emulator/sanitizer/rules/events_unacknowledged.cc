@@ -1,0 +1,60 @@
+// events-unacknowledged: a destruction waits for the acknowledgement of events, and never ends. The
+// only thread of a process waits in vain; where there are others, one of them may still
+// acknowledge, so the report stands if the wait has not ended with the program.
+#include <unordered_map>
+
+#include "emulator/sanitizer/check.h"
+#include "emulator/sanitizer/rules.h"
+#include "emulator/sanitizer/words.h"
+
+namespace rocemu::sanitizer {
+namespace {
+
+class UnacknowledgedCheck : public CheckOf<kEventsUnacknowledged> {
+ public:
+  using CheckOf::CheckOf;
+
+  void on(const AcknowledgementWait& event) override {
+    const NamedPlace places[] = {{"created", event.object.created}, {"waits", event.place}};
+    const Report report{kEventsUnacknowledged, message_of(event), places};
+    if (host().is_single_threaded()) return host().report(report);
+    waits_[&event.object] = host().report_unless_withdrawn(report);
+  }
+
+  void on(const AcknowledgementsComplete& event) override {
+    const auto wait = waits_.find(&event.object);
+    if (wait == waits_.end()) return;
+    host().withdraw(wait->second);
+    waits_.erase(wait);
+  }
+
+ private:
+  static std::string message_of(const AcknowledgementWait& event) {
+    std::string events;
+    if (event.completion_events != 0)
+      events = count_of(event.completion_events, "completion event");
+    if (event.async_events != 0)
+      events += (events.empty() ? "" : " and ") + count_of(event.async_events, "async event");
+    return "waits in " + std::string(info_of(event.object.kind).destroy) + " for ever: " + events +
+           " of " + event.object.title() + " " +
+           (event.completion_events + event.async_events == 1 ? "was" : "were") +
+           " not acknowledged";
+  }
+
+  std::unordered_map<const Object*, uint64_t> waits_;
+};
+
+}  // namespace
+
+const Rule kEventsUnacknowledged{
+    .id = "events-unacknowledged",
+    .severity = Severity::kError,
+    .summary = "An object is destroyed although its events were not acknowledged.",
+    .remedy =
+        "Acknowledge each event that ibv_get_cq_event() or ibv_get_async_event() returned, "
+        "before the object is destroyed.",
+    .clause = "man ibv_ack_cq_events; man ibv_ack_async_event; man ibv_destroy_cq",
+    .make = make_check<UnacknowledgedCheck>,
+};
+
+}  // namespace rocemu::sanitizer

@@ -1,0 +1,40 @@
+// fork-unprotected: a process with registered memory forks without ibv_fork_init(). Where the
+// kernel copies pages on write, those of the parent may no longer be those that the NIC knows.
+#include "emulator/sanitizer/check.h"
+#include "emulator/sanitizer/rules.h"
+#include "emulator/sanitizer/words.h"
+
+namespace rocemu::sanitizer {
+namespace {
+
+class ForkCheck : public CheckOf<kForkUnprotected> {
+ public:
+  using CheckOf::CheckOf;
+
+  void on(const Fork& event) override {
+    if (event.is_protected) return;
+    const Mr* first = nullptr;
+    uint64_t count = 0;
+    event.objects.regions.for_each([&](const Mr& region) {
+      ++count;
+      if (first == nullptr || region.number < first->number) first = &region;
+    });
+    if (first == nullptr) return;
+    report("forked with " + count_of(count, "registered memory region") +
+               ", and has not called ibv_fork_init",
+           {{"registered", first->created}, {"forked", event.place}});
+  }
+};
+
+}  // namespace
+
+const Rule kForkUnprotected{
+    .id = "fork-unprotected",
+    .severity = Severity::kWarning,
+    .summary = "A process forks with registered memory and without ibv_fork_init().",
+    .remedy = "Call ibv_fork_init() before the first region is registered, or fork before that.",
+    .clause = "man ibv_fork_init",
+    .make = make_check<ForkCheck>,
+};
+
+}  // namespace rocemu::sanitizer

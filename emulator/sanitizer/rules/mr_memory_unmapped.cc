@@ -1,0 +1,72 @@
+// mr-memory-unmapped: memory of a live region was unmapped, or other memory mapped there, and is
+// used. A NIC has the old pages pinned, and neither reads nor writes what the program sees.
+#include <algorithm>
+
+#include "emulator/sanitizer/check.h"
+#include "emulator/sanitizer/rules.h"
+#include "emulator/sanitizer/words.h"
+
+namespace rocemu::sanitizer {
+namespace {
+
+class UnmappedCheck : public CheckOf<kMrMemoryUnmapped> {
+ public:
+  using CheckOf::CheckOf;
+
+  void on(const MappingChange& event) override {
+    const Queue* queue = nullptr;
+    const Request* user = nullptr;
+    event.objects.for_each_queue([&](const Queue& one) {
+      one.requests.for_each([&](const Request& request) {
+        if (user == nullptr && names(request, event.region, event.begin, event.end))
+          queue = &one, user = &request;
+      });
+    });
+    if (user == nullptr) return;
+    report(
+        std::string(event.place.call) + " changed memory of memory region " +
+            std::to_string(event.region.number) + ", which " + title_of(*queue, user->number) +
+            " names",
+        {{"registered", event.region.created}, {"posted", user->posted}, {"changed", event.place}});
+  }
+
+  void on(const Post& event) override {
+    if (!event.objects.has_changed_mappings) return;
+    event.objects.regions.for_each([&](const Mr& region) {
+      if (region.changed_end == 0) return;
+      for (uint64_t number = event.begin; number != event.end; ++number) {
+        if (!names(event.queue.requests.at(number), region, region.changed_begin,
+                   region.changed_end))
+          continue;
+        return report(
+            "posted " + title_of(event.queue, number) + ", which names memory of memory region " +
+                std::to_string(region.number) + " that " + std::string(region.changed.call) +
+                " has changed since",
+            {{"registered", region.created}, {"changed", region.changed}, {"posted", event.place}});
+      }
+    });
+  }
+
+ private:
+  /// [begin, end) is in the addresses of the program, as those of the region's SGEs are.
+  static bool names(const Request& request, const Mr& region, uint64_t begin, uint64_t end) {
+    if (request.is_inline) return false;
+    return std::ranges::any_of(request.sges, [&](const abi::Sge& sge) {
+      return sge.lkey == region.lkey && sge.length != 0 && sge.address < end &&
+             begin < sge.address + sge.length;
+    });
+  }
+};
+
+}  // namespace
+
+const Rule kMrMemoryUnmapped{
+    .id = "mr-memory-unmapped",
+    .severity = Severity::kError,
+    .summary = "Memory of a region was unmapped or mapped anew, and is used through the region.",
+    .remedy = "Deregister the region before its memory goes, and register the new memory.",
+    .clause = "man ibv_reg_mr; man ibv_dereg_mr; IBTA vol 1, 10.6.2",
+    .make = make_check<UnmappedCheck>,
+};
+
+}  // namespace rocemu::sanitizer

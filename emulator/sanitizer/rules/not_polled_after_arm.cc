@@ -1,0 +1,38 @@
+// not-polled-after-arm: a thread waits for an event of a CQ that it has armed and not polled since.
+// A completion that came just before the request gives no event. The first request, before anything
+// can complete, is right.
+#include "emulator/sanitizer/check.h"
+#include "emulator/sanitizer/rules.h"
+#include "emulator/sanitizer/words.h"
+
+namespace rocemu::sanitizer {
+namespace {
+
+class PollAfterArmCheck : public CheckOf<kNotPolledAfterArm> {
+ public:
+  using CheckOf::CheckOf;
+
+  void on(const EventWait& event) override {
+    for (const Cq* cq : event.cqs) {
+      if (!cq->is_armed || !cq->could_complete_at_arm || cq->polls != cq->polls_at_arm) continue;
+      report(
+          "waits for a completion event, and has not polled " + cq->title() + " since it was armed",
+          {{"armed", cq->armed}, {"waits", event.place}});
+    }
+  }
+};
+
+}  // namespace
+
+const Rule kNotPolledAfterArm{
+    .id = "not-polled-after-arm",
+    .severity = Severity::kWarning,
+    .summary = "A thread waits for an event of a CQ that was not polled since it was armed.",
+    .remedy =
+        "Poll the CQ once more between ibv_req_notify_cq() and ibv_get_cq_event(): what came "
+        "before the request gives no event.",
+    .clause = "man ibv_get_cq_event; IBTA vol 1, 11.4.2.2",
+    .make = make_check<PollAfterArmCheck>,
+};
+
+}  // namespace rocemu::sanitizer

@@ -1,0 +1,38 @@
+// object-leaked: a program ends, and objects of it still exist. The kernel destroys them, so this
+// is only looked for if it is asked for.
+#include <algorithm>
+#include <vector>
+
+#include "emulator/sanitizer/check.h"
+#include "emulator/sanitizer/rules.h"
+
+namespace rocemu::sanitizer {
+namespace {
+
+class LeakCheck : public CheckOf<kObjectLeaked> {
+ public:
+  using CheckOf::CheckOf;
+
+  void on(const ProgramEnd& event) override {
+    std::vector<const Object*> left;
+    event.objects.for_each_object([&](const Object& object) { left.push_back(&object); });
+    std::ranges::sort(left, {},
+                      [](const Object* one) { return std::pair(one->kind, one->number); });
+    for (const Object* object : left)
+      report("ended without having destroyed " + object->title(), {{"created", object->created}});
+  }
+};
+
+}  // namespace
+
+const Rule kObjectLeaked{
+    .id = "object-leaked",
+    .severity = Severity::kWarning,
+    .summary = "A program ends without having destroyed an object.",
+    .remedy = "Destroy what was created, users first.",
+    .clause = "man ibv_close_device",
+    .make = make_check<LeakCheck>,
+    .is_default = false,
+};
+
+}  // namespace rocemu::sanitizer

@@ -1,0 +1,92 @@
+// posted-after-error: the program has an error completion of a QP, and posts to the QP all the
+// same. An RC or XRC QP is in the error state then (IBTA vol 1, 10.3.1), and flushes what is
+// posted.
+//
+// A thread gets several completions at once and may post before it looks at the last one, and
+// another thread may not have seen it at all. So the thread that got the error is judged once it
+// polls again, and any thread once an earlier such post has come back flushed.
+#include <unordered_map>
+
+#include "emulator/sanitizer/check.h"
+#include "emulator/sanitizer/rules.h"
+#include "emulator/sanitizer/words.h"
+
+namespace rocemu::sanitizer {
+namespace {
+
+class AfterErrorCheck : public CheckOf<kPostedAfterError> {
+ public:
+  using CheckOf::CheckOf;
+
+  void on(const Completion& event) override {
+    if (event.status == kSuccess || event.queue.qp == nullptr) return;
+    Qp& qp = *event.queue.qp;
+    if (!fails_with_a_completion(qp.type) || qp.state == abi::QpState::kErr) return;
+    const auto [at, is_first] = errors_.try_emplace(&qp);
+    Error& error = at->second;
+    if (is_first) {
+      error.place = event.place;
+      error.thread = event.thread;
+      error.sends = qp.sends.requests.posted();
+      error.receives = qp.receives.requests.posted();
+      return;
+    }
+    const uint64_t before = event.queue.kind == QueueKind::kSend ? error.sends : error.receives;
+    if (event.last > before) error.is_known = true;
+  }
+
+  void on(const Poll& event) override {
+    for (auto& [qp, error] : errors_) {
+      if (error.thread == event.thread) error.is_polled_again = true;
+    }
+  }
+
+  void on(const Post& event) override {
+    if (event.queue.qp == nullptr || event.begin == event.end) return;
+    const auto found = errors_.find(event.queue.qp);
+    if (found == errors_.end()) return;
+    const Error& error = found->second;
+    const bool knows = error.is_known || (error.is_polled_again && error.thread == event.thread);
+    if (!knows) return;
+    report("posted " + title_of(event.queue, event.begin) +
+               " after it had polled an error completion of that QP, which flushes all requests",
+           {{"polled the error", error.place}, {"posted", event.place}});
+  }
+
+  /// Whoever moves the QP knows of its state: to ERR to drain it, to RESET to begin anew.
+  void on(const StateChange& event) override { errors_.erase(&event.qp); }
+  void on(const Destruction& event) override {
+    if (event.object.kind == ObjectKind::kQp) errors_.erase(static_cast<Qp*>(&event.object));
+  }
+
+ private:
+  static constexpr uint32_t kSuccess = 0;
+
+  struct Error {
+    Place place;
+    Thread thread = 0;
+    uint64_t sends = 0, receives = 0;  // posted before it
+    bool is_polled_again = false, is_known = false;
+  };
+
+  static bool fails_with_a_completion(abi::QpType type) {
+    return type == abi::QpType::kRc || type == abi::QpType::kXrcSend;
+  }
+
+  std::unordered_map<Qp*, Error> errors_;
+};
+
+}  // namespace
+
+const Rule kPostedAfterError{
+    .id = "posted-after-error",
+    .severity = Severity::kError,
+    .summary = "A QP is posted to after its error completion was polled.",
+    .remedy =
+        "After an error completion move the QP to RESET and connect it anew, or destroy it. "
+        "To learn when all work is flushed, move it to ERR and post a marker.",
+    .clause = "man ibv_poll_cq; IBTA vol 1, 10.3.1",
+    .make = make_check<AfterErrorCheck>,
+};
+
+}  // namespace rocemu::sanitizer

@@ -1,0 +1,33 @@
+// refused-limit: a verb refuses what is beyond a limit. The error number does not say which one. A
+// queue that is merely full is no limit but back-pressure.
+#include "emulator/sanitizer/check.h"
+#include "emulator/sanitizer/rules.h"
+
+namespace rocemu::sanitizer {
+namespace {
+
+class LimitCheck : public CheckOf<kRefusedLimit> {
+ public:
+  using CheckOf::CheckOf;
+
+  void on(const BeyondLimit& event) override {
+    report("asked for " + std::string(event.attribute) + " = " + std::to_string(event.asked) +
+               " of " + event.whose + ", which allows " + std::to_string(event.allowed),
+           {{"refused", event.place}});
+  }
+};
+
+}  // namespace
+
+const Rule kRefusedLimit{
+    .id = "refused-limit",
+    .severity = Severity::kWarning,
+    .summary = "A verb refused what is beyond a limit.",
+    .remedy =
+        "Ask for less: ibv_query_device() has the limits of the device, and ibv_create_qp() "
+        "writes back those of the QP.",
+    .clause = "man ibv_query_device; man ibv_create_qp; IBTA vol 1, 11.2.1.2",
+    .make = make_check<LimitCheck>,
+};
+
+}  // namespace rocemu::sanitizer

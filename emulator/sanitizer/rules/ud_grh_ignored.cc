@@ -1,0 +1,27 @@
+// ud-grh-ignored: the first 40 bytes of a datagram's receive are for the GRH, also if there is
+// none.
+#include "emulator/sanitizer/nic.h"
+#include "emulator/sanitizer/rules.h"
+#include "emulator/sanitizer/words.h"
+
+namespace rocemu::sanitizer {
+
+const Rule kUdGrhIgnored{
+    .id = "ud-grh-ignored",
+    .severity = Severity::kWarning,
+    .summary = "A receive of a UD QP has no room for the GRH before the message.",
+    .remedy =
+        "Post receives of 40 bytes more than the longest message; the message begins behind "
+        "them.",
+    .clause = "man ibv_post_recv; IBTA vol 1, 11.4.1.2",
+};
+
+NicFinding ud_grh_ignored(uint32_t qp, uint32_t from, uint64_t payload) {
+  const std::string title = "QP " + std::to_string(qp);
+  return {kUdGrhIgnored,
+          "lost a datagram of " + count_of(payload, "byte") + " from QP " + std::to_string(from) +
+              " to " + title + ": the receive had room for it, and not for the 40 bytes of GRH",
+          {{"created", title}}};
+}
+
+}  // namespace rocemu::sanitizer

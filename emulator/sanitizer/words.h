@@ -1,0 +1,30 @@
+// The words of reports for what they are about.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "emulator/sanitizer/objects.h"
+
+namespace rocemu::sanitizer {
+
+inline std::string in_hex(uint64_t value) {
+  char text[20];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+/// "1 event", "3 events".
+inline std::string count_of(uint64_t count, std::string_view what) {
+  return std::to_string(count) + " " + std::string(what) + (count == 1 ? "" : "s");
+}
+
+/// "send 4 on QP 5", "receive 17 on SRQ 2".
+inline std::string title_of(const Queue& queue, uint64_t number) {
+  return (queue.kind == QueueKind::kSend ? "send " : "receive ") + std::to_string(number) +
+         (queue.kind == QueueKind::kShared ? " on SRQ " : " on QP ") + std::to_string(queue.number);
+}
+
+}  // namespace rocemu::sanitizer

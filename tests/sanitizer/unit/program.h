@@ -1,0 +1,163 @@
+// A program as the checks see it, line by line.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "emulator/sanitizer/sanitizer.h"
+
+namespace rocemu::sanitizer {
+
+/// Two objects of each kind: QP 1 sends to CQ 1 and QP 2 to CQ 2, with room for four requests.
+class ScriptedProgram final : public Host {
+ public:
+  ScriptedProgram() {
+    for (uint32_t number : {1u, 2u}) {
+      auto cq = std::make_unique<Cq>();
+      cq->kind = ObjectKind::kCq;
+      cq->handle = &cqs_[number];
+      cq->number = number;
+      cq->capacity = 100;
+      const Cq& added = sanitizer_.objects().cqs.add(std::move(cq));
+      add_qp(number, added);
+    }
+  }
+
+  struct Wr {
+    uint64_t wr_id;
+    bool is_signaled = true;
+    uint32_t lkey = 7;
+  };
+
+  /// Posts as many of the list as there is room for. Returns whether that was all.
+  bool post(uint32_t qp_number, std::vector<Wr> list, const void* head = nullptr,
+            Thread thread = 1) {
+    return post_to(qp(qp_number).sends, std::move(list), head, thread);
+  }
+  bool post_receive(uint32_t qp_number, Wr wr, Thread thread = 1) {
+    return post_to(qp(qp_number).receives, {wr}, nullptr, thread);
+  }
+  void poll(uint32_t number, Thread thread = 1) {
+    Cq& one = cq(number);
+    ++one.polls;
+    if (one.polled_by != 0 && one.polled_by != thread) one.is_polled_by_several = true;
+    one.polled_by = thread;
+    sanitizer_.tell(Poll{one, thread});
+  }
+  /// Polls a completion of the send with that number.
+  void complete(uint32_t qp_number, uint64_t request, uint32_t status = 0, Thread thread = 1) {
+    poll(qp_number, thread);
+    complete_queue(qp(qp_number).sends, request, status, thread);
+  }
+  /// In the same poll as the completion before.
+  void complete_queue(Queue& queue, uint64_t request, uint32_t status, Thread thread = 1) {
+    sanitizer_.tell(Completion{sanitizer_.objects(),
+                               cq(queue.number),
+                               queue,
+                               thread,
+                               {},
+                               request,
+                               status,
+                               &queue.requests.at(request)});
+    queue.requests.finish_up_to(request);
+    if (status != 0) queue.qp->had_error = true;
+  }
+  void change(uint32_t qp_number, abi::QpState to) {
+    Qp& one = qp(qp_number);
+    sanitizer_.tell(StateChange{one, one.state, to, {}});
+    one.state = to;
+    if (to != abi::QpState::kReset) return;
+    one.had_error = false;
+    one.sends.requests.finish_all();
+    one.receives.requests.finish_all();
+  }
+  void destroy_qp(uint32_t number) { destroy(qp(number)); }
+  void deregister(uint32_t lkey) {
+    Mr region;
+    region.kind = ObjectKind::kMr;
+    region.number = 3;
+    region.lkey = lkey;
+    destroy(region);
+  }
+
+  Qp& qp(uint32_t number) { return *sanitizer_.objects().qps.find(&qps_[number]); }
+  Cq& cq(uint32_t number) { return *sanitizer_.objects().cqs.find(&cqs_[number]); }
+  Sanitizer& sanitizer() { return sanitizer_; }
+
+  /// Returns the reports since the last call, "rule: message".
+  std::vector<std::string> reports() { return std::exchange(reports_, {}); }
+
+  bool has_other_threads = false;
+
+  void report(const Report& report) override {
+    reports_.push_back(std::string(report.rule.id) + ": " + report.message);
+  }
+  uint64_t report_unless_withdrawn(const Report& report) override {
+    this->report(report);
+    return ++pending_;
+  }
+  void withdraw(uint64_t) override { reports_.pop_back(); }
+  bool is_single_threaded() override { return !has_other_threads; }
+  std::optional<uint64_t> checksum(std::span<const abi::Sge>) override { return bytes; }
+  Place here(std::string_view call) override { return {call}; }
+
+  /// What the buffers of all sends hold.
+  uint64_t bytes = 0;
+
+ private:
+  void add_qp(uint32_t number, const Cq& cq) {
+    auto qp = std::make_unique<Qp>();
+    qp->kind = ObjectKind::kQp;
+    qp->handle = &qps_[number];
+    qp->number = number;
+    qp->type = abi::QpType::kRc;
+    qp->state = abi::QpState::kRts;
+    qp->sends_to = qp->receives_from = &cq;
+    for (Queue* queue : {&qp->sends, &qp->receives}) {
+      queue->qp = qp.get();
+      queue->number = number;
+      queue->capacity = 4;
+    }
+    qp->receives.kind = QueueKind::kReceive;
+    sanitizer_.objects().qps.add(std::move(qp));
+  }
+
+  bool post_to(Queue& queue, std::vector<Wr> list, const void* head, Thread thread) {
+    const uint64_t begin = queue.requests.posted() + 1;
+    bool is_full = false;
+    for (const Wr& wr : list) {
+      is_full = queue.requests.size() == queue.capacity;
+      if (is_full) break;
+      Request& request = queue.requests.push();
+      request.wr_id = wr.wr_id;
+      request.is_signaled = wr.is_signaled;
+      request.sges = {{0x1000, 8, wr.lkey}};
+    }
+    sanitizer_.tell(Post{.objects = sanitizer_.objects(),
+                         .queue = queue,
+                         .thread = thread,
+                         .place = {},
+                         .begin = begin,
+                         .end = queue.requests.posted() + 1,
+                         .head = head,
+                         .head_wr_id = list[0].wr_id,
+                         .refusal = is_full ? Refusal::kFull : Refusal::kNone});
+    return !is_full;
+  }
+
+  void destroy(Object& object) {
+    sanitizer_.tell(Destruction{sanitizer_.objects(), object, 1, {}});
+  }
+
+  static Selection all_rules() { return select_rules("all").rules; }
+
+  std::map<uint32_t, int> qps_, cqs_;  // their addresses are handles
+  Sanitizer sanitizer_{all_rules(), *this};
+  std::vector<std::string> reports_;
+  uint64_t pending_ = 0;
+};
+
+}  // namespace rocemu::sanitizer

@@ -1,0 +1,450 @@
+// The checks of the rules, one program's calls line by line; silence is asserted, too.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/sanitizer/unit/program.h"
+
+namespace rocemu::sanitizer {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr uint32_t kRemoteAccessError = 10, kFlushed = 5;  // ibv_wc_status
+
+class RulesTest : public ::testing::Test {
+ protected:
+  ScriptedProgram program;
+};
+
+// ---- mr-deregistered-in-use ----
+
+// ibv_post_recv(3): "The buffers used by a WR can only be safely reused after WR the request is
+// fully executed and a work completion has been retrieved".
+TEST_F(RulesTest, ARegionIsInUseUntilTheCompletionIsPolled) {
+  program.post(1, {{.wr_id = 1, .lkey = 0x1203}});
+  program.deregister(0x1203);
+  EXPECT_THAT(program.reports(),
+              ElementsAre("mr-deregistered-in-use: deregistered memory region 3 (lkey 0x1203) "
+                          "while send 1 on QP 1 still names it"));
+  program.complete(1, 1);
+  program.deregister(0x1203);
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+TEST_F(RulesTest, ACompletionFreesTheRegionsOfUnsignaledRequestsBeforeIt) {
+  program.post(1, {{.wr_id = 1, .is_signaled = false, .lkey = 5}, {.wr_id = 2, .lkey = 6}});
+  program.complete(1, 2);
+  program.deregister(5);
+  program.deregister(6);
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+TEST_F(RulesTest, ResetFreesRegions) {
+  program.post_receive(1, {.wr_id = 1, .lkey = 5});
+  program.change(1, abi::QpState::kReset);
+  program.deregister(5);
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+TEST_F(RulesTest, ARegionOfOtherRequestsIsFree) {
+  program.post(1, {{.wr_id = 1, .lkey = 5}});
+  program.deregister(6);
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+TEST_F(RulesTest, SeveralUsersAreOneReport) {
+  program.post_receive(2, {.wr_id = 1, .lkey = 5});
+  program.post_receive(2, {.wr_id = 2, .lkey = 5});
+  program.deregister(5);
+  EXPECT_THAT(program.reports(),
+              ElementsAre(HasSubstr("while receive 1 on QP 2 and 1 other request still name it")));
+}
+
+// ---- send-queue-never-signaled, send-queue-overflow ----
+
+TEST_F(RulesTest, AFullQueueWithoutASignaledRequestNeverEmpties) {
+  for (uint64_t i = 1; i <= 4; ++i) program.post(1, {{.wr_id = i, .is_signaled = false}});
+  EXPECT_THAT(program.reports(), IsEmpty());  // there was room for all of them
+  program.post(1, {{.wr_id = 5, .is_signaled = false}});
+  EXPECT_THAT(program.reports(),
+              ElementsAre(HasSubstr("send-queue-never-signaled: posted to the send queue of "
+                                    "QP 1, which is full of 4 requests")));
+}
+
+TEST_F(RulesTest, OneSignaledRequestOfAllIsEnough) {
+  program.post(1, {{.wr_id = 1}});
+  for (uint64_t i = 2; i <= 5; ++i) program.post(1, {{.wr_id = i, .is_signaled = false}});
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+TEST_F(RulesTest, OneFullQueueIsBackPressure) {
+  for (uint64_t i = 1; i <= 5; ++i) program.post(1, {{.wr_id = i}});
+  program.complete(1, 1);
+  program.post(1, {{.wr_id = 5}});
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+TEST_F(RulesTest, APostToAQueueThatWasFullWithoutAPollInBetweenIsLost) {
+  for (uint64_t i = 1; i <= 6; ++i) program.post(1, {{.wr_id = i}});
+  EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("send-queue-overflow: ")));
+}
+
+TEST_F(RulesTest, APollInVainIsAPoll) {
+  for (uint64_t i = 1; i <= 5; ++i) program.post(1, {{.wr_id = i}});
+  program.poll(1);
+  program.post(1, {{.wr_id = 5}});
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+TEST_F(RulesTest, AThreadMayWaitForTheThreadThatPolls) {
+  program.has_other_threads = true;
+  program.poll(1, /*thread=*/2);
+  for (uint64_t i = 1; i <= 8; ++i) program.post(1, {{.wr_id = i}}, nullptr, /*thread=*/1);
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+TEST_F(RulesTest, AThreadMayWaitForAThreadThatHasYetToPoll) {
+  program.has_other_threads = true;
+  for (uint64_t i = 1; i <= 8; ++i) program.post(1, {{.wr_id = i}});
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+TEST_F(RulesTest, TheQueuesOfTwoQpsAreTwo) {
+  for (uint64_t i = 1; i <= 5; ++i) program.post(1, {{.wr_id = i}});
+  for (uint64_t i = 1; i <= 5; ++i) program.post(2, {{.wr_id = i}});
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+// ---- list-posted-again ----
+
+TEST_F(RulesTest, AListPostedAgainFromItsHeadIsPostedTwice) {
+  const int list = 0;
+  program.post(1, {{.wr_id = 1}, {.wr_id = 2}});
+  EXPECT_FALSE(program.post(1, {{.wr_id = 5}, {.wr_id = 6}, {.wr_id = 7}}, &list));
+  program.complete(1, 2);
+  program.post(1, {{.wr_id = 5}, {.wr_id = 6}, {.wr_id = 7}}, &list);
+  EXPECT_THAT(program.reports(),
+              ElementsAre(HasSubstr("although 2 requests of it were posted before *bad_wr: send 3 "
+                                    "on QP 1 is there twice")));
+}
+
+TEST_F(RulesTest, AListPostedOnFromBadWrIsRight) {
+  const int list[2] = {};
+  program.post(1, {{.wr_id = 1}, {.wr_id = 2}});
+  program.post(1, {{.wr_id = 5}, {.wr_id = 6}, {.wr_id = 7}}, &list[0]);
+  program.complete(1, 2);
+  program.post(1, {{.wr_id = 7}}, &list[1]);
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+TEST_F(RulesTest, AnotherListInTheSameMemoryIsAnother) {
+  const int list = 0;
+  program.post(1, {{.wr_id = 1}, {.wr_id = 2}});
+  program.post(1, {{.wr_id = 5}, {.wr_id = 6}, {.wr_id = 7}}, &list);
+  program.complete(1, 2);
+  program.post(1, {{.wr_id = 7}, {.wr_id = 8}}, &list);
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+TEST_F(RulesTest, TheSameListMayBePostedAnewOnceItsRequestsAreOver) {
+  const int list = 0;
+  program.post(1, {{.wr_id = 1}, {.wr_id = 2}, {.wr_id = 3}});
+  program.post(1, {{.wr_id = 5}, {.wr_id = 6}}, &list);
+  program.complete(1, 4);
+  program.post(1, {{.wr_id = 5}, {.wr_id = 6}}, &list);
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+// ---- posted-after-error ----
+
+TEST_F(RulesTest, APostAfterAPolledErrorIsFlushed) {
+  program.post(1, {{.wr_id = 1}});
+  program.complete(1, 1, kRemoteAccessError);
+  program.poll(1);
+  program.post(1, {{.wr_id = 2}});
+  EXPECT_THAT(program.reports(),
+              ElementsAre(HasSubstr("posted-after-error: posted send 2 on QP 1")));
+}
+
+// It may post for the first of several completions before it has looked at the last.
+TEST_F(RulesTest, APostBeforeTheNextPollMayNotKnowOfTheError) {
+  program.post(1, {{.wr_id = 1}, {.wr_id = 2}});
+  program.complete(1, 1);
+  program.complete_queue(program.qp(1).sends, 2, kRemoteAccessError);
+  program.post(1, {{.wr_id = 3}});
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+TEST_F(RulesTest, AnotherThreadMayNotKnowOfTheError) {
+  program.post(1, {{.wr_id = 1}});
+  program.complete(1, 1, kRemoteAccessError, /*thread=*/2);
+  program.poll(1, /*thread=*/2);
+  program.post(1, {{.wr_id = 2}}, nullptr, /*thread=*/1);
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+TEST_F(RulesTest, OnceAPostHasComeBackFlushedAnyThreadKnows) {
+  program.post(1, {{.wr_id = 1}});
+  program.complete(1, 1, kRemoteAccessError, /*thread=*/2);
+  program.post(1, {{.wr_id = 2}}, nullptr, /*thread=*/1);
+  program.complete(1, 2, kFlushed, /*thread=*/2);
+  program.post(1, {{.wr_id = 3}}, nullptr, /*thread=*/1);
+  EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("posted send 3")));
+}
+
+TEST_F(RulesTest, AMarkerIsRightOnceTheProgramHasMovedTheQpToErr) {
+  program.post(1, {{.wr_id = 1}});
+  program.complete(1, 1, kRemoteAccessError);
+  program.poll(1);
+  program.change(1, abi::QpState::kErr);
+  program.post(1, {{.wr_id = 2}});
+  program.complete(1, 2, kFlushed);
+  program.poll(1);
+  program.post(1, {{.wr_id = 3}});
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+TEST_F(RulesTest, AQpThatWasResetIsANewOne) {
+  program.post(1, {{.wr_id = 1}});
+  program.complete(1, 1, kRemoteAccessError);
+  program.poll(1);
+  program.change(1, abi::QpState::kReset);
+  program.change(1, abi::QpState::kRts);
+  program.post(1, {{.wr_id = 2}});
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+TEST_F(RulesTest, AnErrorIsOfOneQp) {
+  program.post(1, {{.wr_id = 1}});
+  program.complete(1, 1, kRemoteAccessError);
+  program.poll(1);
+  program.post(2, {{.wr_id = 2}});
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+// IBTA vol 1, 10.3.1.6: the send queue of an unreliable QP stops, and the program may move it on.
+TEST_F(RulesTest, AUdQpIsNotLostByAnError) {
+  program.qp(1).type = abi::QpType::kUd;
+  program.post(1, {{.wr_id = 1}});
+  program.complete(1, 1, kRemoteAccessError);
+  program.poll(1);
+  program.post_receive(1, {.wr_id = 2});
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+// ---- qp-destroyed-in-use ----
+
+TEST_F(RulesTest, ASignaledSendIsLostWithItsQp) {
+  program.post(1, {{.wr_id = 1, .is_signaled = false}, {.wr_id = 2}, {.wr_id = 3}});
+  program.destroy_qp(1);
+  EXPECT_THAT(program.reports(),
+              ElementsAre("qp-destroyed-in-use: destroyed QP 1 with 2 signaled sends whose "
+                          "completion it has not polled"));
+}
+
+TEST_F(RulesTest, ReceivesAndUnsignaledSendsMayBeLeft) {
+  program.post_receive(1, {.wr_id = 1});
+  program.post(1, {{.wr_id = 2, .is_signaled = false}});
+  program.destroy_qp(1);
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+TEST_F(RulesTest, AProgramMayGiveUpWorkByMovingTheQpToErr) {
+  program.post(1, {{.wr_id = 1}});
+  program.change(1, abi::QpState::kErr);
+  program.destroy_qp(1);
+  EXPECT_THAT(program.reports(), Not(Contains(HasSubstr("qp-destroyed-in-use"))));
+}
+
+// ---- events-unacknowledged ----
+
+TEST_F(RulesTest, TheOnlyThreadWaitsForAcknowledgementsInVain) {
+  program.sanitizer().tell(AcknowledgementWait{program.cq(1), 2, 1, {}});
+  EXPECT_THAT(program.reports(),
+              ElementsAre("events-unacknowledged: waits in ibv_destroy_cq for ever: 2 completion "
+                          "events and 1 async event of CQ 1 were not acknowledged"));
+}
+
+TEST_F(RulesTest, AnotherThreadMayAcknowledge) {
+  program.has_other_threads = true;
+  program.sanitizer().tell(AcknowledgementWait{program.cq(1), 1, 0, {}});
+  program.sanitizer().tell(AcknowledgementsComplete{program.cq(1)});
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+// ---- cq-too-small ----
+
+TEST_F(RulesTest, MoreOutstandingWorkThanTheCqHasPlacesIsReportedOnce) {
+  program.cq(1).capacity = 3;
+  program.post(1, {{.wr_id = 1}, {.wr_id = 2, .is_signaled = false}, {.wr_id = 3}});
+  program.post_receive(1, {.wr_id = 4});
+  EXPECT_THAT(program.reports(), IsEmpty());  // an unsignaled send has no completion
+  program.post_receive(1, {.wr_id = 5});
+  program.post_receive(1, {.wr_id = 6});
+  EXPECT_THAT(program.reports(),
+              ElementsAre("cq-too-small: posted receive 2 on QP 1: 4 completions can come to CQ 1 "
+                          "before the next poll, and it has room for 3"));
+}
+
+TEST_F(RulesTest, APolledCompletionMakesRoomInTheCq) {
+  program.cq(1).capacity = 1;
+  for (uint64_t i = 1; i <= 3; ++i) {
+    program.post(1, {{.wr_id = i}});
+    program.complete(1, i);
+  }
+  program.post(1, {{.wr_id = 4}});
+  program.change(1, abi::QpState::kReset);
+  program.post(1, {{.wr_id = 5}});
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+// ---- qp-never-error-drained ----
+
+TEST_F(RulesTest, AFailedQpIsDrainedBeforeItGoes) {
+  program.post_receive(1, {.wr_id = 1});
+  program.change(1, abi::QpState::kErr);
+  program.destroy_qp(1);
+  EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("qp-never-error-drained: destroyed QP 1")));
+  program.complete_queue(program.qp(1).receives, 1, kFlushed);
+  program.destroy_qp(1);
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+// ---- send-buffer-modified ----
+
+TEST_F(RulesTest, ABufferIsTheNicsUntilTheCompletionIsPolled) {
+  program.bytes = 1;
+  program.post(1, {{.wr_id = 1}});
+  program.bytes = 2;
+  program.complete(1, 1);
+  EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("changed the bytes of send 1 on QP 1")));
+  program.post(1, {{.wr_id = 2}});
+  program.complete(1, 2);
+  program.bytes = 3;
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+TEST_F(RulesTest, ABufferOfAnUnsignaledSendIsTheNicsUntilALaterCompletion) {
+  program.bytes = 1;
+  program.post(1, {{.wr_id = 1, .is_signaled = false}});
+  program.bytes = 2;
+  program.post(1, {{.wr_id = 2}});
+  program.complete(1, 2);
+  EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("changed the bytes of send 1 on QP 1")));
+}
+
+// ---- Events of CQs ----
+
+class EventRules : public RulesTest {
+ protected:
+  /// ibv_req_notify_cq(), with so many completions in the CQ's ring since its creation.
+  void arm(uint32_t produced) {
+    Cq& cq = program.cq(1);
+    cq.is_armed = true;
+    cq.armed = {"ibv_req_notify_cq", 1, 1};
+    cq.polls_at_arm = cq.polls;
+    cq.produced_at_arm = produced;
+    cq.could_complete_at_arm = true;
+  }
+  void wait(uint32_t taken) {
+    program.cq(1).taken = taken;
+    const Cq* const cqs[] = {&program.cq(1)};
+    program.sanitizer().tell(EventWait{cqs, 1, {}});
+  }
+  void have_event() {
+    program.sanitizer().tell(EventWaitEnd{1});
+    program.cq(1).is_armed = false;
+  }
+};
+
+TEST_F(EventRules, ArmPollWaitIsRight) {
+  for (uint32_t i = 0; i < 3; ++i) {
+    arm(i);
+    program.poll(1);
+    wait(i);
+    have_event();
+  }
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+TEST_F(EventRules, AWaitWithoutARequestSinceTheLatestEventNeverEnds) {
+  arm(0);
+  program.poll(1);
+  wait(0);
+  have_event();
+  wait(1);
+  EXPECT_THAT(program.reports(),
+              ElementsAre("event-without-rearm: waits for a completion event, and CQ 1 is not "
+                          "armed since its latest event"));
+}
+
+TEST_F(EventRules, AnotherThreadMayArmTheCq) {
+  program.has_other_threads = true;
+  wait(0);
+  have_event();
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+TEST_F(EventRules, ACompletionFromBeforeTheRequestGivesNoEvent) {
+  program.poll(1);
+  arm(3);
+  program.poll(1);
+  wait(2);
+  EXPECT_THAT(program.reports(),
+              ElementsAre("lost-wakeup: waits for a completion event although 1 completion lies in "
+                          "CQ 1, which was armed after it had come"));
+}
+
+TEST_F(EventRules, AThreadThatPollsTheCqMayTakeTheCompletion) {
+  program.has_other_threads = true;
+  program.poll(1, /*thread=*/2);
+  arm(3);
+  program.poll(1, /*thread=*/2);
+  wait(2);
+  have_event();
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+TEST_F(EventRules, AWaitWithoutAPollSinceTheRequestMayBeTooLate) {
+  arm(0);
+  wait(0);
+  EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("not-polled-after-arm: ")));
+}
+
+// ibv_get_cq_event(3), its example: the first request comes before anything is posted.
+TEST_F(EventRules, TheFirstRequestNeedsNoPoll) {
+  arm(0);
+  program.cq(1).could_complete_at_arm = false;
+  wait(0);
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+// ---- Requests ----
+
+TEST(Requests, OfAnSrqFinishInAnyOrder) {
+  Requests requests;
+  for (uint64_t id : {10u, 11u, 12u}) requests.push().wr_id = id;
+  EXPECT_EQ(requests.finish_one(11)->number, 2u);
+  EXPECT_EQ(requests.finished(), 0u);
+  EXPECT_EQ(requests.finish_one(10)->number, 1u);
+  EXPECT_EQ(requests.finished(), 2u);
+  EXPECT_EQ(requests.finish_one(10), nullptr);
+}
+
+TEST(Requests, KeepTheirNumbersWhenTheRingGrows) {
+  Requests requests;
+  for (uint64_t i = 1; i <= 10; ++i) requests.push().wr_id = i;
+  requests.finish_up_to(7);
+  for (uint64_t i = 11; i <= 100; ++i) requests.push().wr_id = i;
+  for (uint64_t i = 8; i <= 100; ++i) {
+    EXPECT_EQ(requests.at(i).wr_id, i);
+    EXPECT_EQ(requests.at(i).number, i);
+  }
+}
+
+}  // namespace
+}  // namespace rocemu::sanitizer

@@ -1,0 +1,19 @@
+// A number for the bytes of the program's memory, some of which may be missing.
+#pragma once
+
+#include <cstdint>
+
+namespace rocemu::sanitizer {
+
+class Checksum {
+ public:
+  /// Adds these bytes, or, of a long message, the first of them. Returns false if they cannot be
+  /// read.
+  bool add(uint64_t address, uint64_t length);
+  uint64_t value() const { return value_; }
+
+ private:
+  uint64_t value_ = 0x9e3779b97f4a7c15;
+};
+
+}  // namespace rocemu::sanitizer

@@ -1,0 +1,192 @@
+#include "verbs_provider/sanitizer/library_calls.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <unordered_map>
+#include <vector>
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <infiniband/verbs.h>
+#include <poll.h>
+#include <rdma/rdma_cma.h>
+
+#include "verbs_provider/objects/cq.h"
+#include "verbs_provider/sanitizer/program.h"
+#include "verbs_provider/turns/kernel.h"
+
+namespace rocemu::sanitizer {
+namespace {
+
+using provider::Guard;
+using turns::kernel;
+
+std::atomic<bool> cares_for_fork{false};
+
+/// The function behind ours. Null in a program without the library, which does not call ours.
+template <class Function>
+Function* behind(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+// ---- Completion events ----
+
+bool would_wait(int fd) {
+  const long flags = kernel(SYS_fcntl, fd, F_GETFL);
+  if (flags < 0 || (flags & O_NONBLOCK) != 0) return false;
+  pollfd entry{fd, POLLIN, 0};
+  const timespec now{};
+  return kernel(SYS_ppoll, &entry, 1L, &now, nullptr, 0L) == 0;
+}
+
+/// The completions that the program has taken, modulo 2^32.
+uint32_t taken_of(const Cq& cq) {
+  auto* const own = reinterpret_cast<provider::Cq*>(const_cast<void*>(cq.handle));
+  const Guard guard(own->ring_lock);
+  return own->ring->consumer.load(std::memory_order_acquire);
+}
+
+void begin_event_wait(Program& program, const ibv_comp_channel* channel) {
+  const Guard guard(program.lock);
+  std::vector<const Cq*> cqs;
+  program.objects().cqs.for_each([&](Cq& cq) {
+    if (cq.channel != channel) return;
+    cq.taken = taken_of(cq);
+    cqs.push_back(&cq);
+  });
+  std::sort(cqs.begin(), cqs.end(), [](const Cq* a, const Cq* b) { return a->number < b->number; });
+  program.sanitizer().tell(
+      EventWait{cqs, this_thread(), program.here("ibv_get_cq_event", channel->context)});
+}
+
+/// An event answers one request for notification. If there were several since the event before, we
+/// cannot know whether it was the latest.
+void note_event(Program& program, const ibv_cq* base) {
+  Cq* const cq = program.objects().cqs.find(base);
+  if (cq == nullptr) return;
+  cq->is_armed = cq->arms > 1;
+  cq->arms = cq->is_armed ? 1 : 0;
+}
+
+// ---- Events of the connection manager ----
+
+/// Events that the program has got and not acknowledged.
+struct KeptEvents {
+  uint64_t count = 0;
+  Place got;
+};
+std::unordered_map<const rdma_cm_event*, const rdma_cm_id*> ids_of_events;
+std::unordered_map<const rdma_cm_id*, KeptEvents> kept_events;
+
+/// The id that waits for the acknowledgement: of a connect request the listener.
+const rdma_cm_id* id_of(const rdma_cm_event& event) {
+  return event.event == RDMA_CM_EVENT_CONNECT_REQUEST ? event.listen_id : event.id;
+}
+
+void forget_event(const rdma_cm_event* event) {
+  const auto id = ids_of_events.find(event);
+  if (id == ids_of_events.end()) return;
+  if (const auto kept = kept_events.find(id->second);
+      kept != kept_events.end() && --kept->second.count == 0)
+    kept_events.erase(kept);
+  ids_of_events.erase(id);
+}
+
+}  // namespace
+
+bool is_fork_protected() {
+  return cares_for_fork.load() || getenv("RDMAV_FORK_SAFE") != nullptr ||
+         getenv("IBV_FORK_SAFE") != nullptr;
+}
+
+}  // namespace rocemu::sanitizer
+
+using namespace rocemu::sanitizer;
+
+#define ROCEMU_BEFORE extern "C" __attribute__((visibility("default")))
+
+ROCEMU_BEFORE int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** context) {
+  static auto* const real = behind<decltype(ibv_get_cq_event)>("ibv_get_cq_event");
+  Program* const program = Program::get();
+  const bool waits = program != nullptr && would_wait(channel->fd);
+  if (waits) begin_event_wait(*program, channel);
+  const int result = real(channel, cq, context);
+  if (program == nullptr) return result;
+  const int error = errno;
+  {
+    const Guard guard(program->lock);
+    if (waits) program->sanitizer().tell(EventWaitEnd{this_thread()});
+    if (result == 0) note_event(*program, *cq);
+  }
+  errno = error;
+  return result;
+}
+
+ROCEMU_BEFORE int ibv_fork_init(void) {
+  static auto* const real = behind<decltype(ibv_fork_init)>("ibv_fork_init");
+  cares_for_fork = true;
+  return real();
+}
+
+/// Who asks whether it is needed cares, too.
+ROCEMU_BEFORE ibv_fork_status ibv_is_fork_initialized(void) {
+  static auto* const real = behind<decltype(ibv_is_fork_initialized)>("ibv_is_fork_initialized");
+  cares_for_fork = true;
+  return real();
+}
+
+ROCEMU_BEFORE int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) {
+  static auto* const real = behind<decltype(rdma_get_cm_event)>("rdma_get_cm_event");
+  const int result = real(channel, event);
+  Program* const program = Program::get();
+  if (result != 0 || program == nullptr) return result;
+  const Guard guard(program->lock);
+  ids_of_events[*event] = id_of(**event);
+  KeptEvents& kept = kept_events[id_of(**event)];
+  ++kept.count;
+  kept.got = program->here(std::string_view("rdma_get_cm_event"));
+  return result;
+}
+
+ROCEMU_BEFORE int rdma_ack_cm_event(rdma_cm_event* event) {
+  static auto* const real = behind<decltype(rdma_ack_cm_event)>("rdma_ack_cm_event");
+  if (Program* const program = Program::get()) {
+    const Guard guard(program->lock);
+    forget_event(event);
+  }
+  return real(event);
+}
+
+ROCEMU_BEFORE int rdma_destroy_id(rdma_cm_id* id) {
+  static auto* const real = behind<decltype(rdma_destroy_id)>("rdma_destroy_id");
+  Program* const program = Program::get();
+  if (program == nullptr) return real(id);
+  {
+    const Guard guard(program->lock);
+    // librdmacm acknowledges this one itself.
+    if (id->event != nullptr) forget_event(id->event);
+    const auto kept = kept_events.find(id);
+    if (kept != kept_events.end())
+      program->sanitizer().tell(CmWait{id, kept->second.count, kept->second.got,
+                                       program->here(std::string_view("rdma_destroy_id"))});
+  }
+  const int result = real(id);
+  const int error = errno;
+  {
+    const Guard guard(program->lock);
+    program->sanitizer().tell(CmWaitEnd{id});
+    if (result == 0) kept_events.erase(id);
+  }
+  errno = error;
+  return result;
+}
+
+__attribute__((destructor)) static void end_program() {
+  Program* const program = Program::get();
+  // A thread may have ended in the middle of a verb.
+  if (program == nullptr || !program->lock.try_lock()) return;
+  program->sanitizer().tell(ProgramEnd{program->objects()});
+  program->lock.unlock();
+}

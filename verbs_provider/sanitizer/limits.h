@@ -1,0 +1,28 @@
+// Which limits of its device a call asked to exceed.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace rocemu::sanitizer {
+
+enum class Limit : uint8_t { kQpWr, kSge, kInline, kCqe, kSrqWr, kSrqSge, kReads, kInitiatedReads };
+
+struct Asked {
+  std::string_view attribute;
+  uint64_t value;
+  Limit limit;
+};
+
+struct Exceeded {
+  std::string_view attribute;
+  uint64_t asked, allowed;
+};
+
+/// Asks the device. Not under the program's lock.
+std::vector<Exceeded> exceeded_limits(ibv_context* context, const std::vector<Asked>& asked);
+
+}  // namespace rocemu::sanitizer

@@ -1,0 +1,62 @@
+// The sanitizer of this process.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "emulator/sanitizer/sanitizer.h"
+#include "verbs_provider/base/lock.h"
+#include "verbs_provider/sanitizer/log.h"
+#include "verbs_provider/sanitizer/stacks.h"
+
+namespace rocemu::sanitizer {
+
+class Program final : public Host {
+ public:
+  /// Null unless the run has --sanitize. Made at the first call.
+  static Program* get();
+
+  provider::Mutex lock;  // of all that follows
+
+  Sanitizer& sanitizer() { return sanitizer_; }
+  Objects& objects() { return sanitizer_.objects(); }
+  Log& log() { return log_; }
+  Stacks& stacks() { return stacks_; }
+  /// Where the calling thread is, which called that.
+  Place here(const char* call, ibv_context* context);
+  /// The context is closed.
+  void forget(ibv_context* context);
+
+  void report(const Report& report) override;
+  uint64_t report_unless_withdrawn(const Report& report) override;
+  void withdraw(uint64_t number) override;
+  bool is_single_threaded() override;
+  std::optional<uint64_t> checksum(std::span<const abi::Sge> sges) override;
+  Place here(std::string_view call) override;
+
+  /// The device time of a context, of the provider's.
+  static inline uint64_t (*now_ns)(ibv_context*) = nullptr;
+
+ private:
+  Program(const std::string& directory, const Selection& selection);
+  static Program* make_one();
+  static void make();
+  static void begin_in_child();
+  static void prepare_fork();
+
+  Stacks stacks_;
+  Log log_;
+  Sanitizer sanitizer_;
+  const Rule* trap_ = nullptr;
+  ibv_context* clock_ = nullptr;  // the latest context; null if that was closed
+};
+
+/// Of the calling thread.
+Thread this_thread();
+
+}  // namespace rocemu::sanitizer
