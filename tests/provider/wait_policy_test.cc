@@ -10,7 +10,7 @@ using provider::PollMode;
 using provider::WaitPolicy;
 using Way = WaitPolicy::Way;
 
-constexpr int64_t kUs = 1'000;
+constexpr int64_t kMicrosecond = 1'000;
 
 /// What it does with time for any wait.
 Way next(WaitPolicy& policy, PollMode mode = PollMode::kAdaptive) {
@@ -28,22 +28,22 @@ uint32_t sleeps_after(WaitPolicy& policy, int64_t yield_ns) {
 
 /// One fewer than show that others keep the processor.
 void two_long_turns(WaitPolicy& policy) {
-  for (int i = 0; i < 2; ++i) EXPECT_EQ(sleeps_after(policy, 4'000 * kUs), 0u);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(sleeps_after(policy, 4'000 * kMicrosecond), 0u);
 }
 
 TEST(WaitPolicy, GivesWay) {
   WaitPolicy policy;
   for (int i = 0; i < 100; ++i) {
     ASSERT_EQ(next(policy), Way::kGiveWay);
-    policy.gave_way(29 * kUs);
+    policy.gave_way(29 * kMicrosecond);
   }
 }
 
 TEST(WaitPolicy, SleepsWhereYieldsTakeLong) {
   WaitPolicy policy;
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(sleeps_after(policy, 649 * kUs), 0u);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(sleeps_after(policy, 649 * kMicrosecond), 0u);
   two_long_turns(policy);
-  EXPECT_EQ(sleeps_after(policy, 650 * kUs), 200u);
+  EXPECT_EQ(sleeps_after(policy, 650 * kMicrosecond), 200u);
 }
 
 // As happens while programs start.
@@ -51,7 +51,7 @@ TEST(WaitPolicy, SingleLongTurnsShowNothing) {
   WaitPolicy policy;
   for (int i = 0; i < 10; ++i) {
     two_long_turns(policy);
-    EXPECT_EQ(sleeps_after(policy, 2 * kUs), 0u);
+    EXPECT_EQ(sleeps_after(policy, 2 * kMicrosecond), 0u);
   }
 }
 
@@ -59,31 +59,31 @@ TEST(WaitPolicy, SleepsForLongerEachTimeThatThisWasTooShort) {
   WaitPolicy policy;
   two_long_turns(policy);
   for (const uint32_t expected : {200u, 400u, 800u, 1600u, 3200u, 6400u, 10'000u, 10'000u}) {
-    EXPECT_EQ(sleeps_after(policy, 700 * kUs), expected);
+    EXPECT_EQ(sleeps_after(policy, 700 * kMicrosecond), expected);
   }
 }
 
 TEST(WaitPolicy, AShortYieldEndsTheCrowd) {
   WaitPolicy policy;
   two_long_turns(policy);
-  EXPECT_EQ(sleeps_after(policy, 4'000 * kUs), 200u);
-  EXPECT_EQ(sleeps_after(policy, 2 * kUs), 0u);
+  EXPECT_EQ(sleeps_after(policy, 4'000 * kMicrosecond), 200u);
+  EXPECT_EQ(sleeps_after(policy, 2 * kMicrosecond), 0u);
   two_long_turns(policy);
-  EXPECT_EQ(sleeps_after(policy, 4'000 * kUs), 200u);
+  EXPECT_EQ(sleeps_after(policy, 4'000 * kMicrosecond), 200u);
 }
 
 TEST(WaitPolicy, SleepsWhereEveryYieldIsDear) {
   WaitPolicy policy;
-  for (int i = 0; i < 31; ++i) policy.gave_way(50 * kUs);
+  for (int i = 0; i < 31; ++i) policy.gave_way(50 * kMicrosecond);
   EXPECT_EQ(next(policy), Way::kGiveWay);
-  policy.gave_way(50 * kUs);
+  policy.gave_way(50 * kMicrosecond);
   EXPECT_EQ(next(policy), Way::kSleep);
 }
 
 TEST(WaitPolicy, OneCheapYieldShowsThatSwitchesAre) {
   WaitPolicy policy;
   for (int i = 0; i < 1000; ++i) {
-    policy.gave_way(i % 31 == 0 ? 3 * kUs : 50 * kUs);
+    policy.gave_way(i % 31 == 0 ? 3 * kMicrosecond : 50 * kMicrosecond);
     ASSERT_EQ(next(policy), Way::kGiveWay);
   }
 }
@@ -93,33 +93,33 @@ TEST(WaitPolicy, AYieldOfManyIsLongAndNotDear) {
   WaitPolicy policy;
   policy.finds_nothing(16);
   for (int i = 0; i < 1000; ++i) {
-    policy.gave_way(250 * kUs);
+    policy.gave_way(250 * kMicrosecond);
     ASSERT_EQ(next(policy), Way::kGiveWay);
   }
-  for (int i = 0; i < 3; ++i) policy.gave_way(4'000 * kUs);  // time slices
+  for (int i = 0; i < 3; ++i) policy.gave_way(4'000 * kMicrosecond);  // time slices
   EXPECT_EQ(next(policy), Way::kSleep);
 }
 
 TEST(WaitPolicy, TurnsOfThoseWhoBlockDoNotShowWhatASwitchTakes) {
   WaitPolicy policy;
   for (int i = 0; i < 1000; ++i) {
-    policy.gave_way(300 * kUs, WaitPolicy::Then::kBlocks);
+    policy.gave_way(300 * kMicrosecond, WaitPolicy::Then::kBlocks);
     ASSERT_EQ(next(policy), Way::kGiveWay);
   }
-  for (int i = 0; i < 3; ++i) policy.gave_way(4'000 * kUs, WaitPolicy::Then::kBlocks);
+  for (int i = 0; i < 3; ++i) policy.gave_way(4'000 * kMicrosecond, WaitPolicy::Then::kBlocks);
   EXPECT_EQ(next(policy), Way::kSleep);
 }
 
 TEST(WaitPolicy, SwitchesOfManyCanBeDear) {
   WaitPolicy policy;
   policy.finds_nothing(7);
-  for (int i = 0; i < 32; ++i) policy.gave_way(200 * kUs);  // eight switches of 25 us
+  for (int i = 0; i < 32; ++i) policy.gave_way(200 * kMicrosecond);  // eight switches of 25 us
   EXPECT_EQ(next(policy), Way::kSleep);
 }
 
 TEST(WaitPolicy, AYieldThatLetNobodyInShowsNothing) {
   WaitPolicy policy;
-  for (int i = 0; i < 64; ++i) policy.gave_way(i % 2 == 0 ? 300 : 50 * kUs);
+  for (int i = 0; i < 64; ++i) policy.gave_way(i % 2 == 0 ? 300 : 50 * kMicrosecond);
   EXPECT_EQ(next(policy), Way::kSleep);
 }
 
@@ -136,37 +136,37 @@ int polls_between(WaitPolicy& policy, Way way) {
 TEST(WaitPolicy, PollsOnUntilItHasEarnedASleep) {
   WaitPolicy policy;
   two_long_turns(policy);
-  policy.gave_way(4'000 * kUs);
+  policy.gave_way(4'000 * kMicrosecond);
   policy.finds();
   EXPECT_EQ(polls_between(policy, Way::kSleep), 1);
   for (int sleeps = 1; sleeps < 100; ++sleeps) {
-    policy.slept(850 * kUs);
+    policy.slept(850 * kMicrosecond);
     ASSERT_EQ(polls_between(policy, Way::kSleep), 850) << "1 us each";
   }
 }
 
 TEST(WaitPolicy, PollsOnUntilItHasEarnedAYield) {
   WaitPolicy policy;
-  for (int turns = 0; turns < 2; ++turns) policy.gave_way(600 * kUs);
+  for (int turns = 0; turns < 2; ++turns) policy.gave_way(600 * kMicrosecond);
   EXPECT_EQ(polls_between(policy, Way::kGiveWay), 351) << "it had 850 us";
   for (int turns = 0; turns < 10; ++turns) {
-    policy.gave_way(600 * kUs);
+    policy.gave_way(600 * kMicrosecond);
     ASSERT_EQ(polls_between(policy, Way::kGiveWay), 600);
   }
 }
 
 TEST(WaitPolicy, HasTimeForAnotherReasonToSleepOnlyOnce) {
   WaitPolicy policy;
-  EXPECT_TRUE(policy.may_sleep(850 * kUs));
-  policy.slept(400 * kUs);
-  EXPECT_FALSE(policy.may_sleep(850 * kUs));
+  EXPECT_TRUE(policy.may_sleep(850 * kMicrosecond));
+  policy.slept(400 * kMicrosecond);
+  EXPECT_FALSE(policy.may_sleep(850 * kMicrosecond));
   policy.finds();
-  EXPECT_TRUE(policy.may_sleep(850 * kUs));
+  EXPECT_TRUE(policy.may_sleep(850 * kMicrosecond));
 }
 
 TEST(WaitPolicy, YieldingAndSpinningNeverSleep) {
   WaitPolicy policy;
-  for (int i = 0; i < 3; ++i) policy.gave_way(4'000 * kUs);
+  for (int i = 0; i < 3; ++i) policy.gave_way(4'000 * kMicrosecond);
   EXPECT_EQ(next(policy, PollMode::kYield), Way::kGiveWay);
   EXPECT_EQ(next(policy, PollMode::kSpin), Way::kPollOn);
 }

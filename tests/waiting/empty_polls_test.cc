@@ -16,7 +16,7 @@ using provider::kBudgetConstants;
 using provider::PollMode;
 using provider::WaitPolicy;
 
-constexpr Nanoseconds kPoll = 50, kSecond = 1'000'000'000;
+constexpr Nanoseconds kEmptyPoll = 50, kSecond = 1'000'000'000;
 
 /// A thread that polls and never finds anything.
 class Poller {
@@ -39,7 +39,7 @@ class Poller {
       case WaitPolicy::Way::kSleep:
         return {Kind::kSleep, kBudgetConstants.most_ns};
     }
-    return {Kind::kRun, kPoll};
+    return {Kind::kRun, kEmptyPoll};
   }
   /// What the latest poll did is done.
   void end_poll() {

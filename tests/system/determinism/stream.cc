@@ -30,12 +30,12 @@ Stream connect_over_loopback() {
   socklen_t size = sizeof address;
   auto* const generic = reinterpret_cast<sockaddr*>(&address);
   const int listener = socket(AF_INET, SOCK_STREAM, 0);
-  must(bind(listener, generic, sizeof address) == 0, "bind");
-  must(listen(listener, 1) == 0, "listen");
+  must(::bind(listener, generic, sizeof address) == 0, "bind");
+  must(::listen(listener, 1) == 0, "listen");
   must(getsockname(listener, generic, &size) == 0, "getsockname");
   const int writer = socket(AF_INET, SOCK_STREAM, 0);
-  must(connect(writer, generic, sizeof address) == 0, "connect");
-  return {writer, accept(listener, nullptr, nullptr)};
+  must(::connect(writer, generic, sizeof address) == 0, "connect");
+  return {writer, ::accept(listener, nullptr, nullptr)};
 }
 
 void write_all(int fd, size_t bytes) {
