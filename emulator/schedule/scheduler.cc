@@ -140,7 +140,7 @@ PollGrant Scheduler::grant_to(const Thread& thread, const Facts& facts) const {
     if (!other.polling) continue;
     idleness.reads_clock |= other.polling->reads_clock;
     idleness.since = std::max(idleness.since, other.polling->since);
-    if (other.serial != thread.serial) idleness.is_alone = false;
+    if (options_.lockstep && other.serial != thread.serial) idleness.is_alone = false;
   }
   return grant_polls(idleness, thread.polling.value_or(Polling{}));
 }
