@@ -134,13 +134,16 @@ PollGrant Scheduler::grant_to(const Thread& thread, const Facts& facts) const {
   if (stands_still(facts)) return {};
   Idleness idleness{.is_quiet = is_quiet_,
                     .now = facts.now,
-                    .next = std::min(facts.device, next_of_sleepers(facts)),
-                    .is_alone = true};
+                    .next = next_of_sleepers(facts),
+                    .is_alone = options_.lockstep};
+  // Thousands of frames may be due within a microsecond, of which a thread that polls sees nothing.
+  // Outside of lockstep it may find what the NIC does by its lead late.
+  if (options_.lockstep) idleness.next = std::min(idleness.next, facts.device);
   for (const Thread& other : facts.threads) {
     if (!other.polling) continue;
     idleness.reads_clock |= other.polling->reads_clock;
     idleness.since = std::max(idleness.since, other.polling->since);
-    if (options_.lockstep && other.serial != thread.serial) idleness.is_alone = false;
+    if (other.serial != thread.serial) idleness.is_alone = false;
   }
   return grant_polls(idleness, thread.polling.value_or(Polling{}));
 }

@@ -129,6 +129,23 @@ TEST(Polling, AThreadThatOnlyReadsClocksWaitsForTimeFromTheBeginning) {
   EXPECT_LE(turns, 751U);
 }
 
+/// A message that is under way in many packets makes an event of the NIC for each.
+TEST(Polling, OutsideOfLockstepAThreadPollsPastWhatIsDueInTheNic) {
+  for (const bool lockstep : {true, false}) {
+    Script s({.lockstep = lockstep, .reports_hangs = true});
+    s.starts(1).nic_is_due(1us);
+    uint32_t polls = 0;
+    s.plays([&](Script& script, uint64_t) {
+      polls = std::max(polls, script.granted().polls);
+      if (script.now() >= Instant(1us)) return false;
+      script.polls(script.granted().polls);
+      return true;
+    });
+    // 1 us is 20 polls. The first two are granted singly.
+    EXPECT_EQ(polls, lockstep ? 18U : 32U);
+  }
+}
+
 /// perftest measures the processor's speed in 200 waits of 100 us to 2.09 ms, in which it does
 /// nothing but read clocks (get_cpu_mhz): their sum is 219 ms.
 TEST(Polling, ManyShortWaitsOfAThreadThatOnlyReadsClocksStayShort) {
