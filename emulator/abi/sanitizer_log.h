@@ -1,4 +1,4 @@
-// What a run with --sanitize finds is written into one directory, DIR, by the programs and the NIC:
+// The programs and the NIC of a run with --sanitize write what they find into a directory, DIR:
 //
 //   DIR/rules      the rules that are looked for, one a line
 //   DIR/trap       the rule that stops its thread with SIGTRAP; missing if none does

@@ -1,6 +1,6 @@
-// How a turn passes from the daemon to a thread and back (turns.h): every access of both sides to
-// ThreadSlot::state and ThreadSlot::turn that takes part, in an order that loses no turn. All
-// accesses are sequentially consistent. The functions are templates so that
+// These functions pass a turn from the daemon to a thread and back (turns.h). They are the only
+// accesses of both sides to ThreadSlot::state and ThreadSlot::turn during that, in an order that
+// loses no turn. All accesses are sequentially consistent. The functions are templates so that
 // tests/schedule/turn_handshake_test.cc can run both sides through every interleaving.
 #pragma once
 

@@ -73,11 +73,11 @@ struct ThreadSlot {
   /// Not 0 if the program chose the processor that `rocemu run --processor` keeps it on. Threads
   /// and processes that it starts, and programs that it executes, inherit that.
   std::atomic<uint32_t> chose_processor;
-  /// Of a thread whose latest turn ended with a look in vain, else 0: when the time is over that
-  /// its looks cost, in virtual time. It has no turn before, unless something happens.
+  /// The virtual time at which the thread's latest empty polls are over; 0 if its latest turn did
+  /// not end with one. The thread has no turn before, unless something happens.
   std::atomic<int64_t> ready_ns;
-  /// The daemon's grant for the turn: after so many looks in vain, of which each costs that much
-  /// time, the thread gives its turn back.
+  /// The daemon's grant for the turn: the thread gives its turn back after `polls` empty polls,
+  /// each of which takes `poll_ns` of virtual time.
   std::atomic<int64_t> poll_ns;
   std::atomic<uint32_t> polls;
   std::atomic<uint32_t> looks;     // in vain, in that turn

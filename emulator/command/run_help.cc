@@ -1,4 +1,4 @@
-// What `rocemu run --help` and --help-all say.
+// The texts of `rocemu run --help` and --help-all.
 #include <string>
 
 #include "emulator/command/subcommand.h"
@@ -31,7 +31,7 @@ never acted, with --sanitize an error was found, with --expect the run was not a
 expected, or with --check-determinism two runs differed.
 )";
 
-/// What only --help-all explains.
+/// Only --help-all prints this text.
 constexpr char kDetails[] =
     R"(
 SIGTERM, SIGHUP, SIGINT and SIGQUIT are passed on to every program of the run, in whatever

@@ -9,7 +9,7 @@
 
 namespace rocemu::command {
 
-/// Where the stacks of programs that hang or crash are written.
+/// The file into which the stacks of programs that hang or crash are written.
 struct StackFiles {
   StackTool tool{};
   std::string file;    // to which stacks are added

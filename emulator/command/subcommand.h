@@ -17,7 +17,7 @@ struct Subcommand {
   /// Gets what stands behind the subcommand's name; returns the exit status or throws Error.
   int (*run)(const Arguments&);
   std::string (*help)();
-  /// With the options that --help-all shows; null if --help shows all of them.
+  /// Returns the help with all options; null if --help shows all of them.
   std::string (*help_all)() = nullptr;
 };
 

@@ -40,8 +40,8 @@ using Clock = std::chrono::steady_clock;
 
 bool has_no_outsiders = false;  // expect_no_outsiders()
 
-/// By this one the daemon says that nothing can happen any more (--report-stuck). From anybody else
-/// it means nothing, as it would if we did not take it.
+/// The daemon sends this signal when nothing can happen any more (--report-stuck). From another
+/// sender it is ignored, which is its default action.
 constexpr int kStuckSignal = SIGURG;
 constexpr std::chrono::seconds kLongestPause{2};
 /// The time that a test has to end by its exception when its time limit is over.

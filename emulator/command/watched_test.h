@@ -33,8 +33,8 @@ class WatchedTest {
   /// test from counting as hanging.
   void mark_waits(std::vector<BlockedThread>& threads) const;
 
-  /// Whether the test closes its NIC, by the end of our standard input. It then waits for us, while
-  /// nothing else of it may run, and that is no hang.
+  /// Returns whether the test is closing its NIC: it has closed our standard input. It waits for us
+  /// then, which is no hang even if all its other threads wait too.
   bool is_closing() const;
 
   /// Hands the report to the test, whose waiting threads fail with it. If no thread waits for

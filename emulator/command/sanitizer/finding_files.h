@@ -10,7 +10,7 @@ namespace rocemu::command {
 
 enum class ReportFormat { kJson, kSarif, kJunit };
 
-/// By the file's extension. Throws UsageError for another one.
+/// Returns the format that belongs to the file's extension. Throws UsageError if none does.
 ReportFormat report_format(const std::string& file);
 
 /// `root`: files below it are named relative to it, for GitHub.

@@ -42,7 +42,7 @@ class LogReader {
   explicit LogReader(const std::string& directory) {
     std::ifstream log(directory + "/" + abi::kSanitizerLog);
     for (std::string line; std::getline(log, line);) {
-      // What a program that was killed in the middle of a write has left is no record.
+      // A program that was killed in the middle of a write leaves an incomplete line.
       const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
       if (!record.is_object()) continue;
       try {
@@ -212,7 +212,7 @@ class Symbols {
   std::map<std::string, SourceLines> lines_;
 };
 
-/// What makes two findings the same.
+/// Returns a text that is equal for two findings if they are the same mistake at the same places.
 std::string identity_of(const Misuse& finding) {
   std::string text(finding.rule->id);
   text += " " + finding.process.substr(0, finding.process.rfind('#'));

@@ -1,5 +1,5 @@
-// What the programs and the NIC of a run with --sanitize have found (abi/sanitizer_log.h), with the
-// source lines of its stacks.
+// Reads the findings of a run with --sanitize (abi/sanitizer_log.h), and looks up the source lines
+// of their stacks.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct FoundPlace {
   std::string what;  // "posted"
   std::string call;  // "ibv_post_recv"
   double time_s = 0;
-  /// Of the program: without the libraries of RDMA in front. The innermost first.
+  /// The program's frames, the innermost first. Frames inside the RDMA libraries are left out.
   std::vector<StackFrame> stack;
 };
 

@@ -45,7 +45,8 @@ void write_file(const std::string& path, const std::string& text) {
   if (!file.flush()) fail_with_errno("cannot write " + path, errno);
 }
 
-/// Fails now and not when the run is over. What an earlier run left would be taken for this one's.
+/// Reports a file that cannot be written before the run begins, and empties it, so that nobody
+/// mistakes the reports of an earlier run for those of this one.
 void require_writable(const std::string& path) {
   std::ofstream file(path);
   if (!file)

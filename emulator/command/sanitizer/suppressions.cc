@@ -11,7 +11,7 @@
 namespace rocemu::command {
 namespace {
 
-/// From the begin of the text. `to_end`: all of it.
+/// Returns whether the text begins with the pattern or, if `to_end`, is matched by it as a whole.
 bool matches_here(std::string_view pattern, std::string_view text, bool to_end) {
   if (pattern.empty()) return !to_end || text.empty();
   if (pattern.front() == '*') {

@@ -1,4 +1,5 @@
-// What carries frames out of the engine and into it, as the loop sees it: UDP (udp_network.h).
+// The event loop's view of a network that carries frames out of the engine and into it: UDP
+// (udp_network.h).
 #pragma once
 
 #include "emulator/engine/base/time.h"
@@ -16,7 +17,8 @@ class NetworkPort {
   /// True while an acknowledgement is held back to share a datagram with the application's reply.
   /// The loop must not block then, but should yield so that the application can post that reply.
   virtual bool holds_back() const { return false; }
-  /// What would make more frames has to wait until there is room. Then the event loop wakes.
+  /// Returns whether senders must wait until there is room for more frames. The event loop wakes
+  /// when there is.
   virtual bool is_congested() const = 0;
 };
 
