@@ -50,6 +50,12 @@ class Options(unittest.TestCase):
         result = rocemu_run(WRONG)
         self.assertEqual((result.returncode, result.stdout), (0, ""))
 
+    def test_a_plugin_with_libraries_of_its_own_works(self):
+        for options in ((), LOCKSTEP):
+            result, reports = sanitized(program("sanitizer_with_plugin"), program("sanitizer_plugin.so"),
+                                        options=options)
+            self.assertEqual((result.returncode, reports), (0, []), result.stdout)
+
     def test_an_unknown_rule_is_named_with_the_one_that_was_meant(self):
         self.assert_usage("there is no rule 'cq-overun'; did you mean 'cq-overrun'?",
                           "--sanitize=cq-overun")

@@ -25,10 +25,18 @@ using turns::kernel;
 
 std::atomic<bool> cares_for_fork{false};
 
-/// The function behind ours. Null in a program without the library, which does not call ours.
+/// Returns the library's function, which ours replaces. A plugin that was loaded with RTLD_LOCAL
+/// has its library in a scope of its own, out of reach of RTLD_NEXT; its calls come to us all the
+/// same.
 template <class Function>
 Function* behind(const char* name) {
-  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+  void* found = dlsym(RTLD_NEXT, name);
+  for (const char* library : {"libibverbs.so.1", "librdmacm.so.1"}) {
+    if (found != nullptr) break;
+    if (void* const loaded = dlopen(library, RTLD_LAZY | RTLD_NOLOAD); loaded != nullptr)
+      found = dlsym(loaded, name);
+  }
+  return reinterpret_cast<Function*>(found);
 }
 
 // ---- Completion events ----
