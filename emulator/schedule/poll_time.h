@@ -52,6 +52,9 @@ struct Idleness {
   bool is_alone = false;       // no other thread polls
 };
 
+/// Returns by how much time the thread may be ahead of others that poll.
+Duration lead_of(const Idleness& idleness, const Polling& polling);
+
 /// Returns the grant for a thread that has polled so.
 PollGrant grant_polls(const Idleness& idleness, const Polling& polling);
 

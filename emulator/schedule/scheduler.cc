@@ -135,17 +135,21 @@ PollGrant Scheduler::grant_to(const Thread& thread, const Facts& facts) const {
   Idleness idleness{.is_quiet = is_quiet_,
                     .now = facts.now,
                     .next = next_of_sleepers(facts),
-                    .is_alone = options_.lockstep};
-  // Thousands of frames may be due within a microsecond, of which a thread that polls sees nothing.
-  // Outside of lockstep it may find what the NIC does by its lead late.
-  if (options_.lockstep) idleness.next = std::min(idleness.next, facts.device);
+                    .is_alone = true};
   for (const Thread& other : facts.threads) {
     if (!other.polling) continue;
     idleness.reads_clock |= other.polling->reads_clock;
     idleness.since = std::max(idleness.since, other.polling->since);
     if (other.serial != thread.serial) idleness.is_alone = false;
   }
-  return grant_polls(idleness, thread.polling.value_or(Polling{}));
+  const Polling polling = thread.polling.value_or(Polling{});
+  if (facts.device != kNever) {
+    // Thousands of frames may be due within a microsecond, of which a thread that polls sees
+    // nothing. Outside of lockstep it may find what the NIC does by its lead late.
+    const Duration late = options_.lockstep ? Duration{} : lead_of(idleness, polling);
+    idleness.next = std::min(idleness.next, std::max(facts.device, facts.now + late));
+  }
+  return grant_polls(idleness, polling);
 }
 
 void Scheduler::turn_ended(const Turn& turn) {
