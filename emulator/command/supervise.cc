@@ -239,7 +239,7 @@ class Supervisor {
 };
 
 std::vector<BlockedThread> Supervisor::look() const {
-  const WatchedTest* const test = supervision_.test;
+  WatchedTest* const test = supervision_.test;
   std::vector<BlockedThread> threads =
       blocked_threads(test != nullptr ? test->programs() : programs_.list(), daemon_pid(),
                       turns_ ? turns_->waits() : ToldWaits(), has_no_outsiders);

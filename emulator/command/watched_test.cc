@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "emulator/abi/test_watch.h"
 #include "emulator/command/error.h"
@@ -24,6 +25,9 @@ namespace {
 constexpr int kMostSignals = 3;
 /// The same hang is reported every two seconds.
 constexpr std::chrono::seconds kNewHang{10};
+/// A wait with a limit in Python looks every 50 ms whether its program has ended. This is what that
+/// takes at most on a busy machine.
+constexpr std::chrono::seconds kUntilWaitsNotice{2};
 
 bool is_one_of(const std::atomic<int32_t> (&threads)[abi::TestWatch::kThreads], pid_t thread) {
   return std::ranges::any_of(threads, [&](const auto& one) { return one.load() == thread; });
@@ -60,12 +64,30 @@ bool WatchedTest::is_waiting() const {
   return std::ranges::any_of(watch_->waiting, [](const auto& one) { return one.load() != 0; });
 }
 
-void WatchedTest::mark_waits(std::vector<BlockedThread>& threads) const {
+bool WatchedTest::may_notice_an_end() {
+  std::set<pid_t> ended;
+  bool is_any_alive = false;
+  for (const pid_t process : programs()) {
+    const std::string status = proc::contents_of(proc::directory_of(process) + "/status");
+    if (proc::field_of(status, "State").starts_with('Z')) {
+      ended.insert(process);
+    } else if (process != pid_) {
+      is_any_alive = true;
+    }
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (ended != ended_) ended_since_ = now;
+  ended_ = std::move(ended);
+  return !is_any_alive || (!ended_.empty() && now - ended_since_ < kUntilWaitsNotice);
+}
+
+void WatchedTest::mark_waits(std::vector<BlockedThread>& threads) {
   const bool is_any_waiting = is_waiting();
+  const Waker waker = is_any_waiting && may_notice_an_end() ? Waker::kTime : Waker::kNobody;
   for (BlockedThread& thread : threads) {
     if (thread.process != pid_) continue;
     if (is_one_of(watch_->waiting, thread.thread)) {
-      thread.waker = Waker::kNobody;
+      thread.waker = waker;
       thread.what = "waits for programs that it started";
       thread.switches.clear();
       thread.sockets.clear();

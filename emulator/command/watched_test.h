@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,7 @@ class WatchedTest {
   /// Marks the threads of the test that wait for programs, whatever system call they wait in. While
   /// one does, threads that wait for something outside, such as a test runner's, do not keep the
   /// test from counting as hanging.
-  void mark_waits(std::vector<BlockedThread>& threads) const;
+  void mark_waits(std::vector<BlockedThread>& threads);
 
   /// Returns whether the test is closing its NIC: it has closed our standard input. It waits for us
   /// then, which is no hang even if all its other threads wait too.
@@ -43,10 +44,14 @@ class WatchedTest {
 
  private:
   bool is_waiting() const;
+  /// Returns whether a thread that waits for programs may be about to notice that one has ended.
+  bool may_notice_an_end();
 
   pid_t pid_;
   int report_fd_ = -1;
   abi::TestWatch* watch_;
+  std::set<pid_t> ended_;  // programs that the test has not waited for
+  std::chrono::steady_clock::time_point ended_since_{};
   int signals_ = 0;  // sent for this hang so far
   std::chrono::steady_clock::time_point latest_{};
 };

@@ -90,6 +90,32 @@ class OutsideOfARun(HangTest):
             result = self.run_here(*command, PATH=self.slow_to_close(5), ROCEMU_TIMEOUT="4s")
             self.assertEqual((result.returncode, result.stdout), (0, ""))
 
+    def test_a_test_that_notices_the_end_of_a_program_late_does_not_hang(self):
+        (self.scratch / "late.py").write_text("""if True:
+            import rocemu, subprocess, sys, time
+            real_sleep = time.sleep
+            seconds = float(sys.argv[2])
+            with rocemu.Fabric(clock=sys.argv[1]) as fabric:
+                port = str(rocemu.free_port())
+                rping = ["-a", "127.0.0.1", "-p", port, "-C", "2"]
+                servers = []
+                if sys.argv[3] == "beside":  # a server that nobody has called yet
+                    servers.append(fabric.popen(["rping", "-s", *rping]))
+                    fabric.wait_listening(int(port))
+                subprocess.time.sleep = lambda _: real_sleep(seconds)  # a wait with a limit looks so often
+                fabric.run(["sleep", "0.2"], check=True, timeout=60)
+                subprocess.time.sleep = real_sleep
+                if servers:
+                    fabric.run(["rping", "-c", *rping], check=True)
+                    servers[0].wait()
+            print("done")
+            """)
+        for clock in ("virtual", "lockstep"):
+            for seconds, programs in ((4, "alone"), (1, "beside")):
+                with self.subTest(clock, programs=programs):
+                    result = self.run_here(sys.executable, "late.py", clock, seconds, programs)
+                    self.assertEqual(result.stdout, "done\n")
+
     def test_in_python_it_is_an_exception(self):
         (self.scratch / "hang.py").write_text("""if True:
             import rocemu, sys, threading, time
