@@ -1,5 +1,5 @@
 // Threads that spin are told from threads that compute.
-#include "emulator/os/spinning_threads.h"
+#include "emulator/os/threads/spinning_threads.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

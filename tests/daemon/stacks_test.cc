@@ -1,5 +1,5 @@
 // What two programs say of stacks, and the same names in both.
-#include "emulator/os/stacks.h"
+#include "emulator/os/threads/stacks.h"
 
 #include <gtest/gtest.h>
 
