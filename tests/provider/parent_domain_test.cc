@@ -7,7 +7,7 @@
 
 #include "tests/provider/fake_context.h"
 #include "verbs_provider/base/verbs.h"
-#include "verbs_provider/objects/pd.h"
+#include "verbs_provider/structs/pd.h"
 
 namespace rocemu::provider {
 namespace {

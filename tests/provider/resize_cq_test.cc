@@ -8,7 +8,7 @@
 
 #include "tests/provider/fake_context.h"
 #include "verbs_provider/base/verbs.h"
-#include "verbs_provider/objects/cq.h"
+#include "verbs_provider/structs/cq.h"
 
 namespace rocemu::provider {
 namespace {

@@ -1,20 +1,20 @@
 // ibv_create_cq(3), ibv_destroy_cq(3), ibv_resize_cq(3), ibv_modify_cq(3), ibv_poll_cq(3) and
 // ibv_req_notify_cq(3).
-#include "verbs_provider/objects/cq.h"
+#include "verbs_provider/structs/cq.h"
 
 #include <bit>
 #include <cerrno>
 #include <optional>
 
-#include "verbs_provider/base/context.h"
-#include "verbs_provider/base/events.h"
 #include "verbs_provider/base/objects.h"
-#include "verbs_provider/base/sanitizer_hooks.h"
 #include "verbs_provider/base/verbs.h"
-#include "verbs_provider/call_sites/note_call.h"
+#include "verbs_provider/context/context.h"
+#include "verbs_provider/context/events.h"
+#include "verbs_provider/context/sanitizer_hooks.h"
 #include "verbs_provider/datapath/retire.h"
+#include "verbs_provider/hooks/note_call.h"
 #include "verbs_provider/polling/empty_poll.h"
-#include "verbs_provider/shim/system_call.h"
+#include "verbs_provider/system/system_call.h"
 
 namespace rocemu::provider {
 namespace {

@@ -2,14 +2,14 @@
 // by a function of its own.
 #include <cerrno>
 
-#include "verbs_provider/base/context.h"
 #include "verbs_provider/base/objects.h"
-#include "verbs_provider/base/sanitizer_hooks.h"
-#include "verbs_provider/base/verb.h"
 #include "verbs_provider/base/verbs.h"
-#include "verbs_provider/objects/cq.h"
-#include "verbs_provider/objects/device_clock.h"
+#include "verbs_provider/context/context.h"
+#include "verbs_provider/context/device_clock.h"
+#include "verbs_provider/context/sanitizer_hooks.h"
+#include "verbs_provider/context/verb.h"
 #include "verbs_provider/polling/empty_poll.h"
+#include "verbs_provider/structs/cq.h"
 
 namespace rocemu::provider {
 namespace {

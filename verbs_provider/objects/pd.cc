@@ -1,11 +1,11 @@
 // ibv_alloc_pd(3), ibv_import_pd(3), ibv_alloc_td(3) and ibv_alloc_parent_domain(3).
-#include "verbs_provider/objects/pd.h"
+#include "verbs_provider/structs/pd.h"
 
 #include <cerrno>
 #include <cstring>
 
-#include "verbs_provider/base/context.h"
 #include "verbs_provider/base/verbs.h"
+#include "verbs_provider/context/context.h"
 
 namespace rocemu::provider {
 namespace {

@@ -1,0 +1,79 @@
+// A completion queue as the client sees it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "emulator/abi/rings.h"
+#include "verbs_provider/base/lock.h"
+#include "verbs_provider/base/private_abi.h"
+#include "verbs_provider/datapath/payload.h"
+#include "verbs_provider/structs/cq_sharing.h"
+#include "verbs_provider/structs/pd.h"
+
+namespace rocemu::provider {
+
+struct Cq {
+  VerbsCq verbs;  // must be first
+
+  CustomMemory custom_memory;
+  ibv_pd* parent_domain = nullptr;  // held
+
+  /// Held with `lock` when the ring is replaced. ibv_req_notify_cq takes only this one, since it
+  /// may be called between ibv_start_poll and ibv_end_poll.
+  Mutex ring_lock;
+  OptionalMutex lock;  // of what follows; from ibv_start_poll to ibv_end_poll
+  abi::CqRing* ring = nullptr;
+  uint32_t ring_mask = 0;
+  uint64_t consumed = 0;     // completions ever taken, stale ones included
+  uint32_t empty_polls = 0;  // since the latest completion
+  CqSharing sharing;
+  std::atomic<bool> notifies{false};  // ibv_req_notify_cq was called, ever
+  abi::Cqe current{};                 // what the functions of an extended CQ read
+
+  /// How many completions there were until now, counted as `consumed` is. Under the lock.
+  uint64_t produced() const {
+    const uint32_t producer = ring->producer.load(std::memory_order_acquire);
+    return consumed + (producer - static_cast<uint32_t>(consumed));
+  }
+
+  bool overran() const { return ring->error.load(std::memory_order_acquire) != 0; }
+
+  /// Takes completions until the `end`-th (a value of produced()) or the first that is to be seen,
+  /// which is copied. False if there was none. Under the lock. See receive_payload() of `known`.
+  bool take(uint64_t end, abi::Cqe* cqe, WritablePage& known);
+
+ private:
+  /// Tells the daemon that there is room for what was taken. Under the lock.
+  void publish_consumed() {
+    ring->consumer.store(static_cast<uint32_t>(consumed), std::memory_order_release);
+  }
+};
+
+/// ibv_create_cq() and ibv_create_cq_ex() without their flags. `parent_domain` may be null.
+Cq* make_cq(ibv_context* context, uint32_t capacity, const ibv_comp_channel* channel,
+            uint32_t comp_vector, ibv_pd* parent_domain);
+
+/// Gives it the functions of an ibv_cq_ex that has the fields of these IBV_WC_EX_WITH_... flags.
+void make_extended(Cq* cq, uint64_t wc_flags);
+
+/// The locks of a QP's two CQs, which may be one. XRC QPs lack one or both.
+class BothCqs {
+ public:
+  BothCqs(Cq* a, Cq* b) : first_(a < b ? a : b), second_(a == b ? nullptr : a < b ? b : a) {
+    if (first_ != nullptr) first_->lock.lock();
+    if (second_ != nullptr) second_->lock.lock();
+  }
+  ~BothCqs() {
+    if (second_ != nullptr) second_->lock.unlock();
+    if (first_ != nullptr) first_->lock.unlock();
+  }
+  BothCqs(const BothCqs&) = delete;
+  BothCqs& operator=(const BothCqs&) = delete;
+
+ private:
+  Cq* first_;
+  Cq* second_;
+};
+
+}  // namespace rocemu::provider
