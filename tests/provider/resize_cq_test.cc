@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/provider/fake_context.h"
+#include "verbs_provider/base/objects.h"
 #include "verbs_provider/base/verbs.h"
 #include "verbs_provider/structs/cq.h"
 

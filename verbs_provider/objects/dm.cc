@@ -10,6 +10,7 @@
 #include "verbs_provider/base/verbs.h"
 #include "verbs_provider/context/context.h"
 #include "verbs_provider/context/verb.h"
+#include "verbs_provider/objects/register_region.h"
 #include "verbs_provider/structs/mr.h"
 
 namespace rocemu::provider {

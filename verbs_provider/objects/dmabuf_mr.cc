@@ -11,6 +11,7 @@
 #include "verbs_provider/base/objects.h"
 #include "verbs_provider/base/verbs.h"
 #include "verbs_provider/context/region_memory.h"
+#include "verbs_provider/objects/register_region.h"
 #include "verbs_provider/structs/mr.h"
 
 namespace rocemu::provider {

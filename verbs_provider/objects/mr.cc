@@ -13,6 +13,7 @@
 #include "verbs_provider/base/verbs.h"
 #include "verbs_provider/context/context.h"
 #include "verbs_provider/context/region_memory.h"
+#include "verbs_provider/objects/register_region.h"
 #include "verbs_provider/structs/pd.h"
 
 namespace rocemu::provider {

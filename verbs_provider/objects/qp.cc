@@ -9,9 +9,11 @@
 #include "verbs_provider/context/context.h"
 #include "verbs_provider/context/events.h"
 #include "verbs_provider/datapath/auto_inline.h"
+#include "verbs_provider/objects/make_qp.h"
 #include "verbs_provider/objects/qp_attributes.h"
 #include "verbs_provider/objects/qp_ex.h"
 #include "verbs_provider/shim/call.h"
+#include "verbs_provider/structs/pd.h"
 #include "verbs_provider/structs/srq.h"
 
 namespace rocemu::provider {

@@ -4,6 +4,8 @@
 #include "verbs_provider/base/objects.h"
 #include "verbs_provider/base/verbs.h"
 #include "verbs_provider/context/context.h"
+#include "verbs_provider/objects/make_qp.h"
+#include "verbs_provider/structs/pd.h"
 #include "verbs_provider/structs/qp.h"
 #include "verbs_provider/structs/srq.h"
 

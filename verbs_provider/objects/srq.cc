@@ -10,6 +10,7 @@
 #include "verbs_provider/context/context.h"
 #include "verbs_provider/context/events.h"
 #include "verbs_provider/datapath/post_list.h"
+#include "verbs_provider/structs/pd.h"
 
 namespace rocemu::provider {
 namespace {

@@ -9,6 +9,7 @@
 #include "verbs_provider/base/objects.h"
 #include "verbs_provider/base/verbs.h"
 #include "verbs_provider/context/context.h"
+#include "verbs_provider/structs/pd.h"
 #include "verbs_provider/structs/srq.h"
 #include "verbs_provider/system/system_call.h"
 

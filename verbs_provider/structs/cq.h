@@ -7,9 +7,8 @@
 #include "emulator/abi/rings.h"
 #include "verbs_provider/base/lock.h"
 #include "verbs_provider/base/private_abi.h"
-#include "verbs_provider/datapath/payload.h"
 #include "verbs_provider/structs/cq_sharing.h"
-#include "verbs_provider/structs/pd.h"
+#include "verbs_provider/structs/custom_memory.h"
 
 namespace rocemu::provider {
 
@@ -39,23 +38,11 @@ struct Cq {
 
   bool overran() const { return ring->error.load(std::memory_order_acquire) != 0; }
 
-  /// Takes completions until the `end`-th (a value of produced()) or the first that is to be seen,
-  /// which is copied. False if there was none. Under the lock. See receive_payload() of `known`.
-  bool take(uint64_t end, abi::Cqe* cqe, WritablePage& known);
-
- private:
-  /// Tells the daemon that there is room for what was taken. Under the lock.
+  /// Announces the room that taken completions leave to the daemon. Under the lock.
   void publish_consumed() {
     ring->consumer.store(static_cast<uint32_t>(consumed), std::memory_order_release);
   }
 };
-
-/// ibv_create_cq() and ibv_create_cq_ex() without their flags. `parent_domain` may be null.
-Cq* make_cq(ibv_context* context, uint32_t capacity, const ibv_comp_channel* channel,
-            uint32_t comp_vector, ibv_pd* parent_domain);
-
-/// Gives it the functions of an ibv_cq_ex that has the fields of these IBV_WC_EX_WITH_... flags.
-void make_extended(Cq* cq, uint64_t wc_flags);
 
 /// The locks of a QP's two CQs, which may be one. XRC QPs lack one or both.
 class BothCqs {

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "emulator/abi/control.h"
 #include "verbs_provider/base/private_abi.h"
 #include "verbs_provider/context/region_memory.h"
 #include "verbs_provider/structs/dm.h"
@@ -26,9 +25,5 @@ struct Mr {
 constexpr uint32_t region_number(uint32_t lkey) {
   return lkey >> 8;
 }
-
-/// Has the daemon register what `wanted` says, for `pd`, and fills all of the ibv_mr but its
-/// address and length. Null with errno set if it refuses.
-Mr* register_region(ibv_pd* pd, const decltype(abi::Request::Body::reg_mr)& wanted, MrType type);
 
 }  // namespace rocemu::provider

@@ -3,8 +3,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <cstdlib>
-#include <new>
 
 #include <infiniband/verbs.h>
 
@@ -55,39 +53,6 @@ inline bool is_parent_domain(const ibv_pd& pd) {
 /// disable internal locking" (ibv_alloc_td(3)).
 inline bool is_single_threaded(const ibv_pd* pd) {
   return pd != nullptr && ours<const Pd>(pd)->thread_domain != nullptr;
-}
-
-/// What a parent domain's allocator is asked memory for: the lower half of its `resource_type`. The
-/// upper half is the number of the kernel's driver, which is 0: there is none.
-enum class Resource : uint64_t { kQp = 1, kCq, kSrq };
-
-/// The part of an object that may lie in memory of a parent domain's allocator. The queues
-/// themselves never do: they are shared with the daemon.
-struct CustomMemory {
-  Pd* from = nullptr;  // null: our own memory
-};
-
-/// Zeroed memory of `pd`'s allocator; null with errno set if it has none left. `memory` says in the
-/// end where it is from, which may be calloc().
-void* allocate(ibv_pd* pd, size_t size, size_t alignment, Resource resource, CustomMemory* memory);
-void deallocate(void* object, Resource resource, const CustomMemory& memory);
-
-/// make() and dispose() for a T with a member `CustomMemory custom_memory`. `pd` may be null.
-template <class T>
-T* make_in(ibv_pd* pd, Resource resource) {
-  CustomMemory from;
-  void* memory = allocate(pd, sizeof(T), alignof(T), resource, &from);
-  if (memory == nullptr) return nullptr;
-  T* object = new (memory) T();
-  object->custom_memory = from;
-  return object;
-}
-
-template <class T>
-void dispose_in(T* object, Resource resource) {
-  const CustomMemory from = object->custom_memory;
-  object->~T();
-  deallocate(object, resource, from);
 }
 
 }  // namespace rocemu::provider

@@ -9,7 +9,7 @@
 #include "verbs_provider/base/private_abi.h"
 #include "verbs_provider/base/work_queue.h"
 #include "verbs_provider/structs/cq.h"
-#include "verbs_provider/structs/pd.h"
+#include "verbs_provider/structs/custom_memory.h"
 
 namespace rocemu::provider {
 
@@ -40,9 +40,5 @@ struct Qp {
   Cq* send_cq() const { return reinterpret_cast<Cq*>(verbs.qp.send_cq); }
   Cq* recv_cq() const { return reinterpret_cast<Cq*>(verbs.qp.recv_cq); }
 };
-
-/// Sets all that libibverbs leaves to the provider, except the numbers.
-void fill(ibv_qp* qp, ibv_context* context, const ibv_qp_init_attr_ex& attr);
-void dispose_qp(Qp* qp);
 
 }  // namespace rocemu::provider

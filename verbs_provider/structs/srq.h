@@ -7,7 +7,7 @@
 
 #include "verbs_provider/base/work_queue.h"
 #include "verbs_provider/structs/cq.h"
-#include "verbs_provider/structs/pd.h"
+#include "verbs_provider/structs/custom_memory.h"
 
 namespace rocemu::provider {
 
