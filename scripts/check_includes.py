@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Checks the layers of docs/ARCHITECTURE.md, as a test.
+"""Checks the layers of docs/ARCHITECTURE.md, as a test, and the size of folders.
 
 usage: scripts/check_includes.py [ROOT]
 
 A file may include its own folder, the folders that RULES names for that folder, and any header that is not part of
-this project. Prints FILE:LINE and each broken rule; the exit status is 1 if there is one.
+this project. A folder may hold at most MAX_FILES C++ files beside each other. Prints FILE:LINE and each broken rule;
+the exit status is 1 if there is one.
 """
 
+import collections
 import os
 import re
 import sys
@@ -32,6 +34,7 @@ BASE, PROTOCOL, OBJECTS, LINK, FAULTS, TRANSPORT, CM, VERBS, RDMACM = (
 EMULATOR = "emulator"  # the folder and everything below it
 DAEMON = "emulator/daemon"
 COMMAND = "emulator/command"
+PROVIDER = "verbs_provider"
 BELOW_DAEMON = ["wire", ABI, OS, ENGINE, JOURNAL, SCENARIO, SCHEDULE, OPTIONS, CAPTURE, SANITIZER]
 BELOW_COMMAND = [ABI, OS, JOURNAL, TIMELINE, SCENARIO, OPTIONS, CAPTURE, ENGINE, EXPLORE, SANITIZER]
 BELOW_TIMELINE = [JOURNAL, CAPTURE, ENGINE, "wire", ABI]
@@ -39,6 +42,7 @@ BELOW_TIMELINE = [JOURNAL, CAPTURE, ENGINE, "wire", ABI]
 TIMELINE_MODEL = [f"{TIMELINE}/{name}.h" for name in ("model", "arrange", "beside", "select")]
 EXPLORE_FILES = f"{EXPLORE}/files.h"
 
+MAX_FILES = 30
 
 
 def rooms(folder, names, below):
@@ -46,6 +50,9 @@ def rooms(folder, names, below):
     paths = [f"{folder}/{name}" for name in names.split()]
     return {path: [*below, *paths[:i]] for i, path in enumerate(paths)}
 
+
+# `turns`, `call_sites` and `sanitizer` are libraries of their own beside these rooms.
+PROVIDER_ROOMS = rooms(PROVIDER, "system hooks shim base context structs polling datapath objects", [ABI])
 
 # Folder -> folders it may include. A file belongs to the longest folder that matches.
 RULES = {
@@ -83,8 +90,11 @@ RULES = {
     COMMAND: [*BELOW_COMMAND, COMMAND],
     **rooms(COMMAND, "base programs daemons faults hangs recordings determinism doctor sanitizer nic run",
             BELOW_COMMAND),
-    "verbs_provider": [ABI],
-    "verbs_provider/sanitizer": ["verbs_provider", SANITIZER, ABI],
+    PROVIDER: [ABI, PROVIDER],
+    **PROVIDER_ROOMS,
+    **{f"{PROVIDER}/{library}": [ABI, *(f"{PROVIDER}/{room}" for room in ("system", "hooks", "shim"))]
+       for library in ("turns", "call_sites")},
+    f"{PROVIDER}/sanitizer": [*PROVIDER_ROOMS, SANITIZER, ABI],
     "testing": ["verbs_provider", ABI],
     "vipl": [],
     "tests": ["wire", EMULATOR, "verbs_provider", "testing", "vipl"],
@@ -138,6 +148,12 @@ def check_file(root, path):
                 yield number, f'"{target}": {folder} may include {permitted}'
 
 
+def check_size(files):
+    """Yields a message if a folder has more files beside each other than a reader can survey."""
+    if len(files) > MAX_FILES:
+        yield f"{len(files)} C++ files beside each other; split them into folders of at most {MAX_FILES}"
+
+
 def source_files(root):
     for top in sorted({folder.split("/")[0] for folder in RULES}):
         for directory, folders, files in os.walk(os.path.join(root, top)):
@@ -154,11 +170,17 @@ def main(arguments):
     root = os.path.abspath(arguments[0] if arguments else default_root)
     count = 0
     broken = 0
+    folders = collections.defaultdict(list)
     for path in source_files(root):
         count += 1
+        folders[os.path.dirname(path)].append(path)
         for line, message in check_file(root, path):
             broken += 1
             print(f"{path}:{line}: {message}")
+    for folder, files in folders.items():
+        for message in check_size(files):
+            broken += 1
+            print(f"{folder}: {message}")
     if count == 0:
         sys.exit(f"no source files below {root}")
     print(f"{count} files, {broken} broken rules")
