@@ -23,7 +23,7 @@ class Source : public NldevSource {
     for (const char* name : {"rocemu0", "rocemu1"}) {
       engine::DeviceSnapshot device{};
       device.name = name;
-      device.counters = {{"frames_out", 7}};
+      device.counters.add(engine::Counter::kFramesOut, 7);
       state.devices.push_back(std::move(device));
     }
     engine::QpSnapshot qp{};

@@ -159,12 +159,13 @@ TEST(SysfsTree, HasEveryEntryOfTheGidTable) {
 TEST(SysfsTree, CountersHaveTheDriversNames) {
   const SysfsTree sysfs({}, 2, {});
   std::map<std::string, std::string> values;
-  for (const SysfsFile& file : sysfs.counter_files("other", 1,
-                                                   {{"frames_out", 7},
-                                                    {"bytes_out", 403},
-                                                    {"multicast_frames_out", 2},
-                                                    {"rnr_naks_sent", 3},
-                                                    {"dropped_no_receive", 4}})) {
+  engine::Counters counters;
+  counters.add(engine::Counter::kFramesOut, 7);
+  counters.add(engine::Counter::kBytesOut, 403);
+  counters.add(engine::Counter::kMulticastFramesOut, 2);
+  counters.add(engine::Counter::kRnrNaksSent, 3);
+  counters.add(engine::Counter::kDroppedNoReceive, 4);
+  for (const SysfsFile& file : sysfs.counter_files("other", 1, counters)) {
     values[file.path] = file.content;
   }
   const std::string port = std::string(kSecond) + "/infiniband/other/ports/1/";
