@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Checks who includes whom: the layers of docs/ARCHITECTURE.md, as a test.
+"""Checks the layers of docs/ARCHITECTURE.md, as a test, and the size of folders.
 
 usage: scripts/check_includes.py [ROOT]
 
-A file may include its own folder, what RULES says of that folder, and anything that is not of this
-project. Prints FILE:LINE and the broken rule; the exit status is 1 if there is one.
+A file may include its own folder, the folders that RULES names for that folder, and any header that is not part of
+this project. A folder may hold at most MAX_FILES C++ files beside each other. Prints FILE:LINE and each broken rule;
+the exit status is 1 if there is one.
 """
 
+import collections
 import os
 import re
 import sys
@@ -31,17 +33,33 @@ BASE, PROTOCOL, OBJECTS, LINK, FAULTS, TRANSPORT, CM, VERBS, RDMACM = (
         "base", "protocol", "objects", "link", "faults", "transport", "cm", "verbs", "rdmacm"))
 EMULATOR = "emulator"  # the folder and everything below it
 DAEMON = "emulator/daemon"
+COMMAND = "emulator/command"
+PROVIDER = "verbs_provider"
 BELOW_DAEMON = ["wire", ABI, OS, ENGINE, JOURNAL, SCENARIO, SCHEDULE, OPTIONS, CAPTURE, SANITIZER]
-# The rooms of the daemon: each may include those before it. Files beside the rooms put all together.
-DAEMON_ROOMS = [
-    f"{DAEMON}/{room}"
-    for room in ("base", "memory", "client", "rdmacm", "run", "net", "kernel", "control")]
+BELOW_COMMAND = [ABI, OS, JOURNAL, TIMELINE, SCENARIO, OPTIONS, CAPTURE, ENGINE, EXPLORE, SANITIZER]
+BELOW_TIMELINE = [JOURNAL, CAPTURE, ENGINE, "wire", ABI]
+# Files of the timeline and of explore that their rooms share.
+TIMELINE_MODEL = [f"{TIMELINE}/{name}.h" for name in ("model", "arrange", "beside", "select")]
+EXPLORE_FILES = f"{EXPLORE}/files.h"
+
+MAX_FILES = 30
+
+
+def rooms(folder, names, below):
+    """The rules of the rooms of `folder`: each may include those before it. The files beside the rooms join them."""
+    paths = [f"{folder}/{name}" for name in names.split()]
+    return {path: [*below, *paths[:i]] for i, path in enumerate(paths)}
+
+
+# `turns`, `call_sites` and `sanitizer` are libraries of their own beside these rooms.
+PROVIDER_ROOMS = rooms(PROVIDER, "system hooks shim base context structs polling datapath objects", [ABI])
 
 # Folder -> folders it may include. A file belongs to the longest folder that matches.
 RULES = {
     "wire": [],
     ABI: [],
     OS: [],
+    **rooms(OS, "programs threads", [f"{OS}/proc.h", f"{OS}/unique_fd.h"]),
     ENGINE: ["wire", ABI, ENGINE],
     **{value: ["wire", ABI, BASE, *ENGINE_VALUES] for value in ENGINE_VALUES},
     SNAPSHOT: ["wire", ABI, BASE],
@@ -58,16 +76,25 @@ RULES = {
     JOURNAL: [ENGINE, SCENARIO, "wire", ABI, OS],
     SCENARIO: [ENGINE, "wire", ABI],
     OPTIONS: [ENGINE, "wire", ABI],
-    EXPLORE: [ABI, OS],
+    EXPLORE: [ABI, OS, EXPLORE],
+    **rooms(EXPLORE, "points trials findings", [ABI, OS, EXPLORE_FILES]),
+    EXPLORE_FILES: [],
     SCHEDULE: [BASE],
     SANITIZER: [ABI],
-    TIMELINE: [JOURNAL, CAPTURE, ENGINE, "wire", ABI],
+    TIMELINE: BELOW_TIMELINE,
+    f"{TIMELINE}/reading": [*BELOW_TIMELINE, *TIMELINE_MODEL],
+    f"{TIMELINE}/page": [],
+    f"{TIMELINE}/drawing": [*BELOW_TIMELINE, *TIMELINE_MODEL, f"{TIMELINE}/page"],
     DAEMON: [EMULATOR, "wire"],
-    **{room: [*BELOW_DAEMON, *DAEMON_ROOMS[:i]] for i, room in enumerate(DAEMON_ROOMS)},
-    "emulator/command": [ABI, OS, JOURNAL, TIMELINE, SCENARIO, OPTIONS, CAPTURE, ENGINE, EXPLORE,
-                         SANITIZER],
-    "verbs_provider": [ABI],
-    "verbs_provider/sanitizer": ["verbs_provider", SANITIZER, ABI],
+    **rooms(DAEMON, "base memory client rdmacm run net kernel control", BELOW_DAEMON),
+    COMMAND: [*BELOW_COMMAND, COMMAND],
+    **rooms(COMMAND, "base programs daemons faults hangs recordings determinism doctor sanitizer nic run",
+            BELOW_COMMAND),
+    PROVIDER: [ABI, PROVIDER],
+    **PROVIDER_ROOMS,
+    **{f"{PROVIDER}/{library}": [ABI, *(f"{PROVIDER}/{room}" for room in ("system", "hooks", "shim"))]
+       for library in ("turns", "call_sites")},
+    f"{PROVIDER}/sanitizer": [*PROVIDER_ROOMS, SANITIZER, ABI],
     "testing": ["verbs_provider", ABI],
     "vipl": [],
     "tests": ["wire", EMULATOR, "verbs_provider", "testing", "vipl"],
@@ -121,6 +148,12 @@ def check_file(root, path):
                 yield number, f'"{target}": {folder} may include {permitted}'
 
 
+def check_size(files):
+    """Yields a message if a folder has more files beside each other than a reader can survey."""
+    if len(files) > MAX_FILES:
+        yield f"{len(files)} C++ files beside each other; split them into folders of at most {MAX_FILES}"
+
+
 def source_files(root):
     for top in sorted({folder.split("/")[0] for folder in RULES}):
         for directory, folders, files in os.walk(os.path.join(root, top)):
@@ -137,11 +170,17 @@ def main(arguments):
     root = os.path.abspath(arguments[0] if arguments else default_root)
     count = 0
     broken = 0
+    folders = collections.defaultdict(list)
     for path in source_files(root):
         count += 1
+        folders[os.path.dirname(path)].append(path)
         for line, message in check_file(root, path):
             broken += 1
             print(f"{path}:{line}: {message}")
+    for folder, files in folders.items():
+        for message in check_size(files):
+            broken += 1
+            print(f"{folder}: {message}")
     if count == 0:
         sys.exit(f"no source files below {root}")
     print(f"{count} files, {broken} broken rules")

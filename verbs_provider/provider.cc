@@ -7,11 +7,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "verbs_provider/base/context.h"
 #include "verbs_provider/base/objects.h"
 #include "verbs_provider/base/private_abi.h"
-#include "verbs_provider/base/verb.h"
 #include "verbs_provider/base/verbs.h"
+#include "verbs_provider/context/context.h"
+#include "verbs_provider/context/verb.h"
 
 namespace rocemu::provider {
 namespace {

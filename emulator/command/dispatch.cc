@@ -7,9 +7,9 @@
 #include <optional>
 #include <sstream>
 
-#include "emulator/command/colour.h"
-#include "emulator/command/error.h"
-#include "emulator/command/subcommand.h"
+#include "emulator/command/base/colour.h"
+#include "emulator/command/base/error.h"
+#include "emulator/command/base/subcommand.h"
 
 namespace rocemu::command {
 namespace {

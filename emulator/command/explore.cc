@@ -5,16 +5,16 @@
 #include <charconv>
 #include <iostream>
 
-#include "emulator/command/doctor/executable.h"
-#include "emulator/command/error.h"
-#include "emulator/command/fabric_options.h"
-#include "emulator/command/hang.h"
-#include "emulator/command/subcommand.h"
-#include "emulator/command/supervise.h"
-#include "emulator/explore/fault_table.h"
+#include "emulator/command/base/error.h"
+#include "emulator/command/base/subcommand.h"
+#include "emulator/command/hangs/hang.h"
+#include "emulator/command/nic/fabric_options.h"
+#include "emulator/command/programs/executable.h"
+#include "emulator/command/run/supervise.h"
+#include "emulator/explore/points/fault_table.h"
 #include "emulator/options/describe.h"
 #include "emulator/os/processors.h"
-#include "emulator/os/stacks.h"
+#include "emulator/os/threads/stacks.h"
 
 namespace rocemu::command {
 namespace po = boost::program_options;

@@ -2,8 +2,8 @@
 #include <cstdio>
 #include <string>
 
-#include "emulator/command/error.h"
-#include "emulator/command/subcommand.h"
+#include "emulator/command/base/error.h"
+#include "emulator/command/base/subcommand.h"
 #include "emulator/os/process_limits.h"
 
 int main(int argc, char** argv) {

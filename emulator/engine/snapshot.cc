@@ -17,10 +17,7 @@ DeviceSnapshot describe(const Device& device) {
   out.port_state = device.port_state;
   out.removed = device.removed;
   out.active_mtu = device.config.active_mtu;
-  for (size_t i = 0; i < static_cast<size_t>(Counter::kCount); ++i) {
-    const auto counter = static_cast<Counter>(i);
-    out.counters.emplace_back(name(counter), device.counters.get(counter));
-  }
+  out.counters = device.counters;
   return out;
 }
 

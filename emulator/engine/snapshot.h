@@ -11,6 +11,7 @@
 #include "emulator/abi/control.h"
 #include "emulator/abi/ucma.h"
 #include "emulator/abi/verbs_values.h"
+#include "emulator/engine/base/counters.h"
 #include "emulator/engine/base/ids.h"
 
 namespace rocemu::engine {
@@ -90,7 +91,7 @@ struct MwSnapshot {
   QpNumber qp;  // type 2
 };
 
-/// Name and value, in a fixed order; names are snake_case and end users may rely on them.
+/// Names and values of what a network counts; names are snake_case and end users may rely on them.
 using CounterList = std::vector<std::pair<std::string_view, uint64_t>>;
 
 struct DeviceSnapshot {
@@ -107,7 +108,8 @@ struct DeviceSnapshot {
   std::vector<XrcdSnapshot> xrcds;
   std::vector<MrSnapshot> mrs;
   std::vector<MwSnapshot> mws;
-  CounterList counters;  // frames and bytes in and out, drops by reason, retries, NAKs ...
+  Counters counters;
+  CounterList network_counters;  // empty for a device without a network
 };
 
 /// An rdma_cm id that listens.

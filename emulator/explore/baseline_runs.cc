@@ -5,7 +5,7 @@
 #include <fstream>
 #include <regex>
 
-#include "emulator/explore/report.h"
+#include "emulator/explore/findings/report.h"
 
 namespace rocemu::explore {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "emulator/explore/explore.h"
-#include "emulator/explore/recorded_events.h"
+#include "emulator/explore/points/recorded_events.h"
+#include "emulator/explore/trials/options.h"
 
 namespace rocemu::explore {
 

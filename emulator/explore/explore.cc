@@ -6,15 +6,15 @@
 #include <iostream>
 
 #include "emulator/explore/baseline_runs.h"
-#include "emulator/explore/budget.h"
-#include "emulator/explore/conclusion.h"
 #include "emulator/explore/files.h"
-#include "emulator/explore/findings_folder.h"
+#include "emulator/explore/findings/conclusion.h"
+#include "emulator/explore/findings/findings_folder.h"
+#include "emulator/explore/findings/plan_file.h"
 #include "emulator/explore/interrupt_watch.h"
-#include "emulator/explore/plan_file.h"
 #include "emulator/explore/progress.h"
-#include "emulator/explore/result_store.h"
-#include "emulator/explore/trial_selection.h"
+#include "emulator/explore/trials/budget.h"
+#include "emulator/explore/trials/result_store.h"
+#include "emulator/explore/trials/trial_selection.h"
 #include "emulator/os/temporary_directory.h"
 
 namespace rocemu::explore {

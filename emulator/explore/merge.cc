@@ -1,12 +1,12 @@
 #include <algorithm>
 
 #include "emulator/explore/baseline_runs.h"
-#include "emulator/explore/conclusion.h"
 #include "emulator/explore/explore.h"
 #include "emulator/explore/files.h"
-#include "emulator/explore/findings_folder.h"
-#include "emulator/explore/plan_file.h"
-#include "emulator/explore/result_store.h"
+#include "emulator/explore/findings/conclusion.h"
+#include "emulator/explore/findings/findings_folder.h"
+#include "emulator/explore/findings/plan_file.h"
+#include "emulator/explore/trials/result_store.h"
 
 namespace rocemu::explore {
 namespace fs = std::filesystem;

@@ -1,5 +1,5 @@
 // Tests the decisions of `rocemu run` about signals, with scripts of times and signals.
-#include "emulator/command/ending.h"
+#include "emulator/command/run/ending.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,11 +1,13 @@
 """scripts/check_includes.py finds what breaks the rules and nothing else."""
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
 
-SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "check_includes.py"
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+SCRIPT = SOURCE / "scripts" / "check_includes.py"
 
 
 class CheckIncludes(unittest.TestCase):
@@ -46,11 +48,62 @@ class CheckIncludes(unittest.TestCase):
                 ("emulator/daemon/net/a.cc", "emulator/daemon/control/x.h"),
                 ("emulator/daemon/kernel/a.cc", "emulator/daemon/daemon.h"),
                 ("emulator/capture/a.cc", "emulator/daemon/x.h"),
+                ("emulator/command/faults/a.cc", "emulator/command/run/x.h"),
+                ("emulator/explore/points/a.h", "emulator/explore/findings/x.h"),
+                ("emulator/timeline/reading/a.cc", "emulator/timeline/drawing/x.h"),
+                ("emulator/os/programs/a.cc", "emulator/os/threads/x.h"),
                 ("verbs_provider/shim/a.cc", "wire/x.h"), ("wire/a.cc", "tests/x.h")):
             for form in (f'#include "{included}"', f"  # include <{included}>"):
                 lines = self.check({including: "\n" + form + "\n", included: ""})
                 self.assertEqual(len(lines), 1)
                 self.assertTrue(lines[0].startswith(f"{including}:2: "), lines)
+
+    def test_no_room_of_the_provider_includes_a_higher_one(self):
+        rooms = ("system", "hooks", "shim", "base", "context", "structs", "polling", "datapath", "objects")
+        for i, low in enumerate(rooms):
+            for high in rooms[i + 1:]:
+                down = {f"verbs_provider/{high}/a.cc": f'#include "verbs_provider/{low}/x.h"\n',
+                        f"verbs_provider/{low}/x.h": ""}
+                self.assertEqual(self.check(down), [])
+                up = {f"verbs_provider/{low}/a.cc": f'#include "verbs_provider/{high}/x.h"\n',
+                      f"verbs_provider/{high}/x.h": ""}
+                self.assertEqual(len(self.check(up)), 1, (low, high))
+
+    def test_libraries_beside_the_provider_share_its_low_rooms_only(self):
+        for library in ("turns", "call_sites"):
+            for room, broken in (("system", 0), ("hooks", 0), ("base", 1), ("objects", 1)):
+                lines = self.check({
+                    f"verbs_provider/{library}/a.cc": f'#include "verbs_provider/{room}/x.h"\n',
+                    f"verbs_provider/{room}/x.h": ""})
+                self.assertEqual(len(lines), broken, (library, room))
+        for room in ("shim", "objects"):
+            lines = self.check({f"verbs_provider/{room}/a.cc": '#include "verbs_provider/turns/x.h"\n',
+                                "verbs_provider/turns/x.h": ""})
+            self.assertEqual(len(lines), 1, room)
+
+    def test_an_include_planted_in_the_tree_is_found(self):
+        """Plants includes in copies of rooms of this tree."""
+        for folder, room, included in (
+                ("emulator/daemon", "base", "emulator/daemon/run/worker.h"),
+                ("emulator/daemon", "run", "emulator/daemon/daemon.h"),
+                ("verbs_provider", "base", "verbs_provider/objects/qp_ex.h"),
+                ("verbs_provider", "shim", "verbs_provider/turns/turn.h")):
+            with tempfile.TemporaryDirectory() as root:
+                shutil.copytree(SOURCE / folder, pathlib.Path(root, folder))
+                planted = pathlib.Path(root, folder, room, "planted.cc")
+                planted.write_text(f'#include "{included}"\n')
+                result = subprocess.run([sys.executable, SCRIPT, root], capture_output=True, text=True, check=False)
+                self.assertEqual(result.returncode, 1, result)
+                self.assertEqual(len(result.stdout.splitlines()), 2, result)
+                self.assertTrue(result.stdout.startswith(f"{folder}/{room}/planted.cc:1: "), result)
+
+    def test_a_folder_of_more_than_thirty_files_is_too_large(self):
+        files = {f"wire/f{i}.h": "" for i in range(30)}
+        self.assertEqual(self.check(files), [])
+        self.assertEqual(self.check({**files, "wire/cm/one_more.h": "", "wire/page.md": ""}), [])
+        lines = self.check({**files, "wire/one_more.cc": ""})
+        self.assertEqual(len(lines), 1)
+        self.assertTrue(lines[0].startswith("wire: 31 C++ files"), lines)
 
     def test_relative_names_are_no_way_around(self):
         lines = self.check({"wire/a.cc": '#include "../emulator/abi/x.h"\n',

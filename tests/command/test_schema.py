@@ -1,5 +1,6 @@
-"""scenarios/scenario.schema.json, and the parser: what the one takes the other does."""
+"""The JSON schema of scenario files, and the parser: what the one takes the other does."""
 import json
+import os
 import pathlib
 import re
 import unittest
@@ -7,7 +8,7 @@ import unittest
 from support import CommandTest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SCHEMA = ROOT / "scenarios" / "scenario.schema.json"
+SCHEMA = pathlib.Path(os.environ["ROCEMU_BUILD"]) / "share" / "rocemu" / "scenario.schema.json"
 
 RIGHT = [
     "{on: frame, opcode: [send, RC_ACKNOWLEDGE], nth: 3-, do: drop}",
@@ -85,7 +86,7 @@ class Schema(CommandTest):
         result = self.rocemu("check", file)
         return result.returncode == 0, result.stderr
 
-    def test_the_file_is_what_the_program_says(self):
+    def test_the_build_makes_the_file_that_is_installed(self):
         self.assertEqual(self.rocemu("check", "--schema").stdout, SCHEMA.read_text())
 
     def test_whole_files_are_valid(self):

@@ -1,6 +1,6 @@
 // execve(2), ERRORS: ENOENT also if "a script or ELF interpreter does not exist", EACCES if an
 // interpreter is no regular file or may not be executed.
-#include "emulator/os/exec_refusal.h"
+#include "emulator/os/programs/exec_refusal.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // The "#!" line as the kernel reads it: fs/binfmt_script.c, execve(2) "Interpreter scripts",
 // env(1).
-#include "emulator/os/script_file.h"
+#include "emulator/os/programs/script_file.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // Tests which peer a socket without one waits for.
-#include "emulator/os/socket_peers.h"
+#include "emulator/os/threads/socket_peers.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>

@@ -9,8 +9,8 @@
 #include "tests/support/page_size.h"
 #include "verbs_provider/base/verbs.h"
 #include "verbs_provider/datapath/auto_inline.h"
-#include "verbs_provider/objects/mr.h"
 #include "verbs_provider/objects/qp_ex.h"
+#include "verbs_provider/structs/mr.h"
 
 namespace rocemu::provider {
 namespace {

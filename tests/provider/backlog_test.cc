@@ -1,5 +1,5 @@
 // For how long a thread need not look for completions (docs/design/waiting.md).
-#include "verbs_provider/polling/backlog.h"
+#include "verbs_provider/context/backlog.h"
 
 #include <gtest/gtest.h>
 

@@ -5,6 +5,7 @@
 
 #include "tests/provider/fake_queues.h"
 #include "verbs_provider/base/verbs.h"
+#include "verbs_provider/objects/make_cq.h"
 
 namespace rocemu::provider {
 namespace {

@@ -1,4 +1,4 @@
-#include "verbs_provider/base/doorbell.h"
+#include "verbs_provider/context/doorbell.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

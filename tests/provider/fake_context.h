@@ -13,7 +13,7 @@
 #include <string>
 
 #include "tests/provider/fake_daemon.h"
-#include "verbs_provider/base/context.h"
+#include "verbs_provider/context/context.h"
 
 namespace rocemu::provider {
 

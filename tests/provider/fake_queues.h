@@ -12,9 +12,9 @@
 #include <memory>
 #include <vector>
 
-#include "verbs_provider/base/context.h"
-#include "verbs_provider/objects/qp.h"
-#include "verbs_provider/objects/srq.h"
+#include "verbs_provider/context/context.h"
+#include "verbs_provider/structs/qp.h"
+#include "verbs_provider/structs/srq.h"
 
 namespace rocemu::provider {
 

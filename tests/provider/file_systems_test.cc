@@ -1,5 +1,5 @@
 // Which mapped files the daemon may have to wait for.
-#include "verbs_provider/base/file_systems.h"
+#include "verbs_provider/context/file_systems.h"
 
 #include <gtest/gtest.h>
 #include <limits.h>
@@ -12,7 +12,7 @@
 #include <string>
 
 #include "tests/support/page_size.h"
-#include "verbs_provider/base/proc_file.h"
+#include "verbs_provider/system/proc_file.h"
 
 namespace rocemu::provider {
 namespace {

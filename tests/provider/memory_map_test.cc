@@ -1,5 +1,5 @@
 // What /proc/self/maps says of memory that the test has made, in either way.
-#include "verbs_provider/base/memory_map.h"
+#include "verbs_provider/context/memory_map.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

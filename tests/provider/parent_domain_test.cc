@@ -7,7 +7,8 @@
 
 #include "tests/provider/fake_context.h"
 #include "verbs_provider/base/verbs.h"
-#include "verbs_provider/objects/pd.h"
+#include "verbs_provider/structs/custom_memory.h"
+#include "verbs_provider/structs/pd.h"
 
 namespace rocemu::provider {
 namespace {

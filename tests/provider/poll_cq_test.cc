@@ -9,10 +9,11 @@
 
 #include "tests/provider/fake_queues.h"
 #include "verbs_provider/base/verbs.h"
-#include "verbs_provider/polling/backlog.h"
+#include "verbs_provider/context/backlog.h"
+#include "verbs_provider/objects/make_cq.h"
 #include "verbs_provider/polling/cq_rotation.h"
-#include "verbs_provider/polling/cq_sharing.h"
 #include "verbs_provider/polling/empty_poll.h"
+#include "verbs_provider/structs/cq_sharing.h"
 
 namespace rocemu::provider {
 namespace {

@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "tests/provider/fake_context.h"
+#include "verbs_provider/base/objects.h"
 #include "verbs_provider/base/verbs.h"
-#include "verbs_provider/objects/cq.h"
+#include "verbs_provider/structs/cq.h"
 
 namespace rocemu::provider {
 namespace {

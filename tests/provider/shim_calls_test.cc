@@ -31,7 +31,7 @@
 #include "emulator/abi/ucma.h"
 #include "tests/provider/fake_daemon.h"
 #include "tests/support/page_size.h"
-#include "verbs_provider/shim/async_fd.h"
+#include "verbs_provider/hooks/async_fd.h"
 
 namespace rocemu {
 namespace {

@@ -21,11 +21,11 @@
 
 #include "emulator/daemon/client/client_queues.h"
 #include "emulator/daemon/client/ring_pump.h"
-#include "verbs_provider/base/context.h"
 #include "verbs_provider/base/verbs.h"
-#include "verbs_provider/objects/cq.h"
-#include "verbs_provider/objects/qp.h"
+#include "verbs_provider/context/context.h"
 #include "verbs_provider/polling/empty_poll.h"
+#include "verbs_provider/structs/cq.h"
+#include "verbs_provider/structs/qp.h"
 
 namespace rocemu {
 namespace {

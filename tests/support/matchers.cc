@@ -165,11 +165,7 @@ Expected violation() {
 }
 
 uint64_t counter(const engine::Engine& engine, engine::Counter which, size_t device) {
-  const engine::FabricSnapshot snapshot = engine.snapshot();
-  for (const auto& [name, value] : snapshot.devices.at(device).counters) {
-    if (name == engine::name(which)) return value;
-  }
-  return ~uint64_t{0};
+  return engine.snapshot().devices.at(device).counters.get(which);
 }
 
 }  // namespace rocemu::test

@@ -1,12 +1,12 @@
 // Repeated frames in a capture: they get a reason only where the capture shows one. The ACK timeout
 // is 4.096 us * 2^code (IBTA vol 1, 9.7.6.1.3), the RNR timers are those of table 45.
-#include "emulator/timeline/capture_repeats.h"
+#include "emulator/timeline/reading/capture_repeats.h"
 
 #include <gmock/gmock.h>
 
 #include <array>
 
-#include "emulator/timeline/frame_follower.h"
+#include "emulator/timeline/reading/frame_follower.h"
 #include "tests/support/packets.h"
 #include "wire/cm/mad.h"
 

@@ -1,5 +1,5 @@
 // Tests the text of a timeline for each fact that the engine can record about a frame.
-#include "emulator/timeline/frame_facts.h"
+#include "emulator/timeline/reading/frame_facts.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "emulator/timeline/read_recording.h"
+#include "emulator/timeline/reading/read_recording.h"
 
 namespace rocemu::test {
 

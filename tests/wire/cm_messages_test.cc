@@ -102,11 +102,20 @@ struct Field {
   std::function<void(CmMessage&)> fill;  // with ones
 };
 
+// A number gets more ones than its field has room for, which must not reach the fields beside it.
+template <class Value>
+Value ones(size_t width) {
+  if constexpr (std::is_enum_v<Value>) {
+    return static_cast<Value>((uint64_t{1} << width) - 1);
+  } else {
+    return static_cast<Value>(~uint64_t{0});
+  }
+}
+
 template <class Message, class Value>
 Field number(const char* name, size_t byte, size_t bit, size_t width, Value Message::*member) {
   return {name, byte * 8 + bit, width, [member, width](CmMessage& message) {
-            std::get<Message>(message).*member =
-                static_cast<Value>(width == 64 ? ~uint64_t{0} : (uint64_t{1} << width) - 1);
+            std::get<Message>(message).*member = ones<Value>(width);
           }};
 }
 
@@ -126,8 +135,7 @@ template <class Message, class Value>
 Field of_path(const char* name, size_t byte, size_t bit, size_t width, CmPath Message::*path,
               Value CmPath::*member) {
   return {name, byte * 8 + bit, width, [path, member, width](CmMessage& message) {
-            std::get<Message>(message).*path.*member =
-                static_cast<Value>((uint64_t{1} << width) - 1);
+            std::get<Message>(message).*path.*member = ones<Value>(width);
           }};
 }
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "verbs_provider/base/process.h"
-#include "verbs_provider/shim/system_call.h"
+#include "verbs_provider/system/system_call.h"
 
 namespace rocemu::provider {
 

@@ -12,8 +12,8 @@
 #include <unwind.h>
 
 #include "emulator/abi/call_sites.h"
-#include "verbs_provider/call_sites/note_call.h"
-#include "verbs_provider/turns/kernel.h"
+#include "verbs_provider/hooks/note_call.h"
+#include "verbs_provider/system/kernel.h"
 
 namespace rocemu {
 namespace {

@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include "emulator/abi/rings.h"
-#include "verbs_provider/base/context.h"
 #include "verbs_provider/base/unchecked_copy.h"
-#include "verbs_provider/objects/mr.h"
-#include "verbs_provider/shim/system_call.h"
+#include "verbs_provider/context/context.h"
+#include "verbs_provider/structs/mr.h"
+#include "verbs_provider/system/system_call.h"
 
 namespace rocemu::provider {
 namespace {

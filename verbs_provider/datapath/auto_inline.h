@@ -13,8 +13,8 @@
 #include <cstdint>
 
 #include "emulator/abi/rings.h"
-#include "verbs_provider/base/context.h"
 #include "verbs_provider/base/work_queue.h"
+#include "verbs_provider/context/context.h"
 
 namespace rocemu::provider {
 

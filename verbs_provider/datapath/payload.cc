@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 
 #include "verbs_provider/base/unchecked_copy.h"
-#include "verbs_provider/shim/system_call.h"
+#include "verbs_provider/system/system_call.h"
 
 namespace rocemu::provider {
 namespace {

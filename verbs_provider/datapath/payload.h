@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "emulator/abi/rings.h"
-#include "verbs_provider/base/context.h"
+#include "verbs_provider/context/context.h"
 
 namespace rocemu::provider {
 

@@ -6,13 +6,13 @@
 #include <cerrno>
 #include <cstring>
 
-#include "verbs_provider/base/context.h"
 #include "verbs_provider/base/objects.h"
 #include "verbs_provider/base/verbs.h"
+#include "verbs_provider/context/context.h"
 #include "verbs_provider/datapath/auto_inline.h"
 #include "verbs_provider/datapath/post_list.h"
 #include "verbs_provider/datapath/send_wqe.h"
-#include "verbs_provider/objects/qp.h"
+#include "verbs_provider/structs/qp.h"
 
 namespace rocemu::provider {
 namespace {

@@ -7,10 +7,10 @@
 #include <cerrno>
 #include <cstring>
 
-#include "verbs_provider/base/context.h"
-#include "verbs_provider/base/sanitizer_hooks.h"
 #include "verbs_provider/base/work_queue.h"
-#include "verbs_provider/call_sites/note_call.h"
+#include "verbs_provider/context/context.h"
+#include "verbs_provider/context/sanitizer_hooks.h"
+#include "verbs_provider/hooks/note_call.h"
 
 namespace rocemu::provider {
 

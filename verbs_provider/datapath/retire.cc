@@ -1,9 +1,9 @@
 #include "verbs_provider/datapath/retire.h"
 
+#include "verbs_provider/context/backlog.h"
 #include "verbs_provider/datapath/auto_inline.h"
-#include "verbs_provider/objects/qp.h"
-#include "verbs_provider/objects/srq.h"
-#include "verbs_provider/polling/backlog.h"
+#include "verbs_provider/structs/qp.h"
+#include "verbs_provider/structs/srq.h"
 
 namespace rocemu::provider {
 namespace {

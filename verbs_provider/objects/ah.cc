@@ -1,9 +1,9 @@
 // ibv_create_ah(3) and ibv_destroy_ah(3).
-#include "verbs_provider/base/context.h"
 #include "verbs_provider/base/objects.h"
 #include "verbs_provider/base/verbs.h"
-#include "verbs_provider/objects/pd.h"
+#include "verbs_provider/context/context.h"
 #include "verbs_provider/objects/qp_attributes.h"
+#include "verbs_provider/structs/pd.h"
 
 namespace rocemu::provider {
 

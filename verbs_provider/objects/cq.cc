@@ -1,20 +1,22 @@
 // ibv_create_cq(3), ibv_destroy_cq(3), ibv_resize_cq(3), ibv_modify_cq(3), ibv_poll_cq(3) and
 // ibv_req_notify_cq(3).
-#include "verbs_provider/objects/cq.h"
+#include "verbs_provider/structs/cq.h"
 
 #include <bit>
 #include <cerrno>
 #include <optional>
 
-#include "verbs_provider/base/context.h"
-#include "verbs_provider/base/events.h"
 #include "verbs_provider/base/objects.h"
-#include "verbs_provider/base/sanitizer_hooks.h"
 #include "verbs_provider/base/verbs.h"
-#include "verbs_provider/call_sites/note_call.h"
-#include "verbs_provider/datapath/retire.h"
+#include "verbs_provider/context/context.h"
+#include "verbs_provider/context/events.h"
+#include "verbs_provider/context/sanitizer_hooks.h"
+#include "verbs_provider/datapath/take_completion.h"
+#include "verbs_provider/hooks/note_call.h"
+#include "verbs_provider/objects/make_cq.h"
 #include "verbs_provider/polling/empty_poll.h"
-#include "verbs_provider/shim/system_call.h"
+#include "verbs_provider/structs/pd.h"
+#include "verbs_provider/system/system_call.h"
 
 namespace rocemu::provider {
 namespace {
@@ -52,22 +54,6 @@ void convert(const abi::Cqe& from, ibv_wc* to) {
   to->dlid_path_bits = from.dlid_path_bits;
 }
 
-/// ibv_poll_cq(3): "If the completion status is other than IBV_WC_SUCCESS, only the following
-/// attributes are valid: wr_id, status, qp_num, and vendor_err." A program that uses others finds a
-/// pattern there.
-void spoil_undefined_fields(abi::Cqe& cqe) {
-  constexpr uint32_t kPattern = 0x5a5a5a5a;
-  cqe.opcode = cqe.byte_len = cqe.imm_data = cqe.src_qp = cqe.wc_flags = kPattern;
-  cqe.slid = cqe.pkey_index = kPattern & 0xffff;
-  cqe.sl = cqe.dlid_path_bits = kPattern & 0xff;
-}
-
-/// For --sanitize.
-void show(ibv_cq* cq, abi::Cqe& cqe) {
-  sanitizer()->completed(cq, cqe);
-  if (cqe.status != static_cast<uint32_t>(abi::WcStatus::kSuccess)) spoil_undefined_fields(cqe);
-}
-
 /// The daemon gets the channels, to take back the CQ's events that nobody has read yet.
 int call_destroy_cq(ibv_context* context, uint32_t handle, const ibv_comp_channel* channel,
                     abi::Reply* reply) {
@@ -92,26 +78,6 @@ void open_ring(Cq* cq, const SharedPiece& memory, uint32_t capacity) {
 }
 
 }  // namespace
-
-bool Cq::take(uint64_t end, abi::Cqe* cqe, WritablePage& known) {
-  Context::Parts& parts = context_of(verbs.cq.context)->parts;
-  while (consumed != end) {
-    const uint64_t index = consumed++;
-    *cqe = ring->entries[index & ring_mask];
-    if (cqe->payload != 0) {
-      receive_payload(parts, verbs.cq.handle, static_cast<uint32_t>(index), *cqe, known);
-    }
-    // Before its WQE's place can be used again: another thread may post there at once, and the
-    // completion of that needs this one's place.
-    publish_consumed();
-    if (settle(parts, *cqe, index)) {
-      if (sanitizer() != nullptr) [[unlikely]]
-        show(&verbs.cq, *cqe);
-      return true;
-    }
-  }
-  return false;
-}
 
 Cq* make_cq(ibv_context* context, uint32_t capacity, const ibv_comp_channel* channel,
             uint32_t comp_vector, ibv_pd* parent_domain) {
@@ -229,7 +195,7 @@ int poll_cq(ibv_cq* base, int num_entries, ibv_wc* wc) {
       int taken = 0;
       abi::Cqe cqe;
       WritablePage known;
-      while (taken < num_entries && cq->take(produced, &cqe, known)) convert(cqe, &wc[taken++]);
+      while (taken < num_entries && take(*cq, produced, &cqe, known)) convert(cqe, &wc[taken++]);
       if (cq->consumed != first) {
         cq->empty_polls = 0;
         note_completion(cq);

@@ -2,14 +2,17 @@
 // by a function of its own.
 #include <cerrno>
 
-#include "verbs_provider/base/context.h"
 #include "verbs_provider/base/objects.h"
-#include "verbs_provider/base/sanitizer_hooks.h"
-#include "verbs_provider/base/verb.h"
 #include "verbs_provider/base/verbs.h"
-#include "verbs_provider/objects/cq.h"
-#include "verbs_provider/objects/device_clock.h"
+#include "verbs_provider/context/context.h"
+#include "verbs_provider/context/device_clock.h"
+#include "verbs_provider/context/sanitizer_hooks.h"
+#include "verbs_provider/context/verb.h"
+#include "verbs_provider/datapath/take_completion.h"
+#include "verbs_provider/objects/make_cq.h"
 #include "verbs_provider/polling/empty_poll.h"
+#include "verbs_provider/structs/cq.h"
+#include "verbs_provider/structs/pd.h"
 
 namespace rocemu::provider {
 namespace {
@@ -23,7 +26,7 @@ const abi::Cqe& current(ibv_cq_ex* cq) {
 bool advance(Cq* cq, uint64_t produced) {
   ibv_cq_ex& base = cq->verbs.cq_ex;
   WritablePage none_known;  // the program had its turn since the last one
-  if (!cq->take(produced, &cq->current, none_known)) return false;
+  if (!take(*cq, produced, &cq->current, none_known)) return false;
   base.wr_id = cq->current.wr_id;
   base.status = static_cast<ibv_wc_status>(cq->current.status);
   return true;

@@ -5,9 +5,9 @@
 
 #include <endian.h>
 
-#include "verbs_provider/base/context.h"
 #include "verbs_provider/base/verbs.h"
-#include "verbs_provider/objects/device_clock.h"
+#include "verbs_provider/context/context.h"
+#include "verbs_provider/context/device_clock.h"
 
 namespace rocemu::provider {
 namespace {

@@ -1,16 +1,17 @@
 // ibv_alloc_dm(3) and the rest of that page.
-#include "verbs_provider/objects/dm.h"
+#include "verbs_provider/structs/dm.h"
 
 #include <cerrno>
 #include <cstring>
 
 #include <sys/mman.h>
 
-#include "verbs_provider/base/context.h"
 #include "verbs_provider/base/objects.h"
-#include "verbs_provider/base/verb.h"
 #include "verbs_provider/base/verbs.h"
-#include "verbs_provider/objects/mr.h"
+#include "verbs_provider/context/context.h"
+#include "verbs_provider/context/verb.h"
+#include "verbs_provider/objects/register_region.h"
+#include "verbs_provider/structs/mr.h"
 
 namespace rocemu::provider {
 namespace {

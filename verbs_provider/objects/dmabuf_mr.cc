@@ -9,9 +9,10 @@
 #include <unistd.h>
 
 #include "verbs_provider/base/objects.h"
-#include "verbs_provider/base/region_memory.h"
 #include "verbs_provider/base/verbs.h"
-#include "verbs_provider/objects/mr.h"
+#include "verbs_provider/context/region_memory.h"
+#include "verbs_provider/objects/register_region.h"
+#include "verbs_provider/structs/mr.h"
 
 namespace rocemu::provider {
 namespace {

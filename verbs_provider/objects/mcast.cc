@@ -2,8 +2,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "verbs_provider/base/context.h"
 #include "verbs_provider/base/verbs.h"
+#include "verbs_provider/context/context.h"
 
 namespace rocemu::provider {
 namespace {

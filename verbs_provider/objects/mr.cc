@@ -1,6 +1,6 @@
 // ibv_reg_mr(3) and its relatives. Nothing is pinned: the daemon reaches the memory as it is when
 // it is used. So every region is as good as one for on-demand paging, and fork() disturbs nothing.
-#include "verbs_provider/objects/mr.h"
+#include "verbs_provider/structs/mr.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -8,12 +8,13 @@
 #include <sys/mman.h>
 
 #include "emulator/abi/advise_mr.h"
-#include "verbs_provider/base/context.h"
 #include "verbs_provider/base/objects.h"
-#include "verbs_provider/base/region_memory.h"
 #include "verbs_provider/base/valgrind.h"
 #include "verbs_provider/base/verbs.h"
-#include "verbs_provider/objects/pd.h"
+#include "verbs_provider/context/context.h"
+#include "verbs_provider/context/region_memory.h"
+#include "verbs_provider/objects/register_region.h"
+#include "verbs_provider/structs/pd.h"
 
 namespace rocemu::provider {
 namespace {

@@ -1,10 +1,10 @@
 // ibv_alloc_mw(3), ibv_dealloc_mw(3) and ibv_bind_mw(3).
 #include <cerrno>
 
-#include "verbs_provider/base/context.h"
 #include "verbs_provider/base/objects.h"
 #include "verbs_provider/base/verbs.h"
-#include "verbs_provider/objects/pd.h"
+#include "verbs_provider/context/context.h"
+#include "verbs_provider/structs/pd.h"
 
 namespace rocemu::provider {
 

@@ -1,11 +1,11 @@
 // ibv_alloc_pd(3), ibv_import_pd(3), ibv_alloc_td(3) and ibv_alloc_parent_domain(3).
-#include "verbs_provider/objects/pd.h"
+#include "verbs_provider/structs/pd.h"
 
 #include <cerrno>
 #include <cstring>
 
-#include "verbs_provider/base/context.h"
 #include "verbs_provider/base/verbs.h"
+#include "verbs_provider/context/context.h"
 
 namespace rocemu::provider {
 namespace {
@@ -124,34 +124,6 @@ ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* a
     parent->allocator_context = attr->pd_context;
   }
   return &parent->pd;
-}
-
-void* allocate(ibv_pd* base, size_t size, size_t alignment, Resource resource,
-               CustomMemory* memory) {
-  *memory = {};
-  Pd* pd = base == nullptr ? nullptr : ours<Pd>(base);
-  if (pd != nullptr && pd->alloc != nullptr) {
-    void* object =
-        pd->alloc(base, pd->allocator_context, size, alignment, static_cast<uint64_t>(resource));
-    if (object == nullptr) return fail(ENOMEM);
-    if (object != IBV_ALLOCATOR_USE_DEFAULT) {
-      memory->from = pd;
-      // "The callback makes sure the allocated buffer is initialized with zeros": cheap to ensure.
-      return memset(object, 0, size);
-    }
-  }
-  void* object = aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
-  if (object == nullptr) return fail(ENOMEM);
-  return memset(object, 0, size);
-}
-
-void deallocate(void* object, Resource resource, const CustomMemory& memory) {
-  Pd* pd = memory.from;
-  if (pd == nullptr) {
-    free(object);
-  } else {
-    pd->free(&pd->pd, pd->allocator_context, object, static_cast<uint64_t>(resource));
-  }
 }
 
 }  // namespace rocemu::provider

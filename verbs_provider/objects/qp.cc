@@ -1,18 +1,20 @@
 // ibv_create_qp(3), ibv_create_qp_ex(3), ibv_modify_qp(3), ibv_query_qp(3) and ibv_destroy_qp(3).
-#include "verbs_provider/objects/qp.h"
+#include "verbs_provider/structs/qp.h"
 
 #include <algorithm>
 #include <cerrno>
 
-#include "verbs_provider/base/context.h"
-#include "verbs_provider/base/events.h"
 #include "verbs_provider/base/objects.h"
 #include "verbs_provider/base/verbs.h"
+#include "verbs_provider/context/context.h"
+#include "verbs_provider/context/events.h"
 #include "verbs_provider/datapath/auto_inline.h"
+#include "verbs_provider/objects/make_qp.h"
 #include "verbs_provider/objects/qp_attributes.h"
 #include "verbs_provider/objects/qp_ex.h"
-#include "verbs_provider/objects/srq.h"
 #include "verbs_provider/shim/call.h"
+#include "verbs_provider/structs/pd.h"
+#include "verbs_provider/structs/srq.h"
 
 namespace rocemu::provider {
 namespace {

@@ -4,15 +4,15 @@
 #include <cerrno>
 #include <cstring>
 
-#include "verbs_provider/base/context.h"
 #include "verbs_provider/base/layout.h"
 #include "verbs_provider/base/objects.h"
-#include "verbs_provider/base/sanitizer_hooks.h"
-#include "verbs_provider/base/verb.h"
-#include "verbs_provider/call_sites/note_call.h"
+#include "verbs_provider/context/context.h"
+#include "verbs_provider/context/sanitizer_hooks.h"
+#include "verbs_provider/context/verb.h"
 #include "verbs_provider/datapath/auto_inline.h"
 #include "verbs_provider/datapath/post_list.h"
 #include "verbs_provider/datapath/send_wqe.h"
+#include "verbs_provider/hooks/note_call.h"
 
 namespace rocemu::provider {
 namespace {

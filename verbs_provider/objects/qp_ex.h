@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "verbs_provider/objects/qp.h"
+#include "verbs_provider/structs/qp.h"
 
 namespace rocemu::provider {
 

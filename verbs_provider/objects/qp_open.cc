@@ -1,11 +1,13 @@
 // ibv_open_qp(3): a further reference to an XRC target QP, which another process may have made.
 #include <cerrno>
 
-#include "verbs_provider/base/context.h"
 #include "verbs_provider/base/objects.h"
 #include "verbs_provider/base/verbs.h"
-#include "verbs_provider/objects/qp.h"
-#include "verbs_provider/objects/srq.h"
+#include "verbs_provider/context/context.h"
+#include "verbs_provider/objects/make_qp.h"
+#include "verbs_provider/structs/pd.h"
+#include "verbs_provider/structs/qp.h"
+#include "verbs_provider/structs/srq.h"
 
 namespace rocemu::provider {
 

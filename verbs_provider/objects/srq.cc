@@ -1,15 +1,16 @@
 // ibv_create_srq(3), ibv_create_srq_ex(3), ibv_modify_srq(3), ibv_query_srq(3), ibv_destroy_srq(3),
 // ibv_get_srq_num(3) and ibv_post_srq_recv(3).
-#include "verbs_provider/objects/srq.h"
+#include "verbs_provider/structs/srq.h"
 
 #include <algorithm>
 #include <cerrno>
 
-#include "verbs_provider/base/context.h"
-#include "verbs_provider/base/events.h"
 #include "verbs_provider/base/objects.h"
 #include "verbs_provider/base/verbs.h"
+#include "verbs_provider/context/context.h"
+#include "verbs_provider/context/events.h"
 #include "verbs_provider/datapath/post_list.h"
+#include "verbs_provider/structs/pd.h"
 
 namespace rocemu::provider {
 namespace {

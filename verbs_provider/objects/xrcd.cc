@@ -6,11 +6,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "verbs_provider/base/context.h"
 #include "verbs_provider/base/objects.h"
 #include "verbs_provider/base/verbs.h"
-#include "verbs_provider/objects/srq.h"
-#include "verbs_provider/shim/system_call.h"
+#include "verbs_provider/context/context.h"
+#include "verbs_provider/structs/pd.h"
+#include "verbs_provider/structs/srq.h"
+#include "verbs_provider/system/system_call.h"
 
 namespace rocemu::provider {
 

@@ -10,11 +10,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "verbs_provider/base/context.h"
-#include "verbs_provider/polling/backlog.h"
+#include "verbs_provider/context/backlog.h"
+#include "verbs_provider/context/context.h"
+#include "verbs_provider/hooks/provider_calls.h"
 #include "verbs_provider/polling/cq_rotation.h"
-#include "verbs_provider/shim/system_call.h"
-#include "verbs_provider/turns/provider_calls.h"
+#include "verbs_provider/system/system_call.h"
 
 namespace rocemu::provider {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "verbs_provider/objects/cq.h"
 #include "verbs_provider/polling/wait_policy.h"
+#include "verbs_provider/structs/cq.h"
 
 namespace rocemu::provider {
 

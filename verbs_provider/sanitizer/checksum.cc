@@ -6,7 +6,7 @@
 
 #include <sys/uio.h>
 
-#include "verbs_provider/turns/kernel.h"
+#include "verbs_provider/system/kernel.h"
 
 namespace rocemu::sanitizer {
 namespace {

@@ -4,10 +4,10 @@
 #include <string>
 
 #include "emulator/sanitizer/words.h"
-#include "verbs_provider/objects/cq.h"
 #include "verbs_provider/sanitizer/limits.h"
 #include "verbs_provider/sanitizer/program.h"
 #include "verbs_provider/sanitizer/verbs.h"
+#include "verbs_provider/structs/cq.h"
 
 namespace rocemu::sanitizer {
 namespace {

@@ -1,7 +1,7 @@
 // What the provider's data path shows us (base/sanitizer_hooks.h).
 #pragma once
 
-#include "verbs_provider/base/sanitizer_hooks.h"
+#include "verbs_provider/context/sanitizer_hooks.h"
 
 namespace rocemu::sanitizer {
 

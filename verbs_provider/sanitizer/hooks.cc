@@ -1,6 +1,6 @@
 // librocemu-sanitizer.so: looks at a program's verbs for `rocemu run --sanitize`, by the rules of
 // emulator/sanitizer. What it finds it writes at once (emulator/abi/sanitizer_log.h).
-#include "verbs_provider/base/sanitizer_hooks.h"
+#include "verbs_provider/context/sanitizer_hooks.h"
 #include "verbs_provider/sanitizer/data_path.h"
 #include "verbs_provider/sanitizer/mapping_changes.h"
 #include "verbs_provider/sanitizer/verbs.h"

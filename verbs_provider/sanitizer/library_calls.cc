@@ -13,9 +13,9 @@
 #include <poll.h>
 #include <rdma/rdma_cma.h>
 
-#include "verbs_provider/objects/cq.h"
 #include "verbs_provider/sanitizer/program.h"
-#include "verbs_provider/turns/kernel.h"
+#include "verbs_provider/structs/cq.h"
+#include "verbs_provider/system/kernel.h"
 
 namespace rocemu::sanitizer {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "emulator/abi/sanitizer_log.h"
 #include "emulator/sanitizer/words.h"
-#include "verbs_provider/turns/kernel.h"
+#include "verbs_provider/system/kernel.h"
 
 namespace rocemu::sanitizer {
 namespace {

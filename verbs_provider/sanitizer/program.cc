@@ -13,7 +13,7 @@
 #include "emulator/abi/sanitizer_log.h"
 #include "verbs_provider/sanitizer/checksum.h"
 #include "verbs_provider/sanitizer/library_calls.h"
-#include "verbs_provider/turns/kernel.h"
+#include "verbs_provider/system/kernel.h"
 
 namespace rocemu::sanitizer {
 namespace {

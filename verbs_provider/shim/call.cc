@@ -8,11 +8,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "verbs_provider/call_sites/note_call.h"
+#include "verbs_provider/hooks/note_call.h"
+#include "verbs_provider/hooks/provider_calls.h"
 #include "verbs_provider/shim/connection_lock.h"
 #include "verbs_provider/shim/messages.h"
-#include "verbs_provider/shim/raw.h"
-#include "verbs_provider/turns/provider_calls.h"
+#include "verbs_provider/system/raw.h"
 
 namespace rocemu::shim {
 namespace {

@@ -10,7 +10,7 @@
 #include <sched.h>
 #include <sys/syscall.h>
 
-#include "verbs_provider/shim/raw.h"
+#include "verbs_provider/system/raw.h"
 
 namespace rocemu::shim {
 namespace {

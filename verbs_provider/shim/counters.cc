@@ -7,11 +7,11 @@
 #include <sys/syscall.h>
 
 #include "emulator/abi/runtime_dir.h"
+#include "verbs_provider/hooks/provider_calls.h"
 #include "verbs_provider/shim/daemon_socket.h"
-#include "verbs_provider/shim/raw.h"
 #include "verbs_provider/shim/served_paths.h"
 #include "verbs_provider/shim/text.h"
-#include "verbs_provider/turns/provider_calls.h"
+#include "verbs_provider/system/raw.h"
 
 namespace rocemu::shim {
 

@@ -7,9 +7,9 @@
 #include <fcntl.h>
 #include <sys/syscall.h>
 
-#include "verbs_provider/shim/raw.h"
 #include "verbs_provider/shim/served_paths.h"
 #include "verbs_provider/shim/text.h"
+#include "verbs_provider/system/raw.h"
 
 namespace rocemu::shim {
 namespace {

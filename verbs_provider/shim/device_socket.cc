@@ -11,8 +11,8 @@
 #include "emulator/abi/runtime_dir.h"
 #include "verbs_provider/shim/daemon_socket.h"
 #include "verbs_provider/shim/event_channel.h"
-#include "verbs_provider/shim/raw.h"
 #include "verbs_provider/shim/text.h"
+#include "verbs_provider/system/raw.h"
 
 namespace rocemu::shim {
 namespace {

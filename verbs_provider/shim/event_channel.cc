@@ -10,12 +10,12 @@
 #include <sys/uio.h>
 
 #include "emulator/abi/ucma.h"
-#include "verbs_provider/call_sites/note_call.h"
+#include "verbs_provider/hooks/note_call.h"
+#include "verbs_provider/hooks/provider_calls.h"
 #include "verbs_provider/shim/device_socket.h"
 #include "verbs_provider/shim/messages.h"
-#include "verbs_provider/shim/raw.h"
-#include "verbs_provider/shim/user_memory.h"
-#include "verbs_provider/turns/provider_calls.h"
+#include "verbs_provider/system/raw.h"
+#include "verbs_provider/system/user_memory.h"
 
 namespace rocemu::shim {
 namespace {

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-#include "verbs_provider/shim/raw.h"
+#include "verbs_provider/system/raw.h"
 
 namespace rocemu::shim {
 

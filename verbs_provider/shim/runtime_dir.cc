@@ -9,8 +9,8 @@
 #include <sys/syscall.h>
 
 #include "emulator/abi/runtime_dir.h"
-#include "verbs_provider/shim/raw.h"
 #include "verbs_provider/shim/text.h"
+#include "verbs_provider/system/raw.h"
 
 namespace rocemu::shim {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "emulator/abi/runtime_dir.h"
 #include "verbs_provider/shim/counters.h"
-#include "verbs_provider/shim/raw.h"
 #include "verbs_provider/shim/runtime_dir.h"
 #include "verbs_provider/shim/text.h"
+#include "verbs_provider/system/raw.h"
 
 namespace rocemu::shim {
 namespace {

@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <cstddef>
 
-#include "verbs_provider/shim/user_memory.h"
+#include "verbs_provider/system/user_memory.h"
 
 namespace rocemu::shim {
 

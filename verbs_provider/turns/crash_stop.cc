@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "emulator/abi/runtime_dir.h"
-#include "verbs_provider/turns/kernel.h"
+#include "verbs_provider/system/kernel.h"
 #include "verbs_provider/turns/turn.h"
 
 namespace rocemu::turns {

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <sys/syscall.h>
 
-#include "verbs_provider/turns/kernel.h"
+#include "verbs_provider/system/kernel.h"
 
 namespace rocemu::turns {
 namespace {

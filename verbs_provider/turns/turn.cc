@@ -27,8 +27,8 @@
 #include "verbs_provider/shim/runtime_dir.h"
 #include "verbs_provider/shim/served_paths.h"
 #include "verbs_provider/shim/text.h"
+#include "verbs_provider/system/kernel.h"
 #include "verbs_provider/turns/forks.h"
-#include "verbs_provider/turns/kernel.h"
 
 namespace rocemu::turns {
 namespace {

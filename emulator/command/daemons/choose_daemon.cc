@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "emulator/abi/runtime_dir.h"
+#include "emulator/command/base/error.h"
 #include "emulator/command/daemons/default_runtime_dir.h"
-#include "emulator/command/error.h"
 
 namespace rocemu::command {
 namespace po = boost::program_options;

@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "emulator/command/base/subcommand.h"
 #include "emulator/command/daemons/control_client.h"
-#include "emulator/command/subcommand.h"
 
 namespace rocemu::command {
 

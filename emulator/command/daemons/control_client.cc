@@ -13,8 +13,8 @@
 
 #include "emulator/abi/control.h"
 #include "emulator/abi/runtime_dir.h"
+#include "emulator/command/base/error.h"
 #include "emulator/command/daemons/process_exit.h"
-#include "emulator/command/error.h"
 
 namespace rocemu::command {
 namespace {

@@ -4,16 +4,13 @@
 #include <sys/types.h>
 
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
+#include "emulator/command/base/print_json.h"
 #include "emulator/os/unique_fd.h"
 
 namespace rocemu::command {
-
-/// Keeps the order in which the daemon names things.
-using Json = nlohmann::ordered_json;
 
 class ControlClient {
  public:

@@ -20,10 +20,10 @@
 #include <string_view>
 
 #include "emulator/abi/runtime_dir.h"
+#include "emulator/command/base/error.h"
 #include "emulator/command/daemons/default_runtime_dir.h"
 #include "emulator/command/daemons/process_exit.h"
-#include "emulator/command/doctor/installation.h"
-#include "emulator/command/error.h"
+#include "emulator/command/programs/installation.h"
 #include "emulator/os/process_limits.h"
 
 namespace rocemu::command {

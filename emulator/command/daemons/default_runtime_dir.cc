@@ -16,7 +16,7 @@
 #include <memory>
 
 #include "emulator/abi/runtime_dir.h"
-#include "emulator/command/error.h"
+#include "emulator/command/base/error.h"
 
 namespace rocemu::command {
 namespace {

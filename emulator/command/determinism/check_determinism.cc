@@ -8,9 +8,9 @@
 #include <optional>
 #include <string>
 
+#include "emulator/command/base/error.h"
 #include "emulator/command/determinism/explanation.h"
 #include "emulator/command/determinism/recorded_run.h"
-#include "emulator/command/error.h"
 #include "emulator/command/recordings/recorded_capture.h"
 #include "emulator/command/recordings/recording_files.h"
 #include "emulator/os/temporary_directory.h"

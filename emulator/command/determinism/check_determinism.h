@@ -4,7 +4,7 @@
 
 #include <boost/program_options.hpp>
 
-#include "emulator/command/subcommand.h"
+#include "emulator/command/base/subcommand.h"
 
 namespace rocemu::command {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "emulator/os/elf_file.h"
+#include "emulator/os/programs/elf_file.h"
 
 namespace rocemu::command {
 namespace {

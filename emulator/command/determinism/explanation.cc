@@ -16,9 +16,9 @@
 #include <sstream>
 #include <string_view>
 
+#include "emulator/command/base/error.h"
 #include "emulator/command/determinism/cycle_counter.h"
-#include "emulator/command/doctor/executable.h"
-#include "emulator/command/error.h"
+#include "emulator/command/programs/executable.h"
 #include "emulator/journal/canonical.h"
 #include "emulator/journal/recording.h"
 

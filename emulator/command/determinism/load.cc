@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <thread>
 
-#include "emulator/command/error.h"
+#include "emulator/command/base/error.h"
 
 namespace rocemu::command {
 namespace {

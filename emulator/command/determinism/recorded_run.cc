@@ -16,8 +16,8 @@
 #include <sstream>
 #include <string_view>
 
+#include "emulator/command/base/error.h"
 #include "emulator/command/determinism/load.h"
-#include "emulator/command/error.h"
 #include "emulator/command/recordings/recording_files.h"
 
 namespace rocemu::command {

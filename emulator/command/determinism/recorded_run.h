@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "emulator/command/subcommand.h"
+#include "emulator/command/base/subcommand.h"
 
 namespace rocemu::command {
 

@@ -21,11 +21,11 @@
 #include <optional>
 #include <string_view>
 
+#include "emulator/command/base/error.h"
 #include "emulator/command/daemons/daemon_launch.h"
 #include "emulator/command/daemons/process_exit.h"
-#include "emulator/command/doctor/installation.h"
-#include "emulator/command/error.h"
-#include "emulator/command/program_environment.h"
+#include "emulator/command/programs/installation.h"
+#include "emulator/command/programs/program_environment.h"
 #include "emulator/os/unique_fd.h"
 
 namespace rocemu::command {

@@ -11,15 +11,15 @@
 #include <fstream>
 #include <system_error>
 
+#include "emulator/command/base/error.h"
 #include "emulator/command/daemons/control_client.h"
 #include "emulator/command/daemons/daemon_launch.h"
 #include "emulator/command/daemons/default_runtime_dir.h"
 #include "emulator/command/doctor/device_probe.h"
 #include "emulator/command/doctor/diagnosis.h"
-#include "emulator/command/doctor/installation.h"
 #include "emulator/command/doctor/memory_probe.h"
-#include "emulator/command/error.h"
-#include "emulator/os/elf_file.h"
+#include "emulator/command/programs/installation.h"
+#include "emulator/os/programs/elf_file.h"
 #include "emulator/os/unique_fd.h"
 
 namespace rocemu::command {

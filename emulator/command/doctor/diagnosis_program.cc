@@ -6,14 +6,14 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "emulator/command/base/error.h"
 #include "emulator/command/determinism/cycle_counter.h"
 #include "emulator/command/doctor/diagnosis.h"
-#include "emulator/command/doctor/executable.h"
-#include "emulator/command/doctor/installation.h"
-#include "emulator/command/error.h"
-#include "emulator/command/mount_sysfs.h"
-#include "emulator/os/elf_file.h"
-#include "emulator/os/script_file.h"
+#include "emulator/command/programs/executable.h"
+#include "emulator/command/programs/installation.h"
+#include "emulator/command/programs/mount_sysfs.h"
+#include "emulator/os/programs/elf_file.h"
+#include "emulator/os/programs/script_file.h"
 
 namespace rocemu::command {
 namespace {

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <iostream>
 
-#include "emulator/command/colour.h"
+#include "emulator/command/base/colour.h"
+#include "emulator/command/base/error.h"
+#include "emulator/command/base/subcommand.h"
 #include "emulator/command/daemons/control_client.h"
 #include "emulator/command/doctor/device_probe.h"
 #include "emulator/command/doctor/diagnosis.h"
-#include "emulator/command/error.h"
-#include "emulator/command/subcommand.h"
 
 namespace rocemu::command {
 namespace po = boost::program_options;

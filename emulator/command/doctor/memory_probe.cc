@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "emulator/command/error.h"
+#include "emulator/command/base/error.h"
 #include "emulator/os/unique_fd.h"
 
 namespace rocemu::command {

@@ -3,11 +3,11 @@
 
 #include <iostream>
 
-#include "emulator/command/colour.h"
-#include "emulator/command/error.h"
-#include "emulator/command/print_json.h"
+#include "emulator/command/base/colour.h"
+#include "emulator/command/base/error.h"
+#include "emulator/command/base/print_json.h"
+#include "emulator/command/base/subcommand.h"
 #include "emulator/command/recordings/compare.h"
-#include "emulator/command/subcommand.h"
 #include "emulator/journal/canonical.h"
 
 namespace rocemu::command {

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "emulator/command/error.h"
+#include "emulator/command/base/error.h"
 #include "emulator/command/recordings/compare.h"
 #include "emulator/command/recordings/recorded_capture.h"
 #include "emulator/command/recordings/recording_files.h"

@@ -7,7 +7,7 @@
 #include <iostream>
 
 #include "emulator/abi/runtime_dir.h"
-#include "emulator/command/error.h"
+#include "emulator/command/base/error.h"
 #include "emulator/command/recordings/inner_recordings.h"
 #include "emulator/command/recordings/recorded_capture.h"
 #include "emulator/command/recordings/recording_files.h"

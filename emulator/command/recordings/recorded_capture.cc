@@ -8,7 +8,7 @@
 #include <iostream>
 
 #include "emulator/capture/pcap_writer.h"
-#include "emulator/command/error.h"
+#include "emulator/command/base/error.h"
 #include "emulator/journal/recording.h"
 
 namespace rocemu::command {

@@ -1,6 +1,6 @@
 #include "emulator/command/recordings/recording_files.h"
 
-#include "emulator/command/error.h"
+#include "emulator/command/base/error.h"
 #include "emulator/journal/recording.h"
 
 namespace rocemu::command {

@@ -2,11 +2,11 @@
 #include <charconv>
 #include <iostream>
 
-#include "emulator/command/error.h"
-#include "emulator/command/print_json.h"
+#include "emulator/command/base/error.h"
+#include "emulator/command/base/print_json.h"
+#include "emulator/command/base/subcommand.h"
+#include "emulator/command/base/text_table.h"
 #include "emulator/command/recordings/recorded_capture.h"
-#include "emulator/command/subcommand.h"
-#include "emulator/command/text_table.h"
 #include "emulator/journal/recording.h"
 #include "emulator/journal/replay.h"
 

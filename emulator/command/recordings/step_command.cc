@@ -2,11 +2,11 @@
 #include <charconv>
 #include <iostream>
 
+#include "emulator/command/base/error.h"
+#include "emulator/command/base/print_json.h"
+#include "emulator/command/base/subcommand.h"
+#include "emulator/command/base/text_table.h"
 #include "emulator/command/daemons/choose_daemon.h"
-#include "emulator/command/error.h"
-#include "emulator/command/print_json.h"
-#include "emulator/command/subcommand.h"
-#include "emulator/command/text_table.h"
 
 namespace rocemu::command {
 namespace po = boost::program_options;

@@ -10,23 +10,23 @@
 #include <iostream>
 #include <utility>
 
-#include "emulator/command/colour.h"
-#include "emulator/command/error.h"
-#include "emulator/command/explanations.h"
+#include "emulator/command/base/colour.h"
+#include "emulator/command/base/error.h"
+#include "emulator/command/base/subcommand.h"
+#include "emulator/command/faults/explanations.h"
 #include "emulator/command/recordings/recorded_capture.h"
-#include "emulator/command/subcommand.h"
 #include "emulator/journal/all_events.h"
 #include "emulator/journal/journal_reader.h"
 #include "emulator/journal/recording.h"
 #include "emulator/timeline/beside.h"
-#include "emulator/timeline/read_capture.h"
-#include "emulator/timeline/read_recording.h"
+#include "emulator/timeline/drawing/text_ladder.h"
+#include "emulator/timeline/drawing/write_mermaid.h"
+#include "emulator/timeline/drawing/write_page.h"
+#include "emulator/timeline/drawing/write_svg.h"
+#include "emulator/timeline/drawing/write_trace.h"
+#include "emulator/timeline/reading/read_capture.h"
+#include "emulator/timeline/reading/read_recording.h"
 #include "emulator/timeline/select.h"
-#include "emulator/timeline/text_ladder.h"
-#include "emulator/timeline/write_mermaid.h"
-#include "emulator/timeline/write_page.h"
-#include "emulator/timeline/write_svg.h"
-#include "emulator/timeline/write_trace.h"
 
 namespace rocemu::command {
 namespace po = boost::program_options;

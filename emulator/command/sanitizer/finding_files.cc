@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "emulator/command/error.h"
-#include "emulator/command/print_json.h"
+#include "emulator/command/base/error.h"
+#include "emulator/command/base/print_json.h"
 #include "emulator/command/sanitizer/finding_text.h"
 #include "emulator/sanitizer/rules.h"
 

@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "emulator/abi/sanitizer_log.h"
-#include "emulator/command/print_json.h"
-#include "emulator/os/source_lines.h"
+#include "emulator/command/base/print_json.h"
+#include "emulator/os/programs/source_lines.h"
 #include "emulator/sanitizer/rules.h"
 
 namespace rocemu::command {

@@ -8,10 +8,10 @@
 #include <iostream>
 
 #include "emulator/abi/sanitizer_log.h"
-#include "emulator/command/error.h"
+#include "emulator/command/base/error.h"
+#include "emulator/command/base/subcommand.h"
 #include "emulator/command/sanitizer/finding_text.h"
 #include "emulator/command/sanitizer/findings.h"
-#include "emulator/command/subcommand.h"
 #include "emulator/sanitizer/rules.h"
 
 namespace rocemu::command {

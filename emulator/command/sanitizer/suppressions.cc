@@ -5,7 +5,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "emulator/command/error.h"
+#include "emulator/command/base/error.h"
 #include "emulator/sanitizer/rules.h"
 
 namespace rocemu::command {

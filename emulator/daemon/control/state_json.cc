@@ -139,7 +139,10 @@ Json device_json(const engine::DeviceSnapshot& device, const Sessions& sessions)
   list(object, "mrs", device.mrs, [&](const auto& mr) { return mr_json(mr, sessions); });
   list(object, "mws", device.mws, [&](const auto& mw) { return mw_json(mw, sessions); });
   Json& counters = object["counters"] = Json::object();
-  for (const auto& [name, value] : device.counters) counters[std::string(name)] = value;
+  for (const engine::Counter counter : engine::kCounters) {
+    counters[std::string(name(counter))] = device.counters.get(counter);
+  }
+  for (const auto& [name, value] : device.network_counters) counters[std::string(name)] = value;
   return object;
 }
 

@@ -3,8 +3,9 @@
 
 #include <cstdint>
 #include <string_view>
-#include <utility>
 #include <vector>
+
+#include "emulator/engine/base/counters.h"
 
 namespace rocemu::daemon {
 
@@ -14,12 +15,10 @@ struct NamedCounter {
 };
 
 /// Those of `counters/`: of the specification's performance management (IBTA vol 1, 16.1.3.5), as
-/// mlx5 has them. `counters` are the engine's by their names.
-std::vector<NamedCounter> port_counters(
-    const std::vector<std::pair<std::string_view, uint64_t>>& counters);
+/// mlx5 has them.
+std::vector<NamedCounter> port_counters(const engine::Counters& counters);
 
 /// Those of `hw_counters/` and of `rdma statistic`: rxe's and mlx5's.
-std::vector<NamedCounter> hardware_counters(
-    const std::vector<std::pair<std::string_view, uint64_t>>& counters);
+std::vector<NamedCounter> hardware_counters(const engine::Counters& counters);
 
 }  // namespace rocemu::daemon

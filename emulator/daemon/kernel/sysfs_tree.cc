@@ -264,7 +264,7 @@ std::vector<SysfsFile> SysfsTree::port_state_files(const std::string& device, si
 }
 
 std::vector<SysfsFile> SysfsTree::counter_files(const std::string& device, size_t index,
-                                                const CounterValues& counters) const {
+                                                const engine::Counters& counters) const {
   SysfsFiles files;
   const std::string directory = port_directory(device, index);
   for (const NamedCounter& counter : port_counters(counters)) {

@@ -11,6 +11,7 @@
 #include "emulator/daemon/kernel/pci_layout.h"
 #include "emulator/daemon/kernel/sysfs_files.h"
 #include "emulator/daemon/net/network_interface.h"
+#include "emulator/engine/base/counters.h"
 #include "emulator/engine/config.h"
 
 namespace rocemu::daemon {
@@ -26,9 +27,6 @@ struct SysfsDevice {
   /// The network interface of the port: that of the first address that is not a loopback one.
   std::string netdev() const;
 };
-
-/// Counters by name, as engine::DeviceSnapshot has them.
-using CounterValues = std::vector<std::pair<std::string_view, uint64_t>>;
 
 class SysfsTree {
  public:
@@ -48,7 +46,7 @@ class SysfsTree {
                                           const abi::PortAttr& port) const;
   /// The port's counters, under the names that mlx5 and rxe have for them.
   std::vector<SysfsFile> counter_files(const std::string& device, size_t index,
-                                       const CounterValues& counters) const;
+                                       const engine::Counters& counters) const;
 
   /// Links and directories that are gone when the device is removed: its PCI function stays.
   std::vector<std::string> places(const std::string& device, size_t index) const;

@@ -8,28 +8,30 @@
 
 namespace rocemu::daemon {
 
+// clang-format off
+/// A row for each counter; users see it as "udp_" and its name.
+#define ROCEMU_UDP_COUNTERS(X)                                                                    \
+  X(sends) /* system calls that sent frames */                                                    \
+  X(receives) /* datagrams received, as many frames as one may hold */                            \
+  X(dropped_send_queue) /* the network did not take frames as fast as they came */                \
+  X(dropped_unreachable)                                                                          \
+  X(dropped_too_big) /* for the path's MTU */                                                     \
+  X(dropped_refused) /* by the system for another reason, such as a firewall */                   \
+  X(icmp_errors) /* of frames that had left: the peer's host has no daemon */                     \
+  X(receive_overruns) /* datagrams that a socket dropped: most came faster than they were read,   \
+                         a few had a wrong UDP checksum */                                        \
+  X(dropped_unverified) /* --strict-icrc: the IP header cannot be known */
+// clang-format on
+
 struct UdpCounters {
-  uint64_t sends = 0;               // system calls that sent frames
-  uint64_t receives = 0;            // datagrams received, as many frames as one may hold
-  uint64_t dropped_send_queue = 0;  // the network did not take frames as fast as they came
-  uint64_t dropped_unreachable = 0;
-  uint64_t dropped_too_big = 0;     // for the path's MTU
-  uint64_t dropped_refused = 0;     // by the system for another reason, such as a firewall
-  uint64_t icmp_errors = 0;         // of frames that had left: the peer's host has no daemon
-  uint64_t receive_overruns = 0;    // datagrams that a socket dropped: most came faster than they
-                                    // were read, a few had a wrong UDP checksum
-  uint64_t dropped_unverified = 0;  // --strict-icrc: the IP header came to nobody's knowledge
+#define ROCEMU_COUNTER(name) uint64_t name = 0;
+  ROCEMU_UDP_COUNTERS(ROCEMU_COUNTER)
+#undef ROCEMU_COUNTER
 
   void append_to(engine::CounterList& list) const {
-    list.emplace_back("udp_sends", sends);
-    list.emplace_back("udp_receives", receives);
-    list.emplace_back("udp_dropped_send_queue", dropped_send_queue);
-    list.emplace_back("udp_dropped_unreachable", dropped_unreachable);
-    list.emplace_back("udp_dropped_too_big", dropped_too_big);
-    list.emplace_back("udp_dropped_refused", dropped_refused);
-    list.emplace_back("udp_icmp_errors", icmp_errors);
-    list.emplace_back("udp_receive_overruns", receive_overruns);
-    list.emplace_back("udp_dropped_unverified", dropped_unverified);
+#define ROCEMU_COUNTER(name) list.emplace_back("udp_" #name, name);
+    ROCEMU_UDP_COUNTERS(ROCEMU_COUNTER)
+#undef ROCEMU_COUNTER
   }
 };
 

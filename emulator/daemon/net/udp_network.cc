@@ -245,7 +245,7 @@ void UdpNetwork::append_counters(engine::FabricSnapshot& snapshot) const {
     for (const auto& [group, source] : port->groups) {
       if (source != nullptr) source->receiver.count_overruns();
     }
-    engine::CounterList& list = snapshot.devices[port->index.value].counters;
+    engine::CounterList& list = snapshot.devices[port->index.value].network_counters;
     port->counters.append_to(list);
     host.append_to(list);
   }

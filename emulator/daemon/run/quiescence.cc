@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "emulator/os/proc.h"
-#include "emulator/os/runnable.h"
+#include "emulator/os/threads/runnable.h"
 
 namespace rocemu::daemon {
 namespace {

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "emulator/os/spinning_threads.h"
+#include "emulator/os/threads/spinning_threads.h"
 
 namespace rocemu::daemon {
 

@@ -18,7 +18,7 @@
 #include "emulator/daemon/base/start_error.h"
 #include "emulator/daemon/run/starting_programs.h"
 #include "emulator/os/proc.h"
-#include "emulator/os/runnable.h"
+#include "emulator/os/threads/runnable.h"
 
 namespace rocemu::daemon {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <string_view>
 
-#include "emulator/os/elf_file.h"
 #include "emulator/os/proc.h"
+#include "emulator/os/programs/elf_file.h"
 
 namespace rocemu::daemon {
 

@@ -62,11 +62,7 @@ class LateStep : public testing::Test {
   }
 
   uint64_t ack_timeouts() {
-    const engine::FabricSnapshot snapshot = pair_.bench.engine().snapshot();
-    for (const auto& [name, value] : snapshot.devices[0].counters) {
-      if (name == "ack_timeouts") return value;
-    }
-    return ~uint64_t{0};
+    return pair_.bench.engine().snapshot().devices[0].counters.get(engine::Counter::kAckTimeouts);
   }
 
   Pair pair_{options()};

@@ -1,5 +1,5 @@
 // Tests when --budget stops trials and confirmations.
-#include "emulator/explore/budget.h"
+#include "emulator/explore/trials/budget.h"
 
 #include <gtest/gtest.h>
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "emulator/explore/run_facts.h"
-#include "emulator/explore/verdict.h"
+#include "emulator/explore/trials/run_facts.h"
+#include "emulator/explore/trials/verdict.h"
 
 namespace rocemu::explore {
 

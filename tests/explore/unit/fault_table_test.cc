@@ -1,5 +1,5 @@
 // Compares the faults that are tried at each point with the lists of the man pages.
-#include "emulator/explore/fault_table.h"
+#include "emulator/explore/points/fault_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Tests which files of a findings folder are kept, and which are removed.
-#include "emulator/explore/findings_folder.h"
+#include "emulator/explore/findings/findings_folder.h"
 
 #include <gtest/gtest.h>
 

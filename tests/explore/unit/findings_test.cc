@@ -1,5 +1,5 @@
 // Tests which runs become findings, and which findings count.
-#include "emulator/explore/findings.h"
+#include "emulator/explore/findings/findings.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

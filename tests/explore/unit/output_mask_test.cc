@@ -1,10 +1,10 @@
 // Tests which part of a program's output is compared with the baseline's.
-#include "emulator/explore/output_mask.h"
+#include "emulator/explore/trials/output_mask.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "emulator/explore/durations.h"
+#include "emulator/explore/trials/durations.h"
 
 namespace rocemu::explore {
 namespace {

@@ -1,14 +1,14 @@
 // Tests the reports and the exit status that follows.
-#include "emulator/explore/report.h"
+#include "emulator/explore/findings/report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
 
-#include "emulator/explore/conclusion.h"
 #include "emulator/explore/files.h"
-#include "emulator/explore/report_page.h"
+#include "emulator/explore/findings/conclusion.h"
+#include "emulator/explore/findings/report_page.h"
 #include "emulator/os/temporary_directory.h"
 
 namespace rocemu::explore {

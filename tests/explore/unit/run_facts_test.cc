@@ -1,5 +1,5 @@
 // Tests the facts that are read from the files of a run.
-#include "emulator/explore/run_facts.h"
+#include "emulator/explore/trials/run_facts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Tests which verdict follows from a run.
-#include "emulator/explore/verdict.h"
+#include "emulator/explore/trials/verdict.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

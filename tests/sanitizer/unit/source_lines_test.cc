@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "emulator/os/source_lines.h"
+#include "emulator/os/programs/source_lines.h"
 
 namespace rocemu {
 namespace {

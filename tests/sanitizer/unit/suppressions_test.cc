@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "emulator/command/error.h"
+#include "emulator/command/base/error.h"
 #include "emulator/os/temporary_directory.h"
 #include "emulator/sanitizer/rules.h"
 

@@ -148,7 +148,7 @@ def page(results, runs):
 
 What `rocemu run --lockstep --check-determinism {runs}` says of {len(results)} programs of Debian 12:
 exit status, outputs, events and frames of {runs} runs, half of them beside a load, compared to the byte.
-`tests/system/determinism/stock_table.py --update-docs` writes this page. [design/turns.md](../design/turns.md#limits)
+`tests/system/determinism/stock_table.py --update-docs` writes this page. [lockstep.md](lockstep.md)
 says what lockstep does not cover.
 
 {table(results)}

@@ -1,5 +1,5 @@
 // Pictures by arithmetic: each arrow ends in the row of its arrival, and no text is cut.
-#include "emulator/timeline/geometry.h"
+#include "emulator/timeline/drawing/geometry.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 #include "emulator/timeline/arrange.h"
 #include "emulator/timeline/beside.h"
-#include "emulator/timeline/read_capture.h"
+#include "emulator/timeline/reading/read_capture.h"
 #include "tests/timeline/layout/timelines.h"
 
 namespace rocemu::timeline {

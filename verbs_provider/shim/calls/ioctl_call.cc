@@ -9,10 +9,10 @@
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 
-#include "verbs_provider/shim/async_fd.h"
-#include "verbs_provider/shim/blocking_memory.h"
+#include "verbs_provider/hooks/async_fd.h"
+#include "verbs_provider/hooks/blocking_memory.h"
 #include "verbs_provider/shim/interpose.h"
-#include "verbs_provider/shim/user_memory.h"
+#include "verbs_provider/system/user_memory.h"
 
 namespace rocemu::shim {
 namespace {

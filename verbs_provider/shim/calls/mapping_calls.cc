@@ -9,9 +9,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "verbs_provider/hooks/mapping_changes.h"
 #include "verbs_provider/shim/interpose.h"
-#include "verbs_provider/shim/mapping_changes.h"
-#include "verbs_provider/shim/system_call.h"
+#include "verbs_provider/system/system_call.h"
 
 namespace rocemu::shim {
 namespace {

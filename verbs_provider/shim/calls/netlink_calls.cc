@@ -14,7 +14,7 @@
 #include "verbs_provider/shim/netlink_socket.h"
 #include "verbs_provider/shim/runtime_dir.h"
 #include "verbs_provider/shim/served_paths.h"
-#include "verbs_provider/shim/user_memory.h"
+#include "verbs_provider/system/user_memory.h"
 
 namespace rocemu::shim {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "verbs_provider/shim/device_socket.h"
 #include "verbs_provider/shim/interpose.h"
-#include "verbs_provider/shim/raw.h"
 #include "verbs_provider/shim/served_paths.h"
+#include "verbs_provider/system/raw.h"
 
 namespace rocemu::shim {
 namespace {

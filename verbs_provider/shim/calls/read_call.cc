@@ -15,8 +15,8 @@
 #include "emulator/abi/runtime_dir.h"
 #include "verbs_provider/shim/device_socket.h"
 #include "verbs_provider/shim/interpose.h"
-#include "verbs_provider/shim/raw.h"
-#include "verbs_provider/shim/signal_restart.h"
+#include "verbs_provider/system/raw.h"
+#include "verbs_provider/system/signal_restart.h"
 
 namespace rocemu::shim {
 namespace {

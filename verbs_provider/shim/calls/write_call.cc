@@ -12,8 +12,8 @@
 #include "verbs_provider/shim/device_socket.h"
 #include "verbs_provider/shim/event_channel.h"
 #include "verbs_provider/shim/interpose.h"
-#include "verbs_provider/shim/raw.h"
-#include "verbs_provider/shim/user_memory.h"
+#include "verbs_provider/system/raw.h"
+#include "verbs_provider/system/user_memory.h"
 
 namespace rocemu::shim {
 namespace {

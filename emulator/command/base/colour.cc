@@ -1,0 +1,41 @@
+#include "emulator/command/base/colour.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace rocemu::command {
+namespace {
+
+const char* code_of(Style style) {
+  switch (style) {
+    case Style::kHeading:
+      return "\033[1m";
+    case Style::kLabel:
+      return "\033[36m";
+    case Style::kGood:
+      return "\033[32m";
+    case Style::kBad:
+      return "\033[31m";
+    case Style::kNote:
+      return "\033[33m";
+  }
+  return "";
+}
+
+}  // namespace
+
+bool has_colours(int fd) {
+  const char* const no_colour = std::getenv("NO_COLOR");
+  if (no_colour != nullptr && *no_colour != '\0') return false;
+  const char* const terminal = std::getenv("TERM");
+  if (terminal != nullptr && std::string_view(terminal) == "dumb") return false;
+  return isatty(fd) != 0;
+}
+
+std::string styled(std::string_view text, Style style, int fd) {
+  if (!has_colours(fd)) return std::string(text);
+  return code_of(style) + std::string(text) + "\033[0m";
+}
+
+}  // namespace rocemu::command

@@ -1,0 +1,97 @@
+// `rocemu check`: is a scenario file right?
+#include <iostream>
+
+#include "emulator/command/base/error.h"
+#include "emulator/command/base/subcommand.h"
+#include "emulator/command/daemons/control_client.h"
+#include "emulator/command/faults/scenario_library.h"
+#include "emulator/scenario/scenario.h"
+#include "emulator/scenario/schema.h"
+
+namespace rocemu::command {
+namespace po = boost::program_options;
+namespace {
+
+po::options_description options_of_check() {
+  po::options_description options("Options");
+  options.add_options()("json", po::bool_switch(), "print the rules as JSON");
+  options.add_options()("schema", po::bool_switch(),
+                        "print the JSON schema of scenario files, for editors; it is installed as "
+                        "share/rocemu/scenario.schema.json");
+  return options;
+}
+
+}  // namespace
+
+std::string check_help() {
+  return "usage: rocemu check [--json] FILE|NAME...\n"
+         "       rocemu check --schema\n"
+         "\n"
+         "Reads scenario files as `rocemu run --scenario` does, and says for each what rules it\n"
+         "has, or of everything that is wrong the line and column and what would be right there.\n"
+         "What is allowed but probably not meant is a warning.\n"
+         "\n" +
+         to_text(options_of_check()) +
+         "\n"
+         "Exit status: 0 if all files are right, 1 if one is not.\n"
+         "\n"
+         "Examples:\n"
+         "  rocemu check rnr.yaml\n"
+         "  rocemu check --json scenarios/*.yaml | jq '.[].rules[].name'\n";
+}
+
+int check(const Arguments& arguments) {
+  po::options_description all = options_of_check();
+  all.add_options()("files", po::value<Arguments>());
+  po::positional_options_description positional;
+  positional.add("files", -1);
+  const po::variables_map values = parse_options("check", arguments, all, positional);
+  if (values["schema"].as<bool>()) {
+    std::cout << scenario::schema();
+    return 0;
+  }
+  if (values.count("files") == 0)
+    throw UsageError("check: no file given; for example: rocemu check rnr.yaml");
+  const bool as_json = values["json"].as<bool>();
+  Json list = Json::array();
+  int status = 0;
+  for (const std::string& file : values["files"].as<Arguments>()) {
+    Json json{{"file", file}};
+    try {
+      const scenario::Scenario scenario = scenario::load_scenario(find_scenario(file));
+      json["ok"] = true;
+      json["warnings"] = scenario.warnings;
+      if (!as_json) print_warnings(scenario.warnings);
+      json["name"] = scenario.name;
+      json["description"] = scenario.description;
+      Json& rules = json["rules"] = Json::array();
+      for (const auto& rule : scenario.rules->rules)
+        rules.push_back({{"name", rule.name}, {"on", scenario::name_of(rule.where)}});
+      if (!as_json) {
+        const size_t count = scenario.rules->rules.size();
+        std::cout << file << ": " << count << (count == 1 ? " rule" : " rules") << "\n";
+        for (const auto& rule : scenario.rules->rules)
+          std::cout << "  " << rule.name << " (on: " << scenario::name_of(rule.where) << ")\n";
+      }
+    } catch (const std::runtime_error& error) {  // no such file or name, or what is in it
+      status = kExitFailure;
+      json["ok"] = false;
+      json["error"] = error.what();
+      Json& problems = json["problems"] = Json::array();
+      if (const auto* wrong = dynamic_cast<const scenario::ScenarioError*>(&error)) {
+        for (const scenario::Problem& problem : wrong->problems()) {
+          problems.push_back({{"line", problem.place.line},
+                              {"column", problem.place.column},
+                              {"message", problem.message},
+                              {"warning", problem.is_warning}});
+        }
+      }
+      if (!as_json) std::cerr << "rocemu: " << error.what() << "\n";
+    }
+    list.push_back(std::move(json));
+  }
+  if (as_json) std::cout << list.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  return status;
+}
+
+}  // namespace rocemu::command

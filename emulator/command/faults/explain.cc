@@ -1,0 +1,131 @@
+// `rocemu explain`: what a status, event, NAK, reason or errno means, what causes it, what programs
+// do about it, and the rule that causes it; and what a rule of the sanitizer is about.
+#include <unistd.h>
+
+#include <iostream>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include "emulator/command/base/colour.h"
+#include "emulator/command/base/error.h"
+#include "emulator/command/base/print_json.h"
+#include "emulator/command/base/subcommand.h"
+#include "emulator/command/faults/explanations.h"
+
+namespace rocemu::command {
+namespace po = boost::program_options;
+namespace {
+
+po::options_description options_of_explain() {
+  po::options_description options("Options");
+  options.add_options()("verb", po::value<std::string>()->value_name("VERB"),
+                        "the function that failed, as reg_mr or rdma_connect");
+  options.add_options()("json", po::bool_switch(), "print JSON");
+  options.add_options()("list", po::bool_switch(), "print the names that can be explained");
+  return options;
+}
+
+/// In lines of at most 80 columns; a rule stays in one, to be copied.
+void print(const std::string& label, const std::string& text) {
+  if (text.empty()) return;
+  constexpr size_t kIndent = 10;
+  std::string line = "  " + label;
+  line.resize(kIndent, ' ');
+  bool is_first = true;
+  const auto write = [&](const std::string& text_line) {
+    std::cout << (std::exchange(is_first, false)
+                      ? styled(text_line.substr(0, kIndent), Style::kLabel, STDOUT_FILENO) +
+                            text_line.substr(kIndent)
+                      : text_line)
+              << "\n";
+  };
+  const bool is_rule = text.starts_with("{");
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (!is_rule && line.size() > kIndent && line.size() + word.size() >= 80) {
+      write(line);
+      line.assign(kIndent, ' ');
+    }
+    if (line.size() > kIndent) line += ' ';
+    line += word;
+  }
+  write(line);
+}
+
+Json to_json(const Explanation& one) {
+  return {{"name", one.name}, {"cause", one.cause}, {"remedy", one.remedy}, {"rule", one.rule}};
+}
+
+}  // namespace
+
+std::string explain_help() {
+  return "usage: rocemu explain STATUS|EVENT|NAK|REASON|ERRNO|RULE [--verb VERB] [--json]\n"
+         "       rocemu explain --list [--json]\n"
+         "\n"
+         "Says what a completion status, an event, a NAK, a reason of a REJ or an error number\n"
+         "means, what causes it, what programs do about it, and which rule causes it on purpose "
+         "(see\n"
+         "`rocemu inject`). docs/statuses.md has all of them. Of a RULE of `rocemu run "
+         "--sanitize`\n"
+         "it says what is wrong and what is right; docs/sanitizer.md has an example of each.\n"
+         "\n" +
+         to_text(options_of_explain()) +
+         "\n"
+         "Exit status: 0 explained, 1 a name that is not known, 2 wrong usage.\n"
+         "\n"
+         "Examples:\n"
+         "  rocemu explain RETRY_EXC_ERR\n"
+         "  rocemu explain RNR NAK\n"
+         "  rocemu explain ENOMEM --verb reg_mr\n"
+         "  rocemu explain mr-deregistered-in-use\n";
+}
+
+int explain(const Arguments& arguments) {
+  po::options_description options = options_of_explain();
+  options.add_options()("words", po::value<Arguments>());
+  po::positional_options_description positional;
+  positional.add("words", -1);
+  const po::variables_map values = parse_options("explain", arguments, options, positional);
+  const std::vector<Explanation>& all = explanations();
+  if (values["list"].as<bool>()) {
+    if (!values["json"].as<bool>()) {
+      for (const Explanation& one : all) std::cout << one.name << "\n";
+      return 0;
+    }
+    Json list = Json::array();
+    for (const Explanation& one : all) list.push_back(to_json(one));
+    print_json(list);
+    return 0;
+  }
+  if (values.count("words") == 0)
+    throw UsageError("explain: what? rocemu explain RETRY_EXC_ERR; all names: explain --list");
+  std::string name;
+  for (const std::string& word : values["words"].as<Arguments>())
+    name += (name.empty() ? "" : " ") + word;
+  std::optional<Explanation> found = find_explanation(name);
+  if (!found) {
+    const std::string meant = nearest_explained(name);
+    throw Failure("nothing is known of '" + name + "'" +
+                  (meant.empty() ? "; rocemu explain --list has the names"
+                                 : "; did you mean '" + meant + "'?"));
+  }
+  if (values.count("verb") != 0) {
+    if (!found->name.starts_with("E"))
+      throw UsageError("explain: --verb goes with an error number, as ENOMEM");
+    std::string verb = values["verb"].as<std::string>();
+    if (verb.starts_with("ibv_")) verb.erase(0, 4);
+    found->rule = "{on: verb, verb: " + verb + ", do: {errno: " + found->name + "}}";
+  }
+  if (values["json"].as<bool>()) {
+    print_json(to_json(*found));
+    return 0;
+  }
+  std::cout << styled(found->name, Style::kHeading, STDOUT_FILENO) << "\n";
+  print("cause", found->cause);
+  print("remedy", found->remedy);
+  print("rule", found->rule);
+  return 0;
+}
+
+}  // namespace rocemu::command

@@ -1,0 +1,149 @@
+// `rocemu inject`: faults for programs that run already.
+#include <algorithm>
+#include <iostream>
+#include <map>
+
+#include "emulator/command/base/error.h"
+#include "emulator/command/base/print_json.h"
+#include "emulator/command/base/subcommand.h"
+#include "emulator/command/daemons/choose_daemon.h"
+#include "emulator/command/faults/rule_reports.h"
+#include "emulator/command/faults/scenario_library.h"
+#include "emulator/scenario/scenario.h"
+
+namespace rocemu::command {
+namespace po = boost::program_options;
+namespace {
+
+po::options_description options_of_inject() {
+  po::options_description options("Options");
+  options.add_options()("list", po::bool_switch(),
+                        "print the rules in force: how often each was asked and has acted");
+  options.add_options()("clear", po::bool_switch(), "take all rules back, or the ones named");
+  options.add_options()(
+      "json", po::bool_switch(),
+      "print JSON: with --list the rules in force, else the names of those given or "
+      "taken back");
+  add_dir_option(options);
+  return options;
+}
+
+/// A mapping has a colon or begins with a brace, as names of files seldom do; a file that is there
+/// is a file.
+bool is_rule(const std::string& word) {
+  const bool is_yaml = word.find(':') != std::string::npos || word.starts_with('{');
+  return is_yaml && !is_file(word);
+}
+
+/// Enters the names of the rules. Throws Failure if one is there, and would be replaced at once.
+void check_names(const engine::faults::RuleSet& rules, const std::string& word,
+                 std::map<std::string, std::string>& words_of) {
+  for (const auto& rule : rules.rules) {
+    const auto [other, is_new] = words_of.emplace(rule.name, word);
+    if (!is_new)
+      throw Failure(other->second + " and " + word + " both have a rule '" + rule.name +
+                    "'; give it different names");
+  }
+}
+
+/// What the NIC is told of a rule, file or name. `words_of`: where the rules of that name are from.
+/// Throws Failure if it is wrong.
+Json rules_of(const std::string& word, std::map<std::string, std::string>& words_of) {
+  try {
+    std::vector<std::string> warnings;
+    if (is_rule(word)) {
+      check_names(*scenario::parse_rule(word, &warnings), word, words_of);
+      print_warnings(warnings);
+      return {{"rule", word}};
+    }
+    const std::string path = find_scenario(word);
+    const std::string text = scenario::read_scenario(path);
+    const scenario::Scenario scenario = scenario::parse_scenario(text, path);
+    check_names(*scenario.rules, word, words_of);
+    print_warnings(scenario.warnings);
+    return {{"scenario", text}};
+  } catch (const scenario::ScenarioError& error) {
+    throw Failure(error.what());
+  }
+}
+
+Json names_of(const Json& rules) {
+  Json names = Json::array();
+  for (const Json& rule : rules) names.push_back(rule.at("name"));
+  return names;
+}
+
+}  // namespace
+
+std::string inject_help() {
+  return "usage: rocemu inject RULE|FILE|NAME... [--json] [--dir DIR]\n"
+         "       rocemu inject --list [--json] [--dir DIR]\n"
+         "       rocemu inject --clear [NAME...] [--json] [--dir DIR]\n"
+         "\n"
+         "Gives a running NIC further rules and prints their names: a rule in YAML as scenario\n"
+         "files have them, all rules of a file, or those of the scenario of that name which comes\n"
+         "with rocemu (rocemu scenarios). A rule without a name has its text as name, or in a "
+         "file\n"
+         "its number; one of the name of another takes its place. If one is wrong, none is given.\n"
+         "When this returns the rules are in force.\n"
+         "\n" +
+         choice_in_words() + "\n" + to_text(options_of_inject()) +
+         "\n"
+         "Examples:\n"
+         "  rocemu inject '{on: frame, opcode: ACK, probability: 10%, do: drop}'\n"
+         "  rocemu inject '{name: cut, on: link, between: [rocemu0, rocemu1], do: partition}'\n"
+         "  rocemu inject --clear cut\n"
+         "  rocemu inject rtu-lost ./mine.yaml\n"
+         "  rocemu inject '{on: now, device: rocemu0, do: {raise: DEVICE_FATAL}}'\n";
+}
+
+int inject(const Arguments& arguments) {
+  po::options_description all = options_of_inject();
+  all.add_options()("words", po::value<Arguments>());
+  po::positional_options_description positional;
+  positional.add("words", -1);
+  const po::variables_map values = parse_options("inject", arguments, all, positional);
+  const Arguments words =
+      values.count("words") != 0 ? values["words"].as<Arguments>() : Arguments();
+  const bool list = values["list"].as<bool>();
+  const bool clear = values["clear"].as<bool>();
+  const bool as_json = values["json"].as<bool>();
+  if (list && (clear || !words.empty()))
+    throw UsageError("inject: --list stands alone: rocemu inject --list");
+  const bool is_missing = words.empty() || std::ranges::any_of(words, &std::string::empty);
+  if (!list && !clear && is_missing)
+    throw UsageError(
+        "inject: no rule given; for example: rocemu inject "
+        "'{on: frame, opcode: ACK, do: drop}'");
+  std::vector<Json> to_inject;
+  if (!list && !clear) {
+    std::map<std::string, std::string> words_of;
+    for (const std::string& word : words) to_inject.push_back(rules_of(word, words_of));
+  }
+  ControlClient client = choose_daemon(values, "inject");
+  client.require_same_version();
+  if (list) {
+    print_rules(client.request("rules"), as_json);
+  } else if (clear) {
+    Json cleared = words;
+    if (words.empty()) {
+      cleared = names_of(client.request("rules").at("rules"));
+      client.request("clear");
+    }
+    for (const std::string& name : words) client.request("clear", {{"name", name}});
+    if (as_json) print_json({{"cleared", cleared}});
+  } else {
+    Json given = Json::array();
+    for (const Json& rules : to_inject) {
+      const Json reply = client.request("inject", rules);
+      for (const Json& name : reply.at("rules")) {
+        given.push_back(name);
+        if (!as_json) std::cout << name.get<std::string>() << "\n";
+      }
+    }
+    if (as_json) print_json({{"rules", given}});
+  }
+  return 0;
+}
+
+}  // namespace rocemu::command

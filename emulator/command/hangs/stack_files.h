@@ -1,0 +1,23 @@
+// The files of --stacks, --stacks-by and --cores.
+#pragma once
+
+#include <boost/program_options.hpp>
+#include <optional>
+#include <string>
+
+#include "emulator/os/threads/stacks.h"
+
+namespace rocemu::command {
+
+/// The file into which the stacks of programs that hang or crash are written.
+struct StackFiles {
+  StackTool tool{};
+  std::string file;    // to which stacks are added
+  bool cores = false;  // beside it, "core.PID" of each process
+};
+
+/// Returns nothing without --stacks. Removes the file of an earlier run. Throws UsageError, and
+/// Failure if no tool is installed.
+std::optional<StackFiles> make_stack_files(const boost::program_options::variables_map& values);
+
+}  // namespace rocemu::command

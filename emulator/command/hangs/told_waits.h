@@ -1,0 +1,32 @@
+// What the programs of a run on a virtual clock wait for, as they tell the NIC (abi/turns.h).
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "emulator/os/threads/blocked_threads.h"
+
+namespace rocemu::abi {
+struct TurnTable;
+}
+
+namespace rocemu::command {
+
+/// The table of turns of a daemon, to look at.
+class TurnTableView {
+ public:
+  /// Nothing if the daemon of `dir` gives no turns.
+  static std::optional<TurnTableView> open(const std::string& dir);
+  TurnTableView(TurnTableView&& other) noexcept;
+  TurnTableView& operator=(TurnTableView&& other) noexcept;
+  ~TurnTableView();
+
+  ToldWaits waits() const;
+
+ private:
+  explicit TurnTableView(const abi::TurnTable* table) : table_(table) {}
+
+  const abi::TurnTable* table_;
+};
+
+}  // namespace rocemu::command

@@ -1,0 +1,80 @@
+#include "emulator/command/nic/fabric_options.h"
+
+#include <dlfcn.h>
+
+#include <boost/any.hpp>
+#include <filesystem>
+#include <iostream>
+
+#include "emulator/command/base/error.h"
+#include "emulator/command/faults/scenario_library.h"
+#include "emulator/options/checked_options.h"
+#include "emulator/options/option_table.h"
+#include "emulator/scenario/scenario.h"
+
+namespace rocemu::command {
+namespace po = boost::program_options;
+
+void require_own_clock(std::string_view subcommand) {
+  // Such a run preloads librocemu-turns.so.
+  if (dlsym(RTLD_DEFAULT, "rocemu_turns_on_crash") == nullptr) return;
+  throw Failure(
+      std::string(subcommand) +
+      ": a run in lockstep or on a virtual clock can have no other such run inside of it; "
+      "use the real clock for one of them");
+}
+
+std::vector<std::string> daemon_arguments(std::string_view subcommand,
+                                          const po::variables_map& values) {
+  try {
+    if (options::check_options(values).is_virtual) require_own_clock(subcommand);
+  } catch (const options::OptionError& error) {
+    throw UsageError(std::string(subcommand) + ": " + error.what());
+  }
+  std::vector<std::string> arguments;
+  for (const options::Option& option : options::option_table()) {
+    const std::string name = option.name;
+    if (!option.commands.contains(options::Command::kDaemon) || values.count(name) == 0) continue;
+    const boost::any& value = values[name].value();
+    if (const auto* is_set = boost::any_cast<bool>(&value)) {
+      if (*is_set) arguments.push_back("--" + name);
+    } else if (const auto* text = boost::any_cast<std::string>(&value)) {
+      // The daemon's working directory is another one.
+      const bool is_relative =
+          name == "record" || (name == "topology" && std::filesystem::is_regular_file(*text));
+      arguments.insert(
+          arguments.end(),
+          {"--" + name, is_relative ? std::filesystem::absolute(*text).string() : *text});
+    } else {
+      for (const std::string& one : boost::any_cast<std::vector<std::string>>(value)) {
+        arguments.insert(arguments.end(), {"--" + name, one});
+      }
+    }
+  }
+  return arguments;
+}
+
+std::optional<capture::CaptureFile> open_capture(const po::variables_map& values) {
+  if (values.count("capture") == 0) return std::nullopt;
+  const auto name = values["capture"].as<std::string>();
+  capture::CaptureFile file = capture::open_capture_file(
+      name, [&] { std::cerr << "rocemu: waiting for a reader of the FIFO " + name + "\n"; });
+  if (!file.error.empty()) throw Failure(file.error);
+  return file;
+}
+
+std::string read_scenarios(const po::variables_map& values) {
+  if (values.count("scenario") == 0) return "";
+  std::vector<std::string> files;
+  for (const std::string& one : values["scenario"].as<std::vector<std::string>>())
+    files.push_back(find_scenario(one));
+  try {
+    const scenario::Scenario scenario = scenario::load_scenarios(files);
+    print_warnings(scenario.warnings);
+    return scenario.rules->text;
+  } catch (const scenario::ScenarioError& error) {
+    throw Failure(error.what());
+  }
+}
+
+}  // namespace rocemu::command

@@ -1,0 +1,217 @@
+// `rocemu up` and `rocemu down`: one NIC that the programs of several terminals share.
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <iostream>
+#include <optional>
+
+#include "emulator/command/base/error.h"
+#include "emulator/command/base/subcommand.h"
+#include "emulator/command/daemons/control_client.h"
+#include "emulator/command/daemons/daemon_launch.h"
+#include "emulator/command/daemons/default_runtime_dir.h"
+#include "emulator/command/daemons/process_exit.h"
+#include "emulator/command/nic/fabric_options.h"
+#include "emulator/command/recordings/recorded_capture.h"
+#include "emulator/options/describe.h"
+
+namespace rocemu::command {
+namespace po = boost::program_options;
+namespace {
+
+/// Of one that is to end: for its answer, and then for its end.
+constexpr std::chrono::seconds kAnswerTimeout{30};
+constexpr std::chrono::seconds kStopTimeout{60};
+
+std::string log_path() {
+  return shared_dir() + ".log";
+}
+
+/// BASE, which nobody removed before we had its lock.
+OpenBase lock_base(const std::string& base) {
+  for (;;) {
+    OpenBase open_base(base);
+    open_base.lock();
+    if (!open_base.was_removed()) return open_base;
+  }
+}
+
+/// "rocemu0, rocemu1"
+std::string device_names(const Json& version_reply) {
+  std::string names;
+  const auto devices = version_reply.find("devices");
+  if (devices == version_reply.end() || !devices->is_array()) return "no devices";
+  for (const Json& device : *devices) {
+    const Json& name = device.is_object() && device.contains("name") ? device["name"] : device;
+    names +=
+        (names.empty() ? "" : ", ") + (name.is_string() ? name.get<std::string>() : name.dump());
+  }
+  return names;
+}
+
+/// The directory that the NIC records into, or nothing.
+std::string recording_of(ControlClient& client) {
+  try {
+    const Json answer = client.request("sync");
+    const auto directory = answer.find("record");
+    return directory != answer.end() && directory->is_string() ? directory->get<std::string>() : "";
+  } catch (const Failure&) {
+    return "";  // it does not record
+  }
+}
+
+po::options_description options_of_down() {
+  po::options_description options("Options");
+  options.add_options()("json", po::bool_switch(), "print JSON");
+  return options;
+}
+
+/// One line for people, or `json`.
+void say(std::ostream& out, bool as_json, const std::string& text, const Json& json) {
+  if (as_json) {
+    out << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  } else {
+    out << text << "\n";
+  }
+}
+
+std::string help_of_up(bool all) {
+  return "usage: rocemu up [options]\n"
+         "\n"
+         "Starts a NIC in the background that every later `rocemu run` of this user joins, so "
+         "that\n"
+         "programs in several terminals reach each other. `rocemu down` ends it.\n"
+         "\n"
+         "If one is up already, this is said and the status is 0; with options, which that one\n"
+         "would not follow, it is a failure.\n"
+         "\n" +
+         options::help_of(options::Command::kUp, all) +
+         "\n"
+         "Examples:\n"
+         "  rocemu up --capture /tmp/trace.pcap\n"
+         "  rocemu run -- ibv_rc_pingpong -g 0              in one terminal\n"
+         "  rocemu run -- ibv_rc_pingpong -g 0 127.0.0.1    in another\n"
+         "  rocemu show\n"
+         "  rocemu down\n";
+}
+
+}  // namespace
+
+std::string up_help() {
+  return help_of_up(false);
+}
+
+std::string up_help_all() {
+  return help_of_up(true);
+}
+
+int up(const Arguments& arguments) {
+  const po::variables_map values =
+      parse_options("up", arguments, options::options_of(options::Command::kUp));
+  const bool as_json = values["json"].as<bool>();
+  DaemonStart start{.arguments = daemon_arguments("up", values),
+                    .scenario = read_scenarios(values)};
+  const std::string base = base_dir();
+  const std::string dir = shared_dir();
+  std::optional<capture::CaptureFile> capture;
+  for (int attempt = 1;; ++attempt) {
+    const OpenBase open_base = lock_base(base);
+    if (std::optional<ControlClient> client = ControlClient::connect(dir)) {
+      client->require_same_version();
+      const std::string already =
+          "a shared NIC is up already (pid " + std::to_string(client->daemon_pid()) + ")";
+      if (!start.arguments.empty())
+        throw Failure(already + " and keeps its options; end it first: rocemu down");
+      Json json = client->request("version");
+      json["already"] = true;
+      say(std::cout, as_json, already, json);
+      return 0;
+    }
+    remove_remains(dir);  // of a daemon that was killed
+    try {
+      if (!capture) capture = open_capture(values);
+      if (capture) start.capture_fd = capture->fd.get();
+      start_background_daemon(dir, start, log_path());
+      break;
+    } catch (const Error& error) {
+      if (open_base.made_fail(dir, error.what(), attempt)) continue;
+      unlink(log_path().c_str());
+      remove_empty_base(base);
+      throw;
+    }
+  }
+  std::optional<ControlClient> client = ControlClient::connect(dir);
+  if (!client) throw Failure("the shared NIC ended at once; see " + log_path());
+  std::ostream& out = capture && capture->descriptor == STDOUT_FILENO ? std::cerr : std::cout;
+  Json json = client->request("version");
+  const std::string text =
+      "up: " + device_names(json) + " (pid " + std::to_string(client->daemon_pid()) + ", log " +
+      log_path() + ")\n" +
+      "Programs started with `rocemu run -- COMMAND` use it. `rocemu show` looks at it,\n"
+      "`rocemu down` ends it.";
+  json.update({{"already", false}, {"dir", dir}, {"log", log_path()}});
+  say(out, as_json, text, json);
+  return 0;
+}
+
+std::string down_help() {
+  return "usage: rocemu down [--json]\n"
+         "\n"
+         "Ends the NIC that `rocemu up` started and waits until it is gone. Programs that still\n"
+         "use it see their device fail. If nothing is up, this is said and the status is 0.\n"
+         "\n" +
+         to_text(options_of_down());
+}
+
+int down(const Arguments& arguments) {
+  const bool as_json = parse_options("down", arguments, options_of_down())["json"].as<bool>();
+  const std::string base = base_dir();
+  const std::string dir = shared_dir();
+  if (const std::string distrust = distrust_of_base(base); !distrust.empty())
+    throw Failure("the runtime directory cannot be used: " + distrust);
+  const auto remove_all = [&] {
+    unlink(log_path().c_str());
+    const bool remained = remove_remains(dir);
+    remove_empty_base(base);
+    return remained;
+  };
+  if (access(base.c_str(), F_OK) != 0) {
+    say(std::cout, as_json, "no shared NIC is up", {{"was_up", false}});
+    return 0;
+  }
+  const OpenBase open_base = lock_base(base);
+  std::optional<ControlClient> client = ControlClient::connect(dir, kAnswerTimeout);
+  if (!client) {
+    say(std::cout, as_json,
+        remove_all() ? "no shared NIC is up; removed what a killed one left behind"
+                     : "no shared NIC is up",
+        {{"was_up", false}});
+    return 0;
+  }
+  const pid_t pid = client->daemon_pid();
+  if (pid <= 0) throw Failure("cannot tell which process listens in " + dir);
+  const std::string recording = recording_of(*client);
+  bool asked = true;
+  try {
+    client->request("shutdown");
+  } catch (const Failure&) {
+    asked = false;  // it may be of another version, or stuck
+    kill(pid, SIGTERM);
+  }
+  const bool ended = wait_until_gone(pid, kStopTimeout);
+  if (!ended) {
+    kill(pid, SIGKILL);
+    wait_until_gone(pid, kStopTimeout);
+  }
+  remove_all();
+  if (!ended)
+    throw Failure("the shared NIC (pid " + std::to_string(pid) + ") did not end and was killed");
+  const bool complete = recording.empty() || finish_recording(recording);
+  say(std::cout, as_json, asked ? "down" : "down (it did not answer and was terminated)",
+      {{"was_up", true}, {"answered", asked}, {"recording", recording}});
+  return complete ? 0 : kExitFailure;
+}
+
+}  // namespace rocemu::command

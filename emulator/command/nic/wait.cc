@@ -1,0 +1,126 @@
+// `rocemu wait`: for a script that starts a server and then a client.
+#include <charconv>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "emulator/command/base/error.h"
+#include "emulator/command/base/print_json.h"
+#include "emulator/command/base/subcommand.h"
+#include "emulator/command/daemons/choose_daemon.h"
+#include "emulator/command/hangs/hang.h"
+
+namespace rocemu::command {
+namespace po = boost::program_options;
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kLook{10};
+
+po::options_description options_of_wait() {
+  po::options_description options("Options");
+  options.add_options()("listening", po::value<std::string>()->value_name("PORT"),
+                        "until a program listens at PORT, by rdma_listen(3) or by TCP");
+  options.add_options()("device-ready", po::bool_switch(),
+                        "until a NIC is up and the port of DEVICE, or of all devices, is active");
+  options.add_options()("timeout",
+                        po::value<std::string>()->default_value("30s")->value_name("TIME"),
+                        "how long, as 90, 1.5s or 2m, by the program's clock");
+  options.add_options()("json", po::bool_switch(), "print as JSON how long it took");
+  add_dir_option(options);
+  return options;
+}
+
+uint16_t port_of(const std::string& text) {
+  uint16_t port = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, port);
+  if (error != std::errc() || stop != end || port == 0)
+    throw UsageError("wait: --listening '" + text + "' is not a port from 1 to 65535");
+  return port;
+}
+
+/// Throws Failure if there is no such device.
+bool is_ready(const Json& state, const std::string& device) {
+  bool found = device.empty();
+  for (const Json& one : state.at("fabric").at("devices")) {
+    if (!device.empty() && one.at("name") != device) continue;
+    found = true;
+    if (one.at("port_state") != "ACTIVE" || one.value("removed", false)) return false;
+  }
+  if (!found) throw Failure("there is no device '" + device + "'; rocemu show lists them");
+  return true;
+}
+
+}  // namespace
+
+std::string wait_help() {
+  return "usage: rocemu wait --listening PORT [--timeout TIME] [--json] [--dir DIR]\n"
+         "       rocemu wait --device-ready [DEVICE] [--timeout TIME] [--json] [--dir DIR]\n"
+         "\n"
+         "Waits for what a client needs: a server that listens, or a NIC that is up. It is for\n"
+         "scripts that start both, in place of a sleep.\n"
+         "\n" +
+         choice_in_words() + "\n" + to_text(options_of_wait()) +
+         "\n"
+         "Exit status: 0 it is so, 1 it is not after the time, 2 wrong usage.\n"
+         "\n"
+         "Examples:\n"
+         "  rocemu run -- sh -c './server & rocemu wait --listening 7471; ./client 127.0.0.2'\n"
+         "  rocemu wait --device-ready --timeout 1m\n";
+}
+
+int wait(const Arguments& arguments) {
+  po::options_description all = options_of_wait();
+  all.add_options()("device", po::value<std::string>());
+  po::positional_options_description positional;
+  positional.add("device", 1);
+  const po::variables_map values = parse_options("wait", arguments, all, positional);
+  const bool for_listener = values.count("listening") != 0;
+  const bool for_device = values["device-ready"].as<bool>();
+  if (for_listener == for_device)
+    throw UsageError("wait: for what? rocemu wait --listening PORT, or --device-ready");
+  const std::string device = values.count("device") != 0 ? values["device"].as<std::string>() : "";
+  if (for_listener && !device.empty())
+    throw UsageError("wait: too many arguments: '" + device + "'");
+  const uint16_t port = for_listener ? port_of(values["listening"].as<std::string>()) : uint16_t{0};
+  const auto timeout = parse_time("--timeout", values["timeout"].as<std::string>());
+
+  std::optional<ControlClient> client;
+  std::string no_nic;
+  const auto is_so = [&] {
+    if (!client) {
+      try {
+        client.emplace(choose_daemon(values, "wait"));
+        client->require_same_version();
+      } catch (const Failure& failure) {
+        if (for_listener) throw;
+        no_nic = failure.what();
+        client.reset();
+        return false;
+      }
+    }
+    if (for_listener) return client->request("listening", {{"port", port}}).at("listening") == true;
+    return is_ready(client->request("show"), device);
+  };
+  const steady_clock::time_point begin = steady_clock::now();
+  while (!is_so()) {
+    if (steady_clock::now() - begin >= timeout) {
+      const std::string after = " after " + values["timeout"].as<std::string>();
+      if (for_listener) throw Failure("nobody listens at port " + std::to_string(port) + after);
+      if (!client) throw Failure(no_nic + " (still so" + after + ")");
+      throw Failure((device.empty() ? "not all devices are" : device + " is not") + " ready" +
+                    after);
+    }
+    std::this_thread::sleep_for(kLook);
+  }
+  if (values["json"].as<bool>()) {
+    const auto waited = std::chrono::duration<double>(steady_clock::now() - begin).count();
+    print_json({{"waited_s", waited}});
+  }
+  return 0;
+}
+
+}  // namespace rocemu::command

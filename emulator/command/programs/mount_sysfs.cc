@@ -1,0 +1,139 @@
+#include "emulator/command/programs/mount_sysfs.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <system_error>
+
+#include "emulator/abi/runtime_dir.h"
+#include "emulator/os/unique_fd.h"
+
+namespace rocemu::command {
+namespace fs = std::filesystem;
+namespace {
+
+[[noreturn]] void fail(const std::string& what) {
+  throw std::runtime_error(what + ": " + std::generic_category().message(errno));
+}
+
+void write_file(const char* path, const std::string& text) {
+  const UniqueFd fd(open(path, O_WRONLY | O_CLOEXEC));
+  if (!fd || write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    fail(std::string("cannot write ") + path);
+}
+
+/// Mounts of this process concern no other one from now on. Who may not mount becomes, in a user
+/// namespace, itself with the right to.
+void enter_namespace() {
+  if (unshare(CLONE_NEWNS) != 0) {
+    const uid_t uid = geteuid();
+    const gid_t gid = getegid();
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) fail("no user namespace can be made");
+    write_file("/proc/self/setgroups", "deny");
+    write_file("/proc/self/uid_map", std::to_string(uid) + " " + std::to_string(uid) + " 1\n");
+    write_file("/proc/self/gid_map", std::to_string(gid) + " " + std::to_string(gid) + " 1\n");
+  }
+  if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+    fail("mounts cannot be made private");
+}
+
+void bind(const fs::path& from, const fs::path& to) {
+  if (mount(from.c_str(), to.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0)
+    fail("cannot mount " + to.string());
+}
+
+/// Puts what is at `from` to `to`, where nothing is yet.
+void put(const fs::directory_entry& from, const fs::path& to) {
+  if (from.is_symlink()) {
+    fs::create_symlink(fs::read_symlink(from.path()), to);
+  } else if (from.is_directory()) {
+    fs::create_directory(to);
+    bind(from.path(), to);
+  } else {
+    std::ofstream(to).close();
+    bind(from.path(), to);
+  }
+}
+
+/// A class of ours has none of the machine's devices: libibverbs would open them.
+bool replaces_all(const fs::path& path) {
+  return path.filename().string().starts_with("infiniband");
+}
+
+bool is_real_directory(const fs::path& path) {
+  return fs::is_directory(fs::symlink_status(path));
+}
+
+/// Fills the directory `to` with what the machine has, and in place of it or besides what the NIC
+/// has.
+void merge(const fs::path& machine, const fs::path& nic, const fs::path& to) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(machine)) {
+    const fs::path name = entry.path().filename();
+    const fs::path ours = nic / name;
+    if (!fs::exists(fs::symlink_status(ours))) {
+      put(entry, to / name);
+    } else if (is_real_directory(ours) && is_real_directory(entry.path()) && !replaces_all(ours)) {
+      fs::create_directory(to / name);
+      merge(entry.path(), ours, to / name);
+    } else {
+      put(fs::directory_entry(ours), to / name);
+    }
+  }
+  for (const fs::directory_entry& entry : fs::directory_iterator(nic)) {
+    const fs::path name = entry.path().filename();
+    if (!fs::exists(fs::symlink_status(to / name))) put(entry, to / name);
+  }
+}
+
+}  // namespace
+
+std::string mount_sysfs(const std::string& nic_dir) {
+  try {
+    enter_namespace();
+    const UniqueFd machine(open("/sys", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!machine) fail("cannot open /sys");
+    if (mount("none", "/sys", "tmpfs", MS_NOSUID | MS_NODEV, "mode=755") != 0)
+      fail("cannot mount a file system on /sys");
+    merge("/proc/self/fd/" + std::to_string(machine.get()), nic_dir + "/" + abi::kSysDir, "/sys");
+    return "";
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+std::string obstacle_to_mounts() {
+  int pipe_ends[2];
+  if (pipe2(pipe_ends, O_CLOEXEC) != 0) return "no pipe can be made";
+  const UniqueFd reader(pipe_ends[0]);
+  UniqueFd writer(pipe_ends[1]);
+  const pid_t child = fork();
+  if (child < 0) return "no process can be started";
+  if (child == 0) {
+    std::string obstacle;
+    try {
+      enter_namespace();
+      if (mount("none", "/sys", "tmpfs", 0, nullptr) != 0) fail("cannot mount on /sys");
+    } catch (const std::exception& error) {
+      obstacle = error.what();
+    }
+    const ssize_t written = write(writer.get(), obstacle.data(), obstacle.size());
+    _exit(written < 0 ? 1 : 0);
+  }
+  writer.reset();
+  std::string obstacle;
+  char buffer[256];
+  for (ssize_t size; (size = read(reader.get(), buffer, sizeof buffer)) > 0;)
+    obstacle.append(buffer, static_cast<size_t>(size));
+  waitpid(child, nullptr, 0);
+  return obstacle;
+}
+
+}  // namespace rocemu::command

@@ -1,0 +1,373 @@
+// `rocemu run`: a program, the NIC it sees, and nothing left of the NIC afterwards.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "emulator/abi/runtime_dir.h"
+#include "emulator/command/base/error.h"
+#include "emulator/command/base/subcommand.h"
+#include "emulator/command/daemons/control_client.h"
+#include "emulator/command/daemons/daemon_launch.h"
+#include "emulator/command/daemons/default_runtime_dir.h"
+#include "emulator/command/daemons/process_exit.h"
+#include "emulator/command/determinism/check_determinism.h"
+#include "emulator/command/faults/rule_reports.h"
+#include "emulator/command/hangs/hang.h"
+#include "emulator/command/hangs/stack_files.h"
+#include "emulator/command/nic/fabric_options.h"
+#include "emulator/command/programs/executable.h"
+#include "emulator/command/programs/installation.h"
+#include "emulator/command/programs/program_environment.h"
+#include "emulator/command/recordings/golden_run.h"
+#include "emulator/command/recordings/inner_recordings.h"
+#include "emulator/command/recordings/kept_run.h"
+#include "emulator/command/recordings/recorded_capture.h"
+#include "emulator/command/recordings/recording_files.h"
+#include "emulator/command/run/one_processor.h"
+#include "emulator/command/run/supervise.h"
+#include "emulator/command/sanitizer/sanitized_run.h"
+#include "emulator/options/checked_options.h"
+#include "emulator/options/describe.h"
+#include "emulator/os/programs/elf_file.h"
+
+namespace rocemu::command {
+namespace po = boost::program_options;
+namespace {
+
+/// The time that programs have to finish when the command ends, such as a server whose last client
+/// has ended.
+constexpr std::chrono::milliseconds kFinishing{200};
+
+/// The command stands behind "--", so that its options can never be taken for ours.
+Arguments take_command(Arguments& arguments) {
+  const auto separator = std::ranges::find(arguments, "--");
+  Arguments command;
+  if (separator != arguments.end()) command.assign(separator + 1, arguments.end());
+  arguments.erase(separator, arguments.end());
+  return command;
+}
+
+/// The directory of the shared daemon, if one is up.
+std::optional<std::string> running_shared_daemon() {
+  if (!distrust_of_base(base_dir()).empty()) return std::nullopt;
+  std::optional<ControlClient> client = ControlClient::connect(shared_dir());
+  if (!client) {
+    // One that was ended takes its directory along.
+    if (std::filesystem::exists(shared_dir() + "/" + abi::kControlSocket))
+      std::cerr << "rocemu: the shared NIC has died (its log: " + shared_dir() +
+                       ".log); this run has a private NIC of its own, which programs of other runs "
+                       "do not reach. Start the shared one again: rocemu up\n";
+    return std::nullopt;
+  }
+  client->require_same_version();
+  return client->dir();
+}
+
+/// Of --expect and --update.
+std::unique_ptr<GoldenRun> make_golden_run(const po::variables_map& values) {
+  const auto absolute = [&](const char* option) -> std::filesystem::path {
+    if (values.count(option) == 0) return {};
+    const std::string dir = values[option].as<std::string>();
+    if (dir.empty())
+      throw UsageError("run: --" + std::string(option) + " needs the name of a directory");
+    return std::filesystem::absolute(dir);
+  };
+  const bool update = values["update"].as<bool>();
+  if (values.count("expect") == 0) {
+    if (update) throw UsageError("run: --update says nothing without --expect DIR");
+    if (values.count("actual") != 0)
+      throw UsageError("run: --actual says nothing without --expect DIR");
+    return nullptr;
+  }
+  if (!values["lockstep"].as<bool>())
+    throw UsageError("run: --expect needs --lockstep: other runs are never twice the same");
+  if (update && values.count("actual") != 0)
+    throw UsageError("run: with --update any run is as expected; leave out --actual");
+  return std::make_unique<GoldenRun>(
+      GoldenRun::Places{absolute("expect"), absolute("record"), absolute("actual")}, update);
+}
+
+/// Reports each rule that never acted, and with `strict` that there is no rule at all. Returns
+/// whether a rule never acted.
+bool has_idle_rules(const std::string& dir, bool strict) {
+  std::optional<ControlClient> client = ControlClient::connect(dir);
+  if (!client) return false;
+  const Json reply = client->request("rules");
+  if (strict && reply.at("rules").empty()) {
+    std::cerr << "rocemu: warning: --strict says nothing, since there was no rule; give --scenario "
+                 "FILE\n";
+  }
+  const std::vector<std::string> lines = idle_rules(reply);
+  for (const std::string& line : lines) std::cerr << "rocemu: " + line + "\n";
+  return !lines.empty();
+}
+
+/// In turns and on the virtual clock programs are looked at by their numbers in /proc.
+void require_own_proc() {
+  std::error_code error;
+  const std::string self = std::filesystem::read_symlink("/proc/self", error).string();
+  if (self != std::to_string(getpid()))
+    throw Failure(
+        "run: /proc is not that of this PID namespace, so that nothing can be known of the "
+        "programs; "
+        "mount it: unshare --pid --fork --mount-proc rocemu run ...");
+}
+
+/// The directory of --call-sites; empty if none are wanted.
+std::string make_call_sites_dir(const po::variables_map& values) {
+  if (values.count("call-sites") == 0) return "";
+  const std::string given = values["call-sites"].as<std::string>();
+  if (given.empty()) throw UsageError("run: --call-sites wants the name of a directory");
+  std::string dir = std::filesystem::absolute(given).string();
+  make_directory(dir);
+  if (!std::filesystem::is_empty(dir))
+    throw Failure("run: --call-sites: " + given + " has files already; give a new directory");
+  return dir;
+}
+
+/// Reports that the command takes no turns, as the daemon does for the programs that the command
+/// starts (daemon/run/unseen_programs.h): this one may have ended before the daemon can inspect it.
+void report_if_unseen(const std::string& command) {
+  const std::string path = find_executable(command);
+  const std::string name = std::filesystem::path(path).filename().string();
+  const std::string why = why_out_of_reach(path, name);
+  if (!why.empty())
+    std::cerr << "rocemu: " + name + " " + why +
+                     ": it takes no turns and has real time, so that what it does is left to "
+                     "chance\n";
+}
+
+/// Ends the programs that the command has left in the background: their NIC has ended.
+void end_left_programs(RunPrograms& programs, std::chrono::milliseconds patience) {
+  if (programs.wait_until_gone(patience)) return;
+  std::cerr << "rocemu: the command has ended, and its NIC with it; these programs, which it left "
+               "in the background, are ended too:\n" +
+                   list_programs(programs.list());
+  programs.end();
+  while (waitpid(-1, nullptr, WNOHANG) > 0) {
+  }
+}
+
+/// One run: what its options ask for, and the steps from their check to the exit status.
+class Run {
+ public:
+  /// Throws UsageError for options that are wrong, and Failure for a scenario that cannot be read.
+  Run(const po::variables_map& values, Arguments command)
+      : values_(values),
+        command_(std::move(command)),
+        start_{.arguments = daemon_arguments("run", values)},
+        lockstep_(is_set("lockstep")),
+        is_virtual_(lockstep_ || text("clock") == "virtual"),
+        stops_unrecorded_(text("record-policy") == "stop") {
+    if (command_.empty() || command_[0].empty())
+      throw UsageError("run: no command given; it stands behind '--': rocemu run -- ibv_devices");
+    find_command(command_[0]);  // throws before a NIC is started in vain
+    start_.scenario = read_scenarios(values);
+  }
+
+  /// Returns the exit status.
+  int execute() {
+    set_limits();
+    set_clock();
+    prepare_recordings();
+    prepare_reports();
+    programs_.emplace();
+    join_or_start_nic();
+    const Outcome outcome = supervise_command();
+    status_ = outcome.status;
+    report_idle_rules();
+    stop_nic();
+    if (sanitized_ != nullptr && sanitized_->finish()) fail();
+    check_recordings(outcome.report);
+    return status_;
+  }
+
+ private:
+  bool has(const char* option) const { return values_.count(option) != 0; }
+  bool is_set(const char* option) const { return values_[option].as<bool>(); }
+  std::string text(const char* option) const {
+    return has(option) ? values_[option].as<std::string>() : "";
+  }
+  void fail() {
+    if (status_ == 0) status_ = kExitFailure;
+  }
+  void give_daemon(std::initializer_list<std::string> arguments) {
+    start_.arguments.insert(start_.arguments.end(), arguments);
+  }
+
+  void set_limits() {
+    if (has("timeout")) timeout_ = parse_time("--timeout", text("timeout"));
+    if (has("poll-patience")) poll_patience_ = parse_time("--poll-patience", text("poll-patience"));
+    if (has("for-test")) test_.emplace(text("for-test"));
+  }
+
+  void set_clock() {
+    if (is_set("report-failures") && !is_virtual_)
+      throw UsageError("run: --report-failures is for --lockstep and --clock virtual only");
+    if (has("processor") && !lockstep_) throw UsageError("run: --processor is for --lockstep only");
+    if (is_virtual_) {
+      require_own_proc();
+      give_daemon({"--report-stuck"});
+      report_if_unseen(command_[0]);
+    }
+    if (has("processor")) {
+      stay_on_processor(static_cast<int>(values_["processor"].as<uint64_t>()));
+      // There is no second processor on which the NIC could wait awake.
+      if (!is_set("no-spin")) give_daemon({"--no-spin"});
+    }
+  }
+
+  void prepare_recordings() {
+    golden_ = make_golden_run(values_);
+    if (golden_ != nullptr && !has("record")) give_daemon({"--record", golden_->record_dir()});
+    outer_recording_ = record_for_outer_run(values_, start_.arguments);
+    kept_ = KeptRun::make(values_, golden_.get());
+    if (kept_ && kept_->is_recorded_there()) give_daemon({"--record", kept_->dir()});
+  }
+
+  void prepare_reports() {
+    stacks_ = make_stack_files(values_);
+    call_sites_ = make_call_sites_dir(values_);
+    sanitized_ = SanitizedRun::make(values_);
+    if (sanitized_ != nullptr) give_daemon({"--sanitizer", sanitized_->directory()});
+  }
+
+  void join_or_start_nic() {
+    if (!is_set("private") && !is_set("strict") && start_.arguments.empty()) {
+      if (const auto shared = running_shared_daemon()) {
+        dir_ = *shared;
+        return;
+      }
+    }
+    // Until the daemon is ready a signal ends us at once: the daemon notices by itself.
+    const std::optional<capture::CaptureFile> capture = open_capture(values_);
+    if (capture) {
+      capture_descriptor_ = capture->descriptor;
+      start_.capture_fd = capture->fd.get();
+    }
+    if ((timeout_ || test_) && !is_virtual_) give_daemon({"--report-stuck"});
+    daemon_.emplace(PrivateDaemon::start(start_));
+    dir_ = daemon_->dir();
+  }
+
+  Outcome supervise_command() {
+    set_program_environment(
+        dir_, {.call_sites = call_sites_,
+               .sanitizer = sanitized_ != nullptr ? sanitized_->directory() : std::string()});
+    return supervise(command_, *programs_,
+                     {.daemon = daemon_ ? &*daemon_ : nullptr,
+                      .dir = dir_,
+                      .capture_descriptor = capture_descriptor_,
+                      .ends_with_daemon = stops_unrecorded_,
+                      .is_virtual = is_virtual_,
+                      .lockstep = lockstep_,
+                      .mounts_sysfs = is_set("mount-sysfs"),
+                      .tells_exits = is_set("report-failures"),
+                      .timeout = timeout_,
+                      .poll_patience = poll_patience_,
+                      .recording = recording_dir(),
+                      .stacks = stacks_,
+                      .test = test_ ? &*test_ : nullptr});
+  }
+
+  void report_idle_rules() {
+    const bool strict = is_set("strict");
+    if (!daemon_ || daemon_->is_gone() || !(strict || has("scenario"))) return;
+    if (has_idle_rules(dir_, strict) && strict) fail();
+  }
+
+  void stop_nic() {
+    if (!daemon_) return;
+    const bool nic_was_gone = daemon_->is_gone();
+    // With turns the NIC itself lets programs finish their part of the run.
+    if (!is_virtual_) programs_->wait_until_gone(kFinishing);
+    const std::string trouble = daemon_->stop();
+    end_left_programs(*programs_, is_virtual_ ? kFinishing : std::chrono::milliseconds(0));
+    if (!trouble.empty()) std::cerr << "rocemu: " + trouble + "\n";
+    // What a program reports without its NIC, or a test of a NIC that crashed, is no success.
+    if (nic_was_gone || !trouble.empty()) fail();
+  }
+
+  void check_recordings(const std::string& report) {
+    const std::string recording =
+        outer_recording_.empty() ? recording_to_finish() : outer_recording_;
+    if (daemon_ && !recording.empty() && !finish_recording(recording, limits_of_recording()) &&
+        stops_unrecorded_) {
+      fail();
+    }
+    if (kept_) kept_->copy();
+    if (golden_ != nullptr && !golden_->check()) fail();
+    if (kept_) kept_->finish(status_, report, limits_of_recording());
+  }
+
+  /// Returns the directory in which the run is recorded, or nothing.
+  std::string recording_dir() const {
+    if (golden_ != nullptr) return golden_->record_dir().string();
+    if (has("record")) return text("record");
+    return kept_ ? kept_->dir() : "";
+  }
+
+  /// Returns the recording that needs a capture in the end. What --expect only compares needs none.
+  std::string recording_to_finish() const {
+    if (is_set("no-trace")) return "";
+    if (has("record")) return text("record");
+    return is_set("update") ? text("expect") : "";
+  }
+
+  /// --snap-length is for the recording's capture, too.
+  capture::CaptureLimits limits_of_recording() const {
+    return {.snap_length = options::check_options(values_).snap_length};
+  }
+
+  const po::variables_map& values_;
+  Arguments command_;
+  DaemonStart start_;
+  const bool lockstep_, is_virtual_;
+  const bool stops_unrecorded_;  // the run ends when it can no longer be recorded
+  std::optional<std::chrono::nanoseconds> timeout_;
+  std::chrono::nanoseconds poll_patience_ = std::chrono::seconds(5);
+  std::optional<WatchedTest> test_;
+  std::unique_ptr<GoldenRun> golden_;
+  std::string outer_recording_;  // for a run around this one; empty if there is none
+  std::optional<KeptRun> kept_;
+  std::optional<StackFiles> stacks_;
+  std::string call_sites_;
+  std::unique_ptr<SanitizedRun> sanitized_;
+  int capture_descriptor_ = -1;
+  std::optional<PrivateDaemon> daemon_;  // none: the NIC is a shared one
+  std::string dir_;                      // of the NIC
+  std::optional<RunPrograms> programs_;
+  int status_ = 0;
+};
+
+/// Throws the UsageError of a command that does not stand behind "--", with what was probably
+/// meant: `rocemu run --lockstep ls -l`.
+void require_separator(const Arguments& arguments, const po::options_description& description) {
+  if (std::ranges::find(arguments, "--") != arguments.end()) return;
+  const std::string word = word_of(arguments, description);
+  if (word.empty()) return;
+  std::string meant = "rocemu run";
+  for (auto at = arguments.begin(); *at != word; ++at) meant += ' ' + *at;
+  throw UsageError("run: the command stands behind '--': " + meant + " -- " + word);
+}
+
+}  // namespace
+
+int run(const Arguments& arguments) {
+  const po::options_description description = options::options_of(options::Command::kRun);
+  require_separator(arguments, description);
+  Arguments own = arguments;
+  const Arguments command = take_command(own);
+  const po::variables_map values = parse_options("run", own, description);
+  Run one(values, command);
+  if (values.count("check-determinism") != 0) return check_determinism(values, own, command);
+  return one.execute();
+}
+
+}  // namespace rocemu::command

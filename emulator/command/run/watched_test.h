@@ -1,0 +1,59 @@
+// The test that has started `rocemu run --for-test`, to have a NIC of its own (testing/): its
+// threads are watched for hangs as those of a command are.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "emulator/os/threads/blocked_threads.h"
+
+namespace rocemu::abi {
+struct TestWatch;
+}
+
+namespace rocemu::command {
+
+class WatchedTest {
+ public:
+  /// The test is our parent; `descriptors` are the value of --for-test (abi/test_watch.h). Throws
+  /// UsageError.
+  explicit WatchedTest(const std::string& descriptors);
+  ~WatchedTest();
+  WatchedTest(const WatchedTest&) = delete;
+  WatchedTest& operator=(const WatchedTest&) = delete;
+
+  /// Returns the test and its descendants, without us and ours.
+  std::vector<pid_t> programs() const;
+
+  /// Marks the threads of the test that wait for programs, whatever system call they wait in. While
+  /// one does, threads that wait for something outside, such as a test runner's, do not keep the
+  /// test from counting as hanging.
+  void mark_waits(std::vector<BlockedThread>& threads);
+
+  /// Returns whether the test is closing its NIC: it has closed our standard input. It waits for us
+  /// then, which is no hang even if all its other threads wait too.
+  bool is_closing() const;
+
+  /// Hands the report to the test, whose waiting threads fail with it. If no thread waits for
+  /// programs, the test gets its signal; if that does not help, SIGABRT, and finally SIGKILL.
+  void report(const std::string& text);
+
+ private:
+  bool is_waiting() const;
+  /// Returns whether a thread that waits for programs may be about to notice that one has ended.
+  bool may_notice_an_end();
+
+  pid_t pid_;
+  int report_fd_ = -1;
+  abi::TestWatch* watch_;
+  std::set<pid_t> ended_;  // programs that the test has not waited for
+  std::chrono::steady_clock::time_point ended_since_{};
+  int signals_ = 0;  // sent for this hang so far
+  std::chrono::steady_clock::time_point latest_{};
+};
+
+}  // namespace rocemu::command

@@ -1,0 +1,14 @@
+// The end of an exploration: reports in its folder and on standard output, and the exit status.
+#pragma once
+
+#include "emulator/explore/findings/report.h"
+#include "emulator/explore/trials/options.h"
+
+namespace rocemu::explore {
+
+/// Marks the findings that --known names, and reports all. Returns 1 if there is a finding that is
+/// repeatable, not known, and has a verdict that --fail-on names, otherwise 0.
+int conclude(const Options& options, const Summary& summary,
+             const std::map<size_t, Result>& results, std::vector<Finding>& findings);
+
+}  // namespace rocemu::explore

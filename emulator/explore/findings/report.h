@@ -1,0 +1,47 @@
+// What an exploration found, for people and for machines.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "emulator/explore/findings/findings.h"
+
+namespace rocemu::explore {
+
+struct Summary {
+  std::vector<std::string> command, fabric;  // fabric: options for `rocemu run`
+  bool lockstep = true;
+  std::string folder;  // of the findings, as the user named it
+  size_t points = 0, classes = 0, trials = 0;
+  int64_t baseline_ns = 0;
+  bool deterministic = true;
+  std::string stopped;  // why not everything was done; empty if it was
+  std::vector<Trial> not_tried = {};
+};
+
+/// The command as a shell takes it.
+std::string shell_text(const std::vector<std::string>& command);
+/// A line for each thread.
+std::string stacks_text(const Finding& finding);
+std::string reproduce_line(const Summary& summary, const Finding& finding);
+
+/// "confirmed by 1 of 2 repetitions"
+std::string repetitions_text(const Finding& finding);
+/// "90 of 90 faults at 18 fault points in 17 classes: 30 SURVIVED 60 REPORTED"
+std::string counts_text(const Summary& summary, const std::map<size_t, Result>& results);
+/// Says why the exploration ended early, and what was left undone.
+std::string stopped_text(const Summary& summary, const std::vector<Finding>& findings);
+
+/// Writes report.txt, report.json, report.xml (JUnit), report.sarif and report.html into the
+/// folder. Throws std::system_error.
+void write_reports(const std::filesystem::path& folder, const Summary& summary,
+                   const std::map<size_t, Result>& results, const std::vector<Finding>& findings);
+
+std::string report_as_text(const Summary& summary, const std::map<size_t, Result>& results,
+                           const std::vector<Finding>& findings);
+Json report_as_json(const Summary& summary, const std::map<size_t, Result>& results,
+                    const std::vector<Finding>& findings);
+
+}  // namespace rocemu::explore

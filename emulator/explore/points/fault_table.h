@@ -1,0 +1,52 @@
+// What can honestly happen at each kind of point: the one table of which `rocemu explore` makes its
+// scenarios, and of which docs/faults.md shows the same.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "emulator/explore/points/point.h"
+
+namespace rocemu::explore {
+
+enum class Times : uint8_t { kOnce, kForEver };
+
+/// The condition that a point must meet besides its kind and name.
+enum class Needs : uint8_t {
+  kNothing,
+  kConnection,  // its QP is of a connected type: its peer's requests can be wrong
+  kSrq,         // its process has an SRQ
+};
+
+struct Fault {
+  PointKind kind;
+  /// Of the point, separated by blanks; one that ends in * begins the name. Empty: all.
+  std::string_view names;
+  std::string_view effect;  // what stands behind `do:`
+  Times times;
+  /// What stands behind the point's own text: "fails with ENOMEM". Or the point's stands where this
+  /// has {}: "the device is removed at {}".
+  std::string_view text;
+  Needs needs = Needs::kNothing;
+};
+
+/// Events without a row: the effect of another row causes them, or they cannot happen.
+struct EventNote {
+  std::string_view names;  // separated by blanks, without their prefixes
+  std::string_view text;
+};
+
+std::span<const Fault> fault_table();
+/// The table and the notes name all events of ibv_get_async_event(3) and rdma_get_cm_event(3).
+std::span<const EventNote> event_notes();
+std::vector<Fault> faults_for(const FaultPoint& point);
+
+/// "server#1's 2nd reg_mr fails with ENOMEM"
+std::string text_of(const FaultPoint& point, const Fault& fault);
+
+/// The table and the notes as docs/faults.md shows them.
+std::string table_as_markdown();
+
+}  // namespace rocemu::explore

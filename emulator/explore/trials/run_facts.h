@@ -1,0 +1,55 @@
+// What is known of one run of the user's command when it is over. It fits a line of JSON, so that
+// an exploration that was interrupted goes on where it was.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "emulator/explore/points/recorded_events.h"
+
+namespace rocemu::explore {
+
+struct RunFacts {
+  int status = 0;  // of `rocemu run`
+  bool deadlock = false;
+  bool timeout = false;    // still running after the time that it has
+  bool flood = false;      // wrote more than it may
+  bool runaway = false;    // did far more than the baseline
+  bool patiently = false;  // Job::patiently
+  int64_t end_ns = 0;      // virtual time
+  uint64_t events = 0;
+  bool fired = false;
+  std::string output, errors;        // of the command; errors without what rocemu says
+  std::vector<std::string> waits;    // of a run that hung: "server#1 waits in ibv_get_cq_event ..."
+  std::vector<std::string> crashes;  // "server#1 received SIGSEGV"
+  std::set<std::string> failed;      // processes that ended otherwise than with status 0
+  /// The exit statuses other than 0, by process. Several programs without RDMA may share a name.
+  std::map<std::string, std::set<int>> statuses;
+  std::map<std::string, std::string> last_calls;  // by process
+  std::map<std::string, std::string> late_calls;  // all that are among the last, by process
+  /// By process, the functions in which each thread of it hung or crashed: "waits < main".
+  std::map<std::string, std::vector<std::string>> stacks;
+  std::map<std::string, int64_t> left;       // objects_left()
+  std::map<std::string, std::string> files;  // those that are compared
+  std::string trouble;  // what rocemu said that is not about the command: no space, for example
+  int oracle = 0;       // exit status of the user's
+  std::chrono::nanoseconds took{};  // of real time; 0 if this was read from a file
+
+  /// Real time decided that it hangs: on a busy machine it may have been too short.
+  bool is_doubtful() const;
+
+  Json to_json() const;
+  static RunFacts from_json(const Json& json);
+};
+
+inline constexpr char kStacksFile[] = "stacks.txt";
+
+/// `dir` has the run's recording, and the files `stdout` and `stderr`.
+RunFacts read_facts(const std::filesystem::path& dir, int status, const std::string& rule);
+
+}  // namespace rocemu::explore

@@ -1,0 +1,113 @@
+// Runs the user's command many times, each time under a `rocemu run` of its own, several at once.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "emulator/explore/trials/run_facts.h"
+#include "emulator/os/threads/stacks.h"
+
+namespace rocemu::explore {
+
+struct RunnerOptions {
+  /// Does what the rocemu command does with these arguments, and returns its exit status. A run is
+  /// a child of this process: a program that is loaded anew each time costs a tenth of it. `alone`:
+  /// the process is in a network of its own, where no outside program reaches the run's programs.
+  std::function<int(const std::vector<std::string>& arguments, bool alone)> rocemu;
+  std::vector<std::string> command;
+  std::vector<std::string> fabric;  // options for `rocemu run`
+  bool lockstep = true;
+  bool one_processor = true;  // each run stays on one; in lockstep
+  size_t jobs = 1;
+  std::chrono::milliseconds timeout{20'000};  // of one run, in real time
+  bool own_network = true;                    // each run in a network namespace, if that works
+  std::vector<std::string> compared_files;
+  std::string oracle;  // a command of the shell; empty for none
+  bool cores = false;  // of what hangs or crashes, where a run's files are kept
+  /// Where runs have their files; it is there.
+  std::filesystem::path scratch;
+};
+
+inline constexpr char kCallSitesFolder[] = "call-sites";
+
+struct Job {
+  size_t number = 0;  // the caller's
+  std::string scenario;
+  uint64_t schedule = 0;
+  /// It has far more real time: to be sure, where others were ended since they had no more.
+  bool patiently = false;
+  /// Its programs tell where their calls come from: in `keep`, in the folder kCallSitesFolder.
+  bool tells_call_sites = false;
+  /// If that is installed.
+  StackTool stacks_by = StackTool::kEuStackNames;
+  /// Where its recording, outputs and scenario are to stay; empty: nowhere.
+  std::filesystem::path keep = {};
+};
+
+class Runner {
+ public:
+  explicit Runner(RunnerOptions options);
+  ~Runner();  // ends what runs
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
+
+  /// Runs all, and calls `on_end` for each, in the order in which they end. Returns early if
+  /// `stops` says so, which is asked often; what runs is ended then.
+  void run(const std::vector<Job>& jobs,
+           const std::function<void(const Job&, const RunFacts&)>& on_end,
+           const std::function<bool()>& stops);
+
+  /// Runs a rocemu command on the files of a run. Returns whether it succeeded in bounded time and
+  /// before `stops` stopped it.
+  bool call(const std::vector<std::string>& arguments, const std::function<bool()>& stops) const;
+
+  bool keeps_on_one_processor() const { return !processors_.empty(); }
+  void use_all_processors() { processors_.clear(); }
+
+  /// A run whose events.jsonl or journal is longer has no end.
+  void set_most_recorded(uintmax_t events, uintmax_t journal) {
+    most_events_ = events;
+    most_journal_ = journal;
+  }
+
+  /// Why runs share the machine's network, and go one at a time; empty if they do not.
+  const std::string& obstacle() const { return obstacle_; }
+  size_t jobs() const { return options_.jobs; }
+
+ private:
+  struct Running {
+    Job job;
+    std::filesystem::path dir;
+    std::chrono::steady_clock::time_point since;
+    std::optional<int> processor;  // where it stays
+    bool flood = false, runaway = false;
+  };
+
+  std::chrono::milliseconds time_for(const Job& job) const;
+  std::optional<int> next_processor() const;
+  std::vector<std::string> arguments_for(const Job& job, const std::filesystem::path& dir,
+                                         std::optional<int> processor) const;
+  void start(const Job& job);
+  void finish(const Running& running, int status,
+              const std::function<void(const Job&, const RunFacts&)>& on_end);
+  void look_after();
+  void end_strays() const;
+  void end_all();
+
+  RunnerOptions options_;
+  std::vector<int> processors_;  // to keep runs on; empty if they use all
+  std::map<pid_t, Running> running_;
+  std::string obstacle_;
+  uintmax_t most_events_ = UINTMAX_MAX, most_journal_ = UINTMAX_MAX;
+  size_t started_ = 0;
+};
+
+}  // namespace rocemu::explore

@@ -1,0 +1,43 @@
+// What is tried in one run: a fault at a point, several of them, or another order of threads.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "emulator/explore/points/fault_table.h"
+#include "emulator/explore/points/point.h"
+#include "emulator/explore/points/recorded_events.h"
+
+namespace rocemu::explore {
+
+struct Cause {
+  std::string text;  // "server#1's 2nd reg_mr fails with ENOMEM"
+  std::string rule;  // "{on: verb, ...}"
+};
+
+struct Trial {
+  size_t number = 0;  // its place in the plan, from 1
+  std::vector<Cause> causes;
+  uint64_t schedule = 0;   // of `rocemu run --schedule`; 0: the usual one
+  std::string kind, name;  // of the point: "verb", "reg_mr"
+  std::string process;
+  int64_t time_ns = 0;  // when the point comes in the baseline
+  size_t represents = 1;
+  size_t follows = 0;  // the number of the trial whose fault comes first; 0: none
+
+  /// "server#1's 2nd reg_mr fails with ENOMEM"
+  std::string text() const;
+  /// The text of the file that causes it: unlike that of any other trial.
+  std::string scenario() const;
+  /// By which the result of the repetition with that number is stored.
+  std::string repetition_key(int repetition) const;
+
+  Json to_json() const;
+  static Trial from_json(const Json& json);
+};
+
+/// Every fault of every point. Those at the first point of each class come first, then those at the
+/// second points, and so on: what little time allows covers most classes.
+std::vector<Trial> plan(const std::vector<FaultPoint>& points);
+
+}  // namespace rocemu::explore

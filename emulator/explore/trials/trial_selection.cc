@@ -1,0 +1,70 @@
+#include "emulator/explore/trials/trial_selection.h"
+
+#include <algorithm>
+#include <random>
+
+namespace rocemu::explore {
+namespace {
+
+bool is_of(const std::vector<std::string>& processes, const std::string& process) {
+  if (processes.empty()) return true;
+  constexpr size_t kLongestName = 15;  // that the kernel keeps, proc(5)
+  return std::ranges::any_of(processes, [&](const std::string& one) {
+    return process == one || process.starts_with(one.substr(0, kLongestName) + "#");
+  });
+}
+
+/// "verbs" means "verb", too.
+bool is_at(const std::vector<std::string>& only, const Trial& trial) {
+  if (only.empty()) return true;
+  return std::ranges::any_of(only, [&](const std::string& one) {
+    const size_t colon = one.find(':');
+    const std::string kind = one.substr(0, colon);
+    if (kind != trial.kind && kind != trial.kind + "s") return false;
+    return colon == std::string::npos || one.substr(colon + 1) == trial.name;
+  });
+}
+
+}  // namespace
+
+bool is_wanted(const Options& options, const Trial& trial) {
+  return is_at(options.only, trial) && is_of(options.processes, trial.process);
+}
+
+void add_mixtures(std::vector<Trial>& trials, const Options& options) {
+  const std::vector<Trial> single = trials;
+  if (single.empty() || options.random == 0) return;
+  std::mt19937_64 random(options.seed);
+  for (size_t i = 0; i < options.random; ++i) {
+    Trial mixture;
+    const size_t count = 2 + random() % 3;
+    for (size_t j = 0; j < count; ++j) {
+      const Trial& one = single[random() % single.size()];
+      mixture.causes.push_back(one.causes.front());
+      mixture.time_ns = std::max(mixture.time_ns, one.time_ns);
+    }
+    mixture.number = trials.size() + 1;
+    mixture.kind = "mixture";
+    trials.push_back(std::move(mixture));
+  }
+}
+
+void add_schedules(std::vector<Trial>& trials, const Options& options) {
+  for (size_t i = 1; i <= options.schedules; ++i) {
+    Trial trial;
+    trial.number = trials.size() + 1;
+    trial.kind = "schedule";
+    trial.schedule = options.seed + i;
+    trials.push_back(std::move(trial));
+  }
+}
+
+std::vector<Trial> of_shard(const std::vector<Trial>& trials, const Options& options) {
+  std::vector<Trial> selected;
+  for (const Trial& trial : trials) {
+    if ((trial.number - 1) % options.shards + 1 == options.shard) selected.push_back(trial);
+  }
+  return selected;
+}
+
+}  // namespace rocemu::explore

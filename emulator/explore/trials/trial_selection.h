@@ -1,0 +1,21 @@
+// Which trials an exploration runs: those that the user wants, and mixtures and schedules besides.
+#pragma once
+
+#include "emulator/explore/trials/options.h"
+#include "emulator/explore/trials/trial.h"
+
+namespace rocemu::explore {
+
+/// --only and --process leave it in.
+bool is_wanted(const Options& options, const Trial& trial);
+
+/// Mixtures of some faults of the plan (--random), the same for the same seed.
+void add_mixtures(std::vector<Trial>& trials, const Options& options);
+
+/// Other orders of threads that could go on at the same time (--schedules).
+void add_schedules(std::vector<Trial>& trials, const Options& options);
+
+/// Those of this machine's shard (--shard).
+std::vector<Trial> of_shard(const std::vector<Trial>& trials, const Options& options);
+
+}  // namespace rocemu::explore

@@ -1,0 +1,56 @@
+// What a fault did to the program, and where it ended: runs that ended in the same place have one
+// cause.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "emulator/explore/trials/output_mask.h"
+#include "emulator/explore/trials/run_facts.h"
+
+namespace rocemu::explore {
+
+enum class Verdict : uint8_t {
+  kSurvived,
+  kReported,    // a program failed in bounded virtual time, and said so by its status
+  kHang,        // all wait, and nothing is due; or it runs without end
+  kCrash,       // a signal, a sanitizer, valgrind
+  kWrong,       // all programs exit as in the baseline, but the output differs
+  kLeak,        // the same, but objects are left that the baseline does not leave
+  kSlow,        // succeeded, after many times the baseline's time
+  kNotReached,  // the point did not come: what went before was another
+};
+inline constexpr size_t kVerdicts = 8;
+
+std::string_view name_of(Verdict verdict);
+/// By its name in any case; "reported" for kReported, for example.
+std::optional<Verdict> verdict_named(std::string_view name);
+
+struct Baseline {
+  RunFacts facts;
+  OutputMask output, errors;
+  std::map<std::string, OutputMask> files;
+};
+
+struct Judgement {
+  Verdict verdict{};
+  std::string place;   // where it ended: the same for the same cause
+  std::string detail;  // for a reader: "server#1 blocks in ibv_get_cq_event (CQ 2)"
+  /// Where its threads were: "server#1: wait < main". As far as it is the same each time, and empty
+  /// where nothing reads stacks.
+  std::vector<std::string> stacks = {};
+};
+
+struct Limits {
+  double slow = 10;  // times the baseline's virtual time, and kLeastSlowNs later
+  /// A status above 128 is a signal's. In lockstep the NIC tells of each process that crashes, and
+  /// the status of a shell may be anything.
+  bool status_tells_signal = false;
+};
+
+Judgement judge(const RunFacts& facts, const Baseline& baseline, const Limits& limits);
+
+}  // namespace rocemu::explore

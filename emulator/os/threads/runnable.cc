@@ -1,0 +1,93 @@
+#include "emulator/os/threads/runnable.h"
+
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <thread>
+#include <tuple>
+
+#include "emulator/os/proc.h"
+
+namespace rocemu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::string task_directory(pid_t process, pid_t thread) {
+  return proc::directory_of(process) + "/task/" + std::to_string(thread);
+}
+
+/// The name of the kernel function, or "0" if it has a processor, waits for one, or we may not
+/// know. Empty if the kernel has no such names (proc(5), /proc/pid/wchan).
+std::string place_of(pid_t process, pid_t thread) {
+  return proc::contents_of(task_directory(process, thread) + "/wchan");
+}
+
+/// Since Linux 6.12 a thread that sleeps stays in the queue of its processor until its turn would
+/// come (DELAY_DEQUEUE in kernel/sched/features.h), and so long it has no place.
+bool sleepers_may_be_queued() {
+  utsname system{};
+  int major = 0, minor = 0;
+  uname(&system);
+  return std::sscanf(system.release, "%d.%d", &major, &minor) != 2 ||
+         std::tie(major, minor) >= std::make_tuple(6, 12);
+}
+
+bool has_slept(pid_t thread) {
+  const std::string status = proc::contents_of(task_directory(getpid(), thread) + "/status");
+  return proc::field_of(status, "voluntary_ctxt_switches") != "0";
+}
+
+/// Linux 4.14 to 5.15 say "0" of many sleeping threads, and without names of its functions it does
+/// of all: tried with a thread that surely sleeps.
+bool try_with_a_sleeper() {
+  if (access("/proc/kallsyms", F_OK) != 0) return false;
+  constexpr std::chrono::seconds kAnyLoad{10};
+  constexpr std::chrono::milliseconds kOffItsProcessor{100};
+  std::atomic<bool> wanted = true;
+  std::atomic<pid_t> sleeper_id = 0;
+  std::thread sleeper([&] {
+    sleeper_id = gettid();
+    sleeper_id.notify_one();
+    wanted.wait(true);
+  });
+  sleeper_id.wait(0);
+  const Clock::time_point begin = Clock::now();
+  while (!has_slept(sleeper_id) && Clock::now() < begin + kAnyLoad) std::this_thread::yield();
+  const Clock::time_point until =
+      Clock::now() + (sleepers_may_be_queued() ? Clock::duration(kAnyLoad) : kOffItsProcessor);
+  std::string place;
+  do {
+    std::this_thread::yield();
+    place = place_of(getpid(), sleeper_id);
+  } while (place == "0" && Clock::now() < until);
+  wanted = false;
+  wanted.notify_one();
+  sleeper.join();
+  return place != "0" && !place.empty();
+}
+
+bool kernel_tells_places() {
+  static const bool tells = try_with_a_sleeper();
+  return tells;
+}
+
+/// proc(5): what is told of where it sleeps is as secret as which program it runs.
+bool may_ask(pid_t process) {
+  char program[1];
+  return readlink((proc::directory_of(process) + "/exe").c_str(), program, sizeof program) >= 0 ||
+         errno != EACCES;
+}
+
+}  // namespace
+
+bool is_runnable(pid_t process, pid_t thread) {
+  return place_of(process, thread) == "0" && may_ask(process) && kernel_tells_places();
+}
+
+}  // namespace rocemu

@@ -1,0 +1,162 @@
+#include "emulator/os/threads/spinning_threads.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "emulator/os/proc.h"
+
+namespace rocemu {
+namespace {
+
+using std::chrono::nanoseconds;
+using Clock = std::chrono::steady_clock;
+
+/// A thread goes through its loop so often before it counts as one. What counts in memory goes
+/// through the same states of registers and flags twice at times, but not so often.
+constexpr size_t kRepeats = 4;
+/// So many instructions are run at a first look, and twice as many at each further one, which takes
+/// 20 us for each on a virtual machine: most loops are short. One that is longer than a quarter of
+/// the most is not found.
+constexpr size_t kFirstSteps = 64, kMaxSteps = 512;
+/// A thread that computes runs for so many times as long as a look has taken before the next.
+constexpr int kPauses = 5;
+constexpr nanoseconds kLongestPause{100'000'000};
+/// And for so long where it could not be stopped: a debugger traces it, for instance.
+constexpr nanoseconds kPauseAfterRefusal{1'000'000};
+/// ptrace(2) seldom takes as long.
+constexpr std::chrono::milliseconds kLongStop{5};
+
+nanoseconds own_time_of(pid_t process, pid_t thread) {
+  const std::string text = proc::contents_of(proc::directory_of(process) + "/task/" +
+                                             std::to_string(thread) + "/schedstat");
+  return nanoseconds(std::strtoll(text.c_str(), nullptr, 10));
+}
+
+/// How many states at the end make a loop that was gone through kRepeats times; 0 if none do.
+size_t period_at_the_end_of(const std::vector<uint64_t>& states) {
+  const auto same = std::find(std::next(states.rbegin()), states.rend(), states.back());
+  if (same == states.rend()) return 0;
+  const auto period = static_cast<size_t>(same - states.rbegin());
+  if (states.size() < kRepeats * period) return 0;
+  const auto end = states.end();
+  const auto length = static_cast<ptrdiff_t>((kRepeats - 1) * period);
+  return std::equal(end - length, end, end - length - static_cast<ptrdiff_t>(period)) ? period : 0;
+}
+
+}  // namespace
+
+SpinningThreads::~SpinningThreads() {
+  for (auto& [thread, held] : held_) held.stopped.let_go();
+}
+
+bool SpinningThreads::hold_if_it_spins(pid_t process, pid_t thread) {
+  if (holds(thread)) return true;
+  const auto at = known_.try_emplace(thread, Known{{}, {}, kFirstSteps}).first;
+  Known& known = at->second;
+  if (own_time_of(process, thread) - known.own_time < known.pause) return false;
+  const Clock::time_point since = Clock::now();
+  std::optional<StoppedThread> stopped = stop(process, thread);
+  if (!stopped) {
+    known.pause = kPauseAfterRefusal;
+    known.own_time = own_time_of(process, thread);
+    return false;
+  }
+  std::vector<uint64_t> loop;
+  if (!stopped->has_signal()) loop = loop_of(*stopped, known.steps);
+  if (loop.empty()) {
+    let_go(thread, *stopped);
+    known.steps = std::min(2 * known.steps, kMaxSteps);
+    known.pause = std::min<nanoseconds>(kPauses * (Clock::now() - since), kLongestPause);
+    known.own_time = own_time_of(process, thread);
+    return false;
+  }
+  known_.erase(at);
+  held_.emplace(thread, Held{*stopped, std::move(loop)});
+  return true;
+}
+
+/// A thread that executes a program waits for the end of all others of its process, and for that
+/// until those that we hold are taken note of; ptrace(2) waits meanwhile until the program is
+/// executed. So another thread of ours takes note.
+std::optional<StoppedThread> SpinningThreads::stop(pid_t process, pid_t thread) {
+  reap();
+  std::optional<pid_t> ended;
+  std::optional<StoppedThread> stopped;
+  std::set<pid_t> gone;
+  {
+    std::mutex mutex;
+    std::condition_variable_any wake;
+    std::jthread reaper;
+    if (!held_.empty()) {
+      reaper = std::jthread([&](const std::stop_token& token) {
+        std::unique_lock lock(mutex);
+        while (!wake.wait_for(lock, token, kLongStop, [&] { return token.stop_requested(); })) {
+          if (token.stop_requested()) return;
+          for (const auto& [held, unused] : held_) {
+            if (!gone.contains(held) && StoppedThread::reap(held)) gone.insert(held);
+          }
+        }
+      });
+    }
+    stopped = StoppedThread::stop(process, thread, ended);
+  }
+  for (const pid_t held : gone) held_.erase(held);
+  if (ended) ended_.insert(*ended);
+  return stopped;
+}
+
+std::vector<uint64_t> SpinningThreads::loop_of(StoppedThread& stopped, size_t steps) {
+  std::vector<uint64_t> states;
+  for (size_t i = 0; i < steps; ++i) {
+    const std::optional<uint64_t> state = stopped.state();
+    if (!state) return {};
+    states.push_back(*state);
+    if (const size_t period = period_at_the_end_of(states); period != 0)
+      return {states.end() - static_cast<ptrdiff_t>(period), states.end()};
+    if (!stopped.step()) return {};
+  }
+  return {};
+}
+
+bool SpinningThreads::still_spins(pid_t thread) {
+  const auto at = held_.find(thread);
+  if (at == held_.end()) return false;
+  Held& held = at->second;
+  // The loop's last state is the one that it was held in.
+  for (const uint64_t expected : held.loop) {
+    if (!held.stopped.step() || held.stopped.state() != expected) {
+      release(thread);
+      return false;
+    }
+  }
+  return true;
+}
+
+void SpinningThreads::let_go(pid_t thread, StoppedThread& stopped) {
+  if (stopped.let_go() == StoppedThread::End::kEnded) ended_.insert(thread);
+}
+
+void SpinningThreads::release(pid_t thread) {
+  const auto at = held_.find(thread);
+  if (at == held_.end()) return;
+  let_go(thread, at->second.stopped);
+  held_.erase(at);
+}
+
+void SpinningThreads::keep_only(const std::function<bool(pid_t thread)>& is_there) {
+  std::erase_if(known_, [&](const auto& known) { return !is_there(known.first); });
+}
+
+void SpinningThreads::reap() {
+  std::erase_if(ended_, [](pid_t thread) { return StoppedThread::reap(thread); });
+  std::erase_if(held_, [](const auto& held) { return StoppedThread::reap(held.first); });
+}
+
+}  // namespace rocemu

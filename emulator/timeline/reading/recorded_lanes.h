@@ -1,0 +1,74 @@
+// The lanes of a recording: those of its clients' QPs, and those of the ids of librdmacm, which get
+// the lanes of their QPs at the end.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "emulator/timeline/model.h"
+#include "emulator/timeline/reading/frame_follower.h"
+
+namespace rocemu::timeline {
+
+class RecordedLanes {
+ public:
+  RecordedLanes(Timeline& timeline, FrameFollower& frames) : timeline_(timeline), frames_(frames) {}
+
+  void attach(uint32_t client, const std::string& device) { clients_[client].device = device; }
+  void name(uint32_t client, const std::string& process, uint32_t pid);
+  /// Adds a QP. The first QP of a client is in the client's own lane.
+  void create_qp(uint64_t client, uint32_t qpn, const std::string& type);
+  /// Notes that the id of librdmacm belongs to that QP.
+  void set_id_qp(uint32_t id, uint32_t qpn) { id_qpns_[id] = qpn; }
+
+  const std::string& device_of(uint64_t client) {
+    return clients_[static_cast<uint32_t>(client)].device;
+  }
+  /// Calls `found(device)` for each client that has that QP.
+  template <class Found>
+  void for_each_owner(uint32_t qpn, Found found) const {
+    for (const auto& [id, client] : clients_) {
+      for (const uint32_t lane : client.lanes) {
+        if (timeline_.lanes[lane].qpn == qpn) found(client.device);
+      }
+    }
+  }
+
+  // Each of these makes a lane if there is none.
+  uint32_t of_client(uint64_t client);
+  uint32_t of_qp(uint64_t client, uint64_t qpn);
+  /// Returns the lane of the channel's first id, which its other ids share.
+  uint32_t of_channel(uint32_t channel);
+  /// Returns the lane of an id of librdmacm; at the end it becomes the lane of the id's QP, if
+  /// there is one.
+  uint32_t of_id(uint32_t channel, uint32_t id);
+
+  /// Gives ids of librdmacm the lanes of their QPs, and removes lanes without anything.
+  void finish();
+
+ private:
+  struct Client {
+    std::string process;
+    uint32_t pid = 0;
+    std::string device;
+    std::vector<uint32_t> lanes;
+    bool has_qp = false;
+  };
+  uint32_t add_lane(Client& client);
+  void move_to(const std::vector<uint32_t>& into);
+  /// Drops the channels over which librdmacm itself looks up addresses: their calls always succeed.
+  void drop_channels_of_librdmacm_itself();
+  void drop_unused(std::vector<uint32_t>& into);
+
+  Timeline& timeline_;
+  FrameFollower& frames_;
+  std::map<uint32_t, Client> clients_;
+  std::map<uint32_t, uint32_t> qps_;                       // lanes, by QPN
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> ids_;  // lanes, by channel and id of librdmacm
+  std::map<uint32_t, uint32_t> id_qpns_;
+};
+
+}  // namespace rocemu::timeline

@@ -1,0 +1,109 @@
+#include "verbs_provider/context/doorbell.h"
+
+#include <cerrno>
+#include <ctime>
+
+#include <linux/futex.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "verbs_provider/base/place_set.h"
+#include "verbs_provider/context/backlog.h"
+#include "verbs_provider/hooks/provider_calls.h"
+#include "verbs_provider/system/system_call.h"
+
+namespace rocemu::provider {
+namespace {
+
+/// How often a loop that waits for the daemon asks the kernel whether there still is one.
+constexpr uint32_t kYieldsPerCheck = 1000;
+
+/// As the ring has it: from 1, or 0.
+uint32_t processor() {
+  return static_cast<uint32_t>(sched_getcpu() + 1);
+}
+
+}  // namespace
+
+void DoorbellWriter::attach(abi::DoorbellRing* ring, int wake_fd, int connection) {
+  ring_ = ring;
+  wake_fd_ = wake_fd;
+  connection_ = connection;
+}
+
+int DoorbellWriter::ring(abi::DoorbellKind kind, uint32_t object, uint64_t value) {
+  if (kind == abi::DoorbellKind::kSend) backlog().sends();
+  if (rocemu_turns_acts != nullptr) rocemu_turns_acts();
+  const Guard guard(mutex_);
+  const uint32_t producer = ring_->producer.load(std::memory_order_relaxed);
+  if (!wait_for_space(producer)) return EIO;
+  ring_->entries[producer % abi::kDoorbellEntries] = {kind, object, value};
+  ring_->client_processor.store(processor(), std::memory_order_relaxed);
+  // Sequentially consistent, like the load of daemon_sleeping that follows: see DoorbellRing.
+  // (Fences would do the same, but ThreadSanitizer does not know fences.)
+  ring_->producer.store(producer + 1, std::memory_order_seq_cst);
+  wake_if_sleeping();
+  return 0;
+}
+
+void DoorbellWriter::wake_if_sleeping() {
+  if (ring_->daemon_sleeping.load(std::memory_order_seq_cst) == 0) return;
+  const uint64_t one = 1;
+  // Not write(): that may be the shim's, and is a cancellation point. EAGAIN: it is awake already.
+  const int saved = errno;
+  system_call(SYS_write, wake_fd_, &one, sizeof(one));
+  errno = saved;
+}
+
+bool DoorbellWriter::wait_for_space(uint32_t producer) {
+  for (uint32_t yields = 0;; ++yields) {
+    const uint32_t used = producer - ring_->consumer.load(std::memory_order_acquire);
+    if (used < abi::kDoorbellEntries) return !gone_.load(std::memory_order_relaxed);
+    wake_if_sleeping();
+    if (!wait_for_round(ring_)) give_way();
+    if (yields % kYieldsPerCheck == kYieldsPerCheck - 1 && is_daemon_gone()) return false;
+  }
+}
+
+bool DoorbellWriter::wait_for_round(const void* place) {
+  if (!is_virtual()) return false;
+  if (rocemu_turns_found_nothing != nullptr && rocemu_turns_found_nothing(place)) return true;
+  // Where this thread found nothing in that round. The number is that of all contexts. It was read
+  // before this last look, so that what came after the look has another one.
+  PlaceSet* const empty = PlaceSet::of_this_thread();
+  const uint32_t now = ring_->round.load(std::memory_order_seq_cst);
+  if (empty != nullptr && !(empty->round == now && empty->contains(place))) {
+    if (empty->round != now) empty->clear();
+    empty->round = now;
+    if (empty->add(place)) return true;  // without memory for it, as if it had been seen
+  }
+  // Not for ever, since nobody counts when the daemon is gone.
+  constexpr timespec kLongest{1, 0};
+  const int saved = errno;
+  system_call(SYS_futex, &ring_->round, FUTEX_WAIT, now, &kLongest, nullptr, 0);
+  errno = saved;
+  if (empty != nullptr) empty->clear();
+  return true;
+}
+
+void DoorbellWriter::give_way() {
+  ring_->giving_way.fetch_add(1, std::memory_order_relaxed);
+  sched_yield();
+  ring_->giving_way.fetch_sub(1, std::memory_order_relaxed);
+}
+
+bool DoorbellWriter::is_daemon_gone() {
+  if (gone_.load(std::memory_order_relaxed)) return true;
+  const int saved = errno;
+  pollfd entry{connection_, 0, 0};  // POLLHUP and POLLERR are always reported
+  const timespec now{};
+  // Not poll(): it is a cancellation point, and the lock may be held.
+  const bool gone = system_call(SYS_ppoll, &entry, 1, &now, nullptr, 0) > 0;
+  errno = saved;
+  if (gone) gone_.store(true, std::memory_order_relaxed);
+  return gone;
+}
+
+}  // namespace rocemu::provider

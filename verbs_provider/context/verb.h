@@ -1,0 +1,114 @@
+// How the application enters a verb: verb<post_send> is post_send with what all verbs have in
+// common around it.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cerrno>
+#include <type_traits>
+
+#include "verbs_provider/base/private_abi.h"
+#include "verbs_provider/base/process.h"
+#include "verbs_provider/base/recorded_verbs.h"
+#include "verbs_provider/context/context.h"
+#include "verbs_provider/context/sanitizer_hooks.h"
+
+namespace rocemu::provider {
+
+/// errno with --sanitize after a verb whose result is the error number: a program that looks there
+/// relies on more than the man pages say.
+inline constexpr int kUnusableErrno = 0x5a5a;
+
+/// In a child of fork(), of a context (or its object) that the child has from its parent. Works: a
+/// question to the device, and what only concerns the child's own memory.
+enum class InChild { kFails, kWorks };
+
+inline ibv_context* context_of_object(ibv_context* context) {
+  return context;
+}
+inline ibv_context* context_of_object(const VerbsMr* mr) {
+  return mr->mr.context;
+}
+inline ibv_context* context_of_object(const ibv_qp_ex* qp) {
+  return qp->qp_base.context;
+}
+template <class Object>
+ibv_context* context_of_object(const Object* object) {
+  return object->context;
+}
+
+/// Returns the handle of an object with which a request may begin; 0 if the object has none.
+template <class Object>
+uint32_t handle_of_object(const Object* object) {
+  if constexpr (std::is_same_v<Object, VerbsMr>) {
+    return object->mr.handle;
+  } else if constexpr (requires { object->handle; }) {
+    return object->handle;
+  } else {
+    return 0;
+  }
+}
+
+template <auto kVerb, InChild kInChild, VerbName kName>
+struct Verb;
+
+template <class Result, class Object, class... Rest, Result (*kVerb)(Object*, Rest...),
+          InChild kInChild, VerbName kName>
+struct Verb<kVerb, kInChild, kName> {
+  static Result call(Object* object, Rest... rest) {
+    if constexpr (kInChild == InChild::kFails) {
+      if (!is_of_this_process(context_of_object(object))) [[unlikely]]
+        return refuse_in_child();
+    }
+    if constexpr (std::is_void_v<Result>) {
+      kVerb(object, rest...);
+    } else {
+      if constexpr (is_recorded(kName.text)) forget_answer();
+      return with_errno(kVerb(object, rest...), object);
+    }
+  }
+
+ private:
+  /// The man pages have verbs return "the value of errno". errno has that value too, as with a
+  /// kernel's provider, whose system call failed.
+  template <class Any>
+  static Any with_errno(Any result, Object* object) {
+    if constexpr (std::is_same_v<Any, int>) {
+      if (result != 0) {
+        result = recorded(result, object);
+        errno = sanitizer() == nullptr ? result : kUnusableErrno;
+      }
+    } else {
+      if (result == Any{}) errno = recorded(errno, object);
+    }
+    return result;
+  }
+
+  /// Returns the program's result of a call that failed. Its object still exists.
+  static int recorded(int error, Object* object) {
+    if constexpr (is_recorded(kName.text)) {
+      const abi::Op op = recorded_operation(kName.text);
+      const uint32_t handle = abi::begins_with_object(op) ? handle_of_object(object) : 0;
+      return recorded_refusal(context_of_object(object), op, error, handle);
+    } else {
+      return error;
+    }
+  }
+
+  static Result refuse_in_child() {
+    errno = EPERM;
+    if constexpr (std::is_same_v<Result, int>) {
+      return EPERM;
+    } else if constexpr (!std::is_void_v<Result>) {
+      return Result{};
+    }
+  }
+};
+
+/// A verb whose result is an error number sets errno to it. (One that returns a pointer does so by
+/// itself.) In a child of fork() it fails with EPERM, before it touches anything. Its refusals are
+/// recorded under its name, if it has one.
+template <auto kVerb, InChild kInChild = InChild::kFails, VerbName kName = "">
+inline constexpr auto* verb = Verb<kVerb, kInChild, kName>::call;
+
+}  // namespace rocemu::provider

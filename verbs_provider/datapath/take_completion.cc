@@ -1,0 +1,48 @@
+#include "verbs_provider/datapath/take_completion.h"
+
+#include "verbs_provider/context/context.h"
+#include "verbs_provider/context/sanitizer_hooks.h"
+#include "verbs_provider/datapath/retire.h"
+
+namespace rocemu::provider {
+namespace {
+
+/// ibv_poll_cq(3): "If the completion status is other than IBV_WC_SUCCESS, only the following
+/// attributes are valid: wr_id, status, qp_num, and vendor_err." A program that uses others finds a
+/// pattern there.
+void spoil_undefined_fields(abi::Cqe& cqe) {
+  constexpr uint32_t kPattern = 0x5a5a5a5a;
+  cqe.opcode = cqe.byte_len = cqe.imm_data = cqe.src_qp = cqe.wc_flags = kPattern;
+  cqe.slid = cqe.pkey_index = kPattern & 0xffff;
+  cqe.sl = cqe.dlid_path_bits = kPattern & 0xff;
+}
+
+/// For --sanitize.
+void show(ibv_cq* cq, abi::Cqe& cqe) {
+  sanitizer()->completed(cq, cqe);
+  if (cqe.status != static_cast<uint32_t>(abi::WcStatus::kSuccess)) spoil_undefined_fields(cqe);
+}
+
+}  // namespace
+
+bool take(Cq& cq, uint64_t end, abi::Cqe* cqe, WritablePage& known) {
+  Context::Parts& parts = context_of(cq.verbs.cq.context)->parts;
+  while (cq.consumed != end) {
+    const uint64_t index = cq.consumed++;
+    *cqe = cq.ring->entries[index & cq.ring_mask];
+    if (cqe->payload != 0) {
+      receive_payload(parts, cq.verbs.cq.handle, static_cast<uint32_t>(index), *cqe, known);
+    }
+    // Before its WQE's place can be used again: another thread may post there at once, and the
+    // completion of that needs this one's place.
+    cq.publish_consumed();
+    if (settle(parts, *cqe, index)) {
+      if (sanitizer() != nullptr) [[unlikely]]
+        show(&cq.verbs.cq, *cqe);
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace rocemu::provider

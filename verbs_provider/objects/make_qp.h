@@ -1,0 +1,14 @@
+// What making a QP and opening one have in common.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include "verbs_provider/structs/qp.h"
+
+namespace rocemu::provider {
+
+/// Sets all that libibverbs leaves to the provider, except the numbers.
+void fill(ibv_qp* qp, ibv_context* context, const ibv_qp_init_attr_ex& attr);
+void dispose_qp(Qp* qp);
+
+}  // namespace rocemu::provider

@@ -1,0 +1,58 @@
+// Protection domains, parent domains and thread domains as the client sees them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include <infiniband/verbs.h>
+
+#include "verbs_provider/base/objects.h"
+
+namespace rocemu::provider {
+
+struct Td {
+  ibv_td td;  // must be first
+  std::atomic<uint32_t> users{0};
+};
+
+/// One of the daemon's protection domains, or a parent domain over one
+/// (ibv_alloc_parent_domain(3)): that has its handle, so that the daemon need not know and any verb
+/// can be called with it.
+struct Pd {
+  ibv_pd pd;  // must be first
+
+  /// The application, until it deallocates or unimports it, and objects made with it that are still
+  /// there: their `pd` points here. The daemon counts the users of a protection domain, but not
+  /// those that have to end before a parent domain can, or that outlive an import.
+  std::atomic<uint32_t> users{1};
+
+  // Of a parent domain.
+  Pd* under = nullptr;
+  Td* thread_domain = nullptr;
+  decltype(ibv_parent_domain_init_attr::alloc) alloc = nullptr;
+  decltype(ibv_parent_domain_init_attr::free) free = nullptr;
+  void* allocator_context = nullptr;
+};
+
+/// Every object with a `pd` holds it from its creation until its end. Null is nobody.
+inline void hold(ibv_pd* pd) {
+  if (pd != nullptr) ours<Pd>(pd)->users.fetch_add(1, std::memory_order_relaxed);
+}
+/// The last user frees it.
+inline void release(ibv_pd* pd) {
+  if (pd != nullptr && ours<Pd>(pd)->users.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    dispose(ours<Pd>(pd));
+  }
+}
+
+inline bool is_parent_domain(const ibv_pd& pd) {
+  return ours<const Pd>(&pd)->under != nullptr;
+}
+
+/// "If the ibv_td object is specified then any objects created under this thread domain will
+/// disable internal locking" (ibv_alloc_td(3)).
+inline bool is_single_threaded(const ibv_pd* pd) {
+  return pd != nullptr && ours<const Pd>(pd)->thread_domain != nullptr;
+}
+
+}  // namespace rocemu::provider

@@ -1,0 +1,44 @@
+// A queue pair as the client sees it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "emulator/abi/control.h"
+#include "emulator/abi/rings.h"
+#include "verbs_provider/base/private_abi.h"
+#include "verbs_provider/base/work_queue.h"
+#include "verbs_provider/structs/cq.h"
+#include "verbs_provider/structs/custom_memory.h"
+
+namespace rocemu::provider {
+
+/// Work requests between wr_start() and wr_complete() of ibv_wr_post(3). Guarded by the send
+/// queue's lock, which wr_start() takes and wr_complete() or wr_abort() gives back.
+struct WorkRequestBuilder {
+  uint64_t posted_before = 0;
+  int error = 0;          // the first one; ends what the session can still do
+  bool building = false;  // `wqe` belongs in the next slot
+  bool binds = false;     // there is a bind among the requests of this session
+  uint32_t missing = 0;   // setters that must still be called, and
+  uint32_t allowed = 0;   // those that may be, for `wqe`: see qp_ex.cc
+  abi::SendWqe wqe{};
+};
+
+struct Qp {
+  VerbsQp verbs;  // must be first
+
+  CustomMemory custom_memory;
+  WorkQueue send;
+  WorkQueue recv;
+  WorkRequestBuilder builder;
+  uint32_t builder_opcodes = 0;  // those asked for with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS
+  uint32_t max_inline_data = 0;
+  std::atomic<abi::QpState> state{abi::QpState::kReset};  // as the device last said
+  std::atomic<uint32_t> generation{0};                    // see abi::Cqe::qp_generation
+
+  Cq* send_cq() const { return reinterpret_cast<Cq*>(verbs.qp.send_cq); }
+  Cq* recv_cq() const { return reinterpret_cast<Cq*>(verbs.qp.recv_cq); }
+};
+
+}  // namespace rocemu::provider

@@ -1,0 +1,51 @@
+#include "verbs_provider/system/signal_restart.h"
+
+#include <csignal>
+#include <cstdint>
+
+#include <sys/syscall.h>
+
+#include "verbs_provider/system/raw.h"
+
+namespace rocemu::shim {
+namespace {
+
+/// Of an instruction's fault, and so not of a wait. A sanitizer handles them all, without
+/// SA_RESTART.
+bool is_of_a_fault(int signal) {
+  switch (signal) {
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGFPE:
+    case SIGILL:
+    case SIGTRAP:
+    case SIGSYS:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+bool restarts_after_signals() {
+  struct KernelAction {  // its beginning is the same everywhere
+    uintptr_t handler;
+    unsigned long flags;
+    unsigned long rest[6];
+  };
+  constexpr int kLast = 64, kOfTheLibrary = 32;  // and 33
+  for (int signal = 1; signal <= kLast; ++signal) {
+    if (signal == kOfTheLibrary || signal == kOfTheLibrary + 1 || is_of_a_fault(signal)) continue;
+    KernelAction action{};
+    if (raw_syscall(SYS_rt_sigaction, signal, nullptr, &action, 8) != 0) continue;
+    if (action.handler == reinterpret_cast<uintptr_t>(SIG_DFL) ||
+        action.handler == reinterpret_cast<uintptr_t>(SIG_IGN)) {
+      continue;
+    }
+    if ((action.flags & SA_RESTART) == 0) return false;
+  }
+  return true;
+}
+
+}  // namespace rocemu::shim

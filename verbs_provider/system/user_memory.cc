@@ -1,0 +1,47 @@
+#include "verbs_provider/system/user_memory.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include "verbs_provider/system/raw.h"
+
+namespace rocemu::shim {
+namespace {
+
+/// Copies within this process by `call`, process_vm_readv or process_vm_writev, which says EFAULT
+/// where a plain access would crash. True if it could, or if a sandbox forbids the call: then the
+/// program's address is believed.
+bool is_accessible(long call, void* ours, void* theirs, size_t size) {
+  const iovec local{ours, size};
+  const iovec remote{theirs, size};
+  const long copied = raw_syscall(call, getpid(), &local, 1, &remote, 1, 0);
+  return copied == static_cast<long>(size) || (copied < 0 && copied != -EFAULT);
+}
+
+}  // namespace
+
+// symlinkat(2) reads its first path, and then refuses the empty second one before it looks at any
+// file system: of all calls that take a path the one that does least.
+bool is_readable_path(const char* path) {
+  return raw_syscall(SYS_symlinkat, path, AT_FDCWD, "") != -EFAULT;
+}
+
+// Both copy once more in the plain way, so that valgrind knows which bytes were written.
+
+int copy_from_program(void* to, const void* from, size_t size) {
+  if (!is_accessible(SYS_process_vm_readv, to, const_cast<void*>(from), size)) return EFAULT;
+  memcpy(to, from, size);
+  return 0;
+}
+
+int copy_to_program(void* to, const void* from, size_t size) {
+  if (!is_accessible(SYS_process_vm_writev, const_cast<void*>(from), to, size)) return EFAULT;
+  memcpy(to, from, size);
+  return 0;
+}
+
+}  // namespace rocemu::shim

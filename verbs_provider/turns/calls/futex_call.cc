@@ -1,0 +1,134 @@
+// The syscall function, for those calls that wait or give: runtimes of other languages, and
+// std::atomic's wait(), make their locks of futexes. And for those that ask for processors, as
+// libnuma does.
+#include <cerrno>
+#include <cstdarg>
+#include <cstdint>
+#include <ctime>
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+
+#include "verbs_provider/shim/interpose.h"
+#include "verbs_provider/system/kernel.h"
+#include "verbs_provider/turns/gifts.h"
+#include "verbs_provider/turns/processors.h"
+#include "verbs_provider/turns/times.h"
+#include "verbs_provider/turns/turn.h"
+
+namespace rocemu::turns {
+namespace {
+
+/// 0 or a negative errno value; 1 if the daemon is gone.
+long wait_in_futex(uint32_t* word, uint32_t expected, int64_t deadline) {
+  const auto value = [word] { return __atomic_load_n(word, __ATOMIC_SEQ_CST); };
+  if (value() != expected) return -EAGAIN;
+  const auto key = reinterpret_cast<uint64_t>(word);
+  expect_gift(key);
+  // Another process may have changed the word and not know of us: futex(2) lets a wait end without
+  // a wake-up.
+  const End end = wait(Call::of(SYS_futex, word, FUTEX_WAIT), deadline,
+                       [&] { return has_gift() || value() != expected; });
+  end_expecting(end == End::kInterrupted || end == End::kDeadline);
+  switch (end) {
+    case End::kReady:
+      return 0;
+    case End::kDeadline:
+      return -ETIMEDOUT;
+    case End::kInterrupted:
+      return -EINTR;
+    case End::kLeft:
+      break;
+  }
+  return 1;
+}
+
+long do_futex(const long (&arguments)[6]) {
+  auto* const word = reinterpret_cast<uint32_t*>(arguments[0]);
+  const auto operation = static_cast<int>(arguments[1]);
+  const auto value = static_cast<uint32_t>(arguments[2]);
+  const auto* time = reinterpret_cast<const timespec*>(arguments[3]);
+  const int command = operation & FUTEX_CMD_MASK;
+  const auto straight = [&] {
+    return kernel_words(SYS_futex, arguments[0], arguments[1], arguments[2], arguments[3],
+                        arguments[4], arguments[5]);
+  };
+  switch (command) {
+    case FUTEX_WAIT:
+    case FUTEX_WAIT_BITSET: {
+      if ((reinterpret_cast<uintptr_t>(word) & 3) != 0 || !active() ||
+          (time != nullptr && !is_valid(*time)))
+        return straight();
+      int64_t deadline = abi::kNever;
+      if (time != nullptr) {
+        const clockid_t clock =
+            (operation & FUTEX_CLOCK_REALTIME) != 0 ? CLOCK_REALTIME : CLOCK_MONOTONIC;
+        deadline = command == FUTEX_WAIT ? deadline_of(time) : deadline_at(clock, *time);
+      }
+      const long result = wait_in_futex(word, value, deadline);
+      return result <= 0 ? result : straight();
+    }
+    case FUTEX_WAKE:
+    case FUTEX_WAKE_BITSET: {
+      uint32_t given = 0;
+      if (own_slot() != nullptr && joined())
+        given = give_gifts(reinterpret_cast<uint64_t>(word), value);
+      if (given >= value) return given;
+      const long woken = kernel(SYS_futex, word, operation, static_cast<long>(value - given),
+                                nullptr, nullptr, arguments[5]);
+      return woken < 0 ? woken : woken + given;
+    }
+    default:
+      return straight();
+  }
+}
+
+}  // namespace
+}  // namespace rocemu::turns
+
+using namespace rocemu::turns;
+
+ROCEMU_REPLACE(long, syscall, (long number, ...)) {
+  va_list list;
+  va_start(list, number);
+  long arguments[6];
+  for (long& argument : arguments) argument = va_arg(list, long);
+  va_end(list);
+  const auto straight = [&] {
+    return kernel_words(number, arguments[0], arguments[1], arguments[2], arguments[3],
+                        arguments[4], arguments[5]);
+  };
+  long result = 0;
+  switch (number) {
+    case SYS_futex:
+      result = do_futex(arguments);
+      break;
+    case SYS_sched_getaffinity:  // tells how many bytes it has written
+      result = straight();
+      if (result > 0)
+        tell_of_all_processors(static_cast<pid_t>(arguments[0]), static_cast<size_t>(result),
+                               reinterpret_cast<cpu_set_t*>(arguments[2]));
+      break;
+    case SYS_sched_setaffinity:
+      result = straight();
+      if (result == 0) processors_are_chosen(static_cast<pid_t>(arguments[0]));
+      break;
+    case SYS_sched_yield:
+      result = sched_yield();
+      break;
+#ifdef SYS_clone
+    case SYS_clone:
+#endif
+#ifdef SYS_clone3
+    case SYS_clone3:
+#endif
+      unsettle();
+      [[fallthrough]];
+    default:
+      result = straight();
+  }
+  if (result >= 0 || result < -4095) return result;
+  errno = static_cast<int>(-result);
+  return -1;
+}

@@ -1,0 +1,280 @@
+// Mutexes, read-write locks, spin locks and semaphores: taken without waiting, or tried again in
+// the next turn, by those that wait in the order in which they came (lock_queue.h).
+#include <cerrno>
+#include <ctime>
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/syscall.h>
+
+#include "verbs_provider/shim/interpose.h"
+#include "verbs_provider/system/kernel.h"
+#include "verbs_provider/turns/lock_queue.h"
+#include "verbs_provider/turns/times.h"
+#include "verbs_provider/turns/turn.h"
+
+namespace rocemu::turns {
+namespace {
+
+shim::Next<int(pthread_mutex_t*)> next_mutex_lock("pthread_mutex_lock");
+shim::Next<int(pthread_mutex_t*)> next_mutex_trylock("pthread_mutex_trylock");
+shim::Next<int(pthread_mutex_t*, const timespec*)> next_mutex_timedlock("pthread_mutex_timedlock");
+shim::Next<int(pthread_mutex_t*, clockid_t, const timespec*)> next_mutex_clocklock(
+    "pthread_mutex_clocklock");
+using RwLockCall = int(pthread_rwlock_t*);
+using TimedRwLockCall = int(pthread_rwlock_t*, const timespec*);
+shim::Next<RwLockCall> next_rdlock("pthread_rwlock_rdlock");
+shim::Next<RwLockCall> next_tryrdlock("pthread_rwlock_tryrdlock");
+shim::Next<RwLockCall> next_wrlock("pthread_rwlock_wrlock");
+shim::Next<RwLockCall> next_trywrlock("pthread_rwlock_trywrlock");
+shim::Next<TimedRwLockCall> next_timedrdlock("pthread_rwlock_timedrdlock");
+shim::Next<TimedRwLockCall> next_timedwrlock("pthread_rwlock_timedwrlock");
+shim::Next<int(pthread_spinlock_t*)> next_spin_lock("pthread_spin_lock");
+shim::Next<int(pthread_spinlock_t*)> next_spin_trylock("pthread_spin_trylock");
+shim::Next<int(sem_t*)> next_sem_wait("sem_wait");
+shim::Next<int(sem_t*)> next_sem_trywait("sem_trywait");
+shim::Next<int(sem_t*, const timespec*)> next_sem_timedwait("sem_timedwait");
+shim::Next<int(sem_t*, clockid_t, const timespec*)> next_sem_clockwait("sem_clockwait");
+
+Call call_of(const volatile void* object) {
+  return Call::of(SYS_futex, const_cast<const void*>(object));
+}
+
+/// Tries until the result is not EBUSY; -1 if the daemon is gone.
+template <class Try>
+int take(const volatile void* lock, int64_t deadline, Try attempt) {
+  const Looks looks = looks_of_turn();
+  // While nothing happens, threads that poll under a lock have it for as many polls as each is
+  // granted, and not in turns.
+  if (looks.are_as_before && may_look_on()) {
+    const int result = attempt();
+    if (result != EBUSY) return result;
+  }
+  const LockPlace place(lock);
+  const uint32_t polls = looks.pattern != 0 ? uint32_t{abi::ThreadSlot::kPolls} : 0;
+  uint32_t more = looks.are_as_before ? 0 : uint32_t{abi::ThreadSlot::kProgressed};
+  int64_t ready = polls != 0 ? time_after_looks() : 0;
+  for (;;) {
+    if (place.is_first()) {
+      const int result = attempt();
+      if (result != EBUSY) {
+        go_on_after(looks);
+        return result;
+      }
+    }
+    if (now_ns() >= deadline) {
+      progressed();
+      return ETIMEDOUT;
+    }
+    if (give(call_of(lock), deadline, polls | more, ready) == End::kLeft) return -1;
+    more = 0;
+    ready = 0;
+  }
+}
+
+#ifdef __GLIBC__
+bool is_own(const pthread_mutex_t* mutex) {
+  return mutex->__data.__owner == static_cast<int>(kernel(SYS_gettid));
+}
+
+int kind_of(const pthread_mutex_t* mutex) {
+  return mutex->__data.__kind & 3;
+}
+
+/// The caller may write already.
+bool is_own(const pthread_rwlock_t* lock) {
+  return lock->__data.__cur_writer == static_cast<int>(kernel(SYS_gettid));
+}
+#else
+/// musl, src/internal/pthread_impl.h: _m_lock. Nobody owns a mutex of the normal kind.
+bool is_own(const pthread_mutex_t* mutex) {
+  constexpr int kOwner = 0x3fffffff;
+  return (mutex->__u.__vi[1] & kOwner) == static_cast<int>(kernel(SYS_gettid));
+}
+
+/// _m_type.
+int kind_of(const pthread_mutex_t* mutex) {
+  return mutex->__u.__i[0] & 3;
+}
+
+/// Nobody owns a rwlock: who locks it twice waits for ever.
+bool is_own(const pthread_rwlock_t*) {
+  return false;
+}
+#endif
+
+int take_mutex(pthread_mutex_t* mutex, int64_t deadline) {
+  // The owner of a recursive mutex locks it again, even if others wait for it.
+  if (!somebody_waits_for(mutex) || is_own(mutex)) {
+    const int result = next_mutex_trylock(mutex);
+    if (result != EBUSY) return result;
+    // POSIX: a mutex of the error-checking kind that the caller has already.
+    if (kind_of(mutex) == PTHREAD_MUTEX_ERRORCHECK && is_own(mutex)) return EDEADLK;
+  }
+  return take(mutex, deadline, [&] { return next_mutex_trylock(mutex); });
+}
+
+template <class Try>
+int take_rwlock(pthread_rwlock_t* lock, int64_t deadline, Try attempt) {
+  const int result = attempt();
+  if (result != EBUSY) return result;
+  if (is_own(lock)) return EDEADLK;
+  return take(lock, deadline, attempt);
+}
+
+/// Writers queue. A reader does not queue behind a writer that waits, which is the policy of
+/// glibc's default, PTHREAD_RWLOCK_PREFER_READER_NP.
+int take_to_write(pthread_rwlock_t* lock, int64_t deadline) {
+  const auto attempt = [&] { return next_trywrlock(lock); };
+  if (somebody_waits_for(lock) && !is_own(lock)) return take(lock, deadline, attempt);
+  return take_rwlock(lock, deadline, attempt);
+}
+
+int take_spin_lock(pthread_spinlock_t* lock) {
+  const auto attempt = [&] { return next_spin_trylock(lock); };
+  if (!somebody_waits_for(const_cast<const int*>(lock))) {
+    const int result = attempt();
+    if (result != EBUSY) return result;
+  }
+  return take(lock, abi::kNever, attempt);
+}
+
+/// As sem_wait() has it: 0, or -1 and errno. 1 if the daemon is gone.
+int take_semaphore(sem_t* semaphore, int64_t deadline) {
+  const LockPlace place(semaphore);
+  const End end = wait(call_of(semaphore), deadline, [&] {
+    pthread_testcancel();
+    return place.is_first() && next_sem_trywait(semaphore) == 0;
+  });
+  switch (end) {
+    case End::kReady:
+      return 0;
+    case End::kDeadline:
+      errno = ETIMEDOUT;
+      return -1;
+    case End::kInterrupted:
+      errno = EINTR;
+      return -1;
+    case End::kLeft:
+      break;
+  }
+  return 1;
+}
+
+void tell_if_busy(int result, const volatile void* lock) {
+  if (result == EBUSY) found_nothing(call_of(lock), reinterpret_cast<uint64_t>(lock));
+}
+
+}  // namespace
+}  // namespace rocemu::turns
+
+using namespace rocemu::turns;
+
+ROCEMU_REPLACE(int, pthread_mutex_lock, (pthread_mutex_t * mutex)) {
+  if (active()) {
+    const int result = take_mutex(mutex, rocemu::abi::kNever);
+    if (result >= 0) return result;
+  }
+  return next_mutex_lock(mutex);
+}
+ROCEMU_REPLACE(int, pthread_mutex_trylock, (pthread_mutex_t * mutex)) {
+  const int result = next_mutex_trylock(mutex);
+  tell_if_busy(result, mutex);
+  return result;
+}
+ROCEMU_REPLACE(int, pthread_mutex_timedlock, (pthread_mutex_t * mutex, const timespec* time)) {
+  if (time != nullptr && is_valid(*time) && active()) {
+    const int result = take_mutex(mutex, deadline_at(CLOCK_REALTIME, *time));
+    if (result >= 0) return result;
+  }
+  return next_mutex_timedlock(mutex, time);
+}
+ROCEMU_REPLACE(int, pthread_mutex_clocklock,
+               (pthread_mutex_t * mutex, clockid_t clock, const timespec* time)) {
+  if (time != nullptr && is_valid(*time) && active()) {
+    const int result = take_mutex(mutex, deadline_at(clock, *time));
+    if (result >= 0) return result;
+  }
+  return next_mutex_clocklock(mutex, clock, time);
+}
+
+ROCEMU_REPLACE(int, pthread_rwlock_rdlock, (pthread_rwlock_t * lock)) {
+  if (active()) {
+    const int result = take_rwlock(lock, rocemu::abi::kNever, [&] { return next_tryrdlock(lock); });
+    if (result >= 0) return result;
+  }
+  return next_rdlock(lock);
+}
+ROCEMU_REPLACE(int, pthread_rwlock_wrlock, (pthread_rwlock_t * lock)) {
+  if (active()) {
+    const int result = take_to_write(lock, rocemu::abi::kNever);
+    if (result >= 0) return result;
+  }
+  return next_wrlock(lock);
+}
+ROCEMU_REPLACE(int, pthread_rwlock_timedrdlock, (pthread_rwlock_t * lock, const timespec* time)) {
+  if (time != nullptr && is_valid(*time) && active()) {
+    const int result =
+        take_rwlock(lock, deadline_at(CLOCK_REALTIME, *time), [&] { return next_tryrdlock(lock); });
+    if (result >= 0) return result;
+  }
+  return next_timedrdlock(lock, time);
+}
+ROCEMU_REPLACE(int, pthread_rwlock_timedwrlock, (pthread_rwlock_t * lock, const timespec* time)) {
+  if (time != nullptr && is_valid(*time) && active()) {
+    const int result = take_to_write(lock, deadline_at(CLOCK_REALTIME, *time));
+    if (result >= 0) return result;
+  }
+  return next_timedwrlock(lock, time);
+}
+ROCEMU_REPLACE(int, pthread_rwlock_tryrdlock, (pthread_rwlock_t * lock)) {
+  const int result = next_tryrdlock(lock);
+  tell_if_busy(result, lock);
+  return result;
+}
+ROCEMU_REPLACE(int, pthread_rwlock_trywrlock, (pthread_rwlock_t * lock)) {
+  const int result = next_trywrlock(lock);
+  tell_if_busy(result, lock);
+  return result;
+}
+
+ROCEMU_REPLACE(int, pthread_spin_lock, (pthread_spinlock_t * lock)) {
+  if (active()) {
+    const int result = take_spin_lock(lock);
+    if (result >= 0) return result;
+  }
+  return next_spin_lock(lock);
+}
+ROCEMU_REPLACE(int, pthread_spin_trylock, (pthread_spinlock_t * lock)) {
+  const int result = next_spin_trylock(lock);
+  tell_if_busy(result, lock);
+  return result;
+}
+
+ROCEMU_REPLACE(int, sem_wait, (sem_t * semaphore)) {
+  if (active()) {
+    const int result = take_semaphore(semaphore, rocemu::abi::kNever);
+    if (result <= 0) return result;
+  }
+  return next_sem_wait(semaphore);
+}
+ROCEMU_REPLACE(int, sem_timedwait, (sem_t * semaphore, const timespec* time)) {
+  if (is_valid(*time) && active()) {
+    const int result = take_semaphore(semaphore, deadline_at(CLOCK_REALTIME, *time));
+    if (result <= 0) return result;
+  }
+  return next_sem_timedwait(semaphore, time);
+}
+ROCEMU_REPLACE(int, sem_clockwait, (sem_t * semaphore, clockid_t clock, const timespec* time)) {
+  if (is_valid(*time) && active()) {
+    const int result = take_semaphore(semaphore, deadline_at(clock, *time));
+    if (result <= 0) return result;
+  }
+  return next_sem_clockwait(semaphore, clock, time);
+}
+ROCEMU_REPLACE(int, sem_trywait, (sem_t * semaphore)) {
+  const int result = next_sem_trywait(semaphore);
+  if (result != 0 && errno == EAGAIN)
+    found_nothing(call_of(semaphore), reinterpret_cast<uint64_t>(semaphore));
+  return result;
+}

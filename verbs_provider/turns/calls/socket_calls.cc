@@ -1,0 +1,41 @@
+// In lockstep TCP sockets have buffers of a fixed size. Linux sizes them by how fast data comes and
+// is read (tcp(7), tcp_moderate_rcvbuf), so that how much a write(2) takes would differ between
+// runs.
+#include <cerrno>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include "verbs_provider/shim/interpose.h"
+#include "verbs_provider/system/kernel.h"
+#include "verbs_provider/turns/turn.h"
+
+namespace rocemu::turns {
+namespace {
+
+shim::Next<int(int, int, int)> next_socket("socket");
+
+/// The default of /proc/sys/net/core/rmem_max and wmem_max.
+constexpr int kBufferSize = 212'992;
+
+bool is_tcp(int domain, int type, int protocol) {
+  return (domain == AF_INET || domain == AF_INET6) &&
+         (type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK)) == SOCK_STREAM &&
+         (protocol == 0 || protocol == IPPROTO_TCP);
+}
+
+}  // namespace
+}  // namespace rocemu::turns
+
+using namespace rocemu::turns;
+
+/// A socket that accept(2) returns has the sizes of the one that listens.
+ROCEMU_REPLACE(int, socket, (int domain, int type, int protocol)) {
+  const int fd = next_socket(domain, type, protocol);
+  if (fd < 0 || !is_tcp(domain, type, protocol) || !active() || table()->is_lockstep == 0)
+    return fd;
+  for (const int option : {SO_RCVBUF, SO_SNDBUF})
+    kernel(SYS_setsockopt, fd, SOL_SOCKET, option, &kBufferSize, sizeof kBufferSize);
+  return fd;
+}
