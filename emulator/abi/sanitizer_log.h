@@ -2,6 +2,8 @@
 //
 //   DIR/rules      the rules that are looked for, one a line
 //   DIR/trap       the rule that stops its thread with SIGTRAP; missing if none does
+//   DIR/suppressions  those of --sanitize-suppressions; missing if there are none
+//   DIR/report     the file that the reports are written to in the end; missing if there is none
 //   DIR/log        JSON lines, each appended by one write(2):
 //     {"process": PID, "program": NAME, "number": N}       from now on the process is NAME#N
 //     {"stack": S, "pid": PID, "frames": [[FILE, ADDRESS, SYMBOL, OFFSET], ...]}
@@ -23,6 +25,8 @@ namespace rocemu::abi {
 inline constexpr char kSanitizerVariable[] = "ROCEMU_SANITIZER_DIR";  // DIR
 inline constexpr char kSanitizerRules[] = "rules";
 inline constexpr char kSanitizerTrap[] = "trap";
+inline constexpr char kSanitizerSuppressions[] = "suppressions";
+inline constexpr char kSanitizerReport[] = "report";
 inline constexpr char kSanitizerLog[] = "log";
 inline constexpr char kSanitizerCounts[] = "counts.";  // followed by the process
 /// The most reports of a process that differ by rule or place. Further ones are lost.

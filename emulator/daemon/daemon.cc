@@ -307,6 +307,11 @@ ControlServer::Commands Daemon::control_commands() {
     return Json{{"listening", listens(snapshot(), static_cast<uint16_t>(*port))}};
   };
   const auto sync = [this](const Json&) { return sync_recording(); };
+  const auto sanitizer = [this](const Json&) {
+    if (options_.sanitizer.empty())
+      throw ControlServer::Refusal("this NIC does not look for misuse; start it with --sanitize");
+    return Json{{"directory", options_.sanitizer}};
+  };
   commands.insert({{"version", taking({}, version)},
                    {"idle", taking({}, idle)},
                    {"show", taking({}, show)},
@@ -314,6 +319,7 @@ ControlServer::Commands Daemon::control_commands() {
                    {"listening", taking({"port"}, listening)},
                    {"hang", taking({"serial"}, hang)},
                    {"sync", taking({}, sync)},
+                   {"sanitizer", taking({}, sanitizer)},
                    {"shutdown", taking({}, shutdown)}});
   return commands;
 }

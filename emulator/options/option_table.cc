@@ -139,15 +139,15 @@ constexpr Option kOptions[] = {
      "watch the parent, a test, instead of the command (abi/test_watch.h)"},
 
     // ---- The verbs sanitizer ----
-    {"sanitize", kMaybeText, "RULE,...|all|-RULE", kRun, kFindMisuse, kAlways,
+    {"sanitize", kMaybeText, "RULE,...|all|-RULE", kRun | kUp, kFindMisuse, kAlways,
      "report wrong uses of verbs by the rules of docs/sanitizer.md, or by these only; exit with "
      "status 1 if there is an error"},
-    {"sanitize-report", kText, "FILE", kRun, kFindMisuse, kAlways,
+    {"sanitize-report", kText, "FILE", kRun | kUp, kFindMisuse, kAlways,
      "write the reports to FILE.json, FILE.sarif (for GitHub code scanning) or FILE.xml (JUnit)"},
-    {"sanitize-suppressions", kText, "FILE", kRun, kFindMisuse, kInHelpAll,
+    {"sanitize-suppressions", kText, "FILE", kRun | kUp, kFindMisuse, kInHelpAll,
      "leave out reports that a line RULE:PATTERN of FILE describes; PATTERN is part of a function, "
      "file or library of the stacks"},
-    {"sanitize-trap", kText, "RULE", kRun, kFindMisuse, kInHelpAll,
+    {"sanitize-trap", kText, "RULE", kRun | kUp, kFindMisuse, kInHelpAll,
      "stop the thread that breaks RULE with SIGTRAP, for a debugger"},
 
     // ---- What only explore has ----

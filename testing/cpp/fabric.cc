@@ -6,12 +6,16 @@
 #include <cerrno>
 #include <cstdlib>
 #include <sstream>
+#include <string_view>
 #include <thread>
+#include <utility>
 
+#include "emulator/abi/sanitizer_log.h"
 #include "testing/cpp/control_socket.h"
 #include "testing/cpp/hang_watch.h"
 #include "testing/cpp/nic_process.h"
 #include "testing/cpp/program.h"
+#include "testing/cpp/reports.h"
 #include "testing/cpp/rocemu/testing.h"
 
 namespace rocemu::testing {
@@ -19,6 +23,7 @@ namespace {
 
 constexpr char kDirVariable[] = "ROCEMU_DIR";
 constexpr char kTimeoutVariable[] = "ROCEMU_TIMEOUT";
+constexpr std::string_view kSanitizerLibrary = "librocemu-sanitizer.so";
 
 std::vector<std::string> options_of_run(const FabricOptions& options) {
   std::vector<std::string> words;
@@ -33,6 +38,8 @@ std::vector<std::string> options_of_run(const FabricOptions& options) {
   } else if (const char* limit = std::getenv(kTimeoutVariable); limit != nullptr && *limit != 0) {
     words.insert(words.end(), {"--timeout", limit});
   }
+  if (options.sanitize)
+    words.push_back("--sanitize" + (options.sanitize->empty() ? "" : "=" + *options.sanitize));
   words.insert(words.end(), options.further.begin(), options.further.end());
   return words;
 }
@@ -59,6 +66,32 @@ std::optional<std::string> nic_of_run() {
   if (dir == nullptr || dlsym(RTLD_DEFAULT, "rocemu_turns_on_crash") == nullptr)
     return std::nullopt;
   return dir;
+}
+
+/// An environment variable of this process, for a time.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    if (const char* present = std::getenv(name)) before_ = present;
+    setenv(name, value.c_str(), 1);
+  }
+  ~Variable() { before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+/// Loads the sanitizer's library, which the value of LD_PRELOAD names, into this process. The
+/// provider uses it if it is there before the provider is loaded.
+void load_sanitizer(const std::string& preload) {
+  std::istringstream libraries(preload);
+  for (std::string library; std::getline(libraries, library, ':');) {
+    if (!library.ends_with(kSanitizerLibrary)) continue;
+    if (dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr) throw Error(dlerror());
+  }
 }
 
 std::string name_of(const std::string& device) {
@@ -93,11 +126,15 @@ class Fabric::Nic {
         control_(directory()) {
     if (joined_) {
       require_same(options, request("show"));
+      begin_reports(options.sanitize.has_value());
       if (!options.scenario.empty()) inject(options.scenario);
       return;
     }
-    if (const char* present = std::getenv(kDirVariable)) directory_before_ = present;
-    setenv(kDirVariable, directory().c_str(), 1);
+    variables_.push_back(std::make_unique<Variable>(kDirVariable, directory()));
+    if (!options.sanitize) return;
+    variables_.push_back(
+        std::make_unique<Variable>(abi::kSanitizerVariable, process_->sanitizer()));
+    load_sanitizer(process_->preload());
   }
   ~Nic() {
     for (const auto& program : programs_) program->end();
@@ -106,10 +143,6 @@ class Fabric::Nic {
         request("clear");
       } catch (const std::exception&) {  // the run has ended
       }
-    } else if (directory_before_) {
-      setenv(kDirVariable, directory_before_->c_str(), 1);
-    } else {
-      unsetenv(kDirVariable);
     }
   }
   Nic(const Nic&) = delete;
@@ -133,6 +166,8 @@ class Fabric::Nic {
     std::vector<std::string> variables;
     if (process_ != nullptr)
       variables = {"ROCEMU_DIR=" + directory(), "LD_PRELOAD=" + process_->preload()};
+    if (process_ != nullptr && !process_->sanitizer().empty())
+      variables.push_back(std::string(abi::kSanitizerVariable) + "=" + process_->sanitizer());
     programs_.push_back(std::shared_ptr<Program>(new Program(argv, variables, watch_.get())));
     return programs_.back();
   }
@@ -147,6 +182,13 @@ class Fabric::Nic {
     return text;
   }
   const std::string& directory() const { return joined_ ? *joined_ : process_->directory(); }
+
+  std::vector<Report> reports() { return reports_since(before_, all_reports()); }
+  std::vector<Report> take_reports() {
+    std::vector<Report> reports = all_reports();
+    const ReportCounts taken = std::exchange(taken_, counts_of(reports));
+    return reports_since(taken, std::move(reports));
+  }
 
  private:
   /// Lets the command find scenarios by their names.
@@ -168,8 +210,28 @@ class Fabric::Nic {
     return text;
   }
 
+  /// What the run around us has found before is not ours. Throws Error if reports are needed, and
+  /// it looks for none.
+  void begin_reports(bool are_needed) {
+    try {
+      request("sanitizer");
+    } catch (const Error&) {
+      if (!are_needed) return;
+      throw Error(
+          "this Fabric is the NIC of the `rocemu run` that the test is in; give --sanitize to that "
+          "`rocemu run`");
+    }
+    taken_ = before_ = counts_of(all_reports());
+  }
+  std::vector<Report> all_reports() {
+    request("sanitizer");  // throws if it looks for none
+    return read_reports(
+        output_of({find_command(), "show", "--misuses", "--json", "--dir", directory()}));
+  }
+
   const std::optional<std::string> joined_;  // the directory of the NIC of the run around us
-  std::optional<std::string> directory_before_;
+  std::vector<std::unique_ptr<Variable>> variables_;
+  ReportCounts before_, taken_;  // what was found before this Fabric, and what take_reports() gave
   std::unique_ptr<HangWatch> watch_;
   std::unique_ptr<NicProcess> process_;  // null if joined
   ControlSocket control_;
@@ -308,6 +370,14 @@ std::vector<SteppedFrame> Fabric::step(uint32_t frames) {
         {one.at("frame").get<std::string>(), one.at("before").dump(), one.at("after").dump()});
   }
   return stepped;
+}
+
+std::vector<Report> Fabric::reports() {
+  return nic_->reports();
+}
+
+std::vector<Report> Fabric::take_reports() {
+  return nic_->take_reports();
 }
 
 std::string Fabric::request(const std::string& json) {

@@ -55,8 +55,10 @@ std::string find_command() {
 NicProcess::NicProcess(const std::vector<std::string>& options, const HangWatch& watch) {
   std::vector<std::string> words = {find_command(), "run", "--private", "--for-test=3,4"};
   words.insert(words.end(), options.begin(), options.end());
-  words.insert(words.end(),
-               {"--", "sh", "-c", "echo \"$ROCEMU_DIR\"; echo \"$LD_PRELOAD\"; exec cat"});
+  words.insert(
+      words.end(),
+      {"--", "sh", "-c",
+       "echo \"$ROCEMU_DIR\"; echo \"$LD_PRELOAD\"; echo \"$ROCEMU_SANITIZER_DIR\"; exec cat"});
   int input[2], output[2];  // close-on-exec: no other child of ours may keep the NIC alive
   if (pipe2(input, O_CLOEXEC) != 0) fail("cannot make a pipe", errno);
   if (pipe2(output, O_CLOEXEC) != 0) {
@@ -75,6 +77,7 @@ NicProcess::NicProcess(const std::vector<std::string>& options, const HangWatch&
   if (spawned.error == 0) {
     directory_ = read_line(output[0]);
     preload_ = read_line(output[0]);
+    sanitizer_ = read_line(output[0]);
   }
   close(output[0]);
   if (!directory_.empty()) return;

@@ -22,6 +22,8 @@ class NicProcess {
   const std::string& directory() const { return directory_; }
   /// For programs that are to see the NIC: LD_PRELOAD.
   const std::string& preload() const { return preload_; }
+  /// The directory of findings for these programs (abi/sanitizer_log.h); may be empty.
+  const std::string& sanitizer() const { return sanitizer_; }
 
  private:
   int end();
@@ -29,7 +31,7 @@ class NicProcess {
   pid_t pid_ = -1;
   int lifetime_fd_ = -1;  // the NIC lives as long as this is open
   int messages_fd_ = -1;  // what it says on standard error
-  std::string directory_, preload_;
+  std::string directory_, preload_, sanitizer_;
 };
 
 /// The `rocemu` to use.

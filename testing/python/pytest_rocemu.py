@@ -14,9 +14,14 @@ The marker takes what rocemu.Fabric takes. Each NIC records. Of a test that fail
 a timeline as a page, in a directory of its own below --rocemu-artefacts (rocemu-failed); of others
 nothing stays. Names are those of tests, so that xdist's processes do not meet.
 
+With --rocemu-sanitize, or sanitize=True of the marker, a test fails whose programs use verbs wrongly
+(docs/sanitizer.md); its section "rocemu --sanitize" has the reports. A test that expects some takes
+them: fabric.take_reports().
+
 A test that hangs on the virtual clock, or longer than the Fabric's timeout, fails with what each thread
 waits for.
 """
+import os
 import pathlib
 import re
 import shutil
@@ -27,20 +32,44 @@ import rocemu
 pytest_plugins = ["rocemu"]  # @pytest.mark.rocemu_explore
 
 _FAILED = pytest.StashKey()
+_FABRIC = pytest.StashKey()
 
 
 def pytest_addoption(parser):
     parser.addoption("--rocemu-artefacts", default="rocemu-failed", metavar="DIR",
                      help="where recordings and timelines of tests that failed stay")
+    parser.addoption("--rocemu-sanitize", nargs="?", const=True, default=False, metavar="RULES",
+                     help="fail tests whose programs use verbs wrongly, by these rules or the default "
+                          "ones (docs/sanitizer.md)")
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "rocemu(...): what rocemu.Fabric of the test's fabric gets")
+    rules = config.getoption("--rocemu-sanitize")
+    if isinstance(rules, str) and os.path.exists(rules):
+        raise pytest.UsageError(f"--rocemu-sanitize takes '{rules}' for its rules; put it behind the paths")
+
+
+def _take_reports(nic):
+    """Returns the text of what no test has taken, and whether there is an error in it."""
+    try:
+        reports = nic.take_reports()
+    except rocemu.Error as error:  # the NIC has failed, which its end reports
+        return str(error), False
+    return "\n".join(map(str, reports)), any(one.severity == "error" for one in reports)
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item):
+def pytest_runtest_makereport(item, call):
     report = (yield).get_result()
+    nic = item.stash.get(_FABRIC, None)
+    if call.when == "call" and nic is not None:
+        text, is_wrong = _take_reports(nic)
+        if text:
+            report.sections.append(("rocemu --sanitize", text))
+        if is_wrong and report.passed:
+            report.outcome = "failed"
+            report.longrepr = "verbs are used wrongly:\n" + text
     if report.failed:
         item.stash[_FAILED] = True
 
@@ -54,7 +83,11 @@ def fabric(request):
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     keywords.setdefault("record", folder / "recording")
+    keywords.setdefault("sanitize", request.config.getoption("--rocemu-sanitize"))
     nic = rocemu.Fabric(**keywords)
+    if keywords["sanitize"]:
+        request.node.stash[_FABRIC] = nic
+    is_wrong = False
     try:
         yield nic
     finally:
@@ -63,6 +96,9 @@ def fabric(request):
             if failed and nic.recording:
                 nic.timeline(folder / "timeline.html")
             nic.close()
+            # Programs that the test has left may break a rule when they end.
+            if keywords["sanitize"]:
+                text, is_wrong = _take_reports(nic)
         finally:
             if not failed:
                 shutil.rmtree(folder)
@@ -70,3 +106,5 @@ def fabric(request):
                 folder.parent.rmdir()  # if nothing stays
             except OSError:
                 pass
+    if is_wrong:
+        pytest.fail("verbs are used wrongly:\n" + text, pytrace=False)

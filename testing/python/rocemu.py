@@ -8,6 +8,10 @@
         assert fabric.rules()[0].fired == 1
         assert fabric.counters("rocemu0")["retransmitted_frames"] > 0
 
+    with rocemu.Fabric(sanitize=True) as fabric:
+        fabric.run(["./my_test"])
+        assert fabric.reports() == []  # of wrong uses of verbs (docs/sanitizer.md)
+
 A Fabric is a NIC of its own, gone with all that it had when its `with` block, or this process, ends.
 The programs that `run` and `popen` start see its devices. A test that uses libibverbs in its own
 process runs under `rocemu run -- python3 -m pytest` instead, and asks for Fabric.current().
@@ -19,6 +23,7 @@ PYTEST_DONT_REWRITE: there is no assertion here, and pytest would warn if this w
 import collections
 import contextlib
 import ctypes
+import dataclasses
 import json
 import mmap
 import os
@@ -35,6 +40,55 @@ import time
 
 Rule = collections.namedtuple("Rule", "name on matched fired")
 Clock = collections.namedtuple("Clock", "kind held now next")  # times in seconds; next may be None
+
+
+@dataclasses.dataclass
+class Frame:
+    """A function of a stack. What is unknown is empty, and the line 0."""
+    function: str
+    file: str
+    line: int
+    module: str  # the program or library
+
+
+@dataclasses.dataclass
+class Place:
+    """What a program did where, and when on the NIC's clock, in seconds."""
+    what: str   # "posted"
+    call: str   # "ibv_post_recv"
+    time: float
+    stack: list  # of Frames, the innermost first
+
+
+@dataclasses.dataclass
+class Report:
+    """A wrong use of verbs; the rules are docs/sanitizer.md."""
+    rule: str
+    severity: str  # "error" or "warning"
+    message: str
+    process: str   # "server#1"
+    places: list   # of Places; the last is the mistake
+    count: int     # how often it was found
+
+    @classmethod
+    def from_json(cls, report):
+        places = [Place(**{**place, "stack": [Frame(**frame) for frame in place["stack"]]})
+                  for place in report["places"]]
+        return cls(**{**report, "places": places})
+
+    def __str__(self):
+        lines = [f"{self.severity} [{self.rule}]: {self.message}"]
+        for place in self.places:
+            frame = place.stack[0] if place.stack else Frame("", "", 0, "")
+            where = f"{frame.file}:{frame.line}" if frame.line else frame.module
+            lines.append(f"    {place.what}  {frame.function}  {where}  {place.call}  "
+                         f"at {place.time:.3f} s")
+        return "\n".join(lines)
+
+    def _identity(self):
+        """Equal for the same mistake at the same places."""
+        return repr((self.rule, self.process.rpartition("#")[0],
+                     [(place.what, place.call, place.stack) for place in self.places]))
 
 
 class Error(Exception):
@@ -229,6 +283,8 @@ class Fabric:
     capture: a file for all frames. options: further ones of `rocemu run`.
     timeout: how long the Fabric may live, in real seconds, before that counts as a hang; else
     $ROCEMU_TIMEOUT ("90", "2m"), or without limit.
+    sanitize: True, or rules ("cq-overrun", "-object-leaked", "all", or a list): reports() has the
+    wrong uses of verbs.
 
     A deadlock on the virtual clock, and the end of the timeout, raise Hang in the main thread.
 
@@ -238,10 +294,10 @@ class Fabric:
     _is_joined = False
 
     def __init__(self, devices=None, clock="real", scenario=None, seed=None, record=False,
-                 capture=None, options=(), timeout=None):
+                 capture=None, options=(), timeout=None, sanitize=False):
         directory = _nic_of_run()
         if directory:
-            self._join(directory, devices, scenario, seed, capture, options)
+            self._join(directory, devices, scenario, seed, capture, options, sanitize)
             return
         self._watch = _Watch()
         arguments = [command(), "run", "--private", f"--for-test={self._watch.descriptors()}"]
@@ -263,9 +319,14 @@ class Fabric:
         arguments += ["--capture", os.fspath(capture)] if capture else []
         limit = timeout if timeout is not None else os.environ.get("ROCEMU_TIMEOUT")
         arguments += ["--timeout", str(limit)] if limit else []
+        if sanitize:
+            rules = "" if sanitize is True else sanitize if isinstance(sanitize, str) else ",".join(sanitize)
+            arguments.append(f"--sanitize={rules}" if rules else "--sanitize")
         # It lives as long as the pipe to it is open: ours alone, so that it never outlives us.
-        keeper = ["sh", "-c", 'echo "$ROCEMU_DIR"; echo "$LD_PRELOAD"; exec cat']
+        keeper = ["sh", "-c", 'echo "$ROCEMU_DIR"; echo "$LD_PRELOAD"; echo "$ROCEMU_SANITIZER_DIR"; '
+                  "exec cat"]
         self._programs = []
+        self._begin_reports()
         self._said = tempfile.TemporaryFile("w+")  # by the NIC, on standard error
         self._keeper = subprocess.Popen([*arguments, *options, "--", *keeper], text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -274,6 +335,9 @@ class Fabric:
         self.directory = self._keeper.stdout.readline().rstrip("\n")
         preload = self._keeper.stdout.readline().rstrip("\n")
         self.environment = {"ROCEMU_DIR": self.directory, "LD_PRELOAD": preload}
+        findings = self._keeper.stdout.readline().rstrip("\n")
+        if findings:
+            self.environment["ROCEMU_SANITIZER_DIR"] = findings
         self._control = None
         if not preload:
             try:
@@ -289,7 +353,7 @@ class Fabric:
         if is_kept:
             self.recording = self.request("sync")["record"]
 
-    def _join(self, directory, devices, scenario, seed, capture, options):
+    def _join(self, directory, devices, scenario, seed, capture, options, sanitize):
         self._take(directory)
         self._is_joined = True
         there = [device["name"] for device in self.show()["fabric"]["devices"]]
@@ -297,7 +361,8 @@ class Fabric:
                   if isinstance(devices, int) else [one.partition("=")[0] for one in devices])
         unmet = (f"--device for each of {', '.join(wanted)} (it has {', '.join(there)})"
                  if wanted != there else "--seed" if seed is not None else
-                 "--capture" if capture else " ".join(options))
+                 "--capture" if capture else
+                  "--sanitize" if sanitize and not self._is_sanitized() else " ".join(options))
         if unmet:
             self.close()
             raise Error("this Fabric is the NIC of the `rocemu run` that the test is in; give that "
@@ -306,6 +371,8 @@ class Fabric:
             self.recording = self.request("sync")["record"]
         except Error:
             pass  # the run does not record
+        if self._is_sanitized():  # what the run has found before is not ours
+            self._before = self._taken = self._counts(self._all_reports())
         several = isinstance(scenario, (list, tuple))
         for one in scenario if several else [scenario] if scenario else []:
             injected = subprocess.run([command(), "inject", os.fspath(one)], stdout=subprocess.PIPE,
@@ -318,6 +385,7 @@ class Fabric:
         self.directory, self.environment = directory, {}
         self.recording = self._scratch = self._keeper = self._said = self._watch = None
         self._programs = []
+        self._begin_reports()
         self._control = Control(directory)
 
     @classmethod
@@ -335,6 +403,8 @@ class Fabric:
         message if it had failed."""
         self._end_programs()
         if self._control is not None:
+            if self._is_sanitized():
+                self._last_reports = self._all_reports()
             if self._is_joined:
                 self.clear()  # the run has the NIC on
             self._control.close()
@@ -486,6 +556,51 @@ class Fabric:
     def rules(self):
         """Those in force: how often each was asked and has acted."""
         return [Rule(**one) for one in self.request("rules")["rules"]]
+
+    # ---- Wrong uses of verbs --------------------------------------------------------------------
+
+    def _begin_reports(self):
+        self._before, self._taken = {}, {}  # how often each was found before this Fabric, or taken
+        self._last_reports = None           # when the Fabric is closed
+
+    def _is_sanitized(self):
+        try:
+            return bool(self.request("sanitizer")["directory"])
+        except Error:
+            return False
+
+    def _all_reports(self):
+        if self._last_reports is not None:
+            return self._last_reports
+        if self._control is None:
+            raise Error("reports need a NIC: Fabric(sanitize=True)")
+        result = subprocess.run(
+            [command(), "show", "--misuses", "--json", "--dir", self.directory],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        if result.returncode != 0:
+            raise Error(result.stderr.strip())
+        return [Report.from_json(one) for one in json.loads(result.stdout)["reports"]]
+
+    @staticmethod
+    def _counts(reports):
+        return {one._identity(): one.count for one in reports}
+
+    @staticmethod
+    def _since(reports, counts):
+        more = [(one, one.count - counts.get(one._identity(), 0)) for one in reports]
+        return [dataclasses.replace(one, count=count) for one, count in more if count > 0]
+
+    def reports(self):
+        """The wrong uses of verbs so far, as Reports; also when the Fabric is closed. Those of a thread
+        that waits for ever are among them when its process has ended."""
+        return self._since(self._all_reports(), self._before)
+
+    def take_reports(self):
+        """The reports since the last call, or since the beginning. The pytest plugin leaves a test alone
+        whose reports are taken."""
+        reports = self._all_reports()
+        taken, self._taken = self._taken, self._counts(reports)
+        return self._since(reports, taken)
 
     # ---- Time -----------------------------------------------------------------------------------
 

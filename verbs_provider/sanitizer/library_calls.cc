@@ -102,10 +102,16 @@ void forget_event(const rdma_cm_event* event) {
   ids_of_events.erase(id);
 }
 
+/// A test that loads us late (rocemu::testing::Fabric) calls libibverbs itself: whether it cares
+/// for fork() is unknown.
+bool are_calls_ours() {
+  return dlsym(RTLD_DEFAULT, "ibv_fork_init") == reinterpret_cast<void*>(&ibv_fork_init);
+}
+
 }  // namespace
 
 bool is_fork_protected() {
-  return cares_for_fork.load() || getenv("RDMAV_FORK_SAFE") != nullptr ||
+  return cares_for_fork.load() || !are_calls_ours() || getenv("RDMAV_FORK_SAFE") != nullptr ||
          getenv("IBV_FORK_SAFE") != nullptr;
 }
 

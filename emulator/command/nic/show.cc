@@ -1,9 +1,14 @@
 // `rocemu show`: the state of a NIC as JSON or as tables.
 #include <iostream>
+#include <string>
+#include <vector>
 
 #include "emulator/command/base/subcommand.h"
 #include "emulator/command/daemons/choose_daemon.h"
 #include "emulator/command/nic/show_text.h"
+#include "emulator/command/sanitizer/finding_files.h"
+#include "emulator/command/sanitizer/finding_text.h"
+#include "emulator/command/sanitizer/sanitizer_reports.h"
 
 namespace rocemu::command {
 namespace po = boost::program_options;
@@ -12,14 +17,27 @@ namespace {
 po::options_description options_of_show() {
   po::options_description options("Options");
   options.add_options()("json", po::bool_switch(), "print JSON");
+  options.add_options()("misuses", po::bool_switch(),
+                        "print what --sanitize has found so far (docs/sanitizer.md)");
   add_dir_option(options);
   return options;
+}
+
+void print_misuses(ControlClient& client, bool as_json) {
+  const auto directory = client.request("sanitizer").at("directory").get<std::string>();
+  const std::vector<Misuse> findings = SanitizerReports(directory).read(Waits::kOfEnded);
+  if (as_json) {
+    std::cout << to_text(findings, ReportFormat::kJson, "");
+    return;
+  }
+  for (const Misuse& one : findings) std::cout << in_words(one);
+  std::cout << (findings.empty() ? "no misuse was found" : summary_of(findings)) << "\n";
 }
 
 }  // namespace
 
 std::string show_help() {
-  return "usage: rocemu show [--json] [--dir DIR]\n"
+  return "usage: rocemu show [--misuses] [--json] [--dir DIR]\n"
          "\n"
          "Prints what the NIC holds: devices with their GIDs and port, queue pairs with states "
          "and\n"
@@ -31,6 +49,7 @@ std::string show_help() {
          "Examples:\n"
          "  rocemu show\n"
          "  rocemu run -- sh -c './my_test & sleep 1; rocemu show; wait $!'\n"
+         "  rocemu show --misuses\n"
          "  rocemu show --json | jq '.fabric.devices[0].qps'\n";
 }
 
@@ -38,10 +57,15 @@ int show(const Arguments& arguments) {
   const po::variables_map values = parse_options("show", arguments, options_of_show());
   ControlClient client = choose_daemon(values, "show");
   client.require_same_version();
+  const bool as_json = values["json"].as<bool>();
+  if (values["misuses"].as<bool>()) {
+    print_misuses(client, as_json);
+    return 0;
+  }
   Json state{{"dir", client.dir()}, {"pid", client.daemon_pid()}};
   state.update(client.request("show"));
   state.erase("ok");
-  if (values["json"].as<bool>())
+  if (as_json)
     std::cout << state.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
   else
     std::cout << show_text(state);

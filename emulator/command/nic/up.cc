@@ -15,6 +15,8 @@
 #include "emulator/command/daemons/process_exit.h"
 #include "emulator/command/nic/fabric_options.h"
 #include "emulator/command/recordings/recorded_capture.h"
+#include "emulator/command/sanitizer/sanitizer_options.h"
+#include "emulator/command/sanitizer/shared_sanitizer.h"
 #include "emulator/options/describe.h"
 
 namespace rocemu::command {
@@ -113,6 +115,7 @@ int up(const Arguments& arguments) {
   const bool as_json = values["json"].as<bool>();
   DaemonStart start{.arguments = daemon_arguments("up", values),
                     .scenario = read_scenarios(values)};
+  const std::optional<SanitizerOptions> sanitizer = read_sanitizer_options("up", values);
   const std::string base = base_dir();
   const std::string dir = shared_dir();
   std::optional<capture::CaptureFile> capture;
@@ -122,7 +125,7 @@ int up(const Arguments& arguments) {
       client->require_same_version();
       const std::string already =
           "a shared NIC is up already (pid " + std::to_string(client->daemon_pid()) + ")";
-      if (!start.arguments.empty())
+      if (!start.arguments.empty() || sanitizer)
         throw Failure(already + " and keeps its options; end it first: rocemu down");
       Json json = client->request("version");
       json["already"] = true;
@@ -133,11 +136,15 @@ int up(const Arguments& arguments) {
     try {
       if (!capture) capture = open_capture(values);
       if (capture) start.capture_fd = capture->fd.get();
+      if (sanitizer && attempt == 1)
+        start.arguments.insert(start.arguments.end(),
+                               {"--sanitizer", make_shared_sanitizer(*sanitizer)});
       start_background_daemon(dir, start, log_path());
       break;
     } catch (const Error& error) {
       if (open_base.made_fail(dir, error.what(), attempt)) continue;
       unlink(log_path().c_str());
+      remove_shared_sanitizer();
       remove_empty_base(base);
       throw;
     }
@@ -150,7 +157,10 @@ int up(const Arguments& arguments) {
       "up: " + device_names(json) + " (pid " + std::to_string(client->daemon_pid()) + ", log " +
       log_path() + ")\n" +
       "Programs started with `rocemu run -- COMMAND` use it. `rocemu show` looks at it,\n"
-      "`rocemu down` ends it.";
+      "`rocemu down` ends it." +
+      (sanitizer ? " What they do wrong is printed by `rocemu show --misuses`, and by\n"
+                   "`rocemu down`."
+                 : "");
   json.update({{"already", false}, {"dir", dir}, {"log", log_path()}});
   say(out, as_json, text, json);
   return 0;
@@ -161,6 +171,10 @@ std::string down_help() {
          "\n"
          "Ends the NIC that `rocemu up` started and waits until it is gone. Programs that still\n"
          "use it see their device fail. If nothing is up, this is said and the status is 0.\n"
+         "\n"
+         "After `rocemu up --sanitize` the reports are printed on standard error, and the status "
+         "is\n"
+         "1 if there is an error among them.\n"
          "\n" +
          to_text(options_of_down());
 }
@@ -171,7 +185,9 @@ int down(const Arguments& arguments) {
   const std::string dir = shared_dir();
   if (const std::string distrust = distrust_of_base(base); !distrust.empty())
     throw Failure("the runtime directory cannot be used: " + distrust);
+  bool has_misuse = false;
   const auto remove_all = [&] {
+    has_misuse = finish_shared_sanitizer();
     unlink(log_path().c_str());
     const bool remained = remove_remains(dir);
     remove_empty_base(base);
@@ -188,7 +204,7 @@ int down(const Arguments& arguments) {
         remove_all() ? "no shared NIC is up; removed what a killed one left behind"
                      : "no shared NIC is up",
         {{"was_up", false}});
-    return 0;
+    return has_misuse ? kExitFailure : 0;
   }
   const pid_t pid = client->daemon_pid();
   if (pid <= 0) throw Failure("cannot tell which process listens in " + dir);
@@ -211,7 +227,7 @@ int down(const Arguments& arguments) {
   const bool complete = recording.empty() || finish_recording(recording);
   say(std::cout, as_json, asked ? "down" : "down (it did not answer and was terminated)",
       {{"was_up", true}, {"answered", asked}, {"recording", recording}});
-  return complete ? 0 : kExitFailure;
+  return complete && !has_misuse ? 0 : kExitFailure;
 }
 
 }  // namespace rocemu::command

@@ -32,6 +32,7 @@
 #include "emulator/command/run/one_processor.h"
 #include "emulator/command/run/supervise.h"
 #include "emulator/command/sanitizer/sanitized_run.h"
+#include "emulator/command/sanitizer/shared_sanitizer.h"
 #include "emulator/options/checked_options.h"
 #include "emulator/options/describe.h"
 #include "emulator/os/programs/elf_file.h"
@@ -53,8 +54,14 @@ Arguments take_command(Arguments& arguments) {
   return command;
 }
 
-/// The directory of the shared daemon, if one is up.
-std::optional<std::string> running_shared_daemon() {
+/// A NIC that other runs use, too.
+struct SharedNic {
+  std::string dir;
+  std::string sanitizer;  // the directory of its findings; empty if it looks for none
+};
+
+/// Returns the shared NIC, if one is up.
+std::optional<SharedNic> running_shared_daemon() {
   if (!distrust_of_base(base_dir()).empty()) return std::nullopt;
   std::optional<ControlClient> client = ControlClient::connect(shared_dir());
   if (!client) {
@@ -66,7 +73,7 @@ std::optional<std::string> running_shared_daemon() {
     return std::nullopt;
   }
   client->require_same_version();
-  return client->dir();
+  return SharedNic{client->dir(), sanitizer_directory_of(*client)};
 }
 
 /// Of --expect and --update.
@@ -183,7 +190,8 @@ class Run {
     status_ = outcome.status;
     report_idle_rules();
     stop_nic();
-    if (sanitized_ != nullptr && sanitized_->finish()) fail();
+    // A test looks at the reports itself.
+    if (sanitized_ != nullptr && sanitized_->finish() && !test_) fail();
     check_recordings(outcome.report);
     return status_;
   }
@@ -235,13 +243,16 @@ class Run {
     stacks_ = make_stack_files(values_);
     call_sites_ = make_call_sites_dir(values_);
     sanitized_ = SanitizedRun::make(values_);
-    if (sanitized_ != nullptr) give_daemon({"--sanitizer", sanitized_->directory()});
+    if (sanitized_ == nullptr) return;
+    sanitizer_dir_ = sanitized_->directory();
+    give_daemon({"--sanitizer", sanitizer_dir_});
   }
 
   void join_or_start_nic() {
     if (!is_set("private") && !is_set("strict") && start_.arguments.empty()) {
       if (const auto shared = running_shared_daemon()) {
-        dir_ = *shared;
+        dir_ = shared->dir;
+        sanitizer_dir_ = shared->sanitizer;
         return;
       }
     }
@@ -257,9 +268,7 @@ class Run {
   }
 
   Outcome supervise_command() {
-    set_program_environment(
-        dir_, {.call_sites = call_sites_,
-               .sanitizer = sanitized_ != nullptr ? sanitized_->directory() : std::string()});
+    set_program_environment(dir_, {.call_sites = call_sites_, .sanitizer = sanitizer_dir_});
     return supervise(command_, *programs_,
                      {.daemon = daemon_ ? &*daemon_ : nullptr,
                       .dir = dir_,
@@ -339,6 +348,7 @@ class Run {
   std::optional<StackFiles> stacks_;
   std::string call_sites_;
   std::unique_ptr<SanitizedRun> sanitized_;
+  std::string sanitizer_dir_;  // of this run or of the shared NIC; empty if there is none
   int capture_descriptor_ = -1;
   std::optional<PrivateDaemon> daemon_;  // none: the NIC is a shared one
   std::string dir_;                      // of the NIC

@@ -185,7 +185,7 @@ ReportFormat report_format(const std::string& file) {
   if (file.ends_with(".json")) return ReportFormat::kJson;
   if (file.ends_with(".sarif")) return ReportFormat::kSarif;
   if (file.ends_with(".xml")) return ReportFormat::kJunit;
-  throw UsageError("run: --sanitize-report " + file +
+  throw UsageError("--sanitize-report " + file +
                    " has no extension of a format; name it FILE.json, FILE.sarif or FILE.xml");
 }
 

@@ -18,6 +18,11 @@ std::string in_hex(uint64_t value) {
   return text;
 }
 
+/// "error [cq-overrun]"
+std::string title_of(const sanitizer::Rule& rule) {
+  return std::string(name_of(rule.severity)) + " [" + std::string(rule.id) + "]";
+}
+
 using Cells = std::array<std::string, 5>;
 
 Cells cells_of(const FoundPlace& place) {
@@ -45,8 +50,7 @@ std::string count_of(size_t count, const char* what) {
 
 std::string in_words(const Misuse& finding) {
   const sanitizer::Rule& rule = *finding.rule;
-  std::string text = std::string(name_of(rule.severity)) + " [" + std::string(rule.id) +
-                     "]: " + finding.message + "\n";
+  std::string text = title_of(rule) + ": " + finding.message + "\n";
   std::vector<Cells> rows;
   std::array<size_t, std::tuple_size_v<Cells>> widths{};
   for (const FoundPlace& place : finding.places) {
@@ -65,6 +69,11 @@ std::string in_words(const Misuse& finding) {
   if (finding.count > 1)
     text += "    This was found " + std::to_string(finding.count) + " times.\n";
   return text + "    " + std::string(rule.remedy) + " (" + std::string(rule.clause) + ")\n";
+}
+
+std::string repetitions_of(const Misuse& finding) {
+  return title_of(*finding.rule) + " was found " + std::to_string(finding.count) +
+         " times: " + finding.message + "\n";
 }
 
 std::string summary_of(const std::vector<Misuse>& findings) {

@@ -1,11 +1,15 @@
 #include "emulator/command/sanitizer/findings.h"
 
+#include <signal.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <deque>
 #include <fstream>
 #include <map>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "emulator/abi/sanitizer_log.h"
 #include "emulator/command/base/print_json.h"
@@ -13,7 +17,6 @@
 #include "emulator/sanitizer/rules.h"
 
 namespace rocemu::command {
-namespace {
 
 struct RawFrame {
   std::string module;
@@ -33,15 +36,71 @@ struct RawMisuse {
   Misuse finding;
   std::vector<RawPlace> places;
   std::pair<std::string, uint64_t> counter;  // the file and the index
+  int pid = 0;
+  bool is_wait = false;  // it may be withdrawn
   bool is_withdrawn = false;
 };
 
-/// Reads the log, line by line.
-class LogReader {
+namespace {
+
+uint64_t read_count(const std::string& directory, const std::pair<std::string, uint64_t>& counter) {
+  if (counter.first.empty() || counter.second == 0) return 1;
+  std::ifstream file(directory + "/" + counter.first, std::ios::binary);
+  file.seekg(static_cast<std::streamoff>((counter.second - 1) * sizeof(uint64_t)));
+  uint64_t count = 0;
+  if (!file.read(reinterpret_cast<char*>(&count), sizeof count)) return 1;
+  return std::max<uint64_t>(count, 1);
+}
+
+std::string_view name_of_library(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+/// Libraries between the program's call and us: those of RDMA, and the C library (fork).
+bool is_of_rdma(const std::string& module) {
+  const std::string_view name = name_of_library(module);
+  return name.starts_with("librocemu") || name.starts_with("libibverbs.so") ||
+         name.starts_with("librdmacm.so") || name.starts_with("libc.so");
+}
+
+/// Functions of the headers are the program's calls themselves.
+bool is_header_of_rdma(std::string_view file) {
+  return file.ends_with("infiniband/verbs.h") || file.ends_with("rdma/rdma_verbs.h");
+}
+
+/// A frame by which the C library begins a program or a thread.
+bool is_start(const StackFrame& frame) {
+  return frame.function == "_start" || name_of_library(frame.module).starts_with("libc.so");
+}
+
+/// "S::f(int) const" is S::f.
+std::string without_arguments(std::string name) {
+  constexpr std::string_view kUnnamed = "(anonymous namespace)";
+  size_t end = name.find('(');
+  while (end != std::string::npos && name.compare(end, kUnnamed.size(), kUnnamed) == 0)
+    end = name.find('(', end + kUnnamed.size());
+  if (end != std::string::npos && end > 0 && !name.starts_with("operator()")) name.resize(end);
+  return name;
+}
+
+bool has_ended(int pid) {
+  return kill(pid, 0) != 0 && errno == ESRCH;
+}
+
+}  // namespace
+
+/// The log, line by line.
+class FindingReader::Log {
  public:
-  explicit LogReader(const std::string& directory) {
-    std::ifstream log(directory + "/" + abi::kSanitizerLog);
+  explicit Log(std::string file) : file_(std::move(file)) {}
+
+  /// Reads the lines that were written since the last call.
+  void read_more() {
+    std::ifstream log(file_);
+    log.seekg(read_to_);
     for (std::string line; std::getline(log, line);) {
+      if (log.eof()) return;  // it is being written
+      read_to_ = log.tellg();
       // A program that was killed in the middle of a write leaves an incomplete line.
       const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
       if (!record.is_object()) continue;
@@ -53,8 +112,7 @@ class LogReader {
     }
   }
 
-  /// Valid as long as the reader.
-  std::vector<RawMisuse>& findings() { return found_; }
+  const std::vector<RawMisuse>& findings() const { return found_; }
 
  private:
   void read(const Json& record) {
@@ -106,7 +164,8 @@ class LogReader {
       raw.places.push_back(found->second);
       raw.places.back().what = object.at("what").get<std::string>();
     }
-    raw.finding.count = record.value("count", uint64_t{1});
+    raw.pid = pid;
+    raw.is_wait = record.value("unless_withdrawn", false);
     raw.counter = {record.value("counts", ""), record.value("index", uint64_t{0})};
     if (raw.counter.second != 0) latest_[{pid, raw.counter.second}] = found_.size();
     found_.push_back(std::move(raw));
@@ -117,6 +176,8 @@ class LogReader {
     if (at != latest_.end()) found_[at->second].is_withdrawn = true;
   }
 
+  std::string file_;
+  std::streamoff read_to_ = 0;
   std::map<int, std::string> process_of_;
   std::deque<RawStack> stacks_;
   std::map<std::pair<int, uint32_t>, const RawStack*> stack_of_;
@@ -125,59 +186,20 @@ class LogReader {
   std::map<std::pair<int, uint64_t>, size_t> latest_;
 };
 
-uint64_t read_count(const std::string& directory, const std::pair<std::string, uint64_t>& counter) {
-  if (counter.first.empty() || counter.second == 0) return 1;
-  std::ifstream file(directory + "/" + counter.first, std::ios::binary);
-  file.seekg(static_cast<std::streamoff>((counter.second - 1) * sizeof(uint64_t)));
-  uint64_t count = 0;
-  if (!file.read(reinterpret_cast<char*>(&count), sizeof count)) return 1;
-  return std::max<uint64_t>(count, 1);
-}
-
-std::string_view name_of_library(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
-/// Libraries between the program's call and us: those of RDMA, and the C library (fork).
-bool is_of_rdma(const std::string& module) {
-  const std::string_view name = name_of_library(module);
-  return name.starts_with("librocemu") || name.starts_with("libibverbs.so") ||
-         name.starts_with("librdmacm.so") || name.starts_with("libc.so");
-}
-
-/// Functions of the headers are the program's calls themselves.
-bool is_header_of_rdma(std::string_view file) {
-  return file.ends_with("infiniband/verbs.h") || file.ends_with("rdma/rdma_verbs.h");
-}
-
-/// A frame by which the C library begins a program or a thread.
-bool is_start(const StackFrame& frame) {
-  return frame.function == "_start" || name_of_library(frame.module).starts_with("libc.so");
-}
-
-/// "S::f(int) const" is S::f.
-std::string without_arguments(std::string name) {
-  constexpr std::string_view kUnnamed = "(anonymous namespace)";
-  size_t end = name.find('(');
-  while (end != std::string::npos && name.compare(end, kUnnamed.size(), kUnnamed) == 0)
-    end = name.find('(', end + kUnnamed.size());
-  if (end != std::string::npos && end > 0 && !name.starts_with("operator()")) name.resize(end);
-  return name;
-}
-
-/// Source lines of all stacks, each module asked once.
-class Symbols {
+/// Source lines of all stacks, each address asked for once.
+class FindingReader::Symbols {
  public:
-  explicit Symbols(const std::vector<RawMisuse>& findings) {
+  void look_up(const std::vector<RawMisuse>& findings) {
     std::map<std::string, std::set<uint64_t>> wanted;
     for (const RawMisuse& one : findings)
       for (const RawPlace& place : one.places)
         if (place.stack != nullptr)
           for (const RawFrame& frame : *place.stack)
-            if (!is_of_rdma(frame.module)) wanted[frame.module].insert(call_of(frame));
+            if (!is_of_rdma(frame.module) && asked_[frame.module].insert(call_of(frame)).second)
+              wanted[frame.module].insert(call_of(frame));
     for (const auto& [module, addresses] : wanted)
-      lines_[module] =
-          source_lines(module, std::vector<uint64_t>(addresses.begin(), addresses.end()));
+      lines_[module].merge(
+          source_lines(module, std::vector<uint64_t>(addresses.begin(), addresses.end())));
   }
 
   std::vector<StackFrame> resolve(const RawStack& raw) const {
@@ -209,10 +231,42 @@ class Symbols {
     return frames;
   }
 
+  std::map<std::string, std::set<uint64_t>> asked_;
   std::map<std::string, SourceLines> lines_;
 };
 
-/// Returns a text that is equal for two findings if they are the same mistake at the same places.
+FindingReader::FindingReader(std::string directory)
+    : directory_(std::move(directory)),
+      log_(std::make_unique<Log>(directory_ + "/" + abi::kSanitizerLog)),
+      symbols_(std::make_unique<Symbols>()) {}
+
+FindingReader::~FindingReader() = default;
+
+std::vector<Misuse> FindingReader::read(Waits waits) {
+  log_->read_more();
+  symbols_->look_up(log_->findings());
+  std::vector<Misuse> findings;
+  std::map<std::string, size_t> known;
+  for (const RawMisuse& one : log_->findings()) {
+    if (one.is_withdrawn || (one.is_wait && waits == Waits::kOfEnded && !has_ended(one.pid)))
+      continue;
+    Misuse finding = one.finding;
+    constexpr double kBillion = 1e9;
+    for (const RawPlace& place : one.places)
+      finding.places.push_back(
+          {place.what, place.call, static_cast<double>(place.time_ns) / kBillion,
+           place.stack != nullptr ? symbols_->resolve(*place.stack) : std::vector<StackFrame>()});
+    finding.count = read_count(directory_, one.counter);
+    const auto [at, is_new] = known.try_emplace(identity_of(finding), findings.size());
+    if (is_new) {
+      findings.push_back(std::move(finding));
+    } else {
+      findings[at->second].count += finding.count;
+    }
+  }
+  return findings;
+}
+
 std::string identity_of(const Misuse& finding) {
   std::string text(finding.rule->id);
   text += " " + finding.process.substr(0, finding.process.rfind('#'));
@@ -223,33 +277,6 @@ std::string identity_of(const Misuse& finding) {
               std::to_string(frame.line) + ":" + std::to_string(frame.offset);
   }
   return text;
-}
-
-}  // namespace
-
-std::vector<Misuse> read_findings(const std::string& directory) {
-  LogReader log(directory);
-  std::vector<RawMisuse>& raw = log.findings();
-  const Symbols symbols(raw);
-  std::vector<Misuse> findings;
-  std::map<std::string, size_t> known;
-  for (RawMisuse& one : raw) {
-    if (one.is_withdrawn) continue;
-    Misuse& finding = one.finding;
-    constexpr double kBillion = 1e9;
-    for (const RawPlace& place : one.places)
-      finding.places.push_back(
-          {place.what, place.call, static_cast<double>(place.time_ns) / kBillion,
-           place.stack != nullptr ? symbols.resolve(*place.stack) : std::vector<StackFrame>()});
-    finding.count = std::max(finding.count, read_count(directory, one.counter));
-    const auto [at, is_new] = known.try_emplace(identity_of(finding), findings.size());
-    if (is_new) {
-      findings.push_back(std::move(finding));
-    } else {
-      findings[at->second].count += finding.count;
-    }
-  }
-  return findings;
 }
 
 }  // namespace rocemu::command

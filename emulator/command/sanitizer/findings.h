@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,33 @@ struct Misuse {
   uint64_t count = 1;
 };
 
-/// In the order in which they were found. Those that differ in nothing but their numbers are one.
-std::vector<Misuse> read_findings(const std::string& directory);
+/// Which reports of waits count that another thread of the process could still end.
+enum class Waits {
+  kAll,      // the run is over
+  kOfEnded,  // those of processes that have ended
+};
+
+/// The findings of a run, also while it lasts.
+class FindingReader {
+ public:
+  explicit FindingReader(std::string directory);
+  ~FindingReader();
+  FindingReader(const FindingReader&) = delete;
+  FindingReader& operator=(const FindingReader&) = delete;
+
+  /// Reads what was found since the last call. Returns all findings, in the order in which they
+  /// were found; those that differ in nothing but their numbers are one.
+  std::vector<Misuse> read(Waits waits);
+
+ private:
+  class Log;
+  class Symbols;
+  std::string directory_;
+  std::unique_ptr<Log> log_;
+  std::unique_ptr<Symbols> symbols_;
+};
+
+/// Returns a text that is equal for two findings if they are the same mistake at the same places.
+std::string identity_of(const Misuse& finding);
 
 }  // namespace rocemu::command

@@ -43,7 +43,7 @@ bool matches(std::string_view pattern, std::string_view text) {
 Suppressions Suppressions::read(const std::string& file) {
   std::ifstream lines(file);
   if (!lines)
-    throw Failure("run: cannot read --sanitize-suppressions " + file + ": " + std::strerror(errno));
+    throw Failure("cannot read --sanitize-suppressions " + file + ": " + std::strerror(errno));
   Suppressions read;
   size_t number = 0;
   for (std::string line; std::getline(lines, line);) {
@@ -53,7 +53,7 @@ Suppressions Suppressions::read(const std::string& file) {
     const size_t colon = text.find(':');
     const std::string rule = text.substr(0, colon);
     const sanitizer::Rule* const found = sanitizer::find_rule(rule);
-    const std::string where = "run: " + file + ":" + std::to_string(number) + ": ";
+    const std::string where = file + ":" + std::to_string(number) + ": ";
     if (colon == std::string::npos || colon + 1 == text.size())
       throw Failure(where + "'" + text + "' is no suppression; write RULE:PATTERN");
     if (found == nullptr)

@@ -1,4 +1,5 @@
-// rocemu for GoogleTest: of a test that fails, its recording as a page and a capture.
+// rocemu for GoogleTest: of a test that fails, its recording as a page and a capture; and a test
+// fails that uses verbs wrongly.
 //
 //   int main(int argc, char** argv) {
 //     testing::InitGoogleTest(&argc, argv);
@@ -56,6 +57,31 @@ class ArtefactKeeper : public ::testing::EmptyTestEventListener {
   Fabric& fabric_;
   std::filesystem::path folder_;
 };
+
+class MisuseWatch : public ::testing::EmptyTestEventListener {
+ public:
+  explicit MisuseWatch(Fabric& fabric) : fabric_(fabric) {}
+
+  void OnTestEnd(const ::testing::TestInfo&) override {
+    for (const Report& report : fabric_.take_reports()) {
+      if (report.severity == "error") {
+        ADD_FAILURE() << report;
+      } else {
+        std::cerr << report;
+      }
+    }
+  }
+
+ private:
+  Fabric& fabric_;
+};
+
+/// From now on, a test fails in which verbs are used wrongly (FabricOptions::sanitize). A test that
+/// expects reports takes them by Fabric::take_reports(). The Fabric lives until all tests have run.
+/// Call it after keep_artefacts(), which then keeps what such a test leaves.
+inline void fail_on_misuse(Fabric& fabric) {
+  ::testing::UnitTest::GetInstance()->listeners().Append(new MisuseWatch(fabric));
+}
 
 /// From now on, of each test that fails. The Fabric records, and lives until all tests have run.
 inline void keep_artefacts(Fabric& fabric, const std::filesystem::path& folder) {

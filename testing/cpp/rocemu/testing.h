@@ -23,6 +23,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -59,7 +60,13 @@ struct FabricOptions {
   /// How long the Fabric may live, in real time, before that counts as a hang; without a value the
   /// environment variable ROCEMU_TIMEOUT ("90", "2m") sets the limit, or there is none.
   std::optional<std::chrono::milliseconds> timeout = {};
+  /// Rules of the verbs sanitizer, as `rocemu run --sanitize=RULES` takes them, or
+  /// kDefaultMisuseRules; needed for reports(). The test's own calls are judged, too, if this is
+  /// the first Fabric of the process.
+  std::optional<std::string> sanitize = {};
 };
+
+inline constexpr char kDefaultMisuseRules[] = "";
 
 struct RuleReport {
   std::string name;
@@ -81,6 +88,39 @@ struct Event {
   /// All other fields; what is no string is as in the JSON.
   std::map<std::string, std::string> fields;
 };
+
+/// A function of a stack. What is unknown is empty, and the line 0.
+struct Frame {
+  std::string function;
+  std::string file;
+  uint32_t line = 0;
+  std::string module;  // the program or library
+
+  bool operator==(const Frame&) const = default;
+};
+
+/// What a program did where.
+struct Place {
+  std::string what;          // "posted"
+  std::string call;          // "ibv_post_recv"
+  double time = 0;           // on the NIC's clock, in seconds
+  std::vector<Frame> stack;  // the innermost first
+};
+
+/// A wrong use of verbs; the rules are docs/sanitizer.md.
+struct Report {
+  std::string rule;
+  std::string severity;  // "error" or "warning"
+  std::string message;
+  std::string process;        // "server#1"
+  std::vector<Place> places;  // the last is the mistake
+  uint64_t count = 0;         // how often it was found
+
+  /// A line with the message, and one for each place.
+  std::string text() const;
+};
+
+std::ostream& operator<<(std::ostream& out, const Report& report);
 
 /// A TCP port that nobody uses, for a server that a test starts. Throws Error.
 uint16_t free_port();
@@ -192,6 +232,13 @@ class Fabric {
   void capture(const std::string& file);
   /// Writes the recording so far as a page that any browser opens.
   void timeline(const std::string& file);
+
+  // ---- Wrong uses of verbs ----
+  /// The reports so far, since the Fabric was made. Those of a thread that waits for ever are among
+  /// them when its process has ended. Throws Error without FabricOptions::sanitize.
+  std::vector<Report> reports();
+  /// The reports since the last call, or since the Fabric was made.
+  std::vector<Report> take_reports();
 
   /// Any request of docs/control.md: {"command":...} as text; its answer as text.
   std::string request(const std::string& json);

@@ -1,4 +1,5 @@
-// A program with a mistake that ends by its argument: kill, _exit, abort; or repeats a mistake a
+// A program with a mistake that ends by its argument: kill, _exit, abort, wait (for the end
+// of its input); or repeats a mistake a
 // million times; or prints what the man pages leave undefined.
 #include <errno.h>
 #include <signal.h>
@@ -42,6 +43,7 @@ int main(int argc, char** argv) {
   }
   check(post_receive(&p.b, 1) == 0, "ibv_post_recv");
   check(ibv_dereg_mr(p.b.mr) == 0, "ibv_dereg_mr");
+  if (strcmp(argv[1], "wait") == 0) check(getchar() == EOF, "end of standard input");
   if (strcmp(argv[1], "kill") == 0) raise(SIGKILL);
   if (strcmp(argv[1], "abort") == 0) abort();
   _exit(3);

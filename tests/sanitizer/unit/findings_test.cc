@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -20,9 +21,9 @@ using ::testing::SizeIs;
 
 class Findings : public ::testing::Test {
  protected:
-  std::vector<Misuse> read(const std::string& log) {
+  std::vector<Misuse> read(const std::string& log, Waits waits = Waits::kAll) {
     std::ofstream(directory_.path().string() + "/" + abi::kSanitizerLog) << log;
-    return read_findings(directory_.path().string());
+    return FindingReader(directory_.path().string()).read(waits);
   }
 
   void write_counts(const std::string& name, const std::vector<uint64_t>& counts) {
@@ -109,7 +110,38 @@ TEST_F(Findings, AreReadInSpiteOfALineThatIsBroken) {
 }
 
 TEST_F(Findings, AreNoneWithoutALog) {
-  EXPECT_THAT(read_findings(directory_.path().string()), IsEmpty());
+  EXPECT_THAT(FindingReader(directory_.path().string()).read(Waits::kAll), IsEmpty());
+}
+
+TEST_F(Findings, AreReadWhileTheRunLasts) {
+  FindingReader reader(directory_.path().string());
+  EXPECT_THAT(reader.read(Waits::kOfEnded), IsEmpty());
+  std::ofstream log(directory_.path().string() + "/" + abi::kSanitizerLog);
+  const std::string text = report("");
+  log << kServer << kStack << text.substr(0, 20) << std::flush;
+  EXPECT_THAT(reader.read(Waits::kOfEnded), IsEmpty());
+  log << text.substr(20) << std::flush;
+  EXPECT_THAT(reader.read(Waits::kOfEnded), SizeIs(1));
+  log << R"({"report":"cq-overrun","pid":7,"index":2,"message":"overran CQ 3"})"
+      << "\n"
+      << std::flush;
+  const auto found = reader.read(Waits::kOfEnded);
+  ASSERT_THAT(found, SizeIs(2));
+  EXPECT_EQ(found[1].rule, &sanitizer::kCqOverrun);
+}
+
+TEST_F(Findings, OfAWaitThatMayStillEndDoNotCountYet) {
+  const std::string own = std::to_string(getpid());
+  const std::string wait = R"({"report":"lost-wakeup","pid":)" + own +
+                           R"(,"index":1,"message":"waits","unless_withdrawn":true})"
+                           "\n";
+  EXPECT_THAT(read(wait, Waits::kOfEnded), IsEmpty());
+  EXPECT_THAT(read(wait, Waits::kAll), SizeIs(1));
+  // No process has that number (proc(5), pid_max).
+  const std::string ended = R"({"report":"lost-wakeup","pid":4194305,"index":1,)"
+                            R"("message":"waits","unless_withdrawn":true})"
+                            "\n";
+  EXPECT_THAT(read(ended, Waits::kOfEnded), SizeIs(1));
 }
 
 TEST_F(Findings, AreTextWithPlacesInColumnsAndWhatIsRight) {

@@ -1,0 +1,31 @@
+// Prints the findings of a run as they are found, by a process of its own: the tools that look up
+// source lines take their time, and `rocemu run` takes each child that ends for one of the run.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "emulator/os/unique_fd.h"
+
+namespace rocemu::command {
+
+class FindingPrinter {
+ public:
+  /// Starts it for the directory of a run (abi/sanitizer_log.h). Call it before RunPrograms is
+  /// made.
+  explicit FindingPrinter(const std::string& directory);
+  ~FindingPrinter();
+  FindingPrinter(const FindingPrinter&) = delete;
+  FindingPrinter& operator=(const FindingPrinter&) = delete;
+
+  /// Lets it finish (SanitizerReports::finish()) and end. Returns what that returned; true if the
+  /// process failed.
+  bool finish();
+
+ private:
+  pid_t pid_ = -1;
+  UniqueFd lifetime_;  // the process finishes when this is closed
+};
+
+}  // namespace rocemu::command

@@ -1,0 +1,27 @@
+// --sanitize and the options that need it, of `rocemu run` and `rocemu up`.
+#pragma once
+
+#include <boost/program_options/variables_map.hpp>
+#include <optional>
+#include <string>
+
+#include "emulator/sanitizer/rules.h"
+
+namespace rocemu::command {
+
+struct SanitizerOptions {
+  sanitizer::Selection rules;
+  const sanitizer::Rule* trap = nullptr;  // null if none stops its thread
+  std::string suppressions;               // the text of the file
+  std::string report;                     // an absolute path; empty if there is none
+
+  /// Writes the options into the directory (abi/sanitizer_log.h). Throws Failure.
+  void write(const std::string& directory) const;
+};
+
+/// Returns nothing without --sanitize. Throws UsageError for options that are wrong, and Failure
+/// for a file that cannot be read or written. Empties the report.
+std::optional<SanitizerOptions> read_sanitizer_options(
+    const std::string& command, const boost::program_options::variables_map& values);
+
+}  // namespace rocemu::command

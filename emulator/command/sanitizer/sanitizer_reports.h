@@ -1,0 +1,39 @@
+// The reports of a run with --sanitize, from its directory (abi/sanitizer_log.h): printed as they
+// are found, and at the end in a file.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "emulator/command/sanitizer/findings.h"
+#include "emulator/command/sanitizer/suppressions.h"
+
+namespace rocemu::command {
+
+class SanitizerReports {
+ public:
+  explicit SanitizerReports(const std::string& directory);
+
+  /// Returns the findings so far, without those that are suppressed.
+  std::vector<Misuse> read(Waits waits);
+
+  /// Prints the findings since the last call on standard error, each by one write(2).
+  void print_new();
+  /// Prints the rest and a summary, and writes the file of --sanitize-report. Returns whether there
+  /// is an error among the findings, or the file cannot be written.
+  bool finish();
+  /// Only writes the file, if one is wanted. Returns whether that succeeded.
+  bool write_file();
+
+ private:
+  void print(const std::vector<Misuse>& findings);
+  bool write_file(const std::vector<Misuse>& findings) const;
+
+  FindingReader reader_;
+  Suppressions suppressions_;
+  std::string report_;             // empty if there is none
+  std::set<std::string> printed_;  // identities
+};
+
+}  // namespace rocemu::command

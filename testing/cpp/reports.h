@@ -1,0 +1,21 @@
+// The reports of the verbs sanitizer, as `rocemu show --misuses --json` prints them.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "testing/cpp/rocemu/testing.h"
+
+namespace rocemu::testing {
+
+/// Throws Error for a text of another form.
+std::vector<Report> read_reports(const std::string& json);
+
+/// How often each mistake was found.
+using ReportCounts = std::map<std::string, uint64_t>;
+ReportCounts counts_of(const std::vector<Report>& reports);
+/// Returns what is in `reports` and not yet in `counts`.
+std::vector<Report> reports_since(const ReportCounts& counts, std::vector<Report> reports);
+
+}  // namespace rocemu::testing
