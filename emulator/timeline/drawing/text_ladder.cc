@@ -10,7 +10,7 @@ namespace rocemu::timeline {
 namespace {
 
 constexpr size_t kTimeWidth = 12;
-constexpr size_t kLeastColumn = 30;
+constexpr size_t kLeastTextColumn = 30;
 
 /// One line of character cells, each with a colour.
 class TextRow {
@@ -78,7 +78,7 @@ class Ladder {
       : timeline_(timeline), options_(options), out_(out) {
     const size_t lanes = std::max<size_t>(timeline.lanes.size(), 1);
     const size_t room = options.width > kTimeWidth ? options.width - kTimeWidth : 0;
-    column_ = std::max(kLeastColumn, room / lanes);
+    column_ = std::max(kLeastTextColumn, room / lanes);
   }
 
   void write_head() {
