@@ -132,10 +132,8 @@ Instant Scheduler::next_of_programs(const Facts& facts) const {
 
 PollGrant Scheduler::grant_to(const Thread& thread, const Facts& facts) const {
   if (stands_still(facts)) return {};
-  Idleness idleness{.is_quiet = is_quiet_,
-                    .now = facts.now,
-                    .next = next_of_sleepers(facts),
-                    .is_alone = true};
+  Idleness idleness{
+      .is_quiet = is_quiet_, .now = facts.now, .next = next_of_sleepers(facts), .is_alone = true};
   for (const Thread& other : facts.threads) {
     if (!other.polling) continue;
     idleness.reads_clock |= other.polling->reads_clock;
