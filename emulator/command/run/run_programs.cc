@@ -22,7 +22,7 @@ using std::chrono::milliseconds;
 /// disk.
 constexpr milliseconds kKillTimeout{10'000};
 /// How often we look for programs started since the last look.
-constexpr milliseconds kLookInterval{10};
+constexpr milliseconds kProgramsLookInterval{10};
 constexpr size_t kLongestCommandLine = 200;
 
 std::string name_of_program(pid_t process) {
@@ -113,7 +113,7 @@ bool RunPrograms::wait_until_gone(milliseconds timeout) {
       if (process != command_) waitpid(process, nullptr, WNOHANG);
     if (left.empty()) return true;
     if (std::chrono::steady_clock::now() >= deadline) return false;
-    command::wait_until_gone(left.front(), kLookInterval);
+    command::wait_until_gone(left.front(), kProgramsLookInterval);
   }
 }
 
@@ -121,7 +121,7 @@ void RunPrograms::kill_all() {
   const auto deadline = std::chrono::steady_clock::now() + kKillTimeout;
   do {
     for (const pid_t process : list()) kill(process, SIGKILL);
-  } while (!wait_until_gone(kLookInterval) && std::chrono::steady_clock::now() < deadline);
+  } while (!wait_until_gone(kProgramsLookInterval) && std::chrono::steady_clock::now() < deadline);
 }
 
 void RunPrograms::end() {
