@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
+
+#include "testing/cpp/control_socket.h"
 
 namespace rocemu::testing {
 namespace {
-
-using Json = nlohmann::json;
 
 Place place_of(const Json& json) {
   Place place{json.at("what").get<std::string>(),
