@@ -22,7 +22,7 @@ std::string shared_sanitizer_dir() {
 
 std::string make_shared_sanitizer(const SanitizerOptions& options) {
   remove_shared_sanitizer();
-  const std::string directory = shared_sanitizer_dir();
+  std::string directory = shared_sanitizer_dir();
   if (mkdir(directory.c_str(), 0700) != 0) fail_with_errno("cannot make " + directory, errno);
   options.write(directory);
   return directory;
