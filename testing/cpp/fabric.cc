@@ -210,8 +210,8 @@ class Fabric::Nic {
     return text;
   }
 
-  /// What the run around us has found before is not ours. Throws Error if reports are needed, and
-  /// it looks for none.
+  /// Leaves out what the run around us has found so far. Throws Error if `are_needed` and that run
+  /// does not use --sanitize.
   void begin_reports(bool are_needed) {
     try {
       request("sanitizer");

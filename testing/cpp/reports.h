@@ -12,7 +12,7 @@ namespace rocemu::testing {
 /// Throws Error for a text of another form.
 std::vector<Report> read_reports(const std::string& json);
 
-/// How often each mistake was found.
+/// Maps each mistake to the number of times that it was found.
 using ReportCounts = std::map<std::string, uint64_t>;
 ReportCounts counts_of(const std::vector<Report>& reports);
 /// Returns what is in `reports` and not yet in `counts`.

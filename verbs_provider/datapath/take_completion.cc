@@ -17,7 +17,7 @@ void spoil_undefined_fields(abi::Cqe& cqe) {
   cqe.sl = cqe.dlid_path_bits = kPattern & 0xff;
 }
 
-/// For --sanitize.
+/// Shows the sanitizer a completion, and fills the fields that the man page leaves undefined.
 void show(ibv_cq* cq, abi::Cqe& cqe) {
   sanitizer()->completed(cq, cqe);
   if (cqe.status != static_cast<uint32_t>(abi::WcStatus::kSuccess)) spoil_undefined_fields(cqe);

@@ -1,4 +1,4 @@
-// What ibv_create_cq(3) and ibv_create_cq_ex(3) have in common.
+// Makes CQs, for ibv_create_cq(3) and ibv_create_cq_ex(3).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What making a QP and opening one have in common.
+// Fills and disposes of QPs, both those that a program creates and those that it opens.
 #pragma once
 
 #include <infiniband/verbs.h>

@@ -1,4 +1,4 @@
-// What all verbs that register memory have in common.
+// Registers memory with the daemon, for all verbs that make an MR.
 #pragma once
 
 #include "emulator/abi/control.h"

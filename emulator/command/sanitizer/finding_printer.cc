@@ -19,7 +19,7 @@
 namespace rocemu::command {
 namespace {
 
-/// How often the log is read where the system has no watch left for it (inotify(7)).
+/// The log is read this often where the system has no watch left for it (inotify(7)).
 constexpr int kReadIntervalMs = 50;
 
 /// Returns a descriptor that is readable when the log has grown; none if there cannot be one.

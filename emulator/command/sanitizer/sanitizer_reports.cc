@@ -56,7 +56,7 @@ void SanitizerReports::print(const std::vector<Misuse>& findings) {
 
 void SanitizerReports::print_new() {
   std::vector<Misuse> findings = read(Waits::kOfEnded);
-  // How often each is found is known in the end.
+  // The counts are only complete at the end, so the summary prints them.
   for (Misuse& one : findings) one.count = 1;
   print(findings);
 }

@@ -76,7 +76,7 @@ class MisuseWatch : public ::testing::EmptyTestEventListener {
   Fabric& fabric_;
 };
 
-/// From now on, a test fails in which verbs are used wrongly (FabricOptions::sanitize). A test that
+/// Makes each later test fail that uses verbs wrongly (FabricOptions::sanitize). A test that
 /// expects reports takes them by Fabric::take_reports(). The Fabric lives until all tests have run.
 /// Call it after keep_artefacts(), which then keeps what such a test leaves.
 inline void fail_on_misuse(Fabric& fabric) {

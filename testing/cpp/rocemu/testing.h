@@ -99,7 +99,7 @@ struct Frame {
   bool operator==(const Frame&) const = default;
 };
 
-/// What a program did where.
+/// One call of a program that explains a mistake, and where the program made it.
 struct Place {
   std::string what;          // "posted"
   std::string call;          // "ibv_post_recv"

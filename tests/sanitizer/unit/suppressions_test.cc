@@ -29,11 +29,13 @@ Misuse found_in(const std::string& function, const std::string& file, const std:
 TEST(Matches, APatternAnywhereInTheText) {
   EXPECT_TRUE(matches("fill", "Pool::refill"));
   EXPECT_FALSE(matches("full", "Pool::refill"));
+  EXPECT_TRUE(matches("", "Pool::refill"));
 }
 
 TEST(Matches, AStarWithAnything) {
   EXPECT_TRUE(matches("Pool::*fill", "Pool::refill"));
   EXPECT_TRUE(matches("P*l*l", "Pool::refill"));
+  EXPECT_TRUE(matches("re*fill", "refill"));
   EXPECT_FALSE(matches("Pool::*fill", "Tool::refill"));
 }
 
@@ -41,6 +43,8 @@ TEST(Matches, TheBeginAndTheEnd) {
   EXPECT_TRUE(matches("^refill$", "refill"));
   EXPECT_FALSE(matches("^refill", "Pool::refill"));
   EXPECT_FALSE(matches("Pool$", "Pool::refill"));
+  EXPECT_FALSE(matches("^refill$", "refills"));
+  EXPECT_FALSE(matches("^refill$", "Pool::refill"));
   EXPECT_TRUE(matches("^*fill$", "refill"));
 }
 
