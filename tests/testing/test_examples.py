@@ -92,7 +92,7 @@ class Examples(unittest.TestCase):
         self.copy("pytest")
         python = {"PYTHONPATH": str(self.prefix / "share" / "rocemu" / "python"),
                   "PYTHONDONTWRITEBYTECODE": "1"}
-        self.assertIn("3 passed", self.run_there(sys.executable, "-m", "pytest", "-q", **python))
+        self.assertIn("5 passed", self.run_there(sys.executable, "-m", "pytest", "-q", **python))
         self.assertFalse((self.project / "rocemu-failed").exists())
         said = self.fails(sys.executable, "-m", "pytest", "-q", "fails_on_purpose.py", **python)
         self.assertIn("1 failed", said)
@@ -107,6 +107,7 @@ class Examples(unittest.TestCase):
         self.run_there("cmake", "-G", "Ninja", "-S", ".", "-B", "build", f"-DCMAKE_PREFIX_PATH={self.prefix}")
         self.run_there("cmake", "--build", "build")
         self.assertIn("[  PASSED  ] 3 tests.", self.run_there("build/pingpong_test"))
+        self.assertIn("[  PASSED  ] 1 test.", self.run_there("build/misuse_test"))
         said = self.fails("build/pingpong_test", "--gtest_also_run_disabled_tests")
         self.assertIn("[  FAILED  ] Pingpong.DISABLED_LosesEverything", said)
         kept = self.project / "rocemu-failed"
