@@ -100,7 +100,8 @@ class OutsideOfARun(HangTest):
                 rping = ["-a", "127.0.0.1", "-p", port, "-C", "2"]
                 servers = []
                 if sys.argv[3] == "beside":  # a server that nobody has called yet
-                    servers.append(fabric.popen(["rping", "-s", *rping]))
+                    servers.append(fabric.popen(["rping", "-s", *rping], stdout=subprocess.DEVNULL,
+                                                stderr=subprocess.DEVNULL))
                     fabric.wait_listening(int(port))
                 subprocess.time.sleep = lambda _: real_sleep(seconds)  # a wait with a limit looks so often
                 fabric.run(["sleep", "0.2"], check=True, timeout=60)
