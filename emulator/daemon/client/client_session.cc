@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 
@@ -20,6 +21,12 @@
 
 namespace rocemu::daemon {
 namespace {
+
+/// Returns whether no process has the other end of the socket open any more.
+bool is_hung_up(int socket) {
+  pollfd entry{socket, 0, 0};
+  return poll(&entry, 1, 0) > 0 && (entry.revents & POLLHUP) != 0;
+}
 
 /// A message longer than any is recognised by filling this.
 using RequestBuffer = std::array<std::byte, sizeof(abi::Request) + 1>;
@@ -350,8 +357,11 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
   // holds the socket.
   process_fd_ = open_process(peer_.pid);
   if (process_fd_) {
-    process_watch_ = services_.loop.watch(process_fd_.get(), EPOLLIN,
-                                          [this](uint32_t) { end("its process is gone"); });
+    // The kernel closes a process's socket before it reports its end: another process that has the
+    // socket open is worth a warning.
+    process_watch_ = services_.loop.watch(process_fd_.get(), EPOLLIN, [this](uint32_t) {
+      end(is_hung_up(socket_.get()) ? "" : "its process is gone");
+    });
   }
   // The first of a new file: all zeroes.
   queues_.doorbell_memory = std::move(*memory);
