@@ -38,7 +38,10 @@ void require_success(const RunFacts& facts, const Options& options) {
     throw ExploreError(command +
                        " hangs without any fault, so that nothing can be learnt from faults; "
                        "look at it with: rocemu run --lockstep -- " +
-                       command + waits);
+                       command +
+                       " (if it ends there, runs at the same time may disturb each other through a "
+                       "file: --jobs 1)" +
+                       waits);
   }
   if (facts.timeout)
     throw ExploreError(fmt::format(

@@ -188,7 +188,7 @@ constexpr Option kOptions[] = {
     {"budget", kText, "TIME", kExplore, kDivideWork, kAlways,
      "end everything after TIME (10m); the report lists what was not tried"},
     {"jobs", kNumber, "N", kExplore, kDivideWork, kAlways,
-     "make N runs at a time (default: one for each processor)"},
+     "make N runs at a time (default: one for each processor); 1 if runs of the command share a file"},
     {"resume", kSwitch, "", kExplore, kDivideWork, kAlways,
      "continue the interrupted exploration in DIR"},
     {"force", kSwitch, "", kExplore, kDivideWork, kAlways, "replace the exploration in DIR"},
