@@ -96,8 +96,7 @@ struct TurnTable {
   /// Not 0 when something was done whose effects on other threads the daemon has to wait for: a
   /// signal was sent, or a process started in a way that gives it no slot.
   std::atomic<uint32_t> unsettled;
-  uint64_t seed;  // of random numbers, in lockstep
-  uint32_t is_lockstep;
+  uint64_t seed;  // of random numbers
   alignas(64) ThreadSlot slots[kSlots];
 };
 

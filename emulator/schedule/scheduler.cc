@@ -142,9 +142,8 @@ PollGrant Scheduler::grant_to(const Thread& thread, const Facts& facts) const {
   }
   const Polling polling = thread.polling.value_or(Polling{});
   if (facts.device != kNever) {
-    // Thousands of frames may be due within a microsecond, of which a thread that polls sees
-    // nothing. Outside of lockstep it may find what the NIC does by its lead late.
-    const Duration late = options_.lockstep ? Duration{} : lead_of(idleness, polling);
+    const bool is_crowd = unseen_ >= kPollConstants.crowd;
+    const Duration late = is_crowd ? lead_of(idleness, polling) : Duration{};
     idleness.next = std::min(idleness.next, std::max(facts.device, facts.now + late));
   }
   return grant_polls(idleness, polling);
@@ -181,8 +180,8 @@ void Scheduler::device_ran(bool has_worked, bool have_changed) {
 /// asked have a turn before time moves. If none of them goes on, whoever asked is not of the run,
 /// and may ask again and again: the next request waits until time has moved.
 Step Scheduler::serve_control(const Facts& facts) {
-  const bool may_serve = options_.lockstep && !facts.has_command_ended;
-  if (may_serve && !std::exchange(is_for_askers_, false)) return {Step::Kind::kServeControl};
+  if (!facts.has_command_ended && !std::exchange(is_for_askers_, false))
+    return {Step::Kind::kServeControl};
   return when_idle(facts);
 }
 
@@ -245,7 +244,7 @@ Step Scheduler::move_time(const Facts& facts) {
   const Instant next = std::min(next_of_programs_, facts.device);
   const auto must_stand_still = [&] {
     hang_.see(activity(facts.inputs));
-    return is_ending_ || (options_.lockstep && hang_.awaits_verdict(facts.real_now));
+    return is_ending_ || hang_.awaits_verdict(facts.real_now);
   };
   if (next != kNever && !facts.is_held && !round_.waits_for_room && !must_stand_still()) {
     if (has_nothing_but_pollers(facts) && lets_pollers_wait(facts)) {
@@ -262,6 +261,7 @@ Step Scheduler::move_time(const Facts& facts) {
 
 void Scheduler::advanced(Instant now, bool is_seen, bool has_happened) {
   if (has_happened) idle_rounds_ = 0;
+  unseen_ = is_seen ? 0 : unseen_ + (was_nic_due_ ? 1 : 0);
   if (is_seen) idle_since_ = now;
   if (is_seen || next_of_sleepers_ <= now) happened();
   is_seen_ = is_seen || next_of_programs_ <= now;

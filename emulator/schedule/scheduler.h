@@ -24,7 +24,6 @@
 namespace rocemu::schedule {
 
 struct Options {
-  bool lockstep = false;
   /// 0: threads go on in the order in which they were started. See TurnOrder.
   uint64_t schedule = 0;
   bool reports_hangs = false;
@@ -152,6 +151,7 @@ class Scheduler {
   uint32_t idle_rounds_ = 0;   // since then
   Instant idle_since_{};       // in virtual time
   bool is_quiet_ = false;      // each thread has looked in vain since then
+  uint32_t unseen_ = 0;        // by programs: what the NIC did since they last saw something
   std::set<uint64_t> looked_;  // the serials of the threads that have had a turn since then
   bool any_polls_ = false;
   bool pollers_wait_ = false;  // before they go on

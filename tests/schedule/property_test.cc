@@ -45,7 +45,7 @@ constexpr uint32_t kFlags = 3;
 class World {
  public:
   World(const std::vector<Program>& programs, uint64_t schedule)
-      : scheduler_({.lockstep = true, .schedule = schedule, .reports_hangs = true}) {
+      : scheduler_({.schedule = schedule, .reports_hangs = true}) {
     for (uint32_t i = 0; i < programs.size(); ++i) {
       Thread thread;
       thread.program = programs[i];

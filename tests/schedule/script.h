@@ -36,8 +36,7 @@ using schedule::Turn;
 
 class Script {
  public:
-  explicit Script(const Options& options = {.lockstep = true, .reports_hangs = true})
-      : scheduler_(options) {}
+  explicit Script(const Options& options = {.reports_hangs = true}) : scheduler_(options) {}
 
   // ---- The world --------------------------------------------------------------------------------
 

@@ -83,7 +83,6 @@ Turns::Turns(const Options& options, UniqueFd listener, Requests requests)
   if (!handback_) fail_start("cannot make an eventfd", errno);
   table().next_serial.store(1);
   table().seed = options.seed;
-  table().is_lockstep = options.lockstep ? 1 : 0;
   handback_watch_ = loop_.watch(handback_.get(), EPOLLIN, [this](uint32_t) { take_handbacks(); });
   if (!handback_watch_) fail_start("cannot watch the table of turns", errno);
   participants_ = std::make_unique<Participants>(
@@ -167,9 +166,8 @@ void Turns::settle(const MustStop& must_stop) {
     loop_.wait(engine::Duration(0));
     participants_->answer_waiting();
     if (!needs_settling()) return;
-    // In lockstep what they ask for is served when all of them wait: what is there sooner or later,
-    // such as the descriptors that a process closes as it ends, is all there then.
-    if (!options_.lockstep) serve();
+    // Their requests are served when all of them wait: what comes sooner or later, such as the
+    // descriptors that a process closes as it ends, has all come then.
     const bool quiet = everybody_.is_quiet(requests_.clients());
     tell_of_unseen();
     if (quiet) {
@@ -196,8 +194,8 @@ void Turns::settle(const MustStop& must_stop) {
       if (!names.empty()) {
         spdlog::warn(
             "for 2 s without a verb runs {}: what it does counts as outside of the virtual "
-            "clock from now on{}",
-            names, options_.lockstep ? ", and the run is no longer deterministic" : "");
+            "clock from now on, and the run is no longer deterministic",
+            names);
         return find_strangers();
       }
     }
@@ -371,9 +369,8 @@ bool Turns::must_go_on_beside(const ThreadSlot& slot, Nanoseconds held, Nanoseco
   const std::string name = proc::field_of(proc::contents_of(task_file(slot, "status")), "Name");
   spdlog::warn(
       "for 2 s without a verb runs thread {} (tid {}) of pid {}: what it does counts as outside of "
-      "the virtual clock from now on{}",
-      name, slot.tid.load(), slot.pid.load(),
-      options_.lockstep ? ", and the run is no longer deterministic" : "");
+      "the virtual clock from now on, and the run is no longer deterministic",
+      name, slot.tid.load(), slot.pid.load());
   return true;
 }
 

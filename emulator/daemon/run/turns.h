@@ -33,7 +33,6 @@ namespace rocemu::daemon {
 class Turns {
  public:
   struct Options {
-    bool lockstep = false;
     uint64_t seed = 0;
     bool sleeps_between_turns = false;  // never waits awake for one to come back
     bool tells_exits = false;           // of programs that end otherwise than with status 0

@@ -22,7 +22,6 @@ VirtualTime::VirtualTime(const Options& options, Turns& turns, Worker& worker,
                          EventLoop& control_loop, Clock& clock, const bool& is_held,
                          std::function<bool()> on_idle)
     : scheduler_(options),
-      lockstep_(options.lockstep),
       turns_(turns),
       worker_(worker),
       control_loop_(control_loop),
@@ -161,11 +160,9 @@ bool VirtualTime::end_stuck(uint32_t serial) {
   if (!scheduler_.is_stuck() || is_held_ || serial != scheduler_.seen_activity() ||
       serial != activity())
     return false;
-  if (lockstep_) {
-    // How programs go when they are ended is left to chance.
-    scheduler_.end();
-    worker_.engine_host().end_record();
-  }
+  // How programs go when they are ended is left to chance.
+  scheduler_.end();
+  worker_.engine_host().end_record();
   return true;
 }
 
