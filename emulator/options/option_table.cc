@@ -99,8 +99,8 @@ constexpr Option kOptions[] = {
      "every thread waits: a run is the same each time, to the byte, however busy the machine is, "
      "and a retry limit of minutes is reached at once"},
     {"schedule", kText, "N", kNic, kMakeDeterministic, kAlways,
-     "with --lockstep, run threads that could run at the same time in another order, one for each "
-     "N from 1 on (default 0: their start order)"},
+     "with --lockstep, run threads in another order and preempt them between two verb or rdma_cm "
+     "calls, in another way for each N from 1 on (default 0: in start order, each until it waits)"},
     {"check-determinism", kText, "N", kRun, kMakeDeterministic, kAlways,
      "with --lockstep, run the command N times, some of them beside a load, and report where two "
      "runs first differ and which call caused it"},

@@ -18,13 +18,6 @@ constexpr Duration kMinWait = 1ms, kMaxWait = 20ms;
 /// waits in between.
 constexpr uint32_t kManyPolls = 2000;
 
-/// When a thread goes on for its wait's end, or a timer expires.
-Instant next_of_sleepers(const Facts& facts) {
-  Instant next = facts.timers;
-  for (const Thread& thread : facts.threads) next = std::min(next, thread.deadline);
-  return next;
-}
-
 bool reads_clock(const Thread& thread) {
   return thread.polling && thread.polling->reads_clock;
 }
@@ -114,9 +107,12 @@ bool Scheduler::stands_still(const Facts& facts) const {
   return facts.is_paused || facts.is_held || is_ending_ || hang_.repeats();
 }
 
-/// Threads that do not poll may look in each round.
+/// Threads that neither poll nor are preempted may look in each round.
 Instant Scheduler::ready_at(const Thread& thread, const Facts& facts) const {
-  if (!thread.polling || stands_still(facts)) return Instant::min();
+  if (stands_still(facts)) return Instant::min();
+  if (thread.preempted_at)
+    return turns_ >= kPreemptionConstants.turns ? Instant::min() : preemption_.ends(thread);
+  if (!thread.polling) return Instant::min();
   return ready_after_polls(*thread.polling, idle_since_);
 }
 
@@ -127,6 +123,14 @@ Instant Scheduler::next_of_programs(const Facts& facts) const {
     const Instant ready = ready_at(thread, facts);
     next = std::min(next, ready > facts.now ? ready : thread.deadline);
   }
+  return next;
+}
+
+/// When a thread continues for its wait's or its preemption's end, or a timer expires.
+Instant Scheduler::next_of_sleepers(const Facts& facts) const {
+  Instant next = facts.timers;
+  for (const Thread& thread : facts.threads)
+    next = std::min(next, thread.preempted_at ? ready_at(thread, facts) : thread.deadline);
   return next;
 }
 
@@ -152,6 +156,7 @@ PollGrant Scheduler::grant_to(const Thread& thread, const Facts& facts) const {
 void Scheduler::turn_ended(const Turn& turn) {
   round_ |= turn;
   if (!turn.progressed) return;
+  ++turns_;
   happened();
   looked_.insert(place_.serial);
 }
@@ -165,7 +170,10 @@ Step Scheduler::give_turn(const Facts& facts) {
   }
   place_ = order_.place_of(*next, facts.now);
   looked_.insert(next->serial);
-  return {.kind = Step::Kind::kGiveTurn, .slot = next->slot, .polls = grant_to(*next, facts)};
+  return {.kind = Step::Kind::kGiveTurn,
+          .slot = next->slot,
+          .polls = grant_to(*next, facts),
+          .calls = preemption_.calls_for(*next)};
 }
 
 void Scheduler::device_ran(bool has_worked, bool have_changed) {
@@ -261,6 +269,7 @@ Step Scheduler::move_time(const Facts& facts) {
 
 void Scheduler::advanced(Instant now, bool is_seen, bool has_happened) {
   if (has_happened) idle_rounds_ = 0;
+  turns_ = 0;
   unseen_ = is_seen ? 0 : unseen_ + (was_nic_due_ ? 1 : 0);
   if (is_seen) idle_since_ = now;
   if (is_seen || next_of_sleepers_ <= now) happened();

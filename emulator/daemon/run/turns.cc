@@ -272,7 +272,11 @@ std::span<const schedule::Thread> Turns::threads() {
     schedule::Thread& thread = threads_.emplace_back();
     thread = {.slot = i,
               .serial = slot.serial.load(),
-              .deadline = schedule::instant_of(slot.deadline_ns.load())};
+              .deadline = schedule::instant_of(slot.deadline_ns.load()),
+              .preemptions = slot.preemptions.load(),
+              .calls_left = slot.calls.load()};
+    if ((slot.flags.load() & ThreadSlot::kPreempted) != 0)
+      thread.preempted_at = schedule::instant_of(slot.preempted_ns.load());
     if (const int64_t ready = slot.ready_ns.load(); ready != 0)
       thread.polling = {.polled_at = schedule::instant_of(slot.looked_ns.load()),
                         .polls = slot.looks.load(),
@@ -298,11 +302,12 @@ bool Turns::wait_awake(const ThreadSlot& slot) const {
   return now < until;
 }
 
-schedule::Turn Turns::give_turn(uint32_t number, schedule::PollGrant polls,
-                                const MustStop& must_stop) {
+schedule::Turn Turns::give_turn(const schedule::Step& step, const MustStop& must_stop) {
+  const uint32_t number = step.slot;
   ThreadSlot& slot = table().slots[number];
-  slot.polls.store(polls.polls);
-  slot.poll_ns.store(polls.each.count());
+  slot.polls.store(step.polls.polls);
+  slot.poll_ns.store(step.polls.each.count());
+  slot.calls.store(step.calls);
   participants_->set_holder(&slot);
   abi::give_turn(slot);
   syscall(SYS_futex, &slot.turn, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);

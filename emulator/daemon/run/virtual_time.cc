@@ -84,7 +84,7 @@ void VirtualTime::take(const Step& step, const Turns::MustStop& must_stop) {
     case Step::Kind::kLookForNews:
       return scheduler_.heard_news(turns_.has_news());
     case Step::Kind::kGiveTurn:
-      return scheduler_.turn_ended(turns_.give_turn(step.slot, step.polls, must_stop));
+      return scheduler_.turn_ended(turns_.give_turn(step, must_stop));
     case Step::Kind::kRunDevice: {
       const bool has_worked = handle_after_turns();
       return scheduler_.device_ran(has_worked, turns_.take_changed());
