@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 
 # The values of an argument that --help names in prose. Each must be in the option's text.
 VALUES = {
-    "CLOCK": ["real", "virtual"],
     "POLICY": ["continue", "stop"],
     "LEVEL": ["trace", "debug", "info", "warn", "error", "off"],
     "TOPOLOGY": ["pci", "flat"],

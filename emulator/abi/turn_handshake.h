@@ -34,6 +34,8 @@ inline void clear_slot(ThreadSlot& slot) {
   slot.handle.store(0);
   slot.asks.store(ThreadSlot::kNothing);
   slot.chose_processor.store(0);
+  slot.calls.store(0);
+  slot.preemptions.store(0);
 }
 
 // ---- The thread's side ------------------------------------------------------------------------

@@ -14,7 +14,7 @@
 namespace rocemu::abi {
 
 inline constexpr uint32_t kTurnsMagic = 0x6e727574;  // "turn"
-inline constexpr uint32_t kTurnsVersion = 2;
+inline constexpr uint32_t kTurnsVersion = 3;
 
 /// CLOCK_MONOTONIC at the beginning of virtual time. Not 0, which programs take for "never".
 inline constexpr int64_t kMonotonicStartNs = 1'000'000'000'000;
@@ -33,10 +33,11 @@ struct ThreadSlot {
     kGone,      // the thread ends; the daemon frees the slot
   };
   enum Flags : uint32_t {
-    kProgressed = 1,   // since its last turn it did more than look for what was not there
-    kPolls = 2,        // it would go on, but found nothing where it looked
-    kReadsClock = 4,   // and it read a clock in between
-    kWaitsForRoom = 8  // to write, perhaps for a reader outside of the run
+    kProgressed = 1,    // since its last turn it did more than look for what was not there
+    kPolls = 2,         // it would go on, but found nothing where it looked
+    kReadsClock = 4,    // and it read a clock in between
+    kWaitsForRoom = 8,  // to write, perhaps for a reader outside of the run
+    kPreempted = 16     // it would continue, and its calls are used up
   };
 
   enum Turn : uint32_t {
@@ -84,6 +85,11 @@ struct ThreadSlot {
   std::atomic<uint32_t> streak;    // and without finding anything before it, at most 2^31
   std::atomic<int64_t> looked_ns;  // when that turn was
   std::atomic<int64_t> streak_began_ns;
+  /// With `--schedule N`, the verb and rdma_cm calls until the thread is preempted: the daemon sets
+  /// the number when it is 0, and the thread counts down and gives its turn back at 0.
+  std::atomic<uint32_t> calls;
+  std::atomic<uint32_t> preemptions;  // ever
+  std::atomic<int64_t> preempted_ns;  // when the latest was
 };
 static_assert(sizeof(ThreadSlot) == 192);
 
@@ -96,8 +102,7 @@ struct TurnTable {
   /// Not 0 when something was done whose effects on other threads the daemon has to wait for: a
   /// signal was sent, or a process started in a way that gives it no slot.
   std::atomic<uint32_t> unsettled;
-  uint64_t seed;  // of random numbers, in lockstep
-  uint32_t is_lockstep;
+  uint64_t seed;  // of random numbers
   alignas(64) ThreadSlot slots[kSlots];
 };
 

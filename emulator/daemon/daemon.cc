@@ -68,7 +68,7 @@ std::unique_ptr<journal::Recording> make_recording(const Options& options, const
   }
   journal::Header header;
   header.fabric = options.fabric;
-  header.clock = options.lockstep ? "lockstep" : clock.is_virtual() ? "virtual" : "real";
+  header.clock = clock.is_virtual() ? "lockstep" : "real";
   header.wall_start_ns =
       std::chrono::duration_cast<std::chrono::nanoseconds>(clock.wall_start().time_since_epoch())
           .count();
@@ -164,7 +164,7 @@ Daemon::Daemon(Options options)
   control_ = std::make_unique<ControlServer>(control_loop_,
                                              listen_at(directory_.control_socket(), SOCK_STREAM),
                                              control_commands(), slow_control_commands());
-  if (!options_.lockstep) {
+  if (!clock_.is_virtual()) {
     control_watch_ = main_.loop().watch(
         control_loop_.fd(), EPOLLIN, [this](uint32_t) { control_loop_.wait(engine::Duration(0)); });
     if (!control_watch_) fail_start("cannot watch the control socket", errno);
@@ -419,8 +419,7 @@ void Daemon::make_turns() {
                            .serve = [this] { virtual_time_->serve(); },
                            .clients = [this] { return pids_of_clients(main_); }};
   turns_ = std::make_unique<Turns>(
-      Turns::Options{.lockstep = options_.lockstep,
-                     .seed = options_.fabric.seed,
+      Turns::Options{.seed = options_.fabric.seed,
                      .sleeps_between_turns = options_.sleep_between_turns,
                      .tells_exits = options_.tell_exits,
                      .ancestor = ancestor()},
@@ -428,14 +427,13 @@ void Daemon::make_turns() {
 }
 
 void Daemon::run_on_virtual_clock() {
-  VirtualTime time({.lockstep = options_.lockstep,
-                    .schedule = options_.schedule,
-                    .reports_hangs = options_.tell_stuck && ancestor()},
-                   *turns_, main_, control_loop_, clock_, time_is_held_, [this] {
-                     flush_files();
-                     check_recording();
-                     return frame_steps_.advance();
-                   });
+  VirtualTime time(
+      {.schedule = options_.schedule, .reports_hangs = options_.tell_stuck && ancestor()}, *turns_,
+      main_, control_loop_, clock_, time_is_held_, [this] {
+        flush_files();
+        check_recording();
+        return frame_steps_.advance();
+      });
   virtual_time_ = &time;
   if (options_.tell_stuck && ancestor()) {
     time.on_stuck([this](uint32_t serial) { tell_stuck(serial); });

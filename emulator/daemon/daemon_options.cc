@@ -20,7 +20,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-/// Of a frame on a virtual clock: about that of a link of 100 Gbit/s with a switch in it.
+/// The time of a frame on a virtual clock: about that of a link of 100 Gbit/s with a switch.
 constexpr engine::Duration kVirtualLinkLatency = std::chrono::microseconds(1);
 
 constexpr char kUsage[] =
@@ -91,11 +91,10 @@ Options options_of(options::FabricOptions checked) {
   options.record_limit = checked.record_limit;
   options.stop_without_record = checked.stop_without_record;
   options.scenarios = std::move(checked.scenarios);
-  if (checked.is_virtual) {
+  if (checked.lockstep) {
     options.clock = Clock::Kind::kVirtual;
     fabric.link_latency = kVirtualLinkLatency;
   }
-  options.lockstep = checked.lockstep;
   options.schedule = checked.schedule;
   options.busy_poll = checked.busy_poll;
   options.sleep_between_turns = checked.sleep_between_turns;

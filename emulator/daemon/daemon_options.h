@@ -35,12 +35,10 @@ struct Options {
   bool stop_without_record = false;
   std::vector<std::string> scenarios;  // files
   int scenario_fd = -1;  // if their text was read already, and `scenarios` their names
+  /// kVirtual in lockstep.
   Clock::Kind clock = Clock::Kind::kReal;
-  /// On a virtual clock: the engine moves only while every client waits.
-  bool lockstep = false;
-  uint64_t schedule = 0;  // Turns::Options::schedule
-  /// Each device in a thread of its own.
-  /// It never sleeps nor yields.
+  uint64_t schedule = 0;  // schedule::Options::schedule
+  /// The daemon never sleeps nor yields.
   bool busy_poll = false;
   bool sleep_between_turns = false;
   /// Tell the process of the run when nothing can happen any more (Daemon::tell_stuck).

@@ -18,7 +18,8 @@ inline constexpr uint32_t kFormatVersion = 6;
 
 struct Header {
   std::string rocemu_version = ROCEMU_VERSION;
-  /// "real", "virtual" or "lockstep".
+  /// "real" or "lockstep"; "virtual" in recordings of builds that had such a mode, which are read
+  /// and compared as those of the real clock.
   std::string clock = "real";
   /// The wall-clock time of Instant 0, in nanoseconds since 1970.
   int64_t wall_start_ns = 0;

@@ -225,33 +225,25 @@ void check_devices(const Given& given, FabricOptions& options) {
 }
 
 void check_clock(const Given& given, FabricOptions& options) {
-  const std::string clock = given.text("clock");
   options.lockstep = given.is_set("lockstep");
-  options.is_virtual = options.lockstep || clock == "virtual";
-  if (given.has("clock") && clock != "real" && clock != "virtual") {
-    throw OptionError("--clock '" + clock + "' is neither real nor virtual");
-  }
-  if (clock == "real" && options.lockstep) {
-    throw OptionError("--lockstep has a virtual clock; leave out --clock real");
-  }
   if (given.has("schedule")) {
     const std::string text = given.text("schedule");
     const auto number = read_number(text);
     if (!number) throw OptionError("--schedule '" + text + "' is not a number from 0 to 2^64-1");
-    if (!options.is_virtual) {
-      throw OptionError(
-          "--schedule is for programs that take turns: add --lockstep or --clock virtual");
+    if (!options.lockstep) {
+      throw OptionError("--schedule is for programs that take turns: add --lockstep");
     }
     options.schedule = *number;
   }
-  if (options.udp && options.is_virtual) {
-    throw OptionError("--udp needs the real clock: who is on the network has that one");
+  if (options.udp && options.lockstep) {
+    throw OptionError(
+        "--udp needs the real clock, which the rest of the network has; leave out --lockstep");
   }
 }
 
-/// On a virtual clock runs are compared: by default no frame depends on relative speed.
+/// Runs in lockstep are compared: by default no frame depends on relative speed.
 void check_ack_coalescing(const Given& given, FabricOptions& options) {
-  options.ack_coalescing = options.is_virtual ? 1 : engine::kMaxAckCoalescing;
+  options.ack_coalescing = options.lockstep ? 1 : engine::kMaxAckCoalescing;
   if (!given.has("ack-coalescing")) return;
   const std::string text = given.text("ack-coalescing");
   const auto number = read_number(text);
@@ -325,15 +317,15 @@ void check_record(const Given& given, FabricOptions& options) {
   options.stop_without_record = policy == "stop";
 }
 
-/// On a virtual clock the daemon waits for the programs.
+/// In lockstep the daemon waits for the programs.
 void check_waiting(const Given& given, FabricOptions& options) {
   options.busy_poll = given.is_set("busy-poll");
-  if (options.busy_poll && options.is_virtual) {
-    throw OptionError("--busy-poll is for the real clock; leave it out, or --clock and --lockstep");
+  if (options.busy_poll && options.lockstep) {
+    throw OptionError("--busy-poll is for the real clock; leave out --busy-poll or --lockstep");
   }
   options.sleep_between_turns = given.is_set("no-spin");
-  if (options.sleep_between_turns && !options.is_virtual) {
-    throw OptionError("--no-spin is for --clock virtual and --lockstep: add one");
+  if (options.sleep_between_turns && !options.lockstep) {
+    throw OptionError("--no-spin is for programs that take turns: add --lockstep");
   }
 }
 

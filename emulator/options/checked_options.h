@@ -42,7 +42,6 @@ struct FabricOptions {
   bool first_has_machines_addresses = false;
   bool same_keys = false;
   bool strict_icrc = false;
-  bool is_virtual = false;
   bool lockstep = false;
   bool stop_without_record = false;
   bool busy_poll = false;

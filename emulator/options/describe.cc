@@ -121,6 +121,7 @@ std::string help_of(Command command, bool all) {
 }
 
 std::optional<std::string> why_unknown(std::string_view option) {
+  option = option.substr(0, option.find('='));  // --name=value
   if (auto removed = error_of_removed(option)) return removed;
   const std::string_view name = option.substr(std::min(option.size(), size_t{2}));
   const auto row = std::ranges::find(option_table(), name, &Option::name);

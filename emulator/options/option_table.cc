@@ -50,8 +50,8 @@ constexpr Option kOptions[] = {
      "let the daemon poll and never sleep: the shortest latency, for all of one processor; "
      "programs do the same with ROCEMU_POLL=spin in their environment"},
     {"ack-coalescing", kText, "N", kEvery, kChooseDevices, kInHelpAll,
-     "send one ACK for up to N messages that a QP posts in a row, 1 to 16 (default 16, and 1 on a "
-     "virtual clock); 1 for a test that expects an ACK of each message"},
+     "send one ACK for up to N messages that a QP posts in a row, 1 to 16 (default 16, and 1 in "
+     "lockstep); 1 for a test that expects an ACK of each message"},
 
     // ---- Faults ----
     {"scenario", kTexts, "FILE|NAME", kNic, kCauseFaults, kAlways,
@@ -95,14 +95,12 @@ constexpr Option kOptions[] = {
 
     // ---- Time ----
     {"lockstep", kSwitch, "", kNic, kMakeDeterministic, kAlways,
-     "run all threads of all programs one at a time, on a virtual clock: a run is the same each "
-     "time, to the byte, however busy the machine is"},
-    {"clock", kText, "CLOCK", kNic, kMakeDeterministic, kAlways,
-     "real (default), or virtual: the clock advances only when every thread waits, and then jumps, "
-     "so that a retry limit of minutes is reached at once"},
+     "run all threads of all programs one at a time, on a virtual clock, which advances only when "
+     "every thread waits: a run is the same each time, to the byte, however busy the machine is, "
+     "and a retry limit of minutes is reached at once"},
     {"schedule", kText, "N", kNic, kMakeDeterministic, kAlways,
-     "on a virtual clock, run threads that could run at the same time in another order, one for "
-     "each N from 1 on (default 0: their start order)"},
+     "with --lockstep, run threads in another order and preempt them between two verb or rdma_cm "
+     "calls, in another way for each N from 1 on (default 0: in start order, each until it waits)"},
     {"check-determinism", kText, "N", kRun, kMakeDeterministic, kAlways,
      "with --lockstep, run the command N times, some of them beside a load, and report where two "
      "runs first differ and which call caused it"},
@@ -110,7 +108,7 @@ constexpr Option kOptions[] = {
      "with --lockstep, keep the NIC and all programs on processor N, which is faster, since only "
      "one thread runs at a time; the programs still see all processors"},
     {"no-spin", kSwitch, "", kNic, kMakeDeterministic, kInHelpAll,
-     "on a virtual clock, sleep at once when a program has its turn, instead of spinning for up to "
+     "with --lockstep, sleep at once when a program has its turn, instead of spinning for up to "
      "50 us: slower, and less work for a busy machine"},
 
     // ---- Hangs ----
@@ -119,10 +117,10 @@ constexpr Option kOptions[] = {
      "and exit with status 124"},
     {"stacks", kText, "FILE", kRun, kFindHangs, kAlways,
      "write the stacks of all threads into FILE if the programs hang, or those of a program that "
-     "crashes (on a virtual clock), by gdb or eu-stack"},
+     "crashes (with --lockstep), by gdb or eu-stack"},
     {"report-failures", kSwitch, "", kRun | kDaemon, kFindHangs, kAlways,
-     "with --lockstep or --clock virtual, report every program that fails or is killed by a "
-     "signal, even if its shell hides that"},
+     "with --lockstep, report every program that fails or is killed by a signal, even if its shell "
+     "hides that"},
     {"poll-patience", kText, "TIME", kRun, kFindHangs, kInHelpAll,
      "how long a program may poll in vain, with nothing under way or due, before that is a "
      "deadlock (default 5s; real time)"},
@@ -216,7 +214,7 @@ constexpr Option kOptions[] = {
      "the scenarios were read already: their text comes from descriptor N; each FILE of --scenario "
      "is the name of one"},
     {"report-stuck", kSwitch, "", kDaemon, kServe, kAlways,
-     "keep the latest frames and completions, and on a virtual clock send the process of --run-pid "
+     "keep the latest frames and completions, and with --lockstep send the process of --run-pid "
      "SIGURG when nothing can happen any more"},
 
     {"sanitizer", kText, "DIR", kDaemon, kServe, kAlways,

@@ -13,8 +13,9 @@ struct RemovedOption {
 
 constexpr std::array kRemoved = {
     RemovedOption{"--threads", "leave it out: one thread of the daemon serves all devices"},
+    RemovedOption{"--clock", "use --lockstep for virtual time; without it the clock is real"},
     RemovedOption{"--real-time-programs",
-                  "on a virtual clock programs have virtual time; for real time use --clock real"},
+                  "in lockstep programs have virtual time; for real time leave out --lockstep"},
     RemovedOption{"--tell-exits", "its name is --report-failures"},
     RemovedOption{"--without-trace", "its name is --no-trace"},
     RemovedOption{"--sleep-between-turns", "its name is --no-spin"},

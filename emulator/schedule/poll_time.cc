@@ -45,7 +45,7 @@ std::pair<uint32_t, uint32_t> growth_of(const Polling& polling) {
 
 Duration lead_of(const Idleness& idleness, const Polling& polling) {
   const Duration in_vain = idleness.now - std::max(polling.since, idleness.since);
-  return std::clamp(in_vain / kIs.lead_part, kIs.min_lead * kIs.poll, kIs.max_lead * kIs.poll);
+  return std::min(in_vain / kIs.lead_part, kIs.max_lead * kIs.poll);
 }
 
 PollGrant grant_polls(const Idleness& idleness, const Polling& polling) {

@@ -23,6 +23,10 @@ struct PollConstants {
   uint32_t lead_part = 8;
   /// A turn takes less than a millisecond of real time, as long as a poll takes 100 ns of it.
   uint32_t max_lead = 8192;
+  /// So often in a row the NIC does something that no program sees, such as to receive packets in
+  /// the middle of a message, before threads that poll find what it does by that part of the time
+  /// late: thousands of frames may be due within a microsecond.
+  uint32_t crowd = 16;
   /// Polls of a turn when the price grows. A thread that reads a clock between polls has turns that
   /// are as long as its way from one reading to the next, at least the second number.
   uint32_t growing = 1024, between_clocks = 32;
@@ -52,7 +56,7 @@ struct Idleness {
   bool is_alone = false;       // no other thread polls
 };
 
-/// Returns by how much time the thread may be ahead of others that poll.
+/// Returns by how much time a thread that polls may find late what the NIC does.
 Duration lead_of(const Idleness& idleness, const Polling& polling);
 
 /// Returns the grant for a thread that has polled so.

@@ -18,13 +18,6 @@ constexpr Duration kMinWait = 1ms, kMaxWait = 20ms;
 /// waits in between.
 constexpr uint32_t kManyPolls = 2000;
 
-/// When a thread goes on for its wait's end, or a timer expires.
-Instant next_of_sleepers(const Facts& facts) {
-  Instant next = facts.timers;
-  for (const Thread& thread : facts.threads) next = std::min(next, thread.deadline);
-  return next;
-}
-
 bool reads_clock(const Thread& thread) {
   return thread.polling && thread.polling->reads_clock;
 }
@@ -114,9 +107,12 @@ bool Scheduler::stands_still(const Facts& facts) const {
   return facts.is_paused || facts.is_held || is_ending_ || hang_.repeats();
 }
 
-/// Threads that do not poll may look in each round.
+/// Threads that neither poll nor are preempted may look in each round.
 Instant Scheduler::ready_at(const Thread& thread, const Facts& facts) const {
-  if (!thread.polling || stands_still(facts)) return Instant::min();
+  if (stands_still(facts)) return Instant::min();
+  if (thread.preempted_at)
+    return turns_ >= kPreemptionConstants.turns ? Instant::min() : preemption_.ends(thread);
+  if (!thread.polling) return Instant::min();
   return ready_after_polls(*thread.polling, idle_since_);
 }
 
@@ -127,6 +123,14 @@ Instant Scheduler::next_of_programs(const Facts& facts) const {
     const Instant ready = ready_at(thread, facts);
     next = std::min(next, ready > facts.now ? ready : thread.deadline);
   }
+  return next;
+}
+
+/// When a thread continues for its wait's or its preemption's end, or a timer expires.
+Instant Scheduler::next_of_sleepers(const Facts& facts) const {
+  Instant next = facts.timers;
+  for (const Thread& thread : facts.threads)
+    next = std::min(next, thread.preempted_at ? ready_at(thread, facts) : thread.deadline);
   return next;
 }
 
@@ -142,9 +146,8 @@ PollGrant Scheduler::grant_to(const Thread& thread, const Facts& facts) const {
   }
   const Polling polling = thread.polling.value_or(Polling{});
   if (facts.device != kNever) {
-    // Thousands of frames may be due within a microsecond, of which a thread that polls sees
-    // nothing. Outside of lockstep it may find what the NIC does by its lead late.
-    const Duration late = options_.lockstep ? Duration{} : lead_of(idleness, polling);
+    const bool is_crowd = unseen_ >= kPollConstants.crowd;
+    const Duration late = is_crowd ? lead_of(idleness, polling) : Duration{};
     idleness.next = std::min(idleness.next, std::max(facts.device, facts.now + late));
   }
   return grant_polls(idleness, polling);
@@ -153,6 +156,7 @@ PollGrant Scheduler::grant_to(const Thread& thread, const Facts& facts) const {
 void Scheduler::turn_ended(const Turn& turn) {
   round_ |= turn;
   if (!turn.progressed) return;
+  ++turns_;
   happened();
   looked_.insert(place_.serial);
 }
@@ -166,7 +170,10 @@ Step Scheduler::give_turn(const Facts& facts) {
   }
   place_ = order_.place_of(*next, facts.now);
   looked_.insert(next->serial);
-  return {.kind = Step::Kind::kGiveTurn, .slot = next->slot, .polls = grant_to(*next, facts)};
+  return {.kind = Step::Kind::kGiveTurn,
+          .slot = next->slot,
+          .polls = grant_to(*next, facts),
+          .calls = preemption_.calls_for(*next)};
 }
 
 void Scheduler::device_ran(bool has_worked, bool have_changed) {
@@ -181,8 +188,8 @@ void Scheduler::device_ran(bool has_worked, bool have_changed) {
 /// asked have a turn before time moves. If none of them goes on, whoever asked is not of the run,
 /// and may ask again and again: the next request waits until time has moved.
 Step Scheduler::serve_control(const Facts& facts) {
-  const bool may_serve = options_.lockstep && !facts.has_command_ended;
-  if (may_serve && !std::exchange(is_for_askers_, false)) return {Step::Kind::kServeControl};
+  if (!facts.has_command_ended && !std::exchange(is_for_askers_, false))
+    return {Step::Kind::kServeControl};
   return when_idle(facts);
 }
 
@@ -245,7 +252,7 @@ Step Scheduler::move_time(const Facts& facts) {
   const Instant next = std::min(next_of_programs_, facts.device);
   const auto must_stand_still = [&] {
     hang_.see(activity(facts.inputs));
-    return is_ending_ || (options_.lockstep && hang_.awaits_verdict(facts.real_now));
+    return is_ending_ || hang_.awaits_verdict(facts.real_now);
   };
   if (next != kNever && !facts.is_held && !round_.waits_for_room && !must_stand_still()) {
     if (has_nothing_but_pollers(facts) && lets_pollers_wait(facts)) {
@@ -262,6 +269,8 @@ Step Scheduler::move_time(const Facts& facts) {
 
 void Scheduler::advanced(Instant now, bool is_seen, bool has_happened) {
   if (has_happened) idle_rounds_ = 0;
+  turns_ = 0;
+  unseen_ = is_seen ? 0 : unseen_ + (was_nic_due_ ? 1 : 0);
   if (is_seen) idle_since_ = now;
   if (is_seen || next_of_sleepers_ <= now) happened();
   is_seen_ = is_seen || next_of_programs_ <= now;

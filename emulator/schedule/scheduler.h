@@ -18,14 +18,15 @@
 
 #include "emulator/schedule/hang_watch.h"
 #include "emulator/schedule/poll_time.h"
+#include "emulator/schedule/preemption.h"
 #include "emulator/schedule/thread.h"
 #include "emulator/schedule/turn_order.h"
 
 namespace rocemu::schedule {
 
 struct Options {
-  bool lockstep = false;
-  /// 0: threads go on in the order in which they were started. See TurnOrder.
+  /// 0: threads go on in the order in which they were started, and have turns until they wait. See
+  /// TurnOrder and Preemption.
   uint64_t schedule = 0;
   bool reports_hangs = false;
 };
@@ -50,7 +51,7 @@ struct Step {
   enum class Kind : uint8_t {
     kContinue,      // asks for the next step
     kLookForNews,   // did a program come, go or ask? heard_news()
-    kGiveTurn,      // to the thread `slot`, which may make `polls`; turn_ended()
+    kGiveTurn,      // to the thread `slot`, with `polls` and `calls`; turn_ended()
     kRunDevice,     // on what programs rang and asked for, and on what is due; device_ran()
     kShow,          // lets programs see what the NIC did
     kServeControl,  // the requests that there are; control_served()
@@ -66,11 +67,13 @@ struct Step {
   Instant until{};
   Duration time{};
   PollGrant polls{};
+  uint32_t calls = 0;  // until the thread is preempted; 0: it is not
 };
 
 class Scheduler {
  public:
-  explicit Scheduler(const Options& options) : options_(options), order_(options.schedule) {}
+  explicit Scheduler(const Options& options)
+      : options_(options), order_(options.schedule), preemption_(options.schedule) {}
 
   /// Returns whether the next step may be a turn: threads that take no turns must be at rest then.
   bool in_round() const { return phase_ == Phase::kRound || (phase_ == Phase::kBegin && is_seen_); }
@@ -136,6 +139,7 @@ class Scheduler {
   Step wait();
   Instant ready_at(const Thread& thread, const Facts& facts) const;
   Instant next_of_programs(const Facts& facts) const;
+  Instant next_of_sleepers(const Facts& facts) const;
   PollGrant grant_to(const Thread& thread, const Facts& facts) const;
   bool stands_still(const Facts& facts) const;
   bool has_nothing_but_pollers(const Facts& facts) const;
@@ -143,6 +147,7 @@ class Scheduler {
 
   Options options_;
   TurnOrder order_;
+  Preemption preemption_;
   HangWatch hang_;
   Phase phase_ = Phase::kBegin;
   bool is_seen_ = true;  // by some program: what was done since the latest round of turns
@@ -151,7 +156,9 @@ class Scheduler {
   uint32_t rounds_ = 0;        // of turns, in which somebody did something
   uint32_t idle_rounds_ = 0;   // since then
   Instant idle_since_{};       // in virtual time
+  uint32_t turns_ = 0;         // since time moved, in which a thread did something
   bool is_quiet_ = false;      // each thread has looked in vain since then
+  uint32_t unseen_ = 0;        // by programs: what the NIC did since they last saw something
   std::set<uint64_t> looked_;  // the serials of the threads that have had a turn since then
   bool any_polls_ = false;
   bool pollers_wait_ = false;  // before they go on

@@ -36,6 +36,10 @@ struct Thread {
   uint64_t serial;            // counts the threads of the run, from 1, in the order of their start
   Instant deadline = kNever;  // of what else it waits for
   std::optional<Polling> polling{};  // if it would go on, and found nothing where it looked
+  /// When its turn was taken away between two calls; nothing if it gave the turn back by itself.
+  std::optional<Instant> preempted_at{};
+  uint32_t preemptions = 0;  // ever
+  uint32_t calls_left = 0;   // until the next; 0: not drawn yet
 };
 
 /// What a thread did in its turn.

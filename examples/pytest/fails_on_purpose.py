@@ -3,6 +3,6 @@ import pingpong
 import pytest
 
 
-@pytest.mark.rocemu(clock="virtual", scenario="retry-exceeded")
+@pytest.mark.rocemu(clock="lockstep", scenario="retry-exceeded")
 def test_loses_everything(fabric):
     assert pingpong.run(fabric)[0] == 0

@@ -28,7 +28,6 @@ constexpr std::string_view kSanitizerLibrary = "librocemu-sanitizer.so";
 std::vector<std::string> options_of_run(const FabricOptions& options) {
   std::vector<std::string> words;
   for (const std::string& device : options.devices) words.insert(words.end(), {"--device", device});
-  if (options.clock == ClockKind::kVirtual) words.insert(words.end(), {"--clock", "virtual"});
   if (options.clock == ClockKind::kLockstep) words.emplace_back("--lockstep");
   if (!options.scenario.empty()) words.insert(words.end(), {"--scenario", options.scenario});
   if (options.seed) words.insert(words.end(), {"--seed", std::to_string(*options.seed)});

@@ -4,7 +4,7 @@
     pytest_plugins = ["pytest_rocemu"]
 
     # test_mine.py
-    @pytest.mark.rocemu(clock="virtual", scenario="rtu-lost")
+    @pytest.mark.rocemu(clock="lockstep", scenario="rtu-lost")
     def test_connects(fabric):
         server = fabric.popen(["my_server"])
         fabric.wait_listening(7471)
@@ -18,7 +18,7 @@ With --rocemu-sanitize, or sanitize=True of the marker, a test fails whose progr
 (docs/sanitizer.md); its section "rocemu --sanitize" has the reports. A test that expects some takes
 them: fabric.take_reports().
 
-A test that hangs on the virtual clock, or longer than the Fabric's timeout, fails with what each thread
+A test that hangs in lockstep, or longer than the Fabric's timeout, fails with what each thread
 waits for.
 """
 import os

@@ -2,7 +2,7 @@
 
     import rocemu
 
-    with rocemu.Fabric(clock="virtual") as fabric:
+    with rocemu.Fabric(clock="lockstep") as fabric:
         fabric.load("rules:\\n- {on: frame, opcode: SEND, nth: 3, do: drop}\\n")
         result = fabric.run(["./my_test"], capture_output=True, text=True, timeout=60)
         assert fabric.rules()[0].fired == 1
@@ -277,7 +277,7 @@ class Fabric:
     """A private NIC.
 
     devices: how many, or a list such as ["mlx5_0=10.0.0.1", "mlx5_1=10.0.0.2"].
-    clock: "real", "virtual" or "lockstep". scenario: a file, or the name of one that comes with
+    clock: "real" or "lockstep". scenario: a file, or the name of one that comes with
     rocemu, or a list of such. record: True, or a directory: needed for events(), capture() and
     timeline().
     capture: a file for all frames. options: further ones of `rocemu run`.
@@ -286,15 +286,17 @@ class Fabric:
     sanitize: True, or rules ("cq-overrun", "-object-leaked", "all", or a list): reports() has the
     wrong uses of verbs.
 
-    A deadlock on the virtual clock, and the end of the timeout, raise Hang in the main thread.
+    A deadlock in lockstep, and the end of the timeout, raise Hang in the main thread.
 
-    Under `rocemu run --lockstep` or `--clock virtual` this is the NIC of that run, with its clock, its
-    recording and its watch for hangs; what is asked for here and differs is an Error.
+    Under `rocemu run --lockstep` this is the NIC of that run, with its clock, its recording and its
+    watch for hangs; what is asked for here and differs is an Error.
     """
     _is_joined = False
 
     def __init__(self, devices=None, clock="real", scenario=None, seed=None, record=False,
                  capture=None, options=(), timeout=None, sanitize=False):
+        if clock not in ("real", "lockstep"):
+            raise Error(f"clock={clock!r} is neither 'real' nor 'lockstep', which has the virtual clock")
         directory = _nic_of_run()
         if directory:
             self._join(directory, devices, scenario, seed, capture, options, sanitize)
@@ -305,7 +307,7 @@ class Fabric:
             arguments += ["--devices", str(devices)]
         elif devices:
             arguments += [f"--device={device}" for device in devices]
-        arguments += ["--lockstep"] if clock == "lockstep" else ["--clock", clock]
+        arguments += ["--lockstep"] if clock == "lockstep" else []
         several = isinstance(scenario, (list, tuple))
         for one in scenario if several else [scenario] if scenario else []:
             arguments += ["--scenario", os.fspath(one)]

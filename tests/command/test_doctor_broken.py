@@ -243,8 +243,8 @@ class Paths(CommandTest):
         listed = run("run", "--", "ibv_devices")
         self.assertEqual((listed.returncode, listed.stderr), (0, ""))
         self.assertIn("rocemu1", listed.stdout)
-        # On a virtual clock a second library is loaded; and inside another run nothing is loaded twice.
-        virtual = run("run", "--clock", "virtual", "--", "sh", "-c",
+        # In lockstep a second library is loaded; and inside another run nothing is loaded twice.
+        virtual = run("run", "--lockstep", "--", "sh", "-c",
                       f'"{prefix}/bin/rocemu" show >/dev/null; echo "$LD_PRELOAD"')
         self.assertEqual((virtual.returncode, virtual.stderr), (0, ""))
         self.assertEqual(virtual.stdout.count("librocemu"), 2)

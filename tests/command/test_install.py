@@ -82,7 +82,7 @@ class Install(CommandTest):
         self.assertLessEqual(set(self.commands()), set(self.completed("rocemu", "")))
         for name in self.commands():
             self.assertLessEqual(set(self.options_of(name)), set(self.completed("rocemu", name, "-")))
-        self.assertEqual(self.completed("rocemu", "run", "--clock", "v"), ["virtual"])
+        self.assertEqual(self.completed("rocemu", "run", "--topology", "f"), ["flat"])
         self.assertEqual(self.completed("rocemu", "up", "--scenario", "rtu"), ["rtu-lost"])
         self.assertIn("sh", self.completed("rocemu", "run", "--udp", "--", "sh"))
 

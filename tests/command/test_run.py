@@ -140,9 +140,8 @@ class TheCommandSees(CommandTest):
 
     def test_one_virtual_clock_in_a_run_within_a_run(self):
         for outer, inner in (("--lockstep", ["run", "--private", "--lockstep", "--", "true"]),
-                             ("--lockstep", ["run", "--clock", "virtual", "--", "true"]),
-                             ("--clock=virtual", ["run", "--lockstep", "--check-determinism", "2", "--", "true"]),
-                             ("--lockstep", ["up", "--clock", "virtual"]),
+                             ("--lockstep", ["run", "--lockstep", "--check-determinism", "2", "--", "true"]),
+                             ("--lockstep", ["up", "--lockstep"]),
                              ("--lockstep", ["explore", "--output", self.scratch / "found", "--", "true"])):
             result = self.rocemu("run", outer, "--", ROCEMU, *inner)
             self.assertIn("no other such run inside of it; use the real clock", result.stderr)

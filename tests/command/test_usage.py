@@ -77,6 +77,9 @@ class WrongUsage(CommandTest):
         for command in ("run", "up", "explore"):
             self.check([command, "--threads", "--", "true"], "'--threads' no longer exists",
                        "leave it out")
+            for clock in (["--clock", "virtual"], ["--clock=virtual"], ["--clock", "real"]):
+                self.check([command, *clock, "--", "true"], "'--clock' no longer exists",
+                           "use --lockstep for virtual time; without it the clock is real")
         for before, now in (("--tell-exits", "--report-failures"), ("--without-trace", "--no-trace"),
                             ("--sleep-between-turns", "--no-spin")):
             self.check(["run", before, "--", "true"], f"'{before}' no longer exists", now)

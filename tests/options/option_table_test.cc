@@ -95,6 +95,11 @@ TEST(WhyUnknown, SaysToLeaveARemovedOptionOut) {
   EXPECT_THAT(why_unknown("--threads").value_or(""), HasSubstr("leave it out"));
 }
 
+TEST(WhyUnknown, NamesTheOptionThatHasTheVirtualClock) {
+  for (const char* removed : {"--clock", "--clock=virtual", "--real-time-programs"})
+    EXPECT_THAT(why_unknown(removed).value_or(""), HasSubstr("--lockstep"));
+}
+
 TEST(WhyUnknown, NamesTheCommandsThatHaveTheOption) {
   EXPECT_EQ(why_unknown("--record"), "option '--record' is one of rocemu run, rocemu up, rocemud");
   EXPECT_EQ(why_unknown("--strict"), "option '--strict' is one of rocemu run");

@@ -45,7 +45,7 @@ constexpr uint32_t kFlags = 3;
 class World {
  public:
   World(const std::vector<Program>& programs, uint64_t schedule)
-      : scheduler_({.lockstep = true, .schedule = schedule, .reports_hangs = true}) {
+      : scheduler_({.schedule = schedule, .reports_hangs = true}) {
     for (uint32_t i = 0; i < programs.size(); ++i) {
       Thread thread;
       thread.program = programs[i];
@@ -62,6 +62,7 @@ class World {
         case Step::Kind::kReportHang:
           if (std::ranges::any_of(threads_, &Thread::polls)) break;  // for a while, in this test
           check_that_all_wait();
+          for (const Thread& thread : threads_) RC_ASSERT(!thread.seen.preempted_at);
           return log_;
         case Step::Kind::kEnd:
           return log_;
@@ -103,7 +104,7 @@ class World {
       case Step::Kind::kLookForNews:
         return scheduler_.heard_news(false);
       case Step::Kind::kGiveTurn:
-        return have_turn(threads_.at(step.slot), step.polls);
+        return have_turn(threads_.at(step.slot), step.polls, step.calls);
       case Step::Kind::kRunDevice:
         scheduler_.device_ran(std::exchange(was_asked_, false), false);
         return;
@@ -143,7 +144,7 @@ class World {
       if (thread.has_ended()) continue;
       const bool sleeps = thread.seen.deadline != schedule::kNever && thread.seen.deadline > now_;
       const bool is_asleep = thread.is_in_act && (sleeps || thread.polls);
-      RC_ASSERT(is_asleep || (thread.is_in_act && !can_go_on(thread)));
+      RC_ASSERT(is_asleep || thread.seen.preempted_at || (thread.is_in_act && !can_go_on(thread)));
     }
   }
 
@@ -162,13 +163,21 @@ class World {
     scheduler_.advanced(now_, answers, answers);
   }
 
-  void have_turn(Thread& thread, schedule::PollGrant granted) {
+  void have_turn(Thread& thread, schedule::PollGrant granted, uint32_t calls) {
+    thread.seen.preempted_at.reset();
     if (thread.seen.polling)
       RC_ASSERT(thread.seen.polling->polled_at + thread.seen.polling->polls * 50ns <= now_);
     log_.push_back("turn " + std::to_string(thread.seen.serial) + ", " +
                    std::to_string(granted.polls));
     schedule::Turn turn;
-    while (!thread.has_ended() && go_on(thread, granted, turn)) turn.progressed = true;
+    while (!thread.has_ended() && go_on(thread, granted, turn)) {
+      turn.progressed = true;
+      if (calls == 0 || thread.has_ended() || --calls != 0) continue;
+      thread.seen.preempted_at = now_;
+      ++thread.seen.preemptions;
+      break;
+    }
+    thread.seen.calls_left = calls;
     if (thread.has_ended()) turn.progressed = true;
     thread.polls = turn.polls;
     if (!turn.polls) thread.seen.polling.reset();
@@ -268,7 +277,7 @@ int main() {
         const auto programs = *rc::gen::resize(
             8, rc::gen::nonEmpty(rc::gen::container<std::vector<Program>>(
                    rc::gen::container<Program>(rc::gen::arbitrary<rocemu::property::Act>()))));
-        const uint64_t schedule = *rc::gen::inRange<uint64_t>(0, 5);
+        const uint64_t schedule = *rc::gen::inRange<uint64_t>(0, 20);
         const auto log = World(programs, schedule).run();
         RC_ASSERT(log == World(programs, schedule).run());
       });

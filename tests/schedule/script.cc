@@ -83,6 +83,15 @@ Script& Script::ends_turn(const Turn& turn) {
   return *this;
 }
 
+Script& Script::is_preempted() {
+  schedule::Thread& thread = current().thread;
+  thread.deadline = schedule::kNever;
+  thread.preempted_at = facts_.now;
+  ++thread.preemptions;
+  thread.calls_left = 0;
+  return ends_turn({.progressed = true});
+}
+
 Script& Script::waits() {
   current().thread.deadline = schedule::kNever;
   return ends_turn({.progressed = true});
@@ -195,7 +204,9 @@ bool Script::take(const Step& step) {
       const uint64_t number = kFirstSlot - step.slot;
       if (number == expected_ || !threads_.contains(number)) return false;
       const ThreadOfScript& one = threads_.at(number);
-      if (!one.had_turn || one.polls || one.thread.deadline <= facts_.now) return false;
+      if (!one.had_turn || one.polls || one.thread.preempted_at ||
+          one.thread.deadline <= facts_.now)
+        return false;
       scheduler_.turn_ended({});
       return true;
     }
@@ -240,7 +251,10 @@ Script& Script::gives(uint64_t thread, int line) {
 void Script::begin_turn(const Step& step) {
   current_ = kFirstSlot - step.slot;
   current().has_turn = true;
+  current().thread.preempted_at.reset();
+  current().thread.calls_left = step.calls;
   granted_ = step.polls;
+  granted_calls_ = step.calls;
 }
 
 Script& Script::for_polls(uint32_t polls, Duration each, int line) {

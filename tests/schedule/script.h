@@ -36,8 +36,7 @@ using schedule::Turn;
 
 class Script {
  public:
-  explicit Script(const Options& options = {.lockstep = true, .reports_hangs = true})
-      : scheduler_(options) {}
+  explicit Script(const Options& options = {.reports_hangs = true}) : scheduler_(options) {}
 
   // ---- The world --------------------------------------------------------------------------------
 
@@ -72,6 +71,8 @@ class Script {
   Script& polls_and_reads_clock(uint32_t times);
   Script& only_reads_clocks();
   Script& ends_turn(const Turn& turn);
+  /// It made the calls that it was granted.
+  Script& is_preempted();
   /// It asked at the control socket in the turn, and waits for the reply.
   Script& asks();
   /// What it rang for in the turn is work for the NIC.
@@ -96,6 +97,7 @@ class Script {
   schedule::Scheduler& scheduler() { return scheduler_; }
   Instant now() const { return facts_.now; }
   schedule::PollGrant granted() const { return granted_; }
+  uint32_t granted_calls() const { return granted_calls_; }
   /// The step that plays() ended with.
   Step::Kind stopped_by() const { return stopped_by_; }
 
@@ -129,6 +131,7 @@ class Script {
   std::optional<uint64_t> expected_;
   uint64_t current_ = 0;
   schedule::PollGrant granted_;
+  uint32_t granted_calls_ = 0;
   Step::Kind stopped_by_ = Step::Kind::kContinue;
   bool found_ = false;
   bool is_asked_ = false, is_asked_outside_ = false;  // at the control socket

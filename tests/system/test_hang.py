@@ -11,7 +11,7 @@ import unittest
 from rocemu import (BIN, CM_PAIR, HERE, ROCEMU, free_port, processes_of, rocemu_run, run,
                     side_by_side, temporary_directory)
 
-CLOCKS = (("--clock", "virtual"), ("--lockstep",))
+LOCKSTEP = ("--lockstep",)
 DEADLOCK, TIMEOUT = 123, 124
 SOON = 4  # seconds: it takes a tenth of one, and much of that is python's start
 CHANNEL = r"ibv_get_cq_event: completion channel of CQ \d+, "
@@ -50,32 +50,30 @@ class Deadlocks(unittest.TestCase):
             found = re.findall(part, result.stdout)
             self.assertGreaterEqual(len(found), parts.count(part), (part, result.stdout))
 
-    def took_to_start(self, options):
+    def took_to_start(self):
         """How long the same takes now without the hang: the machine may be busy with other tests."""
         start = time.monotonic()
-        result = rocemu_run(*hanging("ends"), options=options)
+        result = rocemu_run(*hanging("ends"), options=LOCKSTEP)
         self.assertEqual(result.returncode, 0, result.stdout)
         return time.monotonic() - start
 
     def test_each_way_to_hang_is_reported_at_once(self):
-        def check(case):
-            options, name = case
+        def check(name):
             start = time.monotonic()
-            result = rocemu_run(*hanging(name), options=options)
+            result = rocemu_run(*hanging(name), options=LOCKSTEP)
             took = time.monotonic() - start
             self.assert_reported(result, DEADLOCKS[name])
             if took > SOON:
-                self.assertLess(took, SOON + 2 * self.took_to_start(options), result.stdout)
-        side_by_side(self, check, [(options, name) for options in CLOCKS for name in DEADLOCKS])
+                self.assertLess(took, SOON + 2 * self.took_to_start(), result.stdout)
+        side_by_side(self, check, DEADLOCKS)
 
     def test_both_poll(self):
-        result = rocemu_run(*hanging("both_poll"), options=CLOCKS[0])
+        result = rocemu_run(*hanging("both_poll"), options=LOCKSTEP)
         self.assert_reported(result, ["polls a completion queue"] * 2)
 
     def test_threads_that_spin(self):
-        for options in CLOCKS:
-            result = rocemu_run(BIN / "determinism_programs", "spin_for_ever", options=options)
-            self.assert_reported(result, [NEVER] + [r"thread \d+ .* spins: it looks again and again"] * 2)
+        result = rocemu_run(BIN / "determinism_programs", "spin_for_ever", options=LOCKSTEP)
+        self.assert_reported(result, [NEVER] + [r"thread \d+ .* spins: it looks again and again"] * 2)
 
     def test_an_established_that_is_lost(self):
         with temporary_directory() as directory:
@@ -84,28 +82,27 @@ class Deadlocks(unittest.TestCase):
                 "rules:\n- {name: lost, on: cm_event, event: ESTABLISHED, do: drop}\n")
             port = str(free_port())
             rping = ["rping", "-a", "127.0.0.1", "-p", port, "-C", "1"]
-            for options in CLOCKS:
-                result = rocemu_run(*CM_PAIR, port, *rping, "-s", "--", *rping, "-c",
-                                    options=(*options, "--scenario", scenario))
-                self.assert_reported(result, [r"rdma_get_cm_event: event channel of .*CM id \d+, "
-                                              "connecting or connected", r"lost: acted \d+ time"])
+            result = rocemu_run(*CM_PAIR, port, *rping, "-s", "--", *rping, "-c",
+                                options=(*LOCKSTEP, "--scenario", scenario))
+            self.assert_reported(result, [r"rdma_get_cm_event: event channel of .*CM id \d+, "
+                                          "connecting or connected", r"lost: acted \d+ time"])
 
     def test_a_server_that_nobody_calls(self):
         result = rocemu_run("rping", "-s", "-a", "127.0.0.1", "-p", str(free_port()),
-                            options=CLOCKS[0])
+                            options=LOCKSTEP)
         self.assert_reported(result, [r"rdma_get_cm_event: .*CM id \d+, listening"])
 
     def test_nothing_is_left_of_the_programs(self):
         marker = f"left-{os.getpid()}-{time.monotonic_ns()}"
         result = rocemu_run("sh", "-c", "trap '' TERM; \"$@\" & wait", "sh", *hanging("join"), marker,
-                            options=CLOCKS[0])
+                            options=LOCKSTEP)
         self.assertEqual(result.returncode, DEADLOCK, result.stdout)
         self.assertEqual(processes_of(marker), [])
 
     def test_the_recording_is_kept_on_failure_only(self):
         with temporary_directory() as directory:
             kept = pathlib.Path(directory) / "kept"
-            options = ("--clock", "virtual", "--keep-on-failure", kept)
+            options = (*LOCKSTEP, "--keep-on-failure", kept)
             result = rocemu_run(*hanging("both_receive"), options=options)
             self.assert_reported(result, [])
             self.assertEqual({entry.name for entry in kept.iterdir()},
@@ -125,15 +122,14 @@ class Deadlocks(unittest.TestCase):
 
 class Live(unittest.TestCase):
     def test_slow_programs_come_to_their_end(self):
-        def check(case):
-            options, name = case
-            result = rocemu_run(*hanging(name), options=options)
+        def check(name):
+            result = rocemu_run(*hanging(name), options=LOCKSTEP)
             self.assertEqual(result.returncode, 0, result.stdout)
             self.assertNotIn("deadlock", result.stdout)
-        side_by_side(self, check, [(options, name) for options in CLOCKS for name in LIVE])
+        side_by_side(self, check, LIVE)
 
-    def start(self, name, options=CLOCKS[0]):
-        process = subprocess.Popen([ROCEMU, "run", "--private", *options, "--", *hanging(name)],
+    def start(self, name):
+        process = subprocess.Popen([ROCEMU, "run", "--private", *LOCKSTEP, "--", *hanging(name)],
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
@@ -145,12 +141,11 @@ class Live(unittest.TestCase):
             process.wait(1)
 
     def test_one_that_reads_a_pipe_from_outside(self):
-        for options in CLOCKS:
-            process = self.start("reads_outside", options)
-            self.assert_waits_for_us(process)
-            process.stdin.write("go on\n")
-            process.stdin.flush()
-            self.assertEqual(process.wait(60), 0)
+        process = self.start("reads_outside")
+        self.assert_waits_for_us(process)
+        process.stdin.write("go on\n")
+        process.stdin.flush()
+        self.assertEqual(process.wait(60), 0)
 
     def test_one_that_writes_to_a_pipe_whose_reader_is_outside(self):
         process = self.start("writes_to_a_slow_reader")
@@ -173,13 +168,13 @@ class Live(unittest.TestCase):
             self.assertEqual(process.wait(60), 0)
 
     def test_retries_of_hours(self):
-        result = rocemu_run(BIN / "dead_peer", options=CLOCKS[0])
+        result = rocemu_run(BIN / "dead_peer", options=LOCKSTEP)
         self.assertEqual(result.returncode, 0, result.stdout)
 
     def test_a_nic_that_is_paused_or_whose_time_is_held(self):
         result = rocemu_run("sh", "-c", f"""
             {ROCEMU} pause; (sleep 1; {ROCEMU} resume) & exec {hanging('x')[0]} {hanging('x')[1]} \
-            computes""", options=CLOCKS[0])
+            computes""", options=LOCKSTEP)
         self.assertEqual(result.returncode, 0, result.stdout)
 
 
@@ -191,8 +186,8 @@ class Timeouts(unittest.TestCase):
             self.assertEqual(result.returncode, TIMEOUT, result.stdout)
             self.assertRegex(result.stdout, r"pid \d+ \(python3\) " + waits)
             self.assertRegex(result.stdout, "QP 0x11 of pid")
-        side_by_side(self, check, [((), "sleeps_for_a_minute", "sleeps for a time")] +
-                     [(options, "accepts", "waits for a socket") for options in CLOCKS])
+        side_by_side(self, check, [((), "sleeps_for_a_minute", "sleeps for a time"),
+                                   (LOCKSTEP, "accepts", "waits for a socket")])
 
     def test_a_program_that_ends_in_time_has_its_own_status(self):
         result = rocemu_run("sh", "-c", "exit 3", options=("--timeout", "1m"))
@@ -228,7 +223,7 @@ class DeadNic(unittest.TestCase):
         return said.decode() + process.communicate("now\n", timeout=60)[0], process.returncode
 
     def test_programs_that_wait_for_each_other_are_reported_and_ended(self):
-        for options in ((), *CLOCKS, ("--keep-on-failure", self.directory / "kept")):
+        for options in ((), LOCKSTEP, ("--keep-on-failure", self.directory / "kept")):
             said, status = self.kill_beside("condition", options)
             self.assertIn("the emulated NIC is gone: rocemud was killed by signal 9", said)
             self.assertIn("deadlock: the NIC is gone", said)

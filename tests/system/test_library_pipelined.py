@@ -73,7 +73,7 @@ class Pipelined(unittest.TestCase):
         wanted = FAILS.get(scenario, {}).get(program)
         result = rocemu_run(sys.executable, HERE / "two_sides.py",
                             TO_HANG if wanted is HANGS else LONGEST, *PROGRAMS[program](),
-                            options=("--clock", "virtual", "--scenario", scenario))
+                            options=("--lockstep", "--scenario", scenario))
         said = [line for line in result.stdout.splitlines() if line.startswith('{"server"')]
         self.assertEqual(len(said), 1, result.stdout)
         sides = json.loads(said[0])

@@ -34,7 +34,7 @@ class OrdinaryPrograms(unittest.TestCase):
 
     def test_debuggers(self):
         """What they stop has to go on in their turn, while its own lasts."""
-        for options in ((), ("--clock", "virtual"), ("--lockstep",)):
+        for options in ((), ("--lockstep",)):
             for debugger in (["strace", "-f", "-o", "/dev/null"],
                              ["gdb", "-batch", "-ex", "run", "--args"]):
                 with self.subTest(debugger=debugger[0], options=options):
@@ -56,7 +56,7 @@ class OrdinaryPrograms(unittest.TestCase):
                    "print(os.getpid(), flush=True)\n"
                    "input()\n"
                    "print(ctypes.CDLL(None).ptrace(0, 0, 0, 0))\n")  # PTRACE_TRACEME
-        with subprocess.Popen([ROCEMU, "run", "--private", "--clock", "virtual", "--", "python3", "-c", program],
+        with subprocess.Popen([ROCEMU, "run", "--private", "--lockstep", "--", "python3", "-c", program],
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
             process = int(running.stdout.readline())
             trace(seize, process)

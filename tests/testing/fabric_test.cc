@@ -220,7 +220,7 @@ int main(int argc, char** argv) {
   recording = scratch;
   int status = 1;
   {
-    Fabric nic({.clock = ClockKind::kVirtual, .record = recording});
+    Fabric nic({.clock = ClockKind::kLockstep, .record = recording});
     fabric = &nic;
     status = RUN_ALL_TESTS();
   }

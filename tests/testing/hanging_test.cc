@@ -13,9 +13,7 @@ using namespace std::chrono_literals;
 using rocemu::testing::ClockKind;
 
 ClockKind clock_called(const std::string& name) {
-  return name == "virtual"    ? ClockKind::kVirtual
-         : name == "lockstep" ? ClockKind::kLockstep
-                              : ClockKind::kReal;
+  return name == "lockstep" ? ClockKind::kLockstep : ClockKind::kReal;
 }
 
 /// An event of a device to which nothing happens.

@@ -59,7 +59,7 @@ class Faults(unittest.TestCase):
 
 class Time(unittest.TestCase):
     def test_stands_still_while_it_is_held(self):
-        with rocemu.Fabric(clock="virtual") as fabric:
+        with rocemu.Fabric(clock="lockstep") as fabric:
             self.assertTrue(fabric.hold().held)
             before = fabric.clock()
             self.assertEqual(before.kind, "virtual")
@@ -67,9 +67,13 @@ class Time(unittest.TestCase):
             self.assertFalse(fabric.hold(False).held)
             fabric.wait_until_idle()
 
+    def test_the_clock_is_real_or_that_of_lockstep(self):
+        with self.assertRaisesRegex(rocemu.Error, "clock='virtual' is neither 'real' nor 'lockstep'"):
+            rocemu.Fabric(clock="virtual")
+
     def test_ends_after_a_century(self):
         century = 100 * 365 * 24 * 3600
-        with rocemu.Fabric(clock="virtual") as fabric:
+        with rocemu.Fabric(clock="lockstep") as fabric:
             fabric.hold()
             fabric.advance(century - 3600)
             with self.assertRaisesRegex(rocemu.Error, "number of nanoseconds up to"):
@@ -92,7 +96,7 @@ class WhatThereIs(unittest.TestCase):
 
 
     def test_frames_are_events(self):
-        with rocemu.Fabric(clock="virtual", record=True) as fabric, \
+        with rocemu.Fabric(clock="lockstep", record=True) as fabric, \
                 tempfile.TemporaryDirectory() as directory:
             port = str(rocemu.free_port())
             pingpong = ["ibv_rc_pingpong", "-g", "0", "-n", "3", "-p", port]

@@ -38,19 +38,17 @@ class HangTest(unittest.TestCase):
 
 class OutsideOfARun(HangTest):
     def test_a_deadlock_of_the_test_itself_is_reported_and_ends_it(self):
-        for clock in ("virtual", "lockstep"):
-            result = self.run_here(HANGING, "itself", clock)
-            self.assertRegex(result.stdout, r"rocemu: deadlock at .*\n" + ASYNC)
-            self.assertEqual(result.returncode, -signal.SIGABRT)
+        result = self.run_here(HANGING, "itself", "lockstep")
+        self.assertRegex(result.stdout, r"rocemu: deadlock at .*\n" + ASYNC)
+        self.assertEqual(result.returncode, -signal.SIGABRT)
 
     def test_a_deadlock_of_its_programs_is_an_error_where_it_waits(self):
-        for clock in ("virtual", "lockstep"):
-            result = self.run_here(HANGING, "program", clock)
-            self.assertRegex(result.stdout, r"rping does not end: deadlock at .*\n" + CM)
-            self.assertEqual(result.returncode, 7)
+        result = self.run_here(HANGING, "program", "lockstep")
+        self.assertRegex(result.stdout, r"rping does not end: deadlock at .*\n" + CM)
+        self.assertEqual(result.returncode, 7)
 
     def test_destroying_what_has_unacknowledged_events_is_named_with_the_remedy(self):
-        for clock, variables in (("virtual", {}), ("real", {"ROCEMU_TIMEOUT": "2s"})):
+        for clock, variables in (("lockstep", {}), ("real", {"ROCEMU_TIMEOUT": "2s"})):
             result = self.run_here(HANGING, "destroy_cq", clock, **variables)
             self.assertRegex(result.stdout, WHO + r"  pid \d+ \(hanging_test\) waits in ibv_destroy_cq: "
                              r"CQ 1 has 1 completion and 0 async events that were not acknowledged by "
@@ -65,7 +63,7 @@ class OutsideOfARun(HangTest):
             self.assertEqual(result.returncode, -signal.SIGABRT)
 
     def test_what_does_not_hang_ends_well(self):
-        for clock in ("real", "virtual", "lockstep"):
+        for clock in ("real", "lockstep"):
             result = self.run_here(HANGING, "ends", clock, ROCEMU_TIMEOUT="2m")
             self.assertEqual((result.returncode, result.stdout), (0, ""))
 
@@ -82,10 +80,9 @@ class OutsideOfARun(HangTest):
             import rocemu, sys
             rocemu.Fabric(clock=sys.argv[1]).close()
             """
-        for clock in ("virtual", "lockstep"):
-            for command in ((HANGING, "ends", clock), (HANGING, "message", clock), (sys.executable, "-c", python, clock)):
-                result = self.run_here(*command, PATH=self.slow_to_close(1))
-                self.assertEqual((result.returncode, result.stdout), (0, ""))
+        for command in ((HANGING, "ends"), (HANGING, "message"), (sys.executable, "-c", python)):
+            result = self.run_here(*command, "lockstep", PATH=self.slow_to_close(1))
+            self.assertEqual((result.returncode, result.stdout), (0, ""))
         for command in ((HANGING, "ends", "real"), (sys.executable, "-c", python, "real")):
             result = self.run_here(*command, PATH=self.slow_to_close(5), ROCEMU_TIMEOUT="4s")
             self.assertEqual((result.returncode, result.stdout), (0, ""))
@@ -94,12 +91,12 @@ class OutsideOfARun(HangTest):
         (self.scratch / "late.py").write_text("""if True:
             import rocemu, subprocess, sys, time
             real_sleep = time.sleep
-            seconds = float(sys.argv[2])
-            with rocemu.Fabric(clock=sys.argv[1]) as fabric:
+            seconds = float(sys.argv[1])
+            with rocemu.Fabric(clock="lockstep") as fabric:
                 port = str(rocemu.free_port())
                 rping = ["-a", "127.0.0.1", "-p", port, "-C", "2"]
                 servers = []
-                if sys.argv[3] == "beside":  # a server that nobody has called yet
+                if sys.argv[2] == "beside":  # a server that nobody has called yet
                     servers.append(fabric.popen(["rping", "-s", *rping], stdout=subprocess.DEVNULL,
                                                 stderr=subprocess.DEVNULL))
                     fabric.wait_listening(int(port))
@@ -111,11 +108,10 @@ class OutsideOfARun(HangTest):
                     servers[0].wait()
             print("done")
             """)
-        for clock in ("virtual", "lockstep"):
-            for seconds, programs in ((4, "alone"), (1, "beside")):
-                with self.subTest(clock, programs=programs):
-                    result = self.run_here(sys.executable, "late.py", clock, seconds, programs)
-                    self.assertEqual(result.stdout, "done\n")
+        for seconds, programs in ((4, "alone"), (1, "beside")):
+            with self.subTest(programs=programs):
+                result = self.run_here(sys.executable, "late.py", seconds, programs)
+                self.assertEqual(result.stdout, "done\n")
 
     def test_in_python_it_is_an_exception(self):
         (self.scratch / "hang.py").write_text("""if True:
@@ -138,7 +134,7 @@ class OutsideOfARun(HangTest):
             print("closed")
             """)
         for way in ("run", "popen", "thread"):
-            for clock in ("virtual", "lockstep", "real"):
+            for clock in ("lockstep", "real"):
                 with self.subTest(way, clock=clock):
                     result = self.run_here(sys.executable, "hang.py", way, clock)
                     self.assertRegex(result.stdout, r"Hang: (deadlock at|the time limit of).*\n" + CM)
@@ -148,7 +144,7 @@ class OutsideOfARun(HangTest):
     def test_a_test_that_starts_the_client_later_does_not_hang(self):
         (self.scratch / "later.py").write_text("""if True:
             import rocemu, threading, time
-            with rocemu.Fabric(clock="virtual") as fabric:
+            with rocemu.Fabric(clock="lockstep") as fabric:
                 port = str(rocemu.free_port())
                 server = fabric.popen(["rping", "-s", "-a", "127.0.0.1", "-p", port, "-C", "2"])
                 waits = threading.Thread(target=server.wait)
@@ -186,7 +182,7 @@ class InARun(HangTest):
 
     def test_a_deadlock_of_the_test_is_kept_as_well(self):
         result = self.in_run("--timeout", "5m", "--keep-on-failure", "failed", "--", HANGING,
-                             "itself", "virtual")
+                             "itself", "lockstep")
         self.assertRegex(result.stdout, r"rocemu: deadlock at .*\n" + ASYNC)
         self.assertEqual(result.returncode, 128 + signal.SIGABRT)
         self.assert_has_the_recording(result)
@@ -194,14 +190,14 @@ class InARun(HangTest):
     def test_of_a_test_that_passes_nothing_is_kept(self):
         for options in ((), ("--lockstep",)):
             result = self.in_run(*options, "--timeout", "5m", "--keep-on-failure", "failed", "--",
-                                 HANGING, "ends", "virtual")
+                                 HANGING, "ends", "lockstep")
             self.assertEqual((result.returncode, result.stdout), (0, ""))
             self.assertFalse((self.scratch / "failed").exists())
 
     def test_lockstep_reports_a_deadlock_of_the_test_and_of_its_programs(self):
         for way, who in (("itself", ASYNC), ("program", CM)):
             result = self.in_run("--lockstep", "--timeout", "5m", "--keep-on-failure", "failed", "--",
-                                 HANGING, way, "virtual")
+                                 HANGING, way, "lockstep")
             self.assertRegex(result.stdout, r"rocemu: deadlock at .*\n" + who)
             self.assertEqual(result.returncode, 123)
             shown = self.run_here(ROCEMU, "timeline", "failed")
@@ -210,7 +206,7 @@ class InARun(HangTest):
     def test_a_fabric_in_lockstep_is_the_nic_of_the_run(self):
         (self.scratch / "same.py").write_text("""if True:
             import os, rocemu
-            for keywords in ({}, {"clock": "virtual"}, {"devices": 2}, {"scenario": "lost-send"}):
+            for keywords in ({}, {"clock": "lockstep"}, {"devices": 2}, {"scenario": "lost-send"}):
                 with rocemu.Fabric(**keywords) as fabric:
                     assert fabric.directory == os.environ["ROCEMU_DIR"]
                     print(fabric.clock().kind, len(fabric.rules()))

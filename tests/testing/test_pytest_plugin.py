@@ -17,13 +17,13 @@ def pingpong(fabric, port):
     client = fabric.run(["ibv_rc_pingpong", "-g", "0", "-d", "rocemu1", "-p", port, "localhost"])
     return client.returncode, server
 
-@pytest.mark.rocemu(clock="virtual", scenario="rnr-recovers")
+@pytest.mark.rocemu(clock="lockstep", scenario="rnr-recovers")
 def test_passes(fabric):
     status, server = pingpong(fabric, "PORT1")
     assert (status, server.wait(60)) == (0, 0)
     assert fabric.rules()[0].fired == 6
 
-@pytest.mark.rocemu(clock="virtual", scenario="retry-exceeded")
+@pytest.mark.rocemu(clock="lockstep", scenario="retry-exceeded")
 def test_fails(fabric):
     assert pingpong(fabric, "PORT2")[0] == 0
 
@@ -78,7 +78,7 @@ def test_each_has_a_nic(fabric, number):
         tests = """
 import pytest
 
-@pytest.mark.rocemu(clock="virtual")
+@pytest.mark.rocemu(clock="lockstep")
 def test_waits(fabric):
     fabric.run(["rping", "-s", "-a", "127.0.0.1", "-p", "PORT"])
 

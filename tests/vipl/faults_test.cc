@@ -191,7 +191,7 @@ TEST_F(Faults, ALostMessageOfTheConnectionsSetupIsSentAgain) {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  rocemu::testing::Fabric nic({.clock = rocemu::testing::ClockKind::kVirtual});
+  rocemu::testing::Fabric nic({.clock = rocemu::testing::ClockKind::kLockstep});
   rocemu::vipl_test::fabric = &nic;
   return RUN_ALL_TESTS();
 }

@@ -47,7 +47,7 @@ class Pingpong(unittest.TestCase):
             lost = pathlib.Path(directory) / "lost.yaml"
             lost.write_text("rules:\n- {on: frame, opcode: SEND, nth: 7, do: drop}\n")
             self.check("--mode", "notify",
-                       options=["--scenario", str(lost), "--strict", "--clock", "virtual"])
+                       options=["--scenario", str(lost), "--strict", "--lockstep"])
 
 
 class Remote(unittest.TestCase):

@@ -12,6 +12,7 @@
 #include "verbs_provider/base/recorded_verbs.h"
 #include "verbs_provider/context/context.h"
 #include "verbs_provider/context/sanitizer_hooks.h"
+#include "verbs_provider/hooks/provider_calls.h"
 
 namespace rocemu::provider {
 
@@ -60,11 +61,15 @@ struct Verb<kVerb, kInChild, kName> {
       if (!is_of_this_process(context_of_object(object))) [[unlikely]]
         return refuse_in_child();
     }
+    if constexpr (kName.text[0] != 0) turns::before_call();
     if constexpr (std::is_void_v<Result>) {
       kVerb(object, rest...);
+      if constexpr (kName.text[0] != 0) turns::after_call();
     } else {
       if constexpr (is_recorded(kName.text)) forget_answer();
-      return with_errno(kVerb(object, rest...), object);
+      const Result result = with_errno(kVerb(object, rest...), object);
+      if constexpr (kName.text[0] != 0) turns::after_call();
+      return result;
     }
   }
 

@@ -11,7 +11,22 @@ extern "C" __attribute__((weak)) void rocemu_turns_acts();
 /// A poll found something.
 extern "C" __attribute__((weak)) void rocemu_turns_found();
 
+/// The calling thread begins a call of libibverbs that is not a poll, or has ended one of
+/// libibverbs or librdmacm. It may lose its turn there (`--schedule N`), so it holds no lock of
+/// ours.
+extern "C" __attribute__((weak)) void rocemu_turns_before_call();
+extern "C" __attribute__((weak)) void rocemu_turns_after_call();
+
 namespace rocemu::turns {
+
+inline void before_call() {
+  if (rocemu_turns_before_call != nullptr) [[unlikely]]
+    rocemu_turns_before_call();
+}
+inline void after_call() {
+  if (rocemu_turns_after_call != nullptr) [[unlikely]]
+    rocemu_turns_after_call();
+}
 
 /// While it exists the calling thread waits for a reply of the daemon.
 class WaitForReply {

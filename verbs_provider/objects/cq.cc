@@ -13,6 +13,7 @@
 #include "verbs_provider/context/sanitizer_hooks.h"
 #include "verbs_provider/datapath/take_completion.h"
 #include "verbs_provider/hooks/note_call.h"
+#include "verbs_provider/hooks/provider_calls.h"
 #include "verbs_provider/objects/make_cq.h"
 #include "verbs_provider/polling/empty_poll.h"
 #include "verbs_provider/structs/pd.h"
@@ -186,23 +187,29 @@ int poll_cq(ibv_cq* base, int num_entries, ibv_wc* wc) {
     sanitizer()->polls(base);
   Cq* cq = ours<Cq>(base);
   std::optional<EmptyPoll> empty;
+  std::optional<int> taken;
   {
     const Guard guard(cq->lock);
     if (!cq->overran()) {
       const uint64_t first = cq->consumed;
       note_poll(cq);
       const uint64_t produced = cq->produced();
-      int taken = 0;
+      int count = 0;
       abi::Cqe cqe;
       WritablePage known;
-      while (taken < num_entries && take(*cq, produced, &cqe, known)) convert(cqe, &wc[taken++]);
+      while (count < num_entries && take(*cq, produced, &cqe, known)) convert(cqe, &wc[count++]);
       if (cq->consumed != first) {
         cq->empty_polls = 0;
         note_completion(cq);
-        return taken;
+        taken = count;
+      } else {
+        empty.emplace(cq);
       }
-      empty.emplace(cq);
     }
+  }
+  if (taken) {
+    turns::after_call();
+    return *taken;
   }
   if (!empty) {  // a program may poll on, and finds nothing: on a virtual clock others go on
     context_of(base->context)->parts.doorbells.wait_for_round(cq);

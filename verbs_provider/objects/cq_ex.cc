@@ -9,6 +9,7 @@
 #include "verbs_provider/context/sanitizer_hooks.h"
 #include "verbs_provider/context/verb.h"
 #include "verbs_provider/datapath/take_completion.h"
+#include "verbs_provider/hooks/provider_calls.h"
 #include "verbs_provider/objects/make_cq.h"
 #include "verbs_provider/polling/empty_poll.h"
 #include "verbs_provider/structs/cq.h"
@@ -68,6 +69,7 @@ int next_poll(ibv_cq_ex* base) {
 void end_poll(ibv_cq_ex* base) {
   Cq* cq = ours<Cq>(base);
   cq->lock.unlock();
+  turns::after_call();
 }
 
 // ---- The fields of the current one ----------------------------------------------------------

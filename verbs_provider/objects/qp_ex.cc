@@ -413,7 +413,7 @@ void install_work_request_builder(Qp* qp, uint64_t send_ops_flags) {
   ex.wr_set_inline_data = verb<wr_set_inline_data>;
   ex.wr_set_inline_data_list = verb<wr_set_inline_data_list>;
   ex.wr_start = verb<wr_start>;
-  ex.wr_complete = verb<wr_complete>;
+  ex.wr_complete = verb<wr_complete, InChild::kFails, "wr_complete">;
   ex.wr_abort = verb<wr_abort>;
   // Where an older libibverbs has no such function it has its own behind the others.
   if (layout.has_atomic_write()) ex.wr_atomic_write = verb<wr_atomic_write>;

@@ -255,7 +255,9 @@ int execute(int fd, const char* data, size_t size) {
   if (const int error = copy_from_program(call.own_part, call.in, own_size); error != 0) {
     return error;
   }
-  return command == Command::kGetEvent ? get_event(call) : run_command(call);
+  const int error = command == Command::kGetEvent ? get_event(call) : run_command(call);
+  turns::after_call();
+  return error;
 }
 
 }  // namespace

@@ -2,31 +2,16 @@
 
 #include <atomic>
 #include <cerrno>
-#include <climits>
 #include <csignal>
-#include <cstddef>
-#include <cstring>
 #include <ctime>
 
-#include <fcntl.h>
 #include <linux/futex.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
-#include "emulator/abi/runtime_dir.h"
 #include "emulator/abi/turn_handshake.h"
-#include "verbs_provider/shim/daemon_socket.h"
-#include "verbs_provider/shim/interpose.h"
-#include "verbs_provider/shim/runtime_dir.h"
-#include "verbs_provider/shim/served_paths.h"
-#include "verbs_provider/shim/text.h"
 #include "verbs_provider/system/kernel.h"
 #include "verbs_provider/turns/forks.h"
 
@@ -37,9 +22,6 @@ using abi::ThreadSlot;
 
 /// A waiting thread looks so often whether there still is a daemon.
 constexpr long kLookNs = 100'000'000;
-/// Descriptors from here on are ours, if the limit is that high: programs count from 0, and some
-/// expect the lowest.
-constexpr int kOurDescriptors = 960;
 /// More clock readings than that in one turn wait for time to pass: they cost as much as so many
 /// polls (schedule::PollConstants::of_clock_reads).
 constexpr uint32_t kMaxClockReads = 256, kPollsOfClockReads = 20;
@@ -51,16 +33,10 @@ constexpr uint32_t kMaxPlaces = 32;
 /// Sets of places that a thread looks at in a circle, in one turn each.
 constexpr uint32_t kMaxLooks = 8;
 
-std::atomic<abi::TurnTable*> the_table{nullptr};
 std::atomic<bool> has_left{false};
 /// Not 0 in the process that joined; zero in a child of a fork that ran no handlers of ours
 /// (madvise(2), MADV_WIPEONFORK).
 uint32_t* same_process = nullptr;
-int handback_fd = -1;
-/// What it is: a program that closes descriptors it does not know may put something else there.
-struct stat handback_file {};
-int socket_fd = -1;
-
 /// Sets of places, of which the latest are kept.
 struct LatestLooks {
   uint64_t pattern[kMaxLooks];
@@ -98,123 +74,6 @@ uint64_t mix(uint64_t value) {
   value *= 0xff51afd7ed558ccd;
   value ^= value >> 33;
   return value;
-}
-
-/// Of the same kind, with the highest number below the limit that is free, and closed in programs
-/// that this one executes.
-int move_up(int fd) {
-  for (int from = kOurDescriptors; from > 2; from /= 2) {
-    const long moved = kernel(SYS_fcntl, fd, F_DUPFD_CLOEXEC, from);
-    if (moved < 0) continue;
-    kernel(SYS_close, fd);
-    return static_cast<int>(moved);
-  }
-  return fd;
-}
-
-bool receive_reply(int fd, abi::TurnsReply* reply, int* fds) {
-  iovec part{reply, sizeof *reply};
-  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))];
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  long size;
-  do {
-    size = kernel(SYS_recvmsg, fd, &message, MSG_CMSG_CLOEXEC);
-  } while (size == -EINTR);
-  if (size != sizeof *reply || reply->magic != abi::kTurnsMagic) return false;
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (fds == nullptr) return true;
-  if (header == nullptr || header->cmsg_len != CMSG_LEN(2 * sizeof(int))) return false;
-  memcpy(fds, CMSG_DATA(header), 2 * sizeof(int));
-  return true;
-}
-
-bool send_all(int fd, const void* data, size_t size, int passed) {
-  iovec part{const_cast<void*>(data), size};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  if (passed >= 0) {
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(header), &passed, sizeof(int));
-  }
-  long sent;
-  do {
-    sent = kernel(SYS_sendmsg, fd, &message, MSG_NOSIGNAL);
-  } while (sent == -EINTR);
-  return sent == static_cast<long>(size);
-}
-
-/// Connects to the daemon. The table is mapped if it is not yet. False if there is no daemon that
-/// gives turns.
-bool connect_with(uint32_t slot_number, uint32_t* given) {
-  char path[shim::kMaxPath];
-  if (!shim::find_runtime_dir(path, sizeof path)) return false;
-  const size_t length = strlen(path);
-  shim::Text end(path + length, sizeof path - length);
-  end.add("/");
-  end.add(abi::kTurnsSocket);
-  if (!end.fits()) return false;
-  const long fd = shim::connect_to_daemon(path, SOCK_CLOEXEC);
-  if (fd < 0) return false;
-  const int socket = move_up(static_cast<int>(fd));
-  const abi::TurnsHello hello{abi::kTurnsMagic, abi::kTurnsVersion, slot_number,
-                              static_cast<int32_t>(kernel(SYS_gettid))};
-  abi::TurnsReply reply{};
-  int fds[2] = {-1, -1};
-  if (!send_all(socket, &hello, sizeof hello, -1) || !receive_reply(socket, &reply, fds) ||
-      reply.slot >= abi::TurnTable::kSlots) {
-    kernel(SYS_close, socket);
-    return false;
-  }
-  if (the_table.load() == nullptr) {
-    const long memory = kernel(SYS_mmap, nullptr, sizeof(abi::TurnTable), PROT_READ | PROT_WRITE,
-                               MAP_SHARED, fds[0], 0L);
-    if (memory > 0) the_table.store(reinterpret_cast<abi::TurnTable*>(memory));
-  }
-  kernel(SYS_close, fds[0]);
-  handback_fd = move_up(fds[1]);
-  kernel(SYS_fstat, handback_fd, &handback_file);
-  socket_fd = socket;
-  *given = reply.slot;
-  return the_table.load() != nullptr;
-}
-
-bool is_daemon_gone() {
-  pollfd entry{socket_fd, 0, 0};
-  const timespec now{};
-  return kernel(SYS_ppoll, &entry, 1L, &now, nullptr, 0L) > 0 &&
-         (entry.revents & (POLLHUP | POLLERR)) != 0;
-}
-
-bool write_handback() {
-  struct stat now {};
-  if (kernel(SYS_fstat, handback_fd, &now) != 0 || now.st_dev != handback_file.st_dev ||
-      now.st_ino != handback_file.st_ino)
-    return false;
-  const uint64_t one = 1;
-  return kernel(SYS_write, handback_fd, &one, sizeof one) == sizeof one;
-}
-
-void tell_daemon(ThreadSlot* slot) {
-  if (write_handback()) return;
-  // A program that closes every descriptor it does not know has closed ours too.
-  uint32_t given = 0;
-  const auto number = static_cast<uint32_t>(slot - the_table.load()->slots);
-  if (!connect_with(number, &given)) {
-    has_left = true;
-    return;
-  }
-  write_handback();
 }
 
 /// While a thread waits for its turn it has all signals blocked: their handlers run at the
@@ -269,19 +128,6 @@ void wait_for_turn(ThreadSlot* slot) {
   }
 }
 
-/// Of a thread that has its reply.
-void wait_until_served(ThreadSlot* slot) {
-  const timespec look{0, kLookNs};
-  for (;;) {
-    uint32_t waits = ThreadSlot::kWaitsForReply;
-    if (slot->asks.compare_exchange_strong(waits, ThreadSlot::kNothing)) return;
-    if (waits != ThreadSlot::kServed) return;
-    const long result = kernel(SYS_futex, &slot->asks, FUTEX_WAIT,
-                               static_cast<long>(ThreadSlot::kServed), &look, nullptr, 0L);
-    if (result == -ETIMEDOUT && is_daemon_gone()) return;
-  }
-}
-
 void begin_turn() {
   self.places = 0;
   self.clock_reads = 0;
@@ -329,13 +175,11 @@ void before_fork() {
 void after_fork_in_child() {
   ThreadSlot* const slot = child_slot;
   self.slot = nullptr;
-  if (socket_fd >= 0) kernel(SYS_close, socket_fd);
-  if (handback_fd >= 0) kernel(SYS_close, handback_fd);
-  socket_fd = handback_fd = -1;
+  disconnect();
   if (slot == nullptr) return;
   uint32_t given = 0;
   take_over(slot);
-  if (!connect_with(static_cast<uint32_t>(slot - the_table.load()->slots), &given)) {
+  if (!connect_to_daemon(static_cast<uint32_t>(slot - table()->slots), &given)) {
     has_left = true;
     return;
   }
@@ -354,10 +198,10 @@ bool map_mark() {
 __attribute__((constructor)) void join() {
   uint32_t given = 0;
   if (!map_mark()) return;
-  if (!connect_with(abi::TurnsHello::kNoSlot, &given)) return;
+  if (!connect_to_daemon(abi::TurnsHello::kNoSlot, &given)) return;
   pthread_key_create(&end_key, end_of_thread);
   pthread_atfork(before_fork, nullptr, after_fork_in_child);
-  take_over(&the_table.load()->slots[given]);
+  take_over(&table()->slots[given]);
   pthread_setspecific(end_key, reinterpret_cast<void*>(uintptr_t{1}));
   give(Call{}, abi::kNever, ThreadSlot::kProgressed);
 }
@@ -365,7 +209,7 @@ __attribute__((constructor)) void join() {
 }  // namespace
 
 bool joined() {
-  return the_table.load(std::memory_order_relaxed) != nullptr && !has_left;
+  return table() != nullptr && !has_left;
 }
 
 bool active() {
@@ -376,10 +220,6 @@ bool active() {
   }
   regain_turn();
   return !has_left;
-}
-
-abi::TurnTable* table() {
-  return the_table.load(std::memory_order_relaxed);
 }
 
 ThreadSlot* own_slot() {
@@ -394,6 +234,30 @@ int64_t deadline_after(int64_t ns) {
   const int64_t now = now_ns();
   if (ns <= 0) return now;
   return ns >= abi::kNever - now ? abi::kNever : now + ns;
+}
+
+void tell_daemon(ThreadSlot* slot) {
+  if (write_handback()) return;
+  // A program that closes every descriptor it does not know has closed ours too.
+  uint32_t given = 0;
+  const auto number = static_cast<uint32_t>(slot - table()->slots);
+  if (!connect_to_daemon(number, &given)) {
+    has_left = true;
+    return;
+  }
+  write_handback();
+}
+
+void wait_until_served(ThreadSlot* slot) {
+  const timespec look{0, kLookNs};
+  for (;;) {
+    uint32_t waits = ThreadSlot::kWaitsForReply;
+    if (slot->asks.compare_exchange_strong(waits, ThreadSlot::kNothing)) return;
+    if (waits != ThreadSlot::kServed) return;
+    const long result = kernel(SYS_futex, &slot->asks, FUTEX_WAIT,
+                               static_cast<long>(ThreadSlot::kServed), &look, nullptr, 0L);
+    if (result == -ETIMEDOUT && is_daemon_gone()) return;
+  }
 }
 
 End give(const Call& call, int64_t deadline_ns, uint32_t flags, int64_t ready_ns) {
@@ -438,6 +302,10 @@ void go_on_after(const Looks& looks) {
 
 void acts() {
   self.granted = 0;
+}
+
+bool has_looked() {
+  return self.polls != 0;
 }
 
 bool may_look_on() {
@@ -547,14 +415,6 @@ void end_thread() {
   if (!has_left) tell_daemon(slot);
 }
 
-int64_t ask(const abi::TurnsRequest& request, int fd) {
-  abi::TurnsReply reply{};
-  if (!send_all(socket_fd, &request, sizeof request, fd) ||
-      !receive_reply(socket_fd, &reply, nullptr))
-    return -1;
-  return reply.slot;
-}
-
 void forked(pid_t child) {
   ThreadSlot* const slot = child_slot;
   child_slot = nullptr;
@@ -571,29 +431,3 @@ void unsettle() {
 }
 
 }  // namespace rocemu::turns
-
-/// For the provider: a poll found nothing at `place`, or found something.
-ROCEMU_REPLACE(bool, rocemu_turns_found_nothing, (const void* place)) {
-  using namespace rocemu::turns;
-  if (!active()) return false;
-  // A futex in the memory of the NIC: so reports know that it is a completion queue.
-  found_nothing(Call::of(SYS_futex, place), reinterpret_cast<uint64_t>(place));
-  return true;
-}
-
-ROCEMU_REPLACE(void, rocemu_turns_asks, (bool waits)) {
-  using namespace rocemu::turns;
-  if (own_slot() == nullptr || !joined()) return;
-  if (!waits) return wait_until_served(own_slot());
-  acts();
-  own_slot()->asks.store(ThreadSlot::kWaitsForReply);
-  tell_daemon(own_slot());
-}
-
-ROCEMU_REPLACE(void, rocemu_turns_acts, ()) {
-  if (rocemu::turns::own_slot() != nullptr) rocemu::turns::acts();
-}
-
-ROCEMU_REPLACE(void, rocemu_turns_found, ()) {
-  if (rocemu::turns::own_slot() != nullptr) rocemu::turns::progressed();
-}

@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "emulator/abi/turns.h"
+#include "verbs_provider/turns/daemon_link.h"
 
 namespace rocemu::turns {
 
@@ -45,7 +46,6 @@ bool active();
 
 /// True in a process that is in the run.
 bool joined();
-abi::TurnTable* table();
 abi::ThreadSlot* own_slot();
 
 int64_t now_ns();
@@ -110,6 +110,8 @@ void acts();
 
 /// Returns whether the thread may look in vain once more in this turn.
 bool may_look_on();
+/// Returns whether it has looked in vain in this turn.
+bool has_looked();
 /// When the time is over that its looks in this turn cost.
 int64_t time_after_looks();
 
@@ -122,9 +124,10 @@ void begin_thread(abi::ThreadSlot* slot);
 /// The last that a thread does.
 void end_thread();
 
-/// Sends a message to the daemon, with a descriptor if it is not -1, and returns TurnsReply::slot;
-/// -1 if the daemon is gone.
-int64_t ask(const abi::TurnsRequest& request, int fd);
+/// Writes the daemon's eventfd: the thread asks for something, or its turn is back.
+void tell_daemon(abi::ThreadSlot* slot);
+/// Waits until the daemon has finished what it served with the thread's request.
+void wait_until_served(abi::ThreadSlot* slot);
 
 /// Something was done that changes other threads from outside their turns: the daemon waits until
 /// all are at rest before the next turn.

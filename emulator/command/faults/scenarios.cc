@@ -74,7 +74,7 @@ std::string scenarios_help() {
          "Examples:\n"
          "  rocemu scenarios\n"
          "  rocemu scenarios rtu-lost\n"
-         "  rocemu run --scenario retry-exceeded --clock virtual -- ./my_test\n"
+         "  rocemu run --scenario retry-exceeded --lockstep -- ./my_test\n"
          "  rocemu scenarios port-flap >mine.yaml    # to begin with\n";
 }
 

@@ -18,16 +18,15 @@ namespace po = boost::program_options;
 void require_own_clock(std::string_view subcommand) {
   // Such a run preloads librocemu-turns.so.
   if (dlsym(RTLD_DEFAULT, "rocemu_turns_on_crash") == nullptr) return;
-  throw Failure(
-      std::string(subcommand) +
-      ": a run in lockstep or on a virtual clock can have no other such run inside of it; "
-      "use the real clock for one of them");
+  throw Failure(std::string(subcommand) +
+                ": a run in lockstep can have no other such run inside of it; "
+                "use the real clock for one of them");
 }
 
 std::vector<std::string> daemon_arguments(std::string_view subcommand,
                                           const po::variables_map& values) {
   try {
-    if (options::check_options(values).is_virtual) require_own_clock(subcommand);
+    if (options::check_options(values).lockstep) require_own_clock(subcommand);
   } catch (const options::OptionError& error) {
     throw UsageError(std::string(subcommand) + ": " + error.what());
   }

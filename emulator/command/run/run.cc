@@ -170,7 +170,6 @@ class Run {
         command_(std::move(command)),
         start_{.arguments = daemon_arguments("run", values)},
         lockstep_(is_set("lockstep")),
-        is_virtual_(lockstep_ || text("clock") == "virtual"),
         stops_unrecorded_(text("record-policy") == "stop") {
     if (command_.empty() || command_[0].empty())
       throw UsageError("run: no command given; it stands behind '--': rocemu run -- ibv_devices");
@@ -216,10 +215,10 @@ class Run {
   }
 
   void set_clock() {
-    if (is_set("report-failures") && !is_virtual_)
-      throw UsageError("run: --report-failures is for --lockstep and --clock virtual only");
+    if (is_set("report-failures") && !lockstep_)
+      throw UsageError("run: --report-failures is for --lockstep only");
     if (has("processor") && !lockstep_) throw UsageError("run: --processor is for --lockstep only");
-    if (is_virtual_) {
+    if (lockstep_) {
       require_own_proc();
       give_daemon({"--report-stuck"});
       report_if_unseen(command_[0]);
@@ -262,7 +261,7 @@ class Run {
       capture_descriptor_ = capture->descriptor;
       start_.capture_fd = capture->fd.get();
     }
-    if ((timeout_ || test_) && !is_virtual_) give_daemon({"--report-stuck"});
+    if ((timeout_ || test_) && !lockstep_) give_daemon({"--report-stuck"});
     daemon_.emplace(PrivateDaemon::start(start_));
     dir_ = daemon_->dir();
   }
@@ -274,7 +273,6 @@ class Run {
                       .dir = dir_,
                       .capture_descriptor = capture_descriptor_,
                       .ends_with_daemon = stops_unrecorded_,
-                      .is_virtual = is_virtual_,
                       .lockstep = lockstep_,
                       .mounts_sysfs = is_set("mount-sysfs"),
                       .tells_exits = is_set("report-failures"),
@@ -295,9 +293,9 @@ class Run {
     if (!daemon_) return;
     const bool nic_was_gone = daemon_->is_gone();
     // With turns the NIC itself lets programs finish their part of the run.
-    if (!is_virtual_) programs_->wait_until_gone(kFinishing);
+    if (!lockstep_) programs_->wait_until_gone(kFinishing);
     const std::string trouble = daemon_->stop();
-    end_left_programs(*programs_, is_virtual_ ? kFinishing : std::chrono::milliseconds(0));
+    end_left_programs(*programs_, lockstep_ ? kFinishing : std::chrono::milliseconds(0));
     if (!trouble.empty()) std::cerr << "rocemu: " + trouble + "\n";
     // What a program reports without its NIC, or a test of a NIC that crashed, is no success.
     if (nic_was_gone || !trouble.empty()) fail();
@@ -337,7 +335,7 @@ class Run {
   const po::variables_map& values_;
   Arguments command_;
   DaemonStart start_;
-  const bool lockstep_, is_virtual_;
+  const bool lockstep_;
   const bool stops_unrecorded_;  // the run ends when it can no longer be recorded
   std::optional<std::chrono::nanoseconds> timeout_;
   std::chrono::nanoseconds poll_patience_ = std::chrono::seconds(5);

@@ -39,8 +39,7 @@ process group or session. Programs that have not ended 2 s later are killed. If 
 catches or ignores SIGINT or SIGQUIT, it decides whether it ends; a second one within 2 s
 kills all.
 
-A deadlock is found at once on the virtual clock and in lockstep, and with any clock when
-the NIC has gone: every thread waits for another or for the NIC, and nothing is under way
+A deadlock is found at once in lockstep, and on the real clock when the NIC has gone: every thread waits for another or for the NIC, and nothing is under way
 there or due. rocemu reports what each thread waits for, and ends the programs. A thread that
 sleeps for a time, or could be woken from outside (a terminal, a pipe, a connection, a
 signal), is no deadlock; one that only polls is after 5 s, or --poll-patience.

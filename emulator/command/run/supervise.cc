@@ -189,7 +189,7 @@ class Supervisor {
         supervision_(supervision),
         deadline_(supervision.timeout ? std::optional(Clock::now() + *supervision.timeout)
                                       : std::nullopt) {
-    if (supervision.is_virtual) turns_ = TurnTableView::open(supervision.dir);
+    if (supervision.lockstep) turns_ = TurnTableView::open(supervision.dir);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     name_ = std::filesystem::path(command[0]).filename().string();
     if (supervision.stacks)

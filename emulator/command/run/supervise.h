@@ -19,7 +19,6 @@ struct Supervision {
   std::string dir;              // of the NIC
   int capture_descriptor = -1;  // the command does not have it
   bool ends_with_daemon = false;
-  bool is_virtual = false;
   bool lockstep = false;
   bool mounts_sysfs = false;
   bool tells_exits = false;  // also for orphans, which the NIC may notice too late

@@ -20,8 +20,7 @@ int64_t nanoseconds(engine::Instant instant) {
 
 void require_virtual(const Clock& clock) {
   if (clock.is_virtual()) return;
-  throw ControlServer::Refusal(
-      "this NIC has the real clock; start it with --clock virtual or --lockstep");
+  throw ControlServer::Refusal("this NIC has the real clock; start it with --lockstep");
 }
 
 Json clock_json(EngineHost& host, const Clock& clock, bool held) {

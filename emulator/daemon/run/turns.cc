@@ -83,7 +83,6 @@ Turns::Turns(const Options& options, UniqueFd listener, Requests requests)
   if (!handback_) fail_start("cannot make an eventfd", errno);
   table().next_serial.store(1);
   table().seed = options.seed;
-  table().is_lockstep = options.lockstep ? 1 : 0;
   handback_watch_ = loop_.watch(handback_.get(), EPOLLIN, [this](uint32_t) { take_handbacks(); });
   if (!handback_watch_) fail_start("cannot watch the table of turns", errno);
   participants_ = std::make_unique<Participants>(
@@ -167,9 +166,8 @@ void Turns::settle(const MustStop& must_stop) {
     loop_.wait(engine::Duration(0));
     participants_->answer_waiting();
     if (!needs_settling()) return;
-    // In lockstep what they ask for is served when all of them wait: what is there sooner or later,
-    // such as the descriptors that a process closes as it ends, is all there then.
-    if (!options_.lockstep) serve();
+    // Their requests are served when all of them wait: what comes sooner or later, such as the
+    // descriptors that a process closes as it ends, has all come then.
     const bool quiet = everybody_.is_quiet(requests_.clients());
     tell_of_unseen();
     if (quiet) {
@@ -196,8 +194,8 @@ void Turns::settle(const MustStop& must_stop) {
       if (!names.empty()) {
         spdlog::warn(
             "for 2 s without a verb runs {}: what it does counts as outside of the virtual "
-            "clock from now on{}",
-            names, options_.lockstep ? ", and the run is no longer deterministic" : "");
+            "clock from now on, and the run is no longer deterministic",
+            names);
         return find_strangers();
       }
     }
@@ -274,7 +272,11 @@ std::span<const schedule::Thread> Turns::threads() {
     schedule::Thread& thread = threads_.emplace_back();
     thread = {.slot = i,
               .serial = slot.serial.load(),
-              .deadline = schedule::instant_of(slot.deadline_ns.load())};
+              .deadline = schedule::instant_of(slot.deadline_ns.load()),
+              .preemptions = slot.preemptions.load(),
+              .calls_left = slot.calls.load()};
+    if ((slot.flags.load() & ThreadSlot::kPreempted) != 0)
+      thread.preempted_at = schedule::instant_of(slot.preempted_ns.load());
     if (const int64_t ready = slot.ready_ns.load(); ready != 0)
       thread.polling = {.polled_at = schedule::instant_of(slot.looked_ns.load()),
                         .polls = slot.looks.load(),
@@ -300,11 +302,12 @@ bool Turns::wait_awake(const ThreadSlot& slot) const {
   return now < until;
 }
 
-schedule::Turn Turns::give_turn(uint32_t number, schedule::PollGrant polls,
-                                const MustStop& must_stop) {
+schedule::Turn Turns::give_turn(const schedule::Step& step, const MustStop& must_stop) {
+  const uint32_t number = step.slot;
   ThreadSlot& slot = table().slots[number];
-  slot.polls.store(polls.polls);
-  slot.poll_ns.store(polls.each.count());
+  slot.polls.store(step.polls.polls);
+  slot.poll_ns.store(step.polls.each.count());
+  slot.calls.store(step.calls);
   participants_->set_holder(&slot);
   abi::give_turn(slot);
   syscall(SYS_futex, &slot.turn, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
@@ -371,9 +374,8 @@ bool Turns::must_go_on_beside(const ThreadSlot& slot, Nanoseconds held, Nanoseco
   const std::string name = proc::field_of(proc::contents_of(task_file(slot, "status")), "Name");
   spdlog::warn(
       "for 2 s without a verb runs thread {} (tid {}) of pid {}: what it does counts as outside of "
-      "the virtual clock from now on{}",
-      name, slot.tid.load(), slot.pid.load(),
-      options_.lockstep ? ", and the run is no longer deterministic" : "");
+      "the virtual clock from now on, and the run is no longer deterministic",
+      name, slot.tid.load(), slot.pid.load());
   return true;
 }
 

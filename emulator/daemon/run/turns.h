@@ -25,7 +25,7 @@
 #include "emulator/daemon/run/quiescence.h"
 #include "emulator/daemon/run/unseen_programs.h"
 #include "emulator/os/unique_fd.h"
-#include "emulator/schedule/poll_time.h"
+#include "emulator/schedule/scheduler.h"
 #include "emulator/schedule/thread.h"
 
 namespace rocemu::daemon {
@@ -33,7 +33,6 @@ namespace rocemu::daemon {
 class Turns {
  public:
   struct Options {
-    bool lockstep = false;
     uint64_t seed = 0;
     bool sleeps_between_turns = false;  // never waits awake for one to come back
     bool tells_exits = false;           // of programs that end otherwise than with status 0
@@ -58,8 +57,8 @@ class Turns {
   void settle(const MustStop& must_stop);
   /// The threads that wait for a turn.
   std::span<const schedule::Thread> threads();
-  /// Gives a turn to the thread in that slot. Returns when it has given it back, or lost it.
-  schedule::Turn give_turn(uint32_t slot, schedule::PollGrant polls, const MustStop& must_stop);
+  /// Gives the turn of that step. Returns when the thread has given it back, or lost it.
+  schedule::Turn give_turn(const schedule::Step& step, const MustStop& must_stop);
   /// Returns whether a process has come or gone since the last call.
   bool take_changed() { return participants_->take_changed(); }
 

@@ -22,7 +22,6 @@ VirtualTime::VirtualTime(const Options& options, Turns& turns, Worker& worker,
                          EventLoop& control_loop, Clock& clock, const bool& is_held,
                          std::function<bool()> on_idle)
     : scheduler_(options),
-      lockstep_(options.lockstep),
       turns_(turns),
       worker_(worker),
       control_loop_(control_loop),
@@ -85,7 +84,7 @@ void VirtualTime::take(const Step& step, const Turns::MustStop& must_stop) {
     case Step::Kind::kLookForNews:
       return scheduler_.heard_news(turns_.has_news());
     case Step::Kind::kGiveTurn:
-      return scheduler_.turn_ended(turns_.give_turn(step.slot, step.polls, must_stop));
+      return scheduler_.turn_ended(turns_.give_turn(step, must_stop));
     case Step::Kind::kRunDevice: {
       const bool has_worked = handle_after_turns();
       return scheduler_.device_ran(has_worked, turns_.take_changed());
@@ -161,11 +160,9 @@ bool VirtualTime::end_stuck(uint32_t serial) {
   if (!scheduler_.is_stuck() || is_held_ || serial != scheduler_.seen_activity() ||
       serial != activity())
     return false;
-  if (lockstep_) {
-    // How programs go when they are ended is left to chance.
-    scheduler_.end();
-    worker_.engine_host().end_record();
-  }
+  // How programs go when they are ended is left to chance.
+  scheduler_.end();
+  worker_.engine_host().end_record();
   return true;
 }
 

@@ -19,7 +19,7 @@ class VirtualTime {
  public:
   using Options = schedule::Options;
 
-  /// `control_loop` is the control socket's, which in lockstep has its turn last. Time stands still
+  /// `control_loop` is the control socket's, which has its turn last. Time stands still
   /// while `is_held`. `on_idle` is called whenever there has been nothing to do for some rounds,
   /// and returns true if it did something that programs see. All of them outlive this.
   VirtualTime(const Options& options, Turns& turns, Worker& worker, EventLoop& control_loop,
@@ -31,7 +31,7 @@ class VirtualTime {
   /// programs did something.
   void on_stuck(std::function<void(uint32_t serial)> callback) { on_stuck_ = std::move(callback); }
   /// True if programs have done nothing since on_stuck() told that serial: the run is a hang, and
-  /// is about to be ended. In lockstep time stands still from then on.
+  /// is about to be ended. Time stands still from then on.
   bool end_stuck(uint32_t serial);
 
   /// Since when a run hangs that hangs now.
@@ -54,7 +54,6 @@ class VirtualTime {
   std::vector<uint32_t> progress_of_qps() const;
 
   schedule::Scheduler scheduler_;
-  bool lockstep_;
   Turns& turns_;
   Worker& worker_;
   EventLoop& control_loop_;

@@ -5,7 +5,7 @@
 //
 //   int main(int argc, char** argv) {
 //     testing::InitGoogleTest(&argc, argv);
-//     rocemu::testing::Fabric fabric({.clock = rocemu::testing::ClockKind::kVirtual});
+//     rocemu::testing::Fabric fabric({.clock = rocemu::testing::ClockKind::kLockstep});
 //     ...
 //     return RUN_ALL_TESTS();
 //   }
@@ -41,8 +41,7 @@ class Error : public std::runtime_error {
 
 enum class ClockKind {
   kReal,
-  kVirtual,   // stands still while anybody works and then jumps
-  kLockstep,  // virtual, and the same run each time
+  kLockstep,  // virtual: advances only while every thread waits; programs take turns
 };
 
 struct FabricOptions {
@@ -170,12 +169,12 @@ struct SteppedFrame {
 /// A private NIC, which this process sees from now on. It is gone with all that it had when this is
 /// destroyed, or when the process ends, however that may be. Not to be used by two threads at once.
 ///
-/// A deadlock on the virtual clock, or the end of `timeout`, is reported with what each thread
-/// waits for: Program::wait() and run() throw it as an Error, and without one of these the process
-/// prints it and ends by SIGABRT.
+/// A deadlock in lockstep, or the end of `timeout`, is reported with what each thread waits for:
+/// Program::wait() and run() throw it as an Error, and without one of these the process prints it
+/// and ends by SIGABRT.
 ///
-/// Under `rocemu run --lockstep` or `--clock virtual` this is the NIC of that run, with its clock,
-/// its recording and its watch for hangs; options that differ from the run's are an Error.
+/// Under `rocemu run --lockstep` this is the NIC of that run, with its clock, its recording and its
+/// watch for hangs; options that differ from the run's are an Error.
 class Fabric {
  public:
   /// Throws Error.

@@ -84,9 +84,8 @@ class Programs(unittest.TestCase):
             result = rocemu_run(program(name), options=options)
             self.assert_ends(result, 0, PROGRAMS[name.removesuffix("_corrected")][0])
         # Several mistakes only show if one side is slow, as it may be on a busy machine. So the
-        # programs with mistakes run in virtual time; the corrected ones in real time, too.
+        # programs with mistakes run in lockstep; the corrected ones in real time, too.
         cases = [(name, ("--lockstep",)) for pair in map(both, PROGRAMS) for name in pair]
-        cases += [(name, ("--clock", "virtual")) for name in PROGRAMS]
         cases += [(name + "_corrected", ()) for name in PROGRAMS]
         side_by_side(self, check, cases, at_once=3)
 

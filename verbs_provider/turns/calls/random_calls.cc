@@ -39,10 +39,6 @@ void fill(void* data, size_t size) {
   }
 }
 
-bool is_seeded() {
-  return active() && table()->is_lockstep != 0;
-}
-
 constexpr int kMaxFiles = 1024;
 std::atomic<bool> random_files[kMaxFiles];
 
@@ -62,7 +58,7 @@ shim::Next<int(int, const char*, int, mode_t)> next_openat("openat");
 }  // namespace
 
 bool fill_randomly(void* data, size_t size) {
-  if (!is_seeded()) return false;
+  if (!active()) return false;
   fill(data, size);
   return true;
 }
@@ -80,13 +76,13 @@ void forget_random_file(int fd) {
 using namespace rocemu::turns;
 
 ROCEMU_REPLACE(ssize_t, getrandom, (void* data, size_t size, unsigned flags)) {
-  if (!is_seeded()) return next_getrandom(data, size, flags);
+  if (!active()) return next_getrandom(data, size, flags);
   fill(data, size);
   return static_cast<ssize_t>(size);
 }
 
 ROCEMU_REPLACE(int, getentropy, (void* data, size_t size)) {
-  if (size > 256 || !is_seeded()) return next_getentropy(data, size);
+  if (size > 256 || !active()) return next_getentropy(data, size);
   fill(data, size);
   return 0;
 }

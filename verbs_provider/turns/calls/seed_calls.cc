@@ -33,7 +33,7 @@ constexpr int64_t (*kMixtures[])(int64_t pid, int64_t time) = {
 /// The seed that the generator is to have. Only the low 32 bits of seeds count (drand48(3),
 /// random(3)).
 int64_t seed_for(int64_t seed) {
-  if (!active() || table()->is_lockstep == 0) return seed;
+  if (!active()) return seed;
   const int64_t pid = getpid();
   const int64_t number = kFirstNumber + own_slot()->serial.load();
   const int64_t now = abi::kRealtimeStartNs + now_ns();

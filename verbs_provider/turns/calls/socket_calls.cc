@@ -33,8 +33,7 @@ using namespace rocemu::turns;
 /// A socket that accept(2) returns has the sizes of the one that listens.
 ROCEMU_REPLACE(int, socket, (int domain, int type, int protocol)) {
   const int fd = next_socket(domain, type, protocol);
-  if (fd < 0 || !is_tcp(domain, type, protocol) || !active() || table()->is_lockstep == 0)
-    return fd;
+  if (fd < 0 || !is_tcp(domain, type, protocol) || !active()) return fd;
   for (const int option : {SO_RCVBUF, SO_SNDBUF})
     kernel(SYS_setsockopt, fd, SOL_SOCKET, option, &kBufferSize, sizeof kBufferSize);
   return fd;
