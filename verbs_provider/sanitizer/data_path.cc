@@ -137,8 +137,10 @@ void on_taken_back(const PostedRequests& posted) {
   if (program == nullptr) return;
   const SavedErrno saved;
   const Guard guard(program->lock);
-  if (Queue* const queue = queue_of(program->objects(), posted))
-    queue->requests.take_back(posted.begin);
+  Queue* const queue = queue_of(program->objects(), posted);
+  if (queue == nullptr) return;
+  program->sanitizer().tell(PostTakenBack{*queue, posted.begin});
+  queue->requests.take_back(posted.begin);
 }
 
 void on_poll(ibv_cq* base) {
@@ -184,11 +186,33 @@ void on_completion(ibv_cq* base, const abi::Cqe& cqe) {
                                    : last > requests.finished() && last <= requests.posted()
                                        ? &requests.at(last)
                                        : nullptr;
-    program->sanitizer().tell(
-        Completion{objects, *cq, *queue, this_thread(), place, last, cqe.status, request});
+    program->sanitizer().tell(Completion{.objects = objects,
+                                         .cq = *cq,
+                                         .queue = *queue,
+                                         .thread = this_thread(),
+                                         .place = place,
+                                         .last = last,
+                                         .status = cqe.status,
+                                         .request = request,
+                                         .opcode = cqe.opcode,
+                                         .length = cqe.byte_len,
+                                         .source_qp = cqe.src_qp});
     is_shared ? (void)requests.finish_one(cqe.wr_id) : requests.finish_up_to(last);
   }
   if (is_error && qp != objects.qps_by_number.end()) qp->second->had_error = true;
+}
+
+void on_dropped(ibv_cq* base, const abi::Cqe& cqe) {
+  Program* const program = Program::get();
+  if (program == nullptr || cqe.queue != abi::WorkQueue::kSrq) return;
+  const SavedErrno saved;
+  const Guard guard(program->lock);
+  Objects& objects = program->objects();
+  const auto srq = objects.srqs_by_number.find({base->context, cqe.wqe_count});
+  if (srq == objects.srqs_by_number.end()) return;
+  Queue& queue = srq->second->receives;
+  program->sanitizer().tell(DroppedCompletion{queue, cqe.wr_id});
+  queue.requests.finish_one(cqe.wr_id);
 }
 
 void on_acknowledgement_wait(const void* handle, uint32_t completion, uint32_t async) {
