@@ -50,6 +50,8 @@ struct Completion {
   uint32_t opcode = 0;               // abi::WcOpcode, if it is a success
   uint32_t length = 0;               // in bytes, of a receive that is a success
   uint32_t source_qp = 0;            // of a datagram
+  uint32_t index = 0;                // in its CQ, counted from 0 modulo 2^32
+  uint32_t produced = 0;             // completions that the CQ ever had by now
 };
 
 /// The requests behind the number `begin` were not posted after all: the device is gone.

@@ -5,7 +5,7 @@ import pathlib
 import shutil
 import unittest
 
-from support import HERE, PROGRAMS, LOCKSTEP, rocemu_run, side_by_side
+from support import HERE, LOCKSTEP, rocemu_run, side_by_side
 from rocemu import run, temporary_directory
 
 SOURCES = HERE / "compilers"
@@ -45,8 +45,8 @@ class Compilers(unittest.TestCase):
             library = run(command, "-print-file-name=libclang_rt.asan-x86_64.so").stdout.strip()
             flags = [*flags, f"-Wl,-rpath,{os.path.dirname(library)}"]
         result = run(command, "-std=gnu11", "-g", "-O0", *flags, *definitions,
-                     SOURCES / f"{name}.c", PROGRAMS / "pair.c", "-o", program, "-libverbs",
-                     "-lpthread")
+                     "-I", HERE / "pair", SOURCES / f"{name}.c", HERE / "pair" / "pair.c", "-o", program,
+                     "-libverbs", "-lpthread")
         self.assertEqual(result.returncode, 0, result.stdout)
         return program
 

@@ -2,7 +2,7 @@
 // without having waited for it. RIGHT: it has waited.
 #include <pthread.h>
 
-#include "../programs/pair.h"
+#include "pair.h"
 
 static struct pair p;
 

@@ -2,7 +2,7 @@
 // access but right ones, to memory that was poisoned before, too.
 #include <sanitizer/asan_interface.h>
 
-#include "../programs/pair.h"
+#include "pair.h"
 
 static struct pair p;
 

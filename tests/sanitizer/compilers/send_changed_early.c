@@ -2,7 +2,7 @@
 // threads that post, poll and use the buffers, ordered by completions and messages alone.
 #include <pthread.h>
 
-#include "../programs/pair.h"
+#include "pair.h"
 
 static struct pair p;
 

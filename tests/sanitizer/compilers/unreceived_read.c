@@ -1,6 +1,6 @@
 // For MemorySanitizer and valgrind: bytes of a receive buffer that the message did not reach decide
 // something. RIGHT: those that it reached, of a READ, of an atomic, and what a peer may write.
-#include "../programs/pair.h"
+#include "pair.h"
 
 #ifdef __has_include
 #if __has_include(<sanitizer/msan_interface.h>) && defined(__clang__)
