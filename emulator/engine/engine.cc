@@ -48,6 +48,8 @@ struct Apply {
         return violation(input.client, "more send WQEs than the QP has room for");
       }
       send_queue::post(fabric.transport, *qp, input.wqes.subspan(at, stride));
+      if (fabric.write_races.is_watching()) [[unlikely]]
+        fabric.write_races.note_post(fabric.transport, *qp);
     }
   }
   void operator()(const PostRecv& input) const {
@@ -192,6 +194,10 @@ bool Engine::remove_devices() {
 
 FabricSnapshot Engine::snapshot() const {
   return take_snapshot(*fabric_, *rdma_cm_);
+}
+
+void Engine::watch_write_races() {
+  fabric_->write_races.watch();
 }
 
 bool Engine::has_device(DeviceIndex device) const {

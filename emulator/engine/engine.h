@@ -44,6 +44,9 @@ class Engine {
   /// For `rocemu show`: objects, states, counters. Changes nothing.
   FabricSnapshot snapshot() const;
 
+  /// Notes races of WRITEs from now on (Outputs::misuses), which costs each post.
+  void watch_write_races();
+
   /// The rules in force and how often each has acted. Changes nothing.
   std::vector<faults::RuleReport> rule_reports() const;
   /// What clients have to ask for before they do it (abi::DoorbellRing::asked_for).

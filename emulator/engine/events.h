@@ -305,7 +305,17 @@ struct AccessRefused {
   uint64_t opened_address, opened_length;  // what the key opens, if it opens something
 };
 
-using Misuse = std::variant<ReceiveMissing, GrhMissing, AccessRefused>;
+/// A WRITE was posted to bytes that another QP's WRITE, posted before, has yet to change.
+struct WritesUnordered {
+  ClientId client;  // that posted the second
+  DeviceIndex device;
+  QpNumber qp;
+  QpNumber other;
+  uint32_t rkey;
+  uint64_t address, length;  // of the bytes of both
+};
+
+using Misuse = std::variant<ReceiveMissing, GrhMissing, AccessRefused, WritesUnordered>;
 
 struct CmReply {
   int error = 0;  // 0, or a positive errno value; then there is no response

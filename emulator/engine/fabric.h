@@ -25,6 +25,7 @@
 #include "emulator/engine/transport/transmitter.h"
 #include "emulator/engine/verbs/command_context.h"
 #include "emulator/engine/verbs/leaving_clients.h"
+#include "emulator/engine/write_races.h"
 
 namespace rocemu::engine {
 
@@ -65,6 +66,7 @@ class Fabric {
   Scheduler scheduler;
   Transmitter transmitter;
   TransportContext transport;
+  WriteRaces write_races;
   cm::Environment environment;
   cm::ConnectionManager connections;
   Admission admission;

@@ -47,6 +47,23 @@ struct Completion {
   uint64_t last;
   uint32_t status;                   // abi::WcStatus
   const Request* request = nullptr;  // whose it is; null if that is unknown
+  uint32_t opcode = 0;               // abi::WcOpcode, if it is a success
+  uint32_t length = 0;               // in bytes, of a receive that is a success
+  uint32_t source_qp = 0;            // of a datagram
+  uint32_t index = 0;                // in its CQ, counted from 0 modulo 2^32
+  uint32_t produced = 0;             // completions that the CQ ever had by now
+};
+
+/// The requests behind the number `begin` were not posted after all: the device is gone.
+struct PostTakenBack {
+  Queue& queue;
+  uint64_t begin;
+};
+
+/// A request of an SRQ is finished, and its completion is dropped with those of its QP.
+struct DroppedCompletion {
+  Queue& queue;
+  uint64_t wr_id;
 };
 
 /// A successful ibv_modify_qp() with IBV_QP_STATE, before the queues are emptied.
@@ -131,6 +148,12 @@ struct Fork {
   Place place;
 };
 
+/// The program closes a device, and leaves the objects of that context behind.
+struct ContextEnd {
+  Objects& objects;
+  Handle context;
+};
+
 struct ProgramEnd {
   const Objects& objects;
 };
@@ -142,6 +165,8 @@ class Check {
   virtual void on(const Post&) {}
   virtual void on(const Poll&) {}
   virtual void on(const Completion&) {}
+  virtual void on(const PostTakenBack&) {}
+  virtual void on(const DroppedCompletion&) {}
   virtual void on(const StateChange&) {}
   virtual void on(const Destruction&) {}
   virtual void on(const FailedDestruction&) {}
@@ -155,6 +180,7 @@ class Check {
   virtual void on(const EventWaitEnd&) {}
   virtual void on(const MappingChange&) {}
   virtual void on(const Fork&) {}
+  virtual void on(const ContextEnd&) {}
   virtual void on(const ProgramEnd&) {}
 };
 

@@ -32,6 +32,15 @@ struct MissingReceive {
 };
 NicFinding receive_queue_empty(const MissingReceive& missing);
 
+/// Two WRITEs to the same bytes that nothing has ordered.
+struct WriteRace {
+  uint32_t qp;     // of the second
+  uint32_t other;  // of the first
+  uint32_t rkey;
+  uint64_t address, length;
+};
+NicFinding remote_write_race(const WriteRace& race);
+
 /// A datagram of `payload` bytes found a receive with room for that, and none for the GRH.
 NicFinding ud_grh_ignored(uint32_t qp, uint32_t from, uint64_t payload);
 

@@ -119,6 +119,7 @@ struct Qp : Object {
   abi::QpState state = abi::QpState::kReset;  // as the program last set it
   bool had_error = false;  // the program polled an error completion since the last RESET
   bool signals_all = false;
+  uint32_t peer = 0;  // the number of the QP that it is connected to
   const Cq* sends_to = nullptr;
   Handle srq = nullptr;
   const Cq* receives_from = nullptr;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -10,6 +11,12 @@
 #include "emulator/sanitizer/report.h"
 
 namespace rocemu::sanitizer {
+
+/// Bytes of the process. An address of 0 stands for bytes that are not mapped there, as device
+/// memory.
+struct MemoryRange {
+  uint64_t address, length;
+};
 
 struct Request {
   uint64_t number = 0;  // counted from 1 in its queue
@@ -24,6 +31,10 @@ struct Request {
   std::vector<abi::Sge> sges;
   Place posted;
   std::optional<uint64_t> checksum;  // of the bytes, when it was posted
+  /// For the compiler's sanitizer of the program, if it has one: the bytes that the NIC has until
+  /// the completion, and an address that stands for the completion.
+  std::vector<MemoryRange> memory;
+  std::unique_ptr<uint64_t> completion_point;
 };
 
 /// A ring that grows up to the queue's capacity, and whose entries are used again, so that it stops

@@ -17,6 +17,8 @@ const Rule* const kRules[] = {
     &kMrMemoryUnmapped,
     &kPostedAfterError,
     &kProtectionExplained,
+    &kReceiveBufferOverlap,
+    &kRemoteWriteRace,
     &kRkeyStale,
     &kSendBufferModified,
     &kSendQueueNeverSignaled,

@@ -13,9 +13,9 @@ namespace rocemu::sanitizer {
 extern const Rule kAhDestroyedInUse, kCmEventKept, kCqOverrun, kCqTooSmall, kDestroyFailed,
     kEventWithoutRearm, kEventsUnacknowledged, kForkUnprotected, kListPostedAgain, kLostWakeup,
     kMrDeregisteredInUse, kMrMemoryUnmapped, kNotPolledAfterArm, kObjectLeaked, kPostedAfterError,
-    kProtectionExplained, kQpDestroyedInUse, kQpNeverErrorDrained, kReceiveQueueEmpty,
-    kRefusedLimit, kRefusedState, kRkeyStale, kSendBufferModified, kSendQueueNeverSignaled,
-    kSendQueueOverflow, kUdGrhIgnored;
+    kProtectionExplained, kQpDestroyedInUse, kQpNeverErrorDrained, kReceiveBufferOverlap,
+    kReceiveQueueEmpty, kRefusedLimit, kRefusedState, kRemoteWriteRace, kRkeyStale,
+    kSendBufferModified, kSendQueueNeverSignaled, kSendQueueOverflow, kUdGrhIgnored;
 
 /// Errors first, each severity by name.
 std::span<const Rule* const> rules();

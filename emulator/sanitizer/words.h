@@ -22,9 +22,12 @@ inline std::string count_of(uint64_t count, std::string_view what) {
 }
 
 /// "send 4 on QP 5", "receive 17 on SRQ 2".
+inline std::string title_of(QueueKind kind, uint32_t queue, uint64_t number) {
+  return (kind == QueueKind::kSend ? "send " : "receive ") + std::to_string(number) +
+         (kind == QueueKind::kShared ? " on SRQ " : " on QP ") + std::to_string(queue);
+}
 inline std::string title_of(const Queue& queue, uint64_t number) {
-  return (queue.kind == QueueKind::kSend ? "send " : "receive ") + std::to_string(number) +
-         (queue.kind == QueueKind::kShared ? " on SRQ " : " on QP ") + std::to_string(queue.number);
+  return title_of(queue.kind, queue.number, number);
 }
 
 }  // namespace rocemu::sanitizer

@@ -15,6 +15,7 @@ void Bench::step_once(const engine::Input& input) {
   if (outputs_.reply) reply_ = outputs_.reply;
   for (engine::Output& output : outputs_.list) log.push_back({now_, std::move(output)});
   outputs_.list.clear();
+  misuses.insert(misuses.end(), outputs_.misuses.begin(), outputs_.misuses.end());
 }
 
 void Bench::step(const engine::Input& input) {

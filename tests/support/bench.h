@@ -71,6 +71,7 @@ class Bench {
   /// What the engine wanted done and no test has looked at yet. Behind the engine, whose frames
   /// must not outlive it.
   std::vector<Timed> log;
+  std::vector<engine::Misuse> misuses;
 
  private:
   engine::Outputs outputs_;

@@ -41,6 +41,8 @@ struct SanitizerHooks {
   void (*polls)(ibv_cq* cq);
   /// The program gets this completion. Under the CQ's lock.
   void (*completed)(ibv_cq* cq, const abi::Cqe& cqe);
+  /// The program does not get this one, since its QP is gone or was reset. Under the CQ's lock.
+  void (*dropped)(ibv_cq* cq, const abi::Cqe& cqe);
   /// The program has changed the pages of registered memory. Perhaps in the middle of its
   /// allocator.
   void (*mapping_changed)(ibv_context* context, uint64_t begin, uint64_t end,

@@ -41,6 +41,8 @@ bool take(Cq& cq, uint64_t end, abi::Cqe* cqe, WritablePage& known) {
         show(&cq.verbs.cq, *cqe);
       return true;
     }
+    if (sanitizer() != nullptr) [[unlikely]]
+      sanitizer()->dropped(&cq.verbs.cq, *cqe);
   }
   return false;
 }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "emulator/sanitizer/words.h"
+#include "verbs_provider/sanitizer/compilers/initialized_memory.h"
 #include "verbs_provider/sanitizer/limits.h"
 #include "verbs_provider/sanitizer/program.h"
 #include "verbs_provider/sanitizer/verbs.h"
@@ -105,6 +106,14 @@ struct Bytes {
   uint64_t memory = 0;  // of the process; 0 if a NIC may fault it in
 };
 
+/// What peers may write counts as written: they do so without a word.
+void mark_what_peers_write(const Mr& region, unsigned access) {
+  constexpr unsigned kWrites =
+      IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
+  if ((access & kWrites) != 0 && region.memory != 0)
+    mark_initialized(reinterpret_cast<const void*>(region.memory), region.length);
+}
+
 void set_bytes(Mr& region, const Bytes& bytes) {
   region.address = bytes.address;
   region.length = bytes.length;
@@ -122,6 +131,7 @@ ibv_mr* add_mr(ibv_mr* mr, ibv_pd* pd, const Bytes& bytes, unsigned access, cons
   region->rkey = mr->rkey;
   set_bytes(*region, bytes);
   set_access(*region, access);
+  mark_what_peers_write(*region, access);
   Mr& added = program->objects().regions.add(std::move(region));
   program->objects().regions_by_lkey[added.lkey] = &added;
   return mr;
@@ -169,6 +179,7 @@ int rereg_mr(provider::VerbsMr* verbs, int flags, ibv_pd* pd, void* address, siz
   if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0)
     set_bytes(*region,
               bytes_of(address, reinterpret_cast<uint64_t>(address), length, verbs->access));
+  mark_what_peers_write(*region, static_cast<unsigned>(verbs->access));
   return error;
 }
 
@@ -421,6 +432,7 @@ int modify_qp(ibv_qp* base, ibv_qp_attr* attr, int mask) {
   const Seen program(Program::get());
   Qp* const qp = program ? program->objects().qps.find(base) : nullptr;
   if (qp == nullptr) return error;
+  if ((mask & IBV_QP_DEST_QPN) != 0) qp->peer = attr->dest_qp_num;
   const auto to = static_cast<abi::QpState>(attr->qp_state);
   program->sanitizer().tell(
       StateChange{*qp, qp->state, to, program->here("ibv_modify_qp", base->context)});

@@ -7,6 +7,7 @@
 #include "verbs_provider/sanitizer/leaving.h"
 #include "verbs_provider/sanitizer/mapping_changes.h"
 #include "verbs_provider/sanitizer/program.h"
+#include "verbs_provider/structs/cq.h"
 
 namespace rocemu::sanitizer {
 namespace {
@@ -101,6 +102,16 @@ void tell_of_refusal(Sanitizer& sanitizer, const Post& post) {
                  qp.created, post.place});
 }
 
+/// The completions that a CQ ever had, and those of them that the program took, modulo 2^32.
+struct CompletionCount {
+  uint32_t produced, taken;
+};
+/// Under the CQ's lock.
+CompletionCount count_of(ibv_cq* base) {
+  const auto& cq = *reinterpret_cast<const provider::Cq*>(base);
+  return {cq.ring->producer.load(std::memory_order_acquire), static_cast<uint32_t>(cq.consumed)};
+}
+
 struct SavedErrno {
   const int value = errno;
   ~SavedErrno() { errno = value; }
@@ -137,8 +148,10 @@ void on_taken_back(const PostedRequests& posted) {
   if (program == nullptr) return;
   const SavedErrno saved;
   const Guard guard(program->lock);
-  if (Queue* const queue = queue_of(program->objects(), posted))
-    queue->requests.take_back(posted.begin);
+  Queue* const queue = queue_of(program->objects(), posted);
+  if (queue == nullptr) return;
+  program->sanitizer().tell(PostTakenBack{*queue, posted.begin});
+  queue->requests.take_back(posted.begin);
 }
 
 void on_poll(ibv_cq* base) {
@@ -180,15 +193,40 @@ void on_completion(ibv_cq* base, const abi::Cqe& cqe) {
             ? 0
             : requests.finished() + (cqe.wqe_count - static_cast<uint32_t>(requests.finished()));
     const Place place = is_error ? program->here("ibv_poll_cq", base->context) : Place{};
+    const CompletionCount count = count_of(base);
     const Request* const request = is_shared ? requests.find(cqe.wr_id)
                                    : last > requests.finished() && last <= requests.posted()
                                        ? &requests.at(last)
                                        : nullptr;
-    program->sanitizer().tell(
-        Completion{objects, *cq, *queue, this_thread(), place, last, cqe.status, request});
+    program->sanitizer().tell(Completion{.objects = objects,
+                                         .cq = *cq,
+                                         .queue = *queue,
+                                         .thread = this_thread(),
+                                         .place = place,
+                                         .last = last,
+                                         .status = cqe.status,
+                                         .request = request,
+                                         .opcode = cqe.opcode,
+                                         .length = cqe.byte_len,
+                                         .source_qp = cqe.src_qp,
+                                         .index = count.taken - 1,
+                                         .produced = count.produced});
     is_shared ? (void)requests.finish_one(cqe.wr_id) : requests.finish_up_to(last);
   }
   if (is_error && qp != objects.qps_by_number.end()) qp->second->had_error = true;
+}
+
+void on_dropped(ibv_cq* base, const abi::Cqe& cqe) {
+  Program* const program = Program::get();
+  if (program == nullptr || cqe.queue != abi::WorkQueue::kSrq) return;
+  const SavedErrno saved;
+  const Guard guard(program->lock);
+  Objects& objects = program->objects();
+  const auto srq = objects.srqs_by_number.find({base->context, cqe.wqe_count});
+  if (srq == objects.srqs_by_number.end()) return;
+  Queue& queue = srq->second->receives;
+  program->sanitizer().tell(DroppedCompletion{queue, cqe.wr_id});
+  queue.requests.finish_one(cqe.wr_id);
 }
 
 void on_acknowledgement_wait(const void* handle, uint32_t completion, uint32_t async) {

@@ -11,6 +11,7 @@ extern "C" constinit const rocemu::provider::SanitizerHooks rocemu_sanitizer_hoo
     .taken_back = rocemu::sanitizer::on_taken_back,
     .polls = rocemu::sanitizer::on_poll,
     .completed = rocemu::sanitizer::on_completion,
+    .dropped = rocemu::sanitizer::on_dropped,
     .mapping_changed = rocemu::sanitizer::on_mapping_change,
     .waits_for_acknowledgements = rocemu::sanitizer::on_acknowledgement_wait,
     .has_acknowledgements = rocemu::sanitizer::on_acknowledgements,

@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <rdma/rdma_cma.h>
 
+#include "verbs_provider/sanitizer/compilers/initialized_memory.h"
 #include "verbs_provider/sanitizer/program.h"
 #include "verbs_provider/structs/cq.h"
 #include "verbs_provider/system/kernel.h"
@@ -120,6 +121,32 @@ bool is_fork_protected() {
 using namespace rocemu::sanitizer;
 
 #define ROCEMU_BEFORE extern "C" __attribute__((visibility("default")))
+
+// ---- Calls that look into files, which MemorySanitizer would check ----
+
+ROCEMU_BEFORE ibv_device** ibv_get_device_list(int* count) {
+  static auto* const real = behind<ibv_device**(int*)>("ibv_get_device_list");
+  const UncheckedCall unchecked;
+  ibv_device** const list = real(count);
+  if (list != nullptr && count != nullptr) mark_initialized(count, sizeof *count);
+  return list;
+}
+
+ROCEMU_BEFORE ibv_context* ibv_open_device(ibv_device* device) {
+  static auto* const real = behind<decltype(ibv_open_device)>("ibv_open_device");
+  const UncheckedCall unchecked;
+  return real(device);
+}
+
+ROCEMU_BEFORE int ibv_query_gid(ibv_context* context, uint8_t port, int index, ibv_gid* gid) {
+  static auto* const real = behind<decltype(ibv_query_gid)>("ibv_query_gid");
+  const UncheckedCall unchecked;
+  const int result = real(context, port, index, gid);
+  if (result == 0) mark_initialized(gid, sizeof *gid);
+  return result;
+}
+
+// ---- Calls that the rules look at ----
 
 ROCEMU_BEFORE int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** context) {
   static auto* const real = behind<decltype(ibv_get_cq_event)>("ibv_get_cq_event");

@@ -55,6 +55,7 @@ void tell(Program& program, const Change& change, const Place& place) {
 void on_mapping_change(ibv_context* context, uint64_t begin, uint64_t end, abi::MappingCall call) {
   // Advice is given by allocators, of memory that they keep.
   if (call == abi::MappingCall::kMadvise) return;
+  forget_marks(begin, end);
   const size_t at = count.fetch_add(1);
   if (at >= kMaxChanges) return;
   Change& change = changes[at];

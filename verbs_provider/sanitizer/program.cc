@@ -62,8 +62,10 @@ Program* Program::make_one() {
 
 /// A child cannot use what its parent has, and so begins without objects.
 void Program::begin_in_child() {
-  Program* const parents = std::exchange(program, make_one());
-  if (program == nullptr) parents->lock.unlock();
+  Program* const parents = program;
+  if (parents->marks_ != nullptr) parents->marks_->release_all();
+  parents->lock.unlock();
+  if (Program* const own = make_one()) program = own;
 }
 
 void Program::prepare_fork() {
@@ -81,6 +83,10 @@ void Program::make() {
 
 Program::Program(const std::string& directory, const Selection& selection)
     : log_(directory, stacks_), sanitizer_(selection, *this) {
+  if (std::unique_ptr<BufferMarks> marks = BufferMarks::make(stacks_)) {
+    marks_ = marks.get();
+    sanitizer_.add(std::move(marks));
+  }
   std::string trap = contents_of(directory + "/" + abi::kSanitizerTrap);
   while (!trap.empty() && trap.back() == '\n') trap.pop_back();
   trap_ = find_rule(trap);
@@ -97,6 +103,7 @@ Place Program::here(std::string_view call) {
 
 void Program::forget(ibv_context* context) {
   if (clock_ == context) clock_ = nullptr;
+  sanitizer_.tell(ContextEnd{objects(), context});
   objects().forget(context);
 }
 

@@ -10,8 +10,9 @@
 #include <string_view>
 
 #include "emulator/sanitizer/sanitizer.h"
-#include "verbs_provider/base/lock.h"
+#include "verbs_provider/sanitizer/compilers/buffer_marks.h"
 #include "verbs_provider/sanitizer/log.h"
+#include "verbs_provider/sanitizer/own_lock.h"
 #include "verbs_provider/sanitizer/stacks.h"
 
 namespace rocemu::sanitizer {
@@ -21,7 +22,7 @@ class Program final : public Host {
   /// Null unless the run has --sanitize. Made at the first call.
   static Program* get();
 
-  provider::Mutex lock;  // of all that follows
+  OwnLock lock;  // of all that follows
 
   Sanitizer& sanitizer() { return sanitizer_; }
   Objects& objects() { return sanitizer_.objects(); }
@@ -52,6 +53,7 @@ class Program final : public Host {
   Stacks stacks_;
   Log log_;
   Sanitizer sanitizer_;
+  BufferMarks* marks_ = nullptr;  // one of the checks
   const Rule* trap_ = nullptr;
   ibv_context* clock_ = nullptr;  // the latest context; null if that was closed
 };

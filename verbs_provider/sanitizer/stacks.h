@@ -39,6 +39,8 @@ class Stacks {
 
   uint32_t number_of(const RawStack& stack) { return number_of(stack.addresses, stack.count); }
   const std::vector<Frame>& frames(uint32_t number) const { return stacks_[number - 1]; }
+  /// The return addresses of those frames, from the inside out.
+  const std::vector<uintptr_t>& addresses(uint32_t number) const { return addresses_[number - 1]; }
 
  private:
   uint32_t number_of(const uintptr_t* addresses, size_t count);

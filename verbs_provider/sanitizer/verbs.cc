@@ -1,5 +1,6 @@
 #include "verbs_provider/sanitizer/verbs.h"
 
+#include "verbs_provider/sanitizer/compilers/results.h"
 #include "verbs_provider/sanitizer/creations.h"
 #include "verbs_provider/sanitizer/destructions.h"
 #include "verbs_provider/sanitizer/program.h"
@@ -16,6 +17,7 @@ void wrap_verbs(provider::ContextOps* ops, uint64_t (*now_ns)(ibv_context*)) {
   original = *ops;  // the same for each context
   wrap_creations(*ops);
   wrap_destructions(*ops);
+  wrap_results(*ops);
 }
 
 }  // namespace rocemu::sanitizer

@@ -14,6 +14,7 @@
 #include "emulator/os/proc.h"
 #include "emulator/os/unique_fd.h"
 #include "emulator/sanitizer/nic.h"
+#include "emulator/sanitizer/rules.h"
 #include "emulator/scenario/effect_words.h"
 
 namespace rocemu::daemon {
@@ -68,6 +69,14 @@ sanitizer::NicFinding finding_of(const engine::AccessRefused& refused) {
                                     .reason = reason_of(refused.obstacle),
                                     .opened_address = refused.opened_address,
                                     .opened_length = refused.opened_length});
+}
+
+sanitizer::NicFinding finding_of(const engine::WritesUnordered& race) {
+  return sanitizer::remote_write_race({.qp = race.qp.value,
+                                       .other = race.other.value,
+                                       .rkey = race.rkey,
+                                       .address = race.address,
+                                       .length = race.length});
 }
 
 std::vector<std::string> names_of(const std::vector<engine::DeviceConfig>& devices) {
@@ -163,6 +172,11 @@ EngineHost::DeviceFacts EngineHost::device_facts(engine::DeviceIndex device) {
   facts.port = command(client, request).body.port;
   submit(engine::DetachClient{client});
   return facts;
+}
+
+void EngineHost::keep_findings(const std::string& directory) {
+  findings_.emplace(directory);
+  if (findings_->looks_for(sanitizer::kRemoteWriteRace)) engine_.watch_write_races();
 }
 
 void EngineHost::receive(std::span<const engine::ReceivedFrame> frames) {

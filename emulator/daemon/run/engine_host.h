@@ -72,7 +72,7 @@ class EngineHost : public EnginePort {
   bool release_outputs();
 
   /// From now on what is wrong by the rules of the sanitizer is written to that directory.
-  void keep_findings(const std::string& directory) { findings_.emplace(directory); }
+  void keep_findings(const std::string& directory);
 
   /// How many inputs there have been but ticks, modulo 2^32: what programs did, and by the control
   /// socket users.

@@ -26,6 +26,8 @@ class FindingLog {
   FindingLog(const FindingLog&) = delete;
   FindingLog& operator=(const FindingLog&) = delete;
 
+  bool looks_for(const sanitizer::Rule& rule) const { return rules_.contains(&rule); }
+
   /// From now on reports call that process so.
   void name(pid_t pid, const std::string& program, uint32_t number);
   /// Found again, about the same objects, it is only counted.

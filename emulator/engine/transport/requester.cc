@@ -86,15 +86,6 @@ std::optional<LocalError> execute_local(TransportContext& context, const QueuePa
   return LocalError{WcStatus::kMwBindErr, VendorError::kBadBind};
 }
 
-/// The sizes in a WQE come from the client: never beyond what the QP has room for.
-uint64_t message_length(const QueuePair& qp, uint32_t index, const SendWqe& wqe) {
-  const abi::SendOpcode* opcode = abi::find_send_opcode(static_cast<WrOpcode>(wqe.opcode));
-  if (opcode != nullptr && opcode->is_dataless) return 0;
-  if ((wqe.flags & abi::kSendInline) != 0) return wqe.inline_size;
-  const uint32_t count = std::min(wqe.num_sge, qp.attr.cap.max_send_sge);
-  return total(read_sges(qp.send.queue.rest(index, sizeof(SendWqe)), count));
-}
-
 /// Sends one request packet, whose answers end before `limit`, and keeps account of it.
 void send_request(TransportContext& context, QueuePair& qp, wire::Packet& packet, Psn limit,
                   size_t payload, Frame frame) {
@@ -381,6 +372,14 @@ uint32_t transmit(TransportContext& context, QueuePair& qp) {
   }
   if (may_send(qp)) context.scheduler().schedule(qp);
   return std::max(sent, 1u);
+}
+
+uint64_t message_length(const QueuePair& qp, uint32_t index, const SendWqe& wqe) {
+  const abi::SendOpcode* opcode = abi::find_send_opcode(static_cast<WrOpcode>(wqe.opcode));
+  if (opcode != nullptr && opcode->is_dataless) return 0;
+  if ((wqe.flags & abi::kSendInline) != 0) return wqe.inline_size;
+  const uint32_t count = std::min(wqe.num_sge, qp.attr.cap.max_send_sge);
+  return total(read_sges(qp.send.queue.rest(index, sizeof(SendWqe)), count));
 }
 
 }  // namespace rocemu::engine::requester

@@ -10,4 +10,8 @@ namespace rocemu::engine::requester {
 /// 1 so that a caller with a budget comes to an end.
 uint32_t transmit(TransportContext& context, QueuePair& qp);
 
+/// Returns the payload bytes of a message that was posted. The sizes in a WQE come from the client:
+/// never beyond what the QP has room for.
+uint64_t message_length(const QueuePair& qp, uint32_t index, const abi::SendWqe& wqe);
+
 }  // namespace rocemu::engine::requester

@@ -30,6 +30,7 @@ class ScriptedProgram final : public Host {
     uint64_t wr_id;
     bool is_signaled = true;
     uint32_t lkey = 7;
+    uint64_t address = 0x1000;  // of 8 bytes
   };
 
   /// Posts as many of the list as there is room for. Returns whether that was all.
@@ -64,6 +65,24 @@ class ScriptedProgram final : public Host {
                                &queue.requests.at(request)});
     queue.requests.finish_up_to(request);
     if (status != 0) queue.qp->had_error = true;
+  }
+  /// Polls the completion of a receive, which is `index` in its CQ, while the CQ had `produced`.
+  void receive(uint32_t qp_number, uint64_t request, uint32_t index, uint32_t produced,
+               uint32_t length = 8) {
+    Queue& queue = qp(qp_number).receives;
+    sanitizer_.tell(Completion{.objects = sanitizer_.objects(),
+                               .cq = cq(1),
+                               .queue = queue,
+                               .thread = 1,
+                               .place = {},
+                               .last = request,
+                               .status = 0,
+                               .request = &queue.requests.at(request),
+                               .opcode = 128,  // IBV_WC_RECV
+                               .length = length,
+                               .index = index,
+                               .produced = produced});
+    queue.requests.finish_up_to(request);
   }
   void change(uint32_t qp_number, abi::QpState to) {
     Qp& one = qp(qp_number);
@@ -134,7 +153,7 @@ class ScriptedProgram final : public Host {
       Request& request = queue.requests.push();
       request.wr_id = wr.wr_id;
       request.is_signaled = wr.is_signaled;
-      request.sges = {{0x1000, 8, wr.lkey}};
+      request.sges = {{wr.address, 8, wr.lkey}};
     }
     sanitizer_.tell(Post{.objects = sanitizer_.objects(),
                          .queue = queue,

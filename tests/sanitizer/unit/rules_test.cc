@@ -64,6 +64,60 @@ TEST_F(RulesTest, SeveralUsersAreOneReport) {
               ElementsAre(HasSubstr("while receive 1 on QP 2 and 1 other request still name it")));
 }
 
+// ---- receive-buffer-overlap ----
+
+TEST_F(RulesTest, AMessageOverAnotherThatLiesInTheCqIsAnError) {
+  program.post_receive(1, {.wr_id = 1});
+  program.post_receive(1, {.wr_id = 2, .address = 0x1004});
+  program.receive(1, 1, /*index=*/0, /*produced=*/2);
+  EXPECT_THAT(program.reports(), IsEmpty());
+  program.receive(1, 2, /*index=*/1, /*produced=*/2);
+  EXPECT_THAT(program.reports(),
+              ElementsAre("receive-buffer-overlap: received receive 2 on QP 1 over the bytes of "
+                          "receive 1 on QP 1 before it had polled the completion of that"));
+}
+
+TEST_F(RulesTest, AMessageThatCameAfterThePollOfTheOtherIsRight) {
+  program.post_receive(1, {.wr_id = 1});
+  program.post_receive(1, {.wr_id = 2, .address = 0x1004});
+  program.receive(1, 1, /*index=*/0xffffffff, /*produced=*/0);
+  program.receive(1, 2, /*index=*/0, /*produced=*/1);
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+TEST_F(RulesTest, OnlyBytesThatWereReceivedCount) {
+  program.post_receive(1, {.wr_id = 1});
+  program.post_receive(1, {.wr_id = 2, .address = 0x1004});
+  program.receive(1, 1, 0, 2, /*length=*/4);
+  program.receive(1, 2, 1, 2, /*length=*/8);
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+TEST_F(RulesTest, OneBufferOfAllReceivesIsForMessagesThatNobodyWants) {
+  program.post_receive(1, {.wr_id = 1});
+  program.post_receive(1, {.wr_id = 2});
+  program.receive(1, 1, 0, 2);
+  program.receive(1, 2, 1, 2);
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+TEST_F(RulesTest, OneBufferTwiceAmongOthersIsAMistake) {
+  program.post_receive(1, {.wr_id = 1});
+  program.post_receive(1, {.wr_id = 2});
+  program.post_receive(1, {.wr_id = 3, .address = 0x2000});
+  program.receive(1, 1, 0, 2);
+  program.receive(1, 2, 1, 2);
+  EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("receive-buffer-overlap: ")));
+}
+
+TEST_F(RulesTest, RegionsOfTheSameAddressesAreOthers) {
+  program.post_receive(1, {.wr_id = 1});
+  program.post_receive(1, {.wr_id = 2, .lkey = 8});
+  program.receive(1, 1, 0, 2);
+  program.receive(1, 2, 1, 2);
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
 // ---- send-queue-never-signaled, send-queue-overflow ----
 
 TEST_F(RulesTest, AFullQueueWithoutASignaledRequestNeverEmpties) {

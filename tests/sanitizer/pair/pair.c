@@ -91,7 +91,9 @@ void connect_qp(struct ibv_qp* qp, uint32_t to) {
   struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
                              .port_num = 1,
                              .qkey = 0x11111111,
-                             .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
+                             .qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
+                                                IBV_ACCESS_REMOTE_READ |
+                                                IBV_ACCESS_REMOTE_ATOMIC};
   int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
   mask |= is_datagram ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
   check(ibv_modify_qp(qp, &attr, mask) == 0, "to INIT");
@@ -99,6 +101,7 @@ void connect_qp(struct ibv_qp* qp, uint32_t to) {
   attr.path_mtu = IBV_MTU_1024;
   attr.dest_qp_num = to;
   attr.ah_attr = to_own_device(qp->context);
+  attr.max_dest_rd_atomic = 1;
   attr.min_rnr_timer = 1;
   mask = IBV_QP_STATE;
   if (!is_datagram)
@@ -106,6 +109,7 @@ void connect_qp(struct ibv_qp* qp, uint32_t to) {
             IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
   check(ibv_modify_qp(qp, &attr, mask) == 0, "to RTR");
   attr.qp_state = IBV_QPS_RTS;
+  attr.max_rd_atomic = 1;
   attr.timeout = 10;
   attr.retry_cnt = 7;
   attr.rnr_retry = rnr_retry;

@@ -1,0 +1,36 @@
+// RDMA WRITEs of different QPs to the same bytes that nothing can have ordered: the second was
+// posted before the first was executed at its target. Then whoever posted the second cannot know of
+// the first, by whatever way programs talk to each other (IBTA vol 1, 9.5: no order between QPs).
+// WRITEs that may have been ordered are none, so each race that is noted is one.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "emulator/engine/transport/context.h"
+
+namespace rocemu::engine {
+
+class WriteRaces {
+ public:
+  /// Until then nothing is looked at.
+  void watch() { is_watching_ = true; }
+  bool is_watching() const { return is_watching_; }
+
+  /// The QP's newest WQE was posted just now.
+  void note_post(const TransportContext& context, const QueuePair& qp);
+
+ private:
+  struct Write {
+    QpNumber qp;
+    uint32_t generation;
+    uint32_t index;  // of the WQE
+    uint64_t address, length;
+  };
+
+  bool is_watching_ = false;
+  std::unordered_map<uint32_t, std::vector<Write>> pending_;  // by R_Key, oldest first
+};
+
+}  // namespace rocemu::engine

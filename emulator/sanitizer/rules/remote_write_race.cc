@@ -1,0 +1,29 @@
+// remote-write-race: WRITEs of two QPs to the same bytes, the second posted before the first was
+// executed. Nothing orders them, and the bytes may be those of either, or a mixture.
+#include "emulator/sanitizer/nic.h"
+#include "emulator/sanitizer/rules.h"
+#include "emulator/sanitizer/words.h"
+
+namespace rocemu::sanitizer {
+
+const Rule kRemoteWriteRace{
+    .id = "remote-write-race",
+    .severity = Severity::kError,
+    .summary = "WRITEs of two QPs go to the same bytes, and nothing orders them.",
+    .remedy =
+        "Poll the completion of the first WRITE before the second is posted, or use one QP for "
+        "both; between programs, let a message say that the first is complete.",
+    .clause = "man ibv_post_send; IBTA vol 1, 9.5 and 10.8.3.3",
+};
+
+NicFinding remote_write_race(const WriteRace& race) {
+  const std::string qp = "QP " + std::to_string(race.qp);
+  const std::string other = "QP " + std::to_string(race.other);
+  return {kRemoteWriteRace,
+          "posted a WRITE on " + qp + " to " + count_of(race.length, "byte") + " at " +
+              in_hex(race.address) + " (R_Key " + in_hex(race.rkey) + "), which a WRITE of " +
+              other + " has yet to change",
+          {{"created", other}, {"created", qp}}};
+}
+
+}  // namespace rocemu::sanitizer
