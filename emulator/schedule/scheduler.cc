@@ -17,6 +17,11 @@ constexpr Duration kMinWait = 1ms, kMaxWait = 20ms;
 /// While time stands still threads that poll go on by themselves, and for so many rounds nothing
 /// waits in between.
 constexpr uint32_t kManyPolls = 2000;
+/// After this number of turns at one instant, in each of which a thread did something, time moves
+/// to what is due next, or by this much: about what the turns would have taken. A thread that never
+/// waits must not keep the NIC, sleepers and threads that poll from what they wait for.
+constexpr uint32_t kBusyTurns = 1000;
+constexpr Duration kBusyTime = 1ms;
 
 bool reads_clock(const Thread& thread) {
   return thread.polling && thread.polling->reads_clock;
@@ -28,6 +33,7 @@ Step Scheduler::next(const Facts& facts) {
   switch (phase_) {
     case Phase::kBegin:
       if (!is_seen_) return {Step::Kind::kLookForNews};
+      if (is_busy(facts)) return move_time_of_busy(facts);
       begin_round();
       return give_turn(facts);
     case Phase::kRound:
@@ -265,6 +271,23 @@ Step Scheduler::move_time(const Facts& facts) {
   if (idle_rounds_++ < kPollersTurn) return wait();
   phase_ = Phase::kLooksIdle;
   return {Step::Kind::kActIdle};
+}
+
+bool Scheduler::is_busy(const Facts& facts) const {
+  return turns_ >= kBusyTurns && !stands_still(facts) && !round_.waits_for_room &&
+         std::min(next_of_programs(facts), facts.device) != kNever;
+}
+
+/// The threads that keep the instant busy have their next turns at once. One that polls looks when
+/// something is due: a look for each 50 ns would take thousands of turns for each microsecond.
+Step Scheduler::move_time_of_busy(const Facts& facts) {
+  next_of_sleepers_ = next_of_sleepers(facts);
+  Instant due = std::min(next_of_sleepers_, facts.device);
+  if (due == kNever) due = next_of_programs(facts);
+  const Instant until = std::min(due, facts.now + kBusyTime);
+  next_of_programs_ = until;
+  was_nic_due_ = facts.device <= until;
+  return {.kind = Step::Kind::kAdvance, .until = until};
 }
 
 void Scheduler::advanced(Instant now, bool is_seen, bool has_happened) {

@@ -132,6 +132,9 @@ class Scheduler {
   Step serve_control(const Facts& facts);
   Step when_idle(const Facts& facts);
   Step move_time(const Facts& facts);
+  /// Returns whether threads have done things without end at this instant.
+  bool is_busy(const Facts& facts) const;
+  Step move_time_of_busy(const Facts& facts);
   Step after_move(const Facts& facts);
   Step report_pollers(const Facts& facts);
   Step report_repeats(const Facts& facts);

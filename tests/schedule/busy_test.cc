@@ -1,0 +1,114 @@
+// Threads that do things without end and never wait: scripts. A thread whose event channel is
+// readable, but whose lock another thread holds, looks again and again; each look finds something,
+// so that the thread does not count as one that polls. On hardware time passes meanwhile.
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "tests/schedule/script.h"
+
+namespace rocemu::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr uint64_t kBusy = 2;
+/// emulator/schedule/scheduler.cc, kBusyTurns: what a thread may do at one instant.
+constexpr int kTurns = 1000;
+
+TEST(BusyThread, DoesNotKeepTheNicFromWhatIsDue) {
+  Script s;
+  s.starts(1).nic_is_due(2us);
+  s.gives(1).polls(2);
+  s.starts(kBusy);
+  int turns = 0;
+  s.plays([&](Script& script, uint64_t thread) {
+    if (thread == 1) {
+      if (script.now() >= Instant(2us)) return false;
+      script.polls(1);
+      return true;
+    }
+    script.ends_turn({.progressed = true}).starts(kBusy);
+    return ++turns < 100 * kTurns;
+  });
+  EXPECT_GE(s.now(), Instant(2us));
+  EXPECT_LE(turns, 2 * kTurns);
+}
+
+TEST(BusyThread, DoesNotKeepAnotherFromTheEndOfItsSleep) {
+  Script s;
+  s.starts(1);
+  s.gives(1).sleeps_until(5ms);
+  s.starts(kBusy);
+  int turns = 0;
+  s.plays([&](Script& script, uint64_t thread) {
+    if (thread == 1) {
+      if (script.now() >= Instant(5ms)) return false;
+      script.ends_turn({});
+      return true;
+    }
+    script.ends_turn({.progressed = true}).starts(kBusy);
+    return ++turns < 100'000;
+  });
+  EXPECT_EQ(s.now(), Instant(5ms));  // never later than what is due
+  EXPECT_LE(turns, 6 * kTurns);      // a millisecond for each thousand
+}
+
+TEST(BusyThread, HasItsTurnsAtOneInstantWhileNothingIsDue) {
+  Script s;
+  s.starts(1).starts(kBusy);
+  s.gives(1).waits();
+  int turns = 0;
+  s.plays([&](Script& script, uint64_t thread) {
+    if (thread == 1) {
+      script.ends_turn({});
+      return true;
+    }
+    script.ends_turn({.progressed = true}).starts(kBusy);
+    return ++turns < 5 * kTurns;
+  });
+  EXPECT_EQ(turns, 5 * kTurns);
+  EXPECT_EQ(s.now(), Instant{});
+}
+
+TEST(BusyThread, HasAThousandTurnsBeforeTimeMoves) {
+  Script s;
+  s.starts(1);
+  s.gives(1).sleeps_until(1us);
+  s.starts(kBusy);
+  int turns = 0;
+  s.plays([&](Script& script, uint64_t thread) {
+    if (thread == 1) {
+      if (script.now() != Instant{}) return false;
+      script.ends_turn({});
+      return true;
+    }
+    EXPECT_EQ(script.now(), Instant{});
+    script.ends_turn({.progressed = true}).starts(kBusy);
+    return ++turns < 2 * kTurns;
+  });
+  EXPECT_GE(turns, kTurns - 1);  // the sleeper's turn is one of them
+  EXPECT_LT(turns, 2 * kTurns);
+}
+
+TEST(BusyThread, HasItsTurnsWhileTimeStandsStill) {
+  Script s;
+  s.starts(1).nic_is_due(1us);
+  s.gives(1).waits();
+  s.with([](Facts& facts) { facts.is_held = true; }).starts(kBusy);
+  int turns = 0;
+  s.plays([&](Script& script, uint64_t thread) {
+    if (thread == kBusy) {
+      script.ends_turn({.progressed = true}).starts(kBusy);
+      ++turns;
+    } else {
+      script.ends_turn({});
+    }
+    return turns < 3 * kTurns;
+  });
+  EXPECT_EQ(turns, 3 * kTurns);
+  EXPECT_EQ(s.now(), Instant{});
+}
+
+}  // namespace
+}  // namespace rocemu::test
