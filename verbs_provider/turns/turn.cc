@@ -13,6 +13,8 @@
 
 #include "emulator/abi/turn_handshake.h"
 #include "verbs_provider/system/kernel.h"
+#include "verbs_provider/turns/cycle_counter.h"
+#include "verbs_provider/turns/fault_action.h"
 #include "verbs_provider/turns/forks.h"
 
 namespace rocemu::turns {
@@ -203,6 +205,7 @@ __attribute__((constructor)) void join() {
   pthread_atfork(before_fork, nullptr, after_fork_in_child);
   take_over(&table()->slots[given]);
   pthread_setspecific(end_key, reinterpret_cast<void*>(uintptr_t{1}));
+  make_cycles_virtual();
   give(Call{}, abi::kNever, ThreadSlot::kProgressed);
 }
 
@@ -401,6 +404,7 @@ void free_slot(ThreadSlot* slot) {
 }
 
 void begin_thread(ThreadSlot* slot) {
+  if (has_virtual_cycles()) let_faults_come();
   take_over(slot);
   pthread_setspecific(end_key, reinterpret_cast<void*>(uintptr_t{1}));
   give(Call{}, abi::kNever, ThreadSlot::kProgressed);

@@ -1,5 +1,6 @@
 #include "emulator/command/determinism/cycle_counter.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
@@ -8,26 +9,6 @@
 
 namespace rocemu::command {
 namespace {
-
-/// rdtsc or rdtscp, and soon a shift that puts the result's upper half (edx) in its place: two or
-/// three bytes alone would be in any large program by chance.
-[[maybe_unused]] bool has_rdtsc(std::string_view code) {
-  constexpr std::string_view kRdtsc("\x0f\x31", 2), kRdtscp("\x0f\x01\xf9", 3);
-  constexpr size_t kSoon = 24;
-  const auto is_shift = [](std::string_view at) {  // shl $32, of any 64-bit register
-    return at.size() >= 4 && (at[0] == '\x48' || at[0] == '\x49') && at[1] == '\xc1' &&
-           (static_cast<uint8_t>(at[2]) & 0xf8) == 0xe0 && at[3] == '\x20';
-  };
-  for (size_t at = code.find('\x0f'); at != std::string_view::npos;
-       at = code.find('\x0f', at + 1)) {
-    std::string_view rest = code.substr(at, kSoon);
-    if (!rest.starts_with(kRdtsc) && !rest.starts_with(kRdtscp)) continue;
-    for (; !rest.empty(); rest.remove_prefix(1)) {
-      if (is_shift(rest)) return true;
-    }
-  }
-  return false;
-}
 
 /// MRS Xt, CNTVCT_EL0 (Arm ARM, D23.12).
 [[maybe_unused]] bool has_mrs_cntvct(std::string_view code) {
@@ -41,15 +22,12 @@ namespace {
 
 }  // namespace
 
-bool reads_cycle_counter(const std::string& path) {
-  for (const std::string& code : executable_code_of(path)) {
-#if defined(__x86_64__)
-    if (has_rdtsc(code)) return true;
-#elif defined(__aarch64__)
-    if (has_mrs_cntvct(code)) return true;
-#endif
-  }
+bool reads_cycle_counter([[maybe_unused]] const std::string& path) {
+#if defined(__aarch64__)
+  return std::ranges::any_of(executable_code_of(path), has_mrs_cntvct);
+#else
   return false;
+#endif
 }
 
 }  // namespace rocemu::command

@@ -1,12 +1,13 @@
-// Whether a program reads the processor's cycle counter, which no virtual clock hides from it.
+// Whether a program reads a cycle counter that has real time in lockstep: that of arm64. On x86-64
+// it has virtual time (verbs_provider/turns/cycle_counter.h).
 #pragma once
 
 #include <string>
 
 namespace rocemu::command {
 
-/// As its code tells: it has the instruction, and what compilers do with the result. Programs that
-/// read the counter by a library's function are not found, nor those that use half of it.
+/// Returns whether the program's code has the instruction. Programs that read the counter by a
+/// library's function are not found.
 bool reads_cycle_counter(const std::string& path);
 
 }  // namespace rocemu::command

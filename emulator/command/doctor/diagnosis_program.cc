@@ -174,8 +174,8 @@ Findings check_file(const std::string& path, int depth) {
   findings.push_back(check_libraries(path, *elf));
   if (reads_cycle_counter(path))
     findings.push_back({Level::kNote, kProgram,
-                        path + " reads the processor's cycle counter, which has real time on a "
-                               "virtual clock and in lockstep, too",
+                        path + " reads the processor's cycle counter, which has real time in "
+                               "lockstep, too",
                         ""});
   if (has_text(path, "Go buildinf:"))
     findings.push_back({Level::kNote, kProgram,

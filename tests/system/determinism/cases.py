@@ -19,7 +19,6 @@ class Case:
     scenario: str = ""      # text of a scenario file
     captured: bool = True
     observed: bool = False  # by `rocemu show`, from outside, all the time
-    measures: bool = False   # by the processor's cycle counter: outputs are not compared
 
 
 def program(subject, name, count=None, suffix="", **keywords):

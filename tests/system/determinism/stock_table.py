@@ -98,7 +98,6 @@ def reason_in(text):
     warnings = [re.sub(r" \(tid \d+\)| of pid \d+|/tmp/rocemu-\w{6}/", "", warning) for warning in warnings
                 if "is not as run" not in warning and "were the same" not in warning]
     parts = said[:1]
-    parts += re.findall(r"^\S*/(\S+ reads the processor's cycle counter, .*)$", text, re.M)[:1]
     parts += [f"{what}: `{first.strip()}`, `{other.strip()}`" for what, first, other in differs[:1]]
     parts += sorted(set(warnings))[:2]
     return "; ".join(parts)

@@ -28,8 +28,7 @@ def cases():
         for name, command in commands if RUNS else [commands[number % len(commands)]]:
             yield Case(f"{name}_{scenario.replace('-', '_')}", "Library",
                        FEW_MESSAGES.get((name, scenario), command),
-                       options=("--scenario", scenario),
-                       measures=name == "ib_send_bw_e")
+                       options=("--scenario", scenario))
 
 
 class Library(unittest.TestCase):

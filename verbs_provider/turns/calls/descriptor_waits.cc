@@ -12,6 +12,7 @@
 
 #include "verbs_provider/shim/interpose.h"
 #include "verbs_provider/system/kernel.h"
+#include "verbs_provider/turns/fault_action.h"
 #include "verbs_provider/turns/times.h"
 #include "verbs_provider/turns/turn.h"
 
@@ -55,10 +56,11 @@ bool wait_for(const Call& call, int64_t deadline, uint64_t place, int* result, L
 
 bool wait_in_poll(pollfd* entries, nfds_t count, int64_t deadline, const sigset_t* mask,
                   int* result) {
+  const MaskWithoutFaults used(mask);
   return wait_for(Call::of(SYS_ppoll, entries, count, nullptr), deadline,
                   reinterpret_cast<uint64_t>(entries), result, [&] {
                     const timespec now{};
-                    return kernel(SYS_ppoll, entries, count, &now, mask, kMaskSize);
+                    return kernel(SYS_ppoll, entries, count, &now, used.get(), kMaskSize);
                   });
 }
 
@@ -82,13 +84,14 @@ bool wait_in_select(int count, fd_set* reads, fd_set* writes, fd_set* others, in
       if (sets[i] != nullptr) memcpy(sets[i], asked[i], bytes);
     }
   };
+  const MaskWithoutFaults used(mask);
   const auto look = [&]() -> long {
     restore();
     const timespec now{};
     struct {
       const sigset_t* mask;
       size_t size;
-    } masked{mask, kMaskSize};
+    } masked{used.get(), kMaskSize};
     const long found = kernel(SYS_pselect6, count, reads, writes, others, &now, &masked);
     if (found < 0) restore();
     return found;
@@ -113,9 +116,10 @@ bool wait_in_select(int count, fd_set* reads, fd_set* writes, fd_set* others, in
 
 bool wait_in_epoll(int fd, epoll_event* events, int count, int64_t deadline, const sigset_t* mask,
                    int* result) {
-  return wait_for(Call::of(SYS_epoll_pwait, fd, events, count, -1), deadline,
-                  static_cast<uint64_t>(fd), result,
-                  [&] { return kernel(SYS_epoll_pwait, fd, events, count, 0, mask, kMaskSize); });
+  const MaskWithoutFaults used(mask);
+  return wait_for(
+      Call::of(SYS_epoll_pwait, fd, events, count, -1), deadline, static_cast<uint64_t>(fd), result,
+      [&] { return kernel(SYS_epoll_pwait, fd, events, count, 0, used.get(), kMaskSize); });
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // std::atomic's wait(), make their locks of futexes. And for those that ask for processors, as
 // libnuma does.
 #include <cerrno>
+#include <csignal>
 #include <cstdarg>
 #include <cstdint>
 #include <ctime>
@@ -12,6 +13,8 @@
 
 #include "verbs_provider/shim/interpose.h"
 #include "verbs_provider/system/kernel.h"
+#include "verbs_provider/turns/cycle_counter.h"
+#include "verbs_provider/turns/fault_action.h"
 #include "verbs_provider/turns/gifts.h"
 #include "verbs_provider/turns/processors.h"
 #include "verbs_provider/turns/times.h"
@@ -114,6 +117,18 @@ ROCEMU_REPLACE(long, syscall, (long number, ...)) {
       result = straight();
       if (result == 0) processors_are_chosen(static_cast<pid_t>(arguments[0]));
       break;
+    case SYS_execve:
+    case SYS_execveat: {
+      const RealCycles real;
+      result = straight();
+      break;
+    }
+    case SYS_rt_sigprocmask: {
+      const MaskWithoutFaults mask(reinterpret_cast<const sigset_t*>(arguments[1]));
+      if (arguments[0] != SIG_UNBLOCK) arguments[1] = reinterpret_cast<long>(mask.get());
+      result = straight();
+      break;
+    }
     case SYS_sched_yield:
       result = sched_yield();
       break;

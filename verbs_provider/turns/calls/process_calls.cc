@@ -13,6 +13,7 @@
 #include "verbs_provider/shim/interpose.h"
 #include "verbs_provider/system/kernel.h"
 #include "verbs_provider/system/signal_restart.h"
+#include "verbs_provider/turns/cycle_counter.h"
 #include "verbs_provider/turns/forks.h"
 #include "verbs_provider/turns/turn.h"
 
@@ -73,6 +74,7 @@ pid_t wait_for_child(pid_t child, int* status, int options, rusage* usage) {
 
 int spawn(Spawn* next, pid_t* pid, const char* program, const posix_spawn_file_actions_t* actions,
           const posix_spawnattr_t* attributes, char* const* arguments, char* const* environment) {
+  const RealCycles real;
   pid_t started = 0;
   const int error = next(&started, program, actions, attributes, arguments, environment);
   if (pid != nullptr && error == 0) *pid = started;
@@ -116,12 +118,14 @@ ROCEMU_REPLACE(int, posix_spawnp,
 }
 
 ROCEMU_REPLACE(FILE*, popen, (const char* command, const char* mode)) {
+  const RealCycles real;
   FILE* const file = next_popen(command, mode);
   unsettle();
   return file;
 }
 
 ROCEMU_REPLACE(int, system, (const char* command)) {
+  const RealCycles real;
   unsettle();
   return next_system(command);
 }

@@ -9,6 +9,7 @@
 
 #include "verbs_provider/shim/interpose.h"
 #include "verbs_provider/system/kernel.h"
+#include "verbs_provider/turns/fault_action.h"
 #include "verbs_provider/turns/times.h"
 #include "verbs_provider/turns/turn.h"
 
@@ -38,9 +39,10 @@ long take_signal(const sigset_t* signals, siginfo_t* info, int64_t deadline) {
 /// With that mask, or the present one if it is null, until a handler has run. False if the daemon
 /// is gone.
 bool wait_for_handler(const sigset_t* mask) {
+  const MaskWithoutFaults used(mask);
   const End end = wait(Call::of(SYS_rt_sigsuspend), abi::kNever, [&] {
     const timespec now{};
-    return kernel(SYS_ppoll, nullptr, 0L, &now, mask, kMaskSize) == -EINTR;
+    return kernel(SYS_ppoll, nullptr, 0L, &now, used.get(), kMaskSize) == -EINTR;
   });
   return end != End::kLeft;
 }

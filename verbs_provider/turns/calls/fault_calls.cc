@@ -1,0 +1,182 @@
+// The calls by which a program handles and blocks SIGSEGV, where the signal's handler is ours
+// (cycle_counter.h). The kernel never blocks the signal then: a fault that is blocked ends the
+// process, and each read of the cycle counter faults. So a program that asks for its mask does not
+// find the signal there, and a SIGSEGV that kill(2) sends comes at once.
+#include <cerrno>
+#include <csetjmp>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "verbs_provider/shim/interpose.h"
+#include "verbs_provider/system/kernel.h"
+#include "verbs_provider/turns/cycle_counter.h"
+#include "verbs_provider/turns/fault_action.h"
+
+namespace rocemu::turns {
+namespace {
+
+constexpr size_t kMaskSize = 8;  // of a signal mask as the kernel has it
+
+using Jump = void(__jmp_buf_tag*, int);
+
+shim::Next<int(int, const struct sigaction*, struct sigaction*)> next_sigaction("sigaction");
+shim::Next<sighandler_t(int, sighandler_t)> next_signal("signal");
+shim::Next<sighandler_t(int, sighandler_t)> next_sysv_signal("__sysv_signal");
+shim::Next<int(int, const sigset_t*, sigset_t*)> next_sigprocmask("sigprocmask");
+shim::Next<int(int, const sigset_t*, sigset_t*)> next_pthread_sigmask("pthread_sigmask");
+shim::Next<Jump> next_longjmp("longjmp");
+shim::Next<Jump> next_underscore_longjmp("_longjmp");
+shim::Next<Jump> next_siglongjmp("siglongjmp");
+shim::Next<Jump> next_longjmp_chk("__longjmp_chk");
+
+struct sigaction programs {};
+
+/// The frame in which the thread called the program's handler; 0 while no handler runs. A fault in
+/// a frame below that is one of the handler.
+__attribute__((tls_model("initial-exec"))) thread_local uintptr_t handler_frame = 0;
+
+bool is_handler(const struct sigaction& action) {
+  return action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN;
+}
+
+/// Ends the process by the signal: an instruction that faulted does so again, and a signal that was
+/// sent is sent again.
+void die(const siginfo_t& info) {
+  struct sigaction standard {};
+  standard.sa_handler = SIG_DFL;
+  next_sigaction(SIGSEGV, &standard, nullptr);
+  if (info.si_code <= 0)
+    kernel(SYS_tgkill, kernel(SYS_getpid), kernel(SYS_gettid), static_cast<long>(SIGSEGV));
+}
+
+/// Does what the program's action says (sigaction(2)).
+void act_on_fault(siginfo_t* info, void* context) {
+  const struct sigaction action = programs;
+  const bool was_sent = info->si_code <= 0;
+  const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  const bool is_blocked = (action.sa_flags & SA_NODEFER) == 0 && frame < handler_frame;
+  if (action.sa_handler == SIG_IGN && was_sent) return;
+  if (!is_handler(action) || (is_blocked && !was_sent)) return die(*info);
+  if ((action.sa_flags & static_cast<int>(SA_RESETHAND)) != 0) programs.sa_handler = SIG_DFL;
+  // The mask of before comes back with the end of our handler, or with siglongjmp(3).
+  next_pthread_sigmask(SIG_BLOCK, MaskWithoutFaults(&action.sa_mask).get(), nullptr);
+  const uintptr_t outer = handler_frame;
+  handler_frame = frame;
+  if ((action.sa_flags & SA_SIGINFO) != 0) {
+    action.sa_sigaction(SIGSEGV, info, context);
+  } else {
+    action.sa_handler(SIGSEGV);
+  }
+  handler_frame = outer;
+}
+
+void on_fault(int, siginfo_t* info, void* context) {
+  if (!answer_fault(*info, static_cast<ucontext_t*>(context))) act_on_fault(info, context);
+}
+
+void set_handler() {
+  struct sigaction action {};
+  action.sa_sigaction = on_fault;
+  // A handler of the program may read the counter.
+  action.sa_flags = SA_SIGINFO | SA_NODEFER | (programs.sa_flags & (SA_ONSTACK | SA_RESTART));
+  next_sigaction(SIGSEGV, &action, nullptr);
+}
+
+sighandler_t replace(int flags, sighandler_t handler) {
+  struct sigaction action {
+  }, old{};
+  action.sa_handler = handler;
+  action.sa_flags = flags;
+  sigaction(SIGSEGV, &action, &old);
+  return old.sa_handler;
+}
+
+}  // namespace
+
+MaskWithoutFaults::MaskWithoutFaults(const sigset_t* mask) : used_(mask) {
+  if (mask == nullptr || !has_virtual_cycles()) return;
+  sigemptyset(&changed_);
+  memcpy(&changed_, mask, kMaskSize);  // a system call's mask has no more
+  sigdelset(&changed_, SIGSEGV);
+  used_ = &changed_;
+}
+
+void let_faults_come() {
+  sigset_t faults;
+  sigemptyset(&faults);
+  sigaddset(&faults, SIGSEGV);
+  next_pthread_sigmask(SIG_UNBLOCK, &faults, nullptr);
+}
+
+void take_fault_action() {
+  next_sigaction(SIGSEGV, nullptr, &programs);
+  set_handler();
+  let_faults_come();
+}
+
+}  // namespace rocemu::turns
+
+using namespace rocemu::turns;
+
+ROCEMU_REPLACE(int, sigaction,
+               (int signal, const struct sigaction* action, struct sigaction* old)) {
+  if (!has_virtual_cycles() || (signal != SIGSEGV && action == nullptr))
+    return next_sigaction(signal, action, old);
+  if (signal != SIGSEGV) {  // its handler may read the counter
+    struct sigaction without = *action;
+    sigdelset(&without.sa_mask, SIGSEGV);
+    return next_sigaction(signal, &without, old);
+  }
+  const struct sigaction before = programs;
+  if (action != nullptr) {
+    programs = *action;
+    set_handler();
+  }
+  if (old != nullptr) *old = before;
+  return 0;
+}
+
+ROCEMU_REPLACE(sighandler_t, signal, (int signal, sighandler_t handler)) {
+  if (signal != SIGSEGV || !has_virtual_cycles()) return next_signal(signal, handler);
+  return replace(SA_RESTART, handler);
+}
+/// What signal() is with _XOPEN_SOURCE.
+ROCEMU_REPLACE(sighandler_t, __sysv_signal, (int signal, sighandler_t handler)) {
+  if (signal != SIGSEGV || !has_virtual_cycles()) return next_sysv_signal(signal, handler);
+  return replace(static_cast<int>(SA_RESETHAND | SA_NODEFER), handler);
+}
+ROCEMU_REPLACE(sighandler_t, sysv_signal, (int signal, sighandler_t handler)) {
+  return rocemu_shim___sysv_signal(signal, handler);
+}
+
+ROCEMU_REPLACE(int, sigprocmask, (int how, const sigset_t* set, sigset_t* old)) {
+  return how == SIG_UNBLOCK ? next_sigprocmask(how, set, old)
+                            : next_sigprocmask(how, MaskWithoutFaults(set).get(), old);
+}
+ROCEMU_REPLACE(int, pthread_sigmask, (int how, const sigset_t* set, sigset_t* old)) {
+  return how == SIG_UNBLOCK ? next_pthread_sigmask(how, set, old)
+                            : next_pthread_sigmask(how, MaskWithoutFaults(set).get(), old);
+}
+
+/// A handler that is left by siglongjmp(3) does not run any more.
+ROCEMU_REPLACE(void, longjmp, (__jmp_buf_tag * place, int value)) {
+  handler_frame = 0;
+  next_longjmp(place, value);
+}
+ROCEMU_REPLACE(void, _longjmp, (__jmp_buf_tag * place, int value)) {
+  handler_frame = 0;
+  next_underscore_longjmp(place, value);
+}
+ROCEMU_REPLACE(void, siglongjmp, (__jmp_buf_tag * place, int value)) {
+  handler_frame = 0;
+  next_siglongjmp(place, value);
+}
+ROCEMU_REPLACE(void, __longjmp_chk, (__jmp_buf_tag * place, int value)) {
+  handler_frame = 0;
+  next_longjmp_chk(place, value);
+}

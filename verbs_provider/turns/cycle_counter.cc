@@ -1,0 +1,144 @@
+// PR_SET_TSC of prctl(2) turns each read of the counter into a fault (SIGSEGV), which is answered
+// here. That needs care in three places:
+// - the kernel's own clock functions in the program (vdso(7)) read the counter: they are changed to
+//   call the kernel (kernel_clocks.h);
+// - programs have handlers for SIGSEGV of their own, and block it (fault_action.h);
+// - the setting outlives execve(2), and the dynamic loader reads the counter (RealCycles).
+// Go's runtime installs its handlers by system calls of its own and reads the counter: a program
+// with Go in it keeps the real counter. So does a program under Valgrind, which reads it for the
+// program, and one with ThreadSanitizer, which handles and blocks signals by system calls of its
+// own.
+#include "verbs_provider/turns/cycle_counter.h"
+
+#include "verbs_provider/turns/fault_action.h"
+
+#if defined(__x86_64__)
+
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+
+#include "emulator/abi/turns.h"
+#include "verbs_provider/system/kernel.h"
+#include "verbs_provider/turns/kernel_clocks.h"
+#include "verbs_provider/turns/turn.h"
+
+namespace rocemu::turns {
+namespace {
+
+bool is_on = false;
+
+void set_virtual(bool is_virtual) {
+  kernel(SYS_prctl, PR_SET_TSC, is_virtual ? PR_TSC_SIGSEGV : PR_TSC_ENABLE);
+}
+
+/// Returns the setting of the calling thread, or 0 if the kernel has no such setting.
+int setting() {
+  int value = 0;
+  return kernel(SYS_prctl, PR_GET_TSC, &value) == 0 ? value : 0;
+}
+
+uint64_t cycles() {
+  if (joined()) read_clock();
+  if (joined()) return static_cast<uint64_t>(abi::kMonotonicStartNs + now_ns());
+  const RealCycles real;  // the daemon is gone
+  return __builtin_ia32_rdtsc();
+}
+
+/// Returns how many bytes the instruction at `code` has if it reads the counter, and otherwise 0.
+size_t size_of_read(const uint8_t* code, bool* reads_processor) {
+  *reads_processor = code[0] == 0x0f && code[1] == 0x01 && code[2] == 0xf9;  // rdtscp
+  if (*reads_processor) return 3;
+  return code[0] == 0x0f && code[1] == 0x31 ? 2 : 0;  // rdtsc
+}
+
+/// Go's linker puts this at the beginning of a program's data, where its own tools look for it.
+constexpr char kGoMark[] = "\xff Go buildinf:";
+constexpr size_t kLongestGoSearch = 65536;
+
+int find_go(dl_phdr_info* info, size_t, void*) {
+  for (size_t i = 0; i < info->dlpi_phnum; ++i) {
+    const Elf64_Phdr& part = info->dlpi_phdr[i];
+    if (part.p_type != PT_LOAD || (part.p_flags & PF_W) == 0) continue;
+    const size_t size = part.p_filesz < kLongestGoSearch ? part.p_filesz : kLongestGoSearch;
+    const auto* data = reinterpret_cast<const char*>(info->dlpi_addr + part.p_vaddr);
+    if (memmem(data, size, kGoMark, sizeof kGoMark - 1) != nullptr) return 1;
+  }
+  return 0;
+}
+
+/// Valgrind preloads a library with the first function into every program, whatever its tool. The
+/// second is ThreadSanitizer's.
+bool runs_under_a_tool() {
+  return dlsym(RTLD_DEFAULT, "_vgnU_freeres") != nullptr ||
+         dlsym(RTLD_DEFAULT, "__tsan_init") != nullptr;
+}
+
+}  // namespace
+
+bool answer_fault(const siginfo_t& info, ucontext_t* context) {
+  // The kernel reports SI_KERNEL for an instruction that is not allowed, so one exists there.
+  if (info.si_code != SI_KERNEL) return false;
+  greg_t* const registers = context->uc_mcontext.gregs;
+  bool reads_processor = false;
+  const size_t size =
+      size_of_read(reinterpret_cast<const uint8_t*>(registers[REG_RIP]), &reads_processor);
+  if (size == 0) return false;
+  const int saved = errno;
+  const uint64_t now = cycles();
+  registers[REG_RAX] = static_cast<greg_t>(now & 0xffffffff);
+  registers[REG_RDX] = static_cast<greg_t>(now >> 32);
+  if (reads_processor) registers[REG_RCX] = 0;  // the first, as sched_getcpu(3) in lockstep
+  registers[REG_RIP] += static_cast<greg_t>(size);
+  errno = saved;
+  return true;
+}
+
+void make_cycles_virtual() {
+  if (is_on || setting() != PR_TSC_ENABLE || runs_under_a_tool() ||
+      dl_iterate_phdr(find_go, nullptr) != 0 || !make_clocks_call_kernel())
+    return;
+  take_fault_action();
+  is_on = true;
+  set_virtual(true);
+}
+
+bool has_virtual_cycles() {
+  return is_on;
+}
+
+RealCycles::RealCycles() : were_virtual_(is_on && setting() == PR_TSC_SIGSEGV) {
+  if (were_virtual_) set_virtual(false);
+}
+
+RealCycles::~RealCycles() {
+  if (were_virtual_) set_virtual(true);
+}
+
+}  // namespace rocemu::turns
+
+#else  // Reads of other processors' counters do not fault.
+
+namespace rocemu::turns {
+
+bool answer_fault(const siginfo_t&, ucontext_t*) {
+  return false;
+}
+void make_cycles_virtual() {}
+bool has_virtual_cycles() {
+  return false;
+}
+RealCycles::RealCycles() = default;
+RealCycles::~RealCycles() = default;
+
+}  // namespace rocemu::turns
+
+#endif

@@ -1,0 +1,29 @@
+// The processor's cycle counter, which programs read without a system call: in lockstep it has
+// virtual time, one cycle for each nanosecond.
+#pragma once
+
+namespace rocemu::turns {
+
+/// Gives the calling thread, and all threads and processes that it starts, virtual time in the
+/// counter. Does nothing where the processor or the program does not allow that: cycle_counter.cc
+/// lists these cases.
+void make_cycles_virtual();
+
+/// Returns whether the counter has virtual time in this process.
+bool has_virtual_cycles();
+
+/// While it lives, the calling thread and what it executes read the real counter. Every call that
+/// executes a program needs that: the dynamic loader reads the counter before a handler exists, and
+/// the setting outlives execve(2).
+class RealCycles {
+ public:
+  RealCycles();
+  ~RealCycles();
+  RealCycles(const RealCycles&) = delete;
+  RealCycles& operator=(const RealCycles&) = delete;
+
+ private:
+  bool were_virtual_ = false;
+};
+
+}  // namespace rocemu::turns

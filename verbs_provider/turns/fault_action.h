@@ -1,0 +1,38 @@
+// What a program sees of SIGSEGV where its handler is ours, because the cycle counter has virtual
+// time (cycle_counter.h).
+#pragma once
+
+#include <csignal>
+
+#include <ucontext.h>
+
+namespace rocemu::turns {
+
+/// Keeps the present action of SIGSEGV as the program's, installs ours, and unblocks the signal in
+/// the calling thread: the kernel ends a process that faults while the signal is blocked.
+void take_fault_action();
+
+/// Unblocks SIGSEGV in the calling thread, which has just started: pthread_attr_setsigmask_np(3)
+/// may have blocked it.
+void let_faults_come();
+
+/// A signal mask as the program has it, without SIGSEGV where the cycle counter has virtual time. A
+/// null pointer stays one.
+class MaskWithoutFaults {
+ public:
+  explicit MaskWithoutFaults(const sigset_t* mask);
+  MaskWithoutFaults(const MaskWithoutFaults&) = delete;
+  MaskWithoutFaults& operator=(const MaskWithoutFaults&) = delete;
+
+  const sigset_t* get() const { return used_; }
+
+ private:
+  sigset_t changed_;
+  const sigset_t* used_;
+};
+
+/// Answers a fault of an instruction that reads the cycle counter, and continues behind it. Returns
+/// false if the fault is the program's own.
+bool answer_fault(const siginfo_t& info, ucontext_t* context);
+
+}  // namespace rocemu::turns
