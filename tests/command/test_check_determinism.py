@@ -57,7 +57,18 @@ class CheckDeterminism(CommandTest):
                             "[ $n != 3 ] || ibv_devinfo -d rocemu0 > /dev/null", runs=3)
         self.assert_differs(result, r"of 3 runs, run 3 \(on one processor\) is not as run 1\n",
                             r"run 1: \(no more\)\n", r"run 3 .*: client \d \(ibv_devinfo\): attach",
-                            r"cause: client \d \(ibv_devinfo\) called attach in one run, and not")
+                            r"cause: client \d \(ibv_devinfo\) called attach in one run, and not",
+                            r"\n  unshare -rpf --mount-proc rocemu run --lockstep --record DIR -- COMMAND\n")
+
+    @unittest.skipUnless(subprocess.run(["unshare", "-rpf", "--mount-proc", "true"], check=False).returncode == 0,
+                         "this machine gives no PID namespaces")
+    def test_process_numbers_are_the_same_in_a_namespace_of_each_runs_own(self):
+        said = [subprocess.run(["unshare", "-rpf", "--mount-proc", ROCEMU, "run", "--lockstep", "--record",
+                                self.scratch / str(i), "--", "sh", "-c", "echo $$; ibv_devinfo"],
+                               env=self.environment, check=True, capture_output=True, text=True).stdout
+                for i in range(2)]
+        self.assertEqual(said[0], said[1])
+        self.assertEqual(self.rocemu("diff", self.scratch / "0", self.scratch / "1").returncode, 0)
 
     def test_a_call_with_another_argument_is_named(self):
         result = self.check(COUNT + "ibv_devinfo -d rocemu$((n - 1)) > /dev/null")

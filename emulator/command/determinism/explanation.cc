@@ -128,6 +128,12 @@ class EventReader {
   std::map<uint64_t, std::string> names_;
 };
 
+/// The kernel chooses process numbers, and a program may do something else for another number: Open
+/// MPI makes the identity of a job of them.
+constexpr const char* kAboutProcessNumbers =
+    "if the programs depend on their process numbers: these are the same in each run of\n"
+    "  unshare -rpf --mount-proc rocemu run --lockstep --record DIR -- COMMAND\n";
+
 /// Since the NIC is a function of what programs do and when, the first difference is theirs.
 std::string cause(const std::optional<Event>& a, const std::optional<Event>& b) {
   if (a && b) {
@@ -165,7 +171,7 @@ std::string explain_events(const RecordedRun& first, const RecordedRun& other) {
     const std::string end = "(no more)";
     text += first.name + ": " + (of_a ? of_a->describe() : end) + "\n";
     text += other.name + ": " + (of_b ? of_b->describe() : end) + "\n";
-    return text + "cause: " + cause(of_a, of_b) + "\n";
+    return text + "cause: " + cause(of_a, of_b) + "\n" + kAboutProcessNumbers;
   }
 }
 
