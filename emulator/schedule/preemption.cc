@@ -5,14 +5,14 @@
 namespace rocemu::schedule {
 namespace {
 
-constexpr PreemptionConstants kIs = kPreemptionConstants;
+constexpr PreemptionConstants kConstants = kPreemptionConstants;
 constexpr uint64_t kOfCalls = 1, kOfDelay = 2, kOfInterval = 3;
 
 }  // namespace
 
 Preemption::Preemption(uint64_t schedule)
     : schedule_(schedule),
-      interval_(2U << (mixed(mixed(schedule) ^ kOfInterval) % kIs.intervals)) {}
+      interval_(2U << (mixed(mixed(schedule) ^ kOfInterval) % kConstants.intervals)) {}
 
 uint64_t Preemption::draw(const Thread& thread, uint64_t kind) const {
   return mixed(mixed(mixed(mixed(schedule_) ^ kind) ^ thread.serial) ^ thread.preemptions);
@@ -25,8 +25,8 @@ uint32_t Preemption::calls_for(const Thread& thread) const {
 }
 
 Instant Preemption::ends(const Thread& thread) const {
-  const uint64_t drawn = draw(thread, kOfDelay) % (kIs.delays + 1);
-  const Duration delay = drawn == 0 ? Duration{} : kIs.least_delay * (int64_t{1} << (drawn - 1));
+  const uint64_t drawn = draw(thread, kOfDelay) % (kConstants.delays + 1);
+  const Duration delay = drawn == 0 ? Duration{} : kConstants.least_delay * (int64_t{1} << (drawn - 1));
   return *thread.preempted_at + delay;
 }
 
