@@ -17,7 +17,7 @@ void AwakeSessions::reserve(size_t sessions) {
 void AwakeSessions::wake(ClientSession& session) {
   if (session.activity().awake || session.has_ended()) return;
   session.activity() = {clock_.real_now(), true};
-  session.set_daemon_sleeping(false);
+  session.signals().set_daemon_sleeping(false);
   sessions_.push_back(&session);
 }
 
@@ -41,7 +41,7 @@ bool AwakeSessions::pump() {
   for (size_t i = 0; i < sessions_.size(); ++i) {
     if (sessions_[i]->pump()) {
       sessions_[i]->activity().last = clock_.real_now();
-      rung_beside_ = sessions_[i]->client_processor() == processor_;
+      rung_beside_ = sessions_[i]->signals().client_processor() == processor_;
       worked = true;
     }
   }
@@ -52,9 +52,9 @@ IdlePolicy::Clients AwakeSessions::recent(engine::Instant now) const {
   bool beside = false, elsewhere = false, gives_way = true;
   for (ClientSession* session : sessions_) {
     if (now - session->activity().last > kNotLongAgo || session->queues().expects_event) continue;
-    const bool is_beside = session->client_processor() == processor_;
+    const bool is_beside = session->signals().client_processor() == processor_;
     (is_beside ? beside : elsewhere) = true;
-    if (is_beside) gives_way &= session->gives_way();
+    if (is_beside) gives_way &= session->signals().gives_way();
   }
   return {.beside = beside,
           .elsewhere = elsewhere,
@@ -64,7 +64,8 @@ IdlePolicy::Clients AwakeSessions::recent(engine::Instant now) const {
 
 uint32_t AwakeSessions::yielding_threads() const {
   uint32_t yielding = 0;
-  for (const ClientSession* session : sessions_) yielding += session->threads_giving_way();
+  for (const ClientSession* session : sessions_)
+    yielding += session->signals().threads_giving_way();
   return yielding;
 }
 
@@ -73,13 +74,13 @@ void AwakeSessions::let_sleep(engine::Instant now, engine::Duration idle) {
   fell_asleep_ = now;
   std::erase_if(sessions_, [&](ClientSession* session) {
     if (now - session->activity().last < idle) return false;
-    session->set_daemon_sleeping(true);
+    session->signals().set_daemon_sleeping(true);
     dozing_.push_back(session);
     return true;
   });
   for (ClientSession* session : dozing_) {
     session->activity().awake = false;
-    if (session->has_doorbells()) wake(*session);
+    if (session->signals().has_doorbells()) wake(*session);
   }
 }
 

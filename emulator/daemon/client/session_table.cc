@@ -60,13 +60,13 @@ void SessionTable::count_pollers(engine::Instant now) {
   }
   if (!pollers_.count(now, active)) return;
   for (const auto& [id, session] : sessions_)
-    session->set_pollers_per_processor(pollers_.per_processor());
+    session->signals().set_pollers_per_processor(pollers_.per_processor());
 }
 
 void SessionTable::take_receives() {
   // One that sleeps may have posted, and its eventfd not be read.
   for (const auto& [id, session] : sessions_) {
-    if (!session->activity().awake && session->has_doorbells()) wake(*session);
+    if (!session->activity().awake && session->signals().has_doorbells()) wake(*session);
   }
   awake_.take_receives();
 }
@@ -107,13 +107,13 @@ uint32_t SessionTable::completions_taken() const {
 
 void SessionTable::begin_round() {
   ++round_;
-  for (const auto& [id, session] : sessions_) session->begin_round(round_, clock_.now());
+  for (const auto& [id, session] : sessions_) session->signals().begin_round(round_, clock_.now());
 }
 
 void SessionTable::set_asked_for(uint32_t operations) {
   if (operations == asked_for_) return;
   asked_for_ = operations;
-  for (const auto& [id, session] : sessions_) session->set_asked_for(operations);
+  for (const auto& [id, session] : sessions_) session->signals().set_asked_for(operations);
 }
 
 bool SessionTable::reap(EnginePort& engine, ProcessMemory& memory) {

@@ -123,8 +123,8 @@ Json HangReport::waits() const {
     }
   }
   for (const auto& [id, session] : sessions_) {
-    for (const uint64_t inode : session->event_inodes()) channels.try_emplace(inode);
-    if (const uint64_t inode = session->async_inode(); inode != 0) {
+    for (const uint64_t inode : session->events().channel_inodes()) channels.try_emplace(inode);
+    if (const uint64_t inode = session->events().async_inode(); inode != 0) {
       channels.erase(inode);
       add("inode", inode, "ibv_get_async_event");
     }
