@@ -149,15 +149,15 @@ Daemon::Daemon(Options options)
           main_.engine_host().receive(frames);
         },
         [this](engine::DeviceIndex index, bool) { update_port(index); });
-    main_.engine_host().connect(*network_);
+    main_.engine_host().delivery().connect(*network_);
     main_.connect(*network_);
     for (uint32_t i = 0; i < device_count(); ++i) {
       if (!network_->is_up({i})) update_port({i});
     }
   }
-  if (options_.tell_stuck) main_.engine_host().keep_recent();
+  if (options_.tell_stuck) main_.engine_host().delivery().keep_recent();
   if (!options_.sanitizer.empty()) main_.engine_host().keep_findings(options_.sanitizer);
-  main_.engine_host().on_device_changed(
+  main_.engine_host().delivery().on_device_changed(
       [this](engine::DeviceIndex device) { write_sysfs_again(device); });
   load_scenario();
   serve_devices();
@@ -200,9 +200,9 @@ void Daemon::load_scenario() {
 }
 
 void Daemon::write_sysfs_again(engine::DeviceIndex index) {
-  if (!main_.engine_host().has_device(index)) return hide_device(index);
+  if (!main_.engine_host().engine().has_device(index)) return hide_device(index);
   engine::DeviceConfig& config = options_.fabric.devices[index.value];
-  config.addresses = main_.engine_host().addresses(index);
+  config.addresses = main_.engine_host().engine().addresses(index);
   for (const SysfsFile& file : sysfs_tree_.files_of(device(index))) {
     if (!directory_.replace_sysfs(file)) {
       spdlog::error("sysfs does not tell how {} is now: {}", config.name, std::strerror(errno));
@@ -218,7 +218,7 @@ SysfsDevice Daemon::device(engine::DeviceIndex index) {
 }
 
 engine::FabricSnapshot Daemon::snapshot() {
-  engine::FabricSnapshot snapshot = main_.engine_host().snapshot();
+  engine::FabricSnapshot snapshot = main_.engine_host().engine().snapshot();
   if (network_ != nullptr) network_->append_counters(snapshot);
   return snapshot;
 }
@@ -346,7 +346,7 @@ std::optional<pid_t> Daemon::ancestor() const {
 }
 
 bool Daemon::is_idle() {
-  return !main_.sessions().pump_in_order() && main_.engine_host().is_idle();
+  return !main_.sessions().pump_in_order() && main_.engine_host().engine().is_idle();
 }
 
 engine::DeviceIndex Daemon::named_device(const Json& request) const {

@@ -216,7 +216,7 @@ std::optional<engine::Duration> Worker::give_memory_back(engine::Instant now, bo
 }
 
 void Worker::give_memory_back_in_parts(engine::Instant now) {
-  const bool releasing = sessions_.is_releasing() || engine_host_.is_releasing();
+  const bool releasing = sessions_.is_releasing() || engine_host_.engine().is_releasing();
   const bool was_releasing = std::exchange(releasing_, releasing);
   if (releasing ? now - gave_back_ < kReleaseInterval : !was_releasing) return;
   return_free_memory();
