@@ -18,7 +18,7 @@
 #include "emulator/daemon/control/control_request.h"
 #include "emulator/daemon/control/fault_commands.h"
 #include "emulator/daemon/control/hang_report.h"
-#include "emulator/daemon/control/listening.h"
+#include "emulator/daemon/control/listening_ports.h"
 #include "emulator/daemon/control/time_commands.h"
 #include "emulator/scenario/scenario.h"
 

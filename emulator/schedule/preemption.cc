@@ -1,6 +1,6 @@
 #include "emulator/schedule/preemption.h"
 
-#include "emulator/schedule/random.h"
+#include "emulator/schedule/mixed.h"
 
 namespace rocemu::schedule {
 namespace {
