@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "emulator/abi/turns.h"
+#include "emulator/abi/turn_table.h"
 
 namespace rocemu::abi {
 

@@ -1,17 +1,13 @@
 // The daemon put together: which part serves what, and all that can be commanded.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <vector>
 
-#include "emulator/capture/pcap_writer.h"
 #include "emulator/daemon/base/clock.h"
 #include "emulator/daemon/base/event_loop.h"
 #include "emulator/daemon/base/listener.h"
-#include "emulator/daemon/base/unix_socket.h"
 #include "emulator/daemon/control/control_server.h"
 #include "emulator/daemon/control/frame_steps.h"
 #include "emulator/daemon/daemon_options.h"
@@ -24,10 +20,12 @@
 #include "emulator/daemon/run/turns.h"
 #include "emulator/daemon/run/virtual_time.h"
 #include "emulator/daemon/run/worker.h"
+#include "emulator/daemon/run_files.h"
+#include "emulator/daemon/served_devices.h"
 
 namespace rocemu::daemon {
 
-class Daemon : private NldevSource {
+class Daemon {
  public:
   /// Everything is served when this returns. Throws StartError and UsageError, and leaves nothing
   /// behind then.
@@ -46,8 +44,6 @@ class Daemon : private NldevSource {
   EventLoop& loop() { return end_loop_; }
 
  private:
-  void serve_devices();
-  void serve(const std::string& path, std::function<void(UniqueFd, PeerCredentials)> on_connect);
   void on_connect(engine::DeviceIndex device, UniqueFd socket, PeerCredentials peer);
   void on_connect_to_cm(UniqueFd socket, PeerCredentials peer);
   ControlServer::Commands control_commands();
@@ -56,24 +52,7 @@ class Daemon : private NldevSource {
   std::optional<pid_t> ancestor() const;
   /// Nothing is under way, and nobody waits for an answer. Rings are looked at before.
   bool is_idle();
-  engine::DeviceIndex named_device(const Json& request) const;
-  void set_port(engine::DeviceIndex index, const std::string& port);
-  void remove_device(engine::DeviceIndex index, bool removed);
   void load_scenario();
-  std::vector<std::string> device_names() const;
-  void write_sysfs_again(engine::DeviceIndex device);
-  /// So that nobody finds or opens it any more.
-  void hide_device(engine::DeviceIndex device);
-  /// A port is up if the user wants it and its interface is.
-  void update_port(engine::DeviceIndex device);
-
-  size_t device_count() const override { return options_.fabric.devices.size(); }
-  bool has_device(engine::DeviceIndex index) const override { return !removed_.contains(index); }
-  SysfsDevice device(engine::DeviceIndex index) override;
-  engine::FabricSnapshot snapshot() override;
-  std::vector<NldevClient> clients() override;
-  std::optional<pid_t> pid_of(engine::CmChannelId channel) const override;
-
   void make_turns();
   /// See VirtualTime.
   void run_on_virtual_clock();
@@ -82,27 +61,18 @@ class Daemon : private NldevSource {
   void tell_stuck(uint32_t serial) const;
   Json hang(const Json& request);
 
-  void flush_files();
-  /// Tells what is missing from it.
-  void finish_capture();
-  /// All that has happened can be read in the recording.
-  Json sync_recording();
-  void check_recording();
-
   Options options_;
   std::vector<UdpSockets> sockets_;  // until the network has them
   Clock clock_;
-  std::unique_ptr<capture::PcapWriter> capture_;
+  RunFiles files_;
   EventLoop control_loop_;  // the control socket's: in lockstep it has its turn last
   EventLoop end_loop_;
   RuntimeDirectory directory_;
   SysfsTree sysfs_tree_;
   Worker main_;
-  std::set<engine::DeviceIndex> removed_;
+  ServedDevices devices_;
   std::unique_ptr<UdpNetwork> network_;  // null: no device is attached to UDP
-  std::vector<bool> wanted_down_;        // ports, by `rocemu set`
-  std::vector<std::unique_ptr<Listener>>
-      listeners_;  // of the devices, in their order, then rdma_cm
+  std::unique_ptr<Listener> cm_listener_;
   FrameSteps frame_steps_;
   std::unique_ptr<ProgramsTurn> programs_turn_;  // of frame_steps_; null on a virtual clock
   std::unique_ptr<ControlServer> control_;
@@ -113,7 +83,6 @@ class Daemon : private NldevSource {
   bool stopping_ = false;
   VirtualTime* virtual_time_ = nullptr;  // while it runs
   bool time_is_held_ = false;            // by a test, of a virtual clock
-  bool recording_failed_ = false;
 };
 
 }  // namespace rocemu::daemon

@@ -21,7 +21,7 @@
 #include "emulator/engine/objects/objects.h"
 #include "emulator/engine/step.h"
 #include "emulator/engine/transport/context.h"
-#include "emulator/engine/transport/scheduler.h"
+#include "emulator/engine/transport/qp_scheduler.h"
 #include "emulator/engine/transport/transmitter.h"
 #include "emulator/engine/verbs/command_context.h"
 #include "emulator/engine/verbs/leaving_clients.h"
@@ -63,7 +63,7 @@ class Fabric {
   EventDelivery event_delivery;
   faults::FaultInjector faults;
   CompletionDelivery completions;
-  Scheduler scheduler;
+  QpScheduler scheduler;
   Transmitter transmitter;
   TransportContext transport;
   WriteRaces write_races;

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <regex>
 
-#include "emulator/explore/findings/report.h"
+#include "emulator/explore/findings/exploration_report.h"
 
 namespace rocemu::explore {
 namespace {

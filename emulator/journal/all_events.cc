@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "emulator/journal/journal_reader.h"
-#include "emulator/journal/step.h"
+#include "emulator/journal/step_record.h"
 
 namespace rocemu::journal {
 

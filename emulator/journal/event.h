@@ -9,7 +9,7 @@
 
 #include "emulator/engine/base/time.h"
 #include "emulator/engine/config.h"
-#include "emulator/journal/step.h"
+#include "emulator/journal/step_record.h"
 
 namespace rocemu::journal {
 

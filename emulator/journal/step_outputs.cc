@@ -4,7 +4,7 @@
 
 #include "emulator/engine/faults/rule.h"
 #include "emulator/journal/marks.h"
-#include "emulator/journal/step.h"
+#include "emulator/journal/step_record.h"
 #include "emulator/journal/step_values.h"
 #include "wire/icrc.h"
 

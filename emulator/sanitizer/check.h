@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "emulator/sanitizer/objects.h"
+#include "emulator/sanitizer/program_objects.h"
 #include "emulator/sanitizer/report.h"
 
 namespace rocemu::sanitizer {

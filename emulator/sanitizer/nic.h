@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "emulator/sanitizer/rule.h"
+#include "emulator/sanitizer/sanitizer_rule.h"
 
 namespace rocemu::sanitizer {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "emulator/abi/rings.h"
-#include "emulator/sanitizer/rule.h"
+#include "emulator/sanitizer/sanitizer_rule.h"
 
 namespace rocemu::sanitizer {
 

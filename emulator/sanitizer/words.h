@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "emulator/sanitizer/objects.h"
+#include "emulator/sanitizer/program_objects.h"
 
 namespace rocemu::sanitizer {
 

@@ -1,6 +1,6 @@
 #include "emulator/schedule/preemption.h"
 
-#include "emulator/schedule/random.h"
+#include "emulator/schedule/mixed.h"
 
 namespace rocemu::schedule {
 namespace {
@@ -26,7 +26,8 @@ uint32_t Preemption::calls_for(const Thread& thread) const {
 
 Instant Preemption::ends(const Thread& thread) const {
   const uint64_t drawn = draw(thread, kOfDelay) % (kConstants.delays + 1);
-  const Duration delay = drawn == 0 ? Duration{} : kConstants.least_delay * (int64_t{1} << (drawn - 1));
+  const Duration delay =
+      drawn == 0 ? Duration{} : kConstants.least_delay * (int64_t{1} << (drawn - 1));
   return *thread.preempted_at + delay;
 }
 

@@ -1,6 +1,6 @@
 #include "emulator/schedule/turn_order.h"
 
-#include "emulator/schedule/random.h"
+#include "emulator/schedule/mixed.h"
 
 namespace rocemu::schedule {
 

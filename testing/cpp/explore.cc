@@ -12,7 +12,7 @@
 
 #include "testing/cpp/control_socket.h"
 #include "testing/cpp/nic_process.h"
-#include "testing/cpp/program.h"
+#include "testing/cpp/spawned_program.h"
 
 namespace rocemu::testing {
 namespace {

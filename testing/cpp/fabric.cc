@@ -14,9 +14,9 @@
 #include "testing/cpp/control_socket.h"
 #include "testing/cpp/hang_watch.h"
 #include "testing/cpp/nic_process.h"
-#include "testing/cpp/program.h"
 #include "testing/cpp/reports.h"
 #include "testing/cpp/rocemu/testing.h"
+#include "testing/cpp/spawned_program.h"
 
 namespace rocemu::testing {
 namespace {

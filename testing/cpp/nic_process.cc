@@ -11,8 +11,8 @@
 #include <cstring>
 #include <iostream>
 
-#include "testing/cpp/program.h"
 #include "testing/cpp/rocemu/testing.h"
+#include "testing/cpp/spawned_program.h"
 #include "verbs_provider/shim/call.h"
 
 namespace rocemu::testing {

@@ -11,7 +11,7 @@
 #include "verbs_provider/context/file_systems.h"
 #include "verbs_provider/context/sanitizer_hooks.h"
 #include "verbs_provider/hooks/blocking_memory.h"
-#include "verbs_provider/hooks/mapping_changes.h"
+#include "verbs_provider/hooks/watch_mappings.h"
 
 namespace rocemu::provider {
 namespace {

@@ -7,7 +7,7 @@
 #include "verbs_provider/sanitizer/compilers/initialized_memory.h"
 #include "verbs_provider/sanitizer/limits.h"
 #include "verbs_provider/sanitizer/program.h"
-#include "verbs_provider/sanitizer/verbs.h"
+#include "verbs_provider/sanitizer/wrapped_verbs.h"
 #include "verbs_provider/structs/cq.h"
 
 namespace rocemu::sanitizer {

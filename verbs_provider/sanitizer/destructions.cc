@@ -7,7 +7,7 @@
 #include "verbs_provider/sanitizer/leaving.h"
 #include "verbs_provider/sanitizer/mapping_changes.h"
 #include "verbs_provider/sanitizer/program.h"
-#include "verbs_provider/sanitizer/verbs.h"
+#include "verbs_provider/sanitizer/wrapped_verbs.h"
 
 namespace rocemu::sanitizer {
 namespace {

@@ -3,7 +3,7 @@
 #include "verbs_provider/context/sanitizer_hooks.h"
 #include "verbs_provider/sanitizer/data_path.h"
 #include "verbs_provider/sanitizer/mapping_changes.h"
-#include "verbs_provider/sanitizer/verbs.h"
+#include "verbs_provider/sanitizer/wrapped_verbs.h"
 
 extern "C" constinit const rocemu::provider::SanitizerHooks rocemu_sanitizer_hooks = {
     .wrap = rocemu::sanitizer::wrap_verbs,

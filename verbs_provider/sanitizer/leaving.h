@@ -1,7 +1,7 @@
 // Objects whose destruction has begun and not ended.
 #pragma once
 
-#include "emulator/sanitizer/objects.h"
+#include "emulator/sanitizer/program_objects.h"
 #include "verbs_provider/sanitizer/program.h"
 
 namespace rocemu::sanitizer {

@@ -6,7 +6,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "emulator/sanitizer/objects.h"
+#include "emulator/sanitizer/program_objects.h"
 #include "emulator/sanitizer/report.h"
 #include "verbs_provider/sanitizer/stacks.h"
 

@@ -9,7 +9,7 @@
 
 #include "emulator/abi/runtime_dir.h"
 #include "verbs_provider/shim/counters.h"
-#include "verbs_provider/shim/runtime_dir.h"
+#include "verbs_provider/shim/find_runtime_dir.h"
 #include "verbs_provider/shim/text.h"
 #include "verbs_provider/system/raw.h"
 

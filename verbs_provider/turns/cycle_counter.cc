@@ -26,7 +26,7 @@
 #include <sys/syscall.h>
 #include <ucontext.h>
 
-#include "emulator/abi/turns.h"
+#include "emulator/abi/turn_table.h"
 #include "verbs_provider/system/kernel.h"
 #include "verbs_provider/turns/kernel_clocks.h"
 #include "verbs_provider/turns/turn.h"

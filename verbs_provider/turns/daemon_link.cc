@@ -17,7 +17,7 @@
 
 #include "emulator/abi/runtime_dir.h"
 #include "verbs_provider/shim/daemon_socket.h"
-#include "verbs_provider/shim/runtime_dir.h"
+#include "verbs_provider/shim/find_runtime_dir.h"
 #include "verbs_provider/shim/served_paths.h"
 #include "verbs_provider/shim/text.h"
 #include "verbs_provider/system/kernel.h"

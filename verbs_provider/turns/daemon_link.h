@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "emulator/abi/turns.h"
+#include "emulator/abi/turn_table.h"
 
 namespace rocemu::turns {
 

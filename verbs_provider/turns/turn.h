@@ -1,13 +1,13 @@
-// The turn of the calling thread (emulator/abi/turns.h), and how it waits for something without
-// keeping others from their turns. All replacements of libc's calls in this folder are made of
-// wait() and found_nothing().
+// The turn of the calling thread (emulator/abi/turn_table.h), and how it waits for something
+// without keeping others from their turns. All replacements of libc's calls in this folder are made
+// of wait() and found_nothing().
 #pragma once
 
 #include <cstdint>
 
 #include <pthread.h>
 
-#include "emulator/abi/turns.h"
+#include "emulator/abi/turn_table.h"
 #include "verbs_provider/turns/daemon_link.h"
 
 namespace rocemu::turns {

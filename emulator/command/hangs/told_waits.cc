@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "emulator/abi/runtime_dir.h"
-#include "emulator/abi/turns.h"
+#include "emulator/abi/turn_table.h"
 #include "emulator/os/unique_fd.h"
 
 namespace rocemu::command {

@@ -1,4 +1,4 @@
-// What the programs of a run on a virtual clock wait for, as they tell the NIC (abi/turns.h).
+// What the programs of a run on a virtual clock wait for, as they tell the NIC (abi/turn_table.h).
 #pragma once
 
 #include <optional>

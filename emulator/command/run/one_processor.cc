@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "emulator/abi/processors.h"
+#include "emulator/abi/run_processors.h"
 #include "emulator/command/base/error.h"
 #include "emulator/os/processors.h"
 

@@ -5,8 +5,8 @@
 namespace rocemu::command {
 
 /// This process, and all that it starts, stay on processor `number`; programs that take turns are
-/// told of all that they would have otherwise (abi/processors.h). Throws UsageError if that is not
-/// one of them.
+/// told of all that they would have otherwise (abi/run_processors.h). Throws UsageError if that is
+/// not one of them.
 void stay_on_processor(int number);
 
 }  // namespace rocemu::command

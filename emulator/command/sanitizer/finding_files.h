@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "emulator/command/sanitizer/findings.h"
+#include "emulator/command/sanitizer/finding_reader.h"
 
 namespace rocemu::command {
 

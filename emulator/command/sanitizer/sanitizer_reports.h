@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "emulator/command/sanitizer/findings.h"
+#include "emulator/command/sanitizer/finding_reader.h"
 #include "emulator/command/sanitizer/suppressions.h"
 
 namespace rocemu::command {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "emulator/command/sanitizer/findings.h"
+#include "emulator/command/sanitizer/finding_reader.h"
 
 namespace rocemu::command {
 

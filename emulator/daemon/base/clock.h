@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "emulator/abi/turns.h"
+#include "emulator/abi/turn_table.h"
 #include "emulator/engine/base/time.h"
 
 namespace rocemu::daemon {

@@ -131,7 +131,7 @@ struct ClientQueues {
   /// Tells the client's writers whether they must ring the eventfd. They write a doorbell and then
   /// read the flag; the daemon writes the flag and then asks has_doorbells(). All four are
   /// sequentially consistent, so that one of the two sees the other.
-  void set_daemon_sleeping(bool sleeping) {
+  void set_daemon_sleeping(bool sleeping) const {
     doorbells().daemon_sleeping.store(sleeping ? 1 : 0, std::memory_order_seq_cst);
   }
   bool has_doorbells() const {

@@ -4,11 +4,8 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
-#include <span>
 #include <string>
-#include <vector>
 
 #include "emulator/abi/control.h"
 #include "emulator/daemon/base/clock.h"
@@ -18,7 +15,11 @@
 #include "emulator/daemon/client/client_events.h"
 #include "emulator/daemon/client/client_objects.h"
 #include "emulator/daemon/client/client_queues.h"
+#include "emulator/daemon/client/client_signals.h"
+#include "emulator/daemon/client/hello.h"
+#include "emulator/daemon/client/request_socket.h"
 #include "emulator/daemon/client/ring_pump.h"
+#include "emulator/daemon/client/self_connections.h"
 #include "emulator/daemon/memory/process_memory.h"
 #include "emulator/os/unique_fd.h"
 
@@ -83,24 +84,7 @@ class ClientSession {
   /// The same for all doorbells noted, in an order of our own (RingPump::run_by_object).
   bool pump_by_object();
 
-  /// On a virtual clock: tells the client the time, and lets its threads look again for what they
-  /// wait for.
-  void begin_round(uint32_t round, engine::Instant now);
-
-  /// Tells the client which operations it has to ask for from now on.
-  void set_asked_for(uint32_t operations);
-  void set_pollers_per_processor(uint32_t pollers);
-
-  /// See ClientQueues.
-  void set_daemon_sleeping(bool sleeping);
-  bool has_doorbells() const;
-  /// Where the client was at its latest doorbell (abi::DoorbellRing::client_processor).
-  uint32_t client_processor() const;
-  /// One of its threads yields at this moment (abi::DoorbellRing::giving_way).
-  bool gives_way() const { return threads_giving_way() != 0; }
-  /// How many do. What a client writes there is believed up to a number at which a time slice of
-  /// others can still be told from a turn of so many.
-  uint32_t threads_giving_way() const;
+  const ClientSignals& signals() const { return signals_; }
 
   void deliver(const engine::CompletionEvent& event);
   void deliver(const engine::AsyncEvent& event);
@@ -117,9 +101,7 @@ class ClientSession {
   /// What the client's end of the connection is; nothing before the Hello.
   const std::optional<FileId>& client_end() const { return client_end_; }
   const PeerCredentials& peer() const { return peer_; }
-  /// Of its ends of completion channels, and of the asynchronous events; see ClientEvents.
-  std::vector<uint64_t> event_inodes() const { return events_.channel_inodes(); }
-  uint64_t async_inode() const { return events_.async_inode(); }
+  const ClientEvents& events() const { return events_; }
   const std::string& command_name() const { return command_name_; }
   ClientQueues& queues() { return queues_; }
   const ClientQueues& queues() const { return queues_; }
@@ -135,8 +117,7 @@ class ClientSession {
 
  private:
   struct Pending {
-    abi::Request request;
-    std::vector<UniqueFd> fds;
+    RequestSocket::Received received;
     uint32_t doorbells;  // the producer index that was visible when it came
   };
 
@@ -145,23 +126,8 @@ class ClientSession {
   bool unless_out_of_memory(Work work);
   bool after_pumping(const RingPump::Result& result);
   void on_readable();
-  std::optional<Pending> receive();
-  void refuse_version(const abi::Request& request);
-  void execute(Pending pending);
-  /// Warns if the QP is connected to itself because its peer has another NIC.
-  void explain_meeting(const abi::Request& request);
-  struct HelloFds {
-    UniqueFd client_end;
-    UniqueFd mem_file;  // may be empty
-    UniqueFd imported;  // another session's client end, if that was asked for
-  };
-  std::optional<HelloFds> sort(bool imports, std::vector<UniqueFd> fds) const;
+  void execute(RequestSocket::Received received);
   void hello(const abi::Request& request, HelloFds fds);
-  ClientSession* find_imported(const UniqueFd& client_end);
-  void reply(const abi::Request& request, abi::Reply reply, std::span<const int> fds);
-  /// With nothing but 0 or an errno value.
-  void reply_status(const abi::Request& request, int error);
-  /// 0 or an errno value.
 
   Services services_;
   engine::DeviceIndex device_;
@@ -175,16 +141,15 @@ class ClientSession {
   uint32_t noted_ = 0;                        // where the doorbells of this round end
   uint32_t receive_budget_ = kReceiveBudget;  // what is left of it in this round
   ClientQueues queues_;
+  ClientSignals signals_{queues_};
   ClientEvents events_;
   ClientObjects objects_;
   std::optional<Pending> pending_;
-  /// The QPs that are connected to themselves so far, and the PSN that they expect.
-  std::map<uint32_t, uint32_t> to_itself_;
+  SelfConnections self_connections_;
 
-  UniqueFd socket_;
+  RequestSocket requests_;
   UniqueFd doorbell_fd_;
   UniqueFd process_fd_;
-  EventLoop::Watch socket_watch_;
   EventLoop::Watch doorbell_watch_;
   EventLoop::Watch process_watch_;
 };

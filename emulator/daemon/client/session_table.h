@@ -1,20 +1,19 @@
-// All sessions of the daemon, and which of them are awake: their doorbell rings are looked at in
-// every round. The others ring their eventfd first, so an idle context costs nothing.
+// All sessions of the daemon, and what is done for all of them: a round, waking those that wait,
+// and the end of those that have ended.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <memory>
-#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "emulator/daemon/base/clock.h"
+#include "emulator/daemon/client/awake_sessions.h"
 #include "emulator/daemon/client/client_session.h"
-#include "emulator/daemon/client/idle_policy.h"
+#include "emulator/daemon/client/poller_count.h"
+#include "emulator/daemon/client/silent_connections.h"
 
 namespace rocemu::daemon {
 
@@ -22,21 +21,24 @@ class SessionTable : public SessionOwner {
  public:
   /// `processors`: how many the daemon may run on; 0 if that is not known.
   explicit SessionTable(const Clock& clock, size_t processors = 1)
-      : clock_(clock), processors_(std::max(static_cast<uint32_t>(processors), 1u)) {}
+      : clock_(clock), awake_(clock), pollers_(processors) {}
 
   engine::ClientId next_id() { return engine::ClientId{next_id_++}; }
   void add(std::unique_ptr<ClientSession> session);
   ClientSession* find(engine::ClientId id);
   CompletionQueue* find_cq(engine::ClientId client, engine::CqId cq);
 
-  void wake(ClientSession& session) override;
+  void wake(ClientSession& session) override { awake_.wake(session); }
   void ended(ClientSession& session) override { ended_.push_back(session.id()); }
   void destroyed() override { ++destroyed_; }
-  void attached(ClientSession& session) override { silent_.erase(session.id()); }
+  void attached(ClientSession& session) override { silent_.remove(session); }
   ClientSession* find_by_client_end(const FileId& client_end) override;
   uint32_t round() const override { return round_; }
   uint32_t asked_for() const override { return asked_for_; }
-  uint32_t pollers_per_processor() const override { return pollers_per_processor_; }
+  uint32_t pollers_per_processor() const override { return pollers_.per_processor(); }
+
+  AwakeSessions& awake() { return awake_; }
+  SilentConnections& silent() { return silent_; }
 
   /// Somebody waits for more completions in that CQ than there are, and is to be woken when no more
   /// come.
@@ -62,26 +64,8 @@ class SessionTable : public SessionOwner {
   void begin_round();
   /// For all clients, those that come as well.
   void set_asked_for(uint32_t operations);
-  /// Ends connections that have said no hello for long. Beyond a number of them the oldest are
-  /// ended at once: a provider says hello as soon as it is connected.
-  void end_silent(engine::Instant now);
-  /// When the next is due.
-  std::optional<engine::Instant> next_silent_end() const;
-  bool any_awake() const { return !awake_.empty(); }
-  /// The processor that we are on, from 1; 0 if it is not known.
-  void set_processor(uint32_t processor) { processor_ = processor; }
-
-  /// Where those were that rang not long ago and do not wait for an event.
-  IdlePolicy::Clients recent(engine::Instant now) const;
   /// Counts the threads that wait by yielding, and tells all clients now and then.
   void count_pollers(engine::Instant now);
-
-  /// Lets sessions sleep that have been idle for `idle` or longer. One that rings its doorbell just
-  /// then stays awake.
-  void let_sleep(engine::Instant now, engine::Duration idle);
-  /// Wakes those that sleep since the latest let_sleep() and had been busy until then: an awake
-  /// daemon looks at their rings anyway.
-  void wake_busy();
 
   /// Detaches and destroys the sessions that have ended, and goes on with what is left of those
   /// that had very much. True if there were any.
@@ -99,27 +83,15 @@ class SessionTable : public SessionOwner {
   std::vector<const ClientSession*> list() const;
 
  private:
-  std::vector<ClientSession*> in_order();
-  void end_oldest_silent();
-
   const Clock& clock_;
   uint32_t next_id_ = 1;
-  uint32_t processors_;
-  uint32_t processor_ = 0;
-  uint32_t most_yielding_ = 0;  // threads at once, since they were counted
-  uint32_t pollers_ = 0;        // slowly fewer
-  uint32_t pollers_per_processor_ = 0;
-  engine::Instant counted_pollers_{};
-  engine::Instant fell_asleep_{};
-  bool rung_beside_ = false;
   uint32_t round_ = 0;
   uint32_t asked_for_ = 0;
   std::unordered_map<engine::ClientId, std::unique_ptr<ClientSession>> sessions_;
-  std::map<engine::ClientId, engine::Instant> silent_;  // since when, of those without a hello
-  bool told_of_silent_ = false;
-  std::vector<ClientSession*> awake_;
+  AwakeSessions awake_;
+  SilentConnections silent_;
+  PollerCount pollers_;
   std::vector<std::pair<engine::ClientId, engine::CqId>> waiting_;  // for completions
-  std::vector<ClientSession*> dozing_;                              // since the latest let_sleep()
   std::vector<engine::ClientId> ended_;
   std::deque<ClientQueues> remains_;  // of clients that are gone
   uint64_t destroyed_ = 0;

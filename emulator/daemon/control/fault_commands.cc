@@ -41,7 +41,7 @@ Json inject(EngineHost& host, const std::vector<std::string>& devices, const Jso
 Json rules_json(const EngineHost& host) {
   Json json;
   Json& list = json["rules"] = Json::array();
-  for (const engine::faults::RuleReport& report : host.rule_reports()) {
+  for (const engine::faults::RuleReport& report : host.engine().rule_reports()) {
     Json one;
     one["name"] = report.name;
     one["on"] = scenario::name_of(report.where);
@@ -55,7 +55,7 @@ Json rules_json(const EngineHost& host) {
 Json clear(EngineHost& host, const Json& request) {
   const auto name = text_of(request, "name");
   if (name) {
-    const auto reports = host.rule_reports();
+    const auto reports = host.engine().rule_reports();
     if (std::ranges::find(reports, *name, &engine::faults::RuleReport::name) == reports.end()) {
       throw ControlServer::Refusal(fmt::format("there is no rule '{}'", *name));
     }

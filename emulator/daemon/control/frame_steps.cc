@@ -18,7 +18,7 @@ constexpr int kMaxMoves = 100;
 
 /// The QP that a frame is for, and its peer.
 Json qps_json(const EngineHost& host, uint32_t dest_qpn) {
-  const engine::FabricSnapshot fabric = host.snapshot();
+  const engine::FabricSnapshot fabric = host.engine().snapshot();
   uint32_t peer = 0;
   for (const engine::DeviceSnapshot& device : fabric.devices) {
     for (const engine::QpSnapshot& qp : device.qps) {
@@ -53,7 +53,7 @@ Json qps_json(const EngineHost& host, uint32_t dest_qpn) {
 Json relative_psn(const EngineHost& host, const wire::Packet& packet) {
   const wire::OpcodeInfo* info = wire::find_opcode(packet.bth.opcode);
   if (info == nullptr || info->transport == wire::Transport::kUd) return nullptr;
-  const engine::FabricSnapshot fabric = host.snapshot();
+  const engine::FabricSnapshot fabric = host.engine().snapshot();
   for (const engine::DeviceSnapshot& device : fabric.devices) {
     for (const engine::QpSnapshot& qp : device.qps) {
       if (qp.number.value != packet.bth.dest_qpn) continue;
@@ -67,7 +67,7 @@ Json relative_psn(const EngineHost& host, const wire::Packet& packet) {
 }  // namespace
 
 void FrameSteps::begin(const Json& request, ControlServer::Done done) {
-  if (!host_.paused()) {
+  if (!host_.engine().paused()) {
     throw ControlServer::Refusal("the NIC is not paused; pause it first: rocemu pause");
   }
   const uint64_t frames = number_of(request, "frames", 1, kMaxFrames).value_or(1);
@@ -77,7 +77,7 @@ void FrameSteps::begin(const Json& request, ControlServer::Done done) {
 bool FrameSteps::advance() {
   if (requests_.empty()) return false;
   Request& request = requests_.front();
-  if (host_.paused() && request.frames_left > 0) {
+  if (host_.engine().paused() && request.frames_left > 0) {
     if (!host_.next_frame().empty()) {
       request.frames.push_back(deliver_next_frame());
       --request.frames_left;

@@ -61,7 +61,8 @@ std::string address_text(const abi::ucma::SockaddrStorage& address) {
 
 class HangReport {
  public:
-  explicit HangReport(Worker& worker) : worker_(worker), fabric_(worker.engine_host().snapshot()) {
+  explicit HangReport(Worker& worker)
+      : worker_(worker), fabric_(worker.engine_host().engine().snapshot()) {
     for (const ClientSession* session : worker.sessions().list()) {
       sessions_.emplace(session->id(), session);
     }
@@ -123,8 +124,8 @@ Json HangReport::waits() const {
     }
   }
   for (const auto& [id, session] : sessions_) {
-    for (const uint64_t inode : session->event_inodes()) channels.try_emplace(inode);
-    if (const uint64_t inode = session->async_inode(); inode != 0) {
+    for (const uint64_t inode : session->events().channel_inodes()) channels.try_emplace(inode);
+    if (const uint64_t inode = session->events().async_inode(); inode != 0) {
       channels.erase(inode);
       add("inode", inode, "ibv_get_async_event");
     }
@@ -178,7 +179,7 @@ Json HangReport::objects() const {
 
 Json HangReport::rules() const {
   Lines lines;
-  for (const auto& rule : worker_.engine_host().rule_reports()) {
+  for (const auto& rule : worker_.engine_host().engine().rule_reports()) {
     if (rule.fired > 0)
       lines.add(fmt::format("{}: acted {}", rule.name, count_of(rule.fired, "time")));
   }
@@ -193,7 +194,7 @@ Json hang_report(Worker& worker, engine::Instant now) {
   json["now_ns"] = now.time_since_epoch().count();
   json["waits"] = report.waits();
   json["objects"] = report.objects();
-  const RecentEvents* recent = worker.engine_host().recent();
+  const RecentEvents* recent = worker.engine_host().delivery().recent();
   json["completions"] = recent != nullptr ? Json(recent->completions()) : Json::array();
   json["frames"] = recent != nullptr ? Json(recent->frames()) : Json::array();
   json["rules"] = report.rules();

@@ -61,7 +61,7 @@ void advance(EngineHost& host, SessionTable& sessions, Clock& clock, const Json&
   }
   const bool arrived = !next || *next > target;
   if (arrived) clock.advance_to(target);
-  host.release_outputs();
+  host.delivery().release_outputs();
   sessions.begin_round();
   if (arrived) return;
   throw ControlServer::Refusal(fmt::format(

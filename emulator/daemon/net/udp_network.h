@@ -15,7 +15,7 @@
 #include "emulator/daemon/net/udp_receiver.h"
 #include "emulator/daemon/net/udp_sender.h"
 #include "emulator/daemon/net/udp_sockets.h"
-#include "emulator/daemon/run/engine_host.h"
+#include "emulator/daemon/run/output_delivery.h"
 
 namespace rocemu::daemon {
 

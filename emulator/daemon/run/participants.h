@@ -1,6 +1,6 @@
 // Which processes take turns: each joins at a socket when it starts or is forked, has slots in the
-// table for its threads (abi/turns.h), and leaves when it ends. It stays when it executes another
-// program, or closes descriptors that it does not know.
+// table for its threads (abi/turn_table.h), and leaves when it ends. It stays when it executes
+// another program, or closes descriptors that it does not know.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "emulator/abi/turns.h"
+#include "emulator/abi/turn_table.h"
 #include "emulator/daemon/base/event_loop.h"
 #include "emulator/daemon/run/program_timers.h"
 #include "emulator/os/unique_fd.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "emulator/abi/turns.h"
+#include "emulator/abi/turn_table.h"
 #include "emulator/os/proc.h"
 
 namespace rocemu::daemon {

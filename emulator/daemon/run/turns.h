@@ -1,4 +1,4 @@
-// The threads of all programs and their turns (abi/turns.h): who waits for one, giving it and
+// The threads of all programs and their turns (abi/turn_table.h): who waits for one, giving it and
 // getting it back. Which thread is next decides schedule/. A process that takes no turns, a
 // statically linked one for example, is waited for until it sleeps (quiescence.h).
 #pragma once
@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "emulator/abi/turns.h"
+#include "emulator/abi/turn_table.h"
 #include "emulator/daemon/base/event_loop.h"
 #include "emulator/daemon/base/shared_memory.h"
 #include "emulator/daemon/run/awake_wait.h"

@@ -30,7 +30,7 @@ VirtualTime::VirtualTime(const Options& options, Turns& turns, Worker& worker,
       on_idle_(std::move(on_idle)) {}
 
 void VirtualTime::run(const bool& stopping) {
-  worker_.engine_host().hold_outputs();
+  worker_.engine_host().delivery().hold_outputs();
   scheduler_.restart();
   // The command has ended, and we are told to stop: what still belongs to the run is done.
   std::optional<engine::Instant> told_to_stop;
@@ -60,7 +60,7 @@ schedule::Facts VirtualTime::facts_of_round() {
           .threads = turns_.threads(),
           .timers = turns_.next_timer().value_or(schedule::kNever),
           .device = nic.next_deadline().value_or(schedule::kNever),
-          .is_paused = nic.paused(),
+          .is_paused = nic.engine().paused(),
           .is_held = is_held_};
 }
 
@@ -70,7 +70,7 @@ schedule::Facts VirtualTime::facts() {
   facts.inputs = nic.inputs();
   facts.memory_waits = worker_.memory().waits();
   facts.has_seen_programs = turns_.has_seen_programs();
-  facts.has_frames_under_way = nic.has_frames_under_way();
+  facts.has_frames_under_way = nic.engine().has_frames_under_way();
   facts.has_command_ended = turns_.has_command_ended();
   facts.real_now = clock_.real_now();
   return facts;
@@ -90,15 +90,15 @@ void VirtualTime::take(const Step& step, const Turns::MustStop& must_stop) {
       return scheduler_.device_ran(has_worked, turns_.take_changed());
     }
     case Step::Kind::kShow:
-      worker_.engine_host().release_outputs();
+      worker_.engine_host().delivery().release_outputs();
       return;
     case Step::Kind::kServeControl:
       return serve_control();
     case Step::Kind::kActIdle:
       return scheduler_.acted_idle(on_idle_());
     case Step::Kind::kLookAtQps:
-      return scheduler_.saw_qps(progress_of_qps(),
-                                !worker_.engine_host().paused() && !worker_.memory().waits());
+      return scheduler_.saw_qps(
+          progress_of_qps(), !worker_.engine_host().engine().paused() && !worker_.memory().waits());
     case Step::Kind::kReportHang:
       return on_stuck_(scheduler_.seen_activity());
     case Step::Kind::kAdvance:
@@ -123,7 +123,7 @@ void VirtualTime::advance_to(engine::Instant instant) {
   clock_.advance_to(instant);
   const bool expired = turns_.set_time(clock_.now());
   const bool ticked = worker_.engine_host().tick_if_due(clock_.now());
-  const bool released = worker_.engine_host().release_outputs();  // with the time
+  const bool released = worker_.engine_host().delivery().release_outputs();  // with the time
   const bool is_seen =
       released || expired || (turns_.is_memory_watched() && worker_.memory().writes() != writes);
   scheduler_.advanced(clock_.now(), is_seen, ticked || expired);
@@ -136,7 +136,7 @@ void VirtualTime::serve() {
     // Descriptors that were closed before a request are gone when it comes.
     while (worker_.loop().run_first(EPOLLHUP)) reap();
     worker_.loop().run_first();
-    worker_.engine_host().release_outputs();
+    worker_.engine_host().delivery().release_outputs();
   }
 }
 
@@ -168,7 +168,7 @@ bool VirtualTime::end_stuck(uint32_t serial) {
 
 /// A receiver that is never ready may be asked for ever (rnr_retry 7).
 std::vector<uint32_t> VirtualTime::progress_of_qps() const {
-  const engine::FabricSnapshot fabric = worker_.engine_host().snapshot();
+  const engine::FabricSnapshot fabric = worker_.engine_host().engine().snapshot();
   std::vector<uint32_t> progress;
   for (const engine::DeviceSnapshot& device : fabric.devices) {
     for (const engine::QpSnapshot& qp : device.qps) {

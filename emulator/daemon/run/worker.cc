@@ -109,14 +109,14 @@ void Worker::serve(const bool& stopping, bool busy_poll) {
   IdlePolicy rest(clock_.now(), busy_poll);
   engine::Instant last_poll{};
   while (!stopping) {
-    sessions_.set_processor(static_cast<uint32_t>(sched_getcpu()) + 1);
+    sessions_.awake().set_processor(static_cast<uint32_t>(sched_getcpu()) + 1);
     bool worked = false;
     const engine::Instant began = clock_.now();
     if (began - last_poll >= kPollInterval) {
       worked |= poll(engine::Duration(0));
       sessions_.count_pollers(began);
-      sessions_.let_sleep(began, kSessionIdleTime);
-      sessions_.end_silent(began);
+      sessions_.awake().let_sleep(began, kSessionIdleTime);
+      sessions_.silent().end_due(began);
       files_.check();
       write_untaken(began);
       if (busy_poll && rest.is_idle(began)) do_before_sleep(began);
@@ -136,12 +136,12 @@ void Worker::serve(const bool& stopping, bool busy_poll) {
     if (worked) {
       rest.worked(now);
       if (!rest.is_turn_over(now)) continue;
-      if (sessions_.recent(now).beside_gives_way) sched_yield();
+      if (sessions_.awake().recent(now).beside_gives_way) sched_yield();
       rest.gave_way(now, clock_.now());
       continue;
     }
     if (rest.is_idle(now)) sessions_.wake_waiting();
-    switch (rest.next(now, sessions_.recent(now))) {
+    switch (rest.next(now, sessions_.awake().recent(now))) {
       case IdlePolicy::Way::kLookAgain:
         break;
       case IdlePolicy::Way::kGiveWay:
@@ -170,11 +170,11 @@ void Worker::sleep(const bool& stopping) {
     return;
   }
   sessions_.wake_waiting();
-  sessions_.let_sleep(now, engine::Duration(0));
-  if (sessions_.any_awake()) return;  // a doorbell came just now
+  sessions_.awake().let_sleep(now, engine::Duration(0));
+  if (sessions_.awake().any()) return;  // a doorbell came just now
   std::optional<engine::Duration> longest = do_before_sleep(now);
   if (stopping) return;
-  if (const auto end = sessions_.next_silent_end(); end && (!deadline || *end < *deadline)) {
+  if (const auto end = sessions_.silent().next_end(); end && (!deadline || *end < *deadline)) {
     deadline = end;
   }
   if (deadline) {
@@ -186,7 +186,7 @@ void Worker::sleep(const bool& stopping) {
   }
   poll(longest);
   write_untaken(clock_.now());
-  sessions_.wake_busy();
+  sessions_.awake().wake_busy();
 }
 
 void Worker::write_untaken(engine::Instant now) {
@@ -216,7 +216,7 @@ std::optional<engine::Duration> Worker::give_memory_back(engine::Instant now, bo
 }
 
 void Worker::give_memory_back_in_parts(engine::Instant now) {
-  const bool releasing = sessions_.is_releasing() || engine_host_.is_releasing();
+  const bool releasing = sessions_.is_releasing() || engine_host_.engine().is_releasing();
   const bool was_releasing = std::exchange(releasing_, releasing);
   if (releasing ? now - gave_back_ < kReleaseInterval : !was_releasing) return;
   return_free_memory();

@@ -9,7 +9,7 @@
 #include "emulator/engine/link/packet_run.h"
 #include "emulator/engine/objects/objects.h"
 #include "emulator/engine/step.h"
-#include "emulator/engine/transport/scheduler.h"
+#include "emulator/engine/transport/qp_scheduler.h"
 #include "emulator/engine/transport/transmitter.h"
 
 namespace rocemu::engine {
@@ -18,8 +18,9 @@ class TransportContext {
  public:
   /// All of them outlive this.
   TransportContext(const FabricConfig& config, Objects& objects, HostMemory& memory, Step& step,
-                   Scheduler& scheduler, Transmitter& transmitter, faults::FaultInjector& injector,
-                   const Link& link, const Arrivals& arrivals, PacketRun& run)
+                   QpScheduler& scheduler, Transmitter& transmitter,
+                   faults::FaultInjector& injector, const Link& link, const Arrivals& arrivals,
+                   PacketRun& run)
       : config_(config),
         objects_(objects),
         memory_(memory),
@@ -36,7 +37,7 @@ class TransportContext {
   Objects& objects() const { return objects_; }
   HostMemory& memory() const { return memory_; }
   /// Turns, timers, and waiting for memory.
-  Scheduler& scheduler() const { return scheduler_; }
+  QpScheduler& scheduler() const { return scheduler_; }
   /// Sends frames.
   Transmitter& transmitter() const { return transmitter_; }
   faults::FaultInjector& faults() const { return faults_; }
@@ -71,7 +72,7 @@ class TransportContext {
   Objects& objects_;
   HostMemory& memory_;
   Step& step_;
-  Scheduler& scheduler_;
+  QpScheduler& scheduler_;
   Transmitter& transmitter_;
   faults::FaultInjector& faults_;
   const Link& link_;

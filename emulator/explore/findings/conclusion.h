@@ -1,7 +1,7 @@
 // The end of an exploration: reports in its folder and on standard output, and the exit status.
 #pragma once
 
-#include "emulator/explore/findings/report.h"
+#include "emulator/explore/findings/exploration_report.h"
 #include "emulator/explore/trials/options.h"
 
 namespace rocemu::explore {

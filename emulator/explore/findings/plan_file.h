@@ -2,7 +2,7 @@
 // From it and the results, merge() makes the report where the command is not at hand.
 #pragma once
 
-#include "emulator/explore/findings/report.h"
+#include "emulator/explore/findings/exploration_report.h"
 #include "emulator/explore/trials/options.h"
 #include "emulator/explore/trials/trial.h"
 

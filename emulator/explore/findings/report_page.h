@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "emulator/explore/findings/report.h"
+#include "emulator/explore/findings/exploration_report.h"
 
 namespace rocemu::explore {
 

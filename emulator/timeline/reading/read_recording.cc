@@ -16,7 +16,7 @@
 #include "emulator/journal/event.h"
 #include "emulator/journal/journal_reader.h"
 #include "emulator/journal/recording.h"
-#include "emulator/journal/step.h"
+#include "emulator/journal/step_record.h"
 #include "emulator/timeline/reading/frame_facts.h"
 #include "emulator/timeline/reading/frame_follower.h"
 #include "emulator/timeline/reading/recorded_lanes.h"

@@ -38,7 +38,7 @@ class SessionTableTest : public testing::Test {
       EXPECT_TRUE(sessions[i]->is_attached());
       table.wake(*sessions[i]);
     }
-    table.set_processor(kOurs);
+    table.awake().set_processor(kOurs);
   }
 
   abi::Reply ask(size_t i, abi::Op op) {
@@ -91,13 +91,13 @@ TEST_F(SessionTableTest, KnowsOnWhichSidesItsClientsAre) {
   const engine::Instant now(1s);
   for (size_t i = 0; i < 3; ++i) last_rang(i, now);
   for (size_t i = 0; i < 3; ++i) is_on(i, kOther);
-  EXPECT_FALSE(table.recent(now).beside);
-  EXPECT_TRUE(table.recent(now).elsewhere);
+  EXPECT_FALSE(table.awake().recent(now).beside);
+  EXPECT_TRUE(table.awake().recent(now).elsewhere);
   is_on(1, kOurs);
-  EXPECT_TRUE(table.recent(now).beside);
-  EXPECT_TRUE(table.recent(now).elsewhere);
+  EXPECT_TRUE(table.awake().recent(now).beside);
+  EXPECT_TRUE(table.awake().recent(now).elsewhere);
   last_rang(1, now - 101us);
-  EXPECT_FALSE(table.recent(now).beside) << "it may be doing anything by now";
+  EXPECT_FALSE(table.awake().recent(now).beside) << "it may be doing anything by now";
 }
 
 TEST_F(SessionTableTest, KnowsWhetherAllBesideItGiveWay) {
@@ -107,9 +107,9 @@ TEST_F(SessionTableTest, KnowsWhetherAllBesideItGiveWay) {
   is_on(1, kOurs);
   is_on(2, kOther);
   ring(0).giving_way = 1;
-  EXPECT_FALSE(table.recent(now).beside_gives_way);
+  EXPECT_FALSE(table.awake().recent(now).beside_gives_way);
   ring(1).giving_way = 2;
-  EXPECT_TRUE(table.recent(now).beside_gives_way);
+  EXPECT_TRUE(table.awake().recent(now).beside_gives_way);
 }
 
 // At least one of each client that rang, and as many as yield at once.
@@ -151,10 +151,10 @@ TEST_F(SessionTableTest, DoesNotCountWhoWaitsForAnEvent) {
   EXPECT_EQ(sessions[0]->end_reason(), "");
   const engine::Instant now = clock.real_now();
   for (size_t i = 0; i < 3; ++i) last_rang(i, now);
-  EXPECT_FALSE(table.recent(now).beside);
-  EXPECT_TRUE(table.recent(now).rung_beside);
+  EXPECT_FALSE(table.awake().recent(now).beside);
+  EXPECT_TRUE(table.awake().recent(now).rung_beside);
   sessions[0]->deliver(engine::CompletionEvent{});
-  EXPECT_TRUE(table.recent(now).beside);
+  EXPECT_TRUE(table.awake().recent(now).beside);
 }
 
 // A connection that says nothing takes a descriptor and a place.
@@ -171,14 +171,14 @@ TEST_F(SessionTableTest, ConnectionsWithoutAHelloAreEndedAfterAWhileOrWhenThereA
     silent.push_back(session.get());
     table.add(std::move(session));
   };
-  EXPECT_EQ(table.next_silent_end(), std::nullopt) << "those of the fixture have said hello";
+  EXPECT_EQ(table.silent().next_end(), std::nullopt) << "those of the fixture have said hello";
   connect();
-  ASSERT_TRUE(table.next_silent_end());
-  table.end_silent(*table.next_silent_end() - 1ns);
+  ASSERT_TRUE(table.silent().next_end());
+  table.silent().end_due(*table.silent().next_end() - 1ns);
   EXPECT_FALSE(silent[0]->has_ended());
-  table.end_silent(*table.next_silent_end());
+  table.silent().end_due(*table.silent().next_end());
   EXPECT_TRUE(silent[0]->has_ended());
-  EXPECT_EQ(table.next_silent_end(), std::nullopt);
+  EXPECT_EQ(table.silent().next_end(), std::nullopt);
   {
     const DescriptorLimit limit(4 * 32);  // a quarter of all is more than 32
     for (int i = 0; i < 60; ++i) connect();
@@ -194,16 +194,16 @@ TEST_F(SessionTableTest, OneThatWakesIsNotAloneAmongTheBusy) {
   last_rang(0, now - 1us);
   last_rang(1, now - 99us);
   last_rang(2, now - 5ms);
-  table.let_sleep(now, 0ns);
-  EXPECT_FALSE(table.any_awake());
+  table.awake().let_sleep(now, 0ns);
+  EXPECT_FALSE(table.awake().any());
   for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(sleeps(i));
-  table.wake_busy();
+  table.awake().wake_busy();
   EXPECT_FALSE(sleeps(0));
   EXPECT_FALSE(sleeps(1));
   EXPECT_TRUE(sleeps(2));
   EXPECT_EQ(sessions[1]->activity().last, now - 99us) << "it has not rung";
-  table.let_sleep(now + 1ms, 500us);
-  EXPECT_FALSE(table.any_awake());
+  table.awake().let_sleep(now + 1ms, 500us);
+  EXPECT_FALSE(table.awake().any());
 }
 
 TEST_F(SessionTableTest, WakesWhoWaitsForMoreCompletionsThanCome) {

@@ -10,7 +10,7 @@
 #include <ctime>
 #include <optional>
 
-#include "emulator/abi/turns.h"
+#include "emulator/abi/turn_table.h"
 
 namespace rocemu::daemon {
 namespace {

@@ -6,6 +6,7 @@
 #include "emulator/engine/faults/rule_matcher.h"
 #include "emulator/scenario/scenario.h"
 #include "tests/engine/faults/rules.h"
+#include "tests/support/event_channel.h"
 #include "tests/support/pair.h"
 #include "tests/support/script.h"
 #include "wire/identification.h"
@@ -272,6 +273,42 @@ TEST(VerbFault, NthOfAllContextsFails) {
   EXPECT_EQ(other.alloc_pd(), 0u);
   EXPECT_NE(one.alloc_pd(), 0u);
   bench.log.clear();
+}
+
+TEST(VerbFault, OfOneQpFailsNoCallAboutAnother) {
+  PairOptions options;
+  options.same_device = true;
+  Pair pair(options);
+  add_rules(pair.bench, "{on: verb, verb: query_qp, qp: 2, do: {errno: EIO}}");
+  Client& first = pair.left.client;
+  Client& second = pair.right.client;
+  first.query_qp(pair.left.qpn);
+  EXPECT_EQ(first.error, 0);
+  second.query_qp(pair.right.qpn);
+  EXPECT_EQ(second.error, EIO) << "the device's second QP";
+  pair.bench.log.clear();
+}
+
+// A channel has no calls before it is opened, so opening one counts with the others.
+TEST(VerbFault, TheNthOpenedEventChannelFailsAndTheNthCallOfEachChannel) {
+  using abi::ucma::Command;
+  CmBench bench;
+  EventChannel first(bench, 1), second(bench, 2), third(bench, 3);
+  bench.step(engine::AddRules{scenario::parse_rule(
+      "{name: a, on: verb, verb: rdma_create_event_channel, nth: 2, do: {errno: EMFILE}}")});
+  bench.step(engine::AddRules{scenario::parse_rule(
+      "{name: b, on: verb, verb: rdma_create_id, nth: 2, do: {errno: ENOMEM}}")});
+  EXPECT_EQ(first.command(Command::kOpenChannel, {}).error, 0);
+  EXPECT_EQ(second.command(Command::kOpenChannel, {}).error, EMFILE);
+  EXPECT_EQ(third.command(Command::kOpenChannel, {}).error, 0);
+  abi::ucma::CreateId in{};
+  in.port_space = abi::ucma::PortSpace::kTcp;
+  in.qp_type = static_cast<uint8_t>(abi::QpType::kRc);
+  for (EventChannel* channel : {&first, &third}) {
+    EXPECT_EQ(channel->ask(Command::kCreateId, in), 0);
+    EXPECT_EQ(channel->ask(Command::kCreateId, in), ENOMEM);
+    EXPECT_EQ(channel->ask(Command::kCreateId, in), 0);
+  }
 }
 
 TEST(VerbFault, WhatClientsDoThemselvesIsAskedForWhileARuleIsThere) {

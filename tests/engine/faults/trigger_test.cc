@@ -90,6 +90,15 @@ TEST(Trigger, AfterATimeCountsFromThenOn) {
   s.app_posts_send(3).expect({send_only(psn(2))});
 }
 
+// docs/scenarios.md, `for`: from the first time on that the rule acts.
+TEST(Trigger, IsOverWhenItsTimeHasPassedSinceItsFirst) {
+  Script s;
+  add_rules(s.bench(), "{on: frame, from: dut, opcode: SEND, for: 5ms, do: log}");
+  s.at(1ms).app_posts_send(1).expect({fired(), send_only(psn(0))});
+  s.at(1ms + 5ms - 1ns).app_posts_send(2).expect({fired(), send_only(psn(1))});
+  s.at(1ms + 5ms).app_posts_send(3).expect({send_only(psn(2))});
+}
+
 TEST(Trigger, LoggingDoesNothingElse) {
   Script s;
   add_rules(s.bench(), "{on: frame, from: dut, opcode: SEND, do: log}");

@@ -78,6 +78,10 @@ TEST(AddressVector, NeedsPortOne) {
 TEST(AddressVector, NeedsASourceGidThatExists) {
   EXPECT_EQ(verdict(address_vector(kSecond, 2)), EINVAL);
   EXPECT_EQ(verdict(address_vector(kSecond, 255)), EINVAL);
+  // To a group, where the families are not compared: the devices of the test have two GIDs.
+  const wire::IpAddress group = *wire::parse_ip_address("ff12::1");
+  EXPECT_EQ(verdict(address_vector(group, 1)), 0);
+  EXPECT_EQ(verdict(address_vector(group, 2)), EINVAL);
 }
 
 TEST(AddressVector, NeedsBothAddressesOfOneFamily) {

@@ -396,6 +396,25 @@ TEST_F(RdmaIds, AResolvedRouteHasOnePathBetweenTheGids) {
   EXPECT_EQ(route.paths[0].mtu, static_cast<uint32_t>(abi::Mtu::k4096));
 }
 
+// IBTA vol 1, 15.2.5.16: ServiceID, DGID and SGID are the first fields of a PathRecord, of 8, 16
+// and 16 bytes. RDMA_USER_CM_QUERY_PATH returns as many records as there are.
+TEST_F(RdmaIds, AQueryOfThePathsHasOneRecordAfterARouteIsResolvedAndNoneBefore) {
+  const uint32_t id = channel.create_id(kUid);
+  ASSERT_EQ(channel.resolve(id, ip("127.0.0.2", 7471)), 0);
+  const abi::ucma::Query query{0, id, abi::ucma::QueryKind::kPath};
+  const auto bytes = std::as_bytes(std::span(&query, 1));
+  const engine::CmReply before = channel.command(Command::kQuery, bytes);
+  EXPECT_EQ(before.error, 0);
+  EXPECT_EQ(before.response, std::vector<std::byte>(8)) << "the number, 0, and what is reserved";
+  ASSERT_EQ(channel.resolve_route(id), 0);
+  const auto [error, after] = channel.ask_for<abi::ucma::QueryPathResponse>(Command::kQuery, query);
+  EXPECT_EQ(error, 0);
+  EXPECT_EQ(after.num_paths, 1u);
+  const uint8_t* const record = after.paths[0].record;
+  EXPECT_EQ(std::memcmp(record + 8, ip("127.0.0.2").address.bytes.data(), 16), 0);
+  EXPECT_EQ(std::memcmp(record + 24, ip("127.0.0.1").address.bytes.data(), 16), 0);
+}
+
 // ---- Options ----------------------------------------------------------------------------------
 
 TEST_F(RdmaIds, OptionsHaveTheirSizesAndStates) {

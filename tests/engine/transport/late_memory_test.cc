@@ -150,6 +150,29 @@ TEST(LateMemory, AReadIsAnsweredWhenItIsThere) {
                               answer(Opcode::kRcReadResponseLast, 1, 476).with_msn(1)});
 }
 
+// IBTA vol 1, 9.7.5.2.3: the responder found the error after it had accepted the request. The READ
+// counts in the MSN since then.
+TEST(LateMemory, AReadOfMemoryThatWasUnmappedMeanwhileIsRefused) {
+  LateScript s;
+  s.at(0ms);
+  s.memory_is_late();
+  s.wire_delivers(to_memory(s, packet(Opcode::kRcReadRequest, psn(0)), 8)).expect_silence();
+  s.app().memory().unmap(s.client().id(), Endpoint::kRecvBuffer);
+  s.memory_is_there()
+      .expect({nak(psn(0), wire::NakCode::kRemoteOperationalError).with_msn(1),
+               event(abi::EventType::kQpAccessErr, Endpoint::kQpHandle)})
+      .expect_state(QpState::kErr);
+}
+
+TEST(LateMemory, AReadOfAProcessThatDiedMeanwhileIsNotAnswered) {
+  LateScript s;
+  s.at(0ms);
+  s.memory_is_late();
+  s.wire_delivers(to_memory(s, packet(Opcode::kRcReadRequest, psn(0)), 8)).expect_silence();
+  s.app().memory().gone.insert(s.client().id());
+  s.memory_is_there().expect_silence().expect_state(QpState::kRts);
+}
+
 // IBTA vol 1, 9.7.4.1.5: four READs at once are all that the responder has resources for. A
 // repeated one may still wait for its turn when the requester, which has the first answer by now,
 // goes on.

@@ -171,6 +171,14 @@ INSTANTIATE_TEST_SUITE_P(
                 [](Script& s) {
                   return SendWr{.sges = {s.app().send_sge(8), {Endpoint::kSendBuffer, 8, 77}}};
                 }},
+        // IBTA vol 1, 9.7.1: a message may have 2^31 bytes, so that its key is what is wrong.
+        BadSend{"TwoToThe31BytesWithAKeyOfNothing", WcStatus::kLocProtErr,
+                VendorError::kBadSendLKey,
+                [](Script& s) {
+                  const abi::Sge half = {Endpoint::kSendBuffer, 1u << 30,
+                                         s.app().send_mr.lkey ^ 0x5500};
+                  return SendWr{.sges = {half, half}};
+                }},
         BadSend{"MoreThanTwoToThe31Bytes", WcStatus::kLocLenErr, VendorError::kMessageTooLong,
                 [](Script& s) {
                   const abi::Sge half = {Endpoint::kSendBuffer, 1u << 30, s.app().send_mr.lkey};

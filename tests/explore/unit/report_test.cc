@@ -1,5 +1,5 @@
 // Tests the reports and the exit status that follows.
-#include "emulator/explore/findings/report.h"
+#include "emulator/explore/findings/exploration_report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // From the log of a run to what people read.
-#include "emulator/command/sanitizer/findings.h"
+#include "emulator/command/sanitizer/finding_reader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

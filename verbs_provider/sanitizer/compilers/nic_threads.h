@@ -9,7 +9,7 @@
 #include <span>
 #include <unordered_map>
 
-#include "emulator/sanitizer/objects.h"
+#include "emulator/sanitizer/program_objects.h"
 
 namespace rocemu::sanitizer {
 

@@ -1,7 +1,7 @@
 #include "verbs_provider/sanitizer/compilers/results.h"
 
 #include "verbs_provider/sanitizer/compilers/initialized_memory.h"
-#include "verbs_provider/sanitizer/verbs.h"
+#include "verbs_provider/sanitizer/wrapped_verbs.h"
 
 namespace rocemu::sanitizer {
 namespace {

@@ -1,6 +1,6 @@
 // Calls that change the pages of a part of the address space: munmap(2), mmap(2) with MAP_FIXED,
 // mremap(2) and madvise(2). A region that is registered there keeps its old pages on a NIC, which
-// has pinned them; so the shim notifies the provider (mapping_changes.h). It changes and refuses
+// has pinned them; so the shim notifies the provider (watch_mappings.h). It changes and refuses
 // nothing.
 #include <atomic>
 #include <cstdarg>
@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "verbs_provider/hooks/mapping_changes.h"
+#include "verbs_provider/hooks/watch_mappings.h"
 #include "verbs_provider/shim/interpose.h"
 #include "verbs_provider/system/system_call.h"
 

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "verbs_provider/shim/driver_list.h"
+#include "verbs_provider/shim/find_runtime_dir.h"
 #include "verbs_provider/shim/interpose.h"
 #include "verbs_provider/shim/netlink_socket.h"
-#include "verbs_provider/shim/runtime_dir.h"
 #include "verbs_provider/shim/served_paths.h"
 #include "verbs_provider/system/user_memory.h"
 

@@ -6,8 +6,8 @@
 #include <fcntl.h>
 #include <glob.h>
 
+#include "verbs_provider/shim/find_runtime_dir.h"
 #include "verbs_provider/shim/interpose.h"
-#include "verbs_provider/shim/runtime_dir.h"
 #include "verbs_provider/shim/served_paths.h"
 #include "verbs_provider/shim/text.h"
 

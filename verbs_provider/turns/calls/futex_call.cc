@@ -16,7 +16,7 @@
 #include "verbs_provider/turns/cycle_counter.h"
 #include "verbs_provider/turns/fault_action.h"
 #include "verbs_provider/turns/gifts.h"
-#include "verbs_provider/turns/processors.h"
+#include "verbs_provider/turns/shown_processors.h"
 #include "verbs_provider/turns/times.h"
 #include "verbs_provider/turns/turn.h"
 

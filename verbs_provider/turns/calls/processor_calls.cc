@@ -3,9 +3,9 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "emulator/abi/processors.h"
+#include "emulator/abi/run_processors.h"
 #include "verbs_provider/shim/interpose.h"
-#include "verbs_provider/turns/processors.h"
+#include "verbs_provider/turns/shown_processors.h"
 #include "verbs_provider/turns/turn.h"
 
 namespace rocemu::turns {

@@ -1,4 +1,4 @@
-#include "emulator/journal/step.h"
+#include "emulator/journal/step_record.h"
 
 #include <cstddef>
 #include <string>

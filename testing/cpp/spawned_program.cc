@@ -1,4 +1,4 @@
-#include "testing/cpp/program.h"
+#include "testing/cpp/spawned_program.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

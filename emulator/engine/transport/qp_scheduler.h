@@ -13,11 +13,11 @@
 
 namespace rocemu::engine {
 
-class Scheduler {
+class QpScheduler {
  public:
   using QueuePairs = OwnedTable<QpNumber, QueuePair>;
 
-  explicit Scheduler(QueuePairs& qps) : qps_(qps) {}
+  explicit QpScheduler(QueuePairs& qps) : qps_(qps) {}
 
   /// Gives the QP a turn to transmit, behind all that have one.
   void schedule(QueuePair& qp) {

@@ -1,4 +1,4 @@
-#include "emulator/command/hangs/wait_notes.h"
+#include "emulator/command/hangs/noted_waits.h"
 
 #include <sys/uio.h>
 

@@ -1,4 +1,4 @@
-#include "verbs_provider/sanitizer/verbs.h"
+#include "verbs_provider/sanitizer/wrapped_verbs.h"
 
 #include "verbs_provider/sanitizer/compilers/results.h"
 #include "verbs_provider/sanitizer/creations.h"

@@ -1,4 +1,4 @@
-#include "emulator/command/sanitizer/findings.h"
+#include "emulator/command/sanitizer/finding_reader.h"
 
 #include <signal.h>
 

@@ -1,4 +1,4 @@
-#include "emulator/daemon/control/listening.h"
+#include "emulator/daemon/control/listening_ports.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,11 +1,11 @@
-#include "emulator/engine/transport/scheduler.h"
+#include "emulator/engine/transport/qp_scheduler.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace rocemu::engine {
 
-QueuePair* Scheduler::take_turn() {
+QueuePair* QpScheduler::take_turn() {
   QueuePair* qp = qps_.find(turns_.front());
   turns_.pop_front();
   ++taken_;
@@ -14,24 +14,24 @@ QueuePair* Scheduler::take_turn() {
   return qp;
 }
 
-void Scheduler::wait_for_memory(const QueuePair& qp) {
+void QpScheduler::wait_for_memory(const QueuePair& qp) {
   if (std::ranges::find(waiting_for_memory_, qp.number) == waiting_for_memory_.end()) {
     waiting_for_memory_.push_back(qp.number);
   }
 }
 
-std::vector<QpNumber> Scheduler::take_waiting_for_memory() {
+std::vector<QpNumber> QpScheduler::take_waiting_for_memory() {
   return std::exchange(waiting_for_memory_, {});
 }
 
-std::optional<TimerQueue::Entry> Scheduler::next_timer() {
+std::optional<TimerQueue::Entry> QpScheduler::next_timer() {
   return timers_.next([this](QpNumber number) {
     QueuePair* qp = qps_.find(number);
     return qp != nullptr ? &qp->timers : nullptr;
   });
 }
 
-QueuePair& Scheduler::expire(const TimerQueue::Entry& entry) {
+QueuePair& QpScheduler::expire(const TimerQueue::Entry& entry) {
   QueuePair& qp = *qps_.find(entry.qp);
   timers_.expire(entry, qp.timers);
   return qp;

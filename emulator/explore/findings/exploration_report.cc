@@ -1,4 +1,4 @@
-#include "emulator/explore/findings/report.h"
+#include "emulator/explore/findings/exploration_report.h"
 
 #include <fmt/format.h>
 

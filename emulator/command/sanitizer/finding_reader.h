@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "emulator/sanitizer/rule.h"
+#include "emulator/sanitizer/sanitizer_rule.h"
 
 namespace rocemu::command {
 

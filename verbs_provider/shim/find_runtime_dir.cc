@@ -1,4 +1,4 @@
-#include "verbs_provider/shim/runtime_dir.h"
+#include "verbs_provider/shim/find_runtime_dir.h"
 
 #include <cstdint>
 #include <cstdlib>

@@ -1,0 +1,29 @@
+// The first request of a client, and the daemon's reply to it: which descriptors come with it, and
+// where the client finds what it shares with the daemon.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "emulator/abi/control.h"
+#include "emulator/daemon/base/clock.h"
+#include "emulator/daemon/client/client_queues.h"
+#include "emulator/os/unique_fd.h"
+
+namespace rocemu::daemon {
+
+struct HelloFds {
+  UniqueFd client_end;
+  UniqueFd mem_file;  // may be empty
+  UniqueFd imported;  // another session's client end, if that was asked for
+};
+
+/// Returns what each descriptor of a hello is for; nothing if they are others than it must have.
+/// `own_end` is the daemon's end of the connection.
+std::optional<HelloFds> sort_hello_fds(std::vector<UniqueFd> fds, bool imports, int own_end);
+
+/// Returns the reply to a hello, for a client whose doorbell memory has been set.
+abi::Reply welcome(const ClientQueues& queues, engine::DeviceIndex device,
+                   const Arena::SegmentFile& segment, const Clock& clock);
+
+}  // namespace rocemu::daemon

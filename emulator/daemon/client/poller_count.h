@@ -1,0 +1,55 @@
+// How many threads of programs poll, for each processor: clients wait otherwise the more there are.
+// The count rises at once and falls slowly.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <utility>
+
+#include "emulator/engine/base/time.h"
+
+namespace rocemu::daemon {
+
+class PollerCount {
+ public:
+  /// A client that rang within that time has a thread that polls.
+  static constexpr engine::Duration kPollsSince = std::chrono::milliseconds(1);
+
+  /// `processors`: how many the daemon may run on; 0 if that is not known.
+  explicit PollerCount(size_t processors)
+      : processors_(std::max(static_cast<uint32_t>(processors), 1u)) {}
+
+  /// Notes how many threads yield at one moment. Those that wait for events yield before they do:
+  /// at each moment only some of them.
+  void note(uint32_t yielding) { most_yielding_ = std::max(most_yielding_, yielding); }
+
+  /// Returns whether it is time to count again: the more seldom the more clients there are, so that
+  /// it stays a hundredth of the daemon's time.
+  bool is_due(engine::Instant now, size_t clients) const {
+    constexpr engine::Duration kInterval = std::chrono::milliseconds(1);
+    constexpr engine::Duration kIntervalEach = std::chrono::microseconds(10);
+    return now - counted_ >= kInterval + static_cast<int64_t>(clients) * kIntervalEach;
+  }
+
+  /// Counts again, where `active` clients rang within kPollsSince. Returns whether per_processor()
+  /// has changed.
+  bool count(engine::Instant now, uint32_t active) {
+    counted_ = now;
+    const uint32_t counted = std::max(std::exchange(most_yielding_, 0u), active);
+    pollers_ = std::max(counted, pollers_ - (pollers_ + 7) / 8);
+    const uint32_t each = (pollers_ + processors_ - 1) / processors_;
+    return std::exchange(per_processor_, each) != each;
+  }
+
+  uint32_t per_processor() const { return per_processor_; }
+
+ private:
+  uint32_t processors_;
+  uint32_t most_yielding_ = 0;  // threads at once, since they were counted
+  uint32_t pollers_ = 0;        // slowly fewer
+  uint32_t per_processor_ = 0;
+  engine::Instant counted_{};
+};
+
+}  // namespace rocemu::daemon

@@ -1,0 +1,45 @@
+#include "emulator/daemon/client/silent_connections.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "emulator/daemon/base/descriptors.h"
+
+namespace rocemu::daemon {
+namespace {
+
+/// Connections without a hello, and a quarter of what descriptors there are at most.
+constexpr size_t kMaxSilent = 1024;
+/// A program may be stopped between connecting and its hello, by a debugger for example.
+constexpr engine::Duration kMaxSilence = std::chrono::seconds(30);
+
+}  // namespace
+
+void SilentConnections::add(ClientSession& session, engine::Instant now) {
+  sessions_.emplace(session.id(), Silent{&session, now});
+  if (sessions_.size() > std::min(kMaxSilent, descriptor_limit() / 4)) end_oldest();
+}
+
+void SilentConnections::end_oldest() {
+  ClientSession& oldest = *sessions_.begin()->second.session;
+  if (!std::exchange(has_warned_, true)) {
+    spdlog::warn(
+        "connections that say no hello are ended: {} is the first, and there may be many more",
+        oldest.description());
+  }
+  sessions_.erase(sessions_.begin());
+  oldest.end("");
+}
+
+void SilentConnections::end_due(engine::Instant now) {
+  while (!sessions_.empty() && now - sessions_.begin()->second.since >= kMaxSilence) end_oldest();
+}
+
+std::optional<engine::Instant> SilentConnections::next_end() const {
+  if (sessions_.empty()) return std::nullopt;
+  return sessions_.begin()->second.since + kMaxSilence;
+}
+
+}  // namespace rocemu::daemon

@@ -1,0 +1,99 @@
+// Delivers what the engine wants done: completions and events to the sessions, frames to the
+// network and the capture. An event never overtakes the completion that it is about.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "emulator/capture/pcap_writer.h"
+#include "emulator/daemon/base/clock.h"
+#include "emulator/daemon/client/client_memory.h"
+#include "emulator/daemon/client/session_table.h"
+#include "emulator/daemon/rdmacm/cm_session_table.h"
+#include "emulator/daemon/run/recent_events.h"
+#include "emulator/engine/events.h"
+
+namespace rocemu::daemon {
+
+/// Where frames go that are for no device of the fabric.
+class Network {
+ public:
+  virtual ~Network() = default;
+  /// Takes the frame now and sends it soon; it must be gone before the engine is.
+  virtual void transmit(engine::DeviceIndex from, engine::Frame frame) = 0;
+  virtual void change_group(const engine::GroupChange& change) = 0;
+};
+
+class OutputDelivery {
+ public:
+  /// `capture` may be null.
+  OutputDelivery(ClientMemory& memory, SessionTable& sessions, CmSessionTable& cm_sessions,
+                 const Clock& clock, capture::PcapWriter* capture)
+      : memory_(memory),
+        sessions_(sessions),
+        cm_sessions_(cm_sessions),
+        clock_(clock),
+        capture_(capture) {}
+
+  /// Without one, the cables end nowhere. It must outlive its use.
+  void connect(Network& network) { network_ = &network; }
+  /// From now on nothing is captured.
+  void end_capture() { capture_ = nullptr; }
+  /// From now on the latest frames and completions are kept.
+  void keep_recent() { recent_.emplace(); }
+  /// Null without that.
+  const RecentEvents* recent() const { return recent_ ? &*recent_ : nullptr; }
+  /// Sets what is called when a device's port or GID table changed by itself, or it was pulled out.
+  void on_device_changed(std::function<void(engine::DeviceIndex)> callback) {
+    device_changed_ = std::move(callback);
+  }
+
+  /// From now on clients see what was done only when release_outputs() is called, all at once, or
+  /// when they are answered: so that none runs ahead while the others' turn is not over. With that
+  /// a round begins.
+  void hold_outputs() { holding_ = true; }
+  /// True if there was anything.
+  bool release_outputs();
+
+  /// Delivers, or holds, these outputs.
+  void apply(std::vector<engine::Output>& outputs);
+  /// Reports devices that changed, after the outputs have been cleared: to look at a device is a
+  /// step of its own.
+  void report_changed_devices();
+
+ private:
+  void add(CompletionQueue& cq, const engine::Completion& completion);
+  void publish(CompletionQueue& cq, engine::ClientId client, engine::CqId id);
+  void deliver_at_once(const std::vector<engine::Output>& outputs);
+  void hold(engine::Output& output);
+  void deliver_other(const engine::Output& output);
+  void deliver(const engine::CqFailed& output);
+  void deliver(const engine::DeviceLost& output);
+  void deliver(const engine::CompletionEvent& output);
+  void deliver(const engine::AsyncEvent& output);
+  void deliver(const engine::ClientViolation& output);
+  void deliver(const engine::TransmitFrame& output);
+  void deliver(const engine::GroupChange& output);
+  void deliver(const engine::FrameTrace& output);
+  void deliver(const engine::RuleFired& output);
+  void deliver(const engine::DeviceChanged& output);
+  void deliver(const engine::KillProcess& output);
+  void deliver(const engine::CmEvent& output) { cm_sessions_.deliver(output); }
+
+  ClientMemory& memory_;
+  SessionTable& sessions_;
+  CmSessionTable& cm_sessions_;
+  const Clock& clock_;
+  Network* network_ = nullptr;
+  capture::PcapWriter* capture_;
+  std::optional<RecentEvents> recent_;
+  std::function<void(engine::DeviceIndex)> device_changed_;
+  std::vector<engine::DeviceIndex> changed_devices_;
+  bool holding_ = false;
+  std::vector<std::pair<engine::ClientId, engine::CqId>> held_cqs_;  // with new completions
+  std::vector<engine::Output> held_;                                 // events
+};
+
+}  // namespace rocemu::daemon

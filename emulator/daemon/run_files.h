@@ -1,0 +1,47 @@
+// The files that a run writes: the capture and the recording. Whatever can no longer be written is
+// reported once; whether the run ends with its recording is an option.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "emulator/capture/pcap_writer.h"
+#include "emulator/daemon/base/clock.h"
+#include "emulator/daemon/daemon_options.h"
+#include "emulator/journal/recording.h"
+
+namespace rocemu::daemon {
+
+class RunFiles {
+ public:
+  /// Opens the capture, if there is one. Throws StartError. `stop` ends the run.
+  RunFiles(const Options& options, const Clock& clock, std::function<void()> stop);
+
+  /// Null if there is none.
+  capture::PcapWriter* capture() { return capture_.get(); }
+  /// Begins the recording, for its owner; null if there is none. Throws StartError.
+  std::unique_ptr<journal::Recording> make_recording(engine::HostMemory& memory);
+
+  void flush();
+  /// Reports what is wrong with the recording.
+  void check();
+  /// Writes all that is left, and reports what is missing.
+  void finish();
+  /// Makes all that has happened readable in the recording. Returns false if there is none.
+  bool sync_recording();
+
+  /// Returns whether the run must not count, since it could not be recorded.
+  bool has_failed() const { return recording_failed_ && options_.stop_without_record; }
+
+ private:
+  void finish_capture();
+
+  const Options& options_;
+  const Clock& clock_;
+  std::function<void()> stop_;
+  std::unique_ptr<capture::PcapWriter> capture_;
+  journal::Recording* recording_ = nullptr;
+  bool recording_failed_ = false;
+};
+
+}  // namespace rocemu::daemon

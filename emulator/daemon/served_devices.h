@@ -1,0 +1,68 @@
+// The devices as programs and the machine see them: their sockets, their entries in sysfs, and what
+// the kernel's interface says of them. What a port or a device becomes is in all of these places
+// before a program can act on it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "emulator/daemon/base/listener.h"
+#include "emulator/daemon/kernel/nldev.h"
+#include "emulator/daemon/kernel/runtime_directory.h"
+#include "emulator/daemon/kernel/sysfs_tree.h"
+#include "emulator/daemon/net/udp_network.h"
+#include "emulator/daemon/run/worker.h"
+
+namespace rocemu::daemon {
+
+class ServedDevices : public NldevSource {
+ public:
+  /// Writes their entries of sysfs. All must outlive it; `devices` are kept up to date.
+  ServedDevices(std::vector<engine::DeviceConfig>& devices, Worker& worker, const SysfsTree& tree,
+                RuntimeDirectory& directory);
+
+  /// The network that they are attached to.
+  void connect(const UdpNetwork& network);
+
+  using OnConnect = std::function<void(engine::DeviceIndex, UniqueFd, PeerCredentials)>;
+  /// Listens at the sockets of all devices.
+  void serve(const OnConnect& on_connect);
+
+  std::vector<std::string> names() const;
+  /// Returns the device of that name; throws ControlServer::Refusal if there is none.
+  engine::DeviceIndex named(const std::string& name) const;
+
+  /// `port`: "up" or "down". Throws ControlServer::Refusal.
+  void set_port(engine::DeviceIndex index, const std::string& port);
+  /// A port is up if the user wants it and its interface is.
+  void update_port(engine::DeviceIndex index);
+  void remove(engine::DeviceIndex index);
+  /// To be called when its port or GID table changed by itself, or it was pulled out.
+  void on_changed(engine::DeviceIndex index);
+
+  size_t device_count() const override { return devices_.size(); }
+  bool has_device(engine::DeviceIndex index) const override { return !removed_.contains(index); }
+  SysfsDevice device(engine::DeviceIndex index) override;
+  engine::FabricSnapshot snapshot() override;
+  std::vector<NldevClient> clients() override;
+  std::optional<pid_t> pid_of(engine::CmChannelId channel) const override;
+
+ private:
+  /// So that no program finds or opens it any more.
+  void hide(engine::DeviceIndex index);
+
+  std::vector<engine::DeviceConfig>& devices_;
+  Worker& worker_;
+  const SysfsTree& tree_;
+  RuntimeDirectory& directory_;
+  const UdpNetwork* network_ = nullptr;  // none is attached to UDP
+  std::set<engine::DeviceIndex> removed_;
+  std::vector<bool> wanted_down_;                     // ports, by `rocemu set`
+  std::vector<std::unique_ptr<Listener>> listeners_;  // in the devices' order
+};
+
+}  // namespace rocemu::daemon
