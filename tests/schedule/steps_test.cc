@@ -170,6 +170,64 @@ TEST_F(Steps, ARequestThatActedIsNewsForAThreadThatPolls) {
   }
 }
 
+TEST_F(Steps, WhatAThreadDoesIsNewsForOneThatPolledBefore) {
+  threads.push_back({.slot = 8, .serial = 2});
+  gives_turn({.polls = true});
+  threads[0].polling = Polling{.polls = 200, .ready_at = Instant(10us), .streak = 100'000};
+  gives_turn({.progressed = true});
+  nic_has_nothing();
+  expect(Kind::kShow);
+  turns_of_round = 1;  // of thread 2
+  round_in_vain();
+  advances(Instant(10us), false, false);
+  expect(Kind::kContinue);
+  const Step turn = next();
+  EXPECT_EQ(turn.slot, 7U);
+  EXPECT_EQ(turn.polls.polls, 1U);
+}
+
+TEST_F(Steps, ThreadsThatGoOnAfterARequestMayAskAgainBeforeTimeMoves) {
+  threads[0].deadline = Instant(1us);
+  gives_turn();
+  nic_has_nothing();
+  expect(Kind::kServeControl);
+  scheduler.control_served(/*has_answered=*/true, false);
+  gives_turn({.progressed = true});
+  nic_has_nothing();
+  expect(Kind::kShow);
+  gives_turn();
+  nic_has_nothing();
+  expect(Kind::kServeControl);
+}
+
+// 16 times in a row: a message in many packets makes an event of the NIC for each.
+TEST_F(Steps, AThreadThatPollsFindsLateWhatTheNicDoesAfter16EventsThatNoProgramSees) {
+  for (const int events : {15, 16}) {
+    SCOPED_TRACE(events);
+    scheduler = schedule::Scheduler({.reports_hangs = false});
+    facts = {};
+    threads = {{.slot = 7, .serial = 1}};
+    gives_turn({.polls = true});
+    polls_until(Instant(events * 1us));
+    nic_has_nothing();
+    socket_has_nothing();
+    for (int i = 1; i <= events; ++i) {
+      facts.device = Instant(i * 1us);
+      if (i != 1) {
+        expect(Kind::kLookForNews);
+        scheduler.heard_news(false);
+        nic_has_nothing();
+        socket_has_nothing();
+      }
+      advances(Instant(i * 1us), /*is_seen=*/false, true);
+      expect(Kind::kContinue);
+    }
+    facts.device = facts.now + 1us;
+    // 1 us is 20 polls. An eighth of the 16 us in which it found nothing is 40.
+    EXPECT_EQ(next().polls.polls, events == 15 ? 20U : 40U);
+  }
+}
+
 TEST_F(Steps, WhatTheNicDoesWhenIdleIsNewsForAThreadThatPolls) {
   facts.is_held = true;
   turns_of_round = 1;
@@ -311,6 +369,27 @@ TEST_F(Steps, ARunThatIsBeingEndedLetsThreadsPollWithoutTime) {
   const Step turn = next();
   EXPECT_EQ(static_cast<int>(turn.kind), static_cast<int>(Kind::kGiveTurn));
   EXPECT_EQ(turn.polls.polls, 1U);
+}
+
+TEST_F(Steps, AHangThatFollowsWhatProgramsDidIsReportedAtOnce) {
+  const auto hangs = [&] {
+    for (const Duration time : {2ms, 4ms, 8ms}) {
+      round_in_vain();
+      waits(time);
+    }
+    round_in_vain();
+    does_nothing_when_idle();
+    expect(Kind::kReportHang);
+    waits(16ms);
+  };
+  hangs();
+  round_in_vain();
+  does_nothing_when_idle();
+  waits(20ms);  // the next report of the same hang is due after 100 ms
+  gives_turn({.progressed = true});
+  nic_has_nothing();
+  expect(Kind::kShow);
+  hangs();
 }
 
 // Only what the NIC does again and again is due: the report stands until 15 s have passed.
