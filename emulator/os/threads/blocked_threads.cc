@@ -222,6 +222,14 @@ Wait Observer::wait_in(const Call& call) {
       return wait_for_signal(call.process, false);
     case SYS_flock:
       return {Waker::kOutside, "waits for a lock of a file"};
+    case SYS_semop:
+    case SYS_semtimedop:
+      return {Waker::kOutside, "waits for a semaphore of System V"};
+    case SYS_msgrcv:
+    case SYS_msgsnd:
+    case SYS_mq_timedreceive:
+    case SYS_mq_timedsend:
+      return {Waker::kOutside, "waits for a message queue"};
     case SYS_rt_sigtimedwait:
       return wait_for_signal(call.process, arguments[2] != 0);
 #ifdef SYS_poll

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -28,32 +29,11 @@
 #include <string_view>
 #include <thread>
 
+#include "timed_waits.h"
+
+using namespace rocemu::timed_waits;
+
 namespace {
-
-constexpr time_t kSeconds = 1000;
-constexpr int kMilliseconds = 1000 * kSeconds;
-constexpr timespec kTime{kSeconds, 0};
-
-[[noreturn]] void fail(const char* what) {
-  std::perror(what);
-  std::exit(1);
-}
-void require(bool holds, const char* what) {
-  if (!holds) fail(what);
-}
-
-timespec later(clockid_t clock) {
-  timespec now{};
-  clock_gettime(clock, &now);
-  now.tv_sec += kSeconds;
-  return now;
-}
-
-double seconds_of(clockid_t clock) {
-  timespec now{};
-  clock_gettime(clock, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
-}
 
 double time_of_day() {
   timeval now{};
@@ -87,21 +67,6 @@ void by_sleep_for() {
 }
 
 // ---- Descriptors ----
-
-/// The read end of a pipe into which nothing is written.
-int silent_pipe() {
-  static int ends[2] = {-1, -1};
-  if (ends[0] < 0 && pipe(ends) != 0) fail("pipe");
-  return ends[0];
-}
-
-int silent_epoll() {
-  const int fd = epoll_create1(0);
-  epoll_event event{};
-  event.events = EPOLLIN;
-  require(epoll_ctl(fd, EPOLL_CTL_ADD, silent_pipe(), &event) == 0, "epoll_ctl");
-  return fd;
-}
 
 void by_poll() {
   pollfd entry{silent_pipe(), POLLIN, 0};
@@ -237,6 +202,43 @@ void by_timer_create() {
     require(timer_settime(timer, 0, &time, nullptr) == 0, "timer_settime");
   });
 }
+void by_timer_thread() {
+  static std::promise<void> expired;
+  sigevent event{};
+  event.sigev_notify = SIGEV_THREAD;
+  event.sigev_notify_function = [](sigval value) {
+    require(value.sival_int == 7, "the value of a timer's thread");
+    expired.set_value();
+  };
+  event.sigev_value.sival_int = 7;
+  timer_t timer{};
+  require(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0, "timer_create");
+  const itimerspec time{{0, 0}, kTime};
+  require(timer_settime(timer, 0, &time, nullptr) == 0, "timer_settime");
+  expired.get_future().wait();
+  require(timer_delete(timer) == 0, "timer_delete");
+}
+/// Expires twice in the time, and not again once it has been stopped.
+void by_periodic_timer_thread() {
+  static std::atomic<int> expirations = 0;
+  sigevent event{};
+  event.sigev_notify = SIGEV_THREAD;
+  event.sigev_notify_function = [](sigval) { ++expirations; };
+  timer_t timer{};
+  require(timer_create(CLOCK_REALTIME, &event, &timer) == 0, "timer_create");
+  itimerspec time{{kSeconds / 4, 0}, {kSeconds / 4, 0}};
+  require(timer_settime(timer, 0, &time, nullptr) == 0, "timer_settime");
+  sleep(kSeconds * 5 / 8);
+  require(expirations == 2, "two expirations");
+  itimerspec before{};
+  time = {};
+  require(timer_settime(timer, 0, &time, &before) == 0, "timer_settime");
+  require(before.it_value.tv_sec == kSeconds / 8 && before.it_interval.tv_sec == kSeconds / 4,
+          "what was left of the time");
+  sleep(kSeconds * 3 / 8);
+  require(expirations == 2, "no expirations of a timer that was stopped");
+  require(timer_delete(timer) == 0, "timer_delete");
+}
 void by_timerfd() {
   const int fd = timerfd_create(CLOCK_MONOTONIC, 0);
   const itimerspec time{{0, 0}, kTime};
@@ -263,10 +265,7 @@ void by_sigtimedwait() {
   require(sigtimedwait(&set, nullptr, &kTime) < 0 && errno == EAGAIN, "sigtimedwait");
 }
 
-constexpr struct {
-  std::string_view name;
-  void (*wait)();
-} kWaits[] = {
+constexpr Way kWays[] = {
     {"nanosleep", by_nanosleep},
     {"clock_nanosleep", by_clock_nanosleep},
     {"absolute clock_nanosleep", by_absolute_clock_nanosleep},
@@ -295,20 +294,30 @@ constexpr struct {
     {"timerfd", by_timerfd},
     {"timerfd in epoll", by_timerfd_in_epoll},
     {"sigtimedwait", by_sigtimedwait},
+    {"timer_create with SIGEV_THREAD", by_timer_thread},
+    {"timer_create with SIGEV_THREAD, periodic", by_periodic_timer_thread},
 };
+
+/// Waits in the way, and reports how long that took.
+void take(const Way& way) {
+  const double monotonic = seconds_of(CLOCK_MONOTONIC), real = seconds_of(CLOCK_REALTIME);
+  const double of_day = time_of_day(), of_call = seconds_of_system_call();
+  const time_t whole = time(nullptr);
+  way.wait();
+  std::printf("%.*s: %.6f %.6f %.6f %.6f %ld\n", static_cast<int>(way.name.size()), way.name.data(),
+              seconds_of(CLOCK_MONOTONIC) - monotonic, seconds_of(CLOCK_REALTIME) - real,
+              time_of_day() - of_day, seconds_of_system_call() - of_call,
+              static_cast<long>(time(nullptr) - whole));
+  std::fflush(stdout);
+}
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  for (const auto& [name, wait] : kWaits) {
-    if (argc > 1 && name != argv[1]) continue;
-    const double monotonic = seconds_of(CLOCK_MONOTONIC), real = seconds_of(CLOCK_REALTIME);
-    const double of_day = time_of_day();
-    const time_t whole = time(nullptr);
-    wait();
-    std::printf("%.*s: %.6f %.6f %.6f %ld\n", static_cast<int>(name.size()), name.data(),
-                seconds_of(CLOCK_MONOTONIC) - monotonic, seconds_of(CLOCK_REALTIME) - real,
-                time_of_day() - of_day, static_cast<long>(time(nullptr) - whole));
-    std::fflush(stdout);
-  }
+  const auto take_wanted = [&](std::span<const Way> ways) {
+    for (const Way& way : ways)
+      if (argc == 1 || way.name == argv[1]) take(way);
+  };
+  take_wanted(kWays);
+  take_wanted(other_ways());
 }

@@ -1,22 +1,15 @@
-// The syscall function, for those calls that wait or give: runtimes of other languages, and
-// std::atomic's wait(), make their locks of futexes. And for those that ask for processors, as
-// libnuma does.
+// futex(2): runtimes of other languages, and std::atomic's wait(), make their locks of futexes.
+#include "verbs_provider/turns/futex.h"
+
 #include <cerrno>
-#include <csignal>
-#include <cstdarg>
 #include <cstdint>
 #include <ctime>
 
 #include <linux/futex.h>
-#include <sched.h>
 #include <sys/syscall.h>
 
-#include "verbs_provider/shim/interpose.h"
 #include "verbs_provider/system/kernel.h"
-#include "verbs_provider/turns/cycle_counter.h"
-#include "verbs_provider/turns/fault_action.h"
 #include "verbs_provider/turns/gifts.h"
-#include "verbs_provider/turns/shown_processors.h"
 #include "verbs_provider/turns/times.h"
 #include "verbs_provider/turns/turn.h"
 
@@ -46,6 +39,8 @@ long wait_in_futex(uint32_t* word, uint32_t expected, int64_t deadline) {
   }
   return 1;
 }
+
+}  // namespace
 
 long do_futex(const long (&arguments)[6]) {
   auto* const word = reinterpret_cast<uint32_t*>(arguments[0]);
@@ -87,63 +82,4 @@ long do_futex(const long (&arguments)[6]) {
   }
 }
 
-}  // namespace
 }  // namespace rocemu::turns
-
-using namespace rocemu::turns;
-
-ROCEMU_REPLACE(long, syscall, (long number, ...)) {
-  va_list list;
-  va_start(list, number);
-  long arguments[6];
-  for (long& argument : arguments) argument = va_arg(list, long);
-  va_end(list);
-  const auto straight = [&] {
-    return kernel_words(number, arguments[0], arguments[1], arguments[2], arguments[3],
-                        arguments[4], arguments[5]);
-  };
-  long result = 0;
-  switch (number) {
-    case SYS_futex:
-      result = do_futex(arguments);
-      break;
-    case SYS_sched_getaffinity:  // tells how many bytes it has written
-      result = straight();
-      if (result > 0)
-        tell_of_all_processors(static_cast<pid_t>(arguments[0]), static_cast<size_t>(result),
-                               reinterpret_cast<cpu_set_t*>(arguments[2]));
-      break;
-    case SYS_sched_setaffinity:
-      result = straight();
-      if (result == 0) processors_are_chosen(static_cast<pid_t>(arguments[0]));
-      break;
-    case SYS_execve:
-    case SYS_execveat: {
-      const RealCycles real;
-      result = straight();
-      break;
-    }
-    case SYS_rt_sigprocmask: {
-      const MaskWithoutFaults mask(reinterpret_cast<const sigset_t*>(arguments[1]));
-      if (arguments[0] != SIG_UNBLOCK) arguments[1] = reinterpret_cast<long>(mask.get());
-      result = straight();
-      break;
-    }
-    case SYS_sched_yield:
-      result = sched_yield();
-      break;
-#ifdef SYS_clone
-    case SYS_clone:
-#endif
-#ifdef SYS_clone3
-    case SYS_clone3:
-#endif
-      unsettle();
-      [[fallthrough]];
-    default:
-      result = straight();
-  }
-  if (result >= 0 || result < -4095) return result;
-  errno = static_cast<int>(-result);
-  return -1;
-}

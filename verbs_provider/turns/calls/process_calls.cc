@@ -27,7 +27,6 @@ shim::Next<pid_t()> next_fork("fork");
 shim::Next<Spawn> next_posix_spawn("posix_spawn");
 shim::Next<Spawn> next_posix_spawnp("posix_spawnp");
 shim::Next<FILE*(const char*, const char*)> next_popen("popen");
-shim::Next<int(const char*)> next_system("system");
 shim::Next<pid_t(pid_t, int*, int, rusage*)> next_wait4("wait4");
 shim::Next<int(idtype_t, id_t, siginfo_t*, int)> next_waitid("waitid");
 shim::Next<int(pid_t, int)> next_kill("kill");
@@ -122,12 +121,6 @@ ROCEMU_REPLACE(FILE*, popen, (const char* command, const char* mode)) {
   FILE* const file = next_popen(command, mode);
   unsettle();
   return file;
-}
-
-ROCEMU_REPLACE(int, system, (const char* command)) {
-  const RealCycles real;
-  unsettle();
-  return next_system(command);
 }
 
 ROCEMU_REPLACE(pid_t, wait4, (pid_t child, int* status, int options, rusage* usage)) {

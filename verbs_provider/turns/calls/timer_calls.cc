@@ -15,6 +15,7 @@
 #include "verbs_provider/shim/interpose.h"
 #include "verbs_provider/system/kernel.h"
 #include "verbs_provider/turns/random_files.h"
+#include "verbs_provider/turns/thread_timer.h"
 #include "verbs_provider/turns/times.h"
 #include "verbs_provider/turns/turn.h"
 
@@ -63,18 +64,21 @@ struct Descriptor {
 };
 Descriptor descriptors[kMaxTimers];
 
-/// Those of timer_create(2), with a signal. Their timer_t is kOurs and the place here.
+/// Those of timer_create(2). Their timer_t is kOurs and the place here.
 constexpr uint64_t kOurs = uint64_t{0x726f63} << 40;
-struct SignalTimer {
-  uint32_t number;  // with the daemon, from 1; 0: none
+struct PosixTimer {
+  uint32_t number;      // with the daemon, from 1; 0: none
+  ThreadTimer* thread;  // with SIGEV_THREAD, in place of the daemon's
   clockid_t clock;
   Timer timer;
-};
-SignalTimer signal_timers[kMaxTimers];
 
-SignalTimer* find(timer_t timer) {
+  bool exists() const { return number != 0 || thread != nullptr; }
+};
+PosixTimer posix_timers[kMaxTimers];
+
+PosixTimer* find(timer_t timer) {
   const auto place = reinterpret_cast<uint64_t>(timer) - kOurs;
-  return place < kMaxTimers && signal_timers[place].number != 0 ? &signal_timers[place] : nullptr;
+  return place < kMaxTimers && posix_timers[place].exists() ? &posix_timers[place] : nullptr;
 }
 
 Descriptor* find(int fd) {
@@ -109,6 +113,22 @@ uint32_t make_timer(int fd, int signal, pid_t tid, uint64_t value) {
   request.value = value;
   const int64_t number = ask(request, fd);
   return number > 0 ? static_cast<uint32_t>(number) : 0;
+}
+
+/// Makes what timer_create(2) asks for, except the time. Returns false if that is not possible.
+bool make_posix_timer(const sigevent* event, timer_t id, PosixTimer* made) {
+  const int how = event != nullptr ? event->sigev_notify : SIGEV_SIGNAL;
+  if (how == SIGEV_THREAD) {
+    made->thread = make_thread_timer(*event);
+    return made->exists();
+  }
+  if (how != SIGEV_SIGNAL && how != SIGEV_NONE && how != SIGEV_THREAD_ID) return false;
+  const int signal = how == SIGEV_NONE ? 0 : event != nullptr ? event->sigev_signo : SIGALRM;
+  const pid_t thread = how == SIGEV_THREAD_ID ? event->sigev_notify_thread_id : 0;
+  const auto value =
+      reinterpret_cast<uint64_t>(event != nullptr ? event->sigev_value.sival_ptr : id);
+  made->number = make_timer(-1, signal, thread, value);
+  return made->exists();
 }
 
 Timer timer_of(const itimerspec& value, clockid_t clock, bool is_absolute) {
@@ -247,32 +267,23 @@ ROCEMU_REPLACE(int, close, (int fd)) {
   return next_close(fd);
 }
 
-/// With SIGEV_THREAD the library has a thread of its own wait for a signal of the kernel's: such a
-/// timer has real time.
 ROCEMU_REPLACE(int, timer_create, (clockid_t clock, sigevent* event, timer_t* timer)) {
   const bool is_known =
       clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC || clock == CLOCK_BOOTTIME;
-  const int how = event != nullptr ? event->sigev_notify : SIGEV_SIGNAL;
-  const bool can = how == SIGEV_SIGNAL || how == SIGEV_NONE || how == SIGEV_THREAD_ID;
-  int place = 0;
-  while (place < kMaxTimers && signal_timers[place].number != 0) ++place;
-  if (!is_known || !can || place == kMaxTimers || !active())
-    return next_timer_create(clock, event, timer);
-  const int signal = how == SIGEV_NONE ? 0 : event != nullptr ? event->sigev_signo : SIGALRM;
-  const pid_t thread = how == SIGEV_THREAD_ID ? event->sigev_notify_thread_id : 0;
-  const uint64_t id = kOurs + static_cast<uint64_t>(place);
-  const uint64_t value =
-      event != nullptr ? reinterpret_cast<uint64_t>(event->sigev_value.sival_ptr) : id;
-  const uint32_t number = make_timer(-1, signal, thread, value);
-  if (number == 0) return next_timer_create(clock, event, timer);
-  signal_timers[place] = {number, clock, {}};
-  *timer = reinterpret_cast<timer_t>(id);
+  size_t place = 0;
+  while (place < kMaxTimers && posix_timers[place].exists()) ++place;
+  if (!is_known || place == kMaxTimers || !active()) return next_timer_create(clock, event, timer);
+  auto* const id = reinterpret_cast<timer_t>(kOurs + place);
+  PosixTimer made{.number = 0, .thread = nullptr, .clock = clock, .timer = {}};
+  if (!make_posix_timer(event, id, &made)) return next_timer_create(clock, event, timer);
+  posix_timers[place] = made;
+  *timer = id;
   return 0;
 }
 
 ROCEMU_REPLACE(int, timer_settime,
                (timer_t timer, int flags, const itimerspec* value, itimerspec* old)) {
-  SignalTimer* const found = find(timer);
+  PosixTimer* const found = find(timer);
   if (found == nullptr || !active()) return next_timer_settime(timer, flags, value, old);
   if (!is_valid(value->it_value) || !is_valid(value->it_interval)) {
     errno = EINVAL;
@@ -280,26 +291,34 @@ ROCEMU_REPLACE(int, timer_settime,
   }
   if (old != nullptr) *old = spec_of(found->timer);
   found->timer = timer_of(*value, found->clock, (flags & TIMER_ABSTIME) != 0);
-  tell(found->number, found->timer);
+  if (found->thread != nullptr) {
+    set_thread_timer(found->thread, found->timer.deadline, found->timer.interval);
+  } else {
+    tell(found->number, found->timer);
+  }
   return 0;
 }
 
 ROCEMU_REPLACE(int, timer_gettime, (timer_t timer, itimerspec* value)) {
-  const SignalTimer* const found = find(timer);
+  const PosixTimer* const found = find(timer);
   if (found == nullptr || !active()) return next_timer_gettime(timer, value);
   *value = spec_of(found->timer);
   return 0;
 }
 
-/// Its signals come one at a time: time stands still until a handler has run.
+/// Expirations come one at a time: time stands still until the handler or the thread has run.
 ROCEMU_REPLACE(int, timer_getoverrun, (timer_t timer)) {
   return find(timer) != nullptr ? 0 : next_timer_getoverrun(timer);
 }
 
 ROCEMU_REPLACE(int, timer_delete, (timer_t timer)) {
-  SignalTimer* const found = find(timer);
+  PosixTimer* const found = find(timer);
   if (found == nullptr) return next_timer_delete(timer);
-  if (active()) delete_timer(found->number);
+  if (found->thread != nullptr) {
+    delete_thread_timer(found->thread);
+  } else if (active()) {
+    delete_timer(found->number);
+  }
   *found = {};
   return 0;
 }
