@@ -30,7 +30,8 @@ def sanitized(*command, options=(), rules="", **keywords):
 
 def marked_line(name):
     """Returns the number of the line of a program's mistake, or None if it is in pair.c."""
-    lines = (PROGRAMS / f"{name}.c").read_text(encoding="utf-8").splitlines()
+    (source,) = PROGRAMS.rglob(f"{name}.c")
+    lines = source.read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines, 1):
         if line.endswith("// wrong"):
             return number
