@@ -121,14 +121,14 @@ std::optional<uint64_t> Program::checksum(std::span<const abi::Sge> sges) {
 }
 
 void Program::report(const Report& report) {
-  log_.write(report, false);
+  log_.write(report);
   if (&report.rule == trap_) raise(SIGTRAP);
 }
 
 uint64_t Program::report_unless_withdrawn(const Report& report) {
-  const uint64_t index = log_.write(report, true);
+  const uint64_t number = log_.write_wait(report);
   if (&report.rule == trap_) raise(SIGTRAP);
-  return index;
+  return number;
 }
 
 void Program::withdraw(uint64_t number) {
