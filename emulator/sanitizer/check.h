@@ -50,6 +50,7 @@ struct Completion {
   uint32_t opcode = 0;               // abi::WcOpcode, if it is a success
   uint32_t length = 0;               // in bytes, of a receive that is a success
   uint32_t source_qp = 0;            // of a datagram
+  Qp* qp = nullptr;                  // whose it is, also of an SRQ's; null if that is unknown
   uint32_t index = 0;                // in its CQ, counted from 0 modulo 2^32
   uint32_t produced = 0;             // completions that the CQ ever had by now
 };
