@@ -85,7 +85,7 @@ Program::Program(const std::string& directory, const Selection& selection)
     : log_(directory, stacks_), sanitizer_(selection, *this) {
   if (std::unique_ptr<BufferMarks> marks = BufferMarks::make(stacks_)) {
     marks_ = marks.get();
-    sanitizer_.add(std::move(marks));
+    sanitizer_.add({std::move(marks), wanted_events<BufferMarks>()});
   }
   std::string trap = contents_of(directory + "/" + abi::kSanitizerTrap);
   while (!trap.empty() && trap.back() == '\n') trap.pop_back();

@@ -526,6 +526,25 @@ TEST_F(EventRules, TheFirstRequestNeedsNoPoll) {
 
 // ---- Requests ----
 
+// What a class does not override costs nothing.
+TEST(Checks, AreShownTheEventsThatTheyOverride) {
+  struct OfPolls : Check {
+    void on(const Poll&) override { ++polls; }
+    int polls = 0;
+  };
+  struct OfAll : Check {};
+  EXPECT_EQ(wanted_events<OfPolls>(), uint64_t{1} << number_of<Poll>());
+  EXPECT_EQ(wanted_events<OfAll>(), (uint64_t{1} << kEvents) - 1);  // those of Check itself
+
+  ScriptedProgram program;
+  auto check = std::make_unique<OfPolls>();
+  const OfPolls& polls = *check;
+  program.sanitizer().add({std::move(check), wanted_events<OfPolls>()});
+  program.post(1, {{.wr_id = 1}});
+  program.poll(1);
+  EXPECT_EQ(polls.polls, 1);
+}
+
 TEST(Requests, OfAnSrqFinishInAnyOrder) {
   Requests requests;
   for (uint64_t id : {10u, 11u, 12u}) requests.push().wr_id = id;
