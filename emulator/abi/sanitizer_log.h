@@ -8,10 +8,10 @@
 //     {"process": PID, "program": NAME, "number": N}       from now on the process is NAME#N
 //     {"stack": S, "pid": PID, "frames": [[FILE, ADDRESS, SYMBOL, OFFSET], ...]}
 //     {"object": "QP 5", "device": NAME, "pid": PID, "place": PLACE}
-//     {"report": RULE, "pid": PID, "index": I, "message": TEXT, "places": [PLACE, ...],
-//      "unless_withdrawn": true}
-//     {"withdrawn": I, "pid": PID}
-//   DIR/counts.PID how often each report of the process was made: a uint64_t for each index
+//     {"report": RULE, "pid": PID, "index": I, "message": TEXT, "places": [PLACE, ...]}
+//   DIR/counts.PID.N  how often each report of the process was made: a uint64_t for each index
+//   DIR/wait.PID.N.I  a report, without an index, of a wait that another thread could end; removed
+//     when the wait ends
 //
 // PLACE is {"what": WORD, "call": FUNCTION, "stack": S, "time": NS}; WORD is missing for an object.
 // Stacks and indices count from 1 in each process that was executed. The innermost frame is the
@@ -28,8 +28,11 @@ inline constexpr char kSanitizerTrap[] = "trap";
 inline constexpr char kSanitizerSuppressions[] = "suppressions";
 inline constexpr char kSanitizerReport[] = "report";
 inline constexpr char kSanitizerLog[] = "log";
-inline constexpr char kSanitizerCounts[] = "counts.";  // followed by the process
+inline constexpr char kSanitizerCounts[] = "counts.";
+inline constexpr char kSanitizerWait[] = "wait.";
 /// The most reports of a process that differ by rule or place. Further ones are lost.
 inline constexpr size_t kMaxSanitizerReports = 4096;
+/// The most waits of a process at one time that are reported unless they end.
+inline constexpr size_t kMaxSanitizerWaits = 4096;
 
 }  // namespace rocemu::abi

@@ -1,11 +1,14 @@
 // What happens in a program, as a rule's check sees it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "emulator/sanitizer/program_objects.h"
@@ -50,6 +53,7 @@ struct Completion {
   uint32_t opcode = 0;               // abi::WcOpcode, if it is a success
   uint32_t length = 0;               // in bytes, of a receive that is a success
   uint32_t source_qp = 0;            // of a datagram
+  Qp* qp = nullptr;                  // whose it is, also of an SRQ's; null if that is unknown
   uint32_t index = 0;                // in its CQ, counted from 0 modulo 2^32
   uint32_t produced = 0;             // completions that the CQ ever had by now
 };
@@ -158,6 +162,22 @@ struct ProgramEnd {
   const Objects& objects;
 };
 
+/// All events, each with a number: its place in this list.
+using Events = std::tuple<Post, Poll, Completion, PostTakenBack, DroppedCompletion, StateChange,
+                          Destruction, FailedDestruction, BeyondLimit, WrongState,
+                          AcknowledgementWait, AcknowledgementsComplete, CmWait, CmWaitEnd,
+                          EventWait, EventWaitEnd, MappingChange, Fork, ContextEnd, ProgramEnd>;
+inline constexpr size_t kEvents = std::tuple_size_v<Events>;
+
+template <class Event, size_t kIndex = 0>
+constexpr size_t number_of() {
+  if constexpr (std::is_same_v<Event, std::tuple_element_t<kIndex, Events>>) {
+    return kIndex;
+  } else {
+    return number_of<Event, kIndex + 1>();
+  }
+}
+
 /// The check of one rule for one program. Each rule overrides what it needs.
 class Check {
  public:
@@ -184,6 +204,29 @@ class Check {
   virtual void on(const ProgramEnd&) {}
 };
 
+/// Returns whether a class of checks overrides on() for that event.
+template <class T, class Event>
+constexpr bool overrides_on() {
+  return requires {
+    static_cast<void (T::*)(const Event&)>(&T::on);
+  };
+}
+
+/// Returns the numbers of the events whose on() the class overrides, as bits.
+template <class T>
+constexpr uint64_t wanted_events() {
+  return []<size_t... kIndex>(std::index_sequence<kIndex...>) {
+    return ((uint64_t{overrides_on<T, std::tuple_element_t<kIndex, Events>>()} << kIndex) | ...);
+  }
+  (std::make_index_sequence<kEvents>());
+}
+
+/// A check, and the events that it wants, as bits.
+struct WantingCheck {
+  std::unique_ptr<Check> check;
+  uint64_t wanted;
+};
+
 /// A check whose rule is `kRule`.
 template <const Rule& kRule>
 class CheckOf : public Check {
@@ -202,8 +245,9 @@ class CheckOf : public Check {
 };
 
 template <class T>
-std::unique_ptr<Check> make_check(Host& host) {
-  return std::make_unique<T>(host);
+WantingCheck make_check(Host& host) {
+  static_assert(wanted_events<T>() != 0);
+  return {std::make_unique<T>(host), wanted_events<T>()};
 }
 
 }  // namespace rocemu::sanitizer

@@ -1,6 +1,8 @@
 // The checks of one program, and what they look at.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -15,21 +17,26 @@ class Sanitizer {
  public:
   Sanitizer(const Selection& selection, Host& host) {
     for (const Rule* rule : rules())
-      if (rule->make != nullptr && selection.contains(rule)) checks_.push_back(rule->make(host));
+      if (rule->make != nullptr && selection.contains(rule)) add(rule->make(host));
   }
 
   Objects& objects() { return objects_; }
-  /// Shows a check of the host's own all events, too.
-  void add(std::unique_ptr<Check> check) { checks_.push_back(std::move(check)); }
+  /// Adds a check, of a rule or of the host's own.
+  void add(WantingCheck added) {
+    for (size_t event = 0; event < kEvents; ++event)
+      if ((added.wanted >> event & 1) != 0) wanting_[event].push_back(added.check.get());
+    checks_.push_back(std::move(added.check));
+  }
 
   template <class Event>
   void tell(const Event& event) {
-    for (const std::unique_ptr<Check>& check : checks_) check->on(event);
+    for (Check* const check : wanting_[number_of<Event>()]) check->on(event);
   }
 
  private:
   Objects objects_;
   std::vector<std::unique_ptr<Check>> checks_;
+  std::array<std::vector<Check*>, kEvents> wanting_;  // by event
 };
 
 }  // namespace rocemu::sanitizer

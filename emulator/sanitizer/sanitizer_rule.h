@@ -3,13 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string_view>
 
 namespace rocemu::sanitizer {
 
-class Check;
 class Host;
+struct WantingCheck;
 
 /// kError: wrong by the specification or a man page, or certain to lose. kWarning: legal, and a
 /// known way to lose or corrupt on some NIC.
@@ -26,7 +25,7 @@ struct Rule {
   std::string_view remedy;   // a sentence or two: what is right
   std::string_view clause;   // where that is written
   /// Makes the check of one program; null if the NIC checks the rule (nic.h).
-  std::unique_ptr<Check> (*make)(Host&) = nullptr;
+  WantingCheck (*make)(Host&) = nullptr;
   /// False: only if the rule, or "all", is asked for.
   bool is_default = true;
 };

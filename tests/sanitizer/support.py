@@ -7,7 +7,8 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 PROGRAMS = HERE / "programs"
 sys.path.insert(0, str(HERE.parent / "system"))
-from rocemu import BIN, ROCEMU, free_port, rocemu_run, side_by_side  # noqa: E402,F401
+from rocemu import (BIN, ROCEMU, free_port, rocemu_run, side_by_side,  # noqa: E402,F401
+                    temporary_directory)
 
 LOCKSTEP = ("--lockstep",)
 CLOCKS = ((), LOCKSTEP)
@@ -30,7 +31,8 @@ def sanitized(*command, options=(), rules="", **keywords):
 
 def marked_line(name):
     """Returns the number of the line of a program's mistake, or None if it is in pair.c."""
-    lines = (PROGRAMS / f"{name}.c").read_text(encoding="utf-8").splitlines()
+    (source,) = PROGRAMS.rglob(f"{name}.c")
+    lines = source.read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines, 1):
         if line.endswith("// wrong"):
             return number

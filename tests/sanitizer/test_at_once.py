@@ -59,9 +59,9 @@ class AtOnce(unittest.TestCase):
             self.assertEqual([name for name in os.listdir(scratch) if name != "report.json"], [])
 
     def test_repetitions_are_counted_in_the_end(self):
-        result = rocemu_run(program("bad_end"), "repeat", options=("--sanitize",))
+        result = rocemu_run(program("bad_end"), "repeat", "1000", options=("--sanitize",))
         self.assertEqual(result.stdout.count("[refused-limit]: "), 1, result.stdout)
-        self.assertIn("was found 1000000 times", result.stdout)
+        self.assertIn("was found 1000 times", result.stdout)
 
     def test_reports_of_processes_that_fail_together_are_not_mixed(self):
         count = 8

@@ -46,7 +46,7 @@ class Page(unittest.TestCase):
                                     self.intro), [tuple(map(str, numbers))])
 
     def test_each_rule_has_a_program_of_its_name(self):
-        names = {path.stem for path in PROGRAMS.glob("*.c")}
+        names = {path.stem for path in PROGRAMS.rglob("*.c")}
         for rule, *_ in rules():
             self.assertIn(rule.replace("-", "_"), names)
 

@@ -1,11 +1,13 @@
 #include "verbs_provider/sanitizer/checksum.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstring>
 
 #include <sys/uio.h>
 
+#include "verbs_provider/base/valgrind.h"
 #include "verbs_provider/system/kernel.h"
 
 namespace rocemu::sanitizer {
@@ -13,34 +15,68 @@ namespace {
 
 constexpr uint64_t kMost = uint64_t{1} << 20;
 constexpr size_t kPiece = 16384;
+constexpr uint64_t kSmallestPage = 4096;
 
 uint64_t mix(uint64_t value, uint64_t word) {
   value = (value ^ word) * 0xff51afd7ed558ccd;
   return value ^ value >> 32;
 }
 
-}  // namespace
+/// Four sums side by side: one multiplication does not wait for the one before.
+uint64_t sum_of(uint64_t value, const unsigned char* bytes, size_t size) {
+  constexpr size_t kLanes = 4, kStep = kLanes * sizeof(uint64_t);
+  uint64_t lanes[kLanes] = {value, value + 1, value + 2, value + 3};
+  size_t at = 0;
+  for (; at + kStep <= size; at += kStep) {
+    uint64_t words[kLanes];
+    memcpy(words, bytes + at, kStep);
+    for (size_t lane = 0; lane < kLanes; ++lane) lanes[lane] = mix(lanes[lane], words[lane]);
+  }
+  for (; at < size; at += sizeof(uint64_t)) {
+    uint64_t word = 0;
+    memcpy(&word, bytes + at, std::min(size - at, sizeof word));
+    lanes[0] = mix(lanes[0], word);
+  }
+  for (size_t lane = 1; lane < kLanes; ++lane) lanes[0] = mix(lanes[0], lanes[lane]);
+  return mix(lanes[0], size);
+}
 
-/// The kernel copies, so that memory that was unmapped is no crash.
-bool Checksum::add(uint64_t address, uint64_t length) {
-  length = std::min(length, kMost);
+/// Returns whether each page can be read, so that memory that was unmapped is no crash. The kernel
+/// reads the set of signals first, and then refuses what to do with it (sigprocmask(2), EINVAL):
+/// that takes a tenth of the time of process_vm_readv(2).
+bool is_readable(uint64_t address, uint64_t length) {
+  constexpr long kNothing = -1, kSizeOfSet = 8;
+  for (uint64_t at = address; at < address + length; at = (at | (kSmallestPage - 1)) + 1)
+    if (turns::kernel(SYS_rt_sigprocmask, kNothing, at & ~uint64_t{7}, 0L, kSizeOfSet) != -EINVAL)
+      return false;
+  return true;
+}
+
+/// Valgrind would look into the bytes that a system call or this library reads, but not into those
+/// of another process.
+bool add_copies(uint64_t& value, uint64_t address, uint64_t length) {
   const long self = turns::kernel(SYS_getpid);
-  alignas(8) unsigned char piece[kPiece];
-  while (length != 0) {
+  unsigned char piece[kPiece];
+  for (; length != 0;) {
     const size_t size = std::min<uint64_t>(length, kPiece);
     const iovec to{piece, size}, from{reinterpret_cast<void*>(address), size};
     if (turns::kernel(SYS_process_vm_readv, self, &to, 1L, &from, 1L, 0L) !=
         static_cast<long>(size))
       return false;
-    memset(piece + size, 0, (8 - size % 8) % 8);
-    for (size_t at = 0; at < size; at += 8) {
-      uint64_t word;
-      memcpy(&word, piece + at, 8);
-      value_ = mix(value_, word);
-    }
+    value = sum_of(value, piece, size);
     address += size;
     length -= size;
   }
+  return true;
+}
+
+}  // namespace
+
+bool Checksum::add(uint64_t address, uint64_t length) {
+  length = std::min(length, kMost);
+  if (provider::runs_under_valgrind()) return add_copies(value_, address, length);
+  if (!is_readable(address, length)) return false;
+  value_ = sum_of(value_, reinterpret_cast<const unsigned char*>(address), length);
   return true;
 }
 

@@ -198,19 +198,21 @@ void on_completion(ibv_cq* base, const abi::Cqe& cqe) {
                                    : last > requests.finished() && last <= requests.posted()
                                        ? &requests.at(last)
                                        : nullptr;
-    program->sanitizer().tell(Completion{.objects = objects,
-                                         .cq = *cq,
-                                         .queue = *queue,
-                                         .thread = this_thread(),
-                                         .place = place,
-                                         .last = last,
-                                         .status = cqe.status,
-                                         .request = request,
-                                         .opcode = cqe.opcode,
-                                         .length = cqe.byte_len,
-                                         .source_qp = cqe.src_qp,
-                                         .index = count.taken - 1,
-                                         .produced = count.produced});
+    program->sanitizer().tell(
+        Completion{.objects = objects,
+                   .cq = *cq,
+                   .queue = *queue,
+                   .thread = this_thread(),
+                   .place = place,
+                   .last = last,
+                   .status = cqe.status,
+                   .request = request,
+                   .opcode = cqe.opcode,
+                   .length = cqe.byte_len,
+                   .source_qp = cqe.src_qp,
+                   .qp = qp != objects.qps_by_number.end() ? qp->second : nullptr,
+                   .index = count.taken - 1,
+                   .produced = count.produced});
     is_shared ? (void)requests.finish_one(cqe.wr_id) : requests.finish_up_to(last);
   }
   if (is_error && qp != objects.qps_by_number.end()) qp->second->had_error = true;

@@ -1,78 +1,31 @@
 #include "verbs_provider/sanitizer/library_calls.h"
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <unordered_map>
-#include <vector>
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <infiniband/verbs.h>
-#include <poll.h>
 #include <rdma/rdma_cma.h>
 
 #include "verbs_provider/sanitizer/compilers/initialized_memory.h"
+#include "verbs_provider/sanitizer/event_waits.h"
 #include "verbs_provider/sanitizer/program.h"
-#include "verbs_provider/structs/cq.h"
-#include "verbs_provider/system/kernel.h"
 
 namespace rocemu::sanitizer {
 namespace {
 
 using provider::Guard;
-using turns::kernel;
 
 std::atomic<bool> cares_for_fork{false};
 
-/// Returns the library's function, which ours replaces. A plugin that was loaded with RTLD_LOCAL
-/// has its library in a scope of its own, out of reach of RTLD_NEXT; its calls come to us all the
-/// same.
-template <class Function>
-Function* behind(const char* name) {
-  void* found = dlsym(RTLD_NEXT, name);
-  for (const char* library : {"libibverbs.so.1", "librdmacm.so.1"}) {
-    if (found != nullptr) break;
-    if (void* const loaded = dlopen(library, RTLD_LAZY | RTLD_NOLOAD); loaded != nullptr)
-      found = dlsym(loaded, name);
-  }
-  return reinterpret_cast<Function*>(found);
-}
-
 // ---- Completion events ----
-
-bool would_wait(int fd) {
-  const long flags = kernel(SYS_fcntl, fd, F_GETFL);
-  if (flags < 0 || (flags & O_NONBLOCK) != 0) return false;
-  pollfd entry{fd, POLLIN, 0};
-  const timespec now{};
-  return kernel(SYS_ppoll, &entry, 1L, &now, nullptr, 0L) == 0;
-}
-
-/// The completions that the program has taken, modulo 2^32.
-uint32_t taken_of(const Cq& cq) {
-  auto* const own = reinterpret_cast<provider::Cq*>(const_cast<void*>(cq.handle));
-  const Guard guard(own->ring_lock);
-  return own->ring->consumer.load(std::memory_order_acquire);
-}
-
-void begin_event_wait(Program& program, const ibv_comp_channel* channel) {
-  const Guard guard(program.lock);
-  std::vector<const Cq*> cqs;
-  program.objects().cqs.for_each([&](Cq& cq) {
-    if (cq.channel != channel) return;
-    cq.taken = taken_of(cq);
-    cqs.push_back(&cq);
-  });
-  std::sort(cqs.begin(), cqs.end(), [](const Cq* a, const Cq* b) { return a->number < b->number; });
-  program.sanitizer().tell(
-      EventWait{cqs, this_thread(), program.here("ibv_get_cq_event", channel->context)});
-}
 
 /// An event answers one request for notification. If there were several since the event before, we
 /// cannot know whether it was the latest.
 void note_event(Program& program, const ibv_cq* base) {
+  const Guard guard(program.lock);
   Cq* const cq = program.objects().cqs.find(base);
   if (cq == nullptr) return;
   cq->is_armed = cq->arms > 1;
@@ -110,6 +63,18 @@ bool are_calls_ours() {
 }
 
 }  // namespace
+
+/// A plugin that was loaded with RTLD_LOCAL has its library in a scope of its own, out of reach of
+/// RTLD_NEXT; its calls come to us all the same.
+void* function_behind(const char* name) {
+  void* found = dlsym(RTLD_NEXT, name);
+  for (const char* library : {"libibverbs.so.1", "librdmacm.so.1"}) {
+    if (found != nullptr) break;
+    if (void* const loaded = dlopen(library, RTLD_LAZY | RTLD_NOLOAD); loaded != nullptr)
+      found = dlsym(loaded, name);
+  }
+  return found;
+}
 
 bool is_fork_protected() {
   return cares_for_fork.load() || !are_calls_ours() || getenv("RDMAV_FORK_SAFE") != nullptr ||
@@ -151,16 +116,12 @@ ROCEMU_BEFORE int ibv_query_gid(ibv_context* context, uint8_t port, int index, i
 ROCEMU_BEFORE int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** context) {
   static auto* const real = behind<decltype(ibv_get_cq_event)>("ibv_get_cq_event");
   Program* const program = Program::get();
-  const bool waits = program != nullptr && would_wait(channel->fd);
-  if (waits) begin_event_wait(*program, channel);
+  const bool waits = program != nullptr && begin_event_wait(*program, *channel);
   const int result = real(channel, cq, context);
   if (program == nullptr) return result;
   const int error = errno;
-  {
-    const Guard guard(program->lock);
-    if (waits) program->sanitizer().tell(EventWaitEnd{this_thread()});
-    if (result == 0) note_event(*program, *cq);
-  }
+  if (waits) end_event_wait(*program);
+  if (result == 0) note_event(*program, *cq);
   errno = error;
   return result;
 }

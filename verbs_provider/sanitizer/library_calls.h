@@ -4,6 +4,14 @@
 
 namespace rocemu::sanitizer {
 
+/// Returns the library's function of that name, which one of ours replaces; null if there is none.
+void* function_behind(const char* name);
+
+template <class Function>
+Function* behind(const char* name) {
+  return reinterpret_cast<Function*>(function_behind(name));
+}
+
 /// Returns whether the program has cared for fork(), by ibv_fork_init() or the variables for it.
 bool is_fork_protected();
 

@@ -1,5 +1,6 @@
 #include "verbs_provider/sanitizer/log.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include <fcntl.h>
@@ -48,12 +49,12 @@ Log::Log(std::string directory, Stacks& stacks)
   map_counts();
 }
 
-/// Each program that the process executes has a file of its own.
+/// Each program that the process executes has files of its own.
 void Log::map_counts() {
   constexpr int kPrograms = 1000;
   for (int i = 0; i < kPrograms; ++i) {
-    counts_name_ = abi::kSanitizerCounts + own_pid() + "." + std::to_string(i);
-    const std::string path = directory_ + "/" + counts_name_;
+    name_ = own_pid() + "." + std::to_string(i);
+    const std::string path = directory_ + "/" + abi::kSanitizerCounts + name_;
     const long fd =
         kernel(SYS_openat, AT_FDCWD, path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0) continue;
@@ -68,14 +69,18 @@ void Log::map_counts() {
 }
 
 /// The file is opened anew each time: a program may close what it did not open.
-void Log::append(const std::string& line) {
-  const std::string path = directory_ + "/" + abi::kSanitizerLog;
+void Log::write_line(const std::string& file, int flags, const std::string& line) {
+  const std::string path = directory_ + "/" + file;
   const long fd =
-      kernel(SYS_openat, AT_FDCWD, path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+      kernel(SYS_openat, AT_FDCWD, path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0666);
   if (fd < 0) return;
   const std::string text = line + "\n";
   kernel(SYS_write, fd, text.data(), text.size());
   kernel(SYS_close, fd);
+}
+
+void Log::append(const std::string& line) {
+  write_line(abi::kSanitizerLog, O_APPEND, line);
 }
 
 void Log::write_stack(uint32_t stack) {
@@ -98,33 +103,53 @@ void Log::count(uint64_t index) {
   if (counts_ != nullptr && index <= abi::kMaxSanitizerReports) ++counts_[index - 1];
 }
 
-uint64_t Log::write(const Report& report, bool unless_withdrawn) {
+/// `more`: further members, each behind a comma.
+std::string Log::json_of(const Report& report, const std::string& more) {
+  std::string places;
+  for (const NamedPlace& named : report.places)
+    places += (places.empty() ? "" : ",") + json_of(named.place, named.what);
+  return "{\"report\":" + quoted(report.rule.id) + ",\"pid\":" + own_pid() +
+         ",\"message\":" + quoted(report.message) + ",\"places\":[" + places + "]" + more + "}";
+}
+
+void Log::write(const Report& report) {
   std::string key(report.rule.id);
   for (const NamedPlace& named : report.places)
     key += " " + number(named.place.stack) + std::string(named.place.call);
-  // A report that may be withdrawn is one of its own.
-  if (unless_withdrawn) key += " " + number(indices_.size());
   const auto [at, is_new] = indices_.try_emplace(key, indices_.size() + 1);
   const uint64_t index = at->second;
   if (index > abi::kMaxSanitizerReports) {
     indices_.erase(at);
-    return 0;
+    return;
   }
   count(index);
-  if (!is_new) return index;
-  std::string places;
-  for (const NamedPlace& named : report.places)
-    places += (places.empty() ? "" : ",") + json_of(named.place, named.what);
-  append("{\"report\":" + quoted(report.rule.id) + ",\"pid\":" + own_pid() +
-         ",\"index\":" + number(index) + ",\"counts\":" + quoted(counts_name_) +
-         ",\"message\":" + quoted(report.message) + ",\"places\":[" + places + "]" +
-         (unless_withdrawn ? ",\"unless_withdrawn\":true" : "") + "}");
-  return index;
+  if (is_new)
+    append(json_of(report, ",\"index\":" + number(index) +
+                               ",\"counts\":" + quoted(abi::kSanitizerCounts + name_)));
 }
 
-void Log::withdraw(uint64_t index) {
-  if (index == 0) return;
-  append("{\"withdrawn\":" + number(index) + ",\"pid\":" + own_pid() + "}");
+std::string Log::name_of_wait(uint64_t wait) const {
+  return abi::kSanitizerWait + name_ + "." + number(wait);
+}
+
+uint64_t Log::write_wait(const Report& report) {
+  const auto free = std::find(waits_.begin(), waits_.end(), false);
+  const auto index = static_cast<uint64_t>(free - waits_.begin());
+  if (index == abi::kMaxSanitizerWaits) return 0;
+  if (free == waits_.end()) {
+    waits_.push_back(true);
+  } else {
+    *free = true;
+  }
+  write_line(name_of_wait(index + 1), O_TRUNC, json_of(report, ""));
+  return index + 1;
+}
+
+void Log::withdraw(uint64_t wait) {
+  if (wait == 0) return;
+  const std::string path = directory_ + "/" + name_of_wait(wait);
+  kernel(SYS_unlinkat, AT_FDCWD, path.c_str(), 0);
+  waits_[wait - 1] = false;
 }
 
 void Log::write_object(const Object& object, const char* device) {
@@ -132,13 +157,13 @@ void Log::write_object(const Object& object, const char* device) {
 }
 
 void Log::write_key(const Mr& region, const char* device, const Place& place) {
-  constexpr size_t kMaxKeys = 65536;
-  if (keys_ == kMaxKeys) return;
-  ++keys_;
   write_place_of("R_Key " + in_hex(region.rkey), device, place);
 }
 
 void Log::write_place_of(const std::string& title, const char* device, const Place& place) {
+  constexpr size_t kMaxObjects = 65536;
+  if (objects_ == kMaxObjects) return;
+  ++objects_;
   const std::string json = json_of(place, "");  // writes its stack before
   append("{\"object\":" + quoted(title) + ",\"device\":" + quoted(device) +
          ",\"pid\":" + own_pid() + ",\"place\":" + json + "}");

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "emulator/sanitizer/program_objects.h"
 #include "emulator/sanitizer/report.h"
@@ -17,28 +18,35 @@ class Log {
  public:
   Log(std::string directory, Stacks& stacks);
 
-  /// Returns the report's index. What was reported at these places already is only counted.
-  uint64_t write(const Report& report, bool unless_withdrawn);
-  void withdraw(uint64_t index);
+  /// Writes a report. What was reported at these places already is only counted.
+  void write(const Report& report);
+  /// Writes a report that counts unless it is withdrawn. Returns its number, for withdraw().
+  uint64_t write_wait(const Report& report);
+  void withdraw(uint64_t number);
   /// Notes where an object was made, for reports of the NIC.
   void write_object(const Object& object, const char* device);
-  /// Notes where the R_Key of a region was given up, of so many regions at most.
+  /// Notes where the R_Key of a region was given up.
   void write_key(const Mr& region, const char* device, const Place& place);
 
  private:
   void append(const std::string& line);
+  void write_line(const std::string& file, int flags, const std::string& line);
   void write_place_of(const std::string& title, const char* device, const Place& place);
   void write_stack(uint32_t number);
   std::string json_of(const Place& place, std::string_view what);
+  std::string json_of(const Report& report, const std::string& more);
+  std::string name_of_wait(uint64_t number) const;
   void count(uint64_t index);
   void map_counts();
 
-  std::string directory_, counts_name_;
+  std::string directory_;
+  std::string name_;  // of this program, in the names of its files
   Stacks& stacks_;
   uint64_t* counts_ = nullptr;
   std::set<uint32_t> written_stacks_;
-  size_t keys_ = 0;                                    // that were written
+  size_t objects_ = 0;                                 // that were written, with keys
   std::unordered_map<std::string, uint64_t> indices_;  // by rule and places
+  std::vector<bool> waits_;                            // whether the number - 1 is in use
 };
 
 }  // namespace rocemu::sanitizer

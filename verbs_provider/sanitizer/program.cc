@@ -85,7 +85,7 @@ Program::Program(const std::string& directory, const Selection& selection)
     : log_(directory, stacks_), sanitizer_(selection, *this) {
   if (std::unique_ptr<BufferMarks> marks = BufferMarks::make(stacks_)) {
     marks_ = marks.get();
-    sanitizer_.add(std::move(marks));
+    sanitizer_.add({std::move(marks), wanted_events<BufferMarks>()});
   }
   std::string trap = contents_of(directory + "/" + abi::kSanitizerTrap);
   while (!trap.empty() && trap.back() == '\n') trap.pop_back();
@@ -121,14 +121,14 @@ std::optional<uint64_t> Program::checksum(std::span<const abi::Sge> sges) {
 }
 
 void Program::report(const Report& report) {
-  log_.write(report, false);
+  log_.write(report);
   if (&report.rule == trap_) raise(SIGTRAP);
 }
 
 uint64_t Program::report_unless_withdrawn(const Report& report) {
-  const uint64_t index = log_.write(report, true);
+  const uint64_t number = log_.write_wait(report);
   if (&report.rule == trap_) raise(SIGTRAP);
-  return index;
+  return number;
 }
 
 void Program::withdraw(uint64_t number) {

@@ -117,9 +117,9 @@ std::string preload_value(const std::string& present, const std::string& runtime
                     "; build or install it");
     entries.push_back(dir + "/" + name);
   };
+  if (preloaded.sanitizer) add(kSanitizer);  // sees waits that the library of turns replaces
   if (preloaded.turns) add(kTurns);
   if (preloaded.call_sites) add(kCallSites);
-  if (preloaded.sanitizer) add(kSanitizer);
   entries.push_back(dir + "/" + kShim);
   for (const std::string& entry : split_preload(present)) {
     // Ours are there already inside another `rocemu run`, perhaps by the link of its NIC.

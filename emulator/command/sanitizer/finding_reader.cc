@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <deque>
+#include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -36,9 +39,6 @@ struct RawMisuse {
   Misuse finding;
   std::vector<RawPlace> places;
   std::pair<std::string, uint64_t> counter;  // the file and the index
-  int pid = 0;
-  bool is_wait = false;  // it may be withdrawn
-  bool is_withdrawn = false;
 };
 
 namespace {
@@ -87,6 +87,23 @@ bool has_ended(int pid) {
   return kill(pid, 0) != 0 && errno == ESRCH;
 }
 
+/// Returns the lines of the waits in the directory that count.
+std::vector<std::string> read_waits(const std::string& directory, Waits waits) {
+  constexpr std::string_view kPrefix = abi::kSanitizerWait;
+  std::vector<std::string> lines;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kPrefix)) continue;
+    const int pid = std::atoi(name.c_str() + kPrefix.size());
+    // It may still withdraw the wait.
+    if (waits == Waits::kOfEnded && !has_ended(pid)) continue;
+    std::ifstream file(entry.path());
+    std::getline(file, lines.emplace_back());
+  }
+  return lines;
+}
+
 }  // namespace
 
 /// The log, line by line.
@@ -101,20 +118,39 @@ class FindingReader::Log {
     for (std::string line; std::getline(log, line);) {
       if (log.eof()) return;  // it is being written
       read_to_ = log.tellg();
-      // A program that was killed in the middle of a write leaves an incomplete line.
-      const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-      if (!record.is_object()) continue;
-      try {
-        read(record);
-      } catch (const Json::exception&) {
-        continue;
-      }
+      with_record(line, [&](const Json& record) { read(record); });
     }
   }
 
   const std::vector<RawMisuse>& findings() const { return found_; }
 
+  /// Returns the findings of waits, each a line, in the order in which the waits began.
+  std::vector<RawMisuse> findings_of(const std::vector<std::string>& waits) const {
+    std::vector<RawMisuse> found;
+    for (const std::string& line : waits)
+      with_record(line, [&](const Json& record) {
+        if (auto report = report_of(record)) found.push_back(std::move(*report));
+      });
+    const auto key = [](const RawMisuse& one) {
+      return std::pair(one.places.empty() ? 0 : one.places.back().time_ns, one.finding.message);
+    };
+    std::ranges::sort(found, {}, key);
+    return found;
+  }
+
  private:
+  /// A program that was killed in the middle of a write leaves an incomplete line.
+  template <class Read>
+  static void with_record(const std::string& line, Read read) {
+    const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!record.is_object()) return;
+    try {
+      read(record);
+    } catch (const Json::exception&) {
+      return;
+    }
+  }
+
   void read(const Json& record) {
     if (record.contains("process")) {
       process_of_[record.at("process").get<int>()] =
@@ -125,10 +161,8 @@ class FindingReader::Log {
     } else if (record.contains("object")) {
       objects_[{record.at("device").get<std::string>(), record.at("object").get<std::string>()}] =
           place_of(record.at("place"), record.at("pid").get<int>());
-    } else if (record.contains("withdrawn")) {
-      withdraw(record.at("pid").get<int>(), record.at("withdrawn").get<uint64_t>());
     } else if (record.contains("report")) {
-      read_report(record);
+      if (auto report = report_of(record)) found_.push_back(std::move(*report));
     }
   }
 
@@ -140,16 +174,16 @@ class FindingReader::Log {
     stack_of_[{record.at("pid").get<int>(), record.at("stack").get<uint32_t>()}] = &stack;
   }
 
-  RawPlace place_of(const Json& place, int pid) {
+  RawPlace place_of(const Json& place, int pid) const {
     const auto stack = stack_of_.find({pid, place.at("stack").get<uint32_t>()});
     return {place.value("what", ""), place.at("call").get<std::string>(),
             place.at("time").get<uint64_t>(), stack == stack_of_.end() ? nullptr : stack->second};
   }
 
-  void read_report(const Json& record) {
+  std::optional<RawMisuse> report_of(const Json& record) const {
     RawMisuse raw;
     raw.finding.rule = sanitizer::find_rule(record.at("report").get<std::string>());
-    if (raw.finding.rule == nullptr) return;
+    if (raw.finding.rule == nullptr) return std::nullopt;
     const int pid = record.at("pid").get<int>();
     const auto process = process_of_.find(pid);
     raw.finding.process = process != process_of_.end() ? process->second : "a program";
@@ -164,16 +198,8 @@ class FindingReader::Log {
       raw.places.push_back(found->second);
       raw.places.back().what = object.at("what").get<std::string>();
     }
-    raw.pid = pid;
-    raw.is_wait = record.value("unless_withdrawn", false);
     raw.counter = {record.value("counts", ""), record.value("index", uint64_t{0})};
-    if (raw.counter.second != 0) latest_[{pid, raw.counter.second}] = found_.size();
-    found_.push_back(std::move(raw));
-  }
-
-  void withdraw(int pid, uint64_t index) {
-    const auto at = latest_.find({pid, index});
-    if (at != latest_.end()) found_[at->second].is_withdrawn = true;
+    return raw;
   }
 
   std::string file_;
@@ -183,7 +209,6 @@ class FindingReader::Log {
   std::map<std::pair<int, uint32_t>, const RawStack*> stack_of_;
   std::map<std::pair<std::string, std::string>, RawPlace> objects_;
   std::vector<RawMisuse> found_;
-  std::map<std::pair<int, uint64_t>, size_t> latest_;
 };
 
 /// Source lines of all stacks, each address asked for once.
@@ -243,13 +268,15 @@ FindingReader::FindingReader(std::string directory)
 FindingReader::~FindingReader() = default;
 
 std::vector<Misuse> FindingReader::read(Waits waits) {
+  // A stack is written before the wait that names it, so the log is read after the waits.
+  const std::vector<std::string> lines = read_waits(directory_, waits);
   log_->read_more();
+  const std::vector<RawMisuse> pending = log_->findings_of(lines);
   symbols_->look_up(log_->findings());
+  symbols_->look_up(pending);
   std::vector<Misuse> findings;
   std::map<std::string, size_t> known;
-  for (const RawMisuse& one : log_->findings()) {
-    if (one.is_withdrawn || (one.is_wait && waits == Waits::kOfEnded && !has_ended(one.pid)))
-      continue;
+  const auto add = [&](const RawMisuse& one) {
     Misuse finding = one.finding;
     constexpr double kBillion = 1e9;
     for (const RawPlace& place : one.places)
@@ -263,7 +290,9 @@ std::vector<Misuse> FindingReader::read(Waits waits) {
     } else {
       findings[at->second].count += finding.count;
     }
-  }
+  };
+  std::ranges::for_each(log_->findings(), add);
+  std::ranges::for_each(pending, add);
   return findings;
 }
 

@@ -2,6 +2,8 @@
 // the first requests are posted twice.
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "emulator/sanitizer/check.h"
 #include "emulator/sanitizer/rules.h"
@@ -17,14 +19,19 @@ class PostedAgainCheck : public CheckOf<kListPostedAgain> {
   void on(const Post& event) override {
     Queue& queue = event.queue;
     if (const auto before = partial_.find(&queue); before != partial_.end()) {
-      const Partial partial = before->second;
+      // Nothing of the list was posted this time: the program may try once more.
+      if (is_list_of(event, before->second) && event.begin == event.end) return;
+      const Partial partial = std::move(before->second);
       partial_.erase(before);
       judge(event, partial);
     }
     const bool is_partial =
         event.head != nullptr && event.refusal != Refusal::kNone && event.begin != event.end;
-    if (is_partial)
-      partial_[&queue] = {event.head, event.head_wr_id, event.begin, event.end, event.place};
+    if (!is_partial) return;
+    Partial& partial = partial_[&queue];
+    partial = {event.head, event.head_wr_id, event.begin, event.end, event.place, {}};
+    for (uint64_t number = event.begin; number != event.end; ++number)
+      partial.requests.push_back(work_of(queue.requests.at(number)));
   }
 
   void on(const StateChange& event) override {
@@ -41,24 +48,35 @@ class PostedAgainCheck : public CheckOf<kListPostedAgain> {
   }
 
  private:
+  /// What a request does.
+  struct Work {
+    uint64_t wr_id;
+    uint32_t opcode, address_handle, immediate;
+    uint64_t remote_address;
+    std::vector<abi::Sge> sges;
+  };
   struct Partial {
-    const void* head;
-    uint64_t head_wr_id;
-    uint64_t begin, end;  // the requests that were posted
+    const void* head = nullptr;
+    uint64_t head_wr_id = 0;
+    uint64_t begin = 0, end = 0;  // the requests that were posted
     Place place;
+    std::vector<Work> requests;
   };
 
+  static bool is_list_of(const Post& event, const Partial& partial) {
+    return event.head == partial.head && event.head_wr_id == partial.head_wr_id;
+  }
+
   /// A program may make another list in the same memory, or post the same one anew once its
-  /// requests are over: only requests that are the same, and of which none is over, are a mistake.
+  /// requests are over: only requests that are the same, and of which one at least is not over, are
+  /// a mistake.
   void judge(const Post& event, const Partial& partial) {
-    if (event.head != partial.head || event.head_wr_id != partial.head_wr_id) return;
+    if (!is_list_of(event, partial)) return;
     const Requests& requests = event.queue.requests;
-    if (requests.finished() >= partial.begin) return;
-    const uint64_t posted = event.end - event.begin;
-    const uint64_t same = std::min(posted, partial.end - partial.begin);
+    if (requests.finished() + 1 >= partial.end) return;
+    const uint64_t same = std::min(event.end - event.begin, partial.end - partial.begin);
     for (uint64_t i = 0; i < same; ++i)
-      if (!is_same(requests.at(partial.begin + i), requests.at(event.begin + i))) return;
-    if (posted == 0) return;  // a request that was refused harms nothing
+      if (!is_same(partial.requests[i], work_of(requests.at(event.begin + i)))) return;
     report("posted a list to " + place_of(event.queue) + " again from its head, although " +
                count_of(partial.end - partial.begin, "request") +
                " of it were posted before *bad_wr: " + title_of(event.queue, partial.begin) +
@@ -70,9 +88,14 @@ class PostedAgainCheck : public CheckOf<kListPostedAgain> {
     return (queue.kind == QueueKind::kShared ? "SRQ " : "QP ") + std::to_string(queue.number);
   }
 
-  static bool is_same(const Request& a, const Request& b) {
+  static Work work_of(const Request& request) {
+    return {request.wr_id,     request.opcode,         request.address_handle,
+            request.immediate, request.remote_address, request.sges};
+  }
+
+  static bool is_same(const Work& a, const Work& b) {
     return a.wr_id == b.wr_id && a.opcode == b.opcode && a.remote_address == b.remote_address &&
-           a.immediate == b.immediate &&
+           a.immediate == b.immediate && a.address_handle == b.address_handle &&
            std::ranges::equal(a.sges, b.sges, [](const abi::Sge& one, const abi::Sge& other) {
              return one.address == other.address && one.length == other.length &&
                     one.lkey == other.lkey;

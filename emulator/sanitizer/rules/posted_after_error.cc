@@ -1,6 +1,6 @@
 // posted-after-error: the program has an error completion of a QP, and posts to the QP all the
-// same. An RC or XRC QP is in the error state then (IBTA vol 1, 10.3.1), and flushes what is
-// posted.
+// same. The QP is in the error state then and flushes what is posted; or, if a send of a UC or UD
+// QP failed, in the SQE state and flushes sends (IBTA vol 1, 10.3.1).
 //
 // A thread gets several completions at once and may post before it looks at the last one, and
 // another thread may not have seen it at all. So the thread that got the error is judged once it
@@ -19,9 +19,11 @@ class AfterErrorCheck : public CheckOf<kPostedAfterError> {
   using CheckOf::CheckOf;
 
   void on(const Completion& event) override {
-    if (event.status == kSuccess || event.queue.qp == nullptr) return;
-    Qp& qp = *event.queue.qp;
-    if (!fails_with_a_completion(qp.type) || qp.state == abi::QpState::kErr) return;
+    if (event.status == kSuccess || event.qp == nullptr) return;
+    Qp& qp = *event.qp;
+    if (qp.state == abi::QpState::kErr) return;
+    const bool is_send = event.queue.kind == QueueKind::kSend;
+    if (!is_send && !is_reliable(qp.type)) return;
     const auto [at, is_first] = errors_.try_emplace(&qp);
     Error& error = at->second;
     if (is_first) {
@@ -29,10 +31,12 @@ class AfterErrorCheck : public CheckOf<kPostedAfterError> {
       error.thread = event.thread;
       error.sends = qp.sends.requests.posted();
       error.receives = qp.receives.requests.posted();
+      error.is_of_sends = is_send && !is_reliable(qp.type);
       return;
     }
-    const uint64_t before = event.queue.kind == QueueKind::kSend ? error.sends : error.receives;
-    if (event.last > before) error.is_known = true;
+    // The receives of an SRQ are not the QP's.
+    const uint64_t before = is_send ? error.sends : error.receives;
+    if (event.queue.qp != nullptr && event.last > before) error.is_known = true;
   }
 
   void on(const Poll& event) override {
@@ -46,10 +50,13 @@ class AfterErrorCheck : public CheckOf<kPostedAfterError> {
     const auto found = errors_.find(event.queue.qp);
     if (found == errors_.end()) return;
     const Error& error = found->second;
+    const bool is_send = event.queue.kind == QueueKind::kSend;
+    if (error.is_of_sends && !is_send) return;
     const bool knows = error.is_known || (error.is_polled_again && error.thread == event.thread);
     if (!knows) return;
     report("posted " + title_of(event.queue, event.begin) +
-               " after it had polled an error completion of that QP, which flushes all requests",
+               " after it had polled an error completion of that QP, which flushes all " +
+               (error.is_of_sends ? "sends" : "requests"),
            {{"polled the error", error.place}, {"posted", event.place}});
   }
 
@@ -67,10 +74,11 @@ class AfterErrorCheck : public CheckOf<kPostedAfterError> {
     Thread thread = 0;
     uint64_t sends = 0, receives = 0;  // posted before it
     bool is_polled_again = false, is_known = false;
+    bool is_of_sends = false;  // the QP still takes receives
   };
 
-  static bool fails_with_a_completion(abi::QpType type) {
-    return type == abi::QpType::kRc || type == abi::QpType::kXrcSend;
+  static bool is_reliable(abi::QpType type) {
+    return type != abi::QpType::kUc && type != abi::QpType::kUd;
   }
 
   std::unordered_map<Qp*, Error> errors_;

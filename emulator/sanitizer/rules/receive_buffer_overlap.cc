@@ -3,7 +3,6 @@
 // so a report is made when the completions of both lie in the CQ together. A program whose receives
 // all have the same bytes throws messages away on purpose, as benchmarks do, and is not reported.
 #include <algorithm>
-#include <deque>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -34,32 +33,33 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
                             event.queue.kind != QueueKind::kSend &&
                             event.opcode == static_cast<uint32_t>(abi::WcOpcode::kRecv);
     if (!is_message || event.request == nullptr || event.length == 0) return;
-    std::deque<Message>& messages = messages_[&event.cq];
-    while (!messages.empty() && !is_behind(messages.front().produced, event.index))
-      messages.pop_front();
+    Messages& messages = messages_[&event.cq];
+    messages.forget_up_to(event.index);
     // Without others in the CQ nothing can have been overwritten, nor will this one be.
     const bool is_alone = messages.empty() && event.produced == event.index + 1;
     if (is_alone || reported_.contains(&event.queue)) return;
     const auto buffers = buffers_.find(&event.queue);
-    Message message{.produced = event.produced,
-                    .kind = event.queue.kind,
-                    .queue = event.queue.number,
-                    .number = event.request->number,
-                    .posted = event.request->posted,
-                    .bytes = bytes_of(*event.request, event.length),
-                    .sges = event.request->sges,
-                    .is_one_of_several = buffers == buffers_.end() || buffers->second.are_several};
-    const auto first =
-        std::ranges::find_if(messages, [&](const Message& one) { return destroys(message, one); });
-    if (first != messages.end()) {
-      reported_.insert(&event.queue);
-      report("received " + title_of(event.queue, message.number) + " over the bytes of " +
-                 title_of(first->kind, first->queue, first->number) +
-                 " before it had polled the completion of that",
-             {{"posted first", first->posted}, {"posted", message.posted}});
-    }
-    if (messages.size() == kMaxMessages) messages.pop_front();
-    messages.push_back(std::move(message));
+    const bool is_one_of_several = buffers == buffers_.end() || buffers->second.are_several;
+    // All messages that are in the way were thrown away on purpose.
+    const bool is_one_buffer = !is_one_of_several && messages.are_all_of(event.queue);
+    Message& message = messages.push(event.queue);
+    message.produced = event.produced;
+    message.kind = event.queue.kind;
+    message.queue = event.queue.number;
+    message.number = event.request->number;
+    message.posted = event.request->posted;
+    message.sges = event.request->sges;  // without an allocation, as a rule
+    message.length = event.length;
+    message.is_one_of_several = is_one_of_several;
+    if (is_one_buffer) return;
+    const Message* const first =
+        messages.find_before_last([&](const Message& one) { return destroys(message, one); });
+    if (first == nullptr) return;
+    reported_.insert(&event.queue);
+    report("received " + title_of(event.queue, message.number) + " over the bytes of " +
+               title_of(first->kind, first->queue, first->number) +
+               " before it had polled the completion of that",
+           {{"posted first", first->posted}, {"posted", message.posted}});
   }
 
   void on(const Destruction& event) override {
@@ -71,22 +71,56 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
   }
 
  private:
-  static constexpr size_t kMaxMessages = 64;  // of a CQ that are compared with the next one
-
-  struct Bytes {
-    uint32_t lkey;
-    uint64_t begin, end;
-  };
   struct Message {
-    uint32_t produced;  // completions in the CQ, ever, when the program got this one
-    QueueKind kind;
-    uint32_t queue;
-    uint64_t number;
+    uint32_t produced = 0;  // completions in the CQ, ever, when the program got this one
+    QueueKind kind{};
+    uint32_t queue = 0;
+    uint64_t number = 0;
     Place posted;
-    std::vector<Bytes> bytes;  // that were received
     std::vector<abi::Sge> sges;
-    bool is_one_of_several;  // its queue had receives with other bytes, too
+    uint64_t length = 0;
+    bool is_one_of_several = false;  // its queue had receives with other bytes, too
   };
+
+  /// The latest messages of a CQ, a ring whose entries are used again.
+  class Messages {
+   public:
+    bool empty() const { return count_ == 0; }
+
+    /// Forgets those that the program had got when the completion of that index came.
+    void forget_up_to(uint32_t index) {
+      while (count_ != 0 && !is_behind(ring_[first_ % kMost].produced, index)) {
+        ++first_;
+        --count_;
+      }
+    }
+    bool are_all_of(const Queue& queue) const { return count_ == 0 || only_ == &queue; }
+    /// The next one, with the values of an earlier one.
+    Message& push(const Queue& queue) {
+      if (ring_.empty()) ring_.resize(kMost);
+      only_ = are_all_of(queue) ? &queue : nullptr;
+      if (count_ == kMost) {
+        ++first_;
+        --count_;
+      }
+      return ring_[(first_ + count_++) % kMost];
+    }
+    /// The first that is so, without the one pushed last; null if there is none.
+    template <class Is>
+    const Message* find_before_last(Is is) const {
+      for (size_t i = 0; i + 1 < count_; ++i)
+        if (const Message& one = ring_[(first_ + i) % kMost]; is(one)) return &one;
+      return nullptr;
+    }
+
+   private:
+    static constexpr size_t kMost = 64;  // that are compared with the next one
+
+    std::vector<Message> ring_;
+    size_t first_ = 0, count_ = 0;
+    const Queue* only_ = nullptr;  // whose all are; null if they are of several
+  };
+
   /// What the receives of a queue name.
   struct Buffers {
     std::vector<abi::Sge> first;
@@ -103,7 +137,7 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
   static bool destroys(const Message& message, const Message& before) {
     const bool is_thrown_away = !message.is_one_of_several && !before.is_one_of_several &&
                                 is_same(message.sges, before.sges);
-    return !is_thrown_away && overlap(message.bytes, before.bytes);
+    return !is_thrown_away && overlap(message, before);
   }
 
   void forget(const Queue& queue) {
@@ -116,26 +150,29 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     return static_cast<int32_t>(count - index) > 0;
   }
 
-  static std::vector<Bytes> bytes_of(const Request& request, uint64_t length) {
-    std::vector<Bytes> bytes;
-    for (const abi::Sge& sge : request.sges) {
-      const uint64_t size = std::min<uint64_t>(sge.length, length);
-      if (size != 0) bytes.push_back({sge.lkey, sge.address, sge.address + size});
-      length -= size;
+  /// Visits each piece of memory that the message was put into: visit(lkey, begin, end).
+  template <class Visit>
+  static void for_each_piece(const Message& message, Visit visit) {
+    uint64_t left = message.length;
+    for (const abi::Sge& sge : message.sges) {
+      const uint64_t size = std::min<uint64_t>(sge.length, left);
+      if (size != 0) visit(sge.lkey, sge.address, sge.address + size);
+      left -= size;
     }
-    return bytes;
   }
 
   /// Regions may have addresses of their own, so only those of one are compared.
-  static bool overlap(const std::vector<Bytes>& some, const std::vector<Bytes>& others) {
-    return std::ranges::any_of(some, [&](const Bytes& one) {
-      return std::ranges::any_of(others, [&](const Bytes& other) {
-        return one.lkey == other.lkey && one.begin < other.end && other.begin < one.end;
+  static bool overlap(const Message& some, const Message& others) {
+    bool found = false;
+    for_each_piece(some, [&](uint32_t key, uint64_t begin, uint64_t end) {
+      for_each_piece(others, [&](uint32_t other_key, uint64_t other_begin, uint64_t other_end) {
+        found |= key == other_key && begin < other_end && other_begin < end;
       });
     });
+    return found;
   }
 
-  std::unordered_map<const Cq*, std::deque<Message>> messages_;
+  std::unordered_map<const Cq*, Messages> messages_;
   std::unordered_map<const Queue*, Buffers> buffers_;
   std::unordered_set<const Queue*> reported_;
 };

@@ -190,6 +190,16 @@ def fault_layer(rounds):
            "write, without": lambda: nic.write_bw(rocemu=without)})
 
 
+def sanitizer(rounds):
+    """perftest without the verbs sanitizer, with its rules that read no payload, and with all: 64 bytes in millions of
+    messages a second, 64 KiB in MB/s."""
+    ways = {"": (), ", rules without payload": ("--sanitize=all,-send-buffer-modified",),
+            ", all rules": ("--sanitize=all",)}
+    return medians(rounds, **{
+        f"{program}{name}": partial(nic.sanitized_bandwidth, program, options)
+        for program in ("ib_send_bw", "ib_write_bw") for name, options in ways.items()})
+
+
 def vipl(rounds):
     """Round trips of 4 KiB by VIPL and by verbs, in microseconds: each way to learn of a message."""
     return medians(
@@ -223,4 +233,4 @@ def micro(rounds):
 
 PARTS = {"latency": latency, "bandwidth": bandwidth, "message_rate": message_rate, "placement": placement, "sizes": sizes,
          "parties": parties, "empty_polls": empty_polls, "queue_pairs": queue_pairs, "connections": connections, "recording": recording,
-         "fault_layer": fault_layer, "vipl": vipl, "other_programs": other_programs, "explore": explore, "micro": micro}
+         "fault_layer": fault_layer, "sanitizer": sanitizer, "vipl": vipl, "other_programs": other_programs, "explore": explore, "micro": micro}

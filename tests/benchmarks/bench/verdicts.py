@@ -106,6 +106,13 @@ def ratios(results):
               rows["round trip"] / rows["round trip, without"], at_most=1.02)
         ratio("64 KiB write time to one without a fault layer",
               rows["write, without"] / rows["write"], at_most=1.02)
+    if "sanitizer" in results:
+        rows = results["sanitizer"]
+        for program in ("ib_send_bw", "ib_write_bw"):
+            for rules, at_most in (("rules without payload", 1.3), ("all rules", 3.0)):
+                for figure, plain in rows[program].items():
+                    ratio(f"{program} {figure.partition(',')[0]} to the same with the sanitizer, {rules}",
+                          plain / rows[f"{program}, {rules}"][figure], at_most=at_most)
     if "other_programs" in results:
         rows = results["other_programs"]
         ratio("milliseconds of rocemu run -- true", rows["rocemu run -- true"], at_most=25.0)

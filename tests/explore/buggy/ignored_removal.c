@@ -43,46 +43,52 @@ static struct ibv_wc next_completion(struct connection* c) {
 #endif
 }
 
-static void await_next(struct connection* c, enum ibv_wc_opcode opcode) {
-  for (;;) {
+struct numbers {
+  int sent, received;
+};
+
+// Until so many sends and receives, of all that were posted, have completed.
+static void await(struct connection* c, struct numbers* completed, int sends, int receives) {
+  while (completed->sent < sends || completed->received < receives) {
     const struct ibv_wc wc = next_completion(c);
     if (wc.status != IBV_WC_SUCCESS) errx(1, "%s", ibv_wc_status_str(wc.status));
-    if (wc.opcode == opcode) return;
+    ++*(wc.opcode == IBV_WC_RECV ? &completed->received : &completed->sent);
   }
 }
 
 static void server(int socket) {
   struct connection c = {0};
-  int number;
+  struct numbers numbers, completed = {0};
   open_device(&c);
   open_queues(&c, 2, 1, 4);
-  struct ibv_mr* mr = register_memory(&c, &number, sizeof number);
-  post_receive(&c, mr, &number, sizeof number, 0);
+  struct ibv_mr* mr = register_memory(&c, &numbers, sizeof numbers);
+  post_receive(&c, mr, &numbers.received, sizeof(int), 0);
   exchange(&c, socket, NULL, NULL);
   for (int i = 0; i < ROUNDS; ++i) {
-    await_next(&c, IBV_WC_RECV);
-    number += 1;
-    post_send(&c, mr, &number, sizeof number, 0);
-    await_next(&c, IBV_WC_SEND);
-    post_receive(&c, mr, &number, sizeof number, 0);
+    await(&c, &completed, i, i + 1);
+    numbers.sent = numbers.received + 1;
+    if (i + 1 < ROUNDS) post_receive(&c, mr, &numbers.received, sizeof(int), 0);
+    post_send(&c, mr, &numbers.sent, sizeof(int), 0);
   }
+  await(&c, &completed, ROUNDS, ROUNDS);
   deregister(mr);
   close_connection(&c);
 }
 
 static void client(int socket) {
   struct connection c = {0};
-  int number = 0;
+  struct numbers numbers = {0}, completed = {0};
   open_device(&c);
   open_queues(&c, 2, 1, 4);
-  struct ibv_mr* mr = register_memory(&c, &number, sizeof number);
+  struct ibv_mr* mr = register_memory(&c, &numbers, sizeof numbers);
   exchange(&c, socket, NULL, NULL);
   for (int i = 0; i < ROUNDS; ++i) {
-    post_receive(&c, mr, &number, sizeof number, 0);
-    post_send(&c, mr, &number, sizeof number, 0);
-    await_next(&c, IBV_WC_RECV);
+    post_receive(&c, mr, &numbers.received, sizeof(int), 0);
+    post_send(&c, mr, &numbers.sent, sizeof(int), 0);
+    await(&c, &completed, i + 1, i + 1);
+    numbers.sent = numbers.received;
   }
-  printf("counted to %d\n", number);
+  printf("counted to %d\n", numbers.received);
   deregister(mr);
   close_connection(&c);
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "emulator/abi/sanitizer_log.h"
@@ -24,6 +25,10 @@ class Findings : public ::testing::Test {
   std::vector<Misuse> read(const std::string& log, Waits waits = Waits::kAll) {
     std::ofstream(directory_.path().string() + "/" + abi::kSanitizerLog) << log;
     return FindingReader(directory_.path().string()).read(waits);
+  }
+
+  void write_wait(const std::string& name, const std::string& line) {
+    std::ofstream(directory_.path() / name) << line;
   }
 
   void write_counts(const std::string& name, const std::vector<uint64_t>& counts) {
@@ -82,11 +87,29 @@ TEST_F(Findings, OfTwoProcessesOfAProgramFromOnePlaceAreOne) {
   EXPECT_EQ(found[0].process, "server#2");
 }
 
-TEST_F(Findings, ThatAreWithdrawnAreNone) {
-  const std::string pending = report(R"(,"unless_withdrawn":true)");
-  EXPECT_THAT(read(kServer + std::string(kStack) + pending), SizeIs(1));
-  EXPECT_THAT(read(kServer + std::string(kStack) + pending + R"({"withdrawn":1,"pid":7})" + "\n"),
-              IsEmpty());
+TEST_F(Findings, OfAWaitAreSomeUntilItIsWithdrawn) {
+  write_wait("wait.7.0.1", report(""));
+  const auto found = read(kServer + std::string(kStack));
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found[0].process, "server#2");
+  ASSERT_THAT(found[0].places[0].stack, SizeIs(1));
+  std::filesystem::remove(directory_.path() / "wait.7.0.1");
+  EXPECT_THAT(read(kServer + std::string(kStack)), IsEmpty());
+}
+
+TEST_F(Findings, OfWaitsComeInTheOrderInWhichTheyBegan) {
+  const auto wait = [](const std::string& message, int time) {
+    return R"({"report":"lost-wakeup","pid":7,"message":")" + message +
+           R"(","places":[{"what":"waits","call":"poll","stack":0,"time":)" + std::to_string(time) +
+           "}]}\n";
+  };
+  write_wait("wait.7.0.1", wait("later", 20));
+  write_wait("wait.7.0.2", wait("earlier", 10));
+  // Places without a stack are the same place.
+  const auto found = read(kServer);
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found[0].message, "server#2 earlier");
+  EXPECT_EQ(found[0].count, 2u);
 }
 
 TEST_F(Findings, OfTheNicShowWhereTheProgramMadeTheObject) {
@@ -132,16 +155,15 @@ TEST_F(Findings, AreReadWhileTheRunLasts) {
 
 TEST_F(Findings, OfAWaitThatMayStillEndDoNotCountYet) {
   const std::string own = std::to_string(getpid());
-  const std::string wait = R"({"report":"lost-wakeup","pid":)" + own +
-                           R"(,"index":1,"message":"waits","unless_withdrawn":true})"
-                           "\n";
-  EXPECT_THAT(read(wait, Waits::kOfEnded), IsEmpty());
-  EXPECT_THAT(read(wait, Waits::kAll), SizeIs(1));
+  const std::string name = "wait." + own + ".0.1";
+  write_wait(name, R"({"report":"lost-wakeup","pid":)" + own + R"(,"message":"waits"})" + "\n");
+  EXPECT_THAT(read("", Waits::kOfEnded), IsEmpty());
+  EXPECT_THAT(read("", Waits::kAll), SizeIs(1));
+  std::filesystem::remove(directory_.path() / name);
   // No process has that number (proc(5), pid_max).
-  const std::string ended = R"({"report":"lost-wakeup","pid":4194305,"index":1,)"
-                            R"("message":"waits","unless_withdrawn":true})"
-                            "\n";
-  EXPECT_THAT(read(ended, Waits::kOfEnded), SizeIs(1));
+  write_wait("wait.4194305.0.1", R"({"report":"lost-wakeup","pid":4194305,"message":"waits"})"
+                                 "\n");
+  EXPECT_THAT(read("", Waits::kOfEnded), SizeIs(1));
 }
 
 TEST_F(Findings, AreTextWithPlacesInColumnsAndWhatIsRight) {

@@ -62,7 +62,11 @@ class ScriptedProgram final : public Host {
                                {},
                                request,
                                status,
-                               &queue.requests.at(request)});
+                               &queue.requests.at(request),
+                               /*opcode=*/0,
+                               /*length=*/0,
+                               /*source_qp=*/0,
+                               queue.qp});
     queue.requests.finish_up_to(request);
     if (status != 0) queue.qp->had_error = true;
   }
@@ -80,9 +84,23 @@ class ScriptedProgram final : public Host {
                                .request = &queue.requests.at(request),
                                .opcode = 128,  // IBV_WC_RECV
                                .length = length,
+                               .qp = queue.qp,
                                .index = index,
                                .produced = produced});
     queue.requests.finish_up_to(request);
+  }
+  /// Polls the failed completion of a receive that the QP took from an SRQ.
+  void fail_receive_of_srq(uint32_t qp_number) {
+    poll(1);
+    constexpr uint32_t kLocalLengthError = 1;  // ibv_wc_status
+    sanitizer_.tell(Completion{.objects = sanitizer_.objects(),
+                               .cq = cq(1),
+                               .queue = srq_.receives,
+                               .thread = 1,
+                               .place = {},
+                               .last = 0,
+                               .status = kLocalLengthError,
+                               .qp = &qp(qp_number)});
   }
   void change(uint32_t qp_number, abi::QpState to) {
     Qp& one = qp(qp_number);
@@ -141,6 +159,7 @@ class ScriptedProgram final : public Host {
       queue->capacity = 4;
     }
     qp->receives.kind = QueueKind::kReceive;
+    srq_.receives.kind = QueueKind::kShared;
     sanitizer_.objects().qps.add(std::move(qp));
   }
 
@@ -174,6 +193,7 @@ class ScriptedProgram final : public Host {
   static Selection all_rules() { return select_rules("all").rules; }
 
   std::map<uint32_t, int> qps_, cqs_;  // their addresses are handles
+  Srq srq_;
   Sanitizer sanitizer_{all_rules(), *this};
   std::vector<std::string> reports_;
   uint64_t pending_ = 0;

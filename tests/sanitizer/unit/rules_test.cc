@@ -213,6 +213,31 @@ TEST_F(RulesTest, TheSameListMayBePostedAnewOnceItsRequestsAreOver) {
   EXPECT_THAT(program.reports(), IsEmpty());
 }
 
+// while (ibv_post_send(qp, list, &bad) != 0) ibv_poll_cq(cq, 1, &wc);
+TEST_F(RulesTest, AListPostedAgainOnceTheQueueHasRoomIsPostedTwice) {
+  const int list = 0;
+  const std::vector<ScriptedProgram::Wr> wrs = {{.wr_id = 5}, {.wr_id = 6}, {.wr_id = 7}};
+  program.post(1, {{.wr_id = 1}, {.wr_id = 2}});
+  program.post(1, wrs, &list);
+  program.post(1, wrs, &list);  // nothing of it
+  EXPECT_THAT(program.reports(), Not(Contains(HasSubstr("list-posted-again"))));
+  program.complete(1, 1);
+  program.post(1, wrs, &list);
+  EXPECT_THAT(program.reports(), Contains(HasSubstr("send 3 on QP 1 is there twice")));
+}
+
+TEST_F(RulesTest, AListLongerThanTheQueueIsPostedTwiceThoughItsFirstRequestsAreOver) {
+  const int list = 0;
+  const std::vector<ScriptedProgram::Wr> wrs = {{.wr_id = 5}, {.wr_id = 6}, {.wr_id = 7},
+                                                {.wr_id = 8}, {.wr_id = 9}, {.wr_id = 10}};
+  program.post(1, wrs, &list);
+  program.complete(1, 2);
+  program.post(1, wrs, &list);
+  EXPECT_THAT(program.reports(),
+              ElementsAre(HasSubstr("although 4 requests of it were posted before *bad_wr: send 1 "
+                                    "on QP 1 is there twice")));
+}
+
 // ---- posted-after-error ----
 
 TEST_F(RulesTest, APostAfterAPolledErrorIsFlushed) {
@@ -288,6 +313,28 @@ TEST_F(RulesTest, AUdQpIsNotLostByAnError) {
   program.poll(1);
   program.post_receive(1, {.wr_id = 2});
   EXPECT_THAT(program.reports(), IsEmpty());
+  program.change(1, abi::QpState::kRts);
+  program.post(1, {{.wr_id = 3}});
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+// IBTA vol 1, 10.3.1.6: sends posted in the SQE state are flushed.
+TEST_F(RulesTest, ASendOfAUdQpAfterAFailedSendIsFlushed) {
+  program.qp(1).type = abi::QpType::kUd;
+  program.post(1, {{.wr_id = 1}});
+  program.complete(1, 1, kRemoteAccessError);
+  program.poll(1);
+  program.post(1, {{.wr_id = 2}});
+  EXPECT_THAT(program.reports(),
+              ElementsAre(HasSubstr("posted send 2 on QP 1 after it had polled an error completion "
+                                    "of that QP, which flushes all sends")));
+}
+
+TEST_F(RulesTest, AReceiveOfAnSrqThatFailedIsAnErrorOfItsQp) {
+  program.fail_receive_of_srq(1);
+  program.poll(1);
+  program.post(1, {{.wr_id = 1}});
+  EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("posted-after-error: posted send 1")));
 }
 
 // ---- qp-destroyed-in-use ----
@@ -478,6 +525,25 @@ TEST_F(EventRules, TheFirstRequestNeedsNoPoll) {
 }
 
 // ---- Requests ----
+
+// What a class does not override costs nothing.
+TEST(Checks, AreShownTheEventsThatTheyOverride) {
+  struct OfPolls : Check {
+    void on(const Poll&) override { ++polls; }
+    int polls = 0;
+  };
+  struct OfAll : Check {};
+  EXPECT_EQ(wanted_events<OfPolls>(), uint64_t{1} << number_of<Poll>());
+  EXPECT_EQ(wanted_events<OfAll>(), (uint64_t{1} << kEvents) - 1);  // those of Check itself
+
+  ScriptedProgram program;
+  auto check = std::make_unique<OfPolls>();
+  const OfPolls& polls = *check;
+  program.sanitizer().add({std::move(check), wanted_events<OfPolls>()});
+  program.post(1, {{.wr_id = 1}});
+  program.poll(1);
+  EXPECT_EQ(polls.polls, 1);
+}
 
 TEST(Requests, OfAnSrqFinishInAnyOrder) {
   Requests requests;

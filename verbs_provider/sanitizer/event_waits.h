@@ -1,0 +1,20 @@
+// Waits for completion events: in ibv_get_cq_event(3), or for the descriptor of a channel.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include "verbs_provider/sanitizer/program.h"
+
+namespace rocemu::sanitizer {
+
+/// Notes that the calling thread calls ibv_get_cq_event(). Returns whether that waits.
+bool begin_event_wait(Program& program, const ibv_comp_channel& channel);
+
+/// Notes that the calling thread is about to wait in `call`, of the C library, for the descriptor
+/// and nothing else. Returns whether it is that of a channel, which has no event.
+bool begin_descriptor_wait(Program& program, int fd, const char* call);
+
+/// Notes that the wait of the calling thread has ended.
+void end_event_wait(Program& program);
+
+}  // namespace rocemu::sanitizer
