@@ -2,6 +2,7 @@
 import os
 import signal
 import subprocess
+import textwrap
 import unittest
 
 from support import ROCEMU, CommandTest
@@ -59,6 +60,33 @@ class CheckDeterminism(CommandTest):
                             r"run 1: \(no more\)\n", r"run 3 .*: client \d \(ibv_devinfo\): attach",
                             r"cause: client \d \(ibv_devinfo\) called attach in one run, and not",
                             r"\n  unshare -rpf --mount-proc rocemu run --lockstep --record DIR -- COMMAND\n")
+
+    def test_data_that_differ_in_frames_are_of_a_program(self):
+        """A process number, for example: the NIC does the same with it."""
+        script = self.scratch / "send_number.py"
+        script.write_text(textwrap.dedent("""\
+            import ctypes, os, socket, struct, time
+            r = ctypes.CDLL("librdmacm.so.1")
+            address = struct.pack("=H", socket.AF_INET) + struct.pack(">H4s8x", 7471, socket.inet_aton("127.0.0.1"))
+            new = lambda: r.rsocket(socket.AF_INET, socket.SOCK_STREAM, 0)
+            if os.fork() == 0:
+                time.sleep(1)
+                connection = new()
+                assert r.rconnect(connection, address, len(address)) == 0
+                assert r.rsend(connection, b"%8d" % os.getpid(), 8, 0) == 8
+                r.rclose(connection)
+                os._exit(0)
+            listener = new()
+            assert r.rbind(listener, address, len(address)) == 0 and r.rlisten(listener, 1) == 0
+            connection = r.raccept(listener, None, None)
+            assert r.rrecv(connection, ctypes.create_string_buffer(8), 8, 0) == 8
+            r.rclose(connection)
+            assert os.wait()[1] == 0
+            """))
+        result = self.check(f"/usr/bin/python3 {script}")
+        self.assert_differs(result, r"their captures differ from frame \d+ on\n"
+                                    r"cause: a program sends other data, since the NIC does the same in both\n",
+                            r"process numbers: these are the same in each run of\n  unshare -rpf")
 
     @unittest.skipUnless(subprocess.run(["unshare", "-rpf", "--mount-proc", "true"], check=False).returncode == 0,
                          "this machine gives no PID namespaces")

@@ -19,7 +19,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 #include <sys/prctl.h>
@@ -30,6 +29,14 @@
 #include "verbs_provider/system/kernel.h"
 #include "verbs_provider/turns/kernel_clocks.h"
 #include "verbs_provider/turns/turn.h"
+
+/// Functions of tools, which only their own libraries define: Valgrind preloads one into every
+/// program. A look by dlsym(3) would allocate memory, which an allocator that reads the clock while
+/// it is initialized cannot serve yet.
+extern "C" {
+__attribute__((weak)) void _vgnU_freeres();
+__attribute__((weak)) void __tsan_init();
+}
 
 namespace rocemu::turns {
 namespace {
@@ -75,11 +82,8 @@ int find_go(dl_phdr_info* info, size_t, void*) {
   return 0;
 }
 
-/// Valgrind preloads a library with the first function into every program, whatever its tool. The
-/// second is ThreadSanitizer's.
 bool runs_under_a_tool() {
-  return dlsym(RTLD_DEFAULT, "_vgnU_freeres") != nullptr ||
-         dlsym(RTLD_DEFAULT, "__tsan_init") != nullptr;
+  return _vgnU_freeres != nullptr || __tsan_init != nullptr;
 }
 
 }  // namespace

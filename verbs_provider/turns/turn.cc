@@ -198,6 +198,9 @@ bool map_mark() {
 }
 
 __attribute__((constructor)) void join() {
+  static bool is_tried = false;
+  if (is_tried) return;
+  is_tried = true;
   uint32_t given = 0;
   if (!map_mark()) return;
   if (!connect_to_daemon(abi::TurnsHello::kNoSlot, &given)) return;
@@ -210,6 +213,10 @@ __attribute__((constructor)) void join() {
 }
 
 }  // namespace
+
+void join_early() {
+  join();
+}
 
 bool joined() {
   return table() != nullptr && !has_left;

@@ -44,6 +44,10 @@ enum class End : uint8_t {
 /// has gone, and in threads that were made in ways that are not replaced.
 bool active();
 
+/// Joins the run, if that has not been tried. Constructors of other libraries run before ours, and
+/// may read a clock: UCX measures the cycle counter's frequency by one.
+void join_early();
+
 /// True in a process that is in the run.
 bool joined();
 abi::ThreadSlot* own_slot();

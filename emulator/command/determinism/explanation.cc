@@ -262,7 +262,7 @@ std::set<std::string> programs_of(const RecordedRun& run, const Arguments& comma
 std::string explain_outputs(const RecordedRun& run, const Arguments& command) {
   std::string text =
       "cause: nothing that the NIC does or sees, since both recordings are the same: process ids, "
-      "processor time or input from outside, for example\n";
+      "TCP ports, processor time or input from outside, for example\n";
   for (const std::string& program : programs_of(run, command)) {
     if (reads_cycle_counter(program))
       text += program + " reads the processor's cycle counter, which has real time\n";
@@ -290,6 +290,9 @@ std::string explain_difference(const RecordedRun& first, const RecordedRun& othe
   if (!events.empty() && are_same_in_canonical_form(first, other))
     text += "(rocemu diff takes both for the same: they differ in addresses, PSNs or names only)\n";
   text += frames + outputs;
+  if (events.empty() && !frames.empty())
+    text += "cause: a program sends other data, since the NIC does the same in both\n" +
+            std::string(kAboutProcessNumbers);
   if (events.empty() && frames.empty()) text += explain_outputs(first, command);
   return text + explain_notes(first) + explain_notes(other);
 }

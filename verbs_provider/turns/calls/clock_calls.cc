@@ -43,6 +43,7 @@ bool start_of(clockid_t clock, int64_t* start) {
 }
 
 bool has_virtual_time() {
+  join_early();
   if (!joined()) return false;
   read_clock();
   return joined();
