@@ -82,7 +82,6 @@ void Scheduler::begin_round() {
   phase_ = Phase::kRound;
   round_ = {};
   place_ = {};
-  is_seen_ = true;
 }
 
 /// Something happened that threads may see.
@@ -105,7 +104,6 @@ void Scheduler::heard_news(bool any) {
   }
   phase_ = Phase::kDevice;
   round_.progressed = false;
-  is_seen_ = true;
 }
 
 /// Threads that poll do not wait for time when it does not move.

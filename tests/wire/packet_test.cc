@@ -243,6 +243,11 @@ TEST(Packet, EveryOtherRefusalHasItsReason) {
   EXPECT_EQ(refusal(send, [](auto& f) { f[14] = 0x65; }), kBadIpHeader);
   EXPECT_EQ(refusal(send6, [](auto& f) { f[14] = 0x45; }), kBadIpHeader);
   EXPECT_EQ(refusal(send, [](auto& f) { f[15] ^= 1; }), kBadIpChecksum);
+  // RFC 1071: no single bit can turn over without a change of the sum.
+  for (size_t bit = 0; bit < 16; ++bit) {
+    const auto turn_over = [&](auto& f) { f[24 + bit / 8] ^= static_cast<uint8_t>(1 << bit % 8); };
+    EXPECT_EQ(refusal(send, turn_over), kBadIpChecksum) << bit;
+  }
   EXPECT_EQ(refusal(send, [](auto& f) { f[20] |= 0x20, patch_lengths(f); }), kFragmented);
   EXPECT_EQ(refusal(send6, [](auto& f) { f[20] = 44; }), kFragmented);
   EXPECT_EQ(refusal(send, [](auto& f) { f[23] = 6, patch_lengths(f); }), kNotUdp);
