@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 #include "tests/sanitizer/unit/program.h"
 
 namespace rocemu::sanitizer {
@@ -335,6 +337,17 @@ TEST_F(RulesTest, AReceiveOfAnSrqThatFailedIsAnErrorOfItsQp) {
   program.poll(1);
   program.post(1, {{.wr_id = 1}});
   EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("posted-after-error: posted send 1")));
+}
+
+// ---- destroy-failed ----
+
+// With the device its objects are gone, whatever their destruction returns then.
+TEST_F(RulesTest, ADestructionFailsForAUserOfTheObjectAndNotForADeviceThatIsGone) {
+  Sanitizer& sanitizer = program.sanitizer();
+  sanitizer.tell(FailedDestruction{sanitizer.objects(), program.cq(1), {}, EIO});
+  EXPECT_THAT(program.reports(), IsEmpty());
+  sanitizer.tell(FailedDestruction{sanitizer.objects(), program.cq(1), {}, EBUSY});
+  EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("ibv_destroy_cq failed with EBUSY")));
 }
 
 // ---- qp-destroyed-in-use ----
