@@ -137,7 +137,7 @@ void EngineHost::step(engine::Instant now, const engine::Input& input) {
   if (recording_ != nullptr) recording_->begin_step(now, input);
   engine_.step(now, input, outputs_);
   if (findings_) [[unlikely]]
-    write_findings(std::span(outputs_.list).subspan(outputs_before));
+    write_findings(outputs_before);
   if (std::holds_alternative<engine::AddRules>(input) ||
       std::holds_alternative<engine::RemoveRules>(input)) {
     sessions_.set_asked_for(engine_.asked_for());
@@ -160,15 +160,10 @@ FindingLog::Owner EngineHost::owner_of(engine::ClientId client) const {
 }
 
 /// Writes what the latest step found, at once, though outputs of a batch are applied together.
-void EngineHost::write_findings(std::span<const engine::Output> outputs) {
-  for (const engine::Misuse& misuse : outputs_.misuses)
-    findings_->write(sanitizer::finding_of(misuse), owner_of(sanitizer::client_of(misuse)));
+void EngineHost::write_findings(size_t outputs_before) {
+  for (const sanitizer::EngineFinding& one : sanitizer::findings_in(outputs_, outputs_before))
+    findings_->write(one.finding, owner_of(one.client));
   outputs_.misuses.clear();
-  for (const engine::Output& output : outputs) {
-    const auto* const failed = std::get_if<engine::CqFailed>(&output);
-    if (failed == nullptr) continue;
-    findings_->write(sanitizer::finding_of(*failed), owner_of(failed->client));
-  }
 }
 
 void EngineHost::name_process(const engine::Owner& owner, pid_t pid) {

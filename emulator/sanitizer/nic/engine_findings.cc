@@ -3,6 +3,8 @@
 #include <optional>
 #include <variant>
 
+#include "emulator/engine/faults/rule.h"
+
 namespace rocemu::sanitizer {
 namespace {
 
@@ -57,16 +59,26 @@ struct FindingOf {
 
 }  // namespace
 
-NicFinding finding_of(const engine::Misuse& misuse) {
-  return std::visit(FindingOf(), misuse);
-}
-
-NicFinding finding_of(const engine::CqFailed& failed) {
-  return cq_overrun(failed.cq.value);
-}
-
-engine::ClientId client_of(const engine::Misuse& misuse) {
-  return std::visit([](const auto& one) { return one.client; }, misuse);
+std::vector<EngineFinding> findings_in(const engine::Outputs& outputs, size_t before) {
+  std::vector<EngineFinding> findings;
+  for (const engine::Misuse& misuse : outputs.misuses)
+    std::visit(
+        [&](const auto& one) {
+          std::optional<PeerRequest> request;
+          if constexpr (requires { one.from; }) request = {one.from, one.qp};
+          findings.push_back({one.client, FindingOf()(one), request});
+        },
+        misuse);
+  bool overruns = false;  // by a rule of a scenario
+  for (size_t i = before; i < outputs.list.size(); ++i) {
+    if (const auto* fired = std::get_if<engine::RuleFired>(&outputs.list[i])) {
+      overruns |= fired->rule->effects.overrun;
+    } else if (const auto* failed = std::get_if<engine::CqFailed>(&outputs.list[i])) {
+      if (!overruns)
+        findings.push_back({failed->client, cq_overrun(failed->cq.value), std::nullopt});
+    }
+  }
+  return findings;
 }
 
 }  // namespace rocemu::sanitizer
