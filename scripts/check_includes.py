@@ -89,7 +89,7 @@ RULES = {
     DAEMON: [EMULATOR, "wire"],
     **rooms(DAEMON, "base memory client rdmacm run net kernel control", BELOW_DAEMON),
     COMMAND: [*BELOW_COMMAND, COMMAND],
-    **rooms(COMMAND, "base programs daemons faults hangs recordings determinism doctor sanitizer nic run",
+    **rooms(COMMAND, "base programs daemons faults hangs sanitizer recordings determinism doctor nic run",
             BELOW_COMMAND),
     PROVIDER: [ABI, PROVIDER],
     **PROVIDER_ROOMS,
