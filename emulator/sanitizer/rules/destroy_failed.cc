@@ -30,10 +30,10 @@ class DestroyFailedCheck : public CheckOf<kDestroyFailed> {
 const Rule kDestroyFailed{
     .id = "destroy-failed",
     .severity = Severity::kWarning,
-    .summary = "The destruction of an object failed.",
+    .summary = "A verb failed to destroy an object.",
     .remedy =
-        "Look at the result of each destruction; on EBUSY destroy the users of the object "
-        "first.",
+        "Check the return value of each verb that destroys an object. After EBUSY, destroy "
+        "the users of the object first.",
     .clause = "man ibv_destroy_cq; man ibv_dealloc_pd",
     .make = make_check<DestroyFailedCheck>,
 };

@@ -379,7 +379,7 @@ TEST_F(RulesTest, AProgramMayGiveUpWorkByMovingTheQpToErr) {
 TEST_F(RulesTest, TheOnlyThreadWaitsForAcknowledgementsInVain) {
   program.sanitizer().tell(AcknowledgementWait{program.cq(1), 2, 1, {}});
   EXPECT_THAT(program.reports(),
-              ElementsAre("events-unacknowledged: waits in ibv_destroy_cq for ever: 2 completion "
+              ElementsAre("events-unacknowledged: waits in ibv_destroy_cq forever: 2 completion "
                           "events and 1 async event of CQ 1 were not acknowledged"));
 }
 
