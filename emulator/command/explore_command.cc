@@ -11,6 +11,8 @@
 #include "emulator/command/nic/fabric_options.h"
 #include "emulator/command/programs/executable.h"
 #include "emulator/command/run/supervise.h"
+#include "emulator/command/sanitizer/sanitized_run.h"
+#include "emulator/command/sanitizer/sanitizer_options.h"
 #include "emulator/explore/points/fault_table.h"
 #include "emulator/options/describe.h"
 #include "emulator/os/processors.h"
@@ -75,7 +77,7 @@ void read_fail_on(const std::string& text, explore::Options& options) {
     const std::optional<Verdict> verdict = explore::verdict_named(word);
     if (!verdict)
       throw UsageError("explore: --fail-on knows no '" + word +
-                       "'; there are hang, crash, wrong, leak, slow and none");
+                       "'; there are hang, crash, wrong, misuse, leak, slow and none");
     options.fails_on.insert(*verdict);
   }
 }
@@ -90,6 +92,7 @@ explore::Options read_options(const po::variables_map& values, const Arguments& 
   };
   options.runs.rocemu = [](const Arguments& arguments, bool alone) {
     if (alone) expect_no_outsiders();
+    keep_findings_quiet();
     return dispatch(arguments);
   };
   options.runs.command = command;
@@ -136,12 +139,24 @@ explore::Options read_options(const po::variables_map& values, const Arguments& 
   return options;
 }
 
+/// Each run looks for misuses as `rocemu run` does with the same options.
+void add_sanitizer(const po::variables_map& values, explore::RunnerOptions& runs) {
+  if (!read_sanitizer_options("explore", values)) return;
+  runs.sanitizes = true;
+  const std::string rules = values["sanitize"].as<std::string>();
+  runs.fabric.push_back(rules.empty() ? "--sanitize" : "--sanitize=" + rules);
+  if (values.count("sanitize-suppressions") == 0) return;
+  runs.fabric.insert(runs.fabric.end(), {"--sanitize-suppressions",
+                                         values["sanitize-suppressions"].as<std::string>()});
+}
+
 explore::Options options_of(const Arguments& own, const Arguments& command) {
   const po::variables_map values =
       parse_options("explore", own, options::options_of(options::Command::kExplore));
   explore::Options options = read_options(values, command);
   if (options.runs.lockstep) require_own_clock("explore");
   options.runs.fabric = daemon_arguments("explore", values);
+  add_sanitizer(values, options.runs);
   if (values.count("seed") != 0) {
     const std::string seed = values["seed"].as<std::string>();
     std::from_chars(seed.data(), seed.data() + seed.size(), options.seed);
@@ -183,6 +198,7 @@ std::string help_of_explore(bool all) {
          "  HANG      all threads wait forever, or the run does not end\n"
          "  CRASH     a signal, or a report of a sanitizer or of valgrind\n"
          "  WRONG     succeeds, but its output, a file of --compare, or the --oracle disagrees\n"
+         "  MISUSE    a wrong use of verbs, with --sanitize\n"
          "  LEAK      succeeds, but leaves objects that the baseline does not leave\n"
          "  SLOW      succeeds, but takes far longer in virtual time\n"
          "\n"

@@ -149,10 +149,14 @@ Baseline make_baseline(const std::vector<RunFacts>& facts) {
     for (const RunFacts& one : facts) texts.push_back(get(one));
     return OutputMask(texts, facts.front().last_calls.size() > 1);
   };
+  std::vector<Misuse> misuses;
+  for (const RunFacts& one : facts)
+    misuses.insert(misuses.end(), one.misuses.begin(), one.misuses.end());
   Baseline baseline{.facts = facts.front(),
                     .output = mask([](const RunFacts& one) { return one.output; }),
                     .errors = mask([](const RunFacts& one) { return one.errors; }),
-                    .files = {}};
+                    .files = {},
+                    .misuses = misuses_of(misuses)};
   // Timing decides whether the end of a program that outlives the command is seen.
   for (const RunFacts& one : facts)
     for (const auto& [process, statuses] : one.statuses)

@@ -52,11 +52,14 @@ class Exploration {
   void tell_of_baseline() const;
   int list() const;
   void run_trials();
-  void run_all(const std::vector<Job>& jobs, const std::function<void(const RunFacts&)>& on_end);
+  Result judged(const Trial& trial, const RunFacts& facts) const {
+    return explore::judged(trial, facts, *baseline_, options_.limits);
+  }
+  void run_all(const std::vector<Job>& jobs, const std::function<void(const Result&)>& on_end);
   void look_again();
   void add_pairs();
   void judge_all();
-  void reserve_time(const RunFacts& facts, const Judgement& judgement);
+  void reserve_time(const Result& result);
   void write_scenario(const Finding& finding) const;
   void shrink(Finding& finding);
   void confirm();
@@ -134,16 +137,16 @@ void Exploration::run_trials() {
       jobs.push_back(
           {.number = trial.number, .scenario = trial.scenario(), .schedule = trial.schedule});
   Progress progress(selected_.size(), selected_.size() - jobs.size());
-  run_all(jobs, [&](const RunFacts& facts) {
-    const Judgement judgement = judge(facts, *baseline_, options_.limits);
-    progress.advance(is_finding(judgement.verdict));
-    if (is_finding(judgement.verdict)) reserve_time(facts, judgement);
+  run_all(jobs, [&](const Result& result) {
+    progress.advance(is_finding(result.verdict()));
+    reserve_time(result);
   });
   look_again();
 }
 
-void Exploration::reserve_time(const RunFacts& facts, const Judgement& judgement) {
-  budget_.reserve(place_of(judgement), facts.took, static_cast<size_t>(options_.repetitions));
+void Exploration::reserve_time(const Result& result) {
+  for (const Judgement& one : result.found())
+    budget_.reserve(place_of(one), result.facts.took, static_cast<size_t>(options_.repetitions));
 }
 
 void Exploration::require_room(const RunFacts& facts) const {
@@ -153,13 +156,13 @@ void Exploration::require_room(const RunFacts& facts) const {
 }
 
 void Exploration::run_all(const std::vector<Job>& jobs,
-                          const std::function<void(const RunFacts&)>& on_end) {
+                          const std::function<void(const Result&)>& on_end) {
   runner_.run(
       jobs,
       [&](const Job& job, const RunFacts& facts) {
         require_room(facts);
         store_->add(job.scenario, facts);
-        on_end(facts);
+        on_end(judged(trials_.at(job.number - 1), facts));
       },
       [this] { return stops_trials(); });
 }
@@ -187,13 +190,13 @@ void Exploration::look_again() {
   std::erase_if(doubtful, [&](const auto& one) { return sure.contains(one.first); });
   std::vector<Job> firsts, others;
   for (const auto& [place, trials] : doubtful) firsts.push_back(job_of(*trials.front()));
-  run_all(firsts, [](const RunFacts&) {});
+  run_all(firsts, [](const Result&) {});
   for (const auto& [place, trials] : doubtful) {
     if (place_now(*trials.front()) == place) continue;
     for (auto next = trials.begin() + 1; next != trials.end(); ++next)
       others.push_back(job_of(**next));
   }
-  run_all(others, [](const RunFacts&) {});
+  run_all(others, [](const Result&) {});
 }
 
 /// A second fault at the points that a first one brings forth: a program's second attempt, and its
@@ -243,7 +246,7 @@ void Exploration::judge_all() {
   for (const Trial& trial : selected_) {
     const RunFacts* facts = store_->find(trial.scenario());
     if (facts == nullptr) continue;
-    results_[trial.number] = {trial, *facts, judge(*facts, *baseline_, options_.limits)};
+    results_[trial.number] = judged(trial, *facts);
   }
 }
 
@@ -268,7 +271,7 @@ void Exploration::shrink(Finding& finding) {
     fewer.causes.erase(fewer.causes.begin() + static_cast<ptrdiff_t>(i));
     const RunFacts facts = run_shrunk(fewer);
     if (stops()) return;
-    if (place_of(judge(facts, *baseline_, options_.limits)) == finding.place) {
+    if (has_again(finding, facts, *baseline_, options_.limits)) {
       finding.smallest = std::move(fewer);
     } else {
       ++i;
@@ -295,7 +298,8 @@ void Exploration::repeat() {
   std::vector<const Finding*> quick_first;
   for (const Finding& finding : findings_) quick_first.push_back(&finding);
   std::ranges::stable_sort(quick_first, {}, [&](const Finding* finding) {
-    return results_.at(finding->triggers.front()).facts.took;
+    return finding->triggers.empty() ? baseline_->facts.took
+                                     : results_.at(finding->triggers.front()).facts.took;
   });
   for (const Finding* const next : quick_first) {
     const Finding& finding = *next;
@@ -327,8 +331,7 @@ void Exploration::count_repetitions() {
       const RunFacts* facts = store_->find(finding.smallest.repetition_key(i));
       if (facts == nullptr) continue;
       ++finding.repetitions;
-      if (place_of(judge(*facts, *baseline_, options_.limits)) == finding.place)
-        ++finding.confirmed;
+      if (has_again(finding, *facts, *baseline_, options_.limits)) ++finding.confirmed;
     }
   }
 }
@@ -357,9 +360,7 @@ void Exploration::confirm() {
   if (!stops()) repeat();
   count_repetitions();
   for (const Finding& finding : findings_) {
-    write_file(folder_of(finding) / "report.txt", finding.sentence() + "\n" +
-                                                      reproduce_line(summary_, finding) + "\n" +
-                                                      stacks_text(finding));
+    write_file(folder_of(finding) / "report.txt", report_on(summary_, finding));
   }
   draw_timelines();
 }
@@ -394,7 +395,7 @@ int Exploration::finish() {
   judge_all();
   for (const Trial& trial : selected_)
     if (!results_.contains(trial.number)) summary_.not_tried.push_back(trial);
-  findings_ = group(results_);
+  findings_ = group(results_, baseline_->misuses);
   confirm();
   if (!is_all_done()) summary_.stopped = why_stopped();
   const int status = conclude(options_, summary_, results_, findings_);

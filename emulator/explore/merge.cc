@@ -68,22 +68,24 @@ int merge(const std::vector<std::string>& folders, const Options& options) {
   std::map<size_t, Result> results;
   for (const Trial& trial : plan.trials) {
     const RunFacts* found = store.find(trial.scenario());
-    if (found != nullptr)
-      results[trial.number] = {trial, *found, judge(*found, baseline, options.limits)};
+    if (found != nullptr) results[trial.number] = judged(trial, *found, baseline, options.limits);
   }
   Summary summary = plan.summary(options.folder, baseline.facts.end_ns);
   for (const Trial& trial : plan.trials)
     if (!results.contains(trial.number)) summary.not_tried.push_back(trial);
   if (!summary.not_tried.empty()) summary.stopped = "the shards are incomplete";
-  std::vector<Finding> findings = group(results);
+  std::vector<Finding> findings = group(results, baseline.misuses);
   for (Finding& finding : findings) {
     for (int i = 1; i <= options.repetitions; ++i) {
       const RunFacts* again = store.find(finding.smallest.repetition_key(i));
       if (again == nullptr) continue;
       ++finding.repetitions;
-      if (place_of(judge(*again, baseline, options.limits)) == finding.place) ++finding.confirmed;
+      if (has_again(finding, *again, baseline, options.limits)) ++finding.confirmed;
     }
     copy_folder_of(finding, folders, options.folder);
+    // Findings with one scenario share all other files.
+    const fs::path folder = fs::path(options.folder) / std::to_string(finding.number);
+    if (fs::exists(folder)) write_file(folder / "report.txt", report_on(summary, finding));
   }
   return conclude(options, summary, results, findings);
 }

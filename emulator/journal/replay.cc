@@ -117,7 +117,10 @@ std::optional<Difference> Replay::replay(const Step& step) {
     if (on_frame_) on_frame_(trace->at, trace->frame.bytes());
   }
   const std::string asked = memory_.difference();
-  if (asked.empty()) return std::nullopt;
+  if (asked.empty()) {
+    if (on_step_) on_step_(step, outputs_);
+    return std::nullopt;
+  }
   return Difference{journal_.offset(), step.now, std::nullopt, "other accesses to memory", asked};
 }
 

@@ -44,6 +44,12 @@ class Replay {
   using OnFrame = std::function<void(engine::Instant at, std::span<const uint8_t> frame)>;
   void on_frame(OnFrame callback) { on_frame_ = std::move(callback); }
 
+  /// Called for each step that is as it was recorded, with what the engine put out.
+  using OnStep = std::function<void(const Step& step, const engine::Outputs& outputs)>;
+  void on_step(OnStep callback) { on_step_ = std::move(callback); }
+  /// Lets the engine notice writes that race (engine::WritesUnordered), for on_step().
+  void watch_write_races() { engine_.watch_write_races(); }
+
   uint64_t steps() const { return steps_; }
   uint64_t frames() const { return frames_; }
   /// Counted only with Until::event.
@@ -63,6 +69,7 @@ class Replay {
   std::vector<std::byte> encoded_;
   std::vector<Event> described_;
   OnFrame on_frame_;
+  OnStep on_step_;
   std::set<engine::ClientId> clients_;
   std::set<engine::CmChannelId> channels_;
   engine::Instant now_{};

@@ -137,12 +137,12 @@ constexpr Option kOptions[] = {
      "watch the parent, a test, instead of the command (abi/test_watch.h)"},
 
     // ---- The verbs sanitizer ----
-    {"sanitize", kMaybeText, "RULE,...|all|-RULE", kRun | kUp, kFindMisuse, kAlways,
+    {"sanitize", kMaybeText, "RULE,...|all|-RULE", kRun | kUp | kExplore, kFindMisuse, kAlways,
      "report wrong uses of verbs by the rules of docs/sanitizer.md, or by these only; exit with "
      "status 1 if there is an error"},
     {"sanitize-report", kText, "FILE", kRun | kUp, kFindMisuse, kAlways,
      "write the reports to FILE.json, FILE.sarif (for GitHub code scanning) or FILE.xml (JUnit)"},
-    {"sanitize-suppressions", kText, "FILE", kRun | kUp, kFindMisuse, kInHelpAll,
+    {"sanitize-suppressions", kText, "FILE", kRun | kUp | kExplore, kFindMisuse, kInHelpAll,
      "leave out reports that a line RULE:PATTERN of FILE describes; PATTERN is part of a function, "
      "file or library of the stacks"},
     {"sanitize-trap", kText, "RULE", kRun | kUp, kFindMisuse, kInHelpAll,
@@ -166,7 +166,7 @@ constexpr Option kOptions[] = {
     {"table", kSwitch, "", kExplore, kChooseFaults, kInHelpAll,
      "print what can happen at each kind of point, and end"},
     {"fail-on", kText, "VERDICT,...", kExplore, kJudgeRuns, kAlways,
-     "exit with status 1 for these verdicts (default hang,crash,wrong); also leak, slow, none"},
+     "exit with status 1 for these verdicts (default hang,crash,wrong,misuse); also leak, slow, none"},
     {"known", kText, "FILE", kExplore, kJudgeRuns, kAlways,
      "do not fail for the findings of FILE, a report.json"},
     {"compare", kTexts, "FILE", kExplore, kJudgeRuns, kAlways,

@@ -1,4 +1,5 @@
 #include <dlfcn.h>
+#include <link.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +25,7 @@ namespace {
 constexpr char kDirVariable[] = "ROCEMU_DIR";
 constexpr char kTimeoutVariable[] = "ROCEMU_TIMEOUT";
 constexpr std::string_view kSanitizerLibrary = "librocemu-sanitizer.so";
+constexpr std::string_view kProvider = "/librocemu-rdmav";
 
 std::vector<std::string> options_of_run(const FabricOptions& options) {
   std::vector<std::string> words;
@@ -93,6 +95,25 @@ void load_sanitizer(const std::string& preload) {
   }
 }
 
+/// Returns whether libibverbs has loaded the provider. It does so once in the life of a process.
+bool has_provider() {
+  const auto is_provider = [](dl_phdr_info* library, size_t, void*) {
+    return static_cast<int>(std::string_view(library->dlpi_name).find(kProvider) !=
+                            std::string_view::npos);
+  };
+  return dl_iterate_phdr(is_provider, nullptr) != 0;
+}
+
+/// Throws Error if the sanitizer would see none of this process's own calls: the provider looks for
+/// it, and it looks for its directory, when libibverbs is used for the first time.
+void require_unused_verbs(const FabricOptions& options) {
+  if (options.sanitize && has_provider())
+    throw Error(
+        "this process has used libibverbs, so that a Fabric with FabricOptions::sanitize would not "
+        "see what the process itself does wrong: make that Fabric before the first call of "
+        "libibverbs, one for all tests of the process, or run each test in a process of its own");
+}
+
 std::string name_of(const std::string& device) {
   return device.substr(0, device.find('='));
 }
@@ -120,8 +141,7 @@ class Fabric::Nic {
   explicit Nic(const FabricOptions& options)
       : joined_(nic_of_run()),
         watch_(joined_ ? nullptr : std::make_unique<HangWatch>()),
-        process_(joined_ ? nullptr
-                         : std::make_unique<NicProcess>(options_of_run(options), *watch_)),
+        process_(joined_ ? nullptr : start_nic(options, *watch_)),
         control_(directory()) {
     if (joined_) {
       require_same(options, request("show"));
@@ -190,6 +210,12 @@ class Fabric::Nic {
   }
 
  private:
+  static std::unique_ptr<NicProcess> start_nic(const FabricOptions& options,
+                                               const HangWatch& watch) {
+    require_unused_verbs(options);
+    return std::make_unique<NicProcess>(options_of_run(options), watch);
+  }
+
   /// Lets the command find scenarios by their names.
   void inject(const std::string& scenario) { output_of({find_command(), "inject", scenario}); }
 

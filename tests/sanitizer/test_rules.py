@@ -7,7 +7,7 @@ from support import CLOCKS, LOCKSTEP, PROGRAMS, marked_line, program, sanitized,
 # What is reported of each program, and a part of the message.
 WRONG = {
     "ah_destroyed_in_use": {"ah-destroyed-in-use": "while send 1 on QP"},
-    "cm_event_kept": {"cm-event-kept": "waits in rdma_destroy_id for ever: 1 event of the id"},
+    "cm_event_kept": {"cm-event-kept": "waits in rdma_destroy_id forever: 1 event of the id"},
     "cq_too_small": {"cq-too-small": "3 completions can come to CQ"},
     "cq_overrun": {"cq-overrun": "overran CQ", "cq-too-small": "posted send 3 on QP"},
     "destroy_failed": {"destroy-failed": "failed with EBUSY",
@@ -16,7 +16,7 @@ WRONG = {
     "event_without_rearm_in_epoll": {
         "event-without-rearm": "is not armed since its latest event"},
     "events_unacknowledged": {
-        "events-unacknowledged": "waits in ibv_destroy_cq for ever: 1 completion event of CQ"},
+        "events-unacknowledged": "waits in ibv_destroy_cq forever: 1 completion event of CQ"},
     "fork_unprotected": {"fork-unprotected": "forked with 2 registered memory regions"},
     "list_posted_again": {"list-posted-again": "although 2 requests of it were posted"},
     "lost_wakeup": {"lost-wakeup": "although 1 completion lies in CQ",

@@ -1,9 +1,12 @@
 // Fabric::reports(): of programs that the test starts, and of the test's own calls. It runs by
 // itself and in `rocemu run --lockstep --sanitize` (test_reports.py).
 #include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <filesystem>
+#include <thread>
 
 #include "testing/cpp/rocemu/gtest.h"
 #include "tests/testing/connection.h"
@@ -11,6 +14,7 @@
 namespace rocemu::testing {
 
 Fabric* fabric = nullptr;
+bool is_in_run = false;  // each Fabric is the NIC of the run around
 
 namespace {
 
@@ -84,6 +88,53 @@ TEST_F(Reports, AreCountedSinceTheyWereTaken) {
   }
 }
 
+/// Asks for a larger CQ than there can be, which is a misuse. Returns whether it was refused.
+bool ask_for_too_much(ibv_context* context) {
+  return ibv_create_cq(context, 1 << 30, nullptr, nullptr, 0) == nullptr;
+}
+
+TEST_F(Reports, OfThreadsOfTheTestAreOneForEachPlace) {
+  constexpr size_t kThreads = 4;
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < kThreads; ++i)
+    threads.emplace_back([this] { EXPECT_TRUE(ask_for_too_much(sides[0].context)); });
+  for (std::thread& thread : threads) thread.join();
+  const std::vector<Report> reports = fabric->take_reports();
+  ASSERT_THAT(reports, ElementsAre(is_of_rule("refused-limit")));
+  EXPECT_EQ(reports[0].count, kThreads);
+}
+
+/// A child of fork() begins without its parent's objects, and opens the device anew.
+TEST_F(Reports, OfAForkedChildOfTheTestNameTheChild) {
+  const pid_t child = fork();
+  if (child == 0) {
+    ibv_device** devices = ibv_get_device_list(nullptr);
+    ibv_context* context = devices != nullptr ? ibv_open_device(devices[0]) : nullptr;
+    _exit(context != nullptr && ask_for_too_much(context) ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  std::vector<Report> reports = fabric->take_reports();
+  // `rocemu run --sanitize` also sees that the parent forks.
+  std::erase_if(reports, [](const Report& one) { return one.rule == "fork-unprotected"; });
+  ASSERT_THAT(reports, ElementsAre(is_of_rule("refused-limit")));
+  EXPECT_THAT(reports[0].process, EndsWith("#2"));
+}
+
+TEST_F(Reports, OfTheTestItselfNeedTheFirstFabricOfTheProcess) {
+  try {
+    Fabric second({.sanitize = kDefaultMisuseRules});
+    EXPECT_TRUE(is_in_run) << "its reports would lack the test's own calls";
+    EXPECT_TRUE(ask_for_too_much(sides[0].context));
+    EXPECT_THAT(second.take_reports(), ElementsAre(is_of_rule("refused-limit")));
+    fabric->take_reports();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("make that Fabric before the first call of libibverbs"));
+  }
+  const Fabric unjudged;  // no reports are expected of it
+}
+
 TEST_F(Reports, MakeATestFailThatDoesNotTakeThem) {
   if (getenv("ROCEMU_TEST_MISUSE") == nullptr) GTEST_SKIP() << "test_reports.py runs it";
   EXPECT_EQ(fabric->run({program("mr_deregistered_in_use")}), 0);
@@ -96,6 +147,7 @@ int main(int argc, char** argv) {
   using namespace rocemu::testing;
   ::testing::InitGoogleTest(&argc, argv);
   if (::testing::GTEST_FLAG(list_tests)) return RUN_ALL_TESTS();
+  is_in_run = getenv("ROCEMU_DIR") != nullptr;
   Fabric nic({.sanitize = kDefaultMisuseRules});
   fabric = &nic;
   fail_on_misuse(nic);

@@ -4,6 +4,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 BUILD = pathlib.Path(os.environ["ROCEMU_BUILD"])
@@ -52,6 +53,21 @@ class Fabric(unittest.TestCase):
         with rocemu.Fabric(sanitize=True) as fabric:
             fabric.run(["sh", "-c", f"{WRONG} & {WRONG} & ({WRONG}) ; wait"])
             self.assertEqual([one.count for one in fabric.reports()], [3])
+
+    def test_of_a_second_fabric_of_the_process_too(self):
+        with rocemu.Fabric(sanitize=True) as first, rocemu.Fabric(sanitize=True) as second:
+            second.run([WRONG])
+            self.assertEqual([one.rule for one in second.reports()], ["mr-deregistered-in-use"])
+            self.assertEqual(first.reports(), [])
+
+    def test_of_programs_that_threads_of_the_test_start(self):
+        with rocemu.Fabric(sanitize=True) as fabric:
+            threads = [threading.Thread(target=fabric.run, args=([WRONG],)) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual([one.count for one in fabric.reports()], [4])
 
     def test_a_million_repetitions_are_one_report(self):
         with rocemu.Fabric(sanitize=True) as fabric:
@@ -131,7 +147,7 @@ class InRun(unittest.TestCase):
     def test_of_c_plus_plus_in_lockstep(self):
         program = BUILD / "bin" / "testing_reports_tests"
         result = self.rocemu_run("--lockstep", "--sanitize", "--", program)
-        self.assertIn("[  PASSED  ] 4 tests", result.stdout)
+        self.assertIn("[  PASSED  ] 7 tests", result.stdout)
         result = self.rocemu_run("--lockstep", "--", program)
         self.assertIn("give --sanitize to that `rocemu run`", result.stdout)
 

@@ -1,12 +1,18 @@
 // `rocemu replay`: the engine once more on what a run recorded, without the program.
+#include <algorithm>
 #include <charconv>
 #include <iostream>
+#include <optional>
 
 #include "emulator/command/base/error.h"
 #include "emulator/command/base/print_json.h"
 #include "emulator/command/base/subcommand.h"
 #include "emulator/command/base/text_table.h"
 #include "emulator/command/recordings/recorded_capture.h"
+#include "emulator/command/recordings/recording_judge.h"
+#include "emulator/command/sanitizer/finding_files.h"
+#include "emulator/command/sanitizer/sanitizer_options.h"
+#include "emulator/command/sanitizer/sanitizer_reports.h"
 #include "emulator/journal/recording.h"
 #include "emulator/journal/replay.h"
 
@@ -24,8 +30,44 @@ po::options_description options_of_replay() {
   options.add_options()("capture", po::value<std::string>()->value_name("FILE"),
                         "write the frames to FILE, as trace.pcap has them: of a run that was "
                         "killed, or up to where --until stops");
+  options.add_options()(
+      "sanitize",
+      po::value<std::string>()->implicit_value("", "")->value_name("RULE,...|all|-RULE"),
+      "report wrong uses of verbs that the NIC alone can judge (docs/sanitizer.md), or those of "
+      "these rules only; exit with status 1 if there is an error");
+  options.add_options()("sanitize-report", po::value<std::string>()->value_name("FILE"),
+                        "write the reports to FILE.json, FILE.sarif or FILE.xml (JUnit)");
   options.add_options()("json", po::bool_switch(), "print JSON");
   return options;
+}
+
+/// What --sanitize wants.
+struct Judging {
+  RecordingJudge judge;
+  std::string report;  // empty if there is none
+};
+
+std::optional<Judging> read_judging(const po::variables_map& values) {
+  const std::optional<SanitizerOptions> options = read_sanitizer_options("replay", values);
+  if (!options) return std::nullopt;
+  const sanitizer::Selection judged = rules_for_recordings();
+  sanitizer::Selection rules;
+  std::string names;
+  for (const sanitizer::Rule* rule : sanitizer::rules()) {
+    if (!judged.contains(rule)) continue;
+    names += (names.empty() ? "" : ", ") + std::string(rule->id);
+    if (options->rules.contains(rule)) rules.insert(rule);
+  }
+  if (rules.empty())
+    throw UsageError("replay: --sanitize: no rule is left; without the program there are " + names);
+  return Judging{RecordingJudge(rules), options->report};
+}
+
+void set_judge(journal::Replay& replay, RecordingJudge& judge) {
+  if (judge.looks_for(sanitizer::kRemoteWriteRace)) replay.watch_write_races();
+  replay.on_step([&judge](const journal::Step& step, const engine::Outputs& outputs) {
+    judge.on_step(step, outputs);
+  });
 }
 
 journal::Until parse_until(const std::string& text) {
@@ -99,7 +141,8 @@ Json queue_pairs(const engine::FabricSnapshot& fabric) {
 /// Returns the exit status.
 int print_as_json(const std::string& path, const journal::Until& until,
                   const std::optional<journal::Difference>& difference,
-                  const journal::JournalReader& journal, const journal::Replay& replay) {
+                  const journal::JournalReader& journal, const journal::Replay& replay,
+                  const std::vector<Misuse>* misuses) {
   Json json{{"steps", replay.steps()}, {"frames", replay.frames()}, {"same", !difference}};
   if (difference) {
     json["difference"] = {{"t", difference->at.time_since_epoch().count()},
@@ -113,6 +156,8 @@ int print_as_json(const std::string& path, const journal::Until& until,
     json["qps"] = queue_pairs(replay.snapshot());
   }
   json["cut_off_at"] = journal.torn() ? Json(journal.offset()) : Json();
+  if (misuses != nullptr)
+    json["reports"] = Json::parse(to_text(*misuses, ReportFormat::kJson, "")).at("reports");
   print_json(json);
   return difference ? kExitFailure : 0;
 }
@@ -121,6 +166,7 @@ int print_as_json(const std::string& path, const journal::Until& until,
 
 std::string replay_help() {
   return "usage: rocemu replay [--until frame=N|event=N] [--capture FILE] [--json] DIR\n"
+         "       rocemu replay --sanitize[=RULE,...] [--sanitize-report FILE] [--json] DIR\n"
          "\n"
          "Gives a new NIC everything that the one of `rocemu run --record DIR` got, without the\n"
          "program, and compares everything that comes out. Prints how much was the same, or the\n"
@@ -128,16 +174,20 @@ std::string replay_help() {
          "\n" +
          to_text(options_of_replay()) +
          "\n"
-         "Exit status: 0 no difference, 1 a difference or a journal that cannot be read, 2 wrong\n"
-         "usage.\n"
+         "Exit status: 0 no difference, 1 a difference, a journal that cannot be read, or with\n"
+         "--sanitize an error; 2 wrong usage.\n"
          "\n"
          "Examples:\n"
          "  rocemu run --record /tmp/run1 -- ./my_test\n"
          "  rocemu replay /tmp/run1\n"
-         "  rocemu replay --until frame=120 /tmp/run1\n";
+         "  rocemu replay --until frame=120 /tmp/run1\n"
+         "  rocemu replay --sanitize /tmp/run1\n";
 }
 
-int replay(const Arguments& arguments) {
+int replay(const Arguments& given) {
+  // A value of --sanitize stands behind '='. Boost would take DIR, a positional argument, for one.
+  Arguments arguments = given;
+  std::ranges::stable_partition(arguments, [](const auto& one) { return one != "--sanitize"; });
   po::options_description all = options_of_replay();
   all.add_options()("recording", po::value<std::string>());
   po::positional_options_description positional;
@@ -153,11 +203,19 @@ int replay(const Arguments& arguments) {
   const std::string path = values["recording"].as<std::string>() + journal::kJournalFile;
   journal::JournalReader journal(path);
   journal::Replay replay(journal);
+  std::optional<Judging> judging = read_judging(values);
+  if (judging) set_judge(replay, judging->judge);
   const auto difference =
       values.count("capture") != 0
           ? replay_into_capture(journal, replay, until, values["capture"].as<std::string>())
           : replay.run(until);
-  if (values["json"].as<bool>()) return print_as_json(path, until, difference, journal, replay);
+  if (values["json"].as<bool>()) {
+    const std::vector<Misuse>* const misuses = judging ? &judging->judge.findings() : nullptr;
+    const int status = print_as_json(path, until, difference, journal, replay, misuses);
+    const bool failed = judging && write_all(*misuses, judging->report);
+    return failed ? kExitFailure : status;
+  }
+  const bool failed = judging && report_all(judging->judge.findings(), judging->report);
   if (difference) return report(path, *difference);
   if (until.frame || until.event) {
     print_context(path, journal.offset() + 1, until);
@@ -167,7 +225,7 @@ int replay(const Arguments& arguments) {
     std::cout << "the journal is cut off at byte " << journal.offset()
               << ": whoever wrote it was killed or had no more room\n";
   std::cout << replay.steps() << " steps, " << replay.frames() << " frames: no difference\n";
-  return 0;
+  return failed ? kExitFailure : 0;
 }
 
 }  // namespace rocemu::command

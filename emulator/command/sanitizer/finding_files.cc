@@ -102,12 +102,17 @@ Json sarif_of(const Misuse& finding, const std::string& root) {
                  {"occurrenceCount", finding.count},
                  {"locations", Json::array()},
                  {"relatedLocations", Json::array()}};
-  for (const FoundPlace& place : finding.places) {
-    const Json location = location_of(place, root);
-    if (location.is_null()) continue;
-    // The last place is the mistake.
-    result[&place == &finding.places.back() ? "locations" : "relatedLocations"].push_back(location);
-  }
+  // The last place is the mistake. Those before it must be unique in SARIF 2.1.0.
+  std::vector<Json> locations;
+  for (const FoundPlace& place : finding.places)
+    if (Json location = location_of(place, root); !location.is_null())
+      locations.push_back(std::move(location));
+  if (locations.empty()) return result;
+  result["locations"].push_back(locations.back());
+  locations.pop_back();
+  Json& related = result["relatedLocations"];
+  for (Json& location : locations)
+    if (std::ranges::find(related, location) == related.end()) related.push_back(location);
   return result;
 }
 

@@ -36,7 +36,36 @@ void write_whole(std::string_view text) {
   }
 }
 
+void print_summary_of(const std::vector<Misuse>& findings) {
+  if (!findings.empty()) write_whole(summary_of(findings) + "\n");
+}
+
+bool has_error_among(const std::vector<Misuse>& findings) {
+  return std::ranges::any_of(findings, [](const Misuse& one) {
+    return one.rule->severity == sanitizer::Severity::kError;
+  });
+}
+
+bool write_report(const std::vector<Misuse>& findings, const std::string& path) {
+  if (path.empty()) return true;
+  std::ofstream file(path);
+  file << to_text(findings, report_format(path), std::filesystem::current_path().string());
+  if (file.flush()) return true;
+  write_whole("rocemu: cannot write " + path + ": " + std::strerror(errno) + "\n");
+  return false;
+}
+
 }  // namespace
+
+bool write_all(const std::vector<Misuse>& findings, const std::string& file) {
+  return !write_report(findings, file) || has_error_among(findings);
+}
+
+bool report_all(const std::vector<Misuse>& findings, const std::string& file) {
+  for (const Misuse& one : findings) write_whole("rocemu: " + in_words(one));
+  print_summary_of(findings);
+  return write_all(findings, file);
+}
 
 SanitizerReports::SanitizerReports(const std::string& directory)
     : reader_(directory),
@@ -68,24 +97,12 @@ bool SanitizerReports::finish() {
   for (const Misuse& one : findings)
     if (one.count > 1 && printed_before.contains(identity_of(one)))
       write_whole("rocemu: " + repetitions_of(one));
-  if (!findings.empty()) write_whole(summary_of(findings) + "\n");
-  const bool has_error = std::ranges::any_of(findings, [](const Misuse& one) {
-    return one.rule->severity == sanitizer::Severity::kError;
-  });
-  return !write_file(findings) || has_error;
+  print_summary_of(findings);
+  return write_all(findings, report_);
 }
 
 bool SanitizerReports::write_file() {
-  return write_file(read(Waits::kAll));
-}
-
-bool SanitizerReports::write_file(const std::vector<Misuse>& findings) const {
-  if (report_.empty()) return true;
-  std::ofstream file(report_);
-  file << to_text(findings, report_format(report_), std::filesystem::current_path().string());
-  if (file.flush()) return true;
-  write_whole("rocemu: cannot write " + report_ + ": " + std::strerror(errno) + "\n");
-  return false;
+  return write_report(read(Waits::kAll), report_);
 }
 
 }  // namespace rocemu::command

@@ -11,6 +11,12 @@
 
 namespace rocemu::command {
 
+/// Writes the findings to the file, if it has a name. Returns whether there is an error among them,
+/// or the file cannot be written.
+bool write_all(const std::vector<Misuse>& findings, const std::string& file);
+/// Does the same after it has printed the findings and a summary on standard error.
+bool report_all(const std::vector<Misuse>& findings, const std::string& file);
+
 class SanitizerReports {
  public:
   explicit SanitizerReports(const std::string& directory);
@@ -28,7 +34,6 @@ class SanitizerReports {
 
  private:
   void print(const std::vector<Misuse>& findings);
-  bool write_file(const std::vector<Misuse>& findings) const;
 
   FindingReader reader_;
   Suppressions suppressions_;

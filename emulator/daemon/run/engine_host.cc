@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "emulator/os/proc.h"
-#include "emulator/sanitizer/nic.h"
+#include "emulator/sanitizer/nic/engine_findings.h"
 #include "emulator/sanitizer/rules.h"
 
 namespace rocemu::daemon {
@@ -18,56 +18,6 @@ constexpr size_t kMaxBatch = 16;
 std::string program_of(pid_t pid) {
   const std::string comm = proc::contents_of(proc::directory_of(pid) + "/comm");
   return comm.empty() ? "?" : comm.substr(0, comm.find('\n'));
-}
-
-sanitizer::NicFinding finding_of(const engine::ReceiveMissing& missing) {
-  return sanitizer::receive_queue_empty(
-      {.qp = missing.qp.value,
-       .srq = missing.srq ? std::optional(missing.srq->value) : std::nullopt,
-       .from = missing.from.value,
-       .is_repeated = missing.is_repeated});
-}
-
-sanitizer::NicFinding finding_of(const engine::GrhMissing& missing) {
-  return sanitizer::ud_grh_ignored(missing.qp.value, missing.from.value, missing.payload);
-}
-
-sanitizer::RefusalReason reason_of(engine::AccessObstacle obstacle) {
-  switch (obstacle) {
-    case engine::AccessObstacle::kUnknownKey:
-      return sanitizer::RefusalReason::kUnknownKey;
-    case engine::AccessObstacle::kDeregistered:
-      return sanitizer::RefusalReason::kDeregistered;
-    case engine::AccessObstacle::kOtherPd:
-      return sanitizer::RefusalReason::kOtherPd;
-    case engine::AccessObstacle::kOtherQp:
-      return sanitizer::RefusalReason::kOtherQp;
-    case engine::AccessObstacle::kNoAccess:
-      return sanitizer::RefusalReason::kNoAccess;
-    case engine::AccessObstacle::kBeyond:
-      return sanitizer::RefusalReason::kBeyond;
-  }
-  return sanitizer::RefusalReason::kUnknownKey;
-}
-
-sanitizer::NicFinding finding_of(const engine::AccessRefused& refused) {
-  return sanitizer::access_refused({.qp = refused.qp.value,
-                                    .from = refused.from.value,
-                                    .rkey = refused.rkey,
-                                    .address = refused.address,
-                                    .length = refused.length,
-                                    .access = refused.access,
-                                    .reason = reason_of(refused.obstacle),
-                                    .opened_address = refused.opened_address,
-                                    .opened_length = refused.opened_length});
-}
-
-sanitizer::NicFinding finding_of(const engine::WritesUnordered& race) {
-  return sanitizer::remote_write_race({.qp = race.qp.value,
-                                       .other = race.other.value,
-                                       .rkey = race.rkey,
-                                       .address = race.address,
-                                       .length = race.length});
 }
 
 std::vector<std::string> names_of(const std::vector<engine::DeviceConfig>& devices) {
@@ -187,7 +137,7 @@ void EngineHost::step(engine::Instant now, const engine::Input& input) {
   if (recording_ != nullptr) recording_->begin_step(now, input);
   engine_.step(now, input, outputs_);
   if (findings_) [[unlikely]]
-    write_findings(std::span(outputs_.list).subspan(outputs_before));
+    write_findings(outputs_before);
   if (std::holds_alternative<engine::AddRules>(input) ||
       std::holds_alternative<engine::RemoveRules>(input)) {
     sessions_.set_asked_for(engine_.asked_for());
@@ -210,16 +160,10 @@ FindingLog::Owner EngineHost::owner_of(engine::ClientId client) const {
 }
 
 /// Writes what the latest step found, at once, though outputs of a batch are applied together.
-void EngineHost::write_findings(std::span<const engine::Output> outputs) {
-  for (const engine::Misuse& misuse : outputs_.misuses)
-    std::visit([this](const auto& one) { findings_->write(finding_of(one), owner_of(one.client)); },
-               misuse);
+void EngineHost::write_findings(size_t outputs_before) {
+  for (const sanitizer::EngineFinding& one : sanitizer::findings_in(outputs_, outputs_before))
+    findings_->write(one.finding, owner_of(one.client));
   outputs_.misuses.clear();
-  for (const engine::Output& output : outputs) {
-    const auto* const failed = std::get_if<engine::CqFailed>(&output);
-    if (failed == nullptr) continue;
-    findings_->write(sanitizer::cq_overrun(failed->cq.value), owner_of(failed->client));
-  }
 }
 
 void EngineHost::name_process(const engine::Owner& owner, pid_t pid) {

@@ -79,7 +79,7 @@ class EngineHost : public EnginePort {
   void apply();
   /// Its device and process, for a finding.
   FindingLog::Owner owner_of(engine::ClientId client) const;
-  void write_findings(std::span<const engine::Output> outputs);
+  void write_findings(size_t outputs_before);
 
   ClientMemory& memory_;
   SessionTable& sessions_;

@@ -28,7 +28,8 @@ void set_known(std::vector<Finding>& findings, const std::string& file) {
 
 int exit_status(const std::vector<Finding>& findings, const std::set<Verdict>& fails_on) {
   const bool fails = std::ranges::any_of(findings, [&](const Finding& finding) {
-    return !finding.known && finding.is_repeatable() && fails_on.contains(finding.verdict);
+    return !finding.known && !finding.is_warning && finding.is_repeatable() &&
+           fails_on.contains(finding.verdict);
   });
   return fails ? kExitFound : 0;
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "emulator/explore/files.h"
+#include "emulator/explore/findings/report_junit.h"
 #include "emulator/explore/findings/report_page.h"
 #include "emulator/os/threads/stacks.h"
 
@@ -17,8 +18,7 @@ namespace fs = std::filesystem;
 
 std::array<size_t, kVerdicts> count(const std::map<size_t, Result>& results) {
   std::array<size_t, kVerdicts> counts{};
-  for (const auto& [number, result] : results)
-    ++counts[static_cast<size_t>(result.judgement.verdict)];
+  for (const auto& [number, result] : results) ++counts[static_cast<size_t>(result.verdict())];
   return counts;
 }
 
@@ -26,38 +26,10 @@ std::string dump(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string as_junit(const Summary& summary, const std::map<size_t, Result>& results,
-                     const std::vector<Finding>& findings) {
-  size_t failures = 0;
-  std::string cases;
-  std::map<size_t, const Finding*> finding_of;
-  for (const Finding& finding : findings)
-    for (const size_t trigger : finding.triggers) finding_of[trigger] = &finding;
-  for (const auto& [number, result] : results) {
-    cases += fmt::format("    <testcase classname=\"{}\" name=\"{}\"", result.trial.kind,
-                         escaped(result.trial.text()));
-    const auto found = finding_of.find(number);
-    if (found == finding_of.end() || found->second->known) {
-      cases += "/>\n";
-      continue;
-    }
-    if (!found->second->is_repeatable()) {
-      cases +=
-          fmt::format("><skipped message=\"{}: {}\"/></testcase>\n",
-                      name_of(result.judgement.verdict), escaped(repetitions_text(*found->second)));
-      continue;
-    }
-    ++failures;
-    cases += fmt::format(
-        ">\n      <failure type=\"{}\" message=\"{}\">finding {}\n{}\n</failure>\n    "
-        "</testcase>\n",
-        name_of(result.judgement.verdict), escaped(result.judgement.detail), found->second->number,
-        escaped(reproduce_line(summary, *found->second)));
-  }
-  return fmt::format(
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"rocemu "
-      "explore\" tests=\"{}\" failures=\"{}\">\n{}  </testsuite>\n</testsuites>\n",
-      results.size(), failures, cases);
+const char* severity_of(const Finding& finding) {
+  const bool is_minor =
+      finding.verdict == Verdict::kLeak || finding.verdict == Verdict::kSlow || finding.is_warning;
+  return is_minor ? "warning" : "error";
 }
 
 Json as_sarif(const Summary& summary, const std::vector<Finding>& findings) {
@@ -66,9 +38,7 @@ Json as_sarif(const Summary& summary, const std::vector<Finding>& findings) {
     if (finding.known || !finding.is_repeatable()) continue;
     Json one;
     one["ruleId"] = name_of(finding.verdict);
-    one["level"] = finding.verdict == Verdict::kLeak || finding.verdict == Verdict::kSlow
-                       ? "warning"
-                       : "error";
+    one["level"] = severity_of(finding);
     one["message"]["text"] =
         finding.sentence() + "\nreproduce: " + reproduce_line(summary, finding);
     Json location;
@@ -79,8 +49,8 @@ Json as_sarif(const Summary& summary, const std::vector<Finding>& findings) {
     list.push_back(one);
   }
   Json rules = Json::array();
-  for (const Verdict verdict :
-       {Verdict::kHang, Verdict::kCrash, Verdict::kWrong, Verdict::kLeak, Verdict::kSlow})
+  for (const Verdict verdict : {Verdict::kHang, Verdict::kCrash, Verdict::kWrong, Verdict::kMisuse,
+                                Verdict::kLeak, Verdict::kSlow})
     rules.push_back(Json{{"id", name_of(verdict)}});
   Json run;
   run["tool"]["driver"] =
@@ -118,16 +88,21 @@ std::string reproduce_line(const Summary& summary, const Finding& finding) {
   const uint64_t schedule = finding.smallest.schedule;
   if (schedule != 0)
     options.insert(options.end(), {"--schedule", std::to_string(schedule)});
-  else
+  else if (!finding.smallest.is_undisturbed())
     options.insert(options.end(), {"--scenario", fmt::format("{}/{}/scenario.yaml", summary.folder,
                                                              finding.number)});
-  return fmt::format("rocemu run {} -- {}", shell_text(options), shell_text(summary.command));
+  options.emplace_back("--");
+  return fmt::format("rocemu run {} {}", shell_text(options), shell_text(summary.command));
 }
 
 std::string stacks_text(const Finding& finding) {
   std::string text;
   for (const std::string& stack : finding.stacks) text += "  stack: " + stack + "\n";
   return text;
+}
+
+std::string report_on(const Summary& summary, const Finding& finding) {
+  return finding.sentence() + "\n" + reproduce_line(summary, finding) + "\n" + stacks_text(finding);
 }
 
 namespace {
@@ -162,6 +137,7 @@ Json finding_json(const Summary& summary, const std::map<size_t, Result>& result
   one["number"] = finding.number;
   one["verdict"] = name_of(finding.verdict);
   one["sentence"] = finding.sentence();
+  one["severity"] = severity_of(finding);
   one["place"] = finding.place;
   one["stacks"] = finding.stacks;
   one["known"] = finding.known;
@@ -264,8 +240,8 @@ Json report_as_json(const Summary& summary, const std::map<size_t, Result>& resu
     one["at"] = result.trial.kind;
     one["process"] = result.trial.process;
     one["points"] = result.trial.represents;
-    one["verdict"] = name_of(result.judgement.verdict);
-    one["detail"] = result.judgement.detail;
+    one["verdict"] = name_of(result.verdict());
+    one["detail"] = result.detail();
     one["status"] = result.facts.status;
     one["virtual_ns"] = result.facts.end_ns;
     all.push_back(one);
@@ -278,7 +254,7 @@ void write_reports(const fs::path& folder, const Summary& summary,
                    const std::map<size_t, Result>& results, const std::vector<Finding>& findings) {
   write_file(folder / "report.txt", report_as_text(summary, results, findings));
   write_file(folder / "report.json", dump(report_as_json(summary, results, findings)));
-  write_file(folder / "report.xml", as_junit(summary, results, findings));
+  write_file(folder / "report.xml", report_as_junit(summary, results, findings));
   write_file(folder / "report.sarif", dump(as_sarif(summary, findings)));
   write_file(folder / "report.html", report_as_page(folder, summary, results, findings));
 }

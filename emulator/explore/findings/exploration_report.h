@@ -27,6 +27,9 @@ std::string shell_text(const std::vector<std::string>& command);
 std::string stacks_text(const Finding& finding);
 std::string reproduce_line(const Summary& summary, const Finding& finding);
 
+/// The text of report.txt in the finding's folder.
+std::string report_on(const Summary& summary, const Finding& finding);
+
 /// "confirmed by 1 of 2 repetitions"
 std::string repetitions_text(const Finding& finding);
 /// "90 of 90 faults at 18 fault points in 17 classes: 30 SURVIVED 60 REPORTED"

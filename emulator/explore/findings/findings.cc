@@ -28,15 +28,85 @@ auto order_of(const Result& result) {
   return std::tuple(trial.causes.size(), !once, broad, trial.time_ns, trial.number);
 }
 
+std::string_view verb_in(std::string_view rule) {
+  constexpr std::string_view kKey = "verb: ";
+  const size_t begin = rule.find(kKey);
+  if (begin == std::string_view::npos) return "";
+  rule.remove_prefix(begin + kKey.size());
+  return rule.substr(0, rule.find_first_of(",}"));
+}
+
+/// Returns whether the report says no more than what the fault does: that a verb failed, or that a
+/// CQ overran.
+bool is_fault(const Misuse& misuse, const Trial& trial) {
+  return std::ranges::any_of(trial.causes, [&](const Cause& cause) {
+    if (cause.rule.find("do: overrun") != std::string::npos) return misuse.rule == "cq-overrun";
+    return cause.rule.find("errno:") != std::string::npos && !misuse.refused.empty() &&
+           verb_in(cause.rule) == misuse.refused;
+  });
+}
+
+Finding finding_of(const Judgement& judgement) {
+  Finding finding;
+  finding.verdict = judgement.verdict;
+  finding.place = place_of(judgement);
+  finding.stacks = judgement.stacks;
+  finding.detail = judgement.detail;
+  finding.is_warning = judgement.is_warning;
+  return finding;
+}
+
 }  // namespace
 
+Verdict Result::verdict() const {
+  return is_finding(judgement.verdict) || misuses.empty() ? judgement.verdict : Verdict::kMisuse;
+}
+
+std::string Result::detail() const {
+  std::string text = judgement.detail;
+  for (const Judgement& misuse : misuses) text += (text.empty() ? "" : "; ") + misuse.detail;
+  return text;
+}
+
+std::vector<Judgement> Result::found() const {
+  std::vector<Judgement> all;
+  if (is_finding(judgement.verdict)) all.push_back(judgement);
+  all.insert(all.end(), misuses.begin(), misuses.end());
+  return all;
+}
+
+Result judged(const Trial& trial, const RunFacts& facts, const Baseline& baseline,
+              const Limits& limits) {
+  std::vector<Misuse> own;
+  for (const Misuse& misuse : facts.misuses)
+    if (!is_fault(misuse, trial)) own.push_back(misuse);
+  Result result{trial, facts, judge(facts, baseline, limits), misuses_of(own)};
+  std::erase_if(result.misuses, [&](const Judgement& one) {
+    return std::ranges::find(baseline.misuses, one.place, &Judgement::place) !=
+           baseline.misuses.end();
+  });
+  return result;
+}
+
+bool has_again(const Finding& finding, const RunFacts& facts, const Baseline& baseline,
+               const Limits& limits) {
+  if (finding.verdict != Verdict::kMisuse)
+    return place_of(judge(facts, baseline, limits)) == finding.place;
+  const std::vector<Judgement> misuses = misuses_of(facts.misuses);
+  return std::ranges::find(misuses, finding.place, place_of) != misuses.end();
+}
+
 std::string Finding::sentence() const {
+  const char* const comma = verdict == Verdict::kMisuse ? "," : "";
+  if (smallest.is_undisturbed()) return detail + comma + " without any fault";
   const char* const how = smallest.schedule != 0 ? "when" : "after";
-  std::string text = fmt::format("{} {} {}", detail, how, smallest.text());
-  if (triggers.size() > 1)
-    text += triggers.size() == 2
-                ? " (1 other fault ends the same)"
-                : fmt::format(" ({} other faults end the same)", triggers.size() - 1);
+  std::string text = fmt::format("{}{} {} {}", detail, comma, how, smallest.text());
+  const size_t others = triggers.size() - 1;
+  const bool is_misuse = verdict == Verdict::kMisuse;
+  if (others == 1)
+    text += fmt::format(" (1 other fault {})", is_misuse ? "leads to it" : "ends the same");
+  else if (others > 1)
+    text += fmt::format(" ({} other faults {})", others, is_misuse ? "lead to it" : "end the same");
   return text;
 }
 
@@ -51,6 +121,7 @@ bool is_finding(Verdict verdict) {
     case Verdict::kWrong:
     case Verdict::kLeak:
     case Verdict::kSlow:
+    case Verdict::kMisuse:
       return true;
     case Verdict::kSurvived:
     case Verdict::kReported:
@@ -60,20 +131,19 @@ bool is_finding(Verdict verdict) {
   return false;
 }
 
-std::vector<Finding> group(const std::map<size_t, Result>& results) {
+std::vector<Finding> group(const std::map<size_t, Result>& results,
+                           const std::vector<Judgement>& baseline_misuses) {
   std::map<std::pair<std::string, std::vector<std::string>>, std::vector<const Result*>> by_place;
-  for (const auto& [number, result] : results) {
-    if (!is_finding(result.judgement.verdict)) continue;
-    by_place[{place_of(result.judgement), result.judgement.stacks}].push_back(&result);
-  }
+  for (const auto& [number, result] : results)
+    for (const Judgement& one : result.found())
+      by_place[{place_of(one), one.stacks}].push_back(&result);
   std::vector<Finding> findings;
+  for (const Judgement& misuse : baseline_misuses) findings.push_back(finding_of(misuse));
   for (auto& [key, members] : by_place) {
     std::ranges::sort(members, {}, [](const Result* one) { return order_of(*one); });
     const Result& first = *members.front();
-    Finding finding;
-    finding.verdict = first.judgement.verdict;
-    std::tie(finding.place, finding.stacks) = key;
-    finding.detail = first.judgement.detail;
+    const std::vector<Judgement> of_first = first.found();
+    Finding finding = finding_of(*std::ranges::find(of_first, key.first, place_of));
     finding.smallest = first.trial;
     for (const Result* one : members) finding.triggers.push_back(one->trial.number);
     findings.push_back(std::move(finding));
@@ -86,14 +156,17 @@ std::vector<Finding> group(const std::map<size_t, Result>& results) {
         return 1;
       case Verdict::kWrong:
         return 2;
-      case Verdict::kLeak:
+      case Verdict::kMisuse:
         return 3;
-      default:
+      case Verdict::kLeak:
         return 4;
+      default:
+        return 5;
     }
   };
-  std::ranges::sort(findings, {}, [&](const Finding& finding) {
-    return std::tuple(severity(finding.verdict), finding.triggers.front());
+  std::ranges::stable_sort(findings, {}, [&](const Finding& finding) {
+    const size_t first = finding.triggers.empty() ? 0 : finding.triggers.front();
+    return std::tuple(severity(finding.verdict), finding.is_warning, first);
   });
   for (size_t i = 0; i < findings.size(); ++i) findings[i].number = i + 1;
   return findings;

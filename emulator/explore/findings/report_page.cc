@@ -32,7 +32,7 @@ article p{margin:.4em 0}
 summary{cursor:pointer}
 ul{padding-left:1.2em;margin:.4em 0}
 .quiet{color:var(--quiet)}
-.HANG,.CRASH,.WRONG{color:var(--bad);font-weight:600}
+.HANG,.CRASH,.WRONG,.MISUSE{color:var(--bad);font-weight:600}
 .LEAK,.SLOW,.NOT{color:var(--warn);font-weight:600}
 .SURVIVED,.REPORTED{color:var(--good)}
 .files a{margin-right:1em;white-space:nowrap}
@@ -45,7 +45,7 @@ tr{border-bottom:1px solid var(--line);padding:.4em 0}}
 )";
 
 /// The files of a finding's folder, and what the page calls them.
-constexpr std::array<std::pair<const char*, const char*>, 8> kFiles = {{
+constexpr std::array<std::pair<const char*, const char*>, 9> kFiles = {{
     {"timeline.html", "timeline"},
     {"scenario.yaml", "scenario"},
     {"events.jsonl", "recording"},
@@ -53,6 +53,7 @@ constexpr std::array<std::pair<const char*, const char*>, 8> kFiles = {{
     {"stdout", "standard output"},
     {"stderr", "standard error"},
     {"stacks.txt", "stacks"},
+    {kMisuseFile, "misuses"},
     {"report.txt", "report"},
 }};
 
@@ -88,7 +89,7 @@ std::string finding_html(const fs::path& folder, const Summary& summary,
   text += "<p class=\"quiet\">" + escaped(repetitions_text(finding)) + "</p>\n";
   text += links(folder, finding);
   text += fmt::format("<pre>{}</pre>\n", escaped(reproduce_line(summary, finding)));
-  if (finding.smallest.schedule == 0)
+  if (!finding.smallest.causes.empty())
     text += fmt::format("<pre>{}</pre>\n", escaped(finding.smallest.scenario()));
   if (!finding.stacks.empty())
     text += fmt::format("<pre>{}</pre>\n", escaped(stacks_text(finding)));
@@ -107,8 +108,8 @@ std::string table_html(const std::map<size_t, Result>& results) {
       results.size());
   for (const auto& [number, result] : results)
     text += fmt::format("<tr><td>{}</td><td class=\"verdict\">{}</td><td>{}</td></tr>\n",
-                        escaped(result.trial.text()), verdict_html(result.judgement.verdict),
-                        escaped(result.judgement.detail));
+                        escaped(result.trial.text()), verdict_html(result.verdict()),
+                        escaped(result.detail()));
   return text + "</table></details>\n";
 }
 

@@ -23,7 +23,7 @@ struct Options {
   std::vector<std::string> processes;  // "server" or "server#1"; empty: all
   size_t shard = 1, shards = 1;
   std::optional<std::chrono::nanoseconds> budget;
-  std::set<Verdict> fails_on = {Verdict::kHang, Verdict::kCrash, Verdict::kWrong};
+  std::set<Verdict> fails_on = {Verdict::kHang, Verdict::kCrash, Verdict::kWrong, Verdict::kMisuse};
   std::string known;     // a report.json whose findings are accepted
   size_t random = 0;     // mixtures of several faults
   size_t schedules = 0;  // orders of threads, without a fault

@@ -211,6 +211,7 @@ RunFacts read_facts(const std::filesystem::path& dir, int status, const std::str
   facts.left = objects_left(events);
   facts.output = beginning_of(dir / "stdout");
   ErrorReader(facts, events).read(beginning_of(dir / "stderr"));
+  facts.misuses = read_misuses(dir / kMisuseFile);
   facts.stacks = stacks_in(contents_of(dir / kStacksFile), events);
   return facts;
 }
@@ -242,6 +243,10 @@ Json RunFacts::to_json() const {
   Json compared = Json::object();
   for (const auto& [name, contents] : files) compared[name] = text(contents);
   json["files"] = compared;
+  json["misuses"] = Json::array();
+  for (const Misuse& misuse : misuses)
+    json["misuses"].push_back(
+        Json::parse(misuse.to_json().dump(-1, ' ', false, Json::error_handler_t::replace)));
   json["oracle"] = oracle;
   return json;
 }
@@ -268,6 +273,7 @@ RunFacts RunFacts::from_json(const Json& json) {
   json.at("stacks").get_to(facts.stacks);
   json.at("left").get_to(facts.left);
   json.at("files").get_to(facts.files);
+  for (const Json& misuse : json.at("misuses")) facts.misuses.push_back(Misuse::from_json(misuse));
   json.at("oracle").get_to(facts.oracle);
   return facts;
 }

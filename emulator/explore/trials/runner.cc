@@ -193,6 +193,8 @@ std::vector<std::string> Runner::arguments_for(const Job& job, const fs::path& d
                                        job.patiently ? kLongPollPatience : kPollPatience});
   arguments.insert(arguments.end(), options_.fabric.begin(), options_.fabric.end());
   arguments.insert(arguments.end(), {"--timeout", time, "--record", dir.string()});
+  if (options_.sanitizes)
+    arguments.insert(arguments.end(), {"--sanitize-report", (dir / kMisuseFile).string()});
   if (job.tells_call_sites)
     arguments.insert(arguments.end(), {"--call-sites", (dir / kCallSitesFolder).string()});
   if (processor) arguments.insert(arguments.end(), {"--processor", std::to_string(*processor)});

@@ -30,8 +30,9 @@ struct RunnerOptions {
   std::chrono::milliseconds timeout{20'000};  // of one run, in real time
   bool own_network = true;                    // each run in a network namespace, if that works
   std::vector<std::string> compared_files;
-  std::string oracle;  // a command of the shell; empty for none
-  bool cores = false;  // of what hangs or crashes, where a run's files are kept
+  std::string oracle;      // a command of the shell; empty for none
+  bool sanitizes = false;  // `fabric` has --sanitize: each run leaves its reports for RunFacts
+  bool cores = false;      // of what hangs or crashes, where a run's files are kept
   /// Where runs have their files; it is there.
   std::filesystem::path scratch;
 };

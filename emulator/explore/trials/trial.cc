@@ -21,6 +21,7 @@ std::string rule_for(const FaultPoint& point, const Fault& fault) {
 
 std::string Trial::text() const {
   if (schedule != 0) return fmt::format("threads go on in order {}", schedule);
+  if (causes.empty()) return "no fault";
   std::string text;
   const char* const between = follows != 0 ? ", and then " : ", and ";
   for (const Cause& cause : causes) text += (text.empty() ? "" : between) + cause.text;

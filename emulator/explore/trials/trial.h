@@ -1,4 +1,5 @@
-// What is tried in one run: a fault at a point, several of them, or another order of threads.
+// What is tried in one run: a fault at a point, several of them, or another order of threads. A
+// trial without any of these is the run without faults.
 #pragma once
 
 #include <string>
@@ -25,6 +26,7 @@ struct Trial {
   size_t represents = 1;
   size_t follows = 0;  // the number of the trial whose fault comes first; 0: none
 
+  bool is_undisturbed() const { return causes.empty() && schedule == 0; }
   /// "server#1's 2nd reg_mr fails with ENOMEM"
   std::string text() const;
   /// The text of the file that causes it: unlike that of any other trial.

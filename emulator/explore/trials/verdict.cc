@@ -14,7 +14,7 @@ namespace rocemu::explore {
 namespace {
 
 constexpr std::array<std::string_view, kVerdicts> kNames = {
-    "SURVIVED", "REPORTED", "HANG", "CRASH", "WRONG", "LEAK", "SLOW", "NOT REACHED"};
+    "SURVIVED", "REPORTED", "HANG", "CRASH", "WRONG", "LEAK", "SLOW", "MISUSE", "NOT REACHED"};
 /// Below this nothing is slow: it is what retries take with the usual timeouts.
 constexpr double kLeastSlowNs = 30e9;
 constexpr int kSignalBase = 128;
@@ -239,12 +239,36 @@ Judgement judge_raw(const RunFacts& facts, const Baseline& baseline, const Limit
   return {Verdict::kSurvived, "", ""};
 }
 
+/// The same mistake at the same place is one, whatever led there.
+Judgement judge(const Misuse& misuse) {
+  std::vector<std::string> place;
+  if (!misuse.places.empty()) place.push_back(misuse.places.back());
+  return {.verdict = Verdict::kMisuse,
+          .place = fmt::format("{} {}{}", misuse.rule, misuse.program,
+                               place.empty() ? "" : ", " + place.front()),
+          .detail = printable(fmt::format("{} [{}]: {}{}", misuse.is_error ? "error" : "warning",
+                                          misuse.rule, misuse.message,
+                                          misuse.where.empty() ? "" : ", in " + misuse.where)),
+          .stacks = place,
+          .is_warning = !misuse.is_error};
+}
+
 }  // namespace
 
 Judgement judge(const RunFacts& facts, const Baseline& baseline, const Limits& limits) {
   Judgement judgement = judge_raw(facts, baseline, limits);
   judgement.detail = printable(judgement.detail);
   return judgement;
+}
+
+std::vector<Judgement> misuses_of(const std::vector<Misuse>& misuses) {
+  std::vector<Judgement> judgements;
+  for (const Misuse& misuse : misuses) {
+    const Judgement judgement = judge(misuse);
+    if (std::ranges::find(judgements, judgement.place, &Judgement::place) == judgements.end())
+      judgements.push_back(judgement);
+  }
+  return judgements;
 }
 
 }  // namespace rocemu::explore

@@ -21,19 +21,14 @@ enum class Verdict : uint8_t {
   kWrong,       // all programs exit as in the baseline, but the output differs
   kLeak,        // the same, but objects are left that the baseline does not leave
   kSlow,        // succeeded, after many times the baseline's time
+  kMisuse,      // the verbs sanitizer reports a wrong use; and the program survived or failed
   kNotReached,  // the point did not come: what went before was another
 };
-inline constexpr size_t kVerdicts = 8;
+inline constexpr size_t kVerdicts = 9;
 
 std::string_view name_of(Verdict verdict);
 /// By its name in any case; "reported" for kReported, for example.
 std::optional<Verdict> verdict_named(std::string_view name);
-
-struct Baseline {
-  RunFacts facts;
-  OutputMask output, errors;
-  std::map<std::string, OutputMask> files;
-};
 
 struct Judgement {
   Verdict verdict{};
@@ -42,6 +37,14 @@ struct Judgement {
   /// Where its threads were: "server#1: wait < main". As far as it is the same each time, and empty
   /// where nothing reads stacks.
   std::vector<std::string> stacks = {};
+  bool is_warning = false;  // a misuse that a report calls a warning
+};
+
+struct Baseline {
+  RunFacts facts;
+  OutputMask output, errors;
+  std::map<std::string, OutputMask> files;
+  std::vector<Judgement> misuses = {};  // those of all of its runs
 };
 
 struct Limits {
@@ -52,5 +55,8 @@ struct Limits {
 };
 
 Judgement judge(const RunFacts& facts, const Baseline& baseline, const Limits& limits);
+
+/// Returns a judgement on each wrong use of verbs, one for each mistake.
+std::vector<Judgement> misuses_of(const std::vector<Misuse>& misuses);
 
 }  // namespace rocemu::explore

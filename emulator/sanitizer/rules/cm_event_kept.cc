@@ -16,7 +16,7 @@ class EventKeptCheck : public CheckOf<kCmEventKept> {
   void on(const CmWait& event) override {
     const NamedPlace places[] = {{"got the event", event.got}, {"waits", event.place}};
     const Report report{kCmEventKept,
-                        "waits in rdma_destroy_id for ever: " + count_of(event.events, "event") +
+                        "waits in rdma_destroy_id forever: " + count_of(event.events, "event") +
                             " of the id " + (event.events == 1 ? "was" : "were") +
                             " not acknowledged",
                         places};
@@ -40,10 +40,11 @@ class EventKeptCheck : public CheckOf<kCmEventKept> {
 const Rule kCmEventKept{
     .id = "cm-event-kept",
     .severity = Severity::kError,
-    .summary = "An rdma_cm_id is destroyed although its events were not acknowledged.",
+    .summary =
+        "The program destroys an rdma_cm_id before it has acknowledged the events of the id.",
     .remedy =
-        "Call rdma_ack_cm_event() for each event that rdma_get_cm_event() returned, before "
-        "the id is destroyed.",
+        "Call rdma_ack_cm_event() for each event that rdma_get_cm_event() returned, and then "
+        "destroy the id.",
     .clause = "man rdma_destroy_id; man rdma_ack_cm_event",
     .make = make_check<EventKeptCheck>,
 };

@@ -7,10 +7,10 @@ namespace rocemu::sanitizer {
 const Rule kCqOverrun{
     .id = "cq-overrun",
     .severity = Severity::kError,
-    .summary = "A completion queue overran.",
+    .summary = "A completion arrived at a full completion queue.",
     .remedy =
-        "Make the CQ as large as the work of all its QPs that can be outstanding, or poll "
-        "before more is posted.",
+        "Create the CQ with an entry for every request of its QPs that can be outstanding, "
+        "or poll it before you post more.",
     .clause = "man ibv_create_cq; IBTA vol 1, 11.6.3.1 and 10.2.6",
 };
 

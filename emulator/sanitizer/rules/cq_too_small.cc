@@ -73,10 +73,10 @@ class TooSmallCheck : public CheckOf<kCqTooSmall> {
 const Rule kCqTooSmall{
     .id = "cq-too-small",
     .severity = Severity::kWarning,
-    .summary = "More work is outstanding than its completion queue has places.",
+    .summary = "More requests are outstanding than their completion queue has entries.",
     .remedy =
-        "Give the CQ a place for each signaled send and each receive of its QPs that can be "
-        "outstanding.",
+        "Create the CQ with an entry for each signaled send and each receive of its QPs that "
+        "can be outstanding.",
     .clause = "man ibv_create_cq; IBTA vol 1, 10.2.6 and 11.6.3.1",
     .make = make_check<TooSmallCheck>,
 };

@@ -1,5 +1,7 @@
 // destroy-failed: an object still exists after the call that was to destroy it. Programs often do
 // not look at the result, and leak the object.
+#include <cerrno>
+
 #include "emulator/abi/linux_names.h"
 #include "emulator/sanitizer/check.h"
 #include "emulator/sanitizer/rules.h"
@@ -12,6 +14,7 @@ class DestroyFailedCheck : public CheckOf<kDestroyFailed> {
   using CheckOf::CheckOf;
 
   void on(const FailedDestruction& event) override {
+    if (event.error == EIO) return;  // the device is gone, and the object with it
     const char* const name = abi::errno_name(event.error);
     report("could not destroy " + event.object.title() + ": " +
                std::string(info_of(event.object.kind).destroy) + " failed with " +
@@ -27,10 +30,10 @@ class DestroyFailedCheck : public CheckOf<kDestroyFailed> {
 const Rule kDestroyFailed{
     .id = "destroy-failed",
     .severity = Severity::kWarning,
-    .summary = "The destruction of an object failed.",
+    .summary = "A verb failed to destroy an object.",
     .remedy =
-        "Look at the result of each destruction; on EBUSY destroy the users of the object "
-        "first.",
+        "Check the return value of each verb that destroys an object. After EBUSY, destroy "
+        "the users of the object first.",
     .clause = "man ibv_destroy_cq; man ibv_dealloc_pd",
     .make = make_check<DestroyFailedCheck>,
 };

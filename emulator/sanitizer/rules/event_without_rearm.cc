@@ -53,8 +53,10 @@ class RearmCheck : public CheckOf<kEventWithoutRearm> {
 const Rule kEventWithoutRearm{
     .id = "event-without-rearm",
     .severity = Severity::kError,
-    .summary = "A thread waits for a completion event, and no CQ of the channel is armed.",
-    .remedy = "Call ibv_req_notify_cq() after each event, then poll the CQ, then wait.",
+    .summary = "A thread waits for a completion event, but no CQ of the channel is armed.",
+    .remedy =
+        "After each event call ibv_req_notify_cq(), then poll the CQ until it is empty, then "
+        "wait again.",
     .clause = "man ibv_req_notify_cq; man ibv_get_cq_event; IBTA vol 1, 11.4.2.2",
     .make = make_check<RearmCheck>,
 };

@@ -35,7 +35,7 @@ class UnacknowledgedCheck : public CheckOf<kEventsUnacknowledged> {
       events = count_of(event.completion_events, "completion event");
     if (event.async_events != 0)
       events += (events.empty() ? "" : " and ") + count_of(event.async_events, "async event");
-    return "waits in " + std::string(info_of(event.object.kind).destroy) + " for ever: " + events +
+    return "waits in " + std::string(info_of(event.object.kind).destroy) + " forever: " + events +
            " of " + event.object.title() + " " +
            (event.completion_events + event.async_events == 1 ? "was" : "were") +
            " not acknowledged";
@@ -49,10 +49,11 @@ class UnacknowledgedCheck : public CheckOf<kEventsUnacknowledged> {
 const Rule kEventsUnacknowledged{
     .id = "events-unacknowledged",
     .severity = Severity::kError,
-    .summary = "An object is destroyed although its events were not acknowledged.",
+    .summary =
+        "The program destroys an object before it has acknowledged the events of the object.",
     .remedy =
         "Acknowledge each event that ibv_get_cq_event() or ibv_get_async_event() returned, "
-        "before the object is destroyed.",
+        "and then destroy the object.",
     .clause = "man ibv_ack_cq_events; man ibv_ack_async_event; man ibv_destroy_cq",
     .make = make_check<UnacknowledgedCheck>,
 };

@@ -32,7 +32,7 @@ const Rule kForkUnprotected{
     .id = "fork-unprotected",
     .severity = Severity::kWarning,
     .summary = "A process forks with registered memory and without ibv_fork_init().",
-    .remedy = "Call ibv_fork_init() before the first region is registered, or fork before that.",
+    .remedy = "Call ibv_fork_init() before you register the first region, or fork before that.",
     .clause = "man ibv_fork_init",
     .make = make_check<ForkCheck>,
 };

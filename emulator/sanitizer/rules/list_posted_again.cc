@@ -110,8 +110,9 @@ class PostedAgainCheck : public CheckOf<kListPostedAgain> {
 const Rule kListPostedAgain{
     .id = "list-posted-again",
     .severity = Severity::kError,
-    .summary = "A list that was posted in part is posted again from its head.",
-    .remedy = "Post again from *bad_wr: all requests before it were posted.",
+    .summary =
+        "The program posts a list again from its head, although part of the list was posted.",
+    .remedy = "Post again from *bad_wr on. All requests before it were posted.",
     .clause = "man ibv_post_send; man ibv_post_recv; IBTA vol 1, 11.4.1.1",
     .make = make_check<PostedAgainCheck>,
 };

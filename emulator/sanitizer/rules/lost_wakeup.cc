@@ -1,5 +1,5 @@
 // lost-wakeup: a thread waits for an event although completions lie in a CQ that was armed after
-// they had come. Those give no event, and the thread may wait for ever. Where others poll the CQ or
+// they had come. Those give no event, and the thread may wait forever. Where others poll the CQ or
 // other CQs share the channel, the report stands if the wait has not ended with the program.
 #include <unordered_map>
 
@@ -53,8 +53,8 @@ const Rule kLostWakeup{
     .id = "lost-wakeup",
     .severity = Severity::kError,
     .summary =
-        "A thread waits for an event although completions lie in a CQ that was armed after "
-        "they had come.",
+        "A thread waits for an event although the CQ holds completions that arrived before "
+        "it was armed.",
     .remedy = "Arm the CQ, then poll it until it is empty, then wait.",
     .clause = "man ibv_req_notify_cq; man ibv_get_cq_event; IBTA vol 1, 11.4.2.2",
     .make = make_check<WakeupCheck>,

@@ -63,8 +63,10 @@ class UnmappedCheck : public CheckOf<kMrMemoryUnmapped> {
 const Rule kMrMemoryUnmapped{
     .id = "mr-memory-unmapped",
     .severity = Severity::kError,
-    .summary = "Memory of a region was unmapped or mapped anew, and is used through the region.",
-    .remedy = "Deregister the region before its memory goes, and register the new memory.",
+    .summary =
+        "The program uses a region after it has unmapped or replaced the memory of the "
+        "region.",
+    .remedy = "Deregister the region before you unmap its memory, and register the new memory.",
     .clause = "man ibv_reg_mr; man ibv_dereg_mr; IBTA vol 1, 10.6.2",
     .make = make_check<UnmappedCheck>,
 };

@@ -27,10 +27,10 @@ class PollAfterArmCheck : public CheckOf<kNotPolledAfterArm> {
 const Rule kNotPolledAfterArm{
     .id = "not-polled-after-arm",
     .severity = Severity::kWarning,
-    .summary = "A thread waits for an event of a CQ that was not polled since it was armed.",
+    .summary = "A thread waits for an event of a CQ that was not polled after it was armed.",
     .remedy =
-        "Poll the CQ once more between ibv_req_notify_cq() and ibv_get_cq_event(): what came "
-        "before the request gives no event.",
+        "Poll the CQ once more between ibv_req_notify_cq() and ibv_get_cq_event(). A "
+        "completion that arrived before the request causes no event.",
     .clause = "man ibv_get_cq_event; IBTA vol 1, 11.4.2.2",
     .make = make_check<PollAfterArmCheck>,
 };

@@ -28,8 +28,8 @@ class LeakCheck : public CheckOf<kObjectLeaked> {
 const Rule kObjectLeaked{
     .id = "object-leaked",
     .severity = Severity::kWarning,
-    .summary = "A program ends without having destroyed an object.",
-    .remedy = "Destroy what was created, users first.",
+    .summary = "A program exits without destroying an object.",
+    .remedy = "Destroy each object before the program exits, and its users before that.",
     .clause = "man ibv_close_device",
     .make = make_check<LeakCheck>,
     .is_default = false,

@@ -89,10 +89,11 @@ class AfterErrorCheck : public CheckOf<kPostedAfterError> {
 const Rule kPostedAfterError{
     .id = "posted-after-error",
     .severity = Severity::kError,
-    .summary = "A QP is posted to after its error completion was polled.",
+    .summary = "The program posts to a QP after it has polled an error completion of that QP.",
     .remedy =
-        "After an error completion move the QP to RESET and connect it anew, or destroy it. "
-        "To learn when all work is flushed, move it to ERR and post a marker.",
+        "After an error completion move the QP to RESET and connect it again, or destroy it. "
+        "To find out when all requests are flushed, move the QP to ERR and post a marker "
+        "request.",
     .clause = "man ibv_poll_cq; IBTA vol 1, 10.3.1",
     .make = make_check<AfterErrorCheck>,
 };

@@ -112,9 +112,9 @@ class ProtectionCheck : public CheckOf<kProtectionExplained> {
 const Rule kProtectionExplained{
     .id = "protection-explained",
     .severity = Severity::kError,
-    .summary = "An access to memory was refused.",
+    .summary = "The NIC refused an access to memory.",
     .remedy =
-        "Name bytes within a region of the QP's PD that was registered with the access flag "
+        "Name bytes inside a region of the QP's PD that was registered with the access flag "
         "that the operation needs.",
     .clause = "man ibv_reg_mr; man ibv_poll_cq; IBTA vol 1, 9.7.4.1.3 and C10-72 to C10-77",
     .make = make_check<ProtectionCheck>,

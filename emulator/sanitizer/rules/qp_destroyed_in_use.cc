@@ -36,8 +36,8 @@ const Rule kQpDestroyedInUse{
     .severity = Severity::kWarning,
     .summary = "A QP is destroyed with signaled sends whose completions were not polled.",
     .remedy =
-        "Poll the completions first, or move the QP to ERR and poll the flushed ones: whether "
-        "those sends were executed can no longer be known.",
+        "Poll the completions first, or move the QP to ERR and poll the flushed completions. "
+        "Otherwise the program cannot know whether the sends were executed.",
     .clause = "man ibv_destroy_qp; IBTA vol 1, 11.2.4.4",
     .make = make_check<QpInUseCheck>,
 };

@@ -35,9 +35,7 @@ const Rule kQpNeverErrorDrained{
     .id = "qp-never-error-drained",
     .severity = Severity::kWarning,
     .summary = "A QP in the error state is destroyed before its flushed completions were polled.",
-    .remedy =
-        "Poll until the completion of the last request of each queue has come, then destroy "
-        "the QP.",
+    .remedy = "Poll the completion of the last request of each queue, and then destroy the QP.",
     .clause = "man ibv_destroy_qp; IBTA vol 1, 10.3.1 and 11.2.4.4",
     .make = make_check<DrainCheck>,
 };

@@ -182,10 +182,10 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
 const Rule kReceiveBufferOverlap{
     .id = "receive-buffer-overlap",
     .severity = Severity::kError,
-    .summary = "A message was put over another one before the program could read that.",
+    .summary = "A message overwrote another message that the program had not polled yet.",
     .remedy =
-        "Give each posted receive bytes of its own, or post the next one only after the message "
-        "in the buffer was read.",
+        "Give each posted receive its own bytes, or post the next receive only after the "
+        "program has read the message in the buffer.",
     .clause = "man ibv_post_recv; IBTA vol 1, 10.8.3",
     .make = make_check<OverlapCheck>,
 };

@@ -8,10 +8,10 @@ namespace rocemu::sanitizer {
 const Rule kReceiveQueueEmpty{
     .id = "receive-queue-empty",
     .severity = Severity::kWarning,
-    .summary = "A message met no posted receive.",
+    .summary = "A message arrived when no receive was posted.",
     .remedy =
         "Post receives before the peer can send, that is before the QP is in RTR, and post "
-        "others before they run out.",
+        "more before they run out.",
     .clause = "man ibv_post_recv; IBTA vol 1, 9.7.5.2.8 and 9.9.3",
 };
 

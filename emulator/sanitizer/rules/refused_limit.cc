@@ -22,10 +22,10 @@ class LimitCheck : public CheckOf<kRefusedLimit> {
 const Rule kRefusedLimit{
     .id = "refused-limit",
     .severity = Severity::kWarning,
-    .summary = "A verb refused what is beyond a limit.",
+    .summary = "A verb refused a value beyond a limit.",
     .remedy =
-        "Ask for less: ibv_query_device() has the limits of the device, and ibv_create_qp() "
-        "writes back those of the QP.",
+        "Ask for less. ibv_query_device() returns the limits of the device, and "
+        "ibv_create_qp() writes the limits of the QP back.",
     .clause = "man ibv_query_device; man ibv_create_qp; IBTA vol 1, 11.2.1.2",
     .make = make_check<LimitCheck>,
 };

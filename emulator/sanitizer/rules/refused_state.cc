@@ -20,8 +20,10 @@ class StateCheck : public CheckOf<kRefusedState> {
 const Rule kRefusedState{
     .id = "refused-state",
     .severity = Severity::kWarning,
-    .summary = "A verb refused an object because of its state or of its users.",
-    .remedy = "Destroy users first; move a QP through INIT, RTR and RTS before it sends.",
+    .summary = "A verb refused an object because of its state, or because other objects use it.",
+    .remedy =
+        "Destroy the users of an object before the object. Move a QP through INIT, RTR and "
+        "RTS before it sends.",
     .clause = "man ibv_modify_qp; man ibv_dealloc_pd; IBTA vol 1, 10.3.1",
     .make = make_check<StateCheck>,
 };

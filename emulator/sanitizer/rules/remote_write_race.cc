@@ -9,10 +9,10 @@ namespace rocemu::sanitizer {
 const Rule kRemoteWriteRace{
     .id = "remote-write-race",
     .severity = Severity::kError,
-    .summary = "WRITEs of two QPs go to the same bytes, and nothing orders them.",
+    .summary = "Two QPs WRITE to the same bytes, and nothing orders the WRITEs.",
     .remedy =
-        "Poll the completion of the first WRITE before the second is posted, or use one QP for "
-        "both; between programs, let a message say that the first is complete.",
+        "Poll the completion of the first WRITE before you post the second, or use one QP "
+        "for both. Between programs, send a message when the first WRITE is complete.",
     .clause = "man ibv_post_send; IBTA vol 1, 9.5 and 10.8.3.3",
 };
 

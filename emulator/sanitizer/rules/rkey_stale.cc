@@ -8,7 +8,9 @@ const Rule kRkeyStale{
     .id = "rkey-stale",
     .severity = Severity::kError,
     .summary = "A peer uses the R_Key of a region that was deregistered.",
-    .remedy = "Deregister a region only when the peer has said that it uses it no more.",
+    .remedy =
+        "Deregister a region only after the peer has confirmed that it no longer uses the "
+        "R_Key.",
     .clause = "man ibv_dereg_mr; IBTA vol 1, 9.7.4.1.3 and 10.6.7.2",
 };
 

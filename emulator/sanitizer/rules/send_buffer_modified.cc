@@ -58,10 +58,10 @@ class ModifiedCheck : public CheckOf<kSendBufferModified> {
 const Rule kSendBufferModified{
     .id = "send-buffer-modified",
     .severity = Severity::kError,
-    .summary = "The buffer of a send is changed before the program knows of its completion.",
+    .summary = "The program changes the buffer of a send before it has polled the completion.",
     .remedy =
-        "Change the buffer only after the completion, or that of a later request, was polled; "
-        "or send with IBV_SEND_INLINE.",
+        "Change the buffer only after you have polled the completion of the send or of a "
+        "later request, or send with IBV_SEND_INLINE.",
     .clause = "man ibv_post_send; IBTA vol 1, 10.8.3",
     .make = make_check<ModifiedCheck>,
 };

@@ -36,7 +36,7 @@ const Rule kSendQueueNeverSignaled{
     .severity = Severity::kError,
     .summary = "A send queue is full, and none of its requests is signaled.",
     .remedy =
-        "Set IBV_SEND_SIGNALED on one of every max_send_wr requests at least, and poll its "
+        "Set IBV_SEND_SIGNALED on at least one of every max_send_wr requests, and poll its "
         "completion.",
     .clause = "man ibv_post_send; IBTA vol 1, 10.8.6",
     .make = make_check<NeverSignaledCheck>,

@@ -60,10 +60,8 @@ class OverflowCheck : public CheckOf<kSendQueueOverflow> {
 const Rule kSendQueueOverflow{
     .id = "send-queue-overflow",
     .severity = Severity::kError,
-    .summary = "After a post failed with ENOMEM the program posts again without having polled.",
-    .remedy =
-        "Poll the send CQ until a completion has given a place back, then post what was "
-        "refused, from *bad_wr on.",
+    .summary = "After a post failed with ENOMEM, the program posts again without polling.",
+    .remedy = "Poll the send CQ until a completion frees an entry, and then post from *bad_wr on.",
     .clause = "man ibv_post_send; IBTA vol 1, 11.4.1.1",
     .make = make_check<OverflowCheck>,
 };

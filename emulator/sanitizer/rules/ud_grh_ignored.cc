@@ -11,8 +11,8 @@ const Rule kUdGrhIgnored{
     .severity = Severity::kWarning,
     .summary = "A receive of a UD QP has no room for the GRH before the message.",
     .remedy =
-        "Post receives of 40 bytes more than the longest message; the message begins behind "
-        "them.",
+        "Make each receive 40 bytes longer than the longest message. The message begins at "
+        "byte 40.",
     .clause = "man ibv_post_recv; IBTA vol 1, 11.4.1.2",
 };
 

@@ -22,10 +22,10 @@ namespace rocemu::testing {
 
 struct Finding {
   int number = 0;                     // and the name of its folder
-  std::string verdict;                // "HANG", "CRASH", "WRONG", "LEAK", "SLOW"
+  std::string verdict;                // "HANG", "CRASH", "WRONG", "MISUSE", "LEAK", "SLOW"
   std::string sentence;               // what happened, and after which fault
   std::string reproduce;              // a line for a shell
-  std::vector<std::string> triggers;  // all faults that end in this way
+  std::vector<std::string> triggers;  // all faults that end in this way; none if no fault does
 };
 
 struct Exploration {

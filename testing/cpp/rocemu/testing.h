@@ -60,8 +60,8 @@ struct FabricOptions {
   /// environment variable ROCEMU_TIMEOUT ("90", "2m") sets the limit, or there is none.
   std::optional<std::chrono::milliseconds> timeout = {};
   /// Rules of the verbs sanitizer, as `rocemu run --sanitize=RULES` takes them, or
-  /// kDefaultMisuseRules; needed for reports(). The test's own calls are judged, too, if this is
-  /// the first Fabric of the process.
+  /// kDefaultMisuseRules; needed for reports(). The test's own calls are judged, too; so the Fabric
+  /// must be made before the process uses libibverbs, else its constructor throws Error.
   std::optional<std::string> sanitize = {};
 };
 

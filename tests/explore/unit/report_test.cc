@@ -99,6 +99,34 @@ TEST_F(Reports, SayWhatWasNotTriedAndNotRepeated) {
   EXPECT_EQ(concluded(), 1);
 }
 
+TEST_F(Reports, HaveAWarningThatDoesNotFail) {
+  results_[2].misuses = {{.verdict = Verdict::kMisuse,
+                          .place = "refused-limit server",
+                          .detail = "warning [refused-limit]: server#1 asked for too much",
+                          .is_warning = true}};
+  results_.erase(1);
+  findings_ = group(results_);
+  EXPECT_EQ(concluded(), 0);
+  const std::string junit = contents_of(dir_.path() / "report.xml");
+  EXPECT_THAT(junit, HasSubstr("tests=\"1\" failures=\"0\""));
+  EXPECT_THAT(junit, HasSubstr("<system-out>finding 1: warning [refused-limit]: server#1 asked"));
+  const Json sarif = Json::parse(contents_of(dir_.path() / "report.sarif"));
+  EXPECT_EQ(sarif["runs"][0]["results"][0]["level"], "warning");
+}
+
+TEST_F(Reports, HaveATestOfTheRunWithoutFaultsIfThereIsAFindingInIt) {
+  findings_ = group(results_, {{.verdict = Verdict::kMisuse,
+                                .place = "cq-overrun server",
+                                .detail = "error [cq-overrun]: server#1 overran CQ 1"}});
+  EXPECT_EQ(concluded(), 1);
+  EXPECT_THAT(contents_of(dir_.path() / "report.xml"),
+              HasSubstr("<testcase classname=\"baseline\" name=\"no fault\">\n      <failure "
+                        "type=\"MISUSE\" message=\"error [cq-overrun]: server#1 overran CQ 1\">"));
+  EXPECT_THAT(text(),
+              HasSubstr("without any fault\n           was not repeated\n  reproduce: rocemu run "
+                        "--lockstep -- "));
+}
+
 TEST_F(Reports, LinkTheFilesOfAFindingThatExist) {
   fs::create_directory(dir_.path() / "1");
   std::ofstream(dir_.path() / "1" / "scenario.yaml");

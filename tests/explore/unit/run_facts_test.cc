@@ -66,6 +66,34 @@ TEST(RunFacts, HaveTheCrashOfASignalThatIsOne) {
   EXPECT_THAT(facts.crashes, ElementsAre("server#1 received SIGSEGV"));
 }
 
+TEST(RunFacts, HaveTheReportsOfTheVerbsSanitizer) {
+  const TemporaryDirectory dir;
+  std::ofstream(dir.path() / kMisuseFile) << R"({"reports": [
+    {"rule": "destroy-failed", "severity": "warning", "message": "server#1 could not destroy CQ 1",
+     "process": "server#1", "count": 1, "places": [
+      {"what": "created", "call": "ibv_create_cq", "time": 0.0, "stack": []},
+      {"what": "failed", "call": "ibv_destroy_cq", "time": 0.1, "stack": [
+       {"function": "end", "file": "/src/a.c", "line": 9, "module": "/bin/server"},
+       {"function": "", "file": "", "line": 0, "module": "/lib/libx.so"}]}]}]})";
+  const RunFacts facts = read_facts(dir.path(), 0, "");
+  ASSERT_EQ(facts.misuses.size(), 1u);
+  const Misuse& misuse = facts.misuses[0];
+  EXPECT_EQ(misuse.rule, "destroy-failed");
+  EXPECT_FALSE(misuse.is_error);
+  EXPECT_EQ(misuse.program, "server");
+  EXPECT_THAT(misuse.places, ElementsAre("created by ibv_create_cq",
+                                         "failed by ibv_destroy_cq: end() a.c:9 < libx.so"));
+  EXPECT_EQ(misuse.where, "end() at a.c:9");
+  EXPECT_EQ(misuse.refused, "destroy_cq");
+  EXPECT_EQ(RunFacts::from_json(facts.to_json()).to_json(), facts.to_json());
+}
+
+TEST(RunFacts, HaveNoReportsOfARunThatWasKilledBeforeItWroteThem) {
+  const TemporaryDirectory dir;
+  std::ofstream(dir.path() / kMisuseFile) << R"({"reports": [)";
+  EXPECT_THAT(read_facts(dir.path(), 0, "").misuses, IsEmpty());
+}
+
 TEST(RunFacts, AreTheSameAfterAStore) {
   RunFacts facts = facts_of("rocemud: warning: server (pid 12) ended with status 17\n");
   facts.output = "sum 15\n";

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 #include "tests/sanitizer/unit/program.h"
 
 namespace rocemu::sanitizer {
@@ -337,6 +339,17 @@ TEST_F(RulesTest, AReceiveOfAnSrqThatFailedIsAnErrorOfItsQp) {
   EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("posted-after-error: posted send 1")));
 }
 
+// ---- destroy-failed ----
+
+// With the device its objects are gone, whatever their destruction returns then.
+TEST_F(RulesTest, ADestructionFailsForAUserOfTheObjectAndNotForADeviceThatIsGone) {
+  Sanitizer& sanitizer = program.sanitizer();
+  sanitizer.tell(FailedDestruction{sanitizer.objects(), program.cq(1), {}, EIO});
+  EXPECT_THAT(program.reports(), IsEmpty());
+  sanitizer.tell(FailedDestruction{sanitizer.objects(), program.cq(1), {}, EBUSY});
+  EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("ibv_destroy_cq failed with EBUSY")));
+}
+
 // ---- qp-destroyed-in-use ----
 
 TEST_F(RulesTest, ASignaledSendIsLostWithItsQp) {
@@ -366,7 +379,7 @@ TEST_F(RulesTest, AProgramMayGiveUpWorkByMovingTheQpToErr) {
 TEST_F(RulesTest, TheOnlyThreadWaitsForAcknowledgementsInVain) {
   program.sanitizer().tell(AcknowledgementWait{program.cq(1), 2, 1, {}});
   EXPECT_THAT(program.reports(),
-              ElementsAre("events-unacknowledged: waits in ibv_destroy_cq for ever: 2 completion "
+              ElementsAre("events-unacknowledged: waits in ibv_destroy_cq forever: 2 completion "
                           "events and 1 async event of CQ 1 were not acknowledged"));
 }
 

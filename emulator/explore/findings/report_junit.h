@@ -1,0 +1,18 @@
+// Writes report.xml (JUnit): a test for each fault that was tried.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "emulator/explore/findings/exploration_report.h"
+
+namespace rocemu::explore {
+
+/// Returns the file's text. A test fails with the findings that its fault triggers; findings that
+/// are warnings are its output. What the run without faults does is a test of its own, if there is
+/// a finding in it.
+std::string report_as_junit(const Summary& summary, const std::map<size_t, Result>& results,
+                            const std::vector<Finding>& findings);
+
+}  // namespace rocemu::explore
