@@ -187,7 +187,8 @@ std::string replay_help() {
 int replay(const Arguments& given) {
   // A value of --sanitize stands behind '='. Boost would take DIR, a positional argument, for one.
   Arguments arguments = given;
-  std::ranges::stable_partition(arguments, [](const auto& one) { return one != "--sanitize"; });
+  std::stable_partition(arguments.begin(), arguments.end(),
+                        [](const std::string& one) { return one != "--sanitize"; });
   po::options_description all = options_of_replay();
   all.add_options()("recording", po::value<std::string>());
   po::positional_options_description positional;
