@@ -6,8 +6,8 @@
 // - the setting outlives execve(2), and the dynamic loader reads the counter (RealCycles).
 // Go's runtime installs its handlers by system calls of its own and reads the counter: a program
 // with Go in it keeps the real counter. So does a program under Valgrind, which reads it for the
-// program, and one with ThreadSanitizer, which handles and blocks signals by system calls of its
-// own.
+// program, and one with a sanitizer of its compiler: these handle signals, block them, and start a
+// symbolizer by system calls of their own.
 #include "verbs_provider/turns/cycle_counter.h"
 
 #include "verbs_provider/turns/fault_action.h"
@@ -30,12 +30,13 @@
 #include "verbs_provider/turns/kernel_clocks.h"
 #include "verbs_provider/turns/turn.h"
 
-/// Functions of tools, which only their own libraries define: Valgrind preloads one into every
-/// program. A look by dlsym(3) would allocate memory, which an allocator that reads the clock while
-/// it is initialized cannot serve yet.
+/// Functions of tools, which only their own libraries define: Valgrind preloads the first into
+/// every program, and the runtimes of all sanitizers have the second
+/// (sanitizer/common_interface_defs.h). A look by dlsym(3) would allocate memory, which an
+/// allocator that reads the clock while it is initialized cannot serve yet.
 extern "C" {
 __attribute__((weak)) void _vgnU_freeres();
-__attribute__((weak)) void __tsan_init();
+__attribute__((weak)) void __sanitizer_set_report_path();
 }
 
 namespace rocemu::turns {
@@ -83,7 +84,7 @@ int find_go(dl_phdr_info* info, size_t, void*) {
 }
 
 bool runs_under_a_tool() {
-  return _vgnU_freeres != nullptr || __tsan_init != nullptr;
+  return _vgnU_freeres != nullptr || __sanitizer_set_report_path != nullptr;
 }
 
 }  // namespace
