@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr uint64_t kBusy = 2;
+constexpr uint64_t kBusyPlace = 2;
 /// emulator/schedule/scheduler.cc, kBusyTurns: what a thread may do at one instant.
 constexpr int kTurns = 1000;
 
@@ -20,7 +20,7 @@ TEST(BusyThread, DoesNotKeepTheNicFromWhatIsDue) {
   Script s;
   s.starts(1).nic_is_due(2us);
   s.gives(1).polls(2);
-  s.starts(kBusy);
+  s.starts(kBusyPlace);
   int turns = 0;
   s.plays([&](Script& script, uint64_t thread) {
     if (thread == 1) {
@@ -28,7 +28,7 @@ TEST(BusyThread, DoesNotKeepTheNicFromWhatIsDue) {
       script.polls(1);
       return true;
     }
-    script.ends_turn({.progressed = true}).starts(kBusy);
+    script.ends_turn({.progressed = true}).starts(kBusyPlace);
     return ++turns < 100 * kTurns;
   });
   EXPECT_GE(s.now(), Instant(2us));
@@ -39,7 +39,7 @@ TEST(BusyThread, DoesNotKeepAnotherFromTheEndOfItsSleep) {
   Script s;
   s.starts(1);
   s.gives(1).sleeps_until(5ms);
-  s.starts(kBusy);
+  s.starts(kBusyPlace);
   int turns = 0;
   s.plays([&](Script& script, uint64_t thread) {
     if (thread == 1) {
@@ -47,7 +47,7 @@ TEST(BusyThread, DoesNotKeepAnotherFromTheEndOfItsSleep) {
       script.ends_turn({});
       return true;
     }
-    script.ends_turn({.progressed = true}).starts(kBusy);
+    script.ends_turn({.progressed = true}).starts(kBusyPlace);
     return ++turns < 100'000;
   });
   EXPECT_EQ(s.now(), Instant(5ms));  // never later than what is due
@@ -56,7 +56,7 @@ TEST(BusyThread, DoesNotKeepAnotherFromTheEndOfItsSleep) {
 
 TEST(BusyThread, HasItsTurnsAtOneInstantWhileNothingIsDue) {
   Script s;
-  s.starts(1).starts(kBusy);
+  s.starts(1).starts(kBusyPlace);
   s.gives(1).waits();
   int turns = 0;
   s.plays([&](Script& script, uint64_t thread) {
@@ -64,7 +64,7 @@ TEST(BusyThread, HasItsTurnsAtOneInstantWhileNothingIsDue) {
       script.ends_turn({});
       return true;
     }
-    script.ends_turn({.progressed = true}).starts(kBusy);
+    script.ends_turn({.progressed = true}).starts(kBusyPlace);
     return ++turns < 5 * kTurns;
   });
   EXPECT_EQ(turns, 5 * kTurns);
@@ -75,7 +75,7 @@ TEST(BusyThread, HasAThousandTurnsBeforeTimeMoves) {
   Script s;
   s.starts(1);
   s.gives(1).sleeps_until(1us);
-  s.starts(kBusy);
+  s.starts(kBusyPlace);
   int turns = 0;
   s.plays([&](Script& script, uint64_t thread) {
     if (thread == 1) {
@@ -84,7 +84,7 @@ TEST(BusyThread, HasAThousandTurnsBeforeTimeMoves) {
       return true;
     }
     EXPECT_EQ(script.now(), Instant{});
-    script.ends_turn({.progressed = true}).starts(kBusy);
+    script.ends_turn({.progressed = true}).starts(kBusyPlace);
     return ++turns < 2 * kTurns;
   });
   EXPECT_GE(turns, kTurns - 1);  // the sleeper's turn is one of them
@@ -95,11 +95,11 @@ TEST(BusyThread, HasItsTurnsWhileTimeStandsStill) {
   Script s;
   s.starts(1).nic_is_due(1us);
   s.gives(1).waits();
-  s.with([](Facts& facts) { facts.is_held = true; }).starts(kBusy);
+  s.with([](Facts& facts) { facts.is_held = true; }).starts(kBusyPlace);
   int turns = 0;
   s.plays([&](Script& script, uint64_t thread) {
-    if (thread == kBusy) {
-      script.ends_turn({.progressed = true}).starts(kBusy);
+    if (thread == kBusyPlace) {
+      script.ends_turn({.progressed = true}).starts(kBusyPlace);
       ++turns;
     } else {
       script.ends_turn({});
