@@ -21,6 +21,13 @@ TIMEOUT = 240  # seconds that nothing here comes near
 NO_CLOCK = "Can't produce a report"
 
 
+def has_virtual_cycles():
+    """Whether programs of the test find virtual time in the cycle counter in lockstep: docs/reference/lockstep.md."""
+    program = BIN / "cycle_counter"
+    return (not os.environ.get("ROCEMU_SANITIZE", "") and program.exists()
+            and subprocess.run([program, "reads-fault"], capture_output=True, check=True).stdout == b"reads_fault 1\n")
+
+
 _held_ports = []
 
 

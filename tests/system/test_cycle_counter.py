@@ -2,14 +2,13 @@
 as they do outside."""
 import os
 import pathlib
-import platform
 import re
 import shutil
 import signal
 import time
 import unittest
 
-from rocemu import BIN, PAIR, free_port, rocemu_run, temporary_directory
+from rocemu import BIN, PAIR, free_port, has_virtual_cycles, rocemu_run, temporary_directory
 
 PROGRAM = str(BIN / "cycle_counter")
 STATIC = str(BIN / "cycle_counter_static")
@@ -18,8 +17,25 @@ HOUR = 3600 * 10 ** 9  # cycles
 SOON = 10 ** 6         # cycles that calls beside a sleep may take
 
 
-@unittest.skipUnless(platform.machine() == "x86_64", "reads of other counters do not fault")
+@unittest.skipIf(has_virtual_cycles(), "reads of this machine's counter fault")
+@unittest.skipUnless(os.path.exists(PROGRAM), "for x86-64")
+class RealCycleCounter(unittest.TestCase):
+    """Where the machine, or a compiler's sanitizer, does not allow virtual time in the counter."""
+
+    def test_it_counts_real_time(self):
+        result = rocemu_run(PROGRAM, "hour", options=("--lockstep", "--timeout", "200"))
+        self.assertEqual(result.returncode, 0, result.stdout)
+        [cycles] = re.findall(r"^rdtsc (\d+)$", result.stdout, re.M)
+        self.assertLess(int(cycles), HOUR)
+
+    @unittest.skipIf("address" in os.environ.get("ROCEMU_SANITIZE", ""), "AddressSanitizer handles the fault")
+    def test_faults_are_the_programs_own(self):
+        result = rocemu_run(PROGRAM, "unhandled", options=("--lockstep", "--timeout", "200"))
+        self.assertEqual(result.returncode, 128 + signal.SIGSEGV, result.stdout)
+
+
 @unittest.skipIf(os.environ.get("ROCEMU_SANITIZE", ""), "programs with a compiler's sanitizer keep the real counter")
+@unittest.skipUnless(has_virtual_cycles(), "reads of this machine's counter do not fault")
 class CycleCounter(unittest.TestCase):
     def said_by(self, *command, status=0):
         """Returns what the command says in lockstep, by name."""

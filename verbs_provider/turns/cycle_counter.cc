@@ -43,6 +43,7 @@ namespace rocemu::turns {
 namespace {
 
 bool is_on = false;
+volatile sig_atomic_t was_answered = 0;  // a read
 
 void set_virtual(bool is_virtual) {
   kernel(SYS_prctl, PR_SET_TSC, is_virtual ? PR_TSC_SIGSEGV : PR_TSC_ENABLE);
@@ -87,6 +88,13 @@ bool runs_under_a_tool() {
   return _vgnU_freeres != nullptr || __sanitizer_set_report_path != nullptr;
 }
 
+/// Some virtual machines take the setting and have reads do what they always do.
+bool reads_fault() {
+  was_answered = 0;
+  __builtin_ia32_rdtsc();
+  return was_answered != 0;
+}
+
 }  // namespace
 
 bool answer_fault(const siginfo_t& info, ucontext_t* context) {
@@ -97,6 +105,7 @@ bool answer_fault(const siginfo_t& info, ucontext_t* context) {
   const size_t size =
       size_of_read(reinterpret_cast<const uint8_t*>(registers[REG_RIP]), &reads_processor);
   if (size == 0) return false;
+  was_answered = 1;
   const int saved = errno;
   const uint64_t now = cycles();
   registers[REG_RAX] = static_cast<greg_t>(now & 0xffffffff);
@@ -109,11 +118,15 @@ bool answer_fault(const siginfo_t& info, ucontext_t* context) {
 
 void make_cycles_virtual() {
   if (is_on || setting() != PR_TSC_ENABLE || runs_under_a_tool() ||
-      dl_iterate_phdr(find_go, nullptr) != 0 || !make_clocks_call_kernel())
+      dl_iterate_phdr(find_go, nullptr) != 0)
     return;
   take_fault_action();
   is_on = true;
   set_virtual(true);
+  if (reads_fault() && make_clocks_call_kernel()) return;
+  set_virtual(false);
+  is_on = false;
+  give_back_fault_action();
 }
 
 bool has_virtual_cycles() {

@@ -12,6 +12,9 @@ namespace rocemu::turns {
 /// the calling thread: the kernel ends a process that faults while the signal is blocked.
 void take_fault_action();
 
+/// Undoes take_fault_action().
+void give_back_fault_action();
+
 /// Unblocks SIGSEGV in the calling thread, which has just started: pthread_attr_setsigmask_np(3)
 /// may have blocked it.
 void let_faults_come();

@@ -1,5 +1,5 @@
-// Whether a program reads a cycle counter that has real time in lockstep: that of arm64. On x86-64
-// it has virtual time (verbs_provider/turns/cycle_counter.h).
+// Whether a program reads a cycle counter that has real time in lockstep: that of arm64, and that
+// of x86-64 on a machine where reads of it do not fault (verbs_provider/turns/cycle_counter.h).
 #pragma once
 
 #include <string>

@@ -19,6 +19,7 @@ class Case:
     scenario: str = ""      # text of a scenario file
     captured: bool = True
     observed: bool = False  # by `rocemu show`, from outside, all the time
+    measures: bool = False  # by the cycle counter: without virtual time in it outputs are not compared
 
 
 def program(subject, name, count=None, suffix="", **keywords):

@@ -28,7 +28,8 @@ def cases():
         for name, command in commands if RUNS else [commands[number % len(commands)]]:
             yield Case(f"{name}_{scenario.replace('-', '_')}", "Library",
                        FEW_MESSAGES.get((name, scenario), command),
-                       options=("--scenario", scenario))
+                       options=("--scenario", scenario),
+                       measures=name == "ib_send_bw_e")
 
 
 class Library(unittest.TestCase):

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <x86intrin.h>
@@ -197,6 +198,18 @@ void executions(const char* other) {
   spin(1000);
 }
 
+/// Not under rocemu: whether this machine has what rocemu needs for virtual time in the counter.
+void whether_reads_fault() {
+  signal(SIGSEGV, [](int) {
+    report("reads_fault", 1);
+    _exit(0);
+  });
+  prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
+  __rdtsc();
+  prctl(PR_SET_TSC, PR_TSC_ENABLE);
+  report("reads_fault", 0);
+}
+
 }  // namespace
 
 #ifdef LIKE_GO
@@ -207,6 +220,7 @@ __attribute__((used, section(".data"), aligned(16))) char build_information[] = 
 int main(int count, char** arguments, char** environment) {
   the_environment = environment;
   const char* const way = count > 1 ? arguments[1] : "";
+  if (strcmp(way, "reads-fault") == 0) whether_reads_fault();
   if (strcmp(way, "hour") == 0) an_hour();
   if (strcmp(way, "spin") == 0) spin(1'000'000);
   if (strcmp(way, "spin-minute") == 0) spin(60'000'000'000);

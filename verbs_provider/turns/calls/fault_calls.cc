@@ -35,6 +35,7 @@ shim::Next<Jump> next_siglongjmp("siglongjmp");
 shim::Next<Jump> next_longjmp_chk("__longjmp_chk");
 
 struct sigaction programs {};
+sigset_t mask_before;  // take_fault_action()
 
 /// The frame in which the thread called the program's handler; 0 while no handler runs. A fault in
 /// a frame below that is one of the handler.
@@ -116,7 +117,13 @@ void let_faults_come() {
 void take_fault_action() {
   next_sigaction(SIGSEGV, nullptr, &programs);
   set_handler();
+  next_pthread_sigmask(SIG_BLOCK, nullptr, &mask_before);
   let_faults_come();
+}
+
+void give_back_fault_action() {
+  next_sigaction(SIGSEGV, &programs, nullptr);
+  next_pthread_sigmask(SIG_SETMASK, &mask_before, nullptr);
 }
 
 }  // namespace rocemu::turns
