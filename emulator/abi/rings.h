@@ -67,6 +67,9 @@ struct DoorbellRing {
   /// for each processor: a yield takes as many switches between threads as take part. 0 before they
   /// were counted.
   std::atomic<uint32_t> pollers_per_processor;
+  /// Not 0 if the daemon reads each message when it sends it; written before the client sees the
+  /// ring. The client then copies no message into a WQE or a slot, except one posted inline.
+  std::atomic<uint32_t> has_exact_memory;
   alignas(64) Doorbell entries[kDoorbellEntries];
 };
 static_assert(sizeof(DoorbellRing) == 192 + sizeof(Doorbell) * kDoorbellEntries);

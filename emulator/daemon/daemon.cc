@@ -144,7 +144,7 @@ void Daemon::load_scenario() {
 void Daemon::on_connect(engine::DeviceIndex device, UniqueFd socket, PeerCredentials peer) {
   auto session = std::make_unique<ClientSession>(
       ClientSession::Services{main_.engine_host(), main_.loop(), main_.memory(), main_.sessions(),
-                              clock_},
+                              clock_, options_.exact_memory},
       main_.sessions().next_id(), device, std::move(socket), peer);
   spdlog::debug("{} opens {}", session->description(), options_.fabric.devices[device.value].name);
   main_.sessions().add(std::move(session));

@@ -97,6 +97,7 @@ Options options_of(options::FabricOptions checked) {
   }
   options.schedule = checked.schedule;
   options.busy_poll = checked.busy_poll;
+  options.exact_memory = checked.exact_memory;
   options.sleep_between_turns = checked.sleep_between_turns;
   options.log_level = spdlog::level::from_str(checked.log_level);
   return options;

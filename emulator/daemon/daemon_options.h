@@ -40,6 +40,7 @@ struct Options {
   uint64_t schedule = 0;  // schedule::Options::schedule
   /// The daemon never sleeps nor yields.
   bool busy_poll = false;
+  bool exact_memory = false;
   bool sleep_between_turns = false;
   /// Tell the process of the run when nothing can happen any more (Daemon::tell_stuck).
   bool tell_stuck = false;

@@ -319,6 +319,7 @@ void check_record(const Given& given, FabricOptions& options) {
 
 /// In lockstep the daemon waits for the programs.
 void check_waiting(const Given& given, FabricOptions& options) {
+  options.exact_memory = given.is_set("exact-memory") || options.lockstep;
   options.busy_poll = given.is_set("busy-poll");
   if (options.busy_poll && options.lockstep) {
     throw OptionError("--busy-poll is for the real clock; leave out --busy-poll or --lockstep");

@@ -45,6 +45,7 @@ struct FabricOptions {
   bool lockstep = false;
   bool stop_without_record = false;
   bool busy_poll = false;
+  bool exact_memory = false;
   bool sleep_between_turns = false;
 };
 

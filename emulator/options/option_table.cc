@@ -49,6 +49,10 @@ constexpr Option kOptions[] = {
     {"busy-poll", kSwitch, "", kNic, kChooseDevices, kInHelpAll,
      "let the daemon poll and never sleep: the shortest latency, for all of one processor; "
      "programs do the same with ROCEMU_POLL=spin in their environment"},
+    {"exact-memory", kSwitch, "", kNic, kChooseDevices, kInHelpAll,
+     "read each message when it is sent and write it when it arrives, as in lockstep; otherwise "
+     "messages of up to 4 KiB are read when they are posted and written when the program polls, "
+     "which halves their latency"},
     {"ack-coalescing", kText, "N", kEvery, kChooseDevices, kInHelpAll,
      "send one ACK for up to N messages that a QP posts in a row, 1 to 16 (default 16, and 1 in "
      "lockstep); 1 for a test that expects an ACK of each message"},

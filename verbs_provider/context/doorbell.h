@@ -17,6 +17,9 @@ class DoorbellWriter {
   int ring(abi::DoorbellKind kind, uint32_t object, uint64_t value);
 
   bool is_virtual() const { return ring_->is_virtual.load(std::memory_order_relaxed) != 0; }
+  bool has_exact_memory() const {
+    return ring_->has_exact_memory.load(std::memory_order_relaxed) != 0;
+  }
   /// On a virtual clock: nothing was found at `place`. The second time in one round that the
   /// calling thread finds nothing there it waits for the next, for others to go on. False on a real
   /// clock.

@@ -61,6 +61,7 @@ void carry(ibv_context* context, const ibv_sge* list, uint32_t count, std::byte*
   for (uint32_t i = 0; i < count; ++i) total += list[i].length;
   if (total == 0 || total > abi::SendSlots::kMaxBytes) return;
   Context::Parts& parts = context_of(context)->parts;
+  if (parts.doorbells.has_exact_memory()) return;
   // A page that the program has yet to provide is waited for, and a post must not wait.
   if (parts.told_of_blocking_memory.load(std::memory_order_relaxed)) return;
   if (total <= abi::kMaxCarried) {
@@ -68,7 +69,7 @@ void carry(ibv_context* context, const ibv_sge* list, uint32_t count, std::byte*
     return;
   }
   const bool has_slots = parts.has_payload() && queue.slot_of_place != nullptr;
-  if (!has_slots || parts.doorbells.is_virtual()) return;
+  if (!has_slots) return;
   const uint32_t slot = parts.free_send_slots.take();
   if (slot == 0) return;
   auto* bytes = reinterpret_cast<std::byte*>(parts.shared_payload().sent.bytes[slot - 1]);

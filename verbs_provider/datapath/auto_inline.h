@@ -19,9 +19,10 @@
 namespace rocemu::provider {
 
 /// Copies all that the list names to `behind_list`, which has room for abi::kMaxCarried bytes, or
-/// into a slot, and says so in the WQE. Not if the daemon is to fetch it: it is longer, or there is
-/// no free slot, or it is not of memory that this process registered under its own addresses, or
-/// not there. Under the queue's lock, of its next WQE.
+/// into a slot, and says so in the WQE. Otherwise the daemon fetches the message: with
+/// `--exact-memory`, if it is longer, if there is no free slot, or if it is not in memory that this
+/// process registered under its own addresses, or not there. The caller holds the queue's lock, and
+/// the WQE is its next.
 void carry(ibv_context* context, const ibv_sge* list, uint32_t count, std::byte* behind_list,
            WorkQueue& queue, abi::SendWqe& wqe);
 

@@ -237,14 +237,14 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
   }
   // The first of a new file: all zeroes.
   queues_.doorbell_memory = std::move(*memory);
-  // Without a clock that runs there is no time after which what nobody polls would be written; and
-  // where runs are explored, what a program does to a message that is under way is to be found.
+  // Without a clock that runs there is no time after which what nobody polls would be written.
   abi::Payload* payload = queues_.payload();
   if (payload != nullptr) services_.memory.watch_mappings(id(), payload->mappings);
-  if (payload != nullptr && !services_.clock.is_virtual()) {
+  if (payload != nullptr && !services_.has_exact_memory) {
     services_.memory.share(id(), *payload, queues_.doorbells());
   }
   signals_.begin({.is_virtual = services_.clock.is_virtual(),
+                  .has_exact_memory = services_.has_exact_memory,
                   .round = services_.owner.round(),
                   .asked_for = services_.owner.asked_for(),
                   .pollers_per_processor = services_.owner.pollers_per_processor(),

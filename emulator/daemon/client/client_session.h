@@ -63,6 +63,8 @@ class ClientSession {
     ProcessMemory& memory;
     SessionOwner& owner;
     const Clock& clock;
+    /// See abi::DoorbellRing.
+    bool has_exact_memory = false;
   };
 
   ClientSession(const Services& services, engine::ClientId id, engine::DeviceIndex device,

@@ -13,6 +13,7 @@ namespace rocemu::daemon {
 void ClientSignals::begin(const State& state) {
   abi::DoorbellRing& ring = queues_.doorbells();
   ring.is_virtual.store(state.is_virtual ? 1 : 0, std::memory_order_relaxed);
+  ring.has_exact_memory.store(state.has_exact_memory ? 1 : 0, std::memory_order_relaxed);
   ring.round.store(state.round, std::memory_order_relaxed);
   ring.asked_for.store(state.asked_for, std::memory_order_relaxed);
   ring.pollers_per_processor.store(state.pollers_per_processor, std::memory_order_relaxed);

@@ -20,6 +20,7 @@ class ClientSignals {
   /// What holds for a client that comes now; abi::DoorbellRing explains each.
   struct State {
     bool is_virtual = false;
+    bool has_exact_memory = false;
     uint32_t round = 0;
     uint32_t asked_for = 0;
     uint32_t pollers_per_processor = 0;

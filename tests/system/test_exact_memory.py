@@ -1,0 +1,45 @@
+"""When a message is read: ibv_post_send(3) leaves the buffer to the NIC until the completion. With `--exact-memory` and in
+lockstep the NIC reads it when it sends it, so that a program that changes a message too early shows its mistake."""
+import sys
+import unittest
+
+from rocemu import BIN, ROCEMU, rocemu_run
+
+# Beside what a WQE (176 bytes) and a slot (4 KiB) can carry.
+SIZES = (1, 64, 176, 177, 4096, 4097, 100_000)
+PROGRAM = BIN / "early_change"
+# The daemon is stopped between the post and the change: it cannot have read the message in between.
+PID = "import json, sys; print(json.load(sys.stdin)['pid'])"
+WITH_DAEMON = f'exec {PROGRAM} $* $({ROCEMU} show --json | {sys.executable} -c "{PID}")'
+
+
+class EarlyChange(unittest.TestCase):
+    def said(self, *arguments, options):
+        result = rocemu_run(*arguments, options=options)
+        self.assertEqual(result.returncode, 0, result.stdout)
+        return result.stdout.strip()
+
+    def test_is_sent_in_lockstep(self):
+        for size in SIZES:
+            self.assertEqual(self.said(PROGRAM, size, options=("--lockstep",)), "new", size)
+
+    def test_is_sent_with_exact_memory(self):
+        for size in SIZES:
+            said = self.said("sh", "-c", WITH_DAEMON, "sh", size, options=("--exact-memory",))
+            self.assertEqual(said, "new", size)
+
+    def test_is_not_sent_otherwise_if_the_message_is_short(self):
+        for size in SIZES:
+            said = self.said("sh", "-c", WITH_DAEMON, "sh", size, options=())
+            self.assertEqual(said, "old" if size <= 4096 else "new", size)
+
+    def test_is_never_sent_of_an_inline_message(self):
+        """ibv_post_send(3), IBV_SEND_INLINE: "the buffer can be reused immediately after the call returns"."""
+        for size in (1, 64, 176):
+            self.assertEqual(self.said(PROGRAM, size, "inline", options=("--lockstep",)), "old", size)
+            said = self.said("sh", "-c", WITH_DAEMON, "sh", size, "inline", options=("--exact-memory",))
+            self.assertEqual(said, "old", size)
+
+
+if __name__ == "__main__":
+    unittest.main()
