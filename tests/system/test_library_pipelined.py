@@ -26,7 +26,7 @@ PROGRAMS = {
     "ibv_rc_pingpong": lambda: over_tcp("ibv_rc_pingpong -g 0 -n 50"),
     "ib_read_bw": lambda: over_tcp("ib_read_bw -F -s 65536 -n 200 -o 16"),
     "ib_write_bw": lambda: over_tcp("ib_write_bw -F -s 65536 -n 200 -t 64"),
-    "ib_send_bw": lambda: over_tcp("ib_send_bw -F -s 65536 -n 200"),
+    "ib_send_bw": lambda: over_tcp("ib_send_bw -F -s 65536 -n 100"),
     "rping": lambda: two_sides("cm", "7174", "rping -s -a 127.0.0.1 -V -C 20",
                                "rping -c -a 127.0.0.1 -I 127.0.0.2 -V -C 20"),
 }
