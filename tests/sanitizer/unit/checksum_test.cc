@@ -69,6 +69,17 @@ TEST_F(ChecksumTest, IsNoneOfMemoryThatCannotBeRead) {
   EXPECT_FALSE(checksum(memory_ + page_ - 8, 16));
 }
 
+/// mmap(2), "SIGBUS": beyond the end of the file.
+TEST_F(ChecksumTest, IsNoneOfAFileThatIsTooShort) {
+  const int file = memfd_create("short", 0);
+  ASSERT_EQ(ftruncate(file, static_cast<off_t>(page_)), 0);
+  mmap(memory_, 2 * page_, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0);
+  close(file);
+  EXPECT_TRUE(checksum(memory_, page_));
+  EXPECT_FALSE(checksum(memory_, page_ + 1));
+  EXPECT_FALSE(checksum(memory_ + page_, 1));
+}
+
 TEST_F(ChecksumTest, IsThatOfTheFirstMegabyte) {
   std::vector<unsigned char> bytes((1u << 20) + 1);
   const auto before = checksum(bytes.data(), bytes.size());
