@@ -7,7 +7,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 PROGRAMS = HERE / "programs"
 sys.path.insert(0, str(HERE.parent / "system"))
-from rocemu import (BIN, ROCEMU, free_port, rocemu_run, side_by_side,  # noqa: E402,F401
+from rocemu import (BIN, NO_CLOCK, ROCEMU, free_port, rocemu_run, side_by_side,  # noqa: E402,F401
                     temporary_directory)
 
 LOCKSTEP = ("--lockstep",)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import unittest
 
-from support import BIN, HERE, LOCKSTEP, free_port, sanitized, side_by_side, temporary_directory
+from support import BIN, HERE, LOCKSTEP, NO_CLOCK, free_port, sanitized, side_by_side, temporary_directory
 
 sys.path.insert(0, str(HERE.parent / "clients"))
 from client_server import needs_ucx_with_verbs  # noqa: E402
@@ -44,7 +44,10 @@ class Stock(unittest.TestCase):
     def check(self, program, command, options=LOCKSTEP, argued=(), status=0, **keywords):
         if shutil.which(program) is None:
             self.skipTest(f"{program} is not installed")
-        result, reports = sanitized(*command, options=(*options, "--timeout", "120s"), **keywords)
+        for _ in range(5):
+            result, reports = sanitized(*command, options=(*options, "--timeout", "120s"), **keywords)
+            if NO_CLOCK not in result.stdout:  # perftest's, on a busy machine
+                break
         errors = {one["rule"] for one in reports if one["severity"] == "error"}
         self.assertLessEqual(errors, set(argued), result.stdout)
         if status is not None:
