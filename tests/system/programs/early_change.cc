@@ -39,8 +39,8 @@ void connect_to_itself(ibv_context* context, ibv_qp* qp) {
   attr.ah_attr.port_num = 1;
   if (ibv_query_gid(context, 1, 0, &attr.ah_attr.grh.dgid) != 0) fail("ibv_query_gid");
   modify(qp, attr, IBV_QPS_RTR,
-         IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-             IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+         IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+             IBV_QP_MIN_RNR_TIMER);
   attr.timeout = 14;
   attr.retry_cnt = attr.rnr_retry = 7;
   attr.max_rd_atomic = 1;
