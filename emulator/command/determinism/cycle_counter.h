@@ -1,5 +1,6 @@
-// Whether a program reads a cycle counter that has real time in lockstep: that of arm64, and that
-// of x86-64 on a machine where reads of it do not fault (verbs_provider/turns/cycle_counter.h).
+// Finds programs that read real time from the cycle counter in lockstep. That is so on arm64, and
+// on x86-64 machines where a read of the counter does not fault
+// (verbs_provider/turns/cycle_counter.h).
 #pragma once
 
 #include <string>
