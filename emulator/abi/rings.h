@@ -47,6 +47,8 @@ struct DoorbellRing {
   std::atomic<uint32_t> giving_way;
   /// Not 0 if the client takes payload out of PayloadSlots; written by the client.
   std::atomic<uint32_t> takes_payload;
+  /// How many threads wait on the futex `round`: nobody else has to be woken.
+  std::atomic<uint32_t> waiting_for_round;
   alignas(64) std::atomic<uint32_t> consumer;  // written by the daemon
   /// Non-zero while the daemon sleeps or is about to: a client that then adds an entry that needs
   /// attention writes 1 to the context's eventfd. The client stores `producer` and then loads

@@ -82,7 +82,9 @@ bool DoorbellWriter::wait_for_round(const void* place) {
   // Not for ever, since nobody counts when the daemon is gone.
   constexpr timespec kLongest{1, 0};
   const int saved = errno;
+  ring_->waiting_for_round.fetch_add(1, std::memory_order_seq_cst);
   system_call(SYS_futex, &ring_->round, FUTEX_WAIT, now, &kLongest, nullptr, 0);
+  ring_->waiting_for_round.fetch_sub(1, std::memory_order_relaxed);
   errno = saved;
   if (empty != nullptr) empty->clear();
   return true;

@@ -26,7 +26,8 @@ void ClientSignals::begin_round(uint32_t round, engine::Instant now) const {
   abi::DoorbellRing& ring = queues_.doorbells();
   ring.device_time_ns.store(engine::nanoseconds_since_start(now), std::memory_order_relaxed);
   ring.round.store(round, std::memory_order_seq_cst);
-  syscall(SYS_futex, &ring.round, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  if (ring.waiting_for_round.load(std::memory_order_seq_cst) != 0)
+    syscall(SYS_futex, &ring.round, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
 void ClientSignals::set_asked_for(uint32_t operations) const {

@@ -4,6 +4,7 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <spdlog/spdlog.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -39,13 +40,15 @@ constexpr Nanoseconds kPatience = 2s, kOwnTime = 500ms, kMaxPatience = 60s;
 constexpr Nanoseconds kUntilJoined = 20ms, kAboutToJoin = 2s;
 constexpr Nanoseconds kMinLook = 30us, kMaxLook = 1ms;
 
+std::string status_of(const ThreadSlot& slot) {
+  return proc::contents_of(task_file(slot, "status"));
+}
+
 /// How often it was switched from, if it sleeps, or is stopped; empty if it does not.
-std::string sleep_of(const ThreadSlot& slot) {
-  const bool runnable = is_runnable(slot.pid.load(), slot.tid.load());  // before its state
-  const std::string status = proc::contents_of(task_file(slot, "status"));
+std::string sleep_of(const ThreadSlot& slot, const std::string& status) {
   const std::string state = proc::field_of(status, "State");
-  if (state.empty() || runnable) return "";
-  if (state[0] != 'S' && state[0] != 'T' && state[0] != 't') return "";
+  if (!state.starts_with('S') && !state.starts_with('T') && !state.starts_with('t')) return "";
+  if (is_runnable(slot.pid.load(), slot.tid.load())) return "";
   return "slept " + proc::field_of(status, "voluntary_ctxt_switches") + "+" +
          proc::field_of(status, "nonvoluntary_ctxt_switches");
 }
@@ -73,6 +76,7 @@ Turns::Turns(const Options& options, UniqueFd listener, Requests requests)
     : options_(options),
       requests_(std::move(requests)),
       handback_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      events_(epoll_create1(EPOLL_CLOEXEC)),
       everybody_(options.ancestor, /*parents_wait=*/false, &spinning_),
       awake_(options.sleeps_between_turns),
       unseen_(options.ancestor) {
@@ -83,16 +87,22 @@ Turns::Turns(const Options& options, UniqueFd listener, Requests requests)
   if (!handback_) fail_start("cannot make an eventfd", errno);
   table().next_serial.store(1);
   table().seed = options.seed;
-  handback_watch_ = loop_.watch(handback_.get(), EPOLLIN, [this](uint32_t) { take_handbacks(); });
+  // Told once of each: to read it after each turn would be one more system call.
+  handback_watch_ = loop_.watch(handback_.get(), EPOLLIN | EPOLLET, [](uint32_t) {});
   if (!handback_watch_) fail_start("cannot watch the table of turns", errno);
+  for (const int fd : {loop_.fd(), requests_.fd}) {
+    epoll_event event{.events = EPOLLIN, .data = {}};
+    if (!events_ || epoll_ctl(events_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+      fail_start("cannot watch what programs ask", errno);
+  }
   participants_ = std::make_unique<Participants>(
       table(), Participants::Files{table_file_.get(), handback_.get(), std::move(listener)}, loop_,
       timers_, options.ancestor, options.tells_exits, [this] { spinning_.reap(); });
 }
 
-bool Turns::has_command_ended() {
+bool Turns::look_whether_command_ended() {
   loop_.wait(engine::Duration(0));
-  return participants_->has_command_ended();
+  return has_command_ended();
 }
 
 // ---- Those who take no turns ------------------------------------------------------------------
@@ -121,7 +131,8 @@ bool Turns::needs_settling() {
 }
 
 bool Turns::has_events() const {
-  return is_readable(loop_.fd()) || is_readable(requests_.fd);
+  epoll_event event;
+  return epoll_wait(events_.get(), &event, 1, 0) > 0;
 }
 
 void Turns::take_handbacks() {
@@ -130,9 +141,14 @@ void Turns::take_handbacks() {
 }
 
 bool Turns::has_news() {
-  // A thread that found no processor may tell of a turn that it gave back only now.
-  if (outside_.empty()) take_handbacks();
-  return has_events() || needs_settling();
+  bool has_any = has_events();
+  if (has_any && outside_.empty()) {
+    // A thread that found no processor may tell of a turn that it gave back only now.
+    take_handbacks();
+    has_any = has_events();
+  }
+  has_looked_ = !has_any;
+  return has_any || needs_settling();
 }
 
 /// Those who ask go on when all is served.
@@ -163,7 +179,7 @@ void Turns::settle(const MustStop& must_stop) {
   Nanoseconds pause = kMinLook;
   RealClock::time_point busy = since;  // at the latest look that found somebody awake
   while (!must_stop()) {
-    loop_.wait(engine::Duration(0));
+    if (!std::exchange(has_looked_, false)) loop_.wait(engine::Duration(0));
     participants_->answer_waiting();
     if (!needs_settling()) return;
     // Their requests are served when all of them wait: what comes sooner or later, such as the
@@ -324,7 +340,7 @@ schedule::Turn Turns::give_turn(const schedule::Step& step, const MustStop& must
       unseen_.look_at(slot.pid.load());
       // It ends, which is seen in full, or executes another program, which joins if it can.
       if (participants_->says_hello(slot.pid.load()) ||
-          (held >= kUntilJoined && !sleep_of(slot).empty() &&
+          (held >= kUntilJoined && !sleep_of(slot, status_of(slot)).empty() &&
            (held >= kAboutToJoin || !is_about_to_join(slot.pid.load()))))
         break;
       continue;
@@ -339,8 +355,11 @@ schedule::Turn Turns::give_turn(const schedule::Step& step, const MustStop& must
   }
   const RealClock::time_point end = RealClock::now();
   awake_.turn_ended(end - since, end);
-  serve();  // what it sent before
-  loop_.wait(engine::Duration(0));
+  has_looked_ = !has_events();
+  if (!has_looked_) {
+    serve();  // what it sent before
+    loop_.wait(engine::Duration(0));
+  }
   participants_->set_holder(nullptr);
   const uint32_t flags = is_taken(number) ? slot.flags.load() : uint32_t{ThreadSlot::kProgressed};
   if (slot.state.load() == ThreadSlot::kGone) abi::free_ended(slot);
@@ -355,15 +374,16 @@ schedule::Turn Turns::give_turn(const schedule::Step& step, const MustStop& must
 /// an end.
 bool Turns::must_go_on_beside(const ThreadSlot& slot, Nanoseconds held, Nanoseconds own) {
   spinning_.reap();  // it may execute a program, and wait for the others of its process to be gone
-  if (is_stopped_by_another(slot)) return true;
+  const std::string status = status_of(slot);
+  if (is_stopped_by_another(status)) return true;
   // Of all that can keep a turn only the last is left to chance.
   if (slot.turn.load() != ThreadSlot::kTaken) return false;  // it has not had a processor yet
-  const std::string sleep = sleep_of(slot);
+  const std::string sleep = sleep_of(slot, status);
   if (!sleep.empty()) {
     const uint32_t asks = slot.asks.load();
     const bool may_lose_it =
         asks == ThreadSlot::kNothing || (asks == ThreadSlot::kWaitsShortly && held >= kPatience);
-    return sleep_of(slot) == sleep && !abi::is_turn_back(slot) && may_lose_it &&
+    return sleep_of(slot, status_of(slot)) == sleep && !abi::is_turn_back(slot) && may_lose_it &&
            !spinning_.is_stopping(slot.tid.load()) && !is_readable(loop_.fd());
   }
   // One that waits for a reply does not spin; while it crashes others trace it, to read its stack.
@@ -371,7 +391,7 @@ bool Turns::must_go_on_beside(const ThreadSlot& slot, Nanoseconds held, Nanoseco
       spinning_.hold_if_it_spins(slot.pid.load(), slot.tid.load()))
     return true;
   if (held < kPatience || (own < kOwnTime && held < kMaxPatience)) return false;
-  const std::string name = proc::field_of(proc::contents_of(task_file(slot, "status")), "Name");
+  const std::string name = proc::field_of(status, "Name");
   spdlog::warn(
       "for 2 s without a verb runs thread {} (tid {}) of pid {}: what it does counts as outside of "
       "the virtual clock from now on, and the run is no longer deterministic",
@@ -380,8 +400,7 @@ bool Turns::must_go_on_beside(const ThreadSlot& slot, Nanoseconds held, Nanoseco
 }
 
 /// A debugger lets it go on, in its own turn.
-bool Turns::is_stopped_by_another(const ThreadSlot& slot) const {
-  const std::string status = proc::contents_of(task_file(slot, "status"));
+bool Turns::is_stopped_by_another(const std::string& status) const {
   return proc::field_of(status, "State").starts_with('t') &&
          participants_->takes_turns(std::atoi(proc::field_of(status, "TracerPid").c_str()));
 }

@@ -78,8 +78,11 @@ class Turns {
   /// There has been a program. Until then nobody waits, and nothing can be stuck.
   bool has_seen_programs() const { return !everybody_.processes().empty() || !looked_at_.empty(); }
 
-  /// The process that the ancestor started, and for which the run is, has ended.
-  bool has_command_ended();
+  /// The process that the ancestor started, and for which the run is, has ended, as far as the
+  /// latest round of turns has seen.
+  bool has_command_ended() const { return participants_->has_command_ended(); }
+  /// The same, as far as the kernel can tell at this moment.
+  bool look_whether_command_ended();
 
  private:
   bool is_taken(uint32_t slot) const;
@@ -87,7 +90,7 @@ class Turns {
   bool wait_awake(const abi::ThreadSlot& slot) const;
   bool must_go_on_beside(const abi::ThreadSlot& slot, std::chrono::nanoseconds held,
                          std::chrono::nanoseconds own);
-  bool is_stopped_by_another(const abi::ThreadSlot& slot) const;
+  bool is_stopped_by_another(const std::string& status) const;
   void revoke(uint32_t number);
   bool needs_settling();
   bool is_one_starting() const;
@@ -108,6 +111,7 @@ class Turns {
   SharedMemory memory_;
   UniqueFd table_file_;
   UniqueFd handback_;
+  UniqueFd events_;  // an epoll that is readable when the loop or the requests are
   EventLoop loop_;
   EventLoop::Watch handback_watch_;
   ProgramTimers timers_;
@@ -122,6 +126,7 @@ class Turns {
   std::set<uint32_t> outside_;             // slots of threads that the kernel keeps waiting
   std::vector<schedule::Thread> threads_;  // for threads()
   bool unsettled_ = true;
+  bool has_looked_ = false;    // for events, and nothing was done since then
   bool touched_ = true;        // memory that a thread outside may look at has changed, perhaps
   uint32_t quiet_rounds_ = 0;  // in a row
 };

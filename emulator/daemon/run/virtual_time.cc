@@ -37,7 +37,7 @@ void VirtualTime::run(const bool& stopping) {
   const auto must_stop = [&] {
     if (!stopping) return false;
     if (!told_to_stop) told_to_stop = clock_.real_now();
-    return !turns_.has_command_ended() || clock_.real_now() - *told_to_stop > kMaxEnd;
+    return !turns_.look_whether_command_ended() || clock_.real_now() - *told_to_stop > kMaxEnd;
   };
   bool was_in_round = false;
   while (!must_stop()) {
