@@ -1,9 +1,10 @@
 """libfabric's verbs provider, with all three kinds of endpoints."""
+import os
 import re
 import unittest
 
 from client_server import run_pair
-from rocemu import ROCEMU, free_port, rocemu_run, run, temporary_directory
+from rocemu import ROCEMU, free_port, has_virtual_cycles, rocemu_run, run, temporary_directory
 
 
 class Libfabric(unittest.TestCase):
@@ -33,6 +34,9 @@ class Libfabric(unittest.TestCase):
                              {"FI_EP_MSG", "FI_EP_RDM", "FI_EP_DGRAM"}, options)
 
     def test_in_lockstep_each_run_is_the_same(self):
+        # libpsm2, which libfabric loads to look for other hardware, measures the cycle counter until the
+        # measurements agree: where the counter is real, how long that takes is left to chance.
+        only_verbs = {} if has_virtual_cycles() else {"FI_PROVIDER": "verbs,ofi_rxm"}
         for endpoint, provider in (("msg", "verbs"), ("rdm", "verbs;ofi_rxm")):
             program = f"fi_pingpong -p '{provider}' -e {endpoint} -c -S 4096 -I 10"
             port = free_port()
@@ -41,7 +45,8 @@ class Libfabric(unittest.TestCase):
             with temporary_directory() as directory:
                 for name in ("first", "second"):
                     result = rocemu_run("sh", "-c", script,
-                                        options=("--lockstep", "--record", f"{directory}/{name}"))
+                                        options=("--lockstep", "--record", f"{directory}/{name}"),
+                                        env={**os.environ, **only_verbs})
                     self.assertEqual(result.returncode, 0, result.stdout)
                 difference = run(ROCEMU, "diff", f"{directory}/first", f"{directory}/second")
                 self.assertEqual(difference.returncode, 0, difference.stdout)
