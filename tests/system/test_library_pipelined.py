@@ -91,7 +91,7 @@ class Pipelined(unittest.TestCase):
 
 def add_test(program):
     def test(self):
-        side_by_side(self, lambda scenario: self.check(program, scenario), library())
+        side_by_side(self, lambda scenario: self.check(program, scenario), library(), at_once=2)
     setattr(Pipelined, f"test_{program}", test)
 
 
