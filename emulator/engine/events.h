@@ -303,6 +303,7 @@ struct AccessRefused {
   uint32_t access;  // AccessFlags
   AccessObstacle obstacle;
   uint64_t opened_address, opened_length;  // what the key opens, if it opens something
+  bool is_window;                          // that is a memory window
 };
 
 /// A WRITE was posted to bytes that another QP's WRITE, posted before, has yet to change.

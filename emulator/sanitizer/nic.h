@@ -61,6 +61,7 @@ struct RefusedAccess {
   uint32_t access;  // abi::AccessFlags
   RefusalReason reason;
   uint64_t opened_address, opened_length;  // what the key opens
+  bool is_window;                          // that is a memory window, and no region
 };
 /// rkey-stale or protection-explained.
 NicFinding access_refused(const RefusedAccess& refused);

@@ -195,10 +195,10 @@ MemoryTable::Refusal MemoryTable::why_refused(const MemoryUser& user, uint32_t r
     const bool was_known = rkey != 0 && std::ranges::find(former_keys_, rkey) != former_keys_.end();
     return {was_known ? kDeregistered : kUnknownKey};
   }
-  const auto of = [&](AccessObstacle obstacle) {
-    return Refusal{obstacle, extent->address, extent->length};
-  };
   const MemoryWindow* const window = bound_window(rkey);
+  const auto of = [&](AccessObstacle obstacle) {
+    return Refusal{obstacle, extent->address, extent->length, window != nullptr};
+  };
   const MemoryRegion* const region =
       window == nullptr ? regions_.find(MrId{number_of(rkey)}) : nullptr;
   if ((window != nullptr ? window->pd : region->pd) != user.pd) return of(kOtherPd);

@@ -136,6 +136,7 @@ class MemoryTable {
   struct Refusal {
     AccessObstacle obstacle;
     uint64_t address = 0, length = 0;
+    bool is_window = false;
   };
   Refusal why_refused(const MemoryUser& user, uint32_t rkey, uint32_t access) const;
   /// The length of what the R_Key opens, and the address of its first byte, for requests that mean

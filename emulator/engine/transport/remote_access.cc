@@ -14,7 +14,7 @@ Verdict refuse(TransportContext& context, const QueuePair& qp, const MemoryUser&
   const MemoryTable::Refusal why = context.objects().mrs.why_refused(user, rkey, access);
   context.note(AccessRefused{qp.client, qp.device, qp.number, QpNumber{qp.attr.dest_qp_num}, rkey,
                              bytes.address, bytes.length, access, why.obstacle, why.address,
-                             why.length});
+                             why.length, why.is_window});
   return Verdict::kRemoteAccess;
 }
 

@@ -46,7 +46,8 @@ struct FindingOf {
                            .access = refused.access,
                            .reason = reason_of(refused.obstacle),
                            .opened_address = refused.opened_address,
-                           .opened_length = refused.opened_length});
+                           .opened_length = refused.opened_length,
+                           .is_window = refused.is_window});
   }
   NicFinding operator()(const engine::WritesUnordered& race) const {
     return remote_write_race({.qp = race.qp.value,

@@ -11,12 +11,14 @@ namespace rocemu::sanitizer {
 namespace {
 
 /// How far [address, +length) reaches out of what is opened.
-std::string beyond(uint64_t address, uint64_t length, uint64_t opened, uint64_t opened_length) {
+std::string beyond(uint64_t address, uint64_t length, uint64_t opened, uint64_t opened_length,
+                   bool is_window = false) {
+  const std::string whole =
+      std::string(is_window ? "window of " : "region of ") + count_of(opened_length, "byte");
   if (address < opened)
-    return "begin " + count_of(opened - address, "byte") + " before the region of " +
-           count_of(opened_length, "byte");
-  return "end " + count_of(address - opened + length - opened_length, "byte") +
-         " behind the region of " + count_of(opened_length, "byte");
+    return "begin " + count_of(opened - address, "byte") + " before the " + whole;
+  return "end " + count_of(address - opened + length - opened_length, "byte") + " behind the " +
+         whole;
 }
 
 std::string_view operation_of(uint32_t access) {
@@ -35,21 +37,22 @@ std::string_view flag_of(uint32_t access) {
 
 std::string reason_of(const RefusedAccess& refused) {
   const std::string key = "R_Key " + in_hex(refused.rkey);
+  const std::string of_key = (refused.is_window ? "the window of " : "the region of ") + key;
   switch (refused.reason) {
     case RefusalReason::kUnknownKey:
       return "no region has " + key;
     case RefusalReason::kDeregistered:
       return "the region of " + key + " was deregistered";
     case RefusalReason::kOtherPd:
-      return "the region of " + key + " is of another PD than the QP";
+      return of_key + " is of another PD than the QP";
     case RefusalReason::kOtherQp:
-      return "the window of " + key + " is bound for another QP";
+      return of_key + " is bound for another QP";
     case RefusalReason::kNoAccess:
-      return "the region of " + key + " was registered without " +
+      return of_key + (refused.is_window ? " was bound without " : " was registered without ") +
              std::string(flag_of(refused.access));
     case RefusalReason::kBeyond:
-      return "they " +
-             beyond(refused.address, refused.length, refused.opened_address, refused.opened_length);
+      return "they " + beyond(refused.address, refused.length, refused.opened_address,
+                              refused.opened_length, refused.is_window);
   }
   return "";
 }
