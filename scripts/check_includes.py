@@ -27,10 +27,10 @@ SANITIZER = "emulator/sanitizer"
 # Files of the engine that its stages share. The stages build on each other in the order below.
 ENGINE_VALUES = [f"{ENGINE}/{name}.h" for name in ("config", "events", "step")]
 SNAPSHOT = f"{ENGINE}/snapshot.h"
-BASE, PROTOCOL, OBJECTS, LINK, FAULTS, TRANSPORT, CM, VERBS, RDMACM = (
+BASE, PROTOCOL, OBJECTS, LINK, FAULTS, ADVERSARIAL, TRANSPORT, CM, VERBS, RDMACM = (
     f"{ENGINE}/{folder}"
     for folder in (
-        "base", "protocol", "objects", "link", "faults", "transport", "cm", "verbs", "rdmacm"))
+        "base", "protocol", "objects", "link", "faults", "adversarial", "transport", "cm", "verbs", "rdmacm"))
 EMULATOR = "emulator"  # the folder and everything below it
 DAEMON = "emulator/daemon"
 COMMAND = "emulator/command"
@@ -68,7 +68,8 @@ RULES = {
     OBJECTS: ["wire", ABI, BASE, PROTOCOL, *ENGINE_VALUES],
     LINK: ["wire", ABI, BASE, PROTOCOL, OBJECTS, *ENGINE_VALUES],
     FAULTS: ["wire", ABI, BASE, PROTOCOL, OBJECTS, LINK, *ENGINE_VALUES],
-    TRANSPORT: ["wire", ABI, BASE, PROTOCOL, OBJECTS, LINK, FAULTS, *ENGINE_VALUES],
+    ADVERSARIAL: ["wire", ABI, BASE, PROTOCOL, OBJECTS, *ENGINE_VALUES],
+    TRANSPORT: ["wire", ABI, BASE, PROTOCOL, OBJECTS, LINK, FAULTS, ADVERSARIAL, *ENGINE_VALUES],
     CM: ["wire", ABI, BASE, PROTOCOL, OBJECTS, TRANSPORT, *ENGINE_VALUES],
     VERBS: ["wire", ABI, BASE, PROTOCOL, OBJECTS, LINK, FAULTS, TRANSPORT, *ENGINE_VALUES],
     RDMACM: ["wire", ABI, BASE, PROTOCOL, OBJECTS, FAULTS, CM, SNAPSHOT, *ENGINE_VALUES],

@@ -75,6 +75,7 @@ Options options_of(options::FabricOptions checked) {
   fabric.seed = checked.seed.value_or(checked.udp ? random_seed() : 0);
   fabric.trace_frames = !checked.capture.empty() || !checked.record.empty();
   fabric.ack_coalescing = checked.ack_coalescing;
+  fabric.adversarial = checked.adversarial;
   fabric.same_keys = checked.same_keys;
   if (checked.udp) {
     for (std::string& interface : checked.interfaces) options.udp.push_back({std::move(interface)});

@@ -117,7 +117,10 @@ bool Admission::count_arrival(DeviceIndex index, size_t size) {
 void Admission::dispatch(DeviceIndex index, const wire::Packet& packet,
                          std::span<const uint8_t> frame) {
   const wire::OpcodeInfo& info = *wire::find_opcode(packet.bth.opcode);
-  if (packet.bth.dest_qpn == wire::kGsiQpn) return connections_.receive(index, packet);
+  if (packet.bth.dest_qpn == wire::kGsiQpn) {
+    if (context_.adversary() != nullptr) context_.adversary()->settle_memory();
+    return connections_.receive(index, packet);
+  }
   if (packet.bth.dest_qpn == kMulticastQpn && packet.dst_ip.is_multicast()) {
     counters_of(index).add(Counter::kMulticastFramesIn);
     for (const QpNumber member : context_.objects().multicast.members(index, packet.dst_ip)) {
@@ -143,12 +146,22 @@ void Admission::admit(QueuePair& qp, DeviceIndex index, const wire::Packet& pack
   if ((packet.bth.pkey & 0x7fff) != (wire::kDefaultPkey & 0x7fff)) {
     return counters.add(Counter::kDroppedWrongPkey);
   }
+  if (context_.adversary() == nullptr) [[likely]]
+    return process(qp, packet, info, frame);
+  context_.adversary()->begin_packet(qp, info);
+  process(qp, packet, info, frame);
+  context_.adversary()->end_packet();
+}
+
+void Admission::process(QueuePair& qp, const wire::Packet& packet, const wire::OpcodeInfo& info,
+                        std::span<const uint8_t> frame) {
+  Counters& counters = context_.counters_of(qp);
   if (qp.type == abi::QpType::kUd) return ud::on_packet(context_, qp, packet, info, frame);
   // 9.6.1.5.1: a connected QP takes packets from its peer's address only.
   if (packet.src_ip != qp.path.dst_ip || packet.dst_ip != qp.path.src_ip) {
     return counters.add(Counter::kDroppedWrongSource);
   }
-  if (is_cnp) return counters.add(Counter::kCnpsReceived);
+  if (packet.bth.opcode == wire::Opcode::kCnp) return counters.add(Counter::kCnpsReceived);
   congestion::on_packet(context_, qp, packet);
   // Annex A14: an XRC QP is one half only.
   const bool has_half =

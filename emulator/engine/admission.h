@@ -46,6 +46,8 @@ class Admission {
   void dispatch(DeviceIndex device, const wire::Packet& packet, std::span<const uint8_t> frame);
   void admit(QueuePair& qp, DeviceIndex device, const wire::Packet& packet,
              const wire::OpcodeInfo& info, std::span<const uint8_t> frame);
+  void process(QueuePair& qp, const wire::Packet& packet, const wire::OpcodeInfo& info,
+               std::span<const uint8_t> frame);
   Counters& counters_of(DeviceIndex device) { return context_.objects().devices[device].counters; }
 
   TransportContext& context_;

@@ -58,6 +58,8 @@ struct FabricConfig {
   uint32_t ack_coalescing = 1;
   /// L_Key and R_Key of a region are equal, as on most NICs.
   bool same_keys = false;
+  /// The classes of `--adversarial` that are on: the bits of an adversarial::Classes.
+  uint32_t adversarial = 0;
   /// What a frame between two devices of the fabric takes. 0 on the real clock, where the program's
   /// own speed is to be seen.
   Duration link_latency{0};

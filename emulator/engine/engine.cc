@@ -29,10 +29,12 @@ struct Apply {
     fabric.objects.clients.attach(input.client, input.device, input.shares_with);
   }
   void operator()(const DetachClient& input) const {
+    if (fabric.adversary) fabric.adversary->drop(input.client);
     fabric.leaving.detach(input.client);
     fabric.faults.processes.forget(input.client);
   }
   void operator()(const Command& input) const {
+    fabric.settle(input.client);
     outputs.reply = execute(fabric.commands, input.client, input.request);
   }
   void operator()(const PostSend& input) const {

@@ -26,28 +26,45 @@ std::vector<std::string> names_of(const std::vector<DeviceConfig>& devices) {
 
 }  // namespace
 
-Fabric::Fabric(FabricConfig config, HostMemory& memory)
+Fabric::Fabric(FabricConfig config, HostMemory& program_memory)
     : config_(std::move(config)),
       objects(config_),
       network(config_, link, step),
       event_delivery(step),
+      adversary(adversarial::Adversary::make(config_, program_memory, objects, step)),
       faults(objects, frames_, network, link, completions, event_delivery, step, config_.seed,
              names_of(config_.devices)),
-      completions(objects, memory, faults.events, step),
+      completions(objects, adversary ? adversary->memory() : program_memory, faults.events, step),
       scheduler(objects.qps),
       transmitter(config_, objects, frames_, faults.frames),
-      transport(config_, objects, memory, step, scheduler, transmitter, faults, link, arrivals,
-                run_),
+      transport(config_, objects, adversary ? adversary->memory() : program_memory, step, scheduler,
+                transmitter, faults, link, arrivals, run_, adversary.get()),
       environment(step, objects.devices, transmitter),
       connections(environment, config_.seed),
       admission(transport, connections, arrivals, frames_, step),
-      commands{objects, memory, completions, transport, step},
-      leaving(commands) {}
+      commands{objects, transport.memory(), completions, transport, step},
+      leaving(commands) {
+  completions.set_hold(adversary.get());
+  event_delivery.set_hold(adversary.get());
+}
 
 void Fabric::begin_step(Instant now, Outputs& outputs) {
   step.begin(now, outputs);
   faults.release_due();
   completions.release_events();
+  if (adversary) [[unlikely]]
+    go_on_with_adversary();
+}
+
+void Fabric::go_on_with_adversary() {
+  adversary->release_due(completions, event_delivery);
+  for (const QpNumber number : adversary->take_woken()) {
+    if (QueuePair* qp = objects.qps.find(number)) scheduler.schedule(*qp);
+  }
+}
+
+void Fabric::settle(ClientId client) {
+  if (adversary) adversary->settle(client, completions, event_delivery);
 }
 
 void Fabric::begin_expiry() {
@@ -150,7 +167,8 @@ std::optional<Instant> Fabric::next_deadline() {
     first = std::max(step.now(), link.front().arrives);
   }
   for (const auto& other :
-       {connections.next_deadline(), completions.next_event(), faults.next_deadline()}) {
+       {connections.next_deadline(), completions.next_event(), faults.next_deadline(),
+        adversary ? adversary->next_deadline() : std::nullopt}) {
     if (other && (!first || *other < *first)) first = other;
   }
   return first;
@@ -158,7 +176,8 @@ std::optional<Instant> Fabric::next_deadline() {
 
 bool Fabric::is_idle() const {
   if (!leaving.empty() || !link.empty() || scheduler.has_turns() || faults.next_deadline() ||
-      completions.has_events() || connections.awaits_answer()) {
+      completions.has_events() || connections.awaits_answer() ||
+      (adversary && !adversary->is_idle())) {
     return false;
   }
   bool idle = true;

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "emulator/engine/admission.h"
+#include "emulator/engine/adversarial/adversary.h"
 #include "emulator/engine/base/frame.h"
 #include "emulator/engine/base/host_memory.h"
 #include "emulator/engine/cm/connection_manager.h"
@@ -34,7 +36,7 @@ class Fabric {
   const FabricConfig config_;
 
  public:
-  Fabric(FabricConfig config, HostMemory& memory);
+  Fabric(FabricConfig config, HostMemory& program_memory);
 
   void begin_step(Instant now, Outputs& outputs);
   /// Lets run() expire the timers of QPs and connections that are due, as soon as what was under
@@ -53,6 +55,8 @@ class Fabric {
   /// Memory that was MemoryResult::kNotYet may be there.
   void go_on_with_memory();
   void remove_device(DeviceIndex index);
+  /// With `--adversarial`: nothing of the client's is held back any more.
+  void settle(ClientId client);
 
   // ---- The parts, in the order in which they are made ----
   Step step;
@@ -61,6 +65,7 @@ class Fabric {
   Arrivals arrivals;  // of the step
   Switch network;
   EventDelivery event_delivery;
+  const std::unique_ptr<adversarial::Adversary> adversary;  // null unless a class is on
   faults::FaultInjector faults;
   CompletionDelivery completions;
   QpScheduler scheduler;
@@ -76,6 +81,7 @@ class Fabric {
   const FabricConfig& config() const { return config_; }
 
  private:
+  void go_on_with_adversary();
   bool makes_runs() const;
   void take_arrivals();
   /// Fails the QPs that overrun CQs and made-up events leave to be failed.

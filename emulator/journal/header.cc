@@ -77,6 +77,7 @@ std::string to_json(const Header& header) {
   json["trace_frames"] = header.fabric.trace_frames;
   json["ack_coalescing"] = header.fabric.ack_coalescing;
   json["same_keys"] = header.fabric.same_keys;
+  json["adversarial"] = header.fabric.adversarial;
   json["link_latency_ns"] = header.fabric.link_latency.count();
   Json& devices = json["devices"] = Json::array();
   for (const engine::DeviceConfig& device : header.fabric.devices) {
@@ -100,6 +101,9 @@ Header parse_header(std::string_view text) {
     throw std::runtime_error("the ack_coalescing of its header is out of range");
   }
   if (json.contains("same_keys")) header.fabric.same_keys = field<bool>(json, "same_keys");
+  if (json.contains("adversarial")) {
+    header.fabric.adversarial = field<uint32_t>(json, "adversarial");
+  }
   header.fabric.link_latency = engine::Duration(field<int64_t>(json, "link_latency_ns"));
   if (header.fabric.link_latency < engine::Duration(0)) {
     throw std::runtime_error("its header has a link that is faster than time");

@@ -7,6 +7,8 @@
 #include <set>
 #include <string_view>
 
+#include "emulator/engine/adversarial/adversarial_class.h"
+
 namespace rocemu::options {
 namespace {
 
@@ -317,9 +319,30 @@ void check_record(const Given& given, FabricOptions& options) {
   options.stop_without_record = policy == "stop";
 }
 
-/// In lockstep the daemon waits for the programs.
+/// Without a value, or with "all", every class is on.
+void check_adversarial(const Given& given, FabricOptions& options) {
+  using engine::adversarial::Classes;
+  if (!given.has("adversarial")) return;
+  const std::string list = given.text("adversarial");
+  const bool is_all = list.empty() || list == "all";
+  Classes chosen = is_all ? Classes::all() : Classes();
+  for (std::string_view rest = is_all ? std::string_view() : list; !rest.empty();) {
+    const size_t comma = rest.find(',');
+    const std::string_view name = rest.substr(0, comma);
+    if (!engine::adversarial::add_class(name, chosen)) {
+      throw OptionError(fmt::format("--adversarial has no class '{}'; use {}, or all", name,
+                                    engine::adversarial::names_of(Classes::all())));
+    }
+    rest.remove_prefix(comma == std::string_view::npos ? rest.size() : comma + 1);
+  }
+  options.adversarial = chosen.bits();
+}
+
+/// In lockstep the daemon waits for the programs. An adversary decides by itself when memory is
+/// read and written.
 void check_waiting(const Given& given, FabricOptions& options) {
-  options.exact_memory = given.is_set("exact-memory") || options.lockstep;
+  options.exact_memory =
+      given.is_set("exact-memory") || options.lockstep || options.adversarial != 0;
   options.busy_poll = given.is_set("busy-poll");
   if (options.busy_poll && options.lockstep) {
     throw OptionError("--busy-poll is for the real clock; leave out --busy-poll or --lockstep");
@@ -351,6 +374,7 @@ FabricOptions check_options(const po::variables_map& values) {
     }
   }
   options.same_keys = given.is_set("same-keys");
+  check_adversarial(given, options);
   check_waiting(given, options);
   if (given.has("log-level")) {
     options.log_level = given.text("log-level");

@@ -36,6 +36,7 @@ struct FabricOptions {
   std::optional<uint64_t> seed;
   uint64_t schedule = 0;        // of programs' turns
   uint32_t ack_coalescing = 0;  // engine::FabricConfig::ack_coalescing
+  uint32_t adversarial = 0;     // engine::FabricConfig::adversarial
   bool udp = false;
   /// The first device has its default addresses, and besides those of the machine that no other
   /// device has.

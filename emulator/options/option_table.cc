@@ -61,6 +61,11 @@ constexpr Option kOptions[] = {
     {"scenario", kTexts, "FILE|NAME", kNic, kCauseFaults, kAlways,
      "cause the faults that FILE describes (docs/scenarios.md), or those of the scenario NAME that "
      "comes with rocemu (rocemu scenarios); may be repeated"},
+    {"adversarial", kMaybeText, "CLASS,...", kNic, kCauseFaults, kAlways,
+     "do what the specification allows and real NICs rarely do, chosen by --seed: bytes that arrive "
+     "out of order and late, messages that are read late, completions of different queues in any "
+     "order; or only these classes: placement, late-read, undefined, order, atomicity, relaxed "
+     "(docs/adversarial.md)"},
     {"strict", kSwitch, "", kRun, kCauseFaults, kAlways,
      "fail if a rule of the scenario never acted"},
     {"seed", kText, "N", kEvery, kCauseFaults, kAlways,

@@ -89,6 +89,18 @@ TEST(Options, AcknowledgementsAreCoalescedButNotInLockstep) {
   }
 }
 
+TEST(Options, AdversarialTakesClassesByNameAndMeansAllWithoutOne) {
+  // Bit i is class i of the table in docs/adversarial.md.
+  EXPECT_EQ(parse({}).fabric.adversarial, 0u);
+  EXPECT_EQ(parse({"--adversarial"}).fabric.adversarial, 0b111111u);
+  EXPECT_EQ(parse({"--adversarial=all"}).fabric.adversarial, 0b111111u);
+  EXPECT_EQ(parse({"--adversarial=placement"}).fabric.adversarial, 0b000001u);
+  EXPECT_EQ(parse({"--adversarial=relaxed,late-read"}).fabric.adversarial, 0b100010u);
+  EXPECT_THAT(error_of({"--adversarial=placement,late"}),
+              HasSubstr("no class 'late'; use placement, late-read, undefined, order, atomicity, "
+                        "relaxed, or all"));
+}
+
 TEST(Options, BusyPollingIsForTheRealClock) {
   EXPECT_FALSE(parse({}).busy_poll);
   EXPECT_TRUE(parse({"--busy-poll"}).busy_poll);
@@ -96,6 +108,7 @@ TEST(Options, BusyPollingIsForTheRealClock) {
   EXPECT_FALSE(parse({}).exact_memory);
   EXPECT_TRUE(parse({"--exact-memory"}).exact_memory);
   EXPECT_TRUE(parse({"--lockstep"}).exact_memory);
+  EXPECT_TRUE(parse({"--adversarial"}).exact_memory);
   EXPECT_FALSE(parse({"--lockstep"}).sleep_between_turns);
   EXPECT_TRUE(parse({"--no-spin", "--lockstep"}).sleep_between_turns);
   EXPECT_THAT(error_of({"--no-spin"}), HasSubstr("add --lockstep"));

@@ -19,6 +19,7 @@ Header some_header() {
   header.fabric.trace_frames = true;
   header.fabric.ack_coalescing = 3;
   header.fabric.same_keys = true;
+  header.fabric.adversarial = 0b100001;
   header.fabric.devices[1].policy.require_grh = true;
   header.fabric.devices[1].policy.resolve_neighbors = true;
   header.fabric.devices[1].interfaces = {1, 7};
@@ -32,6 +33,7 @@ TEST(JournalHeader, ComesBackAsItWas) {
   EXPECT_EQ(to_json(after), to_json(before));
   EXPECT_EQ(after.fabric.ack_coalescing, 3u);
   EXPECT_TRUE(after.fabric.same_keys);
+  EXPECT_EQ(after.fabric.adversarial, 0b100001u);
   EXPECT_EQ(after.fabric.seed, before.fabric.seed);
   EXPECT_EQ(after.fabric.devices[2].addresses, before.fabric.devices[2].addresses);
   EXPECT_EQ(after.fabric.devices[2].mac.bytes, before.fabric.devices[2].mac.bytes);

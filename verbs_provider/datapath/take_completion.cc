@@ -1,5 +1,6 @@
 #include "verbs_provider/datapath/take_completion.h"
 
+#include "emulator/abi/undefined_fields.h"
 #include "verbs_provider/context/context.h"
 #include "verbs_provider/context/sanitizer_hooks.h"
 #include "verbs_provider/datapath/retire.h"
@@ -7,20 +8,10 @@
 namespace rocemu::provider {
 namespace {
 
-/// ibv_poll_cq(3): "If the completion status is other than IBV_WC_SUCCESS, only the following
-/// attributes are valid: wr_id, status, qp_num, and vendor_err." A program that uses others finds a
-/// pattern there.
-void spoil_undefined_fields(abi::Cqe& cqe) {
-  constexpr uint32_t kPattern = 0x5a5a5a5a;
-  cqe.opcode = cqe.byte_len = cqe.imm_data = cqe.src_qp = cqe.wc_flags = kPattern;
-  cqe.slid = cqe.pkey_index = kPattern & 0xffff;
-  cqe.sl = cqe.dlid_path_bits = kPattern & 0xff;
-}
-
 /// Shows the sanitizer a completion, and fills the fields that the man page leaves undefined.
 void show(ibv_cq* cq, abi::Cqe& cqe) {
   sanitizer()->completed(cq, cqe);
-  if (cqe.status != static_cast<uint32_t>(abi::WcStatus::kSuccess)) spoil_undefined_fields(cqe);
+  abi::spoil_undefined_fields(cqe);
 }
 
 }  // namespace

@@ -38,6 +38,10 @@ std::vector<std::string> daemon_arguments(std::string_view subcommand,
     if (const auto* is_set = boost::any_cast<bool>(&value)) {
       if (*is_set) arguments.push_back("--" + name);
     } else if (const auto* text = boost::any_cast<std::string>(&value)) {
+      if (option.value == options::Value::kMaybeText) {
+        arguments.push_back(text->empty() ? "--" + name : "--" + name + "=" + *text);
+        continue;
+      }
       // The daemon's working directory is another one.
       const bool is_relative =
           name == "record" || (name == "topology" && std::filesystem::is_regular_file(*text));

@@ -15,6 +15,8 @@ struct RemoteRange {
   uint64_t length;
   /// The same bytes may have other addresses, of this client or of another.
   bool is_shared = false;
+  /// Of a region with IBV_ACCESS_RELAXED_ORDERING. It means something to `--adversarial` only.
+  bool is_relaxed = false;
 };
 
 enum class MemoryResult : uint8_t {

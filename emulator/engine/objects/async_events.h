@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "emulator/abi/rings.h"
+#include "emulator/engine/objects/completion_queue.h"
 #include "emulator/engine/objects/queue_pair.h"
 #include "emulator/engine/step.h"
 
@@ -26,18 +28,38 @@ class AsyncEvents {
   }
 };
 
+/// What may keep completions and events back, for `--adversarial`.
+class DeliveryHold {
+ public:
+  virtual ~DeliveryHold() = default;
+  /// Changes what the program may find in a completion.
+  virtual void shape(abi::Cqe& cqe) = 0;
+  /// Return whether it is kept, to be delivered later.
+  virtual bool hold(const CompletionQueue& cq, const abi::Cqe& cqe, bool solicits) = 0;
+  virtual bool hold_event(const CompletionQueue& cq) = 0;
+  virtual bool hold_event(ClientId client, abi::EventType type, uint64_t element) = 0;
+};
+
 /// Delivers them.
 class EventDelivery final : public AsyncEvents {
  public:
   explicit EventDelivery(Step& step) : step_(step) {}
   using AsyncEvents::raise;
+  /// `hold` outlives this.
+  void set_hold(DeliveryHold* hold) { hold_ = hold; }
   void raise(ClientId client, abi::EventType type, uint64_t element,
              const QueuePair* /*qp*/ = nullptr) override {
+    if (hold_ != nullptr && hold_->hold_event(client, type, element)) return;
+    raise_now(client, type, element);
+  }
+  /// The same for what was held.
+  void raise_now(ClientId client, abi::EventType type, uint64_t element) {
     step_.emit(AsyncEvent{client, type, element});
   }
 
  private:
   Step& step_;
+  DeliveryHold* hold_ = nullptr;
 };
 
 }  // namespace rocemu::engine

@@ -3,6 +3,17 @@
 namespace rocemu::engine {
 
 void CompletionDelivery::deliver(CqId id, const abi::Cqe& cqe, bool solicits) {
+  if (hold_ != nullptr) [[unlikely]] {
+    const CompletionQueue* cq = objects_.cqs.find(id);
+    abi::Cqe shaped = cqe;
+    hold_->shape(shaped);
+    if (cq != nullptr && hold_->hold(*cq, shaped, solicits)) return;
+    return deliver_now(id, shaped, solicits);
+  }
+  deliver_now(id, cqe, solicits);
+}
+
+void CompletionDelivery::deliver_now(CqId id, const abi::Cqe& cqe, bool solicits) {
   CompletionQueue* cq = objects_.cqs.find(id);
   if (cq == nullptr || cq->failed) return;
   if (cq->full()) {
@@ -80,7 +91,13 @@ std::optional<Instant> CompletionDelivery::next_event() {
 
 void CompletionDelivery::notify(const CompletionQueue& cq) {
   if (cq.channel.value == 0) return;
+  if (hold_ != nullptr && hold_->hold_event(cq)) return;
   step_.emit(CompletionEvent{cq.client, cq.id, cq.channel, cq.user_handle});
+}
+
+void CompletionDelivery::notify_now(CqId id) {
+  const CompletionQueue* cq = objects_.cqs.find(id);
+  if (cq != nullptr) step_.emit(CompletionEvent{cq->client, id, cq->channel, cq->user_handle});
 }
 
 void CompletionDelivery::limit_wait(CompletionQueue& cq) {

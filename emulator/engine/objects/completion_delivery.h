@@ -24,6 +24,11 @@ class CompletionDelivery {
   /// Overruns the CQ if it has no room. `solicits`: see CompletionQueue::add. A CQ that has failed
   /// or is gone takes nothing.
   void deliver(CqId id, const abi::Cqe& cqe, bool solicits);
+  /// `hold` outlives this.
+  void set_hold(DeliveryHold* hold) { hold_ = hold; }
+  /// The same for what was held.
+  void deliver_now(CqId id, const abi::Cqe& cqe, bool solicits);
+  void notify_now(CqId id);
   void overrun(CompletionQueue& cq);
   /// A CQ that overran, and whose users have yet to be failed (transport/failure.h).
   std::optional<CqId> take_overrun();
@@ -50,6 +55,7 @@ class CompletionDelivery {
   HostMemory& host_memory_;
   AsyncEvents& events_;
   Step& step_;
+  DeliveryHold* hold_ = nullptr;
   std::vector<CqId> overrun_;
   std::set<std::pair<Instant, CqId>> waiting_;  // by CompletionQueue::event_deadline
 };

@@ -38,7 +38,7 @@ void MemoryList::add(const Place& place, uint64_t length) {
   if (place.null) null_ |= 1u << ranges_.size();
   on_demand_ |= place.on_demand;
   is_shared_ |= place.is_shared;
-  ranges_.push_back({place.address, length, place.is_shared});
+  ranges_.push_back({place.address, length, place.is_shared, place.is_relaxed});
   clients_.push_back(place.client);
 }
 

@@ -227,7 +227,8 @@ std::optional<Place> MemoryTable::place_in(const MemoryRegion& region, uint64_t 
   return Place{.client = region.client,
                .address = region.address + (address - region.iova),
                .on_demand = on_demand,
-               .is_shared = region.is_shared || on_demand};  // what is mapped there may change
+               .is_shared = region.is_shared || on_demand,  // what is mapped there may change
+               .is_relaxed = (region.access & abi::kAccessRelaxedOrdering) != 0};
 }
 
 }  // namespace rocemu::engine

@@ -56,9 +56,10 @@ struct MemoryWindow {
 struct Place {
   ClientId client;
   uint64_t address = 0;
-  bool null = false;       // nowhere: of a null region
-  bool on_demand = false;  // of a region whose pages may come and go
-  bool is_shared = false;  // RemoteRange
+  bool null = false;        // nowhere: of a null region
+  bool on_demand = false;   // of a region whose pages may come and go
+  bool is_shared = false;   // RemoteRange
+  bool is_relaxed = false;  // RemoteRange
 };
 
 /// The QP on whose behalf memory is used. Its PD decides what it may use at all (IBTA vol 1,

@@ -1,6 +1,7 @@
 // What the stages of the transport (requester, completer, responder, UC, UD) have around them.
 #pragma once
 
+#include "emulator/engine/adversarial/adversary.h"
 #include "emulator/engine/base/host_memory.h"
 #include "emulator/engine/config.h"
 #include "emulator/engine/faults/fault_injector.h"
@@ -20,7 +21,7 @@ class TransportContext {
   TransportContext(const FabricConfig& config, Objects& objects, HostMemory& memory, Step& step,
                    QpScheduler& scheduler, Transmitter& transmitter,
                    faults::FaultInjector& injector, const Link& link, const Arrivals& arrivals,
-                   PacketRun& run)
+                   PacketRun& run, adversarial::Adversary* adversary)
       : config_(config),
         objects_(objects),
         memory_(memory),
@@ -30,7 +31,8 @@ class TransportContext {
         faults_(injector),
         link_(link),
         arrivals_(arrivals),
-        run_(run) {}
+        run_(run),
+        adversary_(adversary) {}
 
   Instant now() const { return step_.now(); }
   const FabricConfig& config() const { return config_; }
@@ -66,6 +68,8 @@ class TransportContext {
   }
   /// The packet at hand, with those of its message that have arrived behind it.
   PacketRun& run_at_hand() const { return run_; }
+  /// Null unless a class of `--adversarial` is on.
+  adversarial::Adversary* adversary() const { return adversary_; }
 
  private:
   const FabricConfig& config_;
@@ -78,6 +82,7 @@ class TransportContext {
   const Link& link_;
   const Arrivals& arrivals_;
   PacketRun& run_;
+  adversarial::Adversary* adversary_;
 };
 
 }  // namespace rocemu::engine

@@ -166,6 +166,11 @@ bool complete(TransportContext& context, QueuePair& qp, const wire::Packet& pack
 }
 
 void fail(TransportContext& context, QueuePair& qp, WcStatus status, VendorError vendor) {
+  const bool began = qp.recv.in_message || status != WcStatus::kWrFlushErr;
+  if (began && context.adversary() != nullptr) [[unlikely]] {
+    const ReceiveWqe& wqe = *qp.recv.wqe;
+    context.adversary()->spoil(wqe.pd, wqe.sges, total(wqe.sges));
+  }
   report(context, qp, receive_cqe(), status, vendor, true);
 }
 

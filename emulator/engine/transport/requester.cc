@@ -332,6 +332,11 @@ uint32_t send_next(TransportContext& context, QueuePair& qp, uint32_t budget) {
   }
   const uint32_t packets = psn_count(state.length, qp.mtu());
   const uint32_t first = send.next_packet;
+  const bool reads_memory = state.length != 0 && (wqe.flags & abi::kSendInline) == 0;
+  if (reads_memory && context.adversary() != nullptr &&
+      !context.adversary()->may_read(qp, index, first)) [[unlikely]] {
+    return 0;
+  }
   const uint32_t count = std::min({packets - first, budget, static_cast<uint32_t>(window)});
 
   std::array<Frame, kBurst> frames;

@@ -87,9 +87,12 @@ std::optional<Verdict> read_for(TransportContext& context, QueuePair& qp, const 
 }
 
 /// Up to `budget` packets of a READ's data. Nothing more to send: response.left is 0 and begun set.
-/// Nothing returned: the memory is not there yet, and the QP is scheduled when it may be.
+/// Nothing returned: the data must be read later, and the QP is scheduled then.
 std::optional<uint32_t> send_read_data(TransportContext& context, QueuePair& qp, Response& response,
                                        uint32_t budget) {
+  adversarial::Adversary* adversary = context.adversary();
+  if (adversary != nullptr && adversary->awaits_response(qp, response)) [[unlikely]]
+    return std::nullopt;
   const uint32_t count = std::min(psn_count(response.left, qp.mtu()), budget);
   std::array<Frame, kBurst> frames;
   std::array<std::span<uint8_t>, kBurst> targets;
@@ -125,6 +128,10 @@ std::optional<uint32_t> send_read_data(TransportContext& context, QueuePair& qp,
         execute_refusal(context, qp, response.psn, *verdict);
       }
       return 0;
+    }
+    if (adversary != nullptr &&
+        !adversary->takes_response(qp, response, std::span(targets).first(count))) [[unlikely]] {
+      return std::nullopt;
     }
   }
   for (uint32_t i = 0; i < count; ++i) {

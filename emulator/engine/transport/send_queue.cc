@@ -13,10 +13,24 @@ using abi::WcStatus;
 using abi::WrOpcode;
 using wire::Psn;
 
+/// The buffer of a READ or atomic that began and failed.
+void spoil_answer(TransportContext& context, const QueuePair& qp, uint32_t index,
+                  const SendWqe& wqe) {
+  const SendState& state = qp.send.queue.state(index);
+  const AnsweredBy answer = traits_of(state.kind).answer;
+  const bool has_buffer =
+      answer == AnsweredBy::kReadResponse || answer == AnsweredBy::kAtomicAcknowledge;
+  if (!state.started || !has_buffer || wqe.num_sge > qp.attr.cap.max_send_sge) return;
+  const SgeList buffer = read_sges(qp.send.queue.rest(index, sizeof(SendWqe)), wqe.num_sge);
+  context.adversary()->spoil(qp.pd, buffer, state.length);
+}
+
 /// False if a rule made a failure of it.
 bool report(TransportContext& context, const QueuePair& qp, uint32_t index, WcStatus status,
             VendorError vendor) {
   const auto wqe = qp.send.queue.header<SendWqe>(index);
+  if (status != WcStatus::kSuccess && context.adversary() != nullptr) [[unlikely]]
+    spoil_answer(context, qp, index, wqe);
   const bool wanted =
       status != WcStatus::kSuccess || (wqe.flags & abi::kSendSignaled) != 0 || qp.sq_sig_all;
   if (!wanted && !context.faults().watches(faults::Where::kCompletion)) return true;

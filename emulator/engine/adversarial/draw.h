@@ -1,0 +1,47 @@
+// What the adversary leaves to chance. Each class has a generator of its own, so that a class draws
+// the same whatever other classes are on.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+
+#include "emulator/engine/adversarial/adversarial_class.h"
+#include "emulator/engine/base/random.h"
+#include "emulator/engine/base/time.h"
+
+namespace rocemu::engine::adversarial {
+
+/// The longest time that a byte or a completion is late. Connections survive it: an ACK timeout of
+/// less than 1 ms (`timeout` below 8) is rare, and no request waits that long for its response.
+inline constexpr Duration kLongest = std::chrono::milliseconds(1);
+/// What the peer waits for, such as the data of a READ, is late by no more than that.
+inline constexpr Duration kLongestResponse = std::chrono::microseconds(50);
+
+class Draw {
+ public:
+  Draw(uint64_t seed, Class of)
+      : random_(Random(seed ^ (uint64_t{0xad} << 56 | (uint64_t{static_cast<uint8_t>(of)} << 48)))
+                    .next()) {}
+
+  uint64_t bits() { return random_.next(); }
+  /// Returns 0 to `end` - 1.
+  uint32_t below(uint32_t end) { return static_cast<uint32_t>((random_.next() >> 32) % end); }
+  bool one_in(uint32_t n) { return below(n) == 0; }
+  /// Returns 1 us to kLongest: each order of magnitude as often as the next, since programs wait at
+  /// different paces.
+  Duration delay() {
+    constexpr std::array<int64_t, 4> kUs = {1, 10, 100, 1000};
+    return std::chrono::microseconds(kUs[below(kUs.size())]);
+  }
+  /// The same up to kLongestResponse.
+  Duration response_delay() {
+    constexpr std::array<int64_t, 3> kUs = {1, 10, 50};
+    return std::chrono::microseconds(kUs[below(kUs.size())]);
+  }
+
+ private:
+  Random random_;
+};
+
+}  // namespace rocemu::engine::adversarial

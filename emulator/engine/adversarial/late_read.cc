@@ -1,0 +1,22 @@
+#include "emulator/engine/adversarial/late_read.h"
+
+namespace rocemu::engine::adversarial {
+
+Instant LateRead::earliest(QpNumber qp, uint32_t wqe, uint32_t packet, Instant now) {
+  const auto found = waiting_.find(qp);
+  const bool is_known =
+      found != waiting_.end() && found->second.wqe == wqe && found->second.packet == packet;
+  if (!is_known) {
+    // Of a long message one burst in four waits.
+    const bool waits = packet == 0 ? !draw_.one_in(4) : draw_.one_in(4);
+    const Duration delay = draw_.delay();
+    waiting_.insert_or_assign(qp, Waiting{wqe, packet, waits ? now + delay : now});
+  }
+  Waiting& waiting = waiting_.find(qp)->second;
+  const Instant until = waiting.until;
+  // What is sent again waits again.
+  if (until <= now) waiting_.erase(qp);
+  return until <= now ? now : until;
+}
+
+}  // namespace rocemu::engine::adversarial

@@ -1,0 +1,37 @@
+// The class `late-read`: the NIC reads a message as late as its completion allows.
+//
+// ibv_post_send(3): the buffers are the NIC's "until after the request is fully executed and a work
+// completion has been retrieved". So a WQE whose data is in memory waits before each burst of its
+// packets. A retransmission waits and reads memory again. Inline data was copied by the post, and
+// does not wait.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "emulator/engine/adversarial/draw.h"
+#include "emulator/engine/base/ids.h"
+#include "emulator/engine/base/time.h"
+
+namespace rocemu::engine::adversarial {
+
+class LateRead {
+ public:
+  explicit LateRead(uint64_t seed) : draw_(seed, Class::kLateRead) {}
+
+  /// Returns when packet `packet` of WQE `wqe` may be read: `now`, or a later time which stays the
+  /// same until it has come.
+  Instant earliest(QpNumber qp, uint32_t wqe, uint32_t packet, Instant now);
+
+ private:
+  struct Waiting {
+    uint32_t wqe;
+    uint32_t packet;
+    Instant until;
+  };
+
+  Draw draw_;
+  std::map<QpNumber, Waiting> waiting_;
+};
+
+}  // namespace rocemu::engine::adversarial

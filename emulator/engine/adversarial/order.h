@@ -1,0 +1,64 @@
+// The class `order`: completions of different queues come in any order, and events come late.
+//
+// The completions of one work queue keep their order (IBTA vol 1, 10.8.5); those of different
+// queues, QPs and CQs have none. A responder may acknowledge late, and several messages at once
+// (9.7.5.1.2), which delays the completions of the requester. With the class `placement` a
+// completion waits for the bytes that it makes visible.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "emulator/abi/control.h"
+#include "emulator/abi/rings.h"
+#include "emulator/engine/adversarial/draw.h"
+#include "emulator/engine/base/ids.h"
+#include "emulator/engine/base/time.h"
+
+namespace rocemu::engine::adversarial {
+
+struct HeldCompletion {
+  ClientId client;  // of the CQ
+  CqId cq;
+  abi::Cqe cqe;
+  bool solicits = false;
+  Instant until{};
+};
+
+struct HeldEvent {
+  ClientId client;
+  std::optional<CqId> cq;  // an event of a completion channel; else an asynchronous event
+  abi::EventType type{};
+  uint64_t element = 0;
+  Instant until{};
+};
+
+class Order {
+ public:
+  explicit Order(uint64_t seed) : draw_(seed, Class::kOrder) {}
+
+  /// Returns a delay for a completion or an event: none for every other one.
+  Duration delay();
+
+  /// Keeps it until its time, or until the time of the one before it in the same work queue.
+  void keep(HeldCompletion&& held);
+  void keep(HeldEvent&& held);
+  bool holds_queue(const abi::Cqe& cqe) const;
+  bool empty() const { return completions_.empty() && events_.empty(); }
+
+  /// Takes those that are due, and all those of a client.
+  std::vector<HeldCompletion> take_completions(Instant now, std::optional<ClientId> of = {});
+  std::vector<HeldEvent> take_events(Instant now, std::optional<ClientId> of = {});
+  std::optional<Instant> next_due() const;
+  /// Forgets those for a client that is gone.
+  void drop(ClientId client);
+
+ private:
+  Draw draw_;
+  std::deque<HeldCompletion> completions_;  // in the order in which they were made
+  std::deque<HeldEvent> events_;
+};
+
+}  // namespace rocemu::engine::adversarial

@@ -1,0 +1,77 @@
+// The memory of programs as the adversary shows it to the rest of the engine: bytes that were
+// written reach it later and in another order. Reads of the NIC find all of them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+
+#include "emulator/engine/adversarial/adversarial_class.h"
+#include "emulator/engine/adversarial/draw.h"
+#include "emulator/engine/adversarial/pending_writes.h"
+#include "emulator/engine/base/host_memory.h"
+#include "emulator/engine/base/time.h"
+#include "emulator/engine/step.h"
+
+namespace rocemu::engine::adversarial {
+
+class PlacedMemory final : public HostMemory {
+ public:
+  /// What the packet at hand writes.
+  enum class Kind : uint8_t {
+    kThrough,  // nothing may be late
+    kWrite,    // part of a WRITE
+    kBuffer,   // part of a SEND or of the answer to a READ or atomic: a completion follows
+    kAtomic,   // the result of a remote atomic
+  };
+  struct Incoming {
+    Stream stream;
+    ClientId qp_client;
+    Kind kind = Kind::kThrough;
+    bool begins_message = false;
+  };
+
+  /// All of them outlive this.
+  PlacedMemory(Classes classes, uint64_t seed, HostMemory& memory, const Step& step);
+
+  /// Says what the writes that follow are part of.
+  void begin(const Incoming& incoming);
+  void end() { incoming_.kind = Kind::kThrough; }
+
+  PendingWrites& pending() { return pending_; }
+  const PendingWrites& pending() const { return pending_; }
+
+  MemoryResult read(ClientId client, std::span<const RemoteRange> from,
+                    std::span<const std::span<uint8_t>> to) override;
+  MemoryResult read_posted(ClientId client, uint32_t slot, uint64_t offset,
+                           std::span<const RemoteRange> from,
+                           std::span<const std::span<uint8_t>> to) override;
+  MemoryResult write(ClientId client, std::span<const RemoteRange> to,
+                     std::span<const std::span<const uint8_t>> from) override;
+  MemoryResult write_soon(ClientId client, std::span<const RemoteRange> to,
+                          std::span<const std::span<const uint8_t>> from) override;
+  MemoryResult write_received(ClientId client, QpNumber qp, bool is_first,
+                              std::span<const RemoteRange> to,
+                              std::span<const std::span<const uint8_t>> from) override;
+  uint32_t completions_taken(ClientId client, CqId cq) override;
+
+ private:
+  /// Of the message in progress.
+  struct Message {
+    PlacementPlan plan;
+    PlacementPlan relaxed_plan;
+    Instant not_before{};  // ordered bytes of messages before it are there then
+  };
+
+  void begin_message();
+
+  const Classes classes_;
+  HostMemory& memory_;
+  const Step& step_;
+  PendingWrites pending_;
+  Draw placement_, atomicity_, relaxed_;
+  Incoming incoming_;
+  std::map<Stream, Message> messages_;
+};
+
+}  // namespace rocemu::engine::adversarial

@@ -1,0 +1,38 @@
+#include "emulator/engine/adversarial/placement.h"
+
+namespace rocemu::engine::adversarial {
+
+using Shape = PlacementPlan::Shape;
+
+uint32_t PlacementPlan::wave_of(uint64_t index, uint64_t count) const {
+  switch (shape) {
+    case Shape::kTogether:
+      return 0;
+    case Shape::kLastFirst:
+      return index + 1 == count ? 0 : 1;
+    case Shape::kBackward:
+      return static_cast<uint32_t>((count - 1 - index) * kMaxWaves / count);
+    case Shape::kScattered:
+      return static_cast<uint32_t>((Random(salt ^ index).next() >> 32) % kMaxWaves);
+  }
+  return 0;
+}
+
+PlacementPlan draw_placement(Draw& draw) {
+  constexpr std::array<Shape, 8> kShapes = {Shape::kTogether,  Shape::kTogether,  Shape::kLastFirst,
+                                            Shape::kLastFirst, Shape::kLastFirst, Shape::kBackward,
+                                            Shape::kScattered, Shape::kScattered};
+  // Words, cache lines, and about a packet.
+  constexpr std::array<uint32_t, 3> kGranules = {8, 64, 1024};
+  const uint32_t kind = draw.below(kShapes.size());
+  PlacementPlan plan;
+  plan.shape = kShapes[kind];
+  plan.salt = draw.bits();
+  const uint32_t granule = kGranules[draw.below(kGranules.size())];
+  if (plan.shape != Shape::kLastFirst) plan.granule = granule;
+  const Duration delay = draw.delay();
+  if (kind != 0) plan.delay = delay;
+  return plan;
+}
+
+}  // namespace rocemu::engine::adversarial

@@ -1,0 +1,18 @@
+// The class `relaxed`: ibv_reg_mr(3) on IBV_ACCESS_RELAXED_ORDERING: "RDMA write-after-write
+// message order is no longer guaranteed". A WRITE to such a region is late on its own, and does not
+// wait for the WRITE before it. Completions and atomics still find all that came before them.
+#pragma once
+
+#include "emulator/engine/adversarial/placement.h"
+
+namespace rocemu::engine::adversarial {
+
+/// Every other WRITE is late, so that the next one overtakes it.
+inline PlacementPlan draw_relaxed(Draw& draw) {
+  PlacementPlan plan;
+  const Duration delay = draw.delay();
+  if (draw.one_in(2)) plan.delay = delay;
+  return plan;
+}
+
+}  // namespace rocemu::engine::adversarial

@@ -1,0 +1,56 @@
+#include "emulator/engine/adversarial/torn_read.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace rocemu::engine::adversarial {
+
+Instant TornRead::again_at(const Burst& burst, Instant now) const {
+  const auto found = waiting_.find(burst.qp);
+  const bool waits = found != waiting_.end() && found->second.burst == burst;
+  return waits ? std::max(now, found->second.until) : now;
+}
+
+Instant TornRead::take(const Burst& burst, std::span<const std::span<uint8_t>> data, Instant now) {
+  const auto found = waiting_.find(burst.qp);
+  if (found != waiting_.end() && found->second.burst == burst) {
+    if (found->second.until > now) return found->second.until;
+    const Waiting waiting = std::move(found->second);
+    waiting_.erase(found);
+    mix(waiting.first, burst.address, data);
+    return now;
+  }
+  if (draw_.one_in(4)) return now;
+  Waiting waiting{.burst = burst, .until = now + draw_.response_delay(), .first = {}};
+  for (const std::span<uint8_t> part : data) {
+    waiting.first.insert(waiting.first.end(), part.begin(), part.end());
+  }
+  const Instant until = waiting.until;
+  waiting_.insert_or_assign(burst.qp, std::move(waiting));
+  return until;
+}
+
+/// Either the first or the last part, or any words, are as they were read first.
+void TornRead::mix(std::span<const uint8_t> first, uint64_t address,
+                   std::span<const std::span<uint8_t>> data) {
+  constexpr uint64_t kWord = 8;
+  const uint64_t words = (address + first.size() + kWord - 1) / kWord - address / kWord;
+  const uint32_t shape = draw_.below(3);
+  const uint64_t salt = draw_.bits();
+  const uint64_t border = draw_.bits() % (words + 1);
+  const auto is_early = [&](uint64_t word) {
+    if (shape == 0) return word < border;
+    if (shape == 1) return word >= border;
+    return (Random(salt ^ word).next() >> 63) != 0;
+  };
+  uint64_t at = 0;
+  for (const std::span<uint8_t> part : data) {
+    for (uint8_t& byte : part) {
+      if (at == first.size()) return;
+      if (is_early((address + at) / kWord - address / kWord)) byte = first[at];
+      ++at;
+    }
+  }
+}
+
+}  // namespace rocemu::engine::adversarial

@@ -1,0 +1,49 @@
+// The class `placement`, at the responder of a READ: its data is read in pieces of 8 bytes at two
+// different times. IBTA vol 1, 9.5 promises no order in which the bytes of a READ are read, and a
+// program that changes them meanwhile gives the reader a mixture.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "emulator/engine/adversarial/draw.h"
+#include "emulator/engine/base/ids.h"
+#include "emulator/engine/base/time.h"
+
+namespace rocemu::engine::adversarial {
+
+class TornRead {
+ public:
+  explicit TornRead(uint64_t seed) : draw_(seed, Class::kPlacement) {}
+
+  /// Response packets that are sent in one turn.
+  struct Burst {
+    QpNumber qp;
+    uint32_t generation;  // QueuePair::generation
+    uint32_t psn;         // of the first packet
+    uint64_t address;     // of its data
+    bool operator==(const Burst&) const = default;
+  };
+
+  /// Takes the burst's data, which was read just now. Returns `now` if the packets can be sent,
+  /// with words of the earlier read in place of some; or else when the data must be read again.
+  Instant take(const Burst& burst, std::span<const std::span<uint8_t>> data, Instant now);
+  /// Returns when the data must be read again, or `now` if nothing is waited for.
+  Instant again_at(const Burst& burst, Instant now) const;
+
+ private:
+  struct Waiting {
+    Burst burst;
+    Instant until;
+    std::vector<uint8_t> first;  // as it was read first
+  };
+  void mix(std::span<const uint8_t> first, uint64_t address,
+           std::span<const std::span<uint8_t>> data);
+
+  Draw draw_;
+  std::map<QpNumber, Waiting> waiting_;
+};
+
+}  // namespace rocemu::engine::adversarial

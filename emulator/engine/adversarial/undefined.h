@@ -1,0 +1,26 @@
+// The class `undefined`: what a failure leaves undefined has a pattern.
+//
+// ibv_poll_cq(3): "if the completion status is other than IBV_WC_SUCCESS, only ... wr_id, status,
+// qp_num, and vendor_err" are valid. IBTA vol 1, 9.5: a program may rely on the buffer of a READ,
+// an atomic or a receive when that has completed. Of one that began and failed, nothing says what
+// the buffer has. Here are the buffers; the fields of completions
+// are in emulator/abi/undefined_fields.h.
+#pragma once
+
+#include <cstdint>
+
+#include "emulator/engine/base/host_memory.h"
+#include "emulator/engine/base/ids.h"
+#include "emulator/engine/objects/memory_table.h"
+#include "emulator/engine/objects/sge_list.h"
+
+namespace rocemu::engine::adversarial {
+
+/// Writes the pattern into the first bytes of the buffer, at most kMaxSpoiled. A buffer that the
+/// keys do not open stays as it is.
+void spoil_buffer(HostMemory& memory, const MemoryTable& regions, PdId pd, const SgeList& buffer,
+                  uint64_t length);
+
+inline constexpr uint64_t kMaxSpoiled = 65536;
+
+}  // namespace rocemu::engine::adversarial
