@@ -33,8 +33,14 @@ bool match_device(SysfsDevice* device) {
   return size == static_cast<ssize_t>(strlen(kType)) && memcmp(type, kType, strlen(kType)) == 0;
 }
 
+/// IB_UVERBS_CORE_SUPPORT_OPTIONAL_MR_ACCESS (rdma/ib_user_ioctl_verbs.h): without it libibverbs
+/// drops flags such as IBV_ACCESS_RELAXED_ORDERING before ibv_reg_mr() reaches us.
+constexpr uint64_t kOptionalAccess = 1;
+
 VerbsDevice* alloc_device(SysfsDevice*) {
-  return make<VerbsDevice>();
+  auto* device = make<VerbsDevice>();
+  if (device != nullptr) device->core_support = kOptionalAccess;
+  return device;
 }
 
 void uninit_device(VerbsDevice* device) {
