@@ -143,7 +143,7 @@ TEST(AdversarialPlacement, WritesOfOneQpBecomeVisibleInTheirOrder) {
     Adversarial world(bits_of({Class::kPlacement}), seed);
     for (uint8_t i = 0; i < 4; ++i) world.write(1, 128, i * 128u);
     world.watch([&] {
-      for (int i = 1; i < 4; ++i) {
+      for (uint32_t i = 1; i < 4; ++i) {
         const auto earlier = world.right.recv_bytes(128, 128u * (i - 1));
         const auto later = world.right.recv_bytes(128, 128u * i);
         if (std::ranges::find(later, 1) == later.end()) continue;
