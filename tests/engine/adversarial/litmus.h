@@ -1,0 +1,285 @@
+// Litmus tests for `--adversarial`: programs of two nodes, as threads of loads, stores and posts,
+// run on the pure engine. The seed decides the order of the threads and what the NIC does.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "emulator/engine/adversarial/adversarial_class.h"
+#include "emulator/engine/base/random.h"
+#include "tests/support/endpoint.h"
+
+namespace rocemu::test::litmus {
+
+/// An instruction. `word` and `from` number words of 8 bytes in the registered memory of a node.
+struct Op {
+  enum class Kind : uint8_t {
+    kStore,      // of the processor, to its own node
+    kIncrement,  // an atomic one of the processor
+    kLoad,       // into the next register
+    kAwait,      // load until the word has the value
+    kPost,       // of a request to the other node
+    kPoll,       // until the QP's send queue has had `value` completions
+    kTake,       // until the QP's receive queue has had `value` completions
+    kCount,      // the number of the QP's send completions, into the next register
+    kTell,       // the other threads, by a way beside the fabric
+    kHear,       // until some thread told
+  };
+  Kind kind{};
+  uint32_t word = 0;
+  uint64_t value = 0;
+  uint32_t qp = 0;  // 0 or 1: each is connected with that of the other node
+  abi::WrOpcode opcode{};
+  uint32_t from = 0;   // the word at the requester
+  uint32_t words = 1;  // the length
+  uint32_t flags = 0;  // beside kSendSignaled
+};
+
+struct Thread {
+  char node;  // 'A' or 'B'
+  std::vector<Op> ops;
+};
+
+struct LitmusTest {
+  const char* name;
+  const char* clause;
+  std::vector<Thread> threads;
+  std::vector<std::pair<char, uint32_t>> ends = {};  // node and word, read when all is over
+  // Outcomes: the registers in the order of the threads, then the ends, such as "01".
+  std::vector<std::string> allowed;
+  std::vector<std::string> never_shown = {};  // the models allow them, rocemu is kinder
+  std::vector<std::string> forbidden = {};
+  uint32_t access = 0;  // of the memory of both nodes, beside local and remote access
+};
+
+class World {
+ public:
+  static constexpr uint32_t kReceived = 64;  // the word where SENDs arrive
+
+  World(const LitmusTest& test, uint64_t seed)
+      : random_(~seed),
+        bench_(fabric(seed)),
+        nodes_{{{bench_, engine::ClientId{1}, engine::DeviceIndex{0}, options(test.access)},
+                {bench_, engine::ClientId{2}, engine::DeviceIndex{1}, options(test.access)}}} {
+    for (const Thread& thread : test.threads) {
+      for (const Op& op : thread.ops) qps_ = std::max(qps_, op.qp + 1);
+    }
+    for (uint32_t node = 0; node < 2; ++node) add_qps(node);
+    for (uint32_t node = 0; node < 2; ++node) connect(node);
+    for (const Thread& thread : test.threads) {
+      threads_.push_back({.node = index_of(thread.node), .ops = &thread.ops, .at = delay()});
+    }
+  }
+
+  /// Runs all threads to their ends and the engine until nothing is pending.
+  std::string run(const LitmusTest& test) {
+    while (run_one_thread() || advance()) {
+    }
+    std::string outcome;
+    for (const Running& thread : threads_) {
+      if (thread.next != thread.ops->size()) return "stuck";
+      outcome += thread.registers;
+    }
+    for (const auto& [node, number] : test.ends) outcome += text(load(index_of(node), number));
+    return outcome;
+  }
+
+ private:
+  static constexpr uint32_t kAccess = abi::kAccessLocalWrite | abi::kAccessRemoteWrite |
+                                      abi::kAccessRemoteRead | abi::kAccessRemoteAtomic;
+  static constexpr engine::Instant kEnd{40ms};  // before an ACK timeout, behind all delays
+
+  struct Running {
+    uint32_t node;
+    const std::vector<Op>* ops;
+    engine::Instant at;  // the time of the next instruction
+    size_t next = 0;
+    std::string registers = {};
+  };
+
+  static engine::FabricConfig fabric(uint64_t seed) {
+    engine::FabricConfig config = engine::default_fabric(2);
+    config.adversarial = engine::adversarial::Classes::all().bits();
+    config.seed = seed;
+    return config;
+  }
+  static EndpointOptions options(uint32_t access) {
+    EndpointOptions options;
+    options.buffer_size = 1024;
+    options.cq_capacity = 32;
+    options.recv_access = kAccess | access;
+    options.connection.access = kAccess;
+    options.connection.max_rd_atomic = 4;
+    return options;
+  }
+  static uint32_t index_of(char node) { return node == 'A' ? 0 : 1; }
+  /// A torn word is a number of many digits, which no table lists.
+  static std::string text(uint64_t value) { return std::to_string(value); }
+
+  void add_qps(uint32_t node) {
+    Endpoint& own = nodes_[node];
+    qpns_[node] = {own.qpn, own.qpn};
+    if (qps_ == 1) return;
+    qpns_[node][1] = own.client.create_qp(
+        {.pd = own.pd, .send_cq = own.send_cq, .recv_cq = own.recv_cq, .cap = options(0).cap});
+  }
+  void connect(uint32_t node) {
+    Endpoint& own = nodes_[node];
+    const auto peer = address_vector(engine::default_fabric(2).devices[1 - node].addresses[0]);
+    cap_ = own.client.query_qp(own.qpn).cap;
+    for (uint32_t qp = 0; qp < qps_; ++qp) {
+      EXPECT_TRUE(bring_up(own.client, qpns_[node][qp], abi::QpState::kRts, options(0).connection,
+                           peer, qpns_[1 - node][qp]));
+      for (uint32_t i = 0; i < 2; ++i) {
+        const auto wqe = recv_wqe({.sges = {own.recv_sge(8, 8 * kReceived)}}, cap_.max_recv_sge);
+        bench_.step(engine::PostRecv{own.client.id(), engine::QpNumber{qpns_[node][qp]}, wqe});
+      }
+    }
+  }
+
+  engine::Instant delay() {
+    constexpr int64_t kUs[] = {0, 0, 0, 1, 5, 20, 100, 1000};
+    return bench_.now() + std::chrono::microseconds(kUs[random_.next() >> 61]);
+  }
+
+  uint8_t* at(uint32_t node, uint32_t word) {
+    return bench_.memory.at(nodes_[node].client.id(), Endpoint::kRecvBuffer + 8 * word, 8).data();
+  }
+  uint64_t load(uint32_t node, uint32_t word) {
+    uint64_t value = 0;
+    std::memcpy(&value, at(node, word), 8);
+    return value;
+  }
+  void store(uint32_t node, uint32_t word, uint64_t value) {
+    std::memcpy(at(node, word), &value, 8);
+  }
+
+  void post(uint32_t node, const Op& op) {
+    Endpoint& own = nodes_[node];
+    SendWr wr{.opcode = op.opcode,
+              .flags = op.flags | abi::kSendSignaled,
+              .sges = {own.recv_sge(8 * op.words, 8 * op.from)},
+              .remote_address = Endpoint::kRecvBuffer + 8 * op.word,
+              .rkey = nodes_[1 - node].recv_mr.rkey,
+              .compare_add = op.value};
+    // ibv_post_send(3), IBV_SEND_INLINE: the call itself reads the data.
+    if ((op.flags & abi::kSendInline) != 0) {
+      wr.sges.clear();
+      wr.inline_data.assign(at(node, op.from), at(node, op.from) + 8 * op.words);
+    }
+    const auto wqe = send_wqe(wr, cap_);
+    bench_.step(engine::PostSend{own.client.id(), engine::QpNumber{qpns_[node][op.qp]}, wqe});
+  }
+
+  /// Counts the completions that came since the last call.
+  void poll_all() {
+    for (const Timed& entry : bench_.log) {
+      const auto* completion = std::get_if<engine::Completion>(&entry.output);
+      if (completion == nullptr) continue;
+      EXPECT_EQ(completion->cqe.status, static_cast<uint32_t>(abi::WcStatus::kSuccess));
+      ++completions_[{completion->client, completion->cqe.qp_num, completion->cqe.queue}];
+    }
+    bench_.log.clear();
+  }
+  uint64_t completions(uint32_t node, uint32_t qp, abi::WorkQueue queue) {
+    return completions_[{nodes_[node].client.id(), qpns_[node][qp], queue}];
+  }
+
+  bool is_ready(const Running& thread) {
+    if (thread.next == thread.ops->size()) return false;
+    const Op& op = (*thread.ops)[thread.next];
+    switch (op.kind) {
+      case Op::Kind::kAwait:
+        return load(thread.node, op.word) == op.value;
+      case Op::Kind::kPoll:
+        return completions(thread.node, op.qp, abi::WorkQueue::kSend) >= op.value;
+      case Op::Kind::kTake:
+        return completions(thread.node, op.qp, abi::WorkQueue::kRecv) >= op.value;
+      case Op::Kind::kHear:
+        return is_told_;
+      case Op::Kind::kStore:
+      case Op::Kind::kIncrement:
+      case Op::Kind::kLoad:
+      case Op::Kind::kPost:
+      case Op::Kind::kCount:
+      case Op::Kind::kTell:
+        return true;
+    }
+    return false;
+  }
+
+  void execute(Running& thread) {
+    const Op& op = (*thread.ops)[thread.next++];
+    switch (op.kind) {
+      case Op::Kind::kStore:
+        return store(thread.node, op.word, op.value);
+      case Op::Kind::kIncrement:
+        return store(thread.node, op.word, load(thread.node, op.word) + op.value);
+      case Op::Kind::kLoad:
+        thread.registers += text(load(thread.node, op.word));
+        return;
+      case Op::Kind::kPost:
+        return post(thread.node, op);
+      case Op::Kind::kCount:
+        thread.registers += text(completions(thread.node, op.qp, abi::WorkQueue::kSend));
+        return;
+      case Op::Kind::kTell:
+        is_told_ = true;
+        return;
+      case Op::Kind::kAwait:
+      case Op::Kind::kPoll:
+      case Op::Kind::kTake:
+      case Op::Kind::kHear:
+        return;
+    }
+  }
+
+  /// Executes one instruction whose time has come; false if there is none.
+  bool run_one_thread() {
+    poll_all();
+    std::vector<Running*> ready;
+    for (Running& thread : threads_) {
+      if (is_ready(thread) && thread.at <= bench_.now()) ready.push_back(&thread);
+    }
+    if (ready.empty()) return false;
+    Running& thread = *ready[(random_.next() >> 32) % ready.size()];
+    execute(thread);
+    thread.at = delay();
+    return true;
+  }
+
+  /// Goes to the next instruction or deadline of the engine; false if there is none.
+  bool advance() {
+    std::optional<engine::Instant> next = bench_.engine().next_deadline();
+    for (const Running& thread : threads_) {
+      if (is_ready(thread) && (!next || thread.at < *next)) next = thread.at;
+    }
+    if (!next || *next > kEnd) return false;
+    bench_.advance_to(std::max(*next, bench_.now()).time_since_epoch());
+    return true;
+  }
+
+  engine::Random random_;
+  Bench bench_;
+  std::array<Endpoint, 2> nodes_;
+  std::array<std::array<uint32_t, 2>, 2> qpns_{};  // by node and number
+  abi::QpCap cap_{};
+  uint32_t qps_ = 1;
+  std::vector<Running> threads_;
+  std::map<std::tuple<engine::ClientId, uint32_t, abi::WorkQueue>, uint64_t> completions_;
+  bool is_told_ = false;
+};
+
+}  // namespace rocemu::test::litmus
