@@ -135,16 +135,12 @@ bool Turns::has_events() const {
   return epoll_wait(events_.get(), &event, 1, 0) > 0;
 }
 
-void Turns::take_handbacks() {
-  uint64_t count;
-  [[maybe_unused]] const ssize_t size = read(handback_.get(), &count, sizeof count);
-}
-
 bool Turns::has_news() {
   bool has_any = has_events();
   if (has_any && outside_.empty()) {
     // A thread that found no processor may tell of a turn that it gave back only now.
-    take_handbacks();
+    uint64_t count;
+    [[maybe_unused]] const ssize_t size = read(handback_.get(), &count, sizeof count);
     has_any = has_events();
   }
   has_looked_ = !has_any;

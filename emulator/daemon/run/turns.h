@@ -102,7 +102,6 @@ class Turns {
   void serve();
   void wait_for_events(std::chrono::nanoseconds time);
   bool has_events() const;
-  void take_handbacks();
 
   abi::TurnTable& table() const { return *reinterpret_cast<abi::TurnTable*>(memory_.data()); }
 
