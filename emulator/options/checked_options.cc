@@ -326,14 +326,12 @@ void check_adversarial(const Given& given, FabricOptions& options) {
   const std::string list = given.text("adversarial");
   const bool is_all = list.empty() || list == "all";
   Classes chosen = is_all ? Classes::all() : Classes();
-  for (std::string_view rest = is_all ? std::string_view() : list; !rest.empty();) {
-    const size_t comma = rest.find(',');
-    const std::string_view name = rest.substr(0, comma);
-    if (!engine::adversarial::add_class(name, chosen)) {
+  for (size_t begin = 0, end = 0; !is_all && end != std::string::npos; begin = end + 1) {
+    end = list.find(',', begin);
+    const std::string name = list.substr(begin, end - begin);
+    if (!engine::adversarial::add_class(name, chosen))
       throw OptionError(fmt::format("--adversarial has no class '{}'; use {}, or all", name,
                                     engine::adversarial::names_of(Classes::all())));
-    }
-    rest.remove_prefix(comma == std::string_view::npos ? rest.size() : comma + 1);
   }
   options.adversarial = chosen.bits();
 }

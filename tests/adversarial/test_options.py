@@ -18,6 +18,13 @@ class Options(unittest.TestCase):
         self.assertIn("--adversarial has no class 'latency'; use placement, late-read, undefined, order, atomicity, "
                       "relaxed, or all", result.stdout)
 
+    def test_refuses_an_empty_class(self):
+        for value in ("placement,", ",placement", "placement,,order", ","):
+            result = run("last_byte", f"--adversarial={value}")
+            self.assertEqual(result.returncode, 2, value)
+            self.assertIn("--adversarial has no class ''", result.stdout)
+        self.assertIn("has nothing after '='", run("last_byte", "--adversarial=").stdout)
+
     def test_a_class_that_is_off_changes_nothing(self):
         for seed in range(10):
             result = run("last_byte", "--adversarial=order,atomicity,relaxed,undefined", "--seed", str(seed))

@@ -72,6 +72,7 @@ class WrongUsage(CommandTest):
         self.check(["run", "--nonsense", "--", "true"], "--nonsense", "rocemu run --help")
         self.check(["run", "--capture", "--", "true"], "--capture", "needs a value")
         self.check(["run", "--private=1", "--", "true"], "--private", "takes no value")
+        self.check(["run", "--capture=", "--", "true"], "--capture", "has nothing after '='")
         self.check(["run", "--devices", "2", "--devices", "2", "--", "true"], "given twice")
         self.check(["run", "--dev", "2", "--", "true"], "--dev")  # no abbreviations
         for command in ("run", "up", "explore"):
