@@ -41,21 +41,21 @@ bool Order::holds_queue(const abi::Cqe& cqe) const {
       completions_, [&](const HeldCompletion& held) { return is_of_same_queue(held.cqe, cqe); });
 }
 
-void Order::keep(HeldCompletion&& held) {
+void Order::keep(HeldCompletion held) {
   for (const HeldCompletion& earlier : completions_) {
     if (is_of_same_queue(earlier.cqe, held.cqe)) held.until = std::max(held.until, earlier.until);
   }
-  completions_.push_back(std::move(held));
+  completions_.push_back(held);
 }
 
-void Order::keep(HeldEvent&& held) {
+void Order::keep(HeldEvent held) {
   // Asynchronous events of a client keep their order, as do those of one completion queue.
   for (const HeldEvent& earlier : events_) {
     if (earlier.client == held.client && earlier.cq == held.cq) {
       held.until = std::max(held.until, earlier.until);
     }
   }
-  events_.push_back(std::move(held));
+  events_.push_back(held);
 }
 
 std::vector<HeldCompletion> Order::take_completions(Instant now, std::optional<ClientId> of) {

@@ -43,8 +43,8 @@ class Order {
   Duration delay();
 
   /// Keeps it until its time, or until the time of the one before it in the same work queue.
-  void keep(HeldCompletion&& held);
-  void keep(HeldEvent&& held);
+  void keep(HeldCompletion held);
+  void keep(HeldEvent held);
   bool holds_queue(const abi::Cqe& cqe) const;
   bool empty() const { return completions_.empty() && events_.empty(); }
 
