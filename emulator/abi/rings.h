@@ -47,7 +47,7 @@ struct DoorbellRing {
   std::atomic<uint32_t> giving_way;
   /// Not 0 if the client takes payload out of PayloadSlots; written by the client.
   std::atomic<uint32_t> takes_payload;
-  /// How many threads wait on the futex `round`: nobody else has to be woken.
+  /// How many threads wait on the futex `round`. The daemon wakes the futex only if there are any.
   std::atomic<uint32_t> waiting_for_round;
   alignas(64) std::atomic<uint32_t> consumer;  // written by the daemon
   /// Non-zero while the daemon sleeps or is about to: a client that then adds an entry that needs

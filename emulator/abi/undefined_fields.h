@@ -1,5 +1,6 @@
-// What the man pages leave undefined, filled with a pattern, for programs that use it all the same:
-// by `rocemu run --sanitize` in the program, and by `--adversarial=undefined` in the NIC.
+// Fills the fields of a completion that the man page leaves undefined with a pattern, so that a
+// program that uses them fails. `rocemu run --sanitize` does this in the program, and
+// `--adversarial=undefined` in the NIC.
 #pragma once
 
 #include <cstdint>

@@ -55,7 +55,7 @@ class Fabric {
   /// Memory that was MemoryResult::kNotYet may be there.
   void go_on_with_memory();
   void remove_device(DeviceIndex index);
-  /// With `--adversarial`: nothing of the client's is held back any more.
+  /// Delivers everything that `--adversarial` holds back for the client.
   void settle(ClientId client);
 
   // ---- The parts, in the order in which they are made ----

@@ -237,7 +237,8 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
   }
   // The first of a new file: all zeroes.
   queues_.doorbell_memory = std::move(*memory);
-  // A payload that nobody polls is written after 1 to 2 ms. A virtual clock has no such time.
+  // A payload that nobody polls is written after 1 to 2 ms of real time, which lockstep does not
+  // have.
   abi::Payload* payload = queues_.payload();
   if (payload != nullptr) services_.memory.watch_mappings(id(), payload->mappings);
   if (payload != nullptr && !services_.has_exact_memory) {

@@ -138,7 +138,8 @@ bool Turns::has_events() const {
 bool Turns::has_news() {
   bool has_any = has_events();
   if (has_any && outside_.empty()) {
-    // A thread that found no processor may tell of a turn that it gave back only now.
+    // A thread that had to wait for a processor may only now report a turn that it gave back
+    // before.
     uint64_t count;
     [[maybe_unused]] const ssize_t size = read(handback_.get(), &count, sizeof count);
     has_any = has_events();

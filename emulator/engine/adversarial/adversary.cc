@@ -83,8 +83,9 @@ bool Adversary::is_idle() const {
   return memory_.pending().empty() && order_.empty() && wakes_.empty();
 }
 
-/// What the packet orders: IBTA vol 1, 9.5, a later SEND, WRITE with immediate data (by their
-/// completions, hold()) or atomic of the same QP. A READ or FLUSH behind a WRITE sees it.
+/// A later SEND, WRITE with immediate data or atomic of the same QP makes earlier bytes visible
+/// (IBTA vol 1, 9.5). hold() does this for those that complete a receive; this function does it for
+/// the others. A READ or FLUSH behind a WRITE sees its bytes, too.
 void Adversary::begin_packet(const QueuePair& qp, const wire::OpcodeInfo& info) {
   PlacedMemory::Incoming incoming{.stream = {qp.number, info.is_response},
                                   .qp_client = qp.client,
@@ -191,7 +192,7 @@ bool Adversary::hold_event(const CompletionQueue& cq) {
 }
 
 bool Adversary::hold_event(ClientId client, abi::EventType type, uint64_t element) {
-  // With this event everything of the device ends at once.
+  // The device is removed together with this event.
   if (!classes_.has(Class::kOrder) || type == abi::EventType::kDeviceFatal) return false;
   order_.keep(HeldEvent{.client = client,
                         .cq = {},

@@ -1,6 +1,6 @@
-// What `--adversarial` puts between the parts of the engine: it decides when bytes reach memory,
-// when a message is read, and when completions and events come. The engine has one only if a class
-// is on. All of it follows from the seed and the inputs.
+// The adversary decides, for `--adversarial`, when bytes reach memory, when a message is read, and
+// when completions and events come. The engine has an adversary only if a class is on. The seed and
+// the inputs decide everything that it does.
 #pragma once
 
 #include <memory>

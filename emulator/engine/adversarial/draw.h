@@ -1,5 +1,5 @@
-// What the adversary leaves to chance. Each class has a generator of its own, so that a class draws
-// the same whatever other classes are on.
+// The random choices of the adversary. Each class has its own generator, so that its choices do not
+// depend on the other classes that are on.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ namespace rocemu::engine::adversarial {
 /// The longest time that a byte or a completion is late. Connections survive it: an ACK timeout of
 /// less than 1 ms (`timeout` below 8) is rare, and no request waits that long for its response.
 inline constexpr Duration kLongest = std::chrono::milliseconds(1);
-/// What the peer waits for, such as the data of a READ, is late by no more than that.
+/// The longest time that data is late if the peer waits for it, such as the data of a READ.
 inline constexpr Duration kLongestResponse = std::chrono::microseconds(50);
 
 class Draw {

@@ -7,14 +7,14 @@ Instant LateRead::earliest(QpNumber qp, uint32_t wqe, uint32_t packet, Instant n
   const bool is_known =
       found != waiting_.end() && found->second.wqe == wqe && found->second.packet == packet;
   if (!is_known) {
-    // Of a long message one burst in four waits.
+    // The first packet of a message waits three times in four, and a later burst once in four.
     const bool waits = packet == 0 ? !draw_.one_in(4) : draw_.one_in(4);
     const Duration delay = draw_.delay();
     waiting_.insert_or_assign(qp, Waiting{wqe, packet, waits ? now + delay : now});
   }
   Waiting& waiting = waiting_.find(qp)->second;
   const Instant until = waiting.until;
-  // What is sent again waits again.
+  // A retransmission draws a new delay.
   if (until <= now) waiting_.erase(qp);
   return until <= now ? now : until;
 }

@@ -9,7 +9,7 @@
 namespace rocemu::engine::adversarial {
 namespace {
 
-/// So many writes, or so many bytes, wait at most; then all are made.
+/// If more writes or more bytes than these are pending, all of them are written.
 constexpr size_t kMaxPending = 256;
 constexpr size_t kMaxPendingBytes = size_t{16} << 20;
 

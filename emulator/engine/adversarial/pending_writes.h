@@ -16,7 +16,7 @@
 
 namespace rocemu::engine::adversarial {
 
-/// Where messages have an order: what a QP receives as a responder, or as a requester.
+/// The messages that a QP receives as a responder, or as a requester. They have an order.
 struct Stream {
   QpNumber qp;
   bool is_requester = false;

@@ -84,7 +84,7 @@ MemoryResult PlacedMemory::write_received(ClientId client, QpNumber /*qp*/, bool
   return write_soon(client, to, from);
 }
 
-/// Whether such memory is there is known only when it is written, so it is written now.
+/// A write of such memory tells whether the memory is there, so it cannot be late.
 MemoryResult PlacedMemory::write(ClientId client, std::span<const RemoteRange> to,
                                  std::span<const std::span<const uint8_t>> from) {
   pending_.place_overlapping(client, to);

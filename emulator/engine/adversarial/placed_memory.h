@@ -17,7 +17,7 @@ namespace rocemu::engine::adversarial {
 
 class PlacedMemory final : public HostMemory {
  public:
-  /// What the packet at hand writes.
+  /// The kind of data that the current packet writes.
   enum class Kind : uint8_t {
     kThrough,  // nothing may be late
     kWrite,    // part of a WRITE
@@ -56,7 +56,7 @@ class PlacedMemory final : public HostMemory {
   uint32_t completions_taken(ClientId client, CqId cq) override;
 
  private:
-  /// Of the message in progress.
+  /// The plan for the current message of a stream.
   struct Message {
     PlacementPlan plan;
     PlacementPlan relaxed_plan;

@@ -15,7 +15,7 @@ struct RemoteRange {
   uint64_t length;
   /// The same bytes may have other addresses, of this client or of another.
   bool is_shared = false;
-  /// Of a region with IBV_ACCESS_RELAXED_ORDERING. It means something to `--adversarial` only.
+  /// The region has IBV_ACCESS_RELAXED_ORDERING. Only `--adversarial` uses it.
   bool is_relaxed = false;
 };
 

@@ -28,7 +28,7 @@ class AsyncEvents {
   }
 };
 
-/// What may keep completions and events back, for `--adversarial`.
+/// Decides for `--adversarial` which completions and events are delivered later.
 class DeliveryHold {
  public:
   virtual ~DeliveryHold() = default;

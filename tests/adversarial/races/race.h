@@ -1,6 +1,6 @@
-// What the programs of this folder share: two queue pairs of one process, on two devices. Each
-// program has a planted race, which its argument "right" leaves out. It exits with 0 if all went
-// well and with RACE if its own check finds what the race did; some hang instead.
+// The functions that the programs of this folder share: two queue pairs of one process, on two
+// devices. Each program has a planted race, which its argument "right" leaves out. It exits with 0
+// if all went well and with RACE if its own check finds what the race did; some hang instead.
 #pragma once
 #include <infiniband/verbs.h>
 #include <pthread.h>
