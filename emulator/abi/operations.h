@@ -239,6 +239,7 @@ union ReplyBody {
     uint64_t wall_start_ns;   // CLOCK_REALTIME then
     uint32_t num_comp_vectors;
     uint32_t reserved;
+    PostRules posts;
   } hello;
   DeviceAttr device;
   PortAttr port;

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include "emulator/abi/control.h"
+#include "emulator/engine/device_profile.h"
 #include "emulator/engine/events.h"
 
 namespace rocemu::daemon {
@@ -16,6 +17,10 @@ class EnginePort {
   virtual void submit(const engine::Input& input) = 0;
   /// Says of which process a client or event channel is that came just now.
   virtual void name_process(const engine::Owner&, pid_t) {}
+  /// The NIC that the device shows.
+  virtual const engine::DeviceProfile& profile(engine::DeviceIndex) const {
+    return *engine::generic_profile();
+  }
   /// How many WQEs a PostSend may have.
   virtual size_t most_wqes() const { return 1; }
   /// How many a PostRecv or PostSrqRecv may have.

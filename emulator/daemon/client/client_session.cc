@@ -10,6 +10,7 @@
 
 #include "emulator/daemon/base/descriptors.h"
 #include "emulator/daemon/base/other_nics.h"
+#include "emulator/daemon/base/profile_messages.h"
 #include "emulator/os/proc.h"
 
 namespace rocemu::daemon {
@@ -188,6 +189,7 @@ void ClientSession::execute(RequestSocket::Received received) {
       self_connections_.has_met_itself(request)) {
     explain_meeting_itself(peer_.pid, request.body.modify_qp.qpn);
   }
+  explain_refusal(services_.engine.profile(device_), request, answer.reply.error, peer_.pid);
   std::vector<int> given;
   for (const UniqueFd& fd : answer.fds) given.push_back(fd.get());
   requests_.reply(request, answer.reply, given);
@@ -264,7 +266,10 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
   const Arena::SegmentFile segment =
       *queues_.arena.file_of(queues_.doorbell_memory.range().segment);
   const int given[] = {segment.fd, doorbell_fd_.get(), async.get()};
-  requests_.reply(request, welcome(queues_, device_, segment, services_.clock), given);
+  requests_.reply(
+      request,
+      welcome(queues_, device_, segment, services_.clock, services_.engine.profile(device_).posts),
+      given);
 }
 
 }  // namespace rocemu::daemon
