@@ -29,6 +29,8 @@
 #include "emulator/command/recordings/kept_run.h"
 #include "emulator/command/recordings/recorded_capture.h"
 #include "emulator/command/recordings/recording_files.h"
+#include "emulator/command/run/all_profiles.h"
+#include "emulator/command/run/nothing_posted.h"
 #include "emulator/command/run/one_processor.h"
 #include "emulator/command/run/supervise.h"
 #include "emulator/command/sanitizer/sanitized_run.h"
@@ -188,6 +190,7 @@ class Run {
     const Outcome outcome = supervise_command();
     status_ = outcome.status;
     report_idle_rules();
+    report_use();
     stop_nic();
     // A test looks at the reports itself.
     if (sanitized_ != nullptr && sanitized_->finish() && !test_) fail();
@@ -289,6 +292,16 @@ class Run {
     if (has_idle_rules(dir_, strict) && strict) fail();
   }
 
+  /// Reports what a green run may hide: that the program has not used the NIC.
+  void report_use() {
+    if (!daemon_ || daemon_->is_gone()) return;
+    std::optional<ControlClient> client = ControlClient::connect(dir_);
+    if (!client) return;
+    const NicUse use = use_of_nic(client->request("show"));
+    for (const std::string& line : use.lines) std::cerr << "rocemu: " + line + "\n";
+    if (use.nothing_posted && is_set("strict")) fail();
+  }
+
   void stop_nic() {
     if (!daemon_) return;
     const bool nic_was_gone = daemon_->is_gone();
@@ -373,6 +386,8 @@ int run(const Arguments& arguments) {
   Arguments own = arguments;
   const Arguments command = take_command(own);
   const po::variables_map values = parse_options("run", own, description);
+  if (values.count("profile") != 0 && values["profile"].as<std::string>() == "all")
+    return run_with_all_profiles(own, command);
   Run one(values, command);
   if (values.count("check-determinism") != 0) return check_determinism(values, own, command);
   return one.execute();

@@ -63,6 +63,8 @@ struct FabricOptions {
   /// kDefaultMisuseRules; needed for reports(). The test's own calls are judged, too; so the Fabric
   /// must be made before the process uses libibverbs, else its constructor throws Error.
   std::optional<std::string> sanitize = {};
+  /// The NIC that the devices show: the name of a profile (rocemu profile list) or a file.
+  std::string profile = {};
 };
 
 inline constexpr char kDefaultMisuseRules[] = "";
