@@ -1,4 +1,4 @@
-"""`rocemu run --schedule N`: another order of threads, and preemption between two verb or rdma_cm calls."""
+"""`rocemu run --schedule N`: another order of threads and of the NIC, and preemption between two calls."""
 import os
 import pathlib
 import unittest
@@ -6,8 +6,8 @@ import unittest
 from rocemu import BIN, CM_PAIR, ROCEMU, free_port, rocemu_run, run, side_by_side, temporary_directory
 
 DEADLOCK = 123
-# docs/design/turns.md: each place between two calls is preempted for 4 us with a probability of 1/21. The program comes
-# there for each of five messages.
+# docs/design/turns.md: priorities change at a given step with a probability of 1/26. The program comes to the place
+# between its two calls for each of five messages.
 FEW = range(1, 41)
 # ROCEMU_SCHEDULES=200 asks for more.
 MANY = range(1, 1 + int(os.environ.get("ROCEMU_SCHEDULES", "60")))

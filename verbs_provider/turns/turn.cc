@@ -338,8 +338,8 @@ int64_t time_after_looks() {
 
 namespace {
 
-End give_to_others(const Call& call) {
-  uint32_t flags = ThreadSlot::kPolls;
+End give_to_others(const Call& call, uint32_t more = 0) {
+  uint32_t flags = ThreadSlot::kPolls | more;
   if (self.clock_reads != 0) flags |= ThreadSlot::kReadsClock;
   if (self.pattern == 0 || !self.before_polls.contain(self.pattern)) {
     flags |= ThreadSlot::kProgressed;
@@ -367,6 +367,15 @@ bool look_at(uint64_t place) {
 }
 
 }  // namespace
+
+void give_between_calls() {
+  const Call none = Call::of(-1);
+  if (has_looked()) {
+    give_to_others(none, ThreadSlot::kPreempted);
+  } else {
+    give(none, abi::kNever, ThreadSlot::kProgressed | ThreadSlot::kPreempted);
+  }
+}
 
 void found_nothing(const Call& call, uint64_t place) {
   if (!active()) return;

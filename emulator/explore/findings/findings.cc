@@ -99,7 +99,7 @@ bool has_again(const Finding& finding, const RunFacts& facts, const Baseline& ba
 std::string Finding::sentence() const {
   const char* const comma = verdict == Verdict::kMisuse ? "," : "";
   if (smallest.is_undisturbed()) return detail + comma + " without any fault";
-  const char* const how = smallest.schedule != 0 ? "when" : "after";
+  const char* const how = !smallest.schedule.empty() ? "when" : "after";
   std::string text = fmt::format("{}{} {} {}", detail, comma, how, smallest.text());
   const size_t others = triggers.size() - 1;
   const bool is_misuse = verdict == Verdict::kMisuse;

@@ -247,6 +247,7 @@ Json RunFacts::to_json() const {
   for (const Misuse& misuse : misuses)
     json["misuses"].push_back(
         Json::parse(misuse.to_json().dump(-1, ' ', false, Json::error_handler_t::replace)));
+  if (!stops.empty()) json["stops"] = to_text(stops);
   json["oracle"] = oracle;
   return json;
 }
@@ -274,6 +275,7 @@ RunFacts RunFacts::from_json(const Json& json) {
   json.at("left").get_to(facts.left);
   json.at("files").get_to(facts.files);
   for (const Json& misuse : json.at("misuses")) facts.misuses.push_back(Misuse::from_json(misuse));
+  if (json.contains("stops")) facts.stops = stops_of(json.at("stops").get<std::string>());
   json.at("oracle").get_to(facts.oracle);
   return facts;
 }
