@@ -18,6 +18,7 @@
 #include "emulator/daemon/daemon.h"
 #include "emulator/daemon/daemon_options.h"
 #include "emulator/os/process_limits.h"
+#include "emulator/os/run_lifetime.h"
 #include "emulator/os/unique_fd.h"
 
 namespace rocemu::daemon {
@@ -72,12 +73,6 @@ void hold_back_sigchld() {
   if (sigprocmask(SIG_BLOCK, &child, nullptr) != 0) fail_start("sigprocmask", errno);
 }
 
-bool is_at_end(int fd) {
-  char buffer[64];
-  const ssize_t size = read(fd, buffer, sizeof buffer);
-  return size == 0 || (size < 0 && errno != EINTR && errno != EAGAIN);
-}
-
 /// Says once whether the daemon could start, to the process that waits for it.
 class ReadySignal {
  public:
@@ -96,26 +91,24 @@ class ReadySignal {
 
 /// Returns the exit status.
 int serve(Options options, ReadySignal& ready) {
-  const int lifetime_fd = options.lifetime_fd;
-  const pid_t run = options.run_pid;
+  RunFollower run{UniqueFd(options.lifetime_fd)};
   set_own_directory(options.dir);
   if (options.udp.empty()) {
     choose_addresses(options.fabric.devices, options.addresses, list_network_interfaces());
   }
   hold_back_sigchld();
-  const UniqueFd signals = take_signals(lifetime_fd >= 0);
+  const UniqueFd signals = take_signals(run.fd() >= 0);
   Daemon daemon(std::move(options));
   EventLoop& loop = daemon.loop();
   const EventLoop::Watch signal_watch =
       loop.watch(signals.get(), EPOLLIN, [&](uint32_t) { daemon.stop(); });
   if (!signal_watch) fail_start("cannot watch for signals", errno);
   EventLoop::Watch lifetime_watch;
-  bool is_abandoned = false;
-  if (lifetime_fd >= 0) {
-    lifetime_watch = loop.watch(lifetime_fd, EPOLLIN, [&](uint32_t) {
-      if (!is_at_end(lifetime_fd)) return;
-      is_abandoned = true;
-      daemon.stop();
+  RunState run_state = RunState::kAlive;
+  if (run.fd() >= 0) {
+    lifetime_watch = loop.watch(run.fd(), EPOLLIN, [&](uint32_t) {
+      run_state = run.read();
+      if (run_state != RunState::kAlive) daemon.stop();
     });
     if (!lifetime_watch) {
       throw UsageError("--lifetime-fd: it is neither a pipe nor a socket");
@@ -123,7 +116,7 @@ int serve(Options options, ReadySignal& ready) {
   }
   ready.say("ready\n");
   const bool is_complete = daemon.run();
-  if (is_abandoned && getppid() != run) daemon.end_programs();
+  if (run_state == RunState::kKilled) daemon.end_programs();
   return is_complete ? 0 : 1;
 }
 

@@ -215,7 +215,8 @@ constexpr Option kOptions[] = {
     {"ready-fd", kText, "FD", kDaemon, kServe, kAlways,
      "write \"ready\\n\" there when programs can connect, or \"error: ...\\n\""},
     {"lifetime-fd", kText, "FD", kDaemon, kServe, kAlways,
-     "end when reading it gives end of file; SIGINT is ignored then"},
+     "end at its end of file, and end the programs unless something was written first; SIGINT is "
+     "ignored then"},
     {"run-pid", kText, "PID", kDaemon, kServe, kAlways,
      "the process whose descendants are the programs of the run"},
     {"capture-fd", kText, "N", kDaemon, kServe, kAlways,

@@ -239,7 +239,7 @@ std::string check_dir(const std::string& dir) {
 
 }  // namespace
 
-PrivateDaemon::PrivateDaemon(std::string dir, pid_t pid, UniqueFd lifetime)
+PrivateDaemon::PrivateDaemon(std::string dir, pid_t pid, RunLifetime lifetime)
     : dir_(std::move(dir)), pid_(pid), lifetime_(std::move(lifetime)) {}
 
 PrivateDaemon PrivateDaemon::start(const DaemonStart& start) {
@@ -251,20 +251,20 @@ PrivateDaemon PrivateDaemon::start(const DaemonStart& start) {
     const OpenBase open_base(base);
     const std::string dir = check_dir(new_private_dir(base));
     Pipe ready = make_pipe();
-    Pipe lifetime = make_pipe();
+    RunLifetimeEnds lifetime = make_run_lifetime();
     const UniqueFd scenario = file_of(start.scenario);
     Launch launch{.arguments = command_line(dir, start),
                   .ready_fd = ready.write_end.get(),
-                  .lifetime_fd = lifetime.read_end.get(),
+                  .lifetime_fd = lifetime.follower.fd(),
                   .log_fd = -1,
                   .capture_fd = start.capture_fd,
                   .scenario_fd = scenario.get()};
     launch.arguments.insert(launch.arguments.end(), {"--lifetime-fd", std::to_string(kLifetimeFd),
                                                      "--run-pid", std::to_string(getpid())});
-    PrivateDaemon daemon(dir, fork_daemon(launch), std::move(lifetime.write_end));
+    PrivateDaemon daemon(dir, fork_daemon(launch), std::move(lifetime.run));
     held.reset();
     ready.write_end.reset();
-    lifetime.read_end.reset();
+    lifetime.follower.forget();
     const std::string why = wait_until_ready(ready.read_end.get());
     if (why.empty()) return daemon;
     daemon.stop();
@@ -283,7 +283,7 @@ void PrivateDaemon::reaped(int wait_status) {
 std::string PrivateDaemon::stop() {
   if (stopped_) return "";
   stopped_ = true;
-  lifetime_.reset();
+  lifetime_.end();
   const bool was_gone = is_gone();
   if (!was_gone) wait_status_ = reap(pid_);
   remove_remains(dir_);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "emulator/os/run_lifetime.h"
 #include "emulator/os/unique_fd.h"
 
 namespace rocemu::command {
@@ -19,7 +20,7 @@ struct DaemonStart {
 };
 
 /// A daemon that lives as long as this object's process: when `rocemu` dies in whatever way, the
-/// kernel closes the lifetime pipe and the daemon cleans up.
+/// daemon notices and cleans up.
 class PrivateDaemon {
  public:
   /// Starts it in a new directory BASE/run-*. Throws Failure with the daemon's own reason.
@@ -41,11 +42,11 @@ class PrivateDaemon {
   std::string stop();
 
  private:
-  PrivateDaemon(std::string dir, pid_t pid, UniqueFd lifetime);
+  PrivateDaemon(std::string dir, pid_t pid, RunLifetime lifetime);
 
   std::string dir_;
   pid_t pid_;
-  UniqueFd lifetime_;
+  RunLifetime lifetime_;
   std::optional<int> wait_status_;
   bool stopped_ = false;
 };

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <exception>
 #include <filesystem>
+#include <utility>
 
 #include "emulator/abi/sanitizer_log.h"
 #include "emulator/command/base/error.h"
@@ -30,22 +31,29 @@ UniqueFd watch_log(const std::string& directory) {
   return watch;
 }
 
-/// Prints until the other end of the pipe is closed. Returns SanitizerReports::finish().
-bool print_all(const std::string& directory, int lifetime) {
+struct Printed {
+  bool failed;  // what SanitizerReports::finish() returned
+  RunState state;
+};
+/// Prints until the run is over.
+Printed print_all(const std::string& directory, RunFollower& run) {
   SanitizerReports reports(directory);
   const UniqueFd watch = watch_log(directory);
   for (;;) {
     reports.print_new();
-    std::array<pollfd, 2> entries = {{{lifetime, POLLIN, 0}, {watch.get(), POLLIN, 0}}};
+    std::array<pollfd, 2> entries = {{{run.fd(), POLLIN, 0}, {watch.get(), POLLIN, 0}}};
     poll(entries.data(), entries.size(), watch ? -1 : kReadIntervalMs);
-    if (entries[0].revents != 0) return reports.finish();
+    if (entries[0].revents != 0) {
+      const RunState state = run.read();
+      if (state != RunState::kAlive) return {reports.finish(), state};
+    }
     std::array<char, 4096> events{};
     while (watch && read(watch.get(), events.data(), events.size()) > 0) {
     }
   }
 }
 
-[[noreturn]] void be_printer(const std::string& directory, int lifetime, pid_t parent) {
+[[noreturn]] void be_printer(const std::string& directory, RunFollower& run) {
   // It ends with the run, and not before the run's programs have ended.
   for (const int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE}) {
     struct sigaction ignored {};
@@ -55,32 +63,29 @@ bool print_all(const std::string& directory, int lifetime) {
   const UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   dup2(null.get(), STDIN_FILENO);
   dup2(null.get(), STDOUT_FILENO);
-  bool failed = true;
+  Printed printed{true, RunState::kEnded};
   try {
-    failed = print_all(directory, lifetime);
+    printed = print_all(directory, run);
   } catch (const std::exception& error) {
     dprintf(STDERR_FILENO, "rocemu: --sanitize: %s\n", error.what());
   }
-  if (getppid() != parent) {  // `rocemu run` was killed, and left its files
+  if (printed.state == RunState::kKilled) {  // `rocemu run` left its files
     std::error_code ignored;
     std::filesystem::remove_all(directory, ignored);
   }
-  _exit(failed ? kExitFailure : 0);
+  _exit(printed.failed ? kExitFailure : 0);
 }
 
 }  // namespace
 
 FindingPrinter::FindingPrinter(const std::string& directory) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) fail_with_errno("cannot make a pipe", errno);
-  const UniqueFd read_end(ends[0]);
-  lifetime_.reset(ends[1]);
-  const pid_t parent = getpid();
+  RunLifetimeEnds ends = make_run_lifetime();
+  lifetime_ = std::move(ends.run);
   pid_ = fork();
   if (pid_ < 0) fail_with_errno("cannot start another process", errno);
   if (pid_ > 0) return;
-  lifetime_.reset();
-  be_printer(directory, read_end.get(), parent);
+  lifetime_.forget();
+  be_printer(directory, ends.follower);
 }
 
 FindingPrinter::~FindingPrinter() {
@@ -88,7 +93,7 @@ FindingPrinter::~FindingPrinter() {
 }
 
 bool FindingPrinter::finish() {
-  lifetime_.reset();
+  lifetime_.end();
   int status = 0;
   pid_t ended = 0;
   while ((ended = waitpid(pid_, &status, 0)) < 0 && errno == EINTR) {

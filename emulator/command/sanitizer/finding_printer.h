@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "emulator/os/unique_fd.h"
+#include "emulator/os/run_lifetime.h"
 
 namespace rocemu::command {
 
@@ -25,7 +25,7 @@ class FindingPrinter {
 
  private:
   pid_t pid_ = -1;
-  UniqueFd lifetime_;  // the process finishes when this is closed
+  RunLifetime lifetime_;
 };
 
 }  // namespace rocemu::command
