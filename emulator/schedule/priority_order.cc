@@ -10,7 +10,8 @@ namespace rocemu::schedule {
 namespace {
 
 constexpr PctConstants kPct = kPctConstants;
-constexpr uint64_t kOfPriority = 1, kOfChange = 2, kOfLowered = 3, kOfPhase = 4;
+constexpr uint64_t kOfPriority = 1, kOfChange = 2, kOfLowered = 3, kOfPhase = 4,
+                   kOfStop = 5;
 constexpr uint64_t kNoStep = UINT64_MAX;
 constexpr uint64_t kNic = 0;  // no thread has that serial
 constexpr uint32_t kHighest = UINT32_MAX;
@@ -20,9 +21,13 @@ constexpr uint32_t kHighest = UINT32_MAX;
 PriorityOrder::PriorityOrder(ScheduleChoice choice)
     : choice_(std::move(choice)), stops_(choice_.stops.begin(), choice_.stops.end()) {
   if (choice_.number != 0 && !choice_.has_stops) {
-    const uint64_t index = choice_.number - 1;
-    depth_ = 1 + static_cast<uint32_t>(index % kPct.depths);
-    window_ = PctConstants::kWindows[index / kPct.depths % std::size(PctConstants::kWindows)];
+    const uint64_t index = (choice_.number - 1) / 2;
+    if (choice_.number % 2 != 0) {
+      interval_ = PctConstants::kIntervals[index % std::size(PctConstants::kIntervals)];
+    } else {
+      depth_ = 1 + static_cast<uint32_t>(index % kPct.depths);
+      window_ = PctConstants::kWindows[index / kPct.depths % std::size(PctConstants::kWindows)];
+    }
   }
   nic_ = initial(kNic);
   change_ = next_change();
@@ -62,6 +67,23 @@ uint64_t PriorityOrder::next_change() const {
   return next;
 }
 
+/// The number of calls to the next stop is drawn from 1 to 2 * interval - 1.
+void PriorityOrder::draw_stop(uint64_t serial, Place& place) const {
+  if (interval_ == 0) return;
+  const uint64_t drawn = mixed(draw(kOfStop, serial) ^ place.calls);
+  place.next_stop = place.calls + 1 + drawn % (2 * uint64_t{interval_} - 1);
+}
+
+uint64_t PriorityOrder::calls_to_stop(uint64_t serial, const Place& place) const {
+  if (interval_ != 0) return place.next_stop - place.calls;
+  const auto stop = stops_.upper_bound({serial, place.calls});
+  return stop != stops_.end() && stop->thread == serial ? stop->call - place.calls : kNoStep;
+}
+
+bool PriorityOrder::stops_now(uint64_t serial, const Place& place) const {
+  return interval_ != 0 ? place.calls == place.next_stop : stops_.contains({serial, place.calls});
+}
+
 bool PriorityOrder::count(uint64_t steps) {
   steps_ += steps;
   if (steps_ < change_) return false;
@@ -72,8 +94,11 @@ bool PriorityOrder::count(uint64_t steps) {
 
 void PriorityOrder::see(std::span<const Thread> threads, Instant now) {
   now_ = now;
-  for (const Thread& thread : threads)
-    threads_.try_emplace(thread.serial, Place{.priority = initial(thread.serial), .since = now});
+  for (const Thread& thread : threads) {
+    const auto [place, is_new] = threads_.try_emplace(
+        thread.serial, Place{.priority = initial(thread.serial), .since = now});
+    if (is_new) draw_stop(thread.serial, place->second);
+  }
 }
 
 void PriorityOrder::happened() {
@@ -126,15 +151,13 @@ bool PriorityOrder::could_another_run(const Thread& thread, std::span<const Thre
 }
 
 /// A thread below others gives its turn back after each call, since that may be what one of them
-/// waits for. With listed stops it runs until it waits.
+/// waits for. With stops it runs until it waits.
 uint32_t PriorityOrder::calls_for(const Thread& thread, std::span<const Thread> threads,
                                   bool is_quiet) const {
   const Place& place = threads_.at(thread.serial);
   uint64_t calls = kPct.most_steps;
-  if (choice_.has_stops) {
-    const auto stop = stops_.upper_bound({thread.serial, place.calls});
-    if (stop != stops_.end() && stop->thread == thread.serial)
-      calls = std::min(calls, stop->call - place.calls);
+  if (has_stops()) {
+    calls = std::min(calls, calls_to_stop(thread.serial, place));
   } else {
     const auto is_above = [&](const Thread& other) {
       return !other.polling && is_before(other, thread);
@@ -156,19 +179,20 @@ bool PriorityOrder::turn_ended(uint64_t serial, const Turn& turn) {
   place.has_looked = !turn.is_preempted && !(turn.polls && turn.progressed);
   place.since = now_;
   steps_at_instant_ += std::max(turn.calls, 1U);
-  bool is_lowered = count(turn.calls) && !choice_.has_stops;
+  bool is_lowered = count(turn.calls) && !has_stops();
   const bool is_busy = turn.progressed && steps_at_instant_ >= kPct.most_steps;
   if (is_busy) {
     steps_at_instant_ = 0;
     ++lowerings_;
   }
-  if (turn.is_preempted && stops_.contains({serial, place.calls})) {
+  if (turn.is_preempted && stops_now(serial, place)) {
     is_lowered = true;
     ++lowerings_;
+    draw_stop(serial, place);
   }
   is_lowered |= is_busy;
-  // Listed stops last until the thread's next turn; a change of priority is for good.
-  if (choice_.has_stops) place.priority = initial(serial);
+  // A stop lasts until the thread's next turn; a change of priority is for good.
+  if (has_stops()) place.priority = initial(serial);
   if (is_lowered) {
     place.priority = lowered(serial);
     place.is_stopped = turn.is_preempted;

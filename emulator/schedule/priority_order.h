@@ -1,9 +1,12 @@
-// The order of threads and of the NIC with `--schedule N`: probabilistic concurrency testing
-// (Burckhardt, Kothari, Musuvathi, Nagarakatte, "A randomized scheduler with probabilistic
-// guarantees of finding bugs", ASPLOS 2010). Each thread, and the NIC as one of them, has a random
-// priority, and the one with the highest priority that can run does. At a few random steps the one
-// that runs gets a priority below all others. A step of a thread is a call that it makes
-// (verbs_provider/turns); a step of the NIC is something that it does.
+// The order of threads and of the NIC with `--schedule N`. Each thread, and the NIC as one of them,
+// has a random priority, and the one with the highest priority that can run does. There are two
+// kinds of schedules:
+// - Probabilistic concurrency testing (Burckhardt, Kothari, Musuvathi, Nagarakatte, "A randomized
+//   scheduler with probabilistic guarantees of finding bugs", ASPLOS 2010): at a few random steps
+//   the one that runs gets a priority below all others. A step of a thread is a call that it makes
+//   (verbs_provider/turns); a step of the NIC is something that it does.
+// - Random stops: each thread stops after random calls of its own, until no other can run and the
+//   NIC has nothing to do.
 #pragma once
 
 #include <chrono>
@@ -19,7 +22,10 @@
 namespace rocemu::schedule {
 
 struct PctConstants {
-  /// Schedules N = 1, 2, 3 have depth 1, 2, 3, and so on: the number of ordering constraints
+  /// Schedules N = 1, 3, 5 and so on stop threads. The mean number of calls from one stop of a
+  /// thread to its next, in turn.
+  static constexpr uint32_t kIntervals[] = {4, 16, 2, 64, 8, 32};
+  /// Schedules N = 2, 4, 6 have depth 1, 2, 3, and so on: the number of ordering constraints
   /// of the bugs for which the bound holds. A schedule has `depth - 1` changes of priority in each
   /// window.
   uint32_t depths = 3;
@@ -59,7 +65,8 @@ class PriorityOrder {
   explicit PriorityOrder(ScheduleChoice choice);
 
   uint32_t depth() const { return depth_; }
-  uint32_t window() const { return window_; }
+  uint32_t window() const { return window_; }  // 0 for a schedule of stops
+  uint32_t interval() const { return interval_; }  // 0 for one without random stops
 
   /// These threads wait for a turn at that time. Those that it has not seen are new.
   void see(std::span<const Thread> threads, Instant now);
@@ -113,6 +120,7 @@ class PriorityOrder {
     Priority priority;
     Instant since{};  // when it could run
     uint64_t calls = 0;
+    uint64_t next_stop = 0;                         // a count of calls; drawn, or 0 if not yet
     bool has_looked = false;                        // in vain, since something happened
     bool is_preempted = false, is_stopped = false;  // and has had no turn since
     uint64_t acts = 0;                              // of all, at the end of its latest turn
@@ -122,12 +130,17 @@ class PriorityOrder {
   Priority initial(uint64_t serial) const;
   Priority lowered(uint64_t serial) const;
   uint64_t next_change() const;
+  bool has_stops() const { return choice_.has_stops || interval_ != 0; }
+  void draw_stop(uint64_t serial, Place& place) const;
+  /// Returns the number of calls of the thread up to its next stop; UINT64_MAX for none.
+  uint64_t calls_to_stop(uint64_t serial, const Place& place) const;
+  bool stops_now(uint64_t serial, const Place& place) const;
   /// Counts steps. Returns whether priorities change now.
   bool count(uint64_t steps);
 
   ScheduleChoice choice_;
   std::set<Stop> stops_;
-  uint32_t depth_ = 1, window_ = 0;
+  uint32_t depth_ = 1, window_ = 0, interval_ = 0;
   std::map<uint64_t, Place> threads_;  // by their serials
   Priority nic_;
   Instant now_{};

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <set>
 #include <string>
@@ -24,6 +25,11 @@ using schedule::ScheduleChoice;
 using schedule::Thread;
 
 constexpr uint64_t kNic = 0;
+
+/// The schedules of PCT, counted from 1: each second one, from 2 on.
+uint64_t pct(uint64_t number) {
+  return 2 * number;
+}
 
 /// Three threads and the NIC, which can always run and do nothing but steps. Returns which of them
 /// makes each step.
@@ -62,10 +68,11 @@ TEST(ScheduleChoice, IsTheOrdinaryOrderWithoutNumberAndStops) {
   EXPECT_TRUE((ScheduleChoice{.number = 0, .has_stops = true}).is_any());
 }
 
-TEST(PriorityOrder, HasEachDepthWithEachWindowInTwentyFourSchedules) {
+TEST(PriorityOrder, HasEachDepthWithEachWindowInFortyEightSchedules) {
   std::set<std::pair<uint32_t, uint32_t>> kinds;
   for (uint64_t number = 1; number <= 24; ++number) {
-    const PriorityOrder order({.number = number});
+    const PriorityOrder order({.number = pct(number)});
+    EXPECT_EQ(order.interval(), 0U);
     kinds.emplace(order.depth(), order.window());
   }
   EXPECT_EQ(kinds.size(), 24U);
@@ -78,7 +85,7 @@ TEST(PriorityOrder, HasEachDepthWithEachWindowInTwentyFourSchedules) {
 }
 
 TEST(PriorityOrder, IsTheSameForTheSameNumber) {
-  for (uint64_t number = 1; number <= 24; ++number)
+  for (uint64_t number = 1; number <= 48; ++number)
     EXPECT_EQ(steps_of(number, 500), steps_of(number, 500));
 }
 
@@ -88,7 +95,7 @@ TEST(PriorityOrder, IsTheSameForTheSameNumber) {
 TEST(PriorityOrder, DrawsPrioritiesUniformly) {
   std::map<uint64_t, int> first;
   std::set<std::vector<uint64_t>> orders;
-  for (uint64_t i = 0; i < 4000; ++i) ++first[steps_of(1 + 3 * i, 1)[0]];
+  for (uint64_t i = 0; i < 4000; ++i) ++first[steps_of(pct(1 + 3 * i), 1)[0]];
   for (const uint64_t one : {kNic, uint64_t{1}, uint64_t{2}, uint64_t{3}}) {
     EXPECT_GT(first[one], 1000 - 5 * 27) << one;
     EXPECT_LT(first[one], 1000 + 5 * 27) << one;
@@ -97,8 +104,8 @@ TEST(PriorityOrder, DrawsPrioritiesUniformly) {
 
 TEST(PriorityOrder, NeverChangesInASchedule_OfDepthOne) {
   for (uint64_t number = 1; number < 100; number += 3) {
-    ASSERT_EQ(PriorityOrder({.number = number}).depth(), 1U);
-    EXPECT_TRUE(switches_of(steps_of(number, 3000)).empty()) << number;
+    ASSERT_EQ(PriorityOrder({.number = pct(number)}).depth(), 1U);
+    EXPECT_TRUE(switches_of(steps_of(pct(number), 3000)).empty()) << number;
   }
 }
 
@@ -108,11 +115,11 @@ TEST(PriorityOrder, NeverChangesInASchedule_OfDepthOne) {
 TEST(PriorityOrder, ChangesDepthLessOneTimesInEachWindow) {
   constexpr size_t kSteps = 4000;  // fewer than those after which a busy thread is lowered
   for (uint64_t number = 2; number <= 24; ++number) {
-    const PriorityOrder order({.number = number});
+    const PriorityOrder order({.number = pct(number)});
     if (order.depth() == 1) continue;
     const double windows = static_cast<double>(kSteps) / order.window();
     const double most = (order.depth() - 1) * (windows + 2);
-    const auto switches = static_cast<double>(switches_of(steps_of(number, kSteps)).size());
+    const auto switches = static_cast<double>(switches_of(steps_of(pct(number), kSteps)).size());
     EXPECT_LE(switches, most) << number;
     // Two of a window of four are the same step in a quarter of the windows.
     EXPECT_GE(switches, 0.8 * (order.depth() - 1) * (windows - 2)) << number;
@@ -120,15 +127,15 @@ TEST(PriorityOrder, ChangesDepthLessOneTimesInEachWindow) {
 }
 
 /// PCT's bound for depth 2 is 1 / (n k): each step of the first window is a change in one of `k`
-/// schedules. 24 schedules apart the window is the same: here 64 steps.
+/// schedules. 24 of them apart the window is the same: here 64 steps.
 TEST(PriorityOrder, HitsEachStepOfAWindowEquallyOften) {
   uint64_t number = 2;
-  while (PriorityOrder({.number = number}).window() != 64) number += 3;
-  ASSERT_EQ(PriorityOrder({.number = number}).depth(), 2U);
+  while (PriorityOrder({.number = pct(number)}).window() != 64) number += 3;
+  ASSERT_EQ(PriorityOrder({.number = pct(number)}).depth(), 2U);
   std::map<size_t, int> hits;
   constexpr int kSchedules = 6400;
   for (int i = 0; i < kSchedules; ++i)
-    for (const size_t at : switches_of(steps_of(number + 24 * static_cast<uint64_t>(i), 65)))
+    for (const size_t at : switches_of(steps_of(pct(number + 24 * static_cast<uint64_t>(i)), 65)))
       ++hits[at];
   // 100 each, with a standard deviation of 10.
   for (size_t step = 1; step <= 64; ++step) {
@@ -137,10 +144,58 @@ TEST(PriorityOrder, HitsEachStepOfAWindowEquallyOften) {
   }
 }
 
+/// After which of its first calls the only thread stops.
+std::set<uint64_t> stops_of(uint64_t schedule, uint64_t most_calls) {
+  PriorityOrder order({.number = schedule});
+  const std::vector<Thread> threads = {{.slot = 1, .serial = 1}};
+  order.see(threads, Instant{});
+  std::set<uint64_t> stops;
+  for (uint64_t call = 0; call <= most_calls; stops.insert(call)) {
+    const uint32_t calls = order.calls_for(threads[0], threads, /*is_quiet=*/false);
+    order.turn_ended(1, {.progressed = true, .is_preempted = true, .calls = calls});
+    call += calls;
+  }
+  return stops;
+}
+
+TEST(PriorityOrder, HasEachIntervalInTwelveSchedules) {
+  std::set<uint32_t> intervals;
+  for (uint64_t number = 1; number <= 12; number += 2)
+    intervals.insert(PriorityOrder({.number = number}).interval());
+  EXPECT_EQ(intervals, (std::set<uint32_t>{2, 4, 8, 16, 32, 64}));
+}
+
+/// The number of calls to the next stop is equally one of 1 to 2g - 1. So the first stop comes
+/// after the k-th call with a probability of at least (1 - (k - 1) / (2g - 1)) / (2g - 1); that of
+/// any stop there is at least 1 / (2g - 1), since the number of calls from the stop before is drawn
+/// anew for each. The mean of the number is g.
+TEST(PriorityOrder, StopsAfterEachCallEquallyOften) {
+  constexpr int kSchedules = 4000;
+  for (uint64_t first = 1; first <= 11; first += 2) {
+    const double interval = PriorityOrder({.number = first}).interval();
+    std::map<uint64_t, int> stops;
+    for (uint64_t i = 0; i < kSchedules; ++i)
+      for (const uint64_t call : stops_of(first + 12 * i, 40)) ++stops[call];
+    const double least = kSchedules / (2 * interval - 1);
+    for (uint64_t call = 1; call <= 40; ++call)
+      EXPECT_GT(stops[call], least - 5 * std::sqrt(least)) << interval << " " << call;
+  }
+}
+
+/// A stop is for one turn: a thread keeps its priority, and stops anew.
+TEST(PriorityOrder, StopsThreadsAgainAndAgain) {
+  for (uint64_t number = 1; number <= 11; number += 2) {
+    const double interval = PriorityOrder({.number = number}).interval();
+    const auto stops = static_cast<double>(stops_of(number, 6400).size());
+    EXPECT_GT(stops, 0.7 * 6400 / interval) << number;
+    EXPECT_LT(stops, 1.3 * 6400 / interval) << number;
+  }
+}
+
 /// Returns the first schedule of depth 1 with these in this order.
 uint64_t schedule_with(const std::vector<uint64_t>& order) {
   for (uint64_t number = 1;; number += 3) {
-    PriorityOrder tried({.number = number});
+    PriorityOrder tried({.number = pct(number)});
     std::vector<Thread> threads;
     for (const uint64_t serial : {1U, 2U}) threads.push_back({.slot = 0, .serial = serial});
     tried.see(threads, Instant{});
@@ -153,7 +208,7 @@ uint64_t schedule_with(const std::vector<uint64_t>& order) {
       };
       is_it = is_it && is_before(order[i], order[i + 1]);
     }
-    if (is_it) return number;
+    if (is_it) return pct(number);
   }
 }
 

@@ -37,10 +37,12 @@ StopLog::~StopLog() {
 }
 
 size_t StopLog::number_of(pid_t pid, uint64_t serial) {
-  std::vector<uint64_t>& serials = threads_[pid];
+  Process& process = processes_[pid];
+  std::vector<uint64_t>& serials = process.serials;
   const auto found = std::ranges::lower_bound(serials, serial);
   if (found != serials.end() && *found == serial)
     return static_cast<size_t>(found - serials.begin()) + 1;
+  process.program = program_of(pid);
   return static_cast<size_t>(serials.insert(found, serial) - serials.begin()) + 1;
 }
 
@@ -57,8 +59,9 @@ void StopLog::write(const abi::ThreadSlot& slot, uint64_t call, const CallName& 
   ++lines_;
   const pid_t pid = slot.pid.load();
   const uint64_t serial = slot.serial.load();
+  const size_t number = number_of(pid, serial);
   const std::string line =
-      fmt::format("{}/{} {} {} {} {}\n", serial, call, program_of(pid), number_of(pid, serial),
+      fmt::format("{}/{} {} {} {} {}\n", serial, call, processes_[pid].program, number,
                   call_name(before), call_name(slot.call_after));
   [[maybe_unused]] const ssize_t size = ::write(file_, line.data(), line.size());
 }

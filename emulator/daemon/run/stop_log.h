@@ -37,13 +37,18 @@ class StopLog {
   void write(const abi::ThreadSlot& slot, uint64_t call, const CallName& before);
 
  private:
+  struct Process {
+    std::string program;            // while its latest thread started: it may be gone since
+    std::vector<uint64_t> serials;  // of its threads
+  };
+  /// Returns the number of the thread in its process.
   size_t number_of(pid_t pid, uint64_t serial);
 
   std::string path_;
   mode_t mask_;
   int file_ = -1;
   uint32_t lines_ = 0;
-  std::map<pid_t, std::vector<uint64_t>> threads_;  // their serials
+  std::map<pid_t, Process> processes_;
 };
 
 }  // namespace rocemu::daemon

@@ -103,10 +103,11 @@ std::string Finding::sentence() const {
   std::string text = fmt::format("{}{} {} {}", detail, comma, how, smallest.text());
   const size_t others = triggers.size() - 1;
   const bool is_misuse = verdict == Verdict::kMisuse;
+  const char* const what = smallest.schedule.empty() ? "fault" : "run";
   if (others == 1)
-    text += fmt::format(" (1 other fault {})", is_misuse ? "leads to it" : "ends the same");
+    text += fmt::format(" (1 other {} {})", what, is_misuse ? "leads to it" : "ends the same");
   else if (others > 1)
-    text += fmt::format(" ({} other faults {})", others, is_misuse ? "lead to it" : "end the same");
+    text += fmt::format(" ({} other {}s {})", others, what, is_misuse ? "lead to it" : "end the same");
   return text;
 }
 

@@ -230,6 +230,7 @@ Json RunFacts::to_json() const {
   json["end_ns"] = end_ns;
   json["events"] = events;
   json["fired"] = fired;
+  json["without_fault"] = without_fault;
   json["output"] = text(output);
   json["errors"] = text(errors);
   json["waits"] = waits;
@@ -263,6 +264,7 @@ RunFacts RunFacts::from_json(const Json& json) {
   json.at("end_ns").get_to(facts.end_ns);
   json.at("events").get_to(facts.events);
   json.at("fired").get_to(facts.fired);
+  facts.without_fault = json.value("without_fault", false);
   json.at("output").get_to(facts.output);
   json.at("errors").get_to(facts.errors);
   json.at("waits").get_to(facts.waits);

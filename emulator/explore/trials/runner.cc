@@ -275,7 +275,7 @@ void Runner::finish(const Running& running, int status,
   facts.patiently = running.job.patiently;
   facts.took = Clock::now() - running.since;
   if (running.job.tells_stops) facts.stops = read_stops(running.dir);
-  if (!running.job.schedule.empty()) facts.fired = true;  // the order itself is what is tried
+  if (!running.job.schedule.empty()) facts.fired = facts.without_fault = true;
   for (const std::string& file : options_.compared_files)
     if (fs::exists(file)) facts.files[file] = contents_of(file);
   if (!options_.oracle.empty() && status == 0) {
