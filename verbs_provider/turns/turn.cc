@@ -16,6 +16,7 @@
 #include "verbs_provider/turns/cycle_counter.h"
 #include "verbs_provider/turns/fault_action.h"
 #include "verbs_provider/turns/forks.h"
+#include "verbs_provider/turns/held_files.h"
 
 namespace rocemu::turns {
 namespace {
@@ -177,6 +178,7 @@ void before_fork() {
 void after_fork_in_child() {
   ThreadSlot* const slot = child_slot;
   self.slot = nullptr;
+  forget_held_files();
   disconnect();
   if (slot == nullptr) return;
   uint32_t given = 0;
@@ -429,6 +431,7 @@ void begin_thread(ThreadSlot* slot) {
 void end_thread() {
   ThreadSlot* const slot = self.slot;
   if (slot == nullptr) return;
+  release_file();
   self.slot = nullptr;
   slot->flags.store(ThreadSlot::kProgressed);
   abi::end_turns(*slot);
