@@ -10,8 +10,7 @@ namespace rocemu::schedule {
 namespace {
 
 constexpr PctConstants kPct = kPctConstants;
-constexpr uint64_t kOfPriority = 1, kOfChange = 2, kOfLowered = 3, kOfPhase = 4,
-                   kOfStop = 5;
+constexpr uint64_t kOfPriority = 1, kOfChange = 2, kOfLowered = 3, kOfPhase = 4, kOfStop = 5;
 constexpr uint64_t kNoStep = UINT64_MAX;
 constexpr uint64_t kNic = 0;  // no thread has that serial
 constexpr uint32_t kHighest = UINT32_MAX;
@@ -92,13 +91,16 @@ bool PriorityOrder::count(uint64_t steps) {
   return true;
 }
 
-void PriorityOrder::see(std::span<const Thread> threads, Instant now) {
+bool PriorityOrder::see(std::span<const Thread> threads, Instant now) {
   now_ = now;
+  bool has_new = false;
   for (const Thread& thread : threads) {
     const auto [place, is_new] = threads_.try_emplace(
         thread.serial, Place{.priority = initial(thread.serial), .since = now});
     if (is_new) draw_stop(thread.serial, place->second);
+    has_new |= is_new;
   }
+  return has_new;
 }
 
 void PriorityOrder::happened() {

@@ -65,11 +65,11 @@ class PriorityOrder {
   explicit PriorityOrder(ScheduleChoice choice);
 
   uint32_t depth() const { return depth_; }
-  uint32_t window() const { return window_; }  // 0 for a schedule of stops
+  uint32_t window() const { return window_; }      // 0 for a schedule of stops
   uint32_t interval() const { return interval_; }  // 0 for one without random stops
 
-  /// These threads wait for a turn at that time. Those that it has not seen are new.
-  void see(std::span<const Thread> threads, Instant now);
+  /// These threads wait for a turn at that time. Returns whether there is one that it has not seen.
+  bool see(std::span<const Thread> threads, Instant now);
   /// Something happened that threads may see: those that waited may look again.
   void happened();
   void time_moved() { steps_at_instant_ = 0; }

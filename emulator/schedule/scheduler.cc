@@ -180,7 +180,8 @@ void Scheduler::turn_ended(const Turn& turn) {
 }
 
 Step Scheduler::give_turn_by_priority(const Facts& facts) {
-  priorities_->see(facts.threads, facts.now);
+  // How many rounds passed before a program came is no matter.
+  if (priorities_->see(facts.threads, facts.now)) happened();
   const Thread* const next = priorities_->first(facts.threads, [&](const Thread& thread) {
     return priorities_->may_look(thread) && ready_at(thread, facts) <= facts.now;
   });

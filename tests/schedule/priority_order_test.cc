@@ -235,6 +235,18 @@ TEST(ThreadsWithPriorities, OneOfALowerPriorityStopsAfterEachCall) {
   s.gives(1).ends();
 }
 
+/// How long a program takes to start is a matter of real time.
+TEST(ThreadsWithPriorities, RoundsBeforeTheFirstThreadChangeNothing) {
+  for (int rounds = 0; rounds < 5; ++rounds) {
+    Script s(with({kNic, 1, 2}));
+    s.with([](Facts& facts) { facts.has_seen_programs = false; });
+    for (int i = 0; i < rounds; ++i) s.waits_outside();
+    s.starts(1).starts(2);
+    s.gives(1);
+    EXPECT_EQ(s.granted_calls(), 1U) << rounds;
+  }
+}
+
 TEST(ThreadsWithPriorities, TheNicActsAtOnceIfItsIsHigher) {
   Script s(with({kNic, 1, 2}));
   s.starts(1).starts(2);

@@ -60,9 +60,8 @@ void StopLog::write(const abi::ThreadSlot& slot, uint64_t call, const CallName& 
   const pid_t pid = slot.pid.load();
   const uint64_t serial = slot.serial.load();
   const size_t number = number_of(pid, serial);
-  const std::string line =
-      fmt::format("{}/{} {} {} {} {}\n", serial, call, processes_[pid].program, number,
-                  call_name(before), call_name(slot.call_after));
+  const std::string line = fmt::format("{}/{} {} {} {} {}\n", serial, call, processes_[pid].program,
+                                       number, call_name(before), call_name(slot.call_after));
   [[maybe_unused]] const ssize_t size = ::write(file_, line.data(), line.size());
 }
 

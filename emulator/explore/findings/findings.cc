@@ -107,7 +107,8 @@ std::string Finding::sentence() const {
   if (others == 1)
     text += fmt::format(" (1 other {} {})", what, is_misuse ? "leads to it" : "ends the same");
   else if (others > 1)
-    text += fmt::format(" ({} other {}s {})", others, what, is_misuse ? "lead to it" : "end the same");
+    text +=
+        fmt::format(" ({} other {}s {})", others, what, is_misuse ? "lead to it" : "end the same");
   return text;
 }
 

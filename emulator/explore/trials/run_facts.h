@@ -26,7 +26,7 @@ struct RunFacts {
   int64_t end_ns = 0;      // virtual time
   uint64_t events = 0;
   bool fired = false;
-  bool without_fault = false;  // what is tried is allowed: another order of threads
+  bool without_fault = false;        // what is tried is allowed: another order of threads
   std::string output, errors;        // of the command; errors without what rocemu says
   std::vector<std::string> waits;    // of a run that hung: "server#1 waits in ibv_get_cq_event ..."
   std::vector<std::string> crashes;  // "server#1 received SIGSEGV"
