@@ -253,11 +253,15 @@ void Daemon::make_turns() {
   Turns::Requests requests{.fd = main_.loop().fd(),
                            .serve = [this] { virtual_time_->serve(); },
                            .clients = [this] { return pids_of_clients(main_); }};
+  std::unique_ptr<StopLog> stop_log;
+  if (options_.schedule.is_any() && !options_.record.empty())
+    stop_log = std::make_unique<StopLog>(options_.record, options_.umask);
   turns_ = std::make_unique<Turns>(
       Turns::Options{.seed = options_.fabric.seed,
                      .sleeps_between_turns = options_.sleep_between_turns,
                      .tells_exits = options_.tell_exits,
-                     .ancestor = ancestor()},
+                     .ancestor = ancestor(),
+                     .stop_log = std::move(stop_log)},
       listen_at(directory_.turns_socket(), SOCK_SEQPACKET), std::move(requests));
 }
 

@@ -96,7 +96,10 @@ Options options_of(options::FabricOptions checked) {
     options.clock = Clock::Kind::kVirtual;
     fabric.link_latency = kVirtualLinkLatency;
   }
-  options.schedule = checked.schedule;
+  options.schedule.number = checked.schedule.number;
+  options.schedule.has_stops = checked.schedule.has_stops;
+  for (const auto& [thread, call] : checked.schedule.stops)
+    options.schedule.stops.push_back({.thread = thread, .call = call});
   options.busy_poll = checked.busy_poll;
   options.exact_memory = checked.exact_memory;
   options.sleep_between_turns = checked.sleep_between_turns;

@@ -14,6 +14,7 @@
 #include "emulator/explore/progress.h"
 #include "emulator/explore/trials/budget.h"
 #include "emulator/explore/trials/result_store.h"
+#include "emulator/explore/trials/shrink_schedule.h"
 #include "emulator/explore/trials/trial_selection.h"
 #include "emulator/os/temporary_directory.h"
 
@@ -28,6 +29,8 @@ using Clock = Budget::Clock;
 constexpr uintmax_t kEndless = 50, kLeastEndless = uintmax_t{1} << 20;
 constexpr uintmax_t kLeastEndlessJournal = 4 * kLeastEndless;  // it has the payloads, too
 constexpr int kExitInterrupted = 130;
+/// A schedule with more stops is not shrunk, and no schedule by more runs.
+constexpr size_t kMostStops = 2000, kMostShrinkingRuns = 100;
 
 class Exploration {
  public:
@@ -63,6 +66,7 @@ class Exploration {
   void write_scenario(const Finding& finding) const;
   void shrink(Finding& finding);
   void confirm();
+  void shrink_order(Finding& finding);
   RunFacts run_shrunk(const Trial& trial);
   void repeat();
   void count_repetitions();
@@ -255,7 +259,10 @@ RunFacts Exploration::run_shrunk(const Trial& trial) {
   if (const RunFacts* known = store_->find(key)) return *known;
   RunFacts result;
   runner_.run(
-      {{.number = 0, .scenario = trial.scenario(), .schedule = trial.schedule}},
+      {{.number = 0,
+        .scenario = trial.scenario(),
+        .schedule = trial.schedule,
+        .tells_stops = !trial.schedule.empty()}},
       [&](const Job&, const RunFacts& facts) {
         result = facts;
         store_->add(key, facts);
@@ -264,8 +271,28 @@ RunFacts Exploration::run_shrunk(const Trial& trial) {
   return result;
 }
 
+/// Of a schedule the stops remain that lead to the finding.
+void Exploration::shrink_order(Finding& finding) {
+  Trial tried = finding.smallest;
+  const auto run = [&](const std::string& schedule) {
+    tried.schedule = schedule;
+    const RunFacts facts = run_shrunk(tried);
+    return ScheduledRun{
+        .is_again = !stops() && has_again(finding, facts, *baseline_, options_.limits),
+        .stops = facts.stops};
+  };
+  const std::string number = finding.smallest.schedule;
+  const ScheduledRun first = run(number);
+  if (!first.is_again || first.stops.size() > kMostStops) return;
+  const ShrunkSchedule shrunk = shrink_schedule(number, first.stops, run, kMostShrinkingRuns);
+  if (shrunk.number.empty() || !run(shrunk.schedule()).is_again) return;
+  finding.smallest.schedule = shrunk.schedule();
+  finding.smallest.preempted = shrunk.text() + " (schedule " + number + ")";
+}
+
 /// Causes that change nothing of where it ends go.
 void Exploration::shrink(Finding& finding) {
+  if (!finding.smallest.schedule.empty()) shrink_order(finding);
   for (size_t i = 0; finding.smallest.causes.size() > 1 && i < finding.smallest.causes.size();) {
     Trial fewer = finding.smallest;
     fewer.causes.erase(fewer.causes.begin() + static_cast<ptrdiff_t>(i));

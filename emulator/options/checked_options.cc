@@ -226,16 +226,41 @@ void check_devices(const Given& given, FabricOptions& options) {
   }
 }
 
+/// Returns what "N" or "N:THREAD/CALL,..." means.
+GivenSchedule schedule_of(const std::string& text) {
+  const auto fail = [&]() -> uint64_t {
+    throw OptionError("--schedule '" + text +
+                      "' is neither a number from 0 to 2^64-1 nor a number and the stops of "
+                      "threads, N:THREAD/CALL,...");
+  };
+  const auto number_in = [&](const std::string& part) {
+    const auto number = read_number(part);
+    return number ? *number : fail();
+  };
+  GivenSchedule schedule;
+  const size_t colon = text.find(':');
+  schedule.number = number_in(text.substr(0, colon));
+  schedule.has_stops = colon != std::string::npos;
+  if (!schedule.has_stops) return schedule;
+  for (size_t at = colon + 1; at < text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    const std::string stop = text.substr(at, end - at);
+    const size_t slash = stop.find('/');
+    if (slash == std::string::npos) fail();
+    schedule.stops.emplace_back(number_in(stop.substr(0, slash)),
+                                number_in(stop.substr(slash + 1)));
+    at = end + 1;
+  }
+  return schedule;
+}
+
 void check_clock(const Given& given, FabricOptions& options) {
   options.lockstep = given.is_set("lockstep");
   if (given.has("schedule")) {
-    const std::string text = given.text("schedule");
-    const auto number = read_number(text);
-    if (!number) throw OptionError("--schedule '" + text + "' is not a number from 0 to 2^64-1");
+    options.schedule = schedule_of(given.text("schedule"));
     if (!options.lockstep) {
       throw OptionError("--schedule is for programs that take turns: add --lockstep");
     }
-    options.schedule = *number;
   }
   if (options.udp && options.lockstep) {
     throw OptionError(

@@ -7,6 +7,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "emulator/engine/config.h"
@@ -18,6 +19,13 @@ namespace rocemu::options {
 class OptionError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+};
+
+/// What --schedule says (schedule::ScheduleChoice).
+struct GivenSchedule {
+  uint64_t number = 0;
+  bool has_stops = false;
+  std::vector<std::pair<uint64_t, uint64_t>> stops = {};  // threads and calls
 };
 
 struct FabricOptions {
@@ -34,7 +42,7 @@ struct FabricOptions {
   std::vector<std::string> scenarios;
   std::string log_level = "warn";
   std::optional<uint64_t> seed;
-  uint64_t schedule = 0;        // of programs' turns
+  GivenSchedule schedule = {};  // of programs' turns
   uint32_t ack_coalescing = 0;  // engine::FabricConfig::ack_coalescing
   uint32_t adversarial = 0;     // engine::FabricConfig::adversarial
   bool udp = false;

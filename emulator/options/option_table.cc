@@ -108,8 +108,9 @@ constexpr Option kOptions[] = {
      "every thread waits: a run is the same each time, to the byte, however busy the machine is, "
      "and a retry limit of minutes is reached at once"},
     {"schedule", kText, "N", kNic, kMakeDeterministic, kAlways,
-     "with --lockstep, run threads in another order and preempt them between two verb or rdma_cm "
-     "calls, in another way for each N from 1 on (default 0: in start order, each until it waits)"},
+     "with --lockstep, run threads and the NIC by random priorities and preempt threads between "
+     "calls of verbs, rdma_cm and locks, in another way for each N from 1 on (default 0: in start "
+     "order, each until it waits); N:THREAD/CALL,... stops threads only there"},
     {"check-determinism", kText, "N", kRun, kMakeDeterministic, kAlways,
      "with --lockstep, run the command N times, some of them beside a load, and report where two "
      "runs first differ and which call caused it"},
@@ -168,8 +169,8 @@ constexpr Option kOptions[] = {
     {"random", kNumber, "N", kExplore, kChooseFaults, kAlways,
      "also try N mixtures of several faults, chosen by --seed"},
     {"schedules", kNumber, "N", kExplore, kChooseFaults, kAlways,
-     "also try N other orders of the threads and processes that could run at the same time, chosen "
-     "by --seed"},
+     "also try N schedules of the threads and the NIC (rocemu run --schedule), chosen by --seed: "
+     "they find races, which are shrunk to the fewest preemptions"},
     {"depth", kNumber, "N", kExplore, kChooseFaults, kAlways,
      "2: also try second faults at the points that only a first fault reaches"},
     {"table", kSwitch, "", kExplore, kChooseFaults, kInHelpAll,

@@ -56,19 +56,21 @@ struct Verb;
 template <class Result, class Object, class... Rest, Result (*kVerb)(Object*, Rest...),
           InChild kInChild, VerbName kName>
 struct Verb<kVerb, kInChild, kName> {
+  static constexpr auto kPublicName = public_name(kName);
+
   static Result call(Object* object, Rest... rest) {
     if constexpr (kInChild == InChild::kFails) {
       if (!is_of_this_process(context_of_object(object))) [[unlikely]]
         return refuse_in_child();
     }
-    if constexpr (kName.text[0] != 0) turns::before_call();
+    if constexpr (kName.text[0] != 0) turns::before_call(kPublicName.text);
     if constexpr (std::is_void_v<Result>) {
       kVerb(object, rest...);
-      if constexpr (kName.text[0] != 0) turns::after_call();
+      if constexpr (kName.text[0] != 0) turns::after_call(kPublicName.text);
     } else {
       if constexpr (is_recorded(kName.text)) forget_answer();
       const Result result = with_errno(kVerb(object, rest...), object);
-      if constexpr (kName.text[0] != 0) turns::after_call();
+      if constexpr (kName.text[0] != 0) turns::after_call(kPublicName.text);
       return result;
     }
   }

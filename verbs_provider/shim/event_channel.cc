@@ -239,6 +239,19 @@ int get_event(const Call& call) {
   return 0;
 }
 
+/// Returns the name of the function of librdmacm that begins with the command.
+const char* public_name(Command command) {
+  if (command == Command::kGetEvent) return "rdma_get_cm_event";
+  switch (command) {
+#define ROCEMU_PUBLIC_NAME(id, name, value) \
+  case Command::id:                         \
+    return "rdma_" #name;
+    ROCEMU_CM_COMMANDS(ROCEMU_PUBLIC_NAME)
+#undef ROCEMU_PUBLIC_NAME
+  }
+  return "";
+}
+
 int execute(int fd, const char* data, size_t size) {
   KernelHeader header;
   if (size < sizeof(header)) return EINVAL;
@@ -256,7 +269,7 @@ int execute(int fd, const char* data, size_t size) {
     return error;
   }
   const int error = command == Command::kGetEvent ? get_event(call) : run_command(call);
-  turns::after_call();
+  turns::after_call(public_name(command));
   return error;
 }
 

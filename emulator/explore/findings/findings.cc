@@ -99,14 +99,16 @@ bool has_again(const Finding& finding, const RunFacts& facts, const Baseline& ba
 std::string Finding::sentence() const {
   const char* const comma = verdict == Verdict::kMisuse ? "," : "";
   if (smallest.is_undisturbed()) return detail + comma + " without any fault";
-  const char* const how = smallest.schedule != 0 ? "when" : "after";
+  const char* const how = !smallest.schedule.empty() ? "when" : "after";
   std::string text = fmt::format("{}{} {} {}", detail, comma, how, smallest.text());
   const size_t others = triggers.size() - 1;
   const bool is_misuse = verdict == Verdict::kMisuse;
+  const char* const what = smallest.schedule.empty() ? "fault" : "run";
   if (others == 1)
-    text += fmt::format(" (1 other fault {})", is_misuse ? "leads to it" : "ends the same");
+    text += fmt::format(" (1 other {} {})", what, is_misuse ? "leads to it" : "ends the same");
   else if (others > 1)
-    text += fmt::format(" ({} other faults {})", others, is_misuse ? "lead to it" : "end the same");
+    text +=
+        fmt::format(" ({} other {}s {})", others, what, is_misuse ? "lead to it" : "end the same");
   return text;
 }
 

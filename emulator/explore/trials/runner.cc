@@ -199,8 +199,7 @@ std::vector<std::string> Runner::arguments_for(const Job& job, const fs::path& d
     arguments.insert(arguments.end(), {"--call-sites", (dir / kCallSitesFolder).string()});
   if (processor) arguments.insert(arguments.end(), {"--processor", std::to_string(*processor)});
   if (job.keep.empty()) arguments.emplace_back("--no-trace");  // nobody will see it
-  if (job.schedule != 0)
-    arguments.insert(arguments.end(), {"--schedule", std::to_string(job.schedule)});
+  if (!job.schedule.empty()) arguments.insert(arguments.end(), {"--schedule", job.schedule});
   if (!job.scenario.empty())
     arguments.insert(arguments.end(), {"--scenario", (dir / "scenario.yaml").string()});
   const bool cores = options_.cores && !job.keep.empty();
@@ -275,7 +274,8 @@ void Runner::finish(const Running& running, int status,
   facts.runaway = running.runaway;
   facts.patiently = running.job.patiently;
   facts.took = Clock::now() - running.since;
-  if (running.job.schedule != 0) facts.fired = true;  // the order itself is what is tried
+  if (running.job.tells_stops) facts.stops = read_stops(running.dir);
+  if (!running.job.schedule.empty()) facts.fired = facts.without_fault = true;
   for (const std::string& file : options_.compared_files)
     if (fs::exists(file)) facts.files[file] = contents_of(file);
   if (!options_.oracle.empty() && status == 0) {

@@ -42,7 +42,9 @@ inline constexpr char kCallSitesFolder[] = "call-sites";
 struct Job {
   size_t number = 0;  // the caller's
   std::string scenario;
-  uint64_t schedule = 0;
+  std::string schedule = {};
+  /// RunFacts has the stops of its schedule.
+  bool tells_stops = false;
   /// It has far more real time: to be sure, where others were ended since they had no more.
   bool patiently = false;
   /// Its programs tell where their calls come from: in `keep`, in the folder kCallSitesFolder.

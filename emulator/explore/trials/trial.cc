@@ -20,7 +20,8 @@ std::string rule_for(const FaultPoint& point, const Fault& fault) {
 }  // namespace
 
 std::string Trial::text() const {
-  if (schedule != 0) return fmt::format("threads go on in order {}", schedule);
+  if (!preempted.empty()) return preempted;
+  if (!schedule.empty()) return "threads go on in order " + schedule;
   if (causes.empty()) return "no fault";
   std::string text;
   const char* const between = follows != 0 ? ", and then " : ", and ";
@@ -31,7 +32,8 @@ std::string Trial::text() const {
 std::string Trial::scenario() const {
   std::string rules;
   for (const Cause& cause : causes) rules += "  - " + cause.rule + "\n";
-  return fmt::format("# {}\nrules:{}{}", text(), rules.empty() ? " []" : "", "\n" + rules);
+  const std::string order = preempted.empty() ? "" : "# --schedule " + schedule + "\n";
+  return fmt::format("# {}\n{}rules:{}{}", text(), order, rules.empty() ? " []" : "", "\n" + rules);
 }
 
 std::string Trial::repetition_key(int repetition) const {

@@ -19,14 +19,15 @@ struct Cause {
 struct Trial {
   size_t number = 0;  // its place in the plan, from 1
   std::vector<Cause> causes;
-  uint64_t schedule = 0;   // of `rocemu run --schedule`; 0: the usual one
+  std::string schedule;    // of `rocemu run --schedule`; empty: the usual one
+  std::string preempted;   // where, once it was shrunk: "thread 2 of server is stopped between ..."
   std::string kind, name;  // of the point: "verb", "reg_mr"
   std::string process;
   int64_t time_ns = 0;  // when the point comes in the baseline
   size_t represents = 1;
   size_t follows = 0;  // the number of the trial whose fault comes first; 0: none
 
-  bool is_undisturbed() const { return causes.empty() && schedule == 0; }
+  bool is_undisturbed() const { return causes.empty() && schedule.empty(); }
   /// "server#1's 2nd reg_mr fails with ENOMEM"
   std::string text() const;
   /// The text of the file that causes it: unlike that of any other trial.

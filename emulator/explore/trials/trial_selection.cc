@@ -54,7 +54,7 @@ void add_schedules(std::vector<Trial>& trials, const Options& options) {
     Trial trial;
     trial.number = trials.size() + 1;
     trial.kind = "schedule";
-    trial.schedule = options.seed + i;
+    trial.schedule = std::to_string(options.seed + i);
     trials.push_back(std::move(trial));
   }
 }

@@ -106,8 +106,8 @@ TEST(TrialSelection, NumbersSchedulesBehindTheFaultsFromTheSeed) {
   add_schedules(trials, options);
   ASSERT_EQ(trials.size(), 4u);
   EXPECT_THAT(numbers(trials), ElementsAre(1, 2, 3, 4));
-  EXPECT_EQ(trials[2].schedule, 11u);
-  EXPECT_EQ(trials[3].schedule, 12u);
+  EXPECT_EQ(trials[2].schedule, "11");
+  EXPECT_EQ(trials[3].schedule, "12");
   EXPECT_EQ(trials[3].kind, "schedule");
 }
 

@@ -1,0 +1,63 @@
+#include "emulator/explore/trials/shrink_schedule.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace rocemu::explore {
+namespace {
+
+using Stops = std::vector<ScheduleStop>;
+
+class Shrinking {
+ public:
+  Shrinking(const std::function<ScheduledRun(const std::string&)>& run, size_t most_runs)
+      : run_(run), runs_left_(most_runs) {}
+
+  /// Returns whether these stops lead to the finding, which are the best from now on.
+  bool leads(const std::string& number, const Stops& stops) {
+    if (runs_left_ == 0) return false;
+    --runs_left_;
+    const ScheduledRun run = run_(schedule_with(number, stops));
+    if (!run.is_again) return false;
+    best_.number = number;
+    best_.stops.clear();
+    // Those that came have the names of this run's calls; others were never reached.
+    for (const ScheduleStop& stop : run.stops)
+      if (std::ranges::find(stops, stop.place, &ScheduleStop::place) != stops.end())
+        best_.stops.push_back(stop);
+    return true;
+  }
+
+  /// Takes away parts of the stops, of half of them to single ones, as long as the rest leads to
+  /// the finding.
+  void take_away() {
+    for (size_t size = (best_.stops.size() + 1) / 2; size != 0;
+         size = size == 1 ? 0 : (size + 1) / 2)
+      for (size_t at = 0; at < best_.stops.size() && runs_left_ != 0;) {
+        Stops rest = best_.stops;
+        const auto from = rest.begin() + static_cast<ptrdiff_t>(at);
+        rest.erase(from, from + static_cast<ptrdiff_t>(std::min(size, rest.size() - at)));
+        if (!leads(best_.number, rest)) at += size;
+      }
+  }
+
+  ShrunkSchedule best() { return std::move(best_); }
+
+ private:
+  const std::function<ScheduledRun(const std::string&)>& run_;
+  size_t runs_left_;
+  ShrunkSchedule best_;
+};
+
+}  // namespace
+
+ShrunkSchedule shrink_schedule(const std::string& number, const Stops& stops,
+                               const std::function<ScheduledRun(const std::string&)>& run,
+                               size_t most_runs) {
+  Shrinking shrinking(run, most_runs);
+  if (shrinking.leads("0", {}) || shrinking.leads(number, {})) return shrinking.best();
+  if (shrinking.leads("0", stops) || shrinking.leads(number, stops)) shrinking.take_away();
+  return shrinking.best();
+}
+
+}  // namespace rocemu::explore
