@@ -93,7 +93,7 @@ TEST(CheckedOptions, AScheduleMayListTheStopsOfThreads) {
   EXPECT_EQ(schedule("0:3/17").stops, (Stops{{3, 17}}));
   EXPECT_EQ(schedule("5:3/17,2/4").number, 5u);
   EXPECT_EQ(schedule("5:3/17,2/4").stops, (Stops{{3, 17}, {2, 4}}));
-  for (const std::string& wrong : {"seven", ":1/2", "0:3", "0:3/", "0:/4", "0:3/4/5", "0:3/4,,1/2"})
+  for (const char* const wrong : {"seven", ":1/2", "0:3", "0:3/", "0:/4", "0:3/4/5", "0:3/4,,1/2"})
     EXPECT_THAT(error_of({"--lockstep", "--schedule", wrong}), HasSubstr("N:THREAD/CALL")) << wrong;
 }
 
