@@ -20,6 +20,7 @@
 #include "emulator/daemon/control/hang_report.h"
 #include "emulator/daemon/control/listening_ports.h"
 #include "emulator/daemon/control/time_commands.h"
+#include "emulator/engine/adversarial/adversarial_class.h"
 #include "emulator/scenario/scenario.h"
 
 namespace rocemu::daemon {
@@ -142,9 +143,11 @@ void Daemon::load_scenario() {
 }
 
 void Daemon::on_connect(engine::DeviceIndex device, UniqueFd socket, PeerCredentials peer) {
+  using namespace engine::adversarial;
+  const bool fills_undefined = Classes(options_.fabric.adversarial).has(Class::kUndefined);
   auto session = std::make_unique<ClientSession>(
       ClientSession::Services{main_.engine_host(), main_.loop(), main_.memory(), main_.sessions(),
-                              clock_, options_.exact_memory},
+                              clock_, options_.exact_memory, fills_undefined},
       main_.sessions().next_id(), device, std::move(socket), peer);
   spdlog::debug("{} opens {}", session->description(), options_.fabric.devices[device.value].name);
   main_.sessions().add(std::move(session));

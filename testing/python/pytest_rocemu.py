@@ -41,13 +41,19 @@ def pytest_addoption(parser):
     parser.addoption("--rocemu-sanitize", nargs="?", const=True, default=False, metavar="RULES",
                      help="fail tests whose programs use verbs wrongly, by these rules or the default "
                           "ones (docs/sanitizer.md)")
+    parser.addoption("--rocemu-adversarial", nargs="?", const=True, default=False, metavar="CLASSES",
+                     help="let the NIC do what the specification allows and NICs seldom do: these classes "
+                          "or all (docs/adversarial.md)")
+    parser.addoption("--rocemu-seed", type=int, metavar="N",
+                     help="what chance chooses, such as the possibilities of --rocemu-adversarial")
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "rocemu(...): what rocemu.Fabric of the test's fabric gets")
-    rules = config.getoption("--rocemu-sanitize")
-    if isinstance(rules, str) and os.path.exists(rules):
-        raise pytest.UsageError(f"--rocemu-sanitize takes '{rules}' for its rules; put it behind the paths")
+    for option, what in (("--rocemu-sanitize", "rules"), ("--rocemu-adversarial", "classes")):
+        value = config.getoption(option)
+        if isinstance(value, str) and os.path.exists(value):
+            raise pytest.UsageError(f"{option} takes '{value}' for its {what}; put it behind the paths")
 
 
 def _take_reports(nic):
@@ -84,6 +90,8 @@ def fabric(request):
     folder.mkdir(parents=True)
     keywords.setdefault("record", folder / "recording")
     keywords.setdefault("sanitize", request.config.getoption("--rocemu-sanitize"))
+    keywords.setdefault("adversarial", request.config.getoption("--rocemu-adversarial"))
+    keywords.setdefault("seed", request.config.getoption("--rocemu-seed"))
     nic = rocemu.Fabric(**keywords)
     if keywords["sanitize"]:
         request.node.stash[_FABRIC] = nic

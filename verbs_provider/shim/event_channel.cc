@@ -1,5 +1,6 @@
 #include "verbs_provider/shim/event_channel.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include <sys/uio.h>
 
 #include "emulator/abi/ucma.h"
+#include "verbs_provider/hooks/fill_errno.h"
 #include "verbs_provider/hooks/note_call.h"
 #include "verbs_provider/hooks/provider_calls.h"
 #include "verbs_provider/shim/device_socket.h"
@@ -21,6 +23,9 @@ namespace rocemu::shim {
 namespace {
 
 using abi::ucma::Command;
+
+/// errno after a command that succeeded; 0 if it stays as it was.
+std::atomic<int> errno_of_success{0};
 
 /// What stands before every command.
 struct KernelHeader {
@@ -282,8 +287,14 @@ int ask_to_open_event_channel(int fd) {
 ssize_t write_to_event_channel(int fd, const void* data, size_t size) {
   const int saved = errno;
   const int error = execute(fd, static_cast<const char*>(data), size);
-  errno = error != 0 ? error : saved;
+  const int filled = errno_of_success.load(std::memory_order_relaxed);
+  const int after_success = filled != 0 ? filled : saved;
+  errno = error != 0 ? error : after_success;
   return error != 0 ? -1 : static_cast<ssize_t>(size);
 }
 
 }  // namespace rocemu::shim
+
+extern "C" __attribute__((visibility("default"))) void rocemu_fill_errno(int value) {
+  rocemu::shim::errno_of_success.store(value, std::memory_order_relaxed);
+}

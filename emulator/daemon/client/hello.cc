@@ -22,7 +22,7 @@ std::optional<HelloFds> sort_hello_fds(std::vector<UniqueFd> fds, bool imports, 
 }
 
 abi::Reply welcome(const ClientQueues& queues, engine::DeviceIndex device,
-                   const Arena::SegmentFile& segment, const Clock& clock) {
+                   const Arena::SegmentFile& segment, const Clock& clock, bool fills_undefined) {
   abi::Reply reply{};
   auto& hello = reply.body.hello;
   hello.client = queues.id.value;
@@ -36,6 +36,7 @@ abi::Reply welcome(const ClientQueues& queues, engine::DeviceIndex device,
   hello.clock_start_ns = clock.start_ns();
   hello.wall_start_ns = clock.wall_start_ns();
   hello.num_comp_vectors = engine::kCompVectors;
+  hello.fills_undefined = fills_undefined ? 1 : 0;
   return reply;
 }
 

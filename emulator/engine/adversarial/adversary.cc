@@ -150,14 +150,28 @@ bool Adversary::awaits_response(const QueuePair& qp, const Response& response) c
   return torn_read_.again_at(burst_of(qp, response), step_.now()) > step_.now();
 }
 
+Instant Adversary::hold_acknowledgement(const QueuePair& qp) {
+  if (!classes_.has(Class::kOrder)) return {};
+  const Instant until = step_.now() + order_.acknowledgement_delay(qp);
+  if (until > step_.now()) wake_at(qp.number, until);
+  return until;
+}
+
 void Adversary::spoil(PdId pd, const SgeList& buffer, uint64_t length) {
   if (!classes_.has(Class::kUndefined)) return;
   memory_.end();  // not part of the packet at hand
   spoil_buffer(memory_, objects_.mrs, pd, buffer, length);
 }
 
+uint8_t Adversary::undefined_byte() const {
+  return classes_.has(Class::kUndefined) ? kUndefinedByte : 0;
+}
+
 void Adversary::shape(abi::Cqe& cqe) {
-  if (classes_.has(Class::kUndefined)) abi::spoil_undefined_fields(cqe);
+  if (!classes_.has(Class::kUndefined)) return;
+  abi::spoil_undefined_fields(cqe);
+  const QueuePair* qp = objects_.qps.find(QpNumber{cqe.qp_num});
+  if (qp != nullptr) abi::spoil_inapplicable_fields(cqe, qp->type == abi::QpType::kUd);
 }
 
 /// The completion makes visible what its queue received before it (IBTA vol 1, 9.5): either it

@@ -66,8 +66,15 @@ class Adversary final : public DeliveryHold {
                       std::span<const std::span<uint8_t>> data);
   /// Returns whether it is too early to read that data again.
   bool awaits_response(const QueuePair& qp, const Response& response) const;
+  /// Returns when an acknowledgement that the QP makes now may be sent at the earliest, at which
+  /// time the QP is woken; Instant{} if the class `order` is off.
+  Instant hold_acknowledgement(const QueuePair& qp);
+  /// Returns whether the response behind an acknowledgement is to stand for it.
+  bool drops_acknowledgement() { return order_.drops_acknowledgement(); }
   /// Fills the buffer of a request that began and failed.
   void spoil(PdId pd, const SgeList& buffer, uint64_t length);
+  /// Returns what bytes have that nothing defines, if they are written at all.
+  uint8_t undefined_byte() const;
 
   void shape(abi::Cqe& cqe) override;
   bool hold(const CompletionQueue& cq, const abi::Cqe& cqe, bool solicits) override;
