@@ -76,6 +76,8 @@ Options options_of(options::FabricOptions checked) {
   fabric.trace_frames = !checked.capture.empty() || !checked.record.empty();
   fabric.ack_coalescing = checked.ack_coalescing;
   fabric.adversarial = checked.adversarial;
+  fabric.adversarial_choices = checked.adversarial_choices;
+  fabric.reports_adversarial_choices = !checked.record.empty();
   fabric.same_keys = checked.same_keys;
   if (checked.udp) {
     for (std::string& interface : checked.interfaces) options.udp.push_back({std::move(interface)});

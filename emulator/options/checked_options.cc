@@ -30,6 +30,9 @@ class Given {
 
   bool has(const char* option) const { return values_.count(option) != 0; }
   bool is_set(const char* option) const { return has(option) && values_[option].as<bool>(); }
+  bool is_text(const char* option) const {
+    return has(option) && boost::any_cast<std::string>(&values_[option].value()) != nullptr;
+  }
   /// Empty if it was not given.
   std::string text(const char* option) const {
     return has(option) ? values_[option].as<std::string>() : "";
@@ -344,19 +347,51 @@ void check_record(const Given& given, FabricOptions& options) {
   options.stop_without_record = policy == "stop";
 }
 
+}  // namespace
+
+std::vector<std::string> adversarial_class_names() {
+  std::vector<std::string> names;
+  for (const engine::adversarial::ClassRow& row : engine::adversarial::classes())
+    names.emplace_back(row.name);
+  return names;
+}
+
+namespace {
+
+/// Adds the class of "CLASS", or of "CLASS:N:N" with the only choices of it that are to be made.
+void add_adversarial(const std::string& word, engine::adversarial::Classes& chosen,
+                     FabricOptions& options) {
+  const size_t colon = word.find(':');
+  const std::string name = word.substr(0, colon);
+  engine::adversarial::Classes one;
+  if (!engine::adversarial::add_class(name, one))
+    throw OptionError(
+        fmt::format("--adversarial has no class '{}'; use {}, or all", name,
+                    engine::adversarial::names_of(engine::adversarial::Classes::all())));
+  chosen = engine::adversarial::Classes(chosen.bits() | one.bits());
+  if (colon == std::string::npos) return;
+  const auto row =
+      std::ranges::find(engine::adversarial::classes(), name, &engine::adversarial::ClassRow::name);
+  for (size_t begin = colon + 1, end = 0; end != std::string::npos; begin = end + 1) {
+    end = word.find(':', begin);
+    const std::optional<uint64_t> number = read_number(word.substr(begin, end - begin));
+    if (!number || *number == 0)
+      throw OptionError(fmt::format(
+          "--adversarial: '{}' is not CLASS:N:N, with the numbers of choices from 1 on", word));
+    options.adversarial_choices.emplace_back(static_cast<uint8_t>(row->value), *number);
+  }
+}
+
 /// Without a value, or with "all", every class is on.
 void check_adversarial(const Given& given, FabricOptions& options) {
   using engine::adversarial::Classes;
-  if (!given.has("adversarial")) return;
+  if (!given.is_text("adversarial")) return;  // of `rocemu explore` it is a number of seeds
   const std::string list = given.text("adversarial");
   const bool is_all = list.empty() || list == "all";
   Classes chosen = is_all ? Classes::all() : Classes();
   for (size_t begin = 0, end = 0; !is_all && end != std::string::npos; begin = end + 1) {
     end = list.find(',', begin);
-    const std::string name = list.substr(begin, end - begin);
-    if (!engine::adversarial::add_class(name, chosen))
-      throw OptionError(fmt::format("--adversarial has no class '{}'; use {}, or all", name,
-                                    engine::adversarial::names_of(Classes::all())));
+    add_adversarial(list.substr(begin, end - begin), chosen, options);
   }
   options.adversarial = chosen.bits();
 }

@@ -28,6 +28,9 @@ struct GivenSchedule {
   std::vector<std::pair<uint64_t, uint64_t>> stops = {};  // threads and calls
 };
 
+/// The names of the classes of --adversarial.
+std::vector<std::string> adversarial_class_names();
+
 struct FabricOptions {
   std::vector<engine::DeviceConfig> devices;
   /// One for each device: the network interface all of whose addresses it has; empty for a device
@@ -45,6 +48,7 @@ struct FabricOptions {
   GivenSchedule schedule = {};  // of programs' turns
   uint32_t ack_coalescing = 0;  // engine::FabricConfig::ack_coalescing
   uint32_t adversarial = 0;     // engine::FabricConfig::adversarial
+  std::vector<std::pair<uint8_t, uint64_t>> adversarial_choices;  // the same
   bool udp = false;
   /// The first device has its default addresses, and besides those of the machine that no other
   /// device has.

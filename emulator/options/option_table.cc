@@ -64,7 +64,8 @@ constexpr Option kOptions[] = {
     {"adversarial", kMaybeText, "CLASS,...", kNic, kCauseFaults, kAlways,
      "do what the specification allows and real NICs rarely do, chosen by --seed: bytes that arrive "
      "out of order and late, messages that are read late, completions of different queues in any "
-     "order; or only these classes: placement, late-read, undefined, order, atomicity, relaxed "
+     "order; or only these classes: placement, late-read, undefined, order, atomicity, relaxed; "
+     "CLASS:N:N does only the things with these numbers, which DIR/choices of --record lists "
      "(docs/adversarial.md)"},
     {"strict", kSwitch, "", kRun, kCauseFaults, kAlways,
      "fail if a rule of the scenario never acted"},
@@ -171,6 +172,9 @@ constexpr Option kOptions[] = {
     {"schedules", kNumber, "N", kExplore, kChooseFaults, kAlways,
      "also try N schedules of the threads and the NIC (rocemu run --schedule), chosen by --seed: "
      "they find races, which are shrunk to the fewest preemptions"},
+    {"adversarial", kNumber, "N", kExplore, kChooseFaults, kAlways,
+     "also try N seeds of each class of rocemu run --adversarial, from --seed on: they find programs "
+     "that rely on more than the specification promises, and are shrunk to what the failure needs"},
     {"depth", kNumber, "N", kExplore, kChooseFaults, kAlways,
      "2: also try second faults at the points that only a first fault reaches"},
     {"table", kSwitch, "", kExplore, kChooseFaults, kInHelpAll,

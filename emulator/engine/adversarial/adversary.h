@@ -11,6 +11,7 @@
 
 #include "emulator/abi/rings.h"
 #include "emulator/engine/adversarial/adversarial_class.h"
+#include "emulator/engine/adversarial/choices.h"
 #include "emulator/engine/adversarial/late_read.h"
 #include "emulator/engine/adversarial/order.h"
 #include "emulator/engine/adversarial/placed_memory.h"
@@ -83,6 +84,9 @@ class Adversary final : public DeliveryHold {
 
  private:
   void wake_at(QpNumber qp, Instant at);
+  /// Returns a delay of the class `order` for what `describe` names.
+  template <class Describe>
+  Duration delay(Describe describe);
   void deliver(const std::vector<HeldCompletion>& held, CompletionDelivery& completions);
   void deliver(const std::vector<HeldEvent>& held, CompletionDelivery& completions,
                EventDelivery& events);
@@ -90,6 +94,7 @@ class Adversary final : public DeliveryHold {
   const Classes classes_;
   Objects& objects_;
   Step& step_;
+  AllChoices choices_;
   PlacedMemory memory_;
   LateRead late_read_;
   TornRead torn_read_;

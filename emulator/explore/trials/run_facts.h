@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "emulator/explore/points/recorded_events.h"
+#include "emulator/explore/trials/adversarial_choice.h"
 #include "emulator/explore/trials/misuse.h"
 #include "emulator/explore/trials/schedule_stop.h"
 
@@ -40,7 +41,8 @@ struct RunFacts {
   std::map<std::string, int64_t> left;       // objects_left()
   std::map<std::string, std::string> files;  // those that are compared
   std::vector<Misuse> misuses;               // with --sanitize
-  std::vector<ScheduleStop> stops;           // with Job::tells_stops
+  std::vector<ScheduleStop> stops;           // with Job::tells_variation
+  AdversarialChoices choices;                // the same
   std::string trouble;  // what rocemu said that is not about the command: no space, for example
   int oracle = 0;       // exit status of the user's
   std::chrono::nanoseconds took{};  // of real time; 0 if this was read from a file

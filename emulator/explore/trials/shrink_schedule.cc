@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "emulator/explore/trials/take_away.h"
+
 namespace rocemu::explore {
 namespace {
 
@@ -28,17 +30,10 @@ class Shrinking {
     return true;
   }
 
-  /// Takes away parts of the stops, of half of them to single ones, as long as the rest leads to
-  /// the finding.
+  /// Takes away stops as long as the rest leads to the finding.
   void take_away() {
-    for (size_t size = (best_.stops.size() + 1) / 2; size != 0;
-         size = size == 1 ? 0 : (size + 1) / 2)
-      for (size_t at = 0; at < best_.stops.size() && runs_left_ != 0;) {
-        Stops rest = best_.stops;
-        const auto from = rest.begin() + static_cast<ptrdiff_t>(at);
-        rest.erase(from, from + static_cast<ptrdiff_t>(std::min(size, rest.size() - at)));
-        if (!leads(best_.number, rest)) at += size;
-      }
+    explore::take_away(
+        best_.stops, [this](const Stops& rest) { return leads(best_.number, rest); }, runs_left_);
   }
 
   ShrunkSchedule best() { return std::move(best_); }
