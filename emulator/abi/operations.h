@@ -238,7 +238,7 @@ union ReplyBody {
     uint64_t clock_start_ns;  // CLOCK_MONOTONIC when device time was 0 (see Cqe::timestamp_ns)
     uint64_t wall_start_ns;   // CLOCK_REALTIME then
     uint32_t num_comp_vectors;
-    uint32_t reserved;
+    uint32_t fills_undefined;  // 1: the client fills what the man pages leave undefined
     PostRules posts;
   } hello;
   DeviceAttr device;

@@ -35,7 +35,7 @@ inline void clear_slot(ThreadSlot& slot) {
   slot.asks.store(ThreadSlot::kNothing);
   slot.chose_processor.store(0);
   slot.calls.store(0);
-  slot.preemptions.store(0);
+  slot.call_before[0] = slot.call_after[0] = 0;
 }
 
 // ---- The thread's side ------------------------------------------------------------------------

@@ -14,7 +14,7 @@
 namespace rocemu::abi {
 
 inline constexpr uint32_t kTurnsMagic = 0x6e727574;  // "turn"
-inline constexpr uint32_t kTurnsVersion = 3;
+inline constexpr uint32_t kTurnsVersion = 4;
 
 /// CLOCK_MONOTONIC at the beginning of virtual time. Not 0, which programs take for "never".
 inline constexpr int64_t kMonotonicStartNs = 1'000'000'000'000;
@@ -37,7 +37,7 @@ struct ThreadSlot {
     kPolls = 2,         // it would go on, but found nothing where it looked
     kReadsClock = 4,    // and it read a clock in between
     kWaitsForRoom = 8,  // to write, perhaps for a reader outside of the run
-    kPreempted = 16     // it would continue, and its calls are used up
+    kPreempted = 16     // it would go on, and its calls are used up
   };
 
   enum Turn : uint32_t {
@@ -85,13 +85,15 @@ struct ThreadSlot {
   std::atomic<uint32_t> streak;    // and without finding anything before it, at most 2^31
   std::atomic<int64_t> looked_ns;  // when that turn was
   std::atomic<int64_t> streak_began_ns;
-  /// With `--schedule N`, the verb and rdma_cm calls until the thread is preempted: the daemon sets
-  /// the number when it is 0, and the thread counts down and gives its turn back at 0.
+  /// With `--schedule N`, the calls until the thread is preempted: the daemon sets the number, and
+  /// the thread counts down and gives its turn back at 0.
   std::atomic<uint32_t> calls;
-  std::atomic<uint32_t> preemptions;  // ever
-  std::atomic<int64_t> preempted_ns;  // when the latest was
+  /// The calls between which the thread was preempted for the last time, for reports. The second is
+  /// empty until the thread has made it.
+  static constexpr uint32_t kCallName = 32;
+  char call_before[kCallName], call_after[kCallName];
 };
-static_assert(sizeof(ThreadSlot) == 192);
+static_assert(sizeof(ThreadSlot) == 256);
 
 struct TurnTable {
   static constexpr uint32_t kSlots = 4096;

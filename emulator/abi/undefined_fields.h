@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "emulator/abi/rings.h"
+#include "emulator/abi/send_opcodes.h"
 #include "emulator/abi/verbs_values.h"
 
 namespace rocemu::abi {
@@ -17,6 +18,25 @@ inline void spoil_undefined_fields(Cqe& cqe) {
   if (cqe.status == static_cast<uint32_t>(WcStatus::kSuccess)) return;
   cqe.opcode = cqe.byte_len = cqe.imm_data = cqe.src_qp = cqe.wc_flags = kPattern;
   cqe.slid = cqe.pkey_index = kPattern & 0xffff;
+  cqe.sl = cqe.dlid_path_bits = kPattern & 0xff;
+}
+
+/// The same for a completion that succeeded, and the fields that do not apply to it.
+/// ibv_poll_cq(3): imm_data is valid with IBV_WC_WITH_IMM and IBV_WC_WITH_INV, pkey_index for GSI
+/// QPs, src_qp for receives of UD QPs, and with it the path, since other QPs know theirs. byte_len
+/// is the number of bytes received; NICs such as ConnectX set it for READs and atomics, but not for
+/// SENDs and WRITEs.
+inline void spoil_inapplicable_fields(Cqe& cqe, bool is_datagram) {
+  constexpr uint32_t kPattern = 0x5a5a5a5a;
+  if (cqe.status != static_cast<uint32_t>(WcStatus::kSuccess)) return;
+  const bool is_receive = cqe.queue != WorkQueue::kSend;
+  if ((cqe.wc_flags & (kWcWithImm | kWcWithInv)) == 0) cqe.imm_data = kPattern;
+  const auto opcode = static_cast<WcOpcode>(cqe.opcode);
+  if (opcode == WcOpcode::kSend || opcode == WcOpcode::kRdmaWrite) cqe.byte_len = kPattern;
+  cqe.pkey_index = kPattern & 0xffff;
+  if (is_receive && is_datagram) return;
+  cqe.src_qp = kPattern;
+  cqe.slid = kPattern & 0xffff;
   cqe.sl = cqe.dlid_path_bits = kPattern & 0xff;
 }
 

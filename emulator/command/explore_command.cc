@@ -14,6 +14,7 @@
 #include "emulator/command/sanitizer/sanitized_run.h"
 #include "emulator/command/sanitizer/sanitizer_options.h"
 #include "emulator/explore/points/fault_table.h"
+#include "emulator/options/checked_options.h"
 #include "emulator/options/describe.h"
 #include "emulator/os/processors.h"
 #include "emulator/os/threads/stacks.h"
@@ -133,6 +134,8 @@ explore::Options read_options(const po::variables_map& values, const Arguments& 
   options.schedules = number("schedules", 0);
   if (options.schedules != 0 && !options.runs.lockstep)
     throw UsageError("explore: --schedules are orders in lockstep; leave out --real-clock");
+  options.adversarial = number("adversarial", 0);
+  options.adversarial_classes = options::adversarial_class_names();
   options.depth = static_cast<int>(std::clamp<uint64_t>(number("depth", 1), 1, 2));
   options.repetitions = static_cast<int>(std::clamp<uint64_t>(number("repeat", 2), 1, 1000));
   if (const auto shard = text("shard")) read_shard(*shard, options);
@@ -155,7 +158,7 @@ explore::Options options_of(const Arguments& own, const Arguments& command) {
       parse_options("explore", own, options::options_of(options::Command::kExplore));
   explore::Options options = read_options(values, command);
   if (options.runs.lockstep) require_own_clock("explore");
-  options.runs.fabric = daemon_arguments("explore", values);
+  options.runs.fabric = daemon_arguments(options::Command::kExplore, values);
   add_sanitizer(values, options.runs);
   if (values.count("seed") != 0) {
     const std::string seed = values["seed"].as<std::string>();
@@ -197,7 +200,10 @@ std::string help_of_explore(bool all) {
          "  REPORTED  a program exits with a status that is not 0 and not the baseline's\n"
          "  HANG      all threads wait forever, or the run does not end\n"
          "  CRASH     a signal, or a report of a sanitizer or of valgrind\n"
-         "  WRONG     succeeds, but its output, a file of --compare, or the --oracle disagrees\n"
+         "  WRONG     succeeds, but its output, a file of --compare, or the --oracle disagrees;\n"
+         "            or exits with a status that is not 0 though there was no fault "
+         "(--schedules,\n"
+         "            --adversarial)\n"
          "  MISUSE    a wrong use of verbs, with --sanitize\n"
          "  LEAK      succeeds, but leaves objects that the baseline does not leave\n"
          "  SLOW      succeeds, but takes far longer in virtual time\n"

@@ -20,6 +20,7 @@
 #include "emulator/daemon/control/hang_report.h"
 #include "emulator/daemon/control/listening_ports.h"
 #include "emulator/daemon/control/time_commands.h"
+#include "emulator/engine/adversarial/adversarial_class.h"
 #include "emulator/scenario/scenario.h"
 
 namespace rocemu::daemon {
@@ -143,9 +144,11 @@ void Daemon::load_scenario() {
 }
 
 void Daemon::on_connect(engine::DeviceIndex device, UniqueFd socket, PeerCredentials peer) {
+  using namespace engine::adversarial;
+  const bool fills_undefined = Classes(options_.fabric.adversarial).has(Class::kUndefined);
   auto session = std::make_unique<ClientSession>(
       ClientSession::Services{main_.engine_host(), main_.loop(), main_.memory(), main_.sessions(),
-                              clock_, options_.exact_memory},
+                              clock_, options_.exact_memory, fills_undefined},
       main_.sessions().next_id(), device, std::move(socket), peer);
   spdlog::debug("{} opens {}", session->description(), options_.fabric.devices[device.value].name);
   main_.sessions().add(std::move(session));
@@ -254,11 +257,15 @@ void Daemon::make_turns() {
   Turns::Requests requests{.fd = main_.loop().fd(),
                            .serve = [this] { virtual_time_->serve(); },
                            .clients = [this] { return pids_of_clients(main_); }};
+  std::unique_ptr<StopLog> stop_log;
+  if (options_.schedule.is_any() && !options_.record.empty())
+    stop_log = std::make_unique<StopLog>(options_.record, options_.umask);
   turns_ = std::make_unique<Turns>(
       Turns::Options{.seed = options_.fabric.seed,
                      .sleeps_between_turns = options_.sleep_between_turns,
                      .tells_exits = options_.tell_exits,
-                     .ancestor = ancestor()},
+                     .ancestor = ancestor(),
+                     .stop_log = std::move(stop_log)},
       listen_at(directory_.turns_socket(), SOCK_SEQPACKET), std::move(requests));
 }
 

@@ -76,6 +76,8 @@ Options options_of(options::FabricOptions checked) {
   fabric.trace_frames = !checked.capture.empty() || !checked.record.empty();
   fabric.ack_coalescing = checked.ack_coalescing;
   fabric.adversarial = checked.adversarial;
+  fabric.adversarial_choices = checked.adversarial_choices;
+  fabric.reports_adversarial_choices = !checked.record.empty();
   fabric.same_keys = checked.same_keys;
   if (checked.udp) {
     for (std::string& interface : checked.interfaces) options.udp.push_back({std::move(interface)});
@@ -96,7 +98,10 @@ Options options_of(options::FabricOptions checked) {
     options.clock = Clock::Kind::kVirtual;
     fabric.link_latency = kVirtualLinkLatency;
   }
-  options.schedule = checked.schedule;
+  options.schedule.number = checked.schedule.number;
+  options.schedule.has_stops = checked.schedule.has_stops;
+  for (const auto& [thread, call] : checked.schedule.stops)
+    options.schedule.stops.push_back({.thread = thread, .call = call});
   options.busy_poll = checked.busy_poll;
   options.exact_memory = checked.exact_memory;
   options.sleep_between_turns = checked.sleep_between_turns;

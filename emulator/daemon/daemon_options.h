@@ -14,6 +14,7 @@
 #include "emulator/daemon/net/udp_attachment.h"
 #include "emulator/engine/config.h"
 #include "emulator/options/topology.h"
+#include "emulator/schedule/priority_order.h"
 
 namespace rocemu::daemon {
 
@@ -37,7 +38,7 @@ struct Options {
   int scenario_fd = -1;  // if their text was read already, and `scenarios` their names
   /// kVirtual in lockstep.
   Clock::Kind clock = Clock::Kind::kReal;
-  uint64_t schedule = 0;  // schedule::Options::schedule
+  schedule::ScheduleChoice schedule = {};
   /// The daemon never sleeps nor yields.
   bool busy_poll = false;
   bool exact_memory = false;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "emulator/abi/verbs_values.h"
@@ -64,6 +65,11 @@ struct FabricConfig {
   bool same_keys = false;
   /// The classes of `--adversarial` that are on: the bits of an adversarial::Classes.
   uint32_t adversarial = 0;
+  /// The adversary's choices of a class that are made, by their numbers (adversarial/choices.h), if
+  /// not all: the class, and the number.
+  std::vector<std::pair<uint8_t, uint64_t>> adversarial_choices = {};
+  /// Whether Outputs::choices are wanted.
+  bool reports_adversarial_choices = false;
   /// What a frame between two devices of the fabric takes. 0 on the real clock, where the program's
   /// own speed is to be seen.
   Duration link_latency{0};

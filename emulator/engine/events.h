@@ -323,16 +323,26 @@ struct CmReply {
   std::vector<std::byte> response;
 };
 
+/// What the adversary of `--adversarial` did (adversarial/choices.h). It is for people, and no
+/// recording has it.
+struct AdversarialChoice {
+  uint8_t of;  // adversarial::Class
+  uint64_t number;
+  std::string text;
+};
+
 /// What one step wants done, in this order. Reused from step to step, so that it stops allocating.
 struct Outputs {
   std::vector<Output> list;
   std::optional<abi::Reply> reply;  // to the step's Command, and only then
   std::optional<CmReply> cm_reply;  // to the step's CmCommand, and only then
   std::vector<Misuse> misuses;
+  std::vector<AdversarialChoice> choices;
 
   void clear() {
     list.clear();
     misuses.clear();
+    choices.clear();
     reply.reset();
     cm_reply.reset();
   }

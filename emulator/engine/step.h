@@ -20,6 +20,7 @@ class Step {
     outputs_->list.emplace_back(std::move(output));
   }
   void note(const Misuse& misuse) { outputs_->misuses.push_back(misuse); }
+  void note(AdversarialChoice choice) { outputs_->choices.push_back(std::move(choice)); }
 
  private:
   Instant now_{};

@@ -14,6 +14,7 @@
 #include "emulator/explore/progress.h"
 #include "emulator/explore/trials/budget.h"
 #include "emulator/explore/trials/result_store.h"
+#include "emulator/explore/trials/shrink_schedule.h"
 #include "emulator/explore/trials/trial_selection.h"
 #include "emulator/os/temporary_directory.h"
 
@@ -28,6 +29,8 @@ using Clock = Budget::Clock;
 constexpr uintmax_t kEndless = 50, kLeastEndless = uintmax_t{1} << 20;
 constexpr uintmax_t kLeastEndlessJournal = 4 * kLeastEndless;  // it has the payloads, too
 constexpr int kExitInterrupted = 130;
+/// What does more is not shrunk, and nothing by more runs.
+constexpr size_t kMostStops = 2000, kMostShrinkingRuns = 100;
 
 class Exploration {
  public:
@@ -63,6 +66,8 @@ class Exploration {
   void write_scenario(const Finding& finding) const;
   void shrink(Finding& finding);
   void confirm();
+  void shrink_order(Finding& finding);
+  void shrink_adversary(Finding& finding);
   RunFacts run_shrunk(const Trial& trial);
   void repeat();
   void count_repetitions();
@@ -135,7 +140,7 @@ void Exploration::run_trials() {
   for (const Trial& trial : selected_)
     if (store_->find(trial.scenario()) == nullptr)
       jobs.push_back(
-          {.number = trial.number, .scenario = trial.scenario(), .schedule = trial.schedule});
+          {.number = trial.number, .scenario = trial.scenario(), .variation = trial.variation});
   Progress progress(selected_.size(), selected_.size() - jobs.size());
   run_all(jobs, [&](const Result& result) {
     progress.advance(is_finding(result.verdict()));
@@ -173,7 +178,7 @@ void Exploration::look_again() {
   const auto job_of = [](const Trial& trial) {
     return Job{.number = trial.number,
                .scenario = trial.scenario(),
-               .schedule = trial.schedule,
+               .variation = trial.variation,
                .patiently = true};
   };
   std::map<std::string, std::vector<const Trial*>> doubtful;
@@ -255,7 +260,10 @@ RunFacts Exploration::run_shrunk(const Trial& trial) {
   if (const RunFacts* known = store_->find(key)) return *known;
   RunFacts result;
   runner_.run(
-      {{.number = 0, .scenario = trial.scenario(), .schedule = trial.schedule}},
+      {{.number = 0,
+        .scenario = trial.scenario(),
+        .variation = trial.variation,
+        .tells_variation = true}},
       [&](const Job&, const RunFacts& facts) {
         result = facts;
         store_->add(key, facts);
@@ -264,8 +272,49 @@ RunFacts Exploration::run_shrunk(const Trial& trial) {
   return result;
 }
 
+/// Of a schedule the stops remain that lead to the finding.
+void Exploration::shrink_order(Finding& finding) {
+  Trial tried = finding.smallest;
+  const auto run = [&](const std::string& schedule) {
+    tried.variation.schedule = schedule;
+    const RunFacts facts = run_shrunk(tried);
+    return ScheduledRun{
+        .is_again = !stops() && has_again(finding, facts, *baseline_, options_.limits),
+        .stops = facts.stops};
+  };
+  Variation& variation = finding.smallest.variation;
+  const std::string number = variation.schedule;
+  const ScheduledRun first = run(number);
+  if (!first.is_again || first.stops.size() > kMostStops) return;
+  const ShrunkSchedule shrunk = shrink_schedule(number, first.stops, run, kMostShrinkingRuns);
+  if (shrunk.number.empty() || !run(shrunk.schedule()).is_again) return;
+  variation.schedule = shrunk.schedule();
+  variation.shrunk = shrunk.text() + " (schedule " + number + ")";
+}
+
+/// Of what an adversary did that remains which leads to the finding.
+void Exploration::shrink_adversary(Finding& finding) {
+  Trial tried = finding.smallest;
+  const auto run = [&](const std::string& argument) {
+    tried.variation.adversarial = argument;
+    const RunFacts facts = run_shrunk(tried);
+    const bool is_again = !stops() && facts.choices.size() <= kMostStops &&
+                          has_again(finding, facts, *baseline_, options_.limits);
+    return AdversarialRun{.is_again = is_again, .choices = facts.choices};
+  };
+  Variation& variation = finding.smallest.variation;
+  const std::string name = variation.adversarial;
+  const ShrunkChoices shrunk = shrink_choices(name, run, kMostShrinkingRuns);
+  if (shrunk.argument.empty() || !run(shrunk.argument).is_again) return;
+  variation.adversarial = shrunk.argument;
+  variation.shrunk = fmt::format("{} ({}, seed {})", shrunk.text, name, variation.seed);
+}
+
 /// Causes that change nothing of where it ends go.
 void Exploration::shrink(Finding& finding) {
+  const Variation& variation = finding.smallest.variation;
+  if (!variation.schedule.empty()) shrink_order(finding);
+  if (!variation.adversarial.empty()) shrink_adversary(finding);
   for (size_t i = 0; finding.smallest.causes.size() > 1 && i < finding.smallest.causes.size();) {
     Trial fewer = finding.smallest;
     fewer.causes.erase(fewer.causes.begin() + static_cast<ptrdiff_t>(i));
@@ -307,7 +356,7 @@ void Exploration::repeat() {
     for (int i = 1; i <= options_.repetitions; ++i) {
       const std::string key = trial.repetition_key(i);
       if (i > 1 && store_->find(key) != nullptr) continue;
-      Job job{.number = keys.size(), .scenario = trial.scenario(), .schedule = trial.schedule};
+      Job job{.number = keys.size(), .scenario = trial.scenario(), .variation = trial.variation};
       if (i == 1) {
         job.keep = folder_of(finding);
         job.stacks_by = stacks_for(finding);
@@ -431,7 +480,8 @@ int Exploration::run() {
     trial.number = trials_.size() + 1;
     trials_.push_back(std::move(trial));
   }
-  if (trials_.empty() && !points_.empty() && options_.schedules == 0) {
+  const bool has_variations = options_.schedules != 0 || options_.adversarial != 0;
+  if (trials_.empty() && !points_.empty() && !has_variations) {
     if (!fs::exists(fs::path(options_.folder) / kResultsFile)) discard_baseline(options_.folder);
     throw ExploreError("--only and --process leave none of the faults at " +
                        std::to_string(points_.size()) + " fault points of " + processes_text() +
@@ -439,6 +489,7 @@ int Exploration::run() {
   }
   add_mixtures(trials_, options_);
   add_schedules(trials_, options_);
+  add_adversaries(trials_, options_);
   selected_ = of_shard(trials_, options_);
   tell_of_baseline();
   if (options_.lists) {

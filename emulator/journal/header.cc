@@ -96,6 +96,8 @@ std::string to_json(const Header& header) {
   json["ack_coalescing"] = header.fabric.ack_coalescing;
   json["same_keys"] = header.fabric.same_keys;
   json["adversarial"] = header.fabric.adversarial;
+  if (!header.fabric.adversarial_choices.empty())
+    json["adversarial_choices"] = header.fabric.adversarial_choices;
   json["link_latency_ns"] = header.fabric.link_latency.count();
   Json& devices = json["devices"] = Json::array();
   for (const engine::DeviceConfig& device : header.fabric.devices) {
@@ -121,6 +123,10 @@ Header parse_header(std::string_view text) {
   if (json.contains("same_keys")) header.fabric.same_keys = field<bool>(json, "same_keys");
   if (json.contains("adversarial")) {
     header.fabric.adversarial = field<uint32_t>(json, "adversarial");
+  }
+  if (json.contains("adversarial_choices")) {
+    header.fabric.adversarial_choices =
+        field<std::vector<std::pair<uint8_t, uint64_t>>>(json, "adversarial_choices");
   }
   header.fabric.link_latency = engine::Duration(field<int64_t>(json, "link_latency_ns"));
   if (header.fabric.link_latency < engine::Duration(0)) {

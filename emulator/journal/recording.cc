@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "emulator/engine/adversarial/adversarial_class.h"
+
 namespace rocemu::journal {
 namespace {
 
@@ -16,7 +18,9 @@ Recording::Recording(const std::string& dir, const Header& header, engine::HostM
       memory_(memory, journal_.buffer()),
       events_path_(dir + kEventsFile),
       events_file_(events_path_),
-      most_bytes_(most_bytes) {}
+      most_bytes_(most_bytes) {
+  if (fabric_.adversarial != 0) choices_file_.emplace(dir + kChoicesFile);
+}
 
 Recording::~Recording() {
   end();
@@ -62,6 +66,16 @@ void Recording::end_step(const engine::Outputs& outputs, size_t before) {
   journal_.end_record();
 }
 
+void Recording::add_choices(const std::vector<engine::AdversarialChoice>& choices) {
+  if (ended_ || !choices_file_) return;
+  Appender to(choices_);
+  for (const engine::AdversarialChoice& one : choices) {
+    const std::string_view name = engine::adversarial::classes()[one.of].name;
+    to.raw_text(std::string(name) + " " + std::to_string(one.number) + " " + one.text + "\n");
+  }
+  if (choices_.size() >= kHandOver) choices_file_->write(choices_);
+}
+
 void Recording::name(const ClientName& client) {
   if (ended_) return;
   journal_.begin_record();
@@ -87,12 +101,14 @@ void Recording::flush() {
   if (ended_) return;
   journal_.flush();
   if (!events_.empty()) events_file_.write(events_);
+  if (!choices_.empty()) choices_file_->write(choices_);
 }
 
 void Recording::sync() {
   flush();
   journal_.sync();
   events_file_.sync();
+  if (choices_file_) choices_file_->sync();
 }
 
 std::string Recording::take_error() {

@@ -1,9 +1,11 @@
 // `rocemu run --record DIR`: writes DIR/journal and DIR/events.jsonl while the engine runs. The
 // engine's owner gives it memory() and says when a step begins and ends. (DIR/trace.pcap is made of
-// the journal when the run is over.)
+// the journal when the run is over.) With `--adversarial` DIR/choices has a line for each thing
+// that the adversary did: its class, its number, and what it was.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,7 @@ namespace rocemu::journal {
 
 inline constexpr char kJournalFile[] = "/journal";
 inline constexpr char kEventsFile[] = "/events.jsonl";
+inline constexpr char kChoicesFile[] = "/choices";
 inline constexpr char kCaptureFile[] = "/trace.pcap";
 
 class Recording {
@@ -32,6 +35,8 @@ class Recording {
   void begin_step(engine::Instant now, const engine::Input& input);
   /// The first of the outputs are of steps before this one.
   void end_step(const engine::Outputs& outputs, size_t before = 0);
+  /// What the adversary did in the step.
+  void add_choices(const std::vector<engine::AdversarialChoice>& choices);
   /// Says which process a client is, once it is attached.
   void name(const ClientName& client);
 
@@ -53,6 +58,8 @@ class Recording {
   std::string events_path_;
   BackgroundFile events_file_;
   std::vector<std::byte> events_;
+  std::optional<BackgroundFile> choices_file_;  // with `--adversarial`
+  std::vector<std::byte> choices_;
   std::vector<Event> described_;
   Step step_;  // the one in progress, as a reader would see it
   size_t record_ = 0;

@@ -32,6 +32,9 @@ class Given {
 
   bool has(const char* option) const { return values_.count(option) != 0; }
   bool is_set(const char* option) const { return has(option) && values_[option].as<bool>(); }
+  bool is_text(const char* option) const {
+    return has(option) && boost::any_cast<std::string>(&values_[option].value()) != nullptr;
+  }
   /// Empty if it was not given.
   std::string text(const char* option) const {
     return has(option) ? values_[option].as<std::string>() : "";
@@ -258,16 +261,41 @@ void check_devices(const Given& given, FabricOptions& options) {
   }
 }
 
+/// Returns what "N" or "N:THREAD/CALL,..." means.
+GivenSchedule schedule_of(const std::string& text) {
+  const auto fail = [&]() -> uint64_t {
+    throw OptionError("--schedule '" + text +
+                      "' is neither a number from 0 to 2^64-1 nor a number and the stops of "
+                      "threads, N:THREAD/CALL,...");
+  };
+  const auto number_in = [&](const std::string& part) {
+    const auto number = read_number(part);
+    return number ? *number : fail();
+  };
+  GivenSchedule schedule;
+  const size_t colon = text.find(':');
+  schedule.number = number_in(text.substr(0, colon));
+  schedule.has_stops = colon != std::string::npos;
+  if (!schedule.has_stops) return schedule;
+  for (size_t at = colon + 1; at < text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    const std::string stop = text.substr(at, end - at);
+    const size_t slash = stop.find('/');
+    if (slash == std::string::npos) fail();
+    schedule.stops.emplace_back(number_in(stop.substr(0, slash)),
+                                number_in(stop.substr(slash + 1)));
+    at = end + 1;
+  }
+  return schedule;
+}
+
 void check_clock(const Given& given, FabricOptions& options) {
   options.lockstep = given.is_set("lockstep");
   if (given.has("schedule")) {
-    const std::string text = given.text("schedule");
-    const auto number = read_number(text);
-    if (!number) throw OptionError("--schedule '" + text + "' is not a number from 0 to 2^64-1");
+    options.schedule = schedule_of(given.text("schedule"));
     if (!options.lockstep) {
       throw OptionError("--schedule is for programs that take turns: add --lockstep");
     }
-    options.schedule = *number;
   }
   if (options.udp && options.lockstep) {
     throw OptionError(
@@ -351,19 +379,51 @@ void check_record(const Given& given, FabricOptions& options) {
   options.stop_without_record = policy == "stop";
 }
 
+}  // namespace
+
+std::vector<std::string> adversarial_class_names() {
+  std::vector<std::string> names;
+  for (const engine::adversarial::ClassRow& row : engine::adversarial::classes())
+    names.emplace_back(row.name);
+  return names;
+}
+
+namespace {
+
+/// Adds the class of "CLASS", or of "CLASS:N:N" with the only choices of it that are to be made.
+void add_adversarial(const std::string& word, engine::adversarial::Classes& chosen,
+                     FabricOptions& options) {
+  const size_t colon = word.find(':');
+  const std::string name = word.substr(0, colon);
+  engine::adversarial::Classes one;
+  if (!engine::adversarial::add_class(name, one))
+    throw OptionError(
+        fmt::format("--adversarial has no class '{}'; use {}, or all", name,
+                    engine::adversarial::names_of(engine::adversarial::Classes::all())));
+  chosen = engine::adversarial::Classes(chosen.bits() | one.bits());
+  if (colon == std::string::npos) return;
+  const auto row =
+      std::ranges::find(engine::adversarial::classes(), name, &engine::adversarial::ClassRow::name);
+  for (size_t begin = colon + 1, end = 0; end != std::string::npos; begin = end + 1) {
+    end = word.find(':', begin);
+    const std::optional<uint64_t> number = read_number(word.substr(begin, end - begin));
+    if (!number || *number == 0)
+      throw OptionError(fmt::format(
+          "--adversarial: '{}' is not CLASS:N:N, with the numbers of choices from 1 on", word));
+    options.adversarial_choices.emplace_back(static_cast<uint8_t>(row->value), *number);
+  }
+}
+
 /// Without a value, or with "all", every class is on.
 void check_adversarial(const Given& given, FabricOptions& options) {
   using engine::adversarial::Classes;
-  if (!given.has("adversarial")) return;
+  if (!given.is_text("adversarial")) return;  // of `rocemu explore` it is a number of seeds
   const std::string list = given.text("adversarial");
   const bool is_all = list.empty() || list == "all";
   Classes chosen = is_all ? Classes::all() : Classes();
   for (size_t begin = 0, end = 0; !is_all && end != std::string::npos; begin = end + 1) {
     end = list.find(',', begin);
-    const std::string name = list.substr(begin, end - begin);
-    if (!engine::adversarial::add_class(name, chosen))
-      throw OptionError(fmt::format("--adversarial has no class '{}'; use {}, or all", name,
-                                    engine::adversarial::names_of(Classes::all())));
+    add_adversarial(list.substr(begin, end - begin), chosen, options);
   }
   options.adversarial = chosen.bits();
 }

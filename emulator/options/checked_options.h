@@ -7,6 +7,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "emulator/engine/config.h"
@@ -19,6 +20,16 @@ class OptionError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+
+/// What --schedule says (schedule::ScheduleChoice).
+struct GivenSchedule {
+  uint64_t number = 0;
+  bool has_stops = false;
+  std::vector<std::pair<uint64_t, uint64_t>> stops = {};  // threads and calls
+};
+
+/// The names of the classes of --adversarial.
+std::vector<std::string> adversarial_class_names();
 
 struct FabricOptions {
   std::vector<engine::DeviceConfig> devices;
@@ -34,9 +45,10 @@ struct FabricOptions {
   std::vector<std::string> scenarios;
   std::string log_level = "warn";
   std::optional<uint64_t> seed;
-  uint64_t schedule = 0;        // of programs' turns
+  GivenSchedule schedule = {};  // of programs' turns
   uint32_t ack_coalescing = 0;  // engine::FabricConfig::ack_coalescing
   uint32_t adversarial = 0;     // engine::FabricConfig::adversarial
+  std::vector<std::pair<uint8_t, uint64_t>> adversarial_choices;  // the same
   bool udp = false;
   /// The first device has its default addresses, and besides those of the machine that no other
   /// device has.

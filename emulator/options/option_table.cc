@@ -68,7 +68,8 @@ constexpr Option kOptions[] = {
     {"adversarial", kMaybeText, "CLASS,...", kNic, kCauseFaults, kAlways,
      "do what the specification allows and real NICs rarely do, chosen by --seed: bytes that arrive "
      "out of order and late, messages that are read late, completions of different queues in any "
-     "order; or only these classes: placement, late-read, undefined, order, atomicity, relaxed "
+     "order; or only these classes: placement, late-read, undefined, order, atomicity, relaxed; "
+     "CLASS:N:N does only the things with these numbers, which DIR/choices of --record lists "
      "(docs/adversarial.md)"},
     {"strict", kSwitch, "", kRun, kCauseFaults, kAlways,
      "fail if a rule of the scenario never acted, or the command prepared a device and posted nothing"},
@@ -112,8 +113,9 @@ constexpr Option kOptions[] = {
      "every thread waits: a run is the same each time, to the byte, however busy the machine is, "
      "and a retry limit of minutes is reached at once"},
     {"schedule", kText, "N", kNic, kMakeDeterministic, kAlways,
-     "with --lockstep, run threads in another order and preempt them between two verb or rdma_cm "
-     "calls, in another way for each N from 1 on (default 0: in start order, each until it waits)"},
+     "with --lockstep, run threads and the NIC by random priorities and preempt threads between "
+     "calls of verbs, rdma_cm and locks, in another way for each N from 1 on (default 0: in start "
+     "order, each until it waits); N:THREAD/CALL,... stops threads only there"},
     {"check-determinism", kText, "N", kRun, kMakeDeterministic, kAlways,
      "with --lockstep, run the command N times, some of them beside a load, and report where two "
      "runs first differ and which call caused it"},
@@ -172,8 +174,11 @@ constexpr Option kOptions[] = {
     {"random", kNumber, "N", kExplore, kChooseFaults, kAlways,
      "also try N mixtures of several faults, chosen by --seed"},
     {"schedules", kNumber, "N", kExplore, kChooseFaults, kAlways,
-     "also try N other orders of the threads and processes that could run at the same time, chosen "
-     "by --seed"},
+     "also try N schedules of the threads and the NIC (rocemu run --schedule), chosen by --seed: "
+     "they find races, which are shrunk to the fewest preemptions"},
+    {"adversarial", kNumber, "N", kExplore, kChooseFaults, kAlways,
+     "also try N seeds of each class of rocemu run --adversarial, from --seed on: they find programs "
+     "that rely on more than the specification promises, and are shrunk to what the failure needs"},
     {"depth", kNumber, "N", kExplore, kChooseFaults, kAlways,
      "2: also try second faults at the points that only a first fault reaches"},
     {"table", kSwitch, "", kExplore, kChooseFaults, kInHelpAll,

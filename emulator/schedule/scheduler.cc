@@ -27,6 +27,11 @@ bool reads_clock(const Thread& thread) {
   return thread.polling && thread.polling->reads_clock;
 }
 
+PriorityOrder::Due due_of(const Facts& facts) {
+  return {
+      .now = facts.now, .device = facts.device, .timers = facts.timers, .threads = facts.threads};
+}
+
 }  // namespace
 
 Step Scheduler::next(const Facts& facts) {
@@ -75,7 +80,7 @@ void Scheduler::restart() {
 
 void Scheduler::begin(bool is_seen) {
   phase_ = Phase::kBegin;
-  is_seen_ = is_seen;
+  is_seen_ = is_seen || priorities_;
 }
 
 void Scheduler::begin_round() {
@@ -88,13 +93,8 @@ void Scheduler::begin_round() {
 void Scheduler::happened() {
   is_quiet_ = false;
   looked_.clear();
-}
-
-/// Returns whether each thread that polls has had a turn since the latest event.
-bool Scheduler::have_all_looked(const Facts& facts) const {
-  return std::ranges::all_of(facts.threads, [this](const Thread& thread) {
-    return !thread.polling || looked_.contains(thread.serial);
-  });
+  is_nic_done_ = false;
+  if (priorities_) priorities_->happened();
 }
 
 void Scheduler::heard_news(bool any) {
@@ -114,10 +114,9 @@ bool Scheduler::stands_still(const Facts& facts) const {
 /// Threads that neither poll nor are preempted may look in each round.
 Instant Scheduler::ready_at(const Thread& thread, const Facts& facts) const {
   if (stands_still(facts)) return Instant::min();
-  if (thread.preempted_at)
-    return turns_ >= kPreemptionConstants.turns ? Instant::min() : preemption_.ends(thread);
-  if (!thread.polling) return Instant::min();
-  return ready_after_polls(*thread.polling, idle_since_);
+  const Instant ready =
+      thread.polling ? ready_after_polls(*thread.polling, idle_since_) : Instant::min();
+  return priorities_ ? std::max(ready, priorities_->held_until(thread, due_of(facts))) : ready;
 }
 
 /// When a thread goes on, or a timer expires.
@@ -126,6 +125,12 @@ Instant Scheduler::next_of_programs(const Facts& facts) const {
   for (const Thread& thread : facts.threads) {
     const Instant ready = ready_at(thread, facts);
     next = std::min(next, ready > facts.now ? ready : thread.deadline);
+    if (!priorities_) continue;
+    // One that has to wait for the NIC passes none of its own times, either.
+    if (thread.deadline > facts.now) next = std::min(next, thread.deadline);
+    if (!thread.polling || stands_still(facts)) continue;
+    const Instant polled = ready_after_polls(*thread.polling, idle_since_);
+    if (polled > facts.now) next = std::min(next, polled);
   }
   return next;
 }
@@ -133,13 +138,18 @@ Instant Scheduler::next_of_programs(const Facts& facts) const {
 /// When a thread continues for its wait's or its preemption's end, or a timer expires.
 Instant Scheduler::next_of_sleepers(const Facts& facts) const {
   Instant next = facts.timers;
-  for (const Thread& thread : facts.threads)
-    next = std::min(next, thread.preempted_at ? ready_at(thread, facts) : thread.deadline);
+  for (const Thread& thread : facts.threads) {
+    next = std::min(next, thread.deadline);
+    if (!priorities_ || !priorities_->may_look(thread)) continue;
+    const Instant until = priorities_->held_until(thread, due_of(facts));
+    if (until > facts.now) next = std::min(next, until);
+  }
   return next;
 }
 
 PollGrant Scheduler::grant_to(const Thread& thread, const Facts& facts) const {
   if (stands_still(facts)) return {};
+  if (priorities_ && priorities_->could_another_run(thread, facts.threads)) return {};
   Idleness idleness{
       .is_quiet = is_quiet_, .now = facts.now, .next = next_of_sleepers(facts), .is_alone = true};
   for (const Thread& other : facts.threads) {
@@ -159,25 +169,47 @@ PollGrant Scheduler::grant_to(const Thread& thread, const Facts& facts) const {
 
 void Scheduler::turn_ended(const Turn& turn) {
   round_ |= turn;
-  if (!turn.progressed) return;
-  ++turns_;
-  happened();
-  looked_.insert(place_.serial);
+  if (turn.progressed) {
+    if (!turn.is_preempted) ++turns_;
+    happened();
+    looked_.insert(place_.serial);
+  }
+  if (!priorities_) return;
+  if (!turn.progressed && turn.calls != 0) priorities_->happened();
+  if (!priorities_->turn_ended(place_.serial, turn)) turns_ = kBusyTurns;
 }
 
-Step Scheduler::give_turn(const Facts& facts) {
-  const auto is_ready = [&](const Thread& thread) { return ready_at(thread, facts) <= facts.now; };
-  const Thread* const next = order_.next_after(place_, facts.threads, facts.now, is_ready);
-  if (next == nullptr) {
+Step Scheduler::give_turn_by_priority(const Facts& facts) {
+  // How many rounds passed before a program came is no matter.
+  if (priorities_->see(facts.threads, facts.now)) happened();
+  const Thread* const next = priorities_->first(facts.threads, [&](const Thread& thread) {
+    return priorities_->may_look(thread) && ready_at(thread, facts) <= facts.now;
+  });
+  waits_for_nic_ = next != nullptr && !is_nic_done_ && priorities_->is_behind_nic(*next);
+  if (next == nullptr || waits_for_nic_) {
     phase_ = Phase::kDevice;
     return {Step::Kind::kRunDevice};
   }
-  place_ = order_.place_of(*next, facts.now);
+  place_.serial = next->serial;
   looked_.insert(next->serial);
   return {.kind = Step::Kind::kGiveTurn,
           .slot = next->slot,
           .polls = grant_to(*next, facts),
-          .calls = preemption_.calls_for(*next)};
+          .calls = priorities_->calls_for(*next, facts.threads, is_quiet_),
+          .stopped_after = priorities_->stopped_after(*next)};
+}
+
+Step Scheduler::give_turn(const Facts& facts) {
+  if (priorities_) return give_turn_by_priority(facts);
+  const auto is_ready = [&](const Thread& thread) { return ready_at(thread, facts) <= facts.now; };
+  const Thread* const next = TurnOrder::next_after(place_, facts.threads, is_ready);
+  if (next == nullptr) {
+    phase_ = Phase::kDevice;
+    return {Step::Kind::kRunDevice};
+  }
+  place_ = TurnOrder::place_of(*next);
+  looked_.insert(next->serial);
+  return {.kind = Step::Kind::kGiveTurn, .slot = next->slot, .polls = grant_to(*next, facts)};
 }
 
 void Scheduler::device_ran(bool has_worked, bool have_changed) {
@@ -185,6 +217,10 @@ void Scheduler::device_ran(bool has_worked, bool have_changed) {
   round_.progressed |= have_changed;
   if (round_.progressed) ++rounds_;
   phase_ = has_worked || round_.progressed ? Phase::kProgressed : Phase::kControl;
+  if (!priorities_) return;
+  if (has_worked) priorities_->nic_acted();
+  is_nic_done_ = !has_worked;
+  if (phase_ == Phase::kControl && std::exchange(waits_for_nic_, false)) phase_ = Phase::kRound;
 }
 
 /// Requests on the control socket, whenever they come, change nothing of what programs do, unless
@@ -203,6 +239,7 @@ void Scheduler::control_served(bool has_answered, bool has_acted) {
     phase_ = Phase::kProgressed;
   } else if (has_answered) {
     is_for_askers_ = true;
+    if (priorities_) priorities_->happened();
     begin(true);
   } else {
     phase_ = Phase::kIdle;
@@ -217,6 +254,7 @@ Step Scheduler::when_idle(const Facts& facts) {
   if (!facts.is_paused) return move_time(facts);
   // Frame by frame, programs see each before the next, or before time goes on.
   if (idle_rounds_++ < kPollersTurn) {
+    if (priorities_) priorities_->happened();
     begin(true);
     return {Step::Kind::kContinue};
   }
@@ -248,7 +286,9 @@ bool Scheduler::lets_pollers_wait(const Facts& facts) {
 }
 
 Step Scheduler::move_time(const Facts& facts) {
-  is_quiet_ = have_all_looked(facts);
+  is_quiet_ = std::ranges::all_of(facts.threads, [this](const Thread& thread) {
+    return !thread.polling || looked_.contains(thread.serial);
+  });
   any_polls_ = std::ranges::any_of(facts.threads,
                                    [](const Thread& thread) { return thread.polling.has_value(); });
   next_of_programs_ = next_of_programs(facts);
@@ -291,10 +331,15 @@ Step Scheduler::move_time_of_busy(const Facts& facts) {
 void Scheduler::advanced(Instant now, bool is_seen, bool has_happened) {
   if (has_happened) idle_rounds_ = 0;
   turns_ = 0;
+  is_nic_done_ = false;
+  if (priorities_) {
+    priorities_->time_moved();
+    if (was_nic_due_ && has_happened) priorities_->nic_acted();
+  }
   unseen_ = is_seen ? 0 : unseen_ + (was_nic_due_ ? 1 : 0);
   if (is_seen) idle_since_ = now;
   if (is_seen || next_of_sleepers_ <= now) happened();
-  is_seen_ = is_seen || next_of_programs_ <= now;
+  is_seen_ = is_seen || next_of_programs_ <= now || priorities_;
   phase_ = Phase::kMoved;
 }
 
@@ -350,6 +395,7 @@ Step Scheduler::report_idle(const Facts& facts) {
 /// Those that poll go on by themselves.
 Step Scheduler::wait() {
   begin(true);
+  if (priorities_) priorities_->happened();
   Step step{Step::Kind::kWait};
   uint32_t doublings = idle_rounds_;
   if (pollers_wait_) {

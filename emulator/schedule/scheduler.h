@@ -12,22 +12,24 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "emulator/schedule/hang_watch.h"
 #include "emulator/schedule/poll_time.h"
-#include "emulator/schedule/preemption.h"
+#include "emulator/schedule/priority_order.h"
 #include "emulator/schedule/thread.h"
 #include "emulator/schedule/turn_order.h"
 
 namespace rocemu::schedule {
 
 struct Options {
-  /// 0: threads go on in the order in which they were started, and have turns until they wait. See
-  /// TurnOrder and Preemption.
-  uint64_t schedule = 0;
+  /// Without a choice threads go on in the order in which they were started, round by round, and
+  /// have turns until they wait. Otherwise see PriorityOrder.
+  ScheduleChoice schedule = {};
   bool reports_hangs = false;
 };
 
@@ -68,12 +70,15 @@ struct Step {
   Duration time{};
   PollGrant polls{};
   uint32_t calls = 0;  // until the thread is preempted; 0: it is not
+  /// The thread was stopped after that call of it, and something happened since; 0: it was not.
+  uint64_t stopped_after = 0;
 };
 
 class Scheduler {
  public:
-  explicit Scheduler(const Options& options)
-      : options_(options), order_(options.schedule), preemption_(options.schedule) {}
+  explicit Scheduler(Options options) : options_(std::move(options)) {
+    if (options_.schedule.is_any()) priorities_.emplace(options_.schedule);
+  }
 
   /// Returns whether the next step may be a turn: threads that take no turns must be at rest then.
   bool in_round() const { return phase_ == Phase::kRound || (phase_ == Phase::kBegin && is_seen_); }
@@ -127,8 +132,8 @@ class Scheduler {
   void begin(bool is_seen);
   void begin_round();
   void happened();
-  bool have_all_looked(const Facts& facts) const;
   Step give_turn(const Facts& facts);
+  Step give_turn_by_priority(const Facts& facts);
   Step serve_control(const Facts& facts);
   Step when_idle(const Facts& facts);
   Step move_time(const Facts& facts);
@@ -149,8 +154,9 @@ class Scheduler {
   bool lets_pollers_wait(const Facts& facts);
 
   Options options_;
-  TurnOrder order_;
-  Preemption preemption_;
+  std::optional<PriorityOrder> priorities_;
+  bool is_nic_done_ = false;    // the NIC has nothing to do at this instant
+  bool waits_for_nic_ = false;  // a thread that could run has a lower priority than the NIC
   HangWatch hang_;
   Phase phase_ = Phase::kBegin;
   bool is_seen_ = true;  // by some program: what was done since the latest round of turns

@@ -36,10 +36,6 @@ struct Thread {
   uint64_t serial;            // counts the threads of the run, from 1, in the order of their start
   Instant deadline = kNever;  // of what else it waits for
   std::optional<Polling> polling{};  // if it would go on, and found nothing where it looked
-  /// When its turn was taken away between two calls; nothing if it gave the turn back by itself.
-  std::optional<Instant> preempted_at{};
-  uint32_t preemptions = 0;  // ever
-  uint32_t calls_left = 0;   // until the next; 0: not drawn yet
 };
 
 /// What a thread did in its turn.
@@ -47,6 +43,8 @@ struct Turn {
   bool progressed = false;      // more than to look again for what was not there
   bool polls = false;           // it would go on, and found nothing where it looked
   bool waits_for_room = false;  // to write, perhaps for a reader outside of the run
+  bool is_preempted = false;    // it would go on, and its calls were used up
+  uint32_t calls = 0;           // that it made; only counted if Step::calls is not 0
 
   /// Adds what another thread did in the same round.
   Turn& operator|=(const Turn& other) {

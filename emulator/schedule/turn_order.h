@@ -1,4 +1,5 @@
-// The order in which threads have their turns.
+// The order in which threads have their turns without `--schedule`: that in which they were
+// started.
 #pragma once
 
 #include <compare>
@@ -12,35 +13,27 @@ namespace rocemu::schedule {
 
 class TurnOrder {
  public:
-  /// Where a thread is among all threads at one instant: unlike any other's.
+  /// Where a thread is among all threads: unlike any other's.
   struct Place {
-    uint64_t drawn = 0, serial = 0;  // no thread has the serial 0
+    uint64_t serial = 0;  // no thread has the serial 0
     auto operator<=>(const Place&) const = default;
   };
 
-  /// With `schedule` 0 threads have turns in the order in which they were started. With another
-  /// number the order is drawn anew, from it, each time that virtual time goes on.
-  explicit TurnOrder(uint64_t schedule) : schedule_(schedule) {}
-
-  Place place_of(const Thread& thread, Instant now) const;
+  static Place place_of(const Thread& thread) { return {thread.serial}; }
   /// Returns the first of `threads` behind `place` that `is_ready`, or null.
   template <class IsReady>
-  const Thread* next_after(Place place, std::span<const Thread> threads, Instant now,
-                           IsReady is_ready) const {
+  static const Thread* next_after(Place place, std::span<const Thread> threads, IsReady is_ready) {
     const Thread* next = nullptr;
     Place best;
     for (const Thread& thread : threads) {
       if (!is_ready(thread)) continue;
-      const Place its = place_of(thread, now);
+      const Place its = place_of(thread);
       if (its <= place || (next != nullptr && its > best)) continue;
       next = &thread;
       best = its;
     }
     return next;
   }
-
- private:
-  uint64_t schedule_;
 };
 
 }  // namespace rocemu::schedule

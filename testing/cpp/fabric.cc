@@ -27,6 +27,11 @@ constexpr char kTimeoutVariable[] = "ROCEMU_TIMEOUT";
 constexpr std::string_view kSanitizerLibrary = "librocemu-sanitizer.so";
 constexpr std::string_view kProvider = "/librocemu-rdmav";
 
+/// Returns an option whose value may be left out.
+std::string with_value(std::string option, const std::string& value) {
+  return value.empty() ? option : option + "=" + value;
+}
+
 std::vector<std::string> options_of_run(const FabricOptions& options) {
   std::vector<std::string> words;
   for (const std::string& device : options.devices) words.insert(words.end(), {"--device", device});
@@ -40,8 +45,8 @@ std::vector<std::string> options_of_run(const FabricOptions& options) {
   } else if (const char* limit = std::getenv(kTimeoutVariable); limit != nullptr && *limit != 0) {
     words.insert(words.end(), {"--timeout", limit});
   }
-  if (options.sanitize)
-    words.push_back("--sanitize" + (options.sanitize->empty() ? "" : "=" + *options.sanitize));
+  if (options.sanitize) words.push_back(with_value("--sanitize", *options.sanitize));
+  if (options.adversarial) words.push_back(with_value("--adversarial", *options.adversarial));
   words.insert(words.end(), options.further.begin(), options.further.end());
   return words;
 }
@@ -128,9 +133,12 @@ void require_same(const FabricOptions& options, const Json& shown) {
   if (!options.devices.empty() && wanted != there)
     throw Error("this Fabric is the NIC of the `rocemu run` that the test is in, which has" +
                 there + " and not" + wanted + "; give --device NAME=ADDRESS to that `rocemu run`");
-  if (options.seed || !options.further.empty())
-    throw Error("this Fabric is the NIC of the `rocemu run` that the test is in; give " +
-                (options.seed ? std::string("--seed") : options.further[0]) +
+  const std::string lacking = options.seed               ? "--seed"
+                              : options.adversarial      ? "--adversarial"
+                              : !options.further.empty() ? options.further[0]
+                                                         : "";
+  if (!lacking.empty())
+    throw Error("this Fabric is the NIC of the `rocemu run` that the test is in; give " + lacking +
                 " to that `rocemu run`");
 }
 

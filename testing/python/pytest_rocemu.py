@@ -45,6 +45,11 @@ def pytest_addoption(parser):
     parser.addoption("--rocemu-sanitize", nargs="?", const=True, default=False, metavar="RULES",
                      help="fail tests whose programs use verbs wrongly, by these rules or the default "
                           "ones (docs/sanitizer.md)")
+    parser.addoption("--rocemu-adversarial", nargs="?", const=True, default=False, metavar="CLASSES",
+                     help="let the NIC do what the specification allows and NICs seldom do: these classes "
+                          "or all (docs/adversarial.md)")
+    parser.addoption("--rocemu-seed", type=int, metavar="N",
+                     help="what chance chooses, such as the possibilities of --rocemu-adversarial")
     parser.addoption("--rocemu-profile", action="append", default=[], metavar="NAME",
                      help="run each test with the fixture `fabric` once with this profile of a NIC, or with all of "
                           "them: all; may be repeated (docs/profiles.md)")
@@ -52,9 +57,10 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "rocemu(...): what rocemu.Fabric of the test's fabric gets")
-    rules = config.getoption("--rocemu-sanitize")
-    if isinstance(rules, str) and os.path.exists(rules):
-        raise pytest.UsageError(f"--rocemu-sanitize takes '{rules}' for its rules; put it behind the paths")
+    for option, what in (("--rocemu-sanitize", "rules"), ("--rocemu-adversarial", "classes")):
+        value = config.getoption(option)
+        if isinstance(value, str) and os.path.exists(value):
+            raise pytest.UsageError(f"{option} takes '{value}' for its {what}; put it behind the paths")
 
 
 def _profiles(config):
@@ -113,6 +119,8 @@ def fabric(request, rocemu_profile):
     if rocemu_profile is not None:
         keywords["profile"] = rocemu_profile
     keywords.setdefault("sanitize", request.config.getoption("--rocemu-sanitize"))
+    keywords.setdefault("adversarial", request.config.getoption("--rocemu-adversarial"))
+    keywords.setdefault("seed", request.config.getoption("--rocemu-seed"))
     nic = rocemu.Fabric(**keywords)
     if keywords["sanitize"]:
         request.node.stash[_FABRIC] = nic

@@ -286,6 +286,8 @@ class Fabric:
     $ROCEMU_TIMEOUT ("90", "2m"), or without limit.
     sanitize: True, or rules ("cq-overrun", "-object-leaked", "all", or a list): reports() has the
     wrong uses of verbs.
+    adversarial: True, or classes ("placement,order", or a list): the NIC does what the
+    specification allows and NICs seldom do (docs/adversarial.md); seed chooses among it.
 
     A deadlock in lockstep, and the end of the timeout, raise Hang in the main thread.
 
@@ -295,14 +297,14 @@ class Fabric:
     _is_joined = False
 
     def __init__(self, devices=None, clock="real", scenario=None, seed=None, record=False,
-                 capture=None, options=(), timeout=None, sanitize=False, profile=None):
+                 capture=None, options=(), timeout=None, sanitize=False, adversarial=False, profile=None):
         if clock not in ("real", "lockstep"):
             raise Error(f"clock={clock!r} is neither 'real' nor 'lockstep', which has the virtual clock")
         if profile is not None:
             options = [*options, "--profile", os.fspath(profile)]
         directory = _nic_of_run()
         if directory:
-            self._join(directory, devices, scenario, seed, capture, options, sanitize)
+            self._join(directory, devices, scenario, seed, capture, options, sanitize, adversarial)
             return
         self._watch = _Watch()
         arguments = [command(), "run", "--private", f"--for-test={self._watch.descriptors()}"]
@@ -324,9 +326,10 @@ class Fabric:
         arguments += ["--capture", os.fspath(capture)] if capture else []
         limit = timeout if timeout is not None else os.environ.get("ROCEMU_TIMEOUT")
         arguments += ["--timeout", str(limit)] if limit else []
-        if sanitize:
-            rules = "" if sanitize is True else sanitize if isinstance(sanitize, str) else ",".join(sanitize)
-            arguments.append(f"--sanitize={rules}" if rules else "--sanitize")
+        for option, value in (("--sanitize", sanitize), ("--adversarial", adversarial)):
+            if value:
+                names = "" if value is True else value if isinstance(value, str) else ",".join(value)
+                arguments.append(f"{option}={names}" if names else option)
         # It lives as long as the pipe to it is open: ours alone, so that it never outlives us.
         keeper = ["sh", "-c", 'echo "$ROCEMU_DIR"; echo "$LD_PRELOAD"; echo "$ROCEMU_SANITIZER_DIR"; '
                   "exec cat"]
@@ -358,7 +361,7 @@ class Fabric:
         if is_kept:
             self.recording = self.request("sync")["record"]
 
-    def _join(self, directory, devices, scenario, seed, capture, options, sanitize):
+    def _join(self, directory, devices, scenario, seed, capture, options, sanitize, adversarial):
         self._take(directory)
         self._is_joined = True
         there = [device["name"] for device in self.show()["fabric"]["devices"]]
@@ -366,7 +369,7 @@ class Fabric:
                   if isinstance(devices, int) else [one.partition("=")[0] for one in devices])
         unmet = (f"--device for each of {', '.join(wanted)} (it has {', '.join(there)})"
                  if wanted != there else "--seed" if seed is not None else
-                 "--capture" if capture else
+                 "--capture" if capture else "--adversarial" if adversarial else
                   "--sanitize" if sanitize and not self._is_sanitized() else " ".join(options))
         if unmet:
             self.close()

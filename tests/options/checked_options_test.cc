@@ -83,8 +83,22 @@ TEST(CheckedOptions, AllowANameOf63LettersDigitsAndThreeSigns) {
     EXPECT_THAT(error_of({"--device", name}), HasSubstr("a device's name is")) << name;
 }
 
+TEST(CheckedOptions, AScheduleMayListTheStopsOfThreads) {
+  using Stops = std::vector<std::pair<uint64_t, uint64_t>>;
+  const auto schedule = [](const std::string& text) {
+    return checked({"--lockstep", "--schedule", text}).schedule;
+  };
+  EXPECT_FALSE(schedule("7").has_stops);
+  EXPECT_TRUE(schedule("7:").has_stops);
+  EXPECT_EQ(schedule("0:3/17").stops, (Stops{{3, 17}}));
+  EXPECT_EQ(schedule("5:3/17,2/4").number, 5u);
+  EXPECT_EQ(schedule("5:3/17,2/4").stops, (Stops{{3, 17}, {2, 4}}));
+  for (const char* const wrong : {"seven", ":1/2", "0:3", "0:3/", "0:/4", "0:3/4/5", "0:3/4,,1/2"})
+    EXPECT_THAT(error_of({"--lockstep", "--schedule", wrong}), HasSubstr("N:THREAD/CALL")) << wrong;
+}
+
 TEST(CheckedOptions, AreOfLockstepOrOfTheRealClock) {
-  EXPECT_EQ(checked({"--lockstep", "--schedule", "7"}).schedule, 7u);
+  EXPECT_EQ(checked({"--lockstep", "--schedule", "7"}).schedule.number, 7u);
   EXPECT_EQ(checked({"--lockstep"}).ack_coalescing, 1u);
   EXPECT_GT(checked({}).ack_coalescing, 1u);
   EXPECT_EQ(checked({"--lockstep", "--ack-coalescing", "2"}).ack_coalescing, 2u);

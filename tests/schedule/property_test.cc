@@ -45,7 +45,8 @@ constexpr uint32_t kFlags = 3;
 class World {
  public:
   World(const std::vector<Program>& programs, uint64_t schedule)
-      : scheduler_({.schedule = schedule, .reports_hangs = true}) {
+      : has_priorities_(schedule != 0),
+        scheduler_({.schedule = {.number = schedule}, .reports_hangs = true}) {
     for (uint32_t i = 0; i < programs.size(); ++i) {
       Thread thread;
       thread.program = programs[i];
@@ -61,8 +62,8 @@ class World {
       switch (step.kind) {
         case Step::Kind::kReportHang:
           if (std::ranges::any_of(threads_, &Thread::polls)) break;  // for a while, in this test
-          check_that_all_wait();
-          for (const Thread& thread : threads_) RC_ASSERT(!thread.seen.preempted_at);
+          check_that_all_wait();                                     // and none only for others
+          for (const Thread& thread : threads_) RC_ASSERT(!thread.is_preempted);
           return log_;
         case Step::Kind::kEnd:
           return log_;
@@ -83,8 +84,10 @@ class World {
     size_t act = 0;
     uint32_t polls_left = 0;
     bool is_in_act = false;
-    std::optional<Instant> answer;  // of the NIC
-    bool polls = false;             // at the end of its latest turn
+    std::optional<Instant> answer;       // of the NIC
+    bool polls = false;                  // at the end of its latest turn
+    bool is_preempted = false;           // there
+    std::optional<Instant> could_since;  // it could go on; with priorities
 
     bool has_ended() const { return act == program.size(); }
   };
@@ -144,12 +147,32 @@ class World {
       if (thread.has_ended()) continue;
       const bool sleeps = thread.seen.deadline != schedule::kNever && thread.seen.deadline > now_;
       const bool is_asleep = thread.is_in_act && (sleeps || thread.polls);
-      RC_ASSERT(is_asleep || thread.seen.preempted_at || (thread.is_in_act && !can_go_on(thread)));
+      RC_ASSERT(is_asleep || thread.is_preempted || (thread.is_in_act && !can_go_on(thread)));
+    }
+  }
+
+  /// A thread whose priority is lower than the NIC's waits for it, but no longer than 1,024 us.
+  void check_that_none_starves(Instant until) {
+    for (Thread& thread : threads_) {
+      const bool sleeps = thread.seen.deadline != schedule::kNever && thread.seen.deadline > now_;
+      const bool polls =
+          thread.polls && thread.seen.polling && thread.seen.polling->ready_at > now_;
+      const bool could = !thread.has_ended() && (thread.is_preempted || !thread.is_in_act ||
+                                                 (!sleeps && !polls && can_go_on(thread)));
+      if (!could) {
+        thread.could_since.reset();
+        continue;
+      }
+      if (!thread.could_since) thread.could_since = now_;
+      RC_ASSERT(until <= *thread.could_since + 1024us);
     }
   }
 
   void advance(Instant until) {
-    check_that_all_wait();
+    if (has_priorities_)
+      check_that_none_starves(until);
+    else
+      check_that_all_wait();
     RC_ASSERT(until >= now_);
     for (const Instant answer : due_) RC_ASSERT(until <= answer);
     for (const schedule::Thread& thread : waiting_) {
@@ -164,7 +187,9 @@ class World {
   }
 
   void have_turn(Thread& thread, schedule::PollGrant granted, uint32_t calls) {
-    thread.seen.preempted_at.reset();
+    thread.is_preempted = false;
+    thread.could_since.reset();
+    const uint32_t granted_calls = calls;
     if (thread.seen.polling)
       RC_ASSERT(thread.seen.polling->polled_at + thread.seen.polling->polls * 50ns <= now_);
     log_.push_back("turn " + std::to_string(thread.seen.serial) + ", " +
@@ -173,11 +198,11 @@ class World {
     while (!thread.has_ended() && go_on(thread, granted, turn)) {
       turn.progressed = true;
       if (calls == 0 || thread.has_ended() || --calls != 0) continue;
-      thread.seen.preempted_at = now_;
-      ++thread.seen.preemptions;
+      thread.is_preempted = true;
       break;
     }
-    thread.seen.calls_left = calls;
+    turn.is_preempted = thread.is_preempted;
+    turn.calls = granted_calls - calls;
     if (thread.has_ended()) turn.progressed = true;
     thread.polls = turn.polls;
     if (!turn.polls) thread.seen.polling.reset();
@@ -238,6 +263,7 @@ class World {
     return true;
   }
 
+  bool has_priorities_;
   schedule::Scheduler scheduler_;
   std::vector<Thread> threads_;
   std::vector<schedule::Thread> waiting_;

@@ -190,23 +190,23 @@ TEST(Scheduler, ARequestFromOutsideOfTheRunChangesNothingOfWhatThreadsDo) {
   EXPECT_EQ(run(true), run(false));
 }
 
-TEST(Scheduler, DrawsAnotherOrderForEachSchedule) {
-  std::set<std::vector<uint64_t>> orders;
-  for (uint64_t schedule = 0; schedule < 50; ++schedule) {
-    std::vector<schedule::Thread> threads;
-    for (uint32_t i = 1; i <= 4; ++i) threads.push_back({.slot = i, .serial = i});
-    const schedule::TurnOrder order(schedule);
-    const auto all = [](const schedule::Thread&) { return true; };
-    std::vector<uint64_t> drawn;
-    schedule::TurnOrder::Place place;
-    while (const schedule::Thread* next = order.next_after(place, threads, Instant(1us), all)) {
-      drawn.push_back(next->serial);
-      place = order.place_of(*next, Instant(1us));
-    }
-    EXPECT_EQ(drawn.size(), threads.size());
-    orders.insert(drawn);
-  }
-  EXPECT_GT(orders.size(), 15U);  // of 24
+TEST(TurnOrder, FindsTheFirstReadyThreadBehindAPlace) {
+  using schedule::Thread, schedule::TurnOrder;
+  const std::vector<Thread> threads = {{.slot = 0, .serial = 4},
+                                       {.slot = 1, .serial = 2},
+                                       {.slot = 2, .serial = 3},
+                                       {.slot = 3, .serial = 1}};
+  const auto next = [&](uint64_t after, uint32_t sleeper) {
+    const Thread* found = TurnOrder::next_after(
+        {after}, threads, [&](const Thread& one) { return one.slot != sleeper; });
+    return found == nullptr ? 0 : found->serial;
+  };
+  constexpr uint32_t kNone = 99;
+  EXPECT_EQ(next(0, kNone), 1u);
+  EXPECT_EQ(next(1, kNone), 2u);
+  EXPECT_EQ(next(2, kNone), 3u);
+  EXPECT_EQ(next(2, 2), 4u);
+  EXPECT_EQ(next(4, kNone), 0u);
 }
 
 }  // namespace

@@ -78,18 +78,20 @@ Script& Script::ends_turn(const Turn& turn) {
   current().has_turn = false;
   current().had_turn = true;
   current().polls = turn.polls;
+  current().is_preempted = false;
   if (!turn.polls) current().thread.polling.reset();
-  scheduler_.turn_ended(turn);
+  Turn counted = turn;
+  counted.calls += std::exchange(calls_, 0);
+  scheduler_.turn_ended(counted);
   return *this;
 }
 
 Script& Script::is_preempted() {
-  schedule::Thread& thread = current().thread;
-  thread.deadline = schedule::kNever;
-  thread.preempted_at = facts_.now;
-  ++thread.preemptions;
-  thread.calls_left = 0;
-  return ends_turn({.progressed = true});
+  EXPECT_NE(granted_calls_, 0U);
+  current().thread.deadline = schedule::kNever;
+  ends_turn({.progressed = true, .is_preempted = true, .calls = granted_calls_});
+  current().is_preempted = true;
+  return *this;
 }
 
 Script& Script::waits() {
@@ -120,6 +122,12 @@ Script& Script::polls(uint32_t times) {
   polling->streak += times;
   polling->ready_at = facts_.now + times * granted_.each;
   return ends_turn({.progressed = std::exchange(found_, false), .polls = true});
+}
+
+Script& Script::calls(uint32_t count) {
+  EXPECT_LT(count, granted_calls_);
+  calls_ = count;
+  return *this;
 }
 
 Script& Script::asks() {
@@ -204,8 +212,7 @@ bool Script::take(const Step& step) {
       const uint64_t number = kFirstSlot - step.slot;
       if (number == expected_ || !threads_.contains(number)) return false;
       const ThreadOfScript& one = threads_.at(number);
-      if (!one.had_turn || one.polls || one.thread.preempted_at ||
-          one.thread.deadline <= facts_.now)
+      if (!one.had_turn || one.polls || one.is_preempted || one.thread.deadline <= facts_.now)
         return false;
       scheduler_.turn_ended({});
       return true;
@@ -251,8 +258,6 @@ Script& Script::gives(uint64_t thread, int line) {
 void Script::begin_turn(const Step& step) {
   current_ = kFirstSlot - step.slot;
   current().has_turn = true;
-  current().thread.preempted_at.reset();
-  current().thread.calls_left = step.calls;
   granted_ = step.polls;
   granted_calls_ = step.calls;
 }

@@ -71,10 +71,12 @@ class Script {
   Script& polls_and_reads_clock(uint32_t times);
   Script& only_reads_clocks();
   Script& ends_turn(const Turn& turn);
-  /// It made the calls that it was granted.
+  /// It made the calls that it was granted, and would go on.
   Script& is_preempted();
   /// It asked at the control socket in the turn, and waits for the reply.
   Script& asks();
+  /// It makes so many calls in the turn, and is not preempted.
+  Script& calls(uint32_t count);
   /// What it rang for in the turn is work for the NIC.
   Script& rings();
 
@@ -106,6 +108,7 @@ class Script {
     schedule::Thread thread;
     bool has_turn = false;
     bool had_turn = false;  // ever
+    bool is_preempted = false;
     bool polls = false;
   };
   struct Due {
@@ -132,6 +135,7 @@ class Script {
   uint64_t current_ = 0;
   schedule::PollGrant granted_;
   uint32_t granted_calls_ = 0;
+  uint32_t calls_ = 0;  // that the thread makes in its turn
   Step::Kind stopped_by_ = Step::Kind::kContinue;
   bool found_ = false;
   bool is_asked_ = false, is_asked_outside_ = false;  // at the control socket

@@ -71,6 +71,13 @@ class ProgramTime(unittest.TestCase):
         text = self.soon(BIN / "closed_descriptors")
         self.assertEqual(text, "closed\nreplaced\nchild 3\n")
 
+    def test_a_call_that_waits_keeps_its_file(self):
+        for way in ("read", "recv", "poll", "poll-timeout", "select-timeout", "epoll-of-it", "flock"):
+            with self.subTest(way):
+                outside = run(BIN / "closed_while_waiting", way)
+                self.assertEqual(outside.returncode, 0, outside.stdout)
+                self.assertEqual(self.soon(BIN / "closed_while_waiting", way), outside.stdout)
+
     def test_each_way_to_wait(self):
         text = self.soon(BIN / "timed_waits")
         lines = re.findall(r"^(.+): ([\d.]+) ([\d.]+) ([\d.]+) ([\d.]+) (\d+)$", text, re.M)

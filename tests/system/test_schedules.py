@@ -1,4 +1,4 @@
-"""`rocemu run --schedule N`: another order of threads, and preemption between two verb or rdma_cm calls."""
+"""`rocemu run --schedule N`: another order of threads and of the NIC, and preemption between two calls."""
 import os
 import pathlib
 import unittest
@@ -6,9 +6,11 @@ import unittest
 from rocemu import BIN, CM_PAIR, ROCEMU, free_port, rocemu_run, run, side_by_side, temporary_directory
 
 DEADLOCK = 123
-# docs/design/turns.md: each place between two calls is preempted for 4 us with a probability of 1/21. The program comes
-# there for each of five messages.
+# docs/design/turns.md: of 40 schedules the 20 with stops miss a given place between two calls with a probability of at
+# most 11 %. The program comes to the place for each of five messages.
 FEW = range(1, 41)
+# Its main thread closes the event channel that its other thread reads: an order of these that loses is rping's own.
+RPINGS_OWN_RACE = (255, "rdma_get_cm_event: Bad file descriptor")
 # ROCEMU_SCHEDULES=200 asks for more.
 MANY = range(1, 1 + int(os.environ.get("ROCEMU_SCHEDULES", "60")))
 PARTIES = ((), ("processes",))  # threads, and processes
@@ -49,7 +51,12 @@ class SameRun(unittest.TestCase):
                 runs = [pathlib.Path(directory) / str(i) for i in range(3)]
                 said = [rocemu_run(*programs[name], options=("--lockstep", "--schedule", str(schedule), "--record", one))
                         for one in runs]
-                self.assertEqual({(one.returncode, one.stdout) for one in said}, {(0, said[0].stdout)})
+                code, text = said[0].returncode, said[0].stdout
+                self.assertEqual({(one.returncode, one.stdout) for one in said}, {(code, text)})
+                if code == RPINGS_OWN_RACE[0] and name == "rping":
+                    self.assertIn(RPINGS_OWN_RACE[1], text)
+                else:
+                    self.assertEqual(code, 0, text)
                 for again in runs[1:]:
                     compared = run(ROCEMU, "diff", runs[0], again)
                     self.assertEqual(compared.returncode, 0, compared.stdout)

@@ -193,6 +193,11 @@ TEST(Refusals, AreErrorsInWords) {
   const std::string refused = message_of([] { Fabric({.scenario = "/none.yaml"}); });
   EXPECT_NE(refused.find("could not start"), std::string::npos);
   EXPECT_NE(refused.find("/none.yaml"), std::string::npos) << refused;
+  EXPECT_NE(message_of([] {
+              Fabric({.adversarial = "latency"});
+            }).find("--adversarial has no class 'latency'"),
+            std::string::npos);
+  EXPECT_EQ(message_of([] { Fabric({.seed = 3, .adversarial = "order,placement"}); }), "");
   EXPECT_NE(fabric->request(R"({"command":"version"})").find("rocemu1"), std::string::npos);
 }
 

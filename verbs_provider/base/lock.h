@@ -4,6 +4,8 @@
 
 #include <pthread.h>
 
+#include "verbs_provider/hooks/provider_calls.h"
+
 namespace rocemu::provider {
 
 class Mutex {
@@ -13,9 +15,19 @@ class Mutex {
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
 
-  void lock() { pthread_mutex_lock(&mutex_); }
-  bool try_lock() { return pthread_mutex_trylock(&mutex_) == 0; }
-  void unlock() { pthread_mutex_unlock(&mutex_); }
+  void lock() {
+    turns::holds(1);
+    pthread_mutex_lock(&mutex_);
+  }
+  bool try_lock() {
+    const bool is_locked = pthread_mutex_trylock(&mutex_) == 0;
+    if (is_locked) turns::holds(1);
+    return is_locked;
+  }
+  void unlock() {
+    pthread_mutex_unlock(&mutex_);
+    turns::holds(-1);
+  }
 
  private:
   pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;

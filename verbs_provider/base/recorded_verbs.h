@@ -17,6 +17,14 @@ struct VerbName {
   char text[kSize]{};
 };
 
+/// The name of the function in libibverbs, "ibv_post_send".
+template <size_t kSize>
+consteval VerbName<kSize + 4> public_name(const VerbName<kSize>& name) {
+  char text[kSize + 4]{'i', 'b', 'v', '_'};
+  for (size_t i = 0; i < kSize; ++i) text[i + 4] = name.text[i];
+  return VerbName<kSize + 4>(text);
+}
+
 /// Returns whether recordings have the verb's refusals. They leave out posts and requests for
 /// notification, which may be refused a million times in a row.
 constexpr bool is_recorded(std::string_view name) {

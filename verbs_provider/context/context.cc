@@ -11,11 +11,13 @@
 #include <unistd.h>
 
 #include "verbs_provider/base/objects.h"
+#include "verbs_provider/base/undefined_values.h"
 #include "verbs_provider/base/valgrind.h"
 #include "verbs_provider/context/device_clock.h"
 #include "verbs_provider/context/region_memory.h"
 #include "verbs_provider/context/sanitizer_hooks.h"
 #include "verbs_provider/hooks/async_fd.h"
+#include "verbs_provider/hooks/fill_errno.h"
 #include "verbs_provider/shim/call.h"
 #include "verbs_provider/system/system_call.h"
 
@@ -55,6 +57,10 @@ int greet(Context* context, int shared) {
   if (error != 0) return error;
 
   Context::Parts& parts = context->parts;
+  if (reply.body.hello.fills_undefined != 0) {
+    is_undefined_filled.store(true, std::memory_order_relaxed);
+    rocemu_fill_errno(kUnusableErrno);
+  }
   parts.wake_fd = fds[kWake];
   parts.clock_start_ns = reply.body.hello.clock_start_ns;
   parts.wall_start_ns = reply.body.hello.wall_start_ns;

@@ -10,15 +10,12 @@
 #include "verbs_provider/base/private_abi.h"
 #include "verbs_provider/base/process.h"
 #include "verbs_provider/base/recorded_verbs.h"
+#include "verbs_provider/base/undefined_values.h"
 #include "verbs_provider/context/context.h"
 #include "verbs_provider/context/sanitizer_hooks.h"
 #include "verbs_provider/hooks/provider_calls.h"
 
 namespace rocemu::provider {
-
-/// errno with --sanitize after a verb whose result is the error number: a program that looks there
-/// relies on more than the man pages say.
-inline constexpr int kUnusableErrno = 0x5a5a;
 
 /// In a child of fork(), of a context (or its object) that the child has from its parent. Works: a
 /// question to the device, and what only concerns the child's own memory.
@@ -56,35 +53,46 @@ struct Verb;
 template <class Result, class Object, class... Rest, Result (*kVerb)(Object*, Rest...),
           InChild kInChild, VerbName kName>
 struct Verb<kVerb, kInChild, kName> {
+  static constexpr auto kPublicName = public_name(kName);
+
   static Result call(Object* object, Rest... rest) {
     if constexpr (kInChild == InChild::kFails) {
       if (!is_of_this_process(context_of_object(object))) [[unlikely]]
         return refuse_in_child();
     }
-    if constexpr (kName.text[0] != 0) turns::before_call();
+    if constexpr (kName.text[0] != 0) turns::before_call(kPublicName.text);
     if constexpr (std::is_void_v<Result>) {
       kVerb(object, rest...);
-      if constexpr (kName.text[0] != 0) turns::after_call();
+      if constexpr (kName.text[0] != 0) turns::after_call(kPublicName.text);
     } else {
       if constexpr (is_recorded(kName.text)) forget_answer();
       const Result result = with_errno(kVerb(object, rest...), object);
-      if constexpr (kName.text[0] != 0) turns::after_call();
+      if constexpr (kName.text[0] != 0) turns::after_call(kPublicName.text);
       return result;
     }
   }
 
  private:
   /// The man pages have verbs return "the value of errno". errno has that value too, as with a
-  /// kernel's provider, whose system call failed.
+  /// kernel's provider, whose system call failed. After success errno(3) leaves it undefined.
   template <class Any>
   static Any with_errno(Any result, Object* object) {
     if constexpr (std::is_same_v<Any, int>) {
       if (result != 0) {
         result = recorded(result, object);
-        errno = sanitizer() == nullptr ? result : kUnusableErrno;
+        const bool is_usable = sanitizer() == nullptr && !fills_undefined();
+        errno = is_usable ? result : kUnusableErrno;
+        return result;
       }
-    } else {
-      if (result == Any{}) errno = recorded(errno, object);
+    } else if (result == Any{}) {
+      errno = recorded(errno, object);
+      return result;
+    }
+    // Posts and requests for notification leave errno alone: rsockets post between a failure and
+    // the return of its errno.
+    if constexpr (is_recorded(kName.text)) {
+      if (fills_undefined()) [[unlikely]]
+        errno = kUnusableErrno;
     }
     return result;
   }

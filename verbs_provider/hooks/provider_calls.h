@@ -13,19 +13,26 @@ extern "C" __attribute__((weak)) void rocemu_turns_found();
 
 /// The calling thread begins a call of libibverbs that is not a poll, or has ended one of
 /// libibverbs or librdmacm. It may lose its turn there (`--schedule N`), so it holds no lock of
-/// ours.
-extern "C" __attribute__((weak)) void rocemu_turns_before_call();
-extern "C" __attribute__((weak)) void rocemu_turns_after_call();
+/// ours. The names are never freed.
+extern "C" __attribute__((weak)) void rocemu_turns_before_call(const char* name);
+extern "C" __attribute__((weak)) void rocemu_turns_after_call(const char* name);
+/// The calling thread takes a lock of ours (1), or has released one (-1). It keeps its turn
+/// between.
+extern "C" __attribute__((weak)) void rocemu_turns_holds(int change);
 
 namespace rocemu::turns {
 
-inline void before_call() {
+inline void before_call(const char* name) {
   if (rocemu_turns_before_call != nullptr) [[unlikely]]
-    rocemu_turns_before_call();
+    rocemu_turns_before_call(name);
 }
-inline void after_call() {
+inline void after_call(const char* name) {
   if (rocemu_turns_after_call != nullptr) [[unlikely]]
-    rocemu_turns_after_call();
+    rocemu_turns_after_call(name);
+}
+inline void holds(int change) {
+  if (rocemu_turns_holds != nullptr) [[unlikely]]
+    rocemu_turns_holds(change);
 }
 
 /// While it exists the calling thread waits for a reply of the daemon.

@@ -208,7 +208,7 @@ int poll_cq(ibv_cq* base, int num_entries, ibv_wc* wc) {
     }
   }
   if (taken) {
-    turns::after_call();
+    turns::after_call("ibv_poll_cq");
     return *taken;
   }
   if (!empty) {  // a program may poll on, and finds nothing: on a virtual clock others go on

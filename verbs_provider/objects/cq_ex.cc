@@ -69,7 +69,7 @@ int next_poll(ibv_cq_ex* base) {
 void end_poll(ibv_cq_ex* base) {
   Cq* cq = ours<Cq>(base);
   cq->lock.unlock();
-  turns::after_call();
+  turns::after_call("ibv_end_poll");
 }
 
 // ---- The fields of the current one ----------------------------------------------------------

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "verbs_provider/base/objects.h"
+#include "verbs_provider/base/undefined_values.h"
 #include "verbs_provider/base/verbs.h"
 #include "verbs_provider/context/context.h"
 #include "verbs_provider/context/events.h"
@@ -277,7 +278,7 @@ int modify_qp(ibv_qp* base, ibv_qp_attr* attr, int mask) {
   return 0;
 }
 
-int query_qp(ibv_qp* base, ibv_qp_attr* attr, int, ibv_qp_init_attr* init_attr) {
+int query_qp(ibv_qp* base, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init_attr) {
   abi::Reply reply;
   const int error = call_object(base->context, abi::Op::kQueryQp, base->handle, &reply);
   if (error != 0) return error;
@@ -291,6 +292,7 @@ int query_qp(ibv_qp* base, ibv_qp_attr* attr, int, ibv_qp_init_attr* init_attr) 
   init_attr->cap = attr->cap;
   init_attr->qp_type = base->qp_type;
   init_attr->sq_sig_all = static_cast<int>(reply.body.query_qp.sq_sig_all);
+  if (fills_undefined()) fill_unrequested(mask, attr);
   return 0;
 }
 

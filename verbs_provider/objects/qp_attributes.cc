@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "verbs_provider/base/undefined_values.h"
+
 namespace rocemu::provider {
 
 abi::QpCap to_abi(const ibv_qp_cap& cap) {
@@ -107,6 +109,35 @@ void from_abi(const abi::QpAttr& from, ibv_qp_attr* to) {
   to->alt_port_num = from.alt_port_num;
   to->alt_timeout = from.alt_timeout;
   to->rate_limit = from.rate_limit;
+}
+
+void fill_unrequested(int mask, ibv_qp_attr* attr) {
+  const auto fill = [mask](int bits, auto&... fields) {
+    if ((mask & bits) == 0) (memset(&fields, kUnusableByte, sizeof(fields)), ...);
+  };
+  fill(IBV_QP_STATE, attr->qp_state);
+  fill(IBV_QP_CUR_STATE, attr->cur_qp_state);
+  fill(IBV_QP_EN_SQD_ASYNC_NOTIFY, attr->en_sqd_async_notify);
+  fill(IBV_QP_ACCESS_FLAGS, attr->qp_access_flags);
+  fill(IBV_QP_PKEY_INDEX, attr->pkey_index);
+  fill(IBV_QP_PORT, attr->port_num);
+  fill(IBV_QP_QKEY, attr->qkey);
+  fill(IBV_QP_AV, attr->ah_attr);
+  fill(IBV_QP_PATH_MTU, attr->path_mtu);
+  fill(IBV_QP_TIMEOUT, attr->timeout);
+  fill(IBV_QP_RETRY_CNT, attr->retry_cnt);
+  fill(IBV_QP_RNR_RETRY, attr->rnr_retry);
+  fill(IBV_QP_RQ_PSN, attr->rq_psn);
+  fill(IBV_QP_MAX_QP_RD_ATOMIC, attr->max_rd_atomic);
+  fill(IBV_QP_ALT_PATH, attr->alt_ah_attr, attr->alt_pkey_index, attr->alt_port_num,
+       attr->alt_timeout);
+  fill(IBV_QP_MIN_RNR_TIMER, attr->min_rnr_timer);
+  fill(IBV_QP_SQ_PSN, attr->sq_psn);
+  fill(IBV_QP_MAX_DEST_RD_ATOMIC, attr->max_dest_rd_atomic);
+  fill(IBV_QP_PATH_MIG_STATE, attr->path_mig_state);
+  fill(IBV_QP_CAP, attr->cap);
+  fill(IBV_QP_DEST_QPN, attr->dest_qp_num);
+  fill(IBV_QP_RATE_LIMIT, attr->rate_limit);
 }
 
 }  // namespace rocemu::provider

@@ -1,5 +1,6 @@
 #include "verbs_provider/shim/event_channel.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include <sys/uio.h>
 
 #include "emulator/abi/ucma.h"
+#include "verbs_provider/hooks/fill_errno.h"
 #include "verbs_provider/hooks/note_call.h"
 #include "verbs_provider/hooks/provider_calls.h"
 #include "verbs_provider/shim/device_socket.h"
@@ -21,6 +23,9 @@ namespace rocemu::shim {
 namespace {
 
 using abi::ucma::Command;
+
+/// errno after a command that succeeded; 0 if it stays as it was.
+std::atomic<int> errno_of_success{0};
 
 /// What stands before every command.
 struct KernelHeader {
@@ -239,6 +244,19 @@ int get_event(const Call& call) {
   return 0;
 }
 
+/// Returns the name of the function of librdmacm that begins with the command.
+const char* public_name(Command command) {
+  if (command == Command::kGetEvent) return "rdma_get_cm_event";
+  switch (command) {
+#define ROCEMU_PUBLIC_NAME(id, name, value) \
+  case Command::id:                         \
+    return "rdma_" #name;
+    ROCEMU_CM_COMMANDS(ROCEMU_PUBLIC_NAME)
+#undef ROCEMU_PUBLIC_NAME
+  }
+  return "";
+}
+
 int execute(int fd, const char* data, size_t size) {
   KernelHeader header;
   if (size < sizeof(header)) return EINVAL;
@@ -256,7 +274,7 @@ int execute(int fd, const char* data, size_t size) {
     return error;
   }
   const int error = command == Command::kGetEvent ? get_event(call) : run_command(call);
-  turns::after_call();
+  turns::after_call(public_name(command));
   return error;
 }
 
@@ -269,8 +287,14 @@ int ask_to_open_event_channel(int fd) {
 ssize_t write_to_event_channel(int fd, const void* data, size_t size) {
   const int saved = errno;
   const int error = execute(fd, static_cast<const char*>(data), size);
-  errno = error != 0 ? error : saved;
+  const int filled = errno_of_success.load(std::memory_order_relaxed);
+  const int after_success = filled != 0 ? filled : saved;
+  errno = error != 0 ? error : after_success;
   return error != 0 ? -1 : static_cast<ssize_t>(size);
 }
 
 }  // namespace rocemu::shim
+
+extern "C" __attribute__((visibility("default"))) void rocemu_fill_errno(int value) {
+  rocemu::shim::errno_of_success.store(value, std::memory_order_relaxed);
+}

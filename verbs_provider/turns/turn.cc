@@ -16,6 +16,7 @@
 #include "verbs_provider/turns/cycle_counter.h"
 #include "verbs_provider/turns/fault_action.h"
 #include "verbs_provider/turns/forks.h"
+#include "verbs_provider/turns/held_files.h"
 
 namespace rocemu::turns {
 namespace {
@@ -177,6 +178,7 @@ void before_fork() {
 void after_fork_in_child() {
   ThreadSlot* const slot = child_slot;
   self.slot = nullptr;
+  forget_held_files();
   disconnect();
   if (slot == nullptr) return;
   uint32_t given = 0;
@@ -338,8 +340,8 @@ int64_t time_after_looks() {
 
 namespace {
 
-End give_to_others(const Call& call) {
-  uint32_t flags = ThreadSlot::kPolls;
+End give_to_others(const Call& call, uint32_t more = 0) {
+  uint32_t flags = ThreadSlot::kPolls | more;
   if (self.clock_reads != 0) flags |= ThreadSlot::kReadsClock;
   if (self.pattern == 0 || !self.before_polls.contain(self.pattern)) {
     flags |= ThreadSlot::kProgressed;
@@ -367,6 +369,15 @@ bool look_at(uint64_t place) {
 }
 
 }  // namespace
+
+void give_between_calls() {
+  const Call none = Call::of(-1);
+  if (has_looked()) {
+    give_to_others(none, ThreadSlot::kPreempted);
+  } else {
+    give(none, abi::kNever, ThreadSlot::kProgressed | ThreadSlot::kPreempted);
+  }
+}
 
 void found_nothing(const Call& call, uint64_t place) {
   if (!active()) return;
@@ -420,6 +431,7 @@ void begin_thread(ThreadSlot* slot) {
 void end_thread() {
   ThreadSlot* const slot = self.slot;
   if (slot == nullptr) return;
+  release_file();
   self.slot = nullptr;
   slot->flags.store(ThreadSlot::kProgressed);
   abi::end_turns(*slot);

@@ -60,6 +60,10 @@ int64_t deadline_after(int64_t ns);
 /// ThreadSlot::Flags.
 End give(const Call& call, int64_t deadline_ns, uint32_t flags, int64_t ready_ns = 0);
 
+/// The thread goes on, but gives its turn back between two calls, since the calls that the daemon
+/// granted are used up. If it has looked in vain in this turn, that takes its time.
+void give_between_calls();
+
 /// What the thread has found or done makes others look again.
 void progressed();
 

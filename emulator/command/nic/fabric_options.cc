@@ -23,17 +23,23 @@ void require_own_clock(std::string_view subcommand) {
                 "use the real clock for one of them");
 }
 
-std::vector<std::string> daemon_arguments(std::string_view subcommand,
+std::vector<std::string> daemon_arguments(options::Command command,
                                           const po::variables_map& values) {
+  using options::Command;
+  const std::string subcommand = command == Command::kExplore ? "explore"
+                                 : command == Command::kUp    ? "up"
+                                                              : "run";
   try {
     if (options::check_options(values).lockstep) require_own_clock(subcommand);
   } catch (const options::OptionError& error) {
-    throw UsageError(std::string(subcommand) + ": " + error.what());
+    throw UsageError(subcommand + ": " + error.what());
   }
   std::vector<std::string> arguments;
   for (const options::Option& option : options::option_table()) {
     const std::string name = option.name;
-    if (!option.commands.contains(options::Command::kDaemon) || values.count(name) == 0) continue;
+    if (!option.commands.contains(Command::kDaemon) || !option.commands.contains(command) ||
+        values.count(name) == 0)
+      continue;
     const boost::any& value = values[name].value();
     if (const auto* is_set = boost::any_cast<bool>(&value)) {
       if (*is_set) arguments.push_back("--" + name);

@@ -10,15 +10,17 @@
 
 #include "emulator/capture/capture_file.h"
 
+#include "emulator/options/option_table.h"
+
 namespace rocemu::command {
 
 /// Throws Failure inside of a run whose programs take turns: of another one inside of it they would
 /// wait for turns of both.
 void require_own_clock(std::string_view subcommand);
 
-/// The arguments for rocemud; empty if no option was given. Throws UsageError, and Failure if they
-/// want a virtual clock inside of a run that has one.
-std::vector<std::string> daemon_arguments(std::string_view subcommand,
+/// The arguments of the command that are rocemud's, too; empty if no option was given. Throws
+/// UsageError, and Failure if they want a virtual clock inside of a run that has one.
+std::vector<std::string> daemon_arguments(options::Command command,
                                           const boost::program_options::variables_map& values);
 
 /// What --capture names, opened: by us, since it may be one of our descriptors, and a relative

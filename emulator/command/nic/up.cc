@@ -113,7 +113,7 @@ int up(const Arguments& arguments) {
   const po::variables_map values =
       parse_options("up", arguments, options::options_of(options::Command::kUp));
   const bool as_json = values["json"].as<bool>();
-  DaemonStart start{.arguments = daemon_arguments("up", values),
+  DaemonStart start{.arguments = daemon_arguments(options::Command::kUp, values),
                     .scenario = read_scenarios(values)};
   const std::optional<SanitizerOptions> sanitizer = read_sanitizer_options("up", values);
   const std::string base = base_dir();

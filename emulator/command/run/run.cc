@@ -170,7 +170,7 @@ class Run {
   Run(const po::variables_map& values, Arguments command)
       : values_(values),
         command_(std::move(command)),
-        start_{.arguments = daemon_arguments("run", values)},
+        start_{.arguments = daemon_arguments(options::Command::kRun, values)},
         lockstep_(is_set("lockstep")),
         stops_unrecorded_(text("record-policy") == "stop") {
     if (command_.empty() || command_[0].empty())

@@ -266,10 +266,10 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
   const Arena::SegmentFile segment =
       *queues_.arena.file_of(queues_.doorbell_memory.range().segment);
   const int given[] = {segment.fd, doorbell_fd_.get(), async.get()};
-  requests_.reply(
-      request,
-      welcome(queues_, device_, segment, services_.clock, services_.engine.profile(device_).posts),
-      given);
+  requests_.reply(request,
+                  welcome(queues_, device_, segment, services_.clock, services_.fills_undefined,
+                          services_.engine.profile(device_).posts),
+                  given);
 }
 
 }  // namespace rocemu::daemon

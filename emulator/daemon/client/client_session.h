@@ -65,6 +65,7 @@ class ClientSession {
     const Clock& clock;
     /// See abi::DoorbellRing.
     bool has_exact_memory = false;
+    bool fills_undefined = false;  // `--adversarial=undefined`
   };
 
   ClientSession(const Services& services, engine::ClientId id, engine::DeviceIndex device,

@@ -22,7 +22,7 @@ std::optional<HelloFds> sort_hello_fds(std::vector<UniqueFd> fds, bool imports, 
 }
 
 abi::Reply welcome(const ClientQueues& queues, engine::DeviceIndex device,
-                   const Arena::SegmentFile& segment, const Clock& clock,
+                   const Arena::SegmentFile& segment, const Clock& clock, bool fills_undefined,
                    const abi::PostRules& posts) {
   abi::Reply reply{};
   auto& hello = reply.body.hello;
@@ -37,6 +37,7 @@ abi::Reply welcome(const ClientQueues& queues, engine::DeviceIndex device,
   hello.clock_start_ns = clock.start_ns();
   hello.wall_start_ns = clock.wall_start_ns();
   hello.num_comp_vectors = engine::kCompVectors;
+  hello.fills_undefined = fills_undefined ? 1 : 0;
   hello.posts = posts;
   return reply;
 }

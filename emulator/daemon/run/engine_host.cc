@@ -146,6 +146,10 @@ void EngineHost::step(engine::Instant now, const engine::Input& input) {
   }
   if (recording_ == nullptr) return;
   recording_->end_step(outputs_, outputs_before);
+  if (!outputs_.choices.empty()) [[unlikely]] {
+    recording_->add_choices(outputs_.choices);
+    outputs_.choices.clear();
+  }
   const auto* attach = std::get_if<engine::AttachClient>(&input);
   const ClientSession* session = attach != nullptr ? sessions_.find(attach->client) : nullptr;
   if (session == nullptr) return;

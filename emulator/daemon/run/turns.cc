@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include "emulator/abi/turn_handshake.h"
@@ -72,21 +73,21 @@ bool is_readable(int fd) {
 
 }  // namespace
 
-Turns::Turns(const Options& options, UniqueFd listener, Requests requests)
-    : options_(options),
+Turns::Turns(Options options, UniqueFd listener, Requests requests)
+    : options_(std::move(options)),
       requests_(std::move(requests)),
       handback_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       events_(epoll_create1(EPOLL_CLOEXEC)),
-      everybody_(options.ancestor, /*parents_wait=*/false, &spinning_),
-      awake_(options.sleeps_between_turns),
-      unseen_(options.ancestor) {
+      everybody_(options_.ancestor, /*parents_wait=*/false, &spinning_),
+      awake_(options_.sleeps_between_turns),
+      unseen_(options_.ancestor) {
   auto created = NewSharedMemory::create("rocemu-turns", sizeof(TurnTable));
   if (!created) fail_start("cannot make the table of turns", errno);
   memory_ = std::move(created->memory);
   table_file_ = std::move(created->file);
   if (!handback_) fail_start("cannot make an eventfd", errno);
   table().next_serial.store(1);
-  table().seed = options.seed;
+  table().seed = options_.seed;
   // Told once of each: to read it after each turn would be one more system call.
   handback_watch_ = loop_.watch(handback_.get(), EPOLLIN | EPOLLET, [](uint32_t) {});
   if (!handback_watch_) fail_start("cannot watch the table of turns", errno);
@@ -97,7 +98,7 @@ Turns::Turns(const Options& options, UniqueFd listener, Requests requests)
   }
   participants_ = std::make_unique<Participants>(
       table(), Participants::Files{table_file_.get(), handback_.get(), std::move(listener)}, loop_,
-      timers_, options.ancestor, options.tells_exits, [this] { spinning_.reap(); });
+      timers_, options_.ancestor, options_.tells_exits, [this] { spinning_.reap(); });
 }
 
 bool Turns::look_whether_command_ended() {
@@ -285,11 +286,7 @@ std::span<const schedule::Thread> Turns::threads() {
     schedule::Thread& thread = threads_.emplace_back();
     thread = {.slot = i,
               .serial = slot.serial.load(),
-              .deadline = schedule::instant_of(slot.deadline_ns.load()),
-              .preemptions = slot.preemptions.load(),
-              .calls_left = slot.calls.load()};
-    if ((slot.flags.load() & ThreadSlot::kPreempted) != 0)
-      thread.preempted_at = schedule::instant_of(slot.preempted_ns.load());
+              .deadline = schedule::instant_of(slot.deadline_ns.load())};
     if (const int64_t ready = slot.ready_ns.load(); ready != 0)
       thread.polling = {.polled_at = schedule::instant_of(slot.looked_ns.load()),
                         .polls = slot.looks.load(),
@@ -321,6 +318,9 @@ schedule::Turn Turns::give_turn(const schedule::Step& step, const MustStop& must
   slot.polls.store(step.polls.polls);
   slot.poll_ns.store(step.polls.each.count());
   slot.calls.store(step.calls);
+  char stopped_after[ThreadSlot::kCallName];  // before the thread is stopped again
+  std::memcpy(stopped_after, slot.call_before, sizeof stopped_after);
+  slot.call_after[0] = 0;
   participants_->set_holder(&slot);
   abi::give_turn(slot);
   syscall(SYS_futex, &slot.turn, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
@@ -359,12 +359,19 @@ schedule::Turn Turns::give_turn(const schedule::Step& step, const MustStop& must
   }
   participants_->set_holder(nullptr);
   const uint32_t flags = is_taken(number) ? slot.flags.load() : uint32_t{ThreadSlot::kProgressed};
+  const uint32_t calls_left = std::min(slot.calls.load(), step.calls);
+  if (options_.stop_log) {
+    options_.stop_log->see(slot);
+    if (step.stopped_after != 0) options_.stop_log->write(slot, step.stopped_after, stopped_after);
+  }
   if (slot.state.load() == ThreadSlot::kGone) abi::free_ended(slot);
   const auto has = [flags](uint32_t flag) { return (flags & flag) != 0; };
   touched_ |= has(ThreadSlot::kProgressed);
   return {.progressed = has(ThreadSlot::kProgressed),
           .polls = has(ThreadSlot::kPolls),
-          .waits_for_room = has(ThreadSlot::kWaitsForRoom)};
+          .waits_for_room = has(ThreadSlot::kWaitsForRoom),
+          .is_preempted = has(ThreadSlot::kPreempted),
+          .calls = step.calls - calls_left};
 }
 
 /// True if the run has to go on beside the thread: the kernel keeps it waiting, or it runs without

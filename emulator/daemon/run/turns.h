@@ -23,6 +23,7 @@
 #include "emulator/daemon/run/participants.h"
 #include "emulator/daemon/run/program_timers.h"
 #include "emulator/daemon/run/quiescence.h"
+#include "emulator/daemon/run/stop_log.h"
 #include "emulator/daemon/run/unseen_programs.h"
 #include "emulator/os/unique_fd.h"
 #include "emulator/schedule/scheduler.h"
@@ -38,6 +39,8 @@ class Turns {
     bool tells_exits = false;           // of programs that end otherwise than with status 0
     /// The process that all programs descend from, if there is one.
     std::optional<pid_t> ancestor;
+    /// Where the recording has the stops of `--schedule`; null for nowhere.
+    std::unique_ptr<StopLog> stop_log = nullptr;
   };
   /// What the daemon does while threads have their turns.
   struct Requests {
@@ -47,7 +50,7 @@ class Turns {
   };
 
   /// Processes join at `listener`. Throws StartError.
-  Turns(const Options& options, UniqueFd listener, Requests requests);
+  Turns(Options options, UniqueFd listener, Requests requests);
 
   using MustStop = std::function<bool()>;
 

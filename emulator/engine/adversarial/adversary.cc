@@ -31,9 +31,10 @@ Adversary::Adversary(const FabricConfig& config, HostMemory& memory, Objects& ob
     : classes_(config.adversarial),
       objects_(objects),
       step_(step),
-      memory_(classes_, config.seed, memory, step),
-      late_read_(config.seed),
-      torn_read_(config.seed),
+      choices_(config, step),
+      memory_(classes_, config.seed, memory, step, choices_),
+      late_read_(config.seed, choices_.late_read),
+      torn_read_(config.seed, choices_.placement),
       order_(config.seed),
       early_(~config.seed, Class::kPlacement) {}
 
@@ -150,14 +151,43 @@ bool Adversary::awaits_response(const QueuePair& qp, const Response& response) c
   return torn_read_.again_at(burst_of(qp, response), step_.now()) > step_.now();
 }
 
+Instant Adversary::hold_acknowledgement(const QueuePair& qp) {
+  if (!classes_.has(Class::kOrder)) return {};
+  Duration late = order_.acknowledgement_delay(qp);
+  const bool is_made = late == Duration(0) || choices_.order.make([&] {
+    return "an acknowledgement of QP " + std::to_string(qp.number.value) + " is sent " +
+           in_words(late) + " late";
+  });
+  if (!is_made) late = Duration(0);
+  const Instant until = step_.now() + late;
+  if (until > step_.now()) wake_at(qp.number, until);
+  return until;
+}
+
 void Adversary::spoil(PdId pd, const SgeList& buffer, uint64_t length) {
   if (!classes_.has(Class::kUndefined)) return;
   memory_.end();  // not part of the packet at hand
   spoil_buffer(memory_, objects_.mrs, pd, buffer, length);
 }
 
+uint8_t Adversary::undefined_byte() const {
+  return classes_.has(Class::kUndefined) ? kUndefinedByte : 0;
+}
+
 void Adversary::shape(abi::Cqe& cqe) {
-  if (classes_.has(Class::kUndefined)) abi::spoil_undefined_fields(cqe);
+  if (!classes_.has(Class::kUndefined)) return;
+  abi::spoil_undefined_fields(cqe);
+  const QueuePair* qp = objects_.qps.find(QpNumber{cqe.qp_num});
+  if (qp != nullptr) abi::spoil_inapplicable_fields(cqe, qp->type == abi::QpType::kUd);
+}
+
+template <class Describe>
+Duration Adversary::delay(Describe describe) {
+  const Duration drawn = order_.delay();
+  if (drawn == Duration(0)) return drawn;
+  const bool is_made =
+      choices_.order.make([&] { return describe() + " comes " + in_words(drawn) + " late"; });
+  return is_made ? drawn : Duration(0);
 }
 
 /// The completion makes visible what its queue received before it (IBTA vol 1, 9.5): either it
@@ -174,7 +204,12 @@ bool Adversary::hold(const CompletionQueue& cq, const abi::Cqe& cqe, bool solici
       until = end;
     }
   }
-  if (classes_.has(Class::kOrder)) until += order_.delay();
+  if (classes_.has(Class::kOrder)) {
+    until += delay([&] {
+      return "the completion of wr_id " + std::to_string(cqe.wr_id) + " on QP " +
+             std::to_string(cqe.qp_num);
+    });
+  }
   if (until <= now && !order_.holds_queue(cqe)) return false;
   order_.keep(HeldCompletion{
       .client = cq.client, .cq = cq.id, .cqe = cqe, .solicits = solicits, .until = until});
@@ -183,22 +218,18 @@ bool Adversary::hold(const CompletionQueue& cq, const abi::Cqe& cqe, bool solici
 
 bool Adversary::hold_event(const CompletionQueue& cq) {
   if (!classes_.has(Class::kOrder)) return false;
-  order_.keep(HeldEvent{.client = cq.client,
-                        .cq = cq.id,
-                        .type = {},
-                        .element = 0,
-                        .until = step_.now() + order_.delay()});
+  const Duration late = delay([&] { return "an event of CQ " + std::to_string(cq.id.value); });
+  order_.keep(HeldEvent{
+      .client = cq.client, .cq = cq.id, .type = {}, .element = 0, .until = step_.now() + late});
   return true;
 }
 
 bool Adversary::hold_event(ClientId client, abi::EventType type, uint64_t element) {
   // The device is removed together with this event.
   if (!classes_.has(Class::kOrder) || type == abi::EventType::kDeviceFatal) return false;
-  order_.keep(HeldEvent{.client = client,
-                        .cq = {},
-                        .type = type,
-                        .element = element,
-                        .until = step_.now() + order_.delay()});
+  const Duration late = delay([] { return std::string("an asynchronous event"); });
+  order_.keep(HeldEvent{
+      .client = client, .cq = {}, .type = type, .element = element, .until = step_.now() + late});
   return true;
 }
 

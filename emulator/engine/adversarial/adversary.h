@@ -11,6 +11,7 @@
 
 #include "emulator/abi/rings.h"
 #include "emulator/engine/adversarial/adversarial_class.h"
+#include "emulator/engine/adversarial/choices.h"
 #include "emulator/engine/adversarial/late_read.h"
 #include "emulator/engine/adversarial/order.h"
 #include "emulator/engine/adversarial/placed_memory.h"
@@ -66,8 +67,15 @@ class Adversary final : public DeliveryHold {
                       std::span<const std::span<uint8_t>> data);
   /// Returns whether it is too early to read that data again.
   bool awaits_response(const QueuePair& qp, const Response& response) const;
+  /// Returns when an acknowledgement that the QP makes now may be sent at the earliest, at which
+  /// time the QP is woken; Instant{} if the class `order` is off.
+  Instant hold_acknowledgement(const QueuePair& qp);
+  /// Returns whether the response behind an acknowledgement is to stand for it.
+  bool drops_acknowledgement() { return order_.drops_acknowledgement(); }
   /// Fills the buffer of a request that began and failed.
   void spoil(PdId pd, const SgeList& buffer, uint64_t length);
+  /// Returns what bytes have that nothing defines, if they are written at all.
+  uint8_t undefined_byte() const;
 
   void shape(abi::Cqe& cqe) override;
   bool hold(const CompletionQueue& cq, const abi::Cqe& cqe, bool solicits) override;
@@ -76,6 +84,9 @@ class Adversary final : public DeliveryHold {
 
  private:
   void wake_at(QpNumber qp, Instant at);
+  /// Returns a delay of the class `order` for what `describe` names.
+  template <class Describe>
+  Duration delay(Describe describe);
   void deliver(const std::vector<HeldCompletion>& held, CompletionDelivery& completions);
   void deliver(const std::vector<HeldEvent>& held, CompletionDelivery& completions,
                EventDelivery& events);
@@ -83,6 +94,7 @@ class Adversary final : public DeliveryHold {
   const Classes classes_;
   Objects& objects_;
   Step& step_;
+  AllChoices choices_;
   PlacedMemory memory_;
   LateRead late_read_;
   TornRead torn_read_;

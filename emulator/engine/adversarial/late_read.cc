@@ -8,8 +8,13 @@ Instant LateRead::earliest(QpNumber qp, uint32_t wqe, uint32_t packet, Instant n
       found != waiting_.end() && found->second.wqe == wqe && found->second.packet == packet;
   if (!is_known) {
     // The first packet of a message waits three times in four, and a later burst once in four.
-    const bool waits = packet == 0 ? !draw_.one_in(4) : draw_.one_in(4);
+    const bool is_drawn = packet == 0 ? !draw_.one_in(4) : draw_.one_in(4);
     const Duration delay = draw_.delay();
+    const bool waits = is_drawn && choices_.make([&] {
+      return "packet " + std::to_string(packet + 1) + " of work request " + std::to_string(wqe) +
+             " of QP " + std::to_string(qp.value) + " is read from memory " + in_words(delay) +
+             " late";
+    });
     waiting_.insert_or_assign(qp, Waiting{wqe, packet, waits ? now + delay : now});
   }
   Waiting& waiting = waiting_.find(qp)->second;

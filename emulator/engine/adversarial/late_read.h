@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 
+#include "emulator/engine/adversarial/choices.h"
 #include "emulator/engine/adversarial/draw.h"
 #include "emulator/engine/base/ids.h"
 #include "emulator/engine/base/time.h"
@@ -17,7 +18,7 @@ namespace rocemu::engine::adversarial {
 
 class LateRead {
  public:
-  explicit LateRead(uint64_t seed) : draw_(seed, Class::kLateRead) {}
+  LateRead(uint64_t seed, Choices& choices) : draw_(seed, Class::kLateRead), choices_(choices) {}
 
   /// Returns when packet `packet` of WQE `wqe` may be read: `now`, or a later time which stays the
   /// same until it has come.
@@ -31,6 +32,7 @@ class LateRead {
   };
 
   Draw draw_;
+  Choices& choices_;
   std::map<QpNumber, Waiting> waiting_;
 };
 

@@ -36,6 +36,14 @@ Duration Order::delay() {
   return draw_.one_in(2) ? delay : Duration(0);
 }
 
+Duration Order::acknowledgement_delay(const QueuePair& qp) {
+  const Duration delay = acknowledgements_.delay();
+  if (acknowledgements_.one_in(2)) return Duration(0);
+  // Both ends mostly have the same timeout. A quarter of it leaves time for the way.
+  if (qp.attr.timeout == 0) return delay;
+  return std::min(delay, Duration(int64_t{4096} << qp.attr.timeout) / 4);
+}
+
 bool Order::holds_queue(const abi::Cqe& cqe) const {
   return std::ranges::any_of(
       completions_, [&](const HeldCompletion& held) { return is_of_same_queue(held.cqe, cqe); });

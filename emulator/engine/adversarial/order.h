@@ -1,9 +1,12 @@
 // The class `order`: completions of different queues come in any order, and events come late.
 //
 // The completions of one work queue keep their order (IBTA vol 1, 10.8.5); those of different
-// queues, QPs and CQs have none. A responder may acknowledge late, and several messages at once
-// (9.7.5.1.2), which delays the completions of the requester. With the class `placement` a
-// completion waits for the bytes that it makes visible.
+// queues, QPs and CQs have none. With the class `placement` a completion waits for the bytes that
+// it makes visible.
+//
+// A responder may acknowledge late, and several messages by one acknowledgement; the response to a
+// READ or atomic acknowledges all requests before it (9.7.5.1.2). It must acknowledge before the
+// requester's timeout (9.7.6.1.3).
 #pragma once
 
 #include <cstdint>
@@ -16,6 +19,7 @@
 #include "emulator/engine/adversarial/draw.h"
 #include "emulator/engine/base/ids.h"
 #include "emulator/engine/base/time.h"
+#include "emulator/engine/objects/queue_pair.h"
 
 namespace rocemu::engine::adversarial {
 
@@ -37,10 +41,16 @@ struct HeldEvent {
 
 class Order {
  public:
-  explicit Order(uint64_t seed) : draw_(seed, Class::kOrder) {}
+  explicit Order(uint64_t seed)
+      : draw_(seed, Class::kOrder), acknowledgements_(~seed, Class::kOrder) {}
 
   /// Returns a delay for a completion or an event: none for every other one.
   Duration delay();
+
+  /// Returns a delay for an acknowledgement of the QP: none for every other one.
+  Duration acknowledgement_delay(const QueuePair& qp);
+  /// Returns whether an acknowledgement is left to the response behind it: every other one is.
+  bool drops_acknowledgement() { return acknowledgements_.one_in(2); }
 
   /// Keeps it until its time, or until the time of the one before it in the same work queue.
   void keep(HeldCompletion held);
@@ -57,6 +67,7 @@ class Order {
 
  private:
   Draw draw_;
+  Draw acknowledgements_;
   std::deque<HeldCompletion> completions_;  // in the order in which they were made
   std::deque<HeldEvent> events_;
 };

@@ -8,10 +8,12 @@
 
 namespace rocemu::engine::adversarial {
 
-PlacedMemory::PlacedMemory(Classes classes, uint64_t seed, HostMemory& memory, const Step& step)
+PlacedMemory::PlacedMemory(Classes classes, uint64_t seed, HostMemory& memory, const Step& step,
+                           AllChoices& choices)
     : classes_(classes),
       memory_(memory),
       step_(step),
+      choices_(choices),
       pending_(memory),
       placement_(seed, Class::kPlacement),
       atomicity_(seed, Class::kAtomicity),
@@ -22,24 +24,46 @@ void PlacedMemory::begin(const Incoming& incoming) {
   if (incoming.begins_message) begin_message();
 }
 
+/// Returns the plan if it is one of the choices that are made; else the message arrives at once.
+PlacementPlan PlacedMemory::choose(Choices& of, const PlacementPlan& drawn, const char* what,
+                                   uint64_t number) {
+  if (drawn.delay == Duration(0)) return drawn;
+  const bool is_made = of.make([&] {
+    return std::string(what) + ", message " + std::to_string(number) + " to QP " +
+           std::to_string(incoming_.stream.qp.value) + ", " + in_words(drawn);
+  });
+  return is_made ? drawn : PlacementPlan{};
+}
+
 void PlacedMemory::begin_message() {
   Message& message = messages_[incoming_.stream];
+  const uint64_t number = message.number + 1;
   message = {};
+  message.number = number;
   switch (incoming_.kind) {
     case Kind::kThrough:
       return;
     case Kind::kAtomic:
-      if (classes_.has(Class::kAtomicity)) message.plan = draw_atomic_store(atomicity_);
+      if (classes_.has(Class::kAtomicity))
+        message.plan = choose(choices_.atomicity, draw_atomic_store(atomicity_),
+                              "the store of an atomic", number);
       return;
     case Kind::kWrite:
       message.not_before = pending_.ordered_end_of(incoming_.stream, step_.now());
-      if (classes_.has(Class::kRelaxed)) message.relaxed_plan = draw_relaxed(relaxed_);
-      if (classes_.has(Class::kPlacement)) message.plan = draw_placement(placement_);
-      // WRITEs in a row wait for one another: their delays must not add up without a limit.
-      if (message.not_before > step_.now() + kLongest) message.plan = {};
+      if (classes_.has(Class::kRelaxed))
+        message.relaxed_plan = choose(choices_.relaxed, draw_relaxed(relaxed_), "a WRITE", number);
+      if (classes_.has(Class::kPlacement)) {
+        const PlacementPlan drawn = draw_placement(placement_);
+        // WRITEs in a row wait for one another: their delays must not add up without a limit.
+        if (message.not_before <= step_.now() + kLongest)
+          message.plan = choose(choices_.placement, drawn, "a WRITE", number);
+      }
       return;
     case Kind::kBuffer:
-      if (classes_.has(Class::kPlacement)) message.plan = draw_placement(placement_);
+      if (classes_.has(Class::kPlacement))
+        message.plan = choose(
+            choices_.placement, draw_placement(placement_),
+            incoming_.stream.is_requester ? "the data of a READ or atomic" : "a SEND", number);
       return;
   }
 }

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "emulator/engine/adversarial/adversarial_class.h"
+#include "emulator/engine/adversarial/choices.h"
 #include "emulator/engine/adversarial/draw.h"
 #include "emulator/engine/adversarial/pending_writes.h"
 #include "emulator/engine/base/host_memory.h"
@@ -32,7 +33,8 @@ class PlacedMemory final : public HostMemory {
   };
 
   /// All of them outlive this.
-  PlacedMemory(Classes classes, uint64_t seed, HostMemory& memory, const Step& step);
+  PlacedMemory(Classes classes, uint64_t seed, HostMemory& memory, const Step& step,
+               AllChoices& choices);
 
   /// Says what the writes that follow are part of.
   void begin(const Incoming& incoming);
@@ -58,16 +60,19 @@ class PlacedMemory final : public HostMemory {
  private:
   /// The plan for the current message of a stream.
   struct Message {
+    uint64_t number = 0;  // of its stream, from 1
     PlacementPlan plan;
     PlacementPlan relaxed_plan;
     Instant not_before{};  // ordered bytes of messages before it are there then
   };
 
   void begin_message();
+  PlacementPlan choose(Choices& of, const PlacementPlan& drawn, const char* what, uint64_t number);
 
   const Classes classes_;
   HostMemory& memory_;
   const Step& step_;
+  AllChoices& choices_;
   PendingWrites pending_;
   Draw placement_, atomicity_, relaxed_;
   Incoming incoming_;

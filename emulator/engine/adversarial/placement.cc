@@ -1,5 +1,7 @@
 #include "emulator/engine/adversarial/placement.h"
 
+#include "emulator/engine/adversarial/choices.h"
+
 namespace rocemu::engine::adversarial {
 
 using Shape = PlacementPlan::Shape;
@@ -16,6 +18,21 @@ uint32_t PlacementPlan::wave_of(uint64_t index, uint64_t count) const {
       return static_cast<uint32_t>((Random(salt ^ index).next() >> 32) % kMaxWaves);
   }
   return 0;
+}
+
+std::string in_words(const PlacementPlan& plan) {
+  const std::string late = in_words(plan.delay), pieces = std::to_string(plan.granule) + " bytes";
+  switch (plan.shape) {
+    case Shape::kTogether:
+      return "arrives " + late + " late";
+    case Shape::kLastFirst:
+      return "has its last " + pieces + " " + late + " before the others";
+    case Shape::kBackward:
+      return "arrives in thirds, the last one " + late + " before the first";
+    case Shape::kScattered:
+      return "arrives in pieces of " + pieces + " in any order, over " + late;
+  }
+  return "";
 }
 
 PlacementPlan draw_placement(Draw& draw) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <string>
 
 #include "emulator/engine/adversarial/draw.h"
 #include "emulator/engine/base/time.h"
@@ -51,6 +52,10 @@ struct PlacementPlan {
   /// Returns the wave of piece `index` of `count`.
   uint32_t wave_of(uint64_t index, uint64_t count) const;
 };
+
+/// Returns what a plan does to a message, after its name: "has its last 8 bytes 10 us before the
+/// others".
+std::string in_words(const PlacementPlan& plan);
 
 /// Draws a plan; one message in eight arrives whole and at once, as on real NICs.
 PlacementPlan draw_placement(Draw& draw);

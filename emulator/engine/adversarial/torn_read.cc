@@ -17,11 +17,22 @@ Instant TornRead::take(const Burst& burst, std::span<const std::span<uint8_t>> d
     if (found->second.until > now) return found->second.until;
     const Waiting waiting = std::move(found->second);
     waiting_.erase(found);
-    mix(waiting.first, burst.address, data);
+    mix(waiting, data);
     return now;
   }
   if (draw_.one_in(4)) return now;
-  Waiting waiting{.burst = burst, .until = now + draw_.response_delay(), .first = {}};
+  const Duration delay = draw_.response_delay();
+  Waiting waiting{.burst = burst,
+                  .until = now + delay,
+                  .first = {},
+                  .shape = draw_.below(3),
+                  .salt = draw_.bits(),
+                  .border = draw_.bits()};
+  const bool is_made = choices_.make([&] {
+    return "the data of a READ is read from the memory of QP " + std::to_string(burst.qp.value) +
+           " in two parts, " + in_words(delay) + " apart";
+  });
+  if (!is_made) return now;
   for (const std::span<uint8_t> part : data) {
     waiting.first.insert(waiting.first.end(), part.begin(), part.end());
   }
@@ -31,17 +42,16 @@ Instant TornRead::take(const Burst& burst, std::span<const std::span<uint8_t>> d
 }
 
 /// Either the first or the last part, or any words, are as they were read first.
-void TornRead::mix(std::span<const uint8_t> first, uint64_t address,
-                   std::span<const std::span<uint8_t>> data) {
+void TornRead::mix(const Waiting& waiting, std::span<const std::span<uint8_t>> data) {
   constexpr uint64_t kWord = 8;
+  const std::vector<uint8_t>& first = waiting.first;
+  const uint64_t address = waiting.burst.address;
   const uint64_t words = (address + first.size() + kWord - 1) / kWord - address / kWord;
-  const uint32_t shape = draw_.below(3);
-  const uint64_t salt = draw_.bits();
-  const uint64_t border = draw_.bits() % (words + 1);
+  const uint64_t border = waiting.border % (words + 1);
   const auto is_early = [&](uint64_t word) {
-    if (shape == 0) return word < border;
-    if (shape == 1) return word >= border;
-    return (Random(salt ^ word).next() >> 63) != 0;
+    if (waiting.shape == 0) return word < border;
+    if (waiting.shape == 1) return word >= border;
+    return (Random(waiting.salt ^ word).next() >> 63) != 0;
   };
   uint64_t at = 0;
   for (const std::span<uint8_t> part : data) {

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "emulator/engine/adversarial/choices.h"
 #include "emulator/engine/adversarial/draw.h"
 #include "emulator/engine/base/ids.h"
 #include "emulator/engine/base/time.h"
@@ -16,7 +17,7 @@ namespace rocemu::engine::adversarial {
 
 class TornRead {
  public:
-  explicit TornRead(uint64_t seed) : draw_(seed, Class::kPlacement) {}
+  TornRead(uint64_t seed, Choices& choices) : draw_(seed, Class::kPlacement), choices_(choices) {}
 
   /// Response packets that are sent in one turn.
   struct Burst {
@@ -38,11 +39,13 @@ class TornRead {
     Burst burst;
     Instant until;
     std::vector<uint8_t> first;  // as it was read first
+    uint32_t shape = 0;          // which words are of the first read
+    uint64_t salt = 0, border = 0;
   };
-  void mix(std::span<const uint8_t> first, uint64_t address,
-           std::span<const std::span<uint8_t>> data);
+  static void mix(const Waiting& waiting, std::span<const std::span<uint8_t>> data);
 
   Draw draw_;
+  Choices& choices_;
   std::map<QpNumber, Waiting> waiting_;
 };
 

@@ -22,5 +22,6 @@ void spoil_buffer(HostMemory& memory, const MemoryTable& regions, PdId pd, const
                   uint64_t length);
 
 inline constexpr uint64_t kMaxSpoiled = 65536;
+inline constexpr uint8_t kUndefinedByte = 0x5a;  // as in the fields of completions
 
 }  // namespace rocemu::engine::adversarial

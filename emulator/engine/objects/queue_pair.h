@@ -95,6 +95,7 @@ struct Response {
   uint32_t msn = 0;
   uint8_t syndrome = 0;    // kAcknowledge
   uint32_t messages = 0;   // kAcknowledge: that it is for
+  Instant held_until{};    // kAcknowledge: not sent before, with `--adversarial=order`; else 0
   uint64_t value = 0;      // kAtomic: what was there before, in host byte order
   PdId pd{};               // kRead: of the request
   uint64_t address = 0;    // kRead: of the rest, as the request names it

@@ -54,6 +54,18 @@ bool takes_resources(const Response& response) {
   return response.kind == Response::Kind::kRead || response.kind == Response::Kind::kAtomic;
 }
 
+/// Returns whether the first response is an acknowledgement that `--adversarial=order` holds back.
+bool is_held(const TransportContext& context, const RecvHalf& recv) {
+  return recv.responses.size() == 1 && recv.responses.front().held_until > context.now();
+}
+
+/// Returns whether the response behind an acknowledgement is to stand for it.
+bool is_dropped(const TransportContext& context, const RecvHalf& recv) {
+  if (recv.responses.size() == 1 || recv.responses[0].held_until == Instant{}) return false;
+  return wire::psn_before(recv.responses[0].psn, recv.responses[1].psn) &&
+         context.adversary()->drops_acknowledgement();
+}
+
 /// The PSN of the last packet that is still to be sent of it.
 Psn last_psn(const QueuePair& qp, const Response& response) {
   return response.psn + psn_count(response.left, qp.mtu()) - 1;
@@ -203,8 +215,13 @@ void answer(TransportContext& context, QueuePair& qp, Psn psn, uint8_t syndrome)
       response.syndrome = waiting.syndrome;
     }
   }
+  if (context.adversary() != nullptr && syndrome == wire::ack_syndrome()) [[unlikely]] {
+    response.held_until =
+        joins ? responses.back().held_until : context.adversary()->hold_acknowledgement(qp);
+  }
   const bool waits =
-      syndrome == wire::ack_syndrome() && context.delays_acknowledgement(response.messages);
+      syndrome == wire::ack_syndrome() &&
+      (context.delays_acknowledgement(response.messages) || response.held_until > context.now());
   const bool is_full =
       joins && responses.size() == 1 && response.messages == context.config().ack_coalescing;
   if ((responses.empty() || is_full) && !waits) {
@@ -213,6 +230,7 @@ void answer(TransportContext& context, QueuePair& qp, Psn psn, uint8_t syndrome)
   }
   if (joins) {
     responses.back() = response;
+    context.scheduler().schedule(qp);  // a NAK does not wait as the acknowledgement did
   } else {
     queue(context, qp, response);
   }
@@ -241,6 +259,8 @@ uint32_t transmit(TransportContext& context, QueuePair& qp) {
     Response& response = recv.responses.front();
     switch (response.kind) {
       case Response::Kind::kAcknowledge:
+        if (is_held(context, recv)) return sent;
+        if (is_dropped(context, recv)) break;
         send_acknowledge(context, qp, response.psn, response.syndrome, response.msn);
         ++sent;
         break;

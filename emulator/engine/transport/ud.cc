@@ -14,10 +14,13 @@ namespace {
 using abi::SendWqe;
 using abi::WcStatus;
 
-/// IBTA annex A17.4.5.2: an IPv4 header lies in the last 20 of the 40 bytes. Zeros before it, as
-/// Linux has them.
-std::array<uint8_t, kGrhSize> route_header(std::span<const uint8_t> frame, bool is_v4) {
+/// IBTA annex A17.4.5.2: an IPv4 header lies in the last 20 of the 40 bytes, and those before it
+/// are undefined. Zeros, as Linux has them, except with `--adversarial=undefined`.
+std::array<uint8_t, kGrhSize> route_header(std::span<const uint8_t> frame, bool is_v4,
+                                           const adversarial::Adversary* adversary) {
   std::array<uint8_t, kGrhSize> grh{};
+  if (adversary != nullptr) [[unlikely]]
+    grh.fill(adversary->undefined_byte());
   const size_t size = is_v4 ? wire::Ipv4Header::kSize : wire::Ipv6Header::kSize;
   std::ranges::copy(frame.subspan(wire::EthernetHeader::kSize, size), grh.end() - size);
   return grh;
@@ -25,7 +28,7 @@ std::array<uint8_t, kGrhSize> route_header(std::span<const uint8_t> frame, bool 
 
 std::optional<Verdict> place(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                              std::span<const uint8_t> frame) {
-  const auto grh = route_header(frame, packet.src_ip.is_v4());
+  const auto grh = route_header(frame, packet.src_ip.is_v4(), context.adversary());
   RecvHalf& recv = qp.recv;
   recv.received = 0;
   using enum receive_queue::Extent;

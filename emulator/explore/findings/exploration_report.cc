@@ -85,9 +85,9 @@ std::string shell_text(const std::vector<std::string>& command) {
 std::string reproduce_line(const Summary& summary, const Finding& finding) {
   std::vector<std::string> options = summary.fabric;
   if (summary.lockstep) options.insert(options.begin(), "--lockstep");
-  const uint64_t schedule = finding.smallest.schedule;
-  if (schedule != 0)
-    options.insert(options.end(), {"--schedule", std::to_string(schedule)});
+  const Variation& variation = finding.smallest.variation;
+  if (!variation.empty())
+    options = variation.added_to(options);
   else if (!finding.smallest.is_undisturbed())
     options.insert(options.end(), {"--scenario", fmt::format("{}/{}/scenario.yaml", summary.folder,
                                                              finding.number)});

@@ -99,14 +99,16 @@ bool has_again(const Finding& finding, const RunFacts& facts, const Baseline& ba
 std::string Finding::sentence() const {
   const char* const comma = verdict == Verdict::kMisuse ? "," : "";
   if (smallest.is_undisturbed()) return detail + comma + " without any fault";
-  const char* const how = smallest.schedule != 0 ? "when" : "after";
+  const char* const how = !smallest.variation.empty() ? "when" : "after";
   std::string text = fmt::format("{}{} {} {}", detail, comma, how, smallest.text());
   const size_t others = triggers.size() - 1;
   const bool is_misuse = verdict == Verdict::kMisuse;
+  const char* const what = smallest.variation.empty() ? "fault" : "run";
   if (others == 1)
-    text += fmt::format(" (1 other fault {})", is_misuse ? "leads to it" : "ends the same");
+    text += fmt::format(" (1 other {} {})", what, is_misuse ? "leads to it" : "ends the same");
   else if (others > 1)
-    text += fmt::format(" ({} other faults {})", others, is_misuse ? "lead to it" : "end the same");
+    text +=
+        fmt::format(" ({} other {}s {})", others, what, is_misuse ? "lead to it" : "end the same");
   return text;
 }
 
@@ -133,17 +135,20 @@ bool is_finding(Verdict verdict) {
 
 std::vector<Finding> group(const std::map<size_t, Result>& results,
                            const std::vector<Judgement>& baseline_misuses) {
-  std::map<std::pair<std::string, std::vector<std::string>>, std::vector<const Result*>> by_place;
+  // Of adversaries each class has findings of its own.
+  using Key = std::tuple<std::string, std::vector<std::string>, std::string>;
+  std::map<Key, std::vector<const Result*>> by_place;
   for (const auto& [number, result] : results)
     for (const Judgement& one : result.found())
-      by_place[{place_of(one), one.stacks}].push_back(&result);
+      by_place[{place_of(one), one.stacks, result.trial.variation.adversarial_class()}].push_back(
+          &result);
   std::vector<Finding> findings;
   for (const Judgement& misuse : baseline_misuses) findings.push_back(finding_of(misuse));
   for (auto& [key, members] : by_place) {
     std::ranges::sort(members, {}, [](const Result* one) { return order_of(*one); });
     const Result& first = *members.front();
     const std::vector<Judgement> of_first = first.found();
-    Finding finding = finding_of(*std::ranges::find(of_first, key.first, place_of));
+    Finding finding = finding_of(*std::ranges::find(of_first, std::get<0>(key), place_of));
     finding.smallest = first.trial;
     for (const Result* one : members) finding.triggers.push_back(one->trial.number);
     findings.push_back(std::move(finding));

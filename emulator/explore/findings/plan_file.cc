@@ -14,6 +14,7 @@ Json identity_of(const Options& options, const RunFacts& baseline) {
   identity["seed"] = options.seed;
   identity["random"] = options.random;
   identity["schedules"] = options.schedules;
+  identity["adversarial"] = options.adversarial;
   identity["baseline_events"] = baseline.events;
   return identity;
 }

@@ -24,9 +24,11 @@ struct Options {
   size_t shard = 1, shards = 1;
   std::optional<std::chrono::nanoseconds> budget;
   std::set<Verdict> fails_on = {Verdict::kHang, Verdict::kCrash, Verdict::kWrong, Verdict::kMisuse};
-  std::string known;     // a report.json whose findings are accepted
-  size_t random = 0;     // mixtures of several faults
-  size_t schedules = 0;  // orders of threads, without a fault
+  std::string known;                             // a report.json whose findings are accepted
+  size_t random = 0;                             // mixtures of several faults
+  size_t schedules = 0;                          // orders of threads, without a fault
+  size_t adversarial = 0;                        // seeds of each class, without a fault
+  std::vector<std::string> adversarial_classes;  // those of `rocemu run --adversarial`
   int depth = 1;
   uint64_t seed = 0;
   int repetitions = 2;  // of the first trigger of each finding

@@ -230,6 +230,7 @@ Json RunFacts::to_json() const {
   json["end_ns"] = end_ns;
   json["events"] = events;
   json["fired"] = fired;
+  json["without_fault"] = without_fault;
   json["output"] = text(output);
   json["errors"] = text(errors);
   json["waits"] = waits;
@@ -247,6 +248,7 @@ Json RunFacts::to_json() const {
   for (const Misuse& misuse : misuses)
     json["misuses"].push_back(
         Json::parse(misuse.to_json().dump(-1, ' ', false, Json::error_handler_t::replace)));
+  if (!stops.empty()) json["stops"] = to_text(stops);
   json["oracle"] = oracle;
   return json;
 }
@@ -262,6 +264,7 @@ RunFacts RunFacts::from_json(const Json& json) {
   json.at("end_ns").get_to(facts.end_ns);
   json.at("events").get_to(facts.events);
   json.at("fired").get_to(facts.fired);
+  facts.without_fault = json.value("without_fault", false);
   json.at("output").get_to(facts.output);
   json.at("errors").get_to(facts.errors);
   json.at("waits").get_to(facts.waits);
@@ -274,6 +277,7 @@ RunFacts RunFacts::from_json(const Json& json) {
   json.at("left").get_to(facts.left);
   json.at("files").get_to(facts.files);
   for (const Json& misuse : json.at("misuses")) facts.misuses.push_back(Misuse::from_json(misuse));
+  if (json.contains("stops")) facts.stops = stops_of(json.at("stops").get<std::string>());
   json.at("oracle").get_to(facts.oracle);
   return facts;
 }

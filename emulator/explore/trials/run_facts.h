@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "emulator/explore/points/recorded_events.h"
+#include "emulator/explore/trials/adversarial_choice.h"
 #include "emulator/explore/trials/misuse.h"
+#include "emulator/explore/trials/schedule_stop.h"
 
 namespace rocemu::explore {
 
@@ -25,6 +27,7 @@ struct RunFacts {
   int64_t end_ns = 0;      // virtual time
   uint64_t events = 0;
   bool fired = false;
+  bool without_fault = false;        // what is tried is allowed: another order of threads
   std::string output, errors;        // of the command; errors without what rocemu says
   std::vector<std::string> waits;    // of a run that hung: "server#1 waits in ibv_get_cq_event ..."
   std::vector<std::string> crashes;  // "server#1 received SIGSEGV"
@@ -38,6 +41,8 @@ struct RunFacts {
   std::map<std::string, int64_t> left;       // objects_left()
   std::map<std::string, std::string> files;  // those that are compared
   std::vector<Misuse> misuses;               // with --sanitize
+  std::vector<ScheduleStop> stops;           // with Job::tells_variation
+  AdversarialChoices choices;                // the same
   std::string trouble;  // what rocemu said that is not about the command: no space, for example
   int oracle = 0;       // exit status of the user's
   std::chrono::nanoseconds took{};  // of real time; 0 if this was read from a file

@@ -191,7 +191,8 @@ std::vector<std::string> Runner::arguments_for(const Job& job, const fs::path& d
   if (options_.lockstep)
     arguments.insert(arguments.end(), {"--lockstep", "--report-failures", "--poll-patience",
                                        job.patiently ? kLongPollPatience : kPollPatience});
-  arguments.insert(arguments.end(), options_.fabric.begin(), options_.fabric.end());
+  const std::vector<std::string> fabric = job.variation.added_to(options_.fabric);
+  arguments.insert(arguments.end(), fabric.begin(), fabric.end());
   arguments.insert(arguments.end(), {"--timeout", time, "--record", dir.string()});
   if (options_.sanitizes)
     arguments.insert(arguments.end(), {"--sanitize-report", (dir / kMisuseFile).string()});
@@ -199,8 +200,6 @@ std::vector<std::string> Runner::arguments_for(const Job& job, const fs::path& d
     arguments.insert(arguments.end(), {"--call-sites", (dir / kCallSitesFolder).string()});
   if (processor) arguments.insert(arguments.end(), {"--processor", std::to_string(*processor)});
   if (job.keep.empty()) arguments.emplace_back("--no-trace");  // nobody will see it
-  if (job.schedule != 0)
-    arguments.insert(arguments.end(), {"--schedule", std::to_string(job.schedule)});
   if (!job.scenario.empty())
     arguments.insert(arguments.end(), {"--scenario", (dir / "scenario.yaml").string()});
   const bool cores = options_.cores && !job.keep.empty();
@@ -275,7 +274,12 @@ void Runner::finish(const Running& running, int status,
   facts.runaway = running.runaway;
   facts.patiently = running.job.patiently;
   facts.took = Clock::now() - running.since;
-  if (running.job.schedule != 0) facts.fired = true;  // the order itself is what is tried
+  const Variation& variation = running.job.variation;
+  if (running.job.tells_variation) {
+    facts.stops = read_stops(running.dir);
+    facts.choices = read_choices(running.dir, variation.adversarial_class());
+  }
+  if (!variation.empty()) facts.fired = facts.without_fault = true;
   for (const std::string& file : options_.compared_files)
     if (fs::exists(file)) facts.files[file] = contents_of(file);
   if (!options_.oracle.empty() && status == 0) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "emulator/explore/trials/run_facts.h"
+#include "emulator/explore/trials/variation.h"
 #include "emulator/os/threads/stacks.h"
 
 namespace rocemu::explore {
@@ -42,7 +43,9 @@ inline constexpr char kCallSitesFolder[] = "call-sites";
 struct Job {
   size_t number = 0;  // the caller's
   std::string scenario;
-  uint64_t schedule = 0;
+  Variation variation = {};
+  /// RunFacts has what its variation did.
+  bool tells_variation = false;
   /// It has far more real time: to be sure, where others were ended since they had no more.
   bool patiently = false;
   /// Its programs tell where their calls come from: in `keep`, in the folder kCallSitesFolder.

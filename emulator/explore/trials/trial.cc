@@ -20,7 +20,7 @@ std::string rule_for(const FaultPoint& point, const Fault& fault) {
 }  // namespace
 
 std::string Trial::text() const {
-  if (schedule != 0) return fmt::format("threads go on in order {}", schedule);
+  if (!variation.empty()) return variation.text();
   if (causes.empty()) return "no fault";
   std::string text;
   const char* const between = follows != 0 ? ", and then " : ", and ";
@@ -31,7 +31,11 @@ std::string Trial::text() const {
 std::string Trial::scenario() const {
   std::string rules;
   for (const Cause& cause : causes) rules += "  - " + cause.rule + "\n";
-  return fmt::format("# {}\nrules:{}{}", text(), rules.empty() ? " []" : "", "\n" + rules);
+  std::string options;
+  for (const std::string& one : variation.added_to({})) options += " " + one;
+  if (!options.empty()) options = "#" + options + "\n";
+  return fmt::format("# {}\n{}rules:{}{}", text(), options, rules.empty() ? " []" : "",
+                     "\n" + rules);
 }
 
 std::string Trial::repetition_key(int repetition) const {
@@ -42,10 +46,16 @@ Json Trial::to_json() const {
   Json list = Json::array();
   for (const Cause& cause : causes)
     list.push_back(Json{{"text", cause.text}, {"rule", cause.rule}});
-  return Json{
-      {"number", number},  {"causes", list},     {"schedule", schedule}, {"kind", kind},
-      {"name", name},      {"process", process}, {"time_ns", time_ns},   {"represents", represents},
-      {"follows", follows}};
+  Json json{{"number", number},
+            {"causes", list},
+            {"kind", kind},
+            {"name", name},
+            {"process", process},
+            {"time_ns", time_ns},
+            {"represents", represents},
+            {"follows", follows}};
+  variation.to_json(json);
+  return json;
 }
 
 Trial Trial::from_json(const Json& json) {
@@ -53,7 +63,7 @@ Trial Trial::from_json(const Json& json) {
   json.at("number").get_to(trial.number);
   for (const Json& cause : json.at("causes"))
     trial.causes.push_back({cause.at("text"), cause.at("rule")});
-  json.at("schedule").get_to(trial.schedule);
+  trial.variation = Variation::from_json(json);
   json.at("kind").get_to(trial.kind);
   json.at("name").get_to(trial.name);
   json.at("process").get_to(trial.process);

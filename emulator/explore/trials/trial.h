@@ -1,5 +1,5 @@
-// What is tried in one run: a fault at a point, several of them, or another order of threads. A
-// trial without any of these is the run without faults.
+// What is tried in one run: a fault at a point, several of them, or a variation. A trial without
+// any of these is the run without faults.
 #pragma once
 
 #include <string>
@@ -8,6 +8,7 @@
 #include "emulator/explore/points/fault_table.h"
 #include "emulator/explore/points/point.h"
 #include "emulator/explore/points/recorded_events.h"
+#include "emulator/explore/trials/variation.h"
 
 namespace rocemu::explore {
 
@@ -19,14 +20,14 @@ struct Cause {
 struct Trial {
   size_t number = 0;  // its place in the plan, from 1
   std::vector<Cause> causes;
-  uint64_t schedule = 0;   // of `rocemu run --schedule`; 0: the usual one
+  Variation variation;     // in place of causes
   std::string kind, name;  // of the point: "verb", "reg_mr"
   std::string process;
   int64_t time_ns = 0;  // when the point comes in the baseline
   size_t represents = 1;
   size_t follows = 0;  // the number of the trial whose fault comes first; 0: none
 
-  bool is_undisturbed() const { return causes.empty() && schedule == 0; }
+  bool is_undisturbed() const { return causes.empty() && variation.empty(); }
   /// "server#1's 2nd reg_mr fails with ENOMEM"
   std::string text() const;
   /// The text of the file that causes it: unlike that of any other trial.

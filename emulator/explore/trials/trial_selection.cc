@@ -54,8 +54,21 @@ void add_schedules(std::vector<Trial>& trials, const Options& options) {
     Trial trial;
     trial.number = trials.size() + 1;
     trial.kind = "schedule";
-    trial.schedule = options.seed + i;
+    trial.variation.schedule = std::to_string(options.seed + i);
     trials.push_back(std::move(trial));
+  }
+}
+
+void add_adversaries(std::vector<Trial>& trials, const Options& options) {
+  for (size_t i = 0; i < options.adversarial; ++i) {
+    for (const std::string& name : options.adversarial_classes) {
+      Trial trial;
+      trial.number = trials.size() + 1;
+      trial.kind = "adversarial";
+      trial.variation.adversarial = name;
+      trial.variation.seed = options.seed + i;
+      trials.push_back(std::move(trial));
+    }
   }
 }
 

@@ -14,6 +14,8 @@ void add_mixtures(std::vector<Trial>& trials, const Options& options);
 
 /// Other orders of threads that could go on at the same time (--schedules).
 void add_schedules(std::vector<Trial>& trials, const Options& options);
+/// Each class of `rocemu run --adversarial` with each seed (--adversarial).
+void add_adversaries(std::vector<Trial>& trials, const Options& options);
 
 /// Those of this machine's shard (--shard).
 std::vector<Trial> of_shard(const std::vector<Trial>& trials, const Options& options);

@@ -216,6 +216,14 @@ std::optional<Judgement> reported(const RunFacts& facts, const Baseline& baselin
   return Judgement{Verdict::kReported, "", text + last_words(facts)};
 }
 
+/// A program that fails though nothing went wrong is wrong itself. What it says may have numbers
+/// that are others in each run.
+Judgement failed_without_fault(const Judgement& found, const RunFacts& facts) {
+  static const std::regex kNumber("[0-9]+");
+  const std::string place = std::regex_replace(found.detail, kNumber, "N");
+  return {Verdict::kWrong, fmt::format("status {}, {}", facts.status, place), found.detail};
+}
+
 Judgement judge_raw(const RunFacts& facts, const Baseline& baseline, const Limits& limits) {
   if (auto found = crash(facts, baseline, limits)) {
     found->stacks = steady_stacks(facts);
@@ -227,7 +235,8 @@ Judgement judge_raw(const RunFacts& facts, const Baseline& baseline, const Limit
     return found;
   }
   if (!facts.fired) return {Verdict::kNotReached, "", exit_in_words(facts)};
-  if (const auto found = reported(facts, baseline)) return *found;
+  if (const auto found = reported(facts, baseline))
+    return facts.without_fault ? failed_without_fault(*found, facts) : *found;
   if (const auto found = wrong(facts, baseline)) return *found;
   if (const auto found = leak(facts, baseline)) return *found;
   const auto of_baseline = static_cast<double>(baseline.facts.end_ns);

@@ -18,7 +18,8 @@ enum class Verdict : uint8_t {
   kReported,    // a program failed in bounded virtual time, and said so by its status
   kHang,        // all wait, and nothing is due; or it runs without end
   kCrash,       // a signal, a sanitizer, valgrind
-  kWrong,       // all programs exit as in the baseline, but the output differs
+  kWrong,       // all programs exit as in the baseline, but the output differs; or one fails
+                // though nothing went wrong
   kLeak,        // the same, but objects are left that the baseline does not leave
   kSlow,        // succeeded, after many times the baseline's time
   kMisuse,      // the verbs sanitizer reports a wrong use; and the program survived or failed

@@ -1,5 +1,9 @@
 // send-buffer-modified: the bytes of a send are other ones when the program learns of its
-// completion than when it was posted. Until then the NIC may read them, or read them again.
+// completion, or ends without having learned of it, than when it was posted. Until then the NIC may
+// read them, or read them again.
+#include <algorithm>
+#include <vector>
+
 #include "emulator/abi/send_opcodes.h"
 #include "emulator/sanitizer/check.h"
 #include "emulator/sanitizer/rules.h"
@@ -37,7 +41,32 @@ class ModifiedCheck : public CheckOf<kSendBufferModified> {
     }
   }
 
+  /// A program that finds wrong data at the other end often exits before it polls.
+  void on(const ProgramEnd& event) override {
+    std::vector<const Qp*> qps;
+    event.objects.for_each_object([&](const Object& object) {
+      if (object.kind == ObjectKind::kQp) qps.push_back(static_cast<const Qp*>(&object));
+    });
+    std::ranges::sort(qps, {}, &Qp::number);
+    for (const Qp* qp : qps) {
+      if (qp->state != abi::QpState::kErr && !qp->had_error) judge_outstanding(qp->sends);
+    }
+  }
+
  private:
+  void judge_outstanding(const Queue& queue) {
+    for (uint64_t number = queue.requests.finished() + 1; number <= queue.requests.posted();
+         ++number) {
+      const Request& request = queue.requests.at(number);
+      if (!request.checksum) continue;
+      const auto now = host().checksum(request.sges);
+      if (!now || *now == *request.checksum) continue;
+      report("changed the bytes of " + title_of(queue, number) +
+                 " and ended before it had polled the completion",
+             {{"posted", request.posted}});
+    }
+  }
+
   /// Not what the NIC writes itself, and nothing that the post has copied.
   static bool is_read(const Request& request) {
     switch (static_cast<abi::WrOpcode>(request.opcode)) {

@@ -63,11 +63,15 @@ struct FabricOptions {
   /// kDefaultMisuseRules; needed for reports(). The test's own calls are judged, too; so the Fabric
   /// must be made before the process uses libibverbs, else its constructor throws Error.
   std::optional<std::string> sanitize = {};
+  /// Classes of what the specification allows and NICs seldom do, as `rocemu run
+  /// --adversarial=CLASSES` takes them, or kAllClasses; `seed` chooses among the possibilities.
+  std::optional<std::string> adversarial = {};
   /// The NIC that the devices show: the name of a profile (rocemu profile list) or a file.
   std::string profile = {};
 };
 
 inline constexpr char kDefaultMisuseRules[] = "";
+inline constexpr char kAllClasses[] = "";
 
 struct RuleReport {
   std::string name;

@@ -128,9 +128,14 @@ def sanitized_bandwidth(program, options):
         suppressions.flush()
         if options:
             options = (*options, "--sanitize-suppressions", suppressions.name)
-        where = partial(inside, nic=options)
-        return {"64 B, million/s": bandwidth(where, program, 64, 500000)["million/s"],
-                "64 KiB, MB/s": bandwidth(where, program, 65536, 20000)["MB/s"]}
+        return small_and_large(program, options)
+
+
+def small_and_large(program, options):
+    """Its rates with these options of the NIC."""
+    where = partial(inside, nic=options)
+    return {"64 B, million/s": bandwidth(where, program, 64, 500000)["million/s"],
+            "64 KiB, MB/s": bandwidth(where, program, 65536, 20000)["MB/s"]}
 
 
 def counted_write_bw(nic=()):

@@ -200,6 +200,16 @@ def sanitizer(rounds):
         for program in ("ib_send_bw", "ib_write_bw") for name, options in ways.items()})
 
 
+def adversarial(rounds):
+    """perftest by default, with the exact memory that --adversarial has, with a class that finds nothing to do, and with
+    all classes: 64 bytes in millions of messages a second, 64 KiB in MB/s."""
+    ways = {"": (), ", exact memory": ("--exact-memory",), ", nothing to do": ("--adversarial=relaxed",),
+            ", all classes": ("--adversarial",)}
+    return medians(rounds, **{
+        f"{program}{name}": partial(nic.small_and_large, program, options)
+        for program in ("ib_send_bw", "ib_write_bw") for name, options in ways.items()})
+
+
 def vipl(rounds):
     """Round trips of 4 KiB by VIPL and by verbs, in microseconds: each way to learn of a message."""
     return medians(
@@ -233,4 +243,5 @@ def micro(rounds):
 
 PARTS = {"latency": latency, "bandwidth": bandwidth, "message_rate": message_rate, "placement": placement, "sizes": sizes,
          "parties": parties, "empty_polls": empty_polls, "queue_pairs": queue_pairs, "connections": connections, "recording": recording,
-         "fault_layer": fault_layer, "sanitizer": sanitizer, "vipl": vipl, "other_programs": other_programs, "explore": explore, "micro": micro}
+         "fault_layer": fault_layer, "sanitizer": sanitizer,
+         "adversarial": adversarial, "vipl": vipl, "other_programs": other_programs, "explore": explore, "micro": micro}

@@ -15,6 +15,7 @@ UNITS = {"latency": "64 bytes one way, µs", "bandwidth": "64 KiB messages in on
          "placement": "the daemon alone on the last processor, the programs on the others; and what it is compared with",
          "recording": "64 KiB ib_write_bw; the transfer that was recorded and a replay of all",
          "fault_layer": "with and without the code that asks for fault rules; µs and MB/s",
+         "adversarial": "perftest with --adversarial: a class without work, and all",
          "sanitizer": "perftest with the verbs sanitizer: rules that read no payload, and all",
          "vipl": "round trips of 4 KiB by VIPL and by verbs, µs",
          "other_programs": "programs without RDMA; ms and s",
@@ -153,7 +154,7 @@ TITLES = {"latency": "Latency", "bandwidth": "Bandwidth", "message_rate": "Messa
           "placement": "Who shares a processor", "sizes": "Message sizes", "parties": "Many programs and threads",
           "empty_polls": "Polls that find nothing", "queue_pairs": "Many queue pairs", "connections": "Connections",
           "recording": "Recording", "fault_layer": "The fault layer",
-          "sanitizer": "The verbs sanitizer", "vipl": "VIPL and verbs",
+          "sanitizer": "The verbs sanitizer", "adversarial": "--adversarial", "vipl": "VIPL and verbs",
           "other_programs": "Programs without RDMA", "explore": "rocemu explore",
           "micro": "The parts"}
 

@@ -49,12 +49,12 @@ EndpointOptions open_for_all(uint32_t access) {
 }
 
 struct Adversarial {
-  Adversarial(uint32_t classes, uint64_t seed, uint32_t access = 0)
+  Adversarial(uint32_t classes, uint64_t seed, uint32_t access = 0,
+              const Connection& connection = open_for_all(0).connection)
       : bench(adversarial_fabric(classes, seed)),
         left(bench, engine::ClientId{1}, engine::DeviceIndex{0}, open_for_all(0)),
         right(bench, engine::ClientId{2}, engine::DeviceIndex{1}, open_for_all(access)) {
     const auto& devices = engine::default_fabric(2).devices;
-    const Connection connection = open_for_all(0).connection;
     EXPECT_TRUE(bring_up(left.client, left.qpn, abi::QpState::kRts, connection,
                          address_vector(devices[1].addresses[0]), right.qpn));
     EXPECT_TRUE(bring_up(right.client, right.qpn, abi::QpState::kRts, connection,
@@ -288,6 +288,86 @@ TEST(AdversarialOrder, AWorkQueueKeepsItsOrder) {
     }
   }
   EXPECT_TRUE(late);
+}
+
+uint64_t acknowledgements_of(const Adversarial& world) {
+  return counter(world.bench.engine(), engine::Counter::kFramesOut, 1);
+}
+
+// IBTA vol 1, 9.7.5.1.2: one acknowledgement may be for several requests, and come late; but before
+// the requester repeats them (9.7.6.1.3): the shortest timeout here is 4.096 us * 2^7 = 524 us.
+TEST(AdversarialOrder, AcknowledgementsAreLateAndForSeveralMessagesAndBeforeTheTimeout) {
+  constexpr uint64_t kMessages = 4;
+  bool joined = false, late = false;
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Connection connection = open_for_all(0).connection;
+    connection.timeout = 7;
+    Adversarial world(bits_of({Class::kOrder}), seed, 0, connection);
+    for (uint64_t i = 0; i < kMessages; ++i) world.write(1, 8, 8 * i);
+    late |= acknowledgements_of(world) == 0;
+    world.watch([] {});
+    joined |= acknowledgements_of(world) < kMessages;
+    EXPECT_GE(acknowledgements_of(world), 1u);
+    EXPECT_EQ(completions_of(world.bench.log, engine::ClientId{1}).size(), kMessages);
+    EXPECT_EQ(counter(world.bench.engine(), engine::Counter::kRetransmittedFrames, 0), 0u);
+  }
+  EXPECT_TRUE(late);
+  EXPECT_TRUE(joined);
+}
+
+// IBTA vol 1, 9.7.5.1.2: the response to an atomic acknowledges the WRITE before it.
+TEST(AdversarialOrder, AResponseMayStandForTheAcknowledgementBeforeIt) {
+  bool alone = false, both = false;
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Adversarial world(bits_of({Class::kOrder}), seed);
+    world.write(1, 8, 0);
+    world.fetch_add(64, 1);
+    world.watch([] {});
+    EXPECT_EQ(completions_of(world.bench.log, engine::ClientId{1}).size(), 2u);
+    alone |= acknowledgements_of(world) == 1;
+    both |= acknowledgements_of(world) == 2;
+  }
+  EXPECT_TRUE(alone);
+  EXPECT_TRUE(both);
+}
+
+// A responder that leaves has acknowledged what it received.
+TEST(AdversarialOrder, AQpThatIsDestroyedAcknowledgesFirst) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Adversarial world(bits_of({Class::kOrder}), seed);
+    world.write(1, 8, 0);
+    EXPECT_EQ(world.right.client.destroy_qp(world.right.qpn), 0);
+    world.watch([] {});
+    const auto done = completions_of(world.bench.log, engine::ClientId{1});
+    ASSERT_EQ(done.size(), 1u);
+    EXPECT_EQ(done[0].status, static_cast<uint32_t>(abi::WcStatus::kSuccess));
+  }
+}
+
+// ibv_poll_cq(3): imm_data with IBV_WC_WITH_IMM, src_qp for UD QPs, pkey_index for GSI QPs.
+TEST(AdversarialUndefined, FieldsThatDoNotApplyHaveAPattern) {
+  Adversarial world(bits_of({Class::kUndefined}), 0);
+  world.right.post_recv({.sges = {world.right.recv_sge(8)}});
+  world.right.post_recv({.sges = {world.right.recv_sge(8)}});
+  world.left.post_send({.sges = {world.left.send_sge(8)}});
+  world.write(1, 8, 0, WrOpcode::kRdmaWriteWithImm);
+  const auto sent = completions_of(world.bench.log, engine::ClientId{1});
+  const auto received = completions_of(world.bench.log, engine::ClientId{2});
+  ASSERT_EQ(sent.size(), 2u);
+  ASSERT_EQ(received.size(), 2u);
+  EXPECT_EQ(sent[0].opcode, static_cast<uint32_t>(abi::WcOpcode::kSend));
+  EXPECT_EQ(sent[0].byte_len, 0x5a5a5a5au);
+  EXPECT_EQ(received[0].byte_len, 8u);
+  EXPECT_EQ(received[0].wc_flags, 0u);
+  EXPECT_EQ(received[0].imm_data, 0x5a5a5a5au);
+  EXPECT_EQ(received[0].src_qp, 0x5a5a5a5au);
+  EXPECT_EQ(received[0].slid, 0x5a5au);
+  EXPECT_EQ(received[0].pkey_index, 0x5a5au);
+  EXPECT_EQ(received[1].wc_flags, static_cast<uint32_t>(abi::kWcWithImm));
+  EXPECT_EQ(received[1].imm_data, 0u);
 }
 
 // ibv_poll_cq(3): "only the following attributes are valid: wr_id, status, qp_num, and vendor_err".

@@ -106,9 +106,23 @@ TEST(TrialSelection, NumbersSchedulesBehindTheFaultsFromTheSeed) {
   add_schedules(trials, options);
   ASSERT_EQ(trials.size(), 4u);
   EXPECT_THAT(numbers(trials), ElementsAre(1, 2, 3, 4));
-  EXPECT_EQ(trials[2].schedule, 11u);
-  EXPECT_EQ(trials[3].schedule, 12u);
+  EXPECT_EQ(trials[2].variation.schedule, "11");
+  EXPECT_EQ(trials[3].variation.schedule, "12");
   EXPECT_EQ(trials[3].kind, "schedule");
+}
+
+TEST(TrialSelection, TriesEachClassOfAdversaryWithEachSeed) {
+  std::vector<Trial> trials = numbered(2);
+  Options options;
+  options.adversarial = 2;
+  options.adversarial_classes = {"placement", "order"};
+  options.seed = 7;
+  add_adversaries(trials, options);
+  EXPECT_THAT(numbers(trials), ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_EQ(trials[2].variation.adversarial, "placement");
+  EXPECT_EQ(trials[3].variation.adversarial, "order");
+  EXPECT_EQ(trials[3].variation.seed, 7u);
+  EXPECT_EQ(trials[5].variation.seed, 8u);
 }
 
 TEST(TrialSelection, MixesTwoToFourFaultsTheSameForTheSameSeed) {

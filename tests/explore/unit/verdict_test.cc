@@ -35,6 +35,28 @@ TEST(Verdict, IsReportedWhenTheCommandExitsWithAnotherStatus) {
   EXPECT_EQ(judgement.detail, "exits with 1: client: transport retry counter exceeded");
 }
 
+TEST(Verdict, IsWrongWhenAProgramFailsThoughNothingWentWrong) {
+  RunFacts facts = run_that_prints("");
+  facts.without_fault = true;
+  facts.status = 3;
+  facts.errors = "slot 7 is used twice\n";
+  const Judgement judgement = judged(facts);
+  EXPECT_EQ(judgement.verdict, Verdict::kWrong);
+  EXPECT_EQ(judgement.detail, "exits with 3: slot 7 is used twice");
+
+  RunFacts same = facts;
+  same.errors = "slot 35 is used twice\n";
+  EXPECT_EQ(judged(same).place, judged(facts).place);
+  same.status = 4;
+  EXPECT_NE(judged(same).place, judged(facts).place);
+}
+
+TEST(Verdict, SurvivesWithoutAFaultAsWithOne) {
+  RunFacts facts = run_that_prints("sum 15\n");
+  facts.without_fault = true;
+  EXPECT_EQ(judged(facts).verdict, Verdict::kSurvived);
+}
+
 // POSIX, wait: without operands it waits for all children and exits with 0.
 TEST(Verdict, IsReportedWhenAProgramBehindAShellExitsWithAnotherStatus) {
   RunFacts facts = run_that_prints("");

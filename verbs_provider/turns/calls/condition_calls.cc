@@ -11,6 +11,7 @@
 #include "verbs_provider/system/kernel.h"
 #include "verbs_provider/turns/gift_key.h"
 #include "verbs_provider/turns/gifts.h"
+#include "verbs_provider/turns/places.h"
 #include "verbs_provider/turns/times.h"
 #include "verbs_provider/turns/turn.h"
 
@@ -115,12 +116,18 @@ ROCEMU_REPLACE(int, pthread_cond_clockwait,
 }
 
 ROCEMU_REPLACE(int, pthread_cond_signal, (pthread_cond_t * condition)) {
+  begin_call("pthread_cond_signal");
   if (own_slot() != nullptr && joined()) give_gifts(key_of(condition), 1);
-  return next_signal(condition);
+  const int result = next_signal(condition);
+  pass_place("pthread_cond_signal");
+  return result;
 }
 ROCEMU_REPLACE(int, pthread_cond_broadcast, (pthread_cond_t * condition)) {
+  begin_call("pthread_cond_broadcast");
   if (own_slot() != nullptr && joined()) give_gifts(key_of(condition), UINT_MAX);
-  return next_broadcast(condition);
+  const int result = next_broadcast(condition);
+  pass_place("pthread_cond_broadcast");
+  return result;
 }
 
 ROCEMU_REPLACE(int, pthread_barrier_wait, (pthread_barrier_t * barrier)) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <ctime>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
@@ -13,6 +14,7 @@
 #include "verbs_provider/shim/interpose.h"
 #include "verbs_provider/system/kernel.h"
 #include "verbs_provider/turns/fault_action.h"
+#include "verbs_provider/turns/held_files.h"
 #include "verbs_provider/turns/times.h"
 #include "verbs_provider/turns/turn.h"
 
@@ -31,26 +33,39 @@ shim::Next<int(int, epoll_event*, int, int, const sigset_t*)> next_epoll_pwait("
 shim::Next<int(int, epoll_event*, int, const timespec*, const sigset_t*)> next_epoll_pwait2(
     "epoll_pwait2");
 
+/// Which look of a call that waits.
+enum class Which : uint8_t { kFirst, kLater, kLast };
+
 /// Repeats `look`, whose result is the kernel's, until it is not 0 or time is over. `result` is
 /// then that, as libc's call has it. False: the daemon is gone, and the call is to be made anew.
 template <class Look>
 bool wait_for(const Call& call, int64_t deadline, uint64_t place, int* result, Look look) {
+  Which which = Which::kFirst;
   long found = 0;
   if (deadline <= now_ns()) {
-    found = look();
+    found = look(which);
     if (found == 0) found_nothing(call, place);
     if (found > 0) progressed();
   } else {
     const End end = wait(call, deadline, [&] {
-      found = look();
+      found = look(which);
+      which = Which::kLater;
       return found != 0;
     });
     if (end == End::kLeft) return false;
     if (end == End::kInterrupted) found = -EINTR;
-    if (end == End::kDeadline) found = 0;
+    if (end == End::kDeadline) found = look(Which::kLast);
   }
   if (found < 0) errno = static_cast<int>(-found);
   *result = found < 0 ? -1 : static_cast<int>(found);
+  return true;
+}
+
+/// poll(2) of a descriptor that was closed meanwhile waits on, and finds out when it is woken by
+/// another or when its time is over.
+bool has_only_closed(const pollfd* entries, nfds_t count) {
+  for (nfds_t i = 0; i < count; ++i)
+    if (entries[i].revents != 0 && entries[i].revents != POLLNVAL) return false;
   return true;
 }
 
@@ -58,9 +73,13 @@ bool wait_in_poll(pollfd* entries, nfds_t count, int64_t deadline, const sigset_
                   int* result) {
   const MaskWithoutFaults used(mask);
   return wait_for(Call::of(SYS_ppoll, entries, count, nullptr), deadline,
-                  reinterpret_cast<uint64_t>(entries), result, [&] {
+                  reinterpret_cast<uint64_t>(entries), result, [&](Which which) -> long {
                     const timespec now{};
-                    return kernel(SYS_ppoll, entries, count, &now, used.get(), kMaskSize);
+                    const long found =
+                        kernel(SYS_ppoll, entries, count, &now, used.get(), kMaskSize);
+                    if (which == Which::kLater && found > 0 && has_only_closed(entries, count))
+                      return 0;
+                    return found;
                   });
 }
 
@@ -84,6 +103,38 @@ bool wait_in_select(int count, fd_set* reads, fd_set* writes, fd_set* others, in
       if (sets[i] != nullptr) memcpy(sets[i], asked[i], bytes);
     }
   };
+  const auto has = [](const char* set, int fd) { return (set[fd / 8] & 1 << fd % 8) != 0; };
+  // Descriptors that another thread has closed meanwhile. select(2) waits on, and has them for
+  // ready when it is woken by another, or when its time is over.
+  constexpr int kMostClosed = 64;
+  struct {
+    int fd, sets;
+  } closed[kMostClosed];
+  int closed_count = 0;
+  const auto leave_out_closed = [&] {
+    for (int fd = 0; fd < count && closed_count < kMostClosed; ++fd) {
+      int of_sets = 0;
+      for (int i = 0; i < 3; ++i)
+        if (sets[i] != nullptr && has(asked[i], fd)) of_sets |= 1 << i;
+      if (of_sets == 0 || kernel(SYS_fcntl, fd, F_GETFD) >= 0) continue;
+      closed[closed_count++] = {fd, of_sets};
+      for (int i = 0; i < 3; ++i)
+        if ((of_sets & 1 << i) != 0) asked[i][fd / 8] &= static_cast<char>(~(1 << fd % 8));
+    }
+  };
+  const auto add_closed = [&] {
+    long added = 0;
+    for (int i = 0; i < closed_count; ++i) {
+      const auto [fd, of_sets] = closed[i];
+      for (int set = 0; set < 3; ++set) {
+        if ((of_sets & 1 << set) == 0) continue;
+        char* const bytes_of_set = reinterpret_cast<char*>(sets[set]);
+        bytes_of_set[fd / 8] |= static_cast<char>(1 << fd % 8);
+        ++added;
+      }
+    }
+    return added;
+  };
   const MaskWithoutFaults used(mask);
   const auto look = [&]() -> long {
     restore();
@@ -100,12 +151,17 @@ bool wait_in_select(int count, fd_set* reads, fd_set* writes, fd_set* others, in
                           : writes != nullptr ? reinterpret_cast<uint64_t>(writes)
                                               : 0);
   // Between two looks the sets say what was asked, for reports.
-  const bool done =
-      wait_for(Call::of(SYS_pselect6, count, reads, writes, others), deadline, place, result, [&] {
-        const long found = look();
-        if (found == 0) restore();
-        return found;
-      });
+  const bool done = wait_for(Call::of(SYS_pselect6, count, reads, writes, others), deadline, place,
+                             result, [&](Which which) {
+                               long found = look();
+                               if (found == -EBADF && which != Which::kFirst) {
+                                 leave_out_closed();
+                                 found = look();
+                               }
+                               if (found > 0 || which == Which::kLast) found += add_closed();
+                               if (found == 0) restore();
+                               return found;
+                             });
   if (done && *result == 0) {
     for (size_t i = 0; i < 3; ++i) {
       if (sets[i] != nullptr) memset(sets[i], 0, bytes);
@@ -117,9 +173,16 @@ bool wait_in_select(int count, fd_set* reads, fd_set* writes, fd_set* others, in
 bool wait_in_epoll(int fd, epoll_event* events, int count, int64_t deadline, const sigset_t* mask,
                    int* result) {
   const MaskWithoutFaults used(mask);
-  return wait_for(
-      Call::of(SYS_epoll_pwait, fd, events, count, -1), deadline, static_cast<uint64_t>(fd), result,
-      [&] { return kernel(SYS_epoll_pwait, fd, events, count, 0, used.get(), kMaskSize); });
+  if (deadline > now_ns()) hold_file(fd);
+  const bool done = wait_for(Call::of(SYS_epoll_pwait, fd, events, count, -1), deadline,
+                             static_cast<uint64_t>(fd), result, [&](Which) {
+                               return kernel(SYS_epoll_pwait, held_file(fd), events, count, 0,
+                                             used.get(), kMaskSize);
+                             });
+  const int error = errno;
+  release_file();
+  errno = error;
+  return done;
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "verbs_provider/system/kernel.h"
 #include "verbs_provider/turns/gifts.h"
+#include "verbs_provider/turns/places.h"
 #include "verbs_provider/turns/times.h"
 #include "verbs_provider/turns/turn.h"
 
@@ -65,17 +66,23 @@ long do_futex(const long (&arguments)[6]) {
         deadline = command == FUTEX_WAIT ? deadline_of(time) : deadline_at(clock, *time);
       }
       const long result = wait_in_futex(word, value, deadline);
-      return result <= 0 ? result : straight();
+      if (result > 0) return straight();
+      pass_place("futex");
+      return result;
     }
     case FUTEX_WAKE:
     case FUTEX_WAKE_BITSET: {
       uint32_t given = 0;
       if (own_slot() != nullptr && joined())
         given = give_gifts(reinterpret_cast<uint64_t>(word), value);
-      if (given >= value) return given;
-      const long woken = kernel(SYS_futex, word, operation, static_cast<long>(value - given),
-                                nullptr, nullptr, arguments[5]);
-      return woken < 0 ? woken : woken + given;
+      long woken = given;
+      if (given < value) {
+        woken = kernel(SYS_futex, word, operation, static_cast<long>(value - given), nullptr,
+                       nullptr, arguments[5]);
+        if (woken >= 0) woken += given;
+      }
+      pass_place("futex");
+      return woken;
     }
     default:
       return straight();

@@ -10,6 +10,7 @@
 #include "verbs_provider/shim/interpose.h"
 #include "verbs_provider/system/kernel.h"
 #include "verbs_provider/turns/lock_queue.h"
+#include "verbs_provider/turns/places.h"
 #include "verbs_provider/turns/times.h"
 #include "verbs_provider/turns/turn.h"
 
@@ -31,6 +32,10 @@ shim::Next<TimedRwLockCall> next_timedrdlock("pthread_rwlock_timedrdlock");
 shim::Next<TimedRwLockCall> next_timedwrlock("pthread_rwlock_timedwrlock");
 shim::Next<int(pthread_spinlock_t*)> next_spin_lock("pthread_spin_lock");
 shim::Next<int(pthread_spinlock_t*)> next_spin_trylock("pthread_spin_trylock");
+shim::Next<int(pthread_mutex_t*)> next_mutex_unlock("pthread_mutex_unlock");
+shim::Next<RwLockCall> next_rwlock_unlock("pthread_rwlock_unlock");
+shim::Next<int(pthread_spinlock_t*)> next_spin_unlock("pthread_spin_unlock");
+shim::Next<int(sem_t*)> next_sem_post("sem_post");
 shim::Next<int(sem_t*)> next_sem_wait("sem_wait");
 shim::Next<int(sem_t*)> next_sem_trywait("sem_trywait");
 shim::Next<int(sem_t*, const timespec*)> next_sem_timedwait("sem_timedwait");
@@ -161,6 +166,12 @@ int take_semaphore(sem_t* semaphore, int64_t deadline) {
   return 1;
 }
 
+/// Returns the result of a call that is over.
+int at_place(const char* call, int result) {
+  pass_place(call);
+  return result;
+}
+
 void tell_if_busy(int result, const volatile void* lock) {
   if (result == EBUSY) found_nothing(call_of(lock), reinterpret_cast<uint64_t>(lock));
 }
@@ -172,8 +183,9 @@ using namespace rocemu::turns;
 
 ROCEMU_REPLACE(int, pthread_mutex_lock, (pthread_mutex_t * mutex)) {
   if (active()) {
+    begin_call("pthread_mutex_lock");
     const int result = take_mutex(mutex, rocemu::abi::kNever);
-    if (result >= 0) return result;
+    if (result >= 0) return at_place("pthread_mutex_lock", result);
   }
   return next_mutex_lock(mutex);
 }
@@ -184,46 +196,57 @@ ROCEMU_REPLACE(int, pthread_mutex_trylock, (pthread_mutex_t * mutex)) {
 }
 ROCEMU_REPLACE(int, pthread_mutex_timedlock, (pthread_mutex_t * mutex, const timespec* time)) {
   if (time != nullptr && is_valid(*time) && active()) {
+    begin_call("pthread_mutex_timedlock");
     const int result = take_mutex(mutex, deadline_at(CLOCK_REALTIME, *time));
-    if (result >= 0) return result;
+    if (result >= 0) return at_place("pthread_mutex_timedlock", result);
   }
   return next_mutex_timedlock(mutex, time);
 }
 ROCEMU_REPLACE(int, pthread_mutex_clocklock,
                (pthread_mutex_t * mutex, clockid_t clock, const timespec* time)) {
   if (time != nullptr && is_valid(*time) && active()) {
+    begin_call("pthread_mutex_clocklock");
     const int result = take_mutex(mutex, deadline_at(clock, *time));
-    if (result >= 0) return result;
+    if (result >= 0) return at_place("pthread_mutex_clocklock", result);
   }
   return next_mutex_clocklock(mutex, clock, time);
 }
 
+ROCEMU_REPLACE(int, pthread_mutex_unlock, (pthread_mutex_t * mutex)) {
+  begin_call("pthread_mutex_unlock");
+  return at_place("pthread_mutex_unlock", next_mutex_unlock(mutex));
+}
+
 ROCEMU_REPLACE(int, pthread_rwlock_rdlock, (pthread_rwlock_t * lock)) {
   if (active()) {
+    begin_call("pthread_rwlock_rdlock");
     const int result = take_rwlock(lock, rocemu::abi::kNever, [&] { return next_tryrdlock(lock); });
-    if (result >= 0) return result;
+    if (result >= 0) return at_place("pthread_rwlock_rdlock", result);
   }
   return next_rdlock(lock);
 }
 ROCEMU_REPLACE(int, pthread_rwlock_wrlock, (pthread_rwlock_t * lock)) {
   if (active()) {
+    begin_call("pthread_rwlock_wrlock");
     const int result = take_to_write(lock, rocemu::abi::kNever);
-    if (result >= 0) return result;
+    if (result >= 0) return at_place("pthread_rwlock_wrlock", result);
   }
   return next_wrlock(lock);
 }
 ROCEMU_REPLACE(int, pthread_rwlock_timedrdlock, (pthread_rwlock_t * lock, const timespec* time)) {
   if (time != nullptr && is_valid(*time) && active()) {
+    begin_call("pthread_rwlock_timedrdlock");
     const int result =
         take_rwlock(lock, deadline_at(CLOCK_REALTIME, *time), [&] { return next_tryrdlock(lock); });
-    if (result >= 0) return result;
+    if (result >= 0) return at_place("pthread_rwlock_timedrdlock", result);
   }
   return next_timedrdlock(lock, time);
 }
 ROCEMU_REPLACE(int, pthread_rwlock_timedwrlock, (pthread_rwlock_t * lock, const timespec* time)) {
   if (time != nullptr && is_valid(*time) && active()) {
+    begin_call("pthread_rwlock_timedwrlock");
     const int result = take_to_write(lock, deadline_at(CLOCK_REALTIME, *time));
-    if (result >= 0) return result;
+    if (result >= 0) return at_place("pthread_rwlock_timedwrlock", result);
   }
   return next_timedwrlock(lock, time);
 }
@@ -238,10 +261,16 @@ ROCEMU_REPLACE(int, pthread_rwlock_trywrlock, (pthread_rwlock_t * lock)) {
   return result;
 }
 
+ROCEMU_REPLACE(int, pthread_rwlock_unlock, (pthread_rwlock_t * lock)) {
+  begin_call("pthread_rwlock_unlock");
+  return at_place("pthread_rwlock_unlock", next_rwlock_unlock(lock));
+}
+
 ROCEMU_REPLACE(int, pthread_spin_lock, (pthread_spinlock_t * lock)) {
   if (active()) {
+    begin_call("pthread_spin_lock");
     const int result = take_spin_lock(lock);
-    if (result >= 0) return result;
+    if (result >= 0) return at_place("pthread_spin_lock", result);
   }
   return next_spin_lock(lock);
 }
@@ -250,25 +279,36 @@ ROCEMU_REPLACE(int, pthread_spin_trylock, (pthread_spinlock_t * lock)) {
   tell_if_busy(result, lock);
   return result;
 }
+ROCEMU_REPLACE(int, pthread_spin_unlock, (pthread_spinlock_t * lock)) {
+  begin_call("pthread_spin_unlock");
+  return at_place("pthread_spin_unlock", next_spin_unlock(lock));
+}
 
+ROCEMU_REPLACE(int, sem_post, (sem_t * semaphore)) {
+  begin_call("sem_post");
+  return at_place("sem_post", next_sem_post(semaphore));
+}
 ROCEMU_REPLACE(int, sem_wait, (sem_t * semaphore)) {
   if (active()) {
+    begin_call("sem_wait");
     const int result = take_semaphore(semaphore, rocemu::abi::kNever);
-    if (result <= 0) return result;
+    if (result <= 0) return at_place("sem_wait", result);
   }
   return next_sem_wait(semaphore);
 }
 ROCEMU_REPLACE(int, sem_timedwait, (sem_t * semaphore, const timespec* time)) {
   if (is_valid(*time) && active()) {
+    begin_call("sem_timedwait");
     const int result = take_semaphore(semaphore, deadline_at(CLOCK_REALTIME, *time));
-    if (result <= 0) return result;
+    if (result <= 0) return at_place("sem_timedwait", result);
   }
   return next_sem_timedwait(semaphore, time);
 }
 ROCEMU_REPLACE(int, sem_clockwait, (sem_t * semaphore, clockid_t clock, const timespec* time)) {
   if (is_valid(*time) && active()) {
+    begin_call("sem_clockwait");
     const int result = take_semaphore(semaphore, deadline_at(clock, *time));
-    if (result <= 0) return result;
+    if (result <= 0) return at_place("sem_clockwait", result);
   }
   return next_sem_clockwait(semaphore, clock, time);
 }

@@ -14,6 +14,7 @@
 
 #include "verbs_provider/shim/interpose.h"
 #include "verbs_provider/system/kernel.h"
+#include "verbs_provider/turns/held_files.h"
 #include "verbs_provider/turns/random_files.h"
 #include "verbs_provider/turns/thread_timer.h"
 #include "verbs_provider/turns/times.h"
@@ -264,6 +265,7 @@ ROCEMU_REPLACE(int, close, (int fd)) {
     *found = {};
   }
   forget_random_file(fd);
+  before_close(fd);
   return next_close(fd);
 }
 

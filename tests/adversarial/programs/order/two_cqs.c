@@ -7,12 +7,13 @@ enum { ROUNDS = 4 };
 
 int main(void) {
   struct pair first = connect_pair(), second = connect_pair();
-  struct ibv_mr *from = make_region(8, 0), *to = make_region(8, 0);
+  struct ibv_mr *from = make_region(8, 0), *to = make_region(16, 0);
   for (int i = 0; i < ROUNDS; ++i) {
-    const struct request write = {
+    struct request write = {
         .opcode = IBV_WR_RDMA_WRITE, .from = from, .to = to, .size = 8, .flags = IBV_SEND_SIGNALED};
     post(&first.a, write);
     usleep(10);
+    write.to_offset = 8;
     post(&second.a, write);
     wait_for(second.a.send_cq);
 #ifdef RIGHT

@@ -1,0 +1,68 @@
+#include "emulator/daemon/run/stop_log.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "emulator/os/proc.h"
+
+namespace rocemu::daemon {
+namespace {
+
+/// A name that a program wrote into its slot.
+std::string call_name(const char (&name)[abi::ThreadSlot::kCallName]) {
+  std::string text(name, strnlen(name, sizeof name));
+  for (char& c : text)
+    if (c < '!' || c > '~') c = '?';
+  return text.empty() ? "-" : text;
+}
+
+std::string program_of(pid_t pid) {
+  std::string name = proc::name_of(pid);
+  std::ranges::replace(name, ' ', '_');
+  return name;
+}
+
+}  // namespace
+
+StopLog::StopLog(const std::string& directory, mode_t mask)
+    : path_(directory + "/" + kFile), mask_(mask) {}
+
+StopLog::~StopLog() {
+  if (file_ >= 0) close(file_);
+}
+
+size_t StopLog::number_of(pid_t pid, uint64_t serial) {
+  Process& process = processes_[pid];
+  std::vector<uint64_t>& serials = process.serials;
+  const auto found = std::ranges::lower_bound(serials, serial);
+  if (found != serials.end() && *found == serial)
+    return static_cast<size_t>(found - serials.begin()) + 1;
+  process.program = program_of(pid);
+  return static_cast<size_t>(serials.insert(found, serial) - serials.begin()) + 1;
+}
+
+void StopLog::write(const abi::ThreadSlot& slot, uint64_t call, const CallName& before) {
+  if (lines_ == kMost) return;
+  if (file_ < 0) {
+    file_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file_ < 0) {
+      lines_ = kMost;
+      return;
+    }
+    fchmod(file_, 0666 & ~mask_);
+  }
+  ++lines_;
+  const pid_t pid = slot.pid.load();
+  const uint64_t serial = slot.serial.load();
+  const size_t number = number_of(pid, serial);
+  const std::string line = fmt::format("{}/{} {} {} {} {}\n", serial, call, processes_[pid].program,
+                                       number, call_name(before), call_name(slot.call_after));
+  [[maybe_unused]] const ssize_t size = ::write(file_, line.data(), line.size());
+}
+
+}  // namespace rocemu::daemon

@@ -1,0 +1,51 @@
+// What the adversary does, one thing after the other. Each has a number in its class, from 1 on,
+// which is the same for the same inputs and seed. A run can be limited to some of them
+// (`--adversarial=placement:17`), so that a failure can be traced to the few that it needs.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "emulator/engine/adversarial/adversarial_class.h"
+#include "emulator/engine/config.h"
+#include "emulator/engine/step.h"
+
+namespace rocemu::engine::adversarial {
+
+/// Those of one class.
+class Choices {
+ public:
+  /// `step` outlives this.
+  Choices(Class of, const FabricConfig& config, Step& step);
+
+  /// Numbers one, and returns whether it is made. Chance is drawn before, so that those that are
+  /// left out change nothing of the others. `describe` returns it as the end of a sentence: "when
+  /// ...". It is called only if somebody reads that.
+  template <class Describe>
+  bool make(Describe describe) {
+    ++number_;
+    if (!only_.empty() && !only_.contains(number_)) return false;
+    if (is_reported_) step_.note(AdversarialChoice{class_, number_, describe()});
+    return true;
+  }
+
+ private:
+  const uint8_t class_;
+  std::set<uint64_t> only_;  // empty: all
+  const bool is_reported_;
+  Step& step_;
+  uint64_t number_ = 0;
+};
+
+/// Those of the classes that have a choice. Of the class `undefined` everything is always done.
+struct AllChoices {
+  AllChoices(const FabricConfig& config, Step& step);
+  Choices placement, late_read, order, atomicity, relaxed;
+};
+
+/// "10 us"
+std::string in_words(Duration delay);
+
+}  // namespace rocemu::engine::adversarial

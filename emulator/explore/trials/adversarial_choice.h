@@ -1,0 +1,43 @@
+// What the adversary of a run did, as its recording says (emulator/engine/adversarial/choices.h).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace rocemu::explore {
+
+struct AdversarialChoice {
+  uint64_t number = 0;
+  std::string text;  // "a WRITE, message 3 to QP 18, has its last 8 bytes 10 us before the others"
+  bool operator==(const AdversarialChoice&) const = default;
+};
+using AdversarialChoices = std::vector<AdversarialChoice>;
+
+/// Reads lines "placement 17 TEXT"; those of other classes, and damaged ones, are left out.
+AdversarialChoices choices_of(const std::string& lines, const std::string& of_class);
+AdversarialChoices read_choices(const std::filesystem::path& recording,
+                                const std::string& of_class);
+
+/// "placement:17:30", an argument of `rocemu run --adversarial`.
+std::string adversarial_with(const std::string& of_class, const AdversarialChoices& choices);
+
+struct AdversarialRun {
+  bool is_again = false;
+  AdversarialChoices choices;
+};
+
+struct ShrunkChoices {
+  std::string argument;  // empty: no such run led to the finding
+  std::string text;
+};
+
+/// Looks for the fewest choices of the class that lead to the finding. `run` is called for each
+/// argument that is tried, `most_runs` times at most.
+ShrunkChoices shrink_choices(const std::string& of_class,
+                             const std::function<AdversarialRun(const std::string& argument)>& run,
+                             size_t most_runs);
+
+}  // namespace rocemu::explore

@@ -1,0 +1,39 @@
+#include "emulator/explore/trials/variation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace rocemu::explore {
+
+std::string Variation::text() const {
+  if (!shrunk.empty()) return shrunk;
+  if (!schedule.empty()) return "threads go on in order " + schedule;
+  return fmt::format("the NIC does what it may (--adversarial={} --seed {})", adversarial, seed);
+}
+
+std::vector<std::string> Variation::added_to(std::vector<std::string> options) const {
+  if (!schedule.empty()) options.insert(options.end(), {"--schedule", schedule});
+  if (adversarial.empty()) return options;
+  if (const auto given = std::ranges::find(options, "--seed"); given != options.end())
+    options.erase(given, given + 2);
+  options.insert(options.end(), {"--adversarial=" + adversarial, "--seed", std::to_string(seed)});
+  return options;
+}
+
+void Variation::to_json(Json& json) const {
+  json["schedule"] = schedule;
+  if (adversarial.empty()) return;
+  json["adversarial"] = adversarial;
+  json["seed"] = seed;
+}
+
+Variation Variation::from_json(const Json& json) {
+  Variation variation;
+  json.at("schedule").get_to(variation.schedule);
+  variation.adversarial = json.value("adversarial", "");
+  variation.seed = json.value("seed", uint64_t{0});
+  return variation;
+}
+
+}  // namespace rocemu::explore

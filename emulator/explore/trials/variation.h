@@ -1,0 +1,31 @@
+// What a run has in place of a fault: something that the specification allows and that is rare. A
+// program that fails then is wrong.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "emulator/explore/points/recorded_events.h"
+
+namespace rocemu::explore {
+
+struct Variation {
+  std::string schedule;     // of `rocemu run --schedule`: another order of threads
+  std::string adversarial;  // of `rocemu run --adversarial`: a class, or some choices of one
+  uint64_t seed = 0;        // of these choices
+  std::string shrunk;       // in words, once it is the least that leads to a finding
+
+  bool empty() const { return schedule.empty() && adversarial.empty(); }
+  /// "placement"; empty for a schedule.
+  std::string adversarial_class() const { return adversarial.substr(0, adversarial.find(':')); }
+  /// "threads go on in order 9"
+  std::string text() const;
+  /// Adds the options of `rocemu run` to those that all runs have.
+  std::vector<std::string> added_to(std::vector<std::string> options) const;
+
+  void to_json(Json& json) const;
+  static Variation from_json(const Json& json);
+};
+
+}  // namespace rocemu::explore

@@ -1,0 +1,359 @@
+// Probabilistic concurrency testing: which thread is next, and where it is stopped. PCT is
+// Burckhardt, Kothari, Musuvathi, Nagarakatte, "A randomized scheduler with probabilistic
+// guarantees of finding bugs", ASPLOS 2010.
+#include "emulator/schedule/priority_order.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/schedule/script.h"
+
+namespace rocemu::test {
+namespace {
+
+using namespace std::chrono_literals;
+using schedule::PriorityOrder;
+using schedule::ScheduleChoice;
+using schedule::Thread;
+
+constexpr uint64_t kNic = 0;
+
+/// The schedules of PCT, counted from 1: each second one, from 2 on.
+uint64_t pct(uint64_t number) {
+  return 2 * number;
+}
+
+/// Three threads and the NIC, which can always run and do nothing but steps. Returns which of them
+/// makes each step.
+std::vector<uint64_t> steps_of(uint64_t schedule, size_t count, size_t threads_count = 3) {
+  PriorityOrder order({.number = schedule});
+  std::vector<Thread> threads;
+  for (uint32_t i = 1; i <= threads_count; ++i) threads.push_back({.slot = i, .serial = i});
+  std::vector<uint64_t> steps;
+  while (steps.size() < count) {
+    order.see(threads, Instant{});
+    order.happened();
+    const Thread* const first = order.first(threads, [](const Thread&) { return true; });
+    if (order.is_behind_nic(*first)) {
+      order.nic_acted();
+      steps.push_back(kNic);
+      continue;
+    }
+    const uint32_t calls = order.calls_for(*first, threads, /*is_quiet=*/false);
+    order.turn_ended(first->serial, {.progressed = true, .is_preempted = true, .calls = calls});
+    for (uint32_t i = 0; i < calls && steps.size() < count; ++i) steps.push_back(first->serial);
+  }
+  return steps;
+}
+
+/// The steps before which another one runs than before.
+std::vector<size_t> switches_of(const std::vector<uint64_t>& steps) {
+  std::vector<size_t> switches;
+  for (size_t i = 1; i < steps.size(); ++i)
+    if (steps[i] != steps[i - 1]) switches.push_back(i);
+  return switches;
+}
+
+TEST(ScheduleChoice, IsTheOrdinaryOrderWithoutNumberAndStops) {
+  EXPECT_FALSE(ScheduleChoice{}.is_any());
+  EXPECT_TRUE(ScheduleChoice{.number = 1}.is_any());
+  EXPECT_TRUE((ScheduleChoice{.number = 0, .has_stops = true}).is_any());
+}
+
+TEST(PriorityOrder, HasEachDepthWithEachWindowInFortyEightSchedules) {
+  std::set<std::pair<uint32_t, uint32_t>> kinds;
+  for (uint64_t number = 1; number <= 24; ++number) {
+    const PriorityOrder order({.number = pct(number)});
+    EXPECT_EQ(order.interval(), 0U);
+    kinds.emplace(order.depth(), order.window());
+  }
+  EXPECT_EQ(kinds.size(), 24U);
+  for (const auto& [depth, window] : kinds) {
+    EXPECT_GE(depth, 1U);
+    EXPECT_LE(depth, 3U);
+    EXPECT_GE(window, 4U);
+    EXPECT_LE(window, 1024U);
+  }
+}
+
+TEST(PriorityOrder, IsTheSameForTheSameNumber) {
+  for (uint64_t number = 1; number <= 48; ++number)
+    EXPECT_EQ(steps_of(number, 500), steps_of(number, 500));
+}
+
+/// PCT, theorem: a bug of depth 1 with n threads is found with a probability of at least 1/n. Each
+/// of the four is the first in a quarter of the schedules: 1,000 of 4,000, with a standard
+/// deviation of 27.
+TEST(PriorityOrder, DrawsPrioritiesUniformly) {
+  std::map<uint64_t, int> first;
+  std::set<std::vector<uint64_t>> orders;
+  for (uint64_t i = 0; i < 4000; ++i) ++first[steps_of(pct(1 + 3 * i), 1)[0]];
+  for (const uint64_t one : {kNic, uint64_t{1}, uint64_t{2}, uint64_t{3}}) {
+    EXPECT_GT(first[one], 1000 - 5 * 27) << one;
+    EXPECT_LT(first[one], 1000 + 5 * 27) << one;
+  }
+}
+
+TEST(PriorityOrder, NeverChangesInASchedule_OfDepthOne) {
+  for (uint64_t number = 1; number < 100; number += 3) {
+    ASSERT_EQ(PriorityOrder({.number = pct(number)}).depth(), 1U);
+    EXPECT_TRUE(switches_of(steps_of(pct(number), 3000)).empty()) << number;
+  }
+}
+
+/// The one that runs at a change is behind all others from then on. With `depth - 1` changes in
+/// each window, each step is followed by one with a probability of (depth - 1) / window, or a
+/// little less if two changes of a window are the same.
+TEST(PriorityOrder, ChangesDepthLessOneTimesInEachWindow) {
+  constexpr size_t kSteps = 4000;  // fewer than those after which a busy thread is lowered
+  for (uint64_t number = 2; number <= 24; ++number) {
+    const PriorityOrder order({.number = pct(number)});
+    if (order.depth() == 1) continue;
+    const double windows = static_cast<double>(kSteps) / order.window();
+    const double most = (order.depth() - 1) * (windows + 2);
+    const auto switches = static_cast<double>(switches_of(steps_of(pct(number), kSteps)).size());
+    EXPECT_LE(switches, most) << number;
+    // Two of a window of four are the same step in a quarter of the windows.
+    EXPECT_GE(switches, 0.8 * (order.depth() - 1) * (windows - 2)) << number;
+  }
+}
+
+/// PCT's bound for depth 2 is 1 / (n k): each step of the first window is a change in one of `k`
+/// schedules. 24 of them apart the window is the same: here 64 steps.
+TEST(PriorityOrder, HitsEachStepOfAWindowEquallyOften) {
+  uint64_t number = 2;
+  while (PriorityOrder({.number = pct(number)}).window() != 64) number += 3;
+  ASSERT_EQ(PriorityOrder({.number = pct(number)}).depth(), 2U);
+  std::map<size_t, int> hits;
+  constexpr int kSchedules = 6400;
+  for (int i = 0; i < kSchedules; ++i)
+    for (const size_t at : switches_of(steps_of(pct(number + 24 * static_cast<uint64_t>(i)), 65)))
+      ++hits[at];
+  // 100 each, with a standard deviation of 10.
+  for (size_t step = 1; step <= 64; ++step) {
+    EXPECT_GT(hits[step], 50) << step;
+    EXPECT_LT(hits[step], 150) << step;
+  }
+}
+
+/// After which of its first calls the only thread stops.
+std::set<uint64_t> stops_of(uint64_t schedule, uint64_t most_calls) {
+  PriorityOrder order({.number = schedule});
+  const std::vector<Thread> threads = {{.slot = 1, .serial = 1}};
+  order.see(threads, Instant{});
+  std::set<uint64_t> stops;
+  for (uint64_t call = 0; call <= most_calls; stops.insert(call)) {
+    const uint32_t calls = order.calls_for(threads[0], threads, /*is_quiet=*/false);
+    order.turn_ended(1, {.progressed = true, .is_preempted = true, .calls = calls});
+    call += calls;
+  }
+  return stops;
+}
+
+TEST(PriorityOrder, HasEachIntervalInTwelveSchedules) {
+  std::set<uint32_t> intervals;
+  for (uint64_t number = 1; number <= 12; number += 2)
+    intervals.insert(PriorityOrder({.number = number}).interval());
+  EXPECT_EQ(intervals, (std::set<uint32_t>{2, 4, 8, 16, 32, 64}));
+}
+
+/// The number of calls to the next stop is equally one of 1 to 2g - 1. So the first stop comes
+/// after the k-th call with a probability of at least (1 - (k - 1) / (2g - 1)) / (2g - 1); that of
+/// any stop there is at least 1 / (2g - 1), since the number of calls from the stop before is drawn
+/// anew for each. The mean of the number is g.
+TEST(PriorityOrder, StopsAfterEachCallEquallyOften) {
+  constexpr int kSchedules = 4000;
+  for (uint64_t first = 1; first <= 11; first += 2) {
+    const double interval = PriorityOrder({.number = first}).interval();
+    std::map<uint64_t, int> stops;
+    for (uint64_t i = 0; i < kSchedules; ++i)
+      for (const uint64_t call : stops_of(first + 12 * i, 40)) ++stops[call];
+    const double least = kSchedules / (2 * interval - 1);
+    for (uint64_t call = 1; call <= 40; ++call)
+      EXPECT_GT(stops[call], least - 5 * std::sqrt(least)) << interval << " " << call;
+  }
+}
+
+/// A stop is for one turn: a thread keeps its priority, and stops anew.
+TEST(PriorityOrder, StopsThreadsAgainAndAgain) {
+  for (uint64_t number = 1; number <= 11; number += 2) {
+    const double interval = PriorityOrder({.number = number}).interval();
+    const auto stops = static_cast<double>(stops_of(number, 6400).size());
+    EXPECT_GT(stops, 0.7 * 6400 / interval) << number;
+    EXPECT_LT(stops, 1.3 * 6400 / interval) << number;
+  }
+}
+
+/// Returns the first schedule of depth 1 with these in this order.
+uint64_t schedule_with(const std::vector<uint64_t>& order) {
+  for (uint64_t number = 1;; number += 3) {
+    PriorityOrder tried({.number = pct(number)});
+    std::vector<Thread> threads;
+    for (const uint64_t serial : {1U, 2U}) threads.push_back({.slot = 0, .serial = serial});
+    tried.see(threads, Instant{});
+    bool is_it = true;
+    for (size_t i = 0; i + 1 < order.size(); ++i) {
+      const auto is_before = [&](uint64_t one, uint64_t other) {
+        if (other == kNic) return !tried.is_behind_nic(threads[one - 1]);
+        if (one == kNic) return tried.is_behind_nic(threads[other - 1]);
+        return tried.is_before(threads[one - 1], threads[other - 1]);
+      };
+      is_it = is_it && is_before(order[i], order[i + 1]);
+    }
+    if (is_it) return pct(number);
+  }
+}
+
+Options with(const std::vector<uint64_t>& order) {
+  return {.schedule = {.number = schedule_with(order)}, .reports_hangs = true};
+}
+
+TEST(ThreadsWithPriorities, TheFirstRunsUntilItWaits) {
+  Script s(with({2, 1, kNic}));
+  s.starts(1).starts(2);
+  s.gives(2).waits();
+  s.gives(1).ends();
+}
+
+TEST(ThreadsWithPriorities, OneOfALowerPriorityStopsAfterEachCall) {
+  Script s(with({2, 1, kNic}));
+  s.starts(1).starts(2);
+  s.gives(2).waits();
+  s.gives(1);
+  EXPECT_EQ(s.granted_calls(), 1U);
+  // Thread 2 waited for what that call did.
+  s.is_preempted().gives(2).waits();
+  s.gives(1).is_preempted().gives(2).ends();
+  s.gives(1).ends();
+}
+
+/// How long a program takes to start is a matter of real time.
+TEST(ThreadsWithPriorities, RoundsBeforeTheFirstThreadChangeNothing) {
+  for (int rounds = 0; rounds < 5; ++rounds) {
+    Script s(with({kNic, 1, 2}));
+    s.with([](Facts& facts) { facts.has_seen_programs = false; });
+    for (int i = 0; i < rounds; ++i) s.waits_outside();
+    s.starts(1).starts(2);
+    s.gives(1);
+    EXPECT_EQ(s.granted_calls(), 1U) << rounds;
+  }
+}
+
+TEST(ThreadsWithPriorities, TheNicActsAtOnceIfItsIsHigher) {
+  Script s(with({kNic, 1, 2}));
+  s.starts(1).starts(2);
+  s.gives(1);
+  EXPECT_EQ(s.granted_calls(), 1U);
+  s.nic_is_due(3us);
+  s.rings().is_preempted().advances_to(3us);
+  s.gives(1).at(3us).ends();
+  s.gives(2).ends();
+}
+
+TEST(ThreadsWithPriorities, TheNicIsLateIfItsIsLower) {
+  Script s(with({1, 2, kNic}));
+  s.starts(1).starts(2);
+  s.gives(1).rings().waits();
+  s.nic_is_due(3us);
+  s.gives(2).at(0us).waits();
+  s.advances_to(3us);
+}
+
+/// A timer of a retransmission, for example.
+TEST(ThreadsWithPriorities, NoThreadWaitsForWhatTheNicDoesMuchLater) {
+  Script s(with({kNic, 1, 2}));
+  s.starts(1).starts(2).nic_is_due(67ms);
+  s.gives(1).is_preempted();
+  s.gives(1).at(0us).ends();
+  s.gives(2).at(0us).ends();
+}
+
+TEST(ThreadsWithPriorities, NoThreadWaitsLongerThanAMillisecondForABusyNic) {
+  Script s(with({kNic, 1, 2}));
+  s.starts(1).starts(2);
+  for (Duration due = 100us; due <= 3ms; due += 100us) s.nic_is_due(due);
+  uint32_t turns = 0;
+  s.plays([&](Script& script, uint64_t thread) {
+    ++turns;
+    EXPECT_EQ(thread, 1U);
+    EXPECT_LE(script.now(), Instant(1100us));
+    return false;
+  });
+  EXPECT_EQ(turns, 1U);
+}
+
+TEST(ThreadsWithPriorities, OneThatPollsLetsOthersRun) {
+  Script s(with({1, 2, kNic}));
+  s.starts(1).starts(2);
+  s.gives(1).polls(2);
+  s.gives(2).at(0us).waits();
+  s.advances_to(100ns).gives(1).ends();
+}
+
+TEST(ThreadsWithPriorities, TimeDoesNotMoveWhileOneCouldRun) {
+  Script s(with({1, 2, kNic}));
+  s.starts(1).starts(2);
+  s.gives(1).sleeps_until(1us);
+  s.gives(2).at(0us).is_preempted();
+  s.gives(2).at(0us).waits();
+  s.advances_to(1us).gives(1).ends();
+}
+
+/// As one that takes a lock again and again to look at a flag.
+TEST(ThreadsWithPriorities, OneThatNeverWaitsIsLowered) {
+  Script s(with({1, 2, kNic}));
+  s.starts(1).starts(2);
+  uint32_t turns = 0;
+  s.plays([&](Script& script, uint64_t thread) {
+    if (thread == 2) return false;
+    script.is_preempted();
+    return ++turns < 10;
+  });
+  EXPECT_LE(turns, 1U);
+}
+
+TEST(ListedStops, AreWhereThreadsStop) {
+  Script s({.schedule = {.number = 0, .has_stops = true, .stops = {{.thread = 1, .call = 3}}},
+            .reports_hangs = true});
+  s.starts(1).starts(2);
+  s.gives(1);
+  EXPECT_EQ(s.granted_calls(), 3U);
+  s.is_preempted();
+  s.nic_is_due(3us);
+  s.gives(2).waits();
+  s.advances_to(3us).gives(2).waits();
+  s.gives(1).at(3us).ends();
+}
+
+TEST(ListedStops, CountTheCallsOfAllTurns) {
+  Script s({.schedule = {.number = 0, .has_stops = true, .stops = {{.thread = 1, .call = 3}}},
+            .reports_hangs = true});
+  s.starts(1).starts(2);
+  s.gives(1).calls(2).sleeps_until(1us);
+  s.gives(2).waits();
+  s.advances_to(1us).gives(1);
+  EXPECT_EQ(s.granted_calls(), 1U);
+  s.is_preempted().gives(2).waits();
+  s.gives(1).ends();
+}
+
+TEST(ListedStops, OneThatIsStoppedLetsSleepersWakeForAMillisecond) {
+  Script s({.schedule = {.number = 0, .has_stops = true, .stops = {{.thread = 1, .call = 1}}},
+            .reports_hangs = true});
+  s.starts(1).starts(2);
+  s.gives(1).is_preempted();
+  s.gives(2).sleeps_until(500us);
+  s.advances_to(500us).gives(2).sleeps_until(5ms);
+  s.gives(1).at(500us).ends();
+}
+
+}  // namespace
+}  // namespace rocemu::test

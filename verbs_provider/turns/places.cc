@@ -1,0 +1,88 @@
+#include "verbs_provider/turns/places.h"
+
+#include <cerrno>
+#include <cstddef>
+
+#include <sys/syscall.h>
+
+#include "verbs_provider/hooks/provider_calls.h"
+#include "verbs_provider/shim/interpose.h"
+#include "verbs_provider/turns/turn.h"
+
+namespace rocemu::turns {
+namespace {
+
+using abi::ThreadSlot;
+
+/// What a thread did last.
+struct Latest {
+  /// The latest call is a poll that found nothing. Polls in a row are one call, since the scheduler
+  /// counts them by itself.
+  bool is_empty_poll;
+  bool was_stopped;  // and has made no call since
+  int locks;         // of ours that it has: others cannot go on where it stops
+};
+__attribute__((tls_model("initial-exec"))) thread_local Latest latest{};
+
+void copy_name(char (&to)[ThreadSlot::kCallName], const char* name) {
+  size_t i = 0;
+  for (; name[i] != 0 && i + 1 < ThreadSlot::kCallName; ++i) to[i] = name[i];
+  to[i] = 0;
+}
+
+/// Gives the turn back, until others have run and the NIC has acted.
+void preempt(ThreadSlot* slot, const char* name) {
+  const int saved = errno;
+  copy_name(slot->call_before, name);
+  give_between_calls();
+  latest.was_stopped = true;
+  errno = saved;
+}
+
+}  // namespace
+
+void begin_call(const char* name) {
+  if (!latest.was_stopped) return;
+  latest.was_stopped = false;
+  if (own_slot() != nullptr) copy_name(own_slot()->call_after, name);
+}
+
+void pass_place(const char* name) {
+  ThreadSlot* const slot = own_slot();
+  if (slot == nullptr) return;
+  begin_call(name);
+  const uint32_t calls = slot->calls.load(std::memory_order_relaxed);
+  if (calls == 0 || latest.locks != 0 || !active()) return;
+  slot->calls.store(calls - 1, std::memory_order_relaxed);
+  if (calls == 1) preempt(slot, name);
+}
+
+}  // namespace rocemu::turns
+
+using namespace rocemu::turns;
+
+ROCEMU_REPLACE(void, rocemu_turns_before_call, (const char* name)) {
+  if (latest.is_empty_poll) {
+    latest.is_empty_poll = false;
+    pass_place("ibv_poll_cq");
+  }
+  begin_call(name);
+}
+
+ROCEMU_REPLACE(void, rocemu_turns_after_call, (const char* name)) {
+  latest.is_empty_poll = false;
+  pass_place(name);
+}
+
+ROCEMU_REPLACE(void, rocemu_turns_holds, (int change)) {
+  latest.locks += change;
+}
+
+ROCEMU_REPLACE(bool, rocemu_turns_found_nothing, (const void* place)) {
+  if (!active()) return false;
+  begin_call("ibv_poll_cq");
+  latest.is_empty_poll = true;
+  // A futex in the memory of the NIC: so reports know that it is a completion queue.
+  found_nothing(Call::of(SYS_futex, place), reinterpret_cast<uint64_t>(place));
+  return true;
+}
