@@ -33,6 +33,7 @@ StopLog::StopLog(const std::string& directory, mode_t mask)
     : path_(directory + "/" + kFile), mask_(mask) {}
 
 StopLog::~StopLog() {
+  for (const auto& [serial, one] : stopped_) write_line(one.pid, serial, one.call, one.before, "-");
   if (file_ >= 0) close(file_);
 }
 
@@ -47,6 +48,19 @@ size_t StopLog::number_of(pid_t pid, uint64_t serial) {
 }
 
 void StopLog::write(const abi::ThreadSlot& slot, uint64_t call, const CallName& before) {
+  write_line(slot.pid.load(), slot.serial.load(), call, call_name(before),
+             call_name(slot.call_after));
+}
+
+void StopLog::turn_ended(const abi::ThreadSlot& slot, uint32_t calls, bool is_preempted) {
+  const uint64_t serial = slot.serial.load();
+  stopped_.erase(serial);
+  const uint64_t call = calls_[serial] += calls;
+  if (is_preempted) stopped_[serial] = {slot.pid.load(), call, call_name(slot.call_before)};
+}
+
+void StopLog::write_line(pid_t pid, uint64_t serial, uint64_t call, const std::string& before,
+                         const std::string& after) {
   if (lines_ == kMost) return;
   if (file_ < 0) {
     file_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -57,11 +71,9 @@ void StopLog::write(const abi::ThreadSlot& slot, uint64_t call, const CallName& 
     fchmod(file_, 0666 & ~mask_);
   }
   ++lines_;
-  const pid_t pid = slot.pid.load();
-  const uint64_t serial = slot.serial.load();
   const size_t number = number_of(pid, serial);
   const std::string line = fmt::format("{}/{} {} {} {} {}\n", serial, call, processes_[pid].program,
-                                       number, call_name(before), call_name(slot.call_after));
+                                       number, before, after);
   [[maybe_unused]] const ssize_t size = ::write(file_, line.data(), line.size());
 }
 

@@ -35,20 +35,32 @@ class StopLog {
   using CallName = char[abi::ThreadSlot::kCallName];
   /// The thread has ended its first turn after it was stopped after that call, which was `before`.
   void write(const abi::ThreadSlot& slot, uint64_t call, const CallName& before);
+  /// The thread has ended a turn with that number of calls. If it would go on, but never does, it
+  /// was stopped there for good: another thread ended the process, for example.
+  void turn_ended(const abi::ThreadSlot& slot, uint32_t calls, bool is_preempted);
 
  private:
+  struct Stopped {
+    pid_t pid;
+    uint64_t call;
+    std::string before;
+  };
   struct Process {
     std::string program;            // while its latest thread started: it may be gone since
     std::vector<uint64_t> serials;  // of its threads
   };
   /// Returns the number of the thread in its process.
   size_t number_of(pid_t pid, uint64_t serial);
+  void write_line(pid_t pid, uint64_t serial, uint64_t call, const std::string& before,
+                  const std::string& after);
 
   std::string path_;
   mode_t mask_;
   int file_ = -1;
   uint32_t lines_ = 0;
   std::map<pid_t, Process> processes_;
+  std::map<uint64_t, uint64_t> calls_;   // of threads, by their serials
+  std::map<uint64_t, Stopped> stopped_;  // that have had no turn since, the same
 };
 
 }  // namespace rocemu::daemon

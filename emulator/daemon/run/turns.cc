@@ -359,13 +359,14 @@ schedule::Turn Turns::give_turn(const schedule::Step& step, const MustStop& must
   }
   participants_->set_holder(nullptr);
   const uint32_t flags = is_taken(number) ? slot.flags.load() : uint32_t{ThreadSlot::kProgressed};
+  const auto has = [flags](uint32_t flag) { return (flags & flag) != 0; };
   const uint32_t calls_left = std::min(slot.calls.load(), step.calls);
   if (options_.stop_log) {
     options_.stop_log->see(slot);
     if (step.stopped_after != 0) options_.stop_log->write(slot, step.stopped_after, stopped_after);
+    options_.stop_log->turn_ended(slot, step.calls - calls_left, has(ThreadSlot::kPreempted));
   }
   if (slot.state.load() == ThreadSlot::kGone) abi::free_ended(slot);
-  const auto has = [flags](uint32_t flag) { return (flags & flag) != 0; };
   touched_ |= has(ThreadSlot::kProgressed);
   return {.progressed = has(ThreadSlot::kProgressed),
           .polls = has(ThreadSlot::kPolls),

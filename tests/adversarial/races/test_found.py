@@ -49,5 +49,10 @@ class Found(unittest.TestCase):
             self.assertEqual(status(name, "right", schedule)[0], 0, line)
 
 
+    def test_a_thread_that_was_stopped_for_good_is_named(self):
+        """The other thread ends the process."""
+        self.assertIn("thread 1 of atomic_wait is stopped after futex", self.explore("atomic_wait")[0]["sentence"])
+
+
 if __name__ == "__main__":
     unittest.main()
