@@ -77,6 +77,7 @@ class Exploration {
     return fs::path(options_.folder) / std::to_string(finding.number);
   }
   void require_room(const RunFacts& facts) const;
+  PlanFile plan_file() const;
   void write_plan();
   std::string processes_text() const;
   int finish();
@@ -401,11 +402,17 @@ void Exploration::confirm() {
   for (const Finding& finding : findings_) scenarios.push_back(finding.smallest.scenario());
   remove_findings_but(scenarios, options_.folder);
   for (const Finding& finding : findings_) write_scenario(finding);
+  std::map<std::string, Trial> shrunk;
   for (Finding& finding : findings_) {
     if (stops()) break;
+    const std::string before = finding.smallest.scenario();
     shrink(finding);
     write_scenario(finding);
+    if (finding.smallest.scenario() != before) shrunk.emplace(before, finding.smallest);
   }
+  PlanFile with_shrunk = plan_file();
+  with_shrunk.shrunk = std::move(shrunk);
+  explore::write_plan(options_.folder, with_shrunk);
   if (!stops()) repeat();
   count_repetitions();
   for (const Finding& finding : findings_) {
@@ -414,15 +421,18 @@ void Exploration::confirm() {
   draw_timelines();
 }
 
+PlanFile Exploration::plan_file() const {
+  return {.identity = identity_of(options_, baseline_->facts),
+          .points = points_.size(),
+          .classes = classes_.size(),
+          .deterministic = baseline_runs_.difference.empty(),
+          .baseline = baseline_runs_.facts,
+          .trials = trials_};
+}
+
 void Exploration::write_plan() {
-  const PlanFile plan{.identity = identity_of(options_, baseline_->facts),
-                      .points = points_.size(),
-                      .classes = classes_.size(),
-                      .deterministic = baseline_runs_.difference.empty(),
-                      .baseline = baseline_runs_.facts,
-                      .trials = trials_};
-  explore::write_plan(options_.folder, plan);
-  summary_ = plan.summary(options_.folder, baseline_->facts.end_ns);
+  explore::write_plan(options_.folder, plan_file());
+  summary_ = plan_file().summary(options_.folder, baseline_->facts.end_ns);
 }
 
 std::string Exploration::processes_text() const {
