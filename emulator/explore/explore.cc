@@ -32,6 +32,10 @@ constexpr int kExitInterrupted = 130;
 /// What does more is not shrunk, and nothing by more runs.
 constexpr size_t kMostStops = 2000, kMostShrinkingRuns = 100;
 
+std::string why_stopped() {
+  return InterruptWatch::interrupted() ? "interrupted" : "the time of --budget is over";
+}
+
 class Exploration {
  public:
   explicit Exploration(const Options& options)
@@ -49,9 +53,6 @@ class Exploration {
   }
   bool stops() const { return InterruptWatch::interrupted() || budget_.is_over(Clock::now()); }
   bool stops_trials() const { return stops() || budget_.is_over_for_trials(Clock::now()); }
-  static std::string why_stopped() {
-    return InterruptWatch::interrupted() ? "interrupted" : "the time of --budget is over";
-  }
   void tell_of_baseline() const;
   int list() const;
   void run_trials();
