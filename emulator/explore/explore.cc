@@ -29,7 +29,7 @@ using Clock = Budget::Clock;
 constexpr uintmax_t kEndless = 50, kLeastEndless = uintmax_t{1} << 20;
 constexpr uintmax_t kLeastEndlessJournal = 4 * kLeastEndless;  // it has the payloads, too
 constexpr int kExitInterrupted = 130;
-/// What does more is not shrunk, and nothing by more runs.
+/// A run with more stops or choices is not shrunk. No finding is shrunk by more runs.
 constexpr size_t kMostStops = 2000, kMostShrinkingRuns = 100;
 
 std::string why_stopped() {
@@ -274,7 +274,7 @@ RunFacts Exploration::run_shrunk(const Trial& trial) {
   return result;
 }
 
-/// Of a schedule the stops remain that lead to the finding.
+/// Removes the stops that the finding does not need.
 void Exploration::shrink_order(Finding& finding) {
   Trial tried = finding.smallest;
   const auto run = [&](const std::string& schedule) {
@@ -294,7 +294,7 @@ void Exploration::shrink_order(Finding& finding) {
   variation.shrunk = shrunk.text() + " (schedule " + number + ")";
 }
 
-/// Of what an adversary did that remains which leads to the finding.
+/// Removes what the adversary did and the finding does not need.
 void Exploration::shrink_adversary(Finding& finding) {
   Trial tried = finding.smallest;
   const auto run = [&](const std::string& argument) {

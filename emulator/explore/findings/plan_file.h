@@ -19,7 +19,7 @@ struct PlanFile {
   bool deterministic = true;
   std::vector<RunFacts> baseline;
   std::vector<Trial> trials;
-  /// What is left of trials that lead to a finding, by their scenarios.
+  /// The shrunk trials of findings, by the scenarios of the original trials.
   std::map<std::string, Trial> shrunk = {};
 
   Summary summary(const std::string& folder, int64_t baseline_ns) const;
