@@ -68,7 +68,7 @@ struct FabricConfig {
   /// The adversary's choices of a class that are made, by their numbers (adversarial/choices.h), if
   /// not all: the class, and the number.
   std::vector<std::pair<uint8_t, uint64_t>> adversarial_choices = {};
-  /// Whether Outputs::choices are wanted.
+  /// Whether the engine fills Outputs::choices.
   bool reports_adversarial_choices = false;
   /// What a frame between two devices of the fabric takes. 0 on the real clock, where the program's
   /// own speed is to be seen.

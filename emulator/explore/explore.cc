@@ -29,8 +29,12 @@ using Clock = Budget::Clock;
 constexpr uintmax_t kEndless = 50, kLeastEndless = uintmax_t{1} << 20;
 constexpr uintmax_t kLeastEndlessJournal = 4 * kLeastEndless;  // it has the payloads, too
 constexpr int kExitInterrupted = 130;
-/// What does more is not shrunk, and nothing by more runs.
+/// A run with more stops or choices is not shrunk. No finding is shrunk by more runs.
 constexpr size_t kMostStops = 2000, kMostShrinkingRuns = 100;
+
+std::string why_stopped() {
+  return InterruptWatch::interrupted() ? "interrupted" : "the time of --budget is over";
+}
 
 class Exploration {
  public:
@@ -49,9 +53,6 @@ class Exploration {
   }
   bool stops() const { return InterruptWatch::interrupted() || budget_.is_over(Clock::now()); }
   bool stops_trials() const { return stops() || budget_.is_over_for_trials(Clock::now()); }
-  static std::string why_stopped() {
-    return InterruptWatch::interrupted() ? "interrupted" : "the time of --budget is over";
-  }
   void tell_of_baseline() const;
   int list() const;
   void run_trials();
@@ -77,6 +78,7 @@ class Exploration {
     return fs::path(options_.folder) / std::to_string(finding.number);
   }
   void require_room(const RunFacts& facts) const;
+  PlanFile plan_file() const;
   void write_plan();
   std::string processes_text() const;
   int finish();
@@ -272,7 +274,7 @@ RunFacts Exploration::run_shrunk(const Trial& trial) {
   return result;
 }
 
-/// Of a schedule the stops remain that lead to the finding.
+/// Removes the stops that the finding does not need.
 void Exploration::shrink_order(Finding& finding) {
   Trial tried = finding.smallest;
   const auto run = [&](const std::string& schedule) {
@@ -292,7 +294,7 @@ void Exploration::shrink_order(Finding& finding) {
   variation.shrunk = shrunk.text() + " (schedule " + number + ")";
 }
 
-/// Of what an adversary did that remains which leads to the finding.
+/// Removes what the adversary did and the finding does not need.
 void Exploration::shrink_adversary(Finding& finding) {
   Trial tried = finding.smallest;
   const auto run = [&](const std::string& argument) {
@@ -401,11 +403,17 @@ void Exploration::confirm() {
   for (const Finding& finding : findings_) scenarios.push_back(finding.smallest.scenario());
   remove_findings_but(scenarios, options_.folder);
   for (const Finding& finding : findings_) write_scenario(finding);
+  std::map<std::string, Trial> shrunk;
   for (Finding& finding : findings_) {
     if (stops()) break;
+    const std::string before = finding.smallest.scenario();
     shrink(finding);
     write_scenario(finding);
+    if (finding.smallest.scenario() != before) shrunk.emplace(before, finding.smallest);
   }
+  PlanFile with_shrunk = plan_file();
+  with_shrunk.shrunk = std::move(shrunk);
+  explore::write_plan(options_.folder, with_shrunk);
   if (!stops()) repeat();
   count_repetitions();
   for (const Finding& finding : findings_) {
@@ -414,15 +422,18 @@ void Exploration::confirm() {
   draw_timelines();
 }
 
+PlanFile Exploration::plan_file() const {
+  return {.identity = identity_of(options_, baseline_->facts),
+          .points = points_.size(),
+          .classes = classes_.size(),
+          .deterministic = baseline_runs_.difference.empty(),
+          .baseline = baseline_runs_.facts,
+          .trials = trials_};
+}
+
 void Exploration::write_plan() {
-  const PlanFile plan{.identity = identity_of(options_, baseline_->facts),
-                      .points = points_.size(),
-                      .classes = classes_.size(),
-                      .deterministic = baseline_runs_.difference.empty(),
-                      .baseline = baseline_runs_.facts,
-                      .trials = trials_};
-  explore::write_plan(options_.folder, plan);
-  summary_ = plan.summary(options_.folder, baseline_->facts.end_ns);
+  explore::write_plan(options_.folder, plan_file());
+  summary_ = plan_file().summary(options_.folder, baseline_->facts.end_ns);
 }
 
 std::string Exploration::processes_text() const {

@@ -76,6 +76,12 @@ int merge(const std::vector<std::string>& folders, const Options& options) {
   if (!summary.not_tried.empty()) summary.stopped = "the shards are incomplete";
   std::vector<Finding> findings = group(results, baseline.misuses);
   for (Finding& finding : findings) {
+    for (const PlanFile& one : plans) {
+      const auto less = one.shrunk.find(finding.smallest.scenario());
+      if (less == one.shrunk.end()) continue;
+      finding.smallest = less->second;
+      break;
+    }
     for (int i = 1; i <= options.repetitions; ++i) {
       const RunFacts* again = store.find(finding.smallest.repetition_key(i));
       if (again == nullptr) continue;

@@ -177,8 +177,9 @@ bool PriorityOrder::turn_ended(uint64_t serial, const Turn& turn) {
   place.is_stopped = false;
   place.is_preempted = turn.is_preempted;
   place.acts = acts_;
-  // One that polls somewhere for the first time goes on at this instant.
-  place.has_looked = !turn.is_preempted && !(turn.polls && turn.progressed);
+  // One that did something looks once more: perhaps it waits for an answer to that. One that polls
+  // somewhere for the first time goes on at this instant.
+  place.has_looked = !turn.is_preempted && !turn.progressed;
   place.since = now_;
   steps_at_instant_ += std::max(turn.calls, 1U);
   bool is_lowered = count(turn.calls) && !has_stops();

@@ -28,7 +28,7 @@ constexpr std::string_view kSanitizerLibrary = "librocemu-sanitizer.so";
 constexpr std::string_view kProvider = "/librocemu-rdmav";
 
 /// Returns an option whose value may be left out.
-std::string with_value(std::string option, const std::string& value) {
+std::string with_value(const std::string& option, const std::string& value) {
   return value.empty() ? option : option + "=" + value;
 }
 

@@ -44,6 +44,20 @@ class Explore(unittest.TestCase):
             self.assertNotEqual(run("last_byte", *given).returncode, 0)
         self.assertEqual(run("last_byte_right", *given).returncode, 0)
 
+    def test_merged_shards_keep_what_was_shrunk(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def rocemu(*arguments):
+                return subprocess.run([BIN / "rocemu", "explore", *arguments], cwd=folder, stdout=subprocess.PIPE,
+                                      stderr=subprocess.STDOUT, text=True, timeout=300)
+            for shard in ("1", "2"):
+                rocemu("--only", "cm", "--adversarial", "3", "--shard", f"{shard}/2", "--output", f"part{shard}", "--",
+                       PROGRAMS / "last_byte")
+            merged = rocemu("merge", "--output", "all", "part1", "part2")
+            self.assertEqual(merged.returncode, 1, merged.stdout)
+            [finding] = json.loads(pathlib.Path(folder, "all", "report.json").read_text())["findings"]
+            self.assertRegex(finding["reproduce"], r"--adversarial=placement(:\d+)+ --seed \d+ ")
+            self.assertEqual(finding["confirmed"], 2)
+
     def test_the_right_twin_has_no_finding(self):
         result, findings = explore(PROGRAMS / "last_byte_right")
         self.assertEqual((result.returncode, findings), (0, []), result.stdout)

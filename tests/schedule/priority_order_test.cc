@@ -307,6 +307,16 @@ TEST(ThreadsWithPriorities, TimeDoesNotMoveWhileOneCouldRun) {
   s.advances_to(1us).gives(1).ends();
 }
 
+/// As of a server that it has just asked.
+TEST(ThreadsWithPriorities, OneThatDidSomethingLooksForTheAnswerBeforeTimeMoves) {
+  Script s(with({2, 1, kNic}));
+  s.starts(1).starts(2);
+  s.gives(2).sleeps_until(1s);
+  s.gives(1).waits();
+  s.gives(1).at(0us).ends();
+  s.advances_to(1s).gives(2).ends();
+}
+
 /// As one that takes a lock again and again to look at a flag.
 TEST(ThreadsWithPriorities, OneThatNeverWaitsIsLowered) {
   Script s(with({1, 2, kNic}));

@@ -38,6 +38,17 @@ class LostWakeUp(unittest.TestCase):
         side_by_side(self, check, [(schedule, parties) for schedule in MANY for parties in PARTIES], at_once=2)
 
 
+class Start(unittest.TestCase):
+    def test_a_second_is_enough_for_a_server_to_start(self):
+        def check(schedule):
+            server = f"ib_send_bw -F -p {free_port()} -n 20"
+            command = f"{server} & sleep 1; {server} 127.0.0.1 && wait $!"
+            result = rocemu_run("sh", "-c", command, options=("--lockstep", "--timeout", "30s", "--schedule",
+                                                              str(schedule)))
+            self.assertEqual(result.returncode, 0, result.stdout)
+        side_by_side(self, check, range(1, 15), at_once=2)
+
+
 class SameRun(unittest.TestCase):
     def test_a_schedule_has_the_same_run_each_time(self):
         port = str(free_port())

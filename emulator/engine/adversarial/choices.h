@@ -14,7 +14,7 @@
 
 namespace rocemu::engine::adversarial {
 
-/// Those of one class.
+/// The choices of one class.
 class Choices {
  public:
   /// `step` outlives this.

@@ -135,7 +135,7 @@ bool is_finding(Verdict verdict) {
 
 std::vector<Finding> group(const std::map<size_t, Result>& results,
                            const std::vector<Judgement>& baseline_misuses) {
-  // Of adversaries each class has findings of its own.
+  // Runs of different adversarial classes are different findings.
   using Key = std::tuple<std::string, std::vector<std::string>, std::string>;
   std::map<Key, std::vector<const Result*>> by_place;
   for (const auto& [number, result] : results)

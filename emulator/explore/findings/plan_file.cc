@@ -41,6 +41,9 @@ void write_plan(const std::filesystem::path& folder, const PlanFile& plan) {
   json["baseline"] = json["trials"] = Json::array();
   for (const RunFacts& one : plan.baseline) json["baseline"].push_back(one.to_json());
   for (const Trial& trial : plan.trials) json["trials"].push_back(trial.to_json());
+  json["shrunk"] = Json::array();
+  for (const auto& [of, trial] : plan.shrunk)
+    json["shrunk"].push_back(Json{{"of", of}, {"trial", trial.to_json()}});
   write_file(folder / kPlanFile, json.dump() + "\n");
 }
 
@@ -58,6 +61,8 @@ PlanFile read_plan(const std::filesystem::path& folder) {
                   .trials = {}};
     for (const Json& one : json.at("baseline")) plan.baseline.push_back(RunFacts::from_json(one));
     for (const Json& one : json.at("trials")) plan.trials.push_back(Trial::from_json(one));
+    for (const Json& one : json.value("shrunk", Json::array()))
+      plan.shrunk.emplace(one.at("of"), Trial::from_json(one.at("trial")));
     (void)plan.summary("", 0);
     if (plan.baseline.empty()) throw ExploreError("it has no baseline");
     return plan;

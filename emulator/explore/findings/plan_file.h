@@ -2,6 +2,10 @@
 // From it and the results, merge() makes the report where the command is not at hand.
 #pragma once
 
+#include <map>
+#include <string>
+#include <vector>
+
 #include "emulator/explore/findings/exploration_report.h"
 #include "emulator/explore/trials/options.h"
 #include "emulator/explore/trials/trial.h"
@@ -15,6 +19,8 @@ struct PlanFile {
   bool deterministic = true;
   std::vector<RunFacts> baseline;
   std::vector<Trial> trials;
+  /// The shrunk trials of findings, by the scenarios of the original trials.
+  std::map<std::string, Trial> shrunk = {};
 
   Summary summary(const std::string& folder, int64_t baseline_ns) const;
 };

@@ -1,4 +1,4 @@
-// Where a schedule stopped threads: the file `stops` of a recording (daemon/run/stop_log.h).
+// Where a schedule stopped threads: the file `stops` of a recording (daemon/base/stop_log.h).
 #pragma once
 
 #include <filesystem>

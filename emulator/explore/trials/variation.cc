@@ -23,6 +23,7 @@ std::vector<std::string> Variation::added_to(std::vector<std::string> options) c
 
 void Variation::to_json(Json& json) const {
   json["schedule"] = schedule;
+  if (!shrunk.empty()) json["shrunk"] = shrunk;
   if (adversarial.empty()) return;
   json["adversarial"] = adversarial;
   json["seed"] = seed;
@@ -31,6 +32,7 @@ void Variation::to_json(Json& json) const {
 Variation Variation::from_json(const Json& json) {
   Variation variation;
   json.at("schedule").get_to(variation.schedule);
+  variation.shrunk = json.value("shrunk", "");
   variation.adversarial = json.value("adversarial", "");
   variation.seed = json.value("seed", uint64_t{0});
   return variation;

@@ -1,4 +1,4 @@
-#include "emulator/daemon/run/stop_log.h"
+#include "emulator/daemon/base/stop_log.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -21,7 +21,7 @@ namespace rocemu::daemon {
 class StopLog {
  public:
   static constexpr char kFile[] = "stops";
-  /// More than that are not of use to anybody.
+  /// The log ends after this number of lines.
   static constexpr uint32_t kMost = 10'000;
 
   /// `directory` is that of the recording; the file has the `mask` of the user.
