@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "emulator/profile/field_names.h"
+#include "emulator/profile/yaml_text.h"
 
 namespace rocemu::profile {
 namespace {
@@ -181,18 +182,22 @@ class Recorder {
  public:
   explicit Recorder(std::string_view dump) : rest_(dump) { next(); }
 
-  RecordedProfile record(const std::string& source) {
+  RecordedProfile record(const std::string& source, const FurtherValues& further) {
     while (!at_end_ && !line_.starts_with("hca_id:")) skip_before_device();
     if (at_end_)
       throw std::runtime_error(source +
                                ": there is no line hca_id: this is not what ibv_devinfo -v "
                                "prints of a device");
-    add("identity", "name", pattern_of(trimmed(line_.substr(7))));
+    const std::string name(trimmed(line_.substr(7)));
+    add("identity", "name", yaml_text(pattern_of(name)));
     next();
     while (!at_end_ && !line_.starts_with("hca_id:")) take_line();
     if (!gid_types_.empty()) add("gids", "types", fmt::format("[{}]", fmt::join(gid_types_, ", ")));
-    if (!has_board_id_ && has_device_key("phys_port_cnt"))
-      values_["identity"].push_back({"board_id", "null", 0});
+    if (further) {
+      for (FoundValue& value : further(name))
+        add(value.section, value.key, std::move(value.value), std::move(value.source));
+    }
+    if (has_device_key("phys_port_cnt")) add("identity", "board_id", "null", "no such line");
     recorded_.yaml = text(source);
     return std::move(recorded_);
   }
@@ -200,7 +205,7 @@ class Recorder {
  private:
   struct Value {
     std::string key, value;
-    int line;
+    std::string source;  // a line of the dump, or a file
   };
 
   /// board_id would stand before it.
@@ -230,10 +235,13 @@ class Recorder {
   }
 
   void add(std::string_view section, std::string_view key, std::string value) {
+    add(section, key, std::move(value), std::to_string(number_));
+  }
+  void add(std::string_view section, std::string_view key, std::string value, std::string source) {
     for (const Value& one : values_[std::string(section)]) {
-      if (one.key == key) return;  // a second port
+      if (one.key == key) return;  // a second port, or known before
     }
-    values_[std::string(section)].push_back({std::string(key), std::move(value), number_});
+    values_[std::string(section)].push_back({std::string(key), std::move(value), std::move(source)});
   }
 
   /// The names in the deeper lines that follow.
@@ -309,16 +317,13 @@ class Recorder {
     next();
     if (row.form == Form::kFlagBits) take_names(indent);  // in the number already
     if (row.form == Form::kFlagNames) read = named_flags(row, take_names(indent));
-    if (row.key == "board_id") has_board_id_ = true;
-    const int after = std::exchange(number_, line);
-    add(row.section, row.key, *read);
-    number_ = after;
+    add(row.section, row.key, *read, std::to_string(line));
   }
 
   static std::optional<std::string> plain_value(const DumpLine& row, std::string_view value) {
     switch (row.form) {
       case Form::kText:
-        return fmt::format("\"{}\"", value);
+        return yaml_text(value);
       case Form::kNumber: {
         const auto number = leading_number(value);
         if (!number) return std::nullopt;
@@ -365,17 +370,17 @@ class Recorder {
 
   std::string text(const std::string& source) const {
     std::string yaml = fmt::format(
-        "# Made by `rocemu profile record` of {}. The number behind a value is its line there; "
-        "what is not here\n"
-        "# follows generic.\nsummary: recorded from {}\n",
+        "# Made by `rocemu profile record` of {}. Behind each value is the number of its line there, or "
+        "its file in\n"
+        "# sysfs; what is not here follows generic.\nsummary: recorded from {}\n",
         source, source);
-    for (const char* section : {"identity", "device", "port", "gids"}) {
+    for (const char* section : {"identity", "pci", "device", "port", "gids"}) {
       const auto found = values_.find(section);
       if (found == values_.end()) continue;
       yaml += fmt::format("\n{}:\n", section);
       for (const Value& value : found->second) {
         yaml += fmt::format("  {}: {}", value.key, value.value);
-        yaml += value.line != 0 ? fmt::format("  # {}\n", value.line) : "  # no such line\n";
+        yaml += fmt::format("  # {}\n", value.source);
       }
     }
     return yaml;
@@ -384,7 +389,6 @@ class Recorder {
   std::string_view rest_, line_;
   int number_ = 0;
   bool at_end_ = false;
-  bool has_board_id_ = false;
   std::map<std::string, std::vector<Value>> values_;
   std::vector<std::string> gid_types_;
   RecordedProfile recorded_;
@@ -392,8 +396,9 @@ class Recorder {
 
 }  // namespace
 
-RecordedProfile record_profile(std::string_view dump, const std::string& source) {
-  return Recorder(dump).record(source);
+RecordedProfile record_profile(std::string_view dump, const std::string& source,
+                               const FurtherValues& further) {
+  return Recorder(dump).record(source, further);
 }
 
 }  // namespace rocemu::profile

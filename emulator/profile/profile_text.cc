@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "emulator/profile/fields.h"
+#include "emulator/profile/yaml_text.h"
 #include "emulator/scenario/rule_names.h"
 #include "emulator/scenario/schema_values.h"
 
@@ -20,15 +21,6 @@ namespace {
 
 using Names = std::span<const FieldName>;
 using scenario::json_schema::Json;
-
-std::string yaml_text(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += c;
-  }
-  return result + "\"";
-}
 
 /// Numbers that drivers write in hexadecimal.
 bool is_hexadecimal(std::string_view section, std::string_view key) {

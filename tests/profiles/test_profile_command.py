@@ -66,11 +66,51 @@ class Profiles(unittest.TestCase):
                 if line != "GID types":
                     self.assertEqual(printed.get(line), value, f"{name}: {line}")
 
+    def test_record_reads_sysfs_of_the_machine_too(self):
+        """The keys that `ibv_devinfo -v` has no lines for, on machines that rocemu makes up."""
+        for name in ("mlx5-cx6dx", "irdma-e810", "bnxt-re", "mlx4-cx3pro"):
+            result = rocemu("run", "--private", "--profile", name, "--device", "nic7=127.0.0.1", "--", BIN / "rocemu",
+                            "profile", "record", "--device", "nic7")
+            self.assertEqual((result.returncode, result.stderr), (0, ""), name)
+            self.write("mine.yaml", result.stdout)
+            compared = rocemu("profile", "diff", name, "mine.yaml", directory=self.folder).stdout
+            for line in compared.splitlines():
+                # The name was given, and what create_qp and post accept is nowhere to be read.
+                self.assertRegex(line, r"^(key|identity\.(name|node_desc)|qp\.|post\.|mr\.|verbs\.|summary|name|"
+                                       r"gids\.link_local_first)", name)
+
+    def test_record_takes_a_directory_in_place_of_sysfs(self):
+        nic = self.folder / "class" / "mlx5_3"
+        (nic / "device").mkdir(parents=True)
+        (self.folder / "drivers" / "mlx5_core").mkdir(parents=True)
+        (nic / "device" / "driver").symlink_to(self.folder / "drivers" / "mlx5_core")
+        (nic / "device" / "vendor").write_text("0x15b3\n")
+        (nic / "device" / "device").write_text("what\n")
+        (nic / "node_desc").write_text('a "node"\\\n')
+        (nic / "ports" / "1" / "gid_attrs" / "types").mkdir(parents=True)
+        for index, kind in enumerate(("IB/RoCE v1", "RoCE v2", "RoCE v2")):
+            (nic / "ports" / "1" / "gid_attrs" / "types" / str(index)).write_text(kind + "\n")
+        dump = self.write("dump.txt", as_dump("mlx5_3", COMPLETE_CX6DX))
+        result = rocemu("profile", "record", "--sysfs", "class", dump, directory=self.folder)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.write("mine.yaml", result.stdout)
+        shown = rocemu("profile", "show", "mine.yaml", directory=self.folder).stdout
+        for line in ('driver: "mlx5_core"', 'node_desc: "a \\"node\\"\\\\"', "vendor: 0x15b3", "hca_type: null",
+                     "types: [RoCE v1, RoCE v2]"):
+            self.assertIn(line, shown)
+        self.assertIn("vendor: 0x15b3  # device/vendor\n", result.stdout)
+
+    def test_record_refuses_a_device_with_a_file(self):
+        result = rocemu("profile", "record", "--device", "mlx5_0", "dump.txt")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("leave out FILE", result.stderr)
+        self.assertEqual(rocemu("profile", "record", "--device", "a;b").returncode, 2)
+
     def test_record_reads_the_form_of_an_old_ibv_devinfo(self):
         result = rocemu("profile", "record", self.write("old.txt", OLD_RXE), directory=self.folder)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertIn("  max_qp: 65536  # 11\n", result.stdout)
-        self.assertIn("  name: rxe%d", result.stdout)
+        self.assertIn("  name: \"rxe%d\"", result.stdout)
         self.assertIn("  board_id: null", result.stdout)
         self.assertIn("  max_msg_sz: 0x800000  ", result.stdout)
         self.assertNotIn("types:", result.stdout)

@@ -1,5 +1,6 @@
 // `rocemu profile`: the NICs that rocemu can show, and how a real one becomes a profile.
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -13,6 +14,7 @@
 #include "emulator/profile/profile_library.h"
 #include "emulator/profile/profile_reader.h"
 #include "emulator/profile/profile_text.h"
+#include "emulator/profile/sysfs_identity.h"
 
 namespace rocemu::command {
 namespace po = boost::program_options;
@@ -90,33 +92,50 @@ int diff_profiles(const std::string& first, const std::string& second) {
   return kExitFailure;
 }
 
-std::string output_of(const char* command) {
+/// Returns what ibv_devinfo -v prints of the device, or of the first.
+std::string output_of(const std::string& device) {
+  const bool is_name = std::ranges::all_of(device, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
+  });
+  if (!is_name) throw UsageError("profile record: --device takes the name of a device");
+  const std::string command = "ibv_devinfo -v" + (device.empty() ? "" : " -d " + device);
+  FILE* const pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) throw Failure("profile record: cannot run " + command);
   std::string output;
-  FILE* const pipe = popen(command, "r");
-  if (pipe == nullptr) throw Failure(std::string("profile record: cannot run ") + command);
   char buffer[4096];
   size_t size;
   while ((size = fread(buffer, 1, sizeof buffer, pipe)) > 0) output.append(buffer, size);
   if (pclose(pipe) != 0)
-    throw Failure(std::string("profile record: ") + command +
+    throw Failure("profile record: " + command +
                   " failed; run it on the machine with the NIC, or give a file with its output");
   return output;
 }
 
-int record_profile(const std::vector<std::string>& words) {
+/// What a profile is made of.
+struct Recorded {
+  std::string file;    // with the output of ibv_devinfo -v; empty: it is run
+  std::string device;  // empty: the first
+  std::string sysfs;   // the directory of devices; empty for none
+};
+
+int record_profile(const Recorded& from) {
   std::string dump, source = "ibv_devinfo -v";
-  if (words.empty()) {
-    dump = output_of("ibv_devinfo -v");
+  if (from.file.empty()) {
+    dump = output_of(from.device);
   } else {
-    source = words[0];
-    std::ifstream file(source, std::ios::binary);
-    if (!file) throw Failure("profile record: cannot read " + source);
+    std::ifstream file(from.file, std::ios::binary);
+    if (!file) throw Failure("profile record: cannot read " + from.file);
     dump.assign(std::istreambuf_iterator<char>(file), {});
-    source = source.substr(source.rfind('/') + 1);
+    source = from.file.substr(from.file.rfind('/') + 1);
   }
+  profile::FurtherValues further;
+  if (!from.sysfs.empty())
+    further = [&from](const std::string& device) {
+      return profile::read_sysfs(from.sysfs + "/" + device);
+    };
   profile::RecordedProfile recorded;
   try {
-    recorded = profile::record_profile(dump, source);
+    recorded = profile::record_profile(dump, source, further);
     profile::parse_profile(recorded.yaml, "recorded", "the recorded profile");
   } catch (const profile::ProfileError& error) {
     std::cout << recorded.yaml;
@@ -136,16 +155,22 @@ std::string profile_help() {
   return "usage: rocemu profile list [--names]\n"
          "       rocemu profile show NAME|FILE\n"
          "       rocemu profile diff NAME|FILE NAME|FILE\n"
-         "       rocemu profile record [FILE]\n"
+         "       rocemu profile record [--device NAME] [--sysfs DIR] [FILE]\n"
          "\n"
-         "Profiles are the NICs that `rocemu run --profile NAME` can show: their identity, limits\n"
-         "and known quirks. `list` lists those that come with rocemu, `show` prints one with "
-         "every\n"
-         "value, `diff` the values in which two differ, and `record` makes one of what "
-         "`ibv_devinfo\n"
-         "-v` prints on this machine, or of a FILE with such output: a profile on standard "
-         "output,\n"
-         "and the lines that it does not understand on standard error.\n"
+         "A profile makes rocemu's devices another NIC: its identity, limits and known quirks\n"
+         "(`rocemu run --profile NAME`). `list` lists those that come with rocemu, `show` prints\n"
+         "one with every value, and `diff` the values in which two differ.\n"
+         "\n"
+         "`record` makes one of the NIC of this machine: of what `ibv_devinfo -v` prints, and of\n"
+         "what sysfs has of it. Or of a FILE with that output, saved on another machine. The\n"
+         "profile goes to standard output, and lines that it does not understand to standard\n"
+         "error.\n"
+         "\n"
+         "Options:\n"
+         "  --names        with `list`: print only the names\n"
+         "  --device NAME  with `record`: of this device of the machine, in place of the first\n"
+         "  --sysfs DIR    with `record`: read DIR/NAME for what sysfs has of the device NAME\n"
+         "                 (default /sys/class/infiniband; with a FILE none)\n"
          "\n"
          "Exit status: 0 done, 1 failed, or the profiles of `diff` differ; 2 wrong usage.\n"
          "\n"
@@ -157,7 +182,8 @@ std::string profile_help() {
 
 int profile(const Arguments& arguments) {
   po::options_description options("Options");
-  options.add_options()("names", po::bool_switch(), "with list, print only the names");
+  options.add_options()("names", po::bool_switch(), "")("device", po::value<std::string>(), "")(
+      "sysfs", po::value<std::string>(), "");
   po::options_description all = options;
   all.add_options()("words", po::value<Arguments>());
   po::positional_options_description positional;
@@ -172,7 +198,16 @@ int profile(const Arguments& arguments) {
   }
   if (verb == "show" && words.size() == 1) return show_profile(words[0]);
   if (verb == "diff" && words.size() == 2) return diff_profiles(words[0], words[1]);
-  if (verb == "record" && words.size() <= 1) return record_profile(words);
+  const auto text = [&](const char* option) {
+    return values.count(option) != 0 ? values[option].as<std::string>() : "";
+  };
+  if (verb == "record" && words.size() <= 1) {
+    if (!words.empty() && values.count("device") != 0)
+      throw UsageError("profile record: --device is for the NICs of this machine; leave out FILE");
+    const std::string sysfs =
+        words.empty() && values.count("sysfs") == 0 ? "/sys/class/infiniband" : text("sysfs");
+    return record_profile({words.empty() ? "" : words[0], text("device"), sysfs});
+  }
   throw UsageError(
       "profile: give list, show NAME, diff NAME NAME or record [FILE]; rocemu help profile "
       "explains them");

@@ -1,31 +1,39 @@
 #include "emulator/command/run/all_profiles.h"
 
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
+#include <deque>
 #include <fstream>
 #include <iostream>
-#include <sstream>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "emulator/command/base/child_run.h"
 #include "emulator/command/base/error.h"
 #include "emulator/command/run/nothing_posted.h"
 #include "emulator/os/temporary_directory.h"
 #include "emulator/profile/profile_library.h"
 
-extern char** environ;
-
 namespace rocemu::command {
 namespace {
 
-/// The options of one run: those of all, with the name of its profile for "all".
+namespace po = boost::program_options;
+
+constexpr size_t kResultWidth = std::string_view("NOTHING POSTED").size();
+/// Of the output of a run that failed.
+constexpr size_t kLinesShown = 20;
+
+/// Each of these names a file or directory for one run.
+void refuse_files_of_one_run(const po::variables_map& values) {
+  for (const char* option : {"record", "capture", "expect", "actual", "keep-on-failure", "stacks",
+                             "call-sites", "sanitize-report", "check-determinism"}) {
+    if (values.count(option) != 0)
+      throw UsageError("run: with --profile all there are many runs; leave out --" +
+                       std::string(option) + ", or give one profile");
+  }
+}
+
+/// Returns the options of one run: those of all, with the name of its profile in place of "all".
 Arguments arguments_for(const Arguments& own, const std::string& profile) {
   Arguments arguments{"rocemu", "run"};
   for (size_t i = 0; i < own.size(); ++i) {
@@ -40,101 +48,91 @@ Arguments arguments_for(const Arguments& own, const std::string& profile) {
   return arguments;
 }
 
-/// Runs it with both outputs in the file; returns the exit status, or 128 and the signal.
-int run_into(const Arguments& arguments, const std::string& file) {
-  std::vector<char*> pointers;
-  for (const std::string& one : arguments) pointers.push_back(const_cast<char*>(one.c_str()));
-  pointers.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, file.c_str(),
-                                   O_WRONLY | O_CREAT | O_APPEND, 0600);
-  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-  pid_t child = 0;
-  const int error =
-      posix_spawn(&child, "/proc/self/exe", &actions, nullptr, pointers.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) throw Failure(std::string("run: cannot start rocemu: ") + std::strerror(error));
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) return kExitFailure;
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-struct Row {
-  std::string profile, result, reason;
-};
-
-/// Columns, of which the last is as long as it is.
-void print(const std::vector<Row>& rows) {
-  size_t width = 0;
-  for (const Row& row : rows) width = std::max(width, row.profile.size());
-  constexpr size_t kResultWidth = 14;  // of NOTHING POSTED
-  for (const Row& row : rows) {
-    std::string line = row.profile + std::string(width + 2 - row.profile.size(), ' ') + row.result;
-    if (!row.reason.empty())
-      line += std::string(kResultWidth + 2 - row.result.size(), ' ') + row.reason;
-    std::cout << line << "\n";
-  }
-}
-
 struct Output {
-  std::string reason;  // what the profile refused; else the last line
+  std::string refusal;  // what the profile refused first; empty if nothing
+  std::string last;     // the last line of the command
   bool nothing_posted = false;
+  std::deque<std::string> lines;  // the last ones
 };
 
-Output read_output(const std::string& file) {
+/// Returns what stands behind "profile NAME: " in a line of rocemu; else nothing.
+std::string refusal_in(const std::string& line, const std::string& profile) {
+  const std::string begin = "profile " + profile + ": ";
+  const size_t at = line.find(begin);
+  return line.starts_with("rocemu") && at != std::string::npos ? line.substr(at + begin.size()) : "";
+}
+
+Output read_output(const std::string& file, const std::string& profile) {
   Output output;
   std::ifstream lines(file);
-  std::string last, refused;
-  constexpr std::string_view kProfile = "profile ";
   for (std::string line; std::getline(lines, line);) {
-    if (line.find(kNothingPosted) != std::string::npos) {
-      output.nothing_posted = true;
-      continue;
-    }
-    const size_t at = line.find(kProfile);
-    const size_t colon = at == std::string::npos ? at : line.find(": ", at);
-    const bool is_refusal = line.find("rocemu") < at && colon != std::string::npos &&
-                            line.find(' ', at + kProfile.size()) > colon;
-    if (is_refusal && refused.empty()) refused = line.substr(colon + 2);
-    if (!line.empty()) last = line;
+    if (line.find(kNothingPosted) != std::string::npos) output.nothing_posted = true;
+    if (output.refusal.empty()) output.refusal = refusal_in(line, profile);
+    if (!line.empty() && !line.starts_with("rocemu")) output.last = line;
+    output.lines.push_back(line);
+    if (output.lines.size() > kLinesShown) output.lines.pop_front();
   }
-  output.reason = refused.empty() ? last : refused;
   return output;
+}
+
+struct Result {
+  std::string_view word;  // in the table
+  std::string reason;
+};
+
+Result result_of(int status, const Output& output) {
+  const std::string& reason = output.refusal.empty() ? output.last : output.refusal;
+  if (output.nothing_posted)
+    return {"NOTHING POSTED", output.refusal.empty() ? "the program saw the device and did not use it"
+                                                     : output.refusal};
+  if (status != 0)
+    return {"FAILED", reason.empty() ? "exit status " + std::to_string(status) : reason};
+  return {"ok", ""};
+}
+
+void print_row(size_t width, std::string_view profile, std::string_view result,
+               std::string_view reason) {
+  std::string row(profile);
+  row.append(width + 2 - profile.size(), ' ').append(result);
+  if (!reason.empty()) row.append(kResultWidth + 2 - result.size(), ' ').append(reason);
+  std::cout << row << std::endl;  // at once: the next run may take long
 }
 
 }  // namespace
 
-int run_with_all_profiles(const Arguments& own, const Arguments& command) {
+int run_with_all_profiles(const po::variables_map& values, const Arguments& own,
+                          const Arguments& command) {
+  refuse_files_of_one_run(values);
   const TemporaryDirectory directory;
-  std::vector<Row> rows{{"profile", "result", ""}};
+  const std::vector<std::string> names = profile::profile_names();
+  size_t width = 0;
+  for (const std::string& name : names) width = std::max(width, name.size());
+  std::string failures;
   bool failed = false;
-  for (const std::string& name : profile::profile_names()) {
+  for (const std::string& name : names) {
     Arguments arguments = arguments_for(own, name);
     arguments.emplace_back("--");
     arguments.insert(arguments.end(), command.begin(), command.end());
     const std::string file = (directory.path() / name).string();
-    const int status = run_into(arguments, file);
-    const Output output = read_output(file);
-    if (status == kExitUsage) {
-      std::ifstream text(file);
-      std::cerr << text.rdbuf();
+    const int status = run_child(arguments, {file, file});
+    const bool is_first = &name == &names.front();
+    // It has not run the command, and would not with another profile.
+    if (is_first &&
+        (status == kExitUsage || status == kExitNotFound || status == kExitNotExecutable)) {
+      std::cerr << std::ifstream(file).rdbuf();
       return status;
     }
-    if (status != 0 && !output.nothing_posted) {
-      rows.push_back({name, "FAILED", output.reason});
-    } else if (output.nothing_posted) {
-      rows.push_back({name, "NOTHING POSTED",
-                      output.reason.empty() ? "the program saw the device and did not use it"
-                                            : output.reason});
-    } else {
-      rows.push_back({name, "ok", ""});
-    }
-    failed |= status != 0;
+    if (is_first) print_row(width, "profile", "result", "");
+    const Output output = read_output(file, name);
+    const Result result = result_of(status, output);
+    print_row(width, name, result.word, result.reason);
+    if (status == 0) continue;
+    failed = true;
+    failures += "\n" + name + " ended with status " + std::to_string(status) +
+                (output.lines.size() < kLinesShown ? ":\n" : "; its last lines:\n");
+    for (const std::string& line : output.lines) failures += "  " + line + "\n";
   }
-  print(rows);
+  std::cerr << failures;
   return failed ? kExitFailure : 0;
 }
 

@@ -12,8 +12,10 @@ namespace rocemu::command {
 inline constexpr char kNothingPosted[] = "nothing was posted";
 
 struct NicUse {
-  bool nothing_posted = false;
-  std::vector<std::string> lines;  // to report
+  /// The opcodes that a profile took and let fail in their completion.
+  std::vector<std::string> late_failures;
+  /// Begins with kNothingPosted; empty if something was posted, or no device was prepared.
+  std::string nothing_posted;
 };
 
 /// `state` is the reply to "show".
