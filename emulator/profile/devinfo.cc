@@ -21,8 +21,9 @@ namespace {
 
 /// How ibv_devinfo writes a value.
 enum class Form : uint8_t {
-  kNumber,     // "131072", "0x02c9", "4095 us", "1000000kHZ", "131072Bytes"
-  kText,       // "22.36.1010"
+  kNumber,          // "131072", "0x02c9", "4095 us", "1000000kHZ", "131072Bytes"
+  kNumberAndNames,  // the same, with names far below it
+  kText,            // "22.36.1010"
   kParens,     // "4096 (5)", "ATOMIC_HCA (1)": the number in parentheses, by its name in a profile
   kFlagBits,   // "0xed721c36", with the flags' names below it
   kFlagNames,  // nothing, with the flags' names below it
@@ -81,7 +82,7 @@ constexpr DumpLine kLines[] = {
     {"completion timestamp_mask", "device", "completion_timestamp_mask"},
     {"completion_timestamp_mask", "device", "completion_timestamp_mask"},
     {"hca_core_clock", "device", "hca_core_clock"},
-    {"device_cap_flags_ex", "device", "device_cap_flags_ex"},
+    {"device_cap_flags_ex", "device", "device_cap_flags_ex", Form::kNumberAndNames},
     {"max_cq_count", "device", "max_cq_count"},
     {"max_cq_period", "device", "max_cq_period"},
     {"maximum available device memory", "device", "max_dm_size"},
@@ -194,8 +195,10 @@ class Recorder {
     while (!at_end_ && !line_.starts_with("hca_id:")) take_line();
     if (!gid_types_.empty()) add("gids", "types", fmt::format("[{}]", fmt::join(gid_types_, ", ")));
     if (further) {
-      for (FoundValue& value : further(name))
+      for (FoundValue& value : further(name)) {
+        if (value.key == "hw_rev" && is_hardware_version(value.value)) continue;  // as by itself
         add(value.section, value.key, std::move(value.value), std::move(value.source));
+      }
     }
     if (has_device_key("phys_port_cnt")) add("identity", "board_id", "null", "no such line");
     recorded_.yaml = text(source);
@@ -211,6 +214,12 @@ class Recorder {
   /// board_id would stand before it.
   bool has_device_key(std::string_view key) {
     return std::ranges::find(values_["device"], key, &Value::key) != values_["device"].end();
+  }
+
+  bool is_hardware_version(std::string_view quoted) {
+    const std::vector<Value>& device = values_["device"];
+    const auto found = std::ranges::find(device, "hw_ver", &Value::key);
+    return found != device.end() && quoted == "\"" + found->value + "\"";
   }
 
   void next() {
@@ -241,7 +250,8 @@ class Recorder {
     for (const Value& one : values_[std::string(section)]) {
       if (one.key == key) return;  // a second port, or known before
     }
-    values_[std::string(section)].push_back({std::string(key), std::move(value), std::move(source)});
+    values_[std::string(section)].push_back(
+        {std::string(key), std::move(value), std::move(source)});
   }
 
   /// The names in the deeper lines that follow.
@@ -315,7 +325,9 @@ class Recorder {
       return next();
     }
     next();
-    if (row.form == Form::kFlagBits) take_names(indent);  // in the number already
+    // What the names say is in the number already. Ports are a little below the device's lines.
+    if (row.form == Form::kFlagBits) take_names(indent);
+    if (row.form == Form::kNumberAndNames) take_names(indent + 2);
     if (row.form == Form::kFlagNames) read = named_flags(row, take_names(indent));
     add(row.section, row.key, *read, std::to_string(line));
   }
@@ -324,7 +336,8 @@ class Recorder {
     switch (row.form) {
       case Form::kText:
         return yaml_text(value);
-      case Form::kNumber: {
+      case Form::kNumber:
+      case Form::kNumberAndNames: {
         const auto number = leading_number(value);
         if (!number) return std::nullopt;
         return value.starts_with("0x") ? fmt::format("{:#x}", *number) : std::to_string(*number);
@@ -370,7 +383,8 @@ class Recorder {
 
   std::string text(const std::string& source) const {
     std::string yaml = fmt::format(
-        "# Made by `rocemu profile record` of {}. Behind each value is the number of its line there, or "
+        "# Made by `rocemu profile record` of {}. Behind each value is the number of its line "
+        "there, or "
         "its file in\n"
         "# sysfs; what is not here follows generic.\nsummary: recorded from {}\n",
         source, source);

@@ -273,8 +273,8 @@ std::shared_ptr<const DeviceProfile> parse_profile(std::string_view yaml, const 
       Reader fields(reader, root);
       visit_fields(*profile, fields);
       if (root.is_mapping()) fields.check_keys();
-      if (problems.empty()) derive(fields, *profile);
       if (problems.empty()) check_profile(reader, fields, *profile);
+      if (problems.empty()) derive(fields, *profile);
     } catch (const NodeReader::TooManyProblems&) {
     }
   }

@@ -1,5 +1,5 @@
-// What sysfs has of a NIC, of the keys that a profile has: `ibv_devinfo -v` prints neither the driver
-// nor the PCI function.
+// What sysfs has of a NIC, of the keys that a profile has: `ibv_devinfo -v` prints neither the
+// driver nor the PCI function.
 #pragma once
 
 #include <filesystem>

@@ -109,7 +109,7 @@ class Profiles(unittest.TestCase):
     def test_record_reads_the_form_of_an_old_ibv_devinfo(self):
         result = rocemu("profile", "record", self.write("old.txt", OLD_RXE), directory=self.folder)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
-        self.assertIn("  max_qp: 65536  # 11\n", result.stdout)
+        self.assertIn("  max_qp: 65536  # 10\n", result.stdout)
         self.assertIn("  name: \"rxe%d\"", result.stdout)
         self.assertIn("  board_id: null", result.stdout)
         self.assertIn("  max_msg_sz: 0x800000  ", result.stdout)

@@ -59,7 +59,8 @@ struct Output {
 std::string refusal_in(const std::string& line, const std::string& profile) {
   const std::string begin = "profile " + profile + ": ";
   const size_t at = line.find(begin);
-  return line.starts_with("rocemu") && at != std::string::npos ? line.substr(at + begin.size()) : "";
+  return line.starts_with("rocemu") && at != std::string::npos ? line.substr(at + begin.size())
+                                                               : "";
 }
 
 Output read_output(const std::string& file, const std::string& profile) {
@@ -83,8 +84,9 @@ struct Result {
 Result result_of(int status, const Output& output) {
   const std::string& reason = output.refusal.empty() ? output.last : output.refusal;
   if (output.nothing_posted)
-    return {"NOTHING POSTED", output.refusal.empty() ? "the program saw the device and did not use it"
-                                                     : output.refusal};
+    return {"NOTHING POSTED", output.refusal.empty()
+                                  ? "the program saw the device and did not use it"
+                                  : output.refusal};
   if (status != 0)
     return {"FAILED", reason.empty() ? "exit status " + std::to_string(status) : reason};
   return {"ok", ""};

@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <string>
 #include <system_error>
+#include <utility>
 
 namespace rocemu::daemon {
 namespace {
@@ -17,6 +20,7 @@ constexpr uint32_t kPciBridge = 0x060400;
 constexpr char kLinkSpeed[] = "8.0 GT/s PCIe";
 constexpr uint16_t kLinkSpeedCode = 3, kLinkWidth = 16;
 constexpr char kDevices[] = "bus/pci/devices";
+const std::string kDrivers = "bus/pci/drivers/";
 
 bool is_bridge(const PciFunction& function) {
   return function.port != PciPort::kEndpoint;
@@ -110,12 +114,18 @@ void add_function(SysfsFiles& files, const PciFunction& function) {
   files.add_binary(function.path + "/resource", resources);
   files.add_binary(function.path + "/config", ConfigSpace(function).take());
   files.link(function.path + "/subsystem", "bus/pci");
-  if (!function.driver.empty()) {
-    const std::string driver = "bus/pci/drivers/" + function.driver;
-    files.link(function.path + "/driver", driver);
-    if (!function.module.empty()) files.link(driver + "/module", "module/" + function.module);
-  }
+  if (!function.driver.empty()) files.link(function.path + "/driver", kDrivers + function.driver);
   files.link(fmt::format("{}/{}", kDevices, function.address), function.path);
+}
+
+/// Links each driver to its module.
+void add_modules(SysfsFiles& files, const PciLayout& layout) {
+  std::map<std::string, std::string> modules;  // by the names of their drivers
+  for (const PciFunction& device : layout.devices)
+    if (!device.driver.empty() && !device.module.empty())
+      modules.emplace(device.driver, device.module);
+  for (const auto& [driver, module] : modules)
+    files.link(kDrivers + driver + "/module", "module/" + module);
 }
 
 /// Those that the machine itself has, by their absolute names.
@@ -136,6 +146,7 @@ void add_pci(SysfsFiles& files, const PciLayout& layout) {
   const auto machine = static_cast<size_t>(std::max(get_nprocs_conf(), 1));
   for (const PciFunction& bridge : layout.bridges) add_function(files, bridge);
   for (const PciFunction& device : layout.devices) add_function(files, device);
+  add_modules(files, layout);
   for (const PciBus& bus : layout.buses) {
     files.add(bus.path + "/cpuaffinity", cpu_mask_text(bus.cpus, machine));
     files.add(bus.path + "/cpulistaffinity", cpu_list_text(bus.cpus));
