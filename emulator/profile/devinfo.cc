@@ -179,6 +179,8 @@ std::string pattern_of(std::string_view name) {
   return std::string(name.substr(0, end)) + "%d";
 }
 
+constexpr char kNoLine[] = "no such line";
+
 class Recorder {
  public:
   explicit Recorder(std::string_view dump) : rest_(dump) { next(); }
@@ -200,7 +202,15 @@ class Recorder {
         add(value.section, value.key, std::move(value.value), std::move(value.source));
       }
     }
-    if (has_device_key("phys_port_cnt")) add("identity", "board_id", "null", "no such line");
+    if (!value_of("device", "phys_port_cnt").empty()) add("identity", "board_id", "null", kNoLine);
+    // ibv_devinfo leaves these lines out if they are 0.
+    if (!value_of("device", "device_cap_flags_ex").empty() && !values_["port"].empty()) {
+      for (const char* key : {"max_cq_count", "max_cq_period", "max_dm_size"})
+        add("device", key, "0", kNoLine);
+    }
+    if (value_of("device", "max_srq") == "0") {
+      for (const char* key : {"max_srq_wr", "max_srq_sge"}) add("device", key, "0", kNoLine);
+    }
     recorded_.yaml = text(source);
     return std::move(recorded_);
   }
@@ -211,15 +221,13 @@ class Recorder {
     std::string source;  // a line of the dump, or a file
   };
 
-  /// board_id would stand before it.
-  bool has_device_key(std::string_view key) {
-    return std::ranges::find(values_["device"], key, &Value::key) != values_["device"].end();
+  std::string_view value_of(const char* section, std::string_view key) {
+    const std::vector<Value>& values = values_[section];
+    const auto found = std::ranges::find(values, key, &Value::key);
+    return found != values.end() ? found->value : std::string_view();
   }
-
   bool is_hardware_version(std::string_view quoted) {
-    const std::vector<Value>& device = values_["device"];
-    const auto found = std::ranges::find(device, "hw_ver", &Value::key);
-    return found != device.end() && quoted == "\"" + found->value + "\"";
+    return quoted == yaml_text(value_of("device", "hw_ver"));
   }
 
   void next() {
