@@ -81,9 +81,9 @@ def test_shows_the_nic(fabric, rocemu_profile):
             project = pathlib.Path(scratch)
             (project / "conftest.py").write_text('pytest_plugins = ["pytest_rocemu"]\n')
             (project / "test_nics.py").write_text(tests)
-            said = self.pytest(project, "-v", "--rocemu-profile", "mlx5-cx5", "--rocemu-profile", "qedr")
-            self.assertIn("test_nics.py::test_shows_the_nic[mlx5-cx5] PASSED", said)
-            self.assertIn("test_nics.py::test_shows_the_nic[qedr] FAILED", said)
+            said = self.pytest(project, "--rocemu-profile", "mlx5-cx5", "--rocemu-profile", "qedr")
+            self.assertIn("1 failed, 1 passed", said)
+            self.assertIn("FAILED test_nics.py::test_shows_the_nic[qedr]", said)
             names = subprocess.run([BUILD / "bin" / "rocemu", "profile", "list", "--names"], text=True, check=True,
                                    stdout=subprocess.PIPE).stdout.split()
             self.assertIn(f"1 failed, {len(names) - 1} passed", self.pytest(project, "--rocemu-profile", "all"))

@@ -10,7 +10,6 @@
 
 #include "emulator/daemon/base/descriptors.h"
 #include "emulator/daemon/base/other_nics.h"
-#include "emulator/daemon/base/profile_messages.h"
 #include "emulator/os/proc.h"
 
 namespace rocemu::daemon {
@@ -190,7 +189,8 @@ void ClientSession::execute(RequestSocket::Received received) {
     explain_meeting_itself(peer_.pid, request.body.modify_qp.qpn);
   }
   const engine::DeviceProfile* const profile = services_.engine.profile(device_);
-  if (profile != nullptr) explain_refusal(*profile, request, answer.reply.error, peer_.pid);
+  if (profile != nullptr)
+    profile_messages_.explain(*profile, request, answer.reply.error, peer_.pid);
   std::vector<int> given;
   for (const UniqueFd& fd : answer.fds) given.push_back(fd.get());
   requests_.reply(request, answer.reply, given);

@@ -101,7 +101,9 @@ void add_function(SysfsFiles& files, const PciFunction& function) {
     files.add(fmt::format("{}/{}_link_speed", function.path, which), kLinkSpeed);
     files.add(fmt::format("{}/{}_link_width", function.path, which), std::to_string(kLinkWidth));
   }
-  add("modalias", alias);
+  // By this file libibverbs finds the provider of a real NIC, which may be linked into a program
+  // (libmlx5 into perftest) and would take the device before rocemu's is asked. `uevent` has it.
+  if (function.driver.empty()) add("modalias", alias);
   add("uevent",
       fmt::format("{}PCI_CLASS={:X}\nPCI_ID={:04X}:{:04X}\nPCI_SUBSYS_ID={:04X}:{:04X}\n"
                   "PCI_SLOT_NAME={}\nMODALIAS={}",
