@@ -18,6 +18,7 @@ OS = "emulator/os"
 ENGINE = "emulator/engine"
 JOURNAL = "emulator/journal"
 SCENARIO = "emulator/scenario"
+PROFILE = "emulator/profile"
 OPTIONS = "emulator/options"
 EXPLORE = "emulator/explore"
 SCHEDULE = "emulator/schedule"
@@ -25,7 +26,7 @@ CAPTURE = "emulator/capture"
 TIMELINE = "emulator/timeline"
 SANITIZER = "emulator/sanitizer"
 # Files of the engine that its stages share. The stages build on each other in the order below.
-ENGINE_VALUES = [f"{ENGINE}/{name}.h" for name in ("config", "events", "step")]
+ENGINE_VALUES = [f"{ENGINE}/{name}.h" for name in ("config", "device_profile", "events", "step")]
 SNAPSHOT = f"{ENGINE}/snapshot.h"
 BASE, PROTOCOL, OBJECTS, LINK, FAULTS, ADVERSARIAL, TRANSPORT, CM, VERBS, RDMACM = (
     f"{ENGINE}/{folder}"
@@ -35,8 +36,8 @@ EMULATOR = "emulator"  # the folder and everything below it
 DAEMON = "emulator/daemon"
 COMMAND = "emulator/command"
 PROVIDER = "verbs_provider"
-BELOW_DAEMON = ["wire", ABI, OS, ENGINE, JOURNAL, SCENARIO, SCHEDULE, OPTIONS, CAPTURE, SANITIZER]
-BELOW_COMMAND = [ABI, OS, JOURNAL, TIMELINE, SCENARIO, OPTIONS, CAPTURE, ENGINE, EXPLORE, SANITIZER]
+BELOW_DAEMON = ["wire", ABI, OS, ENGINE, JOURNAL, SCENARIO, PROFILE, SCHEDULE, OPTIONS, CAPTURE, SANITIZER]
+BELOW_COMMAND = [ABI, OS, JOURNAL, TIMELINE, SCENARIO, PROFILE, OPTIONS, CAPTURE, ENGINE, EXPLORE, SANITIZER]
 BELOW_TIMELINE = [JOURNAL, CAPTURE, ENGINE, "wire", ABI]
 # Files of the timeline and of explore that their rooms share.
 TIMELINE_MODEL = [f"{TIMELINE}/{name}.h" for name in ("model", "arrange", "beside", "select")]
@@ -74,9 +75,10 @@ RULES = {
     VERBS: ["wire", ABI, BASE, PROTOCOL, OBJECTS, LINK, FAULTS, TRANSPORT, *ENGINE_VALUES],
     RDMACM: ["wire", ABI, BASE, PROTOCOL, OBJECTS, FAULTS, CM, SNAPSHOT, *ENGINE_VALUES],
     CAPTURE: [ENGINE, "wire", ABI, OS],
-    JOURNAL: [ENGINE, SCENARIO, "wire", ABI, OS],
+    JOURNAL: [ENGINE, SCENARIO, PROFILE, "wire", ABI, OS],
     SCENARIO: [ENGINE, "wire", ABI],
-    OPTIONS: [ENGINE, "wire", ABI],
+    PROFILE: [ENGINE, SCENARIO, ABI],
+    OPTIONS: [ENGINE, PROFILE, "wire", ABI],
     EXPLORE: [ABI, OS, EXPLORE],
     **rooms(EXPLORE, "points trials findings", [ABI, OS, EXPLORE_FILES]),
     EXPLORE_FILES: [],
@@ -90,7 +92,7 @@ RULES = {
     DAEMON: [EMULATOR, "wire"],
     **rooms(DAEMON, "base memory client rdmacm run net kernel control", BELOW_DAEMON),
     COMMAND: [*BELOW_COMMAND, COMMAND],
-    **rooms(COMMAND, "base programs daemons faults hangs sanitizer recordings determinism doctor nic run",
+    **rooms(COMMAND, "base programs daemons faults profiles hangs sanitizer recordings determinism doctor nic run",
             BELOW_COMMAND),
     PROVIDER: [ABI, PROVIDER],
     **PROVIDER_ROOMS,

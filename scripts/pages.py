@@ -11,7 +11,7 @@ import pathlib
 import re
 
 CODE = ("wire", "emulator", "verbs_provider", "testing", "vipl", "tests", "scripts", "packaging")
-FOLDERS = CODE + ("docs", "scenarios", "topologies", "examples", "debian", ".github", ".ci")
+FOLDERS = CODE + ("docs", "scenarios", "topologies", "profiles", "examples", "debian", ".github", ".ci")
 PAGES_OF_CODE = ("docs/ARCHITECTURE.md", "docs/design/")
 HISTORY = "CHANGELOG.md"  # names what there was
 # Placeholders in recipes, such as scenarios/NAME.yaml.

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "emulator/abi/runtime_dir.h"
 #include "verbs_provider/base/objects.h"
 #include "verbs_provider/base/private_abi.h"
 #include "verbs_provider/base/verbs.h"
@@ -19,11 +20,15 @@ namespace {
 /// uverbsN/abi_version in the daemon's sysfs tree.
 constexpr uint32_t kDeviceAbiVersion = 1;
 
-/// The daemon's devices have any name, but this adapter type.
+/// The daemon's devices have any name, but this adapter type, or as another NIC the file that names
+/// its profile.
 bool match_device(SysfsDevice* device) {
   constexpr char kType[] = "rocemu\n";
-  char path[sizeof(device->ibdev_path) + 16];
-  const int length = snprintf(path, sizeof(path), "%s/hca_type", device->ibdev_path);
+  char path[sizeof(device->ibdev_path) + sizeof(abi::kProfileFile)];
+  int length = snprintf(path, sizeof(path), "%s/%s", device->ibdev_path, abi::kProfileFile);
+  if (length < 0 || static_cast<size_t>(length) >= sizeof(path)) return false;
+  if (access(path, F_OK) == 0) return true;
+  length = snprintf(path, sizeof(path), "%s/hca_type", device->ibdev_path);
   if (length < 0 || static_cast<size_t>(length) >= sizeof(path)) return false;
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;

@@ -152,7 +152,28 @@ struct PortAttr {
   uint8_t active_width;
   uint8_t active_speed;
   uint8_t phys_state;
-  uint8_t reserved[3];
+  uint8_t max_vl_num;
+  uint8_t link_layer;  // LinkLayer
+  uint8_t lmc;
+  uint16_t lid;
+  uint16_t sm_lid;
+};
+
+/// ibv_port_attr::link_layer, IBV_LINK_LAYER_...
+enum class LinkLayer : uint8_t { kUnspecified = 0, kInfiniBand = 1, kEthernet = 2 };
+
+/// A reply's error with which a verb fails and leaves errno as it was.
+inline constexpr int32_t kErrnoUntouched = -1;
+
+/// How posting work requests differs from the man page on the device's NIC; all zero if it does
+/// not.
+struct PostRules {
+  uint32_t refused_opcodes;  // bits of WrOpcode that ibv_post_send(3) refuses ...
+  int32_t opcode_error;      // ... with this, which may be negative; 0: EINVAL
+  int32_t inline_error;      // for more inline data than the QP was granted; 0: EINVAL
+  uint32_t max_read_sge;     // SGEs of an RDMA READ; 0: those of the QP
+  uint32_t no_inline_room;   // 1: a QP has no more inline data than create_qp asked for
+  uint32_t most_posted;      // work requests of a queue before ENOMEM; 0: all that were granted
 };
 
 }  // namespace rocemu::abi

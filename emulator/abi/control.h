@@ -20,7 +20,7 @@ namespace rocemu::abi {
 
 inline constexpr uint32_t kMagic = 0x65636f72;  // "roce" in memory on a little-endian machine
 /// Both sides must speak the same version; there is no negotiation, since they are built together.
-inline constexpr uint32_t kVersion = 8;
+inline constexpr uint32_t kVersion = 9;
 
 struct Request {
   uint32_t magic;

@@ -239,6 +239,7 @@ union ReplyBody {
     uint64_t wall_start_ns;   // CLOCK_REALTIME then
     uint32_t num_comp_vectors;
     uint32_t fills_undefined;  // 1: the client fills what the man pages leave undefined
+    PostRules posts;
   } hello;
   DeviceAttr device;
   PortAttr port;

@@ -36,6 +36,9 @@ inline constexpr char kSharedMemoryDir[] = "/dev/shm";
 inline constexpr char kBaseInSharedMemory[] = "/dev/shm/rocemu-";  // followed by the uid
 inline constexpr char kSharedName[] = "shared";                    // below BASE
 inline constexpr char kDeviceDir[] = "dev/infiniband";             // below DIR
+/// In the directory of a device in sysfs that has another profile than `generic`: the profile's
+/// name.
+inline constexpr char kProfileFile[] = "rocemu_profile";
 inline constexpr char kDevicePrefix[] = "uverbs";    // followed by the device's number
 inline constexpr char kCmDevice[] = "rdma_cm";       // in kDeviceDir
 inline constexpr char kSysDir[] = "sys";             // below DIR

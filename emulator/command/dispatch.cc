@@ -26,6 +26,7 @@ constexpr std::array kSubcommands = {
     Subcommand{"replay", "do again what `run --record` recorded, and compare", replay, replay_help},
     Subcommand{"check", "say whether a scenario file is right", check, check_help},
     Subcommand{"scenarios", "list the scenarios that come with rocemu", scenarios, scenarios_help},
+    Subcommand{"profile", "list, show, compare and record profiles of NICs", profile, profile_help},
     Subcommand{"inject", "give a running NIC further faults", inject, inject_help},
     Subcommand{"pause", "stop a running NIC, to step through its frames", pause, pause_help},
     Subcommand{"step", "let the next frames arrive, one by one", step, step_help},

@@ -62,6 +62,7 @@ std::vector<UdpSockets> attach_devices(Options& options) {
     devices[i].source_ports = sockets.back().source_ports;
   }
   for (engine::DeviceConfig& device : devices) {
+    arrange_gids(device);
     device.interfaces = interfaces_of(device.addresses, interfaces);
     device.policy.resolve_neighbors = true;
   }

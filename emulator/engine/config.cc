@@ -29,6 +29,33 @@ uint64_t node_guid(const DeviceConfig& device) {
   return guid;
 }
 
+void arrange_gids(DeviceConfig& device) {
+  const DeviceProfile& profile = *device.profile;
+  if (profile.is_generic()) return;
+  std::vector<wire::IpAddress> addresses = device.addresses;
+  if (profile.link_local_first) {
+    const auto is_link_local = [](const wire::IpAddress& address) {
+      return address.bytes[0] == 0xfe && (address.bytes[1] & 0xc0) == 0x80;
+    };
+    if (!device.outside && std::ranges::none_of(addresses, is_link_local))
+      addresses.push_back(link_local(device.mac));
+    std::vector<wire::IpAddress> sorted;
+    for (const bool wanted : {true, false}) {
+      for (const wire::IpAddress& address : addresses) {
+        if (is_link_local(address) == wanted) sorted.push_back(address);
+      }
+    }
+    addresses = std::move(sorted);
+  }
+  device.addresses.clear();
+  const size_t room =
+      std::min<size_t>(profile.port.gid_tbl_len, kGidTableLength * profile.gid_types.size());
+  for (const wire::IpAddress& address : addresses) {
+    if (device.addresses.size() + profile.gid_types.size() > room) break;
+    device.addresses.insert(device.addresses.end(), profile.gid_types.size(), address);
+  }
+}
+
 FabricConfig default_fabric(uint32_t count) {
   FabricConfig fabric;
   for (uint32_t i = 0; i < count; ++i) {

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "emulator/abi/verbs_values.h"
+#include "emulator/engine/base/limits.h"
 #include "emulator/engine/base/time.h"
+#include "emulator/engine/device_profile.h"
 #include "wire/ethernet.h"
 #include "wire/ip.h"
 
@@ -30,6 +33,7 @@ struct DeviceConfig {
   std::string name;                        // "rocemu0"
   wire::MacAddress mac;                    // EUI-64 of it is the node GUID
   std::vector<wire::IpAddress> addresses;  // the GID table, from index 0
+  std::shared_ptr<const DeviceProfile> profile = generic_profile();
   abi::Mtu active_mtu = abi::Mtu::k4096;
   /// Beyond the fabric there is a network: an address that no device of the fabric has may be
   /// somebody's there.
@@ -71,11 +75,12 @@ struct FabricConfig {
   Duration link_latency{0};
 };
 
+/// Makes the GID table as the profile has it: each address once for each type, link-local addresses
+/// first if it says so. To be called once, when the addresses are known.
+void arrange_gids(DeviceConfig& device);
+
 /// The EUI-64 of the device's MAC, in host byte order.
 uint64_t node_guid(const DeviceConfig& device);
-
-/// Entries of a port's GID table, as query_port says; those behind the addresses are empty.
-inline constexpr uint32_t kGidTableLength = 16;
 
 /// The default fabric: rocemu0 is 127.0.0.1 and ::1, rocemuN is 127.0.0.(N+1) and fe80::/64 with
 /// the EUI-64 of its MAC. `count` is 1 to 250.

@@ -37,6 +37,9 @@ struct Apply {
     fabric.settle(input.client);
     outputs.reply = execute(fabric.commands, input.client, input.request);
   }
+  void note_post(ClientId client) const {
+    fabric.objects.device_of(client).has_been_posted_to = true;
+  }
   void operator()(const PostSend& input) const {
     if (fabric.objects.has_lost_its_device(input.client)) return;  // rung in vain
     QueuePair* qp = fabric.objects.qp_of(input.client, input.qp);
@@ -45,6 +48,7 @@ struct Apply {
     if (!are_wqes(input.wqes, stride)) {
       return violation(input.client, "send WQE of the wrong size");
     }
+    note_post(input.client);
     for (size_t at = 0; at < input.wqes.size(); at += stride) {
       if (qp->send.queue.full()) {
         return violation(input.client, "more send WQEs than the QP has room for");
@@ -64,6 +68,7 @@ struct Apply {
     if (!are_wqes(input.wqes, stride)) {
       return violation(input.client, "receive WQE of the wrong size");
     }
+    note_post(input.client);
     for (size_t at = 0; at < input.wqes.size(); at += stride) {
       if (qp->recv.queue.full()) {
         return violation(input.client, "more receive WQEs than the QP has room for");
@@ -81,6 +86,7 @@ struct Apply {
     if (!are_wqes(input.wqes, stride)) {
       return violation(input.client, "receive WQE of the wrong size");
     }
+    note_post(input.client);
     for (size_t at = 0; at < input.wqes.size(); at += stride) {
       if (srq->full()) {
         return violation(input.client, "more receive WQEs than the SRQ has room for");
@@ -237,6 +243,10 @@ std::optional<Instant> Engine::next_deadline() {
 
 std::vector<wire::IpAddress> Engine::addresses(DeviceIndex device) const {
   return fabric_->objects.devices[device].config.addresses;
+}
+
+const DeviceProfile& Engine::profile(DeviceIndex device) const {
+  return *fabric_->objects.devices[device].config.profile;
 }
 
 std::span<const uint8_t> Engine::next_frame() {

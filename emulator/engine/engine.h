@@ -60,6 +60,7 @@ class Engine {
   bool paused() const { return clock_.paused(); }
   /// The device's GID table as it is now.
   std::vector<wire::IpAddress> addresses(DeviceIndex device) const;
+  const DeviceProfile& profile(DeviceIndex device) const;
   /// False if it was removed.
   bool has_device(DeviceIndex device) const;
 

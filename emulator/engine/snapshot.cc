@@ -15,6 +15,10 @@ DeviceSnapshot describe(const Device& device) {
     out.gids.push_back(wire::to_string(address));
   }
   out.port_state = device.port_state;
+  out.profile = device.config.profile->name;
+  out.has_been_prepared = device.has_been_prepared;
+  out.has_been_posted_to = device.has_been_posted_to;
+  out.failed_late = device.failed_late;
   out.removed = device.removed;
   out.active_mtu = device.config.active_mtu;
   out.counters = device.counters;

@@ -99,6 +99,10 @@ struct DeviceSnapshot {
   std::vector<std::string> gids;
   abi::PortState port_state;
   bool removed;
+  std::string profile;
+  bool has_been_prepared;   // a program asked for a CQ or a QP
+  bool has_been_posted_to;  // a work request came
+  uint32_t failed_late;     // opcodes that the profile let fail in their completion
   abi::Mtu active_mtu;
   uint32_t ah_count;
   std::vector<PdSnapshot> pds;

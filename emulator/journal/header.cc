@@ -3,12 +3,17 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "emulator/profile/profile_reader.h"
+#include "emulator/profile/profile_text.h"
+
 namespace rocemu::journal {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kMaxDevices = 250;
+/// A profile may list each address once for each type of GID.
+constexpr size_t kMaxGids = size_t{engine::kGidTableLength} * 2;
 
 Json to_json(const engine::DeviceConfig& device) {
   Json json;
@@ -22,6 +27,10 @@ Json to_json(const engine::DeviceConfig& device) {
   json["outside"] = device.outside;
   json["source_ports"] = device.source_ports;
   json["interfaces"] = device.interfaces;
+  if (!device.profile->is_generic()) {
+    json["profile"] = device.profile->name;
+    json["profile_text"] = profile::to_yaml(*device.profile);
+  }
   json["require_grh"] = device.policy.require_grh;
   json["resolve_neighbors"] = device.policy.resolve_neighbors;
   return json;
@@ -45,7 +54,7 @@ engine::DeviceConfig parse_device(const Json& json) {
     if (!address) throw std::runtime_error("its header has an address that is none");
     device.addresses.push_back(*address);
   }
-  if (device.addresses.empty() || device.addresses.size() > engine::kGidTableLength) {
+  if (device.addresses.empty() || device.addresses.size() > kMaxGids) {
     throw std::runtime_error("its header has a device with no or too many addresses");
   }
   const auto mtu = field<uint32_t>(json, "active_mtu");
@@ -56,6 +65,15 @@ engine::DeviceConfig parse_device(const Json& json) {
   device.outside = field<bool>(json, "outside");
   device.source_ports = field<std::vector<uint16_t>>(json, "source_ports");
   device.policy.require_grh = field<bool>(json, "require_grh");
+  if (json.contains("profile")) {
+    try {
+      device.profile = profile::parse_profile(field<std::string>(json, "profile_text"),
+                                              field<std::string>(json, "profile"), "its header");
+    } catch (const profile::ProfileError& error) {
+      throw std::runtime_error(std::string("its header has a profile that is none: ") +
+                               error.what());
+    }
+  }
   // Older recordings have neither.
   if (json.contains("interfaces")) {
     device.interfaces = field<std::vector<uint32_t>>(json, "interfaces");

@@ -8,6 +8,8 @@
 #include <string_view>
 
 #include "emulator/engine/adversarial/adversarial_class.h"
+#include "emulator/profile/profile_library.h"
+#include "emulator/profile/profile_reader.h"
 
 namespace rocemu::options {
 namespace {
@@ -95,9 +97,24 @@ std::vector<wire::IpAddress> read_addresses(std::string_view list, const std::st
   }
 }
 
-/// Reads NAME[=ADDRESS[,ADDRESS]...|=INTERFACE].
-void read_device(const std::string& text, FabricOptions& options, engine::DeviceConfig& device) {
-  const std::string quoted = "--device '" + text + "': ";
+/// `option` begins the message.
+std::shared_ptr<const engine::DeviceProfile> read_profile(const std::string& name,
+                                                          const std::string& option) {
+  try {
+    return profile::load_profile(name);
+  } catch (const profile::ProfileError& error) {
+    throw OptionError(option + error.what());
+  }
+}
+
+/// Reads NAME[=ADDRESS[,ADDRESS]...|=INTERFACE][,profile=PROFILE].
+void read_device(const std::string& given, FabricOptions& options, engine::DeviceConfig& device) {
+  const std::string quoted = "--device '" + given + "': ";
+  constexpr std::string_view kProfileKey = ",profile=";
+  const size_t key = given.find(kProfileKey);
+  const std::string text = given.substr(0, key);
+  if (key != std::string::npos)
+    device.profile = read_profile(given.substr(key + kProfileKey.size()), quoted);
   const size_t equals = text.find('=');
   device.name = text.substr(0, equals);
   if (!is_name(device.name)) {
@@ -190,6 +207,15 @@ bool take_topology(const Given& given, FabricOptions& options) {
   return has_rails;
 }
 
+/// Names the devices as the profile's driver does: mlx5_0, mlx5_1.
+void name_devices(const engine::DeviceProfile& profile,
+                  std::vector<engine::DeviceConfig>& devices) {
+  const std::string& pattern = profile.identity.name;
+  const size_t at = pattern.find("%d");
+  for (size_t i = 0; i < devices.size(); ++i)
+    devices[i].name = pattern.substr(0, at) + std::to_string(i) + pattern.substr(at + 2);
+}
+
 void check_devices(const Given& given, FabricOptions& options) {
   if (given.has("devices") && given.has("device")) {
     throw OptionError("give either --devices or --device, not both");
@@ -205,6 +231,9 @@ void check_devices(const Given& given, FabricOptions& options) {
     count = *number;
   }
   options.udp = given.is_set("udp");
+  const std::shared_ptr<const engine::DeviceProfile> profile =
+      given.has("profile") ? read_profile(given.text("profile"), "--profile: ")
+                           : engine::generic_profile();
   const bool has_rails = take_topology(given, options);
   if (options.udp && !given.has("device") && !has_rails) {
     throw OptionError(
@@ -219,8 +248,11 @@ void check_devices(const Given& given, FabricOptions& options) {
     options.devices = engine::default_fabric(static_cast<uint32_t>(count)).devices;
     options.interfaces.resize(options.devices.size());
     options.first_has_machines_addresses = true;
+    if (!profile->is_generic()) name_devices(*profile, options.devices);
   }
   for (engine::DeviceConfig& device : options.devices) {
+    if (device.profile->is_generic()) device.profile = profile;
+    device.active_mtu = device.profile->active_mtu;
     device.policy.require_grh = given.is_set("require-grh");
   }
   options.strict_icrc = given.is_set("strict-icrc");

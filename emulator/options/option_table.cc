@@ -24,9 +24,13 @@ constexpr Option kOptions[] = {
     // ---- Devices ----
     {"devices", kText, "N", kEvery, kChooseDevices, kAlways,
      "emulate rocemu0 to rocemu(N-1), 1 to 250 devices (default 2)"},
-    {"device", kTexts, "NAME[=ADDR,...|=IF]", kEvery, kChooseDevices, kAlways,
+    {"device", kTexts, "NAME[=ADDR,...|=IF][,profile=PROFILE]", kEvery, kChooseDevices, kAlways,
      "emulate a device of this name and these IP addresses, or those of the network interface IF "
      "(mlx5_0=eth0), instead of the default devices; may be repeated"},
+    {"profile", kText, "NAME|FILE", kEvery, kChooseDevices, kAlways,
+     "emulate the NIC that this profile describes: its identity, attributes, limits and known quirks "
+     "(default generic; rocemu profile list; docs/profiles.md); `rocemu run --profile all` runs the "
+     "command once with each"},
     {"topology", kText, "TOPOLOGY", kEvery, kChooseDevices, kAlways,
      "the machine that sysfs shows: pci (default), each device is a PCI function; flat, all are "
      "virtual as those of rxe; or a FILE with NUMA nodes, PCI switches and devices, or the name of "
@@ -68,7 +72,7 @@ constexpr Option kOptions[] = {
      "CLASS:N:N does only the things with these numbers, which DIR/choices of --record lists "
      "(docs/adversarial.md)"},
     {"strict", kSwitch, "", kRun, kCauseFaults, kAlways,
-     "fail if a rule of the scenario never acted"},
+     "fail if a rule of the scenario never acted, or the command prepared a device and posted nothing"},
     {"seed", kText, "N", kEvery, kCauseFaults, kAlways,
      "seed everything random (default 0; with --udp another seed at each start)"},
 

@@ -37,6 +37,7 @@ std::vector<std::string> options_of_run(const FabricOptions& options) {
   for (const std::string& device : options.devices) words.insert(words.end(), {"--device", device});
   if (options.clock == ClockKind::kLockstep) words.emplace_back("--lockstep");
   if (!options.scenario.empty()) words.insert(words.end(), {"--scenario", options.scenario});
+  if (!options.profile.empty()) words.insert(words.end(), {"--profile", options.profile});
   if (options.seed) words.insert(words.end(), {"--seed", std::to_string(*options.seed)});
   if (!options.record.empty()) words.insert(words.end(), {"--record", options.record});
   if (options.timeout) {

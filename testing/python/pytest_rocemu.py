@@ -18,6 +18,9 @@ With --rocemu-sanitize, or sanitize=True of the marker, a test fails whose progr
 (docs/sanitizer.md); its section "rocemu --sanitize" has the reports. A test that expects some takes
 them: fabric.take_reports().
 
+With --rocemu-profile NAME, which may be repeated, or all, each test with the fixture runs once with each of these
+profiles of NICs (docs/profiles.md).
+
 A test that hangs in lockstep, or longer than the Fabric's timeout, fails with what each thread
 waits for.
 """
@@ -25,6 +28,7 @@ import os
 import pathlib
 import re
 import shutil
+import subprocess
 
 import pytest
 import rocemu
@@ -46,6 +50,9 @@ def pytest_addoption(parser):
                           "or all (docs/adversarial.md)")
     parser.addoption("--rocemu-seed", type=int, metavar="N",
                      help="what chance chooses, such as the possibilities of --rocemu-adversarial")
+    parser.addoption("--rocemu-profile", action="append", default=[], metavar="NAME",
+                     help="run each test with the fixture `fabric` once with this profile of a NIC, or with all of "
+                          "them: all; may be repeated (docs/profiles.md)")
 
 
 def pytest_configure(config):
@@ -54,6 +61,26 @@ def pytest_configure(config):
         value = config.getoption(option)
         if isinstance(value, str) and os.path.exists(value):
             raise pytest.UsageError(f"{option} takes '{value}' for its {what}; put it behind the paths")
+
+
+def _profiles(config):
+    names = config.getoption("--rocemu-profile")
+    if "all" not in names:
+        return names
+    listed = subprocess.run([rocemu.command(), "profile", "list", "--names"], capture_output=True, text=True,
+                            check=True).stdout
+    return listed.split()
+
+
+def pytest_generate_tests(metafunc):
+    if "rocemu_profile" in metafunc.fixturenames and _profiles(metafunc.config):
+        metafunc.parametrize("rocemu_profile", _profiles(metafunc.config))
+
+
+@pytest.fixture
+def rocemu_profile():
+    """The profile of the test's NIC, of those that --rocemu-profile names; None if there are none."""
+    return None
 
 
 def _take_reports(nic):
@@ -81,7 +108,7 @@ def pytest_runtest_makereport(item, call):
 
 
 @pytest.fixture
-def fabric(request):
+def fabric(request, rocemu_profile):
     marker = request.node.get_closest_marker("rocemu")
     keywords = dict(marker.kwargs) if marker else {}
     name = re.sub(r"[^\w.-]+", "_", request.node.nodeid).strip("_")
@@ -89,6 +116,8 @@ def fabric(request):
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     keywords.setdefault("record", folder / "recording")
+    if rocemu_profile is not None:
+        keywords["profile"] = rocemu_profile
     keywords.setdefault("sanitize", request.config.getoption("--rocemu-sanitize"))
     keywords.setdefault("adversarial", request.config.getoption("--rocemu-adversarial"))
     keywords.setdefault("seed", request.config.getoption("--rocemu-seed"))

@@ -280,6 +280,7 @@ class Fabric:
     clock: "real" or "lockstep". scenario: a file, or the name of one that comes with
     rocemu, or a list of such. record: True, or a directory: needed for events(), capture() and
     timeline().
+    profile: the NIC that the devices show, by its name or file (rocemu profile list).
     capture: a file for all frames. options: further ones of `rocemu run`.
     timeout: how long the Fabric may live, in real seconds, before that counts as a hang; else
     $ROCEMU_TIMEOUT ("90", "2m"), or without limit.
@@ -296,9 +297,11 @@ class Fabric:
     _is_joined = False
 
     def __init__(self, devices=None, clock="real", scenario=None, seed=None, record=False,
-                 capture=None, options=(), timeout=None, sanitize=False, adversarial=False):
+                 capture=None, options=(), timeout=None, sanitize=False, adversarial=False, profile=None):
         if clock not in ("real", "lockstep"):
             raise Error(f"clock={clock!r} is neither 'real' nor 'lockstep', which has the virtual clock")
+        if profile is not None:
+            options = [*options, "--profile", os.fspath(profile)]
         directory = _nic_of_run()
         if directory:
             self._join(directory, devices, scenario, seed, capture, options, sanitize, adversarial)

@@ -108,6 +108,11 @@ class Examples(unittest.TestCase):
         self.run_there("cmake", "--build", "build")
         self.assertIn("[  PASSED  ] 3 tests.", self.run_there("build/pingpong_test"))
         self.assertIn("[  PASSED  ] 1 test.", self.run_there("build/misuse_test"))
+        said = self.fails(self.prefix / "bin" / "rocemu", "run", "--profile", "all", "--", "build/profile_test")
+        self.assertRegex(said, r"(?m)^generic +ok$")
+        self.assertRegex(said, r"(?m)^mlx5-cx6dx +ok$")
+        self.assertRegex(said, r"(?m)^irdma-e810 +FAILED +profile_test: ibv_create_qp: asked for 256 bytes of inline "
+                               r"data, the device has 101$")
         said = self.fails("build/pingpong_test", "--gtest_also_run_disabled_tests")
         self.assertIn("[  FAILED  ] Pingpong.DISABLED_LosesEverything", said)
         kept = self.project / "rocemu-failed"

@@ -70,6 +70,25 @@ def test_each_has_a_nic(fabric, number):
             kept = [one.name for one in (project / "rocemu-failed").iterdir()]
             self.assertEqual(kept, ["test_many.py_test_each_has_a_nic_5"])
 
+    def test_a_test_runs_once_with_each_profile(self):
+        tests = """
+def test_shows_the_nic(fabric, rocemu_profile):
+    shown = fabric.run(["ibv_devices"])
+    assert shown.returncode == 0
+    assert rocemu_profile != "qedr"
+"""
+        with tempfile.TemporaryDirectory(prefix="rocemu-test-") as scratch:
+            project = pathlib.Path(scratch)
+            (project / "conftest.py").write_text('pytest_plugins = ["pytest_rocemu"]\n')
+            (project / "test_nics.py").write_text(tests)
+            said = self.pytest(project, "--rocemu-profile", "mlx5-cx5", "--rocemu-profile", "qedr")
+            self.assertIn("1 failed, 1 passed", said)
+            self.assertIn("FAILED test_nics.py::test_shows_the_nic[qedr]", said)
+            names = subprocess.run([BUILD / "bin" / "rocemu", "profile", "list", "--names"], text=True, check=True,
+                                   stdout=subprocess.PIPE).stdout.split()
+            self.assertIn(f"1 failed, {len(names) - 1} passed", self.pytest(project, "--rocemu-profile", "all"))
+            self.assertIn("1 passed", self.pytest(project))
+
     def test_a_test_that_hangs_is_named_and_fails_with_the_report(self):
         try:
             import pytest  # noqa: F401

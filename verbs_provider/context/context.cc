@@ -64,6 +64,7 @@ int greet(Context* context, int shared) {
   parts.wake_fd = fds[kWake];
   parts.clock_start_ns = reply.body.hello.clock_start_ns;
   parts.wall_start_ns = reply.body.hello.wall_start_ns;
+  parts.posts = reply.body.hello.posts;
   base.async_fd = fds[kAsync];
   base.num_comp_vectors = static_cast<int>(reply.body.hello.num_comp_vectors);
   const abi::SharedRange& doorbells = reply.body.hello.doorbells;

@@ -34,6 +34,7 @@ struct Context {
     const uint64_t opened_by = this_process();  // whose memory the daemon reaches
     uint64_t clock_start_ns = 0;                // see device_clock.h, as the next
     uint64_t wall_start_ns = 0;
+    abi::PostRules posts{};
     DoorbellWriter doorbells;
     // Under the lock of region_memory.cc.
     Context* next_with_regions = nullptr;

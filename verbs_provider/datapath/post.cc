@@ -30,6 +30,10 @@ int check(const Qp& qp, const ibv_send_wr& wr, ibv_mw_type window_type) {
   uint32_t opcode;
   memcpy(&opcode, &wr.opcode, sizeof opcode);
   if (opcode >= 32 || (opcodes_of(type) & ~kOnlyBuilt & (1u << opcode)) == 0) return EINVAL;
+  const abi::PostRules& rules = context_of(qp.verbs.qp.context)->parts.posts;
+  if ((qp.refused_opcodes & (1u << opcode)) != 0) [[unlikely]] {
+    return rules.opcode_error != 0 ? rules.opcode_error : EINVAL;
+  }
   if (!are_valid(wr.send_flags)) return EINVAL;
   if (!is_valid_sge_count(wr.num_sge, qp.send)) return EINVAL;
   if (type == IBV_QPT_UD && wr.wr.ud.ah == nullptr) return EINVAL;
@@ -38,11 +42,14 @@ int check(const Qp& qp, const ibv_send_wr& wr, ibv_mw_type window_type) {
        !is_valid(wr.bind_mw.bind_info))) {
     return EINVAL;
   }
-  if ((wr.send_flags & IBV_SEND_INLINE) != 0 &&
-      ((bit(wr.opcode) & kInlineable) == 0 || total_length(wr) > qp.max_inline_data)) {
+  if (wr.opcode == IBV_WR_RDMA_READ && rules.max_read_sge != 0 &&
+      static_cast<uint32_t>(wr.num_sge) > rules.max_read_sge) [[unlikely]] {
     return EINVAL;
   }
-  return 0;
+  if ((wr.send_flags & IBV_SEND_INLINE) == 0) return 0;
+  if ((bit(wr.opcode) & kInlineable) == 0) return EINVAL;
+  if (total_length(wr) <= qp.max_inline_data) return 0;
+  return rules.inline_error != 0 ? rules.inline_error : EINVAL;
 }
 
 /// Why check() or a full queue refused a send.
@@ -50,7 +57,7 @@ RefusedRequest why_refused(const Qp& qp, const ibv_send_wr& wr, bool is_ready, i
   RefusedRequest refused{};
   refused.error = error;
   refused.is_state_wrong = !is_ready;
-  if (!is_ready || error != EINVAL) return refused;
+  if (!is_ready || error == 0) return refused;
   if (wr.num_sge >= 0 && !is_valid_sge_count(wr.num_sge, qp.send)) {
     refused.has_too_many_sges = true;
     refused.asked = static_cast<uint64_t>(wr.num_sge);

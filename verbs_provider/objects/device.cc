@@ -135,11 +135,14 @@ int query_port(ibv_context* context, uint8_t port, ibv_port_attr* attr) {
   attr->bad_pkey_cntr = from.bad_pkey_cntr;
   attr->qkey_viol_cntr = from.qkey_viol_cntr;
   attr->pkey_tbl_len = from.pkey_tbl_len;
-  attr->max_vl_num = 1;
+  attr->max_vl_num = from.max_vl_num;
+  attr->lid = from.lid;
+  attr->sm_lid = from.sm_lid;
+  attr->lmc = from.lmc;
   attr->active_width = from.active_width;
   attr->active_speed = from.active_speed;
   attr->phys_state = from.phys_state;
-  attr->link_layer = IBV_LINK_LAYER_ETHERNET;
+  attr->link_layer = from.link_layer;
   attr->flags = kPortNeedsGrh;
   return 0;
 }

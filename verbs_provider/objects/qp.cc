@@ -35,6 +35,12 @@ int open_queues(Qp* qp, const SharedPiece& memory, const abi::Reply& reply) {
     error = open_queue(memory, created.recv, cap.max_recv_wr, cap.max_recv_sge,
                        abi::recv_stride(cap.max_recv_sge), &qp->recv);
   }
+  const abi::PostRules& rules = context_of(qp->verbs.qp.context)->parts.posts;
+  qp->refused_opcodes = rules.refused_opcodes;
+  if (rules.most_posted != 0) {
+    for (WorkQueue* queue : {&qp->send, &qp->recv})
+      queue->max_wr = std::min(queue->max_wr, rules.most_posted);
+  }
   return error;
 }
 
@@ -157,6 +163,7 @@ abi::Request to_request(const Qp& qp, const ibv_qp_init_attr_ex& attr) {
 }
 
 Qp* create(ibv_context* context, const ibv_qp_init_attr_ex& attr, ibv_qp_cap* cap) {
+  const int errno_before = errno;
   auto* qp = make_in<Qp>(attr.pd, Resource::kQp);
   if (qp == nullptr) return nullptr;
   fill(&qp->verbs.qp, context, attr);
@@ -179,6 +186,10 @@ Qp* create(ibv_context* context, const ibv_qp_init_attr_ex& attr, ibv_qp_cap* ca
     call_destroy_qp(*qp, &ignored);
   }
   dispose_qp(qp);
+  if (error == abi::kErrnoUntouched) {
+    errno = errno_before;
+    return nullptr;
+  }
   return fail<Qp>(error);
 }
 
@@ -233,12 +244,13 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) {
   }
   if (const int error = check(*attr); error != 0) return fail<ibv_qp>(error);
   const bool with_builder = (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
-  if (with_builder && !offers(attr->qp_type, attr->send_ops_flags)) {
+  const abi::PostRules& rules = context_of(context)->parts.posts;
+  if (with_builder && !offers(attr->qp_type, attr->send_ops_flags, rules.refused_opcodes)) {
     return fail<ibv_qp>(EOPNOTSUPP);
   }
   ibv_qp_init_attr_ex wanted = without_the_irrelevant(*attr);
   if (with_builder) make_room_for(attr->send_ops_flags, &wanted.cap);
-  offer_sge_room_for_inline_data(&wanted.cap);
+  if (rules.no_inline_room == 0) offer_sge_room_for_inline_data(&wanted.cap);
   Qp* qp = create(context, wanted, &attr->cap);
   if (qp == nullptr) return nullptr;
   // It is not of that PD, but names it, as with other devices: librdmacm takes the PD for an XRC

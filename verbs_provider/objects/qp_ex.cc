@@ -372,10 +372,10 @@ uint32_t opcodes_with(uint64_t send_ops_flags) {
 
 }  // namespace
 
-bool offers(ibv_qp_type type, uint64_t send_ops_flags) {
+bool offers(ibv_qp_type type, uint64_t send_ops_flags, uint32_t refused_opcodes) {
   const uint32_t opcodes = opcodes_with(send_ops_flags);
   if (opcodes == 0 && send_ops_flags != 0) return false;
-  return (opcodes & ~(opcodes_of(type) & ~without_builder())) == 0;
+  return (opcodes & ~(opcodes_of(type) & ~without_builder() & ~refused_opcodes)) == 0;
 }
 
 /// FLUSH names a range of the peer's memory and takes no data (IBTA vol 1, A19).

@@ -1,6 +1,9 @@
 #include "verbs_provider/sanitizer/limits.h"
 
+#include <fstream>
+
 #include "emulator/abi/control.h"
+#include "emulator/abi/runtime_dir.h"
 #include "verbs_provider/shim/call.h"
 
 namespace rocemu::sanitizer {
@@ -13,7 +16,7 @@ uint64_t allowed_of(const abi::DeviceAttr& attr, Limit limit) {
     case Limit::kSge:
       return attr.max_sge;
     case Limit::kInline:
-      return attr.max_inline_data;  // which ibv_query_device() does not tell
+      return attr.max_inline_data;  // which ibv_query_device() does not return
     case Limit::kCqe:
       return attr.max_cqe;
     case Limit::kSrqWr:
@@ -29,6 +32,13 @@ uint64_t allowed_of(const abi::DeviceAttr& attr, Limit limit) {
 }
 
 }  // namespace
+
+std::string name_with_profile(const ibv_context* context) {
+  const std::string name = context->device->name;
+  std::ifstream file(std::string(context->device->ibdev_path) + "/" + abi::kProfileFile);
+  std::string profile;
+  return std::getline(file, profile) ? name + " (profile " + profile + ")" : name;
+}
 
 std::vector<Exceeded> exceeded_limits(ibv_context* context, const std::vector<Asked>& asked) {
   std::vector<Exceeded> exceeded;

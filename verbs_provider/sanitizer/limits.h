@@ -4,6 +4,7 @@
 #include <infiniband/verbs.h>
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,5 +25,8 @@ struct Exceeded {
 
 /// Asks the device. Not under the program's lock.
 std::vector<Exceeded> exceeded_limits(ibv_context* context, const std::vector<Asked>& asked);
+
+/// Returns "mlx5_0", and behind it " (profile mlx5-cx6dx)" if the device stands for another NIC.
+std::string name_with_profile(const ibv_context* context);
 
 }  // namespace rocemu::sanitizer

@@ -34,6 +34,7 @@ struct Qp {
   WorkRequestBuilder builder;
   uint32_t builder_opcodes = 0;  // those asked for with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS
   uint32_t max_inline_data = 0;
+  uint32_t refused_opcodes = 0;                           // that the device's NIC cannot post
   std::atomic<abi::QpState> state{abi::QpState::kReset};  // as the device last said
   std::atomic<uint32_t> generation{0};                    // see abi::Cqe::qp_generation
 

@@ -42,6 +42,8 @@ int replay(const Arguments& arguments);
 std::string replay_help();
 int check(const Arguments& arguments);
 std::string check_help();
+int profile(const Arguments& arguments);
+std::string profile_help();
 int scenarios(const Arguments& arguments);
 std::string scenarios_help();
 int inject(const Arguments& arguments);

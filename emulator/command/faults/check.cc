@@ -1,10 +1,15 @@
 // `rocemu check`: is a scenario file right?
+#include <filesystem>
+#include <fstream>
 #include <iostream>
+#include <iterator>
 
 #include "emulator/command/base/error.h"
 #include "emulator/command/base/subcommand.h"
 #include "emulator/command/daemons/control_client.h"
 #include "emulator/command/faults/scenario_library.h"
+#include "emulator/profile/profile_reader.h"
+#include "emulator/profile/profile_text.h"
 #include "emulator/scenario/scenario.h"
 #include "emulator/scenario/schema.h"
 
@@ -18,16 +23,36 @@ po::options_description options_of_check() {
   options.add_options()("schema", po::bool_switch(),
                         "print the JSON schema of scenario files, for editors; it is installed as "
                         "share/rocemu/scenario.schema.json");
+  options.add_options()("profile-schema", po::bool_switch(),
+                        "print the JSON schema of profiles; it is installed as "
+                        "share/rocemu/profile.schema.json");
   return options;
+}
+
+/// Returns the file's text, or nothing if it cannot be read or is no regular file.
+std::string contents_to_check(const std::string& file) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(file, ignored)) return "";
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+std::vector<scenario::Problem> problems_of(const std::runtime_error& error) {
+  if (const auto* wrong = dynamic_cast<const scenario::ScenarioError*>(&error))
+    return wrong->problems();
+  if (const auto* wrong = dynamic_cast<const profile::ProfileError*>(&error))
+    return wrong->problems();
+  return {};
 }
 
 }  // namespace
 
 std::string check_help() {
   return "usage: rocemu check [--json] FILE|NAME...\n"
-         "       rocemu check --schema\n"
+         "       rocemu check --schema | --profile-schema\n"
          "\n"
-         "Reads scenario files as `rocemu run --scenario` does, and says for each what rules it\n"
+         "Reads scenario files as `rocemu run --scenario` does, and profiles as --profile does, "
+         "and says for each what rules it\n"
          "has, or of everything that is wrong the line and column and what would be right there.\n"
          "What is allowed but probably not meant is a warning.\n"
          "\n" +
@@ -46,6 +71,10 @@ int check(const Arguments& arguments) {
   po::positional_options_description positional;
   positional.add("files", -1);
   const po::variables_map values = parse_options("check", arguments, all, positional);
+  if (values["profile-schema"].as<bool>()) {
+    std::cout << profile::schema();
+    return 0;
+  }
   if (values["schema"].as<bool>()) {
     std::cout << scenario::schema();
     return 0;
@@ -58,6 +87,14 @@ int check(const Arguments& arguments) {
   for (const std::string& file : values["files"].as<Arguments>()) {
     Json json{{"file", file}};
     try {
+      if (const std::string text = contents_to_check(file); profile::is_profile(text)) {
+        const auto read = profile::parse_profile(text, "checked", file);
+        json["ok"] = true;
+        json["profile"] = read->summary;
+        if (!as_json) std::cout << file << ": a profile: " << read->summary << "\n";
+        list.push_back(std::move(json));
+        continue;
+      }
       const scenario::Scenario scenario = scenario::load_scenario(find_scenario(file));
       json["ok"] = true;
       json["warnings"] = scenario.warnings;
@@ -78,13 +115,11 @@ int check(const Arguments& arguments) {
       json["ok"] = false;
       json["error"] = error.what();
       Json& problems = json["problems"] = Json::array();
-      if (const auto* wrong = dynamic_cast<const scenario::ScenarioError*>(&error)) {
-        for (const scenario::Problem& problem : wrong->problems()) {
-          problems.push_back({{"line", problem.place.line},
-                              {"column", problem.place.column},
-                              {"message", problem.message},
-                              {"warning", problem.is_warning}});
-        }
+      for (const scenario::Problem& problem : problems_of(error)) {
+        problems.push_back({{"line", problem.place.line},
+                            {"column", problem.place.column},
+                            {"message", problem.message},
+                            {"warning", problem.is_warning}});
       }
       if (!as_json) std::cerr << "rocemu: " << error.what() << "\n";
     }

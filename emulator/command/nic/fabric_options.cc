@@ -49,8 +49,8 @@ std::vector<std::string> daemon_arguments(options::Command command,
         continue;
       }
       // The daemon's working directory is another one.
-      const bool is_relative =
-          name == "record" || (name == "topology" && std::filesystem::is_regular_file(*text));
+      const bool is_relative = name == "record" || ((name == "topology" || name == "profile") &&
+                                                    std::filesystem::is_regular_file(*text));
       arguments.insert(
           arguments.end(),
           {"--" + name, is_relative ? std::filesystem::absolute(*text).string() : *text});

@@ -73,7 +73,7 @@ po::options_description options_of_timeline() {
   return options;
 }
 
-engine::Duration parse_time(const std::string& text, const char* option) {
+engine::Duration read_time(const std::string& text, const char* option) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
@@ -112,8 +112,8 @@ timeline::Selection selection_of(const po::variables_map& values) {
     }
   }
   if (values.count("from") != 0)
-    selection.from = parse_time(values["from"].as<std::string>(), "from");
-  if (values.count("to") != 0) selection.to = parse_time(values["to"].as<std::string>(), "to");
+    selection.from = read_time(values["from"].as<std::string>(), "from");
+  if (values.count("to") != 0) selection.to = read_time(values["to"].as<std::string>(), "to");
   if (values.count("around-error") != 0)
     selection.around_error = values["around-error"].as<size_t>();
   return selection;

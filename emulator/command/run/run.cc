@@ -29,6 +29,8 @@
 #include "emulator/command/recordings/kept_run.h"
 #include "emulator/command/recordings/recorded_capture.h"
 #include "emulator/command/recordings/recording_files.h"
+#include "emulator/command/run/all_profiles.h"
+#include "emulator/command/run/nothing_posted.h"
 #include "emulator/command/run/one_processor.h"
 #include "emulator/command/run/supervise.h"
 #include "emulator/command/sanitizer/sanitized_run.h"
@@ -100,16 +102,13 @@ std::unique_ptr<GoldenRun> make_golden_run(const po::variables_map& values) {
       GoldenRun::Places{absolute("expect"), absolute("record"), absolute("actual")}, update);
 }
 
-/// Reports each rule that never acted, and with `strict` that there is no rule at all. Returns
-/// whether a rule never acted.
-bool has_idle_rules(const std::string& dir, bool strict) {
+/// Reports each rule that never acted. Returns whether there is one.
+bool has_idle_rules(const std::string& dir, bool warns_of_none) {
   std::optional<ControlClient> client = ControlClient::connect(dir);
   if (!client) return false;
   const Json reply = client->request("rules");
-  if (strict && reply.at("rules").empty()) {
-    std::cerr << "rocemu: warning: --strict says nothing, since there was no rule; give --scenario "
-                 "FILE\n";
-  }
+  if (warns_of_none && reply.at("rules").empty())
+    std::cerr << "rocemu: warning: --strict has no rule to check, since the scenario has none\n";
   const std::vector<std::string> lines = idle_rules(reply);
   for (const std::string& line : lines) std::cerr << "rocemu: " + line + "\n";
   return !lines.empty();
@@ -188,6 +187,7 @@ class Run {
     const Outcome outcome = supervise_command();
     status_ = outcome.status;
     report_idle_rules();
+    report_use();
     stop_nic();
     // A test looks at the reports itself.
     if (sanitized_ != nullptr && sanitized_->finish() && !test_) fail();
@@ -286,7 +286,21 @@ class Run {
   void report_idle_rules() {
     const bool strict = is_set("strict");
     if (!daemon_ || daemon_->is_gone() || !(strict || has("scenario"))) return;
-    if (has_idle_rules(dir_, strict) && strict) fail();
+    if (has_idle_rules(dir_, strict && has("scenario")) && strict) fail();
+  }
+
+  /// Reports what the NIC's profile let fail late, and what a green run may hide: that the program
+  /// has not used the NIC.
+  void report_use() {
+    if (!daemon_ || daemon_->is_gone()) return;
+    std::optional<ControlClient> client = ControlClient::connect(dir_);
+    if (!client) return;
+    const NicUse use = use_of_nic(client->request("show"));
+    for (const std::string& line : use.late_failures) std::cerr << "rocemu: " + line + "\n";
+    // A command that fails hides nothing.
+    if (use.nothing_posted.empty() || status_ != 0) return;
+    std::cerr << "rocemu: " + use.nothing_posted + "\n";
+    if (is_set("strict")) fail();
   }
 
   void stop_nic() {
@@ -373,6 +387,8 @@ int run(const Arguments& arguments) {
   Arguments own = arguments;
   const Arguments command = take_command(own);
   const po::variables_map values = parse_options("run", own, description);
+  if (values.count("profile") != 0 && values["profile"].as<std::string>() == "all")
+    return run_with_all_profiles(values, own, command);
   Run one(values, command);
   if (values.count("check-determinism") != 0) return check_determinism(values, own, command);
   return one.execute();

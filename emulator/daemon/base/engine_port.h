@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include "emulator/abi/control.h"
+#include "emulator/engine/device_profile.h"
 #include "emulator/engine/events.h"
 
 namespace rocemu::daemon {
@@ -16,6 +17,8 @@ class EnginePort {
   virtual void submit(const engine::Input& input) = 0;
   /// Says of which process a client or event channel is that came just now.
   virtual void name_process(const engine::Owner&, pid_t) {}
+  /// Returns the NIC that the device stands for; null for none.
+  virtual const engine::DeviceProfile* profile(engine::DeviceIndex) const { return nullptr; }
   /// How many WQEs a PostSend may have.
   virtual size_t most_wqes() const { return 1; }
   /// How many a PostRecv or PostSrqRecv may have.

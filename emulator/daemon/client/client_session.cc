@@ -188,6 +188,9 @@ void ClientSession::execute(RequestSocket::Received received) {
       self_connections_.has_met_itself(request)) {
     explain_meeting_itself(peer_.pid, request.body.modify_qp.qpn);
   }
+  const engine::DeviceProfile* const profile = services_.engine.profile(device_);
+  if (profile != nullptr)
+    profile_messages_.explain(*profile, request, answer.reply.error, peer_.pid);
   std::vector<int> given;
   for (const UniqueFd& fd : answer.fds) given.push_back(fd.get());
   requests_.reply(request, answer.reply, given);
@@ -263,9 +266,11 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
 
   const Arena::SegmentFile segment =
       *queues_.arena.file_of(queues_.doorbell_memory.range().segment);
+  const engine::DeviceProfile* const profile = services_.engine.profile(device_);
   const int given[] = {segment.fd, doorbell_fd_.get(), async.get()};
   requests_.reply(request,
-                  welcome(queues_, device_, segment, services_.clock, services_.fills_undefined),
+                  welcome(queues_, device_, segment, services_.clock, services_.fills_undefined,
+                          profile != nullptr ? profile->posts : abi::PostRules{}),
                   given);
 }
 

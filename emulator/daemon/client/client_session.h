@@ -11,6 +11,7 @@
 #include "emulator/daemon/base/clock.h"
 #include "emulator/daemon/base/engine_port.h"
 #include "emulator/daemon/base/event_loop.h"
+#include "emulator/daemon/base/profile_messages.h"
 #include "emulator/daemon/base/unix_socket.h"
 #include "emulator/daemon/client/client_events.h"
 #include "emulator/daemon/client/client_objects.h"
@@ -137,6 +138,7 @@ class ClientSession {
   PeerCredentials peer_;
   std::optional<FileId> client_end_;
   std::string command_name_;
+  ProfileMessages profile_messages_;
   bool attached_ = false;
   std::string end_reason_;
   Activity activity_;

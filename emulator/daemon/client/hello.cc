@@ -22,7 +22,8 @@ std::optional<HelloFds> sort_hello_fds(std::vector<UniqueFd> fds, bool imports, 
 }
 
 abi::Reply welcome(const ClientQueues& queues, engine::DeviceIndex device,
-                   const Arena::SegmentFile& segment, const Clock& clock, bool fills_undefined) {
+                   const Arena::SegmentFile& segment, const Clock& clock, bool fills_undefined,
+                   const abi::PostRules& posts) {
   abi::Reply reply{};
   auto& hello = reply.body.hello;
   hello.client = queues.id.value;
@@ -37,6 +38,7 @@ abi::Reply welcome(const ClientQueues& queues, engine::DeviceIndex device,
   hello.wall_start_ns = clock.wall_start_ns();
   hello.num_comp_vectors = engine::kCompVectors;
   hello.fills_undefined = fills_undefined ? 1 : 0;
+  hello.posts = posts;
   return reply;
 }
 

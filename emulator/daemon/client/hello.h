@@ -24,6 +24,7 @@ std::optional<HelloFds> sort_hello_fds(std::vector<UniqueFd> fds, bool imports, 
 
 /// Returns the reply to a hello, for a client whose doorbell memory has been set.
 abi::Reply welcome(const ClientQueues& queues, engine::DeviceIndex device,
-                   const Arena::SegmentFile& segment, const Clock& clock, bool fills_undefined);
+                   const Arena::SegmentFile& segment, const Clock& clock, bool fills_undefined,
+                   const abi::PostRules& posts);
 
 }  // namespace rocemu::daemon

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "emulator/abi/send_opcodes.h"
 #include "emulator/abi/verbs_values.h"
 
 namespace rocemu::daemon {
@@ -128,6 +129,14 @@ Json device_json(const engine::DeviceSnapshot& device, const Sessions& sessions)
   object["name"] = device.name;
   object["port_state"] = name_of(device.port_state);
   object["removed"] = device.removed;
+  object["profile"] = device.profile;
+  object["prepared"] = device.has_been_prepared;
+  object["posted"] = device.has_been_posted_to;
+  Json& failed = object["failed_late"] = Json::array();
+  for (const abi::SendOpcode& row : abi::kSendOpcodes) {
+    if ((device.failed_late & abi::opcode_bit(row.opcode)) != 0)
+      failed.push_back(std::string(abi::name_of(row.opcode)));
+  }
   object["active_mtu"] = abi::mtu_bytes(device.active_mtu);
   object["gids"] = device.gids;
   object["pd_count"] = device.pds.size();

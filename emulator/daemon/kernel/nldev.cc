@@ -19,7 +19,6 @@ namespace rocemu::daemon {
 namespace {
 
 constexpr uint32_t kPort = 1;  // each device has this one
-constexpr uint8_t kNodeTypeCa = 1;
 constexpr uint8_t kSharedNamespaces = 1;
 constexpr uint64_t kUverbsAbi = 1;
 constexpr uint32_t kUnknownDriver = 0;
@@ -99,14 +98,15 @@ class Answer {
   int device(uint32_t index) {
     const SysfsDevice device = source_.device({index});
     add(index, device.name, [&](NetlinkMessage& message) {
-      message.add_u32(RDMA_NLDEV_ATTR_PORT_INDEX, kPort);  // here: how many there are
+      message.add_u32(RDMA_NLDEV_ATTR_PORT_INDEX, device.attr.phys_port_cnt);  // how many
       message.add_u64(RDMA_NLDEV_ATTR_CAP_FLAGS, device.attr.device_cap_flags);
       message.add_text(
           RDMA_NLDEV_ATTR_FW_VERSION,
           {device.attr.fw_ver, strnlen(device.attr.fw_ver, sizeof device.attr.fw_ver)});
       message.add_u64(RDMA_NLDEV_ATTR_NODE_GUID, device.attr.node_guid);
       message.add_u64(RDMA_NLDEV_ATTR_SYS_IMAGE_GUID, device.attr.sys_image_guid);
-      message.add_u8(RDMA_NLDEV_ATTR_DEV_NODE_TYPE, kNodeTypeCa);
+      message.add_u8(RDMA_NLDEV_ATTR_DEV_NODE_TYPE,
+                     static_cast<uint8_t>(device.profile->identity.node_type));
       message.add_u8(RDMA_NLDEV_ATTR_DEV_DIM, 0);
       message.add_text(RDMA_NLDEV_ATTR_DEV_PROTOCOL, "roce");
     });

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "emulator/engine/device_profile.h"
 #include "emulator/options/topology.h"
 
 namespace rocemu::daemon {
@@ -21,6 +22,8 @@ struct PciFunction {
   uint8_t secondary = 0, subordinate = 0;  // of a bridge: the buses behind it
   int numa_node = -1;                      // -1: the machine does not say
   std::vector<unsigned> cpus;
+  engine::PciIdentity identity;  // of an endpoint
+  std::string driver, module;    // of an endpoint; empty for none
 };
 
 struct PciBus {

@@ -5,21 +5,34 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <string>
 #include <system_error>
+#include <utility>
 
 namespace rocemu::daemon {
 namespace {
 
 /// The vendor of QEMU's devices, and no device of it that there is.
-constexpr uint16_t kVendor = 0x1b36, kNic = 0xace0, kBridge = 0xace1;
-constexpr uint32_t kEthernet = 0x020000, kPciBridge = 0x060400;
+constexpr uint16_t kVendor = 0x1b36, kBridge = 0xace1;
+constexpr uint32_t kPciBridge = 0x060400;
 /// What a port of 100 Gbit/s needs.
 constexpr char kLinkSpeed[] = "8.0 GT/s PCIe";
 constexpr uint16_t kLinkSpeedCode = 3, kLinkWidth = 16;
 constexpr char kDevices[] = "bus/pci/devices";
+const std::string kDrivers = "bus/pci/drivers/";
 
 bool is_bridge(const PciFunction& function) {
   return function.port != PciPort::kEndpoint;
+}
+
+engine::PciIdentity identity_of(const PciFunction& function) {
+  if (!is_bridge(function)) return function.identity;
+  return {.vendor = kVendor,
+          .device = kBridge,
+          .subsystem_vendor = 0,
+          .subsystem_device = 0,
+          .class_code = kPciBridge};
 }
 
 /// The configuration space, with a PCI Express capability and without BARs.
@@ -27,19 +40,21 @@ class ConfigSpace {
  public:
   explicit ConfigSpace(const PciFunction& function) : bytes_(256, '\0') {
     constexpr uint16_t kMemoryAndMaster = 6, kHasCapabilities = 0x10;
-    put(0x00, kVendor, 2);
-    put(0x02, is_bridge(function) ? kBridge : kNic, 2);
+    const engine::PciIdentity identity = identity_of(function);
+    put(0x00, identity.vendor, 2);
+    put(0x02, identity.device, 2);
     put(0x04, kMemoryAndMaster, 2);
     put(0x06, kHasCapabilities, 2);
-    put(0x09, is_bridge(function) ? kPciBridge : kEthernet, 3);
+    put(0x08, identity.revision, 1);
+    put(0x09, identity.class_code, 3);
     put(0x0e, is_bridge(function) ? 1 : 0, 1);  // the header's type
     if (is_bridge(function)) {
       put(0x18, function.bus, 1);
       put(0x19, function.secondary, 1);
       put(0x1a, function.subordinate, 1);
     } else {
-      put(0x2c, kVendor, 2);
-      put(0x2e, kNic, 2);
+      put(0x2c, identity.subsystem_vendor, 2);
+      put(0x2e, identity.subsystem_device, 2);
     }
     put(0x34, kExpress, 1);
     constexpr uint16_t kExpressId = 0x10, kVersion = 2;
@@ -65,20 +80,17 @@ void add_function(SysfsFiles& files, const PciFunction& function) {
   const auto add = [&](const char* name, std::string_view content) {
     files.add(fmt::format("{}/{}", function.path, name), content);
   };
-  const uint16_t device = is_bridge(function) ? kBridge : kNic;
-  const uint32_t class_code = is_bridge(function) ? kPciBridge : kEthernet;
-  const uint16_t subsystem_vendor = is_bridge(function) ? uint16_t{0} : kVendor;
-  const uint16_t subsystem_device = is_bridge(function) ? uint16_t{0} : device;
-  const std::string alias =
-      fmt::format("pci:v{:08X}d{:08X}sv{:08X}sd{:08X}bc{:02X}sc{:02X}i{:02X}", kVendor, device,
-                  subsystem_vendor, subsystem_device, class_code >> 16, class_code >> 8 & 0xff,
-                  class_code & 0xff);
-  add("vendor", fmt::format("0x{:04x}", kVendor));
+  const auto [vendor, device, subsystem_vendor, subsystem_device, class_code, revision] =
+      identity_of(function);
+  const std::string alias = fmt::format(
+      "pci:v{:08X}d{:08X}sv{:08X}sd{:08X}bc{:02X}sc{:02X}i{:02X}", vendor, device, subsystem_vendor,
+      subsystem_device, class_code >> 16, class_code >> 8 & 0xff, class_code & 0xff);
+  add("vendor", fmt::format("0x{:04x}", vendor));
   add("device", fmt::format("0x{:04x}", device));
   add("subsystem_vendor", fmt::format("0x{:04x}", subsystem_vendor));
   add("subsystem_device", fmt::format("0x{:04x}", subsystem_device));
   add("class", fmt::format("0x{:06x}", class_code));
-  add("revision", "0x00");
+  add("revision", fmt::format("0x{:02x}", revision));
   add("irq", "0");
   add("enable", "1");
   add("numa_node", std::to_string(function.numa_node));
@@ -89,11 +101,14 @@ void add_function(SysfsFiles& files, const PciFunction& function) {
     files.add(fmt::format("{}/{}_link_speed", function.path, which), kLinkSpeed);
     files.add(fmt::format("{}/{}_link_width", function.path, which), std::to_string(kLinkWidth));
   }
-  add("modalias", alias);
-  add("uevent", fmt::format("PCI_CLASS={:X}\nPCI_ID={:04X}:{:04X}\nPCI_SUBSYS_ID={:04X}:{:04X}\n"
-                            "PCI_SLOT_NAME={}\nMODALIAS={}",
-                            class_code, kVendor, device, subsystem_vendor, subsystem_device,
-                            function.address, alias));
+  // By this file libibverbs finds the provider of a real NIC, which may be linked into a program
+  // (libmlx5 into perftest) and would take the device before rocemu's is asked. `uevent` has it.
+  if (function.driver.empty()) add("modalias", alias);
+  add("uevent",
+      fmt::format("{}PCI_CLASS={:X}\nPCI_ID={:04X}:{:04X}\nPCI_SUBSYS_ID={:04X}:{:04X}\n"
+                  "PCI_SLOT_NAME={}\nMODALIAS={}",
+                  function.driver.empty() ? "" : "DRIVER=" + function.driver + "\n", class_code,
+                  vendor, device, subsystem_vendor, subsystem_device, function.address, alias));
   std::string resources;
   constexpr int kResources = 13;  // six BARs, the ROM, six of a virtual function
   for (int i = 0; i < kResources; ++i)
@@ -101,7 +116,18 @@ void add_function(SysfsFiles& files, const PciFunction& function) {
   files.add_binary(function.path + "/resource", resources);
   files.add_binary(function.path + "/config", ConfigSpace(function).take());
   files.link(function.path + "/subsystem", "bus/pci");
+  if (!function.driver.empty()) files.link(function.path + "/driver", kDrivers + function.driver);
   files.link(fmt::format("{}/{}", kDevices, function.address), function.path);
+}
+
+/// Links each driver to its module.
+void add_modules(SysfsFiles& files, const PciLayout& layout) {
+  std::map<std::string, std::string> modules;  // by the names of their drivers
+  for (const PciFunction& device : layout.devices)
+    if (!device.driver.empty() && !device.module.empty())
+      modules.emplace(device.driver, device.module);
+  for (const auto& [driver, module] : modules)
+    files.link(kDrivers + driver + "/module", "module/" + module);
 }
 
 /// Those that the machine itself has, by their absolute names.
@@ -122,6 +148,7 @@ void add_pci(SysfsFiles& files, const PciLayout& layout) {
   const auto machine = static_cast<size_t>(std::max(get_nprocs_conf(), 1));
   for (const PciFunction& bridge : layout.bridges) add_function(files, bridge);
   for (const PciFunction& device : layout.devices) add_function(files, device);
+  add_modules(files, layout);
   for (const PciBus& bus : layout.buses) {
     files.add(bus.path + "/cpuaffinity", cpu_mask_text(bus.cpus, machine));
     files.add(bus.path + "/cpulistaffinity", cpu_list_text(bus.cpus));

@@ -98,9 +98,47 @@ std::string in_class(const char* class_name, const std::string& name) {
   return fmt::format("class/{}/{}", class_name, name);
 }
 
+std::string node_type_text(engine::NodeType type) {
+  switch (type) {
+    case engine::NodeType::kCa:
+      return "1: CA";
+    case engine::NodeType::kRnic:
+      return "4: RNIC";
+    case engine::NodeType::kUsnic:
+      return "5: usNIC";
+    case engine::NodeType::kUsnicUdp:
+      return "6: usNIC UDP";
+    case engine::NodeType::kUnspecified:
+      return "7: unspecified";
+  }
+  return "1: CA";
+}
+
+std::string link_layer_text(uint8_t layer) {
+  constexpr std::string_view kNames[] = {"Unspecified", "InfiniBand", "Ethernet"};
+  return std::string(layer < std::size(kNames) ? kNames[layer] : "Unknown");
+}
+
+std::string gid_type_text(const engine::DeviceProfile& profile, size_t index) {
+  const engine::GidType type = profile.gid_types[index % profile.gid_types.size()];
+  return type == engine::GidType::kRoceV1 ? "IB/RoCE v1" : "RoCE v2";
+}
+
 void add_port_state(SysfsFiles& files, const std::string& directory, const abi::PortAttr& port) {
   files.add(directory + "/state", state_text(port.state));
   files.add(directory + "/phys_state", physical_state_text(port.phys_state));
+}
+
+/// The layout with what the profiles say of the devices' functions.
+PciLayout with_identities(PciLayout layout, const std::vector<SysfsDevice>& devices) {
+  for (const SysfsDevice& device : devices) {
+    if (device.index >= layout.devices.size()) continue;
+    PciFunction& function = layout.devices[device.index];
+    function.identity = device.profile->pci;
+    function.driver = device.profile->identity.driver;
+    function.module = device.profile->identity.module;
+  }
+  return layout;
 }
 
 }  // namespace
@@ -149,27 +187,43 @@ void SysfsTree::add_links(SysfsFiles& files, const SysfsDevice& device) const {
 }
 
 void SysfsTree::add_port(SysfsFiles& files, const SysfsDevice& device) const {
-  const std::string directory = port_directory(device.name, device.index);
-  const abi::PortAttr& port = device.port;
+  add_port_attributes(files, device, port_directory(device.name, device.index), device.port,
+                      device.addresses);
+}
+
+void SysfsTree::add_further_port(SysfsFiles& files, const SysfsDevice& device,
+                                 unsigned number) const {
+  constexpr uint8_t kDisabled = 3;
+  abi::PortAttr port = device.port;
+  port.state = static_cast<uint32_t>(abi::PortState::kDown);
+  port.phys_state = kDisabled;
+  const std::string directory =
+      fmt::format("{}/ports/{}", place(device.index, kRdma, device.name), number);
+  add_port_attributes(files, device, directory, port, {});
+}
+
+void SysfsTree::add_port_attributes(SysfsFiles& files, const SysfsDevice& device,
+                                    const std::string& directory, const abi::PortAttr& port,
+                                    const std::vector<wire::IpAddress>& gids) const {
   add_port_state(files, directory, port);
   files.add(directory + "/rate", rate_text(port.active_width, port.active_speed));
-  files.add(directory + "/link_layer", "Ethernet");
+  files.add(directory + "/link_layer", link_layer_text(port.link_layer));
   files.add(directory + "/cap_mask", fmt::format("0x{:08x}", port.port_cap_flags));
-  files.add(directory + "/lid", "0x0");
-  files.add(directory + "/lid_mask_count", "0");
-  files.add(directory + "/sm_lid", "0x0");
+  files.add(directory + "/lid", fmt::format("0x{:x}", port.lid));
+  files.add(directory + "/lid_mask_count", std::to_string(port.lmc));
+  files.add(directory + "/sm_lid", fmt::format("0x{:x}", port.sm_lid));
   files.add(directory + "/sm_sl", "0");
   for (unsigned i = 0; i < port.pkey_tbl_len; ++i) {
     files.add(fmt::format("{}/pkeys/{}", directory, i), i == 0 ? "0xffff" : "0x0000");
   }
-  for (size_t i = 0; i < engine::kGidTableLength; ++i) {
-    const bool used = i < device.addresses.size();
+  for (size_t i = 0; i < port.gid_tbl_len; ++i) {
+    const bool used = i < gids.size();
     const std::string type = fmt::format("{}/gid_attrs/types/{}", directory, i);
     const std::string netdev = fmt::format("{}/gid_attrs/ndevs/{}", directory, i);
     files.add(fmt::format("{}/gids/{}", directory, i),
-              gid_text(used ? device.addresses[i] : wire::IpAddress{}));
+              gid_text(used ? gids[i] : wire::IpAddress{}));
     if (used) {
-      files.add(type, "RoCE v2");
+      files.add(type, gid_type_text(*device.profile, i));
       files.add(netdev, i < device.netdevs.size() ? device.netdevs[i] : kLoopback);
     } else if (!unreadable_.empty()) {
       files.link_outside(type, unreadable_);
@@ -185,18 +239,26 @@ void SysfsTree::add_port(SysfsFiles& files, const SysfsDevice& device) const {
 void SysfsTree::add_device(SysfsFiles& files, const SysfsDevice& device) const {
   const std::string directory = place(device.index, kRdma, device.name);
   const abi::DeviceAttr& attr = device.attr;
-  files.add(directory + "/node_type", "1: CA");
+  const engine::DeviceProfile& profile = *device.profile;
+  const engine::DeviceIdentity& identity = profile.identity;
+  files.add(directory + "/node_type", node_type_text(identity.node_type));
   files.add(directory + "/node_guid", guid_text(attr.node_guid));
   files.add(directory + "/sys_image_guid", guid_text(attr.sys_image_guid));
-  files.add(directory + "/node_desc", device.name);
+  files.add(directory + "/node_desc",
+            identity.node_desc.empty() ? device.name : identity.node_desc);
   files.add(directory + "/fw_ver",
             std::string_view(attr.fw_ver, strnlen(attr.fw_ver, sizeof attr.fw_ver)));
-  files.add(directory + "/hw_rev", fmt::format("0x{:x}", attr.hw_ver));
-  files.add(directory + "/hca_type", "rocemu");  // by which the provider knows its own
-  files.add(directory + "/board_id", "rocemu");
+  files.add(directory + "/hw_rev",
+            identity.hw_rev.empty() ? fmt::format("0x{:x}", attr.hw_ver) : identity.hw_rev);
+  // By these two the provider knows its own.
+  if (!identity.hca_type.empty()) files.add(directory + "/hca_type", identity.hca_type);
+  if (!profile.is_generic()) files.add(directory + "/" + abi::kProfileFile, profile.name);
+  if (!identity.board_id.empty()) files.add(directory + "/board_id", identity.board_id);
   files.add(directory + "/uevent", fmt::format("NAME={}", device.name));
   if (is_flat_) files.add(directory + "/parent", device.netdev());  // as rxe
   add_port(files, device);
+  for (unsigned number = 2; number <= attr.phys_port_cnt; ++number)
+    add_further_port(files, device, number);
 
   const std::string verbs = place(device.index, kVerbs, verbs_name(device.index));
   const auto minor = abi::kDeviceMinorBase + device.index;
@@ -240,7 +302,7 @@ std::vector<SysfsFile> SysfsTree::files(const std::vector<SysfsDevice>& devices)
   files.add("class/infiniband_mad/abi_version", "5");
   files.add("class/misc/rdma_cm/abi_version", "4");
   files.add("class/misc/rdma_cm/dev", fmt::format("{}:{}", abi::kCmMajor, abi::kCmMinor));
-  add_pci(files, pci_);
+  add_pci(files, with_identities(pci_, devices));
   std::set<std::string> netdevs{kLoopback};  // that are a device's or, as this one, nobody's
   for (const SysfsDevice& device : devices) {
     add_device(files, device);

@@ -23,6 +23,7 @@ struct SysfsDevice {
   abi::PortAttr port;
   size_t index = 0;
   std::vector<std::string> netdevs = {};  // of each address
+  std::shared_ptr<const engine::DeviceProfile> profile = engine::generic_profile();
 
   /// The network interface of the port: that of the first address that is not a loopback one.
   std::string netdev() const;
@@ -58,6 +59,11 @@ class SysfsTree {
   void add_links(SysfsFiles& files, const SysfsDevice& device) const;
   void add_device(SysfsFiles& files, const SysfsDevice& device) const;
   void add_port(SysfsFiles& files, const SysfsDevice& device) const;
+  /// A port that is down and has no address.
+  void add_further_port(SysfsFiles& files, const SysfsDevice& device, unsigned number) const;
+  void add_port_attributes(SysfsFiles& files, const SysfsDevice& device,
+                           const std::string& directory, const abi::PortAttr& port,
+                           const std::vector<wire::IpAddress>& gids) const;
   void add_netdev(SysfsFiles& files, const std::string& name, size_t index) const;
 
   bool is_flat_;

@@ -59,6 +59,9 @@ class EngineHost : public EnginePort {
 
   /// For what it says of itself. Whatever changes it is a step of this.
   const engine::Engine& engine() const { return engine_; }
+  const engine::DeviceProfile* profile(engine::DeviceIndex device) const override {
+    return &engine_.profile(device);
+  }
   std::span<const uint8_t> next_frame() { return engine_.next_frame(); }
   bool has_next_event() { return engine_.has_next_event(); }
 

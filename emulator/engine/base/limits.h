@@ -1,4 +1,4 @@
-// What one device offers, as ibv_query_device(3) tells and the commands enforce.
+// The engine's own limits. They are those of the profile `generic`; no profile has more room.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +34,10 @@ inline constexpr uint32_t kMaxDeviceMemoryLogAlign = 12;
 inline constexpr uint32_t kMaxMulticastGroups = 8192;
 inline constexpr uint32_t kMaxQpsPerGroup = 56;
 inline constexpr uint32_t kCompVectors = 2;
+inline constexpr uint32_t kMaxRdAtomic = 128;
+inline constexpr uint32_t kPkeyTableLength = 1;
+/// Entries of a port's GID table that can be in use.
+inline constexpr uint32_t kGidTableLength = 16;
 /// IBTA vol 1, 9.2.8: the DMA length field and the verbs allow 2^31.
 inline constexpr uint64_t kMaxMessage = uint64_t{1} << 31;
 

@@ -21,6 +21,9 @@ struct Device {
   bool removed = false;
   uint64_t device_memory_used = 0;  // bytes
   uint32_t qps_created = 0;         // ever
+  bool has_been_prepared = false;   // a program asked for a CQ or a QP
+  bool has_been_posted_to = false;  // a work request came
+  uint32_t failed_late = 0;         // opcodes that the profile let fail in their completion
   Counters counters;
 
   bool port_is_up() const { return port_state == abi::PortState::kActive; }

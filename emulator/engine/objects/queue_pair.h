@@ -158,6 +158,10 @@ struct QueuePair {
   abi::QpAttr attr{};             // qp_state, cur_qp_state and sq_draining are filled on query
   Path path;                      // UD: of the datagram that is being sent
   uint32_t multicast_groups = 0;  // that it is attached to
+  // Of the device's profile.
+  uint32_t late_failures = 0;  // opcodes that complete with LOC_QP_OP_ERR
+  uint32_t late_vendor_err = 0;
+  uint32_t max_message = static_cast<uint32_t>(kMaxMessage);  // bytes
   Links<QueuePair> of_client;
   Links<QueuePair> of_send_cq, of_recv_cq;
   TimerSet timers;

@@ -45,6 +45,7 @@ class TransportContext {
   faults::FaultInjector& faults() const { return faults_; }
 
   Counters& counters_of(const QueuePair& qp) const { return objects_.device_of(qp).counters; }
+  Device& device_of(const QueuePair& qp) const { return objects_.device_of(qp); }
   /// Returns whether the QP's packets leave the fabric: a network loses some and delays others.
   bool is_outside(const QueuePair& qp) const {
     return !qp.path.inside && objects_.device_of(qp).config.outside;

@@ -40,13 +40,18 @@ std::optional<LocalError> check_wqe(const TransportContext& context, const Queue
   if (!kind || !abi::supports(qp.type, static_cast<WrOpcode>(wqe.opcode))) {
     return LocalError{WcStatus::kLocQpOpErr, VendorError::kOpcodeNotSupported};
   }
+  if ((qp.late_failures & abi::opcode_bit(static_cast<WrOpcode>(wqe.opcode))) != 0) [[unlikely]] {
+    context.device_of(qp).failed_late |= abi::opcode_bit(static_cast<WrOpcode>(wqe.opcode));
+    return LocalError{WcStatus::kLocQpOpErr, static_cast<VendorError>(qp.late_vendor_err)};
+  }
   if (*kind == RequestKind::kLocal) return std::nullopt;
   const bool is_inline = (wqe.flags & abi::kSendInline) != 0;
   if (is_inline ? wqe.inline_size > qp.attr.cap.max_inline_data
                 : wqe.num_sge > qp.attr.cap.max_send_sge) {
     return LocalError{WcStatus::kLocQpOpErr, VendorError::kBadWqe};
   }
-  if (length > kMaxMessage) return LocalError{WcStatus::kLocLenErr, VendorError::kMessageTooLong};
+  if (length > qp.max_message)
+    return LocalError{WcStatus::kLocLenErr, VendorError::kMessageTooLong};
   if (qp.type == abi::QpType::kUd) return ud::check(context, qp, wqe, length);
   if (!wants_response(*kind)) return std::nullopt;
 

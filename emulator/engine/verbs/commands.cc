@@ -1,6 +1,8 @@
 #include "emulator/engine/verbs/commands.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
 
 #include "emulator/engine/faults/request_faults.h"
 #include "emulator/engine/verbs/ah_commands.h"
@@ -8,6 +10,7 @@
 #include "emulator/engine/verbs/device_commands.h"
 #include "emulator/engine/verbs/mcast_commands.h"
 #include "emulator/engine/verbs/memory_commands.h"
+#include "emulator/engine/verbs/profile_limits.h"
 #include "emulator/engine/verbs/qp_commands.h"
 #include "emulator/engine/verbs/srq_commands.h"
 #include "emulator/engine/verbs/xrc_commands.h"
@@ -22,9 +25,10 @@ using abi::Request;
 int dispatch(CommandContext& context, ClientId client, const Request& request, Reply::Body& out) {
   const Request::Body& in = request.body;
   Device& device = context.objects.device_of(client);
+  if (request.op == Op::kCreateCq || request.op == Op::kCreateQp) device.has_been_prepared = true;
   switch (request.op) {
     case Op::kQueryDevice:
-      return query_device(context, device, out.device);
+      return query_device(device, out.device);
     case Op::kQueryPort:
       return query_port(device, in.query_port.port, out.port);
     case Op::kAllocPd:
@@ -97,6 +101,53 @@ int dispatch(CommandContext& context, ClientId client, const Request& request, R
   }
 }
 
+/// How much of the device all of its clients have of what the request makes (refusal_of()).
+uint64_t in_use(const Objects& objects, DeviceIndex device, const Request& request) {
+  const auto count = [&](const auto& table) {
+    uint64_t total = 0;
+    objects.clients.for_each_of(device, [&](ClientId client) { total += table.count_of(client); });
+    return total;
+  };
+  switch (request.op) {
+    case Op::kCreateQp:
+      return count(objects.qps);
+    case Op::kCreateCq:
+      return count(objects.cqs);
+    case Op::kCreateSrq:
+      return count(objects.srqs);
+    case Op::kRegMr:
+      return count(objects.mrs.regions());
+    case Op::kAllocMw:
+      return count(objects.mrs.windows());
+    case Op::kAllocPd:
+      return count(objects.pds);
+    case Op::kCreateAh:
+      return count(objects.ahs);
+    case Op::kAllocDm:
+      return objects.devices[device].device_memory_used;
+    case Op::kAttachMcast: {
+      wire::IpAddress group;
+      std::copy(std::begin(request.body.mcast.gid), std::end(request.body.mcast.gid),
+                group.bytes.begin());
+      return objects.multicast.members(device, group).size();
+    }
+    default:
+      return 0;
+  }
+}
+
+/// As dispatch(), on a device that has the limits of another NIC.
+int dispatch_by_profile(CommandContext& context, ClientId client, const Request& request,
+                        Reply::Body& out) {
+  const DeviceIndex device = context.objects.clients.device_of(client);
+  const DeviceProfile& profile = *context.objects.devices[device].config.profile;
+  if (request.op == Op::kCreateQp) context.objects.devices[device].has_been_prepared = true;
+  if (const auto refusal = refusal_of(profile, request, in_use(context.objects, device, request))) {
+    return refusal->error;
+  }
+  return dispatch(context, client, as_granted(profile, request), out);
+}
+
 }  // namespace
 
 Reply execute(CommandContext& context, ClientId client, const Request& request) {
@@ -113,8 +164,13 @@ Reply execute(CommandContext& context, ClientId client, const Request& request) 
     reply.error = faults::verb_fault(context.transport.faults(), context.objects, client, request);
     if (reply.error != 0) return reply;
   }
-  reply.error =
-      request.refusal != 0 ? request.refusal : dispatch(context, client, request, reply.body);
+  if (request.refusal != 0) {
+    reply.error = request.refusal;
+  } else if (context.objects.device_of(client).config.profile->is_generic()) [[likely]] {
+    reply.error = dispatch(context, client, request, reply.body);
+  } else {
+    reply.error = dispatch_by_profile(context, client, request, reply.body);
+  }
   return reply;
 }
 

@@ -2,94 +2,31 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
-
-#include "emulator/abi/send_opcodes.h"
-#include "emulator/engine/verbs/qp_transitions.h"
 
 namespace rocemu::engine {
 
-int query_device(const CommandContext& context, const Device& device, abi::DeviceAttr& attr) {
+int query_device(const Device& device, abi::DeviceAttr& attr) {
+  attr = device.config.profile->attr;
   attr.node_guid = attr.sys_image_guid = node_guid(device.config);
-  attr.max_mr_size = ~uint64_t{0};
-  attr.page_size_cap = 0xfffff000;
-  attr.vendor_id = 0xffffff;  // "no IEEE OUI", as other software devices
-  attr.vendor_part_id = 0;
-  // ibv_device_cap_flags; of what only device_cap_flags_ex has room for, all is about opcodes.
-  constexpr uint32_t kBadPkeyCounter = 1u << 1, kBadQkeyCounter = 1u << 2,
-                     kPortActiveEvent = 1u << 10, kSysImageGuid = 1u << 11, kRcRnrNakGen = 1u << 12,
-                     kMemWindow = 1u << 17, kXrc = 1u << 20, kMemMgtExtensions = 1u << 21,
-                     kMemWindowType2b = 1u << 24;
-  attr.device_cap_flags = kBadPkeyCounter | kBadQkeyCounter | kPortActiveEvent | kSysImageGuid |
-                          kRcRnrNakGen | kMemWindow | kXrc | kMemMgtExtensions | kMemWindowType2b;
-  attr.device_cap_flags_ex = attr.device_cap_flags | abi::send_capabilities();
-  attr.max_qp = context.objects.qps.most_of_a_client();
-  attr.max_qp_wr = kMaxQpWr;
-  attr.max_sge = kMaxSge;
-  attr.max_sge_rd = kMaxSge;
-  attr.max_cq = kMaxCqs;
-  attr.max_cqe = kMaxCqe;
-  attr.max_mr = kMaxRegions;
-  attr.max_mw = kMaxWindows;
-  attr.max_pd = kMaxPds;
-  attr.max_qp_rd_atom = kMaxRdAtomic;
-  attr.max_res_rd_atom = kMaxRdAtomic * 1024;
-  attr.max_qp_init_rd_atom = kMaxRdAtomic;
-  attr.atomic_cap = 1;  // IBV_ATOMIC_HCA: atomic among the operations of this device
-  attr.max_ah = kMaxAhs;
-  attr.max_srq = kMaxSrqs;
-  attr.max_srq_wr = kMaxSrqWr;
-  attr.max_srq_sge = kMaxSge;
-  attr.max_mcast_grp = kMaxMulticastGroups;
-  attr.max_mcast_qp_attach = kMaxQpsPerGroup;
-  attr.max_total_mcast_qp_attach = kMaxMulticastGroups * kMaxQpsPerGroup;
-  attr.max_inline_data = kMaxInlineData;
-  attr.max_pkeys = kPkeyTableLength;
-  attr.local_ca_ack_delay = 15;
-  attr.phys_port_cnt = 1;
-  attr.num_comp_vectors = kCompVectors;
-  attr.max_dm_size = kMaxDeviceMemory;
-  // A completion's timestamp counts nanoseconds, in all of its bits.
-  attr.timestamp_mask = ~uint64_t{0};
-  attr.hca_core_clock = 1'000'000;
-  // ibv_odp_general_caps and ibv_odp_transport_cap_bits: nothing is ever pinned, so that whatever a
-  // transport has it has on demand.
-  constexpr uint64_t kOdp = 1, kOdpImplicit = 2;
-  constexpr uint32_t kSend = 1, kRecv = 2, kWrite = 4, kRead = 8, kAtomic = 16, kSrqRecv = 32;
-  constexpr uint32_t kFlush = 64, kAtomicWrite = 128;  // in ib_user_verbs.h, not in verbs.h
-  attr.odp_general_caps = kOdp | kOdpImplicit;
-  constexpr uint32_t kRemote = kWrite | kRead | kAtomic;
-  attr.odp_caps[0] = kSend | kRecv | kSrqRecv | kRemote | kFlush | kAtomicWrite;  // RC
-  attr.odp_caps[1] = kSend | kRecv | kWrite | kSrqRecv;                           // UC
-  attr.odp_caps[2] = kSend | kRecv | kSrqRecv;                                    // UD
-  attr.odp_caps[3] = kSend | kSrqRecv | kRemote;                                  // XRC
-  attr.max_cq_moderation_count = kMaxCqModeration;
-  attr.max_cq_moderation_period = kMaxCqModeration;
-  static_assert(sizeof(ROCEMU_VERSION) <= sizeof(attr.fw_ver));
-  std::memcpy(attr.fw_ver, ROCEMU_VERSION, sizeof(ROCEMU_VERSION));
   return 0;
 }
 
 int query_port(const Device& device, uint32_t port, abi::PortAttr& attr) {
-  if (port != 1) return EINVAL;
-  constexpr uint32_t kCmSupported = 1u << 16, kIpBasedGids = 1u << 26;
-  constexpr uint8_t kWidth4x = 2, kSpeedEdr = 32, kLinkUp = 5, kDisabled = 3;
-  attr.state = static_cast<uint32_t>(device.port_state);
-  attr.max_mtu = static_cast<uint32_t>(abi::Mtu::k4096);
+  if (port == 0 || port > device.config.profile->attr.phys_port_cnt) return EINVAL;
+  constexpr uint8_t kLinkUp = 5, kDisabled = 3;
+  attr = device.config.profile->port;
   attr.active_mtu = static_cast<uint32_t>(device.config.active_mtu);
-  attr.gid_tbl_len = kGidTableLength;
-  attr.port_cap_flags = kCmSupported | kIpBasedGids;
-  attr.max_msg_sz = static_cast<uint32_t>(kMaxMessage);
+  // Only the first port is connected.
+  const abi::PortState state = port == 1 ? device.port_state : abi::PortState::kDown;
+  attr.state = static_cast<uint32_t>(state);
+  attr.phys_state = state == abi::PortState::kActive ? kLinkUp : kDisabled;
+  if (port != 1) return 0;
   // IBTA vol 1, 14.2.5.6: violation counters have 16 bits and stay at their maximum.
   const auto violations = [&](Counter counter) {
     return static_cast<uint32_t>(std::min<uint64_t>(device.counters.get(counter), 0xffff));
   };
   attr.bad_pkey_cntr = violations(Counter::kDroppedWrongPkey);
   attr.qkey_viol_cntr = violations(Counter::kDroppedWrongQkey);
-  attr.pkey_tbl_len = kPkeyTableLength;
-  attr.active_width = kWidth4x;
-  attr.active_speed = kSpeedEdr;
-  attr.phys_state = device.port_state == abi::PortState::kActive ? kLinkUp : kDisabled;
   return 0;
 }
 

@@ -1,5 +1,6 @@
 #include "emulator/engine/verbs/qp_commands.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include "emulator/engine/objects/owned.h"
@@ -122,6 +123,10 @@ int create_qp(CommandContext& context, ClientId client, const abi::Request::Body
   qp->user_handle = arguments.user_handle;
   qp->sq_sig_all = arguments.sq_sig_all != 0;
   qp->attr.cap = cap;
+  const DeviceProfile& profile = *context.objects.device_of(*qp).config.profile;
+  qp->late_failures = profile.sends.late_failures;
+  qp->late_vendor_err = profile.sends.late_vendor_err;
+  qp->max_message = std::min(profile.port.max_msg_sz, static_cast<uint32_t>(kMaxMessage));
   qp->send.queue.configure(cap.max_send_wr,
                            abi::send_stride(cap.max_send_sge, cap.max_inline_data));
   qp->recv.queue.configure(cap.max_recv_wr, abi::recv_stride(cap.max_recv_sge));

@@ -2,6 +2,8 @@
 
 #include <cerrno>
 
+#include "emulator/engine/base/limits.h"
+
 namespace rocemu::engine {
 
 using namespace abi;

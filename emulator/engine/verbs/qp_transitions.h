@@ -30,7 +30,4 @@ int check_attributes(abi::QpType type, abi::QpState from, const abi::QpAttr& att
 /// Copies the attributes that the mask names.
 void apply_attributes(const abi::QpAttr& from, uint32_t mask, abi::QpAttr& to);
 
-inline constexpr uint32_t kMaxRdAtomic = 128;
-inline constexpr uint32_t kPkeyTableLength = 1;
-
 }  // namespace rocemu::engine

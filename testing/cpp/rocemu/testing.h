@@ -66,6 +66,8 @@ struct FabricOptions {
   /// Classes of what the specification allows and NICs seldom do, as `rocemu run
   /// --adversarial=CLASSES` takes them, or kAllClasses; `seed` chooses among the possibilities.
   std::optional<std::string> adversarial = {};
+  /// The NIC that the devices show: the name of a profile (rocemu profile list) or a file.
+  std::string profile = {};
 };
 
 inline constexpr char kDefaultMisuseRules[] = "";

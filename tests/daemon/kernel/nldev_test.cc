@@ -41,6 +41,7 @@ class Source : public NldevSource {
   SysfsDevice device(engine::DeviceIndex index) override {
     SysfsDevice device{state.devices.at(index.value).name, {}, {}, {}};
     device.attr.node_guid = 0x0200'00ff'fe00'0001;
+    device.attr.phys_port_cnt = 1;
     device.port.state = 4;
     device.port.phys_state = 5;
     return device;

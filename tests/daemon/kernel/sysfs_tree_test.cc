@@ -23,6 +23,8 @@ std::vector<SysfsDevice> two_devices() {
   device.port.active_width = 2;
   device.port.active_speed = 32;
   device.port.pkey_tbl_len = 1;
+  device.port.gid_tbl_len = engine::kGidTableLength;
+  device.port.link_layer = static_cast<uint8_t>(abi::LinkLayer::kEthernet);
   device.netdevs = {"lo", "eth7"};
   SysfsDevice second = device;
   second.name = "other";

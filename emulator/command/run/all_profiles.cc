@@ -1,0 +1,141 @@
+#include "emulator/command/run/all_profiles.h"
+
+#include <algorithm>
+#include <deque>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "emulator/command/base/child_run.h"
+#include "emulator/command/base/error.h"
+#include "emulator/command/run/nothing_posted.h"
+#include "emulator/os/temporary_directory.h"
+#include "emulator/profile/profile_library.h"
+
+namespace rocemu::command {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr size_t kResultWidth = std::string_view("NOTHING POSTED").size();
+/// Of the output of a run that failed.
+constexpr size_t kLinesShown = 20;
+
+/// Each of these names a file or directory for one run.
+void refuse_files_of_one_run(const po::variables_map& values) {
+  for (const char* option : {"record", "capture", "expect", "actual", "keep-on-failure", "stacks",
+                             "call-sites", "sanitize-report", "check-determinism"}) {
+    if (values.count(option) != 0)
+      throw UsageError("run: with --profile all there are many runs; leave out --" +
+                       std::string(option) + ", or give one profile");
+  }
+}
+
+/// Returns the options of one run: those of all, with the name of its profile in place of "all".
+Arguments arguments_for(const Arguments& own, const std::string& profile) {
+  Arguments arguments{"rocemu", "run"};
+  for (size_t i = 0; i < own.size(); ++i) {
+    if (own[i] == "--profile=all") {
+      arguments.push_back("--profile=" + profile);
+    } else if (i > 0 && own[i - 1] == "--profile" && own[i] == "all") {
+      arguments.push_back(profile);
+    } else {
+      arguments.push_back(own[i]);
+    }
+  }
+  return arguments;
+}
+
+struct Output {
+  std::string refusal;  // what the profile refused first; empty if nothing
+  std::string last;     // the last line of the command
+  bool nothing_posted = false;
+  std::deque<std::string> lines;  // the last ones
+};
+
+/// Returns what stands behind "profile NAME: " in a line of rocemu; else nothing.
+std::string refusal_in(const std::string& line, const std::string& profile) {
+  const std::string begin = "profile " + profile + ": ";
+  const size_t at = line.find(begin);
+  return line.starts_with("rocemu") && at != std::string::npos ? line.substr(at + begin.size())
+                                                               : "";
+}
+
+Output read_output(const std::string& file, const std::string& profile) {
+  Output output;
+  std::ifstream lines(file);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find(kNothingPosted) != std::string::npos) output.nothing_posted = true;
+    if (output.refusal.empty()) output.refusal = refusal_in(line, profile);
+    if (!line.empty() && !line.starts_with("rocemu")) output.last = line;
+    output.lines.push_back(line);
+    if (output.lines.size() > kLinesShown) output.lines.pop_front();
+  }
+  return output;
+}
+
+struct Result {
+  std::string_view word;  // in the table
+  std::string reason;
+};
+
+Result result_of(int status, const Output& output) {
+  const std::string& reason = output.refusal.empty() ? output.last : output.refusal;
+  if (output.nothing_posted)
+    return {"NOTHING POSTED", output.refusal.empty()
+                                  ? "the program saw the device and did not use it"
+                                  : output.refusal};
+  if (status != 0)
+    return {"FAILED", reason.empty() ? "exit status " + std::to_string(status) : reason};
+  return {"ok", ""};
+}
+
+void print_row(size_t width, std::string_view profile, std::string_view result,
+               std::string_view reason) {
+  std::string row(profile);
+  row.append(width + 2 - profile.size(), ' ').append(result);
+  if (!reason.empty()) row.append(kResultWidth + 2 - result.size(), ' ').append(reason);
+  std::cout << row << std::endl;  // at once: the next run may take long
+}
+
+}  // namespace
+
+int run_with_all_profiles(const po::variables_map& values, const Arguments& own,
+                          const Arguments& command) {
+  refuse_files_of_one_run(values);
+  const TemporaryDirectory directory;
+  const std::vector<std::string> names = profile::profile_names();
+  size_t width = 0;
+  for (const std::string& name : names) width = std::max(width, name.size());
+  std::string failures;
+  bool failed = false;
+  for (const std::string& name : names) {
+    Arguments arguments = arguments_for(own, name);
+    arguments.emplace_back("--");
+    arguments.insert(arguments.end(), command.begin(), command.end());
+    const std::string file = (directory.path() / name).string();
+    const int status = run_child(arguments, {file, file});
+    const bool is_first = &name == &names.front();
+    // It has not run the command, and would not with another profile.
+    if (is_first &&
+        (status == kExitUsage || status == kExitNotFound || status == kExitNotExecutable)) {
+      std::cerr << std::ifstream(file).rdbuf();
+      return status;
+    }
+    if (is_first) print_row(width, "profile", "result", "");
+    const Output output = read_output(file, name);
+    const Result result = result_of(status, output);
+    print_row(width, name, result.word, result.reason);
+    if (status == 0) continue;
+    failed = true;
+    failures += "\n" + name + " ended with status " + std::to_string(status) +
+                (output.lines.size() < kLinesShown ? ":\n" : "; its last lines:\n");
+    for (const std::string& line : output.lines) failures += "  " + line + "\n";
+  }
+  std::cerr << failures;
+  return failed ? kExitFailure : 0;
+}
+
+}  // namespace rocemu::command

@@ -1,0 +1,101 @@
+// What a device is like: its identity, the attributes and limits that queries return, and what its
+// driver accepts, which is not always the same. A profile stands for a NIC that programs know;
+// `generic` is rocemu's own, and all others are files (docs/profiles.md).
+#pragma once
+
+#include <cerrno>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "emulator/abi/attributes.h"
+#include "emulator/abi/operations.h"
+
+namespace rocemu::engine {
+
+/// ib_device::node_type of Linux.
+enum class NodeType : uint8_t { kCa = 1, kRnic = 4, kUsnic = 5, kUsnicUdp = 6, kUnspecified = 7 };
+
+enum class GidType : uint8_t { kRoceV1, kRoceV2 };
+
+/// What a QP is granted if it asks for more inline data than the device has.
+enum class InlineAbove : uint8_t {
+  kRefuse,  // EINVAL
+  kCap,     // what there is, without an error
+};
+
+/// How the device presents itself in sysfs and netlink.
+struct DeviceIdentity {
+  std::string name = "rocemu%d";    // %d: its number
+  std::string node_desc;            // empty: the device's name
+  std::string hca_type = "rocemu";  // empty: no such file, as with several drivers
+  std::string board_id = "rocemu";  // empty: no such file
+  std::string hw_rev;               // empty: the number of attr.hw_ver
+  std::string driver;               // of the PCI function; empty: no link
+  std::string module;               // of the driver
+  NodeType node_type = NodeType::kCa;
+};
+
+/// The PCI function.
+struct PciIdentity {
+  // The vendor of QEMU's devices, and no device of it that exists.
+  uint16_t vendor = 0x1b36, device = 0xace0;
+  uint16_t subsystem_vendor = 0x1b36, subsystem_device = 0xace0;
+  uint32_t class_code = 0x020000;  // Ethernet controller
+  uint8_t revision = 0;
+};
+
+/// What the create verbs accept of a QP.
+struct QpRules {
+  uint32_t types = ~0u;  // bits of abi::QpType
+  // Of these two 0 means NULL with errno left as it was.
+  int32_t type_error = EOPNOTSUPP;
+  /// For a capacity above the limit.
+  int32_t limit_error = EINVAL;
+  /// For one QP more than the device has.
+  int32_t exhausted_error = ENOMEM;
+  uint32_t max_send_wr = 0;  // these four: 0 means what the attributes say
+  uint32_t max_recv_wr = 0;
+  uint32_t max_send_sge = 0;
+  uint32_t max_recv_sge = 0;
+  uint32_t min_send_wr = 0;
+  uint32_t min_recv_wr = 0;  // of a QP without SRQ
+  InlineAbove inline_above = InlineAbove::kRefuse;
+  uint32_t least_inline = 0;  // granted even if less was asked for
+};
+
+/// What becomes of work requests.
+struct SendRules {
+  uint32_t opcodes = ~0u;      // bits of abi::WrOpcode that can be posted
+  uint32_t late_failures = 0;  // of those: what is posted, and then completes with LOC_QP_OP_ERR
+  uint32_t late_vendor_err = 0;
+};
+
+struct DeviceProfile {
+  std::string name = "generic";
+  std::string summary;
+  DeviceIdentity identity;
+  PciIdentity pci;
+  /// As ibv_query_device_ex() returns it; the GUIDs are the device's own.
+  abi::DeviceAttr attr{};
+  /// As ibv_query_port() returns it; state, active MTU and counters are the port's own.
+  abi::PortAttr port{};
+  abi::Mtu active_mtu = abi::Mtu::k4096;
+  std::vector<GidType> gid_types{GidType::kRoceV2};  // entries of each address, in this order
+  bool link_local_first = false;
+  QpRules qp;
+  SendRules sends;
+  abi::PostRules posts{};
+  uint32_t mr_access = ~0u;  // abi::AccessFlags that ibv_reg_mr() takes
+  int32_t mr_access_error = EOPNOTSUPP;
+  std::map<abi::Op, int32_t> refused;  // verbs that the driver lacks, with their error
+
+  bool is_generic() const { return name == "generic"; }
+};
+
+/// rocemu's own device: every limit is the engine's.
+const std::shared_ptr<const DeviceProfile>& generic_profile();
+
+}  // namespace rocemu::engine

@@ -1,0 +1,28 @@
+// What the device's profile does not allow: verbs that the driver lacks, and limits below the
+// engine's own. `generic` refuses nothing here.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "emulator/abi/control.h"
+#include "emulator/engine/device_profile.h"
+
+namespace rocemu::engine {
+
+struct Refusal {
+  int error = 0;
+  std::string what;  // "asked for 256 bytes of inline data, the device has 101"
+};
+
+/// Returns why the profile refuses the request, or nullopt. `in_use` is how many objects of the
+/// kind that the request makes the device has already; bytes for device memory, and members of the
+/// group for attach_mcast.
+std::optional<Refusal> refusal_of(const DeviceProfile& profile, const abi::Request& request,
+                                  uint64_t in_use);
+
+/// Returns the request as the driver carries it out: with the inline data that it grants.
+abi::Request as_granted(const DeviceProfile& profile, const abi::Request& request);
+
+}  // namespace rocemu::engine

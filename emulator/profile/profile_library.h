@@ -1,0 +1,18 @@
+// The profiles that come with rocemu, and how a profile is found by its name.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "emulator/engine/device_profile.h"
+
+namespace rocemu::profile {
+
+/// Returns the names of all profiles that come with rocemu: `generic` first, then in order.
+std::vector<std::string> profile_names();
+
+/// Returns the profile of that name, or of that file. Throws ProfileError.
+std::shared_ptr<const engine::DeviceProfile> load_profile(const std::string& name_or_file);
+
+}  // namespace rocemu::profile

@@ -1,0 +1,296 @@
+#include "emulator/profile/profile_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <set>
+#include <span>
+#include <type_traits>
+
+#include "emulator/abi/send_opcodes.h"
+#include "emulator/engine/base/limits.h"
+#include "emulator/profile/fields.h"
+#include "emulator/scenario/node_reader.h"
+
+namespace rocemu::profile {
+namespace {
+
+using engine::DeviceProfile;
+using scenario::Node;
+using scenario::NodeReader;
+using Names = std::span<const FieldName>;
+
+std::vector<std::string_view> texts_of(Names names) {
+  std::vector<std::string_view> texts;
+  for (const FieldName& name : names) texts.push_back(name.text);
+  return texts;
+}
+
+/// Takes each field from the document, if it is there.
+class Reader {
+ public:
+  Reader(const NodeReader& reader, const Node& root) : reader_(reader), root_(root) {}
+
+  template <class T>
+  void number(std::string_view section, std::string_view key, T& value) {
+    read(section, key, [&](const Node& node) {
+      value = static_cast<T>(reader_.number(node, 0, std::numeric_limits<T>::max()));
+    });
+  }
+  void text(std::string_view section, std::string_view key, std::string& value) {
+    read(section, key, [&](const Node& node) {
+      value = node.is_nothing() ? "" : reader_.text(node, "one line of text");
+    });
+  }
+  template <size_t N>
+  void text(std::string_view section, std::string_view key, char (&value)[N]) {
+    read(section, key, [&](const Node& node) {
+      const std::string given = node.is_nothing() ? "" : reader_.text(node, "one line of text");
+      if (given.size() >= N)
+        reader_.fail(node, fmt::format("expected at most {} characters", N - 1));
+      std::memset(value, 0, N);
+      std::memcpy(value, given.data(), given.size());
+    });
+  }
+  template <class T>
+  void name(std::string_view section, std::string_view key, T& value, Names names) {
+    read(section, key, [&](const Node& node) { value = static_cast<T>(value_of(node, names)); });
+  }
+  template <class T>
+  void names(std::string_view section, std::string_view key, std::vector<T>& values, Names names) {
+    read(section, key, [&](const Node& node) {
+      values.clear();
+      for (const Node& item : reader_.items(node, "a list of names"))
+        values.push_back(static_cast<T>(value_of(item, names)));
+    });
+  }
+  template <class T>
+  void bits(std::string_view section, std::string_view key, T& value, Names names) {
+    read(section, key, [&](const Node& node) {
+      uint64_t all = 0;
+      if (!node.is_list()) reader_.fail(node, "expected a list of names, such as [RC, UD]");
+      for (const Node& item : node.items) {
+        const auto number = item.is_scalar() ? NodeReader::parse_number(item.text) : std::nullopt;
+        all |= number ? *number : value_of(item, names);
+      }
+      value = static_cast<T>(all);
+    });
+  }
+  void error(std::string_view section, std::string_view key, int32_t& value,
+             std::string_view word_for_0) {
+    read(section, key, [&](const Node& node) { value = error_of(node, word_for_0); });
+  }
+  void verbs(std::string_view section, std::map<abi::Op, int32_t>& refused) {
+    const Node* const mapping = section_node(section);
+    if (mapping == nullptr) return;
+    for (const scenario::Entry& entry : mapping->entries) {
+      reader_.attempt([&] {
+        const std::string verb = reader_.text(entry.key, "the name of a verb");
+        const auto* const row =
+            std::ranges::find(abi::operations::kRows, verb, &abi::OperationInfo::name);
+        if (row == std::end(abi::operations::kRows))
+          reader_.fail(entry.key,
+                       fmt::format("there is no verb '{}'; use a name such as alloc_mw", verb));
+        refused[row->op] = error_of(entry.value, "");
+      });
+    }
+  }
+
+  /// Complains of what no field has asked for.
+  void check_keys() const {
+    std::vector<std::string_view> sections;
+    for (const auto& [section, keys] : known_) {
+      if (!section.empty()) sections.push_back(section);
+    }
+    sections.push_back("verbs");
+    for (const std::string_view key : known_.at("")) sections.push_back(key);
+    for (const scenario::Entry& entry : root_.entries) {
+      const std::string& name = entry.key.text;
+      if (name == "verbs" || known_.at("").contains(name)) continue;
+      const auto found = known_.find(name);
+      if (found == known_.end()) {
+        reader_.complain(entry.key, fmt::format("a profile has no '{}'; it has {}", name,
+                                                scenario::listing(sections)));
+        continue;
+      }
+      for (const scenario::Entry& inner : entry.value.entries) {
+        if (found->second.contains(inner.key.text)) continue;
+        const std::vector<std::string_view> keys(found->second.begin(), found->second.end());
+        const std::string near = NodeReader::suggestion(inner.key.text, keys);
+        reader_.complain(inner.key,
+                         fmt::format("'{}' has no '{}'{}", name, inner.key.text,
+                                     near.empty() ? "; it has " + scenario::listing(keys) : near));
+      }
+    }
+  }
+
+  /// The node of a key, for mistakes that two keys make together.
+  const Node& node_of(std::string_view section, std::string_view key) const {
+    const Node* const mapping = section_node(section);
+    const Node* const node = mapping != nullptr ? mapping->find(key) : nullptr;
+    return node != nullptr ? *node : root_;
+  }
+  bool has(std::string_view section, std::string_view key) const {
+    return &node_of(section, key) != &root_;
+  }
+
+ private:
+  const Node* section_node(std::string_view section) const {
+    return section.empty() ? &root_ : root_.find(section);
+  }
+
+  template <class Read>
+  void read(std::string_view section, std::string_view key, Read take) {
+    known_[section].insert(key);
+    const Node* const mapping = section_node(section);
+    if (mapping == nullptr) return;
+    if (!mapping->is_mapping()) {
+      if (told_.insert(section).second)
+        reader_.complain(*mapping, fmt::format("'{}' must be a mapping of keys to values",
+                                               section.empty() ? "a profile" : section));
+      return;
+    }
+    const Node* const node = mapping->find(key);
+    if (node != nullptr) reader_.attempt([&] { take(*node); });
+  }
+
+  uint64_t value_of(const Node& node, Names names) const {
+    const std::string text = reader_.text(node, "a name");
+    const auto found = std::ranges::find(names, text, &FieldName::text);
+    if (found == names.end()) {
+      const std::vector<std::string_view> known = texts_of(names);
+      const std::string near = NodeReader::suggestion(text, known);
+      reader_.fail(node, fmt::format("'{}' is none of the names here{}", text,
+                                     near.empty() ? "; use " + scenario::listing(known) : near));
+    }
+    return found->value;
+  }
+
+  int32_t error_of(const Node& node, std::string_view word_for_0) const {
+    std::string text = reader_.text(node, "the name of an errno value");
+    if (!word_for_0.empty() && text == word_for_0 && word_for_0 == "untouched") return 0;
+    const bool is_negative = text.starts_with('-');
+    if (is_negative) text.erase(0, 1);
+    const auto number = scenario::errno_names().find(text);
+    if (!number)
+      reader_.fail(node,
+                   fmt::format("there is no errno value '{}'; use a name such as EINVAL", text));
+    return is_negative ? -static_cast<int32_t>(*number) : static_cast<int32_t>(*number);
+  }
+
+  const NodeReader& reader_;
+  const Node& root_;
+  std::map<std::string_view, std::set<std::string_view>> known_;
+  std::set<std::string_view> told_;
+};
+
+constexpr uint32_t kAtomics = abi::opcodes_where(&abi::SendOpcode::is_atomic);
+constexpr uint32_t kXrcFlag = 1u << 20;
+constexpr size_t kMaxPattern = 40;
+
+/// What two values cannot be together, and what rocemu has no room for.
+void check_profile(const NodeReader& reader, const Reader& fields, const DeviceProfile& p) {
+  const auto require = [&](bool right, std::string_view section, std::string_view key,
+                           const std::string& message) {
+    if (!right) reader.complain(fields.node_of(section, key), message);
+  };
+  const auto at_most = [&](uint64_t value, uint64_t most, std::string_view section,
+                           std::string_view key) {
+    require(value <= most, section, key,
+            fmt::format("{} {} is more than rocemu's {}", key, value, most));
+  };
+  at_most(p.attr.max_inline_data, engine::kMaxInlineData, "qp", "max_inline_data");
+  at_most(p.attr.max_sge, engine::kMaxSge, "device", "max_sge");
+  at_most(p.attr.max_srq_sge, engine::kMaxSge, "device", "max_srq_sge");
+  at_most(p.qp.max_send_sge, engine::kMaxSge, "qp", "max_send_sge");
+  at_most(p.qp.max_recv_sge, engine::kMaxSge, "qp", "max_recv_sge");
+  at_most(p.qp.max_send_wr, engine::kMaxQpWr, "qp", "max_send_wr");
+  at_most(p.qp.max_recv_wr, engine::kMaxQpWr, "qp", "max_recv_wr");
+  require(p.qp.least_inline <= p.attr.max_inline_data, "qp", "least_inline",
+          fmt::format("least_inline {} is more than max_inline_data {}", p.qp.least_inline,
+                      p.attr.max_inline_data));
+  for (const auto& [key, most] : {std::pair("max_send_sge", p.qp.max_send_sge),
+                                  std::pair("max_recv_sge", p.qp.max_recv_sge)}) {
+    require(most == 0 || p.attr.max_sge <= most, "qp", key,
+            fmt::format("{} {} is less than max_sge {}, which is the lesser of both kinds", key,
+                        most, p.attr.max_sge));
+  }
+  require(p.attr.phys_port_cnt >= 1, "device", "phys_port_cnt", "a device has at least one port");
+  require(static_cast<uint32_t>(p.active_mtu) <= p.port.max_mtu, "port", "active_mtu",
+          "active_mtu is larger than max_mtu");
+  require(p.port.gid_tbl_len >= p.gid_types.size(), "port", "gid_tbl_len",
+          fmt::format("the types of 'gids' need {} entries of the GID table, and gid_tbl_len is {}",
+                      p.gid_types.size(), p.port.gid_tbl_len));
+  require(p.port.max_msg_sz >= 1, "port", "max_msg_sz", "max_msg_sz must be at least 1");
+  require((p.sends.late_failures & ~p.sends.opcodes) == 0, "post", "late_failures",
+          "what fails late can be posted: add it to 'opcodes'");
+  const bool lists_opcodes = fields.has("post", "opcodes");
+  require(p.attr.atomic_cap != 0 || !lists_opcodes || (p.sends.opcodes & kAtomics) == 0, "post",
+          "opcodes", "atomics can be posted although atomic_cap is NONE");
+  constexpr uint64_t kXrcTypes =
+      field_names::bit_of(abi::QpType::kXrcSend) | field_names::bit_of(abi::QpType::kXrcRecv);
+  require((p.attr.device_cap_flags & kXrcFlag) != 0 || !fields.has("qp", "types") ||
+              (p.qp.types & kXrcTypes) == 0,
+          "qp", "types", "XRC QPs need XRC among the device_cap_flags");
+  const std::string& name = p.identity.name;
+  require(name.find("%d") != std::string::npos && name.size() <= kMaxPattern, "identity", "name",
+          fmt::format("'{}' is no pattern for names such as mlx5_%d", name));
+}
+
+/// Fills what follows from other fields.
+void derive(const Reader& fields, DeviceProfile& p) {
+  if (p.attr.atomic_cap == 0) p.sends.opcodes &= ~kAtomics;
+  if ((p.attr.device_cap_flags & kXrcFlag) == 0) {
+    p.qp.types &= ~static_cast<uint32_t>(field_names::bit_of(abi::QpType::kXrcSend) |
+                                         field_names::bit_of(abi::QpType::kXrcRecv));
+  }
+  if (!fields.has("device", "device_cap_flags_ex"))
+    p.attr.device_cap_flags_ex = p.attr.device_cap_flags;
+  // ATOMIC WRITE and FLUSH are advertised by these flags alone.
+  for (const abi::SendOpcode& row : abi::kSendOpcodes) {
+    if (row.capabilities != 0 && (p.attr.device_cap_flags_ex & row.capabilities) == 0)
+      p.sends.opcodes &= ~abi::opcode_bit(row.opcode);
+  }
+  p.posts.refused_opcodes = ~p.sends.opcodes;
+  if (p.posts.no_inline_room == 0) p.posts.no_inline_room = 1;
+}
+
+}  // namespace
+
+std::shared_ptr<const DeviceProfile> parse_profile(std::string_view yaml, const std::string& name,
+                                                   const std::string& file) {
+  std::vector<scenario::Problem> problems;
+  const Node root = scenario::parse_document(yaml, problems);
+  auto profile = std::make_shared<DeviceProfile>(*engine::generic_profile());
+  profile->name = name;
+  profile->summary.clear();
+  if (problems.empty()) {
+    const NodeReader reader(problems);
+    try {
+      Reader fields(reader, root);
+      visit_fields(*profile, fields);
+      if (root.is_mapping()) fields.check_keys();
+      if (problems.empty()) check_profile(reader, fields, *profile);
+      if (problems.empty()) derive(fields, *profile);
+    } catch (const NodeReader::TooManyProblems&) {
+    }
+  }
+  if (problems.empty()) return profile;
+  std::string text;
+  for (const scenario::Problem& problem : problems)
+    text += (text.empty() ? "" : "\n") + scenario::describe(problem, file, yaml);
+  throw ProfileError(text, std::move(problems));
+}
+
+bool is_profile(std::string_view yaml) {
+  std::vector<scenario::Problem> problems;
+  const Node root = scenario::parse_document(yaml, problems);
+  return root.is_mapping() && root.find("rules") == nullptr &&
+         (root.find("device") != nullptr || root.find("identity") != nullptr ||
+          root.find("qp") != nullptr || root.find("summary") != nullptr);
+}
+
+}  // namespace rocemu::profile

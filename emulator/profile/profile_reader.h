@@ -1,0 +1,38 @@
+// Profiles: what docs/profiles.md describes, read from YAML.
+#pragma once
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "emulator/engine/device_profile.h"
+#include "emulator/scenario/document.h"
+
+namespace rocemu::profile {
+
+/// All that is wrong with a profile: of each mistake "FILE:LINE:COLUMN: what was found, and what is
+/// allowed", and its line with a caret.
+class ProfileError : public std::runtime_error {
+ public:
+  explicit ProfileError(const std::string& text, std::vector<scenario::Problem> problems = {})
+      : std::runtime_error(text), problems_(std::move(problems)) {}
+  /// Empty if the file could not be read at all.
+  const std::vector<scenario::Problem>& problems() const { return problems_; }
+
+ private:
+  std::vector<scenario::Problem> problems_;
+};
+
+/// Reads a profile of that name; what it leaves out is as `generic` has it. `file` is for messages.
+/// Throws ProfileError.
+std::shared_ptr<const engine::DeviceProfile> parse_profile(std::string_view yaml,
+                                                           const std::string& name,
+                                                           const std::string& file);
+
+/// Returns whether the text is a profile rather than a scenario: whether it has one of its
+/// sections.
+bool is_profile(std::string_view yaml);
+
+}  // namespace rocemu::profile

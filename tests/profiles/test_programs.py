@@ -1,0 +1,152 @@
+"""Programs that rely on what some NICs lack (programs/NAME.c): each works with `generic` and fails with the profiles of
+those NICs, and its portable twin works with all that have RC."""
+import os
+import pathlib
+import re
+import subprocess
+import unittest
+
+BIN = pathlib.Path(os.environ["ROCEMU_BIN"])
+WITH_RC = ("generic", "rxe", "mlx5-cx5", "mlx5-cx6dx", "mlx4-cx3pro", "irdma-e810", "bnxt-re", "qedr", "hns-hip09",
+           "erdma", "mana")
+# Program -> {profile: what its failure says}. Programs that need RC run with the profiles that have it.
+FAILURES = {
+    "inline_256": {
+        "irdma-e810": "ibv_create_qp: asked for 256 bytes of inline data, the device has 101",
+        "bnxt-re": "ibv_create_qp: asked for 256 bytes of inline data, the device has 96",
+        "qedr": "ibv_create_qp: asked for 256 bytes of inline data, the device has 128",
+        "erdma": "ibv_create_qp: asked for 256 bytes of inline data, the device has 96",
+        "mana": "ibv_create_qp: asked for 256 bytes of inline data, the device has 0",
+    },
+    "inline_unasked": {
+        "bnxt-re": "granted 0 bytes; failed: ibv_post_send of 16 bytes inline: Cannot allocate memory",
+        "mana": "granted 0 bytes; failed: ibv_post_send of 16 bytes inline: Invalid argument",
+    },
+    "inline_capped": {"hns-hip09": "failed: ibv_post_send inline: Invalid argument"},
+    "send_with_inv": {
+        "bnxt-re": "SEND_WITH_INV completed with LOC_QP_OP_ERR on bnxt_re0",
+        "mana": None,  # MEM_MGT_EXTENSIONS is not advertised: nothing is tried
+    },
+    "errno_of_create_qp": {"bnxt-re": "ibv_create_qp returned NULL and left errno 0: Success"},
+    "memory_window": {"bnxt-re": "ibv_alloc_mw: the driver does not have this verb"},
+    "lid_is_zero": {"irdma-e810": "the port is one of InfiniBand", "thunderbolt": "the port is one of InfiniBand"},
+    "unknown_opcode": {"bnxt-re": "posted, with result -22"},
+    "two_receive_sges": {"erdma": "ibv_create_qp: asked for 2 receive SGEs, the device has 1"},
+    "send_only_qp": {
+        "mlx4-cx3pro": "a QP without SRQ needs a receive WR on this device",
+        "erdma": "a QP without SRQ needs a receive WR on this device",
+    },
+    "shared_receives": {
+        "irdma-e810": "ibv_create_srq: the driver does not have this verb",
+        "erdma": "ibv_create_srq: the driver does not have this verb",
+        "mana": "ibv_create_srq: the driver does not have this verb",
+    },
+    "large_cq": {"rxe": "ibv_create_cq: asked for 65536 CQEs, the device has 32767"},
+    "datagrams": {
+        "qedr": "ibv_create_qp: the device has no QPs of type UD",
+        "erdma": "ibv_create_qp: the device has no QPs of type UD",
+        "mana": "ibv_create_qp: the device has no QPs of type UD",
+        "thunderbolt": "ibv_create_qp: the device has no QPs of type UD",
+    },
+    "many_qps": {"thunderbolt": "QP 11: failed: ibv_create_qp: Device or resource busy"},
+    "deep_receives": {"thunderbolt": "receive 64: failed: ibv_post_recv: Cannot allocate memory"},
+}
+# Programs that do not use RC run with these, too.
+WITHOUT_RC = {"lid_is_zero": ("thunderbolt", "efa"), "datagrams": ("thunderbolt", "efa"),
+              "many_qps": ("thunderbolt", "efa"), "deep_receives": ("thunderbolt",), "large_cq": ("thunderbolt", "efa")}
+
+
+def run(program, profile, *options):
+    command = [BIN / "rocemu", "run", "--private", "--profile", profile, *options, "--", BIN / "profiles" / program]
+    return subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          stdin=subprocess.DEVNULL, text=True, timeout=60, check=False)
+
+
+class Programs(unittest.TestCase):
+    def test_fail_on_the_nics_that_lack_something(self):
+        for program, failures in FAILURES.items():
+            for profile in WITH_RC + WITHOUT_RC.get(program, ()):
+                with self.subTest(program=program, profile=profile):
+                    result = run(program, profile)
+                    message = failures.get(profile)
+                    self.assertEqual(result.returncode, 1 if message else 0, result.stdout)
+                    self.assertIn(message or "", result.stdout)
+
+    def test_portable_twins_work_on_all(self):
+        for program in FAILURES:
+            for profile in WITH_RC + WITHOUT_RC.get(program, ()):
+                with self.subTest(program=program, profile=profile):
+                    result = run(program + "_portable", profile)
+                    self.assertEqual(result.returncode, 0, result.stdout)
+
+    def test_the_index_of_a_gid_depends_on_the_nic(self):
+        """mlx5 lists each address with RoCE v1 and then v2, link-local first; irdma has v2 only."""
+        for profile, status in (("mlx5-cx6dx", 0), ("mlx4-cx3pro", 0), ("qedr", 0), ("irdma-e810", 1), ("rxe", 1)):
+            with self.subTest(profile=profile):
+                device = ("--device", "nic0=127.0.0.1")
+                self.assertEqual(run("gid_index_3", profile, *device).returncode, status)
+                self.assertEqual(run("gid_index_3_portable", profile, *device).returncode, 0)
+
+
+class NothingPosted(unittest.TestCase):
+    MESSAGE = "rocemu: nothing was posted: the command made CQs or QPs on"
+
+    def test_is_reported_of_a_program_that_falls_back_to_tcp(self):
+        result = run("tcp_instead", "irdma-e810")
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertIn(self.MESSAGE + " irdma0 and ended without one work request", result.stdout)
+        self.assertNotIn(self.MESSAGE, run("tcp_instead_portable", "irdma-e810").stdout)
+
+    def test_fails_with_strict(self):
+        self.assertEqual(run("tcp_instead", "irdma-e810", "--strict").returncode, 1)
+        self.assertEqual(run("tcp_instead_portable", "irdma-e810", "--strict").returncode, 0)
+
+    def test_is_not_reported_of_programs_that_only_look(self):
+        for command in (["ibv_devinfo", "-v"], ["ibv_devices"], ["true"]):
+            with self.subTest(command=command):
+                result = subprocess.run([BIN / "rocemu", "run", "--private", "--", *command], stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
+                self.assertNotIn(self.MESSAGE, result.stdout)
+
+
+class AllProfiles(unittest.TestCase):
+    def test_make_a_table(self):
+        result = run("inline_256", "all")
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertRegex(result.stdout, r"(?m)^generic +ok")
+        self.assertRegex(result.stdout, r"(?m)^mlx5-cx6dx +ok")
+        self.assertRegex(re.sub(r"\s+", " ", result.stdout),
+                         r"irdma-e810 FAILED inline_256: ibv_create_qp: asked for 256 bytes of inline data, the device "
+                         r"has 101")
+
+    def test_tell_of_a_program_that_posts_nothing(self):
+        result = run("tcp_instead", "all")
+        self.assertRegex(result.stdout, r"(?m)^generic +ok")
+        self.assertRegex(result.stdout, r"(?m)^irdma-e810 +NOTHING POSTED")
+
+
+class Options(unittest.TestCase):
+    def test_devices_of_one_run_have_profiles_of_their_own(self):
+        result = subprocess.run(
+            [BIN / "rocemu", "run", "--private", "--device", "mlx5_0=127.0.0.1,profile=mlx5-cx6dx", "--device",
+             "other=127.0.0.2", "--profile", "irdma-e810", "--", "ibv_devinfo"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
+        self.assertEqual(re.findall(r"vendor_part_id:\s+(\d+)", result.stdout), ["4125", "5522"], result.stdout)
+
+    def test_an_unknown_profile_is_an_error_that_lists_them(self):
+        result = run("inline_256", "mlx6")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("there is no profile 'mlx6'; use a file, or one of generic, ", result.stdout)
+
+    def test_a_recording_replays_with_its_profile(self):
+        import tempfile
+        with tempfile.TemporaryDirectory() as folder:
+            recording = pathlib.Path(folder) / "run"
+            run("tcp_instead", "irdma-e810", "--lockstep", "--record", str(recording))
+            result = subprocess.run([BIN / "rocemu", "replay", recording], stdout=subprocess.PIPE,
+                                    stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
+            self.assertEqual(result.returncode, 0, result.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
