@@ -69,7 +69,8 @@ void tell_of_limits(ibv_context* context, const char* call, const std::vector<As
   if (!program) return;
   for (const Exceeded& one : exceeded)
     program->sanitizer().tell(BeyondLimit{one.attribute, one.asked, one.allowed,
-                                          name_with_profile(context), program->here(call, context)});
+                                          name_with_profile(context),
+                                          program->here(call, context)});
 }
 
 // ---- Protection domains, regions, windows, address handles ----
