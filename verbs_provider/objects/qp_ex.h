@@ -8,8 +8,8 @@
 
 namespace rocemu::provider {
 
-/// Whether a QP of that type can be asked for all of these IBV_QP_EX_WITH_... operations, on a device
-/// whose NIC lacks these opcodes.
+/// Whether a QP of that type can be asked for all of these IBV_QP_EX_WITH_... operations, on a
+/// device whose NIC lacks these opcodes.
 bool offers(ibv_qp_type type, uint64_t send_ops_flags, uint32_t refused_opcodes = 0);
 
 /// ibv_wr_flush() came with rdma-core 45. Where libibverbs has it, it is offered; it is tested

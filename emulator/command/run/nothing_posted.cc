@@ -12,8 +12,8 @@ NicUse use_of_nic(const Json& state) {
     if (device.at("prepared").get<bool>()) prepared += (prepared.empty() ? "" : ", ") + name;
     for (const Json& opcode : device.at("failed_late")) {
       use.late_failures.push_back("profile " + device.at("profile").get<std::string>() + ": " +
-                          opcode.get<std::string>() + " completed with LOC_QP_OP_ERR on " + name +
-                          ": the driver takes it, and the NIC cannot do it");
+                                  opcode.get<std::string>() + " completed with LOC_QP_OP_ERR on " +
+                                  name + ": the driver takes it, and the NIC cannot do it");
     }
   }
   if (!posted && !prepared.empty()) {

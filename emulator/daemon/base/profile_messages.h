@@ -1,5 +1,5 @@
-// What the daemon logs of requests that the profile of a device refuses: a NIC gives an errno and no
-// reason.
+// What the daemon logs of requests that the profile of a device refuses: a NIC gives an errno and
+// no reason.
 #pragma once
 
 #include <sys/types.h>
