@@ -7,6 +7,7 @@ import subprocess
 import unittest
 
 BIN = pathlib.Path(os.environ["ROCEMU_BIN"])
+ACTION = pathlib.Path(__file__).resolve().parents[2] / "action.yml"
 WITH_RC = ("generic", "rxe", "mlx5-cx5", "mlx5-cx6dx", "mlx4-cx3pro", "irdma-e810", "bnxt-re", "qedr", "hns-hip09",
            "erdma", "mana")
 # Program -> {profile: what its failure says}. Programs that need RC run with the profiles that have it.
@@ -125,6 +126,26 @@ class AllProfiles(unittest.TestCase):
         self.assertRegex(result.stdout, r"(?m)^irdma-e810 +NOTHING POSTED")
 
 
+class Action(unittest.TestCase):
+    def run_step(self, program):
+        try:
+            import yaml
+        except ImportError as error:
+            raise unittest.SkipTest(f"{error}: apt-get install python3-yaml") from error
+        steps = yaml.safe_load(ACTION.read_text(encoding="utf-8"))["runs"]["steps"]
+        script, = [step["run"] for step in steps if step.get("if") == "inputs.profile != ''"]
+        environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}",
+                       "ROCEMU_ACTION_COMMAND": str(BIN / "profiles" / program)}
+        return subprocess.run(["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script], env=environment,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False)
+
+    def test_fails_if_the_command_does_on_one_nic(self):
+        result = self.run_step("large_cq")
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertRegex(result.stdout, r"(?m)^rxe +FAILED +large_cq: ibv_create_cq: asked for 65536 CQEs")
+        self.assertEqual(self.run_step("large_cq_portable").returncode, 0)
+
+
 class Options(unittest.TestCase):
     def test_devices_of_one_run_have_profiles_of_their_own(self):
         result = subprocess.run(
@@ -132,6 +153,17 @@ class Options(unittest.TestCase):
              "other=127.0.0.2", "--profile", "irdma-e810", "--", "ibv_devinfo"],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
         self.assertEqual(re.findall(r"vendor_part_id:\s+(\d+)", result.stdout), ["4125", "5522"], result.stdout)
+
+    def test_show_and_doctor_name_the_profile(self):
+        devices = ("--device", "mlx5_0=127.0.0.1,profile=mlx5-cx6dx", "--device", "a=127.0.0.2", "--device",
+                   "b=127.0.0.3")
+        for command, lines in ((("show",), ["mlx5_0  port ACTIVE  MTU 1024  PDs 0  AHs 0  profile mlx5-cx6dx\n",
+                                            "\na  port ACTIVE  MTU 4096  PDs 0  AHs 0\n"]),
+                               (("doctor",), ["NIC: this run has mlx5_0 of profile mlx5-cx6dx; a, b of profile generic\n"])):
+            result = subprocess.run([BIN / "rocemu", "run", "--private", *devices, "--", BIN / "rocemu", *command],
+                                    stdout=subprocess.PIPE, text=True, timeout=60, check=False)
+            for line in lines:
+                self.assertIn(line, result.stdout)
 
     def test_an_unknown_profile_is_an_error_that_lists_them(self):
         result = run("inline_256", "mlx6")

@@ -20,6 +20,10 @@ using Findings = std::vector<Finding>;
 /// Can emulation work on this machine at all? (diagnosis_machine.cc)
 Findings check_machine();
 
+/// Which devices does a program have that is started here? Nothing if no NIC is up.
+/// (diagnosis_nic.cc)
+Findings check_nic();
+
 /// Can this program see the devices? (diagnosis_program.cc)
 Findings check_program(const std::string& name);
 

@@ -102,10 +102,11 @@ int doctor(const Arguments& arguments) {
   }
 
   Findings findings = check_machine();
-  if (!command.empty()) {
-    const Findings more = check_program(command[0]);
+  const auto add = [&](const Findings& more) {
     findings.insert(findings.end(), more.begin(), more.end());
-  }
+  };
+  add(check_nic());
+  if (!command.empty()) add(check_program(command[0]));
   const bool fine = std::ranges::none_of(
       findings, [](const Finding& finding) { return finding.level == Level::kProblem; });
   if (values["json"].as<bool>())

@@ -153,6 +153,8 @@ std::string device_text(const Json& device) {
     const Json& value = member(device, key);
     if (!value.is_null()) text += std::string("  ") + title + " " + cell(key, value);
   }
+  if (const Json& profile = member(device, "profile"); !profile.is_null() && profile != "generic")
+    text += "  profile " + cell("profile", profile);
   if (member(device, "removed") == true) text += "  removed";
   text += "\n";
   const Json& gids = member(device, "gids");
