@@ -180,6 +180,8 @@ void take_rails(const std::string& file, FabricOptions& options) {
       throw OptionError(
           fmt::format("--topology {}: '{}' is no name for a device", file, rail.device));
     }
+    if (!rail.profile.empty())
+      device.profile = read_profile(rail.profile, fmt::format("--topology {}: ", file));
     options.interfaces.push_back(rail.interface);
     const bool is_default = rail.interface.empty() && rail.addresses.empty();
     if (options.udp && is_default) {

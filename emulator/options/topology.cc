@@ -84,11 +84,12 @@ std::optional<unsigned> number_of(std::string_view text) {
 }
 
 Rail read_rail(const Reader& reader, const YAML::Node& node) {
-  reader.check_keys(node, "a rail", {"device", "addresses", "interface"});
+  reader.check_keys(node, "a rail", {"device", "addresses", "interface", "profile"});
   Rail rail;
   rail.device = reader.text_of(node, "device");
   if (rail.device.empty()) reader.fail(node, "a rail needs a 'device', which is its name");
   rail.interface = reader.text_of(node, "interface");
+  rail.profile = reader.text_of(node, "profile");
   if (const YAML::Node addresses = node["addresses"]) {
     if (!rail.interface.empty()) reader.fail(node, "give 'addresses' or 'interface', not both");
     for (const auto& address : reader.list_of(node, "addresses")) {

@@ -16,6 +16,7 @@ struct Rail {
   std::string device;
   std::vector<wire::IpAddress> addresses;  // empty: those of the default device in its place
   std::string interface;                   // whose addresses it has; empty for none
+  std::string profile;                     // its name or file; empty: that of --profile
 };
 
 /// What is below one PCI switch.

@@ -4,6 +4,7 @@ import os
 import pathlib
 import re
 import subprocess
+import tempfile
 import unittest
 
 BIN = pathlib.Path(os.environ["ROCEMU_BIN"])
@@ -154,6 +155,20 @@ class Options(unittest.TestCase):
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
         self.assertEqual(re.findall(r"vendor_part_id:\s+(\d+)", result.stdout), ["4125", "5522"], result.stdout)
 
+    def test_devices_of_a_topology_file_have_profiles(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "machine.yaml"
+            file.write_text("nodes:\n- switches:\n  - rails: [{device: a, profile: mlx5-cx5}, {device: b}]\n")
+            command = [BIN / "rocemu", "run", "--private", "--topology", file, "--profile", "qedr", "--", "ibv_devinfo"]
+            result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
+                                    check=False)
+            self.assertEqual(re.findall(r"vendor_part_id:\s+(\d+)", result.stdout), ["4119", "32880"], result.stdout)
+            file.write_text(file.read_text().replace("mlx5-cx5", "mlx6"))
+            result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
+                                    check=False)
+            self.assertEqual(result.returncode, 2, result.stdout)
+            self.assertIn("machine.yaml: there is no profile 'mlx6'", result.stdout)
+
     def test_show_and_doctor_name_the_profile(self):
         devices = ("--device", "mlx5_0=127.0.0.1,profile=mlx5-cx6dx", "--device", "a=127.0.0.2", "--device",
                    "b=127.0.0.3")
@@ -171,7 +186,6 @@ class Options(unittest.TestCase):
         self.assertIn("there is no profile 'mlx6'; use a file, or one of generic, ", result.stdout)
 
     def test_a_recording_replays_with_its_profile(self):
-        import tempfile
         with tempfile.TemporaryDirectory() as folder:
             recording = pathlib.Path(folder) / "run"
             run("tcp_instead", "irdma-e810", "--lockstep", "--record", str(recording))
