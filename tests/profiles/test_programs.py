@@ -103,8 +103,11 @@ class NothingPosted(unittest.TestCase):
         self.assertEqual(run("tcp_instead", "irdma-e810", "--strict").returncode, 1)
         self.assertEqual(run("tcp_instead_portable", "irdma-e810", "--strict").returncode, 0)
 
-    def test_is_not_reported_of_programs_that_only_look(self):
-        for command in (["ibv_devinfo", "-v"], ["ibv_devices"], ["true"]):
+    def test_is_not_reported_of_programs_that_only_look_and_of_those_that_post(self):
+        rping = "rping -s -a 127.0.0.1 -C 3 & sleep 0.3; rping -c -a 127.0.0.1 -C 3; wait"
+        looks = "import pyverbs.device as d; c = d.Context(name='rocemu0'); c.query_device(); c.query_port(1)"
+        for command in (["ibv_devinfo", "-v"], ["ibv_devices"], ["true"], ["sh", "-c", rping],
+                        ["/usr/bin/python3", "-c", looks]):
             with self.subTest(command=command):
                 result = subprocess.run([BIN / "rocemu", "run", "--private", "--", *command], stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
