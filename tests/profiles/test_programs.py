@@ -104,7 +104,7 @@ class NothingPosted(unittest.TestCase):
         self.assertEqual(run("tcp_instead_portable", "irdma-e810", "--strict").returncode, 0)
 
     def test_is_not_reported_of_programs_that_only_look_and_of_those_that_post(self):
-        rping = "rping -s -a 127.0.0.1 -C 3 & sleep 0.3; rping -c -a 127.0.0.1 -C 3; wait"
+        rping = "rping -s -a 127.0.0.1 -C 3 & until rping -c -a 127.0.0.1 -C 3; do sleep 0.1; done; wait"
         looks = "import pyverbs.device as d; c = d.Context(name='rocemu0'); c.query_device(); c.query_port(1)"
         for command in (["ibv_devinfo", "-v"], ["ibv_devices"], ["true"], ["sh", "-c", rping],
                         ["/usr/bin/python3", "-c", looks]):
