@@ -161,7 +161,7 @@ class Options(unittest.TestCase):
     def test_devices_of_a_topology_file_have_profiles(self):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "machine.yaml"
-            file.write_text("nodes:\n- switches:\n  - rails: [{device: a, profile: mlx5-cx5}, {device: b}]\n")
+            file.write_text("nodes:\n- node: 0\n  switches:\n  - rails: [{device: a, profile: mlx5-cx5}, {device: b}]\n")
             command = [BIN / "rocemu", "run", "--private", "--topology", file, "--profile", "qedr", "--", "ibv_devinfo"]
             result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
                                     check=False)
