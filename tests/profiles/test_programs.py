@@ -103,6 +103,14 @@ class NothingPosted(unittest.TestCase):
         self.assertEqual(run("tcp_instead", "irdma-e810", "--strict").returncode, 1)
         self.assertEqual(run("tcp_instead_portable", "irdma-e810", "--strict").returncode, 0)
 
+    def test_is_not_reported_if_a_fault_may_be_why(self):
+        rule = "{name: full, on: verb, verb: create_qp, do: {errno: ENOMEM}}"
+        with tempfile.TemporaryDirectory() as folder:
+            scenario = pathlib.Path(folder) / "full.yaml"
+            scenario.write_text(f"rules: [{rule}]\n")
+            result = run("tcp_instead", "generic", "--strict", "--scenario", str(scenario))
+            self.assertEqual((result.returncode, self.MESSAGE in result.stdout), (0, False), result.stdout)
+
     def test_is_not_reported_of_programs_that_only_look_and_of_those_that_post(self):
         rping = "rping -s -a 127.0.0.1 -C 3 & until rping -c -a 127.0.0.1 -C 3; do sleep 0.1; done; wait"
         looks = "import pyverbs.device as d; c = d.Context(name='rocemu0'); c.query_device(); c.query_port(1)"

@@ -114,6 +114,12 @@ bool has_idle_rules(const std::string& dir, bool warns_of_none) {
   return !lines.empty();
 }
 
+bool has_rule_acted(ControlClient& client) {
+  const Json rules = client.request("rules").at("rules");
+  return std::ranges::any_of(rules,
+                             [](const Json& rule) { return rule.at("fired").get<uint64_t>() > 0; });
+}
+
 /// In turns and on the virtual clock programs are looked at by their numbers in /proc.
 void require_own_proc() {
   std::error_code error;
@@ -297,8 +303,8 @@ class Run {
     if (!client) return;
     const NicUse use = use_of_nic(client->request("show"));
     for (const std::string& line : use.late_failures) std::cerr << "rocemu: " + line + "\n";
-    // A command that fails hides nothing.
-    if (use.nothing_posted.empty() || status_ != 0) return;
+    // A command that fails hides nothing, and a fault may be why nothing was posted.
+    if (use.nothing_posted.empty() || status_ != 0 || has_rule_acted(*client)) return;
     std::cerr << "rocemu: " + use.nothing_posted + "\n";
     if (is_set("strict")) fail();
   }
