@@ -87,6 +87,10 @@ abi::PortAttr generic_port() {
 
 }  // namespace
 
+bool DeviceProfile::is_generic() const {
+  return this == generic_profile().get();
+}
+
 const std::shared_ptr<const DeviceProfile>& generic_profile() {
   static const std::shared_ptr<const DeviceProfile> profile = [] {
     auto generic = std::make_shared<DeviceProfile>();

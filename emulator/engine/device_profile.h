@@ -92,7 +92,8 @@ struct DeviceProfile {
   int32_t mr_access_error = EOPNOTSUPP;
   std::map<abi::Op, int32_t> refused;  // verbs that the driver lacks, with their error
 
-  bool is_generic() const { return name == "generic"; }
+  /// Returns whether it is rocemu's own; a file may have the same name.
+  bool is_generic() const;
 };
 
 /// rocemu's own device: every limit is the engine's.

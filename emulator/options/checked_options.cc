@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <set>
 #include <string_view>
 
@@ -113,6 +114,7 @@ void read_device(const std::string& given, FabricOptions& options, engine::Devic
   constexpr std::string_view kProfileKey = ",profile=";
   const size_t key = given.find(kProfileKey);
   const std::string text = given.substr(0, key);
+  device.profile = nullptr;  // that of --profile
   if (key != std::string::npos)
     device.profile = read_profile(given.substr(key + kProfileKey.size()), quoted);
   const size_t equals = text.find('=');
@@ -169,6 +171,12 @@ void read_devices(const std::vector<std::string>& texts, FabricOptions& options)
 }
 
 /// The devices of a topology file.
+/// Files of profiles that a topology names are relative to its own directory.
+std::string beside(const std::string& topology, const std::string& profile) {
+  if (!profile::is_profile_file(profile)) return profile;
+  return (std::filesystem::path(topology).parent_path() / profile).string();
+}
+
 void take_rails(const std::string& file, FabricOptions& options) {
   const std::vector<Rail> rails = options.topology.rails();
   options.devices = engine::default_fabric(static_cast<uint32_t>(rails.size())).devices;
@@ -180,8 +188,9 @@ void take_rails(const std::string& file, FabricOptions& options) {
       throw OptionError(
           fmt::format("--topology {}: '{}' is no name for a device", file, rail.device));
     }
-    if (!rail.profile.empty())
-      device.profile = read_profile(rail.profile, fmt::format("--topology {}: ", file));
+    device.profile = rail.profile.empty()
+                         ? nullptr
+                         : read_profile(beside(file, rail.profile), "--topology " + file + ": ");
     options.interfaces.push_back(rail.interface);
     const bool is_default = rail.interface.empty() && rail.addresses.empty();
     if (options.udp && is_default) {
@@ -250,10 +259,11 @@ void check_devices(const Given& given, FabricOptions& options) {
     options.devices = engine::default_fabric(static_cast<uint32_t>(count)).devices;
     options.interfaces.resize(options.devices.size());
     options.first_has_machines_addresses = true;
+    for (engine::DeviceConfig& device : options.devices) device.profile = profile;
     if (!profile->is_generic()) name_devices(*profile, options.devices);
   }
   for (engine::DeviceConfig& device : options.devices) {
-    if (device.profile->is_generic()) device.profile = profile;
+    if (device.profile == nullptr) device.profile = profile;
     device.active_mtu = device.profile->active_mtu;
     device.policy.require_grh = given.is_set("require-grh");
   }

@@ -91,7 +91,7 @@ constexpr DumpLine kLines[] = {
     {"sm_lid", "port", "sm_lid"},
     {"port_lid", "port", "port_lid"},
     {"port_lmc", "port", "port_lmc"},
-    {"link_layer", "port", "link_layer", Form::kText},
+    {"link_layer", "port", "link_layer", Form::kText, kLinkLayers},
     {"max_msg_sz", "port", "max_msg_sz"},
     {"port_cap_flags", "port", "port_cap_flags"},
     {"max_vl_num", "port", "max_vl_num", Form::kParens},
@@ -147,8 +147,12 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+/// In tabs; pages of the web make spaces of them.
 size_t indent_of(std::string_view line) {
-  return std::min(line.find_first_not_of('\t'), line.size());
+  constexpr size_t kTab = 8;
+  const std::string_view blanks = line.substr(0, line.find_first_not_of(" \t"));
+  const auto tabs = static_cast<size_t>(std::ranges::count(blanks, '\t'));
+  return tabs + (blanks.size() - tabs) / kTab;
 }
 
 std::optional<uint64_t> leading_number(std::string_view text) {
@@ -180,21 +184,23 @@ std::string pattern_of(std::string_view name) {
 }
 
 constexpr char kNoLine[] = "no such line";
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+constexpr std::string_view kDevice = "hca_id:";
 
 class Recorder {
  public:
   explicit Recorder(std::string_view dump) : rest_(dump) { next(); }
 
   RecordedProfile record(const std::string& source, const FurtherValues& further) {
-    while (!at_end_ && !line_.starts_with("hca_id:")) skip_before_device();
+    while (!at_end_ && !trimmed(line_).starts_with(kDevice)) skip_before_device();
     if (at_end_)
       throw std::runtime_error(source +
                                ": there is no line hca_id: this is not what ibv_devinfo -v "
                                "prints of a device");
-    const std::string name(trimmed(line_.substr(7)));
+    const std::string name(trimmed(trimmed(line_).substr(kDevice.size())));
     add("identity", "name", yaml_text(pattern_of(name)));
     next();
-    while (!at_end_ && !line_.starts_with("hca_id:")) take_line();
+    while (!at_end_ && !trimmed(line_).starts_with(kDevice)) take_line();
     if (!gid_types_.empty()) add("gids", "types", fmt::format("[{}]", fmt::join(gid_types_, ", ")));
     if (further) {
       for (FoundValue& value : further(name)) {
@@ -204,7 +210,7 @@ class Recorder {
     }
     if (!value_of("device", "phys_port_cnt").empty()) add("identity", "board_id", "null", kNoLine);
     // ibv_devinfo leaves these lines out if they are 0.
-    if (!value_of("device", "device_cap_flags_ex").empty() && !values_["port"].empty()) {
+    if (!value_of("device", "device_cap_flags_ex").empty() && values_.contains("port")) {
       for (const char* key : {"max_cq_count", "max_cq_period", "max_dm_size"})
         add("device", key, "0", kNoLine);
     }
@@ -221,12 +227,13 @@ class Recorder {
     std::string source;  // a line of the dump, or a file
   };
 
-  std::string_view value_of(const char* section, std::string_view key) {
-    const std::vector<Value>& values = values_[section];
-    const auto found = std::ranges::find(values, key, &Value::key);
-    return found != values.end() ? found->value : std::string_view();
+  std::string_view value_of(const std::string& section, std::string_view key) const {
+    const auto of = values_.find(section);
+    if (of == values_.end()) return {};
+    const auto found = std::ranges::find(of->second, key, &Value::key);
+    return found != of->second.end() ? found->value : std::string_view();
   }
-  bool is_hardware_version(std::string_view quoted) {
+  bool is_hardware_version(std::string_view quoted) const {
     return quoted == yaml_text(value_of("device", "hw_ver"));
   }
 
@@ -238,6 +245,7 @@ class Recorder {
     const size_t end = rest_.find('\n');
     line_ = rest_.substr(0, end);
     if (line_.ends_with('\r')) line_.remove_suffix(1);
+    if (line_.starts_with(kByteOrderMark)) line_.remove_prefix(kByteOrderMark.size());
     rest_ = end == std::string_view::npos ? std::string_view() : rest_.substr(end + 1);
     ++number_;
   }
@@ -343,6 +351,9 @@ class Recorder {
   static std::optional<std::string> plain_value(const DumpLine& row, std::string_view value) {
     switch (row.form) {
       case Form::kText:
+        if (!row.names.empty() &&
+            std::ranges::find(row.names, value, &FieldName::text) == row.names.end())
+          return std::nullopt;
         return yaml_text(value);
       case Form::kNumber:
       case Form::kNumberAndNames: {
@@ -394,8 +405,8 @@ class Recorder {
         "# Made by `rocemu profile record` of {}. Behind each value is the number of its line "
         "there, or "
         "its file in\n"
-        "# sysfs; what is not here follows generic.\nsummary: recorded from {}\n",
-        source, source);
+        "# sysfs; what is not here follows generic.\nsummary: {}\n",
+        yaml_text(source), yaml_text("recorded from " + source));
     for (const char* section : {"identity", "pci", "device", "port", "gids"}) {
       const auto found = values_.find(section);
       if (found == values_.end()) continue;

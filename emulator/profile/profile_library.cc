@@ -35,10 +35,13 @@ std::vector<std::string> profile_names() {
   return names;
 }
 
+bool is_profile_file(std::string_view name_or_file) {
+  return name_or_file.find('/') != std::string_view::npos || name_or_file.ends_with(kFileSuffix);
+}
+
 std::shared_ptr<const engine::DeviceProfile> load_profile(const std::string& name_or_file) {
   if (name_or_file == engine::generic_profile()->name) return engine::generic_profile();
-  const bool is_file =
-      name_or_file.find('/') != std::string::npos || name_or_file.ends_with(kFileSuffix);
+  const bool is_file = is_profile_file(name_or_file);
   const fs::path path =
       is_file ? fs::path(name_or_file) : library_directory() / (name_or_file + kFileSuffix);
   std::error_code ignored;

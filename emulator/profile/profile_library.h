@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "emulator/engine/device_profile.h"
@@ -14,5 +15,8 @@ std::vector<std::string> profile_names();
 
 /// Returns the profile of that name, or of that file. Throws ProfileError.
 std::shared_ptr<const engine::DeviceProfile> load_profile(const std::string& name_or_file);
+
+/// Returns whether load_profile() takes the text for a file: it has a '/', or ends with ".yaml".
+bool is_profile_file(std::string_view name_or_file);
 
 }  // namespace rocemu::profile

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstring>
 #include <limits>
 #include <map>
@@ -190,6 +191,23 @@ class Reader {
 constexpr uint32_t kAtomics = abi::opcodes_where(&abi::SendOpcode::is_atomic);
 constexpr uint32_t kXrcFlag = 1u << 20;
 constexpr size_t kMaxPattern = 40;
+/// Each entry of a table and each port is files in sysfs. No NIC that is known has more.
+constexpr uint32_t kMaxGidTable = 1024, kMaxPorts = 4;
+
+/// Whether it can be a file's name in sysfs: letters, digits, '_', '-' and '.', not '.' first.
+bool is_name(std::string_view text) {
+  const auto allowed = [](unsigned char c) {
+    return (std::isalnum(c) != 0 && c < 0x80) || c == '_' || c == '-' || c == '.';
+  };
+  return !text.empty() && text.size() <= kMaxPattern && text[0] != '.' &&
+         std::ranges::all_of(text, allowed);
+}
+
+/// Whether it is a name with one "%d".
+bool is_pattern(const std::string& text) {
+  const size_t at = text.find("%d");
+  return at != std::string::npos && is_name(text.substr(0, at) + "0" + text.substr(at + 2));
+}
 
 /// What two values cannot be together, and what rocemu has no room for.
 void check_profile(const NodeReader& reader, const Reader& fields, const DeviceProfile& p) {
@@ -218,7 +236,11 @@ void check_profile(const NodeReader& reader, const Reader& fields, const DeviceP
             fmt::format("{} {} is less than max_sge {}, which is the lesser of both kinds", key,
                         most, p.attr.max_sge));
   }
-  require(p.attr.phys_port_cnt >= 1, "device", "phys_port_cnt", "a device has at least one port");
+  require(p.attr.phys_port_cnt >= 1 && p.attr.phys_port_cnt <= kMaxPorts, "device", "phys_port_cnt",
+          fmt::format("a device has 1 to {} ports", kMaxPorts));
+  at_most(p.port.gid_tbl_len, kMaxGidTable, "port", "gid_tbl_len");
+  require(p.gid_types.size() < 2 || (p.gid_types.size() == 2 && p.gid_types[0] != p.gid_types[1]),
+          "gids", "types", "each type of GID can be there once");
   require(static_cast<uint32_t>(p.active_mtu) <= p.port.max_mtu, "port", "active_mtu",
           "active_mtu is larger than max_mtu");
   require(p.port.gid_tbl_len >= p.gid_types.size(), "port", "gid_tbl_len",
@@ -235,9 +257,15 @@ void check_profile(const NodeReader& reader, const Reader& fields, const DeviceP
   require((p.attr.device_cap_flags & kXrcFlag) != 0 || !fields.has("qp", "types") ||
               (p.qp.types & kXrcTypes) == 0,
           "qp", "types", "XRC QPs need XRC among the device_cap_flags");
-  const std::string& name = p.identity.name;
-  require(name.find("%d") != std::string::npos && name.size() <= kMaxPattern, "identity", "name",
-          fmt::format("'{}' is no pattern for names such as mlx5_%d", name));
+  require(is_pattern(p.identity.name), "identity", "name",
+          fmt::format("'{}' is no pattern for names such as mlx5_%d: letters, digits, '_', '-' and "
+                      "'.', not '.' first",
+                      p.identity.name));
+  for (const auto& [key, text] :
+       {std::pair("driver", &p.identity.driver), std::pair("module", &p.identity.module)}) {
+    require(text->empty() || is_name(*text), "identity", key,
+            fmt::format("'{}' is no name of a driver or module", *text));
+  }
 }
 
 /// Fills what follows from other fields.
@@ -288,9 +316,11 @@ std::shared_ptr<const DeviceProfile> parse_profile(std::string_view yaml, const 
 bool is_profile(std::string_view yaml) {
   std::vector<scenario::Problem> problems;
   const Node root = scenario::parse_document(yaml, problems);
+  constexpr std::string_view kSections[] = {"summary", "identity", "pci",  "device", "port",
+                                            "gids",    "qp",       "post", "mr",     "verbs"};
   return root.is_mapping() && root.find("rules") == nullptr &&
-         (root.find("device") != nullptr || root.find("identity") != nullptr ||
-          root.find("qp") != nullptr || root.find("summary") != nullptr);
+         std::ranges::any_of(
+             kSections, [&](std::string_view section) { return root.find(section) != nullptr; });
 }
 
 }  // namespace rocemu::profile

@@ -83,6 +83,13 @@ class OtherReaders(unittest.TestCase):
         output = run("mlx5-cx6dx", "rdma", "dev")
         self.assertRegex(output, r"mlx5_0: node_type ca (protocol roce )?fw 22\.36\.1010")
 
+    def test_rdma_shows_both_ports_of_a_card(self):
+        if not pathlib.Path("/usr/bin/rdma").exists() and not pathlib.Path("/sbin/rdma").exists():
+            self.skipTest("iproute2 has no rdma here")
+        links = re.findall(r"link (\S+) state (\S+)", run("mlx4-cx3pro", "rdma", "link"))
+        self.assertEqual(links, [("mlx4_0/1", "ACTIVE"), ("mlx4_0/2", "DOWN"), ("mlx4_1/1", "ACTIVE"),
+                                 ("mlx4_1/2", "DOWN")])
+
     def test_a_card_with_two_ports_has_the_second_down(self):
         output = run("mlx4-cx3pro", "ibv_devinfo")
         states = re.findall(r"state:\s+(\S+)", output)

@@ -142,6 +142,47 @@ class Profiles(unittest.TestCase):
         self.assertIn("atomics can be posted although atomic_cap is NONE",
                       self.error_of("device:\n  atomic_cap: NONE\npost:\n  opcodes: [SEND, ATOMIC_FETCH_AND_ADD]\n"))
 
+    def test_names_that_are_no_file_names_are_errors(self):
+        """They become files and links of sysfs."""
+        for name in ("../../x%d", "a/b%d", ".x%d", "a b%d", "x", "%d" + "y" * 60, "x%d\\n"):
+            self.assertIn("is no pattern for names such as mlx5_%d", self.error_of(f'identity:\n  name: "{name}"\n'))
+        for key in ("driver", "module"):
+            self.assertIn("is no name of a driver or module", self.error_of(f"identity:\n  {key}: ../x\n"))
+
+    def test_tables_have_limits(self):
+        self.assertIn("gid_tbl_len 1025 is more than rocemu's 1024", self.error_of("port:\n  gid_tbl_len: 1025\n"))
+        self.assertIn("a device has 1 to 4 ports", self.error_of("device:\n  phys_port_cnt: 5\n"))
+        self.assertIn("each type of GID can be there once", self.error_of("gids:\n  types: [RoCE v2, RoCE v2]\n"))
+
+    def test_a_file_with_any_one_section_is_a_profile(self):
+        for text in ("post: {most_posted: 3}", "port: {max_mtu: 1024}", "gids: {types: [RoCE v1]}", "pci: {vendor: 1}",
+                     "mr: {access: []}", "verbs: {alloc_mw: ENOSYS}", "summary: mine"):
+            result = rocemu("check", self.write("one.yaml", text + "\n"), directory=self.folder)
+            self.assertEqual((result.returncode, result.stdout.startswith("one.yaml: a profile")), (0, True), text)
+
+    def test_record_reads_spaces_for_tabs_and_other_dress(self):
+        dump = as_dump("mlx5_0", COMPLETE_CX6DX)
+        wanted = rocemu("profile", "record", self.write("d.txt", dump), directory=self.folder).stdout
+        for dressed in (dump.expandtabs(8), "\ufeff" + dump, dump.replace("\n", "\r\n")):
+            result = rocemu("profile", "record", self.write("d.txt", dressed), directory=self.folder)
+            self.assertEqual((result.returncode, result.stdout, result.stderr), (0, wanted, ""))
+        odd = rocemu("profile", "record", self.write("a: #b.txt", dump), directory=self.folder)
+        self.assertEqual(odd.returncode, 0, odd.stderr)
+
+    def test_record_of_a_dump_that_ends_early_is_a_profile(self):
+        text = as_dump("mlx5_0", COMPLETE_CX6DX)
+        for end in range(0, len(text), 97):
+            if text[:end].count("\n") == 0:
+                continue
+            result = rocemu("profile", "record", self.write("d.txt", text[:end]), directory=self.folder)
+            self.assertEqual(result.returncode, 0, (end, result.stderr))
+
+    def test_record_reports_a_link_layer_that_is_none_of_roce(self):
+        text = as_dump("rdma_en0", {"fw_ver": "1", "link_layer": "Thunderbolt"})
+        result = rocemu("profile", "record", self.write("d.txt", text), directory=self.folder)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("not understood: line 3: link_layer:", result.stderr)
+
     def test_wrong_values_say_what_is_allowed(self):
         self.assertIn("expected a number from 0 to 4294967295, found 'many'",
                       self.error_of("device:\n  max_qp: many\n"))

@@ -1,5 +1,6 @@
 """Programs that rely on what some NICs lack (programs/NAME.c): each works with `generic` and fails with the profiles of
 those NICs, and its portable twin works with all that have RC."""
+import json
 import os
 import pathlib
 import re
@@ -138,6 +139,25 @@ class AllProfiles(unittest.TestCase):
         self.assertRegex(result.stdout, r"(?m)^irdma-e810 +NOTHING POSTED")
 
 
+    def test_take_any_status_of_the_command_for_its_own(self):
+        for status in (2, 3, 126, 127):
+            command = [BIN / "rocemu", "run", "--profile", "all", "--", "sh", "-c", f"echo why; exit {status}"]
+            result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=120,
+                                    check=False)
+            self.assertEqual(result.returncode, 1)
+            self.assertEqual(len(re.findall(r"(?m)^\S+ +FAILED +why$", result.stdout)), len(WITH_RC) + 2, result.stdout)
+
+    def test_run_nothing_for_a_command_that_does_not_exist(self):
+        result = subprocess.run([BIN / "rocemu", "run", "--profile", "all", "--", "no-such-program"],
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
+        self.assertEqual((result.returncode, "FAILED" in result.stdout), (127, False), result.stdout)
+
+    def test_refuse_files_of_one_run(self):
+        result = run("inline_256", "all", "--record", "somewhere")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("with --profile all there are many runs; leave out --record", result.stdout)
+
+
 class Action(unittest.TestCase):
     def run_step(self, program):
         try:
@@ -165,6 +185,35 @@ class Options(unittest.TestCase):
              "other=127.0.0.2", "--profile", "irdma-e810", "--", "ibv_devinfo"],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
         self.assertEqual(re.findall(r"vendor_part_id:\s+(\d+)", result.stdout), ["4125", "5522"], result.stdout)
+
+    def names_of(self, folder, *options):
+        result = subprocess.run([BIN / "rocemu", "run", "--private", *options, "--", BIN / "rocemu", "show", "--json"],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
+                                cwd=folder)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return [device["profile"] for device in json.loads(result.stdout)["fabric"]["devices"]]
+
+    def test_files_are_found_from_the_working_directory_and_from_a_topology(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "mine.yaml").write_text("device: {max_qp: 7}\n")
+            (pathlib.Path(folder) / "generic.yaml").write_text("identity: {hca_type: null}\n")
+            (pathlib.Path(folder) / "mana").write_text("hello\n")  # not a profile, whatever its name
+            (pathlib.Path(folder) / "deep").mkdir()
+            (pathlib.Path(folder) / "deep" / "t.yaml").write_text(
+                "nodes:\n- node: 0\n  switches:\n  - rails: [{device: a, profile: ../mine.yaml}, {device: b, profile: generic}]\n")
+            self.assertEqual(self.names_of(folder, "--profile", "mine.yaml"), ["mine"] * 2)
+            self.assertEqual(self.names_of(folder, "--profile", "mana"), ["mana"] * 2)
+            self.assertEqual(self.names_of(folder, "--profile", "./generic.yaml"), ["generic"] * 2)
+            self.assertEqual(self.names_of(folder, "--device", "a=127.0.0.1,profile=./mine.yaml"), ["mine"])
+            self.assertEqual(self.names_of(folder, "--profile", "mana", "--topology", "deep/t.yaml"), ["mine", "generic"])
+
+    def test_a_file_with_the_name_of_the_built_in_one_is_another(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "generic.yaml"
+            file.write_text("identity: {name: foo%d, hca_type: null}\n")
+            result = subprocess.run([BIN / "rocemu", "run", "--private", "--profile", file, "--", "ibv_devinfo", "-l"],
+                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
+            self.assertIn("foo0", result.stdout)
 
     def test_devices_of_a_topology_file_have_profiles(self):
         with tempfile.TemporaryDirectory() as folder:

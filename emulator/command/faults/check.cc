@@ -91,7 +91,9 @@ int check(const Arguments& arguments) {
         const auto read = profile::parse_profile(text, "checked", file);
         json["ok"] = true;
         json["profile"] = read->summary;
-        if (!as_json) std::cout << file << ": a profile: " << read->summary << "\n";
+        if (!as_json)
+          std::cout << file << ": a profile" << (read->summary.empty() ? "" : ": ") << read->summary
+                    << "\n";
         list.push_back(std::move(json));
         continue;
       }

@@ -5,11 +5,13 @@
 #include <boost/any.hpp>
 #include <filesystem>
 #include <iostream>
+#include <string_view>
 
 #include "emulator/command/base/error.h"
 #include "emulator/command/faults/scenario_library.h"
 #include "emulator/options/checked_options.h"
 #include "emulator/options/option_table.h"
+#include "emulator/profile/profile_library.h"
 #include "emulator/scenario/scenario.h"
 
 namespace rocemu::command {
@@ -22,6 +24,20 @@ void require_own_clock(std::string_view subcommand) {
                 ": a run in lockstep can have no other such run inside of it; "
                 "use the real clock for one of them");
 }
+
+namespace {
+
+/// Of a --device: the daemon's working directory is another one.
+std::string with_absolute_profile(const std::string& device) {
+  constexpr std::string_view kKey = ",profile=";
+  const size_t at = device.find(kKey);
+  if (at == std::string::npos || !profile::is_profile_file(device.substr(at + kKey.size())))
+    return device;
+  return device.substr(0, at + kKey.size()) +
+         std::filesystem::absolute(device.substr(at + kKey.size())).string();
+}
+
+}  // namespace
 
 std::vector<std::string> daemon_arguments(options::Command command,
                                           const po::variables_map& values) {
@@ -49,14 +65,16 @@ std::vector<std::string> daemon_arguments(options::Command command,
         continue;
       }
       // The daemon's working directory is another one.
-      const bool is_relative = name == "record" || ((name == "topology" || name == "profile") &&
-                                                    std::filesystem::is_regular_file(*text));
+      const bool is_relative = name == "record" ||
+                               (name == "profile" && profile::is_profile_file(*text)) ||
+                               (name == "topology" && std::filesystem::is_regular_file(*text));
       arguments.insert(
           arguments.end(),
           {"--" + name, is_relative ? std::filesystem::absolute(*text).string() : *text});
     } else {
       for (const std::string& one : boost::any_cast<std::vector<std::string>>(value)) {
-        arguments.insert(arguments.end(), {"--" + name, one});
+        arguments.insert(arguments.end(),
+                         {"--" + name, name == "device" ? with_absolute_profile(one) : one});
       }
     }
   }

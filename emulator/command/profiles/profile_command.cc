@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -124,7 +125,8 @@ int record_profile(const Recorded& from) {
     dump = output_of(from.device);
   } else {
     std::ifstream file(from.file, std::ios::binary);
-    if (!file) throw Failure("profile record: cannot read " + from.file);
+    if (!file || std::filesystem::is_directory(from.file))
+      throw Failure("profile record: cannot read " + from.file);
     dump.assign(std::istreambuf_iterator<char>(file), {});
     source = from.file.substr(from.file.rfind('/') + 1);
   }

@@ -20,8 +20,8 @@ namespace {
 namespace po = boost::program_options;
 
 constexpr size_t kResultWidth = std::string_view("NOTHING POSTED").size();
-/// Of the output of a run that failed.
-constexpr size_t kLinesShown = 20;
+/// Of the output of a run that failed; longer lines and reasons are cut.
+constexpr size_t kLinesShown = 20, kLineShown = 240, kReasonShown = 120;
 
 /// Each of these names a file or directory for one run.
 void refuse_files_of_one_run(const po::variables_map& values) {
@@ -63,16 +63,34 @@ std::string refusal_in(const std::string& line, const std::string& profile) {
                                                                : "";
 }
 
+/// Returns the line without control characters, and no longer than that.
+std::string printable(std::string_view line, size_t most) {
+  while (!line.empty() && line.front() == ' ') line.remove_prefix(1);
+  std::string text(line.substr(0, most));
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
+  return line.size() > most ? text + " ..." : text;
+}
+
 Output read_output(const std::string& file, const std::string& profile) {
   Output output;
   std::ifstream lines(file);
+  const std::string nothing_posted = std::string("rocemu: ") + kNothingPosted;
+  bool is_report = false;  // of a hang, which ends the output
+  std::string of_rocemu;
   for (std::string line; std::getline(lines, line);) {
-    if (line.find(kNothingPosted) != std::string::npos) output.nothing_posted = true;
+    output.nothing_posted |= line.starts_with(nothing_posted);
     if (output.refusal.empty()) output.refusal = refusal_in(line, profile);
-    if (!line.empty() && !line.starts_with("rocemu")) output.last = line;
-    output.lines.push_back(line);
+    if (line.starts_with("rocemu")) {
+      if (!is_report) of_rocemu = line;
+      is_report |= line.starts_with("rocemu: deadlock") || line.starts_with("rocemu: --timeout");
+    } else if (!line.empty() && !is_report) {
+      output.last = line;
+    }
+    output.lines.push_back(printable(line, kLineShown));
     if (output.lines.size() > kLinesShown) output.lines.pop_front();
   }
+  if (is_report || output.last.empty()) output.last = of_rocemu;
   return output;
 }
 
@@ -82,7 +100,8 @@ struct Result {
 };
 
 Result result_of(int status, const Output& output) {
-  const std::string& reason = output.refusal.empty() ? output.last : output.refusal;
+  const std::string reason =
+      printable(output.refusal.empty() ? output.last : output.refusal, kReasonShown);
   if (output.nothing_posted)
     return {"NOTHING POSTED", output.refusal.empty()
                                   ? "the program saw the device and did not use it"
@@ -111,20 +130,13 @@ int run_with_all_profiles(const po::variables_map& values, const Arguments& own,
   for (const std::string& name : names) width = std::max(width, name.size());
   std::string failures;
   bool failed = false;
+  print_row(width, "profile", "result", "");
   for (const std::string& name : names) {
     Arguments arguments = arguments_for(own, name);
     arguments.emplace_back("--");
     arguments.insert(arguments.end(), command.begin(), command.end());
     const std::string file = (directory.path() / name).string();
     const int status = run_child(arguments, {file, file});
-    const bool is_first = &name == &names.front();
-    // It has not run the command, and would not with another profile.
-    if (is_first &&
-        (status == kExitUsage || status == kExitNotFound || status == kExitNotExecutable)) {
-      std::cerr << std::ifstream(file).rdbuf();
-      return status;
-    }
-    if (is_first) print_row(width, "profile", "result", "");
     const Output output = read_output(file, name);
     const Result result = result_of(status, output);
     print_row(width, name, result.word, result.reason);

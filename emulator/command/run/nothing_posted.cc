@@ -13,7 +13,7 @@ NicUse use_of_nic(const Json& state) {
     for (const Json& opcode : device.at("failed_late")) {
       use.late_failures.push_back("profile " + device.at("profile").get<std::string>() + ": " +
                                   opcode.get<std::string>() + " completed with LOC_QP_OP_ERR on " +
-                                  name + ": the driver takes it, and the NIC cannot do it");
+                                  name + ": the driver takes it, and the NIC fails it");
     }
   }
   if (!posted && !prepared.empty()) {

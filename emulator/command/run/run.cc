@@ -393,8 +393,13 @@ int run(const Arguments& arguments) {
   Arguments own = arguments;
   const Arguments command = take_command(own);
   const po::variables_map values = parse_options("run", own, description);
-  if (values.count("profile") != 0 && values["profile"].as<std::string>() == "all")
+  const bool has_all_profiles =
+      values.count("profile") != 0 && values["profile"].as<std::string>() == "all";
+  if (has_all_profiles) {
+    if (command.empty()) throw UsageError("run: no command given; it stands behind '--'");
+    find_command(command[0]);  // throws before 13 runs do
     return run_with_all_profiles(values, own, command);
+  }
   Run one(values, command);
   if (values.count("check-determinism") != 0) return check_determinism(values, own, command);
   return one.execute();

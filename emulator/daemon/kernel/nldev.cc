@@ -18,7 +18,7 @@
 namespace rocemu::daemon {
 namespace {
 
-constexpr uint32_t kPort = 1;  // each device has this one
+constexpr uint32_t kPort = 1;  // each device has this one, and no other is connected
 constexpr uint8_t kSharedNamespaces = 1;
 constexpr uint64_t kUverbsAbi = 1;
 constexpr uint32_t kUnknownDriver = 0;
@@ -113,19 +113,29 @@ class Answer {
     return 0;
   }
 
-  /// Whether the request names a port that there is not; a dump need not name any.
-  bool names_wrong_port() const {
-    if (!request_.attributes.has(RDMA_NLDEV_ATTR_PORT_INDEX)) return !request_.is_dump();
-    return request_.attributes.u32(RDMA_NLDEV_ATTR_PORT_INDEX) != kPort;
+  /// The port that the request names, or the first: a dump need not name any. Nothing if there is
+  /// no such port.
+  std::optional<uint32_t> named_port(uint32_t count) const {
+    if (!request_.attributes.has(RDMA_NLDEV_ATTR_PORT_INDEX))
+      return request_.is_dump() ? std::optional(kPort) : std::nullopt;
+    const std::optional<uint32_t> port = request_.attributes.u32(RDMA_NLDEV_ATTR_PORT_INDEX);
+    return port && *port >= kPort && *port <= count ? port : std::nullopt;
   }
 
   int port(uint32_t index) {
-    if (names_wrong_port()) return EINVAL;
     const SysfsDevice device = source_.device({index});
+    const std::optional<uint32_t> number = named_port(device.attr.phys_port_cnt);
+    if (!number) return EINVAL;
+    const bool is_connected = *number == kPort;
+    constexpr uint8_t kDisabled = 3;
     add(index, device.name, [&](NetlinkMessage& message) {
-      message.add_u32(RDMA_NLDEV_ATTR_PORT_INDEX, kPort);
-      message.add_u8(RDMA_NLDEV_ATTR_PORT_STATE, static_cast<uint8_t>(device.port.state));
-      message.add_u8(RDMA_NLDEV_ATTR_PORT_PHYS_STATE, device.port.phys_state);
+      message.add_u32(RDMA_NLDEV_ATTR_PORT_INDEX, *number);
+      message.add_u8(RDMA_NLDEV_ATTR_PORT_STATE, is_connected
+                                                     ? static_cast<uint8_t>(device.port.state)
+                                                     : static_cast<uint8_t>(abi::PortState::kDown));
+      message.add_u8(RDMA_NLDEV_ATTR_PORT_PHYS_STATE,
+                     is_connected ? device.port.phys_state : kDisabled);
+      if (!is_connected) return;
       const std::string netdev = device.netdev();
       message.add_u32(RDMA_NLDEV_ATTR_NDEV_INDEX, if_nametoindex(netdev.c_str()));
       message.add_text(RDMA_NLDEV_ATTR_NDEV_NAME, netdev);
@@ -157,12 +167,15 @@ class Answer {
   }
 
   int counters(uint32_t index) {
-    if (names_wrong_port()) return EINVAL;
+    const std::optional<uint32_t> number = named_port(source_.device({index}).attr.phys_port_cnt);
+    if (!number) return EINVAL;
     const engine::DeviceSnapshot& state = state_of(index);
+    const engine::Counters none{};
     add(index, state.name, [&](NetlinkMessage& message) {
-      message.add_u32(RDMA_NLDEV_ATTR_PORT_INDEX, kPort);
+      message.add_u32(RDMA_NLDEV_ATTR_PORT_INDEX, *number);
       const NetlinkMessage::Nest table(message, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
-      for (const auto& [name, value] : hardware_counters(state.counters)) {
+      for (const auto& [name, value] :
+           hardware_counters(*number == kPort ? state.counters : none)) {
         const NetlinkMessage::Nest entry(message, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY);
         message.add_text(RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME, name);
         message.add_u64(RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_VALUE, value);
