@@ -334,6 +334,7 @@ schedule::Turn Turns::give_turn(const schedule::Step& step, const MustStop& must
     if (slot.asks.load() != ThreadSlot::kNothing) serve();
     const auto held = RealClock::now() - since;
     if (slot.state.load() == ThreadSlot::kStarting) {
+      spinning_.reap();  // its process ends no sooner than the threads that we hold
       unseen_.look_at(slot.pid.load());
       // It ends, which is seen in full, or executes another program, which joins if it can.
       if (participants_->says_hello(slot.pid.load()) ||
