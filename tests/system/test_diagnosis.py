@@ -69,11 +69,16 @@ class PortEvents(unittest.TestCase):
                          result.stdout)
 
 
+def program_output(result):
+    """Without what rocemu says of a program that makes objects and posts nothing."""
+    return re.sub(r"(?m)^rocemu: nothing was posted: .*\n", "", result.stdout)
+
+
 class Show(unittest.TestCase):
     def test_every_kind_of_object_is_shown(self):
         result = rocemu_run(*HOLD, "rocemu0", ROCEMU, "show", "--json")
         self.assertEqual(result.returncode, 0, result.stdout)
-        said, state = result.stdout.split("\n", 1)
+        said, state = program_output(result).split("\n", 1)
         said = json.loads(said)
         device = json.loads(state)["fabric"]["devices"][0]
         (qp,), (cq,), (srq,) = device["qps"], device["cqs"], device["srqs"]
@@ -100,7 +105,7 @@ class Rdma(unittest.TestCase):
         """What `rdma -j` prints, and what the program before it says."""
         result = rocemu_run(*prefix, "rdma", "-j", "-d", *arguments)
         self.assertEqual(result.returncode, 0, result.stdout)
-        lines = result.stdout.splitlines()
+        lines = program_output(result).splitlines()
         said = json.loads(lines.pop(0)) if prefix else None
         answer = json.loads("".join(lines) or "[]")
         return (said, answer) if prefix else answer
