@@ -108,6 +108,9 @@ TEST_F(Connection, StopsAndGoesOnFrameByFrame) {
 TEST_F(Connection, ARulePausesTheNic) {
   fabric->add_rule("{on: frame, opcode: SEND, nth: 1, total: 1, do: pause}");
   send_a_message();
+  // The NIC may serve us before it has seen the post.
+  while (fabric->rules().at(0).fired == 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   ASSERT_EQ(fabric->rules().at(0).fired, 1u);
   EXPECT_EQ(completions(sides[1]), 0);
   ASSERT_EQ(fabric->step().size(), 1u);
