@@ -155,7 +155,7 @@ class Profiles(unittest.TestCase):
         self.assertIn("each type of GID can be there once", self.error_of("gids:\n  types: [RoCE v2, RoCE v2]\n"))
 
     def test_a_file_with_any_one_section_is_a_profile(self):
-        for text in ("post: {most_posted: 3}", "port: {max_mtu: 1024}", "gids: {types: [RoCE v1]}", "pci: {vendor: 1}",
+        for text in ("post: {most_posted: 3}", "port: {max_vl_num: 2}", "gids: {types: [RoCE v1]}", "pci: {vendor: 1}",
                      "mr: {access: []}", "verbs: {alloc_mw: ENOSYS}", "summary: mine"):
             result = rocemu("check", self.write("one.yaml", text + "\n"), directory=self.folder)
             self.assertEqual((result.returncode, result.stdout.startswith("one.yaml: a profile")), (0, True), text)
