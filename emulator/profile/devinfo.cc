@@ -341,7 +341,7 @@ class Recorder {
       return next();
     }
     next();
-    // What the names say is in the number already. Ports are a little below the device's lines.
+    // The number has what the names say. The lines of ports have one more tab than the device's.
     if (row.form == Form::kFlagBits) take_names(indent);
     if (row.form == Form::kNumberAndNames) take_names(indent + 2);
     if (row.form == Form::kFlagNames) read = named_flags(row, take_names(indent));

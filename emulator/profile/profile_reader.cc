@@ -194,7 +194,8 @@ constexpr size_t kMaxPattern = 40;
 /// Each entry of a table and each port is files in sysfs. No NIC that is known has more.
 constexpr uint32_t kMaxGidTable = 1024, kMaxPorts = 4;
 
-/// Whether it can be a file's name in sysfs: letters, digits, '_', '-' and '.', not '.' first.
+/// Returns whether it can be the name of a file in sysfs: letters, digits, '_', '-' and '.', not
+/// '.' first.
 bool is_name(std::string_view text) {
   const auto allowed = [](unsigned char c) {
     return (std::isalnum(c) != 0 && c < 0x80) || c == '_' || c == '-' || c == '.';
@@ -203,7 +204,7 @@ bool is_name(std::string_view text) {
          std::ranges::all_of(text, allowed);
 }
 
-/// Whether it is a name with one "%d".
+/// Returns whether it is a name with "%d" in it.
 bool is_pattern(const std::string& text) {
   const size_t at = text.find("%d");
   return at != std::string::npos && is_name(text.substr(0, at) + "0" + text.substr(at + 2));

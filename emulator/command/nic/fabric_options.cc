@@ -27,7 +27,8 @@ void require_own_clock(std::string_view subcommand) {
 
 namespace {
 
-/// Of a --device: the daemon's working directory is another one.
+/// Returns the --device with an absolute path of its profile: the daemon has another working
+/// directory.
 std::string with_absolute_profile(const std::string& device) {
   constexpr std::string_view kKey = ",profile=";
   const size_t at = device.find(kKey);

@@ -112,7 +112,7 @@ std::string output_of(const std::string& device) {
   return output;
 }
 
-/// What a profile is made of.
+/// Where `profile record` reads.
 struct Recorded {
   std::string file;    // with the output of ibv_devinfo -v; empty: it is run
   std::string device;  // empty: the first

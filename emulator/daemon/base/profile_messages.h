@@ -12,7 +12,7 @@
 
 namespace rocemu::daemon {
 
-/// Of one client. It logs the first refusal of each kind: some programs find a limit by trial.
+/// Logs the first refusal of each kind that one client meets: some programs find a limit by trial.
 class ProfileMessages {
  public:
   /// Logs which limit of the profile refused the program's request with `error`, if one did.
