@@ -66,7 +66,7 @@ std::string explain_help() {
 Explains a completion status, an event, a NAK, a REJ reason or an error number: its meaning,
 its causes, what programs do about it, and a rule that causes it (see `rocemu inject`).
 docs/statuses.md lists all of them. For a RULE of `rocemu run --sanitize` it explains what is
-wrong and how to correct it; docs/sanitizer.md has an example of each.
+wrong and how to correct it; docs/reference/sanitizer-rules.md has an example of each.
 
 )" + to_text(options_of_explain()) +
          R"(
