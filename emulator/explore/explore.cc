@@ -106,7 +106,8 @@ void Exploration::tell_of_baseline() const {
                      options_.runs.lockstep ? "virtual" : "real", points_.size(), classes_.size());
   if (!baseline_runs_.difference.empty())
     out << "the baseline differs from run to run: " + baseline_runs_.difference +
-               "\nso a finding may not come each time; each is repeated, and its rate told\n";
+               "\nso a finding may not occur in each run; explore repeats each finding and reports "
+               "its rate\n";
   const OutputMask& mask = baseline_->output;
   if (mask.is_useless()) {
     out << "its output depends on time, even in how many lines it has: it is not compared\n";
@@ -474,12 +475,13 @@ int Exploration::run() {
   }
   if (InterruptWatch::interrupted()) {
     discard_baseline(options_.folder);
-    std::cerr << "interrupted before the baseline was done: nothing was found yet\n";
+    std::cerr << "interrupted before the baseline was complete: there are no findings yet\n";
     return kExitInterrupted;
   }
   if (stops()) {
     discard_baseline(options_.folder);
-    throw ExploreError(why_stopped() + " before the baseline was done: nothing was found yet");
+    throw ExploreError(why_stopped() +
+                       " before the baseline was complete: there are no findings yet");
   }
   baseline_ = make_baseline(baseline_runs_.facts);
   runner_.set_most_recorded(kLeastEndless + kEndless * baseline_runs_.events_bytes,

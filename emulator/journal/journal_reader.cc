@@ -80,7 +80,7 @@ std::optional<Bytes> JournalReader::next() {
     return std::nullopt;
   }
   if (frame.length > kMaxRecord) {
-    fail(fmt::format("a record of {} bytes, which none has: the file is damaged", frame.length));
+    fail(fmt::format("impossible record length {}: the file is damaged", frame.length));
   }
   body_.resize(frame.length);
   if (!read(body_.data(), body_.size())) {

@@ -269,7 +269,7 @@ void check_devices(const Given& given, FabricOptions& options) {
   }
   options.strict_icrc = given.is_set("strict-icrc");
   if (options.strict_icrc && !options.udp) {
-    throw OptionError("--strict-icrc is for frames that come by --udp; give both");
+    throw OptionError("--strict-icrc needs --udp");
   }
 }
 
@@ -306,7 +306,7 @@ void check_clock(const Given& given, FabricOptions& options) {
   if (given.has("schedule")) {
     options.schedule = schedule_of(given.text("schedule"));
     if (!options.lockstep) {
-      throw OptionError("--schedule is for programs that take turns: add --lockstep");
+      throw OptionError("--schedule needs --lockstep");
     }
   }
   if (options.udp && options.lockstep) {
@@ -363,7 +363,7 @@ void check_capture(const Given& given, FabricOptions& options) {
       throw OptionError(fmt::format("--capture-last '{}' is not a number of frames from 1 to {}",
                                     text, kMostLastFrames));
     }
-    if (!given.has("capture")) throw OptionError("--capture-last says nothing without --capture");
+    if (!given.has("capture")) throw OptionError("--capture-last needs --capture FILE");
     options.capture_last = *number;
   }
 }
@@ -387,7 +387,7 @@ void check_record(const Given& given, FabricOptions& options) {
   if (policy != "continue" && policy != "stop") {
     throw OptionError("--record-policy '" + policy + "' is neither continue nor stop");
   }
-  if (!given.has("record")) throw OptionError("--record-policy says nothing without --record");
+  if (!given.has("record")) throw OptionError("--record-policy needs --record DIR");
   options.stop_without_record = policy == "stop";
 }
 
@@ -447,11 +447,12 @@ void check_waiting(const Given& given, FabricOptions& options) {
       given.is_set("exact-memory") || options.lockstep || options.adversarial != 0;
   options.busy_poll = given.is_set("busy-poll");
   if (options.busy_poll && options.lockstep) {
-    throw OptionError("--busy-poll is for the real clock; leave out --busy-poll or --lockstep");
+    throw OptionError(
+        "--busy-poll works only on the real clock; leave out --busy-poll or --lockstep");
   }
   options.sleep_between_turns = given.is_set("no-spin");
   if (options.sleep_between_turns && !options.lockstep) {
-    throw OptionError("--no-spin is for programs that take turns: add --lockstep");
+    throw OptionError("--no-spin needs --lockstep");
   }
 }
 

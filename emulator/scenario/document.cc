@@ -183,7 +183,7 @@ class TreeBuilder : public YAML::EventHandler {
       const auto [other, is_new] = in.lines.emplace(key.text, key.place.line);
       if (!is_new) {
         complain(key.place,
-                 fmt::format("'{}' is there twice, first in line {}", key.text, other->second));
+                 fmt::format("'{}' is given twice, first in line {}", key.text, other->second));
         return;
       }
     }

@@ -263,7 +263,7 @@ void read_status(Reading in, const Node& value) {
   }
   const auto status = static_cast<abi::WcStatus>(in.reader.name(value, kWcStatusNames));
   if (status == abi::WcStatus::kSuccess) {
-    in.reader.fail(value, "a rule makes failures; a work request succeeds by itself");
+    in.reader.fail(value, "a rule can only make work requests fail; name an error status");
   }
   in.rule.effects.status = status;
 }

@@ -44,7 +44,7 @@ void leave_out_flushes(Rule& rule) {
 
 void read_effects(Reading in, const Node* node, const Node& rule_node) {
   if (node == nullptr || node->is_nothing()) {
-    in.reader.fail(rule_node, "a rule says what to do: do: drop, for example");
+    in.reader.fail(rule_node, "a rule needs an effect; for example do: drop");
   }
   std::set<std::string> seen;
   const auto read = [&](const Node& item) {
@@ -53,7 +53,7 @@ void read_effects(Reading in, const Node* node, const Node& rule_node) {
     } else if (item.is_scalar()) {
       read_flag(in, item, seen);
     } else {
-      in.reader.fail(item, "nothing is to be done; for example do: drop");
+      in.reader.fail(item, "'do' is empty; for example do: drop");
     }
   };
   if (!node->is_list() || node->items.empty()) return read(*node);
@@ -248,8 +248,8 @@ Scenario combine(std::span<const Source> sources) {
     for (Rule rule : one.rules->rules) {
       if (names.contains(rule.name)) rule.name += " (" + source.label + ")";
       if (names.contains(rule.name) || !own.insert(rule.name).second) {
-        throw ScenarioError(fmt::format("{}: there is a rule '{}' already; give it another name",
-                                        source.file, rule.name));
+        throw ScenarioError(fmt::format(
+            "{}: a rule named '{}' already exists; give it another name", source.file, rule.name));
       }
       rules->rules.push_back(std::move(rule));
     }

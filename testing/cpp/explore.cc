@@ -46,7 +46,7 @@ Output output_of(const std::vector<std::string>& words) {
 std::string own_program() {
   char path[PATH_MAX];
   const ssize_t size = readlink("/proc/self/exe", path, sizeof path);
-  if (size <= 0) throw Error("/proc/self/exe does not tell which program this is");
+  if (size <= 0) throw Error("/proc/self/exe does not name this program");
   return {path, static_cast<size_t>(size)};
 }
 

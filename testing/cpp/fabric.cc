@@ -117,7 +117,7 @@ void require_unused_verbs(const FabricOptions& options) {
     throw Error(
         "this process has used libibverbs, so that a Fabric with FabricOptions::sanitize would not "
         "see what the process itself does wrong: make that Fabric before the first call of "
-        "libibverbs, one for all tests of the process, or run each test in a process of its own");
+        "libibverbs, one for all tests of the process, or run each test in its own process");
 }
 
 std::string name_of(const std::string& device) {
@@ -372,10 +372,11 @@ void Fabric::wait_listening(uint16_t port, std::chrono::milliseconds timeout) {
   const std::string whom = "at port " + std::to_string(port);
   while (nic_->request("listening", {{"port", port}}).at("listening") != true) {
     if (nic_->all_have_ended())
-      throw Error("nobody will listen " + whom + ": the programs ended; they printed:\n" +
+      throw Error("no program will listen " + whom + ": the programs ended; they printed:\n" +
                   nic_->outputs());
     if (std::chrono::steady_clock::now() > deadline)
-      throw Error("nobody listens " + whom + " after " + std::to_string(timeout.count()) + " ms");
+      throw Error("no program listens " + whom + " after " + std::to_string(timeout.count()) +
+                  " ms");
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }

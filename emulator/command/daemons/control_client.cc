@@ -96,7 +96,8 @@ Json ControlClient::request(const std::string& command, const Json& arguments) {
   Json reply = Json::parse(read_line(), nullptr, /*allow_exceptions=*/false);
   const auto ok = reply.is_object() ? reply.find("ok") : reply.end();
   if (!reply.is_object() || ok == reply.end() || !ok->is_boolean())
-    throw Failure("what listens in " + dir_ + " is not a rocemu daemon of version " ROCEMU_VERSION);
+    throw Failure("the process that listens in " + dir_ +
+                  " is not a rocemu daemon of version " ROCEMU_VERSION);
   if (!ok->get<bool>()) {
     const auto error = reply.find("error");
     throw Failure(

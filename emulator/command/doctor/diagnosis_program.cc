@@ -110,7 +110,7 @@ std::string mounts_remedy() {
   const std::string obstacle = obstacle_to_mounts();
   if (obstacle.empty()) return "rocemu run --mount-sysfs gives it the devices' part of /sys";
   return "rocemu run --mount-sysfs would give it the devices' part of /sys, but cannot here (" +
-         obstacle + "); let it read $ROCEMU_DIR/sys instead of /sys, if it can be told";
+         obstacle + "); make it read $ROCEMU_DIR/sys instead of /sys, if it has an option for that";
 }
 
 Findings check_file(const std::string& path, int depth) {

@@ -79,7 +79,7 @@ std::string nameable_dir(const std::string& dir, const std::string& runtime_dir)
   if (symlink(dir.c_str(), link.c_str()) == 0) return link;
   if (errno != EEXIST) fail_with_errno("cannot make the link " + link, errno);
   if (existing(link) == existing(dir)) return link;
-  throw Failure(link + " leads to another rocemu than " + dir +
+  throw Failure(link + " points to a different rocemu than " + dir +
                 "; use the one that started this NIC, or start another: rocemu down");
 }
 

@@ -20,7 +20,7 @@ bool are_one(const fs::path& a, const fs::path& b) {
 }
 
 void require_two(const fs::path& a, const fs::path& b, const std::string& options) {
-  if (are_one(a, b)) throw UsageError("run: " + options + " are to be two directories");
+  if (are_one(a, b)) throw UsageError("run: " + options + " must name two different directories");
 }
 
 }  // namespace

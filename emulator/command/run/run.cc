@@ -89,15 +89,14 @@ std::unique_ptr<GoldenRun> make_golden_run(const po::variables_map& values) {
   };
   const bool update = values["update"].as<bool>();
   if (values.count("expect") == 0) {
-    if (update) throw UsageError("run: --update says nothing without --expect DIR");
-    if (values.count("actual") != 0)
-      throw UsageError("run: --actual says nothing without --expect DIR");
+    if (update) throw UsageError("run: --update needs --expect DIR");
+    if (values.count("actual") != 0) throw UsageError("run: --actual needs --expect DIR");
     return nullptr;
   }
   if (!values["lockstep"].as<bool>())
-    throw UsageError("run: --expect needs --lockstep: other runs are never twice the same");
+    throw UsageError("run: --expect needs --lockstep: without it no two runs are the same");
   if (update && values.count("actual") != 0)
-    throw UsageError("run: with --update any run is as expected; leave out --actual");
+    throw UsageError("run: with --update no run differs; leave out --actual");
   return std::make_unique<GoldenRun>(
       GoldenRun::Places{absolute("expect"), absolute("record"), absolute("actual")}, update);
 }
@@ -135,11 +134,11 @@ void require_own_proc() {
 std::string make_call_sites_dir(const po::variables_map& values) {
   if (values.count("call-sites") == 0) return "";
   const std::string given = values["call-sites"].as<std::string>();
-  if (given.empty()) throw UsageError("run: --call-sites wants the name of a directory");
+  if (given.empty()) throw UsageError("run: --call-sites needs the name of a directory");
   std::string dir = std::filesystem::absolute(given).string();
   make_directory(dir);
   if (!std::filesystem::is_empty(dir))
-    throw Failure("run: --call-sites: " + given + " has files already; give a new directory");
+    throw Failure("run: --call-sites: " + given + " already has files; give a new directory");
   return dir;
 }
 
@@ -177,7 +176,7 @@ class Run {
         lockstep_(is_set("lockstep")),
         stops_unrecorded_(text("record-policy") == "stop") {
     if (command_.empty() || command_[0].empty())
-      throw UsageError("run: no command given; it stands behind '--': rocemu run -- ibv_devices");
+      throw UsageError("run: no command given; it follows '--': rocemu run -- ibv_devices");
     find_command(command_[0]);  // throws before a NIC is started in vain
     start_.scenario = read_scenarios(values);
   }
@@ -222,8 +221,8 @@ class Run {
 
   void set_clock() {
     if (is_set("report-failures") && !lockstep_)
-      throw UsageError("run: --report-failures is for --lockstep only");
-    if (has("processor") && !lockstep_) throw UsageError("run: --processor is for --lockstep only");
+      throw UsageError("run: --report-failures needs --lockstep");
+    if (has("processor") && !lockstep_) throw UsageError("run: --processor needs --lockstep");
     if (lockstep_) {
       require_own_proc();
       give_daemon({"--report-stuck"});
@@ -382,7 +381,7 @@ void require_separator(const Arguments& arguments, const po::options_description
   if (word.empty()) return;
   std::string meant = "rocemu run";
   for (auto at = arguments.begin(); *at != word; ++at) meant += ' ' + *at;
-  throw UsageError("run: the command stands behind '--': " + meant + " -- " + word);
+  throw UsageError("run: the command follows '--': " + meant + " -- " + word);
 }
 
 }  // namespace
@@ -396,7 +395,7 @@ int run(const Arguments& arguments) {
   const bool has_all_profiles =
       values.count("profile") != 0 && values["profile"].as<std::string>() == "all";
   if (has_all_profiles) {
-    if (command.empty()) throw UsageError("run: no command given; it stands behind '--'");
+    if (command.empty()) throw UsageError("run: no command given; it follows '--'");
     find_command(command[0]);  // throws before 13 runs do
     return run_with_all_profiles(values, own, command);
   }

@@ -152,7 +152,7 @@ pid_t start_command(Arguments& command, const SignalQueue& signals,
     if (const std::string obstacle = mount_sysfs(supervision.dir); !obstacle.empty()) {
       dprintf(STDERR_FILENO,
               "rocemu: --mount-sysfs: %s; without it programs that use the C library see the "
-              "devices all the same (rocemu doctor COMMAND tells which do not)\n",
+              "devices nevertheless (rocemu doctor COMMAND shows which do not)\n",
               obstacle.c_str());
       _exit(kExitFailure);
     }

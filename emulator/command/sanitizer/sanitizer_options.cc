@@ -34,7 +34,7 @@ sanitizer::Selection selected_rules(const std::string& command, const std::strin
   sanitizer::SelectionResult selected = sanitizer::select_rules(text);
   if (!selected.unknown.empty())
     throw UsageError(command + ": --sanitize: " + unknown_rule(selected.unknown));
-  if (selected.rules.empty()) throw UsageError(command + ": --sanitize: no rule is left");
+  if (selected.rules.empty()) throw UsageError(command + ": --sanitize: all rules are excluded");
   return std::move(selected.rules);
 }
 

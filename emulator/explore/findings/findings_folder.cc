@@ -20,7 +20,7 @@ void clear_folder(const fs::path& folder) {
 void prepare_folder(const Options& options) {
   const fs::path folder = options.folder;
   if (fs::exists(folder) && !fs::is_directory(folder))
-    throw ExploreError(options.folder + " is there already, and is no directory");
+    throw ExploreError(options.folder + " already exists and is not a directory");
   const bool has_results = fs::exists(folder / kResultsFile);
   if (has_results && !options.resume && !options.force)
     throw ExploreError(options.folder +

@@ -50,7 +50,7 @@ void write_plan(const std::filesystem::path& folder, const PlanFile& plan) {
 PlanFile read_plan(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / kPlanFile;
   if (!std::filesystem::exists(file))
-    throw ExploreError(folder.string() + " has no plan.json: it is no folder of rocemu explore");
+    throw ExploreError(folder.string() + " has no plan.json: it is not a folder of rocemu explore");
   try {
     const Json json = Json::parse(contents_of(file));
     PlanFile plan{.identity = json.at("identity"),

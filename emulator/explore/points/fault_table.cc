@@ -94,7 +94,7 @@ constexpr Fault kTable[] = {
     {kCm, "", "duplicate", kOnce, "comes twice"},
     {kCm, "", "{delay: 5s}", kOnce, "comes after it was sent again"},
     {kCm, "REQ REP", "{reject: CONSUMER}", kOnce, "is rejected by the consumer"},
-    {kCm, "REQ", "{reject: INVALID_SERVICE_ID}", kOnce, "is rejected, since nobody listens"},
+    {kCm, "REQ", "{reject: INVALID_SERVICE_ID}", kOnce, "is rejected, since no program listens"},
     {kCm, "REQ", "{reject: NO_RESOURCES}", kOnce, "is rejected for want of resources"},
     {kCm, "REQ REP", "{reject: STALE_CONNECTION}", kOnce, "is rejected as of a stale connection"},
 

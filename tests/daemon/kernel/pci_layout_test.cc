@@ -96,7 +96,7 @@ TEST(Topology, RailsAreDevicesInTheOrderOfTheFile) {
 }
 
 TEST(Topology, SaysWhatIsWrongAndWhere) {
-  EXPECT_THAT(error_of("nodes: []"), HasSubstr("f:1: 'nodes' is to be a list of one at least"));
+  EXPECT_THAT(error_of("nodes: []"), HasSubstr("f:1: 'nodes' must be a non-empty list"));
   EXPECT_THAT(error_of("a"), HasSubstr("f: a topology is a mapping that has 'nodes'"));
   EXPECT_THAT(error_of("nodes:\n- node: 0\n  swiches: []"),
               HasSubstr("f:3: a node has no 'swiches'; it has node, cpus, switches"));
