@@ -121,7 +121,7 @@ void Exploration::tell_of_baseline() const {
   if (baseline_runs_.needs_all_processors)
     out << "on one processor the command fails: its runs use all of them\n";
   if (!runner_.obstacle().empty() && options_.runs.own_network)
-    out << "runs go one at a time, since this machine gives them no network of their own (" +
+    out << "runs go one at a time, since this machine does not allow network namespaces (" +
                runner_.obstacle() + ")\n";
 }
 
@@ -160,7 +160,7 @@ void Exploration::reserve_time(const Result& result) {
 void Exploration::require_room(const RunFacts& facts) const {
   if (facts.trouble.find("No space left") != std::string::npos)
     throw ExploreError(facts.trouble + "\nWhat was found so far is kept in " + options_.folder +
-                       "; make room, and go on with --resume");
+                       "; free some space, and continue with --resume");
 }
 
 void Exploration::run_all(const std::vector<Job>& jobs,

@@ -198,7 +198,7 @@ Scenario parse(std::string_view text, std::string_view file, Read read) {
   }
   std::string rest;
   if (problems.size() >= kMaxProblems && !is_all_warnings(problems)) {
-    rest = fmt::format("\n{}: so much for now; there may be more", file);
+    rest = fmt::format("\n{}: there may be more errors", file);
   }
   std::ranges::stable_sort(problems, {}, [](const Problem& problem) {
     return std::pair(problem.place.line, problem.place.column);

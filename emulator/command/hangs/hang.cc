@@ -95,7 +95,7 @@ std::optional<std::vector<BlockedThread>> find_hang(const Look& look, bool count
 }
 
 std::string describe_waits(const std::vector<BlockedThread>& threads, const Json& nic) {
-  std::string text = "who waits for what:\n";
+  std::string text = "waiting threads:\n";
   for (const BlockedThread& thread : threads) text += line_of(thread, nic);
   text += section("objects of the NIC", nic, "objects");
   text += section("rules that acted", nic, "rules");

@@ -227,7 +227,7 @@ int replay(const Arguments& given) {
   }
   if (journal.torn())
     std::cout << "the journal is cut off at byte " << journal.offset()
-              << ": whoever wrote it was killed or had no more room\n";
+              << ": its writer was killed or the disk was full\n";
   std::cout << replay.steps() << " steps, " << replay.frames() << " frames: no difference\n";
   return failed ? kExitFailure : 0;
 }

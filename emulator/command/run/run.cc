@@ -70,8 +70,8 @@ std::optional<SharedNic> running_shared_daemon() {
     // One that was ended takes its directory along.
     if (std::filesystem::exists(shared_dir() + "/" + abi::kControlSocket))
       std::cerr << "rocemu: the shared NIC has died (its log: " + shared_dir() +
-                       ".log); this run has a private NIC of its own, which programs of other runs "
-                       "do not reach. Start the shared one again: rocemu up\n";
+                       ".log); this run has a private NIC, which programs of other runs "
+                       "cannot reach. Start the shared one again: rocemu up\n";
     return std::nullopt;
   }
   client->require_same_version();
@@ -125,8 +125,7 @@ void require_own_proc() {
   const std::string self = std::filesystem::read_symlink("/proc/self", error).string();
   if (self != std::to_string(getpid()))
     throw Failure(
-        "run: /proc is not that of this PID namespace, so that nothing can be known of the "
-        "programs; "
+        "run: /proc is not that of this PID namespace, so rocemu cannot inspect the programs; "
         "mount it: unshare --pid --fork --mount-proc rocemu run ...");
 }
 

@@ -24,7 +24,7 @@ void prepare_folder(const Options& options) {
   const bool has_results = fs::exists(folder / kResultsFile);
   if (has_results && !options.resume && !options.force)
     throw ExploreError(options.folder +
-                       " has the findings of an earlier exploration: --resume goes on with it, "
+                       " has the findings of an earlier exploration: --resume continues it, "
                        "--force replaces it, --output DIR puts the new ones elsewhere");
   if (!has_results && fs::exists(folder) && !fs::is_empty(folder) && !options.force)
     throw ExploreError(options.folder +

@@ -110,7 +110,7 @@ class ErrorReader {
     return what;
   }
   void on_report(const std::string& line) {
-    if (!line.starts_with("  ")) is_waits_ = line.starts_with("who waits");
+    if (!line.starts_with("  ")) is_waits_ = line.starts_with("waiting threads");
     static const std::regex kThread(R"(^  pid (\d+)(?:, thread \d+)? \((.*?)\) (.*)$)");
     std::smatch found;
     if (!is_waits_ || !std::regex_match(line, found, kThread)) return;

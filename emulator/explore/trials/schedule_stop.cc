@@ -54,7 +54,7 @@ std::string schedule_with(const std::string& number, const std::vector<ScheduleS
 
 std::string text_of(const std::string& number, const std::vector<ScheduleStop>& stops) {
   const std::string order = number == "0" ? "start order" : "order " + number;
-  if (stops.empty()) return "threads go on in " + order + ", each until it waits";
+  if (stops.empty()) return "threads execute in " + order + ", each until it waits";
   std::string text;
   for (size_t i = 0; i < std::min(stops.size(), kMostTold); ++i)
     text += (i == 0 ? "" : ", and ") + stops[i].text();

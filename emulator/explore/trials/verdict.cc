@@ -68,7 +68,7 @@ Judgement hang(const RunFacts& facts) {
   const std::string waits = who_waits(facts);
   if (facts.deadlock)
     return {Verdict::kHang, place + "after " + last_calls(facts, true),
-            waits.empty() ? "no thread goes on" : waits};
+            waits.empty() ? "no thread continues" : waits};
   if (facts.runaway) {
     std::string repeats;
     for (const auto& [process, calls] : facts.late_calls)
