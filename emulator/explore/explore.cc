@@ -24,8 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = Budget::Clock;
 
-/// A run whose recording is so many times as long as the baseline's, and longer than that besides,
-/// has no end.
+/// A run is endless if its recording is kEndless times as long as the baseline's, and at least
+/// kLeastEndless bytes longer.
 constexpr uintmax_t kEndless = 50, kLeastEndless = uintmax_t{1} << 20;
 constexpr uintmax_t kLeastEndlessJournal = 4 * kLeastEndless;  // it has the payloads, too
 constexpr int kExitInterrupted = 130;
@@ -175,8 +175,8 @@ void Exploration::run_all(const std::vector<Job>& jobs,
       [this] { return stops_trials(); });
 }
 
-/// Of the runs that real time has ended, one for each place is done again with far more of it. If
-/// that one ends elsewhere the machine was too busy, and all of that place are done again.
+/// Repeats, with a much longer limit, one run for each place at which real time ended runs. If that
+/// run ends elsewhere the machine was too busy, and all runs of that place are repeated.
 void Exploration::look_again() {
   const auto job_of = [](const Trial& trial) {
     return Job{.number = trial.number,
@@ -331,7 +331,8 @@ void Exploration::shrink(Finding& finding) {
   }
 }
 
-/// Of a hang it matters where threads wait; of a crash also with which values, which takes longer.
+/// Returns the tool for the stacks of a finding: a hang needs the places of threads; a crash also
+/// needs values, which take longer.
 StackTool stacks_for(const Finding& finding) {
   return finding.verdict == Verdict::kCrash ? StackTool::kGdb : StackTool::kEuStack;
 }

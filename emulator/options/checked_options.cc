@@ -203,7 +203,7 @@ void take_rails(const std::string& file, FabricOptions& options) {
   check_distinct(options.devices, "--topology " + file);
 }
 
-/// True if the topology names the devices.
+/// Takes over the topology, and returns whether it names the devices.
 bool take_topology(const Given& given, FabricOptions& options) {
   if (!given.has("topology")) return false;
   try {
@@ -402,7 +402,7 @@ std::vector<std::string> adversarial_class_names() {
 
 namespace {
 
-/// Adds the class of "CLASS", or of "CLASS:N:N" with the only choices of it that are to be made.
+/// Adds the class of "CLASS", or of "CLASS:N:N" with only these choices.
 void add_adversarial(const std::string& word, engine::adversarial::Classes& chosen,
                      FabricOptions& options) {
   const size_t colon = word.find(':');

@@ -24,7 +24,7 @@ constexpr int kMaxNode = 1023;
 constexpr size_t kMaxSlots = 32;  // of a PCI bus
 constexpr char kSuffix[] = ".yaml";
 
-/// A file, of which each problem is told with its line.
+/// Reads a file, and reports each problem with its line.
 class Reader {
  public:
   explicit Reader(std::string name) : name_(std::move(name)) {}

@@ -140,8 +140,8 @@ void check_cm_status(Reading in, const Node& node) {
                                    *effects.cm_status));
 }
 
-// Of these librdmacm does not tell programs what it was told: it would follow the pointer in the
-// one, and ask for the services that the other is about.
+// librdmacm does not pass these two events on unchanged: for one it would follow the pointer in it,
+// and for the other it would query the services that the event names.
 void check_cm_event(Reading in, const Node& node) {
   using abi::ucma::EventType;
   const Effects& effects = in.rule.effects;

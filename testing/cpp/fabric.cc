@@ -182,7 +182,7 @@ class Fabric::Nic {
   }
   Json request(const Json& request) { return control_.request(request); }
 
-  /// What `rocemu timeline` prints of the recording with these options.
+  /// Returns the output of `rocemu timeline` for the recording with these options.
   std::string of_recording(const std::vector<std::string>& options) {
     std::vector<std::string> argv = {find_command(), "timeline",
                                      request("sync").at("record").get<std::string>()};

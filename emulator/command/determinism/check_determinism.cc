@@ -33,7 +33,7 @@ size_t run_count(const std::string& text) {
   return count;
 }
 
-/// Of these the check has an own idea.
+/// Rejects options that --check-determinism sets itself.
 void refuse_other_recordings(const po::variables_map& values) {
   if (!values["lockstep"].as<bool>())
     throw UsageError(

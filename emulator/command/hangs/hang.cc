@@ -16,7 +16,7 @@ using std::chrono::nanoseconds;
 
 constexpr size_t kRecentEvents = 20;
 
-/// What the NIC says of a socket; empty if it does not know it.
+/// Returns the NIC's description of a socket; empty if the NIC does not know it.
 std::string meaning_of(const BlockedThread::Socket& socket, const Json& nic) {
   if (!nic.contains("waits")) return "";
   for (const Json& wait : nic["waits"]) {

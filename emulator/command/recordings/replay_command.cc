@@ -42,7 +42,7 @@ po::options_description options_of_replay() {
   return options;
 }
 
-/// What --sanitize wants.
+/// The options of --sanitize.
 struct Judging {
   RecordingJudge judge;
   std::string report;  // empty if there is none

@@ -35,7 +35,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// Of a page: browsers open some hundred megabytes.
+/// The default for a page: browsers open some hundred megabytes.
 constexpr size_t kMostRows = 250'000;
 
 po::options_description options_of_timeline() {
@@ -158,7 +158,7 @@ void write_to(const std::string& name, const Write& write) {
   if (!file) fail_with_errno("cannot write " + name, errno);
 }
 
-/// Of --events and --pcap. Returns the exit status.
+/// Writes the output of --events and --pcap. Returns the exit status.
 int write_recorded(const po::variables_map& values, const Words& given) {
   if (given.size() != 1 || !fs::is_directory(given[0]))
     throw UsageError("timeline: --events and --pcap need one recording, which is a directory");

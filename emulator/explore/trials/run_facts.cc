@@ -42,7 +42,7 @@ class ErrorReader {
     for (std::string line; std::getline(lines, line);) on_line(line);
     std::ranges::sort(facts_.waits);
     facts_.waits.erase(std::unique(facts_.waits.begin(), facts_.waits.end()), facts_.waits.end());
-    // The daemon and `rocemu run` may both tell of the command itself.
+    // The daemon and `rocemu run` may both report the command itself.
     std::ranges::sort(facts_.crashes);
     facts_.crashes.erase(std::unique(facts_.crashes.begin(), facts_.crashes.end()),
                          facts_.crashes.end());
@@ -119,7 +119,7 @@ class ErrorReader {
     if (what.starts_with("waits for its children")) return;
     facts_.waits.push_back(process(found[1], found[2]) + " " + what);
   }
-  /// What sanitizers and valgrind say.
+  /// Reads the reports of compilers' sanitizers and Valgrind.
   void on_errors(const std::string& line) {
     static const std::regex kReport(
         R"((AddressSanitizer|ThreadSanitizer|LeakSanitizer|MemorySanitizer): ([\w-]+)|runtime error: (.*)|ERROR SUMMARY: [1-9]|^==\d+== (Invalid (?:read|write|free)[^/]*))");
@@ -160,7 +160,8 @@ std::map<std::string, std::string> late_calls(const RecordedEvents& events) {
   return texts;
 }
 
-/// Of the processes that use RDMA. What waits for them, such as a shell, says nothing.
+/// Returns the stacks of the processes that use RDMA. Those of processes that only wait for them,
+/// such as a shell, do not matter.
 std::map<std::string, std::vector<std::string>> stacks_in(const std::string& text,
                                                           const RecordedEvents& events) {
   static const std::regex kProcess(R"(^pid (\d+) \(.*\)(, which crashes)?:$)");
