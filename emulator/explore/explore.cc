@@ -30,7 +30,7 @@ constexpr uintmax_t kEndless = 50, kLeastEndless = uintmax_t{1} << 20;
 constexpr uintmax_t kLeastEndlessJournal = 4 * kLeastEndless;  // it has the payloads, too
 constexpr int kExitInterrupted = 130;
 /// A run with more stops or choices is not shrunk. No finding is shrunk by more runs.
-constexpr size_t kMostStops = 2000, kMostShrinkingRuns = 100;
+constexpr size_t kMaxStops = 2000, kMaxShrinkingRuns = 100;
 
 std::string why_stopped() {
   return InterruptWatch::interrupted() ? "interrupted" : "the time of --budget is over";
@@ -288,8 +288,8 @@ void Exploration::shrink_order(Finding& finding) {
   Variation& variation = finding.smallest.variation;
   const std::string number = variation.schedule;
   const ScheduledRun first = run(number);
-  if (!first.is_again || first.stops.size() > kMostStops) return;
-  const ShrunkSchedule shrunk = shrink_schedule(number, first.stops, run, kMostShrinkingRuns);
+  if (!first.is_again || first.stops.size() > kMaxStops) return;
+  const ShrunkSchedule shrunk = shrink_schedule(number, first.stops, run, kMaxShrinkingRuns);
   if (shrunk.number.empty() || !run(shrunk.schedule()).is_again) return;
   variation.schedule = shrunk.schedule();
   variation.shrunk = shrunk.text() + " (schedule " + number + ")";
@@ -301,13 +301,13 @@ void Exploration::shrink_adversary(Finding& finding) {
   const auto run = [&](const std::string& argument) {
     tried.variation.adversarial = argument;
     const RunFacts facts = run_shrunk(tried);
-    const bool is_again = !stops() && facts.choices.size() <= kMostStops &&
+    const bool is_again = !stops() && facts.choices.size() <= kMaxStops &&
                           has_again(finding, facts, *baseline_, options_.limits);
     return AdversarialRun{.is_again = is_again, .choices = facts.choices};
   };
   Variation& variation = finding.smallest.variation;
   const std::string name = variation.adversarial;
-  const ShrunkChoices shrunk = shrink_choices(name, run, kMostShrinkingRuns);
+  const ShrunkChoices shrunk = shrink_choices(name, run, kMaxShrinkingRuns);
   if (shrunk.argument.empty() || !run(shrunk.argument).is_again) return;
   variation.adversarial = shrunk.argument;
   variation.shrunk = fmt::format("{} ({}, seed {})", shrunk.text, name, variation.seed);

@@ -19,10 +19,10 @@ namespace po = boost::program_options;
 
 constexpr uint32_t kMaxDevices = 250;
 constexpr uint32_t kDefaultDevices = 2;
-constexpr uint64_t kLeastSnapLength = 54;        // Ethernet, IPv4, UDP and BTH
-constexpr uint64_t kMostLastFrames = 1'000'000;  // they are kept in memory
-constexpr size_t kMaxNameLength = 63;            // IBV_SYSFS_NAME_MAX with its NUL is 64
-constexpr size_t kMaxInterfaceLength = 15;       // IFNAMSIZ with its NUL is 16
+constexpr uint64_t kLeastSnapLength = 54;       // Ethernet, IPv4, UDP and BTH
+constexpr uint64_t kMaxLastFrames = 1'000'000;  // they are kept in memory
+constexpr size_t kMaxNameLength = 63;           // IBV_SYSFS_NAME_MAX with its NUL is 64
+constexpr size_t kMaxInterfaceLength = 15;      // IFNAMSIZ with its NUL is 16
 
 constexpr std::string_view kLogLevels[] = {"trace", "debug", "info", "warn", "error", "off"};
 
@@ -359,9 +359,9 @@ void check_capture(const Given& given, FabricOptions& options) {
   if (given.has("capture-last")) {
     const std::string text = given.text("capture-last");
     const auto number = read_number(text);
-    if (!number || *number == 0 || *number > kMostLastFrames) {
+    if (!number || *number == 0 || *number > kMaxLastFrames) {
       throw OptionError(fmt::format("--capture-last '{}' is not a number of frames from 1 to {}",
-                                    text, kMostLastFrames));
+                                    text, kMaxLastFrames));
     }
     if (!given.has("capture")) throw OptionError("--capture-last needs --capture FILE");
     options.capture_last = *number;

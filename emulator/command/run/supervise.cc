@@ -43,7 +43,7 @@ bool has_no_outsiders = false;  // expect_no_outsiders()
 /// The daemon sends this signal when nothing can happen any more (--report-stuck). From another
 /// sender it is ignored, which is its default action.
 constexpr int kStuckSignal = SIGURG;
-constexpr std::chrono::seconds kLongestPause{2};
+constexpr std::chrono::seconds kMaxPause{2};
 /// The time that a test has to end by its exception when its time limit is over.
 constexpr std::chrono::seconds kUnwinding{10};
 /// How often we check programs that have to end, or whose NIC has ended.
@@ -402,7 +402,7 @@ void Supervisor::on_stuck(uint32_t serial) {
   if (!threads) {
     // Inspecting many threads takes long, and must take at most a tenth of the time.
     const Clock::time_point end = Clock::now();
-    next_look_ = end + std::min<Clock::duration>(9 * (end - begin), kLongestPause);
+    next_look_ = end + std::min<Clock::duration>(9 * (end - begin), kMaxPause);
     return;
   }
   const Json nic = ask_nic({{"serial", serial}});

@@ -13,12 +13,12 @@
 namespace rocemu::explore {
 namespace {
 
-constexpr size_t kMostOutput = size_t{256} * 1024;  // that is kept to be compared
+constexpr size_t kMaxOutput = size_t{256} * 1024;  // that is kept to be compared
 
-/// At most kMostOutput bytes.
+/// At most kMaxOutput bytes.
 std::string beginning_of(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
-  std::string text(kMostOutput, '\0');
+  std::string text(kMaxOutput, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(stream.gcount()));
   return text;

@@ -39,9 +39,9 @@ constexpr milliseconds kGrace{30'000};
 /// How long a NIC may take to end when its run has.
 constexpr milliseconds kLongestEnd{3'000};
 /// The time limit for the timeline of a recording, which may be huge.
-constexpr milliseconds kLongestCall{10'000};
+constexpr milliseconds kMaxCall{10'000};
 /// What is kept of what a run has printed; the rest is the same over and over.
-constexpr uintmax_t kMostKept = uintmax_t{4} << 20;
+constexpr uintmax_t kMaxKept = uintmax_t{4} << 20;
 /// Times the time that others have.
 constexpr int kPatience = 3;
 /// The real time after which a program that polls without success counts as polling forever.
@@ -132,7 +132,7 @@ void end_stray(pid_t pid) {
 void keep_files(const fs::path& from, const fs::path& to) {
   std::error_code error;
   for (const char* name : {"stdout", "stderr"})
-    if (size_of(from / name) > kMostKept) fs::resize_file(from / name, kMostKept, error);
+    if (size_of(from / name) > kMaxKept) fs::resize_file(from / name, kMaxKept, error);
   fs::create_directories(to.parent_path());
   fs::remove_all(to);  // the files from before the repetition
   fs::rename(from, to, error);
@@ -258,7 +258,7 @@ bool Runner::call(const std::vector<std::string>& arguments,
     open_as(STDERR_FILENO, "/dev/null", O_WRONLY);
     _exit(options_.rocemu(arguments, /*alone=*/false));
   }
-  const Clock::time_point deadline = Clock::now() + kLongestCall;
+  const Clock::time_point deadline = Clock::now() + kMaxCall;
   int status = 0;
   while (waitpid(pid, &status, WNOHANG) == 0) {
     if (stops() || Clock::now() >= deadline) kill(pid, SIGKILL);
