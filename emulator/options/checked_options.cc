@@ -373,7 +373,7 @@ void check_record(const Given& given, FabricOptions& options) {
     const auto size = read_size(given.text("record-limit"));
     if (!size) {
       throw OptionError("--record-limit '" + given.text("record-limit") +
-                        "' is no size, such as 500k, 100M or 2G");
+                        "' is not a size such as 500k, 100M or 2G");
     }
     options.record_limit = *size;
   }

@@ -118,7 +118,7 @@ NumaNode read_node(const Reader& reader, const YAML::Node& node) {
   read.cpus = reader.text_of(node, "cpus");
   if (!read.cpus.empty() && !parse_cpu_list(read.cpus)) {
     reader.fail(node["cpus"],
-                fmt::format("'{}' is no list of processors such as 0-7,16", read.cpus));
+                fmt::format("'{}' is not a list of processors such as 0-7,16", read.cpus));
   }
   for (const auto& one : reader.list_of(node, "switches")) {
     reader.check_keys(one, "a switch", {"rails"});

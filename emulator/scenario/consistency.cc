@@ -78,8 +78,8 @@ void check_selection(Reading in, const Node& node) {
   const Kinds of_queue = *which.queue == Queue::kReceive ? kReceives : ~kReceives;
   if ((*which.kinds & of_queue).none()) {
     in.reader.fail(node,
-                   "this queue has no such opcode: RECV and RECV_RDMA_WITH_IMM are of recv, "
-                   "all others of send");
+                   "this queue has no such opcode: RECV and RECV_RDMA_WITH_IMM belong to recv, "
+                   "all others to send");
   }
 }
 

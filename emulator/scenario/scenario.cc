@@ -106,7 +106,7 @@ Rule read_rule(const NodeReader& reader, const std::vector<Problem>& problems, c
   std::set<std::string> seen;
   read_keys(reading, node, selection_keys(), kRuleKeys, seen);
   if (seen.contains("between") && (seen.contains("from") || seen.contains("to"))) {
-    reader.complain(node, "between says from and to already");
+    reader.complain(node, "'between' already gives 'from' and 'to'");
   }
   const Node* effects = node.find("do");
   reader.attempt([&] { read_effects(reading, effects, node); });

@@ -417,7 +417,7 @@ std::vector<Report> Fabric::take_reports() {
 
 std::string Fabric::request(const std::string& json) {
   const Json request = Json::parse(json, nullptr, /*allow_exceptions=*/false);
-  if (!request.is_object()) throw Error("this is no JSON object: " + json);
+  if (!request.is_object()) throw Error("not a JSON object: " + json);
   return nic_->request(request).dump();
 }
 

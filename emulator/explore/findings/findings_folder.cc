@@ -28,7 +28,7 @@ void prepare_folder(const Options& options) {
                        "--force replaces it, --output DIR puts the new ones elsewhere");
   if (!has_results && fs::exists(folder) && !fs::is_empty(folder) && !options.force)
     throw ExploreError(options.folder +
-                       " is there already, and is none that rocemu explore made: give another "
+                       " already exists, and is not a folder of rocemu explore: give another "
                        "--output DIR");
   std::error_code error;
   fs::create_directories(folder, error);

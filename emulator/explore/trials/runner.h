@@ -47,7 +47,7 @@ struct Job {
   Variation variation = {};
   /// RunFacts has what its variation did.
   bool tells_variation = false;
-  /// It has far more real time: to be sure, where others were ended since they had no more.
+  /// The run has a much longer limit of real time: it confirms runs that the usual limit ended.
   bool patiently = false;
   /// Whether the run's programs report the sites of their calls: in `keep`, in the folder
   /// kCallSitesFolder.

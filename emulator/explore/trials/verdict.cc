@@ -216,8 +216,8 @@ std::optional<Judgement> reported(const RunFacts& facts, const Baseline& baselin
   return Judgement{Verdict::kReported, "", text + last_words(facts)};
 }
 
-/// A program that fails though nothing went wrong is wrong itself. What it says may have numbers
-/// that are others in each run.
+/// A program that fails although there was no fault is wrong. Its output may have numbers that
+/// differ from run to run.
 Judgement failed_without_fault(const Judgement& found, const RunFacts& facts) {
   static const std::regex kNumber("[0-9]+");
   const std::string place = std::regex_replace(found.detail, kNumber, "N");

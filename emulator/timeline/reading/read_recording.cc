@@ -401,7 +401,7 @@ Timeline read_recording(const std::string& dir) {
       } else if (parse(*body, step)) {
         reader.read(step);
       } else {
-        journal.fail("a record that makes no sense");
+        journal.fail("an invalid record");
       }
     }
     journal.require_whole();

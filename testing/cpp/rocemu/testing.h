@@ -202,7 +202,7 @@ class Fabric {
   ClockReading clock();
   /// Virtual time stands still until advance(), or hold_time(false).
   void hold_time(bool held = true);
-  /// Moves virtual time on; all that is due by then happens.
+  /// Advances virtual time, and executes everything that is due until then.
   void advance(nanoseconds time);
   /// Waits until nothing is under way and no program waits for a reply. Throws Error after
   /// `timeout`.
