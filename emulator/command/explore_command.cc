@@ -25,7 +25,7 @@ namespace {
 
 using explore::Verdict;
 
-/// A script has to tell it from kExitFailure, which is that something was found.
+/// Scripts must distinguish it from kExitFailure, which means that there are findings.
 constexpr int kExitNotExplored = 3;
 
 std::vector<std::string> words(const std::string& text) {

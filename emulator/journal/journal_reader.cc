@@ -86,7 +86,7 @@ std::optional<Bytes> JournalReader::next() {
   if (!read(body_.data(), body_.size())) {
     const Bytes rest = Bytes(body_).first(offset_ - record_offset_ - sizeof frame);
     if (ends_with_end(rest)) {
-      fail("a record that is longer than the file, which has its end: the file is damaged");
+      fail("a record exceeds the end of the file: the file is damaged");
     }
     torn_ = true;
     return std::nullopt;

@@ -19,10 +19,10 @@ namespace po = boost::program_options;
 
 constexpr uint32_t kMaxDevices = 250;
 constexpr uint32_t kDefaultDevices = 2;
-constexpr uint64_t kLeastSnapLength = 54;        // Ethernet, IPv4, UDP and BTH
-constexpr uint64_t kMostLastFrames = 1'000'000;  // they are kept in memory
-constexpr size_t kMaxNameLength = 63;            // IBV_SYSFS_NAME_MAX with its NUL is 64
-constexpr size_t kMaxInterfaceLength = 15;       // IFNAMSIZ with its NUL is 16
+constexpr uint64_t kLeastSnapLength = 54;       // Ethernet, IPv4, UDP and BTH
+constexpr uint64_t kMaxLastFrames = 1'000'000;  // they are kept in memory
+constexpr size_t kMaxNameLength = 63;           // IBV_SYSFS_NAME_MAX with its NUL is 64
+constexpr size_t kMaxInterfaceLength = 15;      // IFNAMSIZ with its NUL is 16
 
 constexpr std::string_view kLogLevels[] = {"trace", "debug", "info", "warn", "error", "off"};
 
@@ -203,7 +203,7 @@ void take_rails(const std::string& file, FabricOptions& options) {
   check_distinct(options.devices, "--topology " + file);
 }
 
-/// True if the topology names the devices.
+/// Takes over the topology, and returns whether it names the devices.
 bool take_topology(const Given& given, FabricOptions& options) {
   if (!given.has("topology")) return false;
   try {
@@ -359,9 +359,9 @@ void check_capture(const Given& given, FabricOptions& options) {
   if (given.has("capture-last")) {
     const std::string text = given.text("capture-last");
     const auto number = read_number(text);
-    if (!number || *number == 0 || *number > kMostLastFrames) {
+    if (!number || *number == 0 || *number > kMaxLastFrames) {
       throw OptionError(fmt::format("--capture-last '{}' is not a number of frames from 1 to {}",
-                                    text, kMostLastFrames));
+                                    text, kMaxLastFrames));
     }
     if (!given.has("capture")) throw OptionError("--capture-last needs --capture FILE");
     options.capture_last = *number;
@@ -373,7 +373,7 @@ void check_record(const Given& given, FabricOptions& options) {
     const auto size = read_size(given.text("record-limit"));
     if (!size) {
       throw OptionError("--record-limit '" + given.text("record-limit") +
-                        "' is no size, such as 500k, 100M or 2G");
+                        "' is not a size such as 500k, 100M or 2G");
     }
     options.record_limit = *size;
   }
@@ -402,7 +402,7 @@ std::vector<std::string> adversarial_class_names() {
 
 namespace {
 
-/// Adds the class of "CLASS", or of "CLASS:N:N" with the only choices of it that are to be made.
+/// Adds the class of "CLASS", or of "CLASS:N:N" with only these choices.
 void add_adversarial(const std::string& word, engine::adversarial::Classes& chosen,
                      FabricOptions& options) {
   const size_t colon = word.find(':');

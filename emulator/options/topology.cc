@@ -24,7 +24,7 @@ constexpr int kMaxNode = 1023;
 constexpr size_t kMaxSlots = 32;  // of a PCI bus
 constexpr char kSuffix[] = ".yaml";
 
-/// A file, of which each problem is told with its line.
+/// Reads a file, and reports each problem with its line.
 class Reader {
  public:
   explicit Reader(std::string name) : name_(std::move(name)) {}
@@ -118,7 +118,7 @@ NumaNode read_node(const Reader& reader, const YAML::Node& node) {
   read.cpus = reader.text_of(node, "cpus");
   if (!read.cpus.empty() && !parse_cpu_list(read.cpus)) {
     reader.fail(node["cpus"],
-                fmt::format("'{}' is no list of processors such as 0-7,16", read.cpus));
+                fmt::format("'{}' is not a list of processors such as 0-7,16", read.cpus));
   }
   for (const auto& one : reader.list_of(node, "switches")) {
     reader.check_keys(one, "a switch", {"rails"});

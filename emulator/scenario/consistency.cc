@@ -78,8 +78,8 @@ void check_selection(Reading in, const Node& node) {
   const Kinds of_queue = *which.queue == Queue::kReceive ? kReceives : ~kReceives;
   if ((*which.kinds & of_queue).none()) {
     in.reader.fail(node,
-                   "this queue has no such opcode: RECV and RECV_RDMA_WITH_IMM are of recv, "
-                   "all others of send");
+                   "this queue has no such opcode: RECV and RECV_RDMA_WITH_IMM belong to recv, "
+                   "all others to send");
   }
 }
 
@@ -140,8 +140,8 @@ void check_cm_status(Reading in, const Node& node) {
                                    *effects.cm_status));
 }
 
-// Of these librdmacm does not tell programs what it was told: it would follow the pointer in the
-// one, and ask for the services that the other is about.
+// librdmacm does not pass these two events on unchanged: for one it would follow the pointer in it,
+// and for the other it would query the services that the event names.
 void check_cm_event(Reading in, const Node& node) {
   using abi::ucma::EventType;
   const Effects& effects = in.rule.effects;

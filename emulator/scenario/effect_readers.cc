@@ -39,7 +39,7 @@ uint8_t read_syndrome(Reading in, const Node& value) {
                                     NodeReader::suggestion(word, known)));
 }
 
-/// What the field has bits for.
+/// Returns the largest value that fits the field.
 uint64_t most_in(FieldChange::Field field) {
   using Field = FieldChange::Field;
   switch (field) {

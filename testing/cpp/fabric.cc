@@ -182,7 +182,7 @@ class Fabric::Nic {
   }
   Json request(const Json& request) { return control_.request(request); }
 
-  /// What `rocemu timeline` prints of the recording with these options.
+  /// Returns the output of `rocemu timeline` for the recording with these options.
   std::string of_recording(const std::vector<std::string>& options) {
     std::vector<std::string> argv = {find_command(), "timeline",
                                      request("sync").at("record").get<std::string>()};
@@ -417,7 +417,7 @@ std::vector<Report> Fabric::take_reports() {
 
 std::string Fabric::request(const std::string& json) {
   const Json request = Json::parse(json, nullptr, /*allow_exceptions=*/false);
-  if (!request.is_object()) throw Error("this is no JSON object: " + json);
+  if (!request.is_object()) throw Error("not a JSON object: " + json);
   return nic_->request(request).dump();
 }
 

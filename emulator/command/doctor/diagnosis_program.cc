@@ -105,7 +105,7 @@ Findings check_sanitizers(const std::string& path, const ElfFile& elf) {
   return findings;
 }
 
-/// What helps those that read sysfs with their own system calls.
+/// Returns the remedy for programs that read sysfs with direct system calls.
 std::string mounts_remedy() {
   const std::string obstacle = obstacle_to_mounts();
   if (obstacle.empty()) return "rocemu run --mount-sysfs gives it the devices' part of /sys";

@@ -48,8 +48,8 @@ void check_names(const engine::faults::RuleSet& rules, const std::string& word,
   }
 }
 
-/// What the NIC is told of a rule, file or name. `words_of`: where the rules of that name are from.
-/// Throws Failure if it is wrong.
+/// Returns the rules for the NIC in a rule, file or name. `words_of` maps the name of a rule to its
+/// source. Throws Failure if they are invalid.
 Json rules_of(const std::string& word, std::map<std::string, std::string>& words_of) {
   try {
     std::vector<std::string> warnings;

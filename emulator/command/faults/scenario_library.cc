@@ -29,7 +29,7 @@ std::string leading_comment(const fs::path& path) {
   return text;
 }
 
-/// What the file says of itself: `group: packets`.
+/// Returns the group that the file names: `group: packets`.
 std::string group_of(const fs::path& path) {
   constexpr std::string_view kKey = "group: ";
   std::ifstream file(path);

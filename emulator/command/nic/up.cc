@@ -31,7 +31,7 @@ std::string log_path() {
   return shared_dir() + ".log";
 }
 
-/// BASE, which nobody removed before we had its lock.
+/// Opens and locks BASE, and makes sure that it was not removed before the lock was taken.
 OpenBase lock_base(const std::string& base) {
   for (;;) {
     OpenBase open_base(base);

@@ -24,7 +24,7 @@ namespace {
 using Profile = std::shared_ptr<const engine::DeviceProfile>;
 using Cells = std::vector<std::string>;
 
-/// Rows of as many cells each; a long cell moves only the rest of its own row.
+/// Prints rows with equal numbers of cells in columns; a long cell shifts only the rest of its row.
 void print_columns(const std::vector<Cells>& rows) {
   constexpr size_t kWidest = 34;
   std::vector<size_t> widths(rows[0].size(), 0);
@@ -112,7 +112,7 @@ std::string output_of(const std::string& device) {
   return output;
 }
 
-/// Where `profile record` reads.
+/// The sources that `profile record` reads.
 struct Recorded {
   std::string file;    // with the output of ibv_devinfo -v; empty: it is run
   std::string device;  // empty: the first

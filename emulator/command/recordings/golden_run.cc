@@ -66,7 +66,7 @@ bool GoldenRun::update() const {
     if (record_dir_ != places_.expected) copy_recording(record_dir_, places_.expected);
     return true;
   } catch (const journal::JournalError& error) {
-    std::cerr << "rocemu: " + std::string(error.what()) + ": this run is nothing to expect\n";
+    std::cerr << "rocemu: " + std::string(error.what()) + ": this run cannot be the expected one\n";
     return false;
   }
 }

@@ -42,7 +42,7 @@ po::options_description options_of_replay() {
   return options;
 }
 
-/// What --sanitize wants.
+/// The options of --sanitize.
 struct Judging {
   RecordingJudge judge;
   std::string report;  // empty if there is none
@@ -227,7 +227,7 @@ int replay(const Arguments& given) {
   }
   if (journal.torn())
     std::cout << "the journal is cut off at byte " << journal.offset()
-              << ": whoever wrote it was killed or had no more room\n";
+              << ": its writer was killed or the disk was full\n";
   std::cout << replay.steps() << " steps, " << replay.frames() << " frames: no difference\n";
   return failed ? kExitFailure : 0;
 }

@@ -35,8 +35,8 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// Of a page: browsers open some hundred megabytes.
-constexpr size_t kMostRows = 250'000;
+/// The default for a page: browsers open some hundred megabytes.
+constexpr size_t kMaxRows = 250'000;
 
 po::options_description options_of_timeline() {
   po::options_description options("Options");
@@ -158,7 +158,7 @@ void write_to(const std::string& name, const Write& write) {
   if (!file) fail_with_errno("cannot write " + name, errno);
 }
 
-/// Of --events and --pcap. Returns the exit status.
+/// Writes the output of --events and --pcap. Returns the exit status.
 int write_recorded(const po::variables_map& values, const Words& given) {
   if (given.size() != 1 || !fs::is_directory(given[0]))
     throw UsageError("timeline: --events and --pcap need one recording, which is a directory");
@@ -223,7 +223,7 @@ int timeline(const Arguments& arguments) {
   timeline::select(selection_of(values), shown);
   const size_t width = values["width"].as<size_t>();
   if (values.count("rows") != 0 || values.count("html") != 0)
-    timeline::limit(values.count("rows") != 0 ? values["rows"].as<size_t>() : kMostRows, shown);
+    timeline::limit(values.count("rows") != 0 ? values["rows"].as<size_t>() : kMaxRows, shown);
   const std::pair<const char*, std::function<void(std::ostream&)>> writers[] = {
       {"html", [&](std::ostream& out) { timeline::write_page(shown, explained, out); }},
       {"svg", [&](std::ostream& out) { timeline::write_svg(shown, width, out); }},

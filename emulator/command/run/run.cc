@@ -67,18 +67,18 @@ std::optional<SharedNic> running_shared_daemon() {
   if (!distrust_of_base(base_dir()).empty()) return std::nullopt;
   std::optional<ControlClient> client = ControlClient::connect(shared_dir());
   if (!client) {
-    // One that was ended takes its directory along.
+    // A NIC that ended regularly has removed its directory.
     if (std::filesystem::exists(shared_dir() + "/" + abi::kControlSocket))
       std::cerr << "rocemu: the shared NIC has died (its log: " + shared_dir() +
-                       ".log); this run has a private NIC of its own, which programs of other runs "
-                       "do not reach. Start the shared one again: rocemu up\n";
+                       ".log); this run has a private NIC, which programs of other runs "
+                       "cannot reach. Start the shared one again: rocemu up\n";
     return std::nullopt;
   }
   client->require_same_version();
   return SharedNic{client->dir(), sanitizer_directory_of(*client)};
 }
 
-/// Of --expect and --update.
+/// Returns the golden run of --expect and --update.
 std::unique_ptr<GoldenRun> make_golden_run(const po::variables_map& values) {
   const auto absolute = [&](const char* option) -> std::filesystem::path {
     if (values.count(option) == 0) return {};
@@ -125,8 +125,7 @@ void require_own_proc() {
   const std::string self = std::filesystem::read_symlink("/proc/self", error).string();
   if (self != std::to_string(getpid()))
     throw Failure(
-        "run: /proc is not that of this PID namespace, so that nothing can be known of the "
-        "programs; "
+        "run: /proc is not that of this PID namespace, so rocemu cannot inspect the programs; "
         "mount it: unshare --pid --fork --mount-proc rocemu run ...");
 }
 
@@ -311,12 +310,12 @@ class Run {
   void stop_nic() {
     if (!daemon_) return;
     const bool nic_was_gone = daemon_->is_gone();
-    // With turns the NIC itself lets programs finish their part of the run.
+    // In lockstep the NIC itself lets programs finish their part of the run.
     if (!lockstep_) programs_->wait_until_gone(kFinishing);
     const std::string trouble = daemon_->stop();
     end_left_programs(*programs_, lockstep_ ? kFinishing : std::chrono::milliseconds(0));
     if (!trouble.empty()) std::cerr << "rocemu: " + trouble + "\n";
-    // What a program reports without its NIC, or a test of a NIC that crashed, is no success.
+    // If the NIC crashed, the success of a program or a test does not count.
     if (nic_was_gone || !trouble.empty()) fail();
   }
 

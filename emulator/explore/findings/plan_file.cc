@@ -67,7 +67,8 @@ PlanFile read_plan(const std::filesystem::path& folder) {
     if (plan.baseline.empty()) throw ExploreError("it has no baseline");
     return plan;
   } catch (const std::exception& error) {
-    throw ExploreError(file.string() + " is damaged, or of another rocemu: " + error.what());
+    throw ExploreError(file.string() +
+                       " is damaged, or from another version of rocemu: " + error.what());
   }
 }
 

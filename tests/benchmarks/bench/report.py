@@ -96,8 +96,8 @@ switch, and the kernel decides which processes share a processor, so that figure
 [A table](data/performance.md#what-bounds-them) compares rocemu with the least work that does the same. The explanations here
 are ours, and not measured in this run.
 
-- **Short messages** pass through three processes, two of which share a processor. With `taskset` you can give the daemon a
-  processor of its own; rocemu leaves that to the kernel ([ADR 0015](adr/0015-waiting.md)). UDP and TCP have only two
+- **Short messages** pass through three processes, two of which share a processor. With `taskset` you can reserve a
+  processor for the daemon; rocemu leaves that to the kernel ([ADR 0015](adr/0015-waiting.md)). UDP and TCP have only two
   processes. Each post and each poll makes one system call, to ask whether the buffer's page is present. Two attempts had no
   effect: link-time optimization of the daemon (1.71 million messages/s with and without it), and spinning for 1, 2 or 5 µs
   instead of each yield that ran no other thread (`ib_send_lat` with the daemon alone: 2.9 or 3.9 µs in all cases).

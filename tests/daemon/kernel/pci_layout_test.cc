@@ -103,7 +103,7 @@ TEST(Topology, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(error_of("nodes:\n- node: -1\n"), HasSubstr("a number from 0 to 1023"));
   EXPECT_THAT(error_of("nodes:\n- node: 0\n"), HasSubstr("'switches' is missing here"));
   EXPECT_THAT(error_of("nodes: [{node: 0, cpus: 3-1, switches: [{rails: [{device: a}]}]}]"),
-              HasSubstr("'3-1' is no list of processors"));
+              HasSubstr("'3-1' is not a list of processors"));
   EXPECT_THAT(error_of("nodes: [{node: 0, switches: [{rails: [{name: a}]}]}]"),
               HasSubstr("a rail has no 'name'"));
   EXPECT_THAT(error_of("nodes: [{node: 0, switches: [{rails: [{addresses: [::1]}]}]}]"),
