@@ -15,22 +15,27 @@ class Dcqcn final : public RateController {
   void on_cnp(engine::Instant now) override;
   void on_acknowledged(uint32_t, engine::Duration, engine::Instant) override {}
 
-  uint64_t rate_bps() const override { return static_cast<uint64_t>(current_); }
+  uint64_t rate_bps() const override { return current_; }
   std::optional<engine::Instant> next_deadline() const override;
 
-  double alpha() const { return alpha_; }
-  uint64_t target_rate_bps() const { return static_cast<uint64_t>(target_); }
+  double alpha() const { return static_cast<double>(alpha_) / static_cast<double>(kOne); }
+  uint64_t target_rate_bps() const { return target_; }
   uint64_t cnps_handled() const { return cnps_handled_; }
 
  private:
-  void decay_alpha(engine::Instant now);
+  /// Fractions have 31 bits, and rates are whole bits per second: integers, so that the result is
+  /// the same on every processor and with every compiler.
+  static constexpr uint64_t kOne = uint64_t{1} << 31;
+
+  bool is_recovering() const { return current_ < line_rate_; }
   void increase();
 
   DcqcnParameters parameters_;
-  double line_rate_;  // bits per second, as the two below
-  double current_;
-  double target_;
-  double alpha_ = 1;
+  uint64_t g_;
+  uint64_t line_rate_;  // bits per second, as the two below
+  uint64_t current_;
+  uint64_t target_;
+  uint64_t alpha_ = kOne;
   engine::Instant alpha_since_{};     // of the last update of alpha
   engine::Instant increase_since_{};  // of the last expiry of the increase timer
   uint64_t bytes_ = 0;                // since the byte counter last expired
