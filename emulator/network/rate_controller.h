@@ -32,19 +32,30 @@ class RateController {
   virtual std::optional<engine::Instant> next_deadline() const = 0;
 };
 
-/// The notification point's side: whether a CNP goes out for a frame that arrived with CE.
+/// The notification point's side: whether a CNP goes out for a flow. The first mark is reported at
+/// once; then one CNP goes out for each interval in which a frame was marked, when it is over (Zhu
+/// et al., SIGCOMM 2015, section 3.1 and figure 6). There is no timer: a frame that arrives after
+/// the interval's end, marked or not, sends its CNP.
 class CnpLimiter {
  public:
-  bool should_send(engine::Instant now, engine::Duration interval) {
-    if (has_sent_ && now - last_ < interval) return false;
+  /// Of a frame of the flow that arrived.
+  bool should_send(bool is_marked, engine::Instant now, engine::Duration interval) {
+    was_marked_ = was_marked_ || is_marked;
+    if (!was_marked_ || (has_sent_ && now - last_ < interval)) return false;
+    was_marked_ = false;
     has_sent_ = true;
     last_ = now;
     return true;
+  }
+  /// Of a frame that arrived with CE, for callers that ask about no others.
+  bool should_send(engine::Instant now, engine::Duration interval) {
+    return should_send(true, now, interval);
   }
 
  private:
   engine::Instant last_{};
   bool has_sent_ = false;
+  bool was_marked_ = false;
 };
 
 /// When a flow may send its next frame. Keeps picoseconds, so that the rate is exact over many
