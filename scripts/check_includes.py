@@ -22,6 +22,7 @@ PROFILE = "emulator/profile"
 OPTIONS = "emulator/options"
 EXPLORE = "emulator/explore"
 SCHEDULE = "emulator/schedule"
+NETWORK = "emulator/network"
 CAPTURE = "emulator/capture"
 TIMELINE = "emulator/timeline"
 SANITIZER = "emulator/sanitizer"
@@ -36,8 +37,9 @@ EMULATOR = "emulator"  # the folder and everything below it
 DAEMON = "emulator/daemon"
 COMMAND = "emulator/command"
 PROVIDER = "verbs_provider"
-BELOW_DAEMON = ["wire", ABI, OS, ENGINE, JOURNAL, SCENARIO, PROFILE, SCHEDULE, OPTIONS, CAPTURE, SANITIZER]
-BELOW_COMMAND = [ABI, OS, JOURNAL, TIMELINE, SCENARIO, PROFILE, OPTIONS, CAPTURE, ENGINE, EXPLORE, SANITIZER]
+BELOW_DAEMON = ["wire", ABI, OS, ENGINE, JOURNAL, SCENARIO, PROFILE, SCHEDULE, OPTIONS, CAPTURE, SANITIZER, NETWORK]
+BELOW_COMMAND = [ABI, OS, JOURNAL, TIMELINE, SCENARIO, PROFILE, OPTIONS, CAPTURE, ENGINE, EXPLORE, SANITIZER,
+                 NETWORK]
 BELOW_TIMELINE = [JOURNAL, CAPTURE, ENGINE, "wire", ABI]
 # Files of the timeline and of explore that their rooms share.
 TIMELINE_MODEL = [f"{TIMELINE}/{name}.h" for name in ("model", "arrange", "beside", "select")]
@@ -83,6 +85,9 @@ RULES = {
     **rooms(EXPLORE, "points trials findings", [ABI, OS, EXPLORE_FILES]),
     EXPLORE_FILES: [],
     SCHEDULE: [BASE],
+    NETWORK: [BASE],
+    f"{NETWORK}/file": [NETWORK, SCENARIO, BASE],
+    f"{NETWORK}/traffic": [NETWORK, BASE],
     SANITIZER: [ABI],
     f"{SANITIZER}/nic": [SANITIZER, ENGINE, ABI],
     TIMELINE: BELOW_TIMELINE,

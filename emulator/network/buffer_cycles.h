@@ -1,0 +1,15 @@
+// Whether PFC can deadlock: ports whose frames wait, in a circle, for room at the next one.
+#pragma once
+
+#include <vector>
+
+#include "emulator/network/network_topology.h"
+
+namespace rocemu::network {
+
+/// Returns switch ports that can wait for each other in this order, the last one for the first;
+/// nothing if the routes have no such cycle, so that PFC cannot deadlock (Dally and Seitz, 1987:
+/// the graph of channel dependencies has no cycle).
+std::vector<PortId> find_buffer_cycle(const Topology& topology);
+
+}  // namespace rocemu::network

@@ -1,0 +1,47 @@
+// The reaction point of DCQCN: Zhu et al., "Congestion Control for Large-Scale RDMA Deployments",
+// SIGCOMM 2015, section 3.
+#pragma once
+
+#include "emulator/network/rate_controller.h"
+
+namespace rocemu::network {
+
+class Dcqcn final : public RateController {
+ public:
+  Dcqcn(const DcqcnParameters& parameters, uint64_t line_rate_bps);
+
+  void advance(engine::Instant now) override;
+  void on_sent(uint32_t bytes, engine::Instant now) override;
+  void on_cnp(engine::Instant now) override;
+  void on_acknowledged(uint32_t, engine::Duration, engine::Instant) override {}
+
+  uint64_t rate_bps() const override { return current_; }
+  std::optional<engine::Instant> next_deadline() const override;
+
+  double alpha() const { return static_cast<double>(alpha_) / static_cast<double>(kOne); }
+  uint64_t target_rate_bps() const { return target_; }
+  uint64_t cnps_handled() const { return cnps_handled_; }
+
+ private:
+  /// Fractions have 31 bits, and rates are whole bits per second: integers, so that the result is
+  /// the same on every processor and with every compiler.
+  static constexpr uint64_t kOne = uint64_t{1} << 31;
+
+  bool is_recovering() const { return current_ < line_rate_; }
+  void increase();
+
+  DcqcnParameters parameters_;
+  uint64_t g_;
+  uint64_t line_rate_;  // bits per second, as the two below
+  uint64_t current_;
+  uint64_t target_;
+  uint64_t alpha_ = kOne;
+  engine::Instant alpha_since_{};     // of the last update of alpha
+  engine::Instant increase_since_{};  // of the last expiry of the increase timer
+  uint64_t bytes_ = 0;                // since the byte counter last expired
+  uint32_t timer_steps_ = 0;          // since the last decrease
+  uint32_t byte_steps_ = 0;
+  uint64_t cnps_handled_ = 0;
+};
+
+}  // namespace rocemu::network

@@ -1,0 +1,37 @@
+// Files of `--fabric`: YAML into a Topology. docs/fabric.md describes them.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "emulator/network/network_topology.h"
+#include "emulator/scenario/document.h"
+
+namespace rocemu::network {
+
+struct NetworkFile {
+  Topology topology;
+  /// Each with its place: "FILE:LINE:COLUMN: ...".
+  std::vector<std::string> warnings;
+};
+
+/// What is wrong in a file. what() has every problem, with its place.
+class NetworkFileError : public std::runtime_error {
+ public:
+  NetworkFileError(const std::string& text, std::vector<scenario::Problem> problems)
+      : std::runtime_error(text), problems_(std::move(problems)) {}
+  const std::vector<scenario::Problem>& problems() const { return problems_; }
+
+ private:
+  std::vector<scenario::Problem> problems_;
+};
+
+/// Returns whether a text means to be such a file and not a scenario or a profile.
+bool is_network_file(std::string_view yaml);
+
+/// `name` is for messages. Throws NetworkFileError.
+NetworkFile parse_network_file(const std::string& yaml, const std::string& name);
+
+}  // namespace rocemu::network

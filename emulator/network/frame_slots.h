@@ -1,0 +1,53 @@
+// The frames in a simulated network. A slot is reused when its frame has arrived or is lost, so
+// that memory grows with what is in flight.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace rocemu::network {
+
+inline constexpr uint32_t kNoFrame = UINT32_MAX;
+
+struct FrameSlot {
+  uint64_t token = 0;
+  uint32_t bytes = 0;
+  uint32_t flow_hash = 0;
+  uint32_t to = 0;
+  uint32_t next = kNoFrame;  // behind it in its queue
+  uint32_t ingress = 0;      // the port it came by, for the accounts of the switch's buffer
+  uint32_t link_epoch = 0;   // of the link that it is on
+  uint8_t priority = 0;
+  uint8_t ttl = 0;
+  bool can_be_marked = false;
+  bool is_marked = false;
+};
+
+class FrameSlots {
+ public:
+  uint32_t take() {
+    ++used_;
+    if (free_ == kNoFrame) {
+      slots_.emplace_back();
+      return static_cast<uint32_t>(slots_.size() - 1);
+    }
+    const uint32_t slot = free_;
+    free_ = slots_[slot].next;
+    return slot;
+  }
+  void give_back(uint32_t slot) {
+    --used_;
+    slots_[slot].next = free_;
+    free_ = slot;
+  }
+  FrameSlot& operator[](uint32_t slot) { return slots_[slot]; }
+  size_t used() const { return used_; }
+
+ private:
+  std::vector<FrameSlot> slots_;
+  uint32_t free_ = kNoFrame;
+  size_t used_ = 0;
+};
+
+}  // namespace rocemu::network

@@ -1,0 +1,138 @@
+// A port's queues, and which of them is served next: strict priorities first, then deficit weighted
+// round robin (Shreedhar and Varghese, SIGCOMM 1995).
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <optional>
+
+#include "emulator/engine/base/random.h"
+#include "emulator/network/frame_slots.h"
+#include "emulator/network/network_topology.h"
+#include "emulator/network/switch_buffer.h"
+
+namespace rocemu::network {
+
+/// How DWRR shares a port, made of PriorityParameters.
+struct Shares {
+  uint8_t strict = 0;
+  std::array<uint64_t, kPriorities> quantum_bytes{};
+
+  Shares(const PriorityParameters& parameters, uint32_t largest_frame_bytes);
+};
+
+class PortQueues {
+ public:
+  void push(FrameSlots& frames, uint32_t frame) {
+    const FrameSlot& slot = frames[frame];
+    Queue& queue = queues_[slot.priority];
+    if (queue.tail == kNoFrame) {
+      queue.head = frame;
+    } else {
+      frames[queue.tail].next = frame;
+    }
+    queue.tail = frame;
+    queue.bytes += slot.bytes;
+    filled_ |= static_cast<uint8_t>(1u << slot.priority);
+  }
+
+  /// Takes the first frame of the queue, which has one.
+  uint32_t pop(FrameSlots& frames, uint8_t priority) {
+    Queue& queue = queues_[priority];
+    const uint32_t frame = queue.head;
+    queue.head = frames[frame].next;
+    queue.bytes -= frames[frame].bytes;
+    if (queue.head == kNoFrame) {
+      queue.tail = kNoFrame;
+      queue.deficit = 0;
+      filled_ &= static_cast<uint8_t>(~(1u << priority));
+    }
+    return frame;
+  }
+
+  /// Chooses one of the queues that have frames, `candidates` of them as bits, and charges it for
+  /// its first frame.
+  uint8_t choose(FrameSlots& frames, uint8_t candidates, const Shares& shares) {
+    const auto strict = static_cast<uint8_t>(candidates & shares.strict);
+    if (strict != 0) return static_cast<uint8_t>(std::bit_width(strict) - 1);
+    // Alone, a queue has no need of its share and saves none.
+    if ((candidates & (candidates - 1)) == 0)
+      return static_cast<uint8_t>(std::countr_zero(candidates));
+    while (true) {
+      Queue& queue = queues_[turn_];
+      const uint32_t bytes = queue.head == kNoFrame ? 0 : frames[queue.head].bytes;
+      if ((candidates >> turn_ & 1) != 0 && queue.deficit >= bytes) {
+        queue.deficit -= bytes;
+        return turn_;
+      }
+      do {
+        turn_ = (turn_ + 1) % kPriorities;
+      } while ((candidates >> turn_ & 1) == 0);
+      queues_[turn_].deficit += shares.quantum_bytes[turn_];
+    }
+  }
+
+  /// The priorities of which frames wait, as bits.
+  uint8_t filled() const { return filled_; }
+  uint64_t bytes(uint8_t priority) const { return queues_[priority].bytes; }
+
+ private:
+  struct Queue {
+    uint32_t head = kNoFrame;
+    uint32_t tail = kNoFrame;
+    uint64_t bytes = 0;
+    uint64_t deficit = 0;
+  };
+
+  std::array<Queue, kPriorities> queues_;
+  uint8_t filled_ = 0;
+  uint8_t turn_ = 0;
+};
+
+/// The exact time that bytes take at a rate. What is left of a picosecond is carried from frame to
+/// frame while the port does not rest.
+class Serializer {
+ public:
+  void set_rate(uint64_t bps) {
+    rate_bps_ = bps;
+    ps_per_byte_ = kPsBits % bps == 0 ? kPsBits / bps : 0;
+    remainder_ = 0;
+  }
+  uint64_t rate_bps() const { return rate_bps_; }
+  void rest() { remainder_ = 0; }
+  uint64_t picoseconds(uint32_t bytes) {
+    if (ps_per_byte_ != 0) return bytes * ps_per_byte_;
+    const uint64_t numerator = bytes * kPsBits + remainder_;
+    remainder_ = numerator % rate_bps_;
+    return numerator / rate_bps_;
+  }
+
+ private:
+  static constexpr uint64_t kPsBits = 8'000'000'000'000;  // picoseconds in a second, bits in a byte
+
+  uint64_t rate_bps_ = 1;
+  uint64_t ps_per_byte_ = 0;  // 0: not a whole number
+  uint64_t remainder_ = 0;
+};
+
+struct PortState {
+  PortQueues queues;
+  Serializer serializer;
+  PortInfo info;
+  uint64_t delay_ps = 0;
+  uint64_t busy_until_ps = 0;
+  uint32_t link_epoch = 0;  // counts how often the link went down
+  bool is_up = true;
+  bool has_wake_up = false;  // an event will look at the queues
+  uint8_t paused = 0;        // priorities that the peer stops, as bits
+  uint8_t wanted_pause = 0;  // priorities in which this port stops its peer
+  uint8_t sent_pause = 0;    // what it last said of them
+  uint8_t full = 0;          // priorities of a host for which can_inject() was false
+  uint32_t corruption = 0;   // of arrivals: probability, in 2^-32
+  IngressAccount ingress;
+  engine::Random random{0};
+  std::array<uint64_t, kPriorities> paused_since_ps{};
+};
+
+}  // namespace rocemu::network
