@@ -33,6 +33,12 @@ struct Report {
   std::span<const NamedPlace> places;  // the last is where the mistake was made
 };
 
+/// Memory that was found to be readable while one call of the program is judged. A call that posts
+/// or completes many requests whose buffers share a page asks the kernel about that page once.
+struct ReadableBytes {
+  uint64_t begin = 0, end = 0;
+};
+
 class Host {
  public:
   virtual void report(const Report& report) = 0;
@@ -42,7 +48,8 @@ class Host {
   /// Returns whether the calling thread is the only one of the process.
   virtual bool is_single_threaded() = 0;
   /// A number for the bytes that the SGEs name; nothing if they cannot be read.
-  virtual std::optional<uint64_t> checksum(std::span<const abi::Sge> sges) = 0;
+  virtual std::optional<uint64_t> checksum(std::span<const abi::Sge> sges,
+                                           ReadableBytes& readable) = 0;
   /// Where the calling thread is.
   virtual Place here(std::string_view call) = 0;
 

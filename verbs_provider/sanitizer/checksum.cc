@@ -84,10 +84,14 @@ bool add_copies(uint64_t& value, uint64_t address, uint64_t length) {
 
 }  // namespace
 
-bool Checksum::add(uint64_t address, uint64_t length) {
+bool Checksum::add(uint64_t address, uint64_t length, ReadableBytes& readable) {
   length = std::min(length, kMost);
   if (provider::runs_under_valgrind()) return add_copies(value_, address, length);
-  if (!is_readable(address, length)) return false;
+  if (address < readable.begin || address + length > readable.end) {
+    if (!is_readable(address, length)) return false;
+    readable = {address & ~(kSmallestPage - 1),
+                (address + length + kSmallestPage - 1) & ~(kSmallestPage - 1)};
+  }
   value_ = sum_of(value_, reinterpret_cast<const unsigned char*>(address), length);
   return true;
 }

@@ -3,13 +3,15 @@
 
 #include <cstdint>
 
+#include "emulator/sanitizer/report.h"
+
 namespace rocemu::sanitizer {
 
 class Checksum {
  public:
   /// Adds these bytes, or, of a long message, the first of them. Returns false if they cannot be
-  /// read.
-  bool add(uint64_t address, uint64_t length);
+  /// read. Asks the kernel only about pages that `readable` does not have, and adds them to it.
+  bool add(uint64_t address, uint64_t length, ReadableBytes& readable);
   uint64_t value() const { return value_; }
 
  private:

@@ -107,7 +107,8 @@ void Program::forget(ibv_context* context) {
   objects().forget(context);
 }
 
-std::optional<uint64_t> Program::checksum(std::span<const abi::Sge> sges) {
+std::optional<uint64_t> Program::checksum(std::span<const abi::Sge> sges,
+                                          ReadableBytes& readable) {
   Checksum sum;
   for (const abi::Sge& sge : sges) {
     if (sge.length == 0) continue;
@@ -115,7 +116,8 @@ std::optional<uint64_t> Program::checksum(std::span<const abi::Sge> sges) {
     const Mr* const region = found != objects().regions_by_lkey.end() ? found->second : nullptr;
     if (region == nullptr || region->memory == 0 || sge.address < region->address)
       return std::nullopt;
-    if (!sum.add(region->memory + (sge.address - region->address), sge.length)) return std::nullopt;
+    if (!sum.add(region->memory + (sge.address - region->address), sge.length, readable))
+      return std::nullopt;
   }
   return sum.value();
 }

@@ -37,7 +37,8 @@ class Program final : public Host {
   uint64_t report_unless_withdrawn(const Report& report) override;
   void withdraw(uint64_t number) override;
   bool is_single_threaded() override;
-  std::optional<uint64_t> checksum(std::span<const abi::Sge> sges) override;
+  std::optional<uint64_t> checksum(std::span<const abi::Sge> sges,
+                                   ReadableBytes& readable) override;
   Place here(std::string_view call) override;
 
   /// The device time of a context, of the provider's.

@@ -18,9 +18,10 @@ class ModifiedCheck : public CheckOf<kSendBufferModified> {
 
   void on(const Post& event) override {
     if (event.queue.kind != QueueKind::kSend) return;
+    ReadableBytes readable;
     for (uint64_t number = event.begin; number != event.end; ++number) {
       Request& request = event.queue.requests.at(number);
-      request.checksum = is_read(request) ? host().checksum(request.sges) : std::nullopt;
+      request.checksum = is_read(request) ? host().checksum(request.sges, readable) : std::nullopt;
     }
   }
 
@@ -28,12 +29,13 @@ class ModifiedCheck : public CheckOf<kSendBufferModified> {
     if (event.queue.kind != QueueKind::kSend) return;
     const bool is_success = event.status == static_cast<uint32_t>(abi::WcStatus::kSuccess);
     Requests& requests = event.queue.requests;
+    ReadableBytes readable;
     for (uint64_t number = requests.finished() + 1;
          number <= event.last && number <= requests.posted(); ++number) {
       Request& request = requests.at(number);
       // A request that failed was perhaps never read.
       if (!request.checksum || (number == event.last && !is_success)) continue;
-      const auto now = host().checksum(request.sges);
+      const auto now = host().checksum(request.sges, readable);
       if (!now || *now == *request.checksum) continue;
       report("changed the bytes of " + title_of(event.queue, number) +
                  " before it had polled the completion",
@@ -55,11 +57,12 @@ class ModifiedCheck : public CheckOf<kSendBufferModified> {
 
  private:
   void judge_outstanding(const Queue& queue) {
+    ReadableBytes readable;
     for (uint64_t number = queue.requests.finished() + 1; number <= queue.requests.posted();
          ++number) {
       const Request& request = queue.requests.at(number);
       if (!request.checksum) continue;
-      const auto now = host().checksum(request.sges);
+      const auto now = host().checksum(request.sges, readable);
       if (!now || *now == *request.checksum) continue;
       report("changed the bytes of " + title_of(queue, number) +
                  " and ended before it had polled the completion",

@@ -16,7 +16,8 @@ namespace {
 
 std::optional<uint64_t> checksum(const void* memory, uint64_t length) {
   Checksum sum;
-  if (!sum.add(reinterpret_cast<uint64_t>(memory), length)) return std::nullopt;
+  ReadableBytes readable;
+  if (!sum.add(reinterpret_cast<uint64_t>(memory), length, readable)) return std::nullopt;
   return sum.value();
 }
 
@@ -67,6 +68,21 @@ TEST_F(ChecksumTest, IsNoneOfMemoryThatCannotBeRead) {
   EXPECT_FALSE(checksum(memory_, 2 * page_));
   munmap(memory_ + page_, page_);
   EXPECT_FALSE(checksum(memory_ + page_ - 8, 16));
+}
+
+TEST_F(ChecksumTest, AsksAgainAboutAPageBehindThoseThatAreReadable) {
+  const auto begin = reinterpret_cast<uint64_t>(memory_);
+  Checksum sum;
+  ReadableBytes readable;
+  mprotect(memory_ + page_, page_, PROT_NONE);
+  ASSERT_TRUE(sum.add(begin + 8, 8, readable));
+  EXPECT_EQ(readable.begin, begin);
+  EXPECT_EQ(readable.end, begin + page_);
+  EXPECT_TRUE(sum.add(begin + page_ - 8, 8, readable));
+  EXPECT_FALSE(sum.add(begin + page_ - 8, 9, readable));
+  EXPECT_FALSE(sum.add(begin + page_, 1, readable));
+  mprotect(memory_ + page_, page_, PROT_READ);
+  EXPECT_TRUE(sum.add(begin + page_ - 8, 9, readable));
 }
 
 /// mmap(2), "SIGBUS": beyond the end of the file.

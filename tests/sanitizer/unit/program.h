@@ -138,7 +138,7 @@ class ScriptedProgram final : public Host {
   }
   void withdraw(uint64_t) override { reports_.pop_back(); }
   bool is_single_threaded() override { return !has_other_threads; }
-  std::optional<uint64_t> checksum(std::span<const abi::Sge>) override { return bytes; }
+  std::optional<uint64_t> checksum(std::span<const abi::Sge>, ReadableBytes&) override { return bytes; }
   Place here(std::string_view call) override { return {call}; }
 
   /// What the buffers of all sends hold.
