@@ -47,9 +47,12 @@ constexpr Option kOptions[] = {
     {"strict-icrc", kSwitch, "", kNic, kChooseDevices, kInHelpAll,
      "with --udp, check ICRCs over IPv4 with the IP header that came, which needs CAP_NET_RAW; "
      "without it one damaged frame in 65,536 passes"},
+    {"keep-real-devices", kSwitch, "", kNic, kChooseDevices, kInHelpAll,
+     "show programs the machine's own RDMA devices, too; by default they see only the emulated "
+     "ones"},
     {"mount-sysfs", kSwitch, "", kRun, kChooseDevices, kInHelpAll,
      "mount the NIC's sysfs on /sys, in a namespace, for programs that read it without the C "
-     "library (in Go, static ones)"},
+     "library (in Go, static ones), and hide the machine's own RDMA devices from them"},
     {"busy-poll", kSwitch, "", kNic, kChooseDevices, kInHelpAll,
      "let the daemon poll and never sleep: the shortest latency, for all of one processor; "
      "programs do the same with ROCEMU_POLL=spin in their environment"},
