@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <csignal>
 
+#include <algorithm>
 #include <cerrno>
 #include <new>
 #include <set>
@@ -69,6 +70,19 @@ std::vector<UdpSockets> attach_devices(Options& options) {
   return sockets;
 }
 
+/// Returns the machine's devices. Throws StartError if one has the name of a device of ours.
+RealDevices real_devices_beside(const Options& options) {
+  RealDevices real = find_real_devices();
+  for (const engine::DeviceConfig& device : options.fabric.devices) {
+    if (std::ranges::find(real.names, device.name) != real.names.end())
+      throw StartError(fmt::format(
+          "--keep-real-devices: this machine has a device {}, too; give the emulated one another "
+          "name: --device NAME",
+          device.name));
+  }
+  return real;
+}
+
 }  // namespace
 
 Daemon::Daemon(Options options)
@@ -76,8 +90,10 @@ Daemon::Daemon(Options options)
       sockets_(attach_devices(options_)),
       clock_(options_.clock),
       files_(options_, clock_, [this] { stop(); }),
-      directory_(options_.dir, options_.fabric.devices.size()),
-      sysfs_tree_(options_.topology, options_.fabric.devices.size(), list_network_interfaces()),
+      real_devices_(options_.keep_real_devices ? real_devices_beside(options_) : RealDevices{}),
+      directory_(options_.dir, options_.fabric.devices.size(), real_devices_.first_free_number),
+      sysfs_tree_(options_.topology, options_.fabric.devices.size(), list_network_interfaces(),
+                  real_devices_),
       main_(fabric_of(options_), clock_, files_.capture(),
             [this](engine::HostMemory& memory) { return files_.make_recording(memory); },
             {.check = [this] { files_.check(); }, .flush = [this] { files_.flush(); }}),
@@ -126,8 +142,14 @@ Daemon::Daemon(Options options)
   });
   if (!end_watch_) fail_start("cannot watch for signals", errno);
   if (clock_.is_virtual()) make_turns();
-  netlink_ = std::make_unique<NetlinkServer>(
-      main_.loop(), listen_at(directory_.netlink_socket(), SOCK_SEQPACKET), devices_);
+  if (options_.keep_real_devices) {
+    // Without netlink libibverbs reads sysfs, which has the devices of both.
+    directory_.show_nodes(real_devices_.nodes);
+  } else {
+    directory_.hide_real_devices();
+    netlink_ = std::make_unique<NetlinkServer>(
+        main_.loop(), listen_at(directory_.netlink_socket(), SOCK_SEQPACKET), devices_);
+  }
   live_counters_ = std::make_unique<LiveCounters>(
       main_.loop(), listen_at(directory_.sysfs_socket(), SOCK_SEQPACKET), sysfs_tree_, directory_,
       devices_);

@@ -67,6 +67,7 @@ class Daemon {
   RunFiles files_;
   EventLoop control_loop_;  // the control socket's: in lockstep it has its turn last
   EventLoop end_loop_;
+  RealDevices real_devices_;  // none: they are hidden
   RuntimeDirectory directory_;
   SysfsTree sysfs_tree_;
   Worker main_;

@@ -104,6 +104,7 @@ Options options_of(options::FabricOptions checked) {
     options.schedule.stops.push_back({.thread = thread, .call = call});
   options.busy_poll = checked.busy_poll;
   options.exact_memory = checked.exact_memory;
+  options.keep_real_devices = checked.keep_real_devices;
   options.sleep_between_turns = checked.sleep_between_turns;
   options.log_level = spdlog::level::from_str(checked.log_level);
   return options;

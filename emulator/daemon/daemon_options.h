@@ -42,6 +42,7 @@ struct Options {
   /// The daemon never sleeps nor yields.
   bool busy_poll = false;
   bool exact_memory = false;
+  bool keep_real_devices = false;
   bool sleep_between_turns = false;
   /// Tell the process of the run when nothing can happen any more (Daemon::tell_stuck).
   bool tell_stuck = false;

@@ -462,6 +462,7 @@ FabricOptions check_options(const po::variables_map& values) {
   const Given given(values);
   FabricOptions options;
   check_devices(given, options);
+  options.keep_real_devices = given.is_set("keep-real-devices");
   check_capture(given, options);
   check_clock(given, options);
   check_ack_coalescing(given, options);

@@ -59,6 +59,7 @@ struct FabricOptions {
   bool stop_without_record = false;
   bool busy_poll = false;
   bool exact_memory = false;
+  bool keep_real_devices = false;
   bool sleep_between_turns = false;
 };
 

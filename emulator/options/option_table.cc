@@ -47,9 +47,12 @@ constexpr Option kOptions[] = {
     {"strict-icrc", kSwitch, "", kNic, kChooseDevices, kInHelpAll,
      "with --udp, check ICRCs over IPv4 against the received IP header, which needs CAP_NET_RAW; "
      "without this option one damaged frame in 65,536 passes"},
+    {"keep-real-devices", kSwitch, "", kNic, kChooseDevices, kInHelpAll,
+     "show programs the machine's own RDMA devices, too; by default they see only the emulated "
+     "ones"},
     {"mount-sysfs", kSwitch, "", kRun, kChooseDevices, kInHelpAll,
      "mount the NIC's sysfs on /sys, in a mount namespace, for programs that read it without the C "
-     "library: Go programs and statically linked ones"},
+     "library (Go programs and static ones), and hide the machine's own RDMA devices from them"},
     {"busy-poll", kSwitch, "", kNic, kChooseDevices, kInHelpAll,
      "make the daemon poll and never sleep: shortest latency, but uses one processor fully; "
      "ROCEMU_POLL=spin in the environment makes programs do the same"},

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string>
 
+#include "emulator/abi/hidden_devices.h"
 #include "emulator/abi/runtime_dir.h"
 #include "tests/provider/fake_daemon.h"
 
@@ -34,6 +35,11 @@ TEST(ServedPaths, AreTheClassDirectoriesAndDevicesOfRdma) {
            "/sys/bus/pci/devices",
            "/sys/bus/pci/devices/ace0:01:00.0/class",
            "/sys/class/net/eth0",
+           "/sys/devices/pci0000:e1/0000:e1:00.0/infiniband/mlx5_0",
+           "/sys/class/net/eth9/device/infiniband_verbs",
+           "/sys//class/./infiniband",
+           "/dev/./infiniband/uverbs0",
+           "/dev/char/231:192",
        }) {
     EXPECT_NE(served_name(path), nullptr) << path;
   }
@@ -57,6 +63,10 @@ TEST(ServedPaths, AreNothingElse) {
            "/sys/class/pci_bus/0000:00",
            "/sys/bus/pci",
            "/dev/infinibands",
+           "/dev/char/10:1",
+           "/dev/shm/infiniband",
+           "/sys/module/x/infinibandit",
+           "/sys/module/xinfiniband",
            "/dev/infiniband_verbs",
            "/dev/null",
            "/tmp/sys/class/infiniband",
@@ -96,6 +106,60 @@ TEST(ServedPaths, OfTheMachineAreTheMachinesUnlessTheDaemonHasThem) {
   EXPECT_TRUE(map_path(AT_FDCWD, "/sys/bus/pci/devices", mapped));
   EXPECT_FALSE(map_path(AT_FDCWD, "/sys/bus/pci/devices/0000:00:01.0", mapped)) << "none is here";
   std::filesystem::remove_all(daemon.dir() + "/sys");
+}
+
+// The machine's own devices: their directories are empty, unless --keep-real-devices leaves the
+// empty directory out.
+TEST(ServedPaths, OfTheMachinesDevicesAreHidden) {
+  const test::FakeDaemon daemon;
+  const test::ScopedVariable variable(abi::kDirVariable, daemon.dir().c_str());
+  const std::string hidden = daemon.dir() + "/" + abi::kHiddenDir;
+  const char* const device = "/sys/devices/pci0000:e1/0000:e1:00.0/infiniband/mlx5_0/node_guid";
+  char mapped[kMaxPath];
+  EXPECT_FALSE(map_path(AT_FDCWD, device, mapped));
+  EXPECT_FALSE(map_path(AT_FDCWD, "/dev/char/231:192", mapped));
+  std::filesystem::create_directory(hidden);
+  ASSERT_TRUE(map_path(AT_FDCWD, device, mapped));
+  EXPECT_EQ(mapped, hidden + "/mlx5_0/node_guid");
+  ASSERT_TRUE(map_path(AT_FDCWD, "/sys/class/net/eth9/device/infiniband", mapped));
+  EXPECT_EQ(mapped, hidden);
+  ASSERT_TRUE(map_path(AT_FDCWD, "/sys/bus/pci/devices/0000:e1:00.0/infiniband_verbs/", mapped));
+  EXPECT_EQ(mapped, hidden + "/");
+  ASSERT_TRUE(map_path(AT_FDCWD, "/dev/char/231:192", mapped));
+  EXPECT_EQ(mapped, hidden + "/231:192");
+  // An interface of the daemon's has a device of the daemon's.
+  std::filesystem::create_directories(daemon.dir() + "/sys/class/net/eth0");
+  ASSERT_TRUE(map_path(AT_FDCWD, "/sys/class/net/eth0/device/infiniband", mapped));
+  EXPECT_EQ(mapped, daemon.dir() + "/sys/class/net/eth0/device/infiniband");
+  std::filesystem::remove_all(daemon.dir() + "/sys");
+  std::filesystem::remove(hidden);
+}
+
+TEST(ServedPaths, HaveOneSlashBetweenComponents) {
+  const test::FakeDaemon daemon;
+  const test::ScopedVariable variable(abi::kDirVariable, daemon.dir().c_str());
+  char mapped[kMaxPath];
+  ASSERT_TRUE(map_path(AT_FDCWD, "//sys//class/./infiniband///rocemu0/", mapped));
+  EXPECT_EQ(mapped, daemon.dir() + "/sys/class/infiniband/rocemu0/");
+  ASSERT_TRUE(map_path(AT_FDCWD, "/dev/./infiniband//uverbs0", mapped));
+  EXPECT_EQ(mapped, daemon.device());
+}
+
+TEST(ServedPaths, MayBeRelativeToADirectoryAboveThem) {
+  const test::FakeDaemon daemon;
+  const test::ScopedVariable variable(abi::kDirVariable, daemon.dir().c_str());
+  char mapped[kMaxPath];
+  const int class_dir = open("/sys/class", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_GE(class_dir, 0);
+  ASSERT_TRUE(map_path(class_dir, "infiniband/rocemu0", mapped));
+  EXPECT_EQ(mapped, daemon.dir() + "/sys/class/infiniband/rocemu0");
+  ASSERT_TRUE(map_path(class_dir, "./infiniband", mapped));
+  EXPECT_EQ(mapped, daemon.dir() + "/sys/class/infiniband");
+  EXPECT_FALSE(map_path(class_dir, "net", mapped));
+  EXPECT_TRUE(may_be_served("infiniband"));
+  EXPECT_FALSE(may_be_served("net/lo"));
+  EXPECT_FALSE(may_be_served("/tmp/infiniband"));
+  close(class_dir);
 }
 
 TEST(ServedPaths, AreNotMappedWithoutADaemon) {

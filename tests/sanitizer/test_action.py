@@ -33,6 +33,8 @@ class Action(unittest.TestCase):
         values = {name: one.get("default", "") for name, one in self.action["inputs"].items()}
         values.update(inputs)
         for step in self.action["runs"]["steps"]:
+            if "uses" in step:  # actions/cache and actions/upload-artifact
+                continue
             condition = step.get("if")
             if condition is not None:
                 name, = re.fullmatch(r"inputs\.(\w+) != ''", condition).groups()
@@ -50,6 +52,7 @@ class Action(unittest.TestCase):
         environment = {name: value for name, value in os.environ.items()
                        if not name.startswith(("ROCEMU", "LD_PRELOAD"))}
         environment["PATH"] = f"{BIN}:{environment['PATH']}"
+        environment["GITHUB_ACTION_PATH"] = str(ACTION.parent)
         file = self.directory / "step.sh"
         file.write_text(script, encoding="utf-8")
         result = subprocess.run([*BASH, file], cwd=self.directory, env={**environment, **variables},

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "emulator/abi/hidden_devices.h"
 #include "emulator/abi/runtime_dir.h"
 #include "verbs_provider/shim/counters.h"
 #include "verbs_provider/shim/find_runtime_dir.h"
@@ -24,15 +25,23 @@ enum class Behind : uint8_t {
   kName,      // '/' and a name, which the daemon may have or not
 };
 
+/// Who has the names behind a prefix.
+enum class Owner : uint8_t {
+  kNic,      // the NIC, all of them: those of the machine are hidden
+  kEither,   // the NIC, if its daemon has them, else the machine
+  kMachine,  // the machine, and they are hidden
+};
+
 struct Prefix {
   const char* text;
   size_t length;
   Behind next;
+  Owner owner = Owner::kNic;
 };
 
 template <size_t N>
-constexpr Prefix prefix(const char (&text)[N], Behind next) {
-  return {text, N - 1, next};
+constexpr Prefix prefix(const char (&text)[N], Behind next, Owner owner = Owner::kNic) {
+  return {text, N - 1, next, owner};
 }
 
 #define ROCEMU_PCI_DOMAIN "ace0:"
@@ -46,9 +55,15 @@ constexpr Prefix kServed[] = {
     prefix("sys/devices/virtual/infiniband", Behind::kVariants),
     prefix("sys/bus/pci/devices/" ROCEMU_PCI_DOMAIN, Behind::kAnything),
     prefix("sys/class/pci_bus/" ROCEMU_PCI_DOMAIN, Behind::kAnything),
-    prefix("sys/bus/pci/devices", Behind::kEnd),
-    prefix("sys/class/net", Behind::kName),
+    prefix("sys/bus/pci/devices", Behind::kEnd, Owner::kEither),
+    prefix("sys/class/net", Behind::kName, Owner::kEither),
+    // libibverbs tries this name of a device whose file it could not open.
+    prefix("dev/char/231:", Behind::kAnything, Owner::kMachine),
 };
+static_assert(abi::kDeviceMajor == 231);
+
+constexpr char kRdma[] = "infiniband";
+constexpr size_t kRdmaLength = sizeof(kRdma) - 1;
 
 bool fits(const Prefix& served, const char* rest) {
   switch (served.next) {
@@ -64,9 +79,39 @@ bool fits(const Prefix& served, const char* rest) {
   return false;
 }
 
-/// Names that only some daemons serve.
-bool may_be_the_machines(const char* name) {
-  return strncmp(name, "sys/bus/", 8) == 0 || strncmp(name, "sys/class/net/", 14) == 0;
+const Prefix* find_prefix(const char* name) {
+  for (const Prefix& served : kServed) {
+    if (strncmp(name, served.text, served.length) != 0) continue;
+    if (fits(served, name + served.length)) return &served;
+  }
+  return nullptr;
+}
+
+/// Returns the end of the first component "infiniband" or "infiniband_..." of a name below sys/;
+/// null if there is none. Every RDMA device has such directories, in whatever bus it is.
+const char* end_of_rdma_component(const char* name) {
+  if (strncmp(name, "sys/", 4) != 0) return nullptr;
+  for (const char* found = name + 3; (found = strstr(found, kRdma)) != nullptr; ++found) {
+    const char next = found[kRdmaLength];
+    if (found[-1] == '/' && (next == '\0' || next == '/' || next == '_'))
+      return strchrnul(found, '/');
+  }
+  return nullptr;
+}
+
+/// Skips what separates components without naming one: "//" and "/./".
+const char* skip_separators(const char* text) {
+  while (text[0] == '/' || (text[0] == '.' && text[1] == '/')) ++text;
+  return text;
+}
+
+void add_name(Text* text, const char* name) {
+  while (*name != '\0') {
+    const char* end = strchrnul(name, '/');
+    text->add(name, static_cast<size_t>(end - name));
+    name = skip_separators(end);
+    if (*end == '/') text->add("/");
+  }
 }
 
 /// Whether the daemon has what the path below its directory begins with: an interface, or the list
@@ -91,6 +136,54 @@ bool is_root_directory(int dirfd) {
          here.st_ino == root.st_ino;
 }
 
+/// Makes a relative path absolute, whose directory the kernel knows.
+bool make_absolute(int dirfd, const char* path, char (&out)[kMaxPath]) {
+  char link[64];
+  Text link_text(link, sizeof(link));
+  link_text.add(dirfd == AT_FDCWD ? "/proc/self/cwd" : "/proc/self/fd/");
+  if (dirfd != AT_FDCWD) link_text.add_number(static_cast<unsigned long>(dirfd));
+  char directory[kMaxPath];
+  const long size = raw_syscall(SYS_readlinkat, AT_FDCWD, link, directory, sizeof(directory));
+  if (size <= 0 || size == static_cast<long>(sizeof(directory))) return false;
+  Text text(out, sizeof(out));
+  text.add(directory, static_cast<size_t>(size));
+  text.add("/");
+  text.add(skip_separators(path));
+  return text.fits();
+}
+
+/// Which file a name stands for.
+enum class Place : uint8_t { kNic, kMachine, kHidden };
+
+/// `mapped` is the place of a name below the daemon's directory, which is `begin` long.
+Place place_of(const char* mapped, size_t begin) {
+  const char* name = mapped + begin + 1;
+  const Prefix* served = find_prefix(name);
+  if (served != nullptr && served->owner == Owner::kNic) return Place::kNic;
+  const bool is_rdma = end_of_rdma_component(name) != nullptr;
+  // The list of PCI functions has links to the machine's.
+  const bool leads_to_machine = is_rdma && strncmp(name, "sys/bus/", 8) == 0;
+  if (served != nullptr && served->owner == Owner::kEither && !leads_to_machine &&
+      has(mapped, begin)) {
+    return Place::kNic;
+  }
+  return is_rdma || (served != nullptr && served->owner == Owner::kMachine) ? Place::kHidden
+                                                                            : Place::kMachine;
+}
+
+/// Gives the place of a hidden name: a directory of RDMA devices is empty, and what is in it does
+/// not exist. False with --keep-real-devices: the daemon has no empty directory then.
+bool hide(const char* dir, const char* name, char (&out)[kMaxPath]) {
+  Text text(out, sizeof(out));
+  text.add(dir);
+  text.add("/");
+  text.add(abi::kHiddenDir);
+  if (!text.fits() || raw_syscall(SYS_faccessat, AT_FDCWD, out, F_OK) != 0) return false;
+  const char* end = end_of_rdma_component(name);
+  text.add(end != nullptr ? end : strrchr(name, '/'));
+  return text.fits();
+}
+
 }  // namespace
 
 const char* served_name(const char* path) {
@@ -98,27 +191,48 @@ const char* served_name(const char* path) {
   const char* name = path;
   while (*name == '/') ++name;
   if (*name != 's' && *name != 'd') return nullptr;
-  for (const Prefix& served : kServed) {
-    if (strncmp(name, served.text, served.length) != 0) continue;
-    if (fits(served, name + served.length)) return name;
-  }
-  return nullptr;
+  if (find_prefix(name) != nullptr || end_of_rdma_component(name) != nullptr) return name;
+  if (strncmp(name, "dev/", 4) != 0) return nullptr;
+  const char* rest = skip_separators(name + 4);
+  return rest != name + 4 && strncmp(rest, kRdma, kRdmaLength) == 0 ? name : nullptr;
+}
+
+bool may_be_served(const char* path) {
+  if (served_name(path) != nullptr) return true;
+  return path != nullptr && *path != '/' && strstr(path, kRdma) != nullptr;
 }
 
 bool map_path(int dirfd, const char* path, char (&out)[kMaxPath]) {
+  char absolute[kMaxPath];
   const char* name = served_name(path);
+  // hwloc opens "/" and goes on from there, find(1) any directory.
+  if (*path != '/' && (name == nullptr || !is_root_directory(dirfd))) {
+    if (strstr(path, kRdma) == nullptr || !make_absolute(dirfd, path, absolute)) return false;
+    name = served_name(absolute);
+  }
   if (name == nullptr) return false;
-  // hwloc opens "/" and goes on from there.
-  if (*path != '/' && !is_root_directory(dirfd)) return false;
   char dir[kMaxPath];
   if (!find_runtime_dir(dir, sizeof(dir))) return false;
   Text text(out, sizeof(out));
   text.add(dir);
   const size_t begin = strlen(dir);
   text.add("/");
-  text.add(name);
-  if (!text.fits() || (may_be_the_machines(name) && !has(out, begin))) return false;
-  if (is_counter(name)) refresh_counters(dir);
+  add_name(&text, name);
+  if (!text.fits()) return false;
+  const char* mapped_name = out + begin + 1;
+  switch (place_of(out, begin)) {
+    case Place::kMachine:
+      return false;
+    case Place::kHidden: {
+      char hidden[kMaxPath];
+      if (!hide(dir, mapped_name, hidden)) return false;
+      memcpy(out, hidden, sizeof(out));
+      return true;
+    }
+    case Place::kNic:
+      break;
+  }
+  if (is_counter(mapped_name)) refresh_counters(dir);
   return true;
 }
 

@@ -1,4 +1,5 @@
-// Which names in the file system a daemon serves, and where: PATH is served as DIR/PATH.
+// Which names in the file system a daemon serves, and where: PATH is served as DIR/PATH. The
+// machine's own RDMA devices are hidden: runners of CI have some that do not work.
 #pragma once
 
 #include <cerrno>
@@ -15,6 +16,10 @@ inline constexpr size_t kMaxPath = 1024;
 /// the slash ("sys/class/infiniband_verbs/uverbs0/dev"); else null. Every call of every program
 /// that takes a path pays for it, so it looks at few bytes.
 const char* served_name(const char* path);
+
+/// Whether map_path() may find a place for the path: it is a served name, or relative to a
+/// directory in which it may be one.
+bool may_be_served(const char* path);
 
 /// The place below a daemon's directory of what `path`, relative to `dirfd` as openat(2) has it,
 /// names. False if no daemon serves it: then nothing is written.
@@ -38,7 +43,7 @@ template <class Call>
 inline auto query_path(int dirfd, const char* path, Call call) {
   const int saved = errno;
   const auto result = call(path);
-  if ((result < 0 && errno == EFAULT) || served_name(path) == nullptr) return result;
+  if ((result < 0 && errno == EFAULT) || !may_be_served(path)) return result;
   errno = saved;
   return with_mapped_path(dirfd, path, call);
 }
@@ -46,7 +51,7 @@ inline auto query_path(int dirfd, const char* path, Call call) {
 /// The same for any `path` and a call that does something.
 template <class Call>
 inline auto use_path(int dirfd, const char* path, Call call) {
-  if (!is_readable_path(path) || served_name(path) == nullptr) return call(path);
+  if (!is_readable_path(path) || !may_be_served(path)) return call(path);
   return with_mapped_path(dirfd, path, call);
 }
 

@@ -10,10 +10,13 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <stdexcept>
 #include <system_error>
 
+#include "emulator/abi/hidden_devices.h"
 #include "emulator/abi/runtime_dir.h"
+#include "emulator/command/programs/refuse_netlink.h"
 #include "emulator/os/unique_fd.h"
 
 namespace rocemu::command {
@@ -63,8 +66,7 @@ void put(const fs::directory_entry& from, const fs::path& to) {
   }
 }
 
-/// A class of ours has none of the machine's devices: libibverbs would open them.
-bool replaces_all(const fs::path& path) {
+bool is_rdma_class(const fs::path& path) {
   return path.filename().string().starts_with("infiniband");
 }
 
@@ -73,14 +75,14 @@ bool is_real_directory(const fs::path& path) {
 }
 
 /// Fills the directory `to` with what the machine has, and in place of it or besides what the NIC
-/// has.
+/// has. A class of RDMA devices has those of the NIC's tree only.
 void merge(const fs::path& machine, const fs::path& nic, const fs::path& to) {
   for (const fs::directory_entry& entry : fs::directory_iterator(machine)) {
     const fs::path name = entry.path().filename();
     const fs::path ours = nic / name;
     if (!fs::exists(fs::symlink_status(ours))) {
       put(entry, to / name);
-    } else if (is_real_directory(ours) && is_real_directory(entry.path()) && !replaces_all(ours)) {
+    } else if (is_real_directory(ours) && is_real_directory(entry.path()) && !is_rdma_class(ours)) {
       fs::create_directory(to / name);
       merge(entry.path(), ours, to / name);
     } else {
@@ -93,6 +95,40 @@ void merge(const fs::path& machine, const fs::path& nic, const fs::path& to) {
   }
 }
 
+void mount_empty(const fs::path& where) {
+  if (mount("none", where.c_str(), "tmpfs", MS_NOSUID | MS_NODEV | MS_RDONLY, "mode=755") != 0)
+    fail("cannot mount on " + where.string());
+}
+
+/// Returns the directories of RDMA devices below /sys/devices that the classes in `machine`, which
+/// is /sys, have links to.
+std::set<fs::path> directories_of_devices(const fs::path& machine) {
+  std::set<fs::path> found;
+  for (const fs::directory_entry& one_class : fs::directory_iterator(machine / "class")) {
+    if (!is_rdma_class(one_class.path())) continue;
+    const fs::path directory = fs::path("/sys/class") / one_class.path().filename();
+    for (const fs::directory_entry& entry : fs::directory_iterator(one_class.path())) {
+      if (!entry.is_symlink()) continue;
+      const fs::path device = (directory / fs::read_symlink(entry.path())).lexically_normal();
+      if (is_rdma_class(device.parent_path())) found.insert(device.parent_path());
+    }
+  }
+  return found;
+}
+
+/// Hides the machine's RDMA devices, whose directories these are, from programs that find them
+/// without the classes: by a PCI function, a file in /dev, or netlink.
+void hide_real_devices(const std::set<fs::path>& directories, const std::string& nic_dir) {
+  for (const fs::path& directory : directories) {
+    // Inside another run the NIC has devices where that one's were.
+    const bool is_nics = fs::exists(nic_dir + directory.string());
+    if (!is_nics && fs::exists(directory)) mount_empty(directory);
+  }
+  const std::string devices = std::string("/") + abi::kDeviceDir;
+  if (fs::exists(devices)) bind(nic_dir + devices, devices);
+  if (!directories.empty()) refuse_rdma_netlink();
+}
+
 }  // namespace
 
 std::string mount_sysfs(const std::string& nic_dir) {
@@ -102,7 +138,11 @@ std::string mount_sysfs(const std::string& nic_dir) {
     if (!machine) fail("cannot open /sys");
     if (mount("none", "/sys", "tmpfs", MS_NOSUID | MS_NODEV, "mode=755") != 0)
       fail("cannot mount a file system on /sys");
-    merge("/proc/self/fd/" + std::to_string(machine.get()), nic_dir + "/" + abi::kSysDir, "/sys");
+    const fs::path machine_sys = "/proc/self/fd/" + std::to_string(machine.get());
+    merge(machine_sys, nic_dir + "/" + abi::kSysDir, "/sys");
+    // The daemon leaves the directory out with --keep-real-devices.
+    if (fs::exists(nic_dir + "/" + abi::kHiddenDir))
+      hide_real_devices(directories_of_devices(machine_sys), nic_dir);
     return "";
   } catch (const std::exception& error) {
     return error.what();

@@ -12,6 +12,7 @@
 #include <set>
 #include <string_view>
 
+#include "emulator/abi/hidden_devices.h"
 #include "emulator/abi/runtime_dir.h"
 #include "emulator/daemon/base/start_error.h"
 #include "emulator/daemon/base/unix_socket.h"
@@ -105,7 +106,8 @@ bool link_new(int root, const std::string& existing, const std::string& path) {
 
 }  // namespace
 
-RuntimeDirectory::RuntimeDirectory(std::string path, size_t device_count) : path_(std::move(path)) {
+RuntimeDirectory::RuntimeDirectory(std::string path, size_t device_count, size_t first_number)
+    : path_(std::move(path)), first_number_(first_number) {
   while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
   if (path_.empty()) throw UsageError("--dir: the name is empty");
   // Known at once, rather than when the last socket is made.
@@ -165,6 +167,7 @@ bool RuntimeDirectory::clean() {
   if (entries.empty()) return true;
   const std::set<std::string> ours{first_component(abi::kDeviceDir),
                                    abi::kSysDir,
+                                   abi::kHiddenDir,
                                    abi::kControlSocket,
                                    abi::kNetlinkSocket,
                                    abi::kSysfsSocket,
@@ -179,6 +182,19 @@ bool RuntimeDirectory::clean() {
     throw StartError("cannot remove what an earlier daemon left in " + path_);
   }
   return true;
+}
+
+void RuntimeDirectory::hide_real_devices() {
+  if (mkdirat(directory_.get(), abi::kHiddenDir, 0700) != 0)
+    fail_start("cannot create " + path_ + "/" + abi::kHiddenDir, errno);
+}
+
+void RuntimeDirectory::show_nodes(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const std::string node = fmt::format("{}/{}", abi::kDeviceDir, name);
+    if (symlinkat(("/" + node).c_str(), directory_.get(), node.c_str()) != 0)
+      fail_start("cannot create " + path_ + "/" + node, errno);
+  }
 }
 
 void RuntimeDirectory::write_sysfs(const std::vector<SysfsFile>& files) {
@@ -226,7 +242,8 @@ void RuntimeDirectory::remove_device_socket(size_t index) {
 }
 
 std::string RuntimeDirectory::device_socket(size_t index) const {
-  return fmt::format("{}/{}/{}{}", path_, abi::kDeviceDir, abi::kDevicePrefix, index);
+  return fmt::format("{}/{}/{}{}", path_, abi::kDeviceDir, abi::kDevicePrefix,
+                     first_number_ + index);
 }
 
 std::string RuntimeDirectory::cm_socket() const {

@@ -15,12 +15,18 @@ namespace rocemu::daemon {
 
 class RuntimeDirectory {
  public:
-  /// Makes `path` (and its parent, if that is missing) for `device_count` devices, ours alone.
+  /// Makes `path` (and its parent, if that is missing) for `device_count` devices, ours alone, that
+  /// are numbered from `first_number` on.
   /// Throws StartError if it is somebody else's, a living daemon's, or no runtime directory.
-  RuntimeDirectory(std::string path, size_t device_count);
+  RuntimeDirectory(std::string path, size_t device_count, size_t first_number = 0);
   ~RuntimeDirectory() { remove(); }
   RuntimeDirectory(const RuntimeDirectory&) = delete;
   RuntimeDirectory& operator=(const RuntimeDirectory&) = delete;
+
+  /// Hides the machine's own RDMA devices from programs.
+  void hide_real_devices();
+  /// Shows programs these files of the machine's /dev/infiniband.
+  void show_nodes(const std::vector<std::string>& names);
 
   void write_sysfs(const std::vector<SysfsFile>& files);
 
@@ -54,6 +60,7 @@ class RuntimeDirectory {
   bool clean();
 
   std::string path_;
+  size_t first_number_;
   bool was_stale_ = false;
   UniqueFd directory_;  // holds the lock
 };

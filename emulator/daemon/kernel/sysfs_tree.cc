@@ -86,14 +86,6 @@ std::string find_unreadable() {
 
 constexpr char kVerbs[] = "infiniband_verbs", kMad[] = "infiniband_mad", kRdma[] = "infiniband";
 
-std::string verbs_name(size_t index) {
-  return fmt::format("{}{}", abi::kDevicePrefix, index);
-}
-
-std::string mad_name(size_t index) {
-  return fmt::format("umad{}", index);
-}
-
 std::string in_class(const char* class_name, const std::string& name) {
   return fmt::format("class/{}/{}", class_name, name);
 }
@@ -150,10 +142,11 @@ std::string SysfsDevice::netdev() const {
 }
 
 SysfsTree::SysfsTree(const options::Topology& topology, size_t device_count,
-                     std::vector<NetworkInterface> interfaces)
+                     std::vector<NetworkInterface> interfaces, RealDevices real)
     : is_flat_(topology.is_flat),
       pci_(make_pci_layout(topology, device_count, machine_cpus())),
       interfaces_(std::move(interfaces)),
+      real_(std::move(real)),
       unreadable_(find_unreadable()) {}
 
 std::vector<std::string> SysfsTree::netdevs_of(
@@ -164,6 +157,14 @@ std::vector<std::string> SysfsTree::netdevs_of(
     names.push_back(owner != nullptr ? owner->name : kLoopback);
   }
   return names;
+}
+
+std::string SysfsTree::verbs_name(size_t index) const {
+  return fmt::format("{}{}", abi::kDevicePrefix, real_.first_free_number + index);
+}
+
+std::string SysfsTree::mad_name(size_t index) const {
+  return fmt::format("umad{}", real_.first_free_number + index);
 }
 
 std::string SysfsTree::place(size_t index, const char* class_name, const std::string& name) const {
@@ -261,7 +262,7 @@ void SysfsTree::add_device(SysfsFiles& files, const SysfsDevice& device) const {
     add_further_port(files, device, number);
 
   const std::string verbs = place(device.index, kVerbs, verbs_name(device.index));
-  const auto minor = abi::kDeviceMinorBase + device.index;
+  const auto minor = abi::kDeviceMinorBase + real_.first_free_number + device.index;
   files.add(verbs + "/ibdev", device.name);
   files.add(verbs + "/dev", fmt::format("{}:{}", abi::kDeviceMajor, minor));
   files.add(verbs + "/abi_version", "1");
@@ -271,7 +272,8 @@ void SysfsTree::add_device(SysfsFiles& files, const SysfsDevice& device) const {
   const std::string mad = place(device.index, kMad, mad_name(device.index));
   files.add(mad + "/ibdev", device.name);
   files.add(mad + "/port", "1");
-  files.add(mad + "/dev", fmt::format("{}:{}", abi::kDeviceMajor, device.index));
+  files.add(mad + "/dev",
+            fmt::format("{}:{}", abi::kDeviceMajor, real_.first_free_number + device.index));
 }
 
 // The directory of the interface in the PCI function. Its attributes are the machine's own.
@@ -302,6 +304,7 @@ std::vector<SysfsFile> SysfsTree::files(const std::vector<SysfsDevice>& devices)
   files.add("class/infiniband_mad/abi_version", "5");
   files.add("class/misc/rdma_cm/abi_version", "4");
   files.add("class/misc/rdma_cm/dev", fmt::format("{}:{}", abi::kCmMajor, abi::kCmMinor));
+  files.append(real_.links);
   add_pci(files, with_identities(pci_, devices));
   std::set<std::string> netdevs{kLoopback};  // that are a device's or, as this one, nobody's
   for (const SysfsDevice& device : devices) {

@@ -9,6 +9,7 @@
 
 #include "emulator/abi/control.h"
 #include "emulator/daemon/kernel/pci_layout.h"
+#include "emulator/daemon/kernel/real_devices.h"
 #include "emulator/daemon/kernel/sysfs_files.h"
 #include "emulator/daemon/net/network_interface.h"
 #include "emulator/engine/base/counters.h"
@@ -33,7 +34,7 @@ class SysfsTree {
  public:
   /// Throws StartError if the topology has too much for PCI.
   SysfsTree(const options::Topology& topology, size_t device_count,
-            std::vector<NetworkInterface> interfaces);
+            std::vector<NetworkInterface> interfaces, RealDevices real = {});
 
   /// The interface of each address.
   std::vector<std::string> netdevs_of(const std::vector<wire::IpAddress>& addresses) const;
@@ -53,6 +54,8 @@ class SysfsTree {
   std::vector<std::string> places(const std::string& device, size_t index) const;
 
  private:
+  std::string verbs_name(size_t index) const;
+  std::string mad_name(size_t index) const;
   /// Where an entry of a class is, which the device has.
   std::string place(size_t index, const char* class_name, const std::string& name) const;
   std::string port_directory(const std::string& device, size_t index) const;
@@ -69,6 +72,7 @@ class SysfsTree {
   bool is_flat_;
   PciLayout pci_;
   std::vector<NetworkInterface> interfaces_;
+  RealDevices real_;  // that programs see, too
   /// A file of this machine that answers EINVAL when it is read; empty if there is none.
   std::string unreadable_;
 };

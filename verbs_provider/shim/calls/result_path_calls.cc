@@ -38,7 +38,7 @@ char* unmap_resolved(char* path) {
 
 template <class Call>
 inline char* resolve(const char* path, Call call) {
-  if (served_name(path) == nullptr) return call(path);
+  if (!may_be_served(path)) return call(path);
   return unmap_resolved(with_mapped_path(AT_FDCWD, path, call));
 }
 

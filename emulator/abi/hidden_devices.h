@@ -1,0 +1,10 @@
+// Where a daemon's runtime directory (runtime_dir.h) has the machine's own RDMA devices.
+#pragma once
+
+namespace rocemu::abi {
+
+/// Below DIR: an empty directory, which programs see in place of the directories of the machine's
+/// own RDMA devices. With --keep-real-devices it does not exist.
+inline constexpr char kHiddenDir[] = "hidden";
+
+}  // namespace rocemu::abi
