@@ -75,7 +75,7 @@ class TwoRuns(unittest.TestCase):
         result = self.run_here("true")
         self.assertEqual(result.returncode, 0)
         self.assertIn("the shared NIC has died", result.stdout)
-        self.assertIn("this run has a private NIC of its own", result.stdout)
+        self.assertIn("this run has a private NIC", result.stdout)
         self.assertEqual(run(ROCEMU, "down", env=self.environment).returncode, 0)
         self.assertNotIn("has died", self.run_here("true").stdout)
 

@@ -331,7 +331,7 @@ class OneProcessor(CommandTest):
         self.assert_one_line(self.rocemu("run", "--lockstep", "--processor", "100000", "--", "true"),
                              2, "none of those that may be used here")
         self.assert_one_line(self.rocemu("run", "--processor", str(self.one), "--", "true"),
-                             2, "--lockstep only")
+                             2, "--processor needs --lockstep")
 
 
 class RuntimeDirectory(CommandTest):

@@ -104,14 +104,14 @@ TEST(Options, AdversarialTakesClassesByNameAndMeansAllWithoutOne) {
 TEST(Options, BusyPollingIsForTheRealClock) {
   EXPECT_FALSE(parse({}).busy_poll);
   EXPECT_TRUE(parse({"--busy-poll"}).busy_poll);
-  EXPECT_THAT(error_of({"--busy-poll", "--lockstep"}), HasSubstr("for the real clock"));
+  EXPECT_THAT(error_of({"--busy-poll", "--lockstep"}), HasSubstr("only on the real clock"));
   EXPECT_FALSE(parse({}).exact_memory);
   EXPECT_TRUE(parse({"--exact-memory"}).exact_memory);
   EXPECT_TRUE(parse({"--lockstep"}).exact_memory);
   EXPECT_TRUE(parse({"--adversarial"}).exact_memory);
   EXPECT_FALSE(parse({"--lockstep"}).sleep_between_turns);
   EXPECT_TRUE(parse({"--no-spin", "--lockstep"}).sleep_between_turns);
-  EXPECT_THAT(error_of({"--no-spin"}), HasSubstr("add --lockstep"));
+  EXPECT_THAT(error_of({"--no-spin"}), HasSubstr("needs --lockstep"));
 }
 
 TEST(Options, SaysWhatIsWrong) {

@@ -102,15 +102,15 @@ TEST(CheckedOptions, AreOfLockstepOrOfTheRealClock) {
   EXPECT_EQ(checked({"--lockstep"}).ack_coalescing, 1u);
   EXPECT_GT(checked({}).ack_coalescing, 1u);
   EXPECT_EQ(checked({"--lockstep", "--ack-coalescing", "2"}).ack_coalescing, 2u);
-  EXPECT_THAT(error_of({"--schedule", "7"}), HasSubstr("add --lockstep"));
-  EXPECT_THAT(error_of({"--no-spin"}), HasSubstr("add --lockstep"));
+  EXPECT_THAT(error_of({"--schedule", "7"}), HasSubstr("needs --lockstep"));
+  EXPECT_THAT(error_of({"--no-spin"}), HasSubstr("needs --lockstep"));
   EXPECT_THAT(error_of({"--busy-poll", "--lockstep"}), HasSubstr("leave out --busy-poll"));
 }
 
 TEST(CheckedOptions, AreRefusedWithoutTheOptionThatTheyAreAbout) {
-  EXPECT_THAT(error_of({"--record-policy", "stop"}), HasSubstr("without --record"));
-  EXPECT_THAT(error_of({"--capture-last", "5"}), HasSubstr("without --capture"));
-  EXPECT_THAT(error_of({"--strict-icrc"}), HasSubstr("give both"));
+  EXPECT_THAT(error_of({"--record-policy", "stop"}), HasSubstr("needs --record"));
+  EXPECT_THAT(error_of({"--capture-last", "5"}), HasSubstr("needs --capture"));
+  EXPECT_THAT(error_of({"--strict-icrc"}), HasSubstr("needs --udp"));
   EXPECT_TRUE(checked({"--record", "d", "--record-policy", "stop"}).stop_without_record);
   EXPECT_FALSE(checked({"--record", "d", "--record-policy", "continue"}).stop_without_record);
   EXPECT_THAT(error_of({"--record", "d", "--record-policy", "end"}), HasSubstr("neither"));

@@ -56,7 +56,7 @@ TEST(Help, OfRunShowsAtMost25OptionsByTask) {
   const std::string help = help_of(Command::kRun, /*all=*/false);
   EXPECT_LE(options_in(help).size(), 25u);
   for (const char* task : {"Choose devices:", "Cause faults:", "Record and compare:",
-                           "Make it deterministic:", "Find out why it hangs:"}) {
+                           "Make runs deterministic:", "Diagnose hangs:"}) {
     EXPECT_THAT(help, HasSubstr(task));
   }
   EXPECT_THAT(help, HasSubstr("rocemu run --help-all lists"));

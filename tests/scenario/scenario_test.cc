@@ -160,8 +160,8 @@ TEST(ScenarioError, SaysForWhatAKeyIs) {
 
 TEST(ScenarioError, NeedsAPlaceAndSomethingToDo) {
   EXPECT_THAT(rule_error("do: drop"), testing::StartsWith("2:3: a rule says where it looks"));
-  EXPECT_THAT(rule_error("on: frame"), testing::StartsWith("2:3: a rule says what to do"));
-  EXPECT_THAT(rule_error("on: frame, do: {}"), testing::HasSubstr("nothing is to be done"));
+  EXPECT_THAT(rule_error("on: frame"), testing::StartsWith("2:3: a rule needs an effect"));
+  EXPECT_THAT(rule_error("on: frame, do: {}"), testing::HasSubstr("'do' is empty"));
 }
 
 TEST(ScenarioError, FindsContradictions) {
@@ -170,13 +170,13 @@ TEST(ScenarioError, FindsContradictions) {
   EXPECT_THAT(rule_error("on: request, do: {rnr: true, silent: true}"),
               testing::HasSubstr("one of rnr, nak and silent"));
   EXPECT_THAT(rule_error("on: completion, do: {status: SUCCESS}"),
-              testing::HasSubstr("a rule makes failures"));
+              testing::HasSubstr("a rule can only make work requests fail"));
   EXPECT_THAT(rule_error("on: frame, transport: UD, opcode: READ, do: drop"),
               testing::HasSubstr("no such opcode"));
   EXPECT_THAT(error_of("rules:\n- {name: a, on: frame, do: drop}\n- {name: a, on: cm, do: drop}"),
               testing::StartsWith("3:3: the rule in line 2 is named 'a' too"));
   EXPECT_THAT(rule_error("on: frame, nth: 1, nth: 2, do: drop"),
-              testing::HasSubstr("'nth' is there twice"));
+              testing::HasSubstr("'nth' is given twice"));
 }
 
 TEST(ScenarioError, IsSaidOfTextThatIsNoYaml) {
@@ -285,14 +285,14 @@ TEST(ScenarioError, RefusesWhatYamlHasForWritingThingsTwice) {
             "2:1: a second YAML document; a scenario is one, so leave out the line '---'");
   EXPECT_EQ(error_of("---\nrules: []\n...\n"), "no error");
   EXPECT_EQ(error_of("rules: []\nname: a\nrules: []\n"),
-            "3:1: 'rules' is there twice, first in line 1");
+            "3:1: 'rules' is given twice, first in line 1");
   EXPECT_EQ(rule_error("on: frame, do: drop, on: frame"),
-            "2:25: 'on' is there twice, first in line 2");
+            "2:25: 'on' is given twice, first in line 2");
   EXPECT_EQ(rule_error("on: frame, do: {rewrite: {psn: 1, psn: 2}}"),
-            "2:38: 'psn' is there twice, first in line 2");
+            "2:38: 'psn' is given twice, first in line 2");
   EXPECT_EQ(rule_error("on: frame, do: [{delay: 1ms}, duplicate, {delay: 2ms}]"),
-            "2:46: 'delay' is there twice");
-  EXPECT_EQ(rule_error("on: frame, do: [reorder, reorder]"), "2:29: 'reorder' is there twice");
+            "2:46: 'delay' is given twice");
+  EXPECT_EQ(rule_error("on: frame, do: [reorder, reorder]"), "2:29: 'reorder' is given twice");
   EXPECT_EQ(error_of("rules:\n- &a {on: frame, do: drop}\n- *a\n"),
             "2:3: no anchors ('&') here: write it out\n3:3: no aliases ('*') here: write it out");
   EXPECT_EQ(rule_error("<<: {on: frame}, on: cm, do: drop"),

@@ -62,7 +62,7 @@ class PollModes(unittest.TestCase):
     def test_a_nic_that_never_sleeps_has_no_virtual_clock(self):
         result = run(BIN / "rocemu", "run", "--busy-poll", "--lockstep", "--", "true")
         self.assertNotEqual(result.returncode, 0)
-        self.assertIn("--busy-poll is for the real clock", result.stdout)
+        self.assertIn("--busy-poll works only on the real clock", result.stdout)
 
 
 if __name__ == "__main__":
