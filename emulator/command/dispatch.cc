@@ -34,6 +34,7 @@ constexpr std::array kSubcommands = {
     Subcommand{"diff", "compare two recordings", diff, diff_help},
     Subcommand{"timeline", "show what happened in a recording or a capture", timeline,
                timeline_help},
+    Subcommand{"fabric", "run synthetic traffic on a simulated network", fabric, fabric_help},
     Subcommand{"explain", "say what a status, event, NAK or errno means, and what causes it",
                explain, explain_help},
     Subcommand{"doctor", "say what would stop emulation here and how to mend it", doctor,

@@ -28,6 +28,9 @@ class NetworkFileError : public std::runtime_error {
   std::vector<scenario::Problem> problems_;
 };
 
+/// Returns the path of the network file that comes with rocemu by that name, or `name` itself.
+std::string find_network_file(const std::string& name);
+
 /// Returns whether a text means to be such a file and not a scenario or a profile.
 bool is_network_file(std::string_view yaml);
 
