@@ -72,6 +72,20 @@ class Fabric(CommandTest):
             file.write_text("topology: {star: 4}\nlinks: {rate: 0Gbps}\n")
             self.refused(1, f"{file}:2:15: a rate of 0", "--traffic", "incast", "--senders", "1", "--fabric", str(file))
 
+    def test_check_reads_networks(self):
+        with tempfile.TemporaryDirectory() as directory:
+            file = pathlib.Path(directory, "net.yaml")
+            file.write_text("topology: {fat-tree: 4}\nnics: {dcqcn: default}\n")
+            result = self.rocemu("check", str(file))
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(result.stdout, f"{file}: a network of 16 hosts, 20 switches and 48 links\n")
+            self.assertIn("switches do not mark; add ecn", result.stderr)
+            file.write_text("topology: {fat-tree: 3}\n")
+            result = self.rocemu("check", "--json", str(file))
+            self.assertEqual(result.returncode, 1)
+            problem = json.loads(result.stdout)[0]["problems"][0]
+            self.assertEqual((problem["line"], problem["column"]), (1, 22))
+
 
 if __name__ == "__main__":
     unittest.main()

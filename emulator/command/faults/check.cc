@@ -8,6 +8,7 @@
 #include "emulator/command/base/subcommand.h"
 #include "emulator/command/daemons/control_client.h"
 #include "emulator/command/faults/scenario_library.h"
+#include "emulator/network/file/network_file.h"
 #include "emulator/profile/profile_reader.h"
 #include "emulator/profile/profile_text.h"
 #include "emulator/scenario/scenario.h"
@@ -42,7 +43,24 @@ std::vector<scenario::Problem> problems_of(const std::runtime_error& error) {
     return wrong->problems();
   if (const auto* wrong = dynamic_cast<const profile::ProfileError*>(&error))
     return wrong->problems();
+  if (const auto* wrong = dynamic_cast<const network::NetworkFileError*>(&error))
+    return wrong->problems();
   return {};
+}
+
+/// Reads a file of a simulated network. Throws NetworkFileError.
+void check_network(const std::string& text, const std::string& file, bool as_json, Json& json) {
+  const network::NetworkFile read = network::parse_network_file(text, file);
+  json["ok"] = true;
+  json["warnings"] = read.warnings;
+  json["network"] = {{"hosts", read.topology.hosts.size()},
+                     {"switches", read.topology.switches.size()},
+                     {"links", read.topology.links.size()}};
+  if (as_json) return;
+  print_warnings(read.warnings);
+  std::cout << file << ": a network of " << read.topology.hosts.size() << " hosts, "
+            << read.topology.switches.size() << " switches and " << read.topology.links.size()
+            << " links\n";
 }
 
 }  // namespace
@@ -51,7 +69,8 @@ std::string check_help() {
   return "usage: rocemu check [--json] FILE|NAME...\n"
          "       rocemu check --schema | --profile-schema\n"
          "\n"
-         "Reads scenario files as `rocemu run --scenario` does, and profiles as --profile does, "
+         "Reads scenario files as `rocemu run --scenario` does, profiles as --profile does, and "
+         "networks as --fabric does, "
          "and says for each what rules it\n"
          "has, or of everything that is wrong the line and column and what would be right there.\n"
          "What is allowed but probably not meant is a warning.\n"
@@ -94,6 +113,10 @@ int check(const Arguments& arguments) {
         if (!as_json)
           std::cout << file << ": a profile" << (read->summary.empty() ? "" : ": ") << read->summary
                     << "\n";
+        list.push_back(std::move(json));
+        continue;
+      } else if (network::is_network_file(text)) {
+        check_network(text, file, as_json, json);
         list.push_back(std::move(json));
         continue;
       }
