@@ -321,7 +321,7 @@ def fish(pages):
 
 def main():
     directory, version, emulator, rocemu, rocemud, pingpong = sys.argv[1:]
-    # Those of the build tree say the same whoever builds it.
+    # The build tree's programs print the same text in every environment.
     environment = {**os.environ, "LC_ALL": "C", "COLUMNS": "80"}
 
     def said_by(*command):

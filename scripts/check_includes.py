@@ -54,7 +54,7 @@ def rooms(folder, names, below):
     return {path: [*below, *paths[:i]] for i, path in enumerate(paths)}
 
 
-# `turns`, `call_sites` and `sanitizer` are libraries of their own beside these rooms.
+# `turns`, `call_sites` and `sanitizer` are separate libraries beside these rooms.
 PROVIDER_ROOMS = rooms(PROVIDER, "system hooks shim base context structs polling datapath objects", [ABI])
 
 # Folder -> folders it may include. A file belongs to the longest folder that matches.

@@ -12,7 +12,7 @@ for number in range(6):
     right.receive(wr_id=100 + number)
 for number in range(6):
     left.send(wr_id=1 + number, length=5)
-time.sleep(0.1)  # nobody polls meanwhile
+time.sleep(0.1)  # no thread polls meanwhile
 if size < 6:
     event = right.context.get_async_event()
     print("rocemu1:", EVENT[event.event_type])

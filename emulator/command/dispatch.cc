@@ -16,29 +16,28 @@ namespace {
 
 constexpr std::array kSubcommands = {
     Subcommand{"run", "run a command that sees emulated RDMA devices", run, run_help, run_help_all},
-    Subcommand{"explore", "find out which fault breaks a command", explore, explore_help,
+    Subcommand{"explore", "find the faults that break a command", explore, explore_help,
                explore_help_all},
     Subcommand{"up", "start a shared NIC for several terminals", up, up_help, up_help_all},
     Subcommand{"down", "stop the shared NIC", down, down_help},
     Subcommand{"show", "print devices, queue pairs, memory regions and counters", show, show_help},
-    Subcommand{"set", "take a port down or up while programs run", set, set_help},
+    Subcommand{"set", "take a port down or up, or remove a device", set, set_help},
     Subcommand{"wait", "wait until a program listens, or the NIC is ready", wait, wait_help},
-    Subcommand{"replay", "do again what `run --record` recorded, and compare", replay, replay_help},
-    Subcommand{"check", "say whether a scenario file is right", check, check_help},
-    Subcommand{"scenarios", "list the scenarios that come with rocemu", scenarios, scenarios_help},
+    Subcommand{"replay", "repeat a recording without its program, and compare", replay,
+               replay_help},
+    Subcommand{"check", "check scenario files, profiles and networks", check, check_help},
+    Subcommand{"scenarios", "list the installed scenarios", scenarios, scenarios_help},
     Subcommand{"profile", "list, show, compare and record profiles of NICs", profile, profile_help},
-    Subcommand{"inject", "give a running NIC further faults", inject, inject_help},
+    Subcommand{"inject", "add faults to a running NIC", inject, inject_help},
     Subcommand{"pause", "stop a running NIC, to step through its frames", pause, pause_help},
-    Subcommand{"step", "let the next frames arrive, one by one", step, step_help},
-    Subcommand{"resume", "let a paused NIC go on", resume, resume_help},
+    Subcommand{"step", "deliver the next frames, one by one", step, step_help},
+    Subcommand{"resume", "continue a paused NIC", resume, resume_help},
     Subcommand{"diff", "compare two recordings", diff, diff_help},
-    Subcommand{"timeline", "show what happened in a recording or a capture", timeline,
-               timeline_help},
+    Subcommand{"timeline", "draw a recording or a capture", timeline, timeline_help},
     Subcommand{"fabric", "run synthetic traffic on a simulated network", fabric, fabric_help},
-    Subcommand{"explain", "say what a status, event, NAK or errno means, and what causes it",
-               explain, explain_help},
-    Subcommand{"doctor", "say what would stop emulation here and how to mend it", doctor,
-               doctor_help},
+    Subcommand{"explain", "explain a status, event, NAK or errno, and its causes", explain,
+               explain_help},
+    Subcommand{"doctor", "check whether rocemu works on this machine", doctor, doctor_help},
 };
 
 const Subcommand* find_subcommand(std::string_view name) {
@@ -74,7 +73,7 @@ std::string general_help() {
     text += "  " + name + std::string(subcommand.summary) + "\n";
   }
   text +=
-      "  help      explain a command: rocemu help run\n"
+      "  help      print the help of a command: rocemu help run\n"
       "\n"
       "options: --help, --version\n"
       "\n"
@@ -84,11 +83,12 @@ std::string general_help() {
       "  rocemu run -- sh -c 'ibv_rc_pingpong -g 0 & sleep 1; ibv_rc_pingpong -g 0 127.0.0.1'\n"
       "  rocemu doctor ./my_test        when my_test does not see the devices\n"
       "\n"
-      "Exit status: 0 done, 1 failed, 2 wrong usage; of `rocemu run` that of the command.\n";
+      "Exit status: 0 on success, 1 on failure, 2 for wrong usage; `rocemu run` has the "
+      "command's.\n";
   return text;
 }
 
-/// Paragraphs in lines of at most 80 columns. What is indented stays as it is, and "usage:".
+/// Wraps paragraphs at 80 columns. Leaves indented lines and those with "usage:" as they are.
 std::string in_columns(const std::string& help) {
   constexpr size_t kColumns = 80;
   std::string text, line;
@@ -113,8 +113,8 @@ std::string in_columns(const std::string& help) {
   return text;
 }
 
-/// Returns the help that an option of ours asks for; what stands behind "--" belongs to the program
-/// to run.
+/// Returns the help text if the arguments ask for it. Arguments after "--" belong to the program to
+/// run.
 std::optional<std::string> requested_help(const Subcommand& subcommand,
                                           const Arguments& arguments) {
   for (const std::string& argument : arguments) {
@@ -145,7 +145,7 @@ int dispatch_or_throw(const Arguments& arguments) {
   }
   if (name.starts_with("-"))
     throw UsageError("unknown option '" + name +
-                     "'; options stand behind the command: rocemu run [options] -- PROGRAM");
+                     "'; options follow the command: rocemu run [options] -- PROGRAM");
   const Subcommand& subcommand = require_subcommand(name);
   if (const std::optional<std::string> help = requested_help(subcommand, rest)) {
     std::cout << in_columns(*help);

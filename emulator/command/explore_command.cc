@@ -25,7 +25,7 @@ namespace {
 
 using explore::Verdict;
 
-/// A script has to tell it from kExitFailure, which is that something was found.
+/// Scripts must distinguish it from kExitFailure, which means that there are findings.
 constexpr int kExitNotExplored = 3;
 
 std::vector<std::string> words(const std::string& text) {
@@ -116,7 +116,7 @@ explore::Options read_options(const po::variables_map& values, const Arguments& 
   options.force = values["force"].as<bool>();
   options.runs.cores = values["cores"].as<bool>();
   if (options.runs.cores && !is_installed(StackTool::kGdb))
-    throw UsageError("explore: --cores are written by gdb, which is not installed");
+    throw UsageError("explore: --cores needs gdb, which is not installed");
   options.lists = values["list"].as<bool>();
   options.json = values["json"].as<bool>();
   if (const auto only = text("only")) read_only(*only, options);
@@ -133,7 +133,7 @@ explore::Options read_options(const po::variables_map& values, const Arguments& 
   options.random = number("random", 0);
   options.schedules = number("schedules", 0);
   if (options.schedules != 0 && !options.runs.lockstep)
-    throw UsageError("explore: --schedules are orders in lockstep; leave out --real-clock");
+    throw UsageError("explore: --schedules needs lockstep; leave out --real-clock");
   options.adversarial = number("adversarial", 0);
   options.adversarial_classes = options::adversarial_class_names();
   options.depth = static_cast<int>(std::clamp<uint64_t>(number("depth", 1), 1, 2));
@@ -185,49 +185,45 @@ int merge_command(const Arguments& arguments) {
 }
 
 std::string help_of_explore(bool all) {
-  return "usage: rocemu explore [options] -- COMMAND [ARGUMENT...]\n"
-         "       rocemu explore merge [--output DIR] DIR...\n"
-         "\n"
-         "Finds out which fault breaks COMMAND. It is run a few times without a fault, in "
-         "lockstep, "
-         "and\n"
-         "recorded. What the recording shows - calls, work requests, completions, frames, "
-         "messages\n"
-         "and events of the connection manager - are the points at which something can go wrong.\n"
-         "Then COMMAND is run once for each fault that can honestly happen at each of them.\n"
-         "\n"
-         "  SURVIVED  all programs exit as in the baseline, with the same output\n"
-         "  REPORTED  a program exits with a status that is not 0 and not the baseline's\n"
-         "  HANG      all threads wait forever, or the run does not end\n"
-         "  CRASH     a signal, or a report of a sanitizer or of valgrind\n"
-         "  WRONG     succeeds, but its output, a file of --compare, or the --oracle disagrees;\n"
-         "            or exits with a status that is not 0 though there was no fault "
-         "(--schedules,\n"
-         "            --adversarial)\n"
-         "  MISUSE    a wrong use of verbs, with --sanitize\n"
-         "  LEAK      succeeds, but leaves objects that the baseline does not leave\n"
-         "  SLOW      succeeds, but takes far longer in virtual time\n"
-         "\n"
-         "Faults that end in the same place are one finding. Each has a folder with the scenario\n"
-         "that causes it, the recording, the frames and the outputs, and a line that repeats it.\n"
-         "DIR/report.txt, .json, .xml (JUnit), .sarif and .html say all of it.\n"
-         "\n" +
-         options::help_of(options::Command::kExplore, all) +
-         "\n"
-         "COMMAND has to pass by itself and to end. Two programs are one command:\n"
-         "  rocemu explore -- sh -c 'server & client; status=$?; wait $! && exit $status'\n"
-         "In lockstep the exit statuses of all programs count, whatever the shell makes of them.\n"
-         "\n"
-         "Exit status: 0 nothing found that --fail-on names; 1 something new; 2 wrong usage;\n"
-         "3 it could not be explored, and standard error says why; 130 after Ctrl-C, with a\n"
-         "report of what was found by then.\n"
-         "\n"
-         "Examples:\n"
-         "  rocemu explore -- ./my_test\n"
-         "  rocemu explore --list --only verbs --process server -- ./my_test\n"
-         "  rocemu explore --budget 10m --known known.json -- ./my_test\n"
-         "  rocemu explore --shard 1/4 --output part1 -- ./my_test\n"
-         "  rocemu explore merge part1 part2 part3 part4\n";
+  return R"(usage: rocemu explore [options] -- COMMAND [ARGUMENT...]
+       rocemu explore merge [--output DIR] DIR...
+
+Finds the faults that break COMMAND. Runs it a few times without a fault, in lockstep, and
+records it (the baseline). Each call, work request, completion, frame and connection manager
+message or event in the recording is a point at which something can fail. Then runs COMMAND
+once for each realistic fault at each point, and gives every run a verdict:
+
+  SURVIVED  all programs exit as in the baseline, with the same output
+  REPORTED  a program exits with a nonzero status that it does not have in the baseline
+  HANG      all threads wait forever, or the run does not end
+  CRASH     a signal, or a report of a compiler's sanitizer or of Valgrind
+  WRONG     succeeds with wrong results: its output or a file of --compare differs, or
+            --oracle rejects it; or fails without a fault (--schedules, --adversarial)
+  MISUSE    uses verbs wrongly, with --sanitize
+  LEAK      succeeds, but leaves objects that the baseline destroys
+  SLOW      succeeds, but takes far longer in virtual time
+
+Faults that fail in the same place are one finding. Each finding has a folder with its
+scenario, recording, frames and output, and a command that repeats it. The reports are
+DIR/report.txt, .json, .xml (JUnit), .sarif and .html.
+
+)" + options::help_of(options::Command::kExplore, all) +
+         R"(
+COMMAND must succeed without faults, and must end. To explore two programs, start both:
+  rocemu explore -- sh -c 'server & client; status=$?; wait $! && exit $status'
+In lockstep the exit statuses of all programs count, even those that the shell ignores.
+
+Exit status: 0 if nothing is found that --fail-on names; 1 for a new finding; 2 for wrong
+usage; 3 if COMMAND cannot be explored (standard error says why); 130 after Ctrl-C, with a
+report of the findings so far.
+
+Examples:
+  rocemu explore -- ./my_test
+  rocemu explore --list --only verbs --process server -- ./my_test
+  rocemu explore --budget 10m --known known.json -- ./my_test
+  rocemu explore --shard 1/4 --output part1 -- ./my_test
+  rocemu explore merge part1 part2 part3 part4
+)";
 }
 
 }  // namespace
@@ -257,8 +253,7 @@ int explore(const Arguments& arguments) {
     return 0;
   }
   if (separator == arguments.end() || separator + 1 == arguments.end() || (separator + 1)->empty())
-    throw UsageError(
-        "explore: no command given; it stands behind '--': rocemu explore -- ./my_test");
+    throw UsageError("explore: no command given; it follows '--': rocemu explore -- ./my_test");
   const Arguments command(separator + 1, arguments.end());
   find_command(command[0]);
   const explore::Options options = options_of(own, command);

@@ -26,20 +26,20 @@ constexpr engine::Duration kVirtualLinkLatency = std::chrono::microseconds(1);
 constexpr char kUsage[] =
     R"(Usage: rocemud --dir DIR [OPTION...]
 
-The NIC of rocemu: a daemon that emulates RoCEv2 devices for the RDMA programs of its user.
-`rocemu run` and `rocemu up` start it; by itself it is of use in scripts and debuggers.
+Emulates RoCEv2 devices for the RDMA programs of one user. `rocemu run` and `rocemu up` start
+this daemon; start it yourself in scripts and debuggers.
 )";
 
 constexpr char kExamples[] =
     R"(
-It makes DIR, serves there until SIGTERM or SIGINT, and removes DIR when it ends.
+Creates DIR, serves there until SIGTERM or SIGINT, and removes DIR when it ends.
 
 Examples:
   rocemud --dir /tmp/nic --capture /tmp/nic.pcap
   rocemud --dir /tmp/nic --device mlx5_0 --device mlx5_1=10.0.0.1,fd00::1
   rocemud --dir /tmp/nic --device rocemu0=eth0 --udp
 
-Exit status: 0 after an orderly end, 1 for a failure, 2 for a wrong command line.
+Exit status: 0 after an orderly end, 1 on failure, 2 for wrong usage.
 )";
 
 int parse_number(const std::string& option, const std::string& text, int least) {

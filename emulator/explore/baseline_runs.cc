@@ -117,8 +117,8 @@ BaselineRuns run_baseline(Runner& runner, const Options& options,
     jobs.push_back({.number = kRuns + i,
                     .scenario = fmt::format("rules:\n  - {{on: link, do: {{latency: {}}}}}\n",
                                             kLatencies[i])});
-  // A run of its own: what tells of call sites is one more library in the programs' memory, which
-  // may show in what they print.
+  // A separate run: the library that reports call sites adds to the programs' memory, which may
+  // change what they print.
   const std::filesystem::path sited = kept / "sited";
   jobs.push_back({.number = jobs.size(), .scenario = "", .tells_call_sites = true, .keep = sited});
   runner.run(
@@ -138,7 +138,7 @@ BaselineRuns run_baseline(Runner& runner, const Options& options,
   std::filesystem::remove_all(sited, ignored);
   for (size_t i = 1; i < kRuns; ++i)
     std::filesystem::remove_all(kept / std::to_string(i + 1), ignored);
-  // One that cannot do with more latency says nothing of its output.
+  // A run that fails because of the extra latency is no evidence about the output.
   std::erase_if(runs.facts, [](const RunFacts& facts) { return facts.status != 0; });
   return runs;
 }

@@ -1,5 +1,5 @@
-// The runs without a fault that an exploration begins with: they have to succeed, and tell what is
-// always the same.
+// The runs without a fault with which an exploration begins: they must succeed, and show what is
+// the same in each run.
 #pragma once
 
 #include <string>

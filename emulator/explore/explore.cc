@@ -24,13 +24,13 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = Budget::Clock;
 
-/// A run whose recording is so many times as long as the baseline's, and longer than that besides,
-/// has no end.
+/// A run is endless if its recording is kEndless times as long as the baseline's, and at least
+/// kLeastEndless bytes longer.
 constexpr uintmax_t kEndless = 50, kLeastEndless = uintmax_t{1} << 20;
 constexpr uintmax_t kLeastEndlessJournal = 4 * kLeastEndless;  // it has the payloads, too
 constexpr int kExitInterrupted = 130;
 /// A run with more stops or choices is not shrunk. No finding is shrunk by more runs.
-constexpr size_t kMostStops = 2000, kMostShrinkingRuns = 100;
+constexpr size_t kMaxStops = 2000, kMaxShrinkingRuns = 100;
 
 std::string why_stopped() {
   return InterruptWatch::interrupted() ? "interrupted" : "the time of --budget is over";
@@ -106,7 +106,8 @@ void Exploration::tell_of_baseline() const {
                      options_.runs.lockstep ? "virtual" : "real", points_.size(), classes_.size());
   if (!baseline_runs_.difference.empty())
     out << "the baseline differs from run to run: " + baseline_runs_.difference +
-               "\nso a finding may not come each time; each is repeated, and its rate told\n";
+               "\nso a finding may not occur in each run; explore repeats each finding and reports "
+               "its rate\n";
   const OutputMask& mask = baseline_->output;
   if (mask.is_useless()) {
     out << "its output depends on time, even in how many lines it has: it is not compared\n";
@@ -120,7 +121,7 @@ void Exploration::tell_of_baseline() const {
   if (baseline_runs_.needs_all_processors)
     out << "on one processor the command fails: its runs use all of them\n";
   if (!runner_.obstacle().empty() && options_.runs.own_network)
-    out << "runs go one at a time, since this machine gives them no network of their own (" +
+    out << "runs go one at a time, since this machine does not allow network namespaces (" +
                runner_.obstacle() + ")\n";
 }
 
@@ -159,7 +160,7 @@ void Exploration::reserve_time(const Result& result) {
 void Exploration::require_room(const RunFacts& facts) const {
   if (facts.trouble.find("No space left") != std::string::npos)
     throw ExploreError(facts.trouble + "\nWhat was found so far is kept in " + options_.folder +
-                       "; make room, and go on with --resume");
+                       "; free some space, and continue with --resume");
 }
 
 void Exploration::run_all(const std::vector<Job>& jobs,
@@ -174,8 +175,8 @@ void Exploration::run_all(const std::vector<Job>& jobs,
       [this] { return stops_trials(); });
 }
 
-/// Of the runs that real time has ended, one for each place is done again with far more of it. If
-/// that one ends elsewhere the machine was too busy, and all of that place are done again.
+/// Repeats, with a much longer limit, one run for each place at which real time ended runs. If that
+/// run ends elsewhere the machine was too busy, and all runs of that place are repeated.
 void Exploration::look_again() {
   const auto job_of = [](const Trial& trial) {
     return Job{.number = trial.number,
@@ -287,8 +288,8 @@ void Exploration::shrink_order(Finding& finding) {
   Variation& variation = finding.smallest.variation;
   const std::string number = variation.schedule;
   const ScheduledRun first = run(number);
-  if (!first.is_again || first.stops.size() > kMostStops) return;
-  const ShrunkSchedule shrunk = shrink_schedule(number, first.stops, run, kMostShrinkingRuns);
+  if (!first.is_again || first.stops.size() > kMaxStops) return;
+  const ShrunkSchedule shrunk = shrink_schedule(number, first.stops, run, kMaxShrinkingRuns);
   if (shrunk.number.empty() || !run(shrunk.schedule()).is_again) return;
   variation.schedule = shrunk.schedule();
   variation.shrunk = shrunk.text() + " (schedule " + number + ")";
@@ -300,13 +301,13 @@ void Exploration::shrink_adversary(Finding& finding) {
   const auto run = [&](const std::string& argument) {
     tried.variation.adversarial = argument;
     const RunFacts facts = run_shrunk(tried);
-    const bool is_again = !stops() && facts.choices.size() <= kMostStops &&
+    const bool is_again = !stops() && facts.choices.size() <= kMaxStops &&
                           has_again(finding, facts, *baseline_, options_.limits);
     return AdversarialRun{.is_again = is_again, .choices = facts.choices};
   };
   Variation& variation = finding.smallest.variation;
   const std::string name = variation.adversarial;
-  const ShrunkChoices shrunk = shrink_choices(name, run, kMostShrinkingRuns);
+  const ShrunkChoices shrunk = shrink_choices(name, run, kMaxShrinkingRuns);
   if (shrunk.argument.empty() || !run(shrunk.argument).is_again) return;
   variation.adversarial = shrunk.argument;
   variation.shrunk = fmt::format("{} ({}, seed {})", shrunk.text, name, variation.seed);
@@ -330,7 +331,8 @@ void Exploration::shrink(Finding& finding) {
   }
 }
 
-/// Of a hang it matters where threads wait; of a crash also with which values, which takes longer.
+/// Returns the tool for the stacks of a finding: a hang needs the places of threads; a crash also
+/// needs values, which take longer.
 StackTool stacks_for(const Finding& finding) {
   return finding.verdict == Verdict::kCrash ? StackTool::kGdb : StackTool::kEuStack;
 }
@@ -474,12 +476,13 @@ int Exploration::run() {
   }
   if (InterruptWatch::interrupted()) {
     discard_baseline(options_.folder);
-    std::cerr << "interrupted before the baseline was done: nothing was found yet\n";
+    std::cerr << "interrupted before the baseline was complete: there are no findings yet\n";
     return kExitInterrupted;
   }
   if (stops()) {
     discard_baseline(options_.folder);
-    throw ExploreError(why_stopped() + " before the baseline was done: nothing was found yet");
+    throw ExploreError(why_stopped() +
+                       " before the baseline was complete: there are no findings yet");
   }
   baseline_ = make_baseline(baseline_runs_.facts);
   runner_.set_most_recorded(kLeastEndless + kEndless * baseline_runs_.events_bytes,

@@ -1,5 +1,5 @@
-// `rocemu explore`: runs a command with one fault after the other, each at a place that its own
-// undisturbed run has shown, and tells which of them it does not survive.
+// `rocemu explore`: runs a command repeatedly with one fault each, at a point that its run without
+// faults has shown, and reports the faults that it does not survive.
 #pragma once
 
 #include <string>

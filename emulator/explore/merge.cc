@@ -12,7 +12,7 @@ namespace rocemu::explore {
 namespace fs = std::filesystem;
 namespace {
 
-/// Those of all shards, numbered as one machine does.
+/// Returns the trials of all shards, numbered as on a single machine.
 std::vector<Trial> merged_trials(const std::vector<PlanFile>& plans,
                                  const std::vector<std::string>& folders) {
   std::vector<Trial> trials, seconds;

@@ -21,7 +21,7 @@ void for_each_event(const std::string& path, const std::function<void(const Even
       now = step.now;
       describe(step, Frames::kAll, events);
     } else {
-      journal.fail("a record that makes no sense");
+      journal.fail("an invalid record");
     }
     name_devices(journal.header().fabric, events);
     for (const Event& event : events) take(event);

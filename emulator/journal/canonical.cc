@@ -144,7 +144,7 @@ std::optional<std::string> CanonicalReader::next() {
       now_ = step.now;
       describe(step, Frames::kAll, events_);
     } else {
-      journal_.fail("a record that makes no sense");
+      journal_.fail("an invalid record");
     }
     name_devices(header().fabric, events_);
     for (const Event& event : events_) {

@@ -80,13 +80,13 @@ std::optional<Bytes> JournalReader::next() {
     return std::nullopt;
   }
   if (frame.length > kMaxRecord) {
-    fail(fmt::format("a record of {} bytes, which none has: the file is damaged", frame.length));
+    fail(fmt::format("impossible record length {}: the file is damaged", frame.length));
   }
   body_.resize(frame.length);
   if (!read(body_.data(), body_.size())) {
     const Bytes rest = Bytes(body_).first(offset_ - record_offset_ - sizeof frame);
     if (ends_with_end(rest)) {
-      fail("a record that is longer than the file, which has its end: the file is damaged");
+      fail("a record exceeds the end of the file: the file is damaged");
     }
     torn_ = true;
     return std::nullopt;

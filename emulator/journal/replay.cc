@@ -31,7 +31,7 @@ std::optional<Difference> Replay::run(const Until& until) {
       ++events_;
       continue;
     }
-    if (!parse(*body, step)) journal_.fail("a record that makes no sense");
+    if (!parse(*body, step)) journal_.fail("an invalid record");
     check(step);
     if (std::optional<Difference> difference = replay(step)) return difference;
     ++steps_;

@@ -19,10 +19,10 @@ namespace po = boost::program_options;
 
 constexpr uint32_t kMaxDevices = 250;
 constexpr uint32_t kDefaultDevices = 2;
-constexpr uint64_t kLeastSnapLength = 54;        // Ethernet, IPv4, UDP and BTH
-constexpr uint64_t kMostLastFrames = 1'000'000;  // they are kept in memory
-constexpr size_t kMaxNameLength = 63;            // IBV_SYSFS_NAME_MAX with its NUL is 64
-constexpr size_t kMaxInterfaceLength = 15;       // IFNAMSIZ with its NUL is 16
+constexpr uint64_t kLeastSnapLength = 54;       // Ethernet, IPv4, UDP and BTH
+constexpr uint64_t kMaxLastFrames = 1'000'000;  // they are kept in memory
+constexpr size_t kMaxNameLength = 63;           // IBV_SYSFS_NAME_MAX with its NUL is 64
+constexpr size_t kMaxInterfaceLength = 15;      // IFNAMSIZ with its NUL is 16
 
 constexpr std::string_view kLogLevels[] = {"trace", "debug", "info", "warn", "error", "off"};
 
@@ -203,7 +203,7 @@ void take_rails(const std::string& file, FabricOptions& options) {
   check_distinct(options.devices, "--topology " + file);
 }
 
-/// True if the topology names the devices.
+/// Takes over the topology, and returns whether it names the devices.
 bool take_topology(const Given& given, FabricOptions& options) {
   if (!given.has("topology")) return false;
   try {
@@ -269,7 +269,7 @@ void check_devices(const Given& given, FabricOptions& options) {
   }
   options.strict_icrc = given.is_set("strict-icrc");
   if (options.strict_icrc && !options.udp) {
-    throw OptionError("--strict-icrc is for frames that come by --udp; give both");
+    throw OptionError("--strict-icrc needs --udp");
   }
 }
 
@@ -306,7 +306,7 @@ void check_clock(const Given& given, FabricOptions& options) {
   if (given.has("schedule")) {
     options.schedule = schedule_of(given.text("schedule"));
     if (!options.lockstep) {
-      throw OptionError("--schedule is for programs that take turns: add --lockstep");
+      throw OptionError("--schedule needs --lockstep");
     }
   }
   if (options.udp && options.lockstep) {
@@ -359,11 +359,11 @@ void check_capture(const Given& given, FabricOptions& options) {
   if (given.has("capture-last")) {
     const std::string text = given.text("capture-last");
     const auto number = read_number(text);
-    if (!number || *number == 0 || *number > kMostLastFrames) {
+    if (!number || *number == 0 || *number > kMaxLastFrames) {
       throw OptionError(fmt::format("--capture-last '{}' is not a number of frames from 1 to {}",
-                                    text, kMostLastFrames));
+                                    text, kMaxLastFrames));
     }
-    if (!given.has("capture")) throw OptionError("--capture-last says nothing without --capture");
+    if (!given.has("capture")) throw OptionError("--capture-last needs --capture FILE");
     options.capture_last = *number;
   }
 }
@@ -373,7 +373,7 @@ void check_record(const Given& given, FabricOptions& options) {
     const auto size = read_size(given.text("record-limit"));
     if (!size) {
       throw OptionError("--record-limit '" + given.text("record-limit") +
-                        "' is no size, such as 500k, 100M or 2G");
+                        "' is not a size such as 500k, 100M or 2G");
     }
     options.record_limit = *size;
   }
@@ -387,7 +387,7 @@ void check_record(const Given& given, FabricOptions& options) {
   if (policy != "continue" && policy != "stop") {
     throw OptionError("--record-policy '" + policy + "' is neither continue nor stop");
   }
-  if (!given.has("record")) throw OptionError("--record-policy says nothing without --record");
+  if (!given.has("record")) throw OptionError("--record-policy needs --record DIR");
   options.stop_without_record = policy == "stop";
 }
 
@@ -402,7 +402,7 @@ std::vector<std::string> adversarial_class_names() {
 
 namespace {
 
-/// Adds the class of "CLASS", or of "CLASS:N:N" with the only choices of it that are to be made.
+/// Adds the class of "CLASS", or of "CLASS:N:N" with only these choices.
 void add_adversarial(const std::string& word, engine::adversarial::Classes& chosen,
                      FabricOptions& options) {
   const size_t colon = word.find(':');
@@ -447,11 +447,12 @@ void check_waiting(const Given& given, FabricOptions& options) {
       given.is_set("exact-memory") || options.lockstep || options.adversarial != 0;
   options.busy_poll = given.is_set("busy-poll");
   if (options.busy_poll && options.lockstep) {
-    throw OptionError("--busy-poll is for the real clock; leave out --busy-poll or --lockstep");
+    throw OptionError(
+        "--busy-poll works only on the real clock; leave out --busy-poll or --lockstep");
   }
   options.sleep_between_turns = given.is_set("no-spin");
   if (options.sleep_between_turns && !options.lockstep) {
-    throw OptionError("--no-spin is for programs that take turns: add --lockstep");
+    throw OptionError("--no-spin needs --lockstep");
   }
 }
 

@@ -21,7 +21,7 @@ class OptionError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What --schedule says (schedule::ScheduleChoice).
+/// The value of --schedule (schedule::ScheduleChoice).
 struct GivenSchedule {
   uint64_t number = 0;
   bool has_stops = false;

@@ -36,17 +36,17 @@ const char* title_of(Task task) {
     case Task::kRecordAndCompare:
       return "Record and compare";
     case Task::kMakeDeterministic:
-      return "Make it deterministic";
+      return "Make runs deterministic";
     case Task::kFindHangs:
-      return "Find out why it hangs";
+      return "Diagnose hangs";
     case Task::kFindMisuse:
       return "Find wrong uses of verbs";
     case Task::kChooseFaults:
-      return "Choose what is tried";
+      return "Choose the faults to try";
     case Task::kJudgeRuns:
       return "Judge the runs";
     case Task::kDivideWork:
-      return "Divide and keep the work";
+      return "Divide and resume the work";
     case Task::kServe:
       return "Start and end";
     case Task::kOther:

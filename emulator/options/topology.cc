@@ -24,7 +24,7 @@ constexpr int kMaxNode = 1023;
 constexpr size_t kMaxSlots = 32;  // of a PCI bus
 constexpr char kSuffix[] = ".yaml";
 
-/// A file, of which each problem is told with its line.
+/// Reads a file, and reports each problem with its line.
 class Reader {
  public:
   explicit Reader(std::string name) : name_(std::move(name)) {}
@@ -39,7 +39,7 @@ class Reader {
   /// A mapping with these keys and no others.
   void check_keys(const YAML::Node& node, std::string_view what,
                   std::initializer_list<std::string_view> keys) const {
-    if (!node.IsMap()) fail(node, fmt::format("{} is to be a mapping", what));
+    if (!node.IsMap()) fail(node, fmt::format("{} must be a mapping", what));
     for (const auto& entry : node) {
       const std::string key = entry.first.Scalar();
       if (std::ranges::find(keys, key) == keys.end()) {
@@ -53,7 +53,7 @@ class Reader {
     const YAML::Node value = node[key];
     if (!value) fail(node, fmt::format("'{}' is missing here", key));
     if (!value.IsSequence() || value.size() == 0) {
-      fail(value, fmt::format("'{}' is to be a list of one at least", key));
+      fail(value, fmt::format("'{}' must be a non-empty list", key));
     }
     return value;
   }
@@ -61,7 +61,7 @@ class Reader {
   std::string text_of(const YAML::Node& node, const char* key) const {
     const YAML::Node value = node[key];
     if (!value) return "";
-    if (!value.IsScalar()) fail(value, fmt::format("'{}' is to be one word", key));
+    if (!value.IsScalar()) fail(value, fmt::format("'{}' must be one word", key));
     return value.Scalar();
   }
 
@@ -118,7 +118,7 @@ NumaNode read_node(const Reader& reader, const YAML::Node& node) {
   read.cpus = reader.text_of(node, "cpus");
   if (!read.cpus.empty() && !parse_cpu_list(read.cpus)) {
     reader.fail(node["cpus"],
-                fmt::format("'{}' is no list of processors such as 0-7,16", read.cpus));
+                fmt::format("'{}' is not a list of processors such as 0-7,16", read.cpus));
   }
   for (const auto& one : reader.list_of(node, "switches")) {
     reader.check_keys(one, "a switch", {"rails"});

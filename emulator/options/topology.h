@@ -1,5 +1,5 @@
-// Where devices are in the machine: NUMA nodes, PCI switches and the devices below them, as
-// `--topology` says.
+// The place of devices in the machine, as `--topology` describes it: NUMA nodes, PCI switches and
+// the devices below them.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ struct Rail {
   std::string profile;                     // its name or file; empty: that of --profile
 };
 
-/// What is below one PCI switch.
+/// The devices below one PCI switch.
 struct PciSwitch {
   std::vector<Rail> rails;
 };
@@ -33,13 +33,13 @@ struct NumaNode {
 struct Topology {
   /// As rxe: no PCI functions, all devices are virtual.
   bool is_flat = false;
-  /// Of a file. Empty: each device is below a root port of its own.
+  /// The nodes of a file. Empty: each device is below a separate root port.
   std::vector<NumaNode> nodes;
 
   std::vector<Rail> rails() const;
 };
 
-/// What is wrong with a topology file, with the file and its line.
+/// An error in a topology file, with the file and its line.
 class TopologyError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

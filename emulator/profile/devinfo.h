@@ -16,7 +16,7 @@ struct RecordedProfile {
   std::vector<std::string> left_out;  // names of lines that are about what rocemu does not emulate
 };
 
-/// Returns what else is known of the device of that name; what the dump says goes before it.
+/// Returns further values of the device of that name; those of the dump take precedence.
 using FurtherValues = std::function<std::vector<FoundValue>(const std::string& device)>;
 
 /// Reads the first device of a dump; a dump may end anywhere. Throws std::runtime_error if there is

@@ -61,11 +61,11 @@ void check_effects(Reading in, const Node& node) {
     if (are_both) reader.fail(node, std::string(reason));
   }
   if (effects.vendor_error != 0 && !effects.status) {
-    reader.fail(node, "vendor_err is for a status: say which");
+    reader.fail(node, "vendor_err needs a status");
   }
   const bool delivers_cm = effects.cm_event || effects.raise_cm;
   if (in.rule.where == Where::kNow && effects.cm_status && !delivers_cm) {
-    reader.fail(node, "status is for raise_cm: say which event");
+    reader.fail(node, "status needs raise_cm with an event");
   }
 }
 
@@ -78,8 +78,8 @@ void check_selection(Reading in, const Node& node) {
   const Kinds of_queue = *which.queue == Queue::kReceive ? kReceives : ~kReceives;
   if ((*which.kinds & of_queue).none()) {
     in.reader.fail(node,
-                   "this queue has no such opcode: RECV and RECV_RDMA_WITH_IMM are of recv, "
-                   "all others of send");
+                   "this queue has no such opcode: RECV and RECV_RDMA_WITH_IMM belong to recv, "
+                   "all others to send");
   }
 }
 
@@ -106,10 +106,12 @@ void check_wc_status(Reading in, const Node& node) {
   switch (*in.rule.effects.status) {
     case WcStatus::kMwBindErr:
       if (is_receive) return warn("a receive");
-      if (kinds.any() && (kinds & local).none()) return warn("what binds no memory window");
+      if (kinds.any() && (kinds & local).none())
+        return warn("an operation that binds no memory window");
       return;
     case WcStatus::kRnrRetryExcErr:
-      if (is_within(kinds, without_receive)) return warn("what takes no receive of the peer");
+      if (is_within(kinds, without_receive))
+        return warn("an operation that consumes no receive at the peer");
       [[fallthrough]];
     case WcStatus::kBadRespErr:
     case WcStatus::kRemInvReqErr:
@@ -118,7 +120,7 @@ void check_wc_status(Reading in, const Node& node) {
     case WcStatus::kRetryExcErr:
     case WcStatus::kRemInvRdReqErr:
       if (is_receive) return warn("a receive");
-      if (is_within(kinds, local)) return warn("what sends nothing");
+      if (is_within(kinds, local)) return warn("an operation that sends nothing");
       return;
     default:
       return;
@@ -138,8 +140,8 @@ void check_cm_status(Reading in, const Node& node) {
                                    *effects.cm_status));
 }
 
-// Of these librdmacm does not tell programs what it was told: it would follow the pointer in the
-// one, and ask for the services that the other is about.
+// librdmacm does not pass these two events on unchanged: for one it would follow the pointer in it,
+// and for the other it would query the services that the event names.
 void check_cm_event(Reading in, const Node& node) {
   using abi::ucma::EventType;
   const Effects& effects = in.rule.effects;

@@ -183,7 +183,7 @@ class TreeBuilder : public YAML::EventHandler {
       const auto [other, is_new] = in.lines.emplace(key.text, key.place.line);
       if (!is_new) {
         complain(key.place,
-                 fmt::format("'{}' is there twice, first in line {}", key.text, other->second));
+                 fmt::format("'{}' is given twice, first in line {}", key.text, other->second));
         return;
       }
     }
@@ -199,7 +199,7 @@ class TreeBuilder : public YAML::EventHandler {
   Node root_;
 };
 
-/// Of a text that is no YAML: the tab that it is indented by there, which is the likely reason.
+/// Finds the likely reason why a text is not YAML: a tab in its indentation.
 std::optional<Problem> find_tab(std::string_view text, int line) {
   for (int number : {line, line - 1, line + 1}) {
     if (number < 1) continue;
@@ -274,7 +274,7 @@ std::string describe(const Problem& problem, std::string_view file, std::string_
   if (problem.place.line == 0) return fmt::format("{}: {}{}", file, kind, message);
   std::string result =
       fmt::format("{}:{}:{}: {}{}", file, problem.place.line, problem.place.column, kind, message);
-  // Of a long line the part around the column; bytes of one character stay together.
+  // The length of a long line's part around the column; bytes of one character stay together.
   constexpr int kBefore = 60, kAfter = 40;
   std::string source, marker;
   int column = 0;

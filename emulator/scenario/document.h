@@ -54,7 +54,7 @@ struct Problem {
   bool is_warning = false;
 };
 
-/// More than anybody reads at once: reading a file stops at so many.
+/// The number of problems after which a file is not read further; people read fewer at once.
 inline constexpr size_t kMaxProblems = 100;
 
 /// The text's only document. What is wrong is added to `problems`; the tree is of what could be

@@ -39,7 +39,7 @@ uint8_t read_syndrome(Reading in, const Node& value) {
                                     NodeReader::suggestion(word, known)));
 }
 
-/// What the field has bits for.
+/// Returns the largest value that fits the field.
 uint64_t most_in(FieldChange::Field field) {
   using Field = FieldChange::Field;
   switch (field) {
@@ -263,7 +263,7 @@ void read_status(Reading in, const Node& value) {
   }
   const auto status = static_cast<abi::WcStatus>(in.reader.name(value, kWcStatusNames));
   if (status == abi::WcStatus::kSuccess) {
-    in.reader.fail(value, "a rule makes failures; a work request succeeds by itself");
+    in.reader.fail(value, "a rule can only make work requests fail; name an error status");
   }
   in.rule.effects.status = status;
 }

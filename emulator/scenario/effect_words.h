@@ -1,4 +1,4 @@
-// What a rule does, in words for a log.
+// Describes the effects of a rule for a log.
 #pragma once
 
 #include <string>

@@ -10,7 +10,7 @@
 
 namespace rocemu::scenario {
 
-/// What an effect does to its object, as far as that rules out another effect (consistency.cc).
+/// How an effect treats its object, as far as that excludes other effects (consistency.cc).
 enum class Manner : uint8_t {
   kBeside,   // rules out nothing
   kDrops,    // the object never arrives

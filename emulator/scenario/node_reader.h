@@ -1,4 +1,4 @@
-// Values out of nodes. What is wrong is collected, so that a file's mistakes are all told at once.
+// Reads values from nodes. Collects errors, so that all errors of a file are reported at once.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +22,14 @@ class NodeReader {
     Problem problem;
   };
   struct TooManyProblems {};
-  /// Of a node that was complained about before.
+  /// Thrown for a node whose error was already reported.
   struct AlreadyTold {};
 
   explicit NodeReader(std::vector<Problem>& problems) : problems_(problems) {}
 
   [[noreturn]] void fail(const Place& place, const std::string& message) const;
   [[noreturn]] void fail(const Node& node, const std::string& message) const;
-  /// Says so and goes on.
+  /// Reports an error and continues.
   void complain(const Node& node, const std::string& message) const;
   void warn(const Node& node, const std::string& message) const;
 
@@ -47,7 +47,7 @@ class NodeReader {
     return false;
   }
 
-  /// What the node is, for messages: "'abc'", "a list", "nothing".
+  /// Describes the node for messages: "'abc'", "a list", "nothing".
   static std::string found(const Node& node);
 
   /// A text of one word or line; `what` says in an error what it should have been.

@@ -46,7 +46,7 @@ const Key& find_key(Reading in, const Node& name, std::span<const Key> keys,
 
 engine::Duration read_time(Reading in, const Node& value) {
   const engine::Duration time = in.reader.duration(value);
-  if (time == engine::Duration{}) in.reader.fail(value, "no time at all; leave it out instead");
+  if (time == engine::Duration{}) in.reader.fail(value, "the time is 0; leave the key out instead");
   return time;
 }
 
@@ -56,7 +56,7 @@ void read_keys(Reading in, const Node& mapping, std::span<const Key> keys,
     const std::string word = in.reader.text(name, "a key");
     if (std::ranges::find(others, word) != others.end()) return;
     const Key& key = find_key(in, name, keys, others);
-    if (!seen.insert(word).second) in.reader.fail(name, fmt::format("'{}' is there twice", word));
+    if (!seen.insert(word).second) in.reader.fail(name, fmt::format("'{}' is given twice", word));
     key.read(in, value);
   };
   for (const Entry& entry : mapping.entries) {
@@ -67,7 +67,7 @@ void read_keys(Reading in, const Node& mapping, std::span<const Key> keys,
 void read_flag(Reading in, const Node& word, std::set<std::string>& seen) {
   const Key& key = find_key(in, word, effect_keys(), {});
   if (!seen.insert(word.text).second) {
-    in.reader.fail(word, fmt::format("'{}' is there twice", word.text));
+    in.reader.fail(word, fmt::format("'{}' is given twice", word.text));
   }
   key.read(in, Node::of(Node::Kind::kScalar, word.place, "true"));
 }

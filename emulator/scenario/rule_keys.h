@@ -39,9 +39,9 @@ struct Key {
   void (*read)(Reading reading, const Node& value);
 };
 
-/// Of a rule, beside on, name and do (selection_keys.cc).
+/// Returns the keys of a rule besides on, name and do (selection_keys.cc).
 std::span<const Key> selection_keys();
-/// Of `do` (effects.cc).
+/// Returns the keys of `do` (effects.cc).
 std::span<const Key> effect_keys();
 
 /// A time that makes a difference.

@@ -157,7 +157,7 @@ std::vector<Name> make_errno_names() {
 
 using engine::faults::OtherVerb;
 using CmCommand = abi::ucma::Command;
-/// Functions of libibverbs that rules tell from others that ask the same.
+/// Functions of libibverbs that rules distinguish from others with the same request.
 constexpr Name kOtherVerbs[] = {
     {"import_device", number(OtherVerb::kImportDevice)},
     {"reg_dm_mr", number(OtherVerb::kRegDmMr)},

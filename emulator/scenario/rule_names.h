@@ -49,7 +49,7 @@ struct Opcodes {
   std::bitset<4> answers;
 };
 std::optional<Opcodes> find_opcodes(std::string_view text);
-/// Those of one transport: "RC", "UC", "UD", "XRC".
+/// Returns the opcodes of one transport: "RC", "UC", "UD", "XRC".
 std::optional<engine::faults::Kinds> find_transport(std::string_view text);
 std::vector<std::string> opcode_names();
 /// The opcode of exactly one packet.

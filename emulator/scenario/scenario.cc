@@ -25,7 +25,8 @@ using engine::faults::Where;
 constexpr size_t kMaxText = 1 << 20;
 constexpr size_t kMaxRules = 10000;
 constexpr size_t kMaxName = 200;
-/// What RuleSet::text of several files begins with; behind it each has "LENGTH LABEL\n" and a text.
+/// The first line of RuleSet::text for several files; then each file follows with "LENGTH LABEL\n"
+/// and its text.
 constexpr std::string_view kSeveral = "#!rocemu several scenarios\n";
 
 constexpr std::array<std::string_view, 3> kRuleKeys = {"on", "name", "do"};
@@ -44,7 +45,7 @@ void leave_out_flushes(Rule& rule) {
 
 void read_effects(Reading in, const Node* node, const Node& rule_node) {
   if (node == nullptr || node->is_nothing()) {
-    in.reader.fail(rule_node, "a rule says what to do: do: drop, for example");
+    in.reader.fail(rule_node, "a rule needs an effect; for example do: drop");
   }
   std::set<std::string> seen;
   const auto read = [&](const Node& item) {
@@ -53,7 +54,7 @@ void read_effects(Reading in, const Node* node, const Node& rule_node) {
     } else if (item.is_scalar()) {
       read_flag(in, item, seen);
     } else {
-      in.reader.fail(item, "nothing is to be done; for example do: drop");
+      in.reader.fail(item, "'do' is empty; for example do: drop");
     }
   };
   if (!node->is_list() || node->items.empty()) return read(*node);
@@ -66,7 +67,7 @@ bool is_name(std::string_view text) {
          text.find_first_of("\n\t") == std::string_view::npos;
 }
 
-/// Of a rule's text, which may have several lines. Every character stays whole.
+/// Returns a name made of a rule's text, which may have several lines. No character is split.
 std::string name_from(std::string_view text) {
   size_t size = std::min(text.size(), kMaxName);
   while (size > 0 && size < text.size() &&
@@ -105,7 +106,7 @@ Rule read_rule(const NodeReader& reader, const std::vector<Problem>& problems, c
   std::set<std::string> seen;
   read_keys(reading, node, selection_keys(), kRuleKeys, seen);
   if (seen.contains("between") && (seen.contains("from") || seen.contains("to"))) {
-    reader.complain(node, "between says from and to already");
+    reader.complain(node, "'between' already gives 'from' and 'to'");
   }
   const Node* effects = node.find("do");
   reader.attempt([&] { read_effects(reading, effects, node); });
@@ -198,7 +199,7 @@ Scenario parse(std::string_view text, std::string_view file, Read read) {
   }
   std::string rest;
   if (problems.size() >= kMaxProblems && !is_all_warnings(problems)) {
-    rest = fmt::format("\n{}: so much for now; there may be more", file);
+    rest = fmt::format("\n{}: there may be more errors", file);
   }
   std::ranges::stable_sort(problems, {}, [](const Problem& problem) {
     return std::pair(problem.place.line, problem.place.column);
@@ -248,8 +249,8 @@ Scenario combine(std::span<const Source> sources) {
     for (Rule rule : one.rules->rules) {
       if (names.contains(rule.name)) rule.name += " (" + source.label + ")";
       if (names.contains(rule.name) || !own.insert(rule.name).second) {
-        throw ScenarioError(fmt::format("{}: there is a rule '{}' already; give it another name",
-                                        source.file, rule.name));
+        throw ScenarioError(fmt::format(
+            "{}: a rule named '{}' already exists; give it another name", source.file, rule.name));
       }
       rules->rules.push_back(std::move(rule));
     }
@@ -263,7 +264,7 @@ Scenario combine(std::span<const Source> sources) {
   return all;
 }
 
-/// What combine() made a text of.
+/// Parses the text that combine() made.
 std::shared_ptr<const RuleSet> parse_several(std::string_view text) {
   std::vector<Source> sources;
   for (std::string_view rest = text.substr(kSeveral.size()); !rest.empty();) {

@@ -31,7 +31,7 @@ struct Scenario {
   std::string description;
   /// Never null. Its text is that of the file, from which parse_rules() makes the same again.
   std::shared_ptr<const engine::faults::RuleSet> rules;
-  /// What is allowed, but probably not meant; written like mistakes.
+  /// Warnings about rules that are valid but probably not intended, in the form of errors.
   std::vector<std::string> warnings;
 };
 

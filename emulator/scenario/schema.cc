@@ -64,7 +64,7 @@ Json changes() {
   return properties;
 }
 
-/// Of `inject`.
+/// Returns the schema of a frame of `inject`.
 Json frame() {
   Json properties = changes();
   properties["to"] = {{"enum", {"sender", "receiver"}}};

@@ -34,7 +34,7 @@ Json words(const Names& names);
 Json flag();
 Json object(Json properties);
 Json object(Json properties, Json required);  // a list of names
-/// What the schema's definitions have under that name.
+/// Returns a reference to the schema's definition of that name.
 Json ref(const char* name);
 
 /// Returns a regular expression for a word in any case, with '-' and ' ' as good as '_'.

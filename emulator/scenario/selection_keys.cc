@@ -1,4 +1,4 @@
-// What a rule picks, and when it acts: the keys beside `do`.
+// The keys that select occurrences and say when a rule acts: all keys besides `do`.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -32,8 +32,8 @@ struct Arrangement {
 /// Fewer rows of set-up than this do not fold.
 inline constexpr uint32_t kLeastFold = 3;
 
-/// Gives each happening a row of its own. A time at which something only arrives gets a row, too.
-/// Two runs share rows: up to their first difference equal happenings are in the same row.
+/// Gives each event a separate row. A time at which something only arrives also gets a row. Two
+/// runs share rows: up to their first difference equal events are in the same row.
 Arrangement arrange(const Timeline& timeline);
 
 /// Returns whether a happening is drawn as an arrow from one lane to another.

@@ -19,7 +19,7 @@ struct Selection {
   std::optional<size_t> around_error;  // so many before and after the first
 };
 
-/// Keeps so many rows: from the beginning, or around the first error if that is not among them.
+/// Keeps `most` rows: the first ones, or those around the first error if that is not among them.
 void limit(size_t most, Timeline& timeline);
 
 /// Lanes that have nothing left go as well.

@@ -16,7 +16,7 @@ class ControlSocket {
   ControlSocket(const ControlSocket&) = delete;
   ControlSocket& operator=(const ControlSocket&) = delete;
 
-  /// What is answered; throws what the NIC says if it refuses.
+  /// Returns the reply; throws the NIC's error if the request fails.
   Json request(const Json& request);
 
  private:

@@ -46,7 +46,7 @@ Output output_of(const std::vector<std::string>& words) {
 std::string own_program() {
   char path[PATH_MAX];
   const ssize_t size = readlink("/proc/self/exe", path, sizeof path);
-  if (size <= 0) throw Error("/proc/self/exe does not tell which program this is");
+  if (size <= 0) throw Error("/proc/self/exe does not name this program");
   return {path, static_cast<size_t>(size)};
 }
 
@@ -91,7 +91,7 @@ Exploration explore_test(const std::string& name, const std::vector<std::string>
   std::error_code error;
   std::filesystem::create_directories("rocemu-findings", error);
   if (error) throw Error("cannot make the folder rocemu-findings: " + error.message());
-  // Of GoogleTest's settings none is to write files, or to leave the test out.
+  // No setting of GoogleTest may write files or skip the test.
   return explore(
       {"env", "-u", "GTEST_OUTPUT", "-u", "GTEST_REPEAT", "-u", "GTEST_SHUFFLE", "-u",
        "GTEST_SHARD_INDEX", "-u", "GTEST_TOTAL_SHARDS", std::string(kExplored) + "=1",

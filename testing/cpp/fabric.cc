@@ -117,7 +117,7 @@ void require_unused_verbs(const FabricOptions& options) {
     throw Error(
         "this process has used libibverbs, so that a Fabric with FabricOptions::sanitize would not "
         "see what the process itself does wrong: make that Fabric before the first call of "
-        "libibverbs, one for all tests of the process, or run each test in a process of its own");
+        "libibverbs, one for all tests of the process, or run each test in its own process");
 }
 
 std::string name_of(const std::string& device) {
@@ -182,7 +182,7 @@ class Fabric::Nic {
   }
   Json request(const Json& request) { return control_.request(request); }
 
-  /// What `rocemu timeline` prints of the recording with these options.
+  /// Returns the output of `rocemu timeline` for the recording with these options.
   std::string of_recording(const std::vector<std::string>& options) {
     std::vector<std::string> argv = {find_command(), "timeline",
                                      request("sync").at("record").get<std::string>()};
@@ -372,10 +372,11 @@ void Fabric::wait_listening(uint16_t port, std::chrono::milliseconds timeout) {
   const std::string whom = "at port " + std::to_string(port);
   while (nic_->request("listening", {{"port", port}}).at("listening") != true) {
     if (nic_->all_have_ended())
-      throw Error("nobody will listen " + whom + ": the programs ended; they printed:\n" +
+      throw Error("no program will listen " + whom + ": the programs ended; they printed:\n" +
                   nic_->outputs());
     if (std::chrono::steady_clock::now() > deadline)
-      throw Error("nobody listens " + whom + " after " + std::to_string(timeout.count()) + " ms");
+      throw Error("no program listens " + whom + " after " + std::to_string(timeout.count()) +
+                  " ms");
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }
@@ -416,7 +417,7 @@ std::vector<Report> Fabric::take_reports() {
 
 std::string Fabric::request(const std::string& json) {
   const Json request = Json::parse(json, nullptr, /*allow_exceptions=*/false);
-  if (!request.is_object()) throw Error("this is no JSON object: " + json);
+  if (!request.is_object()) throw Error("not a JSON object: " + json);
   return nic_->request(request).dump();
 }
 

@@ -1,4 +1,5 @@
-// A NIC of its own for this process: `rocemu run`, with a program that ends when we do.
+// Starts a separate NIC for this process: `rocemu run`, with a program that ends when this process
+// does.
 #pragma once
 
 #include <sys/types.h>

@@ -497,9 +497,9 @@ class Fabric:
         while not self.request("listening", port=port)["listening"]:
             if self._programs and all(one.poll() is not None for one in self._programs):
                 statuses = ", ".join(str(one.returncode) for one in self._programs)
-                raise Error(f"nobody will listen at port {port}: the programs ended ({statuses})")
+                raise Error(f"no program will listen at port {port}: the programs ended ({statuses})")
             if time.monotonic() > deadline:
-                raise Error(f"nobody listens at port {port} after {timeout} s")
+                raise Error(f"no program listens at port {port} after {timeout} s")
             time.sleep(0.01)
 
     # ---- The NIC as a whole -----------------------------------------------------------------------

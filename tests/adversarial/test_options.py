@@ -23,7 +23,7 @@ class Options(unittest.TestCase):
             result = run("last_byte", f"--adversarial={value}")
             self.assertEqual(result.returncode, 2, value)
             self.assertIn("--adversarial has no class ''", result.stdout)
-        self.assertIn("has nothing after '='", run("last_byte", "--adversarial=").stdout)
+        self.assertIn("has no value after '='", run("last_byte", "--adversarial=").stdout)
 
     def test_a_class_that_is_off_changes_nothing(self):
         for seed in range(10):

@@ -28,7 +28,7 @@ class Explain(CommandTest):
             for name in values_of(header, enumeration):
                 found = json.loads(self.explain(name, "--json"))
                 self.assertTrue(found["cause"], name)
-                if not found["cause"].startswith(("cannot occur", "no honest cause")):
+                if not found["cause"].startswith(("cannot occur", "no realistic cause")):
                     self.assertTrue(found["remedy"], name)
 
     def test_every_nak_and_reason_has_a_meaning(self):

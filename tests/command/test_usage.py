@@ -72,7 +72,7 @@ class WrongUsage(CommandTest):
         self.check(["run", "--nonsense", "--", "true"], "--nonsense", "rocemu run --help")
         self.check(["run", "--capture", "--", "true"], "--capture", "needs a value")
         self.check(["run", "--private=1", "--", "true"], "--private", "takes no value")
-        self.check(["run", "--capture=", "--", "true"], "--capture", "has nothing after '='")
+        self.check(["run", "--capture=", "--", "true"], "--capture", "has no value after '='")
         self.check(["run", "--devices", "2", "--devices", "2", "--", "true"], "given twice")
         self.check(["run", "--dev", "2", "--", "true"], "--dev")  # no abbreviations
         for command in ("run", "up", "explore"):
@@ -93,7 +93,7 @@ class WrongUsage(CommandTest):
 
     def test_of_set(self):
         self.check(["set"], "no device", "rocemu set rocemu0 port down")
-        self.check(["set", "rocemu0"], "what of rocemu0", "rocemu set rocemu0 port down")
+        self.check(["set", "rocemu0"], "rocemu0 is followed by neither", "rocemu set rocemu0 port down")
         self.check(["set", "rocemu0", "prot", "up"], "no 'prot'", "rocemu set rocemu0 port down")
         self.check(["set", "rocemu0", "port"], "up or down", "rocemu set rocemu0 port down")
         self.check(["set", "rocemu0", "port", "left"], "not 'left'")

@@ -24,7 +24,7 @@ class Wait(CommandTest):
     def test_in_vain_is_a_failure(self):
         port = self.free_port()
         result = self.rocemu("run", "--", ROCEMU, "wait", "--listening", str(port), "--timeout", "0.1s")
-        self.assert_one_line(result, 1, f"nobody listens at port {port} after 0.1s")
+        self.assert_one_line(result, 1, f"no program listens at port {port} after 0.1s")
         self.assert_one_line(self.rocemu("wait", "--device-ready", "--timeout", "0.1"), 1, "no NIC is running")
 
     def test_for_a_device(self):

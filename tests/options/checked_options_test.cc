@@ -71,7 +71,7 @@ TEST(CheckedOptions, ReadASizeInBytesOrBinaryUnits) {
   EXPECT_EQ(limit("2G"), 2u * 1024 * 1024 * 1024);
   EXPECT_EQ(limit("1073741824G"), uint64_t{1} << 60);
   for (const char* text : {"", "0", "k", "0k", "1K", "1T", "1kk", "-1", "1073741825G"})
-    EXPECT_THAT(error_of({"--record-limit", text}), HasSubstr("is no size")) << text;
+    EXPECT_THAT(error_of({"--record-limit", text}), HasSubstr("is not a size")) << text;
 }
 
 TEST(CheckedOptions, AllowANameOf63LettersDigitsAndThreeSigns) {

@@ -1,4 +1,4 @@
-"""docs/sanitizer.md has a section for each rule, with its severity, its clause, and a wrong and a right program."""
+"""docs/reference/sanitizer-rules.md has a section for each rule, with its severity, its clause, and a wrong and a right program."""
 import re
 import unittest
 
@@ -21,8 +21,8 @@ def rules():
 
 class Page(unittest.TestCase):
     def setUp(self):
-        text = (ROOT / "docs" / "sanitizer.md").read_text(encoding="utf-8")
-        self.intro, *sections = text.split("\n# Rules\n")[1].split("\n## ")
+        text = (ROOT / "docs" / "reference" / "sanitizer-rules.md").read_text(encoding="utf-8")
+        self.intro, *sections = text.split("\n## ")
         self.sections = {section.split("\n")[0]: section for section in sections}
 
     def test_each_rule_has_a_section_and_each_section_a_rule(self):

@@ -1,4 +1,4 @@
-"""The table of docs/sanitizer.md about the programs of tests/explore/buggy: what is reported of each mistake without
+"""The table of docs/data/sanitizer-programs.md about the programs of tests/explore/buggy: what is reported of each mistake without
 any fault, and with its fault."""
 import re
 import unittest
@@ -14,7 +14,7 @@ GIVE_UP = "5s"  # of programs that go on for ever with their fault
 
 def table():
     """Returns by program the rules reported without a fault, and those that its fault adds."""
-    page = (ROOT / "docs" / "sanitizer.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "data" / "sanitizer-programs.md").read_text(encoding="utf-8")
     section = page.split("\n## Planted mistakes\n")[1].split("\n# ")[0]
     return {name: (set(RULE.findall(without)), set(RULE.findall(mistake)))
             for name, without, mistake in ROW.findall(section)}

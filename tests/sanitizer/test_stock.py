@@ -1,4 +1,4 @@
-"""Stock programs get no report of severity error but those that docs/sanitizer.md argues."""
+"""Stock programs get no report of severity error but those that docs/data/sanitizer-programs.md argues."""
 import os
 import pathlib
 import shutil

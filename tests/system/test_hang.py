@@ -1,4 +1,4 @@
-"""Programs that wait for ever are reported at once, with who waits for what; slow ones are left alone."""
+"""Programs that wait forever are reported at once, with what each thread waits for; slow ones are left alone."""
 import os
 import pathlib
 import re

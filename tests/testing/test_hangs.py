@@ -12,7 +12,7 @@ BUILD = pathlib.Path(os.environ["ROCEMU_BUILD"])
 ROCEMU = str(BUILD / "bin" / "rocemu")
 HANGING = str(BUILD / "bin" / "hanging_test")
 TIMEOUT = 200  # seconds that nothing here comes near
-WHO = r"who waits for what:\n(  .*\n)*"
+WHO = r"waiting threads:\n(  .*\n)*"
 ASYNC = WHO + r"  pid \d+ \(hanging_test\) waits in ibv_get_async_event"
 CM = WHO + r"  pid \d+(, thread \d+)? \(rping\) .*rdma_get_cm_event: event channel of .*listening"
 

@@ -116,7 +116,7 @@ def test_devices(fabric):
             said = self.pytest(project, "-W", "error")
             self.assertIn("2 failed, 1 passed", said)
             self.assertIn("FAILED test_mine.py::test_waits - rocemu.Hang: deadlock at", said)
-            self.assertRegex(said, r"(?s)Hang: deadlock at .*who waits for what:.*rping.*"
+            self.assertRegex(said, r"(?s)Hang: deadlock at .*waiting threads:.*rping.*"
                                    r"rdma_get_cm_event: event channel of .*listening")
             self.assertRegex(said, "FAILED test_mine.py::test_takes_too_long - rocemu.Hang: the time")
 

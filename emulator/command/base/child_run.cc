@@ -86,7 +86,7 @@ int wait_for(pid_t pid, const HeldSignals& signals) {
     }
     int status = 0;
     if (waitpid(pid, &status, WNOHANG) != pid) continue;
-    if (ended_by) throw Error(kExitSignalBase + *ended_by, "run: ended by a signal");
+    if (ended_by) throw Error(kExitSignalBase + *ended_by, "run: killed by a signal");
     return WIFSIGNALED(status) ? kExitSignalBase + WTERMSIG(status) : WEXITSTATUS(status);
   }
 }

@@ -8,7 +8,8 @@ namespace rocemu::command {
 
 enum class Style { kHeading, kLabel, kGood, kBad, kNote };
 
-/// True if `fd` is a terminal and neither NO_COLOR (no-color.org) nor TERM=dumb says otherwise.
+/// Returns whether `fd` is a terminal and neither NO_COLOR (no-color.org) nor TERM=dumb forbids
+/// colors.
 bool has_colours(int fd);
 
 /// The text as it goes to `fd`.

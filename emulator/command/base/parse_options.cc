@@ -91,7 +91,7 @@ po::variables_map parse_options(std::string_view subcommand, const Arguments& ar
     if (error.kind() == po::invalid_syntax::missing_parameter)
       throw UsageError(name + ": option '" + option + "' needs a value" + see_help);
     if (error.kind() == po::invalid_syntax::empty_adjacent_parameter)
-      throw UsageError(name + ": option '" + option + "' has nothing after '='" + see_help);
+      throw UsageError(name + ": option '" + option + "' has no value after '='" + see_help);
     throw UsageError(name + ": option '" + option + "' takes no value" + see_help);
   } catch (const po::multiple_occurrences& error) {
     throw UsageError(name + ": option '" + error.get_option_name() + "' is given twice" + see_help);

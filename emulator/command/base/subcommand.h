@@ -78,8 +78,8 @@ boost::program_options::variables_map parse_options(
     const boost::program_options::options_description& description,
     const boost::program_options::positional_options_description& positional = {});
 
-/// The argument that is neither an option of `description` nor an option's value, so many after the
-/// first of them. Empty if there are not so many before an unknown option.
+/// Returns the argument with this number among those that are neither an option of `description`
+/// nor an option's value. Empty if there are fewer before an unknown option.
 std::string word_of(const Arguments& arguments,
                     const boost::program_options::options_description& description,
                     unsigned number = 0);

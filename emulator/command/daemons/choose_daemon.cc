@@ -22,7 +22,7 @@ ControlClient require_daemon(const std::string& dir, const std::string& named_by
 
 void add_dir_option(po::options_description& options) {
   options.add_options()("dir", po::value<std::string>()->value_name("DIR"),
-                        "the runtime directory of the daemon to ask");
+                        "use the NIC with this runtime directory");
 }
 
 ControlClient choose_daemon(const po::variables_map& values, const std::string& invocation) {
@@ -46,12 +46,13 @@ ControlClient choose_daemon(const po::variables_map& values, const std::string& 
   std::string list;
   for (const ControlClient& client : running)
     list += "\n  rocemu " + invocation + " --dir " + client.dir();
-  throw Failure("several NICs are running; say which one:" + list);
+  throw Failure("several NICs are running; name one with --dir:" + list);
 }
 
 std::string choice_in_words() {
-  return "It asks the daemon in DIR; else the one of the `rocemu run` it is called in; else the\n"
-         "shared one; else the only one that this user runs.\n";
+  return "The NIC is the one with the runtime directory DIR; without --dir the one of the "
+         "enclosing\n"
+         "`rocemu run`, else the shared one, else the only one of this user.\n";
 }
 
 }  // namespace rocemu::command

@@ -19,7 +19,7 @@
 namespace rocemu::command {
 namespace {
 
-/// After so long without an answer the user is told what is waited for.
+/// The time without a reply after which the command prints what it waits for.
 constexpr std::chrono::seconds kProgressInterval{5};
 /// A process that was killed is gone sooner.
 constexpr std::chrono::seconds kEnd{10};
@@ -48,7 +48,7 @@ std::optional<ControlClient> ControlClient::connect(const std::string& dir,
     fail_with_errno("cannot reach the daemon in " + dir, errno);
   }
   ControlClient client(dir, std::move(fd), patience);
-  // One that was killed listens until the kernel has taken its sockets away.
+  // A killed daemon listens until the kernel has closed its sockets.
   const pid_t pid = client.daemon_pid();
   if (pid > 0 && is_ending(pid) && wait_until_gone(pid, kEnd)) return std::nullopt;
   return client;
@@ -96,7 +96,8 @@ Json ControlClient::request(const std::string& command, const Json& arguments) {
   Json reply = Json::parse(read_line(), nullptr, /*allow_exceptions=*/false);
   const auto ok = reply.is_object() ? reply.find("ok") : reply.end();
   if (!reply.is_object() || ok == reply.end() || !ok->is_boolean())
-    throw Failure("what listens in " + dir_ + " is not a rocemu daemon of version " ROCEMU_VERSION);
+    throw Failure("the process that listens in " + dir_ +
+                  " is not a rocemu daemon of version " ROCEMU_VERSION);
   if (!ok->get<bool>()) {
     const auto error = reply.find("error");
     throw Failure(

@@ -18,8 +18,8 @@ class ControlClient {
   /// waits for a disk, it gives a minute.
   static constexpr std::chrono::seconds kPatience{120};
 
-  /// Nothing if no daemon listens in `dir`. For an answer it is waited for `patience`; if it takes
-  /// some seconds, a terminal is told.
+  /// Returns nothing if no daemon listens in `dir`. Waits up to `patience` for a reply, and prints
+  /// on a terminal that it waits if that takes some seconds.
   static std::optional<ControlClient> connect(const std::string& dir,
                                               std::chrono::seconds patience = kPatience);
 

@@ -32,9 +32,9 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Generous, for machines that run fifty of these at once: a daemon waits for its turn there, the
-// more so when hundreds of programs poll: 18 s were measured beside 300, over 30 seen in a test
-// run. Nobody waits this long for a daemon that works.
+// Generous, for machines that run fifty daemons at once: a daemon waits for a processor there,
+// above all when hundreds of programs poll. 18 s were measured beside 300 programs, and over 30 s
+// in a test run. A working daemon never takes this long.
 constexpr milliseconds kReadyTimeout = seconds(120);
 constexpr milliseconds kStopTimeout = seconds(60);
 
@@ -128,7 +128,7 @@ void place(int fd, int to) {
 
 /// The child between fork and exec.
 [[noreturn]] void become_daemon(const Launch& launch, char* const* argv, char* const* envp) {
-  // A session of its own: a ^C in the terminal is for the program, not for its NIC.
+  // A separate session: a ^C in the terminal is meant for the program, not for its NIC.
   setsid();
   for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
   sigset_t none;
@@ -142,7 +142,7 @@ void place(int fd, int to) {
     setrlimit(RLIMIT_NOFILE, &files);
   }
 
-  // First out of the way of the numbers they are to get, whatever they are now.
+  // First move the descriptors away from the numbers that they must get.
   const auto out_of_the_way = [](int fd) {
     return fd < 0 ? -1 : fcntl(fd, F_DUPFD, 2 * kFirstOtherFd);
   };
@@ -159,7 +159,7 @@ void place(int fd, int to) {
   place(lifetime, kLifetimeFd);
   place(capture, kCaptureFd);
   place(scenario, kScenarioFd);
-  // A descriptor somebody waits to see closed must not be kept open by a daemon.
+  // The daemon must not keep open a descriptor that another process waits to see closed.
   syscall(SYS_close_range, kFirstOtherFd, ~0u, 0);  // musl has no function for it
 
   execve(argv[0], argv, envp);

@@ -12,7 +12,7 @@
 
 namespace rocemu::command {
 
-/// What a daemon is started with.
+/// The arguments and descriptors of a daemon to start.
 struct DaemonStart {
   std::vector<std::string> arguments;  // of its command line
   int capture_fd = -1;                 // what it writes its capture to; -1 for none
@@ -33,7 +33,8 @@ class PrivateDaemon {
   const std::string& dir() const { return dir_; }
   pid_t pid() const { return pid_; }
 
-  /// Somebody else waited for the process: it is gone, with this wait status.
+  /// Informs this object that another part has waited for the process, which ended with this wait
+  /// status.
   void reaped(int wait_status);
   bool is_gone() const { return wait_status_.has_value(); }
 
@@ -55,15 +56,15 @@ class PrivateDaemon {
 void start_background_daemon(const std::string& dir, const DaemonStart& start,
                              const std::string& log_path);
 
-/// BASE, opened. While a directory is open one can tell whether it was removed meanwhile: the last
-/// daemon to end removes BASE, perhaps just before a new one makes its directory in it.
+/// BASE, opened. An open directory shows whether it was removed meanwhile: the last daemon to end
+/// removes BASE, perhaps just before a new daemon creates its directory in it.
 class OpenBase {
  public:
   /// Creates BASE if need be.
   explicit OpenBase(const std::string& base);
   bool was_removed() const;
-  /// Whether `why`, the reason that no daemon could start in `dir`, is only that BASE was removed,
-  /// so that another attempt is due.
+  /// Returns whether a daemon failed to start in `dir` (for the reason `why`) only because BASE was
+  /// removed, so that it can be tried again.
   bool made_fail(const std::string& dir, const std::string& why, int attempt) const;
   /// Keeps other `rocemu up` and `rocemu down` out until this object is gone.
   void lock();

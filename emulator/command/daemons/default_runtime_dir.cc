@@ -41,8 +41,8 @@ std::string base_in_shared_memory() {
   return abi::kBaseInSharedMemory + std::to_string(geteuid());
 }
 
-/// True if /dev/shm is a file system in memory with room for a runtime directory, which nobody
-/// clears meanwhile.
+/// Returns whether /dev/shm is a file system in memory with room for a runtime directory, which no
+/// program clears meanwhile.
 bool is_shared_memory_usable() {
   constexpr uint64_t kEnough = 32 << 20;  // bytes: those of 250 devices
   struct statfs file_system;
@@ -87,7 +87,7 @@ std::string private_base_dir() {
 std::string distrust_of_base(const std::string& base) {
   struct stat status;
   if (lstat(base.c_str(), &status) != 0) return "";
-  // In /tmp anybody may have made this name first.
+  // In /tmp another user may have created this name first.
   if (!S_ISDIR(status.st_mode)) return base + " is not a directory; remove it";
   if (status.st_uid != geteuid())
     return base + " belongs to user " + std::to_string(status.st_uid) +
@@ -118,8 +118,8 @@ std::string new_private_dir(const std::string& base) {
   // Up to 256 bytes never come short and never block once the machine is up.
   if (getrandom(&random, sizeof random, 0) != sizeof random)
     fail_with_errno("cannot get random bytes", errno);
-  // Of one length whatever the PID: programs have it in their environment, which lies above their
-  // stacks, and two runs in lockstep have the same addresses.
+  // The name has the same length for every PID: programs have it in their environment, which lies
+  // above their stacks, and two runs in lockstep must have the same addresses.
   char name[64];
   std::snprintf(name, sizeof name, "/%s%07d-%08x", kPrivatePrefix, getpid(), random);
   return base + name;

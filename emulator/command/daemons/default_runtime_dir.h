@@ -35,7 +35,7 @@ bool remove_remains(const std::string& dir);
 /// Removes BASE unless something is in it.
 void remove_empty_base(const std::string& base);
 
-/// Whether the sockets below DIR have names short enough for a socket address.
+/// Returns whether the names of the sockets below DIR are short enough for a socket address.
 bool fits_socket_address(const std::string& dir);
 
 }  // namespace rocemu::command

@@ -22,18 +22,18 @@ namespace {
 
 constexpr std::string_view kOption = "--check-determinism";
 constexpr std::string_view kKeepOption = "--keep-on-failure";
-constexpr size_t kMostRuns = 1000;
+constexpr size_t kMaxRuns = 1000;
 
 size_t run_count(const std::string& text) {
   size_t count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc() || end != text.data() + text.size() || count < 2 || count > kMostRuns)
+  if (error != std::errc() || end != text.data() + text.size() || count < 2 || count > kMaxRuns)
     throw UsageError("run: --check-determinism takes a number of runs, from 2 to " +
-                     std::to_string(kMostRuns) + ", and not '" + text + "'");
+                     std::to_string(kMaxRuns) + ", and not '" + text + "'");
   return count;
 }
 
-/// Of these the check has an own idea.
+/// Rejects options that --check-determinism sets itself.
 void refuse_other_recordings(const po::variables_map& values) {
   if (!values["lockstep"].as<bool>())
     throw UsageError(

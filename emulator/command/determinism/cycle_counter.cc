@@ -37,7 +37,7 @@ bool has_rdtsc(std::string_view code) {
   return false;
 }
 
-/// Tries it in a process of its own.
+/// Tries to make reads fault in a child process, and returns whether they do.
 bool reads_fault() {
   const pid_t child = fork();
   if (child == 0) {

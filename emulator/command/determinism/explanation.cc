@@ -29,7 +29,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kLinesBefore = 5;
 
-/// What programs do; all other events are what the NIC makes of it.
+/// The events that programs cause; the NIC causes all others.
 constexpr std::array<std::string_view, 10> kCalls = {
     "attach",        "detach",        "verb",       "post_send",          "post_recv",
     "post_srq_recv", "req_notify_cq", "cm_command", "open_event_channel", "close_event_channel"};
@@ -66,7 +66,7 @@ struct Event {
     }
     return line;
   }
-  /// What they differ in, if both are the same call of the same process.
+  /// Returns the fields that differ, if both events are the same call of the same process.
   std::string differing_fields(const Event& other) const {
     if (process != other.process || name() != other.name()) return "";
     std::string fields;

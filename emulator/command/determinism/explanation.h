@@ -1,4 +1,4 @@
-// Where two runs of one command part, and which call of which process did it.
+// Explains where two runs of one command first differ, and which call of which process caused it.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace rocemu::command {
 
-/// Of two runs of `command`. Lines of text; empty if the runs are the same to the byte.
+/// Explains the first difference between two runs of `command`, in lines of text. Empty if the runs
+/// are the same to the byte.
 std::string explain_difference(const RecordedRun& first, const RecordedRun& other,
                                const Arguments& command);
 

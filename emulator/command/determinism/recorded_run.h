@@ -9,7 +9,7 @@
 
 namespace rocemu::command {
 
-/// What is beside a run.
+/// The load under which a run is made.
 struct Circumstances {
   bool beside_load = false;
   bool on_one_processor = false;

@@ -196,7 +196,7 @@ bool is_noexec(const std::string& path) {
   return statvfs(path.c_str(), &file_system) == 0 && (file_system.f_flag & ST_NOEXEC) != 0;
 }
 
-/// What helps against the dynamic linker's reason not to load a library of ours at `path`.
+/// Returns a remedy for the dynamic linker's reason not to load a library of rocemu at `path`.
 std::string remedy_for(const std::string& reason, const std::string& path) {
   const auto has = [&](const char* part) { return reason.find(part) != std::string::npos; };
   if (has("libc.musl") || has("ld-musl"))
@@ -216,7 +216,7 @@ std::string remedy_for(const std::string& reason, const std::string& path) {
   return kAgain;
 }
 
-/// Of "... cannot be preloaded (REASON): ignored."
+/// Returns the REASON of "... cannot be preloaded (REASON): ignored."
 std::string preload_reason(const std::string& line) {
   const size_t begin = line.rfind(" (");
   const size_t end = line.rfind(')');

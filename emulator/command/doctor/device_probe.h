@@ -1,4 +1,4 @@
-// Opens a device as a program under `rocemu run` would: in a process of its own, by libibverbs.
+// Opens a device as a program in `rocemu run` would: in a separate process, with libibverbs.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ inline constexpr char kProbeOption[] = "--open-device";
 /// NIC starts: that is another check.
 Findings check_device();
 
-/// What that process does: prints what it found, for the process that started it.
+/// The main function of that process: prints its results for the process that started it.
 int probe_device();
 
 }  // namespace rocemu::command

@@ -1,4 +1,4 @@
-// What `rocemu doctor` finds out, one check at a time.
+// The checks of `rocemu doctor`.
 #pragma once
 
 #include <string>

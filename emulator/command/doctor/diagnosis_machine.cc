@@ -109,7 +109,7 @@ int number_in(const char* path, const std::string& label = "") {
   return 0;
 }
 
-/// Who refuses process_vm_readv: its name, and what makes it allow it.
+/// A mechanism that denies process_vm_readv: its name, and how to allow the call.
 struct Refuser {
   std::string name, remedy;
 };
@@ -173,7 +173,7 @@ Finding check_open_files() {
   return {Level::kOk, check, "a process may open " + soft, ""};
 }
 
-/// Directories of daemons that were killed: harmless, but nobody else would remove them.
+/// Finds directories of killed daemons: they are harmless, but no other program would remove them.
 Findings check_remains() {
   Findings findings;
   for (const std::string& dir : private_dirs()) {

@@ -105,12 +105,12 @@ Findings check_sanitizers(const std::string& path, const ElfFile& elf) {
   return findings;
 }
 
-/// What helps those that read sysfs with their own system calls.
+/// Returns the remedy for programs that read sysfs with direct system calls.
 std::string mounts_remedy() {
   const std::string obstacle = obstacle_to_mounts();
   if (obstacle.empty()) return "rocemu run --mount-sysfs gives it the devices' part of /sys";
   return "rocemu run --mount-sysfs would give it the devices' part of /sys, but cannot here (" +
-         obstacle + "); let it read $ROCEMU_DIR/sys instead of /sys, if it can be told";
+         obstacle + "); make it read $ROCEMU_DIR/sys instead of /sys, if it has an option for that";
 }
 
 Findings check_file(const std::string& path, int depth) {

@@ -64,19 +64,20 @@ Json as_json(const Findings& findings, bool fine) {
 }  // namespace
 
 std::string doctor_help() {
-  return "usage: rocemu doctor [--json] [COMMAND]\n"
-         "\n"
-         "Tries what emulation needs on this machine: starts a NIC, and a program that opens its\n"
-         "device by the libibverbs of this machine. Says whether COMMAND is a program that the\n"
-         "shim can be loaded into. One line each: ok, note or problem, with a remedy.\n"
-         "\n" +
-         to_text(options_of_doctor()) +
-         "\n"
-         "Exit status: 0 if nothing stops emulation, 1 if something does.\n"
-         "\n"
-         "Examples:\n"
-         "  rocemu doctor\n"
-         "  rocemu doctor ./my_test\n";
+  return R"(usage: rocemu doctor [--json] [COMMAND]
+
+Checks whether rocemu works on this machine: starts a NIC and a program that opens a device
+with the installed libibverbs. With COMMAND, also checks whether the preload library can be
+loaded into it. Prints one line for each check (ok, note or problem), with a remedy.
+
+)" + to_text(options_of_doctor()) +
+         R"(
+Exit status: 0 if rocemu works here, 1 if there is a problem.
+
+Examples:
+  rocemu doctor
+  rocemu doctor ./my_test
+)";
 }
 
 int doctor(const Arguments& arguments) {

@@ -66,22 +66,21 @@ void check_network(const std::string& text, const std::string& file, bool as_jso
 }  // namespace
 
 std::string check_help() {
-  return "usage: rocemu check [--json] FILE|NAME...\n"
-         "       rocemu check --schema | --profile-schema\n"
-         "\n"
-         "Reads scenario files as `rocemu run --scenario` does, profiles as --profile does, and "
-         "networks as --fabric does, "
-         "and says for each what rules it\n"
-         "has, or of everything that is wrong the line and column and what would be right there.\n"
-         "What is allowed but probably not meant is a warning.\n"
-         "\n" +
-         to_text(options_of_check()) +
-         "\n"
-         "Exit status: 0 if all files are right, 1 if one is not.\n"
-         "\n"
-         "Examples:\n"
-         "  rocemu check rnr.yaml\n"
-         "  rocemu check --json scenarios/*.yaml | jq '.[].rules[].name'\n";
+  return R"(usage: rocemu check [--json] FILE|NAME...
+       rocemu check --schema | --profile-schema
+
+Checks scenario files, profiles and simulated networks, as `rocemu run` does before it starts. Prints the rules of
+each file, or every error with its line, its column and the values that are valid there. Warns
+about rules that are valid but probably not intended.
+
+)" + to_text(options_of_check()) +
+         R"(
+Exit status: 0 if all files are valid, 1 if one is not.
+
+Examples:
+  rocemu check rnr.yaml
+  rocemu check --json scenarios/*.yaml | jq '.[].rules[].name'
+)";
 }
 
 int check(const Arguments& arguments) {

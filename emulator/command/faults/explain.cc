@@ -20,9 +20,9 @@ namespace {
 po::options_description options_of_explain() {
   po::options_description options("Options");
   options.add_options()("verb", po::value<std::string>()->value_name("VERB"),
-                        "the function that failed, as reg_mr or rdma_connect");
+                        "explain the error of this function, such as reg_mr or rdma_connect");
   options.add_options()("json", po::bool_switch(), "print JSON");
-  options.add_options()("list", po::bool_switch(), "print the names that can be explained");
+  options.add_options()("list", po::bool_switch(), "print all names that can be explained");
   return options;
 }
 
@@ -60,25 +60,24 @@ Json to_json(const Explanation& one) {
 }  // namespace
 
 std::string explain_help() {
-  return "usage: rocemu explain STATUS|EVENT|NAK|REASON|ERRNO|RULE [--verb VERB] [--json]\n"
-         "       rocemu explain --list [--json]\n"
-         "\n"
-         "Says what a completion status, an event, a NAK, a reason of a REJ or an error number\n"
-         "means, what causes it, what programs do about it, and which rule causes it on purpose "
-         "(see\n"
-         "`rocemu inject`). docs/statuses.md has all of them. Of a RULE of `rocemu run "
-         "--sanitize`\n"
-         "it says what is wrong and what is right; docs/sanitizer.md has an example of each.\n"
-         "\n" +
-         to_text(options_of_explain()) +
-         "\n"
-         "Exit status: 0 explained, 1 a name that is not known, 2 wrong usage.\n"
-         "\n"
-         "Examples:\n"
-         "  rocemu explain RETRY_EXC_ERR\n"
-         "  rocemu explain RNR NAK\n"
-         "  rocemu explain ENOMEM --verb reg_mr\n"
-         "  rocemu explain mr-deregistered-in-use\n";
+  return R"(usage: rocemu explain STATUS|EVENT|NAK|REASON|ERRNO|RULE [--verb VERB] [--json]
+       rocemu explain --list [--json]
+
+Explains a completion status, an event, a NAK, a REJ reason or an error number: its meaning,
+its causes, what programs do about it, and a rule that causes it (see `rocemu inject`).
+docs/statuses.md lists all of them. For a RULE of `rocemu run --sanitize` it explains what is
+wrong and how to correct it; docs/reference/sanitizer-rules.md has an example of each.
+
+)" + to_text(options_of_explain()) +
+         R"(
+Exit status: 0 on success, 1 for an unknown name, 2 for wrong usage.
+
+Examples:
+  rocemu explain RETRY_EXC_ERR
+  rocemu explain RNR NAK
+  rocemu explain ENOMEM --verb reg_mr
+  rocemu explain mr-deregistered-in-use
+)";
 }
 
 int explain(const Arguments& arguments) {
@@ -99,20 +98,22 @@ int explain(const Arguments& arguments) {
     return 0;
   }
   if (values.count("words") == 0)
-    throw UsageError("explain: what? rocemu explain RETRY_EXC_ERR; all names: explain --list");
+    throw UsageError(
+        "explain: no name given; for example: rocemu explain RETRY_EXC_ERR; all names: rocemu "
+        "explain --list");
   std::string name;
   for (const std::string& word : values["words"].as<Arguments>())
     name += (name.empty() ? "" : " ") + word;
   std::optional<Explanation> found = find_explanation(name);
   if (!found) {
     const std::string meant = nearest_explained(name);
-    throw Failure("nothing is known of '" + name + "'" +
+    throw Failure("there is no explanation of '" + name + "'" +
                   (meant.empty() ? "; rocemu explain --list has the names"
                                  : "; did you mean '" + meant + "'?"));
   }
   if (values.count("verb") != 0) {
     if (!found->name.starts_with("E"))
-      throw UsageError("explain: --verb goes with an error number, as ENOMEM");
+      throw UsageError("explain: --verb needs an error number, such as ENOMEM");
     std::string verb = values["verb"].as<std::string>();
     if (verb.starts_with("ibv_")) verb.erase(0, 4);
     found->rule = "{on: verb, verb: " + verb + ", do: {errno: " + found->name + "}}";

@@ -17,7 +17,7 @@ struct Explanation {
 /// All rows of the page.
 const std::vector<Explanation>& explanations();
 
-/// Of a name as people write it: "RETRY_EXC_ERR", "rnr nak", "ENOMEM".
+/// Finds the explanation of a name as people write it: "RETRY_EXC_ERR", "rnr nak", "ENOMEM".
 std::optional<Explanation> find_explanation(const std::string& name);
 
 /// The name that is meant by a mistyped one; empty if there is none like it.

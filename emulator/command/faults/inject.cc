@@ -17,13 +17,15 @@ namespace {
 
 po::options_description options_of_inject() {
   po::options_description options("Options");
-  options.add_options()("list", po::bool_switch(),
-                        "print the rules in force: how often each was asked and has acted");
-  options.add_options()("clear", po::bool_switch(), "take all rules back, or the ones named");
+  options.add_options()(
+      "list", po::bool_switch(),
+      "print the rules in force, how often each was checked and how often it acted");
+  options.add_options()("clear", po::bool_switch(),
+                        "remove all rules, or those with the given names");
   options.add_options()(
       "json", po::bool_switch(),
-      "print JSON: with --list the rules in force, else the names of those given or "
-      "taken back");
+      "print JSON: with --list the rules in force, otherwise the names of the rules "
+      "added or removed");
   add_dir_option(options);
   return options;
 }
@@ -46,8 +48,8 @@ void check_names(const engine::faults::RuleSet& rules, const std::string& word,
   }
 }
 
-/// What the NIC is told of a rule, file or name. `words_of`: where the rules of that name are from.
-/// Throws Failure if it is wrong.
+/// Returns the rules for the NIC in a rule, file or name. `words_of` maps the name of a rule to its
+/// source. Throws Failure if they are invalid.
 Json rules_of(const std::string& word, std::map<std::string, std::string>& words_of) {
   try {
     std::vector<std::string> warnings;
@@ -76,25 +78,25 @@ Json names_of(const Json& rules) {
 }  // namespace
 
 std::string inject_help() {
-  return "usage: rocemu inject RULE|FILE|NAME... [--json] [--dir DIR]\n"
-         "       rocemu inject --list [--json] [--dir DIR]\n"
-         "       rocemu inject --clear [NAME...] [--json] [--dir DIR]\n"
-         "\n"
-         "Gives a running NIC further rules and prints their names: a rule in YAML as scenario\n"
-         "files have them, all rules of a file, or those of the scenario of that name which comes\n"
-         "with rocemu (rocemu scenarios). A rule without a name has its text as name, or in a "
-         "file\n"
-         "its number; one of the name of another takes its place. If one is wrong, none is given.\n"
-         "When this returns the rules are in force.\n"
-         "\n" +
-         choice_in_words() + "\n" + to_text(options_of_inject()) +
-         "\n"
-         "Examples:\n"
-         "  rocemu inject '{on: frame, opcode: ACK, probability: 10%, do: drop}'\n"
-         "  rocemu inject '{name: cut, on: link, between: [rocemu0, rocemu1], do: partition}'\n"
-         "  rocemu inject --clear cut\n"
-         "  rocemu inject rtu-lost ./mine.yaml\n"
-         "  rocemu inject '{on: now, device: rocemu0, do: {raise: DEVICE_FATAL}}'\n";
+  return R"(usage: rocemu inject RULE|FILE|NAME... [--json] [--dir DIR]
+       rocemu inject --list [--json] [--dir DIR]
+       rocemu inject --clear [NAME...] [--json] [--dir DIR]
+
+Adds rules to a running NIC and prints their names. RULE is one rule in YAML, as in a scenario
+file; FILE is a scenario file; NAME is an installed scenario (rocemu scenarios). A rule
+without a name is named by its text, or by its number in its file. A rule replaces an earlier
+one with the same name. If one rule is invalid, none is added. When this command returns, the
+rules are in force.
+
+)" + choice_in_words() +
+         "\n" + to_text(options_of_inject()) + R"(
+Examples:
+  rocemu inject '{on: frame, opcode: ACK, probability: 10%, do: drop}'
+  rocemu inject '{name: cut, on: link, between: [rocemu0, rocemu1], do: partition}'
+  rocemu inject --clear cut
+  rocemu inject rtu-lost ./mine.yaml
+  rocemu inject '{on: now, device: rocemu0, do: {raise: DEVICE_FATAL}}'
+)";
 }
 
 int inject(const Arguments& arguments) {
@@ -109,7 +111,7 @@ int inject(const Arguments& arguments) {
   const bool clear = values["clear"].as<bool>();
   const bool as_json = values["json"].as<bool>();
   if (list && (clear || !words.empty()))
-    throw UsageError("inject: --list stands alone: rocemu inject --list");
+    throw UsageError("inject: --list takes no rules: rocemu inject --list");
   const bool is_missing = words.empty() || std::ranges::any_of(words, &std::string::empty);
   if (!list && !clear && is_missing)
     throw UsageError(

@@ -1,4 +1,4 @@
-// What has become of a NIC's rules.
+// Reports how often a NIC's rules acted.
 #pragma once
 
 #include <string>

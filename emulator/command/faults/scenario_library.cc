@@ -29,7 +29,7 @@ std::string leading_comment(const fs::path& path) {
   return text;
 }
 
-/// What the file says of itself: `group: packets`.
+/// Returns the group that the file names: `group: packets`.
 std::string group_of(const fs::path& path) {
   constexpr std::string_view kKey = "group: ";
   std::ifstream file(path);
@@ -67,7 +67,8 @@ std::vector<LibraryScenario> scenario_library() {
 
 std::string find_scenario(const std::string& file_or_name) {
   if (file_or_name.empty())
-    throw Failure("a scenario's name is empty; give a file, or one that rocemu scenarios lists");
+    throw Failure(
+        "the name of a scenario is empty; give a file, or a name that rocemu scenarios lists");
   if (!is_name(file_or_name) || is_file(file_or_name)) return file_or_name;
   const std::vector<LibraryScenario> library = scenario_library();
   const auto found = std::ranges::find(library, file_or_name, &LibraryScenario::name);

@@ -16,7 +16,7 @@ struct LibraryScenario {
 /// All of them, by name. Throws Failure if there is no library where it should be.
 std::vector<LibraryScenario> scenario_library();
 
-/// True if there is a file of that name; it may be a pipe.
+/// Returns whether a file of that name exists; it may be a pipe.
 bool is_file(const std::string& word);
 
 /// The file that `--scenario` or `check` names: that file if there is one, else the scenario of

@@ -60,22 +60,21 @@ void print_list(const std::vector<LibraryScenario>& library) {
 }  // namespace
 
 std::string scenarios_help() {
-  return "usage: rocemu scenarios [--json]\n"
-         "       rocemu scenarios NAME...\n"
-         "\n"
-         "Lists the scenarios that come with rocemu, or prints those that are named: what "
-         "happens,\n"
-         "what a program sees, why networks do that, and the rules. `rocemu run`, `up` and "
-         "`check`\n"
-         "take such a name in place of a file.\n"
-         "\n" +
-         to_text(options_of_scenarios()) +
-         "\n"
-         "Examples:\n"
-         "  rocemu scenarios\n"
-         "  rocemu scenarios rtu-lost\n"
-         "  rocemu run --scenario retry-exceeded --lockstep -- ./my_test\n"
-         "  rocemu scenarios port-flap >mine.yaml    # to begin with\n";
+  return R"(usage: rocemu scenarios [--json]
+       rocemu scenarios NAME...
+
+Lists the installed scenarios, or prints those with the given names: the fault, what a
+program sees, why it happens in real networks, and the rules. `rocemu run`, `up` and `check`
+accept such a name in place of a file.
+
+)" + to_text(options_of_scenarios()) +
+         R"(
+Examples:
+  rocemu scenarios
+  rocemu scenarios rtu-lost
+  rocemu run --scenario retry-exceeded --lockstep -- ./my_test
+  rocemu scenarios port-flap >mine.yaml    # a start for a scenario of your own
+)";
 }
 
 int scenarios(const Arguments& arguments) {
@@ -86,7 +85,7 @@ int scenarios(const Arguments& arguments) {
   const po::variables_map values = parse_options("scenarios", arguments, all, positional);
   const bool as_json = values["json"].as<bool>();
   if (values.count("names") != 0) {
-    if (as_json) throw UsageError("scenarios: --json is for the list; leave out the names");
+    if (as_json) throw UsageError("scenarios: --json works only for the list; leave out the names");
     for (const std::string& name : values["names"].as<Arguments>()) print_file(find_scenario(name));
     return 0;
   }

@@ -16,7 +16,7 @@ using std::chrono::nanoseconds;
 
 constexpr size_t kRecentEvents = 20;
 
-/// What the NIC says of a socket; empty if it does not know it.
+/// Returns the NIC's description of a socket; empty if the NIC does not know it.
 std::string meaning_of(const BlockedThread::Socket& socket, const Json& nic) {
   if (!nic.contains("waits")) return "";
   for (const Json& wait : nic["waits"]) {
@@ -95,7 +95,7 @@ std::optional<std::vector<BlockedThread>> find_hang(const Look& look, bool count
 }
 
 std::string describe_waits(const std::vector<BlockedThread>& threads, const Json& nic) {
-  std::string text = "who waits for what:\n";
+  std::string text = "waiting threads:\n";
   for (const BlockedThread& thread : threads) text += line_of(thread, nic);
   text += section("objects of the NIC", nic, "objects");
   text += section("rules that acted", nic, "rules");

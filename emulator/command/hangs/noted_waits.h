@@ -1,4 +1,4 @@
-// What programs note about the waits of their threads (abi/wait_notes.h).
+// The waits of their threads that programs publish (abi/wait_notes.h).
 #pragma once
 
 #include <vector>

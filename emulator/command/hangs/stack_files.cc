@@ -10,8 +10,7 @@ namespace po = boost::program_options;
 std::optional<StackFiles> make_stack_files(const po::variables_map& values) {
   const bool cores = values["cores"].as<bool>(), chooses = values.count("stacks-by") != 0;
   if (values.count("stacks") == 0) {
-    if (cores || chooses)
-      throw UsageError("run: --cores and --stacks-by say nothing without --stacks FILE");
+    if (cores || chooses) throw UsageError("run: --cores and --stacks-by need --stacks FILE");
     return std::nullopt;
   }
   const std::string wanted = chooses ? values["stacks-by"].as<std::string>() : "";
@@ -22,7 +21,7 @@ std::optional<StackFiles> make_stack_files(const po::variables_map& values) {
                     : cores ? std::optional(StackTool::kGdb)
                             : find_stack_tool(StackTool::kGdb);
   if (!tool) throw Failure("run: --stacks: " + std::string(kNoStackTool));
-  if (cores && *tool != StackTool::kGdb) throw UsageError("run: --cores are written by gdb");
+  if (cores && *tool != StackTool::kGdb) throw UsageError("run: --cores needs gdb");
   if (!is_installed(*tool))
     throw Failure(std::string("run: --stacks: ") +
                   (*tool == StackTool::kGdb ? "gdb is not installed"

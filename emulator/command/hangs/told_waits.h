@@ -1,4 +1,4 @@
-// What the programs of a run on a virtual clock wait for, as they tell the NIC (abi/turn_table.h).
+// The waits that programs of a run in lockstep publish for the NIC (abi/turn_table.h).
 #pragma once
 
 #include <optional>

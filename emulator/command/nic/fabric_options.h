@@ -23,8 +23,8 @@ void require_own_clock(std::string_view subcommand);
 std::vector<std::string> daemon_arguments(options::Command command,
                                           const boost::program_options::variables_map& values);
 
-/// What --capture names, opened: by us, since it may be one of our descriptors, and a relative
-/// name. Nothing if it was not given. Throws Failure.
+/// Opens the file of --capture here and not in the daemon, since its name may be relative or one of
+/// our descriptors. Returns nothing without the option. Throws Failure.
 std::optional<capture::CaptureFile> open_capture(
     const boost::program_options::variables_map& values);
 

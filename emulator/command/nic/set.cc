@@ -14,7 +14,7 @@ namespace {
 
 po::options_description options_of_set() {
   po::options_description options("Options");
-  options.add_options()("json", po::bool_switch(), "print as JSON what was done");
+  options.add_options()("json", po::bool_switch(), "print the result as JSON");
   add_dir_option(options);
   return options;
 }
@@ -27,10 +27,11 @@ struct Change {
 Change change_of(const Arguments& words) {
   const std::string usage = "; for example: rocemu set rocemu0 port down";
   if (words.empty()) throw UsageError("set: no device is named" + usage);
-  if (words.size() == 1) throw UsageError("set: what of " + words[0] + "?" + usage);
+  if (words.size() == 1)
+    throw UsageError("set: " + words[0] + " is followed by neither 'port' nor 'removed'" + usage);
   const auto end_at = [&](size_t count) {
     if (words.size() > count)
-      throw UsageError("set: too many arguments from '" + words[count] + "' on" + usage);
+      throw UsageError("set: too many arguments from '" + words[count] + "'" + usage);
   };
   if (words[1] == "removed") {
     end_at(2);
@@ -40,7 +41,7 @@ Change change_of(const Arguments& words) {
     throw UsageError("set: a device has no '" + words[1] +
                      "' to set; it can be 'removed', or its 'port' up or down" + usage);
   constexpr std::array<std::string_view, 2> kStates = {"up", "down"};
-  if (words.size() == 2) throw UsageError("set: is the port to be up or down?" + usage);
+  if (words.size() == 2) throw UsageError("set: port needs a state, up or down" + usage);
   if (std::ranges::find(kStates, words[2]) == kStates.end())
     throw UsageError("set: a port is set up or down, not '" + words[2] + "'" + usage);
   end_at(3);
@@ -50,26 +51,26 @@ Change change_of(const Arguments& words) {
 }  // namespace
 
 std::string set_help() {
-  return "usage: rocemu set DEVICE port up|down [--json] [--dir DIR]\n"
-         "       rocemu set DEVICE removed [--json] [--dir DIR]\n"
-         "\n"
-         "port up|down plugs the cable of a device's port in or out. A port that is down sends "
-         "and\n"
-         "receives nothing: programs get IBV_EVENT_PORT_ERR, and what they send ends in\n"
-         "IBV_WC_RETRY_EXC_ERR unless the port is up again in time.\n"
-         "\n"
-         "removed pulls the device out, for good. Its programs get IBV_EVENT_DEVICE_FATAL and\n"
-         "RDMA_CM_EVENT_DEVICE_REMOVAL; their verbs fail with EIO, and nothing that they posted\n"
-         "completes any more. Peers see a dead NIC; `ibv_devices` no longer lists it.\n"
-         "\n"
-         "When this returns it is done.\n"
-         "\n" +
-         choice_in_words() + "\n" + to_text(options_of_set()) +
-         "\n"
-         "Examples:\n"
-         "  rocemu set rocemu0 port down\n"
-         "  rocemu set rocemu1 removed\n"
-         "  rocemu run -- sh -c './my_test & sleep 1; rocemu set rocemu1 port down; wait $!'\n";
+  return R"(usage: rocemu set DEVICE port up|down [--json] [--dir DIR]
+       rocemu set DEVICE removed [--json] [--dir DIR]
+
+port up|down plugs in or pulls out the cable of a device's port. A port that is down sends and
+receives nothing: programs get IBV_EVENT_PORT_ERR, and their requests fail with
+IBV_WC_RETRY_EXC_ERR unless the port is up again in time.
+
+removed removes the device for good. Its programs get IBV_EVENT_DEVICE_FATAL and
+RDMA_CM_EVENT_DEVICE_REMOVAL, their verbs fail with EIO, and their posted work requests never
+complete. Peers see a dead NIC, and `ibv_devices` no longer lists the device.
+
+When this command returns, the change is in effect.
+
+)" + choice_in_words() +
+         "\n" + to_text(options_of_set()) + R"(
+Examples:
+  rocemu set rocemu0 port down
+  rocemu set rocemu1 removed
+  rocemu run -- sh -c './my_test & sleep 1; rocemu set rocemu1 port down; wait $!'
+)";
 }
 
 int set(const Arguments& arguments) {

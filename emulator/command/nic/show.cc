@@ -18,7 +18,8 @@ po::options_description options_of_show() {
   po::options_description options("Options");
   options.add_options()("json", po::bool_switch(), "print JSON");
   options.add_options()("misuses", po::bool_switch(),
-                        "print what --sanitize has found so far (docs/sanitizer.md)");
+                        "print the wrong uses of verbs that --sanitize has found so far "
+                        "(docs/sanitizer.md)");
   add_dir_option(options);
   return options;
 }
@@ -37,20 +38,20 @@ void print_misuses(ControlClient& client, bool as_json) {
 }  // namespace
 
 std::string show_help() {
-  return "usage: rocemu show [--misuses] [--json] [--dir DIR]\n"
-         "\n"
-         "Prints what the NIC holds: devices with their GIDs and port, queue pairs with states "
-         "and\n"
-         "packet sequence numbers, completion queues, shared receive queues, XRC domains, memory\n"
-         "regions and windows, counters, and the processes that use it.\n"
-         "\n" +
-         choice_in_words() + "\n" + to_text(options_of_show()) +
-         "\n"
-         "Examples:\n"
-         "  rocemu show\n"
-         "  rocemu run -- sh -c './my_test & sleep 1; rocemu show; wait $!'\n"
-         "  rocemu show --misuses\n"
-         "  rocemu show --json | jq '.fabric.devices[0].qps'\n";
+  return R"(usage: rocemu show [--misuses] [--json] [--dir DIR]
+
+Prints the state of a running NIC: devices with GIDs and ports, queue pairs with states and
+packet sequence numbers, completion queues, shared receive queues, XRC domains, memory regions
+and windows, counters, and the processes that use it.
+
+)" + choice_in_words() +
+         "\n" + to_text(options_of_show()) + R"(
+Examples:
+  rocemu show
+  rocemu run -- sh -c './my_test & sleep 1; rocemu show; wait $!'
+  rocemu show --misuses
+  rocemu show --json | jq '.fabric.devices[0].qps'
+)";
 }
 
 int show(const Arguments& arguments) {

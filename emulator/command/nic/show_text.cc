@@ -14,8 +14,8 @@
 namespace rocemu::command {
 namespace {
 
-/// A key of the daemon's JSON and the head of its column. Further keys get a column of their own,
-/// so that a daemon can say more without a change here.
+/// A key of the daemon's JSON and the heading of its column. Other keys get separate columns, so
+/// that a daemon can report more without a change here.
 struct Column {
   std::string_view key;
   std::string_view title;
@@ -81,7 +81,7 @@ bool is_psn(std::string_view key) {
   return key == "send_psn" || key == "unacked_psn" || key == "expected_psn";
 }
 
-/// Of a QP, relative to its connection's first.
+/// Returns a PSN of a QP, relative to its connection's first.
 std::string psn_cell(const std::string& key, const Json& qp) {
   const std::string first(key == "expected_psn" ? kFirstExpected : kFirstSent);
   const Json psn = qp.value(key, Json()), start = qp.value(first, Json());

@@ -23,7 +23,7 @@ namespace rocemu::command {
 namespace po = boost::program_options;
 namespace {
 
-/// Of one that is to end: for its answer, and then for its end.
+/// Timeouts of `rocemu down`: for the daemon's reply, then for its exit.
 constexpr std::chrono::seconds kAnswerTimeout{30};
 constexpr std::chrono::seconds kStopTimeout{60};
 
@@ -31,7 +31,7 @@ std::string log_path() {
   return shared_dir() + ".log";
 }
 
-/// BASE, which nobody removed before we had its lock.
+/// Opens and locks BASE, and makes sure that it was not removed before the lock was taken.
 OpenBase lock_base(const std::string& base) {
   for (;;) {
     OpenBase open_base(base);
@@ -80,23 +80,23 @@ void say(std::ostream& out, bool as_json, const std::string& text, const Json& j
 }
 
 std::string help_of_up(bool all) {
-  return "usage: rocemu up [options]\n"
-         "\n"
-         "Starts a NIC in the background that every later `rocemu run` of this user joins, so "
-         "that\n"
-         "programs in several terminals reach each other. `rocemu down` ends it.\n"
-         "\n"
-         "If one is up already, this is said and the status is 0; with options, which that one\n"
-         "would not follow, it is a failure.\n"
-         "\n" +
-         options::help_of(options::Command::kUp, all) +
-         "\n"
-         "Examples:\n"
-         "  rocemu up --capture /tmp/trace.pcap\n"
-         "  rocemu run -- ibv_rc_pingpong -g 0              in one terminal\n"
-         "  rocemu run -- ibv_rc_pingpong -g 0 127.0.0.1    in another\n"
-         "  rocemu show\n"
-         "  rocemu down\n";
+  return R"(usage: rocemu up [options]
+
+Starts a shared NIC in the background. Every later `rocemu run` of this user joins it, so that
+programs in several terminals reach each other. `rocemu down` stops it.
+
+If a shared NIC is already up, `rocemu up` says so and succeeds. With options it fails then,
+because the running NIC would not follow them.
+
+)" + options::help_of(options::Command::kUp, all) +
+         R"(
+Examples:
+  rocemu up --capture /tmp/trace.pcap
+  rocemu run -- ibv_rc_pingpong -g 0              in one terminal
+  rocemu run -- ibv_rc_pingpong -g 0 127.0.0.1    in another
+  rocemu show
+  rocemu down
+)";
 }
 
 }  // namespace
@@ -167,16 +167,15 @@ int up(const Arguments& arguments) {
 }
 
 std::string down_help() {
-  return "usage: rocemu down [--json]\n"
-         "\n"
-         "Ends the NIC that `rocemu up` started and waits until it is gone. Programs that still\n"
-         "use it see their device fail. If nothing is up, this is said and the status is 0.\n"
-         "\n"
-         "After `rocemu up --sanitize` the reports are printed on standard error, and the status "
-         "is\n"
-         "1 if there is an error among them.\n"
-         "\n" +
-         to_text(options_of_down());
+  return R"(usage: rocemu down [--json]
+
+Stops the NIC that `rocemu up` started, and waits until it has ended. Programs that still use
+it see their device fail. If no shared NIC is up, `rocemu down` says so and succeeds.
+
+After `rocemu up --sanitize` it prints the reports on standard error, and exits with status 1
+if one of them is an error.
+
+)" + to_text(options_of_down());
 }
 
 int down(const Arguments& arguments) {
@@ -207,7 +206,7 @@ int down(const Arguments& arguments) {
     return has_misuse ? kExitFailure : 0;
   }
   const pid_t pid = client->daemon_pid();
-  if (pid <= 0) throw Failure("cannot tell which process listens in " + dir);
+  if (pid <= 0) throw Failure("cannot determine which process listens in " + dir);
   const std::string recording = recording_of(*client);
   bool asked = true;
   try {

@@ -22,13 +22,14 @@ constexpr std::chrono::milliseconds kLook{10};
 po::options_description options_of_wait() {
   po::options_description options("Options");
   options.add_options()("listening", po::value<std::string>()->value_name("PORT"),
-                        "until a program listens at PORT, by rdma_listen(3) or by TCP");
-  options.add_options()("device-ready", po::bool_switch(),
-                        "until a NIC is up and the port of DEVICE, or of all devices, is active");
+                        "wait until a program listens on PORT, with rdma_listen(3) or TCP");
+  options.add_options()(
+      "device-ready", po::bool_switch(),
+      "wait until a NIC is up and the port of DEVICE, or of all devices, is active");
   options.add_options()("timeout",
                         po::value<std::string>()->default_value("30s")->value_name("TIME"),
-                        "how long, as 90, 1.5s or 2m, by the program's clock");
-  options.add_options()("json", po::bool_switch(), "print as JSON how long it took");
+                        "fail after TIME, such as 90, 1.5s or 2m, on the program's clock");
+  options.add_options()("json", po::bool_switch(), "print the time it took as JSON");
   add_dir_option(options);
   return options;
 }
@@ -57,19 +58,20 @@ bool is_ready(const Json& state, const std::string& device) {
 }  // namespace
 
 std::string wait_help() {
-  return "usage: rocemu wait --listening PORT [--timeout TIME] [--json] [--dir DIR]\n"
-         "       rocemu wait --device-ready [DEVICE] [--timeout TIME] [--json] [--dir DIR]\n"
-         "\n"
-         "Waits for what a client needs: a server that listens, or a NIC that is up. It is for\n"
-         "scripts that start both, in place of a sleep.\n"
-         "\n" +
-         choice_in_words() + "\n" + to_text(options_of_wait()) +
-         "\n"
-         "Exit status: 0 it is so, 1 it is not after the time, 2 wrong usage.\n"
-         "\n"
-         "Examples:\n"
-         "  rocemu run -- sh -c './server & rocemu wait --listening 7471; ./client 127.0.0.2'\n"
-         "  rocemu wait --device-ready --timeout 1m\n";
+  return R"(usage: rocemu wait --listening PORT [--timeout TIME] [--json] [--dir DIR]
+       rocemu wait --device-ready [DEVICE] [--timeout TIME] [--json] [--dir DIR]
+
+Waits until a server listens, or until a NIC is up. Scripts that start a server and a client
+use it instead of a sleep.
+
+)" + choice_in_words() +
+         "\n" + to_text(options_of_wait()) + R"(
+Exit status: 0 if the server or the NIC is ready, 1 after the timeout, 2 for wrong usage.
+
+Examples:
+  rocemu run -- sh -c './server & rocemu wait --listening 7471; ./client 127.0.0.2'
+  rocemu wait --device-ready --timeout 1m
+)";
 }
 
 int wait(const Arguments& arguments) {
@@ -80,8 +82,7 @@ int wait(const Arguments& arguments) {
   const po::variables_map values = parse_options("wait", arguments, all, positional);
   const bool for_listener = values.count("listening") != 0;
   const bool for_device = values["device-ready"].as<bool>();
-  if (for_listener == for_device)
-    throw UsageError("wait: for what? rocemu wait --listening PORT, or --device-ready");
+  if (for_listener == for_device) throw UsageError("wait: give --listening PORT or --device-ready");
   const std::string device = values.count("device") != 0 ? values["device"].as<std::string>() : "";
   if (for_listener && !device.empty())
     throw UsageError("wait: too many arguments: '" + device + "'");
@@ -109,7 +110,7 @@ int wait(const Arguments& arguments) {
   while (!is_so()) {
     if (steady_clock::now() - begin >= timeout) {
       const std::string after = " after " + values["timeout"].as<std::string>();
-      if (for_listener) throw Failure("nobody listens at port " + std::to_string(port) + after);
+      if (for_listener) throw Failure("no program listens at port " + std::to_string(port) + after);
       if (!client) throw Failure(no_nic + " (still so" + after + ")");
       throw Failure((device.empty() ? "not all devices are" : device + " is not") + " ready" +
                     after);

@@ -24,7 +24,7 @@ namespace {
 using Profile = std::shared_ptr<const engine::DeviceProfile>;
 using Cells = std::vector<std::string>;
 
-/// Rows of as many cells each; a long cell moves only the rest of its own row.
+/// Prints rows with equal numbers of cells in columns; a long cell shifts only the rest of its row.
 void print_columns(const std::vector<Cells>& rows) {
   constexpr size_t kWidest = 34;
   std::vector<size_t> widths(rows[0].size(), 0);
@@ -112,7 +112,7 @@ std::string output_of(const std::string& device) {
   return output;
 }
 
-/// Where `profile record` reads.
+/// The sources that `profile record` reads.
 struct Recorded {
   std::string file;    // with the output of ibv_devinfo -v; empty: it is run
   std::string device;  // empty: the first
@@ -154,32 +154,33 @@ int record_profile(const Recorded& from) {
 }  // namespace
 
 std::string profile_help() {
-  return "usage: rocemu profile list [--names]\n"
-         "       rocemu profile show NAME|FILE\n"
-         "       rocemu profile diff NAME|FILE NAME|FILE\n"
-         "       rocemu profile record [--device NAME] [--sysfs DIR] [FILE]\n"
-         "\n"
-         "A profile makes rocemu's devices another NIC: its identity, limits and known quirks\n"
-         "(`rocemu run --profile NAME`). `list` lists those that come with rocemu, `show` prints\n"
-         "one with every value, and `diff` the values in which two differ.\n"
-         "\n"
-         "`record` makes one of the NIC of this machine: of what `ibv_devinfo -v` prints, and of\n"
-         "what sysfs has of it. Or of a FILE with that output, saved on another machine. The\n"
-         "profile goes to standard output, and lines that it does not understand to standard\n"
-         "error.\n"
-         "\n"
-         "Options:\n"
-         "  --names        with `list`: print only the names\n"
-         "  --device NAME  with `record`: of this device of the machine, in place of the first\n"
-         "  --sysfs DIR    with `record`: read DIR/NAME for what sysfs has of the device NAME\n"
-         "                 (default /sys/class/infiniband; with a FILE none)\n"
-         "\n"
-         "Exit status: 0 done, 1 failed, or the profiles of `diff` differ; 2 wrong usage.\n"
-         "\n"
-         "Examples:\n"
-         "  rocemu profile diff generic irdma-e810\n"
-         "  rocemu profile record devinfo.txt > my-nic.yaml && rocemu run --profile my-nic.yaml -- "
-         "ibv_devinfo -v\n";
+  return R"(usage: rocemu profile list [--names]
+       rocemu profile show NAME|FILE
+       rocemu profile diff NAME|FILE NAME|FILE
+       rocemu profile record [--device NAME] [--sysfs DIR] [FILE]
+
+A profile gives rocemu's devices the identity, limits and known quirks of another NIC
+(`rocemu run --profile NAME`). `list` lists the installed profiles, `show` prints all values
+of one, and `diff` prints the values in which two differ.
+
+`record` writes a profile of a real NIC to standard output. It reads the output of
+`ibv_devinfo -v` and sysfs of this machine, or that output from FILE, saved on another
+machine. It prints lines that it does not understand on standard error.
+
+Options:
+  --names        with `list`: print only the names
+  --device NAME  with `record`: read this device (default: the first one)
+  --sysfs DIR    with `record`: read the device's sysfs files from DIR/NAME
+                 (default /sys/class/infiniband; none with a FILE)
+
+Exit status: 0 on success; 1 on failure, or if the profiles of `diff` differ; 2 for wrong
+usage.
+
+Examples:
+  rocemu profile diff generic irdma-e810
+  rocemu profile record devinfo.txt > my-nic.yaml
+  rocemu run --profile my-nic.yaml -- ibv_devinfo -v
+)";
 }
 
 int profile(const Arguments& arguments) {
@@ -205,7 +206,7 @@ int profile(const Arguments& arguments) {
   };
   if (verb == "record" && words.size() <= 1) {
     if (!words.empty() && values.count("device") != 0)
-      throw UsageError("profile record: --device is for the NICs of this machine; leave out FILE");
+      throw UsageError("profile record: --device reads a NIC of this machine; leave out FILE");
     const std::string sysfs =
         words.empty() && values.count("sysfs") == 0 ? "/sys/class/infiniband" : text("sysfs");
     return record_profile({words.empty() ? "" : words[0], text("device"), sysfs});

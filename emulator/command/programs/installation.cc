@@ -26,7 +26,7 @@ std::string executable_dir() {
   return std::string(executable.substr(0, executable.rfind('/')));
 }
 
-/// Where they are in a build tree, and where in an installation.
+/// Returns the directories of the plugins in a build tree and in an installation.
 std::vector<std::string> plugin_dirs() {
   const std::string prefix = executable_dir() + "/../";
   const std::string installed = ROCEMU_PLUGIN_DIR;
@@ -63,7 +63,8 @@ constexpr char kTurns[] = "librocemu-turns.so";
 constexpr char kCallSites[] = "librocemu-call-sites.so";
 constexpr char kSanitizer[] = "librocemu-sanitizer.so";
 
-/// What separates entries of LD_PRELOAD, or of libibverbs's list of providers.
+/// Returns whether the path has a character that separates entries of LD_PRELOAD or of libibverbs's
+/// list of providers.
 bool has_separator(const std::string& path) {
   return path.find_first_of(" :;\t\n") != std::string::npos;
 }
@@ -79,7 +80,7 @@ std::string nameable_dir(const std::string& dir, const std::string& runtime_dir)
   if (symlink(dir.c_str(), link.c_str()) == 0) return link;
   if (errno != EEXIST) fail_with_errno("cannot make the link " + link, errno);
   if (existing(link) == existing(dir)) return link;
-  throw Failure(link + " leads to another rocemu than " + dir +
+  throw Failure(link + " points to a different rocemu than " + dir +
                 "; use the one that started this NIC, or start another: rocemu down");
 }
 

@@ -1,5 +1,5 @@
-// Where the other parts of rocemu are, seen from this executable: beside it in a build tree and
-// below the same prefix once installed.
+// Finds the other parts of rocemu from this executable: beside it in a build tree, and below the
+// same prefix once installed.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ std::string provider_path(int private_abi);
 /// The directory of the scenarios that come with rocemu. It need not exist.
 std::string scenario_library_dir();
 
-/// What is loaded into programs before the shim.
+/// The libraries that are loaded into programs before the shim.
 struct Preloaded {
   bool turns = false;       // by which they take turns on a virtual clock
   bool call_sites = false;  // which notes where their calls come from (abi/call_sites.h)
@@ -31,7 +31,7 @@ struct Preloaded {
 std::string preload_value(const std::string& present, const std::string& runtime_dir,
                           Preloaded preloaded);
 
-/// Whether the shim is built with this sanitizer ("address", "thread").
+/// Returns whether the shim is built with this sanitizer ("address", "thread").
 bool is_sanitized_with(const char* sanitizer);
 
 }  // namespace rocemu::command

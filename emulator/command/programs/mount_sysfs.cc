@@ -30,8 +30,8 @@ void write_file(const char* path, const std::string& text) {
     fail(std::string("cannot write ") + path);
 }
 
-/// Mounts of this process concern no other one from now on. Who may not mount becomes, in a user
-/// namespace, itself with the right to.
+/// Makes mounts of this process invisible to others. Without the right to mount, enters a user
+/// namespace that has it.
 void enter_namespace() {
   if (unshare(CLONE_NEWNS) != 0) {
     const uid_t uid = geteuid();

@@ -1,5 +1,6 @@
-// `rocemu run --mount-sysfs`: the NIC's sysfs for programs that do not ask the C library for files,
-// such as those in Go and static ones. They get a /sys of their own, in which the NIC's part is.
+// `rocemu run --mount-sysfs`: shows the NIC's sysfs to programs that do not open files through the
+// C library, such as Go programs and static ones. They get a separate /sys that includes the NIC's
+// part.
 #pragma once
 
 #include <string>

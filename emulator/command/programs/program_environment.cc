@@ -47,7 +47,8 @@ void set_program_environment(const std::string& dir, const ProgramNotes& notes) 
   if (!notes.sanitizer.empty()) set_variable(abi::kSanitizerVariable, notes.sanitizer);
   set_variable(abi::kDirVariable, dir);
   allow_address_sanitizer();
-  // What a stock program and its libraries do to memory of their own: how they agree is not seen.
+  // ThreadSanitizer does not see how uninstrumented programs and libraries synchronize, so their
+  // accesses are ignored.
   if (is_sanitized_with("thread")) setenv("TSAN_OPTIONS", "ignore_noninstrumented_modules=1", 0);
 }
 

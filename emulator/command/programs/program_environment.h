@@ -1,4 +1,4 @@
-// What a program needs in its environment to see the devices of a NIC.
+// The environment that a program needs to see the devices of a NIC.
 #pragma once
 
 #include <string>

@@ -60,24 +60,24 @@ bool print_comparison(const std::string& a, const std::string& b) {
 }
 
 std::string diff_help() {
-  return "usage: rocemu diff [--json] DIR1 DIR2\n"
-         "\n"
-         "Compares what two runs recorded (`rocemu run --record DIR`), event by event and frame "
-         "by\n"
-         "frame, in a form that does not depend on chance: PSNs count from where their queue pair\n"
-         "began, objects and clients are named in the order of their creation, addresses are left\n"
-         "out. Prints the first line that differs with the ten before it. Times are compared if\n"
-         "both ran with --lockstep.\n"
-         "\n" +
-         to_text(options_of_diff()) +
-         "\n"
-         "Exit status: 0 the same, 1 a difference or a recording that cannot be read, 2 wrong "
-         "usage.\n"
-         "\n"
-         "Example:\n"
-         "  rocemu run --lockstep --record /tmp/a -- ./my_test\n"
-         "  rocemu run --lockstep --record /tmp/b -- ./my_test\n"
-         "  rocemu diff /tmp/a /tmp/b\n";
+  return R"(usage: rocemu diff [--json] DIR1 DIR2
+
+Compares two recordings (`rocemu run --record DIR`), event by event and frame by frame. Values
+that depend on chance are normalized: PSNs are relative to the first of their queue pair,
+objects and clients are numbered in order of creation, and addresses are left out. Prints the
+first line that differs and the ten lines before it. Compares times only if both runs used
+--lockstep.
+
+)" + to_text(options_of_diff()) +
+         R"(
+Exit status: 0 if the recordings are the same, 1 if they differ or cannot be read, 2 for wrong
+usage.
+
+Example:
+  rocemu run --lockstep --record /tmp/a -- ./my_test
+  rocemu run --lockstep --record /tmp/b -- ./my_test
+  rocemu diff /tmp/a /tmp/b
+)";
 }
 
 int diff(const Arguments& arguments) {

@@ -20,7 +20,7 @@ bool are_one(const fs::path& a, const fs::path& b) {
 }
 
 void require_two(const fs::path& a, const fs::path& b, const std::string& options) {
-  if (are_one(a, b)) throw UsageError("run: " + options + " are to be two directories");
+  if (are_one(a, b)) throw UsageError("run: " + options + " must name two different directories");
 }
 
 }  // namespace
@@ -66,7 +66,7 @@ bool GoldenRun::update() const {
     if (record_dir_ != places_.expected) copy_recording(record_dir_, places_.expected);
     return true;
   } catch (const journal::JournalError& error) {
-    std::cerr << "rocemu: " + std::string(error.what()) + ": this run is nothing to expect\n";
+    std::cerr << "rocemu: " + std::string(error.what()) + ": this run cannot be the expected one\n";
     return false;
   }
 }

@@ -1,4 +1,4 @@
-// `rocemu run --expect DIR`: a run that is to be as one that was recorded before.
+// `rocemu run --expect DIR`: compares a run with one that was recorded before.
 #pragma once
 
 #include <filesystem>
@@ -17,11 +17,11 @@ class GoldenRun {
     std::filesystem::path actual;  // where it stays if it was not as expected
   };
 
-  /// `update`: the run is to be what is expected from now on. Throws UsageError if there is nothing
-  /// to expect, or two recordings would be in one place.
+  /// Compares the run with the expected one; with `update` it replaces that. Throws UsageError if
+  /// there is nothing to expect, or if two recordings would have the same directory.
   GoldenRun(Places places, bool update);
 
-  /// Where the run at hand is to be recorded.
+  /// The directory in which the current run must be recorded.
   const std::filesystem::path& record_dir() const { return record_dir_; }
   /// After the run: says where it parted from what was expected, on standard error; true if
   /// nowhere.

@@ -1,5 +1,5 @@
 // The recordings of runs inside a `rocemu run --keep-on-failure DIR`, such as those of tests that
-// have a NIC of their own: each is DIR/nic-PID, or a link there to the inner run's own recording.
+// start their own NIC: each is DIR/nic-PID, or a link to the inner run's recording.
 #pragma once
 
 #include <boost/program_options.hpp>

@@ -19,7 +19,7 @@ using std::chrono::steady_clock;
 constexpr auto kProgressInterval = std::chrono::seconds(2);
 constexpr uint64_t kFramesPerLook = 4096;
 
-/// Tells the waiting user, now and then, how much is done.
+/// Prints from time to time how much is done.
 class Progress {
  public:
   explicit Progress(const std::string& path) : path_(path) {}

@@ -7,11 +7,11 @@ namespace rocemu::command {
 
 /// `name` is as journal/recording.h has it.
 std::filesystem::path file_in(const std::filesystem::path& dir, const char* name);
-/// With its parents. Throws Failure.
+/// Creates a directory and its parents. Throws Failure.
 void make_directory(const std::filesystem::path& dir);
 /// Throws Failure.
 void copy_recording(const std::filesystem::path& from, const std::filesystem::path& to);
-/// The directory goes as well, if it has nothing else.
+/// Also removes the directory, if nothing else is in it.
 void remove_recording(const std::filesystem::path& dir);
 
 }  // namespace rocemu::command

@@ -38,7 +38,7 @@ class RecordingJudge {
 
   const sanitizer::Selection rules_;
   std::map<uint32_t, std::string> processes_;  // "server#1", by client
-  /// Where objects were created or ended, by client and title.
+  /// The places at which objects were created or destroyed, by client and title.
   std::map<std::pair<uint32_t, std::string>, FoundPlace> places_;
   std::map<std::pair<uint32_t, uint64_t>, uint64_t> rkeys_;  // by client and region
   std::map<ByQp, uint32_t> peers_;                           // the QPs that QPs are connected to

@@ -24,24 +24,25 @@ constexpr size_t kContext = 10;
 
 po::options_description options_of_replay() {
   po::options_description options("Options");
-  options.add_options()("until", po::value<std::string>()->value_name("frame=N|event=N"),
-                        "stop with the step that made frame N of trace.pcap, or line N of "
-                        "events.jsonl; show what led there and the queue pairs as they are then");
+  options.add_options()(
+      "until", po::value<std::string>()->value_name("frame=N|event=N"),
+      "stop after the step that sent frame N of trace.pcap or wrote line N of "
+      "events.jsonl; print the events before it and the state of the queue pairs");
   options.add_options()("capture", po::value<std::string>()->value_name("FILE"),
-                        "write the frames to FILE, as trace.pcap has them: of a run that was "
-                        "killed, or up to where --until stops");
+                        "write the frames to FILE (pcap), for example of a run that was killed, or "
+                        "only those before the stop of --until");
   options.add_options()(
       "sanitize",
       po::value<std::string>()->implicit_value("", "")->value_name("RULE,...|all|-RULE"),
-      "report wrong uses of verbs that the NIC alone can judge (docs/sanitizer.md), or those of "
-      "these rules only; exit with status 1 if there is an error");
+      "report wrong uses of verbs that the NIC alone can detect (docs/sanitizer.md), or only those "
+      "of RULE; exit with status 1 if one is an error");
   options.add_options()("sanitize-report", po::value<std::string>()->value_name("FILE"),
                         "write the reports to FILE.json, FILE.sarif or FILE.xml (JUnit)");
   options.add_options()("json", po::bool_switch(), "print JSON");
   return options;
 }
 
-/// What --sanitize wants.
+/// The options of --sanitize.
 struct Judging {
   RecordingJudge judge;
   std::string report;  // empty if there is none
@@ -59,7 +60,8 @@ std::optional<Judging> read_judging(const po::variables_map& values) {
     if (options->rules.contains(rule)) rules.insert(rule);
   }
   if (rules.empty())
-    throw UsageError("replay: --sanitize: no rule is left; without the program there are " + names);
+    throw UsageError("replay: --sanitize: all rules are excluded; without the program there are " +
+                     names);
   return Judging{RecordingJudge(rules), options->report};
 }
 
@@ -165,23 +167,24 @@ int print_as_json(const std::string& path, const journal::Until& until,
 }  // namespace
 
 std::string replay_help() {
-  return "usage: rocemu replay [--until frame=N|event=N] [--capture FILE] [--json] DIR\n"
-         "       rocemu replay --sanitize[=RULE,...] [--sanitize-report FILE] [--json] DIR\n"
-         "\n"
-         "Gives a new NIC everything that the one of `rocemu run --record DIR` got, without the\n"
-         "program, and compares everything that comes out. Prints how much was the same, or the\n"
-         "first difference with the ten events and frames before it.\n"
-         "\n" +
-         to_text(options_of_replay()) +
-         "\n"
-         "Exit status: 0 no difference, 1 a difference, a journal that cannot be read, or with\n"
-         "--sanitize an error; 2 wrong usage.\n"
-         "\n"
-         "Examples:\n"
-         "  rocemu run --record /tmp/run1 -- ./my_test\n"
-         "  rocemu replay /tmp/run1\n"
-         "  rocemu replay --until frame=120 /tmp/run1\n"
-         "  rocemu replay --sanitize /tmp/run1\n";
+  return R"(usage: rocemu replay [--until frame=N|event=N] [--capture FILE] [--json] DIR
+       rocemu replay --sanitize[=RULE,...] [--sanitize-report FILE] [--json] DIR
+
+Repeats a recording (`rocemu run --record DIR`) without the program: gives the recorded inputs
+to a new NIC and compares its outputs with the recorded ones. Prints how much was compared, or
+the first difference with the ten events and frames before it.
+
+)" + to_text(options_of_replay()) +
+         R"(
+Exit status: 0 if nothing differs; 1 for a difference, an unreadable journal, or with
+--sanitize an error; 2 for wrong usage.
+
+Examples:
+  rocemu run --record /tmp/run1 -- ./my_test
+  rocemu replay /tmp/run1
+  rocemu replay --until frame=120 /tmp/run1
+  rocemu replay --sanitize /tmp/run1
+)";
 }
 
 int replay(const Arguments& given) {
@@ -224,7 +227,7 @@ int replay(const Arguments& given) {
   }
   if (journal.torn())
     std::cout << "the journal is cut off at byte " << journal.offset()
-              << ": whoever wrote it was killed or had no more room\n";
+              << ": its writer was killed or the disk was full\n";
   std::cout << replay.steps() << " steps, " << replay.frames() << " frames: no difference\n";
   return failed ? kExitFailure : 0;
 }

@@ -16,7 +16,7 @@ constexpr uint64_t kMaxFrames = 1000;
 
 po::options_description options_of_pause() {
   po::options_description options("Options");
-  options.add_options()("json", po::bool_switch(), "print as JSON what was done");
+  options.add_options()("json", po::bool_switch(), "print the result as JSON");
   add_dir_option(options);
   return options;
 }
@@ -72,38 +72,41 @@ int set_paused(const char* command, const Arguments& arguments) {
 }  // namespace
 
 std::string pause_help() {
-  return "usage: rocemu pause [--json] [--dir DIR]\n"
-         "\n"
-         "Stops time in a running NIC: no frame arrives and no timeout passes until `rocemu step`\n"
-         "or `rocemu resume`. Programs wait; what they post is taken.\n"
-         "\n" +
-         choice_in_words() + "\n" + to_text(options_of_pause()) +
-         "\n"
-         "Example:\n"
-         "  rocemu pause; rocemu step 3; rocemu resume\n";
+  return R"(usage: rocemu pause [--json] [--dir DIR]
+
+Stops time in a running NIC: no frame arrives and no timeout expires until `rocemu step` or
+`rocemu resume`. Programs can still post work requests; they wait for the completions.
+
+)" + choice_in_words() +
+         "\n" + to_text(options_of_pause()) + R"(
+Example:
+  rocemu pause; rocemu step 3; rocemu resume
+)";
 }
 
 std::string resume_help() {
-  return "usage: rocemu resume [--json] [--dir DIR]\n"
-         "\n"
-         "Lets a NIC go on that `rocemu pause` stopped. For its timeouts no time has passed.\n"
-         "\n" +
-         choice_in_words() + "\n" + to_text(options_of_pause());
+  return R"(usage: rocemu resume [--json] [--dir DIR]
+
+Continues a NIC that `rocemu pause` stopped. The pause does not count for its timeouts.
+
+)" + choice_in_words() +
+         "\n" + to_text(options_of_pause());
 }
 
 std::string step_help() {
-  return "usage: rocemu step [N] [--json] [--dir DIR]\n"
-         "\n"
-         "Of a paused NIC: lets the next frame arrive, or the next N, one by one. Prints each\n"
-         "frame in a line, and the queue pair that it is for and its peer, before and after.\n"
-         "Before each frame programs do what they do because of the one before it. When no frame\n"
-         "is under way then, time moves on to the timeout that sends one.\n"
-         "\n" +
-         choice_in_words() + "\n" + to_text(options_of_step()) +
-         "\n"
-         "Examples:\n"
-         "  rocemu step\n"
-         "  rocemu step 10 --json | jq -r '.[].frame'\n";
+  return R"(usage: rocemu step [N] [--json] [--dir DIR]
+
+Delivers the next frame of a paused NIC, or the next N, one by one. Prints each frame on a
+line, with the state of its queue pair and of the peer before and after it. Before each frame,
+programs have time to respond to the previous one. If no frame is under way, time advances to
+the next timeout that sends one.
+
+)" + choice_in_words() +
+         "\n" + to_text(options_of_step()) + R"(
+Examples:
+  rocemu step
+  rocemu step 10 --json | jq -r '.[].frame'
+)";
 }
 
 int pause(const Arguments& arguments) {

@@ -35,41 +35,44 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// Of a page: browsers open some hundred megabytes.
-constexpr size_t kMostRows = 250'000;
+/// The default for a page: browsers open some hundred megabytes.
+constexpr size_t kMaxRows = 250'000;
 
 po::options_description options_of_timeline() {
   po::options_description options("Options");
   options.add_options()("process", po::value<Words>()->value_name("NAME|PID"),
-                        "only this process; may be given again, as the following");
-  options.add_options()("device", po::value<Words>()->value_name("DEVICE"), "only this device");
-  options.add_options()("qp", po::value<Words>()->value_name("QPN"), "only this QP: 0x11 or 17");
+                        "show only this process; this and the next three options may be repeated");
+  options.add_options()("device", po::value<Words>()->value_name("DEVICE"),
+                        "show only this device");
+  options.add_options()("qp", po::value<Words>()->value_name("QPN"),
+                        "show only this QP: 0x11 or 17");
   options.add_options()("kind", po::value<Words>()->value_name("KIND"),
-                        "only verb, post, frame, cm, completion, event or fault");
+                        "show only verb, post, frame, cm, completion, event or fault");
   options.add_options()("from", po::value<std::string>()->value_name("TIME"),
-                        "from this time on: 2ms, 1.5s, 300us, 1000ns");
-  options.add_options()("to", po::value<std::string>()->value_name("TIME"), "up to this time");
-  options.add_options()("around-error", po::value<size_t>()->implicit_value(20)->value_name("N"),
-                        "the first error (or else fault), with the N (20) before and after it");
+                        "begin at this time: 2ms, 1.5s, 300us, 1000ns");
+  options.add_options()("to", po::value<std::string>()->value_name("TIME"), "end at this time");
+  options.add_options()(
+      "around-error", po::value<size_t>()->implicit_value(20)->value_name("N"),
+      "show the first error (if none, the first fault), and N rows before and after "
+      "it (default 20)");
   options.add_options()("html", po::value<std::string>()->value_name("FILE"),
-                        "write a page that any browser opens, instead of text; - is standard "
-                        "output");
+                        "write an HTML page instead of text; - is standard output");
   options.add_options()("svg", po::value<std::string>()->value_name("FILE"),
-                        "write the ladder as a picture");
+                        "write the diagram as an SVG picture");
   options.add_options()("mermaid", po::value<std::string>()->value_name("FILE"),
-                        "write a sequence diagram for Markdown, in Mermaid's language");
+                        "write a Mermaid sequence diagram, for Markdown");
   options.add_options()("perfetto", po::value<std::string>()->value_name("FILE"),
-                        "write Chrome trace JSON, which ui.perfetto.dev opens");
+                        "write Chrome trace JSON, for ui.perfetto.dev");
   options.add_options()("pcap", po::value<std::string>()->value_name("FILE"),
-                        "write the frames of the recording so far, whole, as a capture");
+                        "write all complete frames of the recording to a capture");
   options.add_options()("events", po::bool_switch(),
-                        "print all events and frames of the recording so far, one JSON object in a "
-                        "line");
-  options.add_options()("json", po::bool_switch(), "print what the page knows, as JSON");
+                        "print all events and frames of the recording, one JSON object per line");
+  options.add_options()("json", po::bool_switch(), "print the data of the HTML page as JSON");
   options.add_options()("rows", po::value<size_t>()->value_name("N"),
-                        "at most N of what is left, around the first error (250000 for a page)");
+                        "show at most N of the selected rows, around the first error (default for "
+                        "--html: 250000)");
   options.add_options()("width", po::value<size_t>()->default_value(80)->value_name("COLUMNS"),
-                        "of the text, and of the picture");
+                        "width of the text and of the SVG picture");
   return options;
 }
 
@@ -94,7 +97,7 @@ timeline::Selection selection_of(const po::variables_map& values) {
       char* end = nullptr;
       const unsigned long qpn = std::strtoul(word.c_str(), &end, 0);
       if (word.empty() || *end != 0 || qpn > 0xffffff)
-        throw UsageError("timeline: --qp '" + word + "' is no QPN, as 0x11 or 17");
+        throw UsageError("timeline: --qp '" + word + "' is not a QPN such as 0x11 or 17");
       selection.qpns.push_back(static_cast<uint32_t>(qpn));
     }
   }
@@ -155,10 +158,10 @@ void write_to(const std::string& name, const Write& write) {
   if (!file) fail_with_errno("cannot write " + name, errno);
 }
 
-/// Of --events and --pcap. Returns the exit status.
+/// Writes the output of --events and --pcap. Returns the exit status.
 int write_recorded(const po::variables_map& values, const Words& given) {
   if (given.size() != 1 || !fs::is_directory(given[0]))
-    throw UsageError("timeline: --events and --pcap are of one recording, a directory");
+    throw UsageError("timeline: --events and --pcap need one recording, which is a directory");
   const std::string path = given[0] + journal::kJournalFile;
   if (values.count("pcap") != 0) {
     journal::JournalReader journal(path);
@@ -177,28 +180,29 @@ int write_recorded(const po::variables_map& values, const Words& given) {
 }  // namespace
 
 std::string timeline_help() {
-  return "usage: rocemu timeline [options] RECORDING|PCAP [RECORDING|PCAP]\n"
-         "\n"
-         "Shows what happened: a column for each queue pair, arrows for frames, and beside them\n"
-         "verbs, work requests, completions, events and faults. What is sent again says why.\n"
-         "PSNs count from the connection's first; the number on the wire is in parentheses.\n"
-         "RECORDING is the DIR of `rocemu run --record DIR`; PCAP a capture of anybody's RoCEv2.\n"
-         "Of two, both are shown beside each other, with a mark where they first differ: the "
-         "golden\n"
-         "run of `rocemu run --expect`, say, and the one that --actual kept.\n"
-         "\n" +
-         to_text(options_of_timeline()) +
-         "\n"
-         "Exit status: 0 done, 1 what cannot be read, 2 wrong usage. Colours are for terminals,\n"
-         "unless NO_COLOR is set.\n"
-         "\n"
-         "Examples:\n"
-         "  rocemu run --record /tmp/run1 --scenario rnr-recovers -- ./my_test\n"
-         "  rocemu timeline /tmp/run1 --kind frame --kind completion\n"
-         "  rocemu timeline /tmp/run1 --around-error\n"
-         "  rocemu timeline /tmp/run1 --html run1.html\n"
-         "  rocemu timeline /tmp/run1 --mermaid - --kind frame\n"
-         "  rocemu timeline golden failed --html difference.html\n";
+  return R"(usage: rocemu timeline [options] RECORDING|PCAP [RECORDING|PCAP]
+
+Draws a recording or a capture: a column for each queue pair, arrows for frames, and beside
+them verbs, work requests, completions, events and faults. Each retransmission shows its
+reason. PSNs are relative to the connection's first; the absolute number is in parentheses.
+
+RECORDING is the DIR of `rocemu run --record DIR`. PCAP is any RoCEv2 capture. Two arguments
+are drawn side by side, with a mark where they first differ: for example the golden run of
+`rocemu run --expect` and the run that --actual kept.
+
+)" + to_text(options_of_timeline()) +
+         R"(
+Exit status: 0 on success, 1 if an input cannot be read, 2 for wrong usage. Terminals get
+colors unless NO_COLOR is set.
+
+Examples:
+  rocemu run --record /tmp/run1 --scenario rnr-recovers -- ./my_test
+  rocemu timeline /tmp/run1 --kind frame --kind completion
+  rocemu timeline /tmp/run1 --around-error
+  rocemu timeline /tmp/run1 --html run1.html
+  rocemu timeline /tmp/run1 --mermaid - --kind frame
+  rocemu timeline golden failed --html difference.html
+)";
 }
 
 int timeline(const Arguments& arguments) {
@@ -219,7 +223,7 @@ int timeline(const Arguments& arguments) {
   timeline::select(selection_of(values), shown);
   const size_t width = values["width"].as<size_t>();
   if (values.count("rows") != 0 || values.count("html") != 0)
-    timeline::limit(values.count("rows") != 0 ? values["rows"].as<size_t>() : kMostRows, shown);
+    timeline::limit(values.count("rows") != 0 ? values["rows"].as<size_t>() : kMaxRows, shown);
   const std::pair<const char*, std::function<void(std::ostream&)>> writers[] = {
       {"html", [&](std::ostream& out) { timeline::write_page(shown, explained, out); }},
       {"svg", [&](std::ostream& out) { timeline::write_svg(shown, width, out); }},

@@ -67,18 +67,18 @@ std::optional<SharedNic> running_shared_daemon() {
   if (!distrust_of_base(base_dir()).empty()) return std::nullopt;
   std::optional<ControlClient> client = ControlClient::connect(shared_dir());
   if (!client) {
-    // One that was ended takes its directory along.
+    // A NIC that ended regularly has removed its directory.
     if (std::filesystem::exists(shared_dir() + "/" + abi::kControlSocket))
       std::cerr << "rocemu: the shared NIC has died (its log: " + shared_dir() +
-                       ".log); this run has a private NIC of its own, which programs of other runs "
-                       "do not reach. Start the shared one again: rocemu up\n";
+                       ".log); this run has a private NIC, which programs of other runs "
+                       "cannot reach. Start the shared one again: rocemu up\n";
     return std::nullopt;
   }
   client->require_same_version();
   return SharedNic{client->dir(), sanitizer_directory_of(*client)};
 }
 
-/// Of --expect and --update.
+/// Returns the golden run of --expect and --update.
 std::unique_ptr<GoldenRun> make_golden_run(const po::variables_map& values) {
   const auto absolute = [&](const char* option) -> std::filesystem::path {
     if (values.count(option) == 0) return {};
@@ -89,15 +89,14 @@ std::unique_ptr<GoldenRun> make_golden_run(const po::variables_map& values) {
   };
   const bool update = values["update"].as<bool>();
   if (values.count("expect") == 0) {
-    if (update) throw UsageError("run: --update says nothing without --expect DIR");
-    if (values.count("actual") != 0)
-      throw UsageError("run: --actual says nothing without --expect DIR");
+    if (update) throw UsageError("run: --update needs --expect DIR");
+    if (values.count("actual") != 0) throw UsageError("run: --actual needs --expect DIR");
     return nullptr;
   }
   if (!values["lockstep"].as<bool>())
-    throw UsageError("run: --expect needs --lockstep: other runs are never twice the same");
+    throw UsageError("run: --expect needs --lockstep: without it no two runs are the same");
   if (update && values.count("actual") != 0)
-    throw UsageError("run: with --update any run is as expected; leave out --actual");
+    throw UsageError("run: with --update no run differs; leave out --actual");
   return std::make_unique<GoldenRun>(
       GoldenRun::Places{absolute("expect"), absolute("record"), absolute("actual")}, update);
 }
@@ -126,8 +125,7 @@ void require_own_proc() {
   const std::string self = std::filesystem::read_symlink("/proc/self", error).string();
   if (self != std::to_string(getpid()))
     throw Failure(
-        "run: /proc is not that of this PID namespace, so that nothing can be known of the "
-        "programs; "
+        "run: /proc is not that of this PID namespace, so rocemu cannot inspect the programs; "
         "mount it: unshare --pid --fork --mount-proc rocemu run ...");
 }
 
@@ -135,11 +133,11 @@ void require_own_proc() {
 std::string make_call_sites_dir(const po::variables_map& values) {
   if (values.count("call-sites") == 0) return "";
   const std::string given = values["call-sites"].as<std::string>();
-  if (given.empty()) throw UsageError("run: --call-sites wants the name of a directory");
+  if (given.empty()) throw UsageError("run: --call-sites needs the name of a directory");
   std::string dir = std::filesystem::absolute(given).string();
   make_directory(dir);
   if (!std::filesystem::is_empty(dir))
-    throw Failure("run: --call-sites: " + given + " has files already; give a new directory");
+    throw Failure("run: --call-sites: " + given + " already has files; give a new directory");
   return dir;
 }
 
@@ -177,7 +175,7 @@ class Run {
         lockstep_(is_set("lockstep")),
         stops_unrecorded_(text("record-policy") == "stop") {
     if (command_.empty() || command_[0].empty())
-      throw UsageError("run: no command given; it stands behind '--': rocemu run -- ibv_devices");
+      throw UsageError("run: no command given; it follows '--': rocemu run -- ibv_devices");
     find_command(command_[0]);  // throws before a NIC is started in vain
     start_.scenario = read_scenarios(values);
   }
@@ -222,8 +220,8 @@ class Run {
 
   void set_clock() {
     if (is_set("report-failures") && !lockstep_)
-      throw UsageError("run: --report-failures is for --lockstep only");
-    if (has("processor") && !lockstep_) throw UsageError("run: --processor is for --lockstep only");
+      throw UsageError("run: --report-failures needs --lockstep");
+    if (has("processor") && !lockstep_) throw UsageError("run: --processor needs --lockstep");
     if (lockstep_) {
       require_own_proc();
       give_daemon({"--report-stuck"});
@@ -312,12 +310,12 @@ class Run {
   void stop_nic() {
     if (!daemon_) return;
     const bool nic_was_gone = daemon_->is_gone();
-    // With turns the NIC itself lets programs finish their part of the run.
+    // In lockstep the NIC itself lets programs finish their part of the run.
     if (!lockstep_) programs_->wait_until_gone(kFinishing);
     const std::string trouble = daemon_->stop();
     end_left_programs(*programs_, lockstep_ ? kFinishing : std::chrono::milliseconds(0));
     if (!trouble.empty()) std::cerr << "rocemu: " + trouble + "\n";
-    // What a program reports without its NIC, or a test of a NIC that crashed, is no success.
+    // If the NIC crashed, the success of a program or a test does not count.
     if (nic_was_gone || !trouble.empty()) fail();
   }
 
@@ -382,7 +380,7 @@ void require_separator(const Arguments& arguments, const po::options_description
   if (word.empty()) return;
   std::string meant = "rocemu run";
   for (auto at = arguments.begin(); *at != word; ++at) meant += ' ' + *at;
-  throw UsageError("run: the command stands behind '--': " + meant + " -- " + word);
+  throw UsageError("run: the command follows '--': " + meant + " -- " + word);
 }
 
 }  // namespace
@@ -396,7 +394,7 @@ int run(const Arguments& arguments) {
   const bool has_all_profiles =
       values.count("profile") != 0 && values["profile"].as<std::string>() == "all";
   if (has_all_profiles) {
-    if (command.empty()) throw UsageError("run: no command given; it stands behind '--'");
+    if (command.empty()) throw UsageError("run: no command given; it follows '--'");
     find_command(command[0]);  // throws before 13 runs do
     return run_with_all_profiles(values, own, command);
   }

@@ -10,43 +10,49 @@ namespace {
 constexpr char kUsage[] =
     R"(usage: rocemu run [options] -- COMMAND [ARGUMENT...]
 
-Runs COMMAND so that it, and every process it starts, sees emulated RDMA devices. Its
-input, output and exit status are its own; but with --capture - its standard output goes
-to standard error.
+Runs COMMAND and gives it, and every process that it starts, emulated RDMA devices. COMMAND
+keeps its input, output and exit status; only --capture - sends its standard output to
+standard error.
 
-The NIC is a daemon of this one run. It is gone, with all its files, when COMMAND ends;
-programs that COMMAND leaves in the background are named and ended then.
-If `rocemu up` started a shared NIC, COMMAND joins that one instead, unless any of the
-options below but --timeout, --poll-patience, --stacks and --mount-sysfs is given: each
-of them asks for a NIC of its own.
+A daemon emulates the NIC for this run. When COMMAND ends, rocemu removes the NIC with all
+its files, and reports and ends the programs that COMMAND left in the background.
+
+If a shared NIC is up (`rocemu up`), COMMAND joins it, unless you give an option: each option
+except --timeout, --poll-patience, --stacks and --mount-sysfs starts a NIC for this run.
 
 )";
 
 constexpr char kExitStatus[] =
     R"(
-Exit status: that of COMMAND; 128+N if signal N ended it; 127 if there is no such
-program, 126 if it cannot be executed; 124 after --timeout; 123 for a deadlock; 2 for
-wrong usage; 1 if emulation failed, or if COMMAND succeeded and with --strict a rule
-never acted, with --sanitize an error was found, with --expect the run was not as
-expected, or with --check-determinism two runs differed.
+Exit status: that of COMMAND, or 128+N if signal N killed it. Other statuses:
+  1    emulation failed; or COMMAND succeeded, but --strict, --sanitize,
+       --expect or --check-determinism found an error
+  2    wrong usage
+  123  a deadlock
+  124  the time of --timeout is over
+  126  COMMAND cannot be executed
+  127  COMMAND does not exist
 )";
 
 /// Only --help-all prints this text.
 constexpr char kDetails[] =
     R"(
-SIGTERM, SIGHUP, SIGINT and SIGQUIT are passed on to every program of the run, in whatever
-process group or session. Programs that have not ended 2 s later are killed. If COMMAND
-catches or ignores SIGINT or SIGQUIT, it decides whether it ends; a second one within 2 s
-kills all.
+rocemu passes SIGTERM, SIGHUP, SIGINT and SIGQUIT on to every program of the run, in any
+process group or session, and kills the programs that have not ended 2 s later. If COMMAND
+catches or ignores SIGINT or SIGQUIT, it may continue; a second signal within 2 s kills all
+programs.
 
-A deadlock is found at once in lockstep, and on the real clock when the NIC has gone: every thread waits for another or for the NIC, and nothing is under way
-there or due. rocemu reports what each thread waits for, and ends the programs. A thread that
-sleeps for a time, or could be woken from outside (a terminal, a pipe, a connection, a
-signal), is no deadlock; one that only polls is after 5 s, or --poll-patience.
+In a deadlock every thread waits for another thread or for the NIC, and the NIC has no frame
+under way and no timeout due. In lockstep rocemu finds it at once; on the real clock it finds
+it when the NIC has ended. It reports what each thread waits for and ends the programs. A
+thread that sleeps for a time, or that something outside the run can wake (a terminal, a pipe,
+a connection, a signal), is not in a deadlock. A thread that only polls is in one after 5 s,
+or the time of --poll-patience.
 
-In lockstep all processes and threads of a run go on one at a time in a fixed order: frames,
-completions and outputs are the same to the byte each time. That covers dynamically linked
-programs that wait by calls of the C library; docs/design/turns.md lists the limits.
+In lockstep all processes and threads of a run execute one at a time in a fixed order, so that
+frames, completions and output are the same to the byte in each run. This works for
+dynamically linked programs that wait in functions of the C library;
+docs/reference/lockstep.md lists the limits.
 )";
 
 constexpr char kExamples[] =

@@ -23,7 +23,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kKillTimeout{10'000};
 /// How often we look for programs started since the last look.
 constexpr milliseconds kProgramsLookInterval{10};
-constexpr size_t kLongestCommandLine = 200;
+constexpr size_t kMaxCommandLine = 200;
 
 std::string name_of_program(pid_t process) {
   std::string path = proc::link_at(proc::directory_of(process) + "/exe");
@@ -138,7 +138,7 @@ std::string list_programs(const std::vector<pid_t>& programs) {
     std::ranges::replace_if(
         line, [](unsigned char c) { return c < ' '; }, '?');
     if (line.empty()) line = status_of(process, "Name");
-    if (line.size() > kLongestCommandLine) line = line.substr(0, kLongestCommandLine) + "...";
+    if (line.size() > kMaxCommandLine) line = line.substr(0, kMaxCommandLine) + "...";
     text += "  pid " + std::to_string(process) + ": " + line + "\n";
   }
   return text;

@@ -43,7 +43,7 @@ bool has_no_outsiders = false;  // expect_no_outsiders()
 /// The daemon sends this signal when nothing can happen any more (--report-stuck). From another
 /// sender it is ignored, which is its default action.
 constexpr int kStuckSignal = SIGURG;
-constexpr std::chrono::seconds kLongestPause{2};
+constexpr std::chrono::seconds kMaxPause{2};
 /// The time that a test has to end by its exception when its time limit is over.
 constexpr std::chrono::seconds kUnwinding{10};
 /// How often we check programs that have to end, or whose NIC has ended.
@@ -60,7 +60,8 @@ class SignalQueue {
     struct sigaction standard {};
     standard.sa_handler = SIG_DFL;
     sigaction(SIGCHLD, &standard, &child_action_before_);
-    // Somebody who reads the beginning of a report only ends neither us nor, so, the programs.
+    // A reader that closes the pipe of a report early must end neither rocemu nor, as a result, the
+    // programs.
     struct sigaction ignored {};
     ignored.sa_handler = SIG_IGN;
     sigaction(SIGPIPE, &ignored, &pipe_action_before_);
@@ -75,14 +76,14 @@ class SignalQueue {
   SignalQueue(const SignalQueue&) = delete;
   SignalQueue& operator=(const SignalQueue&) = delete;
 
-  /// What the command must find as we found it.
+  /// Restores the signal handlers and masks with which rocemu was started.
   void restore_in_child() const {
     sigaction(SIGCHLD, &child_action_before_, nullptr);
     sigaction(SIGPIPE, &pipe_action_before_, nullptr);
     sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
   }
 
-  /// The next one; nothing if none comes by then.
+  /// Returns the next signal, or nothing if none arrives before the deadline.
   std::optional<siginfo_t> next(std::optional<Clock::time_point> deadline) const {
     for (;;) {
       siginfo_t info{};
@@ -111,7 +112,8 @@ class SignalQueue {
   }, pipe_action_before_{};
 };
 
-/// Addresses are in frames (RETH): in lockstep they are to be the same each time.
+/// Disables address randomization: frames contain addresses (RETH), which must be the same in each
+/// run in lockstep.
 void keep_addresses() {
   const int persona = personality(0xffffffff);
   if (persona >= 0) personality(static_cast<unsigned long>(persona) | ADDR_NO_RANDOMIZE);
@@ -152,7 +154,7 @@ pid_t start_command(Arguments& command, const SignalQueue& signals,
     if (const std::string obstacle = mount_sysfs(supervision.dir); !obstacle.empty()) {
       dprintf(STDERR_FILENO,
               "rocemu: --mount-sysfs: %s; without it programs that use the C library see the "
-              "devices all the same (rocemu doctor COMMAND tells which do not)\n",
+              "devices nevertheless (rocemu doctor COMMAND shows which do not)\n",
               obstacle.c_str());
       _exit(kExitFailure);
     }
@@ -324,7 +326,7 @@ void Supervisor::on_children() {
     on_daemon_end(wait_status);
   }
   if (const std::optional<int> ended = programs_.command_status(); ended && !command_status_) {
-    // Its status alone could be that of a shell. Of all other processes the daemon tells.
+    // The status alone could be that of a shell. The daemon reports all other processes.
     if (supervision_.lockstep && WIFSIGNALED(*ended) && proc::is_crash(WTERMSIG(*ended)))
       std::cerr << "rocemu: " + name_ + " (pid " + std::to_string(program_) + ") received SIG" +
                        abi::signal_name(WTERMSIG(*ended)) + "\n";
@@ -369,7 +371,7 @@ void Supervisor::on_daemon_end(int wait_status) {
   std::cerr << "rocemu: " + why + "\n";
   supervision_.daemon->reaped(wait_status);
   const std::vector<BlockedThread> threads = look();
-  // Of threads that only sleep for a time there is nothing to tell.
+  // Threads that only sleep for a time have nothing to report.
   if (std::ranges::any_of(threads, [](const auto& one) { return one.waker == Waker::kNobody; })) {
     const std::string waits = describe_waits(threads, Json::object());
     std::cerr << waits;
@@ -398,9 +400,9 @@ void Supervisor::on_stuck(uint32_t serial) {
   const auto threads =
       find_hang([this] { return look(); }, begin - stuck_since_ >= supervision_.poll_patience);
   if (!threads) {
-    // Of many threads that takes long, and is to take a tenth of the time at most.
+    // Inspecting many threads takes long, and must take at most a tenth of the time.
     const Clock::time_point end = Clock::now();
-    next_look_ = end + std::min<Clock::duration>(9 * (end - begin), kLongestPause);
+    next_look_ = end + std::min<Clock::duration>(9 * (end - begin), kMaxPause);
     return;
   }
   const Json nic = ask_nic({{"serial", serial}});

@@ -23,10 +23,10 @@ struct Supervision {
   bool mounts_sysfs = false;
   bool tells_exits = false;  // also for orphans, which the NIC may notice too late
   std::optional<std::chrono::nanoseconds> timeout = {};
-  /// A thread that polls may do so for a time by its own clock, which nobody can see. So long it
-  /// may.
+  /// The time for which a thread may poll without success. Its own time limit cannot be seen from
+  /// outside.
   std::chrono::nanoseconds poll_patience = std::chrono::seconds(5);
-  /// Where the run is recorded; may be empty.
+  /// The directory of the run's recording; may be empty.
   std::string recording = {};
   std::optional<StackFiles> stacks = {};
   /// The test that is watched in place of the command; may be null.

@@ -22,7 +22,7 @@ namespace {
 
 /// A test in Python raises an exception at the signal. A test whose main thread cannot be
 /// interrupted gets the signal this many times, then SIGABRT, then SIGKILL.
-constexpr int kMostSignals = 3;
+constexpr int kMaxSignals = 3;
 /// The same hang is reported every two seconds.
 constexpr std::chrono::seconds kNewHang{10};
 /// A wait with a limit in Python looks every 50 ms whether its program has ended. This is what that
@@ -114,12 +114,12 @@ void WatchedTest::report(const std::string& text) {
   if (now - latest_ > kNewHang) signals_ = 0;
   latest_ = now;
   const std::string line = "rocemu: " + text;
-  const bool is_shown = !raises || signals_ >= kMostSignals;
+  const bool is_shown = !raises || signals_ >= kMaxSignals;
   if (is_shown && write(report_fd_, line.data(), line.size()) < 0) {
     // The test has no standard error; it still gets the signal.
   }
-  const int signal = raises && signals_ < kMostSignals ? soft : SIGABRT;
-  kill(pid_, signals_++ > kMostSignals ? SIGKILL : signal);
+  const int signal = raises && signals_ < kMaxSignals ? soft : SIGABRT;
+  kill(pid_, signals_++ > kMaxSignals ? SIGKILL : signal);
 }
 
 }  // namespace rocemu::command

@@ -1,5 +1,5 @@
-// The test that has started `rocemu run --for-test`, to have a NIC of its own (testing/): its
-// threads are watched for hangs as those of a command are.
+// The test that started `rocemu run --for-test` as its NIC (testing/): its threads are watched for
+// hangs like those of a command.
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,6 @@
-// Prints the findings of a run as they are found, by a process of its own: the tools that look up
-// source lines take their time, and `rocemu run` takes each child that ends for one of the run.
+// Prints the findings of a run when they are found, in a separate process: the tools that look up
+// source lines take their time, and `rocemu run` treats each child that ends as a program of the
+// run.
 #pragma once
 
 #include <sys/types.h>

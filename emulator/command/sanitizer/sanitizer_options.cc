@@ -34,7 +34,7 @@ sanitizer::Selection selected_rules(const std::string& command, const std::strin
   sanitizer::SelectionResult selected = sanitizer::select_rules(text);
   if (!selected.unknown.empty())
     throw UsageError(command + ": --sanitize: " + unknown_rule(selected.unknown));
-  if (selected.rules.empty()) throw UsageError(command + ": --sanitize: no rule is left");
+  if (selected.rules.empty()) throw UsageError(command + ": --sanitize: all rules are excluded");
   return std::move(selected.rules);
 }
 
@@ -55,8 +55,8 @@ void write_file(const std::string& path, const std::string& text) {
   if (!file.flush()) fail_with_errno("cannot write " + path, errno);
 }
 
-/// Reports a file that cannot be written before the run begins, and empties it, so that nobody
-/// mistakes the reports of an earlier run for those of this one.
+/// Reports a file that cannot be written before the run begins, and empties it, so that old reports
+/// cannot be mistaken for those of this run.
 void require_writable(const std::string& path) {
   std::ofstream file(path);
   if (!file) throw Failure("cannot write --sanitize-report " + path + ": " + std::strerror(errno));

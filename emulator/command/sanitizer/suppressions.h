@@ -13,7 +13,8 @@ namespace rocemu::command {
 
 class Suppressions {
  public:
-  /// Throws Failure, with the line, for a file that cannot be read or a line that is none.
+  /// Throws Failure, with the line number, for a file that cannot be read or a line that is not a
+  /// suppression.
   static Suppressions read(const std::string& file);
 
   bool suppress(const Misuse& finding) const;

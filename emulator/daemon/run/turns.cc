@@ -207,8 +207,9 @@ void Turns::settle(const MustStop& must_stop) {
       const std::string names = everybody_.give_up_on_running(waited > kMaxPatience);
       if (!names.empty()) {
         spdlog::warn(
-            "for 2 s without a verb runs {}: what it does counts as outside of the virtual "
-            "clock from now on, and the run is no longer deterministic",
+            "these threads have run for 2 s without calling a verb: {}; the virtual clock no "
+            "longer "
+            "waits for them, and the run is no longer deterministic",
             names);
         return find_strangers();
       }
@@ -399,8 +400,8 @@ bool Turns::must_go_on_beside(const ThreadSlot& slot, Nanoseconds held, Nanoseco
   if (held < kPatience || (own < kOwnTime && held < kMaxPatience)) return false;
   const std::string name = proc::field_of(status, "Name");
   spdlog::warn(
-      "for 2 s without a verb runs thread {} (tid {}) of pid {}: what it does counts as outside of "
-      "the virtual clock from now on, and the run is no longer deterministic",
+      "thread {} (tid {}) of pid {} has run for 2 s without calling a verb; the virtual clock no "
+      "longer waits for it, and the run is no longer deterministic",
       name, slot.tid.load(), slot.pid.load());
   return true;
 }

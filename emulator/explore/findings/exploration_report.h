@@ -1,4 +1,4 @@
-// What an exploration found, for people and for machines.
+// The findings of an exploration, for people and for programs.
 #pragma once
 
 #include <filesystem>

@@ -10,7 +10,7 @@
 namespace rocemu::explore {
 namespace {
 
-/// Whether it befalls all that a process or a device does.
+/// Returns whether the cause affects everything that a process or a device does.
 bool is_broad(const Cause& cause) {
   return std::ranges::any_of(
       std::to_array<std::string_view>({"do: kill", "do: remove_device", "do: {port:", "do: {gid:"}),

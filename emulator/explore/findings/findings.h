@@ -43,7 +43,7 @@ struct Finding {
   /// Returns whether a repetition ended like the finding, or none was run. A finding that occurred
   /// only once says more about a busy machine than about the program.
   bool is_repeatable() const { return repetitions == 0 || confirmed > 0; }
-  /// What happened.
+  /// Describes what happened, in a sentence.
   std::string sentence() const;
 };
 

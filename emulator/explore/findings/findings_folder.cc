@@ -20,15 +20,15 @@ void clear_folder(const fs::path& folder) {
 void prepare_folder(const Options& options) {
   const fs::path folder = options.folder;
   if (fs::exists(folder) && !fs::is_directory(folder))
-    throw ExploreError(options.folder + " is there already, and is no directory");
+    throw ExploreError(options.folder + " already exists and is not a directory");
   const bool has_results = fs::exists(folder / kResultsFile);
   if (has_results && !options.resume && !options.force)
     throw ExploreError(options.folder +
-                       " has the findings of an earlier exploration: --resume goes on with it, "
+                       " has the findings of an earlier exploration: --resume continues it, "
                        "--force replaces it, --output DIR puts the new ones elsewhere");
   if (!has_results && fs::exists(folder) && !fs::is_empty(folder) && !options.force)
     throw ExploreError(options.folder +
-                       " is there already, and is none that rocemu explore made: give another "
+                       " already exists, and is not a folder of rocemu explore: give another "
                        "--output DIR");
   std::error_code error;
   fs::create_directories(folder, error);

@@ -50,7 +50,7 @@ void write_plan(const std::filesystem::path& folder, const PlanFile& plan) {
 PlanFile read_plan(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / kPlanFile;
   if (!std::filesystem::exists(file))
-    throw ExploreError(folder.string() + " has no plan.json: it is no folder of rocemu explore");
+    throw ExploreError(folder.string() + " has no plan.json: it is not a folder of rocemu explore");
   try {
     const Json json = Json::parse(contents_of(file));
     PlanFile plan{.identity = json.at("identity"),
@@ -67,7 +67,8 @@ PlanFile read_plan(const std::filesystem::path& folder) {
     if (plan.baseline.empty()) throw ExploreError("it has no baseline");
     return plan;
   } catch (const std::exception& error) {
-    throw ExploreError(file.string() + " is damaged, or of another rocemu: " + error.what());
+    throw ExploreError(file.string() +
+                       " is damaged, or from another version of rocemu: " + error.what());
   }
 }
 

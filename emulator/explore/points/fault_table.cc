@@ -94,7 +94,7 @@ constexpr Fault kTable[] = {
     {kCm, "", "duplicate", kOnce, "comes twice"},
     {kCm, "", "{delay: 5s}", kOnce, "comes after it was sent again"},
     {kCm, "REQ REP", "{reject: CONSUMER}", kOnce, "is rejected by the consumer"},
-    {kCm, "REQ", "{reject: INVALID_SERVICE_ID}", kOnce, "is rejected, since nobody listens"},
+    {kCm, "REQ", "{reject: INVALID_SERVICE_ID}", kOnce, "is rejected, since no program listens"},
     {kCm, "REQ", "{reject: NO_RESOURCES}", kOnce, "is rejected for want of resources"},
     {kCm, "REQ REP", "{reject: STALE_CONNECTION}", kOnce, "is rejected as of a stale connection"},
 
@@ -126,7 +126,8 @@ constexpr Fault kTable[] = {
     {kEvent, "", "drop", kOnce, "is lost"},
     {kEvent, "", "drop", kEver, "is lost from then on"},
 
-    // What befalls device and process, at each phase: at the calls and completions that begin one.
+    // Faults of the device and the process, in each phase: at the calls and completions that begin
+    // a phase.
     {kVerb, "alloc_pd create_qp modify_qp destroy_qp rdma_connect rdma_accept rdma_disconnect",
      "kill", kOnce, "the process dies at {}"},
     {kSent, "", "kill", kOnce, "the process dies at {}"},
@@ -134,7 +135,7 @@ constexpr Fault kTable[] = {
     {kVerb, "create_qp modify_qp destroy_qp", "{port: {down: 1s}}", kOnce,
      "the port goes down for 1 s at {}"},
     {kSent, "", "{port: down}", kOnce, "the port goes down at {}"},
-    // One that the usual retries outlast, and one that they do not.
+    // A fault that the usual retries outlast, and one that they do not.
     {kSent, "", "{port: {down: 100ms}}", kOnce, "the port goes down for 100 ms at {}"},
     {kSent, "", "{port: {down: 1s}}", kOnce, "the port goes down for 1 s at {}"},
     {kSent, "", "{gid: {index: 1, address: 10.9.8.7}}", kOnce, "GID 1 changes at {}"},

@@ -1,5 +1,5 @@
-// What can honestly happen at each kind of point: the one table of which `rocemu explore` makes its
-// scenarios, and of which docs/faults.md shows the same.
+// The table of realistic faults at each kind of point. `rocemu explore` builds its scenarios from
+// it, and docs/faults.md shows it.
 #pragma once
 
 #include <span>
@@ -22,12 +22,13 @@ enum class Needs : uint8_t {
 
 struct Fault {
   PointKind kind;
-  /// Of the point, separated by blanks; one that ends in * begins the name. Empty: all.
+  /// The names of points, separated by blanks; a name that ends in * is a prefix. Empty: all
+  /// points.
   std::string_view names;
   std::string_view effect;  // what stands behind `do:`
   Times times;
-  /// What stands behind the point's own text: "fails with ENOMEM". Or the point's stands where this
-  /// has {}: "the device is removed at {}".
+  /// The text after the point's own: "fails with ENOMEM". If it has {}, the point's text is
+  /// inserted there: "the device is removed at {}".
   std::string_view text;
   Needs needs = Needs::kNothing;
 };

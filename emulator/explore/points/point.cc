@@ -122,7 +122,7 @@ class Finder {
                   process + ", event: " + event.text("event"));
   }
 
-  /// Of all contexts and event channels of the process.
+  /// Counts the calls of all contexts and event channels of the process.
   void on_call(const RecordedEvent& event, std::string call, const std::string& process) {
     if (event.is_of_list) return;  // rules are for calls
     if (call == "rdma_connect") connecting_.insert(event.number("id"));
@@ -178,8 +178,8 @@ class Finder {
     if (found == qps_.end() || found->second.process.empty()) return;
     Qp& qp = found->second;
     const std::string opcode = event.text("opcode");
-    // ibv_poll_cq(3): of one that failed the opcode is not valid. Such a one is a consequence, of a
-    // disconnection for example, and of which queue it is nobody can tell.
+    // ibv_poll_cq(3): a failed completion has no valid opcode. Such a completion is a consequence,
+    // of a disconnection for example, and its queue cannot be determined.
     if (opcode.empty()) return;
     const bool receives = opcode.starts_with("RECV");
     const uint64_t nth = receives ? ++qp.received : ++qp.sent;

@@ -29,8 +29,8 @@ struct FaultPoint {
   std::string process;  // "server#1"; empty of messages of the connection manager
   std::string name;     // of the verb, opcode, message or event
   std::string place;    // the keys of a rule that pick it, without those that count
-  /// Of rules that count occurrences: which one, of each flow or in all. 0: `place` says it
-  /// already.
+  /// The number of the occurrence for rules that count, in each flow or in total. 0: `place`
+  /// identifies it already.
   uint64_t nth = 0, nth_total = 0;
   uint64_t position = 0;      // among the points with its process, kind and name, from 1
   std::string call_site;      // of a verb, if it is known

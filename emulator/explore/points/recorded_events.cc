@@ -105,7 +105,8 @@ RecordedEvents read_events(const std::filesystem::path& dir) {
     std::vector<std::string>& all = events.processes_of_pid[pid];
     if (std::ranges::find(all, process) == all.end()) all.push_back(process);
   }
-  // What came before the name: the opening of a channel, the attachment of a client.
+  // Names the events before the one with the name: the opening of a channel, the attachment of a
+  // client.
   for (RecordedEvent& event : events.list) {
     if (!event.process.empty()) continue;
     if (event.json.contains("channel")) event.process = of_channel[event.number("channel")];
@@ -122,7 +123,7 @@ struct CallSite {
   size_t count;  // events
 };
 
-/// Of a process, by the call that is recorded, in the order of the calls.
+/// The call sites of a process, by the recorded call, in the order of the calls.
 using CallSites = std::map<std::string, std::vector<CallSite>>;
 
 /// One for each program that the process executed and that opened a device.
@@ -198,7 +199,7 @@ std::map<std::string, int64_t> objects_left(const RecordedEvents& events) {
       if (call == lifetime.destroyed_by && (!failed || trying_is_enough)) --left[key];
     }
   }
-  // Who was killed, or whose device has gone, could not.
+  // A process that was killed, or whose device was removed, could not destroy its objects.
   for (const RecordedEvent& event : events.list) {
     const std::string what = event.text("what");
     if (what != "killed" && what != "device_lost") continue;

@@ -15,13 +15,13 @@ using Json = nlohmann::ordered_json;
 struct RecordedEvent {
   Json json;
   std::string process;  // "server#1"; empty if it is of none
-  /// Of a call: equal for those of a process that came by the same call stack; empty if unknown.
+  /// The call stack of a call: equal for calls of a process with the same stack; empty if unknown.
   std::string call_site = {};
-  /// Of a call whose site is known: its name, and which one of that name it is of its process, from
-  /// 1. What ibv_bind_mw(3) posts is recorded as if ibv_post_send(3) had.
+  /// The name of a call whose site is known, and its number among the process's calls of that name,
+  /// from 1. A post of ibv_bind_mw(3) is recorded as one of ibv_post_send(3).
   std::string call_name = {};
   uint64_t call_number = 0;
-  /// Of a work request that was posted with others before it, by the same call.
+  /// Whether a work request was posted after others by the same call.
   bool is_of_list = false;
 
   std::string text(const char* key) const;
@@ -43,9 +43,9 @@ struct RecordedEvents {
 /// A file that is cut off is read as far as it goes. `dir` is that of the recording.
 RecordedEvents read_events(const std::filesystem::path& dir);
 
-/// Fills in what RecordedEvent says of calls and their sites by what the programs of another run,
-/// without fault as well, told of theirs. `dir` is that of its recording, `sites` of its call
-/// sites. Of a process that made other calls there nothing is known.
+/// Adds calls and their sites to the events, from another run without a fault whose programs
+/// reported them. `dir` is the directory of its recording, `sites` that of its call sites.
+/// Processes that made other calls in that run get none.
 void add_call_sites(RecordedEvents& events, const std::filesystem::path& dir,
                     const std::filesystem::path& sites);
 

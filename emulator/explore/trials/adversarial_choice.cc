@@ -13,15 +13,15 @@ namespace rocemu::explore {
 namespace {
 
 constexpr char kChoicesFile[] = "choices";
-constexpr size_t kMostTold = 3;
+constexpr size_t kMaxNamed = 3;
 
 std::string text_of(const std::string& of_class, const AdversarialChoices& choices) {
   if (choices.empty()) return "the NIC does what the class " + of_class + " allows";
   std::string text;
-  for (size_t i = 0; i < std::min(choices.size(), kMostTold); ++i)
+  for (size_t i = 0; i < std::min(choices.size(), kMaxNamed); ++i)
     text += (i == 0 ? "" : ", and ") + choices[i].text;
-  if (choices.size() > kMostTold)
-    text += fmt::format(", and {} more of these", choices.size() - kMostTold);
+  if (choices.size() > kMaxNamed)
+    text += fmt::format(", and {} more of these", choices.size() - kMaxNamed);
   return text;
 }
 

@@ -10,7 +10,7 @@ namespace {
 constexpr double kMargin = 1.5;
 /// The largest part of the budget that confirmations may take: a few slow findings must not keep
 /// the other faults from being tried.
-constexpr double kMostForConfirmation = 0.5;
+constexpr double kMaxForConfirmation = 0.5;
 
 }  // namespace
 
@@ -19,7 +19,7 @@ Budget::Budget(std::optional<std::chrono::nanoseconds> total, Clock::time_point 
 
 void Budget::reserve(const std::string& place, Clock::duration took, size_t runs) {
   // A finding that takes longer than the whole reserve cannot be repeated.
-  if (total_ && took > kMostForConfirmation * *total_) return;
+  if (total_ && took > kMaxForConfirmation * *total_) return;
   reserved_.emplace(place, took * runs);
 }
 
@@ -33,7 +33,7 @@ bool Budget::is_over_for_trials(Clock::time_point now) const {
   for (const auto& [place, time] : reserved_) needed += time;
   needed *= kMargin / static_cast<double>(jobs_);
   const std::chrono::duration<double> total = *total_;
-  return now - begin_ >= total - std::min(needed, kMostForConfirmation * total);
+  return now - begin_ >= total - std::min(needed, kMaxForConfirmation * total);
 }
 
 }  // namespace rocemu::explore

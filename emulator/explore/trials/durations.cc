@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, 29> kUnits = {
     "nsec",        "nsecs",        "second",      "seconds",      "nanosecond", "nanoseconds",
     "microsecond", "microseconds", "millisecond", "milliseconds", "minute",     "minutes",
     "mins",        "hour",         "hours",       "hrs",          "hr"};
-constexpr size_t kLongestAbbreviation = 2;  // abbreviations must be in lower case
+constexpr size_t kMaxAbbreviation = 2;  // abbreviations must be in lower case
 
 bool is_digit(char c) {
   return std::isdigit(static_cast<unsigned char>(c)) != 0;
@@ -89,7 +89,7 @@ class Scanner {
     size_t end = begin;
     while (is_of_word_or_digit(end)) ++end;
     std::string word = line_.substr(begin, end - begin);
-    if (word.size() > kLongestAbbreviation)
+    if (word.size() > kMaxAbbreviation)
       std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
     return std::ranges::find(kUnits, word) != kUnits.end() ? end : none;
   }

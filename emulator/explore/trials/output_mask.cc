@@ -35,7 +35,7 @@ std::string without_numbers(const std::string& line) {
   return form;
 }
 
-/// Those of `lines` that the other does not have, or not so often.
+/// Returns the lines that the other output does not have, or has less often.
 std::vector<std::string> only_in(const std::vector<std::string>& lines,
                                  const std::vector<std::string>& other) {
   std::multiset<std::string> there(other.begin(), other.end());
@@ -51,8 +51,8 @@ std::vector<std::string> only_in(const std::vector<std::string>& lines,
   return rest;
 }
 
-/// True if each line of `wholes` is some of `parts`, one behind the other, and none is left: a
-/// program has written between the beginning of another's line and its end.
+/// Returns whether the parts, concatenated, are exactly the whole lines: a program wrote in the
+/// middle of another's line.
 bool are_joined(std::vector<std::string> wholes, std::vector<std::string> parts) {
   constexpr size_t kMost = 16;
   std::erase(wholes, "");

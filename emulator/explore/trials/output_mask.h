@@ -12,11 +12,12 @@ namespace rocemu::explore {
 
 class OutputMask {
  public:
-  /// Of the same output of runs that are all right; the first is the baseline.
-  /// With several writers the order of lines is that in which they end, and says nothing.
+  /// Compares the outputs of runs that succeeded; the first is the baseline's. With several writers
+  /// the order of lines is only the order in which the writers finish them, and does not count.
   explicit OutputMask(const std::vector<std::string>& outputs, bool has_several_writers = false);
 
-  /// True if the output agrees with the baseline's in all that does not depend on time.
+  /// Returns whether the output agrees with the baseline's in everything that does not depend on
+  /// time.
   bool agrees(const std::string& output) const;
   /// The first line that does not; for a reader.
   std::string difference(const std::string& output) const;

@@ -55,7 +55,7 @@ void ResultStore::add(const std::string& key, const RunFacts& facts) {
   if (!out_)
     throw std::system_error(errno, std::generic_category(),
                             "cannot write " + file_.string() +
-                                "; what was found so far is kept, and --resume goes on from there");
+                                "; the findings so far are kept, and --resume continues from them");
 }
 
 void ResultStore::merge(const std::filesystem::path& file, const Json& identity) {

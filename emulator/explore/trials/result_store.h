@@ -1,5 +1,4 @@
-// The results so far, in a file: a run that was interrupted in whatever way goes on after the last
-// line that is whole.
+// The results so far, in a file: an interrupted exploration continues after the last complete line.
 #pragma once
 
 #include <filesystem>
@@ -21,7 +20,7 @@ class ResultStore {
   void add(const std::string& key, const RunFacts& facts);
   size_t size() const { return facts_.size(); }
 
-  /// Those of another exploration of the same, as --shard makes them.
+  /// Adds the results of another exploration of the same command, as --shard makes them.
   void merge(const std::filesystem::path& file, const Json& identity);
 
  private:

@@ -13,12 +13,12 @@
 namespace rocemu::explore {
 namespace {
 
-constexpr size_t kMostOutput = size_t{256} * 1024;  // that is kept to be compared
+constexpr size_t kMaxOutput = size_t{256} * 1024;  // that is kept to be compared
 
-/// At most kMostOutput bytes.
+/// At most kMaxOutput bytes.
 std::string beginning_of(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
-  std::string text(kMostOutput, '\0');
+  std::string text(kMaxOutput, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(stream.gcount()));
   return text;
@@ -42,7 +42,7 @@ class ErrorReader {
     for (std::string line; std::getline(lines, line);) on_line(line);
     std::ranges::sort(facts_.waits);
     facts_.waits.erase(std::unique(facts_.waits.begin(), facts_.waits.end()), facts_.waits.end());
-    // The daemon and `rocemu run` may both tell of the command itself.
+    // The daemon and `rocemu run` may both report the command itself.
     std::ranges::sort(facts_.crashes);
     facts_.crashes.erase(std::unique(facts_.crashes.begin(), facts_.crashes.end()),
                          facts_.crashes.end());
@@ -110,7 +110,7 @@ class ErrorReader {
     return what;
   }
   void on_report(const std::string& line) {
-    if (!line.starts_with("  ")) is_waits_ = line.starts_with("who waits");
+    if (!line.starts_with("  ")) is_waits_ = line.starts_with("waiting threads");
     static const std::regex kThread(R"(^  pid (\d+)(?:, thread \d+)? \((.*?)\) (.*)$)");
     std::smatch found;
     if (!is_waits_ || !std::regex_match(line, found, kThread)) return;
@@ -119,7 +119,7 @@ class ErrorReader {
     if (what.starts_with("waits for its children")) return;
     facts_.waits.push_back(process(found[1], found[2]) + " " + what);
   }
-  /// What sanitizers and valgrind say.
+  /// Reads the reports of compilers' sanitizers and Valgrind.
   void on_errors(const std::string& line) {
     static const std::regex kReport(
         R"((AddressSanitizer|ThreadSanitizer|LeakSanitizer|MemorySanitizer): ([\w-]+)|runtime error: (.*)|ERROR SUMMARY: [1-9]|^==\d+== (Invalid (?:read|write|free)[^/]*))");
@@ -160,7 +160,8 @@ std::map<std::string, std::string> late_calls(const RecordedEvents& events) {
   return texts;
 }
 
-/// Of the processes that use RDMA. What waits for them, such as a shell, says nothing.
+/// Returns the stacks of the processes that use RDMA. Those of processes that only wait for them,
+/// such as a shell, do not matter.
 std::map<std::string, std::vector<std::string>> stacks_in(const std::string& text,
                                                           const RecordedEvents& events) {
   static const std::regex kProcess(R"(^pid (\d+) \(.*\)(, which crashes)?:$)");

@@ -1,5 +1,5 @@
-// What is known of one run of the user's command when it is over. It fits a line of JSON, so that
-// an exploration that was interrupted goes on where it was.
+// The facts about one finished run of the user's command. They fit a line of JSON, so that an
+// interrupted exploration can continue.
 #pragma once
 
 #include <chrono>

@@ -34,17 +34,17 @@ using std::chrono::milliseconds;
 
 constexpr uintmax_t kMostBytes = uintmax_t{64} << 20;  // that a run may print
 constexpr milliseconds kLookInterval{20};
-/// Beyond the time that a run has, since the machine may be busy and it has to be told of.
+/// The time after a run's limit in which it must report, since the machine may be busy.
 constexpr milliseconds kGrace{30'000};
 /// How long a NIC may take to end when its run has.
 constexpr milliseconds kLongestEnd{3'000};
 /// The time limit for the timeline of a recording, which may be huge.
-constexpr milliseconds kLongestCall{10'000};
+constexpr milliseconds kMaxCall{10'000};
 /// What is kept of what a run has printed; the rest is the same over and over.
-constexpr uintmax_t kMostKept = uintmax_t{4} << 20;
+constexpr uintmax_t kMaxKept = uintmax_t{4} << 20;
 /// Times the time that others have.
 constexpr int kPatience = 3;
-/// A program that polls in vain for so long of real time will do so for ever, perhaps.
+/// The real time after which a program that polls without success counts as polling forever.
 constexpr const char *kPollPatience = "100ms", *kLongPollPatience = "2s";
 
 bool write_text(const char* path, const std::string& text) {
@@ -52,8 +52,8 @@ bool write_text(const char* path, const std::string& text) {
   return file && write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
-/// In a network of its own each run finds the ports free that its programs want, and nobody else
-/// sees them. False, with errno, if the machine forbids that.
+/// Enters a new network namespace, in which each run finds its ports free and no other process sees
+/// them. Returns false, with errno, if the machine does not allow it.
 bool enter_own_network() {
   const uid_t user = getuid();
   const gid_t group = getgid();
@@ -132,7 +132,7 @@ void end_stray(pid_t pid) {
 void keep_files(const fs::path& from, const fs::path& to) {
   std::error_code error;
   for (const char* name : {"stdout", "stderr"})
-    if (size_of(from / name) > kMostKept) fs::resize_file(from / name, kMostKept, error);
+    if (size_of(from / name) > kMaxKept) fs::resize_file(from / name, kMaxKept, error);
   fs::create_directories(to.parent_path());
   fs::remove_all(to);  // the files from before the repetition
   fs::rename(from, to, error);
@@ -168,8 +168,8 @@ milliseconds Runner::time_for(const Job& job) const {
   return options_.timeout * (job.patiently ? kPatience : 1);
 }
 
-/// One that the fewest runs have. The first is the one that we are on: others that explore at the
-/// same time are elsewhere.
+/// Returns a processor with the fewest runs. It begins with the current one: other explorations on
+/// the same machine use others.
 std::optional<int> Runner::next_processor() const {
   std::optional<int> best;
   size_t fewest = SIZE_MAX;
@@ -258,7 +258,7 @@ bool Runner::call(const std::vector<std::string>& arguments,
     open_as(STDERR_FILENO, "/dev/null", O_WRONLY);
     _exit(options_.rocemu(arguments, /*alone=*/false));
   }
-  const Clock::time_point deadline = Clock::now() + kLongestCall;
+  const Clock::time_point deadline = Clock::now() + kMaxCall;
   int status = 0;
   while (waitpid(pid, &status, WNOHANG) == 0) {
     if (stops() || Clock::now() >= deadline) kill(pid, SIGKILL);
@@ -368,7 +368,7 @@ void Runner::run(const std::vector<Job>& jobs,
       const Running running = std::move(found->second);
       running_.erase(found);
       end_strays();
-      // What is known of one run is read while the next goes on, if it can touch nothing of that.
+      // Reads the facts of one run while the next one executes, if that one cannot change them.
       if (options_.jobs > 1 && !stops()) start_some();
       finish(running,
              WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status),

@@ -1,4 +1,4 @@
-// Runs the user's command many times, each time under a `rocemu run` of its own, several at once.
+// Runs the user's command many times, each time with a separate `rocemu run`, several at once.
 #pragma once
 
 #include <sys/types.h>
@@ -20,8 +20,9 @@ namespace rocemu::explore {
 
 struct RunnerOptions {
   /// Does what the rocemu command does with these arguments, and returns its exit status. A run is
-  /// a child of this process: a program that is loaded anew each time costs a tenth of it. `alone`:
-  /// the process is in a network of its own, where no outside program reaches the run's programs.
+  /// a child of this process: loading the program again would cost a tenth of the run. `alone`: the
+  /// process has a separate network namespace, in which no outside program reaches the run's
+  /// programs.
   std::function<int(const std::vector<std::string>& arguments, bool alone)> rocemu;
   std::vector<std::string> command;
   std::vector<std::string> fabric;  // options for `rocemu run`
@@ -34,7 +35,7 @@ struct RunnerOptions {
   std::string oracle;      // a command of the shell; empty for none
   bool sanitizes = false;  // `fabric` has --sanitize: each run leaves its reports for RunFacts
   bool cores = false;      // of what hangs or crashes, where a run's files are kept
-  /// Where runs have their files; it is there.
+  /// The directory for the files of runs; it exists.
   std::filesystem::path scratch;
 };
 
@@ -46,13 +47,14 @@ struct Job {
   Variation variation = {};
   /// RunFacts has what its variation did.
   bool tells_variation = false;
-  /// It has far more real time: to be sure, where others were ended since they had no more.
+  /// The run has a much longer limit of real time: it confirms runs that the usual limit ended.
   bool patiently = false;
-  /// Its programs tell where their calls come from: in `keep`, in the folder kCallSitesFolder.
+  /// Whether the run's programs report the sites of their calls: in `keep`, in the folder
+  /// kCallSitesFolder.
   bool tells_call_sites = false;
   /// If that is installed.
   StackTool stacks_by = StackTool::kEuStackNames;
-  /// Where its recording, outputs and scenario are to stay; empty: nowhere.
+  /// The directory in which to keep the run's recording, outputs and scenario; empty: none.
   std::filesystem::path keep = {};
 };
 

@@ -11,7 +11,7 @@ namespace rocemu::explore {
 namespace {
 
 constexpr char kStopsFile[] = "stops";
-constexpr size_t kMostTold = 3;
+constexpr size_t kMaxNamed = 3;
 
 }  // namespace
 
@@ -54,12 +54,12 @@ std::string schedule_with(const std::string& number, const std::vector<ScheduleS
 
 std::string text_of(const std::string& number, const std::vector<ScheduleStop>& stops) {
   const std::string order = number == "0" ? "start order" : "order " + number;
-  if (stops.empty()) return "threads go on in " + order + ", each until it waits";
+  if (stops.empty()) return "threads execute in " + order + ", each until it waits";
   std::string text;
-  for (size_t i = 0; i < std::min(stops.size(), kMostTold); ++i)
+  for (size_t i = 0; i < std::min(stops.size(), kMaxNamed); ++i)
     text += (i == 0 ? "" : ", and ") + stops[i].text();
-  if (stops.size() > kMostTold)
-    text += fmt::format(", and {} more stops", stops.size() - kMostTold);
+  if (stops.size() > kMaxNamed)
+    text += fmt::format(", and {} more stops", stops.size() - kMaxNamed);
   return text;
 }
 

@@ -1,4 +1,5 @@
-// Where a schedule stopped threads: the file `stops` of a recording (daemon/base/stop_log.h).
+// The places at which a schedule stopped threads: the file `stops` of a recording
+// (daemon/base/stop_log.h).
 #pragma once
 
 #include <filesystem>

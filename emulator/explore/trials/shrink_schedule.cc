@@ -23,7 +23,7 @@ class Shrinking {
     if (!run.is_again) return false;
     best_.number = number;
     best_.stops.clear();
-    // Those that came have the names of this run's calls; others were never reached.
+    // Stops that occurred have the names of this run's calls; the run did not reach the others.
     for (const ScheduleStop& stop : run.stops)
       if (std::ranges::find(stops, stop.place, &ScheduleStop::place) != stops.end())
         best_.stops.push_back(stop);

@@ -1,5 +1,5 @@
-// What is tried in one run: a fault at a point, several of them, or a variation. A trial without
-// any of these is the run without faults.
+// The contents of one run: a fault at a point, several faults, or a variation. A trial without any
+// of these is the run without faults.
 #pragma once
 
 #include <string>

@@ -12,12 +12,12 @@ bool is_wanted(const Options& options, const Trial& trial);
 /// Mixtures of some faults of the plan (--random), the same for the same seed.
 void add_mixtures(std::vector<Trial>& trials, const Options& options);
 
-/// Other orders of threads that could go on at the same time (--schedules).
+/// Adds other orders of runnable threads (--schedules).
 void add_schedules(std::vector<Trial>& trials, const Options& options);
 /// Each class of `rocemu run --adversarial` with each seed (--adversarial).
 void add_adversaries(std::vector<Trial>& trials, const Options& options);
 
-/// Those of this machine's shard (--shard).
+/// Returns the trials of this machine's shard (--shard).
 std::vector<Trial> of_shard(const std::vector<Trial>& trials, const Options& options);
 
 }  // namespace rocemu::explore

@@ -8,7 +8,7 @@ namespace rocemu::explore {
 
 std::string Variation::text() const {
   if (!shrunk.empty()) return shrunk;
-  if (!schedule.empty()) return "threads go on in order " + schedule;
+  if (!schedule.empty()) return "threads execute in order " + schedule;
   return fmt::format("the NIC does what it may (--adversarial={} --seed {})", adversarial, seed);
 }
 

@@ -1,5 +1,5 @@
-// What a run has in place of a fault: something that the specification allows and that is rare. A
-// program that fails then is wrong.
+// A variation of a run without a fault: rare behavior that the specification allows. A program that
+// fails because of it is wrong.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Variation {
   bool empty() const { return schedule.empty() && adversarial.empty(); }
   /// "placement"; empty for a schedule.
   std::string adversarial_class() const { return adversarial.substr(0, adversarial.find(':')); }
-  /// "threads go on in order 9"
+  /// "threads execute in order 9"
   std::string text() const;
   /// Adds the options of `rocemu run` to those that all runs have.
   std::vector<std::string> added_to(std::vector<std::string> options) const;

@@ -19,8 +19,8 @@ constexpr std::array<std::string_view, kVerdicts> kNames = {
 constexpr double kLeastSlowNs = 30e9;
 constexpr int kSignalBase = 128;
 
-/// Of all processes, or of those that wait: where one had ended that others wait for is where the
-/// fault was, and not where they hang.
+/// Returns the last calls of all processes, or only of those that wait: the last call of a process
+/// that has ended, and for which others wait, is the place of the fault and not that of the hang.
 std::string last_calls(const RunFacts& facts, bool of_waiting = false) {
   std::string text;
   for (const auto& [process, call] : facts.last_calls) {
@@ -46,7 +46,7 @@ std::string in_short(const std::string& wait) {
   std::smatch found;
   if (!std::regex_match(wait, found, kIn)) return wait;
   std::string of = found[3].matched ? found[3].str() : found[4].str();
-  // These tell why it does.
+  // These explain why it waits.
   for (const std::string why : {", overrun", ", with completions to be polled"})
     if (!of.empty() && wait.find(why) != std::string::npos) of += why;
   return found[1].str() + " blocks in " + found[2].str() + (of.empty() ? "" : " (" + of + ")");
@@ -68,7 +68,7 @@ Judgement hang(const RunFacts& facts) {
   const std::string waits = who_waits(facts);
   if (facts.deadlock)
     return {Verdict::kHang, place + "after " + last_calls(facts, true),
-            waits.empty() ? "no thread goes on" : waits};
+            waits.empty() ? "no thread continues" : waits};
   if (facts.runaway) {
     std::string repeats;
     for (const auto& [process, calls] : facts.late_calls)
@@ -125,7 +125,7 @@ std::optional<Judgement> wrong(const RunFacts& facts, const Baseline& baseline) 
 std::optional<Judgement> leak(const RunFacts& facts, const Baseline& baseline) {
   std::string text, kinds;
   for (const auto& [what, count] : facts.left) {
-    // Who fails may leave all to the system, though a shell keeps the status to itself.
+    // A process that fails may leave its objects to the system, even if its shell hides the status.
     if (facts.failed.contains(what.substr(0, what.find(' ')))) continue;
     const auto before = baseline.facts.left.find(what);
     const int64_t more = count - (before == baseline.facts.left.end() ? 0 : before->second);
@@ -137,7 +137,7 @@ std::optional<Judgement> leak(const RunFacts& facts, const Baseline& baseline) {
   return Judgement{Verdict::kLeak, kinds, "exits with 0, but leaves objects: " + text};
 }
 
-/// One that polls was looked at anywhere in its loop.
+/// A polling thread may have been stopped anywhere in its loop.
 std::vector<std::string> steady_stacks(const RunFacts& facts) {
   std::vector<std::string> list;
   for (const auto& [process, threads] : facts.stacks) {
@@ -216,8 +216,8 @@ std::optional<Judgement> reported(const RunFacts& facts, const Baseline& baselin
   return Judgement{Verdict::kReported, "", text + last_words(facts)};
 }
 
-/// A program that fails though nothing went wrong is wrong itself. What it says may have numbers
-/// that are others in each run.
+/// A program that fails although there was no fault is wrong. Its output may have numbers that
+/// differ from run to run.
 Judgement failed_without_fault(const Judgement& found, const RunFacts& facts) {
   static const std::regex kNumber("[0-9]+");
   const std::string place = std::regex_replace(found.detail, kNumber, "N");

@@ -1,5 +1,5 @@
-// What a fault did to the program, and where it ended: runs that ended in the same place have one
-// cause.
+// The effect of a fault on the program, and the place where the program ended: runs that ended in
+// the same place have one cause.
 #pragma once
 
 #include <map>
@@ -28,15 +28,15 @@ enum class Verdict : uint8_t {
 inline constexpr size_t kVerdicts = 9;
 
 std::string_view name_of(Verdict verdict);
-/// By its name in any case; "reported" for kReported, for example.
+/// Returns the verdict of that name in any case; "reported" for kReported, for example.
 std::optional<Verdict> verdict_named(std::string_view name);
 
 struct Judgement {
   Verdict verdict{};
   std::string place;   // where it ended: the same for the same cause
   std::string detail;  // for a reader: "server#1 blocks in ibv_get_cq_event (CQ 2)"
-  /// Where its threads were: "server#1: wait < main". As far as it is the same each time, and empty
-  /// where nothing reads stacks.
+  /// The places of its threads: "server#1: wait < main". Only the parts that are the same in each
+  /// run; empty without a tool for stacks.
   std::vector<std::string> stacks = {};
   bool is_warning = false;  // a misuse that a report calls a warning
 };
@@ -50,8 +50,8 @@ struct Baseline {
 
 struct Limits {
   double slow = 10;  // times the baseline's virtual time, and kLeastSlowNs later
-  /// A status above 128 is a signal's. In lockstep the NIC tells of each process that crashes, and
-  /// the status of a shell may be anything.
+  /// Whether a status above 128 is that of a signal. In lockstep the NIC reports each process that
+  /// crashes, and a shell may exit with any status.
   bool status_tells_signal = false;
 };
 

@@ -17,7 +17,7 @@ struct NetworkFile {
   std::vector<std::string> warnings;
 };
 
-/// What is wrong in a file. what() has every problem, with its place.
+/// An error in a file. what() has every problem, with its place.
 class NetworkFileError : public std::runtime_error {
  public:
   NetworkFileError(const std::string& text, std::vector<scenario::Problem> problems)

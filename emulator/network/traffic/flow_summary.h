@@ -1,4 +1,4 @@
-// What a run of synthetic flows comes to: slowdowns, use of links, what switches did.
+// Summarizes a run of synthetic flows: slowdowns, use of links, what switches did.
 #pragma once
 
 #include <string>

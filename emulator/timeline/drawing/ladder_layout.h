@@ -1,5 +1,5 @@
-// What a ladder of text and one of lines have in common: which happenings share a row, and how
-// texts are broken into lines.
+// The common parts of a ladder of text and one of lines: which events share a row, and how texts
+// are broken into lines.
 #pragma once
 
 #include <cstddef>

@@ -9,7 +9,7 @@
 
 namespace rocemu::timeline {
 
-/// What a topic means; empty if nothing is known of it.
+/// Returns the explanation of a topic; empty if there is none.
 using Explain = std::function<std::string(const std::string& topic)>;
 
 /// The data of the page: {"source", "notes", "lanes", "topics", "rows", "folds", "differences",

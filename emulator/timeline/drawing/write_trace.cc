@@ -13,11 +13,11 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-/// Lanes without a process, as of a capture, are processes of their own, with numbers that no
+/// Lanes without a process, as in a capture, become separate processes, with numbers that no
 /// process has.
 constexpr uint32_t kFirstMadeUpPid = 1'000'000'000;
 
-/// Of trace events: microseconds.
+/// Returns a duration in microseconds, the unit of trace events.
 double microseconds(engine::Duration duration) {
   return std::chrono::duration<double, std::micro>(duration).count();
 }

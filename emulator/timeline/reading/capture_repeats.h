@@ -52,7 +52,7 @@ class CaptureRepeats {
 
   std::map<Lanes, Requests> requests_;
   std::set<std::string> mads_;  // that were seen
-  /// Of REQs, by their sender's address and communication ID: the code of the ACK timeout.
+  /// The code of the ACK timeout of each REQ, by its sender's address and communication ID.
   std::map<std::pair<std::string, uint32_t>, uint8_t> ack_timeouts_;
 };
 

@@ -19,7 +19,7 @@ std::string qp_text(uint32_t qpn) {
   return fmt::format("QP {:#x}", qpn);
 }
 
-/// Without the transport, which the lane's head tells.
+/// Returns the opcode's name without the transport, which the lane's heading shows.
 std::string name_without_transport(const wire::OpcodeInfo& info) {
   const size_t space = info.name.find(' ');
   return std::string(space == std::string_view::npos ? info.name : info.name.substr(space + 1));

@@ -21,9 +21,9 @@ class FrameFollower {
  public:
   explicit FrameFollower(Timeline& timeline) : timeline_(timeline) {}
 
-  // ---- What is known of QPs ------------------------------------------------------------------
+  // ---- The facts about QPs -------------------------------------------------------------------
 
-  /// Where a QP is: a device's name or an address, and the QPN.
+  /// The address of a QP: its device's name or address, and its QPN.
   using Place = std::pair<std::string, uint32_t>;
 
   void name_address(const wire::IpAddress& address, const std::string& device) {

@@ -16,7 +16,7 @@
 namespace rocemu::timeline {
 namespace {
 
-/// With zeros for what the capture cut off.
+/// Returns the packet with zeros for the bytes that the capture cut off.
 std::vector<uint8_t> restored(const capture::CapturedPacket& packet) {
   std::vector<uint8_t> ip(packet.ip.begin(), packet.ip.end());
   if (packet.size > packet.bytes.size()) ip.resize(ip.size() + packet.size - packet.bytes.size());
@@ -25,7 +25,7 @@ std::vector<uint8_t> restored(const capture::CapturedPacket& packet) {
 
 constexpr size_t kEthernetHeader = 14;  // payload_offset() counts it
 
-/// True if the capture kept the beginning only, and not all headers.
+/// Returns whether the capture has only the beginning of the packet, without all headers.
 bool lacks_headers(const capture::CapturedPacket& packet, const wire::Packet& parsed) {
   return packet.size > packet.bytes.size() &&
          packet.ip.size() + kEthernetHeader < wire::payload_offset(parsed);

@@ -1,4 +1,4 @@
-// A capture of RoCEv2 frames, of rocemu or anybody, as a timeline: its lanes are QPs at addresses.
+// Reads any capture of RoCEv2 frames as a timeline: its lanes are QPs at addresses.
 #pragma once
 
 #include <string>

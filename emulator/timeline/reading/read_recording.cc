@@ -208,7 +208,7 @@ class Reader {
       frames_.set_receive_psn(place, static_cast<uint32_t>(psn->number));
     if (const Field* peer = event.find("dest_qp")) {
       const auto number = static_cast<uint32_t>(peer->number);
-      // On which device it is the address vector tells; QPNs of one fabric are all different.
+      // The address vector shows the device; QPNs of one fabric are all different.
       lanes_.for_each_owner(number, [&](const std::string& device) {
         frames_.set_peer(place, {device, number});
       });
@@ -401,7 +401,7 @@ Timeline read_recording(const std::string& dir) {
       } else if (parse(*body, step)) {
         reader.read(step);
       } else {
-        journal.fail("a record that makes no sense");
+        journal.fail("an invalid record");
       }
     }
     journal.require_whole();

@@ -18,7 +18,7 @@ namespace rocemu::testing {
 
 class DeviceMemory {
  public:
-  /// Of so many bytes, or a few more, to a whole page; zeros. Throws std::system_error.
+  /// Allocates `size` bytes, rounded up to a whole page, as zeros. Throws std::system_error.
   explicit DeviceMemory(size_t size) {
     const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
     size_ = (size + page - 1) / page * page;

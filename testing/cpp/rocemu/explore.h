@@ -37,17 +37,18 @@ struct Exploration {
   std::string text() const;
 };
 
-/// What breaks the command. What is found is put into the folder `output`, which an earlier
-/// exploration may have left. `options` are those of the command line. Throws Error if the command
-/// cannot be explored; why is on standard error.
+/// Finds the faults that break the command. Writes findings to the folder `output`, which may have
+/// those of an earlier exploration. `options` are those of the command line. Throws Error if the
+/// command cannot be explored; the reason is on standard error.
 Exploration explore(const std::vector<std::string>& command, const std::string& output,
                     const std::vector<std::string>& options = {});
 
-/// What breaks this program when it runs nothing but that test of GoogleTest ("Suite.Name"). The
-/// folder is rocemu-findings/Suite_Name.
+/// Finds the faults that break that test of GoogleTest ("Suite.Name") in this program. The folder
+/// is rocemu-findings/Suite_Name.
 Exploration explore_test(const std::string& name, const std::vector<std::string>& options = {});
 
-/// True in the runs of explore_test(): such a process has a NIC, and wants no Fabric of its own.
+/// Returns whether this process is a run of explore_test(): such a process has a NIC, and needs no
+/// separate Fabric.
 bool is_explored();
 
 }  // namespace rocemu::testing

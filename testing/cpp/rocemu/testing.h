@@ -127,7 +127,7 @@ struct Report {
 
 std::ostream& operator<<(std::ostream& out, const Report& report);
 
-/// A TCP port that nobody uses, for a server that a test starts. Throws Error.
+/// Returns an unused TCP port, for a server that a test starts. Throws Error.
 uint16_t free_port();
 
 class HangWatch;
@@ -165,7 +165,7 @@ class Program {
   HangWatch* watch_;  // null in a `rocemu run` that watches itself
 };
 
-/// What Fabric::step() has done.
+/// The result of Fabric::step().
 struct SteppedFrame {
   std::string frame;   // in words
   std::string before;  // the QP that it is for, and its peer: JSON as in docs/control.md
@@ -202,9 +202,10 @@ class Fabric {
   ClockReading clock();
   /// Virtual time stands still until advance(), or hold_time(false).
   void hold_time(bool held = true);
-  /// Moves virtual time on; all that is due by then happens.
+  /// Advances virtual time, and executes everything that is due until then.
   void advance(nanoseconds time);
-  /// Until nothing is under way and nobody waits for an answer. Throws Error after `timeout`.
+  /// Waits until nothing is under way and no program waits for a reply. Throws Error after
+  /// `timeout`.
   void wait_until_idle(std::chrono::milliseconds timeout = std::chrono::seconds(30));
 
   // ---- Programs ----

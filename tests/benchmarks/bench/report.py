@@ -1,4 +1,4 @@
-"""Figures as a table for the terminal, and as docs/performance.md and the README's table."""
+"""Figures as a table for the terminal, as docs/performance.md, docs/data/performance.md and the README's table."""
 import os
 import platform
 import re
@@ -67,48 +67,63 @@ CONFIGURATION = """\
 Figures of the default configuration: no option, no environment variable. perftest has one thread; in rows "2 threads"
 it has a second one, which sleeps."""
 
+MACHINE = """\
+Machine: {processor}, {cores} processors, Linux {kernel}; load average {load} from other work before the run. Figures are
+medians of {rounds}, taken in turn with the other rows of a table; the run took {seconds} s."""
+
 PAGE = """# Performance
+
+{configuration} The main figures are in [README.md](../README.md#what-works-what-does-not-what-it-costs), all of them in
+[data/performance.md](data/performance.md).
+
+{machine}
+
+![latency and bandwidth by message size](performance.svg)
+
+`scripts/bench --update-docs` writes this page. It builds rocemu and what it is compared with, and measures everything in one
+run.
+
+## How to read the figures
+
+Compare rows of the same table. Absolute figures hold for one machine at one time; run `scripts/bench` for yours.
+
+Three processes share the processors: two programs and the daemon. On two processors each message costs at least one context
+switch, and the kernel decides which processes share a processor, so that figures vary from run to run
+([design/waiting.md](design/waiting.md)). Over UDP there are four processes, since each program has its own daemon.
+
+## What bounds rocemu
+
+[A table](data/performance.md#what-bounds-them) compares rocemu with the least work that does the same. The explanations here
+are ours, and not measured in this run.
+
+- **Short messages** pass through three processes, two of which share a processor. With `taskset` you can reserve a
+  processor for the daemon; rocemu leaves that to the kernel ([ADR 0015](adr/0015-waiting.md)). UDP and TCP have only two
+  processes. Each post and each poll makes one system call, to ask whether the buffer's page is present. Two attempts had no
+  effect: link-time optimization of the daemon (1.71 million messages/s with and without it), and spinning for 1, 2 or 5 µs
+  instead of each yield that ran no other thread (`ib_send_lat` with the daemon alone: 2.9 or 3.9 µs in all cases).
+- **99.9th percentile.** A program that spins on memory never yields, so the daemon may have to wait for the end of a time
+  slice. "Spinning on memory, relayed" does the same without a NIC.
+- **64 KiB.** The limit is a process that does nothing but copy. The daemon spends 80 % of its time in these two calls and has
+  a processor for 90 % of the time. A second thread that writes while the first one reads was slower, because the data is in
+  the other processor's cache ([ADR 0017](adr/0017-slots.md)).
+- **1 MiB and more.** TCP copies at both ends at once, on two processors. The daemon first reads and then writes, and for each
+  call the kernel looks up every page. With huge pages 8 MiB took 2.0 ms instead of 4.5 ms. Calls of 256 KiB take 10 to 15 %
+  less time, which would not change the verdict.
+- **Over UDP** rocemu also computes an ICRC over each byte at both ends, and acknowledges. Of the sending daemon's time 79 % is
+  the kernel's, 5 % the ICRC and 15 % rocemu's own; at the receiver 72 %, 6 % and 20 %. Between two short messages a daemon
+  polls its socket five to seven times without success, and each poll is a system call.
+- **Recording** writes each byte of each frame to a file.
+- **`--exact-memory`** reads each message when it is sent and writes it when it arrives, as lockstep does. That takes 1.5 to
+  1.8 times the latency for 64 B to 4 KiB and 1.2 times for 8 KiB, so it is off by default.
+"""
+
+TABLES = """# Performance: all tables
+
+`scripts/bench --update-docs` writes this page; [performance.md](../performance.md) says how to read it.
 
 {configuration}
 
-Written by `scripts/bench --update-docs`, which builds rocemu and what it is compared with, measures all of it in
-one run, side by side, and draws the picture. The figures below are of one machine; on another one run `scripts/bench`.
-
-Machine: {processor}, {cores} processors, Linux {kernel}; load average {load} from other work before the run. Figures are
-medians of {rounds}, taken in turn with the other rows of a table; the run took {seconds} s.
-
-## How to read it
-
-- Absolute figures are those of this machine at that moment. What says something are ratios between rows of one table.
-- A one-way latency is half of a round trip, as perftest counts. "UDP, busy" is two processes that throw a datagram to and fro over
-  loopback and never sleep: the least that a network stack takes. "UDP, blocking" is the same with a plain `recv`.
-- Three parties share the processors: two programs and the daemon. With two processors, each message costs at least one change
-  from one party to another.
-  Who shares a processor with whom is the system's choice, and changes figures from run to run (design/waiting.md).
-- Over UDP four parties share them, and a message changes twice more from one to another than in plain UDP: from the program to its
-  daemon and from the other daemon to the other program. "UDP, busy, relayed" is what that takes by itself: each of the two
-  processes has its socket in a third and a fourth, which it reaches by shared memory and which do nothing but relay. Where the
-  system puts the four makes a difference.
-- "Rings without a NIC" is the doorbell limit: three processes that do of ib_send_bw, and for latency of ib_send_lat, what the
-  rings in shared memory ask for, with nothing between them. They give way by `sched_yield`, as rocemu does.
-- CPU s/GiB is the processor time of all processes, starting and ending included, for each GiB moved.
-- "over UDP" is two daemons, each with a loopback address: frames leave one by a socket and come in by the other's.
-- UDP with GSO and GRO sends datagrams whose pieces are all of one size, as the packets of SENDs are. The first packet of a
-  WRITE is longer by its RETH, so that each message takes two datagrams: that is the row "as WRITEs".
-- The daemon copies each message twice, out of the sender's memory and into the receiver's, by process_vm_readv and
-  process_vm_writev (design/memory.md). "One process_vm_readv and one process_vm_writev" is that and nothing else, of a
-  message that stays in the processor's caches: the most that there could be.
-- With `--exact-memory` the daemon reads each message when it sends it and writes it when it arrives, as it does in lockstep.
-  That takes 1.5 to 1.8 times the latency of 64 B to 4 KiB and 1.2 times that of 8 KiB, so the switch is off by default.
-- Over UDP the daemons copy as well: "relayed" is UDP with GSO and GRO whose data one process reads out of another's memory
-  and the other writes into another's, and nothing else: no RoCE, no ICRC. That is the most that there could be over UDP.
-- "Many programs and threads": each thread has a counterpart in another program, with which it throws a message to and
-  fro. With the daemon they have one processor or two.
-- "Polls that find nothing": a program that never finds anything, beside threads of it that compute. The averages of
-  windows of 1,000 polls: their mean, and how they are distributed. "Spinning" is `ROCEMU_POLL=spin`, which loses whole
-  time slices, as on a NIC.
-
-![latency and bandwidth by message size](performance.svg)
+{machine}
 
 {tables}
 ## Ratios
@@ -119,36 +134,40 @@ medians of {rounds}, taken in turn with the other rows of a table; the run took 
 
 ## What bounds them
 
-The table is measured in this run: rocemu beside the least that does the same work. What follows it is how we explain
-what is missed, and not measured.
+rocemu beside the least work that does the same, measured in this run.
 
 | | here | limit | measured by |
 |---|---|---|---|
 {bounds}
-
-- **Short messages.** Each goes through three parties. With two processors, two of the parties share one, and the rest is
-  the system's: which two, and how long it takes to change from one to the other. The rows "the daemon alone on a processor"
-  are the same programs where `taskset` decides: then the two programs change with each other, and the daemon with nobody. rocemu
-  leaves that to the system ([ADR 0015](adr/0015-waiting.md)); who wants it uses `taskset`. A machine with fast system calls favours
-  UDP and TCP, which have two parties. A post and a poll each ask the kernel once whether the page of the buffer is there.
-  Tried without effect: link-time optimisation of the daemon (1.71 million/s with and without), and to look again for
-  1, 2 or 5 µs in place of each yield that let nobody in (`ib_send_lat`, the daemon alone: 2.9 or 3.9 µs each way, with all of them).
-- **99.9 %.** Programs that look at memory in a loop never give way, so that the daemon may have to wait for the end of a
-  time slice. "Spinning on memory, relayed" is the least that does the same: programs that look at memory, and another process, that
-  sleeps until it is rung for, which brings each message by one store.
-- **64 KiB.** The limit is of a process that does nothing else. Of the daemon's time, 80 % is in these two calls, and it
-  has a processor for 90 % of the time. A second thread that writes while the first one reads was slower: what it is to
-  write lies in the other processor's cache ([ADR 0017](adr/0017-slots.md)).
-- **1 MiB and more.** TCP copies at both ends at once, with two processors, and finds pages by the processor's own tables. The
-  daemon first reads and then writes, and for each the kernel looks up every page: that alone is the row "process_vm_readv and
-  process_vm_writev of 64 KiB pieces", where 8 MiB with huge pages took 2.0 ms instead of 4.5. Calls of 256 KiB take 10 to 15 %
-  less, which would not change the verdict.
-- **Over UDP.** "Relayed" copies, sends, receives and copies. rocemu also computes an ICRC over each byte at either end, and
-  acknowledges. Of the sending daemon's time 79 % is the kernel's, 5 % the ICRC and 15 % rocemu's own; of the receiving one's
-  72 %, 6 % and 20 %. Between two short messages a daemon looks into its socket in vain five to seven times, with a system
-  call each, and meanwhile no other of the four parties has its processor.
-- **Recording** writes each byte of each frame into a file.
 """
+
+# What the rows of a table are, below its title.
+ROWS = {
+    "latency": """\
+A one-way latency is half of a round trip, as perftest counts.
+
+- "over UDP": two daemons, each with a loopback address. Frames leave one by a socket and arrive at the other by a socket.
+- "rings without a NIC", the doorbell limit: three processes do only what ib_send_lat (for rates, ib_send_bw) requires of the
+  rings in shared memory, and yield with `sched_yield` as rocemu does.
+- "UDP, busy": two processes exchange a datagram over loopback and never sleep, the least that a network stack takes.
+  "UDP, blocking" is the same with a plain `recv`.
+- "UDP, busy, relayed": each of the two processes reaches its socket through another process by shared memory, which only
+  relays. That is the cost of four processes by itself; it depends on where the kernel runs them.""",
+    "bandwidth": """\
+- CPU s/GiB: the processor time of all processes for each GiB, including start and exit.
+- "one process_vm_readv and one process_vm_writev": the two copies of each message that the daemon makes
+  ([design/memory.md](../design/memory.md)) and nothing else, for a message that stays in the caches: the upper limit.
+- "UDP with GSO and GRO" sends datagrams whose segments have one size, as the packets of SENDs do. The first packet of a WRITE
+  is longer by its RETH, so that each message takes two datagrams: "as WRITEs".
+- "relayed": UDP with GSO and GRO, where one process reads the data from another's memory and the receiver writes it into
+  another's. No RoCE and no ICRC: the upper limit over UDP.""",
+    "parties": """\
+Each thread exchanges a message with a thread of another program. With the daemon they share one processor or two. "Spinning on
+memory, relayed" replaces the NIC by a process that sleeps until it is signaled, and delivers each message with one store.""",
+    "empty_polls": """\
+A program polls an empty CQ beside threads that compute; the columns are the mean of the window averages and their
+distribution. "Spinning" is `ROCEMU_POLL=spin`, which loses whole time slices, as a NIC's programs do.""",
+}
 
 TITLES = {"latency": "Latency", "bandwidth": "Bandwidth", "message_rate": "Messages a second",
           "placement": "Who shares a processor", "sizes": "Message sizes", "parties": "Many programs and threads",
@@ -175,6 +194,8 @@ def _rows(figures):
 
 def _section(part, figures):
     lines = [f"## {TITLES[part]}", "", UNITS[part][0].upper() + UNITS[part][1:] + ".", ""]
+    if part in ROWS:
+        lines += [ROWS[part], ""]
     if part in ("sizes", "parties", "empty_polls", "queue_pairs"):
         for name, inner in figures.items():
             lines += [f"**{name}**", "", *_rows(inner), ""]
@@ -209,9 +230,12 @@ def update_docs(results):
                        f"{'' if ratio['holds'] else 'missed'} |" for ratio in results["ratios"])
     bounds = "\n".join(f"| {name} | {_number(value)} | {_number(most)} | {by} |"
                        for name, value, most, by in verdicts.bounds(results))
-    page = PAGE.format(bounds=bounds, configuration=CONFIGURATION, **results["machine"], rounds=results["rounds"], seconds=results["seconds"],
-                       tables=tables, ratios=ratios)
-    (SOURCE / "docs" / "performance.md").write_text(page, encoding="utf-8")
+    machine_text = MACHINE.format(**results["machine"], rounds=results["rounds"], seconds=results["seconds"])
+    docs = SOURCE / "docs"
+    (docs / "performance.md").write_text(PAGE.format(configuration=CONFIGURATION, machine=machine_text), encoding="utf-8")
+    (docs / "data" / "performance.md").write_text(
+        TABLES.format(configuration=CONFIGURATION, machine=machine_text, tables=tables, ratios=ratios, bounds=bounds),
+        encoding="utf-8")
     plot.draw(results, SOURCE / "docs" / "performance.svg")
     readme = SOURCE / "README.md"
     text = readme.read_text(encoding="utf-8")

@@ -80,7 +80,7 @@ TEST(ShrinkingASchedule, NeedsNoStopIfTheOrderIsEnough) {
   Program program("17", {});
   const ShrunkSchedule shrunk = shrink_schedule("17", stops(kPlaces), std::ref(program), 100);
   EXPECT_EQ(shrunk.schedule(), "17:");
-  EXPECT_EQ(shrunk.text(), "threads go on in order 17, each until it waits");
+  EXPECT_EQ(shrunk.text(), "threads execute in order 17, each until it waits");
 }
 
 TEST(ShrinkingASchedule, SaysIfNoStopsLeadThere) {

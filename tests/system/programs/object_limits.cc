@@ -413,7 +413,7 @@ int run(uint32_t part) {
   const Memory beginning = memory_of(daemon);
   std::printf(
       "| kind | limit | made | s | us each | destroyed, s | program, MiB | daemon, MiB | "
-      "longest pause of a neighbour, ms |\n|---|---|---|---|---|---|---|---|---|\n");
+      "longest pause of a neighbor, ms |\n|---|---|---|---|---|---|---|---|---|\n");
   for (const Kind& kind : kinds()) {
     const uint32_t count = count_of(kind, attr, part);
     std::vector<void*> made;
