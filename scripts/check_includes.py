@@ -97,7 +97,7 @@ RULES = {
     DAEMON: [EMULATOR, "wire"],
     **rooms(DAEMON, "base memory client rdmacm run net kernel control", BELOW_DAEMON),
     COMMAND: [*BELOW_COMMAND, COMMAND],
-    **rooms(COMMAND, "base programs daemons faults profiles hangs sanitizer recordings determinism doctor nic run",
+    **rooms(COMMAND, "base programs daemons faults profiles hangs sanitizer recordings determinism doctor network nic run",
             BELOW_COMMAND),
     PROVIDER: [ABI, PROVIDER],
     **PROVIDER_ROOMS,

@@ -1,4 +1,5 @@
-// Whether PFC can deadlock: ports whose frames wait, in a circle, for room at the next one.
+// Finds out whether PFC can deadlock: ports whose frames wait, in a circle, for room at the next
+// one.
 #pragma once
 
 #include <vector>

@@ -15,7 +15,7 @@ struct DcqcnParameters {
   double g = 1.0 / 256;
   /// Alpha decays once in this time without CNP.
   engine::Duration alpha_interval = std::chrono::microseconds(55);
-  /// The rate increases once in this time, and once in so many bytes.
+  /// The rate increases once in this time, and once each time that many bytes were sent.
   engine::Duration increase_interval = std::chrono::microseconds(55);
   uint64_t byte_counter = 10'000'000;
   /// Increases by either that are fast recovery, before additive increase.

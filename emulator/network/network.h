@@ -52,7 +52,7 @@ struct Hop {
   uint8_t ttl = 0;
 };
 
-/// Where Network::advance() says what happened.
+/// Receives what happens in Network::advance().
 class Sink {
  public:
   virtual ~Sink() = default;
@@ -108,7 +108,7 @@ class Network {
   size_t port_count() const;
   const PortInfo& port(PortId port) const;
   const PriorityCounters& counters(PortId port, uint8_t priority) const;
-  /// Whether the peer keeps the port from sending the priority.
+  /// Returns whether the peer keeps the port from sending the priority.
   bool is_paused(PortId port, uint8_t priority) const;
   uint64_t rate_bps(LinkId link) const;
   /// Frames in queues and on links.
@@ -122,7 +122,7 @@ class Network {
 
   /// Down: what is on the link or waits for it is lost, and routes avoid it.
   void set_link_state(LinkId link, bool is_up, Instant now);
-  /// From the next frame on. Not 0.
+  /// Takes effect with the next frame. The rate is not 0.
   void set_link_rate(LinkId link, uint64_t rate_bps, Instant now);
   /// Each frame on the link is corrupted with this probability.
   void set_corruption(LinkId link, double probability);

@@ -1,4 +1,4 @@
-// What Network is made of.
+// The implementation of Network.
 #pragma once
 
 #include <vector>

@@ -61,7 +61,7 @@ std::vector<uint32_t> Routes::distances_to(SwitchId target, const std::vector<bo
 }
 
 /// Ranks the switches by their distance from a root, the switch with most neighbors. A part of the
-/// network that the root does not reach has a root of its own.
+/// network that the root does not reach has its own root.
 void Routes::order_switches(const std::vector<bool>& is_up) {
   rank_.assign(edges_.size(), kNone);
   std::vector<SwitchId> roots(edges_.size());

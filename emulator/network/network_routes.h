@@ -29,7 +29,7 @@ class Routes {
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
 
-  /// Where a host is connected.
+  /// The place at which a host is connected.
   struct Attachment {
     SwitchId switch_id = kNone;
     uint32_t destination = kNone;  // the place of its switch in destinations_

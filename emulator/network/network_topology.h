@@ -66,7 +66,7 @@ struct SwitchParameters {
   std::optional<PfcThresholds> pfc;
   /// The limit of one egress queue, beyond which frames without PFC are dropped; 0: the buffer's.
   uint64_t queue_limit_bytes = 0;
-  /// Whether it is a router, which decrements the TTL and drops a frame whose TTL is used up.
+  /// True for a router, which decrements the TTL and drops a frame whose TTL is used up.
   bool decrements_ttl = false;
 };
 
@@ -131,9 +131,9 @@ struct Topology {
   uint32_t largest_frame_bytes = 4200;
 };
 
-/// What is wrong with a topology, or (`is_warning`) probably not meant.
+/// An error in a topology, or (`is_warning`) something that is probably not intended.
 struct TopologyProblem {
-  /// What it is about, for the reader to find its line.
+  /// The part of the topology with the problem, by which the file reader finds its line.
   enum class Subject : uint8_t {
     kTopology,
     kBuffer,
@@ -158,7 +158,7 @@ std::vector<TopologyProblem> check(const Topology& topology);
 /// link's delay twice, and the frame that the sender has begun (IEEE 802.1Q, annex N).
 uint64_t needed_headroom(const Link& link, uint32_t largest_frame_bytes);
 
-/// What every port is connected to, as Network numbers them.
+/// The node, link and peer of a port, as Network numbers them.
 struct PortInfo {
   NodeRef node;
   uint32_t number = 0;  // at its node, from 0

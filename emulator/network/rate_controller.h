@@ -18,11 +18,11 @@ class RateController {
   /// Lets timers that are due by `now` expire, in their order. A late call has the same result as
   /// calls in time, so that a flow that sends nothing needs none.
   virtual void advance(engine::Instant now) = 0;
-  /// The flow has sent so many bytes.
+  /// The flow has sent `bytes`.
   virtual void on_sent(uint32_t bytes, engine::Instant now) = 0;
   /// A CNP for the flow arrived.
   virtual void on_cnp(engine::Instant now) = 0;
-  /// So many bytes were acknowledged, the last of them `round_trip` after they were sent.
+  /// `bytes` were acknowledged, the last of them `round_trip` after they were sent.
   virtual void on_acknowledged(uint32_t bytes, engine::Duration round_trip,
                                engine::Instant now) = 0;
 
@@ -38,7 +38,7 @@ class RateController {
 /// the interval's end, marked or not, sends its CNP.
 class CnpLimiter {
  public:
-  /// Of a frame of the flow that arrived.
+  /// Returns whether a CNP goes out now that a frame of the flow has arrived.
   bool should_send(bool is_marked, engine::Instant now, engine::Duration interval) {
     was_marked_ = was_marked_ || is_marked;
     if (!was_marked_ || (has_sent_ && now - last_ < interval)) return false;
@@ -47,7 +47,7 @@ class CnpLimiter {
     last_ = now;
     return true;
   }
-  /// Of a frame that arrived with CE, for callers that ask about no others.
+  /// The same for a frame that arrived with CE, for callers that ask about no others.
   bool should_send(engine::Instant now, engine::Duration interval) {
     return should_send(true, now, interval);
   }

@@ -9,7 +9,7 @@
 
 namespace rocemu::network {
 
-/// What frames that came by one port have in the buffer, by priority.
+/// The bytes in the buffer that came by one port, by priority.
 struct IngressAccount {
   std::array<uint64_t, kPriorities> shared{};
   std::array<uint64_t, kPriorities> headroom{};

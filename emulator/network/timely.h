@@ -15,7 +15,7 @@ struct TimelyParameters {
   engine::Duration high = std::chrono::microseconds(500);
   engine::Duration minimum_round_trip = std::chrono::microseconds(20);
   uint32_t hyper_increase_threshold = 5;
-  /// The rate changes once in so many bytes that are acknowledged.
+  /// The bytes to acknowledge between two changes of the rate.
   uint32_t segment_bytes = 16384;
   uint64_t minimum_rate_bps = 10'000'000;
 };

@@ -1,4 +1,4 @@
-// What is wrong with a topology.
+// Finds errors in a topology.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -58,6 +58,8 @@ int diff(const Arguments& arguments);
 std::string diff_help();
 int timeline(const Arguments& arguments);
 std::string timeline_help();
+int fabric(const Arguments& arguments);
+std::string fabric_help();
 int explain(const Arguments& arguments);
 std::string explain_help();
 int doctor(const Arguments& arguments);

@@ -8,6 +8,7 @@
 #include "emulator/command/base/subcommand.h"
 #include "emulator/command/daemons/control_client.h"
 #include "emulator/command/faults/scenario_library.h"
+#include "emulator/network/file/network_file.h"
 #include "emulator/profile/profile_reader.h"
 #include "emulator/profile/profile_text.h"
 #include "emulator/scenario/scenario.h"
@@ -42,7 +43,24 @@ std::vector<scenario::Problem> problems_of(const std::runtime_error& error) {
     return wrong->problems();
   if (const auto* wrong = dynamic_cast<const profile::ProfileError*>(&error))
     return wrong->problems();
+  if (const auto* wrong = dynamic_cast<const network::NetworkFileError*>(&error))
+    return wrong->problems();
   return {};
+}
+
+/// Reads a file of a simulated network. Throws NetworkFileError.
+void check_network(const std::string& text, const std::string& file, bool as_json, Json& json) {
+  const network::NetworkFile read = network::parse_network_file(text, file);
+  json["ok"] = true;
+  json["warnings"] = read.warnings;
+  json["network"] = {{"hosts", read.topology.hosts.size()},
+                     {"switches", read.topology.switches.size()},
+                     {"links", read.topology.links.size()}};
+  if (as_json) return;
+  print_warnings(read.warnings);
+  std::cout << file << ": a network of " << read.topology.hosts.size() << " hosts, "
+            << read.topology.switches.size() << " switches and " << read.topology.links.size()
+            << " links\n";
 }
 
 }  // namespace
@@ -51,7 +69,7 @@ std::string check_help() {
   return R"(usage: rocemu check [--json] FILE|NAME...
        rocemu check --schema | --profile-schema
 
-Checks scenario files and profiles, as `rocemu run` does before it starts. Prints the rules of
+Checks scenario files, profiles and simulated networks, as `rocemu run` does before it starts. Prints the rules of
 each file, or every error with its line, its column and the values that are valid there. Warns
 about rules that are valid but probably not intended.
 
@@ -94,6 +112,10 @@ int check(const Arguments& arguments) {
         if (!as_json)
           std::cout << file << ": a profile" << (read->summary.empty() ? "" : ": ") << read->summary
                     << "\n";
+        list.push_back(std::move(json));
+        continue;
+      } else if (network::is_network_file(text)) {
+        check_network(text, file, as_json, json);
         list.push_back(std::move(json));
         continue;
       }

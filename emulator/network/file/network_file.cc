@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "emulator/network/file/field_reader.h"
 #include "emulator/network/file/shape_reader.h"
@@ -261,6 +262,15 @@ class NetworkFileReader {
 };
 
 }  // namespace
+
+std::string find_network_file(const std::string& name) {
+  std::error_code ignored;
+  if (name.find('/') != std::string::npos || std::filesystem::exists(name, ignored)) return name;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  const std::filesystem::path installed =
+      self.parent_path() / ".." / ROCEMU_TOPOLOGY_DIR / (name + ".yaml");
+  return std::filesystem::is_regular_file(installed, ignored) ? installed.string() : name;
+}
 
 bool is_network_file(std::string_view yaml) {
   std::vector<scenario::Problem> problems;

@@ -17,7 +17,7 @@ struct NetworkFile {
   std::vector<std::string> warnings;
 };
 
-/// What is wrong in a file. what() has every problem, with its place.
+/// An error in a file. what() has every problem, with its place.
 class NetworkFileError : public std::runtime_error {
  public:
   NetworkFileError(const std::string& text, std::vector<scenario::Problem> problems)
@@ -27,6 +27,9 @@ class NetworkFileError : public std::runtime_error {
  private:
   std::vector<scenario::Problem> problems_;
 };
+
+/// Returns the path of the network file that comes with rocemu by that name, or `name` itself.
+std::string find_network_file(const std::string& name);
 
 /// Returns whether a text means to be such a file and not a scenario or a profile.
 bool is_network_file(std::string_view yaml);

@@ -1,0 +1,48 @@
+// Summarizes a run of synthetic flows: slowdowns, use of links, what switches did.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "emulator/network/traffic/flow_run.h"
+
+namespace rocemu::network {
+
+/// How many times longer than alone flows of a size took.
+struct SlowdownRow {
+  std::string sizes;  // "up to 100 KB"
+  uint64_t flows = 0;
+  double mean = 0;
+  double median = 0;
+  double p95 = 0;
+  double p99 = 0;
+  double mean_completion_us = 0;
+};
+
+struct LinkUse {
+  std::string port;
+  double utilization = 0;  // of its rate, over the run
+  uint64_t high_water_bytes = 0;
+  uint64_t ecn_marks = 0;
+};
+
+struct FlowSummary {
+  uint64_t flows = 0;
+  uint64_t completed = 0;
+  Duration duration{};
+  uint64_t packet_hops = 0;
+  uint64_t payload_bytes = 0;
+  uint64_t ecn_marks = 0;
+  uint64_t cnps = 0;
+  uint64_t pauses = 0;
+  uint64_t drops = 0;
+  uint64_t high_water_bytes = 0;  // of the longest queue of a switch
+  double mean_host_utilization = 0;
+  double mean_trunk_utilization = 0;
+  std::vector<SlowdownRow> slowdowns;  // of each range of sizes that has flows, and of all
+  std::vector<LinkUse> busiest;        // some directions of links, the busiest first
+};
+
+FlowSummary summarize(FlowRun& run, const Topology& topology);
+
+}  // namespace rocemu::network

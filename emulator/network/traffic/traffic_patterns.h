@@ -1,0 +1,24 @@
+// The usual patterns of synthetic traffic, from a seed.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "emulator/network/traffic/flow_run.h"
+
+namespace rocemu::network {
+
+/// Flows between random hosts at random times, with the sizes of a cluster that answers web
+/// searches: Alizadeh et al., "Data Center TCP", SIGCOMM 2010, figure 4, as the traffic generator
+/// of HPCC (SIGCOMM 2019) has it. `load`: of the hosts' links.
+std::vector<FlowSpec> web_search(const Topology& topology, uint64_t seed, double load,
+                                 Duration duration);
+/// The mean of those sizes, in bytes.
+double web_search_mean_bytes();
+/// `senders` hosts send to one at once, which is another one in each round.
+std::vector<FlowSpec> incast(const Topology& topology, uint64_t seed, uint32_t senders,
+                             uint64_t bytes, uint32_t rounds, Duration interval);
+/// Each host sends to another one, and each receives from one.
+std::vector<FlowSpec> permutation(const Topology& topology, uint64_t seed, uint64_t bytes);
+
+}  // namespace rocemu::network
