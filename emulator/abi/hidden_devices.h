@@ -1,4 +1,4 @@
-// Where a daemon's runtime directory (runtime_dir.h) has the machine's own RDMA devices.
+// The machine's own RDMA devices in a daemon's runtime directory (runtime_dir.h).
 #pragma once
 
 namespace rocemu::abi {

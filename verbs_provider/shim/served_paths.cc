@@ -17,7 +17,7 @@
 namespace rocemu::shim {
 namespace {
 
-/// What may follow a prefix.
+/// The text that may follow a prefix.
 enum class Behind : uint8_t {
   kEnd,       // the end, or '/'
   kVariants,  // and "_verbs" or "_mad", as behind "infiniband"
@@ -25,7 +25,7 @@ enum class Behind : uint8_t {
   kName,      // '/' and a name, which the daemon may have or not
 };
 
-/// Who has the names behind a prefix.
+/// The side that has the names behind a prefix.
 enum class Owner : uint8_t {
   kNic,      // the NIC, all of them: those of the machine are hidden
   kEither,   // the NIC, if its daemon has them, else the machine
@@ -114,8 +114,8 @@ void add_name(Text* text, const char* name) {
   }
 }
 
-/// Whether the daemon has what the path below its directory begins with: an interface, or the list
-/// of PCI functions.
+/// Returns whether the daemon has the first part of the path below its directory: an interface, or
+/// the list of PCI functions.
 bool has(const char* mapped, size_t begin) {
   const char* end = strstr(mapped + begin, "/net/");
   if (end != nullptr) end = strchrnul(end + 5, '/');

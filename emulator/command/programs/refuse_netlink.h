@@ -1,4 +1,4 @@
-// A seccomp filter for `rocemu run --mount-sysfs` on machines that have RDMA devices of their own:
+// A seccomp filter for `rocemu run --mount-sysfs` on machines with real RDMA devices:
 // the kernel would list them to programs that do not ask the preload library.
 #pragma once
 
@@ -12,8 +12,8 @@ namespace rocemu::command {
 /// kernel without RDMA, and everything else is allowed.
 std::span<const sock_filter> rdma_netlink_filter();
 
-/// Makes the filter this process's and its children's, who need the right to mount. Throws
-/// std::runtime_error.
+/// Installs the filter in this process, which needs the right to mount, and so in its children.
+/// Throws std::runtime_error.
 void refuse_rdma_netlink();
 
 }  // namespace rocemu::command

@@ -48,7 +48,7 @@ class RuntimeDirectory {
   std::string turns_socket() const;
   std::string sysfs_socket() const;
 
-  /// Whether it was cleaned of what a daemon that is gone had left.
+  /// Returns whether files of an ended daemon were removed from it.
   bool was_stale() const { return was_stale_; }
 
   /// Removes everything, and the parent if that is a BASE and empty now. Follows no symbolic link.
