@@ -1,4 +1,4 @@
-"""Shards that GNU parallel runs on several hosts, as docs/explore.md has it, merge to the report of
+"""Shards that GNU parallel runs on several hosts, as docs/explore-shards.md has it, merge to the report of
 one machine."""
 import json
 import os
@@ -10,7 +10,7 @@ import unittest
 
 from support import ROCEMU, TIMEOUT, VICTIM, ExploreTest
 
-PAGE = pathlib.Path(__file__).resolve().parents[3] / "docs" / "explore.md"
+PAGE = pathlib.Path(__file__).resolve().parents[3] / "docs" / "explore-shards.md"
 # ssh to hosts that are this one, and a note of which was asked. sshd sets SHELL; where it is missing,
 # GNU parallel runs nothing on the other host and calls that a success.
 SSH = """#!/bin/sh
