@@ -19,7 +19,7 @@ class SeveralFaults(ExploreTest):
         self.assertEqual({one["verdict"] for one in orders}, {"SURVIVED", "WRONG"})
         [finding] = report["findings"]
         self.assertIn("'second' instead of 'first'", finding["sentence"])
-        self.assertIn("when threads execute in order  ", finding["sentence"])
+        self.assertIn("when threads execute in order ", finding["sentence"])
         self.assertIn("--schedule ", finding["reproduce"])
         self.assertEqual(finding["confirmed"], finding["repetitions"])
         self.assertTrue(self.again(finding).stdout.startswith("second\nfirst\n"))
