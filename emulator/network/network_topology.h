@@ -70,7 +70,7 @@ struct SwitchParameters {
   bool decrements_ttl = false;
 };
 
-/// How frames are sorted into priorities and served, at every port.
+/// The mapping of frames to priorities, and the order in which each port serves them.
 struct PriorityParameters {
   std::array<uint8_t, kDscpValues> of_dscp = default_map();
   /// The priorities that PFC keeps from losses, as bits.

@@ -14,7 +14,7 @@
 
 namespace rocemu::network {
 
-/// How DWRR shares a port, made of PriorityParameters.
+/// The shares of a port under DWRR, computed from PriorityParameters.
 struct Shares {
   uint8_t strict = 0;
   std::array<uint64_t, kPriorities> quantum_bytes{};

@@ -1,5 +1,5 @@
-// How fast a flow may send: the interface of congestion control at the sender, pure like the
-// engine. A scheme hears what happens to its flow and says a rate. Bytes are those on the wire.
+// The interface of congestion control at the sender, pure like the engine. A scheme takes the
+// events of its flow and returns the rate at which it may send. Bytes are those on the wire.
 #pragma once
 
 #include <cstdint>
@@ -68,7 +68,7 @@ class Pacer {
   /// A frame was sent at `now`, which is not before ready_at().
   void sent(uint32_t bytes, uint64_t rate_bps, engine::Instant now) {
     const uint64_t now_ps = engine::nanoseconds_since_start(now) * 1000;
-    // What rounding up has cost is given back, and no more.
+    // Give back the time that rounding up has cost, and no more.
     if (ready_ps_ + 1000 <= now_ps) ready_ps_ = now_ps;
     ready_ps_ += uint64_t{bytes} * 8'000'000 * 1'000'000 / rate_bps;
   }

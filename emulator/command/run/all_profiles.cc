@@ -20,7 +20,7 @@ namespace {
 namespace po = boost::program_options;
 
 constexpr size_t kResultWidth = std::string_view("NOTHING POSTED").size();
-/// How much is shown of the output of a run that failed. Longer lines and reasons are cut.
+/// The most that is shown of the output of a failed run. Longer lines and reasons are cut.
 constexpr size_t kLinesShown = 20, kLineShown = 240, kReasonShown = 120;
 
 /// Each of these names a file or directory for one run.

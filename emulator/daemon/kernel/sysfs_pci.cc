@@ -137,7 +137,7 @@ void add_machines_functions(SysfsFiles& files) {
   const std::string directory = fmt::format("/sys/{}", kDevices);
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
-    // Of a NIC around this one, which is inside of its --mount-sysfs.
+    // An outer NIC's function: this NIC runs inside its --mount-sysfs.
     if (entry.path().filename().string().starts_with(abi::kPciDomain)) continue;
     // Where they really are: this list may stand in place of the machine's (--mount-sysfs).
     const auto place = std::filesystem::canonical(entry.path(), ignored);

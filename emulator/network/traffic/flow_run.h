@@ -60,8 +60,8 @@ class FlowRun final : private Sink {
   size_t completed() const { return completed_; }
   /// The flow's rate now; its line's if it has no congestion control.
   uint64_t rate_bps(size_t flow) const;
-  /// How long the flow would take alone: its frames one behind the other over the slowest link of
-  /// its path, and the last one over the others.
+  /// Returns the time that the flow takes alone: all its frames over the slowest link of its path,
+  /// and the last frame over the other links.
   Duration alone(size_t flow) const;
 
  private:

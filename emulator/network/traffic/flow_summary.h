@@ -8,7 +8,7 @@
 
 namespace rocemu::network {
 
-/// How many times longer than alone flows of a size took.
+/// The slowdown of flows of one size: their time divided by the time that they take alone.
 struct SlowdownRow {
   std::string sizes;  // "up to 100 KB"
   uint64_t flows = 0;
