@@ -204,9 +204,14 @@ class Fabric::Nic {
     return !programs_.empty() &&
            std::ranges::none_of(programs_, [](const auto& one) { return one->is_running(); });
   }
-  std::string outputs() const {
+  /// What the programs have printed so far, each under its name. Leaves out `other`.
+  std::string outputs(const Program* other = nullptr) const {
     std::string text;
-    for (const auto& program : programs_) text += program->output();
+    for (const auto& program : programs_) {
+      if (program.get() == other) continue;
+      text += "\n" + program->name_ + " (process " + std::to_string(program->pid()) +
+              ") has printed:\n" + program->output();
+    }
     return text;
   }
   const std::string& directory() const { return joined_ ? *joined_ : process_->directory(); }
@@ -364,7 +369,12 @@ std::shared_ptr<Program> Fabric::start(const std::vector<std::string>& argv) {
 }
 
 int Fabric::run(const std::vector<std::string>& argv, std::chrono::milliseconds timeout) {
-  return start(argv)->wait(timeout);
+  const std::shared_ptr<Program> program = start(argv);
+  try {
+    return program->wait(timeout);
+  } catch (const Error& error) {
+    throw Error(error.what() + nic_->outputs(program.get()));
+  }
 }
 
 void Fabric::wait_listening(uint16_t port, std::chrono::milliseconds timeout) {
@@ -372,11 +382,10 @@ void Fabric::wait_listening(uint16_t port, std::chrono::milliseconds timeout) {
   const std::string whom = "at port " + std::to_string(port);
   while (nic_->request("listening", {{"port", port}}).at("listening") != true) {
     if (nic_->all_have_ended())
-      throw Error("no program will listen " + whom + ": the programs ended; they printed:\n" +
-                  nic_->outputs());
+      throw Error("no program will listen " + whom + ": the programs ended" + nic_->outputs());
     if (std::chrono::steady_clock::now() > deadline)
       throw Error("no program listens " + whom + " after " + std::to_string(timeout.count()) +
-                  " ms");
+                  " ms" + nic_->outputs());
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }

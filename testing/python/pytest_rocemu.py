@@ -6,20 +6,25 @@
     # test_mine.py
     @pytest.mark.rocemu(clock="lockstep", scenario="rtu-lost")
     def test_connects(fabric):
-        server = fabric.popen(["my_server"])
+        server = fabric.popen(["my_server"], log=True)
         fabric.wait_listening(7471)
         assert fabric.run(["my_client"]).returncode == 0
 
 The marker takes what rocemu.Fabric takes. Each NIC records. Of a test that fails the recording stays, with
 a timeline as a page, in a directory of its own below --rocemu-artefacts (rocemu-failed); of others
-nothing stays. Names are those of tests, so that xdist's processes do not meet.
+nothing stays. Names are those of tests, so that xdist's processes do not meet. What the programs of
+fabric.popen(log=True) have printed is a section of the failed test's report, and a file there.
 
 With --rocemu-sanitize, or sanitize=True of the marker, a test fails whose programs use verbs wrongly
 (docs/sanitizer.md); its section "rocemu --sanitize" has the reports. A test that expects some takes
 them: fabric.take_reports().
 
 With --rocemu-profile NAME, which may be repeated, or all, each test with the fixture runs once with each of these
-profiles of NICs (docs/profiles.md).
+profiles of NICs (docs/profiles.md). With --rocemu-scenario NAME it runs once with each of these scenarios, which
+come with rocemu or are files. A single test names its own:
+
+    @pytest.mark.parametrize("rocemu_scenario", ["rtu-lost", "reject.yaml"])
+    def test_connects(fabric): ...
 
 A test that hangs in lockstep, or longer than the Fabric's timeout, fails with what each thread
 waits for.
@@ -37,6 +42,7 @@ pytest_plugins = ["rocemu"]  # @pytest.mark.rocemu_explore
 
 _FAILED = pytest.StashKey()
 _FABRIC = pytest.StashKey()
+_IS_JUDGED = pytest.StashKey()  # by --rocemu-sanitize
 
 
 def pytest_addoption(parser):
@@ -53,6 +59,9 @@ def pytest_addoption(parser):
     parser.addoption("--rocemu-profile", action="append", default=[], metavar="NAME",
                      help="run each test with the fixture `fabric` once with this profile of a NIC, or with all of "
                           "them: all; may be repeated (docs/profiles.md)")
+    parser.addoption("--rocemu-scenario", action="append", default=[], metavar="NAME",
+                     help="run each test with the fixture `fabric` once with this scenario, a file or one that comes "
+                          "with rocemu; may be repeated")
 
 
 def pytest_configure(config):
@@ -73,14 +82,29 @@ def _profiles(config):
 
 
 def pytest_generate_tests(metafunc):
-    if "rocemu_profile" in metafunc.fixturenames and _profiles(metafunc.config):
-        metafunc.parametrize("rocemu_profile", _profiles(metafunc.config))
+    scenarios = metafunc.config.getoption("--rocemu-scenario")
+    for fixture, values in (("rocemu_profile", _profiles(metafunc.config)), ("rocemu_scenario", scenarios)):
+        own = [name.strip() for mark in metafunc.definition.iter_markers("parametrize")
+               for name in (mark.args[0].split(",") if isinstance(mark.args[0], str) else mark.args[0])]
+        if fixture in metafunc.fixturenames and values and fixture not in own:
+            metafunc.parametrize(fixture, values)
 
 
 @pytest.fixture
 def rocemu_profile():
     """The profile of the test's NIC, of those that --rocemu-profile names; None if there are none."""
     return None
+
+
+@pytest.fixture
+def rocemu_scenario():
+    """The scenario of the test's NIC, of those that --rocemu-scenario names; None if there are none."""
+    return None
+
+
+def _logs(nic):
+    """A name and the output of each program whose output is kept."""
+    return [(f"{program.name}-{program.pid}", program.log()) for program in nic._programs if program.has_log]
 
 
 def _take_reports(nic):
@@ -96,7 +120,9 @@ def _take_reports(nic):
 def pytest_runtest_makereport(item, call):
     report = (yield).get_result()
     nic = item.stash.get(_FABRIC, None)
-    if call.when == "call" and nic is not None:
+    if call.when == "call" and nic is not None and report.failed:
+        report.sections += [(f"rocemu: output of {name}", text) for name, text in _logs(nic)]
+    if call.when == "call" and item.stash.get(_IS_JUDGED, False):
         text, is_wrong = _take_reports(nic)
         if text:
             report.sections.append(("rocemu --sanitize", text))
@@ -108,7 +134,7 @@ def pytest_runtest_makereport(item, call):
 
 
 @pytest.fixture
-def fabric(request, rocemu_profile):
+def fabric(request, rocemu_profile, rocemu_scenario):
     marker = request.node.get_closest_marker("rocemu")
     keywords = dict(marker.kwargs) if marker else {}
     name = re.sub(r"[^\w.-]+", "_", request.node.nodeid).strip("_")
@@ -118,20 +144,25 @@ def fabric(request, rocemu_profile):
     keywords.setdefault("record", folder / "recording")
     if rocemu_profile is not None:
         keywords["profile"] = rocemu_profile
+    if rocemu_scenario is not None:
+        keywords["scenario"] = rocemu_scenario
     keywords.setdefault("sanitize", request.config.getoption("--rocemu-sanitize"))
     keywords.setdefault("adversarial", request.config.getoption("--rocemu-adversarial"))
     keywords.setdefault("seed", request.config.getoption("--rocemu-seed"))
     nic = rocemu.Fabric(**keywords)
-    if keywords["sanitize"]:
-        request.node.stash[_FABRIC] = nic
+    request.node.stash[_FABRIC] = nic
+    request.node.stash[_IS_JUDGED] = bool(keywords["sanitize"])
     is_wrong = False
     try:
         yield nic
     finally:
         failed = request.node.stash.get(_FAILED, False)
         try:
-            if failed and nic.recording:
-                nic.timeline(folder / "timeline.html")
+            if failed:
+                for log_name, text in _logs(nic):
+                    (folder / f"{log_name}.log").write_text(text)
+                if nic.recording:
+                    nic.timeline(folder / "timeline.html")
             nic.close()
             # Programs that the test has left may break a rule when they end.
             if keywords["sanitize"]:

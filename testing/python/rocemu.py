@@ -240,9 +240,38 @@ class Control:
 class _Program(subprocess.Popen):
     """A process; the watch knows its waits as waits for a program, whatever their timeout."""
 
-    def __init__(self, watch, *arguments, **keywords):
-        self._watch = watch
+    def __init__(self, watch, *arguments, log=False, **keywords):
+        self._watch, self._log, self._last_log = watch, None, None
+        if log:
+            self._log = tempfile.TemporaryFile()
+            keywords["stdout"] = keywords["stderr"] = self._log
         super().__init__(*arguments, **keywords)
+
+    @property
+    def name(self):
+        """The file name of the program."""
+        arguments = [self.args] if isinstance(self.args, (str, bytes, os.PathLike)) else self.args
+        return os.path.basename(os.fsdecode(arguments[0]))
+
+    def log(self):
+        """What the program has printed so far, on both outputs. Only for programs started with log=True."""
+        if self._last_log is not None:
+            return self._last_log
+        if self._log is None:
+            raise Error(f"the output of {self.name} is not kept: popen(log=True)")
+        size = os.fstat(self._log.fileno()).st_size
+        return os.pread(self._log.fileno(), size, 0).decode(errors="replace")
+
+    def _close_log(self):
+        """Keeps what has been printed, without the file."""
+        if self._log is not None:
+            self._last_log = self.log()
+            self._log.close()
+            self._log = None
+
+    @property
+    def has_log(self):
+        return self._log is not None
 
     @contextlib.contextmanager
     def _waiting(self):
@@ -445,6 +474,8 @@ class Fabric:
             except subprocess.TimeoutExpired:
                 program.kill()
                 program.wait()
+        for program in self._programs:
+            program._close_log()
         self._programs.clear()
 
     def __enter__(self):
@@ -460,7 +491,9 @@ class Fabric:
 
     def run(self, arguments, env=None, input=None, capture_output=False, timeout=None, check=False,
             **keywords):
-        """subprocess.run of a program that sees the devices. Raises Hang if no program can continue."""
+        """subprocess.run of a program that sees the devices. Raises Hang if no program can continue. If
+        the time is over, or the program fails and `check` is true, the exception has the logs of the other
+        programs as a note."""
         if input is not None:
             keywords["stdin"] = subprocess.PIPE
         if capture_output:
@@ -471,35 +504,73 @@ class Fabric:
             except subprocess.TimeoutExpired as expired:
                 program.kill()
                 expired.output, expired.stderr = program.communicate()
-                raise
-            except BaseException:
+                raise self._with_logs(expired)
+            except BaseException as error:
                 program.kill()
-                raise
+                raise self._with_logs(error) if isinstance(error, Hang) else error
         result = subprocess.CompletedProcess(program.args, program.returncode, output, errors)
-        if check:
-            result.check_returncode()
+        if check and result.returncode != 0:
+            raise self._with_logs(subprocess.CalledProcessError(result.returncode, result.args, output, errors))
         return result
+
+    def _logs(self, lines=40):
+        """The last lines that the programs of popen(log=True) have printed, each with its state."""
+        text = ""
+        for program in self._programs:
+            if not program.has_log:
+                continue
+            status = program.poll()
+            state = "it runs" if status is None else f"it ended with status {status}"
+            tail = program.log().splitlines()[-lines:] or ["(nothing)"]
+            text += f"\n{program.name} (process {program.pid}, {state}) printed:\n" + "\n".join(
+                f"    {line}" for line in tail)
+        return text
+
+    def _with_logs(self, error):
+        """The exception, with the logs of the other programs as a note where Python has notes."""
+        logs = self._logs().lstrip("\n")
+        if logs and hasattr(error, "add_note"):
+            error.add_note(logs)
+        return error
 
     def _start(self, arguments, env, keywords):
         return _Program(self._watch, arguments, env=self._environment(env), **keywords)
 
-    def popen(self, arguments, env=None, **keywords):
+    def popen(self, arguments, env=None, log=False, **keywords):
         """subprocess.Popen of a program that sees the devices. It ends with the NIC, at the latest. Its
-        wait() and communicate() raise Hang if no program can continue."""
-        program = self._start(arguments, env, keywords)
+        wait() and communicate() raise Hang if no program can continue.
+
+        log: keep what the program prints, on both outputs. Its method log() returns that, and the errors
+        of wait_listening(), wait_for_log() and run() show the end of it."""
+        program = self._start(arguments, env, {**keywords, "log": log})
         self._programs.append(program)
         return program
 
     def wait_listening(self, port, timeout=30):
-        """Until a program listens at the port, by rdma_listen(3) or by TCP; an Error after that time,
-        or when all programs of popen() have ended."""
+        """Waits until a program listens at the port, by rdma_listen(3) or by TCP. Raises Error after that
+        time, or when all programs of popen() have ended."""
         deadline = time.monotonic() + timeout
         while not self.request("listening", port=port)["listening"]:
             if self._programs and all(one.poll() is not None for one in self._programs):
                 statuses = ", ".join(str(one.returncode) for one in self._programs)
-                raise Error(f"no program will listen at port {port}: the programs ended ({statuses})")
+                raise Error(f"no program will listen at port {port}: the programs ended ({statuses}){self._logs()}")
             if time.monotonic() > deadline:
-                raise Error(f"no program listens at port {port} after {timeout} s")
+                raise Error(f"no program listens at port {port} after {timeout} s{self._logs()}")
+            time.sleep(0.01)
+
+    def wait_for_log(self, program, text, timeout=30):
+        """Waits until a program of popen(log=True) has printed the text. Returns what it has printed so far.
+        Raises Error after that time, or when the program has ended without printing it."""
+        deadline = time.monotonic() + timeout
+        while True:
+            has_ended = program.poll() is not None
+            log = program.log()
+            if text in log:
+                return log
+            if has_ended:
+                raise Error(f"{program.name} ended without printing {text!r}{self._logs()}")
+            if time.monotonic() > deadline:
+                raise Error(f"{program.name} has not printed {text!r} after {timeout} s{self._logs()}")
             time.sleep(0.01)
 
     # ---- The NIC as a whole -----------------------------------------------------------------------

@@ -102,6 +102,24 @@ class Examples(unittest.TestCase):
         replayed = self.run_there(self.prefix / "bin" / "rocemu", "replay", kept / "recording")
         self.assertIn("no difference", replayed)
 
+    def test_rust(self):
+        if shutil.which("cargo") is None:
+            self.skipTest("there is no cargo: apt-get install cargo")
+        self.copy("rust")
+        said = self.run_there("cargo", "test", "--offline", ROCEMU_COMMAND=str(self.prefix / "bin" / "rocemu"),
+                              CARGO_TARGET_DIR=str(self.project / "target"))
+        self.assertIn("4 passed; 0 failed", said)
+
+    def test_go(self):
+        if shutil.which("go") is None:
+            self.skipTest("there is no go: apt-get install golang-go")
+        self.copy("go")
+        caches = {name: str(self.project / name) for name in ("GOCACHE", "GOPATH")}
+        said = self.run_there("go", "test", "-v", "-count=1", "./...", GOFLAGS="-mod=mod", GOPROXY="off", GOTOOLCHAIN="local",
+                              ROCEMU_COMMAND=str(self.prefix / "bin" / "rocemu"), **caches)
+        self.assertEqual(said.count("--- PASS:"), 4, said)
+        self.assertIn("gofmt: nothing", "gofmt: " + (self.run_there("gofmt", "-l", ".") or "nothing"))
+
     def test_googletest_and_what_its_failure_leaves(self):
         self.copy("googletest")
         self.run_there("cmake", "-G", "Ninja", "-S", ".", "-B", "build", f"-DCMAKE_PREFIX_PATH={self.prefix}")

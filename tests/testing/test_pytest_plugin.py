@@ -89,6 +89,82 @@ def test_shows_the_nic(fabric, rocemu_profile):
             self.assertIn(f"1 failed, {len(names) - 1} passed", self.pytest(project, "--rocemu-profile", "all"))
             self.assertIn("1 passed", self.pytest(project))
 
+    def test_a_test_runs_once_with_each_scenario(self):
+        tests = """
+import pytest
+
+def test_passes(fabric, rocemu_scenario):
+    assert [rule.on for rule in fabric.rules()] == {None: [], "rtu-lost": ["cm"], "mine.yaml": ["frame"]}[rocemu_scenario]
+
+@pytest.mark.parametrize("rocemu_scenario", ["rtu-lost"])
+def test_has_its_own(fabric):
+    assert fabric.rules()[0].on == "cm"
+
+def test_has_no_nic():
+    pass
+"""
+        with tempfile.TemporaryDirectory(prefix="rocemu-test-") as scratch:
+            project = pathlib.Path(scratch)
+            (project / "conftest.py").write_text('pytest_plugins = ["pytest_rocemu"]\n')
+            (project / "test_faults.py").write_text(tests)
+            (project / "mine.yaml").write_text("rules: [{on: frame, do: drop}]\n")
+            self.assertIn("3 passed", self.pytest(project))
+            said = self.pytest(project, "-v", "--rocemu-scenario", "rtu-lost", "--rocemu-scenario", "mine.yaml")
+            self.assertIn("4 passed", said)
+            self.assertIn("test_passes[mine.yaml] PASSED", said)
+            self.assertIn("6 passed", self.pytest(project, "--rocemu-scenario", "rtu-lost", "--rocemu-scenario",
+                                                  "mine.yaml", "--rocemu-profile", "rxe", "--rocemu-profile", "qedr",
+                                                  "-k", "passes or own"))
+
+    def test_a_failed_test_shows_what_its_programs_printed(self):
+        tests = """
+import subprocess
+import pytest
+import rocemu
+
+LOUD = ["sh", "-c", "echo the server is ready; echo an error >&2; exec sleep 1000"]
+
+def test_wait_times_out(fabric):
+    fabric.popen(LOUD, log=True)
+    fabric.wait_listening(1, timeout=0.5)
+
+def test_assertion(fabric):
+    server = fabric.popen(LOUD, log=True)
+    assert "ready" in fabric.wait_for_log(server, "an error")
+    assert False
+
+def test_check(fabric):
+    server = fabric.popen(LOUD, log=True)
+    fabric.wait_for_log(server, "an error")
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        fabric.run(["false"], check=True)
+    assert not hasattr(failed.value, "__notes__") or "the server is ready" in failed.value.__notes__[0]
+    with pytest.raises(subprocess.TimeoutExpired):
+        fabric.run(["sleep", "1000"], timeout=0.2)
+    with pytest.raises(rocemu.Error, match="sh has not printed 'never' after 0.1 s(?s:.*)it runs(?s:.*)ready"):
+        fabric.wait_for_log(server, "never", timeout=0.1)
+    fabric.close()
+    assert server.log() == "the server is ready\\nan error\\n"
+
+def test_ended(fabric):
+    quiet = fabric.popen(["true"], log=True)
+    with pytest.raises(rocemu.Error, match=r"true ended without printing 'x'\\n.*ended with status 0"):
+        fabric.wait_for_log(quiet, "x")
+    with pytest.raises(rocemu.Error, match="popen\\(log=True\\)"):
+        fabric.popen(["true"]).log()
+"""
+        with tempfile.TemporaryDirectory(prefix="rocemu-test-") as scratch:
+            project = pathlib.Path(scratch)
+            (project / "conftest.py").write_text('pytest_plugins = ["pytest_rocemu"]\n')
+            (project / "test_logs.py").write_text(tests)
+            said = self.pytest(project, "-W", "error")
+            self.assertIn("2 failed, 2 passed", said)
+            self.assertRegex(said, r"no program listens at port 1 after 0.5 s\nE?\s*sh \(process \d+, it runs\) printed:"
+                                   r"\nE?\s*the server is ready\nE?\s*an error")
+            self.assertRegex(said, r"rocemu: output of sh-\d+ -+\nthe server is ready\nan error")
+            [log] = (project / "rocemu-failed" / "test_logs.py_test_assertion").glob("*.log")
+            self.assertEqual(log.read_text(), "the server is ready\nan error\n")
+
     def test_a_test_that_hangs_is_named_and_fails_with_the_report(self):
         try:
             import pytest  # noqa: F401

@@ -1,0 +1,3 @@
+module example.com/rocemu-example
+
+go 1.19
