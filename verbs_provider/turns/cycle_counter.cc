@@ -7,7 +7,8 @@
 // Go's runtime installs its handlers by system calls of its own and reads the counter: a program
 // with Go in it keeps the real counter. So does a program under Valgrind, which reads it for the
 // program, and one with a sanitizer of its compiler: these handle signals, block them, and start a
-// symbolizer by system calls of their own.
+// symbolizer by system calls of their own. A program that a debugger has started keeps it, because
+// the debugger would stop at each fault.
 #include "verbs_provider/turns/cycle_counter.h"
 
 #include "verbs_provider/turns/fault_action.h"
@@ -17,6 +18,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include <elf.h>
@@ -27,6 +30,7 @@
 
 #include "emulator/abi/turn_table.h"
 #include "verbs_provider/system/kernel.h"
+#include "verbs_provider/system/proc_file.h"
 #include "verbs_provider/turns/kernel_clocks.h"
 #include "verbs_provider/turns/turn.h"
 
@@ -88,6 +92,29 @@ bool runs_under_a_tool() {
   return _vgnU_freeres != nullptr || __sanitizer_set_report_path != nullptr;
 }
 
+bool begins_with(const char* text, const char* beginning) {
+  return strncmp(text, beginning, strlen(beginning)) == 0;
+}
+
+/// Returns whether gdb, lldb or one of their servers traces the process. Other tracers, such as
+/// strace(1), let a program have its signals.
+bool runs_under_a_debugger() {
+  constexpr char kTracer[] = "TracerPid:";
+  long tracer = 0;
+  {
+    provider::ProcFile status("/proc/self/status");
+    for (const char* line = status.next(); line != nullptr; line = status.next()) {
+      if (begins_with(line, kTracer)) tracer = strtol(line + strlen(kTracer), nullptr, 10);
+    }
+  }
+  if (tracer == 0) return false;
+  char path[32];
+  snprintf(path, sizeof path, "/proc/%ld/comm", tracer);
+  provider::ProcFile comm(path);
+  const char* const name = comm.next();
+  return name != nullptr && (begins_with(name, "gdb") || begins_with(name, "lldb"));
+}
+
 /// Some virtual machines take the setting and have reads do what they always do.
 bool reads_fault() {
   was_answered = 0;
@@ -117,7 +144,7 @@ bool answer_fault(const siginfo_t& info, ucontext_t* context) {
 }
 
 void make_cycles_virtual() {
-  if (is_on || setting() != PR_TSC_ENABLE || runs_under_a_tool() ||
+  if (is_on || setting() != PR_TSC_ENABLE || runs_under_a_tool() || runs_under_a_debugger() ||
       dl_iterate_phdr(find_go, nullptr) != 0)
     return;
   take_fault_action();
