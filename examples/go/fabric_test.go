@@ -38,8 +38,9 @@ func TestSurvivesALostFrame(test *testing.T) {
 	}
 	reply, err := fabric.Request("rules", nil)
 	check(test, err)
-	if fired := reply["rules"].([]any)[0].(map[string]any)["fired"]; fired != 1.0 {
-		test.Errorf("the rule has fired %v times, not once", fired)
+	// The third SEND of each direction is lost: a rule counts each connection's frames by themselves.
+	if fired := reply["rules"].([]any)[0].(map[string]any)["fired"]; fired != 2.0 {
+		test.Errorf("the rule has fired %v times, not twice", fired)
 	}
 }
 

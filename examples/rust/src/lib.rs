@@ -29,7 +29,12 @@ impl Fabric {
         let mut keeper = Command::new(rocemu)
             .args(["run", "--private"])
             .args(options)
-            .args(["--", "sh", "-c", r#"echo "$ROCEMU_DIR"; echo "$LD_PRELOAD"; exec cat"#])
+            .args([
+                "--",
+                "sh",
+                "-c",
+                r#"echo "$ROCEMU_DIR"; echo "$LD_PRELOAD"; exec cat"#,
+            ])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -38,16 +43,26 @@ impl Fabric {
         let (directory, preload) = (next()?, next()?);
         if preload.is_empty() {
             keeper.wait()?;
-            return Err(Error::new(ErrorKind::Other, "rocemu has not started a NIC; its message is above"));
+            return Err(Error::new(
+                ErrorKind::Other,
+                "rocemu has not started a NIC; its message is above",
+            ));
         }
         let control = BufReader::new(UnixStream::connect(Path::new(&directory).join("control"))?);
-        Ok(Fabric { keeper, directory, preload, control })
+        Ok(Fabric {
+            keeper,
+            directory,
+            preload,
+            control,
+        })
     }
 
     /// A command that sees the NIC's devices.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
-        command.env("ROCEMU_DIR", &self.directory).env("LD_PRELOAD", &self.preload);
+        command
+            .env("ROCEMU_DIR", &self.directory)
+            .env("LD_PRELOAD", &self.preload);
         command
     }
 
@@ -64,14 +79,18 @@ impl Fabric {
         if reply.contains(r#""ok":true"#) {
             Ok(reply)
         } else {
-            Err(Error::new(ErrorKind::Other, format!("the NIC refuses {json}: {reply}")))
+            Err(Error::new(
+                ErrorKind::Other,
+                format!("the NIC refuses {json}: {reply}"),
+            ))
         }
     }
 
     /// Adds a rule in YAML, on one line, such as `{on: frame, opcode: ACK, do: drop}`.
     pub fn add_rule(&mut self, rule: &str) -> io::Result<()> {
         let escaped = rule.replace('\\', r"\\").replace('"', "\\\"");
-        self.request(&format!(r#"{{"command":"inject","rule":"{escaped}"}}"#)).map(drop)
+        self.request(&format!(r#"{{"command":"inject","rule":"{escaped}"}}"#))
+            .map(drop)
     }
 
     /// Waits until a program listens on the port, with rdma_listen(3) or with TCP.
@@ -80,7 +99,10 @@ impl Fabric {
         let request = format!(r#"{{"command":"listening","port":{port}}}"#);
         while !self.request(&request)?.contains(r#""listening":true"#) {
             if Instant::now() > deadline {
-                return Err(Error::new(ErrorKind::TimedOut, format!("no program listens on port {port}")));
+                return Err(Error::new(
+                    ErrorKind::TimedOut,
+                    format!("no program listens on port {port}"),
+                ));
             }
             thread::sleep(Duration::from_millis(10));
         }
