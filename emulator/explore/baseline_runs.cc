@@ -26,6 +26,17 @@ bool fails_by_itself(const RunFacts& facts) {
          !facts.timeout;
 }
 
+/// The command by which a user repeats the run without a fault, with the devices that the runs
+/// have.
+std::string undisturbed_run(const RunnerOptions& runs) {
+  std::vector<std::string> words = {"rocemu", "run"};
+  if (runs.lockstep) words.emplace_back("--lockstep");
+  words.insert(words.end(), runs.fabric.begin(), runs.fabric.end());
+  words.emplace_back("--");
+  words.insert(words.end(), runs.command.begin(), runs.command.end());
+  return shell_text(words);
+}
+
 void require_success(const RunFacts& facts, const Options& options) {
   const std::string command = shell_text(options.runs.command);
   if (!facts.trouble.empty() && facts.status != 0)
@@ -37,8 +48,8 @@ void require_success(const RunFacts& facts, const Options& options) {
     for (const std::string& wait : facts.waits) waits += "\n  " + wait;
     throw ExploreError(command +
                        " hangs without any fault, so that nothing can be learnt from faults; "
-                       "look at it with: rocemu run --lockstep -- " +
-                       command +
+                       "look at it with: " +
+                       undisturbed_run(options.runs) +
                        " (if it ends there, runs at the same time may disturb each other through a "
                        "file: --jobs 1)" +
                        waits);
@@ -51,9 +62,9 @@ void require_success(const RunFacts& facts, const Options& options) {
         command, options.runs.timeout.count() / 1000));
   if (facts.status != 0)
     throw ExploreError(fmt::format(
-        "{} fails without any fault, with status {}: it has to pass in rocemu run --lockstep -- "
-        "{}\nits last words: {}\n(its standard input is /dev/null: it cannot have a terminal)",
-        command, facts.status, command,
+        "{} fails without any fault, with status {}; look at it with: {}\n"
+        "its last words: {}\n(its standard input is /dev/null: it cannot have a terminal)",
+        command, facts.status, undisturbed_run(options.runs),
         tail_of(facts.errors.empty() ? facts.output : facts.errors)));
 }
 

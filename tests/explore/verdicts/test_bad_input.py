@@ -30,6 +30,11 @@ class BadInput(ExploreTest):
                      words=["fails without any fault, with status 3", "nothing works here"])
         self.assertFalse((self.scratch / "rocemu-findings").exists())
 
+    def test_the_command_to_look_at_has_the_devices_of_the_runs(self):
+        err = self.refused("--profile", "mana", "--devices", "3", command=[VICTIM, "fails without a fault"], words=[])
+        self.assertRegex(err, r"look at it with: rocemu run --lockstep .*--profile mana -- \S+ 'fails without a fault'\n")
+        self.assertRegex(err, r"look at it with: rocemu run --lockstep .*--devices 3 ")
+
     def test_a_command_that_hangs(self):
         self.refused(command=[VICTIM, "hangs without a fault"],
                      words=["hangs without any fault", "waits for a pipe"])
