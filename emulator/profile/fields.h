@@ -117,6 +117,7 @@ void visit_fields(Profile& p, Visitor& v) {
 
   v.bits("mr", "access", p.mr_access, kAccess);
   v.error("mr", "access_error", p.mr_access_error, "EOPNOTSUPP");
+  v.name("mr", "equal_keys", p.equal_keys, kBooleans);
 
   v.verbs("verbs", p.refused);
 }

@@ -27,10 +27,12 @@ constexpr uint64_t first_address(const MemoryWindow& window) {
 
 }  // namespace
 
-MemoryRegion* MemoryTable::create(ClientId client, PdId pd, abi::RegionKind kind) {
+MemoryRegion* MemoryTable::create(ClientId client, PdId pd, abi::RegionKind kind,
+                                  bool has_equal_keys) {
   MemoryRegion* region = regions_.create(client, pd);
   if (region == nullptr) return nullptr;
   region->kind = kind;
+  region->has_equal_keys = has_equal_keys || same_keys_;
   renew_keys(*region);
   return region;
 }
@@ -43,7 +45,7 @@ void MemoryTable::renew_keys(MemoryRegion& region) {
     region.lkey = key_of(region.id.value, tag);
     // ibv_alloc_null_mr(3): "the MR is not exposed as an rkey".
     const bool exposed = region.kind != abi::RegionKind::kNull;
-    region.rkey = exposed ? key_of(region.id.value, same_keys_ ? tag : tag ^ 0x80) : 0;
+    region.rkey = exposed ? key_of(region.id.value, region.has_equal_keys ? tag : tag ^ 0x80) : 0;
   } while (region.lkey == old_lkey || (region.rkey != 0 && region.rkey == old_rkey));
 }
 

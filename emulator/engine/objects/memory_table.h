@@ -29,6 +29,7 @@ struct MemoryRegion {
   uint64_t iova = 0;  // what work requests name instead of `address`
   uint32_t access = 0;
   bool is_shared = false;  // RemoteRange
+  bool has_equal_keys = false;
   uint32_t lkey = 0;
   uint32_t rkey = 0;
   uint32_t windows = 0;  // bound to it
@@ -81,6 +82,7 @@ struct Bind {
 
 class MemoryTable {
  public:
+  /// `same_keys`: every region has equal keys.
   explicit MemoryTable(uint64_t seed, bool same_keys = false)
       : same_keys_(same_keys),
         regions_(1, kFirstWindow - 1, kMaxRegions),
@@ -89,11 +91,12 @@ class MemoryTable {
 
   static constexpr uint32_t kFirstWindow = 1u << 23;
 
-  /// nullptr when the table is full. A key is the region's or window's number and an 8-bit tag, so
-  /// that keys of windows and regions never meet. L_Key and R_Key of a region get different tags,
-  /// unless `same_keys`, so that a program that confuses them is told so; a null region has no
-  /// R_Key.
-  MemoryRegion* create(ClientId client, PdId pd, abi::RegionKind kind = abi::RegionKind::kMemory);
+  /// Returns nullptr when the table is full. A key is the region's or window's number and an 8-bit
+  /// tag, so that keys of windows and regions never meet. The L_Key and the R_Key of a region get
+  /// different tags, by which a program that confuses them is found, unless `has_equal_keys`. A
+  /// null region has no R_Key.
+  MemoryRegion* create(ClientId client, PdId pd, abi::RegionKind kind = abi::RegionKind::kMemory,
+                       bool has_equal_keys = false);
   const OwnedTable<MrId, MemoryRegion>& regions() const { return regions_; }
   MemoryRegion* find(MrId id) const { return regions_.find(id); }
   /// What was bound to it is bound no more.

@@ -139,7 +139,8 @@ int reg_mr(CommandContext& context, ClientId client, const abi::Request::Body& i
     default:
       return EINVAL;
   }
-  MemoryRegion* region = context.objects.mrs.create(client, pd->id, arguments.kind);
+  MemoryRegion* region = context.objects.mrs.create(
+      client, pd->id, arguments.kind, context.objects.device_of(client).config.profile->equal_keys);
   if (region == nullptr) return ENOMEM;
   apply(wanted, *region);
   ++pd->users;
