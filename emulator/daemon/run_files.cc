@@ -13,8 +13,8 @@
 namespace rocemu::daemon {
 namespace {
 
-/// Nobody else may see what the NIC makes for itself; who may read captures and recordings, the
-/// user's umask says.
+/// The NIC's internal files are private to the user; the user's umask determines who can read
+/// captures and recordings.
 class UsersUmask {
  public:
   explicit UsersUmask(mode_t mask) : own_(umask(mask)) {}

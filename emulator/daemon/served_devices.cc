@@ -86,13 +86,13 @@ void ServedDevices::update_port(engine::DeviceIndex index) {
 }
 
 void ServedDevices::remove(engine::DeviceIndex index) {
-  hide(index);  // first, or somebody would open what is about to fail
+  hide(index);  // first, or a program could open the device that is about to fail
   listeners_[index.value].reset();
   worker_.engine_host().submit(engine::RemoveDevice{index});
 }
 
-// Not its listener, which may be calling this. A client that connects still gets a device, on which
-// everything fails.
+// The listener is not removed, since it may be the caller. A client that connects still gets a
+// device, on which everything fails.
 void ServedDevices::hide(engine::DeviceIndex index) {
   if (!removed_.insert(index).second) return;
   directory_.remove_device_socket(index.value);
