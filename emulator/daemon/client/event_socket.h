@@ -60,7 +60,7 @@ class EventSocket {
   void flush();
 
   UniqueFd daemon_end_;
-  EventLoop::Watch watch_;  // after the fd, so that it is destroyed first
+  EventLoop::Watch watch_;  // after the fd: destroyed first
   size_t record_size_;
   dev_t device_ = 0;
   ino_t inode_ = 0;

@@ -31,7 +31,8 @@ const NetworkInterface& interface_of(const engine::DeviceConfig& device,
   return *interface;
 }
 
-/// The interface's, or, where it has none or another device has it, one made of the address.
+/// Returns the interface's MAC address or, if it has none or another device has it, one that is
+/// derived from the address.
 wire::MacAddress mac_for(const engine::DeviceConfig& device, const NetworkInterface& interface,
                          std::span<const engine::DeviceConfig> others) {
   const auto is_taken = [&](const engine::DeviceConfig& other) {
