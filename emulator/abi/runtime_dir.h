@@ -24,11 +24,11 @@
 namespace rocemu::abi {
 
 inline constexpr char kDirVariable[] = "ROCEMU_DIR";
-/// Set by `rocemu run --stacks`: the process that a program on a virtual clock tells of its crash,
-/// by SIGURG with the thread's number, before it dies. The answer is a SIGCONT.
+/// Set by `rocemu run --stacks`: the process that a program on a virtual clock notifies of its
+/// crash, by SIGURG with the thread's number, before it dies. The answer is a SIGCONT.
 inline constexpr char kStacksVariable[] = "ROCEMU_STACKS";
-/// Set by `rocemu run --keep-on-failure`: the directory that gets the recordings, or links to the
-/// recordings, of runs inside this one, such as those of tests that have a NIC of their own.
+/// Set by `rocemu run --keep-on-failure`: the directory for the recordings, or links to the
+/// recordings, of runs inside this one, such as those of tests that have separate NICs.
 inline constexpr char kKeepVariable[] = "ROCEMU_KEEP";
 inline constexpr char kBaseInRuntimeDir[] = "rocemu";  // below $XDG_RUNTIME_DIR
 inline constexpr char kBaseInTmp[] = "/tmp/rocemu-";   // followed by the uid
@@ -36,8 +36,8 @@ inline constexpr char kSharedMemoryDir[] = "/dev/shm";
 inline constexpr char kBaseInSharedMemory[] = "/dev/shm/rocemu-";  // followed by the uid
 inline constexpr char kSharedName[] = "shared";                    // below BASE
 inline constexpr char kDeviceDir[] = "dev/infiniband";             // below DIR
-/// In the directory of a device in sysfs that has another profile than `generic`: the profile's
-/// name.
+/// The file with the profile's name, in the sysfs directory of a device whose profile is not
+/// `generic`.
 inline constexpr char kProfileFile[] = "rocemu_profile";
 inline constexpr char kDevicePrefix[] = "uverbs";    // followed by the device's number
 inline constexpr char kCmDevice[] = "rdma_cm";       // in kDeviceDir
@@ -48,18 +48,19 @@ inline constexpr char kTurnsSocket[] = "turns";      // below DIR
 inline constexpr char kSysfsSocket[] = "sysfs";      // below DIR
 inline constexpr char kPluginLink[] = "plugins";     // below DIR
 
-/// The PCI domain of our functions, which no machine has: firmware numbers domains from 0, and
+/// The PCI domain of rocemu's functions, which no machine has: firmware numbers domains from 0, and
 /// VMD's begin at 0x10000.
 inline constexpr char kPciDomain[] = "ace0";
 
-/// How the daemon's end of each event socket (completion channels and async event files) is called
-/// in the abstract namespace; its inode follows. By that a client knows its own end.
+/// The name of the daemon's end of each event socket (completion channels and async event files) in
+/// the abstract namespace; its inode follows. A client recognizes its own end by it.
 inline constexpr char kEventSocketPrefix[] = "rocemu/events/";
 
-/// What fstat() on uverbsN must report: a character device of the kernel's InfiniBand major.
+/// The numbers that fstat() on uverbsN must report: a character device of the kernel's InfiniBand
+/// major.
 inline constexpr unsigned kDeviceMajor = 231;
 inline constexpr unsigned kDeviceMinorBase = 192;  // plus N
-/// And on rdma_cm: one of the misc major's dynamic minors.
+/// The numbers for rdma_cm: one of the misc major's dynamic minors.
 inline constexpr unsigned kCmMajor = 10;
 inline constexpr unsigned kCmMinor = 122;
 

@@ -30,9 +30,9 @@ inline constexpr char kSanitizerReport[] = "report";
 inline constexpr char kSanitizerLog[] = "log";
 inline constexpr char kSanitizerCounts[] = "counts.";
 inline constexpr char kSanitizerWait[] = "wait.";
-/// The most reports of a process that differ by rule or place. Further ones are lost.
+/// The maximum number of reports of a process that differ by rule or place. Further ones are lost.
 inline constexpr size_t kMaxSanitizerReports = 4096;
-/// The most waits of a process at one time that are reported unless they end.
+/// The maximum number of waits of a process at one time that are reported unless they end.
 inline constexpr size_t kMaxSanitizerWaits = 4096;
 
 }  // namespace rocemu::abi

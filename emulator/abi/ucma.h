@@ -31,8 +31,8 @@ inline constexpr uint32_t kMagic = 0x616d6375;  // "ucma" in memory on a little-
 inline constexpr uint32_t kVersion = 3;
 
 /// The kernel's numbers and names. kGetEvent carries a RequestRead to the daemon; the value of
-/// kSetOption follows its struct; kOpenChannel is not the kernel's, but the shim's first, to be
-/// told whether a rule lets open() fail.
+/// kSetOption follows its struct; kOpenChannel does not exist in the kernel: it is the shim's first
+/// command, which asks whether a rule makes open() fail.
 #define ROCEMU_CM_COMMANDS(V)                  \
   V(kCreateId, create_id, 0)                   \
   V(kDestroyId, destroy_id, 1)                 \
@@ -75,7 +75,7 @@ struct CommandHeader {
   uint32_t version;
   Command command;
   uint32_t in_size;   // bytes that follow
-  uint32_t out_size;  // room for the response
+  uint32_t out_size;  // space for the response
 };
 static_assert(sizeof(CommandHeader) == 20);
 
@@ -89,9 +89,9 @@ static_assert(sizeof(ReplyHeader) == 16);
 
 enum class PortSpace : uint16_t { kIpoib = 0x0002, kTcp = 0x0106, kUdp = 0x0111, kIb = 0x013f };
 
-/// rdma_cm_event_type, RDMA_CM_EVENT_... kGetEventFailed is not the kernel's, and none that a
-/// program sees: kGetEvent is to fail with the errno in `status` instead of giving the event behind
-/// it.
+/// rdma_cm_event_type, RDMA_CM_EVENT_... kGetEventFailed does not exist in the kernel, and programs
+/// do not see it: it makes kGetEvent fail with the errno in `status` instead of returning the event
+/// after it.
 #define ROCEMU_CM_EVENT_TYPES(V)              \
   V(kAddrResolved, ADDR_RESOLVED, 0)          \
   V(kAddrError, ADDR_ERROR, 1)                \
@@ -116,7 +116,7 @@ enum class PortSpace : uint16_t { kIpoib = 0x0002, kTcp = 0x0106, kUdp = 0x0111,
   V(kGetEventFailed, GET_EVENT_FAILED, 0xffffffff)
 ROCEMU_NAMED_ENUM(EventType, ROCEMU_CM_EVENT_TYPES);
 
-/// sockaddr_in, sockaddr_in6 or sockaddr_ib, as the program gave it.
+/// sockaddr_in, sockaddr_in6 or sockaddr_ib, unchanged from the program.
 struct SockaddrIn6 {
   uint8_t bytes[28];
 };
@@ -144,7 +144,8 @@ struct DestroyId {  // also kLeaveMcast
 };
 static_assert(sizeof(DestroyId) == 16);
 
-/// Of kDestroyId, kLeaveMcast and kMigrateId: how many events the program has read or will read.
+/// For kDestroyId, kLeaveMcast and kMigrateId: the number of events that the program has read or
+/// will read.
 struct EventsReported {
   uint32_t events_reported;
 };
@@ -190,7 +191,7 @@ struct ResolveRoute {
 
 enum class QueryKind : uint32_t { kAddr, kPath, kGid };
 
-struct Query {  // also kQueryRoute, which does not look at `kind`
+struct Query {  // also kQueryRoute, which ignores `kind`
   uint64_t response;
   uint32_t id;
   QueryKind kind;
@@ -248,7 +249,7 @@ struct QueryAddrResponse {  // of QueryKind::kAddr and kGid
 };
 static_assert(sizeof(QueryAddrResponse) == 280);
 
-/// ib_path_rec_data: `record` is a path record as the SA sends it (IBTA vol 1, 15.2.5.16).
+/// ib_path_rec_data: `record` is a path record in the SA's format (IBTA vol 1, 15.2.5.16).
 struct PathData {
   uint32_t flags;
   uint32_t reserved;
@@ -325,7 +326,7 @@ struct Connect {
   ConnParam param;
   uint32_t id;
   uint32_t reserved;
-  Ece ece;  // programs built before it leave it out
+  Ece ece;  // missing in programs that were built before it existed
 };
 static_assert(sizeof(Connect) == 288);
 
@@ -339,7 +340,7 @@ struct Accept {
   ConnParam param;
   uint32_t id;
   uint32_t reserved;
-  Ece ece;  // programs built before it leave it out
+  Ece ece;  // missing in programs that were built before it existed
 };
 static_assert(sizeof(Accept) == 296);
 
@@ -434,18 +435,18 @@ struct EventResponse {
   EventType event;
   uint32_t status;
   union Param {
-    UdParam ud;  // first, since it is the larger: that is what {} zeroes
+    UdParam ud;  // first, since it is the larger one, and {} zeroes the first member
     ConnParam conn;
   } param;
-  uint32_t reserved;  // on its way: the id that the event is counted for; the shim clears it
+  uint32_t reserved;  // in transit: the id for which the event counts; the shim clears it
   Ece ece;
 };
 static_assert(sizeof(EventResponse) == 336 && sizeof(EventResponse::Param) == sizeof(UdParam));
-/// Programs built before `reserved` have no more room than this.
+/// Programs that were built before `reserved` existed have space for no more than this.
 inline constexpr size_t kMinEventResponse = offsetof(EventResponse, reserved);
 static_assert(kMinEventResponse == 324);
 
-/// A service that a subnet manager knows, by its number or name.
+/// A service that a subnet manager knows, by its number or name
 struct ResolveIbService {
   uint32_t id;
   uint32_t reserved;
@@ -456,7 +457,7 @@ struct ResolveIbService {
 };
 static_assert(sizeof(ResolveIbService) == 88);
 
-/// The program itself, or librdmacm in a thread of its own, puts an event into the id's channel.
+/// The program itself, or librdmacm in a separate thread, adds an event to the id's channel.
 struct WriteCmEvent {
   uint32_t id;
   uint32_t reserved;

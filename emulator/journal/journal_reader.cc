@@ -10,7 +10,7 @@
 namespace rocemu::journal {
 namespace {
 
-/// True if these are the last bytes of a journal that was recorded to its end.
+/// Returns whether these are the last bytes of a journal that was recorded to its end.
 bool ends_with_end(Bytes bytes) {
   RecordFrame frame{};
   if (bytes.size() < sizeof frame) return false;

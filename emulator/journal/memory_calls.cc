@@ -33,8 +33,8 @@ void append_question(Appender& to, CallKind kind, ClientId client,
   }
 }
 
-/// Of a longer piece only its ends: it comes from a frame, whose ICRC the journal has, so that what
-/// is left to be told is whether the right bytes of it were taken.
+/// Computes the checksum of a longer piece over its ends only: the piece comes from a frame, whose
+/// ICRC is in the journal, so that only the choice of its bytes must be checked.
 uint32_t checksum(std::span<const std::span<const uint8_t>> parts) {
   constexpr size_t kEnd = 64;
   uint32_t crc = 0;
@@ -49,7 +49,8 @@ uint32_t checksum(std::span<const std::span<const uint8_t>> parts) {
   return crc;
 }
 
-/// A write's bytes are not kept, they come from frames: a checksum tells whether they are the same.
+/// The bytes of a write are not stored, since they come from frames; a checksum shows whether they
+/// are equal.
 void append_write(Appender& to, ClientId client, std::span<const RemoteRange> ranges,
                   std::span<const std::span<const uint8_t>> from) {
   append_question(to, CallKind::kWrite, client, ranges);
@@ -186,8 +187,8 @@ std::string ReplayedMemory::difference() const {
   return "the engine asks less of the clients' memory than was recorded";
 }
 
-/// Whether the engine asks what it did when it was recorded. After the first time that it does not,
-/// nothing recorded is an answer any more.
+/// Returns whether the engine makes the recorded call. After the first different call, the recorded
+/// results no longer apply.
 bool ReplayedMemory::expect(Bytes asked, const std::string& what) {
   if (!difference_.empty() || failed_) return false;
   if (calls_.at_end()) {

@@ -100,7 +100,7 @@ class Reader {
     }
   }
 
-  /// Complains of what no field has asked for.
+  /// Reports keys that no field has read.
   void check_keys() const {
     std::vector<std::string_view> sections;
     for (const auto& [section, keys] : known_) {
@@ -128,7 +128,7 @@ class Reader {
     }
   }
 
-  /// The node of a key, for mistakes that two keys make together.
+  /// Returns the node of a key, for errors that involve two keys.
   const Node& node_of(std::string_view section, std::string_view key) const {
     const Node* const mapping = section_node(section);
     const Node* const node = mapping != nullptr ? mapping->find(key) : nullptr;
@@ -191,11 +191,11 @@ class Reader {
 constexpr uint32_t kAtomics = abi::opcodes_where(&abi::SendOpcode::is_atomic);
 constexpr uint32_t kXrcFlag = 1u << 20;
 constexpr size_t kMaxPattern = 40;
-/// Each entry of a table and each port is files in sysfs. No NIC that is known has more.
+/// Each entry of a table and each port are files in sysfs. No known NIC has more.
 constexpr uint32_t kMaxGidTable = 1024, kMaxPorts = 4;
 
-/// Returns whether it can be the name of a file in sysfs: letters, digits, '_', '-' and '.', not
-/// '.' first.
+/// Returns whether the text can be the name of a file in sysfs: letters, digits, '_', '-' and '.',
+/// not starting with '.'.
 bool is_name(std::string_view text) {
   const auto allowed = [](unsigned char c) {
     return (std::isalnum(c) != 0 && c < 0x80) || c == '_' || c == '-' || c == '.';
@@ -204,13 +204,13 @@ bool is_name(std::string_view text) {
          std::ranges::all_of(text, allowed);
 }
 
-/// Returns whether it is a name with "%d" in it.
+/// Returns whether the text is a name that contains "%d".
 bool is_pattern(const std::string& text) {
   const size_t at = text.find("%d");
   return at != std::string::npos && is_name(text.substr(0, at) + "0" + text.substr(at + 2));
 }
 
-/// What two values cannot be together, and what rocemu has no room for.
+/// Checks for values that contradict each other, and for limits of rocemu.
 void check_profile(const NodeReader& reader, const Reader& fields, const DeviceProfile& p) {
   const auto require = [&](bool right, std::string_view section, std::string_view key,
                            const std::string& message) {
@@ -269,7 +269,7 @@ void check_profile(const NodeReader& reader, const Reader& fields, const DeviceP
   }
 }
 
-/// Fills what follows from other fields.
+/// Sets the members that are derived from other fields.
 void derive(const Reader& fields, DeviceProfile& p) {
   if (p.attr.atomic_cap == 0) p.sends.opcodes &= ~kAtomics;
   if ((p.attr.device_cap_flags & kXrcFlag) == 0) {
@@ -278,7 +278,7 @@ void derive(const Reader& fields, DeviceProfile& p) {
   }
   if (!fields.has("device", "device_cap_flags_ex"))
     p.attr.device_cap_flags_ex = p.attr.device_cap_flags;
-  // ATOMIC WRITE and FLUSH are advertised by these flags alone.
+  // ATOMIC WRITE and FLUSH are advertised by these flags only.
   for (const abi::SendOpcode& row : abi::kSendOpcodes) {
     if (row.capabilities != 0 && (p.attr.device_cap_flags_ex & row.capabilities) == 0)
       p.sends.opcodes &= ~abi::opcode_bit(row.opcode);

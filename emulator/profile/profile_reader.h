@@ -1,4 +1,4 @@
-// Profiles: what docs/profiles.md describes, read from YAML.
+// Reads profiles, which docs/profiles.md describes, from YAML.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@
 
 namespace rocemu::profile {
 
-/// All that is wrong with a profile: of each mistake "FILE:LINE:COLUMN: what was found, and what is
-/// allowed", and its line with a caret.
+/// All errors of a profile: for each "FILE:LINE:COLUMN: what was found, and what is allowed", and
+/// its line with a caret.
 class ProfileError : public std::runtime_error {
  public:
   explicit ProfileError(const std::string& text, std::vector<scenario::Problem> problems = {})
@@ -25,13 +25,13 @@ class ProfileError : public std::runtime_error {
   std::vector<scenario::Problem> problems_;
 };
 
-/// Reads a profile of that name; what it leaves out is as `generic` has it. `file` is for messages.
-/// Throws ProfileError.
+/// Reads a profile with that name; missing keys have the values of `generic`. `file` is for
+/// messages. Throws ProfileError.
 std::shared_ptr<const engine::DeviceProfile> parse_profile(std::string_view yaml,
                                                            const std::string& name,
                                                            const std::string& file);
 
-/// Returns whether the text is a profile rather than a scenario: whether it has one of its
+/// Returns whether the text is a profile rather than a scenario: whether it has one of a profile's
 /// sections.
 bool is_profile(std::string_view yaml);
 

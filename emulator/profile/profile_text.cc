@@ -72,7 +72,7 @@ class Writer {
       list += (list.empty() ? "" : ", ") + std::string(name.text);
       rest &= ~name.value;
     }
-    // Opcodes and types that rocemu does not have cannot be turned off.
+    // Opcodes and types that rocemu does not support cannot be disabled.
     const bool may_have_more = std::string_view(section) == "device";
     if (rest != 0 && may_have_more && !is_all)
       list += fmt::format("{}{:#x}", list.empty() ? "" : ", ", rest);
