@@ -36,7 +36,7 @@ void publish(Vi& vi, WorkQueue& queue, Posted& posted) {
   if (errors == 0 || errors == VIP_STATUS_DESC_FLUSHED_ERROR || vi.state != VIP_STATE_CONNECTED) {
     return;
   }
-  // An unreliable VI stays connected if its QP does: errors of its own descriptors do not end the
+  // An unreliable VI stays connected if its QP does: errors of the VI's descriptors do not end the
   // connection.
   if (!vi.reliable()) {
     ibv_qp_attr attr{};

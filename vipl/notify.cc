@@ -35,7 +35,7 @@ void run_jobs(Nic& nic, Lock& lock) {
   }
 }
 
-/// Keeps the NIC alive, which one of its own handlers may close.
+/// Keeps the NIC alive while its handlers run, because one of them may close it.
 void run(const std::shared_ptr<Nic>& nic) {
   for (;;) {
     epoll_event events[16];

@@ -86,7 +86,7 @@ struct Cq : Object {
   std::deque<Handler> handlers;
   unsigned registrations = 0;  // handlers, including those of work queues without a CQ of VIPL
 
-  // Of the waiting threads, one sleeps on the channel, and the others on the condition.
+  // One of the waiting threads sleeps on the channel, and the others on the condition.
   bool has_leader = false;
   int kick_fd = -1;  // wakes the leader for completions without an event
   std::condition_variable followers;
@@ -163,8 +163,8 @@ struct Request : Object {
   VIP_VI_ATTRIBUTES attributes{};
 };
 
-/// A thread that waits for a request for its discriminator. A peer accepts only the request of its
-/// own peer.
+/// A thread that waits for a request for its discriminator. A thread that connects to a peer
+/// accepts only a request from the peer's address.
 struct Waiter {
   std::string discriminator;
   const NetAddress* peer = nullptr;
@@ -273,7 +273,8 @@ inline Clock::time_point deadline_after(VIP_ULONG timeout) {
   if (timeout >= VIP_INFINITE) return Clock::time_point::max();
   return Clock::now() + std::chrono::milliseconds(timeout);
 }
-/// For poll(2): rounded up, so that no thread wakes too early and spins.
+/// Returns the time until the deadline for poll(2). It is rounded up, so that no thread wakes too
+/// early and spins.
 int milliseconds_until(Clock::time_point deadline);
 
 }  // namespace rocemu::vipl

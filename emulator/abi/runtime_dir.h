@@ -1,24 +1,25 @@
-// Where a daemon and the programs that use it meet: names in the file system.
+// The names in the file system by which a daemon and the programs that use it find each other.
 //
 // Every daemon owns one runtime directory DIR (mode 0700, owned by its user):
 //   DIR/dev/infiniband/uverbsN   listening SOCK_SEQPACKET socket of device N (see control.h)
 //   DIR/dev/infiniband/rdma_cm   listening SOCK_SEQPACKET socket of the connection manager (ucma.h)
 //   DIR/sys/...                  the sysfs tree that libibverbs, libibumad and tools read
-//   DIR/sysfs                    listening SOCK_SEQPACKET socket: who connects gets an end of file
-//                                when the counters in the tree are those of now
+//   DIR/sysfs                    listening SOCK_SEQPACKET socket: a program that connects reads an
+//                                end of file as soon as the counters in the tree are up to date
 //   DIR/control                  listening SOCK_STREAM socket: JSON lines for `rocemu`
-//   DIR/netlink                  listening SOCK_SEQPACKET socket: netlink messages as an RDMA
-//                                netlink socket of the kernel takes and gives them
-//   DIR/turns                    listening SOCK_SEQPACKET socket, on a virtual clock: turns.h
-//   DIR/plugins                  a link to the directory of shim and provider, made by `rocemu run`
-//   where
-//                                that has a space or a colon in its name, which LD_PRELOAD cannot
-//                                hold
-// DIR is $ROCEMU_DIR if that is set; otherwise the shared daemon's BASE/shared. BASE is
-// $XDG_RUNTIME_DIR/rocemu if that variable names a directory owned by the user, else
-// /tmp/rocemu-UID. Private daemons of `rocemu run` live in BASE/run-PID-RANDOM, or, where BASE
-// would be in /tmp, below /dev/shm/rocemu-UID if that can be used. BASE goes when the last daemon
-// goes.
+//   DIR/netlink                  listening SOCK_SEQPACKET socket: the netlink messages that an RDMA
+//                                netlink socket of the kernel receives and sends
+//   DIR/turns                    listening SOCK_SEQPACKET socket, only on a virtual clock: see
+//                                turn_table.h
+//   DIR/plugins                  a link to the directory of the shim and the provider. `rocemu run`
+//                                makes it if that directory has a space or a colon in its name,
+//                                because LD_PRELOAD cannot contain these.
+//
+// DIR is $ROCEMU_DIR if that is set; otherwise it is BASE/shared, the directory of the shared
+// daemon. BASE is $XDG_RUNTIME_DIR/rocemu if that variable names a directory owned by the user;
+// otherwise it is /tmp/rocemu-UID. Private daemons of `rocemu run` have the directory
+// BASE/run-PID-RANDOM. If BASE would be in /tmp, they use one below /dev/shm/rocemu-UID instead, if
+// that can be used. The last daemon that ends removes BASE.
 #pragma once
 
 namespace rocemu::abi {

@@ -1,23 +1,9 @@
-// The interface of librdmacm: what the kernel's /dev/infiniband/rdma_cm takes and gives, and how it
-// travels between a program and the daemon.
-//
-// One SOCK_SEQPACKET connection to SOCKET_DIR/dev/infiniband/rdma_cm is one event channel. The
-// program writes a command to it; the shim sends that as one message, a CommandHeader and the
-// command's own bytes, with these descriptors (SCM_RIGHTS):
-//   1. one end of a new socketpair, on which the daemon answers with a ReplyHeader and the
-//   response;
-//      so no reply ever makes the channel readable;
-//   2. the channel itself: by it the daemon takes back events that were not read, and knows it
-//   again
-//   3. with kMigrateId: the channel that the id is on.
-// Events are messages on the channel itself, an EventResponse each, and kGetEvent is a recv() of
-// the program's own: so the channel is readable exactly while there is an event. When the program
-// has read a connect request, the shim says so by a kGetEvent with a RequestRead, without
-// descriptors and without a reply: it makes room in the listener's backlog. Before an event that a
-// rule lets rdma_get_cm_event() fail for comes one of type kGetEventFailed.
-//
-// The structs have the kernel's layout (rdma/rdma_user_cm.h; a test compares). Fields named
-// `response` are addresses in the program, which only the shim follows.
+// Events are messages on the channel itself, one EventResponse each, and the program's kGetEvent is
+// a recv(). So the channel is readable exactly while there is an event. When the program has read a
+// connect request, the shim notifies the daemon, which then makes room in the listener's backlog.
+// The shim does this with a kGetEvent that contains a RequestRead and that has no descriptors and
+// no reply. If a rule makes rdma_get_cm_event() fail for an event, an event of type kGetEventFailed
+// arrives before that event.
 #pragma once
 
 #include <cstddef>

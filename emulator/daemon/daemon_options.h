@@ -23,7 +23,7 @@ struct Options {
   engine::FabricConfig fabric;
   std::vector<UdpPlace> udp;  // one for each device; empty: no device is attached to UDP
   AddressSource addresses;    // of devices that are not attached to UDP
-  /// Whether frames from UDP are checked with their received IP headers.
+  /// If true, frames from UDP are checked with the IP headers that they arrived with.
   bool strict_icrc = false;
   options::Topology topology;
   std::string capture;  // empty for none
@@ -32,19 +32,19 @@ struct Options {
   std::string record;         // a directory; empty for none
   uint64_t record_limit = 0;  // bytes of its journal; 0: no limit
   mode_t umask = 077;         // of the files for the user
-  /// Whether the run ends when it can no longer be recorded.
+  /// If true, the run ends when it can no longer be recorded.
   bool stop_without_record = false;
   std::vector<std::string> scenarios;  // files
   int scenario_fd = -1;  // if their text was read already, and `scenarios` has their names
   /// kVirtual in lockstep.
   Clock::Kind clock = Clock::Kind::kReal;
   schedule::ScheduleChoice schedule = {};
-  /// Whether the daemon never sleeps or yields.
+  /// If true, the daemon never sleeps or yields.
   bool busy_poll = false;
   bool exact_memory = false;
   bool keep_real_devices = false;
   bool sleep_between_turns = false;
-  /// Whether the process of the run is notified when nothing can happen any more
+  /// If true, the process of the run is notified when nothing can happen any more
   /// (Daemon::tell_stuck).
   bool tell_stuck = false;
   bool tell_exits = false;  // Turns::Options::tells_exits

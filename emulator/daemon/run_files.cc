@@ -13,8 +13,8 @@
 namespace rocemu::daemon {
 namespace {
 
-/// The NIC's internal files are private to the user; the user's umask determines who can read
-/// captures and recordings.
+/// The NIC's internal files are private to the user. The permissions of captures and recordings
+/// depend on the user's umask.
 class UsersUmask {
  public:
   explicit UsersUmask(mode_t mask) : own_(umask(mask)) {}

@@ -35,8 +35,8 @@ struct DeviceConfig {
   std::vector<wire::IpAddress> addresses;  // the GID table, from index 0
   std::shared_ptr<const DeviceProfile> profile = generic_profile();
   abi::Mtu active_mtu = abi::Mtu::k4096;
-  /// Whether there is a network outside the fabric: it may contain an address that no device of the
-  /// fabric has.
+  /// If true, there is a network outside the fabric: it may contain an address that no device of
+  /// the fabric has.
   bool outside = false;
   /// The UDP source ports of frames, one for each flow; empty for all of IANA's dynamic range. A
   /// daemon sends from sockets, and has only a few of them.
@@ -54,7 +54,7 @@ struct FabricConfig {
   std::vector<DeviceConfig> devices;
   /// The only source of randomness: for the tags of MR keys and the decisions of faults.
   uint64_t seed = 0;
-  /// Whether a FrameTrace output is emitted for every frame, and frames between two devices of the
+  /// If true, a FrameTrace output is emitted for every frame, and frames between two devices of the
   /// fabric get an ICRC. (Without a trace no reader can see the ICRC, so it is omitted, as with
   /// checksum offload.)
   bool trace_frames = false;
@@ -62,14 +62,14 @@ struct FabricConfig {
   /// 9.7.5.1.2), and that a QP posts in one step. With 1 each message has a separate
   /// acknowledgement, however the program's posts coincide.
   uint32_t ack_coalescing = 1;
-  /// Whether L_Key and R_Key of a region are equal, as on most NICs.
+  /// If true, the L_Key and R_Key of a region are equal, as on most NICs.
   bool same_keys = false;
   /// The enabled classes of `--adversarial`: the bits of an adversarial::Classes.
   uint32_t adversarial = 0;
   /// If only some of the adversary's choices are made: each choice as its class and its number
   /// (adversarial/choices.h).
   std::vector<std::pair<uint8_t, uint64_t>> adversarial_choices = {};
-  /// Whether the engine fills Outputs::choices.
+  /// If true, the engine fills Outputs::choices.
   bool reports_adversarial_choices = false;
   /// The latency of a frame between two devices of the fabric. It is 0 on the real clock, where
   /// measurements should show the program's own speed.

@@ -1,7 +1,7 @@
-// Detects RDMA WRITEs of different QPs to the same bytes that nothing can have ordered: the second
-// was posted before the first was executed at its target. The poster of the second WRITE then
-// cannot know of the first, however programs communicate (IBTA vol 1, 9.5: no order between QPs).
-// WRITEs that may have been ordered are not reported, so each reported race is one.
+// Detects RDMA WRITEs of different QPs to the same bytes that nothing can have ordered, because the
+// second was posted before the first was executed at its target. The poster of the second WRITE
+// then cannot have learned about the first, however programs communicate (IBTA vol 1, 9.5: no order
+// between QPs). WRITEs that may have been ordered are not reported, so each reported race is one.
 #pragma once
 
 #include <cstdint>

@@ -34,8 +34,8 @@ class BackgroundFile {
   /// already. Returns false once anything could not be written; after that nothing is written.
   bool write(std::vector<std::byte>& bytes);
 
-  /// Returns false while so much data waits for the reader of a stream that write() would wait,
-  /// too.
+  /// Returns false while write() would have to wait, because the reader of a stream is too far
+  /// behind.
   bool has_room();
 
   /// How long sync() waits for the reader of a stream: as long as it takes something from time to

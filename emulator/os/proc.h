@@ -36,7 +36,7 @@ std::string field_of(const std::string& text, std::string_view name);
 /// Returns the number in "socket:[123]" or "pipe:[123]"; nothing if the link is of another kind.
 std::optional<uint64_t> inode_in(const std::string& link, std::string_view kind);
 
-/// Returns whether the signal ends a program because of its own mistake.
+/// Returns whether the signal is one that ends a program because of the program's mistake.
 bool is_crash(int signal);
 
 }  // namespace rocemu::proc

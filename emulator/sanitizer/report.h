@@ -12,7 +12,7 @@
 
 namespace rocemu::sanitizer {
 
-/// Where and when the program made a call. The call is a string literal.
+/// The place and time of a call of the program. The call is a string literal.
 struct Place {
   std::string_view call;  // "ibv_post_recv"
   uint32_t stack = 0;     // a number of the host's; 0: unknown

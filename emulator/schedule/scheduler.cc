@@ -126,7 +126,7 @@ Instant Scheduler::next_of_programs(const Facts& facts) const {
     const Instant ready = ready_at(thread, facts);
     next = std::min(next, ready > facts.now ? ready : thread.deadline);
     if (!priorities_) continue;
-    // A thread that must wait for the NIC also does not pass any of its own deadlines.
+    // The clock must not pass the deadline of a thread that has to wait for the NIC, either.
     if (thread.deadline > facts.now) next = std::min(next, thread.deadline);
     if (!thread.polling || stands_still(facts)) continue;
     const Instant polled = ready_after_polls(*thread.polling, idle_since_);

@@ -38,7 +38,7 @@ struct Thread {
   std::optional<Polling> polling{};  // if it would continue, but its polls found nothing
 };
 
-/// What a thread did in its turn
+/// The result of a thread's turn
 struct Turn {
   bool progressed = false;      // more than empty polls
   bool polls = false;           // it would continue, but its polls found nothing

@@ -12,7 +12,7 @@ inline constexpr int kUnusableErrno = 0x5a5a;
 /// The value of bytes without a meaning.
 inline constexpr int kUnusableByte = 0x5a;
 
-/// Whether this process has opened a NIC that was started with `--adversarial=undefined`.
+/// If true, this process has opened a NIC that was started with `--adversarial=undefined`.
 inline std::atomic<bool> is_undefined_filled{false};
 
 inline bool fills_undefined() {

@@ -1,4 +1,4 @@
-// Whether this process runs under Valgrind.
+// Detects that this process runs under Valgrind.
 #pragma once
 
 namespace rocemu::provider {

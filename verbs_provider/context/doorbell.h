@@ -20,7 +20,7 @@ class DoorbellWriter {
   bool has_exact_memory() const {
     return ring_->has_exact_memory.load(std::memory_order_relaxed) != 0;
   }
-  /// For a virtual clock: notes that a poll of `place` found nothing. If this is the calling
+  /// Notes, on a virtual clock, that a poll of `place` found nothing. If this is the calling
   /// thread's second such poll of the place in one round, waits for the next round, so that others
   /// can continue. Returns false on a real clock.
   bool wait_for_round(const void* place);

@@ -17,8 +17,8 @@
 
 namespace rocemu::provider {
 
-/// What a verb does in a child of fork(), with a context (or its object) from the parent. It works
-/// if it is a query of the device, or concerns only the child's own memory.
+/// The behavior of a verb in a child of fork(), with a context (or its object) from the parent. It
+/// works if it is a query of the device, or concerns only the child's own memory.
 enum class InChild { kFails, kWorks };
 
 inline ibv_context* context_of_object(ibv_context* context) {

@@ -1,5 +1,5 @@
-// The third function that the shim offers to the provider: whether a program provides pages of this
-// process on demand (userfaultfd(2)).
+// The third function that the shim offers to the provider: it detects whether a program provides
+// pages of this process on demand (userfaultfd(2)).
 #pragma once
 
 /// Returns true if memory was registered with a userfaultfd. From this call on, `told` is called

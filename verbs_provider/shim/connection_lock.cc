@@ -73,8 +73,8 @@ void after_fork() {
 }
 
 /// Runs when the library is loaded. If it ran only at a thread's first request, another thread
-/// could fork at that moment, and its child would not know of the lock and would read the replies
-/// to the thread.
+/// could fork at that moment. Its child would then not use the record locks, and would read the
+/// replies to the thread.
 __attribute__((constructor)) void prepare_for_forks() {
   pthread_atfork(before_fork, after_fork, after_fork);
 }

@@ -1,4 +1,4 @@
-// Tells libibverbs where rocemu's provider is.
+// Makes libibverbs find rocemu's provider.
 #pragma once
 
 namespace rocemu::shim {

@@ -1,5 +1,5 @@
-// Whether several threads poll a CQ. They probably hold a lock around each poll, so a sleep of one
-// of them would keep the lock from the others.
+// Detects that several threads poll a CQ. They probably hold a lock around each poll, so a sleep of
+// one of them would keep the lock from the others.
 #pragma once
 
 #include <cstdint>

@@ -16,8 +16,8 @@ struct Td {
 };
 
 /// One of the daemon's protection domains, or a parent domain over one
-/// (ibv_alloc_parent_domain(3)). A parent domain has the handle of its protection domain, so that
-/// the daemon need not know of it and any verb can be called with it.
+/// (ibv_alloc_parent_domain(3)). A parent domain has the handle of its protection domain. So any
+/// verb can be called with it, and the daemon does not have parent domains.
 struct Pd {
   ibv_pd pd;  // must be first
 
@@ -26,7 +26,7 @@ struct Pd {
   /// must be destroyed before a parent domain, or that outlive an import.
   std::atomic<uint32_t> users{1};
 
-  // Of a parent domain
+  // Only for a parent domain
   Pd* under = nullptr;
   Td* thread_domain = nullptr;
   decltype(ibv_parent_domain_init_attr::alloc) alloc = nullptr;

@@ -1,4 +1,4 @@
-// Whether calls are restarted after a signal
+// Checks whether calls are restarted after a signal.
 #pragma once
 
 namespace rocemu::shim {

@@ -24,8 +24,8 @@ long as_word(T value) {
   }
 }
 
-/// Makes the call by an instruction of its own. Returns the kernel's result, a negative errno value
-/// on failure; errno does not change.
+/// Makes the call by an inline instruction, without libc. Returns the kernel's result, a negative
+/// errno value on failure; errno does not change.
 inline long kernel_words(long number, long a, long b, long c, long d, long e, long f) {
 #if defined(__x86_64__)
   register long r10 __asm__("r10") = d;

@@ -62,8 +62,8 @@ class EventLoop {
   UniqueFd epoll_;
   bool has_pwait2_ = true;
   uint64_t last_token_ = 0;
-  // By token rather than by fd: an event of a closed fd can still be in the current batch when its
-  // number belongs to another file.
+  // The callbacks by token. They are not by fd, because an event of a closed fd can still be in the
+  // current batch when its number already belongs to another file.
   std::unordered_map<uint64_t, std::shared_ptr<Callback>> callbacks_;
 };
 

@@ -91,7 +91,7 @@ struct QpMemoryPlan {
 QpMemoryPlan plan_qp_memory(const abi::QpCap& cap);
 
 /// Returns the capabilities that need rings: a QP with an SRQ and an XRC initiator QP have no
-/// receive queue of their own, and an XRC target QP has no queue at all.
+/// separate receive queue, and an XRC target QP has no queue at all.
 abi::QpCap without_missing_queues(abi::QpCap cap, abi::QpType type, bool has_srq);
 
 /// The memory of an SRQ is one receive ring.

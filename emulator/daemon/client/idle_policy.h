@@ -51,7 +51,7 @@ class IdlePolicy {
     bool beside_gives_way = true;  // all on our processor yield, not only to us
   };
 
-  /// With `busy_poll` the daemon always polls again.
+  /// If `busy_poll` is true, the daemon always polls again.
   explicit IdlePolicy(engine::Instant now, bool busy_poll = false)
       : busy_poll_(busy_poll), last_work_(now), last_turn_(now) {}
 

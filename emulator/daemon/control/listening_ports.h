@@ -1,4 +1,5 @@
-// Whether a program listens, for scripts that wait for it before they start its client.
+// Checks whether a program listens on a port. Scripts use this to wait for a server before they
+// start its client.
 #pragma once
 
 #include <cstdint>

@@ -15,9 +15,9 @@ struct AddressSource {
   /// One entry for each device: the interface all of whose addresses the device gets; empty for a
   /// device that has addresses.
   std::vector<std::string> interfaces;
-  /// Whether the first device also gets the machine's addresses, like a machine's first NIC.
+  /// If true, the first device also gets the machine's addresses, like a machine's first NIC.
   /// libfabric, for example, uses no loopback interface, and looks for a device with an address of
-  /// another one.
+  /// another interface.
   bool first_has_machines = false;
 };
 

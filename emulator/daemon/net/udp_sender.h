@@ -30,7 +30,7 @@ class UdpSender {
   /// Sends the waiting frames. If the system takes no more now, returns the socket to wait for;
   /// else -1.
   int flush();
-  /// Returns whether so many frames wait that flush_full() should be called.
+  /// Returns whether flush_full() should be called, because many frames wait.
   bool has_many() const {
     const size_t waiting = queue_.size() - next_;
     return waiting != 0 && waiting % kMany == 0;
@@ -39,7 +39,8 @@ class UdpSender {
   /// caches. Returns the result of flush().
   int flush_full();
 
-  /// Returns whether so many frames wait that no more should be added for now: the wire is busy.
+  /// Returns whether the wire is busy and too many frames wait, so that no more should be added for
+  /// now.
   bool is_congested() const;
   bool is_empty() const { return next_ == queue_.size(); }
   /// Must be called before the engine is destroyed, since it owns the frames.

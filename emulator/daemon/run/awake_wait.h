@@ -28,7 +28,7 @@ class AwakeWait {
   using Duration = std::chrono::nanoseconds;
   using Instant = std::chrono::steady_clock::time_point;
 
-  /// With `never` the daemon sleeps at once.
+  /// If `never` is true, the daemon always sleeps at once.
   explicit AwakeWait(bool never = false) : never_(never) {}
 
   /// Returns the time until which to spin for a turn that begins now; `now` means not to spin.

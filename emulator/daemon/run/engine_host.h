@@ -58,7 +58,7 @@ class EngineHost : public EnginePort {
   /// through the control socket.
   uint32_t inputs() const { return inputs_; }
 
-  /// For queries of the engine. Every change of it is a step of this object.
+  /// Is only for queries of the engine. Every change of the engine is a step of this object.
   const engine::Engine& engine() const { return engine_; }
   const engine::DeviceProfile* profile(engine::DeviceIndex device) const override {
     return &engine_.profile(device);

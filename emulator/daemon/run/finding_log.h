@@ -28,7 +28,7 @@ class FindingLog {
 
   bool looks_for(const sanitizer::Rule& rule) const { return rules_.contains(&rule); }
 
-  /// From now on reports use this name for the process.
+  /// Sets the name that reports use for the process from now on.
   void name(pid_t pid, const std::string& program, uint32_t number);
   /// Writes a finding. If it occurs again for the same objects, it is only counted.
   void write(const sanitizer::NicFinding& finding, const Owner& owner);

@@ -40,8 +40,8 @@ char state_of(std::string_view status) {
 }
 
 /// A process that has ended is a zombie before its parent is woken. This can take long, since the
-/// processor of a virtual machine may stop in between. The run waits for so long only if the parent
-/// does not wait for the process.
+/// processor of a virtual machine may stop in between. The run waits for this time only if the
+/// parent does not wait for the process.
 constexpr std::chrono::milliseconds kUntilParentsWake{100};
 
 /// The processor time after which a thread counts as computing. A computing thread soon reaches it,
@@ -157,7 +157,8 @@ bool Quiescence::spins(pid_t process, pid_t thread, Proof proof) {
   return proof == Proof::kState && waits_long() && spinning_->hold_if_it_spins(process, thread);
 }
 
-/// Returns whether the wait is so long that a thread may be spinning; detecting this is expensive.
+/// Returns whether the wait is already long, so that a thread may be spinning. Detecting this is
+/// expensive.
 bool Quiescence::waits_long() const {
   constexpr std::chrono::milliseconds kLong{1};
   return std::chrono::steady_clock::now() - waiting_since_ >= kLong;

@@ -39,7 +39,7 @@ class Turns {
     bool tells_exits = false;           // reports programs with an exit status other than 0
     /// The process from which all programs descend, if there is one.
     std::optional<pid_t> ancestor;
-    /// Where the recording stores the stops of `--schedule`; null for no recording.
+    /// The log in which the recording stores the stops of `--schedule`; null for no recording.
     std::unique_ptr<StopLog> stop_log = nullptr;
   };
   /// The requests that the daemon serves during turns

@@ -25,9 +25,10 @@ class VirtualTime {
   VirtualTime(const Options& options, Turns& turns, Worker& worker, EventLoop& control_loop,
               Clock& clock, const bool& is_held, std::function<bool()> on_idle);
 
-  /// With Options::reports_hangs: `on_stuck` is called from time to time while programs can only be
-  /// woken by themselves or from outside. Then all of them sleep or poll, and nothing is in flight
-  /// or due except endless repetitions. `serial` changes each time that programs act.
+  /// Sets the callback for a run that seems to hang; only with Options::reports_hangs. `on_stuck`
+  /// is called from time to time while all programs sleep or poll, and nothing is in flight or due
+  /// except endless repetitions. Programs can then only be woken by themselves or from outside.
+  /// `serial` changes each time that programs act.
   void on_stuck(std::function<void(uint32_t serial)> callback) { on_stuck_ = std::move(callback); }
   /// Returns true if programs have done nothing since on_stuck() reported that serial: the run
   /// hangs and will be ended. The clock stops from then on.

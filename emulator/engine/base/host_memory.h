@@ -13,9 +13,9 @@ namespace rocemu::engine {
 struct RemoteRange {
   uint64_t address;
   uint64_t length;
-  /// Whether the same bytes may have other addresses, in this client or another.
+  /// If true, the same bytes may have other addresses, in this client or another.
   bool is_shared = false;
-  /// Whether the region has IBV_ACCESS_RELAXED_ORDERING. Only `--adversarial` uses it.
+  /// If true, the region has IBV_ACCESS_RELAXED_ORDERING. Only `--adversarial` uses it.
   bool is_relaxed = false;
 };
 

@@ -17,7 +17,7 @@ inline constexpr uint32_t kMaxAhs = 524288;
 inline constexpr uint32_t kMaxRegions = 524288;
 inline constexpr uint32_t kMaxWindows = 524288;
 inline constexpr uint32_t kMaxDms = 65536;
-/// For all clients together
+/// The maximum number of XRC domains of all clients together
 inline constexpr uint32_t kMaxXrcds = 65536;
 /// The numbers for objects of one kind: 24 bits, like QPNs.
 inline constexpr uint32_t kNumbers = (1u << 24) - 1;

@@ -15,8 +15,8 @@
 
 namespace rocemu::engine::cm {
 
-/// IBTA vol 1, 12.9. An MRA has no state of its own here: a sent MRA is the latest message sent,
-/// and a received one makes the deadline later.
+/// The states of IBTA vol 1, 12.9. MRA has no separate states here: a sent MRA is the latest
+/// message sent, and a received one makes the deadline later.
 enum class State : uint8_t {
   kReqSent,      // active: waits for REP
   kRepReceived,  // active: the consumer must answer

@@ -80,9 +80,9 @@ class ConnectionManager {
   /// After kResolveRequest: sends SIDR_REP; then the ID no longer exists.
   int answer_resolve(ConnectionId id, const Resolved& resolved);
 
-  // ---- What is known of a connection ----
-  /// Sets the context of the events that follow. That of a connection that came with kRequest is 0
-  /// before.
+  // ---- Queries and attributes of a connection ----
+  /// Sets the context of the events that follow. For a connection that was reported by kRequest,
+  /// the context is 0 until then.
   int set_context(ConnectionId id, Context context);
   bool exists(ConnectionId id) const;
   /// Counts connections and resolutions, including those that only wait until their time is over.

@@ -47,8 +47,8 @@ class ConnectionTable {
 
   void set_deadline(Connection& connection, std::optional<Instant> at);
   std::optional<Instant> next_deadline() const;
-  /// The first connection whose deadline is not after `now`; it has none then. Equal deadlines come
-  /// by ID.
+  /// Returns the first connection whose deadline is not after `now`, and removes its deadline.
+  /// Among equal deadlines, the one with the lowest ID is first.
   Connection* expire(Instant now);
 
   /// Returns the connections of this device, by ID.

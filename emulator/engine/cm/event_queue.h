@@ -17,8 +17,8 @@ class EventQueue {
              const std::optional<wire::CmMessage>& message = std::nullopt);
   /// Removes and returns the oldest event.
   std::optional<Event> take();
-  /// Returns whether so many events wait that no message may be received, which might add another
-  /// one.
+  /// Returns whether the queue is full. Then no message may be received, since it might add another
+  /// event.
   bool is_full() const;
 
  private:

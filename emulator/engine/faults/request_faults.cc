@@ -118,7 +118,8 @@ int verb_fault(FaultInjector& injector, const Objects& objects, ClientId client,
                const abi::Request& request) {
   const DeviceIndex at = objects.clients.device_of(client);
   const QueuePair* qp = objects.qps.find(qp_in(request));
-  // A context that is being opened counts for the device, since it has no counts of its own yet.
+  // A context that is being opened counts for the device, since it does not have a separate count
+  // yet.
   const Flow flow = request.op == abi::Op::kHello
                         ? Flow{Flow::Kind::kDevice, at.value, 0}
                         : Flow{Flow::Kind::kClient, at.value, client.value};

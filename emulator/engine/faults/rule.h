@@ -165,25 +165,25 @@ struct Effects {
   std::vector<FieldChange> rewrite;
   std::vector<MadeUpFrame> inject;
   std::optional<Rejection> reject;  // cm
-  // For link
+  // Effects at the place `link`
   Duration latency{};
   uint64_t bits_per_second = 0;  // 0: no limit
   double loss = 0;               // probability
-  // For request
+  // Effects at the place `request`
   bool rnr = false;               // as if there were no receive work request
   std::optional<uint8_t> answer;  // this AETH syndrome instead of the requested response
   bool silent = false;
   // For work_request, completion
   std::optional<abi::WcStatus> status;
   uint32_t vendor_error = 0;
-  // For completion
+  // Effects at the place `completion`
   uint32_t hold = 0;  // until there are this many
   bool overrun = false;
   // For event, cm_event
   std::optional<abi::EventType> event;
   std::optional<abi::ucma::EventType> cm_event;
   std::optional<int32_t> cm_status;
-  // For verb
+  // Effects at the place `verb`
   int error = 0;  // errno
 
   bool log = false;  // no effect except that the rule's action is logged
@@ -225,9 +225,9 @@ constexpr bool fails_qp(abi::EventType type) {
          type == abi::EventType::kQpAccessErr;
 }
 
-/// The kind of a call: abi::Op has the numbers below 100. The free numbers above them are for
-/// librdmacm. Calls for which the kernel has two commands are one kind; a call without a number of
-/// its own has one of these.
+/// The kind of a call. The numbers below 100 are those of abi::Op, and the free numbers above them
+/// are for librdmacm. Calls for which the kernel has two commands are one kind. This enum has the
+/// calls without another number.
 inline constexpr uint8_t kCmVerbs = 128;
 enum class OtherVerb : uint8_t {
   kImportDevice = 100,

@@ -43,8 +43,8 @@ struct MemoryWindow {
   PdId pd;
   abi::MwType type;
   uint32_t rkey = 0;
-  /// For this and the next members: the values of the latest bind. Nothing if the window is not
-  /// bound, and its R_Key permits no access.
+  /// The region of the latest bind, whose other values are in the next members. Nothing if the
+  /// window is not bound; then its R_Key permits no access.
   std::optional<MrId> region;
   uint64_t address = 0;  // as the region's bytes are addressed in work requests
   uint64_t length = 0;
@@ -99,7 +99,7 @@ class MemoryTable {
   MemoryRegion* find(MrId id) const { return regions_.find(id); }
   /// Windows that were bound to the region are no longer bound.
   void destroy(MrId id);
-  /// From now on the region belongs to that client.
+  /// Makes the client the owner of the region.
   void give(MemoryRegion& region, ClientId client) { regions_.give(region, client); }
   /// Gives a re-registered region new keys, so that using the old ones is an error.
   void renew_keys(MemoryRegion& region);

@@ -146,8 +146,8 @@ struct QueuePair {
   abi::QpState state = abi::QpState::kReset;
   PdId pd;
   CqId send_cq, recv_cq;
-  /// The source of receive WQEs. An XRC target QP has no SRQ and PD of its own: these are those
-  /// that the present request names.
+  /// The source of receive WQEs. An XRC target QP has no fixed SRQ and PD: these are the ones that
+  /// the present request names.
   std::optional<SrqId> srq;
   std::optional<XrcdId> xrcd;                 // XRC target
   std::vector<Reference> further_references;  // XRC target: the QP is destroyed with the last
@@ -158,7 +158,7 @@ struct QueuePair {
   abi::QpAttr attr{};             // qp_state, cur_qp_state and sq_draining are filled on query
   Path path;                      // UD: of the datagram that is being sent
   uint32_t multicast_groups = 0;  // to which it is attached
-  // From the device's profile:
+  // Values of the device's profile:
   uint32_t late_failures = 0;  // opcodes that complete with LOC_QP_OP_ERR
   uint32_t late_vendor_err = 0;
   uint32_t max_message = static_cast<uint32_t>(kMaxMessage);  // bytes

@@ -90,14 +90,14 @@ inline constexpr SendTraits kSendTraits[] = {
 // clang-format on
 static_assert(std::size(kSendTraits) == std::size(abi::kSendOpcodes));
 
-/// By opcode; nullptr for opcodes that cannot be posted.
+/// The traits by opcode; nullptr for opcodes that cannot be posted.
 inline constexpr auto kByOpcode = [] {
   std::array<const SendTraits*, 32> by_opcode{};
   for (const SendTraits& row : kSendTraits) by_opcode[static_cast<size_t>(row.opcode)] = &row;
   return by_opcode;
 }();
 
-/// By the operation of the packets.
+/// The traits by the operation of the packets.
 inline constexpr auto kByOperation = [] {
   std::array<const KindTraits*, 32> by_operation{};
   for (const SendTraits& row : kSendTraits) {

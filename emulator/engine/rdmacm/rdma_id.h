@@ -47,7 +47,7 @@ struct RdmaId {
   IdState state = IdState::kIdle;
 
   SocketAddress source, destination;
-  /// Whether `source` means every address: it is unspecified, or a loopback address that no device
+  /// True if `source` means every address: it is unspecified, or a loopback address that no device
   /// has (Linux's cma_any_addr).
   bool is_wildcard = false;
   std::optional<LocalAddress> local;  // none while only a wildcard address is known
@@ -65,7 +65,7 @@ struct RdmaId {
   uint32_t backlog = 0;                             // kListening: the maximum of unread requests
   uint32_t unread_requests = 0;                     // kListening
   std::optional<RdmaIdNumber> requested_of;  // the listener, until the program has read its event
-  /// Whether it ever had a connection, a service ID resolution or a listener.
+  /// If true, the ID has ever had a connection, a service ID resolution or a listener.
   bool was_known_to_manager = false;
   std::optional<ConnectionId> connection;
   wire::Psn starting_psn;  // of the peer's packets

@@ -31,7 +31,7 @@ void take(TransportContext& context, QueuePair& qp);
 /// Called before the QP is reset or destroyed: its SRQ gets back the WQE that a message had taken.
 void give_back(TransportContext& context, QueuePair& qp);
 
-/// For a SEND: stores the payload after the earlier payload of the message.
+/// Stores the payload of a SEND after the earlier payload of the message.
 std::optional<Verdict> scatter(TransportContext& context, QueuePair& qp,
                                std::span<const uint8_t> payload, Extent extent);
 

@@ -11,11 +11,11 @@ namespace rocemu::engine::remote_access {
 Verdict refuse(TransportContext& context, const QueuePair& qp, const MemoryUser& user,
                uint32_t rkey, MemoryTable::Extent bytes, uint32_t access);
 
-/// For a WRITE: checks the RETH of the first packet, then the length, and writes.
+/// Executes a WRITE: checks the RETH of the first packet, then the length, and writes.
 std::optional<Verdict> write(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                              const wire::OpcodeInfo& info);
 
-/// For a READ: returns what must be sent, if the peer may read it.
+/// Begins a READ: returns what must be sent, if the peer may read it.
 std::optional<Verdict> begin_read(TransportContext& context, QueuePair& qp,
                                   const wire::Packet& packet, Response& response);
 

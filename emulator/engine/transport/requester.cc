@@ -60,7 +60,7 @@ std::optional<LocalError> check_wqe(const TransportContext& context, const Queue
   if (const uint32_t only = traits_of(*kind).length; only != 0 && length != only) {
     return LocalError{WcStatus::kLocLenErr, VendorError::kBadWqe};
   }
-  // Whether there is a buffer for the response is checked when it arrives (completer.cc).
+  // A missing buffer for the response is detected when the response arrives (completer.cc).
   if (places_response(*kind) && is_inline) {
     return LocalError{WcStatus::kLocQpOpErr, VendorError::kBadWqe};
   }

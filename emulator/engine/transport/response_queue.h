@@ -10,7 +10,7 @@ namespace rocemu::engine::response_queue {
 /// unanswered ones are limited to max_dest_rd_atomic (IBTA vol 1, 9.7.4.1.5).
 bool has_room(const QueuePair& qp);
 
-/// For a new request: makes has_room() true, if necessary by discarding repeated responses. A
+/// Makes has_room() true for a new request, if necessary by discarding repeated responses. A
 /// requester has no more requests at once than that limit, and completes them in order. A requester
 /// that sends a new request therefore has the oldest responses, and repeating them is useless: its
 /// retransmission and the first response crossed.

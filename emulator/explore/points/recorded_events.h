@@ -21,7 +21,7 @@ struct RecordedEvent {
   /// from 1. A post of ibv_bind_mw(3) is recorded as one of ibv_post_send(3).
   std::string call_name = {};
   uint64_t call_number = 0;
-  /// Whether a work request was posted after others by the same call.
+  /// If true, a work request was posted after others by the same call.
   bool is_of_list = false;
 
   std::string text(const char* key) const;

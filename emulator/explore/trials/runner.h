@@ -49,10 +49,10 @@ struct Job {
   bool tells_variation = false;
   /// The run has a much longer limit of real time: it confirms runs that the usual limit ended.
   bool patiently = false;
-  /// Whether the run's programs report the sites of their calls: in `keep`, in the folder
-  /// kCallSitesFolder.
+  /// If true, the run's programs report the sites of their calls in the folder kCallSitesFolder of
+  /// `keep`.
   bool tells_call_sites = false;
-  /// If that is installed.
+  /// The tool that reads the stacks, if it is installed.
   StackTool stacks_by = StackTool::kEuStackNames;
   /// The directory in which to keep the run's recording, outputs and scenario; empty: none.
   std::filesystem::path keep = {};

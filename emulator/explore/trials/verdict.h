@@ -50,8 +50,8 @@ struct Baseline {
 
 struct Limits {
   double slow = 10;  // times the baseline's virtual time, and kLeastSlowNs later
-  /// Whether a status above 128 is that of a signal. In lockstep the NIC reports each process that
-  /// crashes, and a shell may exit with any status.
+  /// If true, a status above 128 is that of a signal. In lockstep it is false: there the NIC
+  /// reports each process that crashes, and a shell may exit with any status.
   bool status_tells_signal = false;
 };
 

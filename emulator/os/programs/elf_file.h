@@ -15,7 +15,7 @@ struct ElfFile {
   uint32_t architecture;
   /// The dynamic linker; empty for a static program (and for most libraries).
   std::string interpreter;
-  /// Whether it has the note by which the Go linker marks its output.
+  /// If true, the file has the note by which the Go linker marks its output.
   bool is_go = false;
   /// The libraries in its dynamic section (DT_NEEDED).
   std::vector<std::string> needed;

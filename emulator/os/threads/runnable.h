@@ -1,5 +1,5 @@
-// Whether a thread has a processor, or waits for one, whatever its state: a thread can have "State:
-// S" before it checks whether it must sleep.
+// Checks whether a thread has a processor or waits for one, whatever its state: a thread can have
+// "State: S" before it checks whether it must sleep.
 #pragma once
 
 #include <sys/types.h>

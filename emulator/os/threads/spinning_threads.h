@@ -35,7 +35,7 @@ class SpinningThreads {
   /// Returns whether it was ordered to stop, and did not do so in time: it is not asleep, and is
   /// released when it stops.
   bool is_stopping(pid_t thread) const { return ended_.contains(thread); }
-  /// For a held thread: returns false if it has left its loop. It runs then.
+  /// Returns false if the held thread has left its loop. It then runs again.
   bool still_spins(pid_t thread);
   /// Releases a thread that sleeps, or does something else.
   void release(pid_t thread);

@@ -1,6 +1,6 @@
-// Marks that tell the compilers' sanitizers and valgrind who may access the buffers of posted
-// requests, and whether they are initialized. All of them are set through weak symbols of the
-// program's runtime library.
+// Marks for the compilers' sanitizers and valgrind: which side may access the buffers of posted
+// requests, the program or the NIC, and whether they are initialized. All marks are set through
+// weak symbols of the program's runtime library.
 #pragma once
 
 #include <memory>

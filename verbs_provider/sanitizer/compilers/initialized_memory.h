@@ -1,4 +1,4 @@
-// For MemorySanitizer and valgrind: marks memory that the NIC has written as initialized.
+// Marks memory that the NIC has written as initialized, for MemorySanitizer and valgrind.
 #pragma once
 
 #include <cstdint>

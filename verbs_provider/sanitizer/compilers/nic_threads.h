@@ -1,4 +1,4 @@
-// For ThreadSanitizer: shows the NIC as threads of the program, one for each queue, with names such
+// Shows the NIC to ThreadSanitizer as threads of the program, one for each queue, with names such
 // as "the NIC, QP 5". They are fibers of the runtime. The NIC's accesses to the buffers come after
 // the post and before the completion, so an access in between causes an ordinary report of
 // ThreadSanitizer with two stacks, that of the access and that of the post.

@@ -1,12 +1,8 @@
-// For AddressSanitizer: the memory of posted receives, which the program may not access until it
-// has polled the completion. It is poisoned as by __asan_poison_memory_region(), so that an access
-// causes an ordinary report of AddressSanitizer. The shadow is written directly, because the
-// runtime's own function for unpoisoning does not restore earlier poisoning, such as heap redzones
-// and memory that the program poisoned.
-//
-// AddressSanitizer has one byte of shadow for a granule of 8 bytes: 0 means that all bytes are
-// accessible, 1 to 7 that only the first 1 to 7 are, and larger values that none is. Bytes that
-// share a granule with bytes of others are not poisoned.
+// Poisons, for AddressSanitizer, the memory of posted receives, which the program may not access
+// until it has polled the completion. It is poisoned as by __asan_poison_memory_region(), so that
+// an access causes an ordinary report of AddressSanitizer. The shadow is written directly, because
+// the runtime's own function for unpoisoning does not restore earlier poisoning, such as heap
+// redzones and memory that the program poisoned.
 #pragma once
 
 #include <cstdint>

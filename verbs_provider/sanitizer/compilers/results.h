@@ -1,4 +1,4 @@
-// For MemorySanitizer: marks the results that verbs return through pointers as initialized, since
+// Marks, for MemorySanitizer, the results that verbs return through pointers as initialized, since
 // libibverbs was built without it.
 #pragma once
 
