@@ -19,14 +19,14 @@
 namespace rocemu::profile {
 namespace {
 
-/// How ibv_devinfo prints a value
+/// The format in which ibv_devinfo prints a value
 enum class Form : uint8_t {
   kNumber,          // "131072", "0x02c9", "4095 us", "1000000kHZ", "131072Bytes"
-  kNumberAndNames,  // the same, with names on deeper lines
+  kNumberAndNames,  // the same, with names on indented lines
   kText,            // "22.36.1010"
   kParens,     // "4096 (5)", "ATOMIC_HCA (1)": the number in parentheses, by its name in a profile
   kFlagBits,   // "0xed721c36", with the flags' names below it
-  kFlagNames,  // nothing, with the names of flags on deeper lines
+  kFlagNames,  // nothing, with the names of flags on indented lines
 };
 
 struct DumpLine {
@@ -103,7 +103,7 @@ constexpr DumpLine kLines[] = {
 // clang-format on
 
 /// Lines that are specific to one machine, and lines about features that rocemu does not emulate.
-/// Their deeper lines are skipped, too.
+/// The indented lines below them are skipped, too.
 constexpr std::string_view kLeftOut[] = {"node_guid",
                                          "sys_image_guid",
                                          "max_ee_rd_atom",
@@ -148,7 +148,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-/// In tabs; web pages turn them into spaces.
+/// Returns the indentation in tabs. Web pages convert tabs to spaces.
 size_t indent_of(std::string_view line) {
   constexpr size_t kTab = 8;
   const std::string_view blanks = line.substr(0, line.find_first_not_of(" \t"));
@@ -177,7 +177,7 @@ std::string flags_yaml(uint64_t bits, std::span<const FieldName> names) {
   return fmt::format("[{}]", fmt::join(words, ", "));
 }
 
-/// Returns "mlx5_0" as the pattern "mlx5_%d".
+/// Returns the pattern for a name: "mlx5_%d" for "mlx5_0".
 std::string pattern_of(std::string_view name) {
   size_t end = name.size();
   while (end > 0 && std::isdigit(static_cast<unsigned char>(name[end - 1]))) --end;
@@ -265,13 +265,13 @@ class Recorder {
   }
   void add(std::string_view section, std::string_view key, std::string value, std::string source) {
     for (const Value& one : values_[std::string(section)]) {
-      if (one.key == key) return;  // a second port, or known before
+      if (one.key == key) return;  // of a second port, or already known
     }
     values_[std::string(section)].push_back(
         {std::string(key), std::move(value), std::move(source)});
   }
 
-  /// Reads the names on the following deeper lines.
+  /// Reads the names on the following indented lines.
   std::vector<std::string> take_names(size_t indent) {
     std::vector<std::string> names;
     while (!at_end_ && indent_of(line_) > indent && !trimmed(line_).empty()) {

@@ -47,7 +47,7 @@ inline constexpr FieldName kLinkLayers[] = {{"Unspecified", 0}, {"InfiniBand", 1
 inline constexpr FieldName kMtus[] = {
     {"256", 1}, {"512", 2}, {"1024", 3}, {"2048", 4}, {"4096", 5}};
 
-/// ibv_port_attr::active_width and active_speed.
+/// Values of ibv_port_attr::active_width and active_speed.
 inline constexpr FieldName kWidths[] = {{"1X", 1}, {"4X", 2}, {"8X", 4}, {"12X", 8}, {"2X", 16}};
 inline constexpr FieldName kSpeeds[] = {{"SDR", 1},  {"DDR", 2},  {"QDR", 4},  {"FDR10", 8},
                                         {"FDR", 16}, {"EDR", 32}, {"HDR", 64}, {"NDR", 128}};

@@ -30,7 +30,7 @@ std::vector<std::string_view> texts_of(Names names) {
   return texts;
 }
 
-/// Takes each field from the document, if it is there.
+/// Reads each field from the document, if the document has it.
 class Reader {
  public:
   Reader(const NodeReader& reader, const Node& root) : reader_(reader), root_(root) {}
@@ -191,7 +191,8 @@ class Reader {
 constexpr uint32_t kAtomics = abi::opcodes_where(&abi::SendOpcode::is_atomic);
 constexpr uint32_t kXrcFlag = 1u << 20;
 constexpr size_t kMaxPattern = 40;
-/// Each entry of a table and each port are files in sysfs. No known NIC has more.
+/// The maximum sizes. Each entry of a table and each port is a file in sysfs, and no known NIC has
+/// more.
 constexpr uint32_t kMaxGidTable = 1024, kMaxPorts = 4;
 
 /// Returns whether the text can be the name of a file in sysfs: letters, digits, '_', '-' and '.',
@@ -278,7 +279,7 @@ void derive(const Reader& fields, DeviceProfile& p) {
   }
   if (!fields.has("device", "device_cap_flags_ex"))
     p.attr.device_cap_flags_ex = p.attr.device_cap_flags;
-  // ATOMIC WRITE and FLUSH are advertised by these flags only.
+  // These flags are the only sign of support for ATOMIC WRITE and FLUSH.
   for (const abi::SendOpcode& row : abi::kSendOpcodes) {
     if (row.capabilities != 0 && (p.attr.device_cap_flags_ex & row.capabilities) == 0)
       p.sends.opcodes &= ~abi::opcode_bit(row.opcode);

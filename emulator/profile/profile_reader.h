@@ -1,4 +1,4 @@
-// Reads profiles, which docs/profiles.md describes, from YAML.
+// Reads profiles from YAML. docs/profiles.md describes them.
 #pragma once
 
 #include <memory>
@@ -12,13 +12,13 @@
 
 namespace rocemu::profile {
 
-/// All errors of a profile: for each "FILE:LINE:COLUMN: what was found, and what is allowed", and
-/// its line with a caret.
+/// All errors of a profile. For each error there is "FILE:LINE:COLUMN: what was found, and what is
+/// allowed", and the line with a caret.
 class ProfileError : public std::runtime_error {
  public:
   explicit ProfileError(const std::string& text, std::vector<scenario::Problem> problems = {})
       : std::runtime_error(text), problems_(std::move(problems)) {}
-  /// Empty if the file could not be read at all.
+  /// Returns the problems; none if the file could not be read at all.
   const std::vector<scenario::Problem>& problems() const { return problems_; }
 
  private:
@@ -31,8 +31,7 @@ std::shared_ptr<const engine::DeviceProfile> parse_profile(std::string_view yaml
                                                            const std::string& name,
                                                            const std::string& file);
 
-/// Returns whether the text is a profile rather than a scenario: whether it has one of a profile's
-/// sections.
+/// Returns whether the text is a profile and not a scenario: it has one of a profile's sections.
 bool is_profile(std::string_view yaml);
 
 }  // namespace rocemu::profile

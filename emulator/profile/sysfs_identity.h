@@ -1,5 +1,5 @@
-// The values of a profile that sysfs has for a NIC: `ibv_devinfo -v` prints neither the driver nor
-// the PCI function.
+// Reads the values of a profile that sysfs has for a NIC, because `ibv_devinfo -v` prints neither
+// the driver nor the PCI function.
 #pragma once
 
 #include <filesystem>

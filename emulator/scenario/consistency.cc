@@ -1,4 +1,4 @@
-// Rules whose parts are right, but not together.
+// Checks for rules whose parts are valid, but not in combination.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ bool is_within(const Kinds& kinds, const Kinds& others) {
   return kinds.any() && (kinds & ~others).none();
 }
 
-/// Effects of one manner that rule out those of another.
+/// Effects of one manner that exclude those of another
 struct Exclusion {
   Manner one, other;
   std::string_view reason;
@@ -83,7 +83,7 @@ void check_selection(Reading in, const Node& node) {
   }
 }
 
-// IBTA vol 1, 11.6.2, says which completions can have which status.
+// Checks that the completions can have the status (IBTA vol 1, 11.6.2).
 void check_wc_status(Reading in, const Node& node) {
   if (!in.rule.effects.status) return;
   const auto& which = in.rule.which;
@@ -140,8 +140,8 @@ void check_cm_status(Reading in, const Node& node) {
                                    *effects.cm_status));
 }
 
-// librdmacm does not pass these two events on unchanged: for one it would follow the pointer in it,
-// and for the other it would query the services that the event names.
+// librdmacm uses the contents of these two events: it would follow the pointer in one, and query
+// the services that the other names.
 void check_cm_event(Reading in, const Node& node) {
   using abi::ucma::EventType;
   const Effects& effects = in.rule.effects;
@@ -151,8 +151,8 @@ void check_cm_event(Reading in, const Node& node) {
         node, fmt::format("librdmacm makes {} by itself: a rule cannot", abi::name_of(*event)));
 }
 
-// A verb that does not say with which errno it fails may have any; ibv_advise_mr(3) says it, and
-// ibv_start_poll(3) and ibv_next_poll(3) have one that is no failure.
+// A verb whose errno is not documented may fail with any errno. It is documented for
+// ibv_advise_mr(3). ibv_start_poll(3) and ibv_next_poll(3) have one errno that is not a failure.
 void check_errno(Reading in, const Node& node) {
   constexpr int kOfAdviseMr[] = {EOPNOTSUPP, EINVAL, EFAULT, ENOENT, ENOMEM, ENOSYS, EPERM};
   const int error = in.rule.effects.error;
@@ -170,8 +170,9 @@ void check_errno(Reading in, const Node& node) {
   }
 }
 
-// libibverbs gives the program a pointer to the QP, CQ or SRQ that the event is about, or a port:
-// an event must not become one about something else (ibv_get_async_event(3)).
+// With an event, libibverbs gives the program a pointer to the QP, CQ or SRQ of the event, or a
+// port. So a rule must not change an event into one about another kind of object
+// (ibv_get_async_event(3)).
 void check_event(Reading in, const Node& node) {
   using abi::EventType;
   if (!in.rule.effects.event) return;
