@@ -74,7 +74,7 @@ std::optional<Bytes> JournalReader::next() {
   if (frame.length == kEndOfJournal) {
     char more;
     if (frame.crc != record_crc(kEndOfJournal, {}) || read(&more, 1)) {
-      fail("the end, and it is damaged or something is behind it");
+      fail("the end of the journal is damaged, or data follows it");
     }
     ended_ = true;
     return std::nullopt;

@@ -164,7 +164,7 @@ class Reader {
     if (found == names.end()) {
       const std::vector<std::string_view> known = texts_of(names);
       const std::string near = NodeReader::suggestion(text, known);
-      reader_.fail(node, fmt::format("'{}' is none of the names here{}", text,
+      reader_.fail(node, fmt::format("'{}' is not one of the allowed names{}", text,
                                      near.empty() ? "; use " + scenario::listing(known) : near));
     }
     return found->value;

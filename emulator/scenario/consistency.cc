@@ -160,7 +160,7 @@ void check_errno(Reading in, const Node& node) {
   const Kinds& kinds = *in.rule.which.kinds;
   if (kinds == set_of(abi::Op::kAdviseMr) &&
       std::ranges::find(kOfAdviseMr, error) == std::end(kOfAdviseMr)) {
-    in.reader.warn(node, fmt::format("ibv_advise_mr(3) does not have {}",
+    in.reader.warn(node, fmt::format("ibv_advise_mr(3) never fails with {}",
                                      errno_names().text_of(static_cast<uint32_t>(error))));
   }
   if (error == ENOENT && is_within(kinds, set_of(abi::Op::kPollCq, abi::Op::kNextPoll))) {

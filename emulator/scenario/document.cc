@@ -178,7 +178,7 @@ class TreeBuilder : public YAML::EventHandler {
   void add_entry(Open& in, Node value) {
     Node& key = *in.key;
     if (key.is_scalar() && key.text == "<<") {
-      complain(key.place, "no merge keys ('<<') here: write it out");
+      complain(key.place, "merge keys ('<<') are not allowed: write out the keys");
       return;
     }
     if (key.is_scalar()) {

@@ -10,7 +10,7 @@
 namespace rocemu::schedule {
 
 struct PollConstants {
-  /// About the time of an empty poll with a NIC, where it is a load and a compare.
+  /// The approximate time of an empty poll with a NIC, which is a load and a compare.
   Duration poll{50};
   /// This number of consecutive polls, while nothing happens anywhere, cost exactly that each; the
   /// number is larger if the polling thread reads a clock, but makes a thousand polls or more

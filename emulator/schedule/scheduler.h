@@ -89,14 +89,15 @@ class Scheduler {
 
   void heard_news(bool any);
   void turn_ended(const Turn& turn);
-  /// With `has_worked`, there was something to do. With `have_changed`, a process came or went.
+  /// Notes a round of the device. `has_worked` is true if there was something to do, and
+  /// `have_changed` if a process started or ended.
   void device_ran(bool has_worked, bool have_changed);
-  /// With `has_answered`, a thread may have its reply now. With `has_acted`, something else
-  /// changed, too.
+  /// Notes that control requests were served. `has_answered` is true if a thread may have its reply
+  /// now, and `has_acted` if something else changed, too.
   void control_served(bool has_answered, bool has_acted);
   void acted_idle(bool has_acted);
-  /// The time is `now`. With `is_seen`, programs may see what happened. With `has_happened`,
-  /// something was due.
+  /// Notes that the time is now `now`. `is_seen` is true if programs may see what happened, and
+  /// `has_happened` if something was due.
   void advanced(Instant now, bool is_seen, bool has_happened);
   void saw_qps(std::vector<uint32_t> progress, bool may_repeat);
 

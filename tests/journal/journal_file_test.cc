@@ -129,7 +129,7 @@ TEST(JournalFile, WithAnythingBehindItsEndIsRefused) {
   const Recorded recorded(4, 5);
   std::vector<std::byte> bytes = recorded.bytes();
   bytes.push_back(std::byte{0});
-  EXPECT_THAT(replay(bytes).error, HasSubstr("something is behind it"));
+  EXPECT_THAT(replay(bytes).error, HasSubstr("data follows it"));
 }
 
 TEST(JournalFile, WithAnyBitFlippedIsRefusedAtAPlace) {

@@ -186,7 +186,7 @@ class Profiles(unittest.TestCase):
     def test_wrong_values_say_what_is_allowed(self):
         self.assertIn("expected a number from 0 to 4294967295, found 'many'",
                       self.error_of("device:\n  max_qp: many\n"))
-        self.assertIn("'RoCE v3' is none of the names here", self.error_of("qp: {types: [RC]}\ngids:\n  types: [RoCE v3]\n"))
+        self.assertIn("'RoCE v3' is not one of the allowed names", self.error_of("qp: {types: [RC]}\ngids:\n  types: [RoCE v3]\n"))
         self.assertIn("there is no errno value 'EFOO'",
                       self.error_of("device:\n  max_qp: 3\nverbs:\n  alloc_mw: EFOO\n"))
 

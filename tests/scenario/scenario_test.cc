@@ -296,7 +296,7 @@ TEST(ScenarioError, RefusesWhatYamlHasForWritingThingsTwice) {
   EXPECT_EQ(error_of("rules:\n- &a {on: frame, do: drop}\n- *a\n"),
             "2:3: no anchors ('&') here: write it out\n3:3: no aliases ('*') here: write it out");
   EXPECT_EQ(rule_error("<<: {on: frame}, on: cm, do: drop"),
-            "2:4: no merge keys ('<<') here: write it out");
+            "2:4: merge keys ('<<') are not allowed: write out the keys");
   EXPECT_EQ(rule_error("on: !!str frame, do: drop"), "2:8: no tags ('tag:yaml.org,2002:str') here");
   EXPECT_EQ(rule_error("on: 'frame', do: \"drop\""), "no error");
 }

@@ -206,7 +206,7 @@ class Clients(SharedDaemon):
         self.assertEqual(silent[0].recv(1), b"")
         self.assertLess(len(os.listdir(f"/proc/{pid}/fd")), 200)
         [log] = self.base.rglob("*.log")
-        self.assertEqual(log.read_text().count("say no hello"), 1, log.read_text())
+        self.assertEqual(log.read_text().count("send no hello"), 1, log.read_text())
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ bool is_registered(Context::Parts& parts, const ibv_sge& sge) {
   return offset <= mr->own_length && sge.length <= mr->own_length - offset;
 }
 
-/// Returns false if some of it cannot be read.
+/// Copies the data of the list. Returns false if a part of it cannot be read.
 bool copy(Context::Parts& parts, const ibv_sge* list, uint32_t count, std::byte* to) {
   for (uint32_t i = 0; i < count; ++i) {
     if (list[i].length == 0) continue;

@@ -13,9 +13,9 @@ struct BudgetConstants {
   /// for the daemon. With one thread a million polls wait for a second in all, and a thread that
   /// finds nothing still waits for 95 % of the time, since a poll by itself takes 50 ns.
   int64_t earned_ns = 500;
-  /// The same where switches between threads are expensive (WaitConstants::dear_switch_ns). There,
-  /// a thread that continues to poll keeps the processor from others for less time than a switch to
-  /// them costs.
+  /// Replaces earned_ns on machines where switches between threads are expensive
+  /// (WaitConstants::dear_switch_ns). There, a thread that continues to poll keeps the processor
+  /// from others for less time than a switch to them costs.
   int64_t earned_if_dear_ns = 8'000;
   /// The most that a thread can save, in nanoseconds, and its budget after each completion. A
   /// thousand polls in a row therefore wait for less than 2 ms. No sleep is longer, since the

@@ -39,7 +39,7 @@ void explain(const abi::Cqe& cqe) {
   spdlog::warn(
       "QP {}: the work request {} failed with IBV_WC_REM_ACCESS_ERR, since it names the L_Key of a "
       "region where its R_Key belongs (ibv_mr.rkey, not ibv_mr.lkey). On many NICs both are equal; "
-      "with --same-keys they are here",
+      "with --same-keys they are equal here, too",
       cqe.qp_num, cqe.wr_id);
 }
 

@@ -203,8 +203,9 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
     if (imported == nullptr) return requests_.reply_status(request, EINVAL);
     attach.shares_with = imported->id();
   }
-  // One piece, since both must be in the first segment. A limit on the size of files may leave no
-  // space for payload; everything else works without it.
+  // The ring and the payload get one piece of memory, since both must be in the first segment. If a
+  // limit on the size of files leaves no space for the payload, only the ring is used; everything
+  // else works without the payload.
   std::optional<Arena::Piece> memory =
       queues_.arena.take(sizeof(abi::DoorbellRing) + sizeof(abi::Payload));
   if (!memory) memory = queues_.arena.take(sizeof(abi::DoorbellRing));

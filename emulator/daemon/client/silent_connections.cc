@@ -27,7 +27,7 @@ void SilentConnections::end_oldest() {
   ClientSession& oldest = *sessions_.begin()->second.session;
   if (!std::exchange(has_warned_, true)) {
     spdlog::warn(
-        "connections that say no hello are ended: {} is the first, and there may be many more",
+        "connections that send no hello are ended: {} is the first, and there may be many more",
         oldest.description());
   }
   sessions_.erase(sessions_.begin());

@@ -19,7 +19,8 @@ std::optional<LocalError> check(const TransportContext& context, const QueuePair
 /// Returns the path of a WQE that was checked.
 Path path_of(const TransportContext& context, const QueuePair& qp, const abi::SendWqe& wqe);
 
-/// IBTA vol 1, 10.2.5: the QP's own Q_Key replaces one with the highest bit set.
+/// Returns the Q_Key of a request. The QP's Q_Key replaces a Q_Key whose highest bit is set (IBTA
+/// vol 1, 10.2.5).
 constexpr uint32_t qkey_of(const QueuePair& qp, const abi::SendWqe& wqe) {
   return (wqe.ud.remote_qkey & 0x80000000u) != 0 ? qp.attr.qkey : wqe.ud.remote_qkey;
 }

@@ -98,7 +98,8 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
       }
     }
     bool are_all_of(const Queue& queue) const { return count_ == 0 || only_ == &queue; }
-    /// Adds a message, which still has the values of an earlier one.
+    /// Adds an entry for a message. The entry still has the values of an earlier message, which the
+    /// caller must replace.
     Message& push(const Queue& queue) {
       if (ring_.empty()) ring_.resize(kMost);
       only_ = are_all_of(queue) ? &queue : nullptr;

@@ -40,7 +40,7 @@ void* run(void* given) {
   return start.function(start.argument);
 }
 
-/// Returns true until the thread, which is one of the run, has ended.
+/// Returns whether a thread of the run has not ended yet.
 bool runs(pthread_t thread) {
   const auto pid = own_slot()->pid.load();
   const uint32_t count = table()->high_water.load();
