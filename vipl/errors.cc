@@ -16,7 +16,7 @@ const char* name_of(VIP_ERROR_CODE code) {
     case VIP_ERROR_CONN_LOST:
       return "the connection was lost";
     case VIP_ERROR_RECVQ_EMPTY:
-      return "a message came and no receive was posted";
+      return "a message arrived, but no receive was posted";
     case VIP_ERROR_VI_OVERRUN:
       return "too many descriptors were posted";
     case VIP_ERROR_RDMAW_PROT:
@@ -24,7 +24,7 @@ const char* name_of(VIP_ERROR_CODE code) {
     case VIP_ERROR_RDMAW_DATA:
       return "the peer's RDMA write was damaged";
     case VIP_ERROR_RDMAW_ABORT:
-      return "the peer's RDMA write came in part";
+      return "the peer's RDMA write arrived only in part";
     case VIP_ERROR_RDMAR_PROT:
       return "the peer's RDMA read was not allowed";
     case VIP_ERROR_COMP_PROT:

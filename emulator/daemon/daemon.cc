@@ -200,10 +200,10 @@ ControlServer::Commands Daemon::control_commands() {
     const auto port = text_of(request, "port");
     const auto removed = flag_of(request, "removed");
     if (port.has_value() == removed.has_value()) {
-      throw ControlServer::Refusal(R"(either "port" or "removed" is to be given)");
+      throw ControlServer::Refusal(R"(either "port" or "removed" must be given)");
     }
     const auto name = text_of(request, "device");
-    if (!name) throw ControlServer::Refusal(R"("device" is to name the device)");
+    if (!name) throw ControlServer::Refusal(R"("device" must name the device)");
     const engine::DeviceIndex device = devices_.named(*name);
     if (port) {
       devices_.set_port(device, *port);
@@ -225,7 +225,7 @@ ControlServer::Commands Daemon::control_commands() {
   const auto hang = [this](const Json& request) { return this->hang(request); };
   const auto listening = [this](const Json& request) {
     const auto port = number_of(request, "port", 1, UINT16_MAX);
-    if (!port) throw ControlServer::Refusal(R"("port" is to say which)");
+    if (!port) throw ControlServer::Refusal(R"("port" must be a port number)");
     return Json{{"listening", listens(devices_.snapshot(), static_cast<uint16_t>(*port))}};
   };
   const auto sync = [this](const Json&) {

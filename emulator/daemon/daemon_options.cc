@@ -129,7 +129,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
                   .run(),
               given);
   } catch (const po::too_many_positional_options_error&) {
-    throw UsageError("only options are taken; see rocemud --help");
+    throw UsageError("rocemud accepts only options; see rocemud --help");
   } catch (const po::unknown_option& error) {
     throw UsageError(options::why_unknown(error.get_option_name()).value_or(error.what()));
   } catch (const po::error& error) {
@@ -159,12 +159,13 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   options.tell_exits = given["report-failures"].as<bool>();
   options.sanitizer = text("sanitizer");
   if (given.count("capture-fd") != 0) {
-    if (options.capture.empty()) throw UsageError("--capture-fd: say its name by --capture");
+    if (options.capture.empty())
+      throw UsageError("--capture-fd needs the file's name in --capture");
     options.capture_fd = parse_fd("--capture-fd", text("capture-fd"));
   }
   if (given.count("scenario-fd") != 0) {
     if (options.scenarios.empty()) {
-      throw UsageError("--scenario-fd: say the scenario's name by --scenario");
+      throw UsageError("--scenario-fd needs the scenario's name in --scenario");
     }
     options.scenario_fd = parse_fd("--scenario-fd", text("scenario-fd"));
   }

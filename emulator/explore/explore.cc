@@ -111,7 +111,7 @@ void Exploration::tell_of_baseline() const {
                "its rate\n";
   const OutputMask& mask = baseline_->output;
   if (mask.is_useless()) {
-    out << "its output depends on time, even in how many lines it has: it is not compared\n";
+    out << "its output, even the number of its lines, depends on time: it is not compared\n";
   } else if (mask.masked_lines() != 0) {
     out << (mask.masked_lines() == 1
                 ? "one kind of line of its output depends on time: its numbers are not compared\n"
@@ -122,7 +122,7 @@ void Exploration::tell_of_baseline() const {
   if (baseline_runs_.needs_all_processors)
     out << "on one processor the command fails: its runs use all of them\n";
   if (!runner_.obstacle().empty() && options_.runs.own_network)
-    out << "runs go one at a time, since this machine does not allow network namespaces (" +
+    out << "runs execute one at a time, since this machine does not allow network namespaces (" +
                runner_.obstacle() + ")\n";
 }
 

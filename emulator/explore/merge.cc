@@ -24,7 +24,7 @@ std::vector<Trial> merged_trials(const std::vector<PlanFile>& plans,
       trials = std::move(its);
     else if (!std::ranges::equal(trials, its, {}, &Trial::scenario, &Trial::scenario))
       throw ExploreError(folders[i] + " and " + folders[0] +
-                         " are not of one exploration: the faults to be tried differ");
+                         " belong to different explorations: their faults differ");
   }
   std::ranges::stable_sort(seconds, {}, &Trial::follows);
   for (Trial& second : seconds) {

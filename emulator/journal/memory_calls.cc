@@ -184,7 +184,7 @@ void ReplayedMemory::begin_step(Bytes calls) {
 
 std::string ReplayedMemory::difference() const {
   if (!difference_.empty() || calls_.at_end()) return difference_;
-  return "the engine asks less of the clients' memory than was recorded";
+  return "the engine makes fewer accesses to the clients' memory than were recorded";
 }
 
 /// Returns whether the engine makes the recorded call. After the first different call, the recorded
@@ -197,7 +197,8 @@ bool ReplayedMemory::expect(Bytes asked, const std::string& what) {
   }
   const Bytes recorded = calls_.raw(std::min(asked.size(), all_.size() - calls_.position()));
   if (std::ranges::equal(asked, recorded)) return true;
-  difference_ = "the engine now wants to " + what + ", and wanted something else when recorded";
+  difference_ =
+      "the engine now wants to " + what + ", but wanted something else when it was recorded";
   return false;
 }
 
@@ -247,7 +248,7 @@ uint32_t ReplayedMemory::completions_taken(ClientId client, engine::CqId cq) {
   asked_.clear();
   Appender asked(asked_);
   append_completions_taken(asked, client, cq);
-  if (!expect(asked_, fmt::format("look how much of CQ {} was taken", cq.value))) return 0;
+  if (!expect(asked_, fmt::format("read the consumer index of CQ {}", cq.value))) return 0;
   const auto taken = calls_.take<uint32_t>();
   failed_ |= calls_.failed();
   return taken;

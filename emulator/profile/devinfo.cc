@@ -197,7 +197,7 @@ class Recorder {
     if (at_end_)
       throw std::runtime_error(source +
                                ": there is no line hca_id: this is not what ibv_devinfo -v "
-                               "prints of a device");
+                               "prints for a device");
     const std::string name(trimmed(trimmed(line_).substr(kDevice.size())));
     add("identity", "name", yaml_text(pattern_of(name)));
     next();

@@ -242,7 +242,7 @@ void check_profile(const NodeReader& reader, const Reader& fields, const DeviceP
           fmt::format("a device has 1 to {} ports", kMaxPorts));
   at_most(p.port.gid_tbl_len, kMaxGidTable, "port", "gid_tbl_len");
   require(p.gid_types.size() < 2 || (p.gid_types.size() == 2 && p.gid_types[0] != p.gid_types[1]),
-          "gids", "types", "each type of GID can be there once");
+          "gids", "types", "each type of GID is allowed only once");
   require(static_cast<uint32_t>(p.active_mtu) <= p.port.max_mtu, "port", "active_mtu",
           "active_mtu is larger than max_mtu");
   require(p.port.gid_tbl_len >= p.gid_types.size(), "port", "gid_tbl_len",
@@ -259,14 +259,15 @@ void check_profile(const NodeReader& reader, const Reader& fields, const DeviceP
   require((p.attr.device_cap_flags & kXrcFlag) != 0 || !fields.has("qp", "types") ||
               (p.qp.types & kXrcTypes) == 0,
           "qp", "types", "XRC QPs need XRC among the device_cap_flags");
-  require(is_pattern(p.identity.name), "identity", "name",
-          fmt::format("'{}' is no pattern for names such as mlx5_%d: letters, digits, '_', '-' and "
-                      "'.', not '.' first",
-                      p.identity.name));
+  require(
+      is_pattern(p.identity.name), "identity", "name",
+      fmt::format("'{}' is not a pattern for names such as mlx5_%d: letters, digits, '_', '-' and "
+                  "'.', not '.' first",
+                  p.identity.name));
   for (const auto& [key, text] :
        {std::pair("driver", &p.identity.driver), std::pair("module", &p.identity.module)}) {
     require(text->empty() || is_name(*text), "identity", key,
-            fmt::format("'{}' is no name of a driver or module", *text));
+            fmt::format("'{}' is not the name of a driver or module", *text));
   }
 }
 

@@ -38,14 +38,14 @@ struct Exclusion {
 };
 
 constexpr std::string_view kDroppedAndMoved =
-    "what is dropped can not be delayed, doubled, reordered or changed as well";
+    "a dropped object cannot also be delayed, doubled, reordered or changed";
 constexpr Exclusion kExclusions[] = {
     {Manner::kDrops, Manner::kMoves, kDroppedAndMoved},
     {Manner::kDrops, Manner::kChanges, kDroppedAndMoved},
     {Manner::kRejects, Manner::kMoves,
-     "what is rejected does not arrive: no delay, duplicate or reorder"},
+     "a rejected request does not arrive, so it cannot be delayed, doubled or reordered"},
     {Manner::kAnswers, Manner::kAnswers, "a request gets one of rnr, nak and silent"},
-    {Manner::kDrops, Manner::kAlters, "what is dropped can not be changed or held as well"},
+    {Manner::kDrops, Manner::kAlters, "a dropped object cannot also be changed or held"},
 };
 
 void check_effects(Reading in, const Node& node) {
@@ -147,8 +147,8 @@ void check_cm_event(Reading in, const Node& node) {
   const Effects& effects = in.rule.effects;
   const auto event = effects.cm_event ? effects.cm_event : effects.raise_cm;
   if (event == EventType::kInternal || event == EventType::kAddrinfoResolved)
-    in.reader.fail(
-        node, fmt::format("librdmacm makes {} by itself: a rule cannot", abi::name_of(*event)));
+    in.reader.fail(node,
+                   fmt::format("librdmacm makes {} itself: a rule cannot", abi::name_of(*event)));
 }
 
 // A verb whose errno is not documented may fail with any errno. It is documented for
@@ -165,7 +165,7 @@ void check_errno(Reading in, const Node& node) {
   }
   if (error == ENOENT && is_within(kinds, set_of(abi::Op::kPollCq, abi::Op::kNextPoll))) {
     in.reader.warn(node,
-                   "ENOENT of ibv_start_poll(3) and ibv_next_poll(3) is an empty CQ, and no "
+                   "ENOENT of ibv_start_poll(3) and ibv_next_poll(3) means an empty CQ, and not a "
                    "failure");
   }
 }
@@ -191,7 +191,7 @@ void check_event(Reading in, const Node& node) {
   }
   in.reader.fail(node,
                  "an event stays one about a QP, a CQ, an SRQ or the device; say which events "
-                 "are to become this one: event: QP_FATAL, for example");
+                 "must become this one: event: QP_FATAL, for example");
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ std::optional<Problem> find_foreign_character(std::string_view text) {
     const auto c = static_cast<unsigned char>(text[0]);
     if (size == 0) {
       return Problem{place,
-                     fmt::format("the byte 0x{:02x} is no UTF-8 text; save the file as UTF-8", c)};
+                     fmt::format("the byte 0x{:02x} is not UTF-8 text; save the file as UTF-8", c)};
     }
     const bool ends_line = c == '\r' && text.size() > 1 && text[1] == '\n';
     if ((c < 0x20 && c != '\n' && c != '\t' && !ends_line) || c == 0x7f) {
@@ -100,7 +100,7 @@ class TreeBuilder : public YAML::EventHandler {
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ == 1) return;
     problems_.push_back({place_of(mark),
-                         "a second YAML document; a scenario is one, so leave out "
+                         "a second YAML document; a scenario has only one, so remove "
                          "the line '---'"});
     throw Stop();
   }
@@ -110,7 +110,7 @@ class TreeBuilder : public YAML::EventHandler {
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
     const Place place = place_of(mark);
-    complain(place, "no aliases ('*') here: write it out");
+    complain(place, "aliases ('*') are not allowed: write out the value");
     add(Node::of(Node::Kind::kBroken, place));
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -142,9 +142,9 @@ class TreeBuilder : public YAML::EventHandler {
 
   Place check(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
     const Place place = place_of(mark);
-    if (anchor != 0) complain(place, "no anchors ('&') here: write it out");
+    if (anchor != 0) complain(place, "anchors ('&') are not allowed: write out the value");
     const bool is_tagged = !tag.empty() && tag != "?" && tag != "!";  // "!": it is quoted
-    if (is_tagged) complain(place, fmt::format("no tags ('{}') here", tag));
+    if (is_tagged) complain(place, fmt::format("tags ('{}') are not allowed", tag));
     return place;
   }
 
@@ -210,7 +210,7 @@ std::optional<Problem> find_tab(std::string_view text, int line) {
     const size_t tab = content.find('\t');
     if (tab < indent) {
       return Problem{{number, static_cast<int>(tab) + 1},
-                     "a tab in the indentation; YAML wants spaces"};
+                     "a tab in the indentation; YAML needs spaces"};
     }
   }
   return std::nullopt;
@@ -264,7 +264,7 @@ Node parse_document(std::string_view text, std::vector<Problem>& problems) {
   } catch (const YAML::Exception& error) {
     const Place place = error.mark.is_null() ? Place{1, 1} : builder.place_of(error.mark);
     auto tab = find_tab(text, place.line);
-    problems.push_back(tab ? std::move(*tab) : Problem{place, "this is no YAML: " + error.msg});
+    problems.push_back(tab ? std::move(*tab) : Problem{place, "this is not YAML: " + error.msg});
     return Node::of(Node::Kind::kBroken, {});
   }
   return builder.take_root();

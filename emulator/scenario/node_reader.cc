@@ -243,13 +243,13 @@ std::vector<uint8_t> NodeReader::bytes(const Node& node, size_t most) const {
       const auto [end, error] = std::from_chars(pair.data(), pair.data() + pair.size(), byte, 16);
       if (pair.size() != 2 || error != std::errc() || end != pair.data() + 2) {
         fail(node,
-             fmt::format("expected pairs of hexadecimal digits behind 0x, found {}", found(node)));
+             fmt::format("expected pairs of hexadecimal digits after 0x, found {}", found(node)));
       }
       result.push_back(byte);
     }
   }
   if (result.size() > most) {
-    fail(node, fmt::format("at most {} bytes fit, here are {}", most, result.size()));
+    fail(node, fmt::format("at most {} bytes fit, but there are {}", most, result.size()));
   }
   return result;
 }

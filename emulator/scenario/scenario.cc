@@ -97,8 +97,7 @@ Rule read_rule(const NodeReader& reader, const std::vector<Problem>& problems, c
   }
   const Node* on = node.find("on");
   if (on == nullptr) {
-    reader.fail(node,
-                fmt::format("a rule says where it looks: on: {}", listing(kPlaceNames.texts())));
+    reader.fail(node, fmt::format("a rule needs a place: on: {}", listing(kPlaceNames.texts())));
   }
   rule.where = static_cast<Where>(reader.name(*on, kPlaceNames));
   const Reading reading{reader, rule};
@@ -186,8 +185,9 @@ Scenario parse(std::string_view text, std::string_view file, Read read) {
   auto rules = std::make_shared<RuleSet>();
   std::vector<Problem> problems;
   if (text.size() > kMaxText) {
-    problems.push_back(
-        {{}, fmt::format("a scenario has at most {} bytes, here are {}", kMaxText, text.size())});
+    problems.push_back({{},
+                        fmt::format("a scenario has at most {} bytes, but this one has {}",
+                                    kMaxText, text.size())});
   } else {
     rules->text = text;
     const Node root = parse_document(text, problems);
@@ -274,7 +274,7 @@ std::shared_ptr<const RuleSet> parse_several(std::string_view text) {
     const auto digits = static_cast<size_t>(end - rest.data());
     if (error != std::errc() || line_end == std::string_view::npos || digits >= line_end ||
         rest[digits] != ' ' || length > rest.size() - line_end - 1) {
-      throw ScenarioError("several scenarios that are cut off");
+      throw ScenarioError("several scenarios whose text is truncated");
     }
     const std::string label(rest.substr(digits + 1, line_end - digits - 1));
     sources.push_back({label, label, rest.substr(line_end + 1, length)});

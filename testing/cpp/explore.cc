@@ -38,7 +38,7 @@ Output output_of(const std::vector<std::string>& words) {
   close(file);
   if (spawned.error != 0) {
     throw Error("cannot start " + words[0] +
-                " (ROCEMU_COMMAND says which to use): " + std::strerror(spawned.error));
+                " (ROCEMU_COMMAND sets its path): " + std::strerror(spawned.error));
   }
   return output;
 }
@@ -71,7 +71,8 @@ Exploration explore(const std::vector<std::string>& command, const std::string& 
   if (!report.is_object())
     throw Error(command.empty()
                     ? "there is no command to be explored"
-                    : "'" + command[0] + "' cannot be explored; why is on standard error (status " +
+                    : "'" + command[0] +
+                          "' cannot be explored; the reason is on standard error (status " +
                           std::to_string(said.status) + ")");
   Exploration exploration{.status = said.status, .findings = {}, .report = said.text};
   for (const Json& one : report.at("findings")) {

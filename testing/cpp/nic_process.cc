@@ -86,7 +86,7 @@ NicProcess::NicProcess(const std::vector<std::string>& options, const HangWatch&
   const std::string message = contents_of(messages_fd_);
   close(messages_fd_);
   if (spawned.error != 0)
-    fail("cannot start " + words[0] + " (ROCEMU_COMMAND says which to use)", spawned.error);
+    fail("cannot start " + words[0] + " (ROCEMU_COMMAND sets its path)", spawned.error);
   throw Error(words[0] +
               " could not start a NIC: " + message.substr(0, message.find_last_not_of('\n') + 1));
 }

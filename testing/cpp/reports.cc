@@ -52,7 +52,7 @@ std::vector<Report> read_reports(const std::string& json) {
     for (const Json& report : parsed.at("reports")) reports.push_back(report_of(report));
     return reports;
   } catch (const Json::exception& error) {
-    throw Error("these are no reports: " + std::string(error.what()));
+    throw Error("these are not reports: " + std::string(error.what()));
   }
 }
 

@@ -153,8 +153,8 @@ class ScenarioSources(CommandTest):
                                                               "scenarios lists")
 
     def test_a_rule_without_keys_is_answered_with_what_a_rule_has(self):
-        for word, found in (("{}", "a rule says where it looks: on: frame, "),
-                            ("{", "this is no YAML"), ("{on}", "expected place, found nothing")):
+        for word, found in (("{}", "a rule needs a place: on: frame, "),
+                            ("{", "this is not YAML"), ("{on}", "expected place, found nothing")):
             result = self.rocemu("inject", word)
             self.assertEqual(result.returncode, 1)
             self.assertTrue(result.stderr.startswith("rocemu: rule:1:"), result.stderr)

@@ -24,7 +24,7 @@ class PollModes(unittest.TestCase):
     def test_a_mode_that_there_is_not_is_named_once_for_each_process(self):
         result = self.pingpong("sometimes")
         self.assertEqual(result.returncode, 0, result.stdout)
-        line = "ROCEMU_POLL=sometimes is none of adaptive, yield and spin; using adaptive"
+        line = "ROCEMU_POLL=sometimes is not adaptive, yield or spin; using adaptive"
         self.assertEqual(result.stdout.count(line), 2, result.stdout)
 
     def test_an_empty_mode_is_named(self):

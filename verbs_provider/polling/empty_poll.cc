@@ -56,7 +56,7 @@ PollMode poll_mode() {
               *text == '\0'
                   ? "rocemu: ROCEMU_POLL is empty%s; unset it, or set it to adaptive, yield or "
                     "spin; using adaptive\n"
-                  : "rocemu: ROCEMU_POLL=%s is none of adaptive, yield and spin; using adaptive\n",
+                  : "rocemu: ROCEMU_POLL=%s is not adaptive, yield or spin; using adaptive\n",
               text);
     }
   }

@@ -120,7 +120,7 @@ void find_and_explain(pid_t program, uint32_t qpn) {
   if (!name.empty() && name.back() == '\n') name.pop_back();
   spdlog::warn(
       "{} (pid {}) connects its QP {} to that same QP. Is its peer under another `rocemu run` "
-      "({})? Each has a NIC of its own, both with the same addresses, and they do not reach each "
+      "({})? Each has a separate NIC with the same addresses, and they cannot reach each "
       "other. Start one NIC for both, `rocemu up`, and then the programs with `rocemu run`; or run "
       "both programs under one `rocemu run`",
       name, program, qpn, other);

@@ -164,7 +164,7 @@ void ClientSession::execute(RequestSocket::Received received) {
   if (request.op == abi::Op::kHello) {
     std::optional<HelloFds> fds =
         sort_hello_fds(std::move(received.fds), request.body.hello.import != 0, requests_.fd());
-    if (!fds) return end("a hello with other file descriptors than it has to have");
+    if (!fds) return end("a hello with wrong file descriptors");
     return hello(request, std::move(*fds));
   }
   services_.memory.withdraw_payload(id());
@@ -236,7 +236,7 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
     // The kernel closes a process's socket before it reports the end of the process. If the socket
     // is still open, another process has it, which is worth a warning.
     process_watch_ = services_.loop.watch(process_fd_.get(), EPOLLIN, [this](uint32_t) {
-      end(requests_.is_hung_up() ? "" : "its process is gone");
+      end(requests_.is_hung_up() ? "" : "its process has ended");
     });
   }
   // The first piece of a new file contains zeroes.

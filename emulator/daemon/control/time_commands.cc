@@ -49,7 +49,7 @@ void advance(EngineHost& host, SessionTable& sessions, Clock& clock, const Json&
   if (found == request.end() || !found->is_number_unsigned() ||
       found->get<uint64_t>() > static_cast<uint64_t>(longest)) {
     throw ControlServer::Refusal(
-        fmt::format("\"ns\" is to be a number of nanoseconds up to {}", longest));
+        fmt::format("\"ns\" must be a number of nanoseconds up to {}", longest));
   }
   sessions.pump_in_order();  // doorbells that were rung before the request
   const engine::Instant target =
@@ -66,8 +66,8 @@ void advance(EngineHost& host, SessionTable& sessions, Clock& clock, const Json&
   sessions.begin_round();
   if (arrived) return;
   throw ControlServer::Refusal(fmt::format(
-      "after {} turns the time is {} ns, not {}: something goes on for ever; advance by "
-      "less, or ask again",
+      "after {} turns the time is {} ns, not {}: something continues forever; advance by "
+      "less, or repeat the request",
       kMaxTurns, nanoseconds(clock.now()), nanoseconds(target)));
 }
 

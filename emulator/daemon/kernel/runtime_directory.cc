@@ -148,7 +148,7 @@ bool RuntimeDirectory::open_locked() {
   struct stat held {};
   if (fstat(directory_.get(), &held) != 0) fail_start("fstat " + path_, errno);
   if (held.st_uid != geteuid()) {
-    refuse(fmt::format("{} belongs to user {}, not to us ({})", path_, held.st_uid, geteuid()));
+    refuse(fmt::format("{} belongs to user {}, not to user {}", path_, held.st_uid, geteuid()));
   }
   if (flock(directory_.get(), LOCK_EX | LOCK_NB) != 0 || is_served(control_socket())) {
     refuse("a daemon already runs in " + path_);

@@ -122,7 +122,7 @@ UniqueFd open_headers(const engine::DeviceConfig& device, const wire::IpAddress&
   if (errno == EPERM || errno == EACCES) {
     throw StartError(fmt::format(
         "device {}: --strict-icrc needs CAP_NET_RAW, to see IP headers; run as root, or "
-        "`setcap cap_net_raw+ep` rocemud, or go without the option",
+        "`setcap cap_net_raw+ep` rocemud, or omit the option",
         device.name));
   }
   fail_start(

@@ -164,7 +164,7 @@ void OutputDelivery::deliver(const engine::ClientViolation& output) {
 
 void OutputDelivery::deliver(const engine::TransmitFrame& output) {
   if (network_ != nullptr) return network_->transmit(output.device, output.frame);
-  spdlog::trace("device {} sent a frame of {} bytes to nobody", output.device.value,
+  spdlog::trace("device {} sent a frame of {} bytes, which no device receives", output.device.value,
                 output.frame.bytes().size());
 }
 

@@ -164,9 +164,8 @@ void Participants::on_hello(Process& process, const abi::TurnsHello& hello) {
 /// threads cannot be found.
 void Participants::refuse(const Process& process) {
   spdlog::warn(
-      "pid {} is in a PID namespace of its own: it takes no turns and has real time, so that what "
-      "it "
-      "does is left to chance; start rocemu inside of the namespace",
+      "pid {} is in a separate PID namespace: it takes no turns and has real time, so its behavior "
+      "is not deterministic; start rocemu inside the namespace",
       process.pid);
   for (ThreadSlot& slot : used_slots(table_))
     if (slot.pid.load() == process.pid) slot.state.store(ThreadSlot::kFree);

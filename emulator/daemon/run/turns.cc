@@ -262,7 +262,7 @@ void Turns::tell_of_strangers() {
     if (!told_of_.insert(pid).second) continue;
     const std::string name =
         proc::field_of(proc::contents_of(proc::directory_of(pid) + "/status"), "Name");
-    spdlog::debug("pid {} ({}) takes no turns: it is waited for until it sleeps", pid, name);
+    spdlog::debug("pid {} ({}) takes no turns: the run waits until it sleeps", pid, name);
   }
 }
 
