@@ -134,7 +134,7 @@ int post_to_qp(Vi& vi, WorkQueue& queue, uint64_t serial, const Posted& posted) 
     wr.wr.rdma.remote_addr = descriptor.DS[0].Remote.Data.AddressBits;
     wr.wr.rdma.rkey = descriptor.DS[0].Remote.Handle;
   }
-  // Both fences mean: not before earlier RDMA READs are complete.
+  // Both fences have the same effect: the descriptor waits until earlier RDMA READs are complete.
   if ((control & VIP_CONTROL_QFENCE) != 0) wr.send_flags |= IBV_SEND_FENCE;
   ibv_send_wr* bad = nullptr;
   return ibv_post_send(vi.qp, &wr, &bad);

@@ -268,7 +268,7 @@ inline constexpr auto kOpcodes = std::to_array<OpcodeInfo>({
 });
 // clang-format on
 
-// One more than a row's index; 0 for opcodes without a row.
+// A row's index plus 1; 0 for opcodes without a row
 inline constexpr auto kRowOfOpcode = [] {
   static_assert(kOpcodes.size() < 0xff);
   std::array<uint8_t, 256> row_of_opcode{};

@@ -77,7 +77,7 @@ enum class Op : uint32_t {
   kMemcpyFromDm,
   kQueryRtValues,
 
-  // Not for the engine: how the daemon accesses registered memory.
+  // A request that the engine does not get: it changes how the daemon accesses registered memory.
   kMemoryMayBlock,  // from now on, memory may have to be provided by the program
 
   kOpenSegment,  // receives: a segment of the memory that client and daemon share
@@ -366,7 +366,7 @@ struct BodyField {
   }
 };
 
-/// In OperationInfo::functions: the operation has no function.
+/// A value of OperationInfo::functions for an operation without a function
 inline constexpr std::string_view kNoFunction = "-";
 
 struct OperationInfo {
@@ -502,7 +502,8 @@ constexpr const OperationInfo* find_operation(Op op) {
 
 static_assert([] {
   for (uint32_t op = 1; op <= static_cast<uint32_t>(kLastOp); ++op) {
-    // Not by find_operation(): with -fsanitize=undefined g++ 12 cannot compare its result here.
+    // find_operation() is not used, because with -fsanitize=undefined g++ 12 cannot compare its
+    // result here.
     bool known = false;
     for (const OperationInfo& one : kOperations) known |= one.op == static_cast<Op>(op);
     if (!known) return false;

@@ -27,7 +27,7 @@ enum class DoorbellKind : uint32_t {
   kCqArm,     // object: CQ; value: producer index seen; kCqArmSolicited set for solicited only
 };
 
-/// In the value of a kCqArm doorbell, above the 32-bit producer index.
+/// A flag in the value of a kCqArm doorbell, above the 32-bit producer index
 inline constexpr uint64_t kCqArmSolicited = uint64_t{1} << 32;
 
 struct Doorbell {

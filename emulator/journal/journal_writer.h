@@ -17,7 +17,8 @@ struct RecordFrame {
   uint32_t crc;
 };
 inline constexpr uint32_t kMaxRecord = 64u << 20;
-/// In place of a length: no record follows, since the run was recorded to its end.
+/// A value instead of a length. It means that no record follows, since the run was recorded to its
+/// end.
 inline constexpr uint32_t kEndOfJournal = 0xffff'ffff;
 
 uint32_t record_crc(uint32_t length, Bytes body);

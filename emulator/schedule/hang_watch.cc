@@ -8,7 +8,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// In real time.
+/// The interval of reports, in real time
 constexpr Duration kReportInterval = 100ms;
 /// Longer than it takes, in real time, to detect that programs wait, or poll for nothing
 /// (emulator/command/hangs/hang.cc).

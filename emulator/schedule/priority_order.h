@@ -66,8 +66,8 @@ class PriorityOrder {
   uint32_t window() const { return window_; }      // 0 for a schedule of stops
   uint32_t interval() const { return interval_; }  // 0 for one without random stops
 
-  /// These threads wait for a turn at that time. Returns whether there is a thread that it has not
-  /// seen before.
+  /// Notes the threads that wait for a turn at that time. Returns whether there is a thread that it
+  /// has not seen before.
   bool see(std::span<const Thread> threads, Instant now);
   /// An event happened that threads may see: those that waited may poll again.
   void happened();

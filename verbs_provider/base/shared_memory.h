@@ -34,7 +34,8 @@ class SharedMemory {
   /// A child of fork() does not get the mapping. This is the same for the queues and doorbells of a
   /// real NIC, which the kernel does not copy either; the child could only disturb its parent's.
   int map(int fd, uint64_t size) {
-    // Not fstat(), which can be the shim's. A file that is too short would cause a SIGBUS later.
+    // A direct system call is used, because fstat() can be the shim's. A file that is too short
+    // would cause a SIGBUS later.
     struct stat status;
     if (system_call(SYS_fstat, fd, &status) != 0) return errno;
     if (size == 0 || static_cast<uint64_t>(status.st_size) < size) return EIO;

@@ -51,8 +51,8 @@ int DoorbellWriter::ring(abi::DoorbellKind kind, uint32_t object, uint64_t value
 void DoorbellWriter::wake_if_sleeping() {
   if (ring_->daemon_sleeping.load(std::memory_order_seq_cst) == 0) return;
   const uint64_t one = 1;
-  // Not write(), which can be the shim's, and is a cancellation point. EAGAIN means that the daemon
-  // is already awake.
+  // A direct system call is used, because write() can be the shim's and is a cancellation point.
+  // EAGAIN means that the daemon is already awake.
   const int saved = errno;
   system_call(SYS_write, wake_fd_, &one, sizeof(one));
   errno = saved;
@@ -103,7 +103,7 @@ bool DoorbellWriter::is_daemon_gone() {
   const int saved = errno;
   pollfd entry{connection_, 0, 0};  // POLLHUP and POLLERR are always reported
   const timespec now{};
-  // Not poll(), which is a cancellation point, while the lock may be held.
+  // A direct system call is used, because poll() is a cancellation point, and the lock may be held.
   const bool gone = system_call(SYS_ppoll, &entry, 1, &now, nullptr, 0) > 0;
   errno = saved;
   if (gone) gone_.store(true, std::memory_order_relaxed);

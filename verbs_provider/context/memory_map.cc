@@ -70,7 +70,7 @@ void cut(MappedRange& range, uint64_t begin, uint64_t end) {
     query.address = *begin;
     query.name_size = sizeof(name);
     query.name_address = reinterpret_cast<uint64_t>(name);
-    // Not by ioctl(), which the shim replaces
+    // A direct system call is used, because the shim replaces ioctl().
     if (system_call(SYS_ioctl, maps.fd(), kProcmapQuery, &query) != 0) return errno == ENOENT;
     if (query.vma_begin >= end) return true;
     if (query.name_size == 0) name[0] = '\0';

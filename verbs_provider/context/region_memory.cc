@@ -107,7 +107,7 @@ void enter(Context& context) {
   state.contexts = &context;
 }
 
-/// As ib_umem_get() of Linux: memory that the access rights allow to change must be writable.
+/// Returns whether memory with these access rights must be writable, as in ib_umem_get() of Linux.
 bool may_be_changed(int access) {
   constexpr int kChanges = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                            IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;

@@ -108,7 +108,8 @@ int query_rt_values(ibv_context* context, ibv_values_ex* values) {
   // "has to query this value somehow and mark the queried values in the comp_mask field"
   values->comp_mask &= IBV_VALUES_MASK_RAW_CLOCK;
   if (values->comp_mask != 0) {
-    // In ticks, like other devices, and not in seconds: with ticks of 1 ns both agree.
+    // The value is in ticks and not in seconds, as on other devices. With ticks of 1 ns both are
+    // equal.
     values->raw_clock.tv_sec = 0;
     values->raw_clock.tv_nsec = static_cast<long>(device_time_ns(context));
   }

@@ -124,7 +124,7 @@ RuntimeDirectory::RuntimeDirectory(std::string path, size_t device_count, size_t
     directory_.reset();  // not ours to remove
     throw StartError(path_ + " is not empty and not a runtime directory; give another one");
   }
-  // Not earlier: a directory that is refused must remain unchanged.
+  // The mode is not changed earlier, because a directory that is refused must remain unchanged.
   if (fchmod(directory_.get(), 0700) != 0) fail_start("chmod " + path_, errno);
   std::set<std::string> made;
   for (const char* directory : {abi::kDeviceDir, abi::kSysDir}) {

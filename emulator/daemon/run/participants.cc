@@ -244,8 +244,8 @@ void Participants::go_on_as_before(pid_t pid) {
 }
 
 void Participants::answer_waiting() {
-  // In the order of their pids, which does not depend on a race; there is no better order. After
-  // the largest pid come small ones.
+  // Processes are answered in the order of their pids, which does not depend on a race; there is no
+  // better order. After the largest pid come small ones.
   std::vector<Process*> waiting;
   for (const auto& process : processes_) {
     if (process->hello) waiting.push_back(process.get());

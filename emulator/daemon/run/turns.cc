@@ -334,15 +334,16 @@ schedule::Turn Turns::give_turn(const schedule::Step& step, const MustStop& must
   bool says_something = wait_awake(slot);
   while (!abi::is_turn_back(slot) && is_taken(number) && !must_stop()) {
     if (!std::exchange(says_something, false)) loop_.wait(kLook);
-    // Only while the thread waits for a reply: the effects of actions without a reply, such as
-    // ringing a doorbell or closing a descriptor, would become visible at a random time.
+    // The daemon serves requests only while the thread waits for a reply. The effects of actions
+    // without a reply, such as ringing a doorbell or closing a descriptor, would become visible at
+    // a random time.
     if (slot.asks.load() != ThreadSlot::kNothing) serve();
     const auto held = RealClock::now() - since;
     if (slot.state.load() == ThreadSlot::kStarting) {
       spinning_.reap();  // a process does not end before its threads that we hold
       unseen_.look_at(slot.pid.load());
-      // The process ends, which is seen completely, or executes another program, which joins if it
-      // can.
+      // The process either ends, which the daemon always notices, or executes another program,
+      // which joins if it can.
       if (participants_->says_hello(slot.pid.load()) ||
           (held >= kUntilJoined && !sleep_of(slot, status_of(slot)).empty() &&
            (held >= kAboutToJoin || !is_about_to_join(slot.pid.load()))))

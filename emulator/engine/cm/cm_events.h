@@ -33,8 +33,9 @@ struct Route {
 
 struct Listen {
   uint64_t service_id = 0;
-  /// For this device or, with an address, for this address of it only. When several listeners fit a
-  /// request, the most specific one gets it: address, then device, then neither.
+  /// The device and address for which the consumer listens; it listens on every device, or every
+  /// address, if they are not given. If several listeners fit a request, the most specific one gets
+  /// it: first one with an address, then one with a device, then one with neither.
   std::optional<DeviceIndex> device = std::nullopt;
   std::optional<wire::IpAddress> address = std::nullopt;
   Context context = 0;

@@ -38,7 +38,7 @@ class ProtocolContext {
   }
 
   // ---- Messages ----
-  /// Sends what belongs to no connection.
+  /// Sends a message that belongs to no connection.
   void send(const Route& route, const wire::CmMad& mad, const Resend& resend = {});
   /// Sends the message and keeps it for repetition.
   void send(Connection& connection, uint64_t transaction_id, const wire::CmMessage& message);

@@ -175,7 +175,8 @@ void on_acknowledge(TransportContext& context, QueuePair& qp, const wire::Packet
   const Acknowledged result = acknowledge_before(context, qp, acknowledged);
   if (qp.state == QpState::kErr) return;
   if (!result.all) {
-    // Not lost: the response before it arrived, and waits for memory.
+    // If answer_unplaced is set, nothing was lost: the response before it arrived, and waits for
+    // memory.
     if (!qp.send.answer_unplaced) on_implied_nak(context, qp);
     return;
   }

@@ -58,8 +58,9 @@ abi::Cqe receive_cqe() {
   return cqe;
 }
 
-/// As mlx5, which stores the type of a RoCE packet in the low bits of a datagram's service level.
-/// UCX before 1.19 reads it there on every NIC, to find the position of the GID that it compares.
+/// Returns the type of a RoCE packet. Like mlx5, rocemu puts it into the low bits of a datagram's
+/// service level. UCX before 1.19 reads it there on every NIC, to find the position of the GID that
+/// it compares.
 uint8_t roce_packet_type(const wire::Packet& packet) {
   constexpr uint8_t kIpv6 = 1, kIpv4 = 2;  // 0 is RoCE v1
   return packet.src_ip.is_v4() ? kIpv4 : kIpv6;

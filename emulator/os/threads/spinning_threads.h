@@ -27,8 +27,8 @@ class SpinningThreads {
   SpinningThreads(const SpinningThreads&) = delete;
   SpinningThreads& operator=(const SpinningThreads&) = delete;
 
-  /// Checks a thread that runs; less and less often if the thread computes. Returns whether it
-  /// spins: it is held from now on.
+  /// Checks whether a running thread spins, and holds it if it does. Threads that compute are
+  /// checked less and less often. Returns whether the thread is held.
   bool hold_if_it_spins(pid_t process, pid_t thread);
   bool holds(pid_t thread) const { return held_.contains(thread); }
   bool holds_any() const { return !held_.empty(); }
