@@ -227,7 +227,7 @@ int req_notify_cq(ibv_cq* base, int solicited_only) {
   // Held until the doorbell is rung, so that no request of a thread is followed by one that saw
   // fewer completions.
   const Guard guard(cq->ring_lock);
-  // A CQ that overran is unusable: no completion of which to notify can follow.
+  // A CQ that overran gets no further completions, so there is nothing to notify the program of.
   if (cq->overran()) return EIO;
   cq->notifies.store(true, std::memory_order_relaxed);
   // Completions that the application could have polled before the request cause no event (rings.h).

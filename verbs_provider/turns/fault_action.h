@@ -1,5 +1,5 @@
-// SIGSEGV from the program's point of view while its handler is ours, because the cycle counter
-// shows virtual time (cycle_counter.h).
+// The program's handler for SIGSEGV. The actual handler of the process is rocemu's, because the
+// cycle counter shows virtual time (cycle_counter.h).
 #pragma once
 
 #include <csignal>

@@ -39,7 +39,8 @@ class VirtualTime {
 
   /// Returns when `stopping` is true.
   void run(const bool& stopping);
-  /// Handles what arrived on the sockets, each item after the doorbells before it.
+  /// Handles the data that arrived on the sockets. The doorbells that were rung before an item are
+  /// handled before it.
   void serve();
 
  private:
