@@ -36,7 +36,7 @@ void require_success(const RunFacts& facts, const Options& options) {
     std::string waits;
     for (const std::string& wait : facts.waits) waits += "\n  " + wait;
     throw ExploreError(command +
-                       " hangs without any fault, so faults would show nothing; "
+                       " hangs without any fault, so that nothing can be learnt from faults; "
                        "look at it with: rocemu run --lockstep -- " +
                        command +
                        " (if it ends there, runs at the same time may disturb each other through a "
@@ -51,8 +51,8 @@ void require_success(const RunFacts& facts, const Options& options) {
         command, options.runs.timeout.count() / 1000));
   if (facts.status != 0)
     throw ExploreError(fmt::format(
-        "{} fails without any fault, with status {}: it must succeed in rocemu run --lockstep -- "
-        "{}\nits last output: {}\n(its standard input is /dev/null: it cannot have a terminal)",
+        "{} fails without any fault, with status {}: it has to pass in rocemu run --lockstep -- "
+        "{}\nits last words: {}\n(its standard input is /dev/null: it cannot have a terminal)",
         command, facts.status, command,
         tail_of(facts.errors.empty() ? facts.output : facts.errors)));
 }

@@ -1,8 +1,7 @@
 // PR_SET_TSC of prctl(2) turns each read of the counter into a fault (SIGSEGV), which is handled
 // here. Three kinds of code need special care:
-// - The kernel's clock functions in the program (vdso(7)) read the counter. They are changed to
-// call
-//   the kernel (kernel_clocks.h).
+// - The kernel's clock functions in the program (vdso(7)) read the counter. They are changed so
+//   that they call the kernel (kernel_clocks.h).
 // - Programs have their own handlers for SIGSEGV, and block it (fault_action.h).
 // - The setting survives execve(2), and the dynamic loader reads the counter (RealCycles).
 // Go's runtime installs its handlers by direct system calls and reads the counter: a program that
@@ -90,7 +89,7 @@ bool runs_under_a_tool() {
   return _vgnU_freeres != nullptr || __sanitizer_set_report_path != nullptr;
 }
 
-/// Some virtual machines accept the setting but do not make reads fault.
+/// Some virtual machines take the setting and have reads do what they always do.
 bool reads_fault() {
   was_answered = 0;
   __builtin_ia32_rdtsc();
