@@ -122,7 +122,7 @@ class CommandTest(unittest.TestCase):
         self.environment["XDG_RUNTIME_DIR"] = self.runtime
 
     def tearDown(self):
-        # A daemon whose rocemu was killed ends by itself, but nobody waits for it.
+        # A daemon whose rocemu was killed ends without a request, but no process waits for it.
         deadline = time.monotonic() + TIMEOUT
         while True:
             daemons = processes_naming(self.base + "/")

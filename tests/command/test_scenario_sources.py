@@ -9,7 +9,7 @@ import unittest
 from support import ROCEMU, TIMEOUT, CommandTest
 
 RULES = "rules: [{name: mine, on: frame, do: drop}]\n"
-# What `rocemu inject --list` of a NIC with such a rule prints.
+# The output of `rocemu inject --list` for a NIC with such a rule.
 MINE = r"(?m)^mine +frame "
 NO_DEVICE = "rules: [{name: mine, on: completion, device: eth7, do: {status: REM_OP_ERR}}]\n"
 

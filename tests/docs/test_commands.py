@@ -30,7 +30,7 @@ ELSEWHERE = {"explore.md"}  # tests/explore/verdicts/test_guide.py
 PAGES = [ROOT / "README.md", ROOT / "examples" / "README.md",
          *(page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in ELSEWHERE)]
 
-# What is not run, by how it begins.
+# Commands that are not run, by their first words.
 NOT_RUN = {
     "export PATH=": "the test has rocemu in PATH already",
     "gcc -I$PREFIX": "there is no old.c: tests/vipl compiles such programs",

@@ -57,7 +57,7 @@ Outcome read(Bytes contents) {
   return outcome;
 }
 
-/// An engine looks at one file in so many.
+/// One file in kReplayEach is also replayed by an engine.
 constexpr size_t kReplayEach = 499;
 
 TEST(JournalFile, GivesBackTheRecordsAndTheirPlaces) {

@@ -97,8 +97,8 @@ def latency(where, program, size, iterations=50000, **keywords):
     def row(count):
         return _row(where(program, "-d", "rocemu0", "-s", size, "-n", count, **keywords), size)
     if program == "ib_write_lat":
-        # Where others want the processors, each message of a program that spins on memory takes a
-        # time slice or two.
+        # If other processes compete for the processors, each message of a program that spins on memory takes one or two
+        # time slices.
         mean = row(TRIAL)[5]
         iterations = min(iterations, max(TRIAL, int(LATENCY_S * 1e6 / (2 * mean))))
     figures = row(iterations)
