@@ -60,7 +60,7 @@ class Host:
         self.ipv6 = f"fd77::{number}"
         self.device = f"rocemu{number}"
         self.directory = directory
-        # Not those of a `rocemu run` that the tests run in: a host has a NIC of its own.
+        # Variables of a `rocemu run` that the tests run in are removed, because each host has its own NIC.
         self.environment = {name: value for name, value in os.environ.items()
                             if name not in ("ROCEMU_DIR", "LD_PRELOAD")}
         self.environment["XDG_RUNTIME_DIR"] = str(directory)

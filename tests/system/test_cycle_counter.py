@@ -93,7 +93,7 @@ class CycleCounter(unittest.TestCase):
                 self.assertEqual((said["system"], said["popen"]), ([0], [0]))
 
     def test_a_program_with_go_keeps_the_real_counter(self):
-        # Whose clock makes an hour of cycles in no time.
+        # On its clock, an hour of cycles passes in no time.
         [cycles] = self.said_by(LIKE_GO, "hour")["rdtsc"]
         self.assertLess(cycles, HOUR)
 

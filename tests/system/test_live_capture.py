@@ -14,7 +14,7 @@ from rocemu import ROCEMU, TIMEOUT, pingpong_pair, processes_of, run, temporary_
 PCAP_HEADER = 24
 # Much more than a pipe holds, and less than waits for a reader.
 MANY = ("-n", "5000", "-s", "1024")
-# Of one packet each: 80 frames with their acknowledgements.
+# Messages of one packet each: 80 frames with their acknowledgements.
 TWENTY = ("-n", "20", "-s", "1024")
 # More bytes than wait for a reader, in large frames, of which each takes time.
 FAR_TOO_MANY = ("-n", "5000", "-s", "16384", "-m", "4096")

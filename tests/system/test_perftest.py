@@ -49,9 +49,9 @@ BANDWIDTH = COMMON + [
     Case("-b", everywhere=True, says="Bidirectional"),
     Case("-b -a", iterations=5, says="Bidirectional", long_only=True),
     Case("-q 16 -s 64", everywhere=True),
-    # Never fewer iterations than QPs: perftest shares that many receives of an SRQ among them, and
-    # rounds down. And a multiple of the moderation (100): it counts each completion as so many
-    # sends, and polls no more once it has counted all, even if a QP still waits to post its last.
+    # There must be at least as many iterations as QPs, because perftest divides that number of receives of an SRQ among
+    # them, and rounds down. The number must also be a multiple of the moderation (100): perftest counts each completion
+    # as that many sends, and does not poll any more when it has counted all, even if a QP has not posted its last ones.
     Case("-q 128 -s 64", iterations=200),
     Case("-q 16 -b -s 4096", iterations=40),
     Case("-q 4 -s 64 --mr_per_qp"),

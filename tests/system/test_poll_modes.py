@@ -40,8 +40,8 @@ class PollModes(unittest.TestCase):
         return int(re.search(r"(\d+) sleeps", result.stdout)[1])
 
     def test_few_of_the_polls_that_find_nothing_sleep(self):
-        # With up to two threads that yield each poll earns 1.5 us at most. A sleep costs 850 us, or 100 where the
-        # program polls several queues, as its first 64 polls of one queue may still look like.
+        # With up to two threads that yield, each poll earns at most 1.5 us. A sleep costs 850 us, or 100 us if the
+        # program polls several queues, and its first 64 polls of one queue may still look like that.
         earned = 850 + 50000 * 1.5
         for how, most in (("one", 9 + earned / 850), ("extended", 9 + earned / 850), ("several", earned / 100)):
             with self.subTest(how):

@@ -104,7 +104,7 @@ PROGRAM_CASES = [
     program("Spinning", "execute_beside_a_spinner"),
 ]
 
-# Of a machine with nothing else to do: docs/reference/lockstep.md.
+# The results are those of a machine without other work: docs/reference/lockstep.md.
 STREAM_CASE = program("EventLoops", "stream_over_tcp")
 
 

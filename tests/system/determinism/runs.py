@@ -78,7 +78,7 @@ def run_once(case, directory, clock=("--lockstep",)):
     """Leaves nothing in the directory."""
     directory = pathlib.Path(directory)
     recording, capture = directory / "recording", directory / "capture.pcap"
-    # Where an observer finds the NIC; not below the directory, whose name is long for sockets.
+    # The place where an observer finds the NIC. It is not below the directory, whose name is too long for sockets.
     runtime = pathlib.Path(tempfile.mkdtemp(prefix="nic", dir="/dev/shm"))
     options = ["--private", "--timeout", PATIENCE, *clock, "--record", recording, *case.options]
     if case.captured:
