@@ -53,7 +53,7 @@ class Frame:
 
 @dataclasses.dataclass
 class Place:
-    """What a program did where, and when on the NIC's clock, in seconds."""
+    """A call of a program, its place, and its time on the NIC's clock, in seconds."""
     what: str   # "posted"
     call: str   # "ibv_post_recv"
     time: float
@@ -152,7 +152,7 @@ def command():
 
 
 def free_port():
-    """A TCP port that nobody uses, for a server that a test starts."""
+    """Returns an unused TCP port, for a server that a test starts."""
     with socket.socket() as holder:
         holder.bind(("", 0))
         return holder.getsockname()[1]
@@ -219,7 +219,7 @@ class Control:
         self.lines = self.socket.makefile("rb")
 
     def request(self, name, /, **arguments):
-        """What the NIC answers, as a dict; an Error if it refuses."""
+        """Returns the NIC's reply as a dict. Raises Error if the NIC refuses the request."""
         try:
             self.socket.sendall(json.dumps({"command": name, **arguments}).encode() + b"\n")
             line = self.lines.readline()
@@ -517,14 +517,14 @@ class Fabric:
         self.request("pause")
 
     def step(self, frames=1):
-        """Lets so many frames arrive; of each the text, and the QPs before and after."""
+        """Lets this number of frames arrive. Returns for each the text, and the QPs before and after."""
         return self.request("step", frames=frames)["frames"]
 
     def resume(self):
         self.request("resume")
 
     def _of_recording(self, *options):
-        """What `rocemu timeline` prints of the recording so far."""
+        """Returns the output of `rocemu timeline` for the recording so far."""
         if not self.recording:
             raise Error("that is made of a recording: Fabric(record=True)")
         self.request("sync")
@@ -562,7 +562,7 @@ class Fabric:
         self.request("clear", **({} if name is None else {"name": name}))
 
     def rules(self):
-        """Those in force: how often each was asked and has acted."""
+        """Returns the rules in force, and for each how often it was matched and has acted."""
         return [Rule(**one) for one in self.request("rules")["rules"]]
 
     # ---- Wrong uses of verbs --------------------------------------------------------------------
@@ -629,7 +629,7 @@ class Fabric:
         return self._clock(self.request("advance", ns=round(seconds * 1e9)))
 
     def wait_until_idle(self, timeout=30):
-        """Until nothing is under way and nobody waits for an answer; an Error after that time."""
+        """Waits until nothing is in flight and no program waits for an answer. Raises Error after that time."""
         deadline = time.monotonic() + timeout
         while not self.request("idle")["idle"]:
             if time.monotonic() > deadline:

@@ -75,7 +75,7 @@ class BrokenDoctor(CommandTest):
         return path
 
     def in_namespace(self, script):
-        """What runs a command after the script, as root of a user and mount namespace."""
+        """Returns a command line that runs a command after the script, as root of a user and mount namespace."""
         probe = subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False)
         if probe.returncode != 0:
             self.skipTest("there are no user namespaces here")

@@ -33,7 +33,7 @@ class ScenarioSources(CommandTest):
 
     @contextlib.contextmanager
     def fed(self, name):
-        """A FIFO of that name, to which somebody writes the rules once."""
+        """Makes a FIFO of that name, into which another process writes the rules once."""
         path = self.scratch / name
         os.mkfifo(path)
         writer = threading.Thread(target=path.write_text, args=[RULES])

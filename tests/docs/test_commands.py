@@ -52,8 +52,8 @@ NEEDS = ("lstopo-no-graphics", "prometheus-node-exporter", "mpirun", "tshark")
 
 
 def go_where_ports_are_free():
-    """The pages use the programs' usual ports, which somebody else may have. So this begins again in a network
-    namespace of its own, if it may make one."""
+    """The pages use the programs' usual ports, which other programs may use. So this starts again in a separate network
+        namespace, if that is allowed."""
     if "ROCEMU_TEST_UNSHARED" in os.environ:
         return
     unshare = ["unshare", "--net", *(["--map-root-user"] if os.geteuid() != 0 else []),
@@ -92,7 +92,7 @@ class Session:
         self.background = []
 
     def start(self, command):
-        """Starts a server as in a terminal of its own."""
+        """Starts a server like in a separate terminal."""
         self.background.append(subprocess.Popen(
             ["bash", "-c", command], cwd=self.directory, env=self.environment, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))

@@ -1,5 +1,5 @@
-"""A capture that somebody reads while it is written: a FIFO, a pipe, standard output. Whatever the
-reader does, the NIC goes on, and nothing outlives the run."""
+"""A capture that is read while it is written: a FIFO, a pipe, standard output. Whatever the reader does, the NIC
+continues, and nothing outlives the run."""
 import os
 import pathlib
 import signal

@@ -85,7 +85,7 @@ def sizes(options, transport):
 
 
 def messages(text):
-    """What perftest's table of results says: pairs of size and iterations."""
+    """Returns the contents of perftest's table of results: pairs of size and iterations."""
     _, _, table = text.partition(" #bytes")
     return [(int(size), int(iterations))
             for size, iterations in re.findall(r"^ (\d+) +(\d+) ", table, re.MULTILINE)]
@@ -98,7 +98,7 @@ class Perftest:
     server_takes_part = True  # if not, it has no table, or the client's last line in it
 
     def run_pair(self, *options, client_device):
-        """What the server and the client say, and all of it for a message."""
+        """Returns the output of the server and the client, and the complete output for the test's messages."""
         for _ in range(TRIES):
             status, *texts, story = self.try_pair(*options, client_device=client_device)
             if NO_CLOCK not in story:

@@ -292,7 +292,7 @@ class Refused(unittest.TestCase):
 
 
 def cm_messages(capture):
-    """What tshark decodes of the CM MADs in a capture: a list of (field, value) for each."""
+    """Returns tshark's decoding of the CM MADs in a capture: a list of (field, value) for each."""
     decoded = subprocess.run(["tshark", "-r", capture, "-Y", "infiniband.mad", "-T", "pdml"],
                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True,
                              timeout=rocemu.TIMEOUT).stdout

@@ -28,7 +28,7 @@ sys.exit(program.returncode)
 
 class Step(unittest.TestCase):
     def step(self, steps, *command, options=()):
-        """What `rocemu step N` says for each N of the list."""
+        """Returns the output of `rocemu step N` for each N of the list."""
         result = rocemu_run(sys.executable, "-c", SCRIPT, ROCEMU, json.dumps(steps), *command,
                             options=options)
         self.assertEqual(result.returncode, 0, result.stdout)

@@ -1,4 +1,4 @@
-"""What is run again and again: a command, the options of its `rocemu run`, and what else happens."""
+"""The cases that are run repeatedly: a command, the options of its `rocemu run`, and other activity."""
 import dataclasses
 import pathlib
 import sys
@@ -109,7 +109,7 @@ STREAM_CASE = program("EventLoops", "stream_over_tcp")
 
 
 def stock_commands():
-    """Of programs that others wrote, for the scenarios of the library."""
+    """Returns cases of programs of other projects, for the scenarios of the library."""
     rping = ["rping", "-a", "127.0.0.1", "-p", "PORT", "-C", "10"]
     ucmatose = ["ucmatose", "-p", "PORT"]
     rstream = ["rstream", "-p", "PORT", "-S", "64", "-C", "20"]
