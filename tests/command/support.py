@@ -99,7 +99,7 @@ class Terminal:
 
 def give_away(path):
     """Makes another user the owner. Skips the test if this user is not allowed to do that (or is root of a user
-        namespace that has no other user)."""
+    namespace that has no other user)."""
     try:
         os.chown(path, 65534, 65534)
     except OSError as error:

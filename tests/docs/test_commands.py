@@ -53,7 +53,7 @@ NEEDS = ("lstopo-no-graphics", "prometheus-node-exporter", "mpirun", "tshark")
 
 def go_where_ports_are_free():
     """The pages use the programs' usual ports, which other programs may use. So this starts again in a separate network
-        namespace, if that is allowed."""
+    namespace, if that is allowed."""
     if "ROCEMU_TEST_UNSHARED" in os.environ:
         return
     unshare = ["unshare", "--net", *(["--map-root-user"] if os.geteuid() != 0 else []),

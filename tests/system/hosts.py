@@ -83,7 +83,7 @@ class Host:
 
     def popen(self, *command, rdma=True, **keywords):
         """Starts a program, with the NIC by default. It ends at the latest with the test. Its output goes to a file, so
-            that it need not be read in the meantime: see output_of."""
+        that it need not be read in the meantime: see output_of."""
         line = [ROCEMU, "run", "--", *command] if rdma else command
         output = tempfile.TemporaryFile(dir=self.directory)
         process = subprocess.Popen(self.inside(*line), env=self.environment, stdout=output,

@@ -23,7 +23,7 @@ NO_CLOCK = "Can't produce a report"
 
 def has_virtual_cycles():
     """Returns whether programs of the test get virtual time from the cycle counter in lockstep:
-        docs/reference/lockstep.md."""
+    docs/reference/lockstep.md."""
     program = BIN / "cycle_counter"
     return (not os.environ.get("ROCEMU_SANITIZE", "") and program.exists()
             and subprocess.run([program, "reads-fault"], capture_output=True, check=True).stdout == b"reads_fault 1\n")
@@ -34,7 +34,7 @@ _held_ports = []
 
 def free_port():
     """Returns a port that no other program gets while this process lives. The port is bound here without listening, so
-        that a server that uses SO_REUSEADDR, such as ibv_rc_pingpong, can still have it."""
+    that a server that uses SO_REUSEADDR, such as ibv_rc_pingpong, can still have it."""
     holder = socket.socket()
     holder.bind(("", 0))
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

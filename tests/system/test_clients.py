@@ -47,7 +47,7 @@ class Clients(SharedDaemon):
 
     def test_the_peer_of_a_killed_client_meets_a_dead_nic(self):
         """The surviving side sends and gets no answer, as with a dead NIC. (A side that waits for a message has nothing
-            unacknowledged and continues to wait. So the test kills the other side when it is this side's turn to send.)"""
+        unacknowledged and continues to wait. So the test kills the other side when it is this side's turn to send.)"""
         for survivor_device, victim_device in (("rocemu0", "rocemu1"), ("rocemu1", "rocemu0")):
             with self.subTest(victim=victim_device):
                 server, client = self.endless_pingpong()

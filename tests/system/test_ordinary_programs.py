@@ -109,7 +109,7 @@ class OrdinaryPrograms(unittest.TestCase):
     @unittest.skipUnless(may_make_namespaces(), "unshare --pid is not permitted")
     def test_namespaces_of_processes(self):
         """A program in a separate namespace is named in a message, and the run continues. /proc must be that of
-            rocemu's namespace."""
+        rocemu's namespace."""
         program = ("unshare", "--map-root-user", "--pid", "--fork")
         result = rocemu_run(*program, "ibv_devinfo", options=("--lockstep",))
         self.assertEqual(result.returncode, 0, result.stdout)

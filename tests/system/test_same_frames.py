@@ -30,7 +30,7 @@ def opcodes_of(frames):
 
 def without_chance(frames):
     """Returns for each frame everything except the values that perftest chooses at random: PSNs relative to the first
-        one, and only the length of the payload and its ICRC."""
+    one, and only the length of the payload and its ICRC."""
     def psn_of(frame):
         return int.from_bytes(frame[BTH_AT + 9:BTH_AT + 12], "big")
 

@@ -296,7 +296,7 @@ def udp_checksum_over_ipv6(packet):
 
 class WithoutUdpChecksum(FromAnotherImplementation):
     """Sends frames of rdma_rxe after IPv6 headers, with the UDP checksum 0. rxe and NICs send that checksum over either
-        version of IP, and Linux by default drops it over IPv6 (RFC 8200, 8.1; RFC 6935)."""
+    version of IP, and Linux by default drops it over IPv6 (RFC 8200, 8.1; RFC 6935)."""
     program = SEND_RAW_IPV6
     covered = (40, 41)  # the source port
     first_of_transport = 48

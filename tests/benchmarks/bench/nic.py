@@ -46,7 +46,7 @@ exec taskset -c "$others" "$@"
 
 def inside(program, *options, rocemu=ROCEMU, nic=(), threads=1, then=(), daemon_alone=False):
     """Returns the output of client and server of a perftest program or pingpong, on a separate daemon, and the output
-        of the command `then` after them."""
+    of the command `then` after them."""
     port = free_port()
     side = _side(program, port, options, threads)
     with tempfile.TemporaryDirectory() as directory:
@@ -159,7 +159,7 @@ def recorded_write_bw():
 
 def parties(how, processors, pairs, threads, time_s, without_nic=False):
     """Measures that number of pairs of processes with that number of threads each, all of which wait in that way, and
-        have that number of processors together with the daemon. Returns the time of one way, in microseconds."""
+    have that number of processors together with the daemon. Returns the time of one way, in microseconds."""
     allowed = sorted(os.sched_getaffinity(0))[:processors]
     rocemu = [] if without_nic else [ROCEMU, "run", "--private", "--"]
     output = run("taskset", "-c", ",".join(map(str, allowed)), *rocemu,
@@ -220,7 +220,7 @@ def _wakeups_and_ticks(pid):
 
 def idle(qps=10000, watched=5):
     """Measures an idle daemon with that number of connected QPs. Returns how often it runs, and its share of a
-        processor."""
+    processor."""
     script = f'"{ROCEMU}" show --json; exec "{BIN}/many_qps" idle {qps}'
     process = subprocess.Popen([ROCEMU, "run", "--private", "--", "sh", "-c", script],
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -244,7 +244,7 @@ def idle(qps=10000, watched=5):
 
 def connections():
     """Connects 1,000 at once with cmtime, eleven times. Returns the connections established and ended per second, and
-        the daemon's memory in bytes: the maximum after a thousand, and after the timewait of the last one."""
+    the daemon's memory in bytes: the maximum after a thousand, and after the timewait of the last one."""
     inner = """
         pid=$("$ROCEMU_BIN/rocemu" show --json | grep -m1 '"pid"' | tr -dc 0-9)
         memory() { awk '/RssAnon/ { print $2 }' /proc/$pid/status; }

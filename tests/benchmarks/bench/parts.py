@@ -83,7 +83,7 @@ def message_rate(rounds):
 
 def sizes(rounds):
     """Measures latency (median, microseconds) and bandwidth (MB/s) by size. Values without a ratio are measured once,
-        because only their order of magnitude matters."""
+    because only their order of magnitude matters."""
     ways = {}
     for name, where in (("rocemu", nic.inside), ("rocemu over UDP", nic.over_udp)):
         ways |= with_one_thread_and_two(_at_size, partial(nic.latency, where, "ib_send_lat"),
@@ -124,7 +124,7 @@ def parties(rounds):
 
 def empty_polls(rounds):
     """Measures the cost of a poll that finds nothing, in nanoseconds, on average in windows of a thousand: on an idle
-        machine and while threads compute, and the same with ROCEMU_POLL=spin."""
+    machine and while threads compute, and the same with ROCEMU_POLL=spin."""
     figures = {}
     for threads, name in ((0, "idle"), (16, "beside 16 threads")):
         figures[name] = medians(rounds, **{
@@ -136,8 +136,8 @@ def empty_polls(rounds):
 
 def placement(rounds):
     """Measures the influence of the system's distribution of processes to processors on the other parts: the same
-        measurement, with the daemon alone on the last processor and the programs on the others. With one processor there
-        is nothing to measure."""
+    measurement, with the daemon alone on the last processor and the programs on the others. With one processor there
+    is nothing to measure."""
     if len(os.sched_getaffinity(0)) < 2:
         return {}
     alone = partial(nic.inside, daemon_alone=True)
@@ -224,7 +224,7 @@ def vipl(rounds):
 
 def other_programs(rounds):
     """Measures the cost for programs that use no RDMA: milliseconds of `rocemu run -- true`, and seconds of compiling
-        three small files."""
+    three small files."""
     figures = medians(5 * rounds, **{"rocemu run -- true": nic.start_and_end})
     figures.update(medians(rounds, **nic.compiling()))
     return figures

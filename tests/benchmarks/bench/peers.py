@@ -19,8 +19,8 @@ def udp_latency(mode, size, iterations=50000):
 
 def udp_stream(pieces=None, segment=4096 + 60, relayed=False):
     """Returns MB/s with segmentation offload, in packets as long as RoCE's. With `pieces`, the messages have that
-        number of pieces, of which the first is longer than the others, like that of a WRITE. With `relayed`, the data is
-        in the memory of other processes."""
+    number of pieces, of which the first is longer than the others, like that of a WRITE. With `relayed`, the data is
+    in the memory of other processes."""
     messages = [] if pieces is None else [pieces]
     how = ["relayed"] if relayed else []
     output = run(BIN / "udp_stream", *how, segment, 1, *messages)
